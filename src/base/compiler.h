@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiler attributes, spelled once. */
+#ifndef CW_BASE_COMPILER_H
+#define CW_BASE_COMPILER_H
+
+#define CW_EXPORT          __attribute__((visibility("default")))
+#define CW_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
+#define CW_NOINLINE        __attribute__((noinline))
+#define CW_UNUSED          __attribute__((unused))
+#define CW_LIKELY(x)       __builtin_expect(!!(x), 1)
+#define CW_UNLIKELY(x)     __builtin_expect(!!(x), 0)
+
+/* Initial-exec: the library is preloaded, so its TLS block is allocated with the thread and an
+ * access can neither allocate nor fail, not even in a signal handler or inside malloc. */
+#define CW_TLS __thread __attribute__((tls_model("initial-exec")))
+
+#define CW_CACHE_LINE   64
+#define CW_ALIGNED_LINE __attribute__((aligned(CW_CACHE_LINE)))
+
+#define CW_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ranked mutexes on a futex, and one-time initialisation.
+ *
+ * Not pthread mutexes: glibc moved those symbols between libraries (2.34), and a symbol version
+ * that is missing kills every program that is preloaded. The order of the enum is the order of
+ * acquisition: a thread that holds a lock may take only locks of a higher rank. Builds with
+ * CW_DEBUG check that on every acquisition. The driver and the program are never called under one.
+ */
+#ifndef CW_BASE_LOCK_H
+#define CW_BASE_LOCK_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum cw_lock_rank {
+    CW_RANK_SESSION, /* arming, disarming, the report at the end */
+    CW_RANK_RESOLVE, /* which driver is loaded, the table of real functions */
+    CW_RANK_GRAPH,   /* graphs, executable graphs and captures (core/graph.c) */
+    CW_RANK_VMM,     /* virtual memory handles and mappings (core/vmm.c) */
+    CW_RANK_CONTEXT, /* the table of contexts */
+    CW_RANK_INDEX,   /* one shard of the index of blocks by key (core/index.c) */
+    CW_RANK_SITE,    /* interning of sites, stacks and modules */
+    CW_RANK_ARENA,   /* growth of the live arena's tables */
+    CW_RANK_MEM,     /* the internal heap of cold maps */
+    CW_RANK_COUNT
+};
+
+struct cw_lock {
+    _Atomic uint32_t word; /* 0 free, 1 held, 2 held and somebody may wait */
+    uint32_t rank;
+};
+
+#define CW_LOCK_INIT(lock_rank)                                                                    \
+    {                                                                                              \
+        .word = 0, .rank = (lock_rank)                                                             \
+    }
+
+void cw_lock_init(struct cw_lock *lock, enum cw_lock_rank rank);
+void cw_lock_acquire(struct cw_lock *lock);
+void cw_lock_release(struct cw_lock *lock);
+
+/* In a forked child: the holder may be a thread that no longer exists. */
+void cw_lock_reset(struct cw_lock *lock);
+/* In a forked child: forget which ranks the calling thread held (debug builds). */
+void cw_lock_reset_thread(void);
+
+/*
+ * One-time initialisation. cw_once_begin returns 1 to the one caller that must do the work and then
+ * call cw_once_end; every other caller waits for it and gets 0. A nested call by the thread that is
+ * doing the work returns 0 at once.
+ */
+struct cw_once {
+    _Atomic uint32_t state; /* 0 new, 1 running, 2 done */
+    _Atomic uint32_t owner_tid;
+};
+
+int cw_once_begin(struct cw_once *once);
+void cw_once_end(struct cw_once *once);
+
+/* In a forked child: work that a thread of the parent had begun counts as not begun; done stays
+ * done. */
+void cw_once_reset(struct cw_once *once);
+
+static inline int cw_once_is_done(const struct cw_once *once)
+{
+    return atomic_load_explicit(&once->state, memory_order_acquire) == 2;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options: CUWARDEN_* in the environment, one row each in options.def.
+ *
+ * Parsed once, when the library is loaded, into a struct that is constant afterwards. The parser
+ * prints nothing: what it has to say about bad values is kept as text until somebody asks, because
+ * a process that never calls CUDA stays silent.
+ */
+#ifndef CW_BASE_OPTIONS_H
+#define CW_BASE_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+
+#define CW_OPTION_PREFIX     "CUWARDEN_"
+#define CW_OPTION_VALUE_MAX  512 /* longest value, with its NUL; a longer one is refused */
+#define CW_OPTION_COMPLAINTS 16  /* bad values and unknown names that are remembered */
+#define CW_OPTION_LINE_MAX   256 /* longest complaint, with its NUL */
+
+/* ---- what options.def expands to: the enums, the struct, the indices ---- */
+
+/* enum cw_mode { CW_MODE_TRACK, CW_MODE_OFF }; enum cw_format { ... }; ... */
+#define CW_OPTION_CONSTANT(constant, word) constant,
+#define CW_OPTION_DEFINE_ENUM(name)        enum cw_##name{CW_ENUM_##name(CW_OPTION_CONSTANT)};
+#define CW_OPTION_DEFINE_EXTERN_ENUM(name)
+#define CW_OPTION_DEFINE_COUNT(min, max)
+#define CW_OPTION_DEFINE_PATH
+#define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_DEFINE_##type
+#include "base/options.def"
+#undef OPTION
+
+typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
+
+#define CW_OPTION_TYPE_ENUM(name)                         enum cw_##name
+#define CW_OPTION_TYPE_EXTERN_ENUM(name)                  enum cw_##name
+#define CW_OPTION_TYPE_COUNT(min, max)                    uint64_t
+#define CW_OPTION_TYPE_PATH                               cw_option_path
+#define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_TYPE_##type field;
+
+/* enum cw_mode mode; cw_option_path report; enum cw_format format; enum cw_stacks stacks;
+ * uint64_t stack_depth; enum cw_log_level log; ... */
+struct cw_options {
+#include "base/options.def"
+};
+#undef OPTION
+
+#define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_INDEX_##NAME,
+enum cw_option_index {
+#include "base/options.def"
+    CW_OPTION_COUNT
+};
+#undef OPTION
+
+/* ---- parsing ---- */
+
+enum cw_option_origin { CW_ORIGIN_DEFAULT, CW_ORIGIN_ENVIRONMENT };
+
+struct cw_option_complaints {
+    unsigned count; /* lines that were due, also those that did not fit */
+    char line[CW_OPTION_COMPLAINTS][CW_OPTION_LINE_MAX];
+};
+
+/*
+ * Reads environ-shaped `env` (NULL: no environment). `trusted` 0 (a setuid program): every
+ * CUWARDEN_ variable is ignored and one complaint says so if there was any. An empty value counts
+ * as unset; of a variable that is there twice, the first counts, as for getenv(3). A bad value
+ * leaves the default; only a report destination with an unknown % sequence is complained of and
+ * kept, so that the report is not lost. complaints may be NULL. origins may be NULL, else
+ * CW_OPTION_COUNT entries.
+ */
+void cw_options_parse(char *const env[], int trusted, struct cw_options *out,
+                      enum cw_option_origin *origins, struct cw_option_complaints *complaints);
+
+/*
+ * Sets one option by its NAME (without prefix). Returns 0, or -1 with the reason in `why`, and the
+ * option as it was; the caller names the variable or flag in front of it. Stricter than the
+ * environment: an unknown % sequence in a report destination is refused too.
+ */
+int cw_options_set(struct cw_options *options, const char *name, const char *value, char *why,
+                   size_t why_cap);
+
+/* ---- the rows, for flags, documentation and `cuwarden options` ---- */
+
+struct cw_option_row {
+    const char *name;     /* without prefix, "STACK_DEPTH" */
+    const char *values;   /* "full, caller, off" with the default first; "1..128"; "FILE" */
+    const char *fallback; /* default as text, "" for none */
+    const char *help;
+    const char *detail;
+};
+const struct cw_option_row *cw_options_row(size_t index); /* index < CW_OPTION_COUNT */
+/* The effective value as a user would write it. */
+void cw_options_print_value(const struct cw_options *options, size_t index, char *buf, size_t cap);
+
+#endif

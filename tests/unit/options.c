@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* The options: every kind of value good and bad, unknown names, trust, the rows. */
+#include "base/options.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct cw_options options;
+static enum cw_option_origin origins[CW_OPTION_COUNT];
+static struct cw_option_complaints complaints;
+
+static void parse(const char *const env[])
+{
+    cw_options_parse((char *const *)env, 1, &options, origins, &complaints);
+}
+
+#define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_single_complaint(const char *wanted)
+{
+    cr_expect_eq(complaints.count, 1u, "%u complaints", complaints.count);
+    cr_expect_str_eq(complaints.line[0], wanted);
+}
+
+static void expect_defaults(void)
+{
+    cr_expect_eq(options.mode, CW_MODE_TRACK);
+    cr_expect_str_eq(options.report, "");
+    cr_expect_eq(options.format, CW_FORMAT_TEXT);
+    cr_expect_eq(options.stacks, CW_STACKS_FULL);
+    cr_expect_eq(options.stack_depth, 32u);
+    cr_expect_eq(options.log, CW_LOG_WARN);
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++)
+        cr_expect_eq(origins[i], CW_ORIGIN_DEFAULT);
+}
+
+Test(options, defaults_stand_without_an_environment)
+{
+    parse(NULL);
+    expect_defaults();
+    cr_expect_eq(complaints.count, 0u);
+    PARSE("HOME=/", "CUWARDENMODE=off", "XCUWARDEN_MODE=off", "CUWARDEN_MODE", "");
+    expect_defaults();
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, takes_a_good_value_of_every_option)
+{
+    PARSE("CUWARDEN_MODE=off", "CUWARDEN_REPORT=/tmp/r.%p", "CUWARDEN_FORMAT=both",
+          "CUWARDEN_STACKS=caller", "CUWARDEN_STACK_DEPTH=128", "CUWARDEN_LOG=debug");
+    cr_expect_eq(complaints.count, 0u);
+    cr_expect_eq(options.mode, CW_MODE_OFF);
+    cr_expect_str_eq(options.report, "/tmp/r.%p");
+    cr_expect_eq(options.format, CW_FORMAT_BOTH);
+    cr_expect_eq(options.stacks, CW_STACKS_CALLER);
+    cr_expect_eq(options.stack_depth, 128u);
+    cr_expect_eq(options.log, CW_LOG_DEBUG);
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++)
+        cr_expect_eq(origins[i], CW_ORIGIN_ENVIRONMENT);
+}
+
+Test(options, takes_every_word_of_every_enumeration)
+{
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
+        const struct cw_option_row *row = cw_options_row(i);
+        char words[128];
+
+        if (!strstr(row->values, ", "))
+            continue;
+        snprintf(words, sizeof(words), "%s", row->values);
+        for (char *word = strtok(words, ", "); word; word = strtok(NULL, ", ")) {
+            char entry[64];
+            char printed[64];
+
+            snprintf(entry, sizeof(entry), "CUWARDEN_%s=%s", row->name, word);
+            PARSE(entry);
+            cr_expect_eq(complaints.count, 0u);
+            cw_options_print_value(&options, i, printed, sizeof(printed));
+            cr_expect_str_eq(printed, word);
+        }
+    }
+}
+
+Test(options, a_bad_word_gets_one_line_and_the_default_stays)
+{
+    PARSE("CUWARDEN_MODE=fast");
+    expect_single_complaint(
+        "CUWARDEN_MODE: 'fast' is not one of track, off; the default 'track' stays");
+    expect_defaults();
+}
+
+Test(options, words_are_taken_exactly)
+{
+    static const char *const bad[] = {"Off", "OFF", "off ", " off", "of", "offf", "track,off"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
+        char entry[64];
+
+        snprintf(entry, sizeof(entry), "CUWARDEN_MODE=%s", bad[i]);
+        PARSE(entry);
+        cr_expect_eq(complaints.count, 1u, "%s", bad[i]);
+        expect_defaults();
+    }
+}
+
+Test(options, counts_reject_everything_but_digits_in_range)
+{
+    static const char *const bad[] = {
+        "0",
+        "129",
+        "+1",
+        "-1",
+        " 1",
+        "1 ",
+        "1x",
+        "x",
+        "0x10",
+        "1.0",
+        "1e1",
+        "32K",
+        "18446744073709551616", /* 2^64 */
+        "18446744073709551648", /* 2^64 + 32 */
+        "99999999999999999999999999",
+    };
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
+        char entry[64];
+        char wanted[256];
+
+        snprintf(entry, sizeof(entry), "CUWARDEN_STACK_DEPTH=%s", bad[i]);
+        snprintf(wanted, sizeof(wanted),
+                 "CUWARDEN_STACK_DEPTH: '%s' is not a whole number from 1 to 128; the default '32' "
+                 "stays",
+                 bad[i]);
+        PARSE(entry);
+        expect_single_complaint(wanted);
+        expect_defaults();
+    }
+}
+
+Test(options, counts_take_both_ends_and_leading_zeros)
+{
+    PARSE("CUWARDEN_STACK_DEPTH=1");
+    cr_expect_eq(options.stack_depth, 1u);
+    PARSE("CUWARDEN_STACK_DEPTH=128");
+    cr_expect_eq(options.stack_depth, 128u);
+    PARSE("CUWARDEN_STACK_DEPTH=007");
+    cr_expect_eq(options.stack_depth, 7u);
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, an_empty_value_counts_as_unset)
+{
+    PARSE("CUWARDEN_MODE=", "CUWARDEN_REPORT=", "CUWARDEN_STACK_DEPTH=", "CUWARDEN_MISTAKE=");
+    expect_defaults();
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, the_first_of_two_equal_variables_counts)
+{
+    PARSE("CUWARDEN_LOG=info", "CUWARDEN_LOG=debug", "CUWARDEN_LOG=bad");
+    cr_expect_eq(options.log, CW_LOG_INFO);
+    cr_expect_eq(complaints.count, 0u);
+    PARSE("CUWARDEN_LOG=", "CUWARDEN_LOG=debug");
+    cr_expect_eq(options.log, CW_LOG_WARN);
+}
+
+Test(options, report_templates_of_all_known_sequences_pass)
+{
+    PARSE("CUWARDEN_REPORT=%p-%h-%e-%t-%n-%q{HOME}-%%p");
+    cr_expect_eq(complaints.count, 0u);
+    cr_expect_str_eq(options.report, "%p-%h-%e-%t-%n-%q{HOME}-%%p");
+    PARSE("CUWARDEN_REPORT=-");
+    cr_expect_eq(complaints.count, 0u);
+    cr_expect_str_eq(options.report, "-");
+}
+
+Test(options, a_bad_report_template_is_complained_of_and_kept)
+{
+    static const char *const bad[] = {"a%z",     "a%",   "%q", "%qHOME",
+                                      "%q{HOME", "%q{}", "%P", "%p%%%"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
+        char entry[64];
+
+        snprintf(entry, sizeof(entry), "CUWARDEN_REPORT=%s", bad[i]);
+        PARSE(entry);
+        cr_expect_eq(complaints.count, 1u, "%s", bad[i]);
+        cr_expect_str_eq(options.report, bad[i]);
+        cr_expect_eq(origins[CW_OPTION_INDEX_REPORT], CW_ORIGIN_ENVIRONMENT);
+    }
+    PARSE("CUWARDEN_REPORT=a%z");
+    expect_single_complaint("CUWARDEN_REPORT: 'a%z' has an unknown sequence '%z'; known are %p %h "
+                            "%e %t %n %q{VAR} %%; kept as it stands");
+}
+
+static char long_entry[CW_OPTION_VALUE_MAX + 64];
+
+static const char *make_long_entry(const char *name, size_t len)
+{
+    int at = snprintf(long_entry, sizeof(long_entry), "CUWARDEN_%s=", name);
+
+    memset(long_entry + at, 'x', len);
+    long_entry[at + (int)len] = '\0';
+    return long_entry;
+}
+
+Test(options, the_longest_report_name_fits)
+{
+    PARSE(make_long_entry("REPORT", CW_OPTION_VALUE_MAX - 1));
+    cr_expect_eq(complaints.count, 0u);
+    cr_expect_eq(strlen(options.report), (size_t)CW_OPTION_VALUE_MAX - 1);
+}
+
+Test(options, a_longer_value_is_refused_and_quoted_in_part)
+{
+    PARSE(make_long_entry("REPORT", CW_OPTION_VALUE_MAX));
+    cr_expect_eq(complaints.count, 1u);
+    cr_expect_not_null(strstr(complaints.line[0], "xxx...' is not a file name of at most 511"));
+    cr_expect_not_null(strstr(complaints.line[0], "it stays unset"));
+    expect_defaults();
+    PARSE(make_long_entry("MODE", CW_OPTION_VALUE_MAX));
+    cr_expect_eq(complaints.count, 1u);
+    PARSE(make_long_entry("STACK_DEPTH", CW_OPTION_VALUE_MAX));
+    cr_expect_eq(complaints.count, 1u);
+    expect_defaults();
+}
+
+Test(options, a_complaint_is_free_of_control_characters)
+{
+    PARSE("CUWARDEN_MODE=a\nb\033c");
+    expect_single_complaint(
+        "CUWARDEN_MODE: 'a?b?c' is not one of track, off; the default 'track' stays");
+}
+
+Test(options, an_unknown_name_gets_the_nearest_known_one)
+{
+    static const char *const pairs[][2] = {
+        {"MOD", "MODE"},
+        {"MDOE", "MODE"},
+        {"mode", "MODE"},
+        {"FORMATS", "FORMAT"},
+        {"STACK", "STACKS"},
+        {"STACKDEPTH", "STACK_DEPTH"},
+        {"STACKS_DEPTH", "STACK_DEPTH"},
+        {"LOGS", "LOG"},
+        {"REPROT", "REPORT"},
+    };
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(pairs); i++) {
+        char entry[64];
+        char wanted[256];
+
+        snprintf(entry, sizeof(entry), "CUWARDEN_%s=1", pairs[i][0]);
+        snprintf(wanted, sizeof(wanted),
+                 "CUWARDEN_%s='1' is not a known variable; did you mean CUWARDEN_%s? See 'cuwarden "
+                 "options'",
+                 pairs[i][0], pairs[i][1]);
+        PARSE(entry);
+        expect_single_complaint(wanted);
+        expect_defaults();
+    }
+}
+
+Test(options, an_unknown_name_that_resembles_none_gets_no_suggestion)
+{
+    PARSE("CUWARDEN_BANANA=x");
+    expect_single_complaint("CUWARDEN_BANANA='x' is not a known variable; see 'cuwarden options'");
+    PARSE("CUWARDEN_=x");
+    cr_expect_eq(complaints.count, 1u);
+    memset(long_entry, 'N', 200);
+    memcpy(long_entry, "CUWARDEN_", 9);
+    strcpy(long_entry + 200, "=x");
+    PARSE(long_entry);
+    cr_expect_eq(complaints.count, 1u);
+    cr_expect_not_null(strstr(complaints.line[0], "NNN...='x' is not a known variable"));
+}
+
+Test(options, complaints_past_the_last_line_are_counted)
+{
+    const char *env[CW_OPTION_COMPLAINTS + 4];
+    char names[CW_OPTION_COMPLAINTS + 3][32];
+
+    for (int i = 0; i < CW_OPTION_COMPLAINTS + 3; i++) {
+        snprintf(names[i], sizeof(names[i]), "CUWARDEN_BANANA%d=x", i);
+        env[i] = names[i];
+    }
+    env[CW_OPTION_COMPLAINTS + 3] = NULL;
+    parse(env);
+    cr_expect_eq(complaints.count, (unsigned)CW_OPTION_COMPLAINTS + 3);
+    parse(NULL);
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, a_setuid_program_ignores_all_of_them_with_one_line)
+{
+    static const char *const env[] = {"CUWARDEN_MODE=off", "CUWARDEN_REPORT=/etc/shadow",
+                                      "CUWARDEN_NONSENSE=1", NULL};
+    static const char *const other[] = {"HOME=/", NULL};
+
+    cw_options_parse((char *const *)env, 0, &options, origins, &complaints);
+    expect_defaults();
+    expect_single_complaint("the CUWARDEN_ variables are ignored in a setuid program");
+    cw_options_parse((char *const *)other, 0, &options, origins, &complaints);
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, complaints_and_origins_may_be_left_out)
+{
+    static const char *const env[] = {"CUWARDEN_MODE=off", "CUWARDEN_NONSENSE=1", NULL};
+
+    cw_options_parse((char *const *)env, 1, &options, NULL, NULL);
+    cr_expect_eq(options.mode, CW_MODE_OFF);
+    cw_options_parse((char *const *)env, 0, &options, NULL, NULL);
+    cr_expect_eq(options.mode, CW_MODE_TRACK);
+}
+
+Test(options, set_changes_one_option_or_says_why_not)
+{
+    char why[CW_OPTION_LINE_MAX];
+    char cut[8];
+
+    parse(NULL);
+    cr_expect_eq(cw_options_set(&options, "MODE", "off", why, sizeof(why)), 0);
+    cr_expect_eq(options.mode, CW_MODE_OFF);
+    cr_expect_str_eq(why, "");
+    cr_expect_eq(cw_options_set(&options, "MODE", "x", why, sizeof(why)), -1);
+    cr_expect_str_eq(why, "'x' is not one of track, off");
+    cr_expect_eq(options.mode, CW_MODE_OFF);
+    cr_expect_eq(cw_options_set(&options, "MOD", "x", why, sizeof(why)), -1);
+    cr_expect_str_eq(why, "no such option");
+    cr_expect_eq(cw_options_set(&options, "MODE", "x", cut, sizeof(cut)), -1);
+    cr_expect_str_eq(cut, "'x' is ");
+    cr_expect_eq(cw_options_set(&options, "MODE", "x", NULL, 0), -1);
+}
+
+Test(options, set_refuses_a_bad_report_template)
+{
+    char why[CW_OPTION_LINE_MAX];
+
+    parse(NULL);
+    cr_expect_eq(cw_options_set(&options, "REPORT", "a%z", why, sizeof(why)), -1);
+    cr_expect_str_eq(options.report, "");
+    cr_expect_eq(cw_options_set(&options, "REPORT", "a%p", why, sizeof(why)), 0);
+    cr_expect_str_eq(options.report, "a%p");
+}
+
+Test(options, printed_values_parse_back)
+{
+    char value[CW_OPTION_VALUE_MAX];
+    char why[CW_OPTION_LINE_MAX];
+
+    PARSE("CUWARDEN_REPORT=/tmp/x%%y", "CUWARDEN_STACK_DEPTH=5", "CUWARDEN_LOG=off");
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
+        struct cw_options copy;
+
+        cw_options_parse(NULL, 1, &copy, NULL, NULL);
+        cw_options_print_value(&options, i, value, sizeof(value));
+        cr_expect_eq(cw_options_set(&copy, cw_options_row(i)->name, value, why, sizeof(why)), 0);
+        cw_options_print_value(&copy, i, why, sizeof(why));
+        cr_expect_str_eq(why, value);
+    }
+}
+
+Test(options, every_row_is_complete_and_its_default_parses_and_stands_first)
+{
+    char why[CW_OPTION_LINE_MAX];
+
+    parse(NULL);
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
+        const struct cw_option_row *row = cw_options_row(i);
+        struct cw_options copy = options;
+
+        cr_expect_eq(cw_options_set(&copy, row->name, row->fallback, why, sizeof(why)), 0);
+        cr_expect_eq(memcmp(&copy, &options, sizeof(copy)), 0);
+        cr_expect(strlen(row->help) > 0 && strlen(row->help) <= 60);
+        cr_expect_gt(strlen(row->detail), 0u);
+        cr_expect_neq(row->help[strlen(row->help) - 1], '.');
+        cr_expect_eq(row->detail[strlen(row->detail) - 1], '.');
+        if (strstr(row->values, ", "))
+            cr_expect_eq(strncmp(row->values, row->fallback, strlen(row->fallback)), 0);
+    }
+    cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_STACKS)->values, "full, caller, off");
+    cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_STACK_DEPTH)->values, "1..128");
+    cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_REPORT)->values, "FILE");
+}
