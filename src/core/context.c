@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of contexts. See context.h. */
+#include "core/context.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/gate.h"
+#include "core/thread.h"
+#include "core/tracker.h"
+
+/* Ids that we give where the driver has none; the driver's own count up from 1. */
+#define OWN_ID ((uint64_t)1 << 63)
+
+struct entry {
+    struct cw_map_entry map; /* by handle */
+    uint32_t context;
+};
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_CONTEXT); /* guards everything below */
+static struct cw_map handles;
+static uint32_t primary[CW_MAX_DEVICES];
+static uint64_t own_ids;
+
+static struct cw_arena *arena;
+static const struct cw_driver_ops *ops;
+
+void cw_context_init(struct cw_arena *in, const struct cw_driver_ops *driver)
+{
+    arena = in;
+    ops = driver;
+}
+
+void cw_context_reset(void)
+{
+    cw_lock_reset(&lock);
+    handles = (struct cw_map){0};
+    for (int i = 0; i < CW_MAX_DEVICES; i++)
+        primary[i] = 0;
+}
+
+static struct cw_live_context *context_at(uint32_t context)
+{
+    return cw_arena_at(arena, CW_TABLE_CONTEXT, context);
+}
+
+static struct entry *find_locked(uint64_t handle)
+{
+    return (struct entry *)cw_map_find(&handles, handle);
+}
+
+static void bind_locked(uint64_t handle, uint32_t context)
+{
+    struct entry *entry = find_locked(handle);
+
+    if (entry != NULL) {
+        entry->context = context;
+        return;
+    }
+    entry = cw_mem_alloc(sizeof(*entry));
+    if (entry == NULL)
+        return;
+    entry->context = context;
+    if (cw_map_insert(&handles, &entry->map, handle) != 0)
+        cw_mem_free(entry, sizeof(*entry));
+}
+
+static void unbind_locked(uint64_t handle)
+{
+    struct entry *entry = find_locked(handle);
+
+    if (entry == NULL)
+        return;
+    cw_map_remove(&handles, &entry->map);
+    cw_mem_free(entry, sizeof(*entry));
+}
+
+static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device)
+{
+    uint32_t index = device < CW_MAX_DEVICES ? cw_arena_append(arena, CW_TABLE_CONTEXT) : 0;
+    struct cw_live_context *context;
+
+    if (index == 0)
+        return 0;
+    context = context_at(index);
+    context->handle = handle;
+    context->id = id ? id : OWN_ID | ++own_ids;
+    context->device = device;
+    context->born_ns = ops->now_ns() - arena->header->start_ns;
+    if (handle != 0)
+        bind_locked(handle, index);
+    return index;
+}
+
+static int is_alive(uint32_t context)
+{
+    return context != 0 && atomic_load(&context_at(context)->state) != CW_CONTEXT_DEAD;
+}
+
+uint32_t cw_context_of(uint64_t handle, uint8_t *out_device)
+{
+    struct entry *entry;
+    uint32_t context;
+
+    cw_lock_acquire(&lock);
+    entry = find_locked(handle);
+    context = entry != NULL && is_alive(entry->context) ? entry->context : 0;
+    cw_lock_release(&lock);
+    if (context != 0)
+        *out_device = (uint8_t)context_at(context)->device;
+    return context;
+}
+
+/* First sight of a context that was made where we could not see it: ask the driver. */
+static uint32_t discover(uint64_t handle)
+{
+    struct cw_context_facts facts;
+    uint32_t context;
+    int rc;
+
+    if (!cw_gate_enter())
+        return 0;
+    rc = ops->context_facts(handle, &facts);
+    cw_gate_leave();
+    if (rc != 0)
+        return 0;
+    cw_lock_acquire(&lock);
+    context = make_locked(handle, facts.id, facts.device);
+    cw_lock_release(&lock);
+    return context;
+}
+
+uint32_t cw_context_current(uint8_t *out_device)
+{
+    uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
+    uint64_t handle = 0;
+    uint32_t context;
+
+    *out_device = 0;
+    if (ops->context_current(&handle) != 0 || handle == 0)
+        return 0;
+    if (CW_LIKELY(cw_thread.context_handle == handle && cw_thread.context_epoch == epoch)) {
+        *out_device = (uint8_t)context_at(cw_thread.context_index)->device;
+        return cw_thread.context_index;
+    }
+    context = cw_context_of(handle, out_device);
+    if (context == 0)
+        context = discover(handle);
+    if (context == 0)
+        return 0;
+    *out_device = (uint8_t)context_at(context)->device;
+    cw_thread.context_handle = handle;
+    cw_thread.context_index = context;
+    cw_thread.context_epoch = epoch;
+    return context;
+}
+
+void cw_context_created(uint64_t handle, unsigned device)
+{
+    cw_lock_acquire(&lock);
+    make_locked(handle, 0, device);
+    cw_lock_release(&lock);
+    cw_epoch_advance();
+}
+
+static uint32_t primary_locked(uint64_t handle, unsigned device)
+{
+    uint32_t context = primary[device];
+
+    if (!is_alive(context) || (handle != 0 && context_at(context)->handle != 0 &&
+                               context_at(context)->handle != handle)) {
+        struct entry *entry = handle ? find_locked(handle) : NULL;
+
+        /* It may have been current before anybody retained it in our sight. */
+        context = entry != NULL && is_alive(entry->context) ? entry->context
+                                                            : make_locked(handle, 0, device);
+        if (context == 0)
+            return 0;
+        context_at(context)->primary = 1;
+        primary[device] = context;
+    }
+    if (handle != 0 && context_at(context)->handle == 0) {
+        context_at(context)->handle = handle;
+        bind_locked(handle, context);
+    }
+    return context;
+}
+
+void cw_context_retained(uint64_t handle, unsigned device)
+{
+    uint32_t context;
+
+    if (device >= CW_MAX_DEVICES)
+        return;
+    cw_lock_acquire(&lock);
+    context = primary_locked(handle, device);
+    if (context != 0)
+        atomic_fetch_add(&context_at(context)->retains, 1);
+    cw_lock_release(&lock);
+    cw_epoch_advance();
+}
+
+void cw_context_folded(uint64_t green_handle, unsigned device)
+{
+    uint32_t context;
+
+    if (device >= CW_MAX_DEVICES)
+        return;
+    cw_lock_acquire(&lock);
+    context = primary_locked(0, device);
+    if (context != 0)
+        bind_locked(green_handle, context);
+    cw_lock_release(&lock);
+    cw_epoch_advance();
+}
+
+void cw_context_unfolded(uint64_t green_handle)
+{
+    cw_lock_acquire(&lock);
+    unbind_locked(green_handle);
+    cw_lock_release(&lock);
+    cw_epoch_advance();
+}
+
+void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
+{
+    *out = (struct cw_context_ending){.context = context};
+    if (context == 0)
+        return;
+    cw_gate_close();
+    atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
+    cw_epoch_advance();
+    out->blocks = cw_tracker_take_context(context);
+}
+
+static void close_locked(uint32_t index, enum cw_context_outcome outcome)
+{
+    struct cw_live_context *context = context_at(index);
+    uint32_t heir = 0;
+
+    atomic_store(&context->state, CW_CONTEXT_DEAD);
+    unbind_locked(context->handle);
+    if (primary[context->device] == index)
+        primary[context->device] = 0;
+    if (outcome == CW_CONTEXT_RENEWED)
+        heir = primary_locked(context->handle, context->device);
+    if (heir != 0)
+        atomic_store(&context_at(heir)->retains, atomic_load(&context->retains));
+}
+
+void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_context_outcome outcome)
+{
+    if (ending->context == 0)
+        return;
+    if (outcome == CW_CONTEXT_KEPT) {
+        atomic_store(&context_at(ending->context)->state, CW_CONTEXT_LIVE);
+    } else {
+        cw_lock_acquire(&lock);
+        close_locked(ending->context, outcome);
+        cw_lock_release(&lock);
+    }
+    cw_tracker_finish_list(ending->blocks,
+                           outcome == CW_CONTEXT_KEPT ? CW_FREE_REFUSED : CW_FREE_RECLAIMED);
+    cw_epoch_advance();
+    cw_gate_open();
+}
+
+uint32_t cw_context_primary(unsigned device)
+{
+    uint32_t context = 0;
+
+    if (device >= CW_MAX_DEVICES)
+        return 0;
+    cw_lock_acquire(&lock);
+    if (is_alive(primary[device]))
+        context = primary[device];
+    cw_lock_release(&lock);
+    return context;
+}
+
+int cw_context_is_last_release(unsigned device)
+{
+    uint32_t context = cw_context_primary(device);
+
+    return context != 0 && atomic_load(&context_at(context)->retains) <= 1;
+}
+
+void cw_context_released(unsigned device)
+{
+    uint32_t context = cw_context_primary(device);
+
+    if (context != 0 && atomic_load(&context_at(context)->retains) > 0)
+        atomic_fetch_sub(&context_at(context)->retains, 1);
+}
+
+int cw_context_set_fatal(uint32_t context, int code)
+{
+    int32_t none = 0;
+
+    return context != 0 && atomic_compare_exchange_strong(&context_at(context)->fatal, &none, code);
+}

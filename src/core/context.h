@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts: who they are, and their end.
+ *
+ * A context is known by the driver's id, or by a number of our own where the driver has none, because
+ * handles are recycled. Green contexts fold into the primary context of their device: that is where
+ * their memory lives. Records are append-only; which record a handle means now is in one map under
+ * CW_RANK_CONTEXT, and in a per-thread cache that cw_epoch invalidates.
+ */
+#ifndef CW_CORE_CONTEXT_H
+#define CW_CORE_CONTEXT_H
+
+#include <stdint.h>
+
+#include "core/driver_ops.h"
+#include "live/arena.h"
+
+void cw_context_init(struct cw_arena *arena, const struct cw_driver_ops *ops);
+void cw_context_reset(void);
+
+/* The calling thread's current context, 0 for none or unknown. *out_device: its ordinal, else 0. */
+uint32_t cw_context_current(uint8_t *out_device);
+
+/* The context of a handle that need not be current; 0 when it was never seen. */
+uint32_t cw_context_of(uint64_t handle, uint8_t *out_device);
+
+/* A context was created on the device, or its primary context was retained. */
+void cw_context_created(uint64_t handle, unsigned device);
+void cw_context_retained(uint64_t handle, unsigned device);
+/* A green context's handle: from now on it means the primary context of the device. */
+void cw_context_folded(uint64_t green_handle, unsigned device);
+void cw_context_unfolded(uint64_t green_handle);
+
+/*
+ * The end of a context, around the driver's call: begin takes its blocks out of the index and closes the
+ * gate; end tells the outcome and opens it. `context` 0 is allowed and does nothing.
+ */
+struct cw_context_ending {
+    uint32_t context;
+    uint32_t blocks; /* list of the tracker */
+};
+void cw_context_end_begin(uint32_t context, struct cw_context_ending *out);
+enum cw_context_outcome {
+    CW_CONTEXT_KEPT,      /* the driver refused, or others still hold it */
+    CW_CONTEXT_DESTROYED, /* the handle means nothing any more */
+    CW_CONTEXT_RENEWED,   /* a reset: all memory gone, handle and retains stay */
+};
+void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_context_outcome outcome);
+
+/* The primary context of the device as last seen, 0 if none. */
+uint32_t cw_context_primary(unsigned device);
+/* A release of the primary context: 1 if, as far as seen, it is the last one. */
+int cw_context_is_last_release(unsigned device);
+void cw_context_released(unsigned device);
+
+/* The driver said that this context is beyond repair; 1 for the first time. */
+int cw_context_set_fatal(uint32_t context, int code);
+
+#endif

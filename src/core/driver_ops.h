@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the core asks of the driver, clock included. The hook layer gives the real one, unit tests a
+ * fake; the core knows no other way out.
+ *
+ * Contract, for every member: never NULL; called without any lock of ours held; may be called on any
+ * thread; leaves the program's error state alone; returns 0 or -1, and writes its out-parameters on 0
+ * only. context_current may be called at any time, even during a capture: it reads a thread-local
+ * value of the driver. All others are called only between cw_gate_enter and cw_gate_leave.
+ */
+#ifndef CW_CORE_DRIVER_OPS_H
+#define CW_CORE_DRIVER_OPS_H
+
+#include <stdint.h>
+
+struct cw_context_facts {
+    uint64_t id;     /* unique over the life of the process; 0 where the driver cannot say */
+    unsigned device; /* ordinal */
+};
+
+struct cw_device_facts {
+    uint64_t total; /* bytes */
+    uint8_t uuid[16];
+    char name[96];
+};
+
+struct cw_driver_ops {
+    /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Cannot fail. */
+    uint64_t (*now_ns)(void);
+    /* Handle of the calling thread's current context, 0 for none. */
+    int (*context_current)(uint64_t *out_handle);
+    /* Identity of the calling thread's current context. */
+    int (*context_facts)(uint64_t handle, struct cw_context_facts *out);
+    int (*device_facts)(unsigned device, struct cw_device_facts *out);
+    /* Memory of the device of the calling thread's current context, over all processes. */
+    int (*memory_info)(uint64_t *out_free, uint64_t *out_total);
+};
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls in terms of the tracker, sites and events. See request.h. */
+#include "core/request.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "core/context.h"
+#include "core/gate.h"
+#include "core/graph.h"
+#include "core/session.h"
+#include "core/site.h"
+#include "core/tracker.h"
+
+#define SAMPLE_PERIOD_NS 100000000u
+#define EVENTS_MAX       4096u
+
+static _Atomic(cw_reclaim_fn) reclaim_idle;
+
+static struct cw_live_device *device_at(uint8_t device)
+{
+    return &cw_session.arena.header->device[device < CW_DEVICES ? device : 0];
+}
+
+/* ---- what the device is and holds -------------------------------------------------------------- */
+
+static void describe_device(uint8_t ordinal)
+{
+    struct cw_live_device *device = device_at(ordinal);
+    struct cw_device_facts facts;
+    int rc;
+
+    if (CW_LIKELY(atomic_load_explicit(&device->known, memory_order_acquire)) ||
+        ordinal == CW_DEVICE_HOST || !cw_gate_enter())
+        return;
+    rc = cw_session.ops->device_facts(ordinal, &facts);
+    cw_gate_leave();
+    if (rc != 0)
+        return;
+    device->total = facts.total;
+    memcpy(device->uuid, facts.uuid, sizeof(device->uuid));
+    memcpy(device->name, facts.name, sizeof(device->name));
+    atomic_store_explicit(&device->known, 1, memory_order_release);
+}
+
+static void store_sample(struct cw_live_device *device, uint64_t free_bytes, uint64_t total_bytes)
+{
+    atomic_store(&device->driver_used, total_bytes - free_bytes);
+    atomic_store(&device->sample_held, atomic_load(&device->live_held));
+    atomic_store(&device->driver_total, total_bytes);
+}
+
+/* 1 for the one thread that may sample the device in this period. */
+static int is_sample_due(struct cw_live_device *device)
+{
+    uint64_t now = cw_session_now(), last = atomic_load(&device->sample_ns);
+
+    return (last == 0 || now - last >= SAMPLE_PERIOD_NS) &&
+           atomic_compare_exchange_strong(&device->sample_ns, &last, now);
+}
+
+void cw_request_sample(void)
+{
+    uint64_t free_bytes = 0, total_bytes = 0;
+    uint8_t ordinal;
+    int rc;
+
+    if (cw_context_current(&ordinal) == 0 || !is_sample_due(device_at(ordinal)) || !cw_gate_enter())
+        return;
+    rc = cw_session.ops->memory_info(&free_bytes, &total_bytes);
+    cw_gate_leave();
+    if (rc == 0 && total_bytes != 0)
+        store_sample(device_at(ordinal), free_bytes, total_bytes);
+}
+
+void cw_request_sampled(uint64_t free_bytes, uint64_t total_bytes)
+{
+    uint8_t ordinal;
+
+    if (total_bytes == 0 || cw_context_current(&ordinal) == 0)
+        return;
+    atomic_store(&device_at(ordinal)->sample_ns, cw_session_now());
+    store_sample(device_at(ordinal), free_bytes, total_bytes);
+}
+
+/* ---- events ------------------------------------------------------------------------------------ */
+
+static void add_event(enum cw_event_type type, uint32_t site, uint64_t key, uint64_t bytes, int code)
+{
+    struct cw_arena *arena = &cw_session.arena;
+    const struct cw_live_table *table = &arena->header->table[CW_TABLE_EVENT];
+    struct cw_live_event *event;
+    uint32_t index = 0;
+
+    if (atomic_load(&table->count) <= EVENTS_MAX)
+        index = cw_arena_append(arena, CW_TABLE_EVENT);
+    if (index == 0) {
+        atomic_fetch_add(&arena->header->events_dropped, 1);
+        return;
+    }
+    event = cw_arena_at(arena, CW_TABLE_EVENT, index);
+    event->key = key;
+    event->bytes = bytes;
+    event->site = site;
+    event->code = code;
+    event->type = (uint8_t)type;
+    if (site != 0) {
+        const struct cw_live_device *device = device_at(cw_site_at(site)->device);
+
+        event->total_bytes = atomic_load(&device->driver_total);
+        event->free_bytes = event->total_bytes - atomic_load(&device->driver_used);
+    }
+    event->t_ns = cw_session_now(); /* last: a reader skips an event without a time */
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
+{
+    uint32_t block;
+
+    block = cw_tracker_insert(request, cw_site_here(api, request->kind, request->device),
+                              cw_session_now());
+    describe_device(request->device);
+    if (request->device != CW_DEVICE_HOST)
+        cw_request_sample();
+    return block;
+}
+
+void cw_request_failed(const struct cw_request *request, uint32_t api, int code, int is_oom)
+{
+    uint32_t site = cw_site_here(api, request->kind, request->device);
+
+    describe_device(request->device);
+    cw_tracker_fail(site, is_oom);
+    if (!is_oom)
+        return;
+    cw_request_sample();
+    add_event(CW_EVENT_OOM, site, 0, request->bytes, code);
+}
+
+void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out)
+{
+    *out = (struct cw_request_free){
+        .space = space, .key = key, .block = cw_tracker_take(space, key)};
+}
+
+void cw_request_free_end(const struct cw_request_free *call, uint32_t api, enum cw_free_result result,
+                         int code)
+{
+    if (call->block != 0)
+        cw_tracker_finish(call->block, result);
+    if (CW_LIKELY(result == CW_FREE_DONE)) {
+        if (call->block == 0)
+            atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
+        return;
+    }
+    if (result == CW_FREE_REFUSED) {
+        uint8_t device;
+
+        cw_context_current(&device);
+        atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
+        add_event(CW_EVENT_INVALID_FREE, cw_site_here(api, CW_KIND_DEVICE, device), call->key, 0, code);
+    }
+}
+
+void cw_request_set_reclaim(cw_reclaim_fn reclaim)
+{
+    atomic_store(&reclaim_idle, reclaim);
+}
+
+int cw_request_wants_retry(uint8_t device)
+{
+    cw_reclaim_fn reclaim = atomic_load(&reclaim_idle);
+
+    return reclaim != NULL && !cw_capture_is_active() && reclaim(device) != 0;
+}
+
+void cw_request_fatal(uint32_t api, int code)
+{
+    uint8_t device;
+    uint32_t context = cw_context_current(&device);
+
+    if (cw_context_set_fatal(context, code))
+        add_event(CW_EVENT_FATAL, cw_site_here(api, CW_KIND_DEVICE, device), 0, 0, code);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Arming, disarming, the end. See session.h. */
+#include "core/session.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/context.h"
+#include "core/gate.h"
+#include "core/graph.h"
+#include "core/index.h"
+#include "core/module.h"
+#include "core/site.h"
+#include "core/thread.h"
+#include "core/tracker.h"
+#include "core/vmm.h"
+
+/* Address space, not memory: room for more than 100 million blocks. Less is taken where less is given. */
+#define RESERVE ((size_t)16 << 30)
+#define COMMAND_MAX 4096
+
+struct cw_session cw_session;
+static struct cw_once arming;
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint32_t text_of_link(const char *path)
+{
+    char buf[PATH_MAX];
+    ssize_t len = readlink(path, buf, sizeof(buf));
+
+    return len > 0 ? cw_arena_text(&cw_session.arena, buf, (size_t)len) : 0;
+}
+
+/* The arguments as the kernel has them: argv of main is not ours to read. */
+static void describe_command(struct cw_live_header *header)
+{
+    char buf[COMMAND_MAX];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, buf, sizeof(buf) - 1) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    if (len <= 0)
+        return;
+    buf[len] = '\0';
+    header->argv = cw_arena_text(&cw_session.arena, buf, (size_t)len);
+    for (ssize_t i = 0; i < len; i++) {
+        if (buf[i] != '\0')
+            continue;
+        header->argc++;
+        if (i + 1 < len)
+            buf[i] = ' ';
+    }
+    header->command = cw_arena_text(&cw_session.arena, buf, strlen(buf));
+}
+
+static void describe_process(unsigned driver_version)
+{
+    struct cw_live_header *header = cw_session.arena.header;
+    struct utsname system;
+    char cwd[PATH_MAX];
+
+    header->pid = (uint32_t)getpid();
+    header->ppid = (uint32_t)getppid();
+    header->start_realtime_ns = realtime_ns();
+    header->start_ns = cw_session.ops->now_ns();
+    header->driver_version = driver_version;
+    header->stacks_mode = (uint32_t)cw_session.options->stacks;
+    header->exe = text_of_link("/proc/self/exe");
+    describe_command(header);
+    if (getcwd(cwd, sizeof(cwd)) != NULL)
+        header->cwd = cw_arena_text(&cw_session.arena, cwd, strlen(cwd));
+    if (uname(&system) == 0)
+        header->host = cw_arena_text(&cw_session.arena, system.nodename, strlen(system.nodename));
+}
+
+static int build(unsigned driver_version)
+{
+    struct cw_arena *arena = &cw_session.arena;
+
+    if (cw_arena_create(arena, RESERVE) != 0)
+        return -1;
+    describe_process(driver_version);
+    cw_module_init(arena);
+    cw_context_init(arena, cw_session.ops);
+    cw_tracker_init(arena);
+    return cw_site_init(arena, cw_session.options->stacks, (unsigned)cw_session.options->stack_depth);
+}
+
+void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
+                    unsigned driver_version)
+{
+    if (!cw_once_begin(&arming))
+        return;
+    cw_session.ops = ops;
+    cw_session.options = options;
+    if (build(driver_version) == 0) {
+        atomic_store_explicit(&cw_session.state, CW_SESSION_ARMED, memory_order_release);
+        cw_log(CW_LOG_DEBUG, "armed, driver %u.%u", driver_version / 1000,
+               driver_version % 1000 / 10);
+    } else {
+        cw_session_disarm("no memory for its own tables");
+    }
+    cw_once_end(&arming);
+}
+
+void cw_session_disarm(const char *why)
+{
+    int armed = CW_SESSION_ARMED;
+
+    if (!atomic_compare_exchange_strong(&cw_session.state, &armed, CW_SESSION_DISARMED)) {
+        int fresh = CW_SESSION_NEW;
+
+        if (!atomic_compare_exchange_strong(&cw_session.state, &fresh, CW_SESSION_DISARMED))
+            return;
+    }
+    if (cw_session.arena.header != NULL)
+        atomic_store(&cw_session.arena.header->disarmed, cw_site_text(why));
+    cw_log(CW_LOG_ERROR, "accounting stopped: %s; the program runs on, its calls pass through", why);
+}
+
+int cw_session_finish(enum cw_exit_kind kind, int code)
+{
+    struct cw_live_header *header = cw_session.arena.header;
+    int armed = CW_SESSION_ARMED;
+
+    if (header == NULL || header->pid != (uint32_t)getpid())
+        return 0; /* never armed, or a vfork child that shares our memory */
+    /* After a disarm there is still a report to give, of what was seen up to then. */
+    if (!atomic_compare_exchange_strong(&cw_session.state, &armed, CW_SESSION_FINISHED) &&
+        !(armed == CW_SESSION_DISARMED &&
+          atomic_compare_exchange_strong(&cw_session.state, &armed, CW_SESSION_FINISHED)))
+        return 0;
+    atomic_store(&header->exit_kind, (uint32_t)kind);
+    atomic_store(&header->exit_code, code);
+    atomic_store(&header->end_ns, cw_session_now());
+    return 1;
+}
+
+void cw_session_reset(void)
+{
+    cw_lock_reset_thread();
+    cw_mem_reset();
+    cw_gate_reset();
+    cw_index_reset();
+    cw_site_reset();
+    cw_module_reset();
+    cw_tracker_reset();
+    cw_context_reset();
+    cw_vmm_reset();
+    cw_graph_reset();
+    cw_thread.tid = 0;
+    cw_thread.depth = 0;
+    cw_thread.epoch = 0;
+    cw_epoch_advance();
+    cw_arena_destroy(&cw_session.arena);
+    arming = (struct cw_once){0};
+    atomic_store(&cw_session.state, CW_SESSION_NEW);
+}
+
+uint64_t cw_session_now(void)
+{
+    uint64_t now = cw_session.ops->now_ns() - cw_session.arena.header->start_ns;
+
+    return now ? now : 1; /* 0 means never */
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The session: the one process-wide state, from the first CUDA call to the report.
+ *
+ *   NEW --arm--> ARMED --finish--> FINISHED          any --disarm--> DISARMED
+ *
+ * Only ARMED accounts for anything; in every other state calls pass through. A forked child starts over
+ * in NEW with nothing of its parent's. Arming is guarded by one cw_once; the state is an atomic.
+ */
+#ifndef CW_CORE_SESSION_H
+#define CW_CORE_SESSION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/options.h"
+#include "core/driver_ops.h"
+#include "live/arena.h"
+
+enum cw_session_state { CW_SESSION_NEW, CW_SESSION_ARMED, CW_SESSION_FINISHED, CW_SESSION_DISARMED };
+
+struct cw_session {
+    _Atomic int state;
+    struct cw_arena arena;
+    const struct cw_driver_ops *ops;
+    const struct cw_options *options;
+};
+
+extern struct cw_session cw_session;
+
+static inline int cw_session_is_armed(void)
+{
+    return CW_LIKELY(atomic_load_explicit(&cw_session.state, memory_order_acquire) ==
+                     CW_SESSION_ARMED);
+}
+
+/* Makes the arena and starts accounting; does nothing when that was done. Any thread, no lock held.
+ * Both arguments must live as long as the process. */
+void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
+                    unsigned driver_version);
+
+/* Something of ours failed: says why, once, and passes every call through from now on. */
+void cw_session_disarm(const char *why);
+
+/* Notes how the process ends. 1 for the one caller that must write the report, once. */
+int cw_session_finish(enum cw_exit_kind kind, int code);
+
+/* In a forked child. */
+void cw_session_reset(void);
+
+/* Nanoseconds since arming. */
+uint64_t cw_session_now(void);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the core keeps per thread: where the thread is (inside a hook, under which name), and small
+ * caches that save the shared tables a visit. No lock: a thread sees only its own.
+ *
+ * A cache entry is good while its epoch equals cw_epoch: whatever could make one wrong (a module
+ * unloaded, a context destroyed, a fork) moves the epoch on.
+ */
+#ifndef CW_CORE_THREAD_H
+#define CW_CORE_THREAD_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+#define CW_STACK_CACHE 64 /* entries; powers of two */
+#define CW_SITE_CACHE  32
+#define CW_SPARE_BLOCKS 32
+
+struct cw_stack_cache_entry {
+    uint64_t hash;
+    uint32_t stack;
+    uint32_t epoch;
+};
+
+struct cw_site_cache_entry {
+    uint32_t stack, api, where, site; /* where: kind and device */
+    uint32_t epoch;
+};
+
+struct cw_thread {
+    unsigned depth;      /* hooks of the driver layer that this thread is inside */
+    unsigned accounted;  /* allocations and frees that the driver layer saw on this thread */
+    uint32_t api;        /* the hook layer's: runtime function that the program called, 0: none */
+    uint32_t tid;        /* kernel's, 0: not asked yet */
+    void *caller;        /* return address of the outermost hook */
+    uint64_t context_handle; /* the context that context_index belongs to */
+    uint32_t context_index;
+    uint32_t context_epoch;
+    uint32_t epoch;      /* of the spare blocks: a forked child must not use its parent's */
+    uint32_t spares;
+    uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
+    struct cw_stack_cache_entry stack_cache[CW_STACK_CACHE];
+    struct cw_site_cache_entry site_cache[CW_SITE_CACHE];
+};
+
+extern CW_TLS struct cw_thread cw_thread;
+
+extern _Atomic uint32_t cw_epoch; /* starts at 1, so that zeroed entries are stale */
+void cw_epoch_advance(void);
+
+uint32_t cw_thread_tid(void);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Growth of the live layout. See arena.h for the contract.
+ *
+ * header->size is the end of the last chunk; chunks are cut off there one after the other, so a file
+ * that backs the arena only ever grows. Everything in this file that writes header->table runs under
+ * arena->lock; readers (view.c, cw_arena_at) take none, because a count or a chunk offset is stored
+ * (release) only when what it names is complete.
+ */
+#include "live/arena.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define COMMIT_STEP   (1u << 20)
+#define MIN_RESERVE   (16u << 20)
+#define CHUNK_ALIGN   64u
+
+static const struct {
+    uint32_t elem_size;
+    uint32_t first; /* a power of two */
+} table_shapes[CW_TABLE_COUNT] = {
+    [CW_TABLE_TEXT] = {1, 1u << 16},
+    [CW_TABLE_MODULE] = {sizeof(struct cw_live_module), 64},
+    [CW_TABLE_FRAME] = {sizeof(struct cw_live_frame), 4096},
+    [CW_TABLE_SITE] = {sizeof(struct cw_live_site), 256},
+    [CW_TABLE_BLOCK] = {sizeof(struct cw_live_block), 1024},
+    [CW_TABLE_CONTEXT] = {sizeof(struct cw_live_context), 16},
+    [CW_TABLE_EVENT] = {sizeof(struct cw_live_event), 64},
+};
+
+static int commit(struct cw_arena *arena, size_t end)
+{
+    size_t target = (end + COMMIT_STEP - 1) & ~(size_t)(COMMIT_STEP - 1);
+
+    if (end <= arena->committed)
+        return 0;
+    if (target > arena->reserved)
+        return -1;
+    if (mprotect((char *)arena->header + arena->committed, target - arena->committed,
+                 PROT_READ | PROT_WRITE) != 0)
+        return -1;
+    arena->committed = target;
+    return 0;
+}
+
+int cw_arena_create(struct cw_arena *arena, size_t reserve)
+{
+    void *base = MAP_FAILED;
+
+    while (base == MAP_FAILED && reserve >= MIN_RESERVE) {
+        base = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (base == MAP_FAILED)
+            reserve /= 2;
+    }
+    if (base == MAP_FAILED)
+        return -1;
+
+    arena->header = base;
+    arena->reserved = reserve;
+    arena->committed = 0;
+    cw_lock_init(&arena->lock, CW_RANK_ARENA);
+    if (commit(arena, sizeof(struct cw_live_header)) != 0) {
+        int saved = errno;
+
+        cw_arena_destroy(arena);
+        errno = saved;
+        return -1;
+    }
+
+    arena->header->magic = CW_LIVE_MAGIC;
+    arena->header->version = CW_LIVE_VERSION;
+    arena->header->header_size = sizeof(struct cw_live_header);
+    atomic_store(&arena->header->size, sizeof(struct cw_live_header));
+    for (int i = 0; i < CW_TABLE_COUNT; i++) {
+        arena->header->table[i].elem_size = table_shapes[i].elem_size;
+        arena->header->table[i].first = table_shapes[i].first;
+        atomic_store(&arena->header->table[i].count, 1);
+    }
+    return 0;
+}
+
+void cw_arena_destroy(struct cw_arena *arena)
+{
+    if (arena->header != NULL)
+        munmap(arena->header, arena->reserved);
+    arena->header = NULL;
+    arena->reserved = 0;
+    arena->committed = 0;
+}
+
+static unsigned chunk_of(const struct cw_live_table *table, uint64_t index)
+{
+    uint64_t slot = index + table->first;
+
+    return (unsigned)(__builtin_clzll(table->first) - __builtin_clzll(slot));
+}
+
+/* One past the last index that chunk k holds. */
+static uint64_t chunk_end(const struct cw_live_table *table, unsigned k)
+{
+    return ((uint64_t)table->first << (k + 1)) - table->first;
+}
+
+static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table, unsigned k)
+{
+    uint64_t offset = (atomic_load(&arena->header->size) + CHUNK_ALIGN - 1) & ~(uint64_t)(CHUNK_ALIGN - 1);
+    uint64_t bytes = ((uint64_t)table->first << k) * table->elem_size;
+
+    if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0)
+        return -1;
+    atomic_store_explicit(&arena->header->size, offset + bytes, memory_order_release);
+    atomic_store_explicit(&table->chunk[k], offset, memory_order_release);
+    table->chunks = k + 1;
+    return 0;
+}
+
+/* Takes n records that lie in one chunk; the first index, or 0. Skips a chunk's tail that is too short. */
+static uint32_t take_locked(struct cw_arena *arena, struct cw_live_table *table, uint64_t n)
+{
+    uint64_t index = atomic_load_explicit(&table->count, memory_order_relaxed);
+    unsigned k = chunk_of(table, index);
+
+    while (index + n > chunk_end(table, k)) {
+        index = chunk_end(table, k);
+        k++;
+        if (k >= CW_CHUNKS)
+            return 0;
+    }
+    if (index + n >= UINT32_MAX - table->first)
+        return 0;
+    while (table->chunks <= k)
+        if (add_chunk_locked(arena, table, table->chunks) != 0)
+            return 0;
+    return (uint32_t)index;
+}
+
+uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table which)
+{
+    struct cw_live_table *table = &arena->header->table[which];
+    uint32_t index;
+
+    cw_lock_acquire(&arena->lock);
+    index = take_locked(arena, table, 1);
+    if (index != 0)
+        atomic_store_explicit(&table->count, index + 1, memory_order_release);
+    cw_lock_release(&arena->lock);
+    return index;
+}
+
+uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len)
+{
+    struct cw_live_table *table = &arena->header->table[CW_TABLE_TEXT];
+    uint32_t index;
+
+    cw_lock_acquire(&arena->lock);
+    index = take_locked(arena, table, len + 1);
+    if (index != 0) {
+        memcpy(cw_arena_at(arena, CW_TABLE_TEXT, index), s, len); /* the NUL is there: fresh pages */
+        atomic_store_explicit(&table->count, index + (uint32_t)len + 1, memory_order_release);
+    }
+    cw_lock_release(&arena->lock);
+    return index;
+}
+
+void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view)
+{
+    out_view->base = (const char *)arena->header;
+    out_view->size = arena->header ? arena->committed : 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The arena: the writer's side of the live layout (live/layout.h).
+ *
+ * Owns the reserved address range and the growth of its tables; guarded by one lock (CW_RANK_ARENA)
+ * for growth only. Records never move, so a pointer to one stays good until cw_arena_destroy. When the
+ * system refuses more memory the appending calls return 0 ("none") and the caller degrades.
+ */
+#ifndef CW_LIVE_ARENA_H
+#define CW_LIVE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/layout.h"
+#include "live/view.h"
+#include "base/lock.h"
+
+struct cw_arena {
+    struct cw_live_header *header; /* NULL: not created */
+    size_t reserved;               /* bytes of address space */
+    size_t committed;              /* bytes that may be touched */
+    struct cw_lock lock;           /* CW_RANK_ARENA: growth, append */
+};
+
+/* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and makes
+ * an empty layout. 0, or -1 with errno. */
+int cw_arena_create(struct cw_arena *arena, size_t reserve);
+void cw_arena_destroy(struct cw_arena *arena);
+
+/* Appends a zeroed record that readers do not see as named yet; its index, or 0 when full. */
+uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table table);
+/* Record of an index that cw_arena_append returned. Hot: no check. */
+static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index);
+/* Copies a string of len bytes plus NUL into the text table; its index, or 0 when full. Not deduplicated. */
+uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len);
+
+void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
+
+static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index)
+{
+    const struct cw_live_table *t = &arena->header->table[table];
+    uint32_t slot = index + t->first; /* chunk k covers slots [first << k, first << (k + 1)) */
+    unsigned k = (unsigned)(__builtin_clz(t->first) - __builtin_clz(slot));
+    uint32_t within = slot - (t->first << k);
+
+    return (char *)arena->header + t->chunk[k] + (size_t)within * t->elem_size;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The live layout: all that is known of one process, in the form in which it lies in memory, and in
+ * which a file can back it.
+ *
+ * Glossary
+ *   arena    one contiguous range that starts with struct cw_live_header; grows at its end only.
+ *   table    records of one type, named by index. A table lies in up to CW_CHUNKS chunks: chunk k
+ *            holds (first << k) records, so a record never moves and an index finds its chunk by
+ *            counting leading zeros. Index 0 of every table is never used: 0 means "none".
+ *   text     a table of bytes: NUL-terminated strings, named by the index of their first byte.
+ *   block    one allocation: a range of memory, a handle, an imported object.
+ *   site     the place that allocates: call stack, API, kind, device. All counters of allocations
+ *            live in sites; per device and per kind they are sums over sites.
+ *   frame    a node of the append-only tree of call stacks: a return address and its caller's node.
+ *            A stack is named by its innermost frame.
+ *   module   one mapping of a shared object: the same file loaded twice is two modules.
+ *
+ * Rules that always hold
+ *   - Records refer to each other by index, never by pointer.
+ *   - A record is complete before its table's count, or another record, names it (release stores).
+ *   - Frames, modules, sites, contexts and text are append-only; blocks are recycled through `state`.
+ *   - Every field may be read at any moment by another thread or process, without a lock; a reader
+ *     checks each index against the table's count and takes a torn record for what it is: one block
+ *     that was changing hands.
+ *   - Bytes are bytes; times are nanoseconds since header.start_ns (CLOCK_MONOTONIC), 0 = never.
+ *   - Fields are only ever appended; a change of meaning changes CW_LIVE_VERSION.
+ */
+#ifndef CW_LIVE_LAYOUT_H
+#define CW_LIVE_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define CW_LIVE_MAGIC   0x314556494c575543ull
+#define CW_LIVE_VERSION 1
+
+#define CW_CHUNKS      26
+#define CW_MAX_DEVICES 64
+#define CW_DEVICE_HOST 64 /* the pseudo device that owns pinned and registered host memory */
+#define CW_DEVICES     65
+#define CW_DEPTH_MAX   128
+
+enum cw_table {
+    CW_TABLE_TEXT,
+    CW_TABLE_MODULE,
+    CW_TABLE_FRAME,
+    CW_TABLE_SITE,
+    CW_TABLE_BLOCK,
+    CW_TABLE_CONTEXT,
+    CW_TABLE_EVENT,
+    CW_TABLE_COUNT
+};
+
+/* What an allocation is. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added to
+ * the device's live, HOST bytes to the host's; NONE: listed but not in any sum, because the memory is
+ * not this process's own (imports) or there is none (reservations, handles). */
+#define CW_KINDS(X)                                                                                \
+    X(DEVICE, "device", DEVICE, "device memory")                                                   \
+    X(PITCHED, "pitched", DEVICE, "pitched memory")                                                \
+    X(MANAGED, "managed", DEVICE, "managed memory")                                                \
+    X(ARRAY, "array", DEVICE, "array")                                                             \
+    X(MIPMAP, "mipmap", DEVICE, "mipmapped array")                                                 \
+    X(ASYNC, "async", DEVICE, "stream-ordered memory")                                             \
+    X(GRAPH, "graph", DEVICE, "graph memory")                                                      \
+    X(VMM, "vmm", DEVICE, "virtual memory allocation")                                             \
+    X(PINNED, "pinned", HOST, "pinned host memory")                                                \
+    X(REGISTERED, "registered", HOST, "registered host memory")                                    \
+    X(VMM_HOST, "vmm-host", HOST, "virtual memory allocation on the host")                         \
+    X(IPC, "ipc", NONE, "memory imported by IPC")                                                  \
+    X(IMPORTED, "imported", NONE, "virtual memory imported from a handle")                         \
+    X(EXTERNAL, "external", NONE, "external memory")                                               \
+    X(EXTERNAL_MAP, "external-map", NONE, "mapping of external memory")                            \
+    X(RESERVATION, "reservation", NONE, "reserved addresses")                                      \
+    X(MULTICAST, "multicast", NONE, "multicast object")                                            \
+    X(POOL, "pool", NONE, "memory pool")                                                           \
+    X(MODULE, "module", NONE, "loaded module")
+
+#define CW_COUNTED_NONE   0
+#define CW_COUNTED_DEVICE 1
+#define CW_COUNTED_HOST   2
+
+enum cw_kind {
+#define X(id, name, counted, label) CW_KIND_##id,
+    CW_KINDS(X)
+#undef X
+        CW_KIND_COUNT
+};
+
+enum cw_block_state {
+    CW_BLOCK_FREE,    /* on the free list */
+    CW_BLOCK_LIVE,    /* the program holds it */
+    CW_BLOCK_LEAVING, /* a free of it, or the end of its context, is inside the driver */
+};
+
+enum cw_block_flags {
+    CW_BLOCK_EXPORTED = 1 << 0, /* IPC handle, dma-buf, shareable handle: never to be cached */
+    CW_BLOCK_RUNTIME = 1 << 1,  /* seen at the runtime only: a cudart that does not stand on libcuda */
+};
+
+struct cw_live_table {
+    _Atomic uint32_t count; /* records in use + 1: valid indexes are 1 .. count-1 */
+    uint32_t elem_size;
+    uint32_t first;               /* records in chunk 0; a power of two */
+    uint32_t chunks;              /* chunks present */
+    _Atomic uint64_t chunk[CW_CHUNKS]; /* offset from the arena's start, 0 = absent */
+};
+
+/* One mapped object file. text_* fields are indexes into CW_TABLE_TEXT. */
+struct cw_live_module {
+    uint64_t base; /* first mapped byte */
+    uint64_t end;  /* one past the last */
+    uint64_t bias; /* address in memory minus address in the file (l_addr) */
+    uint32_t path; /* text */
+    uint32_t generation;
+    uint8_t build_id[20];
+    uint8_t build_id_len;
+    uint8_t role; /* enum cw_module_role */
+    uint8_t unused[2];
+};
+
+enum cw_module_role { CW_MODULE_PROGRAM, CW_MODULE_SELF, CW_MODULE_DRIVER, CW_MODULE_RUNTIME };
+
+struct cw_live_frame {
+    uint64_t pc;     /* return address: the call is at pc - 1 */
+    uint32_t parent; /* the caller's frame, 0 at the outermost */
+    uint32_t module; /* 0: in no known module */
+    uint32_t depth;  /* 1 at the outermost */
+    uint32_t hash_next; /* writer's own */
+};
+
+struct cw_live_site {
+    uint32_t stack; /* innermost frame, 0: no stack */
+    uint32_t api;   /* text: the name that the program called, "cudaMalloc" */
+    uint8_t kind;   /* enum cw_kind */
+    uint8_t device; /* ordinal or CW_DEVICE_HOST */
+    uint8_t unused[2];
+    uint32_t hash_next; /* writer's own */
+    _Atomic uint64_t first_ns, last_ns; /* of allocations */
+    _Atomic uint64_t allocs;            /* successful */
+    _Atomic uint64_t frees;             /* by the program */
+    _Atomic uint64_t failed;            /* allocating calls that returned an error */
+    _Atomic uint64_t oom;               /* those of them that were out of memory */
+    _Atomic uint64_t reclaimed;         /* blocks that went with their context */
+    _Atomic uint64_t reclaimed_bytes;
+    _Atomic uint64_t total_bytes; /* asked for, over all allocations */
+    _Atomic uint64_t live_blocks, live_bytes;
+    _Atomic uint64_t live_held; /* live_bytes as the driver holds them: pitch, mip levels, rounding */
+    _Atomic uint64_t peak_blocks, peak_bytes; /* of this site alone */
+    /* What the site held when its device peaked: at_peak_* if at_peak_version is the device's
+     * peak_version (the site changed since that peak and saved what it held), else the live values.
+     * cw_view_site_at_peak() says it once. */
+    _Atomic uint64_t at_peak_version, at_peak_blocks, at_peak_bytes;
+};
+
+struct cw_live_block {
+    _Atomic uint64_t key; /* address or handle, as the program knows it */
+    _Atomic uint64_t bytes; /* asked for */
+    _Atomic uint64_t held;  /* taken from the driver, >= bytes where known */
+    _Atomic uint64_t born_ns;
+    _Atomic uint32_t state; /* enum cw_block_state */
+    _Atomic uint32_t site;
+    uint32_t context; /* 0: belongs to none (virtual memory, stream-ordered) */
+    uint32_t tid;     /* kernel thread id of the allocating thread */
+    uint8_t space;    /* enum cw_space (core): which keys it is compared with */
+    uint8_t flags;    /* enum cw_block_flags */
+    uint8_t unused[2];
+    uint32_t refs;  /* handle references, or opens of an IPC handle */
+    uint32_t maps;  /* mappings of a virtual memory handle */
+    uint32_t link;  /* next in a list of the owner (free list, closing list) */
+};
+
+struct cw_live_context {
+    uint64_t handle; /* CUcontext */
+    uint64_t id;     /* cuCtxGetId, or a number of our own with the top bit set */
+    uint32_t device;
+    _Atomic uint32_t state;   /* enum cw_context_state */
+    _Atomic uint32_t retains; /* of a primary context, as far as seen */
+    _Atomic int32_t fatal;    /* the code after which the driver demands a restart, or 0 */
+    uint8_t primary;
+    uint8_t unused[7];
+    uint64_t born_ns;
+};
+
+enum cw_context_state { CW_CONTEXT_LIVE, CW_CONTEXT_CLOSING, CW_CONTEXT_DEAD };
+
+enum cw_event_type {
+    CW_EVENT_OOM,          /* an allocating call failed with out of memory */
+    CW_EVENT_INVALID_FREE, /* a free that the driver refused */
+    CW_EVENT_FATAL,        /* a context took an error that demands a restart of the process */
+};
+
+struct cw_live_event {
+    uint64_t t_ns;
+    uint64_t key;   /* pointer or handle, if any */
+    uint64_t bytes; /* asked for, if any */
+    uint64_t free_bytes, total_bytes; /* of the device when last sampled; total 0: not known */
+    uint32_t site; /* stack, API, device of the call */
+    int32_t code;  /* the driver's */
+    uint8_t type;  /* enum cw_event_type */
+    uint8_t unused[7];
+};
+
+struct cw_live_device {
+    _Atomic uint64_t live_bytes; /* counted kinds, asked for */
+    _Atomic uint64_t peak_bytes;
+    _Atomic uint64_t peak_ns;
+    _Atomic uint64_t peak_version; /* grows by one with every new peak */
+    _Atomic uint64_t live_held;    /* live bytes as held from the driver */
+    _Atomic uint64_t driver_total; /* last sample: device size; 0 = never sampled */
+    _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
+    _Atomic uint64_t sample_held;  /* live_held at that sample */
+    _Atomic uint64_t sample_ns;
+    _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
+    uint32_t unused;
+    uint64_t total; /* bytes of memory, as the device says */
+    uint8_t uuid[16];
+    char name[96];
+};
+
+struct cw_live_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_size;
+    _Atomic uint64_t size; /* bytes of the arena in use */
+    uint32_t pid, ppid;
+    uint64_t start_realtime_ns;       /* CLOCK_REALTIME when the library was armed */
+    uint64_t start_ns;                /* CLOCK_MONOTONIC at the same moment */
+    _Atomic uint64_t end_ns;          /* since start_ns; 0 while the process runs */
+    _Atomic uint32_t exit_kind;       /* enum cw_exit_kind */
+    _Atomic int32_t exit_code;
+    uint32_t driver_version; /* 12040; 0 = not known */
+    uint32_t exe, command, cwd, host; /* text; command: the arguments, each NUL replaced by a space */
+    uint32_t argc, argv;              /* text of argc strings, one after the other */
+    uint32_t stacks_mode;             /* enum cw_stacks */
+    _Atomic uint64_t live_bytes; /* over all devices and the host */
+    _Atomic uint64_t peak_bytes;
+    _Atomic uint64_t peak_ns;
+    _Atomic uint64_t untracked_frees; /* successful frees of what was never seen allocated */
+    _Atomic uint64_t invalid_frees;   /* frees that the driver refused */
+    _Atomic uint64_t lost_blocks;     /* allocations that found no room in the arena */
+    _Atomic uint64_t events_dropped;
+    _Atomic uint32_t disarmed; /* text: why accounting stopped, 0 = it did not */
+    uint32_t unused;
+    struct cw_live_table table[CW_TABLE_COUNT];
+    struct cw_live_device device[CW_DEVICES];
+};
+
+enum cw_exit_kind {
+    CW_EXIT_RUNNING,
+    CW_EXIT_EXIT,       /* exit() or return from main */
+    CW_EXIT_QUICK_EXIT, /* quick_exit() */
+    CW_EXIT_UNDERSCORE, /* _exit(), _Exit() */
+};
+
+#endif

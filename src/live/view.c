@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* Checked reading of a live layout. See view.h. */
+#include "live/view.h"
+
+#include <string.h>
+
+static const uint32_t record_size[CW_TABLE_COUNT] = {
+    [CW_TABLE_TEXT] = 1,
+    [CW_TABLE_MODULE] = sizeof(struct cw_live_module),
+    [CW_TABLE_FRAME] = sizeof(struct cw_live_frame),
+    [CW_TABLE_SITE] = sizeof(struct cw_live_site),
+    [CW_TABLE_BLOCK] = sizeof(struct cw_live_block),
+    [CW_TABLE_CONTEXT] = sizeof(struct cw_live_context),
+    [CW_TABLE_EVENT] = sizeof(struct cw_live_event),
+};
+
+int cw_view_open(struct cw_view *view, const void *base, size_t size)
+{
+    const struct cw_live_header *header = base;
+
+    if (base == NULL || size < sizeof(*header) || header->magic != CW_LIVE_MAGIC ||
+        header->version != CW_LIVE_VERSION || header->header_size < sizeof(*header))
+        return -1;
+    view->base = base;
+    view->size = size;
+    return 0;
+}
+
+static int is_table_sane(const struct cw_live_table *table, enum cw_table which)
+{
+    return table->first != 0 && (table->first & (table->first - 1)) == 0 &&
+           table->elem_size >= record_size[which] && table->elem_size <= 4096;
+}
+
+/* Where the chunk of `index` lies: its start, its number of records, and the index within it. */
+static const char *find_chunk(const struct cw_view *view, enum cw_table which, uint32_t index,
+                              uint64_t *out_records, uint64_t *out_within)
+{
+    const struct cw_live_table *table = &cw_view_header(view)->table[which];
+    uint64_t first = table->first, slot = index + first, offset, bytes;
+    unsigned k;
+
+    if (!is_table_sane(table, which) || index == 0 ||
+        index >= atomic_load_explicit(&table->count, memory_order_acquire))
+        return NULL;
+    k = (unsigned)(__builtin_clzll(first) - __builtin_clzll(slot));
+    if (k >= CW_CHUNKS)
+        return NULL;
+    offset = atomic_load_explicit(&table->chunk[k], memory_order_acquire);
+    bytes = (first << k) * table->elem_size;
+    if (offset < sizeof(struct cw_live_header) || offset > view->size ||
+        bytes > view->size - offset || offset % 8 != 0)
+        return NULL;
+    *out_records = first << k;
+    *out_within = slot - (first << k);
+    return view->base + offset;
+}
+
+uint32_t cw_view_count(const struct cw_view *view, enum cw_table which)
+{
+    const struct cw_live_table *table = &cw_view_header(view)->table[which];
+    uint32_t count = atomic_load_explicit(&table->count, memory_order_acquire);
+
+    /* No table has more records than the view has bytes: a bad count must not cost a long loop. */
+    if (!is_table_sane(table, which) || count > view->size / record_size[which])
+        return 1;
+    return count == 0 ? 1 : count;
+}
+
+const void *cw_view_at(const struct cw_view *view, enum cw_table which, uint32_t index)
+{
+    uint64_t records, within;
+    const char *chunk = find_chunk(view, which, index, &records, &within);
+
+    return chunk ? chunk + within * cw_view_header(view)->table[which].elem_size : NULL;
+}
+
+const char *cw_view_text(const struct cw_view *view, uint32_t index)
+{
+    uint64_t records, within;
+    const char *chunk = find_chunk(view, CW_TABLE_TEXT, index, &records, &within);
+
+    if (chunk == NULL || cw_view_header(view)->table[CW_TABLE_TEXT].elem_size != 1 ||
+        memchr(chunk + within, 0, records - within) == NULL)
+        return "";
+    return chunk + within;
+}
+
+static const struct {
+    int counted;
+    const char *name, *label;
+} kinds[CW_KIND_COUNT] = {
+#define X(id, name, counted, label) [CW_KIND_##id] = {CW_COUNTED_##counted, name, label},
+    CW_KINDS(X)
+#undef X
+};
+
+int cw_kind_counted(unsigned kind)
+{
+    return kind < CW_KIND_COUNT ? kinds[kind].counted : CW_COUNTED_NONE;
+}
+
+const char *cw_kind_name(unsigned kind)
+{
+    return kind < CW_KIND_COUNT ? kinds[kind].name : "unknown";
+}
+
+const char *cw_kind_label(unsigned kind)
+{
+    return kind < CW_KIND_COUNT ? kinds[kind].label : "unknown kind";
+}
+
+void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site *site,
+                          uint64_t *out_blocks, uint64_t *out_bytes)
+{
+    uint64_t version = 0;
+
+    *out_blocks = 0;
+    *out_bytes = 0;
+    if (site->device >= CW_DEVICES)
+        return;
+    version = atomic_load(&cw_view_header(view)->device[site->device].peak_version);
+    if (atomic_load(&site->at_peak_version) == version) {
+        *out_blocks = atomic_load(&site->at_peak_blocks);
+        *out_bytes = atomic_load(&site->at_peak_bytes);
+    } else {
+        *out_blocks = atomic_load(&site->live_blocks);
+        *out_bytes = atomic_load(&site->live_bytes);
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading a live layout: our own, another process's, or a dead one's. The bytes are not trusted: every
+ * offset and index is checked, and what does not fit reads as absent (NULL, "").
+ */
+#ifndef CW_LIVE_VIEW_H
+#define CW_LIVE_VIEW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/layout.h"
+
+struct cw_view {
+    const char *base;
+    size_t size; /* bytes that may be read */
+};
+
+/* 0, or -1 when the bytes are no live layout of a version that this code reads. */
+int cw_view_open(struct cw_view *view, const void *base, size_t size);
+
+static inline const struct cw_live_header *cw_view_header(const struct cw_view *view)
+{
+    return (const struct cw_live_header *)view->base;
+}
+
+/* Number of valid indexes + 1; loop with for (i = 1; i < count; i++). */
+uint32_t cw_view_count(const struct cw_view *view, enum cw_table table);
+/* Record `index` of the table, or NULL. */
+const void *cw_view_at(const struct cw_view *view, enum cw_table table, uint32_t index);
+/* A string of the text table; "" when the index is none or bad. Always terminated inside the view. */
+const char *cw_view_text(const struct cw_view *view, uint32_t index);
+
+static inline const struct cw_live_site *cw_view_site(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_SITE, i);
+}
+static inline const struct cw_live_frame *cw_view_frame(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_FRAME, i);
+}
+static inline const struct cw_live_module *cw_view_module(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_MODULE, i);
+}
+static inline const struct cw_live_block *cw_view_block(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_BLOCK, i);
+}
+static inline const struct cw_live_context *cw_view_context(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_CONTEXT, i);
+}
+static inline const struct cw_live_event *cw_view_event(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_EVENT, i);
+}
+
+/* Counted-as class of a kind (CW_COUNTED_*), its JSON name and its label for people. */
+int cw_kind_counted(unsigned kind);
+const char *cw_kind_name(unsigned kind);
+const char *cw_kind_label(unsigned kind);
+
+/* What the site held when its device reached its peak. */
+void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site *site,
+                          uint64_t *out_blocks, uint64_t *out_bytes);
+
+#endif
