@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The core's questions, put to the driver's own functions. See core/driver_ops.h for the contract. */
+#include "hook/cuda_ops.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "hook/hook_table.h"
+
+/* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what ages
+ * and a timeline in a report need. */
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int context_current(uint64_t *out_handle)
+{
+    CUcontext context = NULL;
+
+    if (CW_REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS)
+        return -1;
+    *out_handle = (uint64_t)(uintptr_t)context;
+    return 0;
+}
+
+static int context_facts(uint64_t handle, struct cw_context_facts *out)
+{
+    unsigned long long id = 0;
+    CUdevice device = 0;
+
+    if (CW_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)
+        return -1;
+    /* CUDA 12.0; before that the core numbers contexts itself. */
+    if (cw_real_has(CW_HOOK_cuCtxGetId) &&
+        CW_REAL(cuCtxGetId)((CUcontext)(uintptr_t)handle, &id) != CUDA_SUCCESS)
+        id = 0;
+    out->id = id;
+    out->device = (unsigned)device;
+    return 0;
+}
+
+static int device_facts(unsigned device, struct cw_device_facts *out)
+{
+    size_t total = 0;
+    CUuuid uuid;
+
+    memset(out, 0, sizeof(*out));
+    if (CW_REAL(cuDeviceGetName)(out->name, (int)sizeof(out->name) - 1, (CUdevice)device) !=
+            CUDA_SUCCESS ||
+        CW_REAL(cuDeviceTotalMem_v2)(&total, (CUdevice)device) != CUDA_SUCCESS)
+        return -1;
+    out->total = total;
+    if (CW_REAL(cuDeviceGetUuid)(&uuid, (CUdevice)device) == CUDA_SUCCESS)
+        memcpy(out->uuid, uuid.bytes, sizeof(out->uuid));
+    return 0;
+}
+
+static int memory_info(uint64_t *out_free, uint64_t *out_total)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+
+    if (CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes) != CUDA_SUCCESS)
+        return -1;
+    *out_free = free_bytes;
+    *out_total = total_bytes;
+    return 0;
+}
+
+const struct cw_driver_ops cw_cuda_ops = {
+    .now_ns = now_ns,
+    .context_current = context_current,
+    .context_facts = context_facts,
+    .device_facts = device_facts,
+    .memory_info = memory_info,
+};
+
+unsigned cw_cuda_driver_version(void)
+{
+    int version = 0;
+
+    return CW_REAL(cuDriverGetVersion)(&version) == CUDA_SUCCESS && version > 0 ? (unsigned)version
+                                                                                  : 0;
+}

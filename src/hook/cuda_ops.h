@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The real driver, as the core sees it (core/driver_ops.h). */
+#ifndef CW_HOOK_CUDA_OPS_H
+#define CW_HOOK_CUDA_OPS_H
+
+#include "core/driver_ops.h"
+
+extern const struct cw_driver_ops cw_cuda_ops;
+
+/* cuDriverGetVersion, 0 where it fails. */
+unsigned cw_cuda_driver_version(void);
+
+#endif

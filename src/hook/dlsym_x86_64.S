@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dlsym and dlvsym on x86-64: ask the filter, then return its answer or jump on.
+ *
+ * The jump leaves registers and stack as the caller made them: the real dlsym finds the caller by its
+ * return address, which decides what RTLD_NEXT and RTLD_DEFAULT mean. A C wrapper would make "next"
+ * mean next after us, and programs that ask for themselves would find themselves for ever.
+ */
+        .text
+
+        .globl  dlsym
+        .type   dlsym, @function
+        .balign 16
+dlsym:
+        .cfi_startproc
+        endbr64
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        subq    $8, %rsp                /* the call needs a stack aligned to 16 */
+        .cfi_adjust_cfa_offset 8
+        movq    24(%rsp), %rdx          /* the caller's return address */
+        call    cw_dlsym_filter@PLT
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        testq   %rax, %rax
+        jz      1f
+        jmp     *%rax
+1:      movq    %rdx, %rax
+        ret
+        .cfi_endproc
+        .size   dlsym, .-dlsym
+
+        .globl  dlvsym
+        .type   dlvsym, @function
+        .balign 16
+dlvsym:
+        .cfi_startproc
+        endbr64
+        pushq   %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq   %rdx
+        .cfi_adjust_cfa_offset 8
+        movq    24(%rsp), %rcx
+        call    cw_dlvsym_filter@PLT
+        movq    %rdx, %r11
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rsi
+        .cfi_adjust_cfa_offset -8
+        popq    %rdi
+        .cfi_adjust_cfa_offset -8
+        testq   %rax, %rax
+        jz      1f
+        jmp     *%rax
+1:      movq    %r11, %rax
+        ret
+        .cfi_endproc
+        .size   dlvsym, .-dlvsym
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where lifetimes start and end. See entry.h.
+ *
+ * Owns the options, read once when the library is loaded and constant afterwards. Until the program
+ * calls CUDA nothing else happens: no message, no file, no memory, no thread. At the end the report is
+ * written from our own state; the driver is not called any more.
+ */
+#include "hook/entry.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/options.h"
+#include "core/session.h"
+#include "core/thread.h"
+#include "hook/call.h"
+#include "hook/cuda_ops.h"
+#include "hook/object.h"
+#include "hook/resolve.h"
+#include "report/report.h"
+
+extern char **environ;
+
+/* Not pthread_atfork and at_quick_exit: those are in libc's static part, which would need libc_nonshared
+ * of the build machine; these are what they call, exported since glibc 2.3.2 and 2.10. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *dso);
+extern int __cxa_at_quick_exit(void (*func)(void *), void *dso);
+extern void *__dso_handle;
+
+enum { READ_NOT_YET, READ_DONE };
+
+static struct cw_options options;
+static struct cw_option_complaints complaints;
+static _Atomic int options_read;
+static struct cw_once announcing; /* complaints are said once per process */
+static _Atomic int exit_status;
+
+static void read_options(void)
+{
+    int before = READ_NOT_YET;
+
+    /* A constructor of another library may call CUDA before ours has run. */
+    if (!atomic_compare_exchange_strong(&options_read, &before, READ_DONE))
+        return;
+    cw_options_parse(environ, !getauxval(AT_SECURE), &options, NULL, &complaints);
+    cw_log_set_level(options.log);
+}
+
+static void __attribute__((constructor)) load(void)
+{
+    read_options();
+}
+
+/* ---- the report -------------------------------------------------------------------------------- */
+
+static enum cw_report_form report_form(void)
+{
+    if (options.report[0] == '\0' && options.format == CW_FORMAT_TEXT)
+        return CW_REPORT_SHORT_IF_LEAKED;
+    if (options.format == CW_FORMAT_JSON)
+        return CW_REPORT_JSON;
+    return options.format == CW_FORMAT_BOTH ? CW_REPORT_BOTH : CW_REPORT_TEXT;
+}
+
+/* Found where it lives if the program has it: C++ programs do. Only at an orderly exit: it allocates. */
+typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
+
+static const char *demangle(const char *mangled, void *arg)
+{
+    static char *last;
+    int status = -1;
+
+    free(last);
+    last = ((demangle_fn)arg)(mangled, NULL, NULL, &status);
+    return status == 0 ? last : NULL;
+}
+
+static void write_report(int orderly)
+{
+    void *demangler = orderly ? cw_object_next_symbol("__cxa_demangle") : NULL;
+    struct cw_report_request request = {
+        .form = report_form(),
+        .destination = options.report[0] ? options.report : NULL,
+        .env = environ,
+        .version = PACKAGE_VERSION,
+        .demangle = demangler ? demangle : NULL,
+        .demangle_arg = demangler,
+    };
+    struct cw_view view;
+
+    cw_arena_view(&cw_session.arena, &view);
+    cw_report_write(&view, &request);
+}
+
+static void finish(enum cw_exit_kind kind, int status)
+{
+    if (cw_session_finish(kind, status))
+        write_report(kind == CW_EXIT_EXIT);
+}
+
+static void note_status(int status, void *arg)
+{
+    (void)arg;
+    atomic_store(&exit_status, status);
+}
+
+static void quick_exiting(void *arg)
+{
+    (void)arg;
+    finish(CW_EXIT_QUICK_EXIT, 0);
+}
+
+/* After main's return, exit handlers and static destructors; a block freed by a later library's
+ * destructor function is still reported. */
+static void __attribute__((destructor)) unload(void)
+{
+    finish(CW_EXIT_EXIT, atomic_load(&exit_status));
+}
+
+static void leave_now(int status) __attribute__((noreturn));
+
+static void leave_now(int status)
+{
+    /* _exit may come from a signal handler that interrupted us: a lock of the internal heap that this
+     * thread holds would never be free again, and nobody needs the heap's past any more. */
+    if (cw_thread.depth != 0)
+        cw_mem_reset();
+    finish(CW_EXIT_UNDERSCORE, status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+CW_EXPORT void _exit(int status)
+{
+    leave_now(status);
+}
+
+CW_EXPORT void _Exit(int status)
+{
+    leave_now(status);
+}
+
+/* ---- the first call, and children --------------------------------------------------------------- */
+
+static void forked(void)
+{
+    cw_log_reset();
+    cw_session_reset();
+    cw_call_reset();
+    announcing = (struct cw_once){0};
+}
+
+static void announce(void)
+{
+    if (!cw_once_begin(&announcing))
+        return;
+    read_options();
+    for (unsigned i = 0; i < complaints.count && i < CW_OPTION_COMPLAINTS; i++)
+        cw_log(CW_LOG_WARN, "%s", complaints.line[i]);
+    if (complaints.count > CW_OPTION_COMPLAINTS)
+        cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
+               complaints.count - CW_OPTION_COMPLAINTS);
+    __register_atfork(NULL, NULL, forked, &__dso_handle);
+    if (options.mode == CW_MODE_TRACK) {
+        __cxa_at_quick_exit(quick_exiting, &__dso_handle);
+        on_exit(note_status, NULL);
+    }
+    cw_once_end(&announcing);
+}
+
+int cw_entry_arm(void)
+{
+    if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
+        announce();
+    if (options.mode != CW_MODE_TRACK)
+        return 0;
+    if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
+        cw_thread.depth++;
+        cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
+        cw_thread.depth--;
+    }
+    return cw_session_is_armed();
+}
+
+/* ---- unloading ----------------------------------------------------------------------------------- */
+
+typedef int (*dlclose_fn)(void *handle);
+
+/* What was unloaded may be followed by something else at the same addresses. */
+CW_EXPORT int dlclose(void *handle)
+{
+    static _Atomic(void *) next;
+    void *real = atomic_load_explicit(&next, memory_order_relaxed);
+    int rc;
+
+    if (real == NULL) {
+        real = cw_object_next_symbol("dlclose");
+        atomic_store_explicit(&next, real, memory_order_relaxed);
+    }
+    if (real == NULL)
+        return -1;
+    rc = ((dlclose_fn)real)(handle);
+    cw_epoch_advance();
+    cw_resolve_forget_unloaded();
+    return rc;
+}

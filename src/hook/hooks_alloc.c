@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* Bodies of families ALLOC and FREE: memory with an address, and arrays. */
+#include "hook/call.h"
+
+#include "core/context.h"
+#include "core/site.h"
+#include "core/tracker.h"
+
+/* Device and context of a stream that may belong to another context than the current one. */
+static void set_stream_device(CUstream stream, struct cw_request *request)
+{
+    CUcontext context = NULL;
+    uint8_t device;
+
+    cw_context_current(&device);
+    request->device = device;
+    if ((uintptr_t)stream <= (uintptr_t)CW_STREAM_PER_THREAD || cw_capture_is_active())
+        return;
+    if (CW_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS &&
+        cw_context_of((uint64_t)(uintptr_t)context, &device) != 0)
+        request->device = device;
+}
+
+static uint64_t address_of(CUresult rc, const CUdeviceptr *dptr)
+{
+    return rc == CUDA_SUCCESS && dptr != NULL ? (uint64_t)*dptr : 0;
+}
+
+static uint64_t host_address_of(CUresult rc, void *const *pp)
+{
+    return rc == CUDA_SUCCESS && pp != NULL ? (uint64_t)(uintptr_t)*pp : 0;
+}
+
+/* ---- device memory ----------------------------------------------------------------------------- */
+
+CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct cw_request request = {.kind = CW_KIND_DEVICE, .bytes = bytesize};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAlloc_v2, CW_CALLER))
+        return CW_REAL(cuMemAlloc_v2)(dptr, bytesize);
+    do
+        rc = CW_REAL(cuMemAlloc_v2)(dptr, bytesize);
+    while (cw_call_again(&call, rc));
+    request.key = address_of(rc, dptr);
+    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+/* The 32-bit ABI of CUDA 2: its pointers hold the low 4 GiB. */
+CW_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
+{
+    struct cw_request request = {.kind = CW_KIND_DEVICE, .bytes = bytesize};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAlloc, CW_CALLER))
+        return CW_REAL(cuMemAlloc)(dptr, bytesize);
+    do
+        rc = CW_REAL(cuMemAlloc)(dptr, bytesize);
+    while (cw_call_again(&call, rc));
+    request.key = rc == CUDA_SUCCESS && dptr != NULL ? *dptr : 0;
+    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+/* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
+CW_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+                                      size_t Height, unsigned int ElementSizeBytes)
+{
+    struct cw_request request = {.kind = CW_KIND_PITCHED};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAllocPitch_v2, CW_CALLER))
+        return CW_REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    do
+        rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    while (cw_call_again(&call, rc));
+    request.key = address_of(rc, dptr);
+    request.bytes = (rc == CUDA_SUCCESS && pPitch != NULL ? *pPitch : WidthInBytes) * Height;
+    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
+                                   unsigned int WidthInBytes, unsigned int Height,
+                                   unsigned int ElementSizeBytes)
+{
+    struct cw_request request = {.kind = CW_KIND_PITCHED};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAllocPitch, CW_CALLER))
+        return CW_REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    do
+        rc = CW_REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    while (cw_call_again(&call, rc));
+    request.key = rc == CUDA_SUCCESS && dptr != NULL ? *dptr : 0;
+    request.bytes = (size_t)(rc == CUDA_SUCCESS && pPitch != NULL ? *pPitch : WidthInBytes) * Height;
+    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct cw_request request = {.kind = CW_KIND_MANAGED, .bytes = bytesize};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAllocManaged, CW_CALLER))
+        return CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags);
+    do
+        rc = CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags);
+    while (cw_call_again(&call, rc));
+    request.key = address_of(rc, dptr);
+    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemFree_v2, CW_CALLER))
+        return CW_REAL(cuMemFree_v2)(dptr);
+    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
+    rc = CW_REAL(cuMemFree_v2)(dptr);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemFree, CW_CALLER))
+        return CW_REAL(cuMemFree)(dptr);
+    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
+    rc = CW_REAL(cuMemFree)(dptr);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}
+
+/* ---- stream-ordered memory --------------------------------------------------------------------- */
+
+/* In a capture the call makes a node of the graph; memory comes with its launch. */
+static void account_async(struct cw_call *call, CUresult rc, struct cw_request *request, int captured)
+{
+    if (captured && rc == CUDA_SUCCESS) {
+        request->kind = CW_KIND_GRAPH;
+        request->held = request->bytes;
+        cw_graph_node_added(request,
+                            cw_site_here(call->api, CW_KIND_GRAPH, request->device));
+        cw_call_leave();
+        return;
+    }
+    cw_call_allocated(call, rc, CW_SCOPE_DEVICE, request);
+}
+
+typedef CUresult (*alloc_async_fn)(CUdeviceptr *dptr, size_t bytesize, CUstream stream);
+
+static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, CUdeviceptr *dptr,
+                            size_t bytesize, CUstream stream, void *caller)
+{
+    struct cw_request request = {.kind = CW_KIND_ASYNC, .bytes = bytesize};
+    alloc_async_fn real = (alloc_async_fn)cw_real_of(hook);
+    struct cw_call call;
+    int captured;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dptr, bytesize, stream);
+    captured = cw_call_is_capturing(stream, flavour);
+    do
+        rc = real(dptr, bytesize, stream);
+    while (cw_call_again(&call, rc));
+    set_stream_device(stream, &request);
+    request.key = address_of(rc, dptr);
+    account_async(&call, rc, &request, captured);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+    return alloc_async(CW_HOOK_cuMemAllocAsync, CW_STREAM_LEGACY, dptr, bytesize, hStream, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+    return alloc_async(CW_HOOK_cuMemAllocAsync_ptsz, CW_STREAM_THREAD, dptr, bytesize, hStream,
+                       CW_CALLER);
+}
+
+typedef CUresult (*alloc_from_pool_fn)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                       CUstream stream);
+
+static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavour, CUdeviceptr *dptr,
+                                size_t bytesize, CUmemoryPool pool, CUstream stream, void *caller)
+{
+    struct cw_request request = {.kind = CW_KIND_ASYNC, .bytes = bytesize};
+    alloc_from_pool_fn real = (alloc_from_pool_fn)cw_real_of(hook);
+    struct cw_call call;
+    int captured;
+    uint32_t block;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dptr, bytesize, pool, stream);
+    captured = cw_call_is_capturing(stream, flavour);
+    do
+        rc = real(dptr, bytesize, pool, stream);
+    while (cw_call_again(&call, rc));
+    set_stream_device(stream, &request);
+    block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
+    if (block != 0)
+        request.device = cw_site_at(cw_tracker_at(block)->site)->device;
+    request.key = address_of(rc, dptr);
+    account_async(&call, rc, &request, captured);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                           CUstream hStream)
+{
+    return alloc_from_pool(CW_HOOK_cuMemAllocFromPoolAsync, CW_STREAM_LEGACY, dptr, bytesize, pool,
+                           hStream, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                                CUstream hStream)
+{
+    return alloc_from_pool(CW_HOOK_cuMemAllocFromPoolAsync_ptsz, CW_STREAM_THREAD, dptr, bytesize,
+                           pool, hStream, CW_CALLER);
+}
+
+typedef CUresult (*free_async_fn)(CUdeviceptr dptr, CUstream stream);
+
+/* In a capture the call makes a free node: what it frees stays live until a launch. */
+static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CUdeviceptr dptr,
+                           CUstream stream, void *caller)
+{
+    free_async_fn real = (free_async_fn)cw_real_of(hook);
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dptr, stream);
+    if (cw_call_is_capturing(stream, flavour)) {
+        cw_graph_free_node_added();
+        rc = real(dptr, stream);
+        cw_call_leave();
+        return rc;
+    }
+    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
+    rc = real(dptr, stream);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+    return free_async(CW_HOOK_cuMemFreeAsync, CW_STREAM_LEGACY, dptr, hStream, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
+{
+    return free_async(CW_HOOK_cuMemFreeAsync_ptsz, CW_STREAM_THREAD, dptr, hStream, CW_CALLER);
+}
+
+/* ---- host memory ------------------------------------------------------------------------------- */
+
+CW_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+    struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemHostAlloc, CW_CALLER))
+        return CW_REAL(cuMemHostAlloc)(pp, bytesize, Flags);
+    do
+        rc = CW_REAL(cuMemHostAlloc)(pp, bytesize, Flags);
+    while (cw_call_again(&call, rc));
+    request.key = host_address_of(rc, pp);
+    cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+    struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAllocHost_v2, CW_CALLER))
+        return CW_REAL(cuMemAllocHost_v2)(pp, bytesize);
+    do
+        rc = CW_REAL(cuMemAllocHost_v2)(pp, bytesize);
+    while (cw_call_again(&call, rc));
+    request.key = host_address_of(rc, pp);
+    cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
+{
+    struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemAllocHost, CW_CALLER))
+        return CW_REAL(cuMemAllocHost)(pp, bytesize);
+    do
+        rc = CW_REAL(cuMemAllocHost)(pp, bytesize);
+    while (cw_call_again(&call, rc));
+    request.key = host_address_of(rc, pp);
+    cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemFreeHost(void *p)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemFreeHost, CW_CALLER))
+        return CW_REAL(cuMemFreeHost)(p);
+    cw_request_free_begin(CW_SPACE_ADDRESS, (uint64_t)(uintptr_t)p, &freed);
+    rc = CW_REAL(cuMemFreeHost)(p);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}
+
+typedef CUresult (*host_register_fn)(void *p, size_t bytesize, unsigned int flags);
+
+static CUresult host_register(enum cw_hook hook, void *p, size_t bytesize, unsigned int flags,
+                              void *caller)
+{
+    struct cw_request request = {
+        .kind = CW_KIND_REGISTERED, .key = (uint64_t)(uintptr_t)p, .bytes = bytesize};
+    host_register_fn real = (host_register_fn)cw_real_of(hook);
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(p, bytesize, flags);
+    do
+        rc = real(p, bytesize, flags);
+    while (cw_call_again(&call, rc));
+    cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+    return host_register(CW_HOOK_cuMemHostRegister_v2, p, bytesize, Flags, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+{
+    return host_register(CW_HOOK_cuMemHostRegister, p, bytesize, Flags, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuMemHostUnregister(void *p)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuMemHostUnregister, CW_CALLER))
+        return CW_REAL(cuMemHostUnregister)(p);
+    cw_request_free_begin(CW_SPACE_ADDRESS, (uint64_t)(uintptr_t)p, &freed);
+    rc = CW_REAL(cuMemHostUnregister)(p);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}

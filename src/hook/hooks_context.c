@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/* Bodies of families CONTEXT and MODULE: what comes and goes with contexts. */
+#include "hook/call.h"
+
+#include "core/context.h"
+
+static uint64_t handle_value(const void *handle)
+{
+    return (uint64_t)(uintptr_t)handle;
+}
+
+/* ---- contexts ---------------------------------------------------------------------------------- */
+
+/* Creating a context takes memory, so it can be out of it. */
+static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook)
+{
+    if (rc == CUDA_SUCCESS && pctx != NULL)
+        cw_context_created(handle_value(*pctx), (unsigned)dev);
+    cw_call_leave();
+    if (rc != CUDA_SUCCESS)
+        cw_call_observe(hook, rc);
+}
+
+CW_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate, CW_CALLER))
+        return CW_REAL(cuCtxCreate)(pctx, flags, dev);
+    do
+        rc = CW_REAL(cuCtxCreate)(pctx, flags, dev);
+    while (cw_call_again(&call, rc));
+    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate);
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate_v2, CW_CALLER))
+        return CW_REAL(cuCtxCreate_v2)(pctx, flags, dev);
+    do
+        rc = CW_REAL(cuCtxCreate_v2)(pctx, flags, dev);
+    while (cw_call_again(&call, rc));
+    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v2);
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+                                  unsigned int flags, CUdevice dev)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate_v3, CW_CALLER))
+        return CW_REAL(cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
+    do
+        rc = CW_REAL(cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
+    while (cw_call_again(&call, rc));
+    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v3);
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
+                                  unsigned int flags, CUdevice dev)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate_v4, CW_CALLER))
+        return CW_REAL(cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
+    do
+        rc = CW_REAL(cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
+    while (cw_call_again(&call, rc));
+    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v4);
+    return rc;
+}
+
+typedef CUresult (*ctx_end_fn)(CUcontext ctx);
+
+/* A detach gives up the reference that creation made, so it ends the context too. */
+static CUresult end_context(enum cw_hook hook, CUcontext ctx, void *caller)
+{
+    ctx_end_fn real = (ctx_end_fn)cw_real_of(hook);
+    struct cw_context_ending ending;
+    struct cw_call call;
+    uint8_t device;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(ctx);
+    cw_context_end_begin(cw_context_of(handle_value(ctx), &device), &ending);
+    rc = real(ctx);
+    cw_context_end_finish(&ending, rc == CUDA_SUCCESS ? CW_CONTEXT_DESTROYED : CW_CONTEXT_KEPT);
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    return end_context(CW_HOOK_cuCtxDestroy_v2, ctx, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
+{
+    return end_context(CW_HOOK_cuCtxDestroy, ctx, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+    return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
+}
+
+/* ---- primary contexts -------------------------------------------------------------------------- */
+
+CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuDevicePrimaryCtxRetain, CW_CALLER))
+        return CW_REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
+    do
+        rc = CW_REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
+    while (cw_call_again(&call, rc));
+    if (rc == CUDA_SUCCESS && pctx != NULL)
+        cw_context_retained(handle_value(*pctx), (unsigned)dev);
+    cw_call_leave();
+    if (rc != CUDA_SUCCESS)
+        cw_call_observe(CW_HOOK_cuDevicePrimaryCtxRetain, rc);
+    return rc;
+}
+
+static int is_primary_active(CUdevice dev)
+{
+    unsigned int flags;
+    int active = 1;
+
+    if (CW_REAL(cuDevicePrimaryCtxGetState)(dev, &flags, &active) != CUDA_SUCCESS)
+        return 1;
+    return active;
+}
+
+typedef CUresult (*primary_fn)(CUdevice dev);
+
+/* The last release destroys the context: its records are closed before, if we counted right, and put back
+ * if the driver says that it is still active. */
+static CUresult release_primary(enum cw_hook hook, CUdevice dev, void *caller)
+{
+    primary_fn real = (primary_fn)cw_real_of(hook);
+    struct cw_context_ending ending;
+    struct cw_call call;
+    int active;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dev);
+    cw_context_end_begin(
+        cw_context_is_last_release((unsigned)dev) ? cw_context_primary((unsigned)dev) : 0, &ending);
+    rc = real(dev);
+    if (rc == CUDA_SUCCESS)
+        cw_context_released((unsigned)dev);
+    active = rc != CUDA_SUCCESS || is_primary_active(dev);
+    /* Somebody else's retains and releases escaped us: close what is gone, if late. */
+    if (!active && ending.context == 0)
+        cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
+    cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    return release_primary(CW_HOOK_cuDevicePrimaryCtxRelease_v2, dev, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    return release_primary(CW_HOOK_cuDevicePrimaryCtxRelease, dev, CW_CALLER);
+}
+
+static CUresult reset_primary(enum cw_hook hook, CUdevice dev, void *caller)
+{
+    primary_fn real = (primary_fn)cw_real_of(hook);
+    struct cw_context_ending ending;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dev);
+    cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
+    rc = real(dev);
+    cw_context_end_finish(&ending, rc == CUDA_SUCCESS ? CW_CONTEXT_RENEWED : CW_CONTEXT_KEPT);
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset_v2, dev, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset, dev, CW_CALLER);
+}
+
+/* ---- green contexts ---------------------------------------------------------------------------- */
+
+/* The handle of the green context itself is kept in the same table, so that its device is known when it
+ * is turned into a CUcontext. A green context holds a reference to the primary one (cuda.h). */
+CW_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
+                                    unsigned int flags)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuGreenCtxCreate, CW_CALLER))
+        return CW_REAL(cuGreenCtxCreate)(phCtx, desc, dev, flags);
+    do
+        rc = CW_REAL(cuGreenCtxCreate)(phCtx, desc, dev, flags);
+    while (cw_call_again(&call, rc));
+    if (rc == CUDA_SUCCESS) {
+        cw_context_retained(0, (unsigned)dev);
+        cw_context_folded(handle_value(*phCtx), (unsigned)dev);
+    }
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
+{
+    CUresult rc = CW_REAL(cuCtxFromGreenCtx)(pContext, hCtx);
+    uint8_t device;
+
+    if (rc == CUDA_SUCCESS && cw_session_is_armed() &&
+        cw_context_of(handle_value(hCtx), &device) != 0)
+        cw_context_folded(handle_value(*pContext), device);
+    return rc;
+}
+
+CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+    uint8_t device;
+    int known = cw_session_is_armed() && cw_context_of(handle_value(hCtx), &device) != 0;
+    CUresult rc = CW_REAL(cuGreenCtxDestroy)(hCtx);
+
+    if (rc == CUDA_SUCCESS && known) {
+        cw_context_unfolded(handle_value(hCtx));
+        cw_context_released(device);
+    }
+    return rc;
+}
+
+/* ---- modules ----------------------------------------------------------------------------------- */
+
+/* What a module takes on the device nobody tells: it is part of "unattributed". The record says that it is
+ * loaded, and goes with its context. */
+static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope, const void *handle)
+{
+    struct cw_request request = {.space = CW_SPACE_MODULE, .kind = CW_KIND_MODULE};
+
+    if (rc == CUDA_SUCCESS && handle != NULL)
+        request.key = handle_value(*(void *const *)handle);
+    cw_call_allocated(call, rc, scope, &request);
+}
+
+CW_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoad, CW_CALLER))
+        return CW_REAL(cuModuleLoad)(module, fname);
+    do
+        rc = CW_REAL(cuModuleLoad)(module, fname);
+    while (cw_call_again(&call, rc));
+    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
+    return rc;
+}
+
+CW_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoadData, CW_CALLER))
+        return CW_REAL(cuModuleLoadData)(module, image);
+    do
+        rc = CW_REAL(cuModuleLoadData)(module, image);
+    while (cw_call_again(&call, rc));
+    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
+    return rc;
+}
+
+CW_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+                                      CUjit_option *options, void **optionValues)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoadDataEx, CW_CALLER))
+        return CW_REAL(cuModuleLoadDataEx)(module, image, numOptions, options, optionValues);
+    do
+        rc = CW_REAL(cuModuleLoadDataEx)(module, image, numOptions, options, optionValues);
+    while (cw_call_again(&call, rc));
+    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
+    return rc;
+}
+
+CW_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoadFatBinary, CW_CALLER))
+        return CW_REAL(cuModuleLoadFatBinary)(module, fatCubin);
+    do
+        rc = CW_REAL(cuModuleLoadFatBinary)(module, fatCubin);
+    while (cw_call_again(&call, rc));
+    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
+    return rc;
+}
+
+CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuModuleUnload, CW_CALLER))
+        return CW_REAL(cuModuleUnload)(hmod);
+    cw_request_free_begin(CW_SPACE_MODULE, handle_value(hmod), &freed);
+    rc = CW_REAL(cuModuleUnload)(hmod);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}
+
+/* Libraries belong to no context: they are loaded into each lazily. */
+CW_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+                                     void **jitOptionsValues, unsigned int numJitOptions,
+                                     CUlibraryOption *libraryOptions, void **libraryOptionValues,
+                                     unsigned int numLibraryOptions)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuLibraryLoadData, CW_CALLER))
+        return CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues, numJitOptions,
+                                          libraryOptions, libraryOptionValues, numLibraryOptions);
+    do
+        rc = CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues, numJitOptions,
+                                        libraryOptions, libraryOptionValues, numLibraryOptions);
+    while (cw_call_again(&call, rc));
+    account_module(&call, rc, CW_SCOPE_CURRENT, library);
+    return rc;
+}
+
+CW_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+                                         CUjit_option *jitOptions, void **jitOptionsValues,
+                                         unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                                         void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuLibraryLoadFromFile, CW_CALLER))
+        return CW_REAL(cuLibraryLoadFromFile)(library, fileName, jitOptions, jitOptionsValues,
+                                              numJitOptions, libraryOptions, libraryOptionValues,
+                                              numLibraryOptions);
+    do
+        rc = CW_REAL(cuLibraryLoadFromFile)(library, fileName, jitOptions, jitOptionsValues,
+                                            numJitOptions, libraryOptions, libraryOptionValues,
+                                            numLibraryOptions);
+    while (cw_call_again(&call, rc));
+    account_module(&call, rc, CW_SCOPE_CURRENT, library);
+    return rc;
+}
+
+CW_EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuLibraryUnload, CW_CALLER))
+        return CW_REAL(cuLibraryUnload)(library);
+    cw_request_free_begin(CW_SPACE_MODULE, handle_value(library), &freed);
+    rc = CW_REAL(cuLibraryUnload)(library);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}

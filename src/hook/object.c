@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading of loaded ELF objects. See object.h. */
+#include "hook/object.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+
+#define CLOSURE_MAX 128 /* objects looked at when following dependencies */
+
+struct visit_state {
+    int (*visit)(const struct cw_object *object, void *arg);
+    void *arg;
+};
+
+static int visit_one(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const struct visit_state *state = arg;
+    struct cw_object object = {.base = UINT64_MAX, .bias = info->dlpi_addr};
+
+    (void)size;
+    object.name = info->dlpi_name ? info->dlpi_name : "";
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + segment->p_vaddr;
+
+        if (segment->p_type == PT_DYNAMIC)
+            object.dynamic = (const ElfW(Dyn) *)(uintptr_t)start;
+        if (segment->p_type != PT_LOAD)
+            continue;
+        if (start < object.base)
+            object.base = start;
+        if (start + segment->p_memsz > object.end)
+            object.end = start + segment->p_memsz;
+    }
+    return object.dynamic != NULL ? state->visit(&object, state->arg) : 0;
+}
+
+int cw_object_visit(int (*visit)(const struct cw_object *object, void *arg), void *arg)
+{
+    struct visit_state state = {.visit = visit, .arg = arg};
+
+    return dl_iterate_phdr(visit_one, &state);
+}
+
+const char *cw_object_basename(const struct cw_object *object)
+{
+    const char *slash = strrchr(object->name, '/');
+
+    return slash ? slash + 1 : object->name;
+}
+
+static int contains(const struct cw_object *object, const void *address)
+{
+    return (uint64_t)(uintptr_t)address >= object->base && (uint64_t)(uintptr_t)address < object->end;
+}
+
+int cw_object_is_self(const struct cw_object *object)
+{
+    return contains(object, (const void *)&cw_object_is_self);
+}
+
+struct at_query {
+    const void *address;
+    struct cw_object *out;
+};
+
+static int match_address(const struct cw_object *object, void *arg)
+{
+    const struct at_query *query = arg;
+
+    if (!contains(object, query->address))
+        return 0;
+    *query->out = *object;
+    return 1;
+}
+
+int cw_object_at(const void *address, struct cw_object *out)
+{
+    struct at_query query = {.address = address, .out = out};
+
+    return cw_object_visit(match_address, &query) ? 0 : -1;
+}
+
+/* ---- symbols ----------------------------------------------------------------------------------- */
+
+struct symbols {
+    const ElfW(Sym) *table;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+    const uint16_t *versions;
+    const char *soname;
+};
+
+/* The loader relocates these pointers in place, except in objects that it did not load itself (vdso). */
+static const void *pointer(const struct cw_object *object, uint64_t value)
+{
+    return (const void *)(uintptr_t)(value < object->bias ? value + object->bias : value);
+}
+
+static void read_dynamic(const struct cw_object *object, struct symbols *out)
+{
+    uint64_t soname = 0;
+
+    *out = (struct symbols){0};
+    for (const ElfW(Dyn) *d = object->dynamic; d->d_tag != DT_NULL; d++) {
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            out->table = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_STRTAB:
+            out->strings = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_GNU_HASH:
+            out->gnu_hash = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_HASH:
+            out->hash = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_VERSYM:
+            out->versions = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_SONAME:
+            soname = d->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    if (soname != 0 && out->strings != NULL)
+        out->soname = out->strings + soname;
+}
+
+static int is_definition(const struct symbols *symbols, uint32_t index)
+{
+    const ElfW(Sym) *symbol = &symbols->table[index];
+    unsigned type = ELF64_ST_TYPE(symbol->st_info);
+
+    if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE))
+        return 0;
+    /* The top bit hides a version that is there for old binaries only. */
+    return symbols->versions == NULL || !(symbols->versions[index] & 0x8000);
+}
+
+static int is_named(const struct symbols *symbols, uint32_t index, const char *name)
+{
+    return is_definition(symbols, index) &&
+           strcmp(symbols->strings + symbols->table[index].st_name, name) == 0;
+}
+
+static uint32_t gnu_hash_of(const char *name)
+{
+    uint32_t h = 5381;
+
+    for (const unsigned char *p = (const unsigned char *)name; *p != '\0'; p++)
+        h = h * 33 + *p;
+    return h;
+}
+
+static uint32_t find_gnu(const struct symbols *symbols, const char *name)
+{
+    const uint32_t *table = symbols->gnu_hash;
+    uint32_t nbuckets = table[0], first = table[1], bloom_words = table[2];
+    const uint32_t *buckets = table + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
+    const uint32_t *chain = buckets + nbuckets;
+    uint32_t hash = gnu_hash_of(name);
+    uint32_t i = nbuckets ? buckets[hash % nbuckets] : 0;
+
+    if (i < first)
+        return 0;
+    for (;; i++) {
+        if ((chain[i - first] | 1) == (hash | 1) && is_named(symbols, i, name))
+            return i;
+        if (chain[i - first] & 1)
+            return 0;
+    }
+}
+
+static uint32_t sysv_hash_of(const char *name)
+{
+    uint32_t h = 0;
+
+    for (const unsigned char *p = (const unsigned char *)name; *p != '\0'; p++) {
+        h = (h << 4) + *p;
+        h ^= (h >> 24) & 0xf0;
+    }
+    return h & 0x0fffffff;
+}
+
+static uint32_t find_sysv(const struct symbols *symbols, const char *name)
+{
+    uint32_t nbuckets = symbols->hash[0];
+    const uint32_t *buckets = symbols->hash + 2, *chain = buckets + nbuckets;
+    uint32_t i = nbuckets ? buckets[sysv_hash_of(name) % nbuckets] : 0;
+
+    while (i != 0 && !is_named(symbols, i, name))
+        i = chain[i];
+    return i;
+}
+
+void *cw_object_symbol(const struct cw_object *object, const char *name)
+{
+    struct symbols symbols;
+    uint32_t index = 0;
+
+    read_dynamic(object, &symbols);
+    if (symbols.table == NULL || symbols.strings == NULL)
+        return NULL;
+    if (symbols.gnu_hash != NULL)
+        index = find_gnu(&symbols, name);
+    else if (symbols.hash != NULL)
+        index = find_sysv(&symbols, name);
+    return index ? (void *)(uintptr_t)(object->bias + symbols.table[index].st_value) : NULL;
+}
+
+/* Number of dynamic symbols: the last one that a chain of the hash table reaches. */
+static uint32_t symbol_count(const struct symbols *symbols)
+{
+    const uint32_t *table = symbols->gnu_hash, *buckets, *chain;
+    uint32_t last = 0;
+
+    if (table == NULL)
+        return symbols->hash ? symbols->hash[1] : 0;
+    buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / 4);
+    chain = buckets + table[0];
+    for (uint32_t i = 0; i < table[0]; i++)
+        if (buckets[i] > last)
+            last = buckets[i];
+    if (last < table[1])
+        return table[1];
+    while (!(chain[last - table[1]] & 1))
+        last++;
+    return last + 1;
+}
+
+const char *cw_object_name_of(const struct cw_object *object, const void *address)
+{
+    struct symbols symbols;
+    uint32_t count;
+
+    read_dynamic(object, &symbols);
+    if (symbols.table == NULL || symbols.strings == NULL)
+        return NULL;
+    count = symbol_count(&symbols);
+    for (uint32_t i = 1; i < count; i++)
+        if (object->bias + symbols.table[i].st_value == (uint64_t)(uintptr_t)address &&
+            is_definition(&symbols, i))
+            return symbols.strings + symbols.table[i].st_name;
+    return NULL;
+}
+
+/* ---- search ------------------------------------------------------------------------------------ */
+
+struct next_query {
+    const char *name;
+    int passed_self;
+    void *found;
+};
+
+static int match_next(const struct cw_object *object, void *arg)
+{
+    struct next_query *query = arg;
+
+    if (cw_object_is_self(object)) {
+        query->passed_self = 1;
+        return 0;
+    }
+    if (query->passed_self)
+        query->found = cw_object_symbol(object, query->name);
+    return query->found != NULL;
+}
+
+void *cw_object_next_symbol(const char *name)
+{
+    struct next_query query = {.name = name};
+
+    cw_object_visit(match_next, &query);
+    return query.found;
+}
+
+struct soname_query {
+    const char *soname;
+    struct cw_object *out;
+};
+
+static int match_soname(const struct cw_object *object, void *arg)
+{
+    const struct soname_query *query = arg;
+    struct symbols symbols;
+
+    read_dynamic(object, &symbols);
+    if ((symbols.soname == NULL || strcmp(symbols.soname, query->soname) != 0) &&
+        strcmp(cw_object_basename(object), query->soname) != 0)
+        return 0;
+    *query->out = *object;
+    return 1;
+}
+
+static void enqueue_needed(const struct cw_object *object, struct cw_object *queue, unsigned *length)
+{
+    struct symbols symbols;
+
+    read_dynamic(object, &symbols);
+    for (const ElfW(Dyn) *d = object->dynamic; d->d_tag != DT_NULL; d++) {
+        struct cw_object needed;
+        struct soname_query query = {.out = &needed};
+        unsigned i = 0;
+
+        if (d->d_tag != DT_NEEDED || symbols.strings == NULL || *length == CLOSURE_MAX)
+            continue;
+        query.soname = symbols.strings + d->d_un.d_val;
+        if (!cw_object_visit(match_soname, &query))
+            continue;
+        while (i < *length && queue[i].base != needed.base)
+            i++;
+        if (i == *length)
+            queue[(*length)++] = needed;
+    }
+}
+
+void *cw_object_needed_symbol(const struct cw_object *object, const char *name)
+{
+    struct cw_object queue[CLOSURE_MAX];
+    unsigned length = 1;
+
+    queue[0] = *object;
+    for (unsigned i = 0; i < length; i++) {
+        void *found = cw_object_is_self(&queue[i]) ? NULL : cw_object_symbol(&queue[i], name);
+
+        if (found != NULL)
+            return found;
+        enqueue_needed(&queue[i], queue, &length);
+    }
+    return NULL;
+}

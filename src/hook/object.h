@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loaded objects of the process and the symbols that they define, read from the loader's list and
+ * from the objects' own dynamic sections, without a call to dlsym: we stand in front of that.
+ *
+ * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never called
+ * while we hold one of ours.
+ */
+#ifndef CW_HOOK_OBJECT_H
+#define CW_HOOK_OBJECT_H
+
+#include <link.h>
+#include <stdint.h>
+
+struct cw_object {
+    uint64_t base, end; /* mapped range */
+    uint64_t bias;      /* l_addr */
+    const char *name;   /* as the loader has it; "" for the program; valid while it stays loaded */
+    const ElfW(Dyn) *dynamic;
+};
+
+/* In the order in which the loader searches; visit returns non-zero to stop, which is returned. */
+int cw_object_visit(int (*visit)(const struct cw_object *object, void *arg), void *arg);
+
+/* The object that address lies in: 0, or -1. */
+int cw_object_at(const void *address, struct cw_object *out);
+
+/* Address of the symbol's default version in this object, or NULL. */
+void *cw_object_symbol(const struct cw_object *object, const char *name);
+/* Name under which the object exports exactly this address, or NULL. Slow: reads every symbol. */
+const char *cw_object_name_of(const struct cw_object *object, const void *address);
+
+/* The symbol in the first object after this library in search order, or NULL. */
+void *cw_object_next_symbol(const char *name);
+
+/* The symbol in the object's own dependencies, breadth first, or NULL. */
+void *cw_object_needed_symbol(const struct cw_object *object, const char *name);
+
+const char *cw_object_basename(const struct cw_object *object);
+int cw_object_is_self(const struct cw_object *object);
+
+#endif
