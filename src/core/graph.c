@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/gate.h"
+#include "core/site.h"
 #include "core/thread.h"
 #include "core/tracker.h"
 
@@ -46,6 +47,7 @@ void cw_graph_reset(void)
 
 void cw_graph_node_added(const struct cw_request *request, uint32_t site)
 {
+    uint32_t shared = cw_site_shared(site);
     struct node *node;
 
     atomic_store(&memory_nodes_seen, 1);
@@ -60,7 +62,7 @@ void cw_graph_node_added(const struct cw_request *request, uint32_t site)
     }
     if (node != NULL) {
         node->request = *request;
-        node->site = site;
+        node->site = shared;
     }
     cw_lock_release(&lock);
 }

@@ -47,7 +47,8 @@ static void describe_device(uint8_t ordinal)
 static void store_sample(struct cw_live_device *device, uint64_t free_bytes, uint64_t total_bytes)
 {
     atomic_store(&device->driver_used, total_bytes - free_bytes);
-    atomic_store(&device->sample_held, atomic_load(&device->live_held));
+    atomic_store(&device->sample_held,
+                 atomic_load(&device->live_bytes) + atomic_load(&device->live_extra));
     atomic_store(&device->driver_total, total_bytes);
 }
 

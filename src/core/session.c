@@ -163,10 +163,7 @@ void cw_session_reset(void)
     cw_context_reset();
     cw_vmm_reset();
     cw_graph_reset();
-    cw_thread.tid = 0;
-    cw_thread.depth = 0;
-    cw_thread.epoch = 0;
-    cw_epoch_advance();
+    cw_thread_reset();
     cw_arena_destroy(&cw_session.arena);
     arming = (struct cw_once){0};
     atomic_store(&cw_session.state, CW_SESSION_NEW);

@@ -182,12 +182,12 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
 
 struct site_key {
     uint32_t stack, api;
-    uint8_t kind, device;
+    uint8_t kind, device, owner;
 };
 
 static uint64_t hash_site(const struct site_key *key)
 {
-    return mix(mix(key->stack, key->api), (uint64_t)key->kind << 8 | key->device);
+    return mix(mix(key->stack, key->api), (uint64_t)key->owner << 16 | (uint64_t)key->kind << 8 | key->device);
 }
 
 static uint32_t find_site(const struct site_key *key)
@@ -199,7 +199,7 @@ static uint32_t find_site(const struct site_key *key)
         const struct cw_live_site *site = cw_site_at(i);
 
         if (site->stack == key->stack && site->api == key->api && site->kind == key->kind &&
-            site->device == key->device)
+            site->device == key->device && site->owner == key->owner)
             return i;
         i = site->hash_next;
     }
@@ -219,6 +219,7 @@ static uint32_t add_site_locked(const struct site_key *key)
     site->api = key->api;
     site->kind = key->kind;
     site->device = key->device;
+    site->owner = key->owner;
     site->hash_next = atomic_load_explicit(head, memory_order_relaxed);
     atomic_store_explicit(head, index, memory_order_release);
     return index;
@@ -242,7 +243,8 @@ uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device)
 {
     uint64_t pcs[CW_DEPTH_MAX];
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
-    struct site_key key = {.api = api, .kind = (uint8_t)kind, .device = device};
+    struct site_key key = {
+        .api = api, .kind = (uint8_t)kind, .device = device, .owner = cw_thread_slot()};
     uint32_t where = (uint32_t)kind << 8 | device;
     struct cw_site_cache_entry *cached;
 
@@ -258,4 +260,16 @@ uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device)
             .stack = key.stack, .api = api, .where = where, .site = site, .epoch = epoch};
     }
     return cached->site;
+}
+
+uint32_t cw_site_shared(uint32_t index)
+{
+    const struct cw_live_site *site = index ? cw_site_at(index) : NULL;
+    struct site_key key;
+
+    if (site == NULL || site->owner == 0)
+        return index;
+    key = (struct site_key){
+        .stack = site->stack, .api = site->api, .kind = site->kind, .device = site->device};
+    return intern_site(&key);
 }

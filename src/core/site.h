@@ -28,8 +28,11 @@ unsigned cw_stack_capture(uint64_t *pcs, unsigned max);
 /* Interns the stack; its innermost frame, 0 when empty or out of memory. No lock held. */
 uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count);
 
-/* The site of the calling thread's current call; 0 when out of memory. No lock held. */
+/* The calling thread's own record of the site of its current call; 0 when out of memory. No lock held. */
 uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device);
+
+/* The record of the same site that belongs to no thread, for blocks that any thread may bring to life. */
+uint32_t cw_site_shared(uint32_t site);
 
 struct cw_live_site *cw_site_at(uint32_t site);
 

@@ -2,6 +2,7 @@
 /* The per-thread state and the epoch of its caches. See thread.h. */
 #include "core/thread.h"
 
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +13,54 @@ _Atomic uint32_t cw_epoch = 1;
 void cw_epoch_advance(void)
 {
     atomic_fetch_add(&cw_epoch, 1);
+}
+
+/* Bit n: slot n is taken. Slot 0 is never given out. */
+static _Atomic uint64_t slots = 1;
+
+/* What C++ uses for thread_local destructors; in glibc since 2.18. */
+extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso);
+extern void *__dso_handle;
+
+static void release_slot(void *arg)
+{
+    (void)arg;
+    if (cw_thread.slot != 0)
+        atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
+    /* A later destructor of this thread may still allocate: as one of the shared. */
+    cw_thread.slot = 0;
+    memset(cw_thread.site_cache, 0, sizeof(cw_thread.site_cache));
+}
+
+static uint8_t take_slot(void)
+{
+    uint64_t taken = atomic_load(&slots);
+
+    while (~taken != 0) {
+        unsigned slot = (unsigned)__builtin_ctzll(~taken);
+
+        if (atomic_compare_exchange_weak(&slots, &taken, taken | (uint64_t)1 << slot))
+            return (uint8_t)slot;
+    }
+    return 0;
+}
+
+uint8_t cw_thread_slot_slowly(void)
+{
+    cw_thread.slot_asked = 1;
+    if (__cxa_thread_atexit_impl(release_slot, NULL, &__dso_handle) == 0)
+        cw_thread.slot = take_slot();
+    return cw_thread.slot;
+}
+
+void cw_thread_reset(void)
+{
+    cw_thread.tid = 0;
+    cw_thread.depth = 0;
+    cw_thread.api = 0;
+    cw_thread.spares = 0;
+    atomic_store(&slots, (uint64_t)1 | (uint64_t)(cw_thread.slot != 0) << cw_thread.slot);
+    cw_epoch_advance();
 }
 
 uint32_t cw_thread_tid(void)

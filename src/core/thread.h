@@ -34,6 +34,8 @@ struct cw_thread {
     unsigned accounted;  /* allocations and frees that the driver layer saw on this thread */
     uint32_t api;        /* the hook layer's: runtime function that the program called, 0: none */
     uint32_t tid;        /* kernel's, 0: not asked yet */
+    uint8_t slot;        /* this thread's own, 1..63; 0: shared or not asked yet */
+    uint8_t slot_asked;
     void *caller;        /* return address of the outermost hook */
     uint64_t context_handle; /* the context that context_index belongs to */
     uint32_t context_index;
@@ -51,5 +53,17 @@ extern _Atomic uint32_t cw_epoch; /* starts at 1, so that zeroed entries are sta
 void cw_epoch_advance(void);
 
 uint32_t cw_thread_tid(void);
+
+/* The slot of the calling thread: 1..CW_SLOTS-1 is its alone until it ends, 0 is shared by those that came
+ * when all were taken. */
+#define CW_SLOTS 64
+uint8_t cw_thread_slot_slowly(void);
+static inline uint8_t cw_thread_slot(void)
+{
+    return CW_LIKELY(cw_thread.slot_asked) ? cw_thread.slot : cw_thread_slot_slowly();
+}
+
+/* In a forked child: the calling thread is the only one. */
+void cw_thread_reset(void);
 
 #endif

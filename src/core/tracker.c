@@ -112,16 +112,44 @@ static struct cw_live_device *device_of(const struct cw_live_site *site)
     return &arena->header->device[site->device < CW_DEVICES ? site->device : 0];
 }
 
+/* 1 if the calling thread alone writes this record's own counters. */
+static int is_mine(const struct cw_live_site *site)
+{
+    return site->owner != 0 && site->owner == cw_thread_slot();
+}
+
+/* To a counter that belongs to the owner: a plain load and store if that is us, or if nobody shares it. */
+static void add_own(_Atomic uint64_t *counter, uint64_t value, int mine)
+{
+    if (CW_LIKELY(mine))
+        atomic_store_explicit(counter, load(counter) + value, memory_order_relaxed);
+    else
+        add(counter, value);
+}
+
 /* Before a site changes for the first time since its device's last peak, keep what it held then. */
 static void save_at_peak(struct cw_live_site *site, const struct cw_live_device *device)
 {
     uint64_t version = load(&device->peak_version);
+    struct cw_site_sums sums;
 
     if (load(&site->at_peak_version) == version)
         return;
-    atomic_store_explicit(&site->at_peak_blocks, load(&site->live_blocks), memory_order_relaxed);
-    atomic_store_explicit(&site->at_peak_bytes, load(&site->live_bytes), memory_order_relaxed);
+    cw_view_site_sums(site, &sums);
+    atomic_store_explicit(&site->at_peak_blocks, sums.live_blocks, memory_order_relaxed);
+    atomic_store_explicit(&site->at_peak_bytes, sums.live_bytes, memory_order_relaxed);
     atomic_store_explicit(&site->at_peak_version, version, memory_order_release);
+}
+
+static void raise_site_peaks(struct cw_live_site *site)
+{
+    struct cw_site_sums sums;
+
+    cw_view_site_sums(site, &sums);
+    if (sums.live_blocks > sums.peak_blocks)
+        raise_to(&site->peak_blocks, sums.live_blocks);
+    if (sums.live_bytes > sums.peak_bytes)
+        raise_to(&site->peak_bytes, sums.live_bytes);
 }
 
 static void count_peaks(struct cw_live_device *device, uint64_t device_live, uint64_t total_live,
@@ -140,39 +168,54 @@ static void count_peaks(struct cw_live_device *device, uint64_t device_live, uin
     }
 }
 
-static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t now_ns)
+/* bytes and extra more (or, wrapped, less) are live on the site's device. */
+static void count_on_device(struct cw_live_site *site, uint64_t bytes, uint64_t extra, uint64_t now_ns)
 {
     struct cw_live_device *device = device_of(site);
-    uint64_t site_blocks, site_bytes, device_live, total_live;
+    uint64_t device_live, total_live;
 
-    save_at_peak(site, device);
-    site_blocks = atomic_fetch_add_explicit(&site->live_blocks, 1, memory_order_relaxed) + 1;
-    site_bytes = atomic_fetch_add_explicit(&site->live_bytes, bytes, memory_order_relaxed) + bytes;
-    add(&site->live_held, held);
-    raise_to(&site->peak_blocks, site_blocks);
-    raise_to(&site->peak_bytes, site_bytes);
+    if (CW_UNLIKELY(extra != 0))
+        add(&site->live_extra, extra);
     if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
         return;
-    add(&device->live_held, held);
+    if (CW_UNLIKELY(extra != 0))
+        add(&device->live_extra, extra);
     device_live = atomic_fetch_add_explicit(&device->live_bytes, bytes, memory_order_relaxed) + bytes;
     total_live =
         atomic_fetch_add_explicit(&arena->header->live_bytes, bytes, memory_order_relaxed) + bytes;
-    count_peaks(device, device_live, total_live, now_ns);
+    if ((int64_t)bytes > 0)
+        count_peaks(device, device_live, total_live, now_ns);
 }
 
-static void count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held)
+static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t now_ns)
 {
-    struct cw_live_device *device = device_of(site);
+    int mine = is_mine(site);
 
-    save_at_peak(site, device);
-    add(&site->live_blocks, (uint64_t)-1);
-    add(&site->live_bytes, -bytes);
-    add(&site->live_held, -held);
-    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
-        return;
-    add(&device->live_held, -held);
-    add(&device->live_bytes, -bytes);
-    add(&arena->header->live_bytes, -bytes);
+    save_at_peak(site, device_of(site));
+    if (CW_UNLIKELY(load(&site->first_ns) == 0))
+        atomic_store_explicit(&site->first_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&site->last_ns, now_ns, memory_order_relaxed);
+    add_own(&site->allocs, 1, mine);
+    add_own(&site->total_bytes, bytes, mine);
+    raise_site_peaks(site);
+    count_on_device(site, bytes, held - bytes, now_ns);
+}
+
+static void count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
+                      enum cw_free_result result)
+{
+    save_at_peak(site, device_of(site));
+    if (result == CW_FREE_RECLAIMED) {
+        add(&site->reclaimed, 1);
+        add(&site->reclaimed_bytes, bytes);
+    } else if (CW_LIKELY(is_mine(site))) {
+        add_own(&site->frees, 1, 1);
+        add_own(&site->freed_bytes, bytes, 1);
+    } else {
+        add(&site->far_frees, 1);
+        add(&site->far_bytes, bytes);
+    }
+    count_on_device(site, -bytes, bytes - held, 0);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------ */
@@ -202,15 +245,6 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
 }
 
-static void stamp(struct cw_live_site *site, uint64_t bytes, uint64_t now_ns)
-{
-    if (CW_UNLIKELY(load(&site->first_ns) == 0))
-        atomic_store_explicit(&site->first_ns, now_ns, memory_order_relaxed);
-    atomic_store_explicit(&site->last_ns, now_ns, memory_order_relaxed);
-    add(&site->allocs, 1);
-    add(&site->total_bytes, bytes);
-}
-
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
 {
     uint32_t block = site_index ? acquire_record() : 0;
@@ -221,7 +255,6 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         return 0;
     }
     fill(cw_tracker_at(block), request, site_index, now_ns);
-    stamp(cw_site_at(site_index), request->bytes, now_ns);
     count_in(cw_site_at(site_index), request->bytes, request->held, now_ns);
     if (request->space == CW_SPACE_HANDLE)
         return block;
@@ -286,13 +319,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         put_back(index);
         return;
     }
-    if (result == CW_FREE_RECLAIMED) {
-        add(&site->reclaimed, 1);
-        add(&site->reclaimed_bytes, bytes);
-    } else {
-        add(&site->frees, 1);
-    }
-    count_out(site, bytes, load(&block->held));
+    count_out(site, bytes, load(&block->held), result);
     release_record(index);
 }
 
@@ -300,12 +327,16 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
 {
     struct cw_live_block *block = cw_tracker_at(index);
     struct cw_live_site *site = cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
-    uint64_t now_ns = load(&site->last_ns);
+    uint64_t growth = bytes - load(&block->bytes);
+    uint64_t extra = load(&block->held) - load(&block->bytes);
 
-    count_out(site, load(&block->bytes), load(&block->held));
+    save_at_peak(site, device_of(site));
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
-    count_in(site, bytes, bytes, now_ns);
+    /* Not the owner's call: what came on top counts as less freed. */
+    add(&site->far_bytes, -growth);
+    raise_site_peaks(site);
+    count_on_device(site, growth, -extra, load(&site->last_ns));
 }
 
 uint32_t cw_tracker_take_context(uint32_t context)
@@ -347,12 +378,13 @@ static int check_sites(uint64_t live[CW_DEVICES])
     memset(live, 0, CW_DEVICES * sizeof(*live));
     for (uint32_t i = 1; i < count; i++) {
         const struct cw_live_site *site = cw_site_at(i);
+        struct cw_site_sums sums;
 
-        if (load(&site->allocs) !=
-            load(&site->frees) + load(&site->reclaimed) + load(&site->live_blocks))
+        cw_view_site_sums(site, &sums);
+        if (sums.allocs != sums.frees + sums.reclaimed + sums.live_blocks)
             return -1;
         if (cw_kind_counted(site->kind) != CW_COUNTED_NONE)
-            live[site->device] += load(&site->live_bytes);
+            live[site->device] += sums.live_bytes;
     }
     return 0;
 }

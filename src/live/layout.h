@@ -129,28 +129,36 @@ struct cw_live_frame {
     uint32_t hash_next; /* writer's own */
 };
 
+/*
+ * A site has one writer for its hot counters: the thread in slot `owner` adds to them with plain loads and
+ * stores, so that threads which allocate from the same place do not fight over a cache line. Each of them
+ * has a site record of its own; a report adds up the records that are equal in stack, api, kind and
+ * device. Slot 0 is shared by the threads that found no free slot, which add atomically. What other
+ * threads do to the blocks of a site is counted apart (`far_`), atomically.
+ * cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed.
+ */
 struct cw_live_site {
     uint32_t stack; /* innermost frame, 0: no stack */
     uint32_t api;   /* text: the name that the program called, "cudaMalloc" */
     uint8_t kind;   /* enum cw_kind */
     uint8_t device; /* ordinal or CW_DEVICE_HOST */
-    uint8_t unused[2];
+    uint8_t owner;  /* slot of the thread that writes, 0: any */
+    uint8_t unused;
     uint32_t hash_next; /* writer's own */
-    _Atomic uint64_t first_ns, last_ns; /* of allocations */
-    _Atomic uint64_t allocs;            /* successful */
-    _Atomic uint64_t frees;             /* by the program */
-    _Atomic uint64_t failed;            /* allocating calls that returned an error */
-    _Atomic uint64_t oom;               /* those of them that were out of memory */
-    _Atomic uint64_t reclaimed;         /* blocks that went with their context */
-    _Atomic uint64_t reclaimed_bytes;
-    _Atomic uint64_t total_bytes; /* asked for, over all allocations */
-    _Atomic uint64_t live_blocks, live_bytes;
-    _Atomic uint64_t live_held; /* live_bytes as the driver holds them: pitch, mip levels, rounding */
-    _Atomic uint64_t peak_blocks, peak_bytes; /* of this site alone */
+    _Atomic uint64_t first_ns, last_ns;   /* of allocations */
+    _Atomic uint64_t allocs, total_bytes; /* successful; bytes asked for */
+    _Atomic uint64_t frees, freed_bytes;  /* by the owner */
+    _Atomic uint64_t peak_blocks, peak_bytes; /* of this record alone */
     /* What the site held when its device peaked: at_peak_* if at_peak_version is the device's
      * peak_version (the site changed since that peak and saved what it held), else the live values.
      * cw_view_site_at_peak() says it once. */
     _Atomic uint64_t at_peak_version, at_peak_blocks, at_peak_bytes;
+    _Atomic uint64_t failed; /* allocating calls that returned an error */
+    _Atomic uint64_t oom;    /* those of them that were out of memory */
+    _Atomic uint64_t far_frees, far_bytes;       /* by other threads */
+    _Atomic uint64_t reclaimed, reclaimed_bytes; /* blocks that went with their context */
+    _Atomic uint64_t live_extra; /* what the driver took beyond live bytes: mip levels, rounding */
+    uint64_t reserved[3];
 };
 
 struct cw_live_block {
@@ -201,15 +209,16 @@ struct cw_live_event {
     uint8_t unused[7];
 };
 
+/* The first four fields change with every call and share their cache line with nothing else. */
 struct cw_live_device {
     _Atomic uint64_t live_bytes; /* counted kinds, asked for */
     _Atomic uint64_t peak_bytes;
     _Atomic uint64_t peak_ns;
     _Atomic uint64_t peak_version; /* grows by one with every new peak */
-    _Atomic uint64_t live_held;    /* live bytes as held from the driver */
+    _Atomic uint64_t live_extra;   /* what the driver took beyond live_bytes, as far as known */
     _Atomic uint64_t driver_total; /* last sample: device size; 0 = never sampled */
     _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
-    _Atomic uint64_t sample_held;  /* live_held at that sample */
+    _Atomic uint64_t sample_held;  /* live_bytes + live_extra at that sample */
     _Atomic uint64_t sample_ns;
     _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
     uint32_t unused;

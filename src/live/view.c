@@ -110,21 +110,50 @@ const char *cw_kind_label(unsigned kind)
     return kind < CW_KIND_COUNT ? kinds[kind].label : "unknown kind";
 }
 
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Counters are read one after the other while threads are at work: a difference may be short by a call in
+ * flight, and must not wrap. */
+static uint64_t rest(uint64_t total, uint64_t gone)
+{
+    return total > gone && total - gone < UINT64_MAX / 2 ? total - gone : 0;
+}
+
+void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out)
+{
+    out->frees = load(&site->frees) + load(&site->far_frees);
+    out->reclaimed = load(&site->reclaimed);
+    out->reclaimed_bytes = load(&site->reclaimed_bytes);
+    out->live_bytes = load(&site->freed_bytes) + load(&site->far_bytes) + out->reclaimed_bytes;
+    out->allocs = load(&site->allocs);
+    out->total_bytes = load(&site->total_bytes);
+    out->live_blocks = rest(out->allocs, out->frees + out->reclaimed);
+    out->live_bytes = rest(out->total_bytes, out->live_bytes);
+    out->live_held = out->live_bytes + load(&site->live_extra);
+    out->failed = load(&site->failed);
+    out->oom = load(&site->oom);
+    out->peak_blocks = load(&site->peak_blocks);
+    out->peak_bytes = load(&site->peak_bytes);
+}
+
 void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site *site,
                           uint64_t *out_blocks, uint64_t *out_bytes)
 {
-    uint64_t version = 0;
+    struct cw_site_sums sums;
 
     *out_blocks = 0;
     *out_bytes = 0;
     if (site->device >= CW_DEVICES)
         return;
-    version = atomic_load(&cw_view_header(view)->device[site->device].peak_version);
-    if (atomic_load(&site->at_peak_version) == version) {
-        *out_blocks = atomic_load(&site->at_peak_blocks);
-        *out_bytes = atomic_load(&site->at_peak_bytes);
-    } else {
-        *out_blocks = atomic_load(&site->live_blocks);
-        *out_bytes = atomic_load(&site->live_bytes);
+    if (load(&site->at_peak_version) == load(&cw_view_header(view)->device[site->device].peak_version)) {
+        *out_blocks = load(&site->at_peak_blocks);
+        *out_bytes = load(&site->at_peak_bytes);
+        return;
     }
+    cw_view_site_sums(site, &sums);
+    *out_blocks = sums.live_blocks;
+    *out_bytes = sums.live_bytes;
 }

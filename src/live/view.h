@@ -61,6 +61,16 @@ int cw_kind_counted(unsigned kind);
 const char *cw_kind_name(unsigned kind);
 const char *cw_kind_label(unsigned kind);
 
+/* The counters of one site record, added up as layout.h says. */
+struct cw_site_sums {
+    uint64_t allocs, frees, failed, oom;
+    uint64_t reclaimed, reclaimed_bytes;
+    uint64_t total_bytes;
+    uint64_t live_blocks, live_bytes, live_held;
+    uint64_t peak_blocks, peak_bytes;
+};
+void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out);
+
 /* What the site held when its device reached its peak. */
 void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site *site,
                           uint64_t *out_blocks, uint64_t *out_bytes);

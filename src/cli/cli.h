@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command `cuwarden`: what its files share.
+ *
+ * One process, one thread, its own standard output: unlike the library it may use stdio and malloc.
+ * A subcommand is one file cmd_NAME.c and one row of the table in main.c. Errors are one line on
+ * stderr that begins with "cuwarden NAME: " and tells the file or value and the way out.
+ */
+#ifndef CW_CLI_CLI_H
+#define CW_CLI_CLI_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/compiler.h"
+
+enum cw_exit {
+    CW_EXIT_OK = 0,
+    CW_EXIT_FAILURE = 1,      /* could not do it: unreadable file, failed write */
+    CW_EXIT_USAGE = 2,        /* bad option, argument or value */
+    CW_EXIT_SELF = 125,       /* run: failed before the program was tried, as in env(1) */
+    CW_EXIT_CANNOT_RUN = 126, /* run: the program is there but cannot be executed */
+    CW_EXIT_NOT_FOUND = 127,  /* run: there is no such program */
+};
+
+/* ---- the subcommands; argv[0] is "cuwarden NAME" and getopt is fresh ---- */
+
+int cw_cmd_run(int argc, char **argv);
+int cw_cmd_options(int argc, char **argv);
+int cw_cmd_hooks(int argc, char **argv);
+
+/* ---- main.c ---- */
+
+/* Prints "cuwarden NAME: text" on stderr. */
+void cw_cli_error(const char *fmt, ...) CW_PRINTF(1, 2);
+/* Prints "cuwarden: warning: text" on stderr, as the library would. */
+void cw_cli_warn(const char *fmt, ...) CW_PRINTF(1, 2);
+/* Points to --help after a message about the command line; returns CW_EXIT_USAGE. */
+int cw_cli_usage_error(void);
+
+/* ---- library.c: where libcuwarden.so is ---- */
+
+/*
+ * Its absolute path: `preload` if not NULL, else the first place that has one. Returns 0, or -1
+ * after a message that names the places.
+ */
+int cw_library_find(const char *preload, char *path, size_t cap);
+
+/* ---- symbols.c: what an ELF library exports ---- */
+
+struct cw_symbols {
+    const char **name; /* sorted; they point into the mapped file */
+    size_t count;
+    void *file;
+    size_t file_len;
+};
+
+/* Returns 0, or -1 after a message. */
+int cw_symbols_read(struct cw_symbols *symbols, const char *path);
+void cw_symbols_destroy(struct cw_symbols *symbols);
+
+/* ---- docs.c: the options as documentation ---- */
+
+/* form: "text", "man" or "readme"; returns -1 for another one. */
+int cw_docs_print(FILE *to, const char *form);
+/* The flags of `cuwarden run`, as lines of its --help. */
+void cw_docs_print_flags(FILE *to);
+/* "STACK_DEPTH" becomes "stack-depth"; returns buf. */
+char *cw_docs_flag_name(char *buf, size_t cap, const char *name);
+
+#define CW_FLAG_MAX 32 /* longest flag, with its NUL */
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command `cuwarden`: picks the subcommand.
+ *
+ * Owns the table of subcommands and the last word on standard output: a report that did not reach
+ * its file must not end in success.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio_ext.h>
+#include <string.h>
+
+struct command {
+    const char *name;
+    const char *full_name; /* what getopt puts in front of its messages */
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"run", "cuwarden run", cw_cmd_run, "run a program under libcuwarden.so"},
+    {"options", "cuwarden options", cw_cmd_options, "show every option, its value and its origin"},
+    {"hooks", "cuwarden hooks", cw_cmd_hooks, "list the functions that libcuwarden.so intercepts"},
+};
+
+static const char *speaker = "cuwarden"; /* as getopt prints it, so that messages look alike */
+
+static void say(const char *prefix, const char *fmt, va_list ap)
+{
+    fprintf(stderr, "%s: ", prefix);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+}
+
+void cw_cli_error(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(speaker, fmt, ap);
+    va_end(ap);
+}
+
+void cw_cli_warn(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say("cuwarden: warning", fmt, ap);
+    va_end(ap);
+}
+
+int cw_cli_usage_error(void)
+{
+    fprintf(stderr, "Try '%s --help' for more information.\n", speaker);
+    return CW_EXIT_USAGE;
+}
+
+static int print_help(void)
+{
+    printf("Usage: cuwarden COMMAND [ARGUMENT]...\n"
+           "Account for the CUDA memory of unmodified programs.\n"
+           "\n"
+           "Commands:\n");
+    for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++)
+        printf("  %-14s %s\n", commands[i].name, commands[i].summary);
+    printf("\n"
+           "  -h, --help     display this help and exit\n"
+           "  -V, --version  output version information and exit\n"
+           "\n"
+           "Exit status is 0 if all went well, 1 if something failed, 2 for a bad command\n"
+           "line; 'cuwarden run' ends with the status of the program that it runs.\n"
+           "'cuwarden COMMAND --help' tells more about a command; see also cuwarden(1).\n");
+    return CW_EXIT_OK;
+}
+
+static int print_version(void)
+{
+    printf("cuwarden %s\n", PACKAGE_VERSION);
+    return CW_EXIT_OK;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++) {
+        if (strcmp(argv[0], commands[i].name) != 0)
+            continue;
+        speaker = commands[i].full_name;
+        argv[0] = (char *)speaker;
+        optind = 0; /* GNU getopt: begin anew, with another vector */
+        return commands[i].run(argc, argv);
+    }
+    cw_cli_error("unknown command '%s'", argv[0]);
+    return cw_cli_usage_error();
+}
+
+static int run_command_line(int argc, char **argv)
+{
+    static const struct option flags[] = {
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+
+    argv[0] = (char *)speaker;
+    switch (getopt_long(argc, argv, "+hV", flags, NULL)) {
+    case -1:
+        break;
+    case 'h':
+        return print_help();
+    case 'V':
+        return print_version();
+    default:
+        return cw_cli_usage_error();
+    }
+    if (optind == argc) {
+        cw_cli_error("missing command");
+        return cw_cli_usage_error();
+    }
+    return dispatch(argc - optind, argv + optind);
+}
+
+/* A full disk shows only when the buffer leaves. */
+static int close_stdout(int status)
+{
+    int failed = ferror(stdout);
+    int has_text = __fpending(stdout) > 0;
+
+    errno = 0;
+    /* Closed from the start, and nothing was written: that is no error. */
+    if (fclose(stdout) != 0 && (has_text || errno != EBADF))
+        failed = 1;
+    if (!failed)
+        return status;
+    cw_cli_error("write error%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+    return status == CW_EXIT_OK ? CW_EXIT_FAILURE : status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 1)
+        return CW_EXIT_USAGE;
+    return close_stdout(run_command_line(argc, argv));
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Putting a report together and getting it to where it was asked for. See report.h.
+ *
+ * Everything large lies in one job, taken from cw_mem: this may run on the alternate stack of a
+ * signal handler. A failed destination is followed by the text on the request's file descriptor, so
+ * that what was found is never lost.
+ */
+#include "report/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/out.h"
+#include "report/path.h"
+#include "report/report_json.h"
+#include "report/report_text.h"
+#include "report/source.h"
+
+#define BUFFER_SIZE ((size_t)64 * 1024)
+
+struct job {
+    struct cw_snapshot snapshot;
+    struct cw_symbols symbols;
+    struct cw_report_file file;
+    struct cw_path_values values;
+    struct cw_report_source source;
+    const struct cw_report_request *request;
+    char buffer[BUFFER_SIZE];
+};
+
+enum content { CONTENT_SHORT, CONTENT_TEXT, CONTENT_JSON };
+
+static int request_fd(const struct cw_report_request *request)
+{
+    return request->fd > 0 ? request->fd : 2;
+}
+
+static int goes_to_fd(const struct cw_report_request *request)
+{
+    return !request->destination || request->destination[0] == '\0' ||
+           strcmp(request->destination, "-") == 0;
+}
+
+/* Looks up the names that the content needs, then writes it. The errno, or 0. */
+static int write_content(struct job *job, enum content content, int fd)
+{
+    enum cw_text_form form = content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL;
+    struct cw_out out;
+
+    if (content == CONTENT_JSON)
+        cw_symbols_want_all(&job->symbols);
+    else
+        cw_report_text_want(&job->source, form);
+    cw_symbols_resolve(&job->symbols);
+    cw_out_init(&out, fd, job->buffer, sizeof(job->buffer));
+    if (content == CONTENT_JSON)
+        cw_report_json_write(&job->source, &out);
+    else
+        cw_report_text_write(&job->source, form, &out);
+    return cw_out_flush(&out);
+}
+
+/* The wording of strerror would need the locale, and may allocate. */
+static const char *reason_of(int error)
+{
+    switch (error) {
+    case EPERM:
+        return "operation not permitted";
+    case ENOENT:
+        return "no such file or directory";
+    case EACCES:
+        return "permission denied";
+    case EEXIST:
+        return "a file is in the way, or no number is free";
+    case ENOTDIR:
+        return "a part of the path is not a directory";
+    case EISDIR:
+        return "is a directory";
+    case ENOSPC:
+        return "no space left on the device";
+    case EROFS:
+        return "the file system is read-only";
+    case ENAMETOOLONG:
+        return "the name is too long";
+    default:
+        return "the system refused";
+    }
+}
+
+static int write_file(struct job *job, enum content content, const char *suffix)
+{
+    const char *pattern = job->request->destination;
+    int error = cw_report_file_open(&job->file, pattern, suffix, &job->values);
+
+    if (error == 0)
+        error = write_content(job, content, job->file.fd);
+    error = cw_report_file_close(&job->file, error);
+    if (error == 0)
+        return 0;
+    cw_log(CW_LOG_WARN,
+           "cannot write the report to \"%s\": %s (errno %d); it goes to stderr instead",
+           job->file.path[0] ? job->file.path : pattern, reason_of(error), error);
+    return error;
+}
+
+static int write_files(struct job *job)
+{
+    enum cw_report_form form = job->request->form;
+    int failed = 0;
+
+    if (form == CW_REPORT_SHORT_IF_LEAKED)
+        failed = write_file(job, CONTENT_SHORT, "");
+    else if (form != CW_REPORT_JSON)
+        failed = write_file(job, CONTENT_TEXT, "");
+    if (!failed && (form == CW_REPORT_JSON || form == CW_REPORT_BOTH))
+        failed = write_file(job, CONTENT_JSON, form == CW_REPORT_BOTH ? ".json" : "");
+    if (!failed)
+        return 0;
+    write_content(job, CONTENT_TEXT, request_fd(job->request));
+    return -1;
+}
+
+static int write_to_fd(struct job *job)
+{
+    enum cw_report_form form = job->request->form;
+    int fd = request_fd(job->request);
+    int error = 0;
+
+    if (form == CW_REPORT_SHORT_IF_LEAKED)
+        return write_content(job, CONTENT_SHORT, fd) == 0 ? 0 : -1;
+    if (form != CW_REPORT_JSON)
+        error = write_content(job, CONTENT_TEXT, fd);
+    if (error == 0 && form != CW_REPORT_TEXT)
+        error = write_content(job, CONTENT_JSON, fd);
+    return error == 0 ? 0 : -1;
+}
+
+static void prepare(struct job *job, const struct cw_view *view,
+                    const struct cw_report_request *request)
+{
+    const struct cw_live_header *header = cw_view_header(view);
+
+    job->request = request;
+    job->source = (struct cw_report_source){.view = view,
+                                            .snapshot = &job->snapshot,
+                                            .symbols = &job->symbols,
+                                            .process = request->process,
+                                            .version = request->version};
+    job->values = (struct cw_path_values){.pid = header->pid,
+                                          .host = cw_view_text(view, header->host),
+                                          .program = cw_view_text(view, header->exe),
+                                          .start_seconds = header->start_realtime_ns / 1000000000,
+                                          .env = request->env};
+    /* Without memory for names the report has addresses. */
+    cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
+}
+
+int cw_report_write(const struct cw_view *view, const struct cw_report_request *request)
+{
+    struct job *job = cw_mem_alloc(sizeof(*job));
+    int result = 0;
+
+    if (!job || cw_snapshot_init(&job->snapshot, view) != 0) {
+        cw_log(CW_LOG_WARN, "no memory for the report: there is none");
+        cw_mem_free(job, sizeof(*job));
+        return -1;
+    }
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || job->snapshot.leaks.count > 0) {
+        prepare(job, view, request);
+        result = goes_to_fd(request) ? write_to_fd(job) : write_files(job);
+        cw_symbols_fini(&job->symbols);
+    }
+    cw_snapshot_fini(&job->snapshot);
+    cw_mem_free(job, sizeof(*job));
+    return result;
+}

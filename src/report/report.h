@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The report of one process, made from its live layout: by the process itself as it ends, or by the
+ * command from what a dead one left. The same code, so it works inside somebody else's exit: no
+ * malloc, stdio, locale, lock of the program's or driver call, and next to no stack. It writes and
+ * renames files, and never ends the process.
+ */
+#ifndef CW_REPORT_REPORT_H
+#define CW_REPORT_REPORT_H
+
+#include "live/view.h"
+
+enum cw_report_form {
+    CW_REPORT_SHORT_IF_LEAKED, /* a short text; nothing at all when nothing leaked */
+    CW_REPORT_TEXT,
+    CW_REPORT_JSON,
+    CW_REPORT_BOTH, /* the JSON's name gets ".json" appended */
+};
+
+/* What is known of a process whose layout says that it has not ended. */
+enum cw_report_process {
+    CW_REPORT_PROCESS_UNKNOWN,
+    CW_REPORT_PROCESS_ALIVE,
+    CW_REPORT_PROCESS_DEAD, /* by a signal, most likely: it never reached an exit */
+};
+
+struct cw_report_request {
+    enum cw_report_form form;
+    enum cw_report_process process;
+    const char *destination; /* template of a file name (report/path.h); NULL or "-": `fd` */
+    int fd;                  /* 0: 2, stderr */
+    char *const *env;        /* for %q{VAR}; may be NULL */
+    const char *version;     /* of cuwarden; may be NULL */
+    /* Makes a mangled name readable (symbol.h); NULL, as it must be where malloc may not be used.
+     */
+    const char *(*demangle)(const char *mangled, void *arg);
+    void *demangle_arg;
+};
+
+/*
+ * Writes the report. 0 when it is where it was asked for, or nothing was due. -1 when it is not: a
+ * destination that cannot be written gets one warning, and the text goes to `fd` instead.
+ */
+int cw_report_write(const struct cw_view *view, const struct cw_report_request *request);
+
+#endif

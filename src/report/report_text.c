@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text report. See report_text.h.
+ *
+ * What comes from outside (command line, paths, names) passes cw_text_clean on its way. Columns are
+ * as wide as what stands in them.
+ */
+#include "report/report_text.h"
+
+#include <string.h>
+
+#include "report/stack.h"
+#include "report/text_put.h"
+
+#define LEAKS_FULL     20
+#define LEAKS_SHORT    5
+#define FRAMES_SHORT   6
+#define FRAMES_EVENT   6
+#define APART_MAX      10
+#define EVENTS_MAX     10
+#define COMMAND_MAX    64
+#define NAME_MAX_WIDTH 24 /* of a device */
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+/* ---- the head ---- */
+
+static void put_end(const struct cw_text *text)
+{
+    const char *end = cw_report_end(text->source);
+
+    if (cw_report_has_exit_code(text->source))
+        cw_out_printf(text->out, "%s %d", end, LOAD(cw_view_header(text->view)->exit_code));
+    else if (text->source->process == CW_REPORT_PROCESS_DEAD)
+        cw_out_string(text->out, "died without an exit: killed or crashed");
+    else if (text->source->process == CW_REPORT_PROCESS_ALIVE)
+        cw_out_string(text->out, "still running");
+    else
+        cw_out_string(text->out, "no exit seen");
+}
+
+static void put_head(const struct cw_text *text)
+{
+    const struct cw_live_header *header = cw_view_header(text->view);
+
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "cuwarden ");
+    cw_text_clean(text, text->source->version ? text->source->version : "", COMMAND_MAX);
+    cw_out_string(text->out, "  ");
+    cw_text_clean(text, cw_view_text(text->view, header->command), COMMAND_MAX);
+    cw_out_string(text->out, "  (");
+    cw_text_count(text, text->snapshot->devices, "device");
+    cw_out_string(text->out, ", ");
+    cw_text_time(text, text->snapshot->duration_ns);
+    cw_out_string(text->out, ", ");
+    put_end(text);
+    cw_out_char(text->out, ')');
+    cw_text_end_line(text);
+}
+
+static void put_diagnostics(const struct cw_text *text)
+{
+    char sentence[256];
+
+    for (unsigned i = 0; i < CW_DIAGNOSTICS; i++) {
+        if (cw_report_diagnostic(text->source, i, sentence, sizeof(sentence)) == 0)
+            continue;
+        cw_text_begin_line(text);
+        cw_out_string(text->out, "accounting is incomplete: ");
+        cw_text_clean(text, sentence, sizeof(sentence) - 1);
+        cw_text_end_line(text);
+    }
+}
+
+/* ---- DEVICES ---- */
+
+enum device_column {
+    COLUMN_DEVICE,
+    COLUMN_NAME,
+    COLUMN_LIVE,
+    COLUMN_PEAK,
+    COLUMN_PEAK_TIME,
+    COLUMN_ALLOCS,
+    COLUMN_FREES,
+    COLUMN_FAILED,
+    COLUMN_DRIVER_USED,
+    COLUMN_UNATTRIBUTED,
+    COLUMNS
+};
+
+#define CELL_MAX 40
+
+static const char *const column_titles[COLUMNS] = {
+    [COLUMN_DEVICE] = "device",
+    [COLUMN_NAME] = "name",
+    [COLUMN_LIVE] = "live",
+    [COLUMN_PEAK] = "peak",
+    [COLUMN_PEAK_TIME] = "@time",
+    [COLUMN_ALLOCS] = "allocs",
+    [COLUMN_FREES] = "frees",
+    [COLUMN_FAILED] = "failed",
+    [COLUMN_DRIVER_USED] = "driver used",
+    [COLUMN_UNATTRIBUTED] = "unattributed",
+};
+
+static void format_name(const struct cw_text *text, unsigned device, char *cell)
+{
+    const struct cw_live_device *live = &cw_view_header(text->view)->device[device];
+
+    if (device == CW_DEVICE_HOST)
+        cw_format(cell, CELL_MAX, "pinned, registered");
+    else if (LOAD(live->known))
+        cw_format(cell, CELL_MAX, "%.*s", (int)strnlen(live->name, NAME_MAX_WIDTH), live->name);
+    else
+        cw_format(cell, CELL_MAX, "-");
+    for (char *at = cell; *at; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '?';
+}
+
+/* "-" where there is nothing to be known. */
+static void format_known(char *cell, int known, uint64_t bytes)
+{
+    if (known)
+        cw_format_size(cell, CELL_MAX, bytes);
+    else
+        cw_format(cell, CELL_MAX, "-");
+}
+
+static void format_cell(const struct cw_text *text, unsigned index, enum device_column column,
+                        char *cell)
+{
+    const struct cw_snapshot_device *device = &text->snapshot->device[index];
+
+    switch (column) {
+    case COLUMN_DEVICE:
+        cw_format(cell, CELL_MAX, index == CW_DEVICE_HOST ? "host" : "%u", index);
+        return;
+    case COLUMN_NAME:
+        format_name(text, index, cell);
+        return;
+    case COLUMN_LIVE:
+        cw_format_size(cell, CELL_MAX, device->sums.live_bytes);
+        return;
+    case COLUMN_PEAK:
+        cw_format_size(cell, CELL_MAX, device->peak_bytes);
+        return;
+    case COLUMN_PEAK_TIME:
+        if (device->peak_bytes == 0)
+            format_known(cell, 0, 0);
+        else
+            cw_format_duration(cell, CELL_MAX, device->peak_ns);
+        return;
+    case COLUMN_ALLOCS:
+        cw_format(cell, CELL_MAX, "%ju", (uintmax_t)device->sums.allocs);
+        return;
+    case COLUMN_FREES:
+        cw_format(cell, CELL_MAX, "%ju", (uintmax_t)device->sums.frees);
+        return;
+    case COLUMN_FAILED:
+        cw_format(cell, CELL_MAX, "%ju", (uintmax_t)device->sums.failed);
+        return;
+    case COLUMN_DRIVER_USED:
+        format_known(cell, device->sampled, device->driver_used);
+        return;
+    default:
+        format_known(cell, device->sampled, device->unattributed);
+        return;
+    }
+}
+
+static void measure_columns(const struct cw_text *text, size_t widths[COLUMNS])
+{
+    char cell[CELL_MAX];
+
+    for (unsigned column = 0; column < COLUMNS; column++) {
+        widths[column] = strlen(column_titles[column]);
+        for (unsigned i = 0; i < CW_DEVICES; i++) {
+            if (!text->snapshot->device[i].seen)
+                continue;
+            format_cell(text, i, column, cell);
+            if (strlen(cell) > widths[column])
+                widths[column] = strlen(cell);
+        }
+    }
+}
+
+static void put_cell(const struct cw_text *text, enum device_column column, size_t width,
+                     const char *cell)
+{
+    int left = column == COLUMN_DEVICE || column == COLUMN_NAME;
+
+    cw_out_printf(text->out, "  %*s", left ? -(int)width : (int)width, cell);
+}
+
+static void put_devices(const struct cw_text *text)
+{
+    size_t widths[COLUMNS];
+    char cell[CELL_MAX];
+    int sampled = 0;
+
+    cw_text_heading(text, "DEVICES\n");
+    measure_columns(text, widths);
+    cw_text_begin_line(text);
+    for (unsigned column = 0; column < COLUMNS; column++)
+        put_cell(text, column, widths[column], column_titles[column]);
+    cw_text_end_line(text);
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        if (!text->snapshot->device[i].seen)
+            continue;
+        cw_text_begin_line(text);
+        for (unsigned column = 0; column < COLUMNS; column++) {
+            format_cell(text, i, column, cell);
+            put_cell(text, column, widths[column], cell);
+        }
+        cw_text_end_line(text);
+        sampled |= text->snapshot->device[i].sampled;
+    }
+    if (!sampled)
+        return;
+    cw_text_line(text,
+                 "  unattributed: what the driver saw in use on the whole device, less what is "
+                 "tracked here:");
+    cw_text_line(text, "  contexts, loaded modules, memory inside libraries, and other processes");
+}
+
+/* ---- LEAKS ---- */
+
+static void put_leak_line(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    cw_text_begin_line(text);
+    cw_text_size(text, cw_leaked_bytes(site));
+    if (site->live_held > site->live_bytes) {
+        cw_out_string(text->out, " (held ");
+        cw_text_size(text, site->live_held + site->reclaimed_bytes);
+        cw_out_char(text->out, ')');
+    }
+    cw_out_string(text->out, " in ");
+    cw_text_count(text, cw_leaked_blocks(site), "block");
+    cw_out_printf(text->out, "  %s", cw_leak_name(site));
+    if (site->live_blocks > 0 && site->reclaimed > 0)
+        cw_out_printf(text->out, " (%ju of them context-destroyed)", (uintmax_t)site->reclaimed);
+    cw_out_string(text->out, "  ");
+    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, ", ");
+    cw_text_device(text, site->device);
+    cw_out_printf(text->out, ", %s  site %08x  first ", cw_kind_label(site->kind), site->id);
+    cw_text_time(text, site->first_ns);
+    cw_out_string(text->out, " last ");
+    cw_text_time(text, site->last_ns);
+    cw_text_end_line(text);
+}
+
+/* What the list holds behind its first `shown` sites. */
+static void put_rest(const struct cw_text *text, const struct cw_snapshot_list *list,
+                     uint32_t shown)
+{
+    uint64_t bytes = list->bytes;
+
+    if (list->count <= shown)
+        return;
+    for (uint32_t i = 0; i < shown; i++)
+        bytes -= cw_leaked_bytes(&text->snapshot->site[list->site[i]]);
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "... ");
+    cw_text_count(text, list->count - shown, "more site");
+    cw_out_string(text->out, ", ");
+    cw_text_size(text, bytes);
+    if (text->form == CW_TEXT_FULL)
+        cw_out_string(text->out, " (all of them: CUWARDEN_FORMAT=json)");
+    cw_text_end_line(text);
+}
+
+static uint32_t leak_limit(enum cw_text_form form)
+{
+    return form == CW_TEXT_FULL ? LEAKS_FULL : LEAKS_SHORT;
+}
+
+static void put_leaks(const struct cw_text *text)
+{
+    const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
+    uint32_t shown = leaks->count < leak_limit(text->form) ? leaks->count : leak_limit(text->form);
+
+    cw_text_heading(text, "LEAKS  ");
+    if (leaks->count == 0) {
+        cw_out_string(text->out, "none\n");
+        return;
+    }
+    cw_text_bytes_in_blocks(text, leaks->bytes, leaks->blocks);
+    cw_out_string(text->out, " from ");
+    cw_text_count(text, leaks->count, "call site");
+    cw_text_end_line(text);
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct cw_snapshot_site *site = &text->snapshot->site[leaks->site[i]];
+
+        put_leak_line(text, site);
+        cw_text_stack(text, site->stack, text->form == CW_TEXT_FULL ? CW_DEPTH_MAX : FRAMES_SHORT);
+    }
+    put_rest(text, leaks, shown);
+}
+
+/* ---- what is not counted ---- */
+
+static void put_apart_line(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  ");
+    cw_text_bytes_in_blocks(text, cw_leaked_bytes(site), cw_leaked_blocks(site));
+    cw_out_string(text->out, "  ");
+    if (site->leak == CW_LEAK_LIBRARY)
+        cw_text_clean(text, cw_module_name(text->view, cw_view_module(text->view, site->owner)),
+                      CW_TEXT_NAME_MAX);
+    else
+        cw_out_string(text->out, cw_leak_name(site));
+    cw_out_string(text->out, "  ");
+    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, ", ");
+    cw_text_device(text, site->device);
+    cw_out_printf(text->out, "  site %08x  ", site->id);
+    if (site->leak == CW_LEAK_LIBRARY)
+        cw_text_entry(text, site);
+    else
+        cw_text_innermost(text, site->stack);
+    cw_text_end_line(text);
+}
+
+static void put_apart(const struct cw_text *text, const struct cw_snapshot_list *list,
+                      const char *heading, const char *why)
+{
+    uint32_t shown = list->count < APART_MAX ? list->count : APART_MAX;
+
+    if (list->count == 0)
+        return;
+    cw_text_heading(text, heading);
+    cw_out_string(text->out, "  ");
+    cw_text_bytes_in_blocks(text, list->bytes, list->blocks);
+    cw_out_printf(text->out, ", not counted as leaked: %s\n", why);
+    for (uint32_t i = 0; i < shown; i++)
+        put_apart_line(text, &text->snapshot->site[list->site[i]]);
+    put_rest(text, list, shown);
+}
+
+/* ---- events ---- */
+
+struct newest {
+    uint32_t event[EVENTS_MAX]; /* oldest of them first */
+    unsigned count;
+    uint32_t of; /* events of the type in all */
+};
+
+static void find_newest(const struct cw_view *view, enum cw_event_type type, struct newest *newest)
+{
+    uint32_t count = cw_view_count(view, CW_TABLE_EVENT);
+
+    newest->count = 0;
+    newest->of = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_event *event = cw_view_event(view, i);
+
+        if (!event || event->type != type)
+            continue;
+        newest->of++;
+        if (newest->count == EVENTS_MAX) {
+            memmove(newest->event, newest->event + 1, sizeof(newest->event) - sizeof(uint32_t));
+            newest->count--;
+        }
+        newest->event[newest->count++] = i;
+    }
+}
+
+static void put_newest_note(const struct cw_text *text, const struct newest *newest)
+{
+    if (newest->of > newest->count)
+        cw_out_printf(text->out, ", the last %u of them", newest->count);
+    cw_text_end_line(text);
+}
+
+/* "cudaMalloc, device 0", as far as the call is known. */
+static void put_call(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    if (!site) {
+        cw_out_string(text->out, "unknown call");
+        return;
+    }
+    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, ", ");
+    cw_text_device(text, site->device);
+}
+
+static void put_event_stack(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    cw_text_stack(text, site ? site->stack : 0, FRAMES_EVENT);
+}
+
+static void put_oom(const struct cw_text *text, const struct cw_live_event *event)
+{
+    const struct cw_snapshot_site *site = cw_snapshot_find(text->snapshot, event->site);
+
+    cw_text_begin_line(text);
+    cw_text_time(text, event->t_ns);
+    cw_out_string(text->out, "  ");
+    put_call(text, site);
+    cw_out_string(text->out, ": ");
+    if (event->bytes != 0) {
+        cw_text_size(text, event->bytes);
+        cw_out_char(text->out, ' ');
+    }
+    cw_out_printf(text->out, "refused (error %d)", event->code);
+    if (event->total_bytes != 0) {
+        cw_out_string(text->out, "; at the last look ");
+        cw_text_size(text, event->free_bytes);
+        cw_out_string(text->out, " of ");
+        cw_text_size(text, event->total_bytes);
+        cw_out_string(text->out, " were free");
+    }
+    cw_text_end_line(text);
+    put_event_stack(text, site);
+}
+
+static void put_ooms(const struct cw_text *text)
+{
+    struct newest newest;
+    uint64_t count = 0;
+
+    find_newest(text->view, CW_EVENT_OOM, &newest);
+    for (unsigned i = 0; i < CW_KIND_COUNT; i++)
+        count += text->snapshot->kind[i].oom;
+    if (count < newest.of)
+        count = newest.of;
+    if (count == 0)
+        return;
+    newest.of = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    cw_text_heading(text, "OUT OF MEMORY  ");
+    cw_text_count(text, count, "call");
+    put_newest_note(text, &newest);
+    for (unsigned i = 0; i < newest.count; i++) {
+        const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
+
+        if (event)
+            put_oom(text, event);
+    }
+}
+
+static void put_invalid_free(const struct cw_text *text, const struct cw_live_event *event)
+{
+    const struct cw_snapshot_site *site = cw_snapshot_find(text->snapshot, event->site);
+
+    cw_text_begin_line(text);
+    cw_text_time(text, event->t_ns);
+    cw_out_string(text->out, "  ");
+    put_call(text, site);
+    cw_out_printf(text->out, ": 0x%jx refused (error %d)", (uintmax_t)event->key, event->code);
+    cw_text_end_line(text);
+    put_event_stack(text, site);
+}
+
+static void put_invalid_frees(const struct cw_text *text)
+{
+    uint64_t count = LOAD(cw_view_header(text->view)->invalid_frees);
+    struct newest newest;
+
+    find_newest(text->view, CW_EVENT_INVALID_FREE, &newest);
+    if (count < newest.of)
+        count = newest.of;
+    if (count == 0)
+        return;
+    newest.of = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    cw_text_heading(text, "INVALID FREES  ");
+    cw_text_count(text, count, "call");
+    put_newest_note(text, &newest);
+    for (unsigned i = 0; i < newest.count; i++) {
+        const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
+
+        if (event)
+            put_invalid_free(text, event);
+    }
+}
+
+static void put_fatal_errors(const struct cw_text *text)
+{
+    struct newest newest;
+
+    find_newest(text->view, CW_EVENT_FATAL, &newest);
+    if (newest.count == 0)
+        return;
+    cw_text_heading(text, "FATAL ERRORS  ");
+    cw_text_count(text, newest.of, "context");
+    cw_out_string(text->out, " unusable from then on");
+    put_newest_note(text, &newest);
+    for (unsigned i = 0; i < newest.count; i++) {
+        const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
+
+        if (!event)
+            continue;
+        cw_text_begin_line(text);
+        cw_text_time(text, event->t_ns);
+        cw_out_printf(text->out, "  error %d from ", event->code);
+        put_call(text, cw_snapshot_find(text->snapshot, event->site));
+        cw_text_end_line(text);
+    }
+}
+
+/* ---- PEAK ---- */
+
+/* Tenths of a percent, rounded. */
+static unsigned share_of(uint64_t part, uint64_t whole)
+{
+    if (part >= whole)
+        return 1000;
+    return (unsigned)((double)part * 1000.0 / (double)whole + 0.5);
+}
+
+struct peak_widths {
+    int blocks;
+    size_t api;
+};
+
+static void put_peak_site(const struct cw_text *text, const struct cw_snapshot_site *site,
+                          uint64_t peak, const struct peak_widths *widths)
+{
+    unsigned share = share_of(site->at_peak_bytes, peak);
+    char size[24];
+
+    cw_text_begin_line(text);
+    cw_out_printf(text->out, "  %3u.%u%%  %10s in %*ju block%s  site %08x  ", share / 10,
+                  share % 10, cw_format_size(size, sizeof(size), site->at_peak_bytes),
+                  widths->blocks, (uintmax_t)site->at_peak_blocks,
+                  site->at_peak_blocks == 1 ? " " : "s", site->id);
+    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
+    cw_text_padding(text, cw_text_clean_len(site->api, CW_TEXT_NAME_MAX), widths->api);
+    cw_out_string(text->out, "  ");
+    cw_text_innermost(text, site->stack);
+    cw_text_end_line(text);
+}
+
+static uint32_t peak_shown(const struct cw_snapshot_device *device)
+{
+    return device->peak_sites < CW_PEAK_SITES ? device->peak_sites : CW_PEAK_SITES;
+}
+
+static struct peak_widths measure_peak(const struct cw_text *text,
+                                       const struct cw_snapshot_device *device)
+{
+    struct peak_widths widths = {0};
+
+    for (uint32_t i = 0; i < peak_shown(device); i++) {
+        const struct cw_snapshot_site *site = &text->snapshot->site[device->peak[i]];
+        size_t api = cw_text_clean_len(site->api, CW_TEXT_NAME_WIDTH);
+        int blocks = (int)cw_format(NULL, 0, "%ju", (uintmax_t)site->at_peak_blocks);
+
+        widths.api = api > widths.api ? api : widths.api;
+        widths.blocks = blocks > widths.blocks ? blocks : widths.blocks;
+    }
+    return widths;
+}
+
+static void put_peak(const struct cw_text *text, unsigned index)
+{
+    const struct cw_snapshot_device *device = &text->snapshot->device[index];
+    struct peak_widths widths = measure_peak(text, device);
+    uint32_t shown = peak_shown(device);
+
+    if (device->peak_bytes == 0)
+        return;
+    cw_text_heading(text, "PEAK  ");
+    cw_text_device(text, index);
+    cw_out_string(text->out, ": ");
+    cw_text_size(text, device->peak_bytes);
+    cw_out_string(text->out, " at ");
+    cw_text_time(text, device->peak_ns);
+    cw_text_end_line(text);
+    for (uint32_t i = 0; i < shown; i++)
+        put_peak_site(text, &text->snapshot->site[device->peak[i]], device->peak_bytes, &widths);
+    if (device->peak_sites > shown) {
+        cw_text_begin_line(text);
+        cw_out_string(text->out, "  ... ");
+        cw_text_count(text, device->peak_sites - shown, "more site");
+        cw_out_string(text->out, ", ");
+        cw_text_size(text, device->peak_rest);
+        cw_text_end_line(text);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void put_summary(const struct cw_text *text)
+{
+    const struct cw_snapshot_summary *s = &text->snapshot->summary;
+
+    cw_text_line(
+        text,
+        "SUMMARY: leaked_bytes=%ju leaked_blocks=%ju leak_sites=%ju peak_bytes=%ju allocs=%ju "
+        "frees=%ju failed=%ju pool_hits=%ju pool_misses=%ju",
+        (uintmax_t)s->leaked_bytes, (uintmax_t)s->leaked_blocks, (uintmax_t)s->leak_sites,
+        (uintmax_t)s->peak_bytes, (uintmax_t)s->allocs, (uintmax_t)s->frees, (uintmax_t)s->failed,
+        (uintmax_t)s->pool_hits, (uintmax_t)s->pool_misses);
+}
+
+static void put_body(const struct cw_text *text)
+{
+    put_devices(text);
+    put_leaks(text);
+    put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
+    put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
+    put_ooms(text);
+    put_invalid_frees(text);
+    put_fatal_errors(text);
+    for (unsigned i = 0; i < CW_DEVICES; i++)
+        put_peak(text, i);
+}
+
+void cw_report_text_write(const struct cw_report_source *source, enum cw_text_form form,
+                          struct cw_out *out)
+{
+    struct cw_text text = {.source = source,
+                           .view = source->view,
+                           .snapshot = source->snapshot,
+                           .out = out,
+                           .form = form};
+
+    put_head(&text);
+    put_diagnostics(&text);
+    if (form == CW_TEXT_FULL) {
+        put_body(&text);
+    } else {
+        put_leaks(&text);
+        cw_text_heading(&text,
+                        "For the full report set CUWARDEN_REPORT=FILE, or CUWARDEN_REPORT=- for "
+                        "stderr.\n");
+    }
+    cw_text_begin_line(&text);
+    cw_text_end_line(&text);
+    put_summary(&text);
+}
+
+/* ---- which stacks are printed ---- */
+
+static void want_list(const struct cw_report_source *source, const struct cw_snapshot_list *list,
+                      uint32_t limit)
+{
+    for (uint32_t i = 0; i < list->count && i < limit; i++)
+        cw_symbols_want(source->symbols, source->snapshot->site[list->site[i]].stack);
+}
+
+static void want_events(const struct cw_report_source *source, enum cw_event_type type)
+{
+    struct newest newest;
+
+    find_newest(source->view, type, &newest);
+    for (unsigned i = 0; i < newest.count; i++) {
+        const struct cw_live_event *event = cw_view_event(source->view, newest.event[i]);
+        const struct cw_snapshot_site *site =
+            event ? cw_snapshot_find(source->snapshot, event->site) : NULL;
+
+        if (site)
+            cw_symbols_want(source->symbols, site->stack);
+    }
+}
+
+void cw_report_text_want(const struct cw_report_source *source, enum cw_text_form form)
+{
+    want_list(source, &source->snapshot->leaks, leak_limit(form));
+    if (form == CW_TEXT_SHORT)
+        return;
+    want_list(source, &source->snapshot->library, APART_MAX);
+    want_list(source, &source->snapshot->imports, APART_MAX);
+    want_events(source, CW_EVENT_OOM);
+    want_events(source, CW_EVENT_INVALID_FREE);
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        const struct cw_snapshot_device *device = &source->snapshot->device[i];
+
+        for (uint32_t k = 0; k < peak_shown(device); k++)
+            cw_symbols_want(source->symbols, source->snapshot->site[device->peak[k]].stack);
+    }
+}

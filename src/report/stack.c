@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Walking stacks and choosing visible frames. See stack.h. */
+#include "report/stack.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "report/symbol.h"
+
+void cw_stack_walk(const struct cw_view *view, uint32_t innermost, struct cw_stack *out_stack)
+{
+    uint32_t at = innermost;
+
+    out_stack->count = 0;
+    while (at != 0 && out_stack->count < CW_DEPTH_MAX) {
+        const struct cw_live_frame *frame = cw_view_frame(view, at);
+        uint32_t parent;
+
+        if (frame == NULL)
+            return;
+        out_stack->frame[out_stack->count++] = at;
+        parent = frame->parent;
+        if (parent >= at)
+            return;
+        at = parent;
+    }
+}
+
+const struct cw_live_module *cw_stack_module(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_frame *record = cw_view_frame(view, frame);
+
+    return record ? cw_view_module(view, record->module) : NULL;
+}
+
+const char *cw_module_name(const struct cw_view *view, const struct cw_live_module *module)
+{
+    const char *path = module ? cw_view_text(view, module->path) : "";
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static int has_prefix(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* What a reader knows of the frame at one place of a stack. */
+struct place {
+    const char *function;                /* NULL: no name */
+    const struct cw_live_module *module; /* NULL: in none */
+};
+
+static struct place look(const struct cw_symbols *symbols, const struct cw_view *view,
+                         const struct cw_stack *stack, unsigned at)
+{
+    return (struct place){.function = cw_symbols_name(symbols, stack->frame[at]),
+                          .module = cw_stack_module(view, stack->frame[at])};
+}
+
+static int is_cuda(const struct place *place)
+{
+    if (place->module && cw_module_is_cuda(place->module))
+        return 1;
+    return place->function && (has_prefix(place->function, "__cudart") ||
+                               has_prefix(place->function, "libcudart_static_"));
+}
+
+static int is_start_function(const struct place *place)
+{
+    static const char *const names[] = {
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "thread_start",
+    };
+
+    for (size_t i = 0; place->function && i < CW_ARRAY_LEN(names); i++)
+        if (strcmp(place->function, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* A stripped libc names neither start_thread nor clone3. */
+static int is_unnamed_libc(const struct cw_view *view, const struct place *place)
+{
+    const char *name = cw_module_name(view, place->module);
+
+    return !place->function && (has_prefix(name, "libc.so") || has_prefix(name, "libc-2") ||
+                                has_prefix(name, "libpthread"));
+}
+
+/* Number of frames that are left when those outside of main, or of a thread's function, go. */
+static unsigned trim_outer(const struct cw_symbols *symbols, const struct cw_view *view,
+                           const struct cw_stack *stack)
+{
+    unsigned end = stack->count;
+    struct place place;
+
+    for (unsigned i = end; i-- > 0;) {
+        place = look(symbols, view, stack, i);
+        if (place.function && strcmp(place.function, "main") == 0)
+            return i + 1;
+    }
+    if (end >= 2) { /* the _start of a stripped program */
+        struct place caller = look(symbols, view, stack, end - 1);
+
+        place = look(symbols, view, stack, end - 2);
+        if (!caller.function && is_start_function(&place))
+            end--;
+    }
+    for (; end > 0; end--) {
+        place = look(symbols, view, stack, end - 1);
+        if (!is_start_function(&place) && !is_unnamed_libc(view, &place))
+            break;
+    }
+    return end;
+}
+
+void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
+                      uint32_t innermost, struct cw_stack *out_stack)
+{
+    unsigned begin = 0;
+    unsigned end;
+
+    cw_stack_walk(view, innermost, out_stack);
+    end = trim_outer(symbols, view, out_stack);
+    for (; begin < end; begin++) {
+        struct place place = look(symbols, view, out_stack, begin);
+
+        if (!is_cuda(&place))
+            break;
+    }
+    if (begin >= end)
+        return;
+    out_stack->count = end - begin;
+    memmove(out_stack->frame, out_stack->frame + begin, out_stack->count * sizeof(uint32_t));
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call stacks of a live layout, and which of their frames a reader wants to see.
+ *
+ * A frame's parent always has a lower index; a record that breaks this ends the walk.
+ */
+#ifndef CW_REPORT_STACK_H
+#define CW_REPORT_STACK_H
+
+#include <stdint.h>
+
+#include "live/view.h"
+
+struct cw_symbols;
+
+struct cw_stack {
+    unsigned count;
+    uint32_t frame[CW_DEPTH_MAX]; /* innermost first */
+};
+
+/* All frames; none when `innermost` is 0 or bad. */
+void cw_stack_walk(const struct cw_view *view, uint32_t innermost, struct cw_stack *out_stack);
+
+/*
+ * Without the frames of our library, the driver and the runtime (also one that is linked
+ * statically) at the inner end, and those that start a program or a thread at the outer end. All
+ * frames when nothing else would be left.
+ */
+void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
+                      uint32_t innermost, struct cw_stack *out_stack);
+
+/* The frame's module, or NULL. */
+const struct cw_live_module *cw_stack_module(const struct cw_view *view, uint32_t frame);
+
+/* The last component of the module's path; "" for none. */
+const char *cw_module_name(const struct cw_view *view, const struct cw_live_module *module);
+
+/* Address of the call in the module's file, as addr2line wants it. */
+static inline uint64_t cw_frame_offset(const struct cw_live_frame *frame,
+                                       const struct cw_live_module *module)
+{
+    return frame->pc - 1 - module->bias;
+}
+
+/* A frame of the runtime, the driver or our own: it did not decide to allocate. */
+static inline int cw_module_is_cuda(const struct cw_live_module *module)
+{
+    return module->role == CW_MODULE_SELF || module->role == CW_MODULE_DRIVER ||
+           module->role == CW_MODULE_RUNTIME;
+}
+
+#endif

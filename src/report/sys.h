@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls on files that are no cancellation points: a thread that writes the report in an exit
+ * handler may have a cancellation pending, and must not be ended half-way. Each returns -1 with
+ * errno like the function of the same name.
+ */
+#ifndef CW_REPORT_SYS_H
+#define CW_REPORT_SYS_H
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline int cw_sys_open(const char *path, int flags, unsigned mode)
+{
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode);
+}
+
+static inline void cw_sys_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+/* Reads up to len bytes at offset; the number read, less only at the end of the file or on error.
+ */
+static inline size_t cw_sys_read_at(int fd, void *buf, size_t len, uint64_t offset)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        long n = syscall(SYS_pread64, fd, (char *)buf + done, len - done, (long)(offset + done));
+
+        if (n <= 0)
+            break;
+        done += (size_t)n;
+    }
+    return done;
+}
+
+#endif

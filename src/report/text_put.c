@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Words, lines and frames of the text report. See text_put.h. */
+#include "report/text_put.h"
+
+#include <string.h>
+
+#include "base/options.h"
+#include "report/stack.h"
+
+/* ---- words ---- */
+
+void cw_text_begin_line(const struct cw_text *text)
+{
+    cw_out_printf(text->out, "==%u== ", cw_view_header(text->view)->pid);
+}
+
+void cw_text_end_line(const struct cw_text *text)
+{
+    cw_out_char(text->out, '\n');
+}
+
+void cw_text_line(const struct cw_text *text, const char *fmt, ...)
+{
+    va_list ap;
+
+    cw_text_begin_line(text);
+    va_start(ap, fmt);
+    cw_out_vprintf(text->out, fmt, ap);
+    va_end(ap);
+    cw_text_end_line(text);
+}
+
+size_t cw_text_clean_len(const char *s, size_t max)
+{
+    return strnlen(s, max + 1) > max ? max : strlen(s);
+}
+
+/* At most max bytes, the last three of them dots when it was cut; no control characters. */
+void cw_text_clean(const struct cw_text *text, const char *s, size_t max)
+{
+    size_t len = cw_text_clean_len(s, max);
+    int cut = s[len] != '\0';
+    size_t kept = cut ? len - 3 : len;
+
+    while (cut && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80) /* no half characters */
+        kept--;
+    for (size_t i = 0; i < kept; i++) {
+        unsigned char byte = (unsigned char)s[i];
+
+        cw_out_char(text->out, byte < 0x20 || byte == 0x7f ? '?' : (char)byte);
+    }
+    if (cut)
+        cw_out_string(text->out, "...");
+}
+
+void cw_text_padding(const struct cw_text *text, size_t have, size_t want)
+{
+    for (; have < want; have++)
+        cw_out_char(text->out, ' ');
+}
+
+void cw_text_size(const struct cw_text *text, uint64_t bytes)
+{
+    char buf[24];
+
+    cw_out_string(text->out, cw_format_size(buf, sizeof(buf), bytes));
+}
+
+void cw_text_time(const struct cw_text *text, uint64_t ns)
+{
+    char buf[32];
+
+    cw_out_string(text->out, cw_format_duration(buf, sizeof(buf), ns));
+}
+
+void cw_text_count(const struct cw_text *text, uint64_t count, const char *noun)
+{
+    cw_out_printf(text->out, "%ju %s%s", (uintmax_t)count, noun, count == 1 ? "" : "s");
+}
+
+void cw_text_bytes_in_blocks(const struct cw_text *text, uint64_t bytes, uint64_t blocks)
+{
+    cw_text_size(text, bytes);
+    cw_out_string(text->out, " in ");
+    cw_text_count(text, blocks, "block");
+}
+
+void cw_text_device(const struct cw_text *text, unsigned device)
+{
+    if (device == CW_DEVICE_HOST)
+        cw_out_string(text->out, "host");
+    else
+        cw_out_printf(text->out, "device %u", device);
+}
+
+void cw_text_heading(const struct cw_text *text, const char *heading)
+{
+    cw_text_begin_line(text);
+    cw_text_end_line(text);
+    cw_text_begin_line(text);
+    cw_out_string(text->out, heading);
+}
+
+/* ---- frames ---- */
+
+static void put_address(const struct cw_text *text, uint32_t frame)
+{
+    const struct cw_live_frame *record = cw_view_frame(text->view, frame);
+    const struct cw_live_module *module = cw_stack_module(text->view, frame);
+
+    if (!record)
+        cw_out_string(text->out, "?");
+    else if (!module)
+        cw_out_printf(text->out, "0x%jx", (uintmax_t)(record->pc - 1));
+    else {
+        cw_text_clean(text, cw_module_name(text->view, module), CW_TEXT_NAME_MAX);
+        cw_out_printf(text->out, "+0x%jx", (uintmax_t)cw_frame_offset(record, module));
+    }
+}
+
+static size_t function_width(const struct cw_text *text, const struct cw_stack *stack,
+                             unsigned count)
+{
+    size_t width = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const char *name = cw_symbols_name(text->source->symbols, stack->frame[i]);
+        size_t len = name ? cw_text_clean_len(name, CW_TEXT_NAME_MAX) : 0;
+
+        if (len > width && len <= CW_TEXT_NAME_WIDTH)
+            width = len;
+    }
+    return width;
+}
+
+static void put_frame(const struct cw_text *text, unsigned number, uint32_t frame, size_t width)
+{
+    const char *name = cw_symbols_name(text->source->symbols, frame);
+    char label[16];
+
+    cw_format(label, sizeof(label), "#%u", number);
+    cw_text_begin_line(text);
+    cw_out_printf(text->out, "%6s ", label);
+    if (name) {
+        cw_text_clean(text, name, CW_TEXT_NAME_MAX);
+        cw_text_padding(text, cw_text_clean_len(name, CW_TEXT_NAME_MAX), width);
+        cw_out_string(text->out, "  ");
+    }
+    put_address(text, frame);
+    cw_text_end_line(text);
+}
+
+static void put_no_stack(const struct cw_text *text)
+{
+    if (cw_view_header(text->view)->stacks_mode == CW_STACKS_OFF)
+        cw_out_string(text->out, "(no stack: CUWARDEN_STACKS=off)");
+    else
+        cw_out_string(text->out, "(no stack)");
+}
+
+void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit)
+{
+    struct cw_stack stack;
+    unsigned count;
+    size_t width;
+
+    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
+    count = stack.count < limit ? stack.count : limit;
+    width = function_width(text, &stack, count);
+    for (unsigned i = 0; i < count; i++)
+        put_frame(text, i, stack.frame[i], width);
+    if (stack.count > count)
+        cw_text_line(text, "    ... %u more frame%s", stack.count - count,
+                     stack.count - count == 1 ? "" : "s");
+    if (stack.count == 0) {
+        cw_text_begin_line(text);
+        cw_out_string(text->out, "    ");
+        put_no_stack(text);
+        cw_text_end_line(text);
+    }
+}
+
+/* The function and module of one frame, in one phrase. */
+static void put_where(const struct cw_text *text, uint32_t frame)
+{
+    const char *name = cw_symbols_name(text->source->symbols, frame);
+    const struct cw_live_module *module = cw_stack_module(text->view, frame);
+
+    if (!name) {
+        put_address(text, frame);
+        return;
+    }
+    cw_text_clean(text, name, CW_TEXT_NAME_MAX);
+    if (module) {
+        cw_out_string(text->out, " (");
+        cw_text_clean(text, cw_module_name(text->view, module), CW_TEXT_NAME_MAX);
+        cw_out_char(text->out, ')');
+    }
+}
+
+void cw_text_innermost(const struct cw_text *text, uint32_t innermost)
+{
+    struct cw_stack stack;
+
+    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
+    if (stack.count > 0)
+        put_where(text, stack.frame[0]);
+    else
+        put_no_stack(text);
+}
+
+/* The function through which the program entered the library that owns the memory. */
+void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    struct cw_stack stack;
+    unsigned at = 0;
+
+    cw_stack_visible(text->source->symbols, text->view, site->stack, &stack);
+    while (at + 1 < stack.count) {
+        const struct cw_live_frame *caller = cw_view_frame(text->view, stack.frame[at + 1]);
+
+        if (!caller || caller->module != site->owner)
+            break;
+        at++;
+    }
+    if (stack.count > 0)
+        put_where(text, stack.frame[at]);
+    else
+        put_no_stack(text);
+}
