@@ -2,10 +2,10 @@
 /*
  * Contexts: who they are, and their end.
  *
- * A context is known by the driver's id, or by a number of our own where the driver has none, because
- * handles are recycled. Green contexts fold into the primary context of their device: that is where
- * their memory lives. Records are append-only; which record a handle means now is in one map under
- * CW_RANK_CONTEXT, and in a per-thread cache that cw_epoch invalidates.
+ * A context is known by the driver's id, or by a number of our own where the driver has none,
+ * because handles are recycled. Green contexts fold into the primary context of their device: that
+ * is where their memory lives. Records are append-only; which record a handle means now is in one
+ * map under CW_RANK_CONTEXT, and in a per-thread cache that cw_epoch invalidates.
  */
 #ifndef CW_CORE_CONTEXT_H
 #define CW_CORE_CONTEXT_H
@@ -32,8 +32,8 @@ void cw_context_folded(uint64_t green_handle, unsigned device);
 void cw_context_unfolded(uint64_t green_handle);
 
 /*
- * The end of a context, around the driver's call: begin takes its blocks out of the index and closes the
- * gate; end tells the outcome and opens it. `context` 0 is allowed and does nothing.
+ * The end of a context, around the driver's call: begin takes its blocks out of the index and
+ * closes the gate; end tells the outcome and opens it. `context` 0 is allowed and does nothing.
  */
 struct cw_context_ending {
     uint32_t context;

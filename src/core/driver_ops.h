@@ -3,10 +3,11 @@
  * What the core asks of the driver, clock included. The hook layer gives the real one, unit tests a
  * fake; the core knows no other way out.
  *
- * Contract, for every member: never NULL; called without any lock of ours held; may be called on any
- * thread; leaves the program's error state alone; returns 0 or -1, and writes its out-parameters on 0
- * only. context_current may be called at any time, even during a capture: it reads a thread-local
- * value of the driver. All others are called only between cw_gate_enter and cw_gate_leave.
+ * Contract, for every member: never NULL; called without any lock of ours held; may be called on
+ * any thread; leaves the program's error state alone; returns 0 or -1, and writes its
+ * out-parameters on 0 only. context_current may be called at any time, even during a capture: it
+ * reads a thread-local value of the driver. All others are called only between cw_gate_enter and
+ * cw_gate_leave.
  */
 #ifndef CW_CORE_DRIVER_OPS_H
 #define CW_CORE_DRIVER_OPS_H

@@ -162,7 +162,8 @@ void cw_graph_launched(uint64_t handle, uint64_t now_ns)
 
 static uint64_t capture_key(uint64_t stream)
 {
-    return stream == STREAM_PER_THREAD ? (uint64_t)cw_thread_tid() << 8 | STREAM_PER_THREAD : stream;
+    return stream == STREAM_PER_THREAD ? (uint64_t)cw_thread_tid() << 8 | STREAM_PER_THREAD
+                                       : stream;
 }
 
 void cw_capture_begin(void)

@@ -2,11 +2,11 @@
 /*
  * Memory of graphs, and which captures are running.
  *
- * An allocation node fixes its address when it is made, by a call or by a capture; memory stands behind
- * it from a launch of an executable graph that has the node until a free: by a node of that or another
- * graph, or by an ordinary free of the program. So the node remembers the site, and a launch makes the
- * block. What is allocated and freed inside one graph never outlives a launch and is no block.
- * Guarded by one lock (CW_RANK_GRAPH), never held across the driver.
+ * An allocation node fixes its address when it is made, by a call or by a capture; memory stands
+ * behind it from a launch of an executable graph that has the node until a free: by a node of that
+ * or another graph, or by an ordinary free of the program. So the node remembers the site, and a
+ * launch makes the block. What is allocated and freed inside one graph never outlives a launch and
+ * is no block. Guarded by one lock (CW_RANK_GRAPH), never held across the driver.
  */
 #ifndef CW_CORE_GRAPH_H
 #define CW_CORE_GRAPH_H
@@ -33,9 +33,9 @@ void cw_graph_exec_destroyed(uint64_t exec);
 void cw_graph_launched(uint64_t exec, uint64_t now_ns);
 
 /*
- * Captures. begin closes the gate (core/gate.h) before the driver is asked; started tells how that ended;
- * ended opens it again. Capturing streams are known by handle, and per thread where the handle means
- * "the calling thread's stream".
+ * Captures. begin closes the gate (core/gate.h) before the driver is asked; started tells how that
+ * ended; ended opens it again. Capturing streams are known by handle, and per thread where the
+ * handle means "the calling thread's stream".
  */
 void cw_capture_begin(void);
 void cw_capture_started(uint64_t stream, int started);

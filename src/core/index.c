@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sharded open addressing with linear probing and backward-shift deletion (no tombstones, so a table
- * that churns for days does not slow down). See index.h.
+ * Sharded open addressing with linear probing and backward-shift deletion (no tombstones, so a
+ * table that churns for days does not slow down). See index.h.
  */
 #include "core/index.h"
 
@@ -9,8 +9,8 @@
 #include "base/lock.h"
 #include "base/mem.h"
 
-#define SHARD_BITS 6
-#define SHARDS     (1u << SHARD_BITS)
+#define SHARD_BITS     6
+#define SHARDS         (1u << SHARD_BITS)
 #define FIRST_CAPACITY 64u /* slots per shard; a power of two */
 
 struct slot {
@@ -30,7 +30,8 @@ static struct shard shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.lock = CW_LOCK_INIT(CW_RANK_INDEX)},
 };
 
-/* Fibonacci hashing with a fold: keys are multiples of 512 or heap pointers, their low bits say nothing. */
+/* Fibonacci hashing with a fold: keys are multiples of 512 or heap pointers, their low bits say
+ * nothing. */
 static uint64_t hash_of(enum cw_space space, uint64_t key)
 {
     uint64_t h = (key ^ ((uint64_t)space << 57)) * 0x9e3779b97f4a7c15ull;
@@ -49,7 +50,8 @@ static uint32_t home(const struct shard *shard, uint64_t hash)
 }
 
 /* The slot that holds the key, or the empty one where it belongs. There is always an empty one. */
-static struct slot *probe(const struct shard *shard, uint64_t hash, enum cw_space space, uint64_t key)
+static struct slot *probe(const struct shard *shard, uint64_t hash, enum cw_space space,
+                          uint64_t key)
 {
     uint32_t i = home(shard, hash);
 

@@ -64,7 +64,7 @@ static int add_found(struct found_list *list, const struct found *item)
     return 0;
 }
 
-static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) *segment,
+static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) * segment,
                           struct found *item)
 {
     const char *note = (const char *)(info->dlpi_addr + segment->p_vaddr);
@@ -113,7 +113,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
     struct found_list *list = arg;
     struct found *item;
 
-    if (list->count == 0 && size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
+    if (list->count == 0 &&
+        size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
         list->adds = info->dlpi_adds;
         list->subs = info->dlpi_subs;
         if (list->adds == loader_adds && list->subs == loader_subs && refreshes != 0) {
@@ -227,7 +228,8 @@ static void insert_range_locked(const struct found *item)
 {
     uint32_t at = lower_bound(item->base);
 
-    if (at < range_count && ranges[at].base == item->base && is_same_file(ranges[at].module, item)) {
+    if (at < range_count && ranges[at].base == item->base &&
+        is_same_file(ranges[at].module, item)) {
         ranges[at].seen = refreshes;
         return;
     }

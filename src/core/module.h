@@ -3,8 +3,8 @@
  * The modules of the process: which object file an address belongs to.
  *
  * Module records are append-only; what is mapped now is a sorted table of ranges beside them. The
- * loader's lock is taken (dl_iterate_phdr) only while no lock of ours is held: a thread inside dlopen
- * may be running a constructor that calls CUDA and so waits for ours.
+ * loader's lock is taken (dl_iterate_phdr) only while no lock of ours is held: a thread inside
+ * dlopen may be running a constructor that calls CUDA and so waits for ours.
  */
 #ifndef CW_CORE_MODULE_H
 #define CW_CORE_MODULE_H
@@ -17,7 +17,8 @@
 void cw_module_init(struct cw_arena *arena);
 void cw_module_reset(void);
 
-/* Reads the loader's list again if anything was loaded or unloaded since. No lock of ours may be held. */
+/* Reads the loader's list again if anything was loaded or unloaded since. No lock of ours may be
+ * held. */
 void cw_module_refresh(void);
 
 /* Record of the module mapped at pc, 0 if none is known. Caller holds the site lock (site.h). */

@@ -23,7 +23,8 @@ static struct cw_live_device *device_at(uint8_t device)
     return &cw_session.arena.header->device[device < CW_DEVICES ? device : 0];
 }
 
-/* ---- what the device is and holds -------------------------------------------------------------- */
+/* ---- what the device is and holds --------------------------------------------------------------
+ */
 
 static void describe_device(uint8_t ordinal)
 {
@@ -85,9 +86,11 @@ void cw_request_sampled(uint64_t free_bytes, uint64_t total_bytes)
     store_sample(device_at(ordinal), free_bytes, total_bytes);
 }
 
-/* ---- events ------------------------------------------------------------------------------------ */
+/* ---- events ------------------------------------------------------------------------------------
+ */
 
-static void add_event(enum cw_event_type type, uint32_t site, uint64_t key, uint64_t bytes, int code)
+static void add_event(enum cw_event_type type, uint32_t site, uint64_t key, uint64_t bytes,
+                      int code)
 {
     struct cw_arena *arena = &cw_session.arena;
     const struct cw_live_table *table = &arena->header->table[CW_TABLE_EVENT];
@@ -115,7 +118,8 @@ static void add_event(enum cw_event_type type, uint32_t site, uint64_t key, uint
     event->t_ns = cw_session_now(); /* last: a reader skips an event without a time */
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls -------------------------------------------------------------------------------------
+ */
 
 uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
 {
@@ -143,12 +147,12 @@ void cw_request_failed(const struct cw_request *request, uint32_t api, int code,
 
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out)
 {
-    *out = (struct cw_request_free){
-        .space = space, .key = key, .block = cw_tracker_take(space, key)};
+    *out =
+        (struct cw_request_free){.space = space, .key = key, .block = cw_tracker_take(space, key)};
 }
 
-void cw_request_free_end(const struct cw_request_free *call, uint32_t api, enum cw_free_result result,
-                         int code)
+void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
+                         enum cw_free_result result, int code)
 {
     if (call->block != 0)
         cw_tracker_finish(call->block, result);
@@ -162,7 +166,8 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api, enum 
 
         cw_context_current(&device);
         atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
-        add_event(CW_EVENT_INVALID_FREE, cw_site_here(api, CW_KIND_DEVICE, device), call->key, 0, code);
+        add_event(CW_EVENT_INVALID_FREE, cw_site_here(api, CW_KIND_DEVICE, device), call->key, 0,
+                  code);
     }
 }
 

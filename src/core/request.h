@@ -2,9 +2,9 @@
 /*
  * The life of one call, as the hook layer tells it.
  *
- * An allocation: the driver is called first; granted or failed comes after. A free: begin, the driver,
- * end. Out of memory: cw_request_wants_retry, and the hook calls the driver once more. None of these
- * functions is called under a lock, and none holds one across a call of the driver's.
+ * An allocation: the driver is called first; granted or failed comes after. A free: begin, the
+ * driver, end. Out of memory: cw_request_wants_retry, and the hook calls the driver once more. None
+ * of these functions is called under a lock, and none holds one across a call of the driver's.
  */
 #ifndef CW_CORE_REQUEST_H
 #define CW_CORE_REQUEST_H
@@ -13,7 +13,8 @@
 
 #include "core/types.h"
 
-/* The driver gave a block; `api` is the text of the name that the program called. Its record, or 0. */
+/* The driver gave a block; `api` is the text of the name that the program called. Its record, or 0.
+ */
 uint32_t cw_request_granted(const struct cw_request *request, uint32_t api);
 
 /* The driver refused `bytes`; code is its own. Out of memory becomes an event of the report. */
@@ -26,13 +27,13 @@ struct cw_request_free {
 };
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out);
 /* A refused free (result CW_FREE_REFUSED) becomes an event with the code and the stack. */
-void cw_request_free_end(const struct cw_request_free *call, uint32_t api, enum cw_free_result result,
-                         int code);
+void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
+                         enum cw_free_result result, int code);
 
 /*
- * A hooked call returned out of memory: gives back what lies idle. 1 if anything did, so that the call is
- * worth repeating once; always 0 while a capture runs, and while nothing is registered that could hold
- * idle memory. `reclaim` returns the bytes that it gave back to the driver.
+ * A hooked call returned out of memory: gives back what lies idle. 1 if anything did, so that the
+ * call is worth repeating once; always 0 while a capture runs, and while nothing is registered that
+ * could hold idle memory. `reclaim` returns the bytes that it gave back to the driver.
  */
 typedef uint64_t (*cw_reclaim_fn)(uint8_t device);
 void cw_request_set_reclaim(cw_reclaim_fn reclaim);

@@ -22,8 +22,9 @@
 #include "core/tracker.h"
 #include "core/vmm.h"
 
-/* Address space, not memory: room for more than 100 million blocks. Less is taken where less is given. */
-#define RESERVE ((size_t)16 << 30)
+/* Address space, not memory: room for more than 100 million blocks. Less is taken where less is
+ * given. */
+#define RESERVE     ((size_t)16 << 30)
 #define COMMAND_MAX 4096
 
 struct cw_session cw_session;
@@ -98,7 +99,8 @@ static int build(unsigned driver_version)
     cw_module_init(arena);
     cw_context_init(arena, cw_session.ops);
     cw_tracker_init(arena);
-    return cw_site_init(arena, cw_session.options->stacks, (unsigned)cw_session.options->stack_depth);
+    return cw_site_init(arena, cw_session.options->stacks,
+                        (unsigned)cw_session.options->stack_depth);
 }
 
 void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
@@ -130,7 +132,8 @@ void cw_session_disarm(const char *why)
     }
     if (cw_session.arena.header != NULL)
         atomic_store(&cw_session.arena.header->disarmed, cw_site_text(why));
-    cw_log(CW_LOG_ERROR, "accounting stopped: %s; the program runs on, its calls pass through", why);
+    cw_log(CW_LOG_ERROR, "accounting stopped: %s; the program runs on, its calls pass through",
+           why);
 }
 
 int cw_session_finish(enum cw_exit_kind kind, int code)

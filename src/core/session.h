@@ -4,8 +4,9 @@
  *
  *   NEW --arm--> ARMED --finish--> FINISHED          any --disarm--> DISARMED
  *
- * Only ARMED accounts for anything; in every other state calls pass through. A forked child starts over
- * in NEW with nothing of its parent's. Arming is guarded by one cw_once; the state is an atomic.
+ * Only ARMED accounts for anything; in every other state calls pass through. A forked child starts
+ * over in NEW with nothing of its parent's. Arming is guarded by one cw_once; the state is an
+ * atomic.
  */
 #ifndef CW_CORE_SESSION_H
 #define CW_CORE_SESSION_H
@@ -18,7 +19,12 @@
 #include "core/driver_ops.h"
 #include "live/arena.h"
 
-enum cw_session_state { CW_SESSION_NEW, CW_SESSION_ARMED, CW_SESSION_FINISHED, CW_SESSION_DISARMED };
+enum cw_session_state {
+    CW_SESSION_NEW,
+    CW_SESSION_ARMED,
+    CW_SESSION_FINISHED,
+    CW_SESSION_DISARMED
+};
 
 struct cw_session {
     _Atomic int state;

@@ -2,7 +2,6 @@
 /* Capture and interning of stacks and sites. See site.h. */
 #include "core/site.h"
 
-#include <execinfo.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -15,6 +14,9 @@
 #define SITE_HEADS  (1u << 14)
 /* Our own frames above the program's: the hook, the core's entry, the capture. */
 #define OWN_FRAMES 12
+
+/* <execinfo.h>'s, as an optional function. */
+extern int backtrace(void **buffer, int size) CW_OPTIONAL;
 
 struct cw_lock cw_site_lock = CW_LOCK_INIT(CW_RANK_SITE);
 
@@ -39,7 +41,7 @@ int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
     site_heads = cw_mem_alloc(SITE_HEADS * sizeof(*site_heads));
     if (frame_heads == NULL || site_heads == NULL)
         return -1;
-    if (stacks == CW_STACKS_FULL) {
+    if (stacks == CW_STACKS_FULL && backtrace != NULL) {
         void *warm_up[1];
 
         /* The first call loads libgcc_s and allocates; better now than in the first allocation. */
@@ -73,7 +75,7 @@ unsigned cw_stack_capture(uint64_t *pcs, unsigned max)
 
     if (mode == CW_STACKS_OFF || max == 0)
         return 0;
-    if (mode == CW_STACKS_FULL) {
+    if (mode == CW_STACKS_FULL && backtrace != NULL) {
         if (max > depth_limit)
             max = depth_limit;
         taken = backtrace(raw, (int)(max + OWN_FRAMES));
@@ -187,13 +189,14 @@ struct site_key {
 
 static uint64_t hash_site(const struct site_key *key)
 {
-    return mix(mix(key->stack, key->api), (uint64_t)key->owner << 16 | (uint64_t)key->kind << 8 | key->device);
+    return mix(mix(key->stack, key->api),
+               (uint64_t)key->owner << 16 | (uint64_t)key->kind << 8 | key->device);
 }
 
 static uint32_t find_site(const struct site_key *key)
 {
-    uint32_t i = atomic_load_explicit(&site_heads[hash_site(key) & (SITE_HEADS - 1)],
-                                      memory_order_acquire);
+    uint32_t i =
+        atomic_load_explicit(&site_heads[hash_site(key) & (SITE_HEADS - 1)], memory_order_acquire);
 
     while (i != 0) {
         const struct cw_live_site *site = cw_site_at(i);

@@ -2,9 +2,10 @@
 /*
  * Sites: where the program allocates, and the counters of it.
  *
- * A site is (call stack, API, kind, device). Stacks are nodes of an append-only tree. Both are interned:
- * found without a lock through chains that are only ever extended at their head, added under
- * cw_site_lock. The counters are atomics in the site's record; nobody needs the lock for them.
+ * A site is (call stack, API, kind, device). Stacks are nodes of an append-only tree. Both are
+ * interned: found without a lock through chains that are only ever extended at their head, added
+ * under cw_site_lock. The counters are atomics in the site's record; nobody needs the lock for
+ * them.
  */
 #ifndef CW_CORE_SITE_H
 #define CW_CORE_SITE_H
@@ -23,15 +24,18 @@ int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
-/* Fills pcs[] with return addresses, innermost first, without our own frames; how many. No lock held. */
+/* Fills pcs[] with return addresses, innermost first, without our own frames; how many. No lock
+ * held. */
 unsigned cw_stack_capture(uint64_t *pcs, unsigned max);
 /* Interns the stack; its innermost frame, 0 when empty or out of memory. No lock held. */
 uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count);
 
-/* The calling thread's own record of the site of its current call; 0 when out of memory. No lock held. */
+/* The calling thread's own record of the site of its current call; 0 when out of memory. No lock
+ * held. */
 uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device);
 
-/* The record of the same site that belongs to no thread, for blocks that any thread may bring to life. */
+/* The record of the same site that belongs to no thread, for blocks that any thread may bring to
+ * life. */
 uint32_t cw_site_shared(uint32_t site);
 
 struct cw_live_site *cw_site_at(uint32_t site);

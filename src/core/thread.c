@@ -19,7 +19,7 @@ void cw_epoch_advance(void)
 static _Atomic uint64_t slots = 1;
 
 /* What C++ uses for thread_local destructors; in glibc since 2.18. */
-extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso);
+extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso) CW_OPTIONAL;
 extern void *__dso_handle;
 
 static void release_slot(void *arg)
@@ -48,7 +48,8 @@ static uint8_t take_slot(void)
 uint8_t cw_thread_slot_slowly(void)
 {
     cw_thread.slot_asked = 1;
-    if (__cxa_thread_atexit_impl(release_slot, NULL, &__dso_handle) == 0)
+    if (__cxa_thread_atexit_impl != NULL &&
+        __cxa_thread_atexit_impl(release_slot, NULL, &__dso_handle) == 0)
         cw_thread.slot = take_slot();
     return cw_thread.slot;
 }

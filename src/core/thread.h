@@ -14,8 +14,8 @@
 
 #include "base/compiler.h"
 
-#define CW_STACK_CACHE 64 /* entries; powers of two */
-#define CW_SITE_CACHE  32
+#define CW_STACK_CACHE  64 /* entries; powers of two */
+#define CW_SITE_CACHE   32
 #define CW_SPARE_BLOCKS 32
 
 struct cw_stack_cache_entry {
@@ -30,17 +30,17 @@ struct cw_site_cache_entry {
 };
 
 struct cw_thread {
-    unsigned depth;      /* hooks of the driver layer that this thread is inside */
-    unsigned accounted;  /* allocations and frees that the driver layer saw on this thread */
-    uint32_t api;        /* the hook layer's: runtime function that the program called, 0: none */
-    uint32_t tid;        /* kernel's, 0: not asked yet */
-    uint8_t slot;        /* this thread's own, 1..63; 0: shared or not asked yet */
+    unsigned depth;     /* hooks of the driver layer that this thread is inside */
+    unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
+    uint32_t api;       /* the hook layer's: runtime function that the program called, 0: none */
+    uint32_t tid;       /* kernel's, 0: not asked yet */
+    uint8_t slot;       /* this thread's own, 1..63; 0: shared or not asked yet */
     uint8_t slot_asked;
-    void *caller;        /* return address of the outermost hook */
+    void *caller;            /* return address of the outermost hook */
     uint64_t context_handle; /* the context that context_index belongs to */
     uint32_t context_index;
     uint32_t context_epoch;
-    uint32_t epoch;      /* of the spare blocks: a forked child must not use its parent's */
+    uint32_t epoch; /* of the spare blocks: a forked child must not use its parent's */
     uint32_t spares;
     uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
     struct cw_stack_cache_entry stack_cache[CW_STACK_CACHE];
@@ -54,8 +54,8 @@ void cw_epoch_advance(void);
 
 uint32_t cw_thread_tid(void);
 
-/* The slot of the calling thread: 1..CW_SLOTS-1 is its alone until it ends, 0 is shared by those that came
- * when all were taken. */
+/* The slot of the calling thread: 1..CW_SLOTS-1 is its alone until it ends, 0 is shared by those
+ * that came when all were taken. */
 #define CW_SLOTS 64
 uint8_t cw_thread_slot_slowly(void);
 static inline uint8_t cw_thread_slot(void)

@@ -45,13 +45,13 @@ static void raise_to(_Atomic uint64_t *peak, uint64_t value)
 {
     uint64_t seen = load(peak);
 
-    while (seen < value &&
-           !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
-                                                  memory_order_relaxed))
+    while (seen < value && !atomic_compare_exchange_weak_explicit(
+                               peak, &seen, value, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
-/* ---- free records ------------------------------------------------------------------------------ */
+/* ---- free records ------------------------------------------------------------------------------
+ */
 
 /* The spare records of a parent's thread do not belong to the forked child's arena. */
 static void check_spares(void)
@@ -105,7 +105,8 @@ static void release_record(uint32_t block)
     cw_thread.spare[cw_thread.spares++] = block;
 }
 
-/* ---- sums -------------------------------------------------------------------------------------- */
+/* ---- sums --------------------------------------------------------------------------------------
+ */
 
 static struct cw_live_device *device_of(const struct cw_live_site *site)
 {
@@ -118,7 +119,8 @@ static int is_mine(const struct cw_live_site *site)
     return site->owner != 0 && site->owner == cw_thread_slot();
 }
 
-/* To a counter that belongs to the owner: a plain load and store if that is us, or if nobody shares it. */
+/* To a counter that belongs to the owner: a plain load and store if that is us, or if nobody shares
+ * it. */
 static void add_own(_Atomic uint64_t *counter, uint64_t value, int mine)
 {
     if (CW_LIKELY(mine))
@@ -169,7 +171,8 @@ static void count_peaks(struct cw_live_device *device, uint64_t device_live, uin
 }
 
 /* bytes and extra more (or, wrapped, less) are live on the site's device. */
-static void count_on_device(struct cw_live_site *site, uint64_t bytes, uint64_t extra, uint64_t now_ns)
+static void count_on_device(struct cw_live_site *site, uint64_t bytes, uint64_t extra,
+                            uint64_t now_ns)
 {
     struct cw_live_device *device = device_of(site);
     uint64_t device_live, total_live;
@@ -180,7 +183,8 @@ static void count_on_device(struct cw_live_site *site, uint64_t bytes, uint64_t 
         return;
     if (CW_UNLIKELY(extra != 0))
         add(&device->live_extra, extra);
-    device_live = atomic_fetch_add_explicit(&device->live_bytes, bytes, memory_order_relaxed) + bytes;
+    device_live =
+        atomic_fetch_add_explicit(&device->live_bytes, bytes, memory_order_relaxed) + bytes;
     total_live =
         atomic_fetch_add_explicit(&arena->header->live_bytes, bytes, memory_order_relaxed) + bytes;
     if ((int64_t)bytes > 0)
@@ -218,7 +222,8 @@ static void count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
     count_on_device(site, -bytes, bytes - held, 0);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
+/* ---- blocks ------------------------------------------------------------------------------------
+ */
 
 /* A record whose key the driver gave out again: its memory went in a way that we did not see. */
 static void close_stale(uint32_t block)
@@ -312,7 +317,8 @@ static void put_back(uint32_t index)
 void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 {
     struct cw_live_block *block = cw_tracker_at(index);
-    struct cw_live_site *site = cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+    struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
     uint64_t bytes = load(&block->bytes);
 
     if (result == CW_FREE_REFUSED) {
@@ -326,7 +332,8 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 void cw_tracker_resize(uint32_t index, uint64_t bytes)
 {
     struct cw_live_block *block = cw_tracker_at(index);
-    struct cw_live_site *site = cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+    struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
     uint64_t growth = bytes - load(&block->bytes);
     uint64_t extra = load(&block->held) - load(&block->bytes);
 
@@ -341,16 +348,15 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
 
 uint32_t cw_tracker_take_context(uint32_t context)
 {
-    uint32_t count = atomic_load_explicit(&arena->header->table[CW_TABLE_BLOCK].count,
-                                          memory_order_acquire);
+    uint32_t count =
+        atomic_load_explicit(&arena->header->table[CW_TABLE_BLOCK].count, memory_order_acquire);
     uint32_t list = 0;
 
     for (uint32_t i = 1; i < count; i++) {
         struct cw_live_block *block = cw_tracker_at(i);
 
         if (atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE ||
-            block->context != context ||
-            !cw_index_remove_block(block->space, load(&block->key), i))
+            block->context != context || !cw_index_remove_block(block->space, load(&block->key), i))
             continue;
         atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
         block->link = list;
@@ -369,7 +375,8 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
     }
 }
 
-/* ---- self-check -------------------------------------------------------------------------------- */
+/* ---- self-check --------------------------------------------------------------------------------
+ */
 
 static int check_sites(uint64_t live[CW_DEVICES])
 {

@@ -5,7 +5,8 @@
  *   call     one call of the program into a hooked function.
  *   request  what an allocating call asked for and got, in words that know nothing of CUDA.
  *   key      the name under which the program knows a block: an address or a handle.
- *   space    the set in which a key is unique; equal numbers in different spaces are different blocks.
+ *   space    the set in which a key is unique; equal numbers in different spaces are different
+ * blocks.
  */
 #ifndef CW_CORE_TYPES_H
 #define CW_CORE_TYPES_H
@@ -15,7 +16,8 @@
 #include "live/layout.h"
 
 enum cw_space {
-    CW_SPACE_ADDRESS,     /* device, managed, pinned, registered and imported pointers: one address space */
+    CW_SPACE_ADDRESS,     /* device, managed, pinned, registered and imported pointers: one address
+                             space */
     CW_SPACE_ARRAY,       /* arrays and mipmapped arrays */
     CW_SPACE_HANDLE,      /* virtual memory handles: kept by vmm.c, not by the index */
     CW_SPACE_RESERVATION, /* reserved address ranges */

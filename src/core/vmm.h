@@ -2,10 +2,11 @@
 /*
  * Virtual memory management: handles and mappings.
  *
- * Memory made by a create call lives until its last handle reference is released and its last mapping
- * is gone (cuda.h, cuMemRelease). The block's `refs` and `maps` count both; the handle's number may be
- * given out again by the driver while the old memory is still mapped, so handles have a map of their
- * own and are not keys of the index. Guarded by one lock (CW_RANK_VMM), never held across the driver.
+ * Memory made by a create call lives until its last handle reference is released and its last
+ * mapping is gone (cuda.h, cuMemRelease). The block's `refs` and `maps` count both; the handle's
+ * number may be given out again by the driver while the old memory is still mapped, so handles have
+ * a map of their own and are not keys of the index. Guarded by one lock (CW_RANK_VMM), never held
+ * across the driver.
  */
 #ifndef CW_CORE_VMM_H
 #define CW_CORE_VMM_H

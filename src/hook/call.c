@@ -6,11 +6,12 @@
 #include "core/site.h"
 #include "hook/entry.h"
 
-/* Texts of the names in the arena, made when first needed; driver hooks first, then runtime functions. */
+/* Texts of the names in the arena, made when first needed; driver hooks first, then runtime
+ * functions. */
 static _Atomic uint32_t api_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
 
-/* Errors after which cuda.h demands that the process be restarted, or the context be destroyed (710).
- * Numbers: older headers do not have all the names. */
+/* Errors after which cuda.h demands that the process be restarted, or the context be destroyed
+ * (710). Numbers: older headers do not have all the names. */
 static const int fatal_codes[] = {
     700, /* ILLEGAL_ADDRESS */
     702, /* LAUNCH_TIMEOUT */
@@ -122,7 +123,8 @@ uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scop
 
 enum cw_free_result cw_call_free_result(CUresult rc)
 {
-    /* The driver is gone, or the context is: the program has done its part, and the memory went too. */
+    /* The driver is gone, or the context is: the program has done its part, and the memory went
+     * too. */
     if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED ||
         rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || is_fatal(rc))
         return CW_FREE_DONE;

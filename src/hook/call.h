@@ -10,8 +10,8 @@
  *   cw_call_allocated(&call, rc, &request);        or _freed, or just cw_call_leave
  *   return rc;
  *
- * Between enter and leave the thread's other hooks pass straight through: what the driver calls on the
- * way is the driver's business. The driver's code is returned unaltered.
+ * Between enter and leave the thread's other hooks pass straight through: what the driver calls on
+ * the way is the driver's business. The driver's code is returned unaltered.
  */
 #ifndef CW_HOOK_CALL_H
 #define CW_HOOK_CALL_H
@@ -64,7 +64,8 @@ uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scop
                            struct cw_request *request);
 
 /* Accounts for the outcome of a free and leaves. */
-void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_request_free *free_call);
+void cw_call_freed(const struct cw_call *call, CUresult rc,
+                   const struct cw_request_free *free_call);
 
 /* How a refusing or failing free counts: see the table in call.c. */
 enum cw_free_result cw_call_free_result(CUresult rc);

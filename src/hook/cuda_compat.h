@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda.h of any version from 11.8 on, with every ABI variant declared under its exported name, and our
- * own declarations for hooked functions that are newer than the header at hand.
+ * cuda.h of any version from 11.8 on, with every ABI variant declared under its exported name, and
+ * our own declarations for hooked functions that are newer than the header at hand.
  *
- * Types that we only pass through stay incomplete. Where a hook must look inside one, its body is guarded
- * by the CUDA_VERSION that has the type, and says what is lost without.
+ * Types that we only pass through stay incomplete. Where a hook must look inside one, its body is
+ * guarded by the CUDA_VERSION that has the type, and says what is lost without.
  */
 #ifndef CW_HOOK_CUDA_COMPAT_H
 #define CW_HOOK_CUDA_COMPAT_H
@@ -13,8 +13,8 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 
-/* The newest CUDA version whose cudaTypedefs.h hooks.def was compared with. A request for a newer one may
- * mean an ABI that no row knows. */
+/* The newest CUDA version whose cudaTypedefs.h hooks.def was compared with. A request for a newer
+ * one may mean an ABI that no row knows. */
 #define CW_NEWEST_KNOWN_CUDA 13050
 
 /* clang-format off */

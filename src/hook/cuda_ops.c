@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The core's questions, put to the driver's own functions. See core/driver_ops.h for the contract. */
+/* The core's questions, put to the driver's own functions. See core/driver_ops.h for the contract.
+ */
 #include "hook/cuda_ops.h"
 
 #include <string.h>
@@ -7,8 +8,8 @@
 
 #include "hook/hook_table.h"
 
-/* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what ages
- * and a timeline in a report need. */
+/* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what
+ * ages and a timeline in a report need. */
 static uint64_t now_ns(void)
 {
     struct timespec now;
@@ -83,5 +84,5 @@ unsigned cw_cuda_driver_version(void)
     int version = 0;
 
     return CW_REAL(cuDriverGetVersion)(&version) == CUDA_SUCCESS && version > 0 ? (unsigned)version
-                                                                                  : 0;
+                                                                                : 0;
 }

@@ -3,8 +3,8 @@
  * Where lifetimes start and end. See entry.h.
  *
  * Owns the options, read once when the library is loaded and constant afterwards. Until the program
- * calls CUDA nothing else happens: no message, no file, no memory, no thread. At the end the report is
- * written from our own state; the driver is not called any more.
+ * calls CUDA nothing else happens: no message, no file, no memory, no thread. At the end the report
+ * is written from our own state; the driver is not called any more.
  */
 #include "hook/entry.h"
 
@@ -28,11 +28,13 @@
 
 extern char **environ;
 
-/* Not pthread_atfork and at_quick_exit: those are in libc's static part, which would need libc_nonshared
- * of the build machine; these are what they call, exported since glibc 2.3.2 and 2.10. */
+/* Not pthread_atfork and at_quick_exit: those are in libc's static part, which would need
+ * libc_nonshared of the build machine; these are what they call, exported since glibc 2.3.2
+ * and 2.10. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-                             void *dso);
-extern int __cxa_at_quick_exit(void (*func)(void *), void *dso);
+                             void *dso) CW_OPTIONAL;
+extern int __cxa_at_quick_exit(void (*func)(void *), void *dso) CW_OPTIONAL;
+extern int on_exit(void (*func)(int, void *), void *arg) CW_OPTIONAL;
 extern void *__dso_handle;
 
 enum { READ_NOT_YET, READ_DONE };
@@ -59,7 +61,8 @@ static void __attribute__((constructor)) load(void)
     read_options();
 }
 
-/* ---- the report -------------------------------------------------------------------------------- */
+/* ---- the report --------------------------------------------------------------------------------
+ */
 
 static enum cw_report_form report_form(void)
 {
@@ -70,7 +73,8 @@ static enum cw_report_form report_form(void)
     return options.format == CW_FORMAT_BOTH ? CW_REPORT_BOTH : CW_REPORT_TEXT;
 }
 
-/* Found where it lives if the program has it: C++ programs do. Only at an orderly exit: it allocates. */
+/* Found where it lives if the program has it: C++ programs do. Only at an orderly exit: it
+ * allocates. */
 typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
 
 static const char *demangle(const char *mangled, void *arg)
@@ -129,8 +133,8 @@ static void leave_now(int status) __attribute__((noreturn));
 
 static void leave_now(int status)
 {
-    /* _exit may come from a signal handler that interrupted us: a lock of the internal heap that this
-     * thread holds would never be free again, and nobody needs the heap's past any more. */
+    /* _exit may come from a signal handler that interrupted us: a lock of the internal heap that
+     * this thread holds would never be free again, and nobody needs the heap's past any more. */
     if (cw_thread.depth != 0)
         cw_mem_reset();
     finish(CW_EXIT_UNDERSCORE, status);
@@ -148,7 +152,8 @@ CW_EXPORT void _Exit(int status)
     leave_now(status);
 }
 
-/* ---- the first call, and children --------------------------------------------------------------- */
+/* ---- the first call, and children ---------------------------------------------------------------
+ */
 
 static void forked(void)
 {
@@ -168,11 +173,12 @@ static void announce(void)
     if (complaints.count > CW_OPTION_COMPLAINTS)
         cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
                complaints.count - CW_OPTION_COMPLAINTS);
-    __register_atfork(NULL, NULL, forked, &__dso_handle);
-    if (options.mode == CW_MODE_TRACK) {
+    if (__register_atfork != NULL)
+        __register_atfork(NULL, NULL, forked, &__dso_handle);
+    if (options.mode == CW_MODE_TRACK && __cxa_at_quick_exit != NULL)
         __cxa_at_quick_exit(quick_exiting, &__dso_handle);
+    if (options.mode == CW_MODE_TRACK && on_exit != NULL)
         on_exit(note_status, NULL);
-    }
     cw_once_end(&announcing);
 }
 
@@ -190,7 +196,8 @@ int cw_entry_arm(void)
     return cw_session_is_armed();
 }
 
-/* ---- unloading ----------------------------------------------------------------------------------- */
+/* ---- unloading
+ * ----------------------------------------------------------------------------------- */
 
 typedef int (*dlclose_fn)(void *handle);
 

@@ -3,8 +3,9 @@
 #ifndef CW_HOOK_ENTRY_H
 #define CW_HOOK_ENTRY_H
 
-/* The program called CUDA: reads out what the options had to complain of and arms the session unless the
- * mode says otherwise. 1 if calls are to be accounted for. Cheap when that was decided before. */
+/* The program called CUDA: reads out what the options had to complain of and arms the session
+ * unless the mode says otherwise. 1 if calls are to be accounted for. Cheap when that was decided
+ * before. */
 int cw_entry_arm(void);
 
 #endif

@@ -9,8 +9,8 @@
 
 const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT] = {
 #define HOOK(symbol, base, since, stream, family)                                                  \
-    [CW_HOOK_##symbol] = {#symbol, base, since, CW_STREAM_##stream, CW_LIBRARY_DRIVER,             \
-                          (void *)&symbol},
+    [CW_HOOK_##                                                                                    \
+        symbol] = {#symbol, base, since, CW_STREAM_##stream, CW_LIBRARY_DRIVER, (void *)&symbol},
 #include "hook/hooks.def"
 #define NVML(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_NVML, (void *)&symbol},
 #include "hook/hooks.def"
@@ -61,7 +61,8 @@ int cw_hook_find(const char *symbol)
 {
     if (!atomic_load_explicit(&names_ready, memory_order_acquire))
         return find_slowly(symbol);
-    for (uint32_t i = hash_of(symbol) & (NAME_SLOTS - 1); names[i] != 0; i = (i + 1) & (NAME_SLOTS - 1))
+    for (uint32_t i = hash_of(symbol) & (NAME_SLOTS - 1); names[i] != 0;
+         i = (i + 1) & (NAME_SLOTS - 1))
         if (strcmp(cw_hook_rows[names[i] - 1].symbol, symbol) == 0)
             return names[i] - 1;
     return -1;

@@ -2,8 +2,8 @@
 /*
  * The tables that hooks.def expands to: ids of hooks, our functions, the driver's real ones.
  *
- * cw_real[] is filled when the driver is found and may be read at any moment; entries change only when
- * another libcuda is loaded in the place of one that was unloaded.
+ * cw_real[] is filled when the driver is found and may be read at any moment; entries change only
+ * when another libcuda is loaded in the place of one that was unloaded.
  */
 #ifndef CW_HOOK_HOOK_TABLE_H
 #define CW_HOOK_HOOK_TABLE_H
@@ -49,7 +49,8 @@ int cw_hook_find(const char *symbol);
 /* The row that a driver answers for name, version and flags, or -1. */
 int cw_hook_find_versioned(const char *base, int version, enum cw_stream_flavour stream);
 
-/* The driver's function, or one that returns an error code when there is no driver or it lacks it. */
+/* The driver's function, or one that returns an error code when there is no driver or it lacks it.
+ */
 void *cw_real_lookup(enum cw_hook hook);
 
 static inline void *cw_real_of(enum cw_hook hook)

@@ -31,7 +31,8 @@ static uint64_t host_address_of(CUresult rc, void *const *pp)
     return rc == CUDA_SUCCESS && pp != NULL ? (uint64_t)(uintptr_t)*pp : 0;
 }
 
-/* ---- device memory ----------------------------------------------------------------------------- */
+/* ---- device memory -----------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
@@ -99,7 +100,8 @@ CW_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
         rc = CW_REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     while (cw_call_again(&call, rc));
     request.key = rc == CUDA_SUCCESS && dptr != NULL ? *dptr : 0;
-    request.bytes = (size_t)(rc == CUDA_SUCCESS && pPitch != NULL ? *pPitch : WidthInBytes) * Height;
+    request.bytes =
+        (size_t)(rc == CUDA_SUCCESS && pPitch != NULL ? *pPitch : WidthInBytes) * Height;
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
     return rc;
 }
@@ -148,16 +150,17 @@ CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
     return rc;
 }
 
-/* ---- stream-ordered memory --------------------------------------------------------------------- */
+/* ---- stream-ordered memory ---------------------------------------------------------------------
+ */
 
 /* In a capture the call makes a node of the graph; memory comes with its launch. */
-static void account_async(struct cw_call *call, CUresult rc, struct cw_request *request, int captured)
+static void account_async(struct cw_call *call, CUresult rc, struct cw_request *request,
+                          int captured)
 {
     if (captured && rc == CUDA_SUCCESS) {
         request->kind = CW_KIND_GRAPH;
         request->held = request->bytes;
-        cw_graph_node_added(request,
-                            cw_site_here(call->api, CW_KIND_GRAPH, request->device));
+        cw_graph_node_added(request, cw_site_here(call->api, CW_KIND_GRAPH, request->device));
         cw_call_leave();
         return;
     }
@@ -189,7 +192,8 @@ static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, C
 
 CW_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-    return alloc_async(CW_HOOK_cuMemAllocAsync, CW_STREAM_LEGACY, dptr, bytesize, hStream, CW_CALLER);
+    return alloc_async(CW_HOOK_cuMemAllocAsync, CW_STREAM_LEGACY, dptr, bytesize, hStream,
+                       CW_CALLER);
 }
 
 CW_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
@@ -201,8 +205,9 @@ CW_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUst
 typedef CUresult (*alloc_from_pool_fn)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
                                        CUstream stream);
 
-static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavour, CUdeviceptr *dptr,
-                                size_t bytesize, CUmemoryPool pool, CUstream stream, void *caller)
+static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavour,
+                                CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                CUstream stream, void *caller)
 {
     struct cw_request request = {.kind = CW_KIND_ASYNC, .bytes = bytesize};
     alloc_from_pool_fn real = (alloc_from_pool_fn)cw_real_of(hook);
@@ -233,8 +238,8 @@ CW_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, C
                            hStream, CW_CALLER);
 }
 
-CW_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
-                                                CUstream hStream)
+CW_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize,
+                                                CUmemoryPool pool, CUstream hStream)
 {
     return alloc_from_pool(CW_HOOK_cuMemAllocFromPoolAsync_ptsz, CW_STREAM_THREAD, dptr, bytesize,
                            pool, hStream, CW_CALLER);
@@ -275,7 +280,8 @@ CW_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
     return free_async(CW_HOOK_cuMemFreeAsync_ptsz, CW_STREAM_THREAD, dptr, hStream, CW_CALLER);
 }
 
-/* ---- host memory ------------------------------------------------------------------------------- */
+/* ---- host memory -------------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {

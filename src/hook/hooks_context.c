@@ -9,7 +9,8 @@ static uint64_t handle_value(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* ---- contexts ---------------------------------------------------------------------------------- */
+/* ---- contexts ----------------------------------------------------------------------------------
+ */
 
 /* Creating a context takes memory, so it can be out of it. */
 static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook)
@@ -114,7 +115,8 @@ CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
     return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
 }
 
-/* ---- primary contexts -------------------------------------------------------------------------- */
+/* ---- primary contexts --------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -146,8 +148,8 @@ static int is_primary_active(CUdevice dev)
 
 typedef CUresult (*primary_fn)(CUdevice dev);
 
-/* The last release destroys the context: its records are closed before, if we counted right, and put back
- * if the driver says that it is still active. */
+/* The last release destroys the context: its records are closed before, if we counted right, and
+ * put back if the driver says that it is still active. */
 static CUresult release_primary(enum cw_hook hook, CUdevice dev, void *caller)
 {
     primary_fn real = (primary_fn)cw_real_of(hook);
@@ -208,10 +210,12 @@ CW_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
     return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset, dev, CW_CALLER);
 }
 
-/* ---- green contexts ---------------------------------------------------------------------------- */
+/* ---- green contexts ----------------------------------------------------------------------------
+ */
 
-/* The handle of the green context itself is kept in the same table, so that its device is known when it
- * is turned into a CUcontext. A green context holds a reference to the primary one (cuda.h). */
+/* The handle of the green context itself is kept in the same table, so that its device is known
+ * when it is turned into a CUcontext. A green context holds a reference to the primary one
+ * (cuda.h). */
 CW_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
                                     unsigned int flags)
 {
@@ -255,11 +259,13 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     return rc;
 }
 
-/* ---- modules ----------------------------------------------------------------------------------- */
+/* ---- modules -----------------------------------------------------------------------------------
+ */
 
-/* What a module takes on the device nobody tells: it is part of "unattributed". The record says that it is
- * loaded, and goes with its context. */
-static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope, const void *handle)
+/* What a module takes on the device nobody tells: it is part of "unattributed". The record says
+ * that it is loaded, and goes with its context. */
+static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope,
+                           const void *handle)
 {
     struct cw_request request = {.space = CW_SPACE_MODULE, .kind = CW_KIND_MODULE};
 
@@ -349,8 +355,9 @@ CW_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit
     CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuLibraryLoadData, CW_CALLER))
-        return CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues, numJitOptions,
-                                          libraryOptions, libraryOptionValues, numLibraryOptions);
+        return CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues,
+                                          numJitOptions, libraryOptions, libraryOptionValues,
+                                          numLibraryOptions);
     do
         rc = CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues, numJitOptions,
                                         libraryOptions, libraryOptionValues, numLibraryOptions);
@@ -361,7 +368,8 @@ CW_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit
 
 CW_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
                                          CUjit_option *jitOptions, void **jitOptionsValues,
-                                         unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                                         unsigned int numJitOptions,
+                                         CUlibraryOption *libraryOptions,
                                          void **libraryOptionValues, unsigned int numLibraryOptions)
 {
     struct cw_call call;

@@ -2,9 +2,10 @@
 /*
  * cudaGetDriverEntryPoint and its variants: the runtime's road to driver functions.
  *
- * A runtime that resolves through us gives our pointers already; one that escaped (RTLD_DEEPBIND) gives
- * the driver's own. Declared here and not by cuda_runtime_api.h, because the arguments changed with CUDA
- * 12 under the same name: driverStatus is passed on as it came, and an older runtime does not read it.
+ * A runtime that resolves through us gives our pointers already; one that escaped (RTLD_DEEPBIND)
+ * gives the driver's own. Declared here and not by cuda_runtime_api.h, because the arguments
+ * changed with CUDA 12 under the same name: driverStatus is passed on as it came, and an older
+ * runtime does not read it.
  */
 #include "base/compiler.h"
 #include "hook/resolve.h"
@@ -14,12 +15,14 @@
 
 typedef int (*entry_point_fn)(const char *symbol, void **funcPtr, unsigned long long flags,
                               void *driverStatus);
-typedef int (*entry_point_by_version_fn)(const char *symbol, void **funcPtr, unsigned int cudaVersion,
-                                         unsigned long long flags, void *driverStatus);
+typedef int (*entry_point_by_version_fn)(const char *symbol, void **funcPtr,
+                                         unsigned int cudaVersion, unsigned long long flags,
+                                         void *driverStatus);
 
 int cudaGetDriverEntryPoint(const char *, void **, unsigned long long, void *);
 int cudaGetDriverEntryPoint_ptsz(const char *, void **, unsigned long long, void *);
-int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned int, unsigned long long, void *);
+int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned int, unsigned long long,
+                                     void *);
 int cudaGetDriverEntryPointByVersion_ptsz(const char *, void **, unsigned int, unsigned long long,
                                           void *);
 
@@ -47,8 +50,8 @@ CW_EXPORT int cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsign
 CW_EXPORT int cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
                                            unsigned long long flags, void *driverStatus)
 {
-    return entry_point(CW_RUNTIME_cudaGetDriverEntryPoint_ptsz, symbol, funcPtr, flags, driverStatus,
-                       CALLER);
+    return entry_point(CW_RUNTIME_cudaGetDriverEntryPoint_ptsz, symbol, funcPtr, flags,
+                       driverStatus, CALLER);
 }
 
 static int entry_point_by_version(enum cw_runtime function, const char *symbol, void **pfn,

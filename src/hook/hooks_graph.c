@@ -8,7 +8,8 @@
 #include "core/context.h"
 #include "core/site.h"
 
-/* ---- captures ---------------------------------------------------------------------------------- */
+/* ---- captures ----------------------------------------------------------------------------------
+ */
 
 static uint64_t stream_key(CUstream stream, enum cw_stream_flavour flavour)
 {
@@ -123,7 +124,8 @@ CW_EXPORT CUresult cuStreamDestroy(CUstream hStream)
     return rc;
 }
 
-/* ---- memory nodes ------------------------------------------------------------------------------ */
+/* ---- memory nodes ------------------------------------------------------------------------------
+ */
 
 static void set_node(const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct cw_request *out)
 {
@@ -168,8 +170,8 @@ CW_EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGrap
                                          const CUgraphNode *dependencies, size_t numDependencies,
                                          CUdeviceptr dptr)
 {
-    CUresult rc = CW_REAL(cuGraphAddMemFreeNode)(phGraphNode, hGraph, dependencies, numDependencies,
-                                                 dptr);
+    CUresult rc =
+        CW_REAL(cuGraphAddMemFreeNode)(phGraphNode, hGraph, dependencies, numDependencies, dptr);
 
     if (rc == CUDA_SUCCESS)
         cw_graph_free_node_added();
@@ -209,7 +211,8 @@ CW_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
         return CW_REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies,
                                        nodeParams);
     do
-        rc = CW_REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+        rc =
+            CW_REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
     while (cw_call_again(&call, rc));
     remember_generic_node(&call, rc, nodeParams);
     cw_call_leave();
@@ -240,7 +243,8 @@ CW_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 ADDS_NODE(cuGraphAddNode_v2)
 ADDS_NODE(cuGraphAddNode_v3)
 
-/* ---- executable graphs ------------------------------------------------------------------------- */
+/* ---- executable graphs -------------------------------------------------------------------------
+ */
 
 #define CHILD_DEPTH_MAX 16
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies of family OBSERVE: calls that are not accounted for, but by which the program may learn that
- * its context is broken or that the device is full. Call, look at the code, return it; out of memory with
- * something idle to give back is tried once more.
+ * Bodies of family OBSERVE: calls that are not accounted for, but by which the program may learn
+ * that its context is broken or that the device is full. Call, look at the code, return it; out of
+ * memory with something idle to give back is tried once more.
  */
 #include "hook/call.h"
 

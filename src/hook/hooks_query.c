@@ -6,7 +6,8 @@
 #include "hook/nvml_types.h"
 #include "hook/resolve.h"
 
-/* ---- resolution -------------------------------------------------------------------------------- */
+/* ---- resolution --------------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuInit(unsigned int Flags)
 {
@@ -39,7 +40,8 @@ CW_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaV
     return rc;
 }
 
-/* ---- memory use -------------------------------------------------------------------------------- */
+/* ---- memory use --------------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -84,8 +86,9 @@ CW_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribu
     return CW_REAL(cuPointerGetAttribute)(data, attribute, ptr);
 }
 
-CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
-                                          void **data, CUdeviceptr ptr)
+CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
+                                          CUpointer_attribute *attributes, void **data,
+                                          CUdeviceptr ptr)
 {
     return CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
 }

@@ -3,9 +3,10 @@
  * Functions of the CUDA runtime: they name the API for the report and call the runtime that the
  * caller's own module would have bound to; the driver layer below accounts for the memory.
  *
- * Two limits of the method. A tail call (jmp cudaMalloc@PLT) shows another module's return address, so
- * another runtime of the process may be taken. And since the names exist here, a weak reference to one
- * of them is never null; without any runtime such a call returns cudaErrorInitializationError.
+ * Two limits of the method. A tail call (jmp cudaMalloc@PLT) shows another module's return address,
+ * so another runtime of the process may be taken. And since the names exist here, a weak reference
+ * to one of them is never null; without any runtime such a call returns
+ * cudaErrorInitializationError.
  */
 /* Declares the per-thread variants beside the legacy ones instead of renaming one to the other. */
 #define __CUDA_API_VERSION_INTERNAL 1
@@ -22,7 +23,8 @@ __typeof__(cudaMallocFromPoolAsync) cudaMallocFromPoolAsync_ptsz;
 __typeof__(cudaFreeAsync) cudaFreeAsync_ptsz;
 __typeof__(cudaGraphLaunch) cudaGraphLaunch_ptsz;
 
-/* One body for each shape; the shapes differ in what is accounted for when no driver call was seen. */
+/* One body for each shape; the shapes differ in what is accounted for when no driver call was seen.
+ */
 #define ENTER(symbol) ((__typeof__(&symbol))cw_runtime_enter(&call, CW_RUNTIME_##symbol, CALLER))
 
 #define NAMES(symbol, params, args)                                                                \
@@ -64,12 +66,13 @@ __typeof__(cudaGraphLaunch) cudaGraphLaunch_ptsz;
 /* ---- memory with an address ---- */
 
 ALLOCATES(cudaMalloc, CW_KIND_DEVICE, *devPtr, size, (void **devPtr, size_t size), (devPtr, size))
-ALLOCATES(cudaMallocPitch, CW_KIND_PITCHED, *devPtr, *pitch * height,
+ALLOCATES(cudaMallocPitch, CW_KIND_PITCHED, *devPtr, *pitch *height,
           (void **devPtr, size_t *pitch, size_t width, size_t height),
           (devPtr, pitch, width, height))
 ALLOCATES(cudaMalloc3D, CW_KIND_PITCHED, pitchedDevPtr->ptr,
-          pitchedDevPtr->pitch * extent.height * extent.depth,
-          (struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent), (pitchedDevPtr, extent))
+          pitchedDevPtr->pitch *extent.height *extent.depth,
+          (struct cudaPitchedPtr * pitchedDevPtr, struct cudaExtent extent),
+          (pitchedDevPtr, extent))
 ALLOCATES(cudaMallocManaged, CW_KIND_MANAGED, *devPtr, size,
           (void **devPtr, size_t size, unsigned int flags), (devPtr, size, flags))
 ALLOCATES(cudaMallocHost, CW_KIND_PINNED, *ptr, size, (void **ptr, size_t size), (ptr, size))
@@ -122,8 +125,7 @@ NAMES(cudaIpcOpenMemHandle, (void **devPtr, cudaIpcMemHandle_t handle, unsigned 
       (devPtr, handle, flags))
 NAMES(cudaIpcCloseMemHandle, (void *devPtr), (devPtr))
 NAMES(cudaImportExternalMemory,
-      (cudaExternalMemory_t * extMem_out,
-       const struct cudaExternalMemoryHandleDesc *memHandleDesc),
+      (cudaExternalMemory_t * extMem_out, const struct cudaExternalMemoryHandleDesc *memHandleDesc),
       (extMem_out, memHandleDesc))
 NAMES(cudaExternalMemoryGetMappedBuffer,
       (void **devPtr, cudaExternalMemory_t extMem,

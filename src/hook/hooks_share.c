@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of families SHARE and POOL: memory of and for other processes and APIs, and memory pools. */
+/* Bodies of families SHARE and POOL: memory of and for other processes and APIs, and memory pools.
+ */
 #include "hook/call.h"
 
 #include "core/gate.h"
@@ -18,7 +19,8 @@ static void mark_exported(CUresult rc, uint64_t address)
         cw_tracker_at(block)->flags |= CW_BLOCK_EXPORTED;
 }
 
-/* ---- IPC --------------------------------------------------------------------------------------- */
+/* ---- IPC ---------------------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
@@ -132,7 +134,8 @@ CW_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute 
     return rc;
 }
 
-/* ---- external memory --------------------------------------------------------------------------- */
+/* ---- external memory ---------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
                                           const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
@@ -168,8 +171,9 @@ CW_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
 }
 
 /* The mapping is freed by cuMemFree like any pointer, so it is a block like any other. */
-CW_EXPORT CUresult cuExternalMemoryGetMappedBuffer(
-    CUdeviceptr *devPtr, CUexternalMemory extMem, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
+CW_EXPORT CUresult
+cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
+                                const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc)
 {
     struct cw_request request = {.kind = CW_KIND_EXTERNAL_MAP,
                                  .bytes = bufferDesc ? bufferDesc->size : 0};
@@ -186,9 +190,9 @@ CW_EXPORT CUresult cuExternalMemoryGetMappedBuffer(
     return rc;
 }
 
-CW_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(
-    CUmipmappedArray *mipmap, CUexternalMemory extMem,
-    const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
+CW_EXPORT CUresult
+cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory extMem,
+                                        const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
 {
     struct cw_request request = {.space = CW_SPACE_ARRAY, .kind = CW_KIND_EXTERNAL_MAP};
     struct cw_call call;
@@ -204,7 +208,8 @@ CW_EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(
     return rc;
 }
 
-/* ---- pools ------------------------------------------------------------------------------------- */
+/* ---- pools -------------------------------------------------------------------------------------
+ */
 
 CW_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {

@@ -83,8 +83,7 @@ CW_EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
                                                 CUmemAllocationHandleType handleType,
                                                 unsigned long long flags)
 {
-    CUresult rc =
-        CW_REAL(cuMemExportToShareableHandle)(shareableHandle, handle, handleType, flags);
+    CUresult rc = CW_REAL(cuMemExportToShareableHandle)(shareableHandle, handle, handleType, flags);
 
     if (rc == CUDA_SUCCESS && cw_session_is_armed())
         cw_vmm_export(handle);

@@ -52,7 +52,8 @@ const char *cw_object_basename(const struct cw_object *object)
 
 static int contains(const struct cw_object *object, const void *address)
 {
-    return (uint64_t)(uintptr_t)address >= object->base && (uint64_t)(uintptr_t)address < object->end;
+    return (uint64_t)(uintptr_t)address >= object->base &&
+           (uint64_t)(uintptr_t)address < object->end;
 }
 
 int cw_object_is_self(const struct cw_object *object)
@@ -82,10 +83,11 @@ int cw_object_at(const void *address, struct cw_object *out)
     return cw_object_visit(match_address, &query) ? 0 : -1;
 }
 
-/* ---- symbols ----------------------------------------------------------------------------------- */
+/* ---- symbols -----------------------------------------------------------------------------------
+ */
 
 struct symbols {
-    const ElfW(Sym) *table;
+    const ElfW(Sym) * table;
     const char *strings;
     const uint32_t *gnu_hash;
     const uint32_t *hash;
@@ -93,7 +95,8 @@ struct symbols {
     const char *soname;
 };
 
-/* The loader relocates these pointers in place, except in objects that it did not load itself (vdso). */
+/* The loader relocates these pointers in place, except in objects that it did not load itself
+ * (vdso). */
 static const void *pointer(const struct cw_object *object, uint64_t value)
 {
     return (const void *)(uintptr_t)(value < object->bias ? value + object->bias : value);
@@ -137,7 +140,8 @@ static int is_definition(const struct symbols *symbols, uint32_t index)
     const ElfW(Sym) *symbol = &symbols->table[index];
     unsigned type = ELF64_ST_TYPE(symbol->st_info);
 
-    if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE))
+    if (symbol->st_shndx == SHN_UNDEF ||
+        (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE))
         return 0;
     /* The top bit hides a version that is there for old binaries only. */
     return symbols->versions == NULL || !(symbols->versions[index] & 0x8000);
@@ -250,7 +254,8 @@ const char *cw_object_name_of(const struct cw_object *object, const void *addres
     return NULL;
 }
 
-/* ---- search ------------------------------------------------------------------------------------ */
+/* ---- search ------------------------------------------------------------------------------------
+ */
 
 struct next_query {
     const char *name;
@@ -297,7 +302,8 @@ static int match_soname(const struct cw_object *object, void *arg)
     return 1;
 }
 
-static void enqueue_needed(const struct cw_object *object, struct cw_object *queue, unsigned *length)
+static void enqueue_needed(const struct cw_object *object, struct cw_object *queue,
+                           unsigned *length)
 {
     struct symbols symbols;
 

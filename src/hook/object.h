@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loaded objects of the process and the symbols that they define, read from the loader's list and
- * from the objects' own dynamic sections, without a call to dlsym: we stand in front of that.
+ * The loaded objects of the process and the symbols that they define, read from the loader's list
+ * and from the objects' own dynamic sections, without a call to dlsym: we stand in front of that.
  *
- * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never called
- * while we hold one of ours.
+ * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never
+ * called while we hold one of ours.
  */
 #ifndef CW_HOOK_OBJECT_H
 #define CW_HOOK_OBJECT_H
@@ -16,7 +16,7 @@ struct cw_object {
     uint64_t base, end; /* mapped range */
     uint64_t bias;      /* l_addr */
     const char *name;   /* as the loader has it; "" for the program; valid while it stays loaded */
-    const ElfW(Dyn) *dynamic;
+    const ElfW(Dyn) * dynamic;
 };
 
 /* In the order in which the loader searches; visit returns non-zero to stop, which is returned. */

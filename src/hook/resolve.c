@@ -2,9 +2,9 @@
 /*
  * Resolution. See resolve.h.
  *
- * Owns which driver is in use (`libraries`) and the table from its exports' addresses to rows. Both are
- * filled under resolve_lock from addresses that were collected without it (the loader's lock is taken
- * by the walk) and are read without one: an entry is written before the slot that names it.
+ * Owns which driver is in use (`libraries`) and the table from its exports' addresses to rows. Both
+ * are filled under resolve_lock from addresses that were collected without it (the loader's lock is
+ * taken by the walk) and are read without one: an entry is written before the slot that names it.
  */
 #include "hook/resolve.h"
 
@@ -16,8 +16,8 @@
 #include "hook/object.h"
 
 struct library {
-    const char *prefix; /* of the file's name */
-    const char *probe;  /* a symbol that the real one exports */
+    const char *prefix;    /* of the file's name */
+    const char *probe;     /* a symbol that the real one exports */
     _Atomic uint64_t base; /* of the loaded object, 0: none */
 };
 
@@ -79,7 +79,8 @@ static void forget_addresses_locked(void)
         atomic_store_explicit(&addresses[i].address, NULL, memory_order_relaxed);
 }
 
-/* ---- the driver -------------------------------------------------------------------------------- */
+/* ---- the driver --------------------------------------------------------------------------------
+ */
 
 static int is_library(const struct cw_object *object, unsigned library)
 {
@@ -173,10 +174,11 @@ int cw_resolve_is_loaded(unsigned library)
     return library < CW_LIBRARY_COUNT && atomic_load(&libraries[library].base) != 0;
 }
 
-/* ---- cuGetProcAddress -------------------------------------------------------------------------- */
+/* ---- cuGetProcAddress --------------------------------------------------------------------------
+ */
 
-/* The driver may answer with another address than the one it exports. If that address is an export of
- * another name, it is that function, and name and version are not asked. */
+/* The driver may answer with another address than the one it exports. If that address is an export
+ * of another name, it is that function, and name and version are not asked. */
 static int row_by_name(void *pfn, const char *name, int version, uint64_t flags)
 {
     struct cw_object object;
@@ -187,9 +189,10 @@ static int row_by_name(void *pfn, const char *name, int version, uint64_t flags)
     exported = cw_object_name_of(&object, pfn);
     if (exported != NULL)
         return is_library(&object, CW_LIBRARY_DRIVER) ? cw_hook_find(exported) : -1;
-    return cw_hook_find_versioned(
-        name, version,
-        flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM ? CW_STREAM_THREAD : CW_STREAM_LEGACY);
+    return cw_hook_find_versioned(name, version,
+                                  flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+                                      ? CW_STREAM_THREAD
+                                      : CW_STREAM_LEGACY);
 }
 
 void *cw_resolve_substitute(void *pfn, const char *name, int version, uint64_t flags)
@@ -206,7 +209,8 @@ void *cw_resolve_substitute(void *pfn, const char *name, int version, uint64_t f
     return cw_hook_rows[row].ours;
 }
 
-/* ---- dlsym ------------------------------------------------------------------------------------- */
+/* ---- dlsym -------------------------------------------------------------------------------------
+ */
 
 typedef void *(*dlsym_fn)(void *, const char *);
 typedef void *(*dlvsym_fn)(void *, const char *, const char *);
@@ -220,7 +224,8 @@ static void *missing_dlsym(void *handle, const char *name)
     return NULL;
 }
 
-/* Before glibc 2.34 dlsym is in libdl, which may be loaded at any time: looked up when first needed. */
+/* Before glibc 2.34 dlsym is in libdl, which may be loaded at any time: looked up when first
+ * needed. */
 static void *next_of(_Atomic(void *) *cache, const char *name)
 {
     void *next = atomic_load_explicit(cache, memory_order_relaxed);
@@ -258,7 +263,8 @@ static int is_hooked_name(const char *name)
     return strncmp(name, "nvml", 4) == 0 && cw_hook_find(name) >= 0;
 }
 
-/* The driver resolves its own parts by dlsym (WSL loads one libcuda from another): not our business. */
+/* The driver resolves its own parts by dlsym (WSL loads one libcuda from another): not our
+ * business. */
 static int is_driver_part(const struct cw_object *object)
 {
     const char *name = cw_object_basename(object);
@@ -346,7 +352,8 @@ struct cw_dlsym_answer cw_dlvsym_filter(void *handle, const char *name, const ch
     return filter(&query, next_of(&next_dlvsym, "dlvsym"), caller);
 }
 
-/* ---- the runtime ------------------------------------------------------------------------------- */
+/* ---- the runtime -------------------------------------------------------------------------------
+ */
 
 static int match_any_runtime(const struct cw_object *object, void *arg)
 {

@@ -3,8 +3,8 @@
  * Who is behind us, and who comes to us: the real driver's functions, and the answers of dlsym and
  * cuGetProcAddress.
  *
- * Always: the real resolver is asked first, and a pointer is replaced by ours only if it is an export of
- * the loaded driver that has a row. A lookup that fails natively fails here too.
+ * Always: the real resolver is asked first, and a pointer is replaced by ours only if it is an
+ * export of the loaded driver that has a row. A lookup that fails natively fails here too.
  */
 #ifndef CW_HOOK_RESOLVE_H
 #define CW_HOOK_RESOLVE_H
@@ -13,19 +13,21 @@
 
 #include "hook/hook_table.h"
 
-/* Finds libcuda and libnvidia-ml among the loaded objects and fills cw_real[]. Cheap when nothing is new. */
+/* Finds libcuda and libnvidia-ml among the loaded objects and fills cw_real[]. Cheap when nothing
+ * is new. */
 void cw_resolve_libraries(void);
 /* After a dlclose: a driver that was unloaded must not be called any more. */
 void cw_resolve_forget_unloaded(void);
 int cw_resolve_is_loaded(unsigned library);
 
-/* What to answer instead of a pointer that the driver's cuGetProcAddress (or the runtime's entry point
- * query) gave: ours, or the same pointer. version 0: not known, then only exact exports are replaced. */
+/* What to answer instead of a pointer that the driver's cuGetProcAddress (or the runtime's entry
+ * point query) gave: ours, or the same pointer. version 0: not known, then only exact exports are
+ * replaced. */
 void *cw_resolve_substitute(void *pfn, const char *name, int version, uint64_t flags);
 
 /*
- * Called by the assembly of dlsym and dlvsym. jump != NULL: go on there with the caller's registers and
- * stack untouched. Else return value.
+ * Called by the assembly of dlsym and dlvsym. jump != NULL: go on there with the caller's registers
+ * and stack untouched. Else return value.
  */
 struct cw_dlsym_answer {
     void *jump;

@@ -54,10 +54,8 @@ static void *real_function(enum cw_runtime function, void *caller)
 
         if (real == NULL)
             return (void *)&no_runtime;
-        *binding = (struct binding){.caller = caller,
-                                    .real = real,
-                                    .function = (uint32_t)function,
-                                    .epoch = epoch};
+        *binding = (struct binding){
+            .caller = caller, .real = real, .function = (uint32_t)function, .epoch = epoch};
     }
     return binding->real;
 }
@@ -66,9 +64,8 @@ void *cw_runtime_enter(struct cw_runtime_call *call, enum cw_runtime function, v
 {
     void *real = real_function(function, caller);
 
-    *call = (struct cw_runtime_call){.function = function,
-                                     .outer_api = cw_thread.api,
-                                     .accounted = cw_thread.accounted};
+    *call = (struct cw_runtime_call){
+        .function = function, .outer_api = cw_thread.api, .accounted = cw_thread.accounted};
     if (cw_thread.api == 0) {
         cw_thread.api = (uint32_t)function;
         cw_thread.caller = caller;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every runtime hook does around the call of the real runtime: name the API for the layer below, and
- * account for pointers that this layer did not see (a runtime that does not stand on our libcuda).
+ * What every runtime hook does around the call of the real runtime: name the API for the layer
+ * below, and account for pointers that this layer did not see (a runtime that does not stand on our
+ * libcuda).
  */
 #ifndef CW_HOOK_RUNTIME_H
 #define CW_HOOK_RUNTIME_H
@@ -20,9 +21,9 @@ enum cw_runtime {
 
 struct cw_runtime_call {
     enum cw_runtime function;
-    uint32_t outer_api;  /* what the thread was inside before */
-    unsigned accounted;  /* calls that the driver layer had seen before */
-    uint32_t block;      /* taken by free_begin, 0: not ours to account */
+    uint32_t outer_api; /* what the thread was inside before */
+    unsigned accounted; /* calls that the driver layer had seen before */
+    uint32_t block;     /* taken by free_begin, 0: not ours to account */
     uint64_t key;
 };
 

@@ -2,10 +2,10 @@
 /*
  * Growth of the live layout. See arena.h for the contract.
  *
- * header->size is the end of the last chunk; chunks are cut off there one after the other, so a file
- * that backs the arena only ever grows. Everything in this file that writes header->table runs under
- * arena->lock; readers (view.c, cw_arena_at) take none, because a count or a chunk offset is stored
- * (release) only when what it names is complete.
+ * header->size is the end of the last chunk; chunks are cut off there one after the other, so a
+ * file that backs the arena only ever grows. Everything in this file that writes header->table runs
+ * under arena->lock; readers (view.c, cw_arena_at) take none, because a count or a chunk offset is
+ * stored (release) only when what it names is complete.
  */
 #include "live/arena.h"
 
@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define COMMIT_STEP   (1u << 20)
-#define MIN_RESERVE   (16u << 20)
-#define CHUNK_ALIGN   64u
+#define COMMIT_STEP (1u << 20)
+#define MIN_RESERVE (16u << 20)
+#define CHUNK_ALIGN 64u
 
 static const struct {
     uint32_t elem_size;
@@ -105,7 +105,8 @@ static uint64_t chunk_end(const struct cw_live_table *table, unsigned k)
 
 static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table, unsigned k)
 {
-    uint64_t offset = (atomic_load(&arena->header->size) + CHUNK_ALIGN - 1) & ~(uint64_t)(CHUNK_ALIGN - 1);
+    uint64_t offset =
+        (atomic_load(&arena->header->size) + CHUNK_ALIGN - 1) & ~(uint64_t)(CHUNK_ALIGN - 1);
     uint64_t bytes = ((uint64_t)table->first << k) * table->elem_size;
 
     if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0)
@@ -116,7 +117,8 @@ static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table,
     return 0;
 }
 
-/* Takes n records that lie in one chunk; the first index, or 0. Skips a chunk's tail that is too short. */
+/* Takes n records that lie in one chunk; the first index, or 0. Skips a chunk's tail that is too
+ * short. */
 static uint32_t take_locked(struct cw_arena *arena, struct cw_live_table *table, uint64_t n)
 {
     uint64_t index = atomic_load_explicit(&table->count, memory_order_relaxed);
@@ -157,7 +159,8 @@ uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len)
     cw_lock_acquire(&arena->lock);
     index = take_locked(arena, table, len + 1);
     if (index != 0) {
-        memcpy(cw_arena_at(arena, CW_TABLE_TEXT, index), s, len); /* the NUL is there: fresh pages */
+        memcpy(cw_arena_at(arena, CW_TABLE_TEXT, index), s,
+               len); /* the NUL is there: fresh pages */
         atomic_store_explicit(&table->count, index + (uint32_t)len + 1, memory_order_release);
     }
     cw_lock_release(&arena->lock);

@@ -3,8 +3,8 @@
  * The arena: the writer's side of the live layout (live/layout.h).
  *
  * Owns the reserved address range and the growth of its tables; guarded by one lock (CW_RANK_ARENA)
- * for growth only. Records never move, so a pointer to one stays good until cw_arena_destroy. When the
- * system refuses more memory the appending calls return 0 ("none") and the caller degrades.
+ * for growth only. Records never move, so a pointer to one stays good until cw_arena_destroy. When
+ * the system refuses more memory the appending calls return 0 ("none") and the caller degrades.
  */
 #ifndef CW_LIVE_ARENA_H
 #define CW_LIVE_ARENA_H
@@ -23,8 +23,8 @@ struct cw_arena {
     struct cw_lock lock;           /* CW_RANK_ARENA: growth, append */
 };
 
-/* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and makes
- * an empty layout. 0, or -1 with errno. */
+/* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and
+ * makes an empty layout. 0, or -1 with errno. */
 int cw_arena_create(struct cw_arena *arena, size_t reserve);
 void cw_arena_destroy(struct cw_arena *arena);
 
@@ -32,7 +32,8 @@ void cw_arena_destroy(struct cw_arena *arena);
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table table);
 /* Record of an index that cw_arena_append returned. Hot: no check. */
 static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index);
-/* Copies a string of len bytes plus NUL into the text table; its index, or 0 when full. Not deduplicated. */
+/* Copies a string of len bytes plus NUL into the text table; its index, or 0 when full. Not
+ * deduplicated. */
 uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len);
 
 void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);

@@ -19,7 +19,8 @@
  * Rules that always hold
  *   - Records refer to each other by index, never by pointer.
  *   - A record is complete before its table's count, or another record, names it (release stores).
- *   - Frames, modules, sites, contexts and text are append-only; blocks are recycled through `state`.
+ *   - Frames, modules, sites, contexts and text are append-only; blocks are recycled through
+ * `state`.
  *   - Every field may be read at any moment by another thread or process, without a lock; a reader
  *     checks each index against the table's count and takes a torn record for what it is: one block
  *     that was changing hands.
@@ -52,9 +53,9 @@ enum cw_table {
     CW_TABLE_COUNT
 };
 
-/* What an allocation is. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added to
- * the device's live, HOST bytes to the host's; NONE: listed but not in any sum, because the memory is
- * not this process's own (imports) or there is none (reservations, handles). */
+/* What an allocation is. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added
+ * to the device's live, HOST bytes to the host's; NONE: listed but not in any sum, because the
+ * memory is not this process's own (imports) or there is none (reservations, handles). */
 #define CW_KINDS(X)                                                                                \
     X(DEVICE, "device", DEVICE, "device memory")                                                   \
     X(PITCHED, "pitched", DEVICE, "pitched memory")                                                \
@@ -95,14 +96,15 @@ enum cw_block_state {
 
 enum cw_block_flags {
     CW_BLOCK_EXPORTED = 1 << 0, /* IPC handle, dma-buf, shareable handle: never to be cached */
-    CW_BLOCK_RUNTIME = 1 << 1,  /* seen at the runtime only: a cudart that does not stand on libcuda */
+    CW_BLOCK_RUNTIME =
+        1 << 1, /* seen at the runtime only: a cudart that does not stand on libcuda */
 };
 
 struct cw_live_table {
     _Atomic uint32_t count; /* records in use + 1: valid indexes are 1 .. count-1 */
     uint32_t elem_size;
-    uint32_t first;               /* records in chunk 0; a power of two */
-    uint32_t chunks;              /* chunks present */
+    uint32_t first;                    /* records in chunk 0; a power of two */
+    uint32_t chunks;                   /* chunks present */
     _Atomic uint64_t chunk[CW_CHUNKS]; /* offset from the arena's start, 0 = absent */
 };
 
@@ -122,19 +124,19 @@ struct cw_live_module {
 enum cw_module_role { CW_MODULE_PROGRAM, CW_MODULE_SELF, CW_MODULE_DRIVER, CW_MODULE_RUNTIME };
 
 struct cw_live_frame {
-    uint64_t pc;     /* return address: the call is at pc - 1 */
-    uint32_t parent; /* the caller's frame, 0 at the outermost */
-    uint32_t module; /* 0: in no known module */
-    uint32_t depth;  /* 1 at the outermost */
+    uint64_t pc;        /* return address: the call is at pc - 1 */
+    uint32_t parent;    /* the caller's frame, 0 at the outermost */
+    uint32_t module;    /* 0: in no known module */
+    uint32_t depth;     /* 1 at the outermost */
     uint32_t hash_next; /* writer's own */
 };
 
 /*
- * A site has one writer for its hot counters: the thread in slot `owner` adds to them with plain loads and
- * stores, so that threads which allocate from the same place do not fight over a cache line. Each of them
- * has a site record of its own; a report adds up the records that are equal in stack, api, kind and
- * device. Slot 0 is shared by the threads that found no free slot, which add atomically. What other
- * threads do to the blocks of a site is counted apart (`far_`), atomically.
+ * A site has one writer for its hot counters: the thread in slot `owner` adds to them with plain
+ * loads and stores, so that threads which allocate from the same place do not fight over a cache
+ * line. Each of them has a site record of its own; a report adds up the records that are equal in
+ * stack, api, kind and device. Slot 0 is shared by the threads that found no free slot, which add
+ * atomically. What other threads do to the blocks of a site is counted apart (`far_`), atomically.
  * cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed.
  */
 struct cw_live_site {
@@ -144,17 +146,17 @@ struct cw_live_site {
     uint8_t device; /* ordinal or CW_DEVICE_HOST */
     uint8_t owner;  /* slot of the thread that writes, 0: any */
     uint8_t unused;
-    uint32_t hash_next; /* writer's own */
-    _Atomic uint64_t first_ns, last_ns;   /* of allocations */
-    _Atomic uint64_t allocs, total_bytes; /* successful; bytes asked for */
-    _Atomic uint64_t frees, freed_bytes;  /* by the owner */
+    uint32_t hash_next;                       /* writer's own */
+    _Atomic uint64_t first_ns, last_ns;       /* of allocations */
+    _Atomic uint64_t allocs, total_bytes;     /* successful; bytes asked for */
+    _Atomic uint64_t frees, freed_bytes;      /* by the owner */
     _Atomic uint64_t peak_blocks, peak_bytes; /* of this record alone */
     /* What the site held when its device peaked: at_peak_* if at_peak_version is the device's
      * peak_version (the site changed since that peak and saved what it held), else the live values.
      * cw_view_site_at_peak() says it once. */
     _Atomic uint64_t at_peak_version, at_peak_blocks, at_peak_bytes;
-    _Atomic uint64_t failed; /* allocating calls that returned an error */
-    _Atomic uint64_t oom;    /* those of them that were out of memory */
+    _Atomic uint64_t failed;                     /* allocating calls that returned an error */
+    _Atomic uint64_t oom;                        /* those of them that were out of memory */
     _Atomic uint64_t far_frees, far_bytes;       /* by other threads */
     _Atomic uint64_t reclaimed, reclaimed_bytes; /* blocks that went with their context */
     _Atomic uint64_t live_extra; /* what the driver took beyond live bytes: mip levels, rounding */
@@ -162,7 +164,7 @@ struct cw_live_site {
 };
 
 struct cw_live_block {
-    _Atomic uint64_t key; /* address or handle, as the program knows it */
+    _Atomic uint64_t key;   /* address or handle, as the program knows it */
     _Atomic uint64_t bytes; /* asked for */
     _Atomic uint64_t held;  /* taken from the driver, >= bytes where known */
     _Atomic uint64_t born_ns;
@@ -173,9 +175,9 @@ struct cw_live_block {
     uint8_t space;    /* enum cw_space (core): which keys it is compared with */
     uint8_t flags;    /* enum cw_block_flags */
     uint8_t unused[2];
-    uint32_t refs;  /* handle references, or opens of an IPC handle */
-    uint32_t maps;  /* mappings of a virtual memory handle */
-    uint32_t link;  /* next in a list of the owner (free list, closing list) */
+    uint32_t refs; /* handle references, or opens of an IPC handle */
+    uint32_t maps; /* mappings of a virtual memory handle */
+    uint32_t link; /* next in a list of the owner (free list, closing list) */
 };
 
 struct cw_live_context {
@@ -200,12 +202,12 @@ enum cw_event_type {
 
 struct cw_live_event {
     uint64_t t_ns;
-    uint64_t key;   /* pointer or handle, if any */
-    uint64_t bytes; /* asked for, if any */
+    uint64_t key;                     /* pointer or handle, if any */
+    uint64_t bytes;                   /* asked for, if any */
     uint64_t free_bytes, total_bytes; /* of the device when last sampled; total 0: not known */
-    uint32_t site; /* stack, API, device of the call */
-    int32_t code;  /* the driver's */
-    uint8_t type;  /* enum cw_event_type */
+    uint32_t site;                    /* stack, API, device of the call */
+    int32_t code;                     /* the driver's */
+    uint8_t type;                     /* enum cw_event_type */
     uint8_t unused[7];
 };
 
@@ -220,7 +222,7 @@ struct cw_live_device {
     _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
     _Atomic uint64_t sample_held;  /* live_bytes + live_extra at that sample */
     _Atomic uint64_t sample_ns;
-    _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
+    _Atomic uint32_t known; /* 1 once name, uuid and total are filled */
     uint32_t unused;
     uint64_t total; /* bytes of memory, as the device says */
     uint8_t uuid[16];
@@ -233,15 +235,16 @@ struct cw_live_header {
     uint32_t header_size;
     _Atomic uint64_t size; /* bytes of the arena in use */
     uint32_t pid, ppid;
-    uint64_t start_realtime_ns;       /* CLOCK_REALTIME when the library was armed */
-    uint64_t start_ns;                /* CLOCK_MONOTONIC at the same moment */
-    _Atomic uint64_t end_ns;          /* since start_ns; 0 while the process runs */
-    _Atomic uint32_t exit_kind;       /* enum cw_exit_kind */
+    uint64_t start_realtime_ns; /* CLOCK_REALTIME when the library was armed */
+    uint64_t start_ns;          /* CLOCK_MONOTONIC at the same moment */
+    _Atomic uint64_t end_ns;    /* since start_ns; 0 while the process runs */
+    _Atomic uint32_t exit_kind; /* enum cw_exit_kind */
     _Atomic int32_t exit_code;
     uint32_t driver_version; /* 12040; 0 = not known */
-    uint32_t exe, command, cwd, host; /* text; command: the arguments, each NUL replaced by a space */
-    uint32_t argc, argv;              /* text of argc strings, one after the other */
-    uint32_t stacks_mode;             /* enum cw_stacks */
+    uint32_t exe, command, cwd,
+        host;                    /* text; command: the arguments, each NUL replaced by a space */
+    uint32_t argc, argv;         /* text of argc strings, one after the other */
+    uint32_t stacks_mode;        /* enum cw_stacks */
     _Atomic uint64_t live_bytes; /* over all devices and the host */
     _Atomic uint64_t peak_bytes;
     _Atomic uint64_t peak_ns;

@@ -115,8 +115,8 @@ static uint64_t load(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Counters are read one after the other while threads are at work: a difference may be short by a call in
- * flight, and must not wrap. */
+/* Counters are read one after the other while threads are at work: a difference may be short by a
+ * call in flight, and must not wrap. */
 static uint64_t rest(uint64_t total, uint64_t gone)
 {
     return total > gone && total - gone < UINT64_MAX / 2 ? total - gone : 0;
@@ -148,7 +148,8 @@ void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site 
     *out_bytes = 0;
     if (site->device >= CW_DEVICES)
         return;
-    if (load(&site->at_peak_version) == load(&cw_view_header(view)->device[site->device].peak_version)) {
+    if (load(&site->at_peak_version) ==
+        load(&cw_view_header(view)->device[site->device].peak_version)) {
         *out_blocks = load(&site->at_peak_blocks);
         *out_bytes = load(&site->at_peak_bytes);
         return;

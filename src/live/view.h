@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a live layout: our own, another process's, or a dead one's. The bytes are not trusted: every
- * offset and index is checked, and what does not fit reads as absent (NULL, "").
+ * Reading a live layout: our own, another process's, or a dead one's. The bytes are not trusted:
+ * every offset and index is checked, and what does not fit reads as absent (NULL, "").
  */
 #ifndef CW_LIVE_VIEW_H
 #define CW_LIVE_VIEW_H
@@ -28,7 +28,8 @@ static inline const struct cw_live_header *cw_view_header(const struct cw_view *
 uint32_t cw_view_count(const struct cw_view *view, enum cw_table table);
 /* Record `index` of the table, or NULL. */
 const void *cw_view_at(const struct cw_view *view, enum cw_table table, uint32_t index);
-/* A string of the text table; "" when the index is none or bad. Always terminated inside the view. */
+/* A string of the text table; "" when the index is none or bad. Always terminated inside the view.
+ */
 const char *cw_view_text(const struct cw_view *view, uint32_t index);
 
 static inline const struct cw_live_site *cw_view_site(const struct cw_view *v, uint32_t i)

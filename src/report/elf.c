@@ -39,7 +39,7 @@ static int open_regular(struct cw_elf *elf, const char *path)
     elf->fd = cw_sys_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (elf->fd < 0)
         return -1;
-    if (statx(elf->fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) != 0 ||
+    if (cw_sys_statx(elf->fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) != 0 ||
         !S_ISREG(info.stx_mode) || info.stx_size > INT64_MAX)
         return -1;
     elf->size = info.stx_size;

@@ -133,7 +133,7 @@ static int is_replaceable(const char *path)
 {
     struct statx info;
 
-    return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) != 0 ||
+    return cw_sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) != 0 ||
            S_ISREG(info.stx_mode);
 }
 

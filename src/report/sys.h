@@ -17,6 +17,15 @@ static inline int cw_sys_open(const char *path, int flags, unsigned mode)
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode);
 }
 
+/* Not the function: musl before 1.2.5 has none, and its programs would not start under the preload.
+ */
+struct statx;
+static inline int cw_sys_statx(int dir, const char *path, int flags, unsigned mask,
+                               struct statx *out)
+{
+    return (int)syscall(SYS_statx, dir, path, flags, mask, out);
+}
+
 static inline void cw_sys_close(int fd)
 {
     syscall(SYS_close, fd);

@@ -2,8 +2,8 @@
 /*
  * A driver that costs nothing: libcuda.so.1 for benchmarks of what stands in front of it.
  *
- * Addresses come from a counter and go back to a stack of the freeing thread; there is no memory behind
- * them. One context on one device, always current.
+ * Addresses come from a counter and go back to a stack of the freeing thread; there is no memory
+ * behind them. One context on one device, always current.
  */
 #include <stdatomic.h>
 #include <stddef.h>

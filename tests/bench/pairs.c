@@ -4,8 +4,8 @@
  *
  *   pairs THREADS LIVE ITERATIONS
  *
- * LIVE blocks are held by each thread meanwhile. Prints one number: ns per pair and thread, the best of
- * five runs, so that a busy machine disturbs less.
+ * LIVE blocks are held by each thread meanwhile. Prints one number: ns per pair and thread, the
+ * best of five runs, so that a busy machine disturbs less.
  */
 #include <pthread.h>
 #include <stdint.h>

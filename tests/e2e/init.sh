@@ -1,0 +1,230 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# What every *.test starts with:
+#
+#   #!/usr/bin/env bash
+#   . "${srcdir:=$(dirname "$0")/..}/e2e/init.sh"
+#
+# It leaves the test in an empty directory of its own, which goes away when the test ends (KEEP=1
+# keeps it). A test passes by reaching its end, or ends by one of fail_, skip_, framework_failure_.
+# Programs are named without a path: first the victims are searched, then $PATH.
+
+fail_()
+{
+  echo "FAIL: $*" >&2
+  show_run_ >&2
+  exit 1
+}
+
+skip_()
+{
+  echo "SKIP: $*"
+  exit 77
+}
+
+# For what is broken in the test's surroundings: no compiler, no scratch directory.
+framework_failure_()
+{
+  echo "ERROR: $*" >&2
+  exit 99
+}
+
+# What the last run left, for the reader of a failure.
+show_run_()
+{
+  local file
+  [ -z "${last_run_:-}" ] || echo "--- last run: $last_run_; exit status $(cat status 2>/dev/null)"
+  for file in out err; do
+    [ ! -s "$file" ] || { echo "--- $file:"; head -n 60 "$file"; }
+  done
+}
+
+set -u
+set -o pipefail
+LC_ALL=C
+export LC_ALL
+umask 022
+ulimit -c 0
+
+srcdir=$(cd "$srcdir" && pwd) || framework_failure_ "no directory $srcdir"
+: "${abs_top_srcdir:=$(dirname "$srcdir")}"
+if [ -z "${abs_top_builddir:-}" ]; then # started by hand
+  abs_top_builddir=$abs_top_srcdir
+  for dir in "$PWD" "$PWD/.." "$abs_top_srcdir/build/test" "$abs_top_srcdir/build/demo"; do
+    [ ! -x "$dir/src/cuwarden" ] || { abs_top_builddir=$(cd "$dir" && pwd); break; }
+  done
+fi
+
+library=$abs_top_builddir/src/.libs/libcuwarden.so
+command=$abs_top_builddir/src/cuwarden
+sim_dir=$abs_top_builddir/tests/sim/lib
+victim_dir=$abs_top_builddir/tests/e2e/victims
+
+# Nothing of the caller's environment steers the library or the simulated GPU.
+for name in $(compgen -e | grep -E '^(CUWARDEN|CUSIM)_'); do
+  unset "$name"
+done
+unset LD_PRELOAD
+
+# The tests of tests/gpu run over the machine's own driver, all others over the simulated one.
+test_dir=$(basename "$(cd "$(dirname "$0")" && pwd)")
+driver_dir=$sim_dir
+if [ "$test_dir" = gpu ]; then
+  driver_dir=
+else
+  unset CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
+fi
+
+test_name=$(basename "$0" .test)
+scratch=$abs_top_builddir/tests/scratch/$test_dir-$test_name
+rm -rf "$scratch"
+{ mkdir -p "$scratch" && cd "$scratch"; } || framework_failure_ "cannot make $scratch"
+
+cleanup_()
+{
+  local status=$?
+  cd "$abs_top_builddir" || exit 99
+  [ -n "${KEEP:-}" ] || rm -rf "$scratch"
+  exit "$status"
+}
+trap cleanup_ EXIT
+trap 'exit 99' HUP INT TERM
+
+# run_ WITH_PRELOAD [VAR=value...] prog args: the common half of the two below.
+run_()
+{
+  local with_preload=$1
+  local -a settings=()
+  shift
+  last_run_="$*"
+  [ -z "$driver_dir" ] || settings+=("LD_LIBRARY_PATH=$driver_dir")
+  [ "$with_preload" = 0 ] || settings+=("LD_PRELOAD=$library")
+  while [ $# -gt 0 ] && [[ $1 =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; do
+    settings+=("$1")
+    shift
+  done
+  [ $# -gt 0 ] || framework_failure_ "no program to run: $last_run_"
+  local program=$1
+  shift
+  [ ! -x "$victim_dir/$program" ] || program=$victim_dir/$program
+  command -v "$program" >/dev/null || framework_failure_ "no program $program"
+  [ "$with_preload" = 0 ] || [ -r "$library" ] || framework_failure_ "no library $library"
+  env "${settings[@]}" "$program" "$@" >out 2>err </dev/null
+  status=$?
+  echo "$status" >status
+}
+
+# run_preloaded [VAR=value...] prog args
+# Runs prog under the library and over the simulated GPU. Leaves its output in out and err, its exit
+# status in the file status and in $status.
+run_preloaded()
+{
+  run_ 1 "$@"
+}
+
+# run_plain [VAR=value...] prog args: the same without the library.
+run_plain()
+{
+  run_ 0 "$@"
+}
+
+# run_command args: the command cuwarden, with the same leavings.
+run_command()
+{
+  run_ 0 "$command" "$@"
+}
+
+expect_status()
+{
+  [ "$status" = "$1" ] || fail_ "exit status $status, expected $1"
+}
+
+# expect_same_as_plain [VAR=value...] prog args
+# Runs prog with and without the library: standard output and exit status must not differ. What is
+# left is that of the run with it; the other's output is in out.plain and err.plain.
+expect_same_as_plain()
+{
+  local plain
+  run_plain "$@"
+  plain=$status
+  mv out out.plain
+  mv err err.plain
+  run_preloaded "$@"
+  [ "$status" = "$plain" ] || fail_ "exit status $status under the library, $plain without"
+  cmp -s out.plain out || {
+    diff -u out.plain out | head -n 40 >&2
+    fail_ 'standard output differs under the library'
+  }
+}
+
+# expect_silent: the last run wrote nothing on standard error.
+expect_silent()
+{
+  [ ! -s err ] || fail_ 'something was written on standard error'
+}
+
+# expect_line REGEX [FILE]: FILE (err) has a line that matches the extended regular expression.
+expect_line()
+{
+  grep -qE -e "$1" -- "${2:-err}" || {
+    [ "${2:-err}" = err ] || head -n 60 -- "$2" >&2
+    fail_ "no line matches '$1' in ${2:-err}"
+  }
+}
+
+expect_no_line()
+{
+  ! grep -E -e "$1" -- "${2:-err}" >&2 || fail_ "a line matches '$1' in ${2:-err}"
+}
+
+# expect_lines N REGEX [FILE]: exactly N lines match.
+expect_lines()
+{
+  local count
+  count=$(grep -cE -e "$2" -- "${3:-err}")
+  [ "$count" = "$1" ] || fail_ "$count lines match '$2' in ${3:-err}, expected $1"
+}
+
+# summary_value KEY [FILE]: prints the number that the SUMMARY line gives for it, or nothing.
+summary_value()
+{
+  sed -n -E "s/^==[0-9]+== SUMMARY: (.* )?$1=([0-9]+)( .*)?\$/\\2/p" -- "${2:-err}" | tail -n 1
+}
+
+# expect_summary [FILE] KEY=VALUE...: what the one SUMMARY line of FILE (err) says. Also KEY>=VALUE
+# and KEY<=VALUE.
+expect_summary()
+{
+  local file=err fact key operator value found
+  case $1 in
+    *=*) ;;
+    *) file=$1; shift ;;
+  esac
+  expect_lines 1 '^==[0-9]+== SUMMARY: ' "$file"
+  for fact in "$@"; do
+    [[ $fact =~ ^([a-z_]+)(=|\>=|\<=)([0-9]+)$ ]] || framework_failure_ "bad expectation '$fact'"
+    key=${BASH_REMATCH[1]} operator=${BASH_REMATCH[2]} value=${BASH_REMATCH[3]}
+    found=$(summary_value "$key" "$file")
+    [ -n "$found" ] || fail_ "the SUMMARY line of $file has no $key"
+    case $operator in
+      '=') [ "$found" -eq "$value" ] ;;
+      '>=') [ "$found" -ge "$value" ] ;;
+      '<=') [ "$found" -le "$value" ] ;;
+    esac || fail_ "$key is $found in $file, expected $fact"
+  done
+}
+
+# need_gpu: the test is skipped where the machine's own driver finds no device.
+need_gpu()
+{
+  "$victim_dir/dl_gpu" >gpu 2>&1 || skip_ "no GPU: $(tail -n 1 gpu)"
+}
+
+# need_program NAME...: the test is skipped where one of them is missing.
+need_program()
+{
+  local name
+  for name in "$@"; do
+    command -v "$name" >/dev/null || skip_ "$name is not installed"
+  done
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Leaks on two paths and frees what it took on a third; the runtime's API. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(cudaError_t result, const char *what)
+{
+    if (result != cudaSuccess) {
+        fprintf(stderr, "%s returned %d\n", what, (int)result);
+        exit(1);
+    }
+}
+#define MUST(call) must(call, #call)
+
+static void *load_weights(size_t bytes)
+{
+    void *weights;
+    MUST(cudaMalloc(&weights, bytes));
+    return weights;
+}
+
+static void grow_cache(int rows)
+{
+    for (int i = 0; i < rows; i++)
+        load_weights(1 << 20);
+}
+
+static void forget_scratch(void)
+{
+    void *scratch;
+    MUST(cudaMalloc(&scratch, 3000));
+}
+
+static void well_behaved(void)
+{
+    void *block = load_weights(64 << 20);
+    MUST(cudaFree(block));
+}
+
+int main(void)
+{
+    well_behaved();
+    grow_cache(4);
+    forget_scratch();
+    printf("leaked 5 blocks, %d bytes\n", 4 * (1 << 20) + 3000);
+    return 0;
+}

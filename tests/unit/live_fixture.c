@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* Live layouts made by hand. See live_fixture.h. */
+#include "live_fixture.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+
+static void require(int condition)
+{
+    if (!condition)
+        abort();
+}
+
+static const char argv_text[] = "./victim\0--size\0003";
+
+void fixture_create(struct fixture *fixture)
+{
+    struct cw_live_header *header;
+
+    memset(fixture, 0, sizeof(*fixture));
+    require(cw_arena_create(&fixture->arena, (size_t)4 << 30) == 0);
+    header = fixture->arena.header;
+    header->pid = 4711;
+    header->ppid = 4710;
+    header->start_realtime_ns = UINT64_C(1700000000123456789);
+    header->end_ns = 400 * FIXTURE_MS;
+    header->exit_kind = CW_EXIT_EXIT;
+    header->exit_code = 3;
+    header->driver_version = 12040;
+    header->exe = fixture_text(fixture, "/opt/demo/victim");
+    header->command = fixture_text(fixture, "./victim --size 3");
+    header->cwd = fixture_text(fixture, "/opt/demo");
+    header->host = fixture_text(fixture, "node7");
+    header->argc = 3;
+    header->argv = cw_arena_text(&fixture->arena, argv_text, sizeof(argv_text) - 1);
+}
+
+void fixture_destroy(struct fixture *fixture)
+{
+    cw_arena_destroy(&fixture->arena);
+}
+
+struct cw_view fixture_view(const struct fixture *fixture)
+{
+    struct cw_view view;
+
+    cw_arena_view(&fixture->arena, &view);
+    return view;
+}
+
+uint32_t fixture_text(struct fixture *fixture, const char *s)
+{
+    return cw_arena_text(&fixture->arena, s, strlen(s));
+}
+
+static void *append(struct fixture *fixture, enum cw_table table, uint32_t *out_index)
+{
+    *out_index = cw_arena_append(&fixture->arena, table);
+    require(*out_index != 0);
+    return cw_arena_at(&fixture->arena, table, *out_index);
+}
+
+uint32_t fixture_module(struct fixture *fixture, const char *path, uint64_t bias,
+                        enum cw_module_role role)
+{
+    uint32_t index;
+    struct cw_live_module *module = append(fixture, CW_TABLE_MODULE, &index);
+
+    module->bias = bias;
+    module->base = bias;
+    module->end = bias + (1 << 20);
+    module->path = fixture_text(fixture, path);
+    module->role = (uint8_t)role;
+    return index;
+}
+
+struct cw_live_module *fixture_module_at(struct fixture *fixture, uint32_t module)
+{
+    return cw_arena_at(&fixture->arena, CW_TABLE_MODULE, module);
+}
+
+static void copy_build_id(struct cw_live_module *module, const char *notes, size_t len)
+{
+    for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= len;) {
+        const ElfW(Nhdr) *note = (const void *)(notes + at);
+        size_t id = at + sizeof(*note) + ((note->n_namesz + 3u) & ~3u);
+
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= sizeof(module->build_id)) {
+            memcpy(module->build_id, notes + id, note->n_descsz);
+            module->build_id_len = (uint8_t)note->n_descsz;
+            return;
+        }
+        at = id + ((note->n_descsz + 3u) & ~3u);
+    }
+}
+
+static int fill_own_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct cw_live_module *module = arg;
+
+    (void)size;
+    module->bias = info->dlpi_addr;
+    module->base = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_NOTE && module->build_id_len == 0)
+            copy_build_id(module, (const char *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+                          info->dlpi_phdr[i].p_memsz);
+    return 1; /* the program comes first */
+}
+
+uint32_t fixture_own_module(struct fixture *fixture)
+{
+    char path[4096];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    uint32_t index;
+
+    require(len > 0);
+    path[len] = '\0';
+    index = fixture_module(fixture, path, 0, CW_MODULE_PROGRAM);
+    dl_iterate_phdr(fill_own_module, fixture_module_at(fixture, index));
+    return index;
+}
+
+uint32_t fixture_frame(struct fixture *fixture, uint32_t caller, uint32_t module, uint64_t offset)
+{
+    uint32_t index;
+    struct cw_live_frame *frame = append(fixture, CW_TABLE_FRAME, &index);
+
+    frame->parent = caller;
+    frame->module = module;
+    frame->pc = offset + 1;
+    if (module != 0)
+        frame->pc += fixture_module_at(fixture, module)->bias;
+    return index;
+}
+
+uint32_t fixture_site(struct fixture *fixture, uint32_t stack, const char *api, enum cw_kind kind,
+                      unsigned device)
+{
+    uint32_t index;
+    struct cw_live_site *site = append(fixture, CW_TABLE_SITE, &index);
+
+    site->stack = stack;
+    site->api = fixture_text(fixture, api);
+    site->kind = (uint8_t)kind;
+    site->device = (uint8_t)device;
+    return index;
+}
+
+struct cw_live_site *fixture_site_at(struct fixture *fixture, uint32_t site)
+{
+    return cw_arena_at(&fixture->arena, CW_TABLE_SITE, site);
+}
+
+/* Called before a site changes: keeps what it held at the device's last peak. */
+static void save_at_peak(struct cw_live_site *site, const struct cw_live_device *device)
+{
+    struct cw_site_sums sums;
+
+    if (site->at_peak_version == device->peak_version)
+        return;
+    site->at_peak_version = device->peak_version;
+    cw_view_site_sums(site, &sums);
+    site->at_peak_blocks = sums.live_blocks;
+    site->at_peak_bytes = sums.live_bytes;
+}
+
+static void grow(struct fixture *fixture, struct cw_live_site *site, uint64_t bytes, uint64_t t_ns)
+{
+    struct cw_live_header *header = fixture->arena.header;
+    struct cw_live_device *device = &header->device[site->device];
+
+    site->total_bytes += bytes;
+    site->allocs++;
+    site->last_ns = t_ns;
+    if (site->first_ns == 0)
+        site->first_ns = t_ns;
+    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+        return;
+    device->live_bytes += bytes;
+    header->live_bytes += bytes;
+    if (header->live_bytes > header->peak_bytes)
+        header->peak_bytes = (uint64_t)header->live_bytes;
+    if (device->live_bytes > device->peak_bytes) {
+        device->peak_bytes = (uint64_t)device->live_bytes;
+        device->peak_ns = t_ns;
+        device->peak_version++;
+    }
+}
+
+void fixture_alloc(struct fixture *fixture, uint32_t site_index, uint64_t bytes, unsigned blocks,
+                   uint64_t t_ns)
+{
+    struct cw_live_site *site = fixture_site_at(fixture, site_index);
+    uint32_t index;
+
+    for (unsigned i = 0; i < blocks; i++) {
+        struct cw_live_block *block = append(fixture, CW_TABLE_BLOCK, &index);
+
+        save_at_peak(site, &fixture->arena.header->device[site->device]);
+        block->key = UINT64_C(0x7f0000000000) + ++fixture->next_key * UINT64_C(512);
+        block->bytes = bytes;
+        block->held = bytes;
+        block->born_ns = t_ns;
+        block->site = site_index;
+        block->tid = 4711;
+        block->state = CW_BLOCK_LIVE;
+        grow(fixture, site, bytes, t_ns);
+    }
+}
+
+static void shrink(struct fixture *fixture, uint32_t site_index, uint64_t bytes, unsigned blocks)
+{
+    struct cw_live_site *site = fixture_site_at(fixture, site_index);
+    struct cw_live_device *device = &fixture->arena.header->device[site->device];
+    uint32_t count = fixture->arena.header->table[CW_TABLE_BLOCK].count;
+
+    save_at_peak(site, device);
+    device->live_bytes -= bytes * blocks;
+    fixture->arena.header->live_bytes -= bytes * blocks;
+    for (uint32_t i = 1; i < count && blocks > 0; i++) {
+        struct cw_live_block *block = cw_arena_at(&fixture->arena, CW_TABLE_BLOCK, i);
+
+        if (block->site == site_index && block->bytes == bytes && block->state == CW_BLOCK_LIVE) {
+            block->state = CW_BLOCK_FREE;
+            blocks--;
+        }
+    }
+}
+
+void fixture_free(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks)
+{
+    shrink(fixture, site, bytes, blocks);
+    fixture_site_at(fixture, site)->frees += blocks;
+    fixture_site_at(fixture, site)->freed_bytes += bytes * blocks;
+}
+
+void fixture_reclaim(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks)
+{
+    shrink(fixture, site, bytes, blocks);
+    fixture_site_at(fixture, site)->reclaimed += blocks;
+    fixture_site_at(fixture, site)->reclaimed_bytes += bytes * blocks;
+}
+
+struct cw_live_event *fixture_event(struct fixture *fixture, enum cw_event_type type, uint32_t site,
+                                    int code)
+{
+    uint32_t index;
+    struct cw_live_event *event = append(fixture, CW_TABLE_EVENT, &index);
+
+    event->type = (uint8_t)type;
+    event->site = site;
+    event->code = code;
+    event->t_ns = 100 * FIXTURE_MS;
+    return event;
+}
+
+struct cw_live_device *fixture_device(struct fixture *fixture, unsigned index, const char *name)
+{
+    struct cw_live_device *device = &fixture->arena.header->device[index];
+
+    strncpy(device->name, name, sizeof(device->name) - 1);
+    device->total = (uint64_t)141 << 30;
+    for (unsigned i = 0; i < sizeof(device->uuid); i++)
+        device->uuid[i] = (uint8_t)(0x10 + i);
+    device->known = 1;
+    return device;
+}

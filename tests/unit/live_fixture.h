@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Live layouts made by hand, for tests of what reads them. */
+#ifndef CW_TESTS_LIVE_FIXTURE_H
+#define CW_TESTS_LIVE_FIXTURE_H
+
+#include "live/arena.h"
+#include "live/view.h"
+
+#define FIXTURE_MS UINT64_C(1000000)
+
+struct fixture {
+    struct cw_arena arena;
+    uint32_t next_key;
+};
+
+/* A process "./victim --size 3" with pid 4711 that ended with exit(3) after 0.4 s. */
+void fixture_create(struct fixture *fixture);
+void fixture_destroy(struct fixture *fixture);
+struct cw_view fixture_view(const struct fixture *fixture);
+
+uint32_t fixture_text(struct fixture *fixture, const char *s);
+uint32_t fixture_module(struct fixture *fixture, const char *path, uint64_t bias,
+                        enum cw_module_role role);
+/* The test program itself, as it is mapped, with its build-id. */
+uint32_t fixture_own_module(struct fixture *fixture);
+struct cw_live_module *fixture_module_at(struct fixture *fixture, uint32_t module);
+
+/* A call at `offset` in the module's file (its return address is one further). */
+uint32_t fixture_frame(struct fixture *fixture, uint32_t caller, uint32_t module, uint64_t offset);
+
+uint32_t fixture_site(struct fixture *fixture, uint32_t stack, const char *api, enum cw_kind kind,
+                      unsigned device);
+struct cw_live_site *fixture_site_at(struct fixture *fixture, uint32_t site);
+
+/* The counters as a tracker keeps them: of the site, its device and the process. */
+void fixture_alloc(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks,
+                   uint64_t t_ns);
+void fixture_free(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks);
+/* The blocks go with their context. */
+void fixture_reclaim(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks);
+
+struct cw_live_event *fixture_event(struct fixture *fixture, enum cw_event_type type, uint32_t site,
+                                    int code);
+struct cw_live_device *fixture_device(struct fixture *fixture, unsigned device, const char *name);
+
+#endif

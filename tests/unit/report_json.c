@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* The JSON report: valid whatever the layout says, and complete. Python reads it where there is
+ * one. */
+#include "report/report.h"
+
+#include <criterion/criterion.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "live_fixture.h"
+
+static struct fixture fixture;
+static char *report;
+static char path[] = "/tmp/cuwarden-json-XXXXXX";
+
+static void setup(void)
+{
+    fixture_create(&fixture);
+    close(mkstemp(path));
+}
+
+static void teardown(void)
+{
+    unlink(path);
+    free(report);
+    fixture_destroy(&fixture);
+}
+
+TestSuite(report_json, .init = setup, .fini = teardown);
+
+static int write_json(void)
+{
+    struct cw_view view = fixture_view(&fixture);
+    struct cw_report_request request = {
+        .form = CW_REPORT_JSON, .destination = path, .version = "0.1.0"};
+
+    return cw_report_write(&view, &request);
+}
+
+static const char *write_report(void)
+{
+    off_t len;
+    int fd;
+
+    cr_assert_eq(write_json(), 0);
+    fd = open(path, O_RDONLY);
+    len = lseek(fd, 0, SEEK_END);
+    free(report);
+    report = malloc((size_t)len + 1);
+    cr_assert_eq(pread(fd, report, (size_t)len, 0), len);
+    report[len] = '\0';
+    close(fd);
+    return report;
+}
+
+/* Runs a Python expression over the report `r`; true without Python. */
+static int holds(const char *expression)
+{
+    char command[1024];
+    int status;
+
+    snprintf(command, sizeof(command),
+             "command -v python3 >/dev/null || exit 0; python3 -c 'import json,sys\n"
+             "r=json.load(open(sys.argv[1],encoding=\"utf-8\"))\n"
+             "sys.exit(0 if (%s) else 1)' %s",
+             expression, path);
+    status = system(command);
+    return status == 0;
+}
+
+static void expect_text(const char *text)
+{
+    cr_expect(strstr(report, text), "no %s in\n%s", text, report);
+}
+
+Test(report_json, of_an_empty_layout_is_valid)
+{
+    write_report();
+    cr_expect_eq(strncmp(report, "{\"schema\":\"cuwarden-report/1\",", 30), 0);
+    cr_expect(holds("r[\"summary\"]=={k:0 for k in (\"leaked_bytes\",\"leaked_blocks\","
+                    "\"leak_sites\",\"peak_bytes\",\"allocs\",\"frees\",\"failed\",\"pool_hits\","
+                    "\"pool_misses\")}"));
+    cr_expect(holds("r[\"devices\"]==[] and r[\"sites\"]==[] and r[\"leaks\"]==[]"));
+}
+
+Test(report_json, tells_of_the_process)
+{
+    write_report();
+    expect_text("\"tool\":{\"name\":\"cuwarden\",\"version\":\"0.1.0\"}");
+    expect_text(
+        "\"pid\":4711,\"ppid\":4710,\"exe\":\"/opt/demo/victim\","
+        "\"argv\":[\"./victim\",\"--size\",\"3\"],\"cwd\":\"/opt/demo\",\"host\":\"node7\"");
+    expect_text("\"start_ns\":1700000000123456789,\"end_ns\":1700000000523456789");
+    expect_text("\"exit\":{\"kind\":\"exit\",\"code\":3}");
+    expect_text("\"cuda\":{\"driver\":12040}");
+    fixture.arena.header->exit_kind = CW_EXIT_RUNNING;
+    fixture.arena.header->end_ns = 0;
+    fixture.arena.header->driver_version = 0;
+    fixture.arena.header->cwd = 0;
+    write_report();
+    expect_text("\"exit\":{\"kind\":\"unknown\"}");
+    expect_text("\"cuda\":{}");
+    cr_expect_null(strstr(report, "end_ns"));
+    cr_expect_null(strstr(report, "cwd"));
+    cr_expect(holds("r[\"process\"][\"pid\"]==4711"));
+}
+
+Test(report_json, tables_refer_to_each_other)
+{
+    uint32_t module = fixture_module(&fixture, "/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t outer = fixture_frame(&fixture, 0, module, 0x20);
+    uint32_t inner = fixture_frame(&fixture, outer, module, 0x10);
+    uint32_t site = fixture_site(&fixture, inner, "cudaMalloc", CW_KIND_DEVICE, 1);
+    struct cw_live_device *device = fixture_device(&fixture, 1, "NVIDIA H200");
+    struct cw_live_event *event;
+
+    fixture_module_at(&fixture, module)->build_id_len = 3;
+    fixture_module_at(&fixture, module)->build_id[1] = 0xab;
+    device->driver_total = 1000;
+    device->driver_used = 900;
+    fixture_alloc(&fixture, site, 4096, 3, 77);
+    event = fixture_event(&fixture, CW_EVENT_OOM, site, 2);
+    event->bytes = 123;
+    write_report();
+    expect_text("\"uuid\":\"GPU-10111213-1415-1617-1819-1a1b1c1d1e1f\"");
+    expect_text("\"build_id\":\"00ab00\"");
+    cr_expect(holds("[d[\"ordinal\"] for d in r[\"devices\"]]==[1] and "
+                    "r[\"devices\"][0][\"peak\"][\"bytes\"]==12288 and "
+                    "r[\"devices\"][0][\"unattributed\"]==900"));
+    cr_expect(holds("[s[\"frames\"] for s in r[\"stacks\"] if "
+                    "s[\"id\"]==r[\"sites\"][0][\"stack\"]]==[[2,1]]"));
+    cr_expect(holds("{f[\"id\"]:f[\"offset\"] for f in r[\"frames\"]}=={1:32,2:16}"));
+    cr_expect(holds("r[\"sites\"][0][\"class\"]==\"lost\" and "
+                    "r[\"sites\"][0][\"live\"]=={\"count\":3,\"bytes\":12288} and "
+                    "r[\"sites\"][0][\"at_device_peak\"]=={\"count\":3,\"bytes\":12288} and "
+                    "len(r[\"sites\"][0][\"key\"])==8"));
+    cr_expect(holds("len(r[\"leaks\"])==3 and all(b[\"bytes\"]==4096 and b[\"t_ns\"]==77 and "
+                    "b[\"tid\"]==4711 and b[\"site\"]==r[\"sites\"][0][\"id\"] for b in "
+                    "r[\"leaks\"])"));
+    cr_expect(holds("r[\"events\"][0][\"type\"]==\"oom\" and r[\"events\"][0][\"bytes\"]==123 and "
+                    "r[\"events\"][0][\"site\"]==0"));
+    cr_expect(holds("r[\"kinds\"][\"device\"][\"allocs\"]==3"));
+}
+
+Test(report_json, blocks_are_cut_at_ten_thousand)
+{
+    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+
+    fixture_alloc(&fixture, site, 512, 10005, 1);
+    fixture_free(&fixture, site, 512, 2);
+    write_report();
+    cr_expect(holds("len(r[\"leaks\"])==10000 and r[\"leaks_truncated\"]==3"));
+}
+
+Test(report_json, is_valid_for_any_bytes)
+{
+    char bytes[256];
+    uint32_t module;
+
+    for (int i = 0; i < 255; i++)
+        bytes[i] = (char)(i + 1);
+    bytes[255] = '\0';
+    module = fixture_module(&fixture, bytes, 1 << 20, CW_MODULE_PROGRAM);
+    fixture.arena.header->exe = fixture_text(&fixture, bytes);
+    fixture.arena.header->cwd = fixture_text(&fixture, "\xff\"\\\n\xe2\x82");
+    fixture.arena.header->disarmed = fixture_text(&fixture, bytes);
+    fixture_device(&fixture, 0, bytes);
+    memset(fixture.arena.header->device[1].name, 0xc3, 96);
+    fixture.arena.header->device[1].known = 1;
+    fixture_alloc(
+        &fixture,
+        fixture_site(&fixture, fixture_frame(&fixture, 0, module, 1), bytes, CW_KIND_DEVICE, 0),
+        512, 1, 1);
+    write_report();
+    cr_expect(holds("len(r[\"devices\"])==2 and len(r[\"diagnostics\"])==1"));
+}
+
+/* Every 50th of the layouts that corrupted_layouts_do_no_harm (report_text) goes through. */
+Test(report_json, of_a_corrupted_layout_is_valid, .timeout = 120)
+{
+    uint32_t module = fixture_module(&fixture, "/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t frame = fixture_frame(&fixture, 0, module, 1);
+    size_t used;
+    char *good;
+
+    fixture_alloc(&fixture, fixture_site(&fixture, frame, "cudaMalloc", CW_KIND_DEVICE, 0), 512, 9,
+                  1);
+    fixture_event(&fixture, CW_EVENT_OOM, 1, 2);
+    used = fixture.arena.committed;
+    good = malloc(used);
+    memcpy(good, fixture.arena.header, used);
+    for (unsigned seed = 0; seed < 40; seed++) {
+        char *base = (char *)fixture.arena.header;
+
+        srand(seed);
+        for (int i = 0; i < 20; i++) {
+            const struct cw_live_table *table =
+                &((struct cw_live_header *)good)->table[rand() % CW_TABLE_COUNT];
+            size_t at = 16 + (size_t)rand() % sizeof(struct cw_live_header);
+
+            if (i % 2 && table->chunk[0] != 0)
+                at = table->chunk[0] + (size_t)rand() % 512;
+            base[at] ^= (char)(1 << rand() % 8);
+        }
+        cr_expect_eq(write_json(), 0);
+        cr_expect(holds("r[\"schema\"]==\"cuwarden-report/1\""), "seed %u", seed);
+        memcpy(base, good, used);
+    }
+    free(good);
+}
