@@ -26,10 +26,14 @@ int cw_view_open(struct cw_view *view, const void *base, size_t size)
     return 0;
 }
 
+/* Strides are those of 8-byte aligned records; text is bytes. */
 static int is_table_sane(const struct cw_live_table *table, enum cw_table which)
 {
+    uint32_t align = which == CW_TABLE_TEXT ? 1 : 8;
+
     return table->first != 0 && (table->first & (table->first - 1)) == 0 &&
-           table->elem_size >= record_size[which] && table->elem_size <= 4096;
+           table->elem_size >= record_size[which] && table->elem_size <= 4096 &&
+           table->elem_size % align == 0;
 }
 
 /* Where the chunk of `index` lies: its start, its number of records, and the index within it. */
