@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/gate.h"
+#include "core/graph.h"
 #include "core/thread.h"
 #include "core/tracker.h"
 
@@ -264,6 +265,8 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     }
     cw_tracker_finish_list(ending->blocks,
                            outcome == CW_CONTEXT_KEPT ? CW_FREE_REFUSED : CW_FREE_RECLAIMED);
+    if (outcome != CW_CONTEXT_KEPT)
+        cw_capture_context_ended(ending->context);
     cw_epoch_advance();
     cw_gate_open();
 }

@@ -27,6 +27,7 @@ struct exec {
 
 struct capture {
     struct cw_map_entry map; /* by stream, see capture_key */
+    uint32_t context;
 };
 
 /* CU_STREAM_PER_THREAD: one handle that means another stream on each thread. */
@@ -171,7 +172,7 @@ void cw_capture_begin(void)
     cw_gate_close();
 }
 
-void cw_capture_started(uint64_t stream, int started)
+void cw_capture_started(uint64_t stream, uint32_t context, int started)
 {
     struct capture *capture = NULL;
 
@@ -182,8 +183,10 @@ void cw_capture_started(uint64_t stream, int started)
         cw_mem_free(capture, sizeof(*capture));
         capture = NULL;
     }
-    if (capture != NULL)
+    if (capture != NULL) {
+        capture->context = context;
         atomic_fetch_add(&captures_active, 1);
+    }
     cw_lock_release(&lock);
     if (capture == NULL)
         cw_gate_open();
@@ -204,6 +207,37 @@ void cw_capture_ended(uint64_t stream)
     }
     cw_lock_release(&lock);
     if (capture != NULL)
+        cw_gate_open();
+}
+
+struct ended_context {
+    uint32_t context;
+    unsigned captures;
+};
+
+static void drop_capture(struct cw_map_entry *entry, void *arg)
+{
+    struct capture *capture = (struct capture *)entry;
+    struct ended_context *ended = arg;
+
+    if (capture->context != ended->context)
+        return;
+    cw_map_remove(&captures, entry);
+    cw_mem_free(capture, sizeof(*capture));
+    atomic_fetch_sub(&captures_active, 1);
+    ended->captures++;
+}
+
+void cw_capture_context_ended(uint32_t context)
+{
+    struct ended_context ended = {.context = context};
+
+    if (!cw_capture_is_active())
+        return;
+    cw_lock_acquire(&lock);
+    cw_map_visit(&captures, drop_capture, &ended);
+    cw_lock_release(&lock);
+    while (ended.captures-- > 0)
         cw_gate_open();
 }
 

@@ -38,8 +38,10 @@ void cw_graph_launched(uint64_t exec, uint64_t now_ns);
  * handle means "the calling thread's stream".
  */
 void cw_capture_begin(void);
-void cw_capture_started(uint64_t stream, int started);
+void cw_capture_started(uint64_t stream, uint32_t context, int started);
 void cw_capture_ended(uint64_t stream);
+/* A context is gone, and the captures of its streams with it. */
+void cw_capture_context_ended(uint32_t context);
 /* 1 while any stream of the process captures, as far as seen. */
 int cw_capture_is_active(void);
 

@@ -158,6 +158,7 @@ CW_EXPORT void _Exit(int status)
 static void forked(void)
 {
     cw_log_reset();
+    cw_resolve_reset();
     cw_session_reset();
     cw_call_reset();
     announcing = (struct cw_once){0};

@@ -41,8 +41,11 @@ static int begin_capture(void)
 static CUresult capture_begun(int followed, CUresult rc, CUstream stream,
                               enum cw_stream_flavour flavour)
 {
+    uint8_t device;
+
     if (followed)
-        cw_capture_started(stream_key(stream, flavour), rc == CUDA_SUCCESS);
+        cw_capture_started(stream_key(stream, flavour), cw_context_current(&device),
+                           rc == CUDA_SUCCESS);
     return rc;
 }
 

@@ -169,6 +169,11 @@ void cw_resolve_forget_unloaded(void)
     }
 }
 
+void cw_resolve_reset(void)
+{
+    cw_lock_reset(&resolve_lock);
+}
+
 int cw_resolve_is_loaded(unsigned library)
 {
     return library < CW_LIBRARY_COUNT && atomic_load(&libraries[library].base) != 0;

@@ -18,6 +18,8 @@
 void cw_resolve_libraries(void);
 /* After a dlclose: a driver that was unloaded must not be called any more. */
 void cw_resolve_forget_unloaded(void);
+/* In a forked child. */
+void cw_resolve_reset(void);
 int cw_resolve_is_loaded(unsigned library);
 
 /* What to answer instead of a pointer that the driver's cuGetProcAddress (or the runtime's entry
