@@ -6,12 +6,12 @@
 #define CW_EXPORT          __attribute__((visibility("default")))
 #define CW_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
 #define CW_NOINLINE        __attribute__((noinline))
-/* A function of glibc that other C libraries lack: a strong reference would keep their programs from
- * starting under the preload. Test it before the call. */
-#define CW_OPTIONAL        __attribute__((weak))
-#define CW_UNUSED          __attribute__((unused))
-#define CW_LIKELY(x)       __builtin_expect(!!(x), 1)
-#define CW_UNLIKELY(x)     __builtin_expect(!!(x), 0)
+/* A function of glibc that other C libraries lack: a strong reference would keep their programs
+ * from starting under the preload. Test it before the call. */
+#define CW_OPTIONAL    __attribute__((weak))
+#define CW_UNUSED      __attribute__((unused))
+#define CW_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define CW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* Initial-exec: the library is preloaded, so its TLS block is allocated with the thread and an
  * access can neither allocate nor fail, not even in a signal handler or inside malloc. */

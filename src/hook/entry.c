@@ -53,6 +53,10 @@ static void read_options(void)
     if (!atomic_compare_exchange_strong(&options_read, &before, READ_DONE))
         return;
     cw_options_parse(environ, !getauxval(AT_SECURE), &options, NULL, &complaints);
+    /* A setuid program: whoever put us here did it for all programs; stay out of the privileged
+     * ones. */
+    if (getauxval(AT_SECURE))
+        options.mode = CW_MODE_OFF;
     cw_log_set_level(options.log);
 }
 
