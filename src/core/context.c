@@ -79,7 +79,13 @@ static void unbind_locked(uint64_t handle)
     cw_mem_free(entry, sizeof(*entry));
 }
 
-static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device)
+/* Read before the lock is taken: the clock is the driver's too (core/driver_ops.h). */
+static uint64_t now_ns(void)
+{
+    return ops->now_ns() - arena->header->start_ns;
+}
+
+static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device, uint64_t born_ns)
 {
     uint32_t index = device < CW_MAX_DEVICES ? cw_arena_append(arena, CW_TABLE_CONTEXT) : 0;
     struct cw_live_context *context;
@@ -90,7 +96,7 @@ static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device)
     context->handle = handle;
     context->id = id ? id : OWN_ID | ++own_ids;
     context->device = device;
-    context->born_ns = ops->now_ns() - arena->header->start_ns;
+    context->born_ns = born_ns;
     if (handle != 0)
         bind_locked(handle, index);
     return index;
@@ -101,14 +107,19 @@ static int is_alive(uint32_t context)
     return context != 0 && atomic_load(&context_at(context)->state) != CW_CONTEXT_DEAD;
 }
 
+static uint32_t meaning_locked(uint64_t handle)
+{
+    const struct entry *entry = find_locked(handle);
+
+    return entry != NULL && is_alive(entry->context) ? entry->context : 0;
+}
+
 uint32_t cw_context_of(uint64_t handle, uint8_t *out_device)
 {
-    struct entry *entry;
     uint32_t context;
 
     cw_lock_acquire(&lock);
-    entry = find_locked(handle);
-    context = entry != NULL && is_alive(entry->context) ? entry->context : 0;
+    context = meaning_locked(handle);
     cw_lock_release(&lock);
     if (context != 0)
         *out_device = (uint8_t)context_at(context)->device;
@@ -119,6 +130,7 @@ uint32_t cw_context_of(uint64_t handle, uint8_t *out_device)
 static uint32_t discover(uint64_t handle)
 {
     struct cw_context_facts facts;
+    uint64_t now = now_ns();
     uint32_t context;
     int rc;
 
@@ -129,7 +141,10 @@ static uint32_t discover(uint64_t handle)
     if (rc != 0)
         return 0;
     cw_lock_acquire(&lock);
-    context = make_locked(handle, facts.id, facts.device);
+    /* Another thread may have met it at the same moment. */
+    context = meaning_locked(handle);
+    if (context == 0)
+        context = make_locked(handle, facts.id, facts.device, now);
     cw_lock_release(&lock);
     return context;
 }
@@ -161,23 +176,24 @@ uint32_t cw_context_current(uint8_t *out_device)
 
 void cw_context_created(uint64_t handle, unsigned device)
 {
+    uint64_t now = now_ns();
+
     cw_lock_acquire(&lock);
-    make_locked(handle, 0, device);
+    make_locked(handle, 0, device, now);
     cw_lock_release(&lock);
     cw_epoch_advance();
 }
 
-static uint32_t primary_locked(uint64_t handle, unsigned device)
+static uint32_t primary_locked(uint64_t handle, unsigned device, uint64_t now)
 {
     uint32_t context = primary[device];
 
     if (!is_alive(context) || (handle != 0 && context_at(context)->handle != 0 &&
                                context_at(context)->handle != handle)) {
-        struct entry *entry = handle ? find_locked(handle) : NULL;
-
         /* It may have been current before anybody retained it in our sight. */
-        context = entry != NULL && is_alive(entry->context) ? entry->context
-                                                            : make_locked(handle, 0, device);
+        context = handle ? meaning_locked(handle) : 0;
+        if (context == 0)
+            context = make_locked(handle, 0, device, now);
         if (context == 0)
             return 0;
         context_at(context)->primary = 1;
@@ -192,12 +208,13 @@ static uint32_t primary_locked(uint64_t handle, unsigned device)
 
 void cw_context_retained(uint64_t handle, unsigned device)
 {
+    uint64_t now = now_ns();
     uint32_t context;
 
     if (device >= CW_MAX_DEVICES)
         return;
     cw_lock_acquire(&lock);
-    context = primary_locked(handle, device);
+    context = primary_locked(handle, device, now);
     if (context != 0)
         atomic_fetch_add(&context_at(context)->retains, 1);
     cw_lock_release(&lock);
@@ -206,12 +223,13 @@ void cw_context_retained(uint64_t handle, unsigned device)
 
 void cw_context_folded(uint64_t green_handle, unsigned device)
 {
+    uint64_t now = now_ns();
     uint32_t context;
 
     if (device >= CW_MAX_DEVICES)
         return;
     cw_lock_acquire(&lock);
-    context = primary_locked(0, device);
+    context = primary_locked(0, device, now);
     if (context != 0)
         bind_locked(green_handle, context);
     cw_lock_release(&lock);
@@ -237,7 +255,7 @@ void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
     out->blocks = cw_tracker_take_context(context);
 }
 
-static void close_locked(uint32_t index, enum cw_context_outcome outcome)
+static void close_locked(uint32_t index, enum cw_context_outcome outcome, uint64_t now)
 {
     struct cw_live_context *context = context_at(index);
     uint32_t heir = 0;
@@ -247,7 +265,7 @@ static void close_locked(uint32_t index, enum cw_context_outcome outcome)
     if (primary[context->device] == index)
         primary[context->device] = 0;
     if (outcome == CW_CONTEXT_RENEWED)
-        heir = primary_locked(context->handle, context->device);
+        heir = primary_locked(context->handle, context->device, now);
     if (heir != 0)
         atomic_store(&context_at(heir)->retains, atomic_load(&context->retains));
 }
@@ -259,8 +277,10 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     if (outcome == CW_CONTEXT_KEPT) {
         atomic_store(&context_at(ending->context)->state, CW_CONTEXT_LIVE);
     } else {
+        uint64_t now = now_ns();
+
         cw_lock_acquire(&lock);
-        close_locked(ending->context, outcome);
+        close_locked(ending->context, outcome, now);
         cw_lock_release(&lock);
     }
     cw_tracker_finish_list(ending->blocks,

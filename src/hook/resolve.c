@@ -268,6 +268,23 @@ static int is_hooked_name(const char *name)
     return strncmp(name, "nvml", 4) == 0 && cw_hook_find(name) >= 0;
 }
 
+/* Names that we export in front of a runtime. A lookup must not find ours: where there is no runtime
+ * it has to fail, and where there is one it has to give that one's (see hooks_runtime.c). */
+static int is_runtime_name(const char *name)
+{
+    static const char *const names[] = {
+#define RUNTIME(symbol) #symbol,
+#include "hook/hooks.def"
+    };
+
+    if (name == NULL || strncmp(name, "cuda", 4) != 0)
+        return 0;
+    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++)
+        if (strcmp(names[i], name) == 0)
+            return 1;
+    return 0;
+}
+
 /* The driver resolves its own parts by dlsym (WSL loads one libcuda from another): not our
  * business. */
 static int is_driver_part(const struct cw_object *object)
@@ -334,10 +351,16 @@ static void *substitute_export(void *found, const char *name)
 static struct cw_dlsym_answer filter(const struct query *query, void *next, const void *caller)
 {
     struct cw_object from;
+    int hooked;
 
-    if (query->handle == RTLD_NEXT || !is_hooked_name(query->name) ||
-        cw_object_at(caller, &from) != 0 || is_driver_part(&from))
+    if (query->handle == RTLD_NEXT)
         return (struct cw_dlsym_answer){.jump = next};
+    hooked = is_hooked_name(query->name);
+    if ((!hooked && !is_runtime_name(query->name)) || cw_object_at(caller, &from) != 0 ||
+        is_driver_part(&from))
+        return (struct cw_dlsym_answer){.jump = next};
+    if (!hooked)
+        return (struct cw_dlsym_answer){.value = ask_real(query, &from)};
     return (struct cw_dlsym_answer){.value =
                                         substitute_export(ask_real(query, &from), query->name)};
 }
