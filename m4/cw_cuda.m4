@@ -6,6 +6,7 @@
 # Sets and substitutes
 #   CUDA_INCLUDE   directory of cuda.h
 #   CUDA_CPPFLAGS  how to search it, for src/hook and the tests alone
+#   SIM_CUDA_INCLUDE  the same for tests/sim: CUDA_INCLUDE, or headers of CUDA 13 if that is older
 #   CUDA_LIBDIR    directory of libcudart, or empty
 #   NVCC           the compiler, or empty
 # and for the summary cw_cuda_version.
@@ -69,6 +70,16 @@ AC_DEFUN([CW_PATH_CUDA], [
   A set put together from wheels also needs crt/host_defines.h; scripts/setup makes a whole one in .cuda/])])
   CPPFLAGS=$cw_save_CPPFLAGS
 
+  # The simulated GPU is written against CUDA 13; programs of any version run on it.
+  SIM_CUDA_INCLUDE=$CUDA_INCLUDE
+  AS_IF([test "$cw_cuda_number" -lt 13000], [
+    for cw_dir in "$cw_cuda_headers"/hdr-13*; do
+      AS_IF([test -r "$cw_dir/include/cuda.h"], [SIM_CUDA_INCLUDE=$cw_dir/include])
+    done
+    AS_IF([test "$SIM_CUDA_INCLUDE" = "$CUDA_INCLUDE"],
+      [AC_MSG_WARN([the simulated GPU of make check needs headers of CUDA 13; scripts/setup --headers fetches them])])
+  ])
+
   CUDA_LIBDIR=
   for cw_dir in "$cw_cuda_root/lib64" "$cw_cuda_root/targets/$host_cpu-linux/lib" "$cw_cuda_root/lib" \
       "/usr/lib/$host_cpu-linux-gnu"; do
@@ -77,6 +88,7 @@ AC_DEFUN([CW_PATH_CUDA], [
   AC_PATH_PROG([NVCC], [nvcc], [], [$cw_cuda_root/bin$PATH_SEPARATOR$PATH])
 
   AC_SUBST([CUDA_INCLUDE])
+  AC_SUBST([SIM_CUDA_INCLUDE])
   AC_SUBST([CUDA_CPPFLAGS])
   AC_SUBST([CUDA_LIBDIR])
 ])

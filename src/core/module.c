@@ -42,7 +42,8 @@ struct found_list {
     struct found *items;
     size_t count, capacity;
     unsigned long long adds, subs;
-    int unchanged; /* the loader's counters are those of the last refresh */
+    unsigned long long known_adds, known_subs; /* those of the last refresh, if there was one */
+    int has_known, unchanged;
 };
 
 static int add_found(struct found_list *list, const struct found *item)
@@ -117,7 +118,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
         size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof(info->dlpi_subs)) {
         list->adds = info->dlpi_adds;
         list->subs = info->dlpi_subs;
-        if (list->adds == loader_adds && list->subs == loader_subs && refreshes != 0) {
+        if (list->has_known && list->adds == list->known_adds && list->subs == list->known_subs) {
             list->unchanged = 1;
             return 1;
         }
@@ -255,6 +256,9 @@ static void drop_unmapped_locked(void)
 
 static void merge_locked(const struct found_list *list)
 {
+    /* Another thread collected later and was here before us: this list is the older one. */
+    if (list->adds + list->subs < loader_adds + loader_subs)
+        return;
     refreshes++;
     loader_adds = list->adds;
     loader_subs = list->subs;
@@ -275,6 +279,11 @@ void cw_module_refresh(void)
 {
     struct found_list list = {0};
 
+    cw_lock_acquire(&cw_site_lock);
+    list.known_adds = loader_adds;
+    list.known_subs = loader_subs;
+    list.has_known = refreshes != 0;
+    cw_lock_release(&cw_site_lock);
     dl_iterate_phdr(collect, &list);
     if (!list.unchanged && list.count != 0) {
         cw_lock_acquire(&cw_site_lock);

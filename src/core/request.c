@@ -53,27 +53,31 @@ static void store_sample(struct cw_live_device *device, uint64_t free_bytes, uin
     atomic_store(&device->driver_total, total_bytes);
 }
 
-/* 1 for the one thread that may sample the device in this period. */
-static int is_sample_due(struct cw_live_device *device)
+static int is_sample_due(uint64_t last_ns, uint64_t now_ns)
 {
-    uint64_t now = cw_session_now(), last = atomic_load(&device->sample_ns);
-
-    return (last == 0 || now - last >= SAMPLE_PERIOD_NS) &&
-           atomic_compare_exchange_strong(&device->sample_ns, &last, now);
+    /* Another thread may have sampled after now_ns was read. */
+    return last_ns == 0 || now_ns >= last_ns + SAMPLE_PERIOD_NS;
 }
 
 void cw_request_sample(void)
 {
-    uint64_t free_bytes = 0, total_bytes = 0;
+    uint64_t free_bytes = 0, total_bytes = 0, now = cw_session_now(), last;
+    struct cw_live_device *device;
     uint8_t ordinal;
-    int rc;
+    int rc = -1;
 
-    if (cw_context_current(&ordinal) == 0 || !is_sample_due(device_at(ordinal)) || !cw_gate_enter())
+    if (cw_context_current(&ordinal) == 0)
         return;
-    rc = cw_session.ops->memory_info(&free_bytes, &total_bytes);
+    device = device_at(ordinal);
+    last = atomic_load(&device->sample_ns);
+    if (!is_sample_due(last, now) || !cw_gate_enter())
+        return;
+    /* One thread samples in a period; a closed gate has not used the period up. */
+    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now))
+        rc = cw_session.ops->memory_info(&free_bytes, &total_bytes);
     cw_gate_leave();
     if (rc == 0 && total_bytes != 0)
-        store_sample(device_at(ordinal), free_bytes, total_bytes);
+        store_sample(device, free_bytes, total_bytes);
 }
 
 void cw_request_sampled(uint64_t free_bytes, uint64_t total_bytes)

@@ -106,12 +106,14 @@ static int build(unsigned driver_version)
 void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
                     unsigned driver_version)
 {
-    if (!cw_once_begin(&arming))
+    if (atomic_load(&cw_session.state) == CW_SESSION_DISARMED || !cw_once_begin(&arming))
         return;
     cw_session.ops = ops;
     cw_session.options = options;
     if (build(driver_version) == 0) {
-        atomic_store_explicit(&cw_session.state, CW_SESSION_ARMED, memory_order_release);
+        int fresh = CW_SESSION_NEW;
+
+        atomic_compare_exchange_strong(&cw_session.state, &fresh, CW_SESSION_ARMED);
         cw_log(CW_LOG_DEBUG, "armed, driver %u.%u", driver_version / 1000,
                driver_version % 1000 / 10);
     } else {

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/tracker.h"
+
 CW_TLS struct cw_thread cw_thread;
 
 _Atomic uint32_t cw_epoch = 1;
@@ -25,6 +27,7 @@ extern void *__dso_handle;
 static void release_slot(void *arg)
 {
     (void)arg;
+    cw_tracker_thread_ends();
     if (cw_thread.slot != 0)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
     /* A later destructor of this thread may still allocate: as one of the shared. */

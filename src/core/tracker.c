@@ -74,10 +74,11 @@ static void refill_spares(void)
     cw_lock_release(&free_lock);
 }
 
-static void spill_spares(void)
+/* Down to `keep` records. */
+static void spill_spares(uint32_t keep)
 {
     cw_lock_acquire(&free_lock);
-    while (cw_thread.spares > CW_SPARE_BLOCKS / 2) {
+    while (cw_thread.spares > keep) {
         uint32_t block = cw_thread.spare[--cw_thread.spares];
 
         cw_tracker_at(block)->link = free_list;
@@ -101,8 +102,16 @@ static void release_record(uint32_t block)
     check_spares();
     atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_FREE, memory_order_release);
     if (cw_thread.spares == CW_SPARE_BLOCKS)
-        spill_spares();
+        spill_spares(CW_SPARE_BLOCKS / 2);
     cw_thread.spare[cw_thread.spares++] = block;
+}
+
+void cw_tracker_thread_ends(void)
+{
+    if (arena == NULL || arena->header == NULL)
+        return;
+    check_spares();
+    spill_spares(0);
 }
 
 /* ---- sums --------------------------------------------------------------------------------------
@@ -159,6 +168,10 @@ static void count_peaks(struct cw_live_device *device, uint64_t device_live, uin
 {
     struct cw_live_header *header = arena->header;
 
+    /* The end of a context may take a block away before it is counted in: for a moment, less than
+     * none. */
+    if ((int64_t)device_live < 0 || (int64_t)total_live < 0)
+        return;
     if (device_live > load(&device->peak_bytes)) {
         raise_to(&device->peak_bytes, device_live);
         atomic_store_explicit(&device->peak_ns, now_ns, memory_order_relaxed);
@@ -260,16 +273,16 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         return 0;
     }
     fill(cw_tracker_at(block), request, site_index, now_ns);
-    count_in(cw_site_at(site_index), request->bytes, request->held, now_ns);
-    if (request->space == CW_SPACE_HANDLE)
-        return block;
-    if (cw_index_insert(request->space, request->key, block, &stale) != 0) {
-        cw_tracker_finish(block, CW_FREE_DONE);
+    if (request->space != CW_SPACE_HANDLE &&
+        cw_index_insert(request->space, request->key, block, &stale) != 0) {
+        release_record(block);
         add(&arena->header->lost_blocks, 1);
         return 0;
     }
+    /* The old owner of the key goes first: the two never held the memory together. */
     if (CW_UNLIKELY(stale != 0))
         close_stale(stale);
+    count_in(cw_site_at(site_index), request->bytes, request->held, now_ns);
     return block;
 }
 
@@ -321,7 +334,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
     uint64_t bytes = load(&block->bytes);
 
-    if (result == CW_FREE_REFUSED) {
+    if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
         put_back(index);
         return;
     }
@@ -358,6 +371,11 @@ uint32_t cw_tracker_take_context(uint32_t context)
         if (atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE ||
             block->context != context || !cw_index_remove_block(block->space, load(&block->key), i))
             continue;
+        /* Freed and taken by another context between the look and the removal. */
+        if (block->context != context) {
+            put_back(i);
+            continue;
+        }
         atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
         block->link = list;
         list = i;

@@ -49,6 +49,9 @@ void cw_tracker_resize(uint32_t block, uint64_t bytes);
 uint32_t cw_tracker_take_context(uint32_t context);
 void cw_tracker_finish_list(uint32_t list, enum cw_free_result result);
 
+/* The calling thread ends: its stash of free records goes back. */
+void cw_tracker_thread_ends(void);
+
 /* Debug and unit tests: 0, or -1 when the sums do not agree. Nobody else may be at work. */
 int cw_tracker_check(void);
 

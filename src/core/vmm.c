@@ -62,6 +62,14 @@ static void settle_locked(uint32_t index)
     cw_tracker_finish(index, CW_FREE_DONE);
 }
 
+/* The driver gave the number out again: its references ended where we could not see it. */
+static void drop_stale_locked(struct entry *entry)
+{
+    cw_tracker_at(entry->block)->refs -= entry->refs;
+    settle_locked(entry->block);
+    drop_locked(entry);
+}
+
 void cw_vmm_insert(uint64_t handle, uint32_t block)
 {
     struct entry *stale;
@@ -70,12 +78,8 @@ void cw_vmm_insert(uint64_t handle, uint32_t block)
         return;
     cw_lock_acquire(&lock);
     stale = find_locked(handle);
-    if (stale != NULL) {
-        /* The driver gave the number out again: its references ended where we could not see it. */
-        cw_tracker_at(stale->block)->refs -= stale->refs;
-        settle_locked(stale->block);
-        drop_locked(stale);
-    }
+    if (stale != NULL)
+        drop_stale_locked(stale);
     add_locked(handle, block);
     cw_lock_release(&lock);
 }
@@ -104,12 +108,16 @@ void cw_vmm_retain(uint64_t handle, uint64_t addr)
     cw_lock_acquire(&lock);
     at = lower_bound_locked(addr);
     if (at < mapping_count && mappings[at].addr <= addr) {
+        cw_tracker_at(mappings[at].block)->refs++;
         entry = find_locked(handle);
+        if (entry != NULL && entry->block != mappings[at].block) {
+            drop_stale_locked(entry);
+            entry = NULL;
+        }
         if (entry != NULL)
             entry->refs++;
         else
             add_locked(handle, mappings[at].block);
-        cw_tracker_at(mappings[at].block)->refs++;
     }
     cw_lock_release(&lock);
 }

@@ -128,7 +128,15 @@ enum cw_free_result cw_call_free_result(CUresult rc)
     if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED ||
         rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || is_fatal(rc))
         return CW_FREE_DONE;
-    return CW_FREE_REFUSED;
+    switch ((int)rc) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_NOT_MAPPED:
+    case CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED:
+        return CW_FREE_REFUSED;
+    default: /* inside a capture, without a context, before cuInit: not the pointer's fault */
+        return CW_FREE_FAILED;
+    }
 }
 
 void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_request_free *free_call)

@@ -120,10 +120,13 @@ static uint64_t load(const _Atomic uint64_t *counter)
 }
 
 /* Counters are read one after the other while threads are at work: a difference may be short by a
- * call in flight, and must not wrap. */
+ * call in flight, and must not wrap. `gone` may be negative: a block that grew counts as less
+ * freed. */
 static uint64_t rest(uint64_t total, uint64_t gone)
 {
-    return total > gone && total - gone < UINT64_MAX / 2 ? total - gone : 0;
+    int64_t left = (int64_t)(total - gone);
+
+    return left > 0 ? (uint64_t)left : 0;
 }
 
 void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out)

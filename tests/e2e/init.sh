@@ -214,6 +214,46 @@ expect_summary()
   done
 }
 
+# check_claims [REPORT]: a victim says on standard output what its report must say, see
+# victims/victim.h. Holds that against the text in REPORT (report) and the JSON in REPORT.json.
+check_claims()
+{
+  local report=${1:-report} word rest
+  local -a facts
+  [ -s "$report" ] || fail_ "no report in $report"
+  while read -r word rest; do
+    case $word in
+      expect) read -r -a facts <<<"$rest"; expect_summary "$report" "${facts[@]}" ;;
+      report) expect_line "$rest" "$report" ;;
+      no) expect_no_line "${rest#report }" "$report" ;;
+    esac
+  done < <(grep -E '^(expect|report|no report) ' out)
+  [ ! -s "$report.json" ] || sed -n 's/^json //p' out |
+    python3 "$abs_top_srcdir/tests/e2e/claims.py" "$report.json" >claims || {
+    head -n 40 claims >&2
+    fail_ "the JSON report is wrong"
+  }
+}
+
+misuses_()
+{
+  sed -n -E '/^misuse /{s/0x[0-9a-f]+/ADDRESS/g;p}' "$1" 2>/dev/null
+}
+
+# check_victim [VAR=value...] prog args
+# As expect_same_as_plain; then holds the report against what the victim says of it. The library
+# must add no misuse of the simulated driver either.
+check_victim()
+{
+  need_program python3
+  rm -f report report.json sim sim.plain
+  run_plain CUSIM_REPORT=sim "$@"
+  [ ! -e sim ] || mv sim sim.plain
+  expect_same_as_plain CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "$@"
+  check_claims report
+  diff <(misuses_ sim.plain) <(misuses_ sim) >&2 || fail_ 'the library misuses the driver'
+}
+
 # need_gpu: the test is skipped where the machine's own driver finds no device.
 need_gpu()
 {

@@ -13,26 +13,29 @@ static void must(CUresult result, const char *what)
 }
 #define MUST(call) must(call, #call)
 
-static CUdeviceptr load_weights(size_t bytes)
+/* So that the leaks have stacks to tell them apart. */
+#define NOINLINE __attribute__((noinline))
+
+static NOINLINE CUdeviceptr load_weights(size_t bytes)
 {
     CUdeviceptr weights;
     MUST(cuMemAlloc(&weights, bytes));
     return weights;
 }
 
-static void grow_cache(int rows)
+static NOINLINE void grow_cache(int rows)
 {
     for (int i = 0; i < rows; i++)
         load_weights(1 << 20);
 }
 
-static void forget_scratch(void)
+static NOINLINE void forget_scratch(void)
 {
     CUdeviceptr scratch;
     MUST(cuMemAlloc(&scratch, 3000));
 }
 
-static void well_behaved(void)
+static NOINLINE void well_behaved(void)
 {
     CUdeviceptr block = load_weights(64 << 20);
     MUST(cuMemFree(block));

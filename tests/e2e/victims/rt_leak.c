@@ -13,26 +13,29 @@ static void must(cudaError_t result, const char *what)
 }
 #define MUST(call) must(call, #call)
 
-static void *load_weights(size_t bytes)
+/* So that the leaks have stacks to tell them apart. */
+#define NOINLINE __attribute__((noinline))
+
+static NOINLINE void *load_weights(size_t bytes)
 {
     void *weights;
     MUST(cudaMalloc(&weights, bytes));
     return weights;
 }
 
-static void grow_cache(int rows)
+static NOINLINE void grow_cache(int rows)
 {
     for (int i = 0; i < rows; i++)
         load_weights(1 << 20);
 }
 
-static void forget_scratch(void)
+static NOINLINE void forget_scratch(void)
 {
     void *scratch;
     MUST(cudaMalloc(&scratch, 3000));
 }
 
-static void well_behaved(void)
+static NOINLINE void well_behaved(void)
 {
     void *block = load_weights(64 << 20);
     MUST(cudaFree(block));

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""Checks a JSON report: claims.py REPORT.json, one Python expression per line of standard input.
+
+Before the expressions it checks what holds of every report: its sums agree with each other.
+"""
+import json
+import sys
+
+HOST_KINDS = {"pinned", "registered", "vmm-host"}
+UNCOUNTED_KINDS = {
+    "ipc", "imported", "external", "external-map", "reservation", "multicast", "pool", "module",
+}
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    r = json.load(file)
+
+summary = r["summary"]
+frames = {frame["id"]: frame for frame in r["frames"]}
+stacks = {
+    stack["id"]: [frames[number].get("func", "?") for number in stack["frames"]]
+    for stack in r["stacks"]
+}
+
+
+def functions(site):
+    """Names of a site's stack, the innermost first."""
+    return stacks.get(site.get("stack"), [])
+
+
+def sites(function):
+    """The sites whose stack has this function in it."""
+    return [site for site in r["sites"] if function in functions(site)]
+
+
+def site(function):
+    """The one site with this function in its stack that allocated, or tried to."""
+    found = [s for s in sites(function) if s["total"]["count"] or s["failed"]]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} sites have {function} in their stack")
+    return found[0]
+
+
+def live(function):
+    """(blocks, bytes) that the function's one site still holds."""
+    return (site(function)["live"]["count"], site(function)["live"]["bytes"])
+
+
+def kind(name):
+    """(blocks, bytes) of a kind that are live."""
+    found = r["kinds"].get(name)
+    return (found["live"]["count"], found["live"]["bytes"]) if found else (0, 0)
+
+
+def events(name):
+    return [event for event in r["events"] if event["type"] == name]
+
+
+def contradictions():
+    """What can be wrong whatever the program did."""
+    counted = [s for s in r["sites"] if s["kind"] not in UNCOUNTED_KINDS]
+    leaked = [s for s in r["sites"] if s.get("class") in ("lost", "context-destroyed")]
+    devices = r["devices"] + ([r["host"]] if "host" in r else [])
+    if r["schema"] != "cuwarden-report/1":
+        yield "schema"
+    for s in r["sites"]:
+        if s["total"]["count"] != s["frees"] + s["reclaimed"]["count"] + s["live"]["count"]:
+            yield f"site {s['key']}: allocations are not frees + reclaimed + live"
+        if s["live"]["count"] == 0 and s["live"]["bytes"] != 0:
+            yield f"site {s['key']}: bytes without blocks"
+        if s["kind"] in HOST_KINDS and s["device"] != "host":
+            yield f"site {s['key']}: {s['kind']} on device {s['device']}"
+    for key in ("allocs", "frees", "failed"):
+        of_sites = sum(s["total"]["count"] if key == "allocs" else s[key] for s in counted)
+        if summary[key] != of_sites:
+            yield f"summary {key} {summary[key]}, of sites {of_sites}"
+        if summary[key] != sum(device[key] for device in devices):
+            yield f"summary {key} is not the sum over devices"
+    for word, total in (("bytes", "leaked_bytes"), ("count", "leaked_blocks")):
+        if summary[total] != sum(s["live"][word] + s["reclaimed"][word] for s in leaked):
+            yield f"summary {total} is not the sum over leaked sites"
+    if summary["leak_sites"] != len(leaked):
+        yield "summary leak_sites"
+    if len(r["leaks"]) != sum(s["live"]["count"] for s in leaked):
+        yield "the list of leaked blocks has another length than its sites say"
+
+
+failed = 0
+for text in contradictions():
+    print("contradiction:", text)
+    failed = 1
+for line in sys.stdin:
+    try:
+        holds = eval(line)  # pylint: disable=eval-used
+    except Exception as error:  # pylint: disable=broad-except
+        holds = False
+        print(f"{type(error).__name__}: {error}")
+    if not holds:
+        print("does not hold:", line.rstrip())
+        failed = 1
+if failed:
+    for s in r["sites"]:
+        print({key: s[key] for key in ("api", "kind", "device", "live", "total", "frees",
+                                       "failed", "reclaimed")}, s.get("class"), functions(s))
+sys.exit(failed)

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Stream-ordered memory from a pool of its own: the pool is destroyed, one block stays. */
+#include "victim.h"
+
+static CUstream stream;
+
+static NOINLINE CUdeviceptr take_from_pool(CUmemoryPool pool, size_t bytes)
+{
+    CUdeviceptr block;
+
+    MUST(cuMemAllocFromPoolAsync(&block, bytes, pool, stream));
+    return block;
+}
+
+static NOINLINE CUdeviceptr take_and_keep(CUmemoryPool pool)
+{
+    return take_from_pool(pool, 3 << 20);
+}
+
+static NOINLINE CUmemoryPool make_pool(int device)
+{
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemoryPool pool;
+
+    MUST(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
+int main(void)
+{
+    CUmemoryPool pool;
+    CUdeviceptr kept, freed;
+
+    use_device(0);
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    pool = make_pool(0);
+    freed = take_from_pool(pool, 1 << 20);
+    kept = take_and_keep(pool);
+    MUST(cuMemFreeAsync(freed, stream));
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuMemPoolTrimTo(pool, 0));
+    MUST(cuMemPoolDestroy(pool)); /* the block outlives it */
+    MUST(cuMemsetD8(kept, 1, 3 << 20));
+    say("expect leaked_bytes=%d leaked_blocks=1 leak_sites=1 allocs=2 frees=1", 3 << 20);
+    say("json live('take_and_keep') == (1, %d) and site('take_and_keep')['kind'] == 'async'",
+        3 << 20);
+    say("json site('take_and_keep')['api'] == 'cuMemAllocFromPoolAsync'");
+    say("json live('make_pool') == (0, 0) and site('make_pool')['kind'] == 'pool'");
+    return 0;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Virtual memory: physical memory ends with its last handle and its last mapping, in any order. */
+#include "victim.h"
+
+static CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+static size_t unit;
+
+static CUdeviceptr map(CUdeviceptr at, CUmemGenericAllocationHandle handle)
+{
+    MUST(cuMemMap(at, unit, 0, handle, 0));
+    return at;
+}
+
+static NOINLINE void unmap_then_release(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    MUST(cuMemUnmap(at, unit));
+    MUST(cuMemRelease(handle));
+    say("json live('%s') == (0, 0)", __func__);
+}
+
+static NOINLINE void release_then_unmap(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    MUST(cuMemRelease(handle));
+    MUST(cuMemUnmap(at, unit));
+    say("json live('%s') == (0, 0)", __func__);
+}
+
+static NOINLINE void retain_and_forget(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle, again;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    MUST(cuMemRetainAllocationHandle(&again, (void *)at));
+    MUST(cuMemRelease(handle));
+    MUST(cuMemUnmap(at, unit)); /* the retained reference still holds it */
+    say("json live('%s') == (1, %zu)", __func__, unit);
+}
+
+static NOINLINE void release_and_stay_mapped(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    MUST(cuMemRelease(handle)); /* the usual idiom: the mapping is the owner */
+    say("json live('%s') == (1, %zu)", __func__, unit);
+}
+
+static NOINLINE void map_twice(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    map(at + unit, handle);
+    MUST(cuMemRelease(handle));
+    MUST(cuMemUnmap(at, 2 * unit)); /* both in one call */
+    say("json live('%s') == (0, 0)", __func__);
+}
+
+static NOINLINE CUdeviceptr reserve(size_t bytes)
+{
+    CUdeviceptr at;
+
+    MUST(cuMemAddressReserve(&at, bytes, 0, 0, 0));
+    return at;
+}
+
+int main(void)
+{
+    CUdeviceptr at;
+
+    use_device(0);
+    MUST(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    at = reserve(8 * unit);
+    unmap_then_release(at);
+    release_then_unmap(at + unit);
+    retain_and_forget(at + 2 * unit);
+    release_and_stay_mapped(at + 3 * unit);
+    map_twice(at + 4 * unit);
+    MUST(cuMemAddressFree(reserve(unit), unit));
+    say("expect leaked_bytes=%zu leaked_blocks=2 leak_sites=2 allocs=5 frees=3 failed=0", 2 * unit);
+    say("json kind('vmm') == (2, %zu)", 2 * unit);
+    say("json kind('reservation') == (1, %zu)", 8 * unit); /* no memory: in no sum */
+    say("json all(s.get('class') == 'handle' for s in sites('reserve') if s['live']['count'])");
+    return 0;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Virtual memory that kernels write: physical memory ends with its last handle and its last
+ * mapping, and keeps its contents under another address meanwhile. */
+#include "contents.h"
+
+#include <cuda.h>
+#include <string.h>
+
+static CUmemAllocationProp prop;
+static CUmemAccessDesc access_desc;
+static size_t unit;
+static unsigned *wrong;
+
+static void map(CUdeviceptr at, CUmemGenericAllocationHandle handle)
+{
+    MUST(cuMemMap(at, unit, 0, handle, 0));
+    MUST(cuMemSetAccess(at, unit, &access_desc, 1));
+}
+
+SITE void move_and_release(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    fill((void *)at, unit, 21, 0);
+    MUST(cudaDeviceSynchronize());
+    MUST(cuMemUnmap(at, unit));
+    map(at + unit, handle);
+    check((void *)(at + unit), unit, 21, wrong, 0);
+    MUST(cudaDeviceSynchronize());
+    MUST(cuMemUnmap(at + unit, unit));
+    MUST(cuMemRelease(handle));
+    say("json live('move_and_release') == (0, 0)");
+}
+
+SITE void release_then_unmap(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    MUST(cuMemRelease(handle));
+    fill((void *)at, unit, 22, 0);
+    check((void *)at, unit, 22, wrong, 0);
+    MUST(cudaDeviceSynchronize());
+    MUST(cuMemUnmap(at, unit));
+    say("json live('release_then_unmap') == (0, 0)");
+}
+
+SITE void release_and_stay_mapped(CUdeviceptr at)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &prop, 0));
+    map(at, handle);
+    MUST(cuMemRelease(handle));
+    fill((void *)at, unit, 23, 0);
+    check((void *)at, unit, 23, wrong, 0);
+    say("json live('release_and_stay_mapped') == (1, %zu)", unit);
+}
+
+SITE void forget_handle(void)
+{
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, 2 * unit, &prop, 0));
+    say("json live('forget_handle') == (1, %zu)", 2 * unit);
+}
+
+int main(void)
+{
+    CUdeviceptr at;
+    unsigned found;
+
+    MUST(cudaMalloc(&wrong, sizeof(*wrong)));
+    MUST(cudaMemset(wrong, 0, sizeof(*wrong)));
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access_desc.location = prop.location;
+    access_desc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    MUST(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    MUST(cuMemAddressReserve(&at, 4 * unit, 0, 0, 0));
+    move_and_release(at);
+    release_then_unmap(at);
+    release_and_stay_mapped(at + 2 * unit);
+    forget_handle();
+    MUST(cudaMemcpy(&found, wrong, sizeof(found), cudaMemcpyDeviceToHost));
+    MUST(cudaFree(wrong));
+    MUST(cudaDeviceSynchronize());
+    say("%u elements are wrong", found);
+    say("expect leaked_bytes=%zu leaked_blocks=2 leak_sites=2", 3 * unit);
+    say("expect allocs=5 frees=3 failed=0");
+    say("json kind('vmm') == (2, %zu) and kind('reservation') == (1, %zu)", 3 * unit, 4 * unit);
+    return found != 0;
+}

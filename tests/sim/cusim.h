@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* The controls of the simulated GPU, for tests that link or dlsym them from its libcuda.so.1.
+ *
+ * They may be called at any time from any thread, before cuInit included, but not from a host
+ * function. None of them counts as a driver call.
+ */
+#ifndef CUSIM_H
+#define CUSIM_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+enum cusim_kind {
+    CUSIM_DEVICE,     /* cuMemAlloc, cuMemAllocPitch */
+    CUSIM_MANAGED,    /* cuMemAllocManaged; not charged to a device */
+    CUSIM_HOST,       /* cuMemHostAlloc, cuMemAllocHost */
+    CUSIM_REGISTERED, /* cuMemHostRegister */
+    CUSIM_ASYNC,      /* stream-ordered */
+    CUSIM_GRAPH,      /* allocation nodes, while their memory exists */
+    CUSIM_ARRAY,
+    CUSIM_GLOBAL,   /* variables of modules */
+    CUSIM_IMPORT,   /* cuIpcOpenMemHandle */
+    CUSIM_EXTERNAL, /* cuExternalMemoryGetMappedBuffer */
+    CUSIM_MAPPING,  /* cuMemMap */
+    CUSIM_PHYSICAL, /* cuMemCreate */
+    CUSIM_NKINDS
+};
+
+/* How often the program called an entry point, by its exact symbol; 0 for an unknown one. */
+unsigned long long cusim_calls(const char *symbol);
+/* Living bytes (as asked for) and blocks of a kind; device -1 sums over devices and host. */
+unsigned long long cusim_live_bytes(enum cusim_kind kind, int device);
+unsigned long long cusim_live_blocks(enum cusim_kind kind, int device);
+/* Bytes charged to a device now and at most: what cuMemGetInfo subtracts from the total. */
+unsigned long long cusim_used_bytes(int device);
+unsigned long long cusim_peak_bytes(int device);
+/* How often the program did what no program may. */
+unsigned long long cusim_misuse_count(void);
+/* The same for one kind of misuse; the kinds are listed in README.md. */
+unsigned long long cusim_misuse_of(const char *kind);
+
+void cusim_set_delay_us(long delay_us);
+void cusim_set_free_waits(int waits);
+void cusim_set_cost_ns(const char *symbol, unsigned long long ns);
+/* Adds rules written as in CUSIM_FAIL; NULL drops all rules. */
+void cusim_fail(const char *rules);
+/* Returns once no operation of any context is outstanding. */
+void cusim_wait_idle(void);
+/* Writes the report now, to a file or, if NULL, to where CUSIM_REPORT says. */
+void cusim_write_report(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

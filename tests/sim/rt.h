@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the stand-in runtime share: the driver's functions, the device of a thread and
+ * the last error.
+ *
+ * The runtime is a thin layer: it finds the driver the way NVIDIA's does, by dlopen and
+ * cuGetProcAddress, retains primary contexts lazily, and translates. rt_work.c is compiled twice,
+ * once per meaning of stream 0. `RT` is the table of driver functions for the file's meaning.
+ */
+#ifndef CUSIM_RT_H
+#define CUSIM_RT_H
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL
+#endif
+#include <cuda.h>
+#undef __CUDA_API_VERSION_INTERNAL /* the runtime's names, though, are to be renamed per flavour   \
+                                    */
+#include <cuda_runtime_api.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct rt_driver {
+#define FN(symbol, base, since) __typeof__(&symbol) symbol;
+#include "rt_driver.def"
+#undef FN
+};
+
+extern struct rt_driver rt_drivers[2]; /* legacy and per-thread default stream */
+
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+#define RT (&rt_drivers[1])
+#else
+#define RT (&rt_drivers[0])
+#endif
+
+/* Loads the driver and calls cuInit, once; no context yet. */
+cudaError_t rt_load(void);
+/* The same, and makes a context current: what every call that needs a device starts with. */
+cudaError_t rt_begin(void);
+/* Remembers an error for cudaGetLastError and passes it on. */
+cudaError_t rt_note(cudaError_t status);
+cudaError_t rt_end(CUresult status);
+int rt_device(void);
+CUfunction rt_function(const void *function);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Proves that the stand-in runtime behaves on the simulated GPU. Prints TAP; exits 1 on failure.
+ *
+ * Compiled for either meaning of stream 0, linked with the shared or the static runtime.
+ */
+#include <cuda_runtime_api.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+cudaError_t cusim_register_kernel(const void *function, const char *name);
+
+static unsigned ntests, nfailures;
+
+static void ok(bool is_ok, const char *sentence)
+{
+    printf("%sok %u - %s\n", is_ok ? "" : "not ", ++ntests, sentence);
+    nfailures += !is_ok;
+    fflush(stdout);
+}
+
+static void must(cudaError_t status)
+{
+    if (status == cudaSuccess)
+        return;
+    printf("Bail out! %s\n", cudaGetErrorString(status));
+    exit(1);
+}
+
+static void fill(void)
+{
+}
+
+static void trap(void)
+{
+}
+
+static void test_memory(void)
+{
+    struct cudaChannelFormatDesc desc =
+        cudaCreateChannelDesc(8, 0, 0, 0, cudaChannelFormatKindUnsigned);
+    struct cudaPointerAttributes about;
+    char in[100], out[100] = {0};
+    size_t before, after, total, pitch;
+    cudaArray_t array;
+    void *one, *two;
+
+    must(cudaFree(NULL));
+    must(cudaMemGetInfo(&before, &total));
+    must(cudaMalloc(&one, 100));
+    must(cudaMemGetInfo(&after, &total));
+    ok(before - after == 512, "cudaMalloc takes memory of the device");
+    memset(in, 3, sizeof in);
+    must(cudaMemcpy(one, in, 100, cudaMemcpyHostToDevice));
+    must(cudaMemcpy(out, one, 100, cudaMemcpyDefault));
+    ok(!memcmp(in, out, 100), "cudaMemcpy copies there and back");
+    must(cudaPointerGetAttributes(&about, one));
+    ok(about.type == cudaMemoryTypeDevice && about.device == 0, "pointers are known");
+    must(cudaPointerGetAttributes(&about, in));
+    ok(about.type == cudaMemoryTypeUnregistered, "or known to be unknown");
+    must(cudaFree(one));
+    must(cudaMallocPitch(&one, &pitch, 10, 10));
+    must(cudaMemset2D(one, pitch, 7, 10, 10));
+    must(cudaMemcpy2D(out, 10, one, pitch, 10, 10, cudaMemcpyDeviceToHost));
+    ok(out[0] == 7 && out[99] == 7, "two-dimensional memory works");
+    must(cudaFree(one));
+    must(cudaMallocArray(&array, &desc, 100, 1, 0));
+    must(cudaMemcpy2DToArray(array, 0, 0, in, 100, 100, 1, cudaMemcpyHostToDevice));
+    must(cudaMemcpy2DFromArray(out, 100, array, 0, 0, 100, 1, cudaMemcpyDeviceToHost));
+    ok(!memcmp(in, out, 100), "arrays work");
+    must(cudaFreeArray(array));
+    must(cudaMallocAsync(&one, 1000, NULL));
+    must(cudaMemsetAsync(one, 1, 1000, NULL));
+    must(cudaFreeAsync(one, NULL));
+    must(cudaMallocHost(&two, 1000));
+    must(cudaFreeHost(two));
+    must(cudaMalloc(&one, 0));
+    ok(one == NULL, "nothing can be allocated");
+    must(cudaDeviceSynchronize());
+    must(cudaMemGetInfo(&after, &total));
+    ok(after == before, "and everything comes back");
+}
+
+static void test_errors(void)
+{
+    void *pointer;
+
+    ok(cudaMalloc(&pointer, (size_t)1 << 50) == cudaErrorMemoryAllocation, "too much is refused");
+    ok(cudaPeekAtLastError() == cudaErrorMemoryAllocation &&
+           cudaGetLastError() == cudaErrorMemoryAllocation && cudaGetLastError() == cudaSuccess,
+       "the last error is told once");
+    must(cusim_register_kernel((const void *)trap, "trap"));
+    must(cudaLaunchKernel((const void *)trap, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL));
+    ok(cudaDeviceSynchronize() == cudaErrorLaunchFailure &&
+           cudaGetLastError() == cudaErrorLaunchFailure &&
+           cudaGetLastError() == cudaErrorLaunchFailure,
+       "a broken context's error stays");
+    must(cudaDeviceReset());
+    must(cudaMalloc(&pointer, 100));
+    ok(cudaGetLastError() == cudaSuccess, "until the device is reset");
+    must(cudaFree(pointer));
+}
+
+static void test_work(void)
+{
+    unsigned *block, value = 5, out[4] = {0};
+    uint64_t n = 4;
+    void *arguments[] = {&block, &value, &n};
+    cudaGraphExec_t exec;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaEvent_t event;
+    void *symbol;
+
+    must(cudaMalloc((void **)&block, 16));
+    must(cusim_register_kernel((const void *)fill, "fill"));
+    must(
+        cudaLaunchKernel((const void *)fill, (dim3){1, 1, 1}, (dim3){1, 1, 1}, arguments, 0, NULL));
+    must(cudaMemcpy(out, block, 16, cudaMemcpyDeviceToHost));
+    ok(out[3] == 5, "a registered kernel runs");
+    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    must(cudaEventCreate(&event));
+    must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    must(cudaMemsetAsync(block, 0, 16, stream));
+    must(cudaStreamEndCapture(stream, &graph));
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    must(cudaGraphLaunch(exec, stream));
+    must(cudaEventRecord(event, stream));
+    must(cudaEventSynchronize(event));
+    must(cudaMemcpy(out, block, 16, cudaMemcpyDeviceToHost));
+    ok(out[3] == 0, "a captured graph runs");
+    must(cudaGraphExecDestroy(exec));
+    must(cudaGraphDestroy(graph));
+    must(cudaEventDestroy(event));
+    must(cudaStreamDestroy(stream));
+    must(cudaFree(block));
+    must(cudaGetDriverEntryPointByVersion("cuMemAlloc", &symbol, 12000, 0, NULL));
+    ok(symbol != NULL, "the driver's functions can be had through the runtime");
+}
+
+static void *use_device_1(void *unused)
+{
+    struct cudaPointerAttributes about;
+    void *block;
+
+    (void)unused;
+    must(cudaSetDevice(1));
+    must(cudaMalloc(&block, 10));
+    must(cudaPointerGetAttributes(&about, block));
+    must(cudaFree(block));
+    return (void *)(intptr_t)(about.device == 1);
+}
+
+static void test_devices(void)
+{
+    struct cudaDeviceProp prop;
+    pthread_t thread;
+    int count, device, version;
+    void *result;
+
+    must(cudaGetDeviceCount(&count));
+    must(cudaGetDeviceProperties(&prop, 1));
+    must(cudaRuntimeGetVersion(&version));
+    ok(count == 2 && !strcmp(prop.name, "Simulated GPU 1") && version == CUDART_VERSION,
+       "devices have names");
+    pthread_create(&thread, NULL, use_device_1, NULL);
+    pthread_join(thread, &result);
+    must(cudaGetDevice(&device));
+    ok(result && device == 0, "every thread has a device of its own");
+    ok(cudaSetDevice(2) == cudaErrorInvalidDevice && cudaGetLastError() == cudaErrorInvalidDevice,
+       "there is no third");
+}
+
+int main(void)
+{
+    test_memory();
+    test_work();
+    test_devices();
+    test_errors();
+    printf("1..%u\n", ntests);
+    return nfailures > 0;
+}

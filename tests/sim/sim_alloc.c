@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* cuMemAlloc and its kin, cuMemFree, pinned and registered host memory. */
+#include "sim.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define PITCH_UNIT 512
+
+static CUresult allocate(CUdeviceptr *out, enum sim_kind kind, size_t bytes)
+{
+    struct sim_context *ctx = sim_context_current();
+    struct sim_block *block;
+
+    if (!out || bytes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    block = sim_block_create(kind, ctx->device, bytes, kind == SIM_MEM_DEVICE);
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_block_own(block, ctx);
+    *out = block->start;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
+{
+    return allocate(out, SIM_MEM_DEVICE, bytes);
+}
+
+CUresult sim_cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                unsigned int element)
+{
+    size_t row = sim_round(width, PITCH_UNIT);
+    CUresult status;
+
+    if (!pitch || width == 0 || height == 0 || row < width || row > SIZE_MAX / height)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (element != 4 && element != 8 && element != 16)
+        return CUDA_ERROR_INVALID_VALUE;
+    status = allocate(out, SIM_MEM_DEVICE, row * height);
+    if (status == CUDA_SUCCESS)
+        *pitch = row;
+    return status;
+}
+
+CUresult sim_cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
+{
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    return allocate(out, SIM_MEM_MANAGED, bytes);
+}
+
+/* Waiting is what real drivers do and what programs came to rely on; the manual only allows it. */
+static void wait_for_users(const struct sim_block *block)
+{
+    struct sim_context *ctx = block->ctx ? block->ctx : sim_context_current();
+
+    if (sim.config.free_waits && ctx)
+        sim_context_wait(ctx);
+}
+
+CUresult sim_free_now(struct sim_block *block)
+{
+    switch (block->kind) {
+    case SIM_MEM_DEVICE:
+    case SIM_MEM_MANAGED:
+        /* Marked first: the wait gives the lock away, and a second free must not get here. */
+        block->state = SIM_FREEING;
+        wait_for_users(block);
+        if (block->state == SIM_FREEING)
+            sim_block_destroy(block);
+        return CUDA_SUCCESS;
+    case SIM_MEM_ASYNC:
+        block->state = SIM_FREEING;
+        sim_pool_release(block);
+        return CUDA_SUCCESS;
+    case SIM_MEM_GRAPH:
+        sim_graph_block_release(block);
+        return CUDA_SUCCESS;
+    case SIM_MEM_EXTERNAL:
+        sim_block_count(block, -1);
+        munmap((void *)(block->start & ~4095ul), block->span + block->start % 4096);
+        sim_block_remove(block);
+        return CUDA_SUCCESS;
+    default:
+        return sim_block_refuse(block->start, "cuMemFree");
+    }
+}
+
+CUresult sim_cuMemFree_v2(CUdeviceptr address)
+{
+    struct sim_block *block = sim_block_base(address);
+
+    if (!address)
+        return CUDA_ERROR_INVALID_VALUE;
+    return block ? sim_free_now(block) : sim_block_refuse(address, "cuMemFree");
+}
+
+/* ---- host memory ---- */
+
+CUresult sim_cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
+{
+    struct sim_block *block;
+
+    if (!out || bytes == 0 || flags > 7)
+        return CUDA_ERROR_INVALID_VALUE;
+    block = sim_block_create(SIM_MEM_HOST, -1, bytes, false);
+    if (!block)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_block_own(block, sim_context_current());
+    block->flags = flags;
+    *out = (void *)block->start;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemAllocHost_v2(void **out, size_t bytes)
+{
+    return sim_cuMemHostAlloc(out, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+}
+
+CUresult sim_cuMemAllocHost(void **out, unsigned int bytes)
+{
+    return sim_cuMemAllocHost_v2(out, bytes);
+}
+
+CUresult sim_cuMemFreeHost(void *pointer)
+{
+    struct sim_block *block = sim_block_base((uintptr_t)pointer);
+
+    if (!pointer)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!block || block->kind != SIM_MEM_HOST)
+        return sim_block_refuse((uintptr_t)pointer, "cuMemFreeHost");
+    block->state = SIM_FREEING;
+    wait_for_users(block);
+    if (block->state == SIM_FREEING)
+        sim_block_destroy(block);
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned int flags)
+{
+    struct sim_block *block;
+
+    if (!pointer || bytes == 0 || (flags & ~15u))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_block_live((uintptr_t)pointer))
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    block = sim_block_insert(SIM_MEM_REGISTERED, (uintptr_t)pointer, bytes);
+    if (!block)
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    block->flags = flags;
+    sim_block_own(block, sim_context_current());
+    sim_block_count(block, 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemHostUnregister(void *pointer)
+{
+    struct sim_block *block = sim_block_base((uintptr_t)pointer);
+
+    if (!block || block->kind != SIM_MEM_REGISTERED)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    block->state = SIM_FREEING;
+    wait_for_users(block);
+    sim_block_count(block, -1);
+    sim_block_remove(block);
+    return CUDA_SUCCESS;
+}
+
+static struct sim_block *host_block(void *pointer)
+{
+    struct sim_block *block = sim_block_live((uintptr_t)pointer);
+
+    if (!block || (block->kind != SIM_MEM_HOST && block->kind != SIM_MEM_REGISTERED &&
+                   block->kind != SIM_MEM_MANAGED))
+        return NULL;
+    return block;
+}
+
+CUresult sim_cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *pointer, unsigned int flags)
+{
+    if (!out || flags || !host_block(pointer))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUdeviceptr)pointer;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemHostGetFlags(unsigned int *flags, void *pointer)
+{
+    struct sim_block *block = host_block(pointer);
+
+    if (!flags || !block)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = block->flags;
+    return CUDA_SUCCESS;
+}
+
+/* ---- hints, which are accepted and change nothing ---- */
+
+static CUresult check_hint(CUdeviceptr address, size_t bytes)
+{
+    return sim_block_live(address) && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sim_cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream)
+{
+    (void)device, (void)stream;
+    return check_hint(address, bytes);
+}
+
+CUresult sim_cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocation location,
+                                   unsigned int flags, CUstream stream)
+{
+    (void)location, (void)flags, (void)stream;
+    return check_hint(address, bytes);
+}
+
+CUresult sim_cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device)
+{
+    (void)advice, (void)device;
+    return check_hint(address, bytes);
+}
+
+CUresult sim_cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice,
+                            CUmemLocation location)
+{
+    (void)advice, (void)location;
+    return check_hint(address, bytes);
+}
