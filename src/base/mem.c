@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/compiler.h"
 #include "base/lock.h"
 
 #define SMALL_SHIFT_MIN 4  /* 16 bytes: room for a free block's link, aligned as malloc does */
@@ -34,6 +35,9 @@ struct size_class {
 
 static struct cw_lock heap_lock = CW_LOCK_INIT(CW_RANK_MEM);
 static struct size_class classes[SMALL_SHIFT_MAX + 1]; /* by log2 of the block size */
+
+/* This thread takes whole pages and no lock. */
+static CW_TLS int detached;
 
 static unsigned shift_of(size_t size)
 {
@@ -118,7 +122,7 @@ static size_t round_large(size_t size)
 
 void *cw_mem_alloc(size_t size)
 {
-    if (is_small(size))
+    if (is_small(size) && !detached)
         return alloc_small(size);
     if (size > SIZE_MAX - PAGE_ALIGN)
         return NULL;
@@ -131,11 +135,21 @@ void cw_mem_free(void *ptr, size_t size)
 
     if (!ptr)
         return;
-    if (is_small(size))
+    if (is_small(size) && !detached)
         free_small(ptr, size);
     else
         munmap(ptr, round_large(size));
     errno = saved;
+}
+
+void cw_mem_detach(void)
+{
+    detached = 1;
+}
+
+void cw_mem_attach(void)
+{
+    detached = 0;
 }
 
 void cw_mem_reset(void)

@@ -16,6 +16,12 @@
 void *cw_mem_alloc(size_t size);
 void cw_mem_free(void *ptr, size_t size);
 
+/* Between the two, the calling thread's blocks are pages straight from the system, without the
+ * lock: for the report, which may be written from a signal handler that interrupted a holder of it.
+ * What is allocated in between is freed in between, or never. */
+void cw_mem_detach(void);
+void cw_mem_attach(void);
+
 /* In a forked child: forget everything, the child starts clean. */
 void cw_mem_reset(void);
 

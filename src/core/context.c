@@ -252,7 +252,6 @@ void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
     cw_gate_close();
     atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
     cw_epoch_advance();
-    out->blocks = cw_tracker_take_context(context);
 }
 
 static void close_locked(uint32_t index, enum cw_context_outcome outcome, uint64_t now)
@@ -283,8 +282,8 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
         close_locked(ending->context, outcome, now);
         cw_lock_release(&lock);
     }
-    cw_tracker_finish_list(ending->blocks,
-                           outcome == CW_CONTEXT_KEPT ? CW_FREE_REFUSED : CW_FREE_RECLAIMED);
+    if (outcome != CW_CONTEXT_KEPT)
+        cw_tracker_finish_list(cw_tracker_take_context(ending->context), CW_FREE_RECLAIMED);
     if (outcome != CW_CONTEXT_KEPT)
         cw_capture_context_ended(ending->context);
     cw_epoch_advance();
@@ -317,6 +316,20 @@ void cw_context_released(unsigned device)
 
     if (context != 0 && atomic_load(&context_at(context)->retains) > 0)
         atomic_fetch_sub(&context_at(context)->retains, 1);
+}
+
+void cw_context_attached(uint32_t context)
+{
+    if (context != 0)
+        atomic_fetch_add(&context_at(context)->retains, 1);
+}
+
+int cw_context_detached(uint32_t context)
+{
+    if (context == 0 || atomic_load(&context_at(context)->retains) == 0)
+        return 1;
+    atomic_fetch_sub(&context_at(context)->retains, 1);
+    return 0;
 }
 
 int cw_context_set_fatal(uint32_t context, int code)

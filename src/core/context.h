@@ -32,12 +32,14 @@ void cw_context_folded(uint64_t green_handle, unsigned device);
 void cw_context_unfolded(uint64_t green_handle);
 
 /*
- * The end of a context, around the driver's call: begin takes its blocks out of the index and
- * closes the gate; end tells the outcome and opens it. `context` 0 is allowed and does nothing.
+ * The end of a context, around the driver's call: begin closes the gate and marks the context, end
+ * tells the outcome, closes the records of what went with it, and opens the gate. In between, the
+ * blocks stay where frees find them: whether the context really ends only the driver knows. An
+ * address that the driver gives out again meanwhile closes its old record by itself. `context` 0 is
+ * allowed and does nothing.
  */
 struct cw_context_ending {
     uint32_t context;
-    uint32_t blocks; /* list of the tracker */
 };
 void cw_context_end_begin(uint32_t context, struct cw_context_ending *out);
 enum cw_context_outcome {
@@ -52,6 +54,10 @@ uint32_t cw_context_primary(unsigned device);
 /* A release of the primary context: 1 if, as far as seen, it is the last one. */
 int cw_context_is_last_release(unsigned device);
 void cw_context_released(unsigned device);
+
+/* One more reference to a context that is not primary, and one given up: 1 if it was the last. */
+void cw_context_attached(uint32_t context);
+int cw_context_detached(uint32_t context);
 
 /* The driver said that this context is beyond repair; 1 for the first time. */
 int cw_context_set_fatal(uint32_t context, int code);

@@ -81,7 +81,8 @@ static int grow_locked(struct shard *shard)
     return 0;
 }
 
-int cw_index_insert(enum cw_space space, uint64_t key, uint32_t block, uint32_t *out_old)
+/* replace 0: an old owner of the key stays. */
+static int put(enum cw_space space, uint64_t key, uint32_t block, int replace, uint32_t *out_old)
 {
     uint64_t hash = hash_of(space, key);
     struct shard *shard = shard_of(hash);
@@ -99,10 +100,24 @@ int cw_index_insert(enum cw_space space, uint64_t key, uint32_t block, uint32_t 
             *out_old = slot->block;
         else
             shard->used++;
-        *slot = (struct slot){.key = key, .block = block, .space = space};
+        if (*out_old == 0 || replace)
+            *slot = (struct slot){.key = key, .block = block, .space = space};
     }
     cw_lock_release(&shard->lock);
     return rc;
+}
+
+int cw_index_insert(enum cw_space space, uint64_t key, uint32_t block, uint32_t *out_old)
+{
+    return put(space, key, block, 1, out_old);
+}
+
+int cw_index_restore(enum cw_space space, uint64_t key, uint32_t block)
+{
+    uint32_t taken = 0;
+    int rc = put(space, key, block, 0, &taken);
+
+    return rc != 0 ? rc : taken != 0;
 }
 
 uint32_t cw_index_find(enum cw_space space, uint64_t key)

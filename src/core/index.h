@@ -17,6 +17,9 @@
 /* Puts the key in. *out_old is the block that was there and is now replaced, or 0. 0, or -1: no
  * memory. */
 int cw_index_insert(enum cw_space space, uint64_t key, uint32_t block, uint32_t *out_old);
+/* As insert, but leaves a block that has the key by now: 0, -1: no memory, or 1: the key is taken.
+ */
+int cw_index_restore(enum cw_space space, uint64_t key, uint32_t block);
 /* The block, or 0. It may be gone by the time the caller looks at it. */
 uint32_t cw_index_find(enum cw_space space, uint64_t key);
 /* Takes the key out; the block, now the caller's own, or 0. */

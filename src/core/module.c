@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "core/loader.h"
 #include "core/site.h"
 
 struct range {
@@ -159,11 +160,38 @@ static uint8_t role_of(const struct found *item)
     return CW_MODULE_PROGRAM;
 }
 
+static int is_same_file(uint32_t index, const struct found *item)
+{
+    const struct cw_live_module *module = cw_arena_at(arena, CW_TABLE_MODULE, index);
+    struct cw_view view;
+
+    cw_arena_view(arena, &view);
+    return module->base == item->base && module->end == item->end && module->bias == item->bias &&
+           module->build_id_len == item->build_id_len &&
+           memcmp(module->build_id, item->build_id, item->build_id_len) == 0 &&
+           strcmp(cw_view_text(&view, module->path), item->path) == 0;
+}
+
+/* The same file at the same addresses as once before is the module that it was: a plugin that comes
+ * and goes must not make the table grow. 0: there is none. */
+static uint32_t find_former(const struct found *item)
+{
+    uint32_t count = atomic_load(&arena->header->table[CW_TABLE_MODULE].count);
+
+    for (uint32_t i = 1; i < count; i++)
+        if (is_same_file(i, item))
+            return i;
+    return 0;
+}
+
 static uint32_t make_record(const struct found *item, uint32_t generation)
 {
-    uint32_t index = cw_arena_append(arena, CW_TABLE_MODULE);
+    uint32_t index = find_former(item);
     struct cw_live_module *module;
 
+    if (index != 0)
+        return index;
+    index = cw_arena_append(arena, CW_TABLE_MODULE);
     if (index == 0)
         return 0;
     module = cw_arena_at(arena, CW_TABLE_MODULE, index);
@@ -192,18 +220,6 @@ static uint32_t lower_bound(uint64_t pc)
             high = middle;
     }
     return low;
-}
-
-static int is_same_file(uint32_t index, const struct found *item)
-{
-    const struct cw_live_module *module = cw_arena_at(arena, CW_TABLE_MODULE, index);
-    struct cw_view view;
-
-    cw_arena_view(arena, &view);
-    return module->base == item->base && module->end == item->end && module->bias == item->bias &&
-           module->build_id_len == item->build_id_len &&
-           memcmp(module->build_id, item->build_id, item->build_id_len) == 0 &&
-           strcmp(cw_view_text(&view, module->path), item->path) == 0;
 }
 
 static int reserve_range_locked(void)
@@ -284,7 +300,7 @@ void cw_module_refresh(void)
     list.known_subs = loader_subs;
     list.has_known = refreshes != 0;
     cw_lock_release(&cw_site_lock);
-    dl_iterate_phdr(collect, &list);
+    cw_loader_visit(collect, &list);
     if (!list.unchanged && list.count != 0) {
         cw_lock_acquire(&cw_site_lock);
         merge_locked(&list);
@@ -319,7 +335,7 @@ void cw_module_init(struct cw_arena *in)
 {
     arena = in;
     if (self_end == 0)
-        dl_iterate_phdr(find_self, NULL);
+        cw_loader_visit(find_self, NULL);
 }
 
 void cw_module_reset(void)

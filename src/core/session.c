@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,8 +25,10 @@
 
 /* Address space, not memory: room for more than 100 million blocks. Less is taken where less is
  * given. */
-#define RESERVE     ((size_t)16 << 30)
-#define COMMAND_MAX 4096
+#define RESERVE         ((size_t)16 << 30)
+#define RESERVE_LIMITED ((size_t)1 << 30)
+#define RESERVE_LEAST   ((size_t)16 << 20)
+#define COMMAND_MAX     4096
 
 struct cw_session cw_session;
 static struct cw_once arming;
@@ -89,11 +92,23 @@ static void describe_process(unsigned driver_version)
         header->host = cw_arena_text(&cw_session.arena, system.nodename, strlen(system.nodename));
 }
 
+/* With a limit on the address space the driver needs what there is: be modest. */
+static size_t wanted_reserve(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return RESERVE;
+    if (limit.rlim_cur / 64 > RESERVE_LIMITED)
+        return RESERVE_LIMITED;
+    return limit.rlim_cur / 64 < RESERVE_LEAST ? RESERVE_LEAST : limit.rlim_cur / 64;
+}
+
 static int build(unsigned driver_version)
 {
     struct cw_arena *arena = &cw_session.arena;
 
-    if (cw_arena_create(arena, RESERVE) != 0)
+    if (cw_arena_create(arena, wanted_reserve()) != 0)
         return -1;
     describe_process(driver_version);
     cw_module_init(arena);

@@ -25,11 +25,21 @@ static enum cw_stacks mode;
 static unsigned depth_limit;
 static _Atomic uint32_t *frame_heads;
 static _Atomic uint32_t *site_heads;
+/* The epoch in which the table of modules was last read. Guarded by cw_site_lock. */
+static uint32_t modules_epoch;
 
 static uint64_t mix(uint64_t h, uint64_t value)
 {
     h = (h ^ value) * 0x9e3779b97f4a7c15ull;
     return h ^ (h >> 32);
+}
+
+void cw_stack_warm_up(void)
+{
+    void *first[1];
+
+    if (backtrace != NULL)
+        backtrace(first, 1);
 }
 
 int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
@@ -41,12 +51,6 @@ int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
     site_heads = cw_mem_alloc(SITE_HEADS * sizeof(*site_heads));
     if (frame_heads == NULL || site_heads == NULL)
         return -1;
-    if (stacks == CW_STACKS_FULL && backtrace != NULL) {
-        void *warm_up[1];
-
-        /* The first call loads libgcc_s and allocates; better now than in the first allocation. */
-        backtrace(warm_up, 1);
-    }
     return 0;
 }
 
@@ -55,6 +59,7 @@ void cw_site_reset(void)
     cw_lock_reset(&cw_site_lock);
     frame_heads = NULL;
     site_heads = NULL;
+    modules_epoch = 0;
 }
 
 struct cw_live_site *cw_site_at(uint32_t site)
@@ -134,6 +139,18 @@ static uint32_t add_frame_locked(uint32_t parent, uint64_t pc, uint32_t module)
     return index;
 }
 
+/* 1 if the table of modules is fit for this stack: nothing was unloaded since it was read, and it
+ * knows all the addresses (an unknown one may lie in an object that was loaded since). */
+static int knows_modules_locked(const uint64_t *pcs, unsigned count, uint32_t epoch)
+{
+    if (modules_epoch != epoch)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        if (cw_module_find_locked(pcs[i] - 1) == 0)
+            return 0;
+    return 1;
+}
+
 /* From the outermost frame inwards, so that stacks share their outer part. */
 static uint32_t intern_locked(const uint64_t *pcs, unsigned count)
 {
@@ -151,6 +168,28 @@ static uint32_t intern_locked(const uint64_t *pcs, unsigned count)
         frame = next;
     }
     return frame;
+}
+
+/* Reads the loader's list first if need be: without the lock, and only then, because the loader's
+ * own lock is the whole process's. */
+static uint32_t intern(const uint64_t *pcs, unsigned count, uint32_t epoch)
+{
+    uint32_t stack = 0;
+    int known;
+
+    cw_lock_acquire(&cw_site_lock);
+    known = knows_modules_locked(pcs, count, epoch);
+    if (known)
+        stack = intern_locked(pcs, count);
+    cw_lock_release(&cw_site_lock);
+    if (known)
+        return stack;
+    cw_module_refresh();
+    cw_lock_acquire(&cw_site_lock);
+    modules_epoch = epoch;
+    stack = intern_locked(pcs, count);
+    cw_lock_release(&cw_site_lock);
+    return stack;
 }
 
 static struct cw_stack_cache_entry *stack_cache(uint64_t hash)
@@ -173,10 +212,7 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
     if (CW_LIKELY(cached->hash == hash && cached->epoch == epoch))
         return cached->stack;
 
-    cw_module_refresh();
-    cw_lock_acquire(&cw_site_lock);
-    stack = intern_locked(pcs, count);
-    cw_lock_release(&cw_site_lock);
+    stack = intern(pcs, count, epoch);
     if (stack != 0)
         *cached = (struct cw_stack_cache_entry){.hash = hash, .stack = stack, .epoch = epoch};
     return stack;

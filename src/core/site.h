@@ -24,6 +24,9 @@ int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
+/* The unwinder's first call loads libgcc_s, which takes the loader's lock, and allocates: do it
+ * before the session is armed, with no lock held and nobody waiting for us. */
+void cw_stack_warm_up(void);
 /* Fills pcs[] with return addresses, innermost first, without our own frames; how many. No lock
  * held. */
 unsigned cw_stack_capture(uint64_t *pcs, unsigned max);

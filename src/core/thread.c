@@ -20,13 +20,15 @@ void cw_epoch_advance(void)
 /* Bit n: slot n is taken. Slot 0 is never given out. */
 static _Atomic uint64_t slots = 1;
 
-/* What C++ uses for thread_local destructors; in glibc since 2.18. */
-extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso) CW_OPTIONAL;
-extern void *__dso_handle;
+static cw_thread_watch_fn watch;
 
-static void release_slot(void *arg)
+void cw_thread_set_watch(cw_thread_watch_fn fn)
 {
-    (void)arg;
+    watch = fn;
+}
+
+void cw_thread_ends(void)
+{
     cw_tracker_thread_ends();
     if (cw_thread.slot != 0)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
@@ -51,8 +53,7 @@ static uint8_t take_slot(void)
 uint8_t cw_thread_slot_slowly(void)
 {
     cw_thread.slot_asked = 1;
-    if (__cxa_thread_atexit_impl != NULL &&
-        __cxa_thread_atexit_impl(release_slot, NULL, &__dso_handle) == 0)
+    if (watch != NULL && watch() == 0)
         cw_thread.slot = take_slot();
     return cw_thread.slot;
 }

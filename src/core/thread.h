@@ -14,8 +14,8 @@
 
 #include "base/compiler.h"
 
-#define CW_STACK_CACHE  64 /* entries; powers of two */
-#define CW_SITE_CACHE   32
+#define CW_STACK_CACHE  256 /* entries; powers of two */
+#define CW_SITE_CACHE   128
 #define CW_SPARE_BLOCKS 32
 
 struct cw_stack_cache_entry {
@@ -58,6 +58,14 @@ uint32_t cw_thread_tid(void);
  * that came when all were taken. */
 #define CW_SLOTS 64
 uint8_t cw_thread_slot_slowly(void);
+
+/* How to learn that a thread ends: the function arranges that cw_thread_ends is called by the
+ * calling thread at its end, and returns 0; it must not wait for the loader or allocate. Without
+ * one, all threads share slot 0. Set once, before the session is armed. */
+typedef int (*cw_thread_watch_fn)(void);
+void cw_thread_set_watch(cw_thread_watch_fn fn);
+void cw_thread_ends(void);
+
 static inline uint8_t cw_thread_slot(void)
 {
     return CW_LIKELY(cw_thread.slot_asked) ? cw_thread.slot : cw_thread_slot_slowly();

@@ -125,7 +125,7 @@ static struct cw_live_device *device_of(const struct cw_live_site *site)
 /* 1 if the calling thread alone writes this record's own counters. */
 static int is_mine(const struct cw_live_site *site)
 {
-    return site->owner != 0 && site->owner == cw_thread_slot();
+    return site->owner != 0 && site->owner == cw_thread.slot;
 }
 
 /* To a counter that belongs to the owner: a plain load and store if that is us, or if nobody shares
@@ -238,11 +238,18 @@ static void count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
 /* ---- blocks ------------------------------------------------------------------------------------
  */
 
-/* A record whose key the driver gave out again: its memory went in a way that we did not see. */
-static void close_stale(uint32_t block)
+/* A record whose key the driver gave out again: its memory went with its context, which is just
+ * ending, or in a way that we did not see. */
+static void close_stale(uint32_t index)
 {
-    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LEAVING, memory_order_relaxed);
-    cw_tracker_finish(block, CW_FREE_DONE);
+    struct cw_live_block *block = cw_tracker_at(index);
+    const struct cw_live_context *context =
+        block->context ? cw_arena_at(arena, CW_TABLE_CONTEXT, block->context) : NULL;
+
+    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
+                                 ? CW_FREE_RECLAIMED
+                                 : CW_FREE_DONE);
 }
 
 static void fill(struct cw_live_block *block, const struct cw_request *request, uint32_t site,
@@ -314,17 +321,27 @@ void cw_tracker_take_block(uint32_t block)
     atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LEAVING, memory_order_relaxed);
 }
 
-static void put_back(uint32_t index)
+static int is_context_dead(uint32_t context)
+{
+    const struct cw_live_context *record;
+
+    if (context == 0)
+        return 0;
+    record = cw_arena_at(arena, CW_TABLE_CONTEXT, context);
+    return atomic_load(&record->state) == CW_CONTEXT_DEAD;
+}
+
+/* 1 if the block lives on under its key. Not if the key has a new owner, or the context has ended
+ * while the free was inside the driver. */
+static int put_back(uint32_t index)
 {
     struct cw_live_block *block = cw_tracker_at(index);
-    uint32_t stale = 0;
 
+    if (is_context_dead(block->context))
+        return 0;
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_relaxed);
-    if (block->space == CW_SPACE_HANDLE)
-        return;
-    cw_index_insert(block->space, load(&block->key), index, &stale);
-    if (stale != 0)
-        close_stale(stale);
+    return block->space == CW_SPACE_HANDLE ||
+           cw_index_restore(block->space, load(&block->key), index) == 0;
 }
 
 void cw_tracker_finish(uint32_t index, enum cw_free_result result)
@@ -335,8 +352,9 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
     uint64_t bytes = load(&block->bytes);
 
     if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
-        put_back(index);
-        return;
+        if (put_back(index))
+            return;
+        result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
     count_out(site, bytes, load(&block->held), result);
     release_record(index);

@@ -13,6 +13,7 @@ static _Atomic uint32_t api_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
 /* Errors after which cuda.h demands that the process be restarted, or the context be destroyed
  * (710). Numbers: older headers do not have all the names. */
 static const int fatal_codes[] = {
+    226, /* CONTAINED */
     700, /* ILLEGAL_ADDRESS */
     702, /* LAUNCH_TIMEOUT */
     710, /* ASSERT */
@@ -74,6 +75,7 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
     if (cw_thread.api == 0)
         cw_thread.caller = caller;
     cw_thread.accounted++;
+    cw_thread_slot(); /* here, where no lock is held */
     call->api = cw_call_api_text(hook);
     call->retried = 0;
     return 1;

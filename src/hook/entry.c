@@ -18,7 +18,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "core/loader.h"
 #include "core/session.h"
+#include "core/site.h"
 #include "core/thread.h"
 #include "hook/call.h"
 #include "hook/cuda_ops.h"
@@ -60,9 +62,14 @@ static void read_options(void)
     cw_log_set_level(options.log);
 }
 
+static void forked(void);
+
 static void __attribute__((constructor)) load(void)
 {
     read_options();
+    /* Before any lock of ours can be taken: a fork may come at any time. */
+    if (__register_atfork != NULL)
+        __register_atfork(cw_loader_fork_begin, cw_loader_fork_end_parent, forked, &__dso_handle);
 }
 
 /* ---- the report --------------------------------------------------------------------------------
@@ -110,8 +117,11 @@ static void write_report(int orderly)
 
 static void finish(enum cw_exit_kind kind, int status)
 {
-    if (cw_session_finish(kind, status))
-        write_report(kind == CW_EXIT_EXIT);
+    if (!cw_session_finish(kind, status))
+        return;
+    cw_mem_detach();
+    write_report(kind == CW_EXIT_EXIT);
+    cw_mem_attach();
 }
 
 static void note_status(int status, void *arg)
@@ -137,10 +147,6 @@ static void leave_now(int status) __attribute__((noreturn));
 
 static void leave_now(int status)
 {
-    /* _exit may come from a signal handler that interrupted us: a lock of the internal heap that
-     * this thread holds would never be free again, and nobody needs the heap's past any more. */
-    if (cw_thread.depth != 0)
-        cw_mem_reset();
     finish(CW_EXIT_UNDERSCORE, status);
     for (;;)
         syscall(SYS_exit_group, status);
@@ -161,11 +167,41 @@ CW_EXPORT void _Exit(int status)
 
 static void forked(void)
 {
+    cw_loader_fork_end_child();
     cw_log_reset();
     cw_resolve_reset();
     cw_session_reset();
     cw_call_reset();
     announcing = (struct cw_once){0};
+}
+
+/* pthread_key_create and pthread_setspecific are looked up: glibc moved them between libraries, and
+ * a reference would carry the version of the build machine. They neither wait for the loader nor
+ * allocate, as what C++ uses for thread_local objects does. */
+typedef int (*key_create_fn)(unsigned *key, void (*destroy)(void *));
+typedef int (*setspecific_fn)(unsigned key, const void *value);
+
+static unsigned thread_key;
+static setspecific_fn set_specific;
+
+static void thread_ends(void *value)
+{
+    (void)value;
+    cw_thread_ends();
+}
+
+static int watch_thread(void)
+{
+    return set_specific(thread_key, &thread_key);
+}
+
+static void watch_threads(void)
+{
+    key_create_fn create = (key_create_fn)cw_object_next_symbol("pthread_key_create");
+
+    set_specific = (setspecific_fn)cw_object_next_symbol("pthread_setspecific");
+    if (create != NULL && set_specific != NULL && create(&thread_key, thread_ends) == 0)
+        cw_thread_set_watch(watch_thread);
 }
 
 static void announce(void)
@@ -178,8 +214,8 @@ static void announce(void)
     if (complaints.count > CW_OPTION_COMPLAINTS)
         cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
                complaints.count - CW_OPTION_COMPLAINTS);
-    if (__register_atfork != NULL)
-        __register_atfork(NULL, NULL, forked, &__dso_handle);
+    if (options.mode == CW_MODE_TRACK)
+        watch_threads();
     if (options.mode == CW_MODE_TRACK && __cxa_at_quick_exit != NULL)
         __cxa_at_quick_exit(quick_exiting, &__dso_handle);
     if (options.mode == CW_MODE_TRACK && on_exit != NULL)
@@ -195,6 +231,8 @@ int cw_entry_arm(void)
         return 0;
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;
+        if (options.stacks == CW_STACKS_FULL)
+            cw_stack_warm_up();
         cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
         cw_thread.depth--;
     }

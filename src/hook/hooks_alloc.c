@@ -3,6 +3,7 @@
 #include "hook/call.h"
 
 #include "core/context.h"
+#include "core/gate.h"
 #include "core/site.h"
 #include "core/tracker.h"
 
@@ -202,6 +203,26 @@ CW_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUst
                        CW_CALLER);
 }
 
+/* A pool that was not made in our sight, a device's default one: only its memory tells where it is.
+ */
+static void ask_device(struct cw_request *request)
+{
+    unsigned type = CU_MEMORYTYPE_DEVICE;
+    int ordinal = -1;
+
+    if (request->key == 0 || !cw_gate_enter())
+        return;
+    if (CW_REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, request->key) ==
+            CUDA_SUCCESS &&
+        type == CU_MEMORYTYPE_HOST)
+        request->device = CW_DEVICE_HOST;
+    else if (CW_REAL(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                            request->key) == CUDA_SUCCESS &&
+             ordinal >= 0 && ordinal < CW_MAX_DEVICES)
+        request->device = (uint8_t)ordinal;
+    cw_gate_leave();
+}
+
 typedef CUresult (*alloc_from_pool_fn)(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
                                        CUstream stream);
 
@@ -224,9 +245,11 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
     while (cw_call_again(&call, rc));
     set_stream_device(stream, &request);
     block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
+    request.key = address_of(rc, dptr);
     if (block != 0)
         request.device = cw_site_at(cw_tracker_at(block)->site)->device;
-    request.key = address_of(rc, dptr);
+    else
+        ask_device(&request);
     account_async(&call, rc, &request, captured);
     return rc;
 }

@@ -38,6 +38,15 @@ static uint64_t size_3d(const CUDA_ARRAY3D_DESCRIPTOR *d)
            texel_size(d->Format, d->NumChannels);
 }
 
+static unsigned max_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+    uint64_t largest = d->Width | d->Height | 1;
+
+    if (!(d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)))
+        largest |= d->Depth;
+    return 64 - (unsigned)__builtin_clzll(largest);
+}
+
 static uint64_t size_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
     CUDA_ARRAY3D_DESCRIPTOR level;
@@ -46,6 +55,9 @@ static uint64_t size_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels
     if (d == NULL)
         return 0;
     level = *d;
+    /* The driver clamps to 1 + floor(log2(largest dimension)) (cuda.h, cuMipmappedArrayCreate). */
+    if (levels > max_levels(d))
+        levels = max_levels(d);
     for (unsigned i = 0; i < levels; i++) {
         sum += size_3d(&level);
         level.Width = at_least_one(level.Width / 2);

@@ -82,7 +82,6 @@ CW_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateP
 
 typedef CUresult (*ctx_end_fn)(CUcontext ctx);
 
-/* A detach gives up the reference that creation made, so it ends the context too. */
 static CUresult end_context(enum cw_hook hook, CUcontext ctx, void *caller)
 {
     ctx_end_fn real = (ctx_end_fn)cw_real_of(hook);
@@ -110,8 +109,23 @@ CW_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
     return end_context(CW_HOOK_cuCtxDestroy, ctx, CW_CALLER);
 }
 
+CW_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+    CUresult rc = CW_REAL(cuCtxAttach)(pctx, flags);
+    uint8_t device;
+
+    if (rc == CUDA_SUCCESS && pctx != NULL && cw_session_is_armed())
+        cw_context_attached(cw_context_of(handle_value(*pctx), &device));
+    return rc;
+}
+
+/* Gives up a reference: the one that creation made ends the context. */
 CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
+    uint8_t device;
+
+    if (cw_session_is_armed() && !cw_context_detached(cw_context_of(handle_value(ctx), &device)))
+        return CW_REAL(cuCtxDetach)(ctx);
     return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
 }
 
@@ -246,15 +260,21 @@ CW_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
     return rc;
 }
 
+/* The green context may have held the last reference to the primary one. */
 CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
+    struct cw_context_ending ending;
     uint8_t device;
     int known = cw_session_is_armed() && cw_context_of(handle_value(hCtx), &device) != 0;
     CUresult rc = CW_REAL(cuGreenCtxDestroy)(hCtx);
 
-    if (rc == CUDA_SUCCESS && known) {
-        cw_context_unfolded(handle_value(hCtx));
-        cw_context_released(device);
+    if (rc != CUDA_SUCCESS || !known)
+        return rc;
+    cw_context_unfolded(handle_value(hCtx));
+    cw_context_released(device);
+    if (!is_primary_active(device)) {
+        cw_context_end_begin(cw_context_primary(device), &ending);
+        cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
     }
     return rc;
 }

@@ -54,6 +54,12 @@ CW_EXPORT int cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
                        driverStatus, CALLER);
 }
 
+/* No flags mean the default stream for which the caller was compiled; 2 is the thread's. */
+static unsigned long long meant_flags(enum cw_runtime function, unsigned long long flags)
+{
+    return flags == 0 && function == CW_RUNTIME_cudaGetDriverEntryPointByVersion_ptsz ? 2 : flags;
+}
+
 static int entry_point_by_version(enum cw_runtime function, const char *symbol, void **pfn,
                                   unsigned int version, unsigned long long flags, void *status,
                                   void *caller)
@@ -64,7 +70,7 @@ static int entry_point_by_version(enum cw_runtime function, const char *symbol, 
     int rc = real(symbol, pfn, version, flags, status);
 
     if (rc == 0 && pfn != NULL && *pfn != NULL)
-        *pfn = cw_resolve_substitute(*pfn, symbol, (int)version, flags);
+        *pfn = cw_resolve_substitute(*pfn, symbol, (int)version, meant_flags(function, flags));
     cw_runtime_leave(&call);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "core/loader.h"
 
 #define CLOSURE_MAX 128 /* objects looked at when following dependencies */
 
@@ -40,7 +41,7 @@ int cw_object_visit(int (*visit)(const struct cw_object *object, void *arg), voi
 {
     struct visit_state state = {.visit = visit, .arg = arg};
 
-    return dl_iterate_phdr(visit_one, &state);
+    return cw_loader_visit(visit_one, &state);
 }
 
 const char *cw_object_basename(const struct cw_object *object)
@@ -92,6 +93,8 @@ struct symbols {
     const uint32_t *gnu_hash;
     const uint32_t *hash;
     const uint16_t *versions;
+    const ElfW(Verdef) * defined;
+    const ElfW(Verneed) * needed;
     const char *soname;
 };
 
@@ -123,6 +126,12 @@ static void read_dynamic(const struct cw_object *object, struct symbols *out)
             break;
         case DT_VERSYM:
             out->versions = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_VERDEF:
+            out->defined = pointer(object, d->d_un.d_ptr);
+            break;
+        case DT_VERNEED:
+            out->needed = pointer(object, d->d_un.d_ptr);
             break;
         case DT_SONAME:
             soname = d->d_un.d_val;
@@ -254,6 +263,81 @@ const char *cw_object_name_of(const struct cw_object *object, const void *addres
     return NULL;
 }
 
+/* ---- symbol versions ---------------------------------------------------------------------------
+ */
+
+/* The name of the version that an undefined symbol of this index asks for, or NULL. */
+static const char *needed_version(const struct symbols *symbols, uint16_t version)
+{
+    const char *at = (const char *)symbols->needed;
+
+    while (at != NULL) {
+        const ElfW(Verneed) *need = (const void *)at;
+        const char *aux = at + need->vn_aux;
+
+        for (unsigned i = 0; i < need->vn_cnt; i++) {
+            const ElfW(Vernaux) *entry = (const void *)aux;
+
+            if (entry->vna_other == version)
+                return symbols->strings + entry->vna_name;
+            aux += entry->vna_next;
+        }
+        at = need->vn_next ? at + need->vn_next : NULL;
+    }
+    return NULL;
+}
+
+static const char *defined_version(const struct symbols *symbols, uint16_t version)
+{
+    const char *at = (const char *)symbols->defined;
+
+    while (at != NULL) {
+        const ElfW(Verdef) *def = (const void *)at;
+        const ElfW(Verdaux) *name = (const void *)(at + def->vd_aux);
+
+        if (def->vd_ndx == version)
+            return symbols->strings + name->vda_name;
+        at = def->vd_next ? at + def->vd_next : NULL;
+    }
+    return NULL;
+}
+
+const char *cw_object_wanted_version(const struct cw_object *object, const char *name)
+{
+    struct symbols symbols;
+    uint32_t undefined;
+
+    read_dynamic(object, &symbols);
+    if (symbols.table == NULL || symbols.strings == NULL || symbols.versions == NULL)
+        return NULL;
+    /* Undefined symbols are in no hash chain of the GNU kind: they come before the first that is.
+     */
+    undefined = symbols.gnu_hash != NULL ? symbols.gnu_hash[1] : symbol_count(&symbols);
+    for (uint32_t i = 1; i < undefined; i++)
+        if (symbols.table[i].st_shndx == SHN_UNDEF &&
+            strcmp(symbols.strings + symbols.table[i].st_name, name) == 0)
+            return needed_version(&symbols, symbols.versions[i] & 0x7fff);
+    return NULL;
+}
+
+int cw_object_has_version(const struct cw_object *object, const char *name, const char *version)
+{
+    struct symbols symbols;
+    const char *defined = NULL;
+    uint32_t index = 0;
+
+    read_dynamic(object, &symbols);
+    if (version == NULL || symbols.versions == NULL || symbols.defined == NULL)
+        return 1; /* an object without versions serves every wish, as in the loader */
+    if (symbols.gnu_hash != NULL)
+        index = find_gnu(&symbols, name);
+    else if (symbols.hash != NULL)
+        index = find_sysv(&symbols, name);
+    if (index != 0)
+        defined = defined_version(&symbols, symbols.versions[index] & 0x7fff);
+    return defined != NULL && strcmp(defined, version) == 0;
+}
+
 /* ---- search ------------------------------------------------------------------------------------
  */
 
@@ -325,7 +409,7 @@ static void enqueue_needed(const struct cw_object *object, struct cw_object *que
     }
 }
 
-void *cw_object_needed_symbol(const struct cw_object *object, const char *name)
+void *cw_object_needed_symbol(const struct cw_object *object, const char *name, const char *version)
 {
     struct cw_object queue[CLOSURE_MAX];
     unsigned length = 1;
@@ -334,7 +418,7 @@ void *cw_object_needed_symbol(const struct cw_object *object, const char *name)
     for (unsigned i = 0; i < length; i++) {
         void *found = cw_object_is_self(&queue[i]) ? NULL : cw_object_symbol(&queue[i], name);
 
-        if (found != NULL)
+        if (found != NULL && cw_object_has_version(&queue[i], name, version))
             return found;
         enqueue_needed(&queue[i], queue, &length);
     }

@@ -33,8 +33,15 @@ const char *cw_object_name_of(const struct cw_object *object, const void *addres
 /* The symbol in the first object after this library in search order, or NULL. */
 void *cw_object_next_symbol(const char *name);
 
-/* The symbol in the object's own dependencies, breadth first, or NULL. */
-void *cw_object_needed_symbol(const struct cw_object *object, const char *name);
+/* The symbol in the object's own dependencies, breadth first, or NULL. version NULL: any. */
+void *cw_object_needed_symbol(const struct cw_object *object, const char *name,
+                              const char *version);
+
+/* The version under which the object itself refers to a symbol that it does not define, or NULL. */
+const char *cw_object_wanted_version(const struct cw_object *object, const char *name);
+/* 1 if the object's definition of the symbol satisfies a reference with this version (NULL: none).
+ */
+int cw_object_has_version(const struct cw_object *object, const char *name, const char *version);
 
 const char *cw_object_basename(const struct cw_object *object);
 int cw_object_is_self(const struct cw_object *object);

@@ -61,7 +61,7 @@ static void remember_address_locked(void *address, int row)
     for (uint32_t i = address_slot(address), n = 0; n < ADDRESS_SLOTS; n++) {
         void *seen = atomic_load_explicit(&addresses[i].address, memory_order_relaxed);
 
-        /* Two names of one address: the first row stands, its function is the same. */
+        /* Two names of one address: the later row, which is the newer variant, was there first. */
         if (seen == address)
             return;
         if (seen == NULL) {
@@ -73,10 +73,17 @@ static void remember_address_locked(void *address, int row)
     }
 }
 
-static void forget_addresses_locked(void)
+/* Empties the table and fills it again from what is left in cw_real. */
+static void rebuild_addresses_locked(void)
 {
     for (uint32_t i = 0; i < ADDRESS_SLOTS; i++)
         atomic_store_explicit(&addresses[i].address, NULL, memory_order_relaxed);
+    for (int row = CW_HOOK_COUNT; row-- > 0;) {
+        void *real = atomic_load_explicit(&cw_real[row], memory_order_relaxed);
+
+        if (real != NULL)
+            remember_address_locked(real, row);
+    }
 }
 
 /* ---- the driver --------------------------------------------------------------------------------
@@ -103,15 +110,10 @@ static void adopt(const struct cw_object *object, unsigned library)
 
     cw_lock_acquire(&resolve_lock);
     if (atomic_load(&libraries[library].base) != object->base) {
-        if (atomic_load(&libraries[library].base) != 0)
-            forget_addresses_locked();
-        for (int row = 0; row < CW_REAL_COUNT; row++) {
-            if (cw_hook_rows[row].library != library)
-                continue;
-            atomic_store_explicit(&cw_real[row], real[row], memory_order_relaxed);
-            if (real[row] != NULL && cw_hook_rows[row].ours != NULL)
-                remember_address_locked(real[row], row);
-        }
+        for (int row = 0; row < CW_REAL_COUNT; row++)
+            if (cw_hook_rows[row].library == library)
+                atomic_store_explicit(&cw_real[row], real[row], memory_order_relaxed);
+        rebuild_addresses_locked();
         atomic_store(&libraries[library].base, object->base);
     }
     cw_lock_release(&resolve_lock);
@@ -160,10 +162,10 @@ void cw_resolve_forget_unloaded(void)
         if (query.base == 0 || cw_object_visit(match_base, &query))
             continue;
         cw_lock_acquire(&resolve_lock);
-        forget_addresses_locked();
         for (int row = 0; row < CW_REAL_COUNT; row++)
             if (cw_hook_rows[row].library == i)
                 atomic_store_explicit(&cw_real[row], NULL, memory_order_relaxed);
+        rebuild_addresses_locked();
         atomic_store(&libraries[i].base, 0);
         cw_lock_release(&resolve_lock);
     }
@@ -268,8 +270,9 @@ static int is_hooked_name(const char *name)
     return strncmp(name, "nvml", 4) == 0 && cw_hook_find(name) >= 0;
 }
 
-/* Names that we export in front of a runtime. A lookup must not find ours: where there is no runtime
- * it has to fail, and where there is one it has to give that one's (see hooks_runtime.c). */
+/* Names that we export in front of a runtime. A lookup must not find ours: where there is no
+ * runtime it has to fail, and where there is one it has to give that one's (see hooks_runtime.c).
+ */
 static int is_runtime_name(const char *name)
 {
     static const char *const names[] = {
@@ -307,6 +310,16 @@ static int match_program(const struct cw_object *object, void *arg)
     return 1; /* the first object is the program */
 }
 
+/* The look-up succeeded in the end: a program that asks dlerror, as it should, must not see our
+ * tries. */
+static void clear_dlerror(void)
+{
+    char *(*real)(void) = (char *(*)(void))cw_object_next_symbol("dlerror");
+
+    if (real != NULL)
+        real();
+}
+
 /* RTLD_DEFAULT, without finding our own exports. */
 static void *ask_default(const struct query *query, const struct cw_object *caller)
 {
@@ -318,7 +331,12 @@ static void *ask_default(const struct query *query, const struct cw_object *call
         return program.found;
     found = ask_next(RTLD_NEXT, query);
     /* The caller's own dependencies are in its scope, though not in the global one. */
-    return found != NULL ? found : cw_object_needed_symbol(caller, query->name);
+    if (found != NULL)
+        return found;
+    found = cw_object_needed_symbol(caller, query->name, query->version);
+    if (found != NULL)
+        clear_dlerror();
+    return found;
 }
 
 static void *ask_real(const struct query *query, const struct cw_object *caller)
@@ -383,25 +401,38 @@ struct cw_dlsym_answer cw_dlvsym_filter(void *handle, const char *name, const ch
 /* ---- the runtime -------------------------------------------------------------------------------
  */
 
+struct runtime_query {
+    const char *name;
+    const char *version;
+    void *found;
+};
+
 static int match_any_runtime(const struct cw_object *object, void *arg)
 {
-    struct program_query *query = arg;
+    struct runtime_query *query = arg;
 
-    if (strncmp(cw_object_basename(object), "libcudart", 9) != 0)
+    if (strncmp(cw_object_basename(object), "libcudart", 9) != 0 ||
+        !cw_object_has_version(object, query->name, query->version))
         return 0;
     query->found = cw_object_symbol(object, query->name);
     return query->found != NULL;
 }
 
+/* The version matters: every cudart names its functions after itself (cudaMalloc@libcudart.so.13),
+ * and a process may have several. */
 void *cw_resolve_runtime(const char *name, const void *caller)
 {
     struct query query = {.name = name};
-    struct program_query any = {.name = name};
+    struct runtime_query any = {.name = name};
     struct cw_object from;
-    void *found = ask_next(RTLD_NEXT, &query);
+    int has_caller = cw_object_at(caller, &from) == 0;
+    void *found;
 
-    if (found == NULL && cw_object_at(caller, &from) == 0)
-        found = cw_object_needed_symbol(&from, name);
+    if (has_caller)
+        query.version = any.version = cw_object_wanted_version(&from, name);
+    found = ask_next(RTLD_NEXT, &query);
+    if (found == NULL && has_caller)
+        found = cw_object_needed_symbol(&from, name, query.version);
     /* A plugin that names no cudart of its own and uses the one that its loader brought. */
     if (found == NULL && cw_object_visit(match_any_runtime, &any))
         found = any.found;

@@ -14,7 +14,7 @@
  *            live in sites; per device and per kind they are sums over sites.
  *   frame    a node of the append-only tree of call stacks: a return address and its caller's node.
  *            A stack is named by its innermost frame.
- *   module   one mapping of a shared object: the same file loaded twice is two modules.
+ *   module   one mapping of a shared object: the same file at two addresses is two modules.
  *
  * Rules that always hold
  *   - Records refer to each other by index, never by pointer.
@@ -184,9 +184,10 @@ struct cw_live_context {
     uint64_t handle; /* CUcontext */
     uint64_t id;     /* cuCtxGetId, or a number of our own with the top bit set */
     uint32_t device;
-    _Atomic uint32_t state;   /* enum cw_context_state */
-    _Atomic uint32_t retains; /* of a primary context, as far as seen */
-    _Atomic int32_t fatal;    /* the code after which the driver demands a restart, or 0 */
+    _Atomic uint32_t state; /* enum cw_context_state */
+    _Atomic uint32_t
+        retains;           /* of a primary context, or attaches beyond the first, as far as seen */
+    _Atomic int32_t fatal; /* the code after which the driver demands a restart, or 0 */
     uint8_t primary;
     uint8_t unused[7];
     uint64_t born_ns;

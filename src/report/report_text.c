@@ -31,6 +31,8 @@ static void put_end(const struct cw_text *text)
 
     if (cw_report_has_exit_code(text->source))
         cw_out_printf(text->out, "%s %d", end, LOAD(cw_view_header(text->view)->exit_code));
+    else if (LOAD(cw_view_header(text->view)->exit_kind) == CW_EXIT_QUICK_EXIT)
+        cw_out_string(text->out, end);
     else if (text->source->process == CW_REPORT_PROCESS_DEAD)
         cw_out_string(text->out, "died without an exit: killed or crashed");
     else if (text->source->process == CW_REPORT_PROCESS_ALIVE)

@@ -27,7 +27,8 @@ int cw_report_has_exit_code(const struct cw_report_source *source)
 {
     unsigned kind = LOAD(cw_view_header(source->view)->exit_kind);
 
-    return kind == CW_EXIT_EXIT || kind == CW_EXIT_QUICK_EXIT || kind == CW_EXIT_UNDERSCORE;
+    /* quick_exit does not tell its handlers the status. */
+    return kind == CW_EXIT_EXIT || kind == CW_EXIT_UNDERSCORE;
 }
 
 static size_t describe(char *buf, size_t cap, uint64_t count, const char *one, const char *many)
