@@ -199,13 +199,30 @@ Test(context, a_destroyed_one_takes_its_blocks_along)
     allocate(0x3000, 0);
     cw_context_end_begin(context, &ending);
     cr_expect_eq(cw_gate_enter(), 0);
+    cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
     cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
     cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x3000), 0u);
-    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
     cr_expect_eq(cw_gate_enter(), 1);
     cr_expect_eq(core_sums(site).reclaimed, 2u);
     cr_expect_eq(core_sums(site).live_blocks, 1u);
     cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(cw_tracker_check(), 0);
+}
+
+Test(context, an_address_given_out_again_while_it_ends_closes_the_old_record)
+{
+    struct cw_context_ending ending;
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    allocate(0x1000, context);
+    cw_context_end_begin(context, &ending);
+    allocate(0x1000, 0);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(core_sums(site).reclaimed, 1u);
+    cr_expect_eq(core_sums(site).live_blocks, 1u);
     cr_expect_eq(cw_tracker_check(), 0);
 }
 

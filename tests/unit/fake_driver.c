@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "core/thread.h"
 #include "core/context.h"
 #include "core/gate.h"
 #include "core/module.h"
@@ -213,6 +214,26 @@ static void *work(void *arg)
     pthread_barrier_wait(worker->start);
     worker->body(worker->id);
     return NULL;
+}
+
+/* What hook/entry.c does: a thread's end is learnt by a pthread key. */
+static pthread_key_t thread_key;
+
+static void thread_ends(void *value)
+{
+    (void)value;
+    cw_thread_ends();
+}
+
+static int watch_thread(void)
+{
+    return pthread_setspecific(thread_key, &thread_key);
+}
+
+static void __attribute__((constructor)) watch_threads(void)
+{
+    if (pthread_key_create(&thread_key, thread_ends) == 0)
+        cw_thread_set_watch(watch_thread);
 }
 
 void run_threads(unsigned count, void (*body)(unsigned id))

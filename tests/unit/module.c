@@ -154,7 +154,7 @@ Test(module, every_loaded_object_lies_apart_from_the_others)
     }
 }
 
-Test(module, an_object_that_is_loaded_again_is_a_new_generation)
+Test(module, an_object_that_is_loaded_again_at_its_old_place_is_the_module_it_was)
 {
     uint64_t pc, pc_again;
     uint32_t module, again;
@@ -177,8 +177,10 @@ Test(module, an_object_that_is_loaded_again_is_a_new_generation)
     pc_again = load(&object);
     again = find(pc_again);
     cr_assert_neq(again, 0u);
-    cr_expect_neq(again, module);
-    cr_expect_gt(module_at(again)->generation, module_at(module)->generation);
+    if (pc_again == pc)
+        cr_expect_eq(again, module);
+    else
+        cr_expect_neq(again, module);
     cr_expect_eq(memcmp(module_at(again)->build_id, module_at(module)->build_id, 20), 0);
     dlclose(object);
 }
@@ -193,7 +195,7 @@ Test(module, others_keep_their_records_when_one_comes_and_goes)
     make_object();
     for (unsigned i = 1; i <= 5; i++) {
         find(load(&object));
-        cr_expect_eq(count(), before + i);
+        cr_expect_leq(count(), before + i); /* the loader may choose another place */
         cr_expect_eq(find(pc), program);
         dlclose(object);
         cr_expect_eq(find(pc), program);
