@@ -19,34 +19,36 @@
 /* How long a report waits for a reader that left its pipe non-blocking and full. */
 #define FLUSH_WAIT_MS 1000
 
-/* ---- write(2) without SIGPIPE ---- */
+/* ---- write(2) without SIGPIPE and SIGXFSZ ---- */
 
 /* The kernel's own signal set; glibc's sigset_t is larger than what the system calls take. */
-struct pipe_guard {
+struct signal_guard {
     uint64_t old_mask;
-    int was_pending;
+    uint64_t was_pending;
 };
 
-static const uint64_t sigpipe_mask = UINT64_C(1) << (SIGPIPE - 1);
+static const uint64_t pipe_bit = UINT64_C(1) << (SIGPIPE - 1);
+static const uint64_t size_bit = UINT64_C(1) << (SIGXFSZ - 1); /* past RLIMIT_FSIZE */
 
-static void block_sigpipe(struct pipe_guard *guard)
+static void block_signals(struct signal_guard *guard)
 {
-    uint64_t pending = 0;
+    uint64_t both = pipe_bit | size_bit;
 
     guard->old_mask = 0;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &sigpipe_mask, &guard->old_mask, sizeof(sigpipe_mask));
-    syscall(SYS_rt_sigpending, &pending, sizeof(pending));
-    guard->was_pending = (pending & sigpipe_mask) != 0;
+    guard->was_pending = 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &both, &guard->old_mask, sizeof(both));
+    syscall(SYS_rt_sigpending, &guard->was_pending, sizeof(guard->was_pending));
 }
 
-/* Takes back the SIGPIPE that our write raised, but not one that was there before. */
-static void unblock_sigpipe(const struct pipe_guard *guard, int error)
+/* Takes back the signal that our write raised, but not one that was there before. */
+static void unblock_signals(const struct signal_guard *guard, int error)
 {
     static const struct timespec at_once = {0, 0};
+    uint64_t raised = error == EPIPE ? pipe_bit : error == EFBIG ? size_bit : 0;
 
-    if (error == EPIPE && !guard->was_pending)
-        syscall(SYS_rt_sigtimedwait, &sigpipe_mask, NULL, &at_once, sizeof(sigpipe_mask));
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->old_mask, NULL, sizeof(sigpipe_mask));
+    if (raised != 0 && !(guard->was_pending & raised))
+        syscall(SYS_rt_sigtimedwait, &raised, NULL, &at_once, sizeof(raised));
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->old_mask, NULL, sizeof(guard->old_mask));
 }
 
 static int wait_writable(int fd, int wait_ms)
@@ -78,13 +80,13 @@ static int write_all(int fd, const char *data, size_t len, int wait_ms)
 
 int cw_write(int fd, const void *data, size_t len, int wait_ms)
 {
-    struct pipe_guard guard;
+    struct signal_guard guard;
     int saved = errno;
     int error;
 
-    block_sigpipe(&guard);
+    block_signals(&guard);
     error = write_all(fd, data, len, wait_ms);
-    unblock_sigpipe(&guard, error);
+    unblock_signals(&guard, error);
     errno = saved;
     return error;
 }

@@ -31,8 +31,9 @@ struct cw_out {
 
 /*
  * Writes all of data and returns 0, else the errno of the failed write(2). Not a cancellation
- * point, repeats after EINTR, and raises no SIGPIPE: a closed pipe must not kill a program that
- * never wrote to it. A file descriptor that would block is waited for up to wait_ms each time.
+ * point, repeats after EINTR, and raises no SIGPIPE or SIGXFSZ: a closed pipe or a limit must not
+ * kill a program that never wrote to it. A file descriptor that would block is waited for up to
+ * wait_ms each time.
  */
 int cw_write(int fd, const void *data, size_t len, int wait_ms);
 

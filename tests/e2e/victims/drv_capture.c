@@ -10,7 +10,7 @@
 static CUcontext context;
 static CUstream stream;
 static CUdeviceptr before;
-static volatile int is_capturing, is_done;
+static volatile int is_done;
 
 static void attempt(const char *what)
 {

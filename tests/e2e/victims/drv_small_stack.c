@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocates, fails and ends in a thread with the smallest stack that there is. */
+/* Allocates, fails and ends in a thread with a stack that is hardly larger than the smallest. */
 #include "victim.h"
 
 #include <limits.h>
@@ -31,7 +31,8 @@ int main(void)
 
     context = use_device(0);
     pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN);
+    /* Thread-local variables, ours too, come out of the stack. */
+    pthread_attr_setstacksize(&attributes, (size_t)PTHREAD_STACK_MIN + 8192);
     say("expect leaked_bytes=1234 leaked_blocks=1 allocs=1 failed=1");
     if (pthread_create(&thread, &attributes, work, NULL) != 0)
         return 97;
