@@ -319,10 +319,11 @@ uint32_t cw_module_find_locked(uint64_t pc)
 
 static int find_self(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    struct found item = {0};
+    static struct found item; /* too large for a small stack; sessions are armed one at a time */
 
     (void)size;
     (void)arg;
+    memset(&item, 0, sizeof(item));
     read_segments(info, &item);
     if (role_of(&item) != CW_MODULE_SELF)
         return 0;

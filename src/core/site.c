@@ -192,15 +192,11 @@ static uint32_t intern(const uint64_t *pcs, unsigned count, uint32_t epoch)
     return stack;
 }
 
-static struct cw_stack_cache_entry *stack_cache(uint64_t hash)
-{
-    return &cw_thread.stack_cache[hash & (CW_STACK_CACHE - 1)];
-}
-
 uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
-    struct cw_stack_cache_entry *cached;
+    struct cw_thread_caches *caches = cw_thread_caches_here();
+    struct cw_stack_cache_entry *cached = NULL;
     uint64_t hash = count;
     uint32_t stack;
 
@@ -208,12 +204,13 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
         return 0;
     for (unsigned i = 0; i < count; i++)
         hash = mix(hash, pcs[i]);
-    cached = stack_cache(hash);
-    if (CW_LIKELY(cached->hash == hash && cached->epoch == epoch))
+    if (CW_LIKELY(caches != NULL))
+        cached = &caches->stack[hash & (CW_STACK_CACHE - 1)];
+    if (CW_LIKELY(cached != NULL && cached->hash == hash && cached->epoch == epoch))
         return cached->stack;
 
     stack = intern(pcs, count, epoch);
-    if (stack != 0)
+    if (stack != 0 && cached != NULL)
         *cached = (struct cw_stack_cache_entry){.hash = hash, .stack = stack, .epoch = epoch};
     return stack;
 }
@@ -285,20 +282,22 @@ uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device)
     struct site_key key = {
         .api = api, .kind = (uint8_t)kind, .device = device, .owner = cw_thread_slot()};
     uint32_t where = (uint32_t)kind << 8 | device;
+    struct cw_thread_caches *caches = cw_thread_caches_here();
     struct cw_site_cache_entry *cached;
+    uint32_t site;
 
     key.stack = cw_stack_intern(pcs, cw_stack_capture(pcs, CW_DEPTH_MAX));
-    cached = &cw_thread.site_cache[hash_site(&key) & (CW_SITE_CACHE - 1)];
-    if (CW_UNLIKELY(cached->stack != key.stack || cached->api != api || cached->where != where ||
-                    cached->epoch != epoch)) {
-        uint32_t site = intern_site(&key);
-
-        if (site == 0)
-            return 0;
+    if (CW_UNLIKELY(caches == NULL))
+        return intern_site(&key);
+    cached = &caches->site[hash_site(&key) & (CW_SITE_CACHE - 1)];
+    if (CW_LIKELY(cached->stack == key.stack && cached->api == api && cached->where == where &&
+                  cached->epoch == epoch))
+        return cached->site;
+    site = intern_site(&key);
+    if (site != 0)
         *cached = (struct cw_site_cache_entry){
             .stack = key.stack, .api = api, .where = where, .site = site, .epoch = epoch};
-    }
-    return cached->site;
+    return site;
 }
 
 uint32_t cw_site_shared(uint32_t index)

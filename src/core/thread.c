@@ -2,10 +2,10 @@
 /* The per-thread state and the epoch of its caches. See thread.h. */
 #include "core/thread.h"
 
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "core/tracker.h"
 
 CW_TLS struct cw_thread cw_thread;
@@ -34,7 +34,9 @@ void cw_thread_ends(void)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
     /* A later destructor of this thread may still allocate: as one of the shared. */
     cw_thread.slot = 0;
-    memset(cw_thread.site_cache, 0, sizeof(cw_thread.site_cache));
+    if (cw_thread.caches != NULL)
+        cw_mem_free(cw_thread.caches, sizeof(*cw_thread.caches));
+    cw_thread.caches = NULL;
 }
 
 static uint8_t take_slot(void)
@@ -56,6 +58,13 @@ uint8_t cw_thread_slot_slowly(void)
     if (watch != NULL && watch() == 0)
         cw_thread.slot = take_slot();
     return cw_thread.slot;
+}
+
+struct cw_thread_caches *cw_thread_caches_here(void)
+{
+    if (CW_UNLIKELY(cw_thread.caches == NULL))
+        cw_thread.caches = cw_mem_alloc(sizeof(*cw_thread.caches));
+    return cw_thread.caches;
 }
 
 void cw_thread_reset(void)

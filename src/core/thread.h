@@ -29,6 +29,13 @@ struct cw_site_cache_entry {
     uint32_t epoch;
 };
 
+/* Not in thread-local storage itself: that comes out of every thread's stack, also of threads that
+ * never call CUDA. */
+struct cw_thread_caches {
+    struct cw_stack_cache_entry stack[CW_STACK_CACHE];
+    struct cw_site_cache_entry site[CW_SITE_CACHE];
+};
+
 struct cw_thread {
     unsigned depth;     /* hooks of the driver layer that this thread is inside */
     unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
@@ -43,8 +50,8 @@ struct cw_thread {
     uint32_t epoch; /* of the spare blocks: a forked child must not use its parent's */
     uint32_t spares;
     uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
-    struct cw_stack_cache_entry stack_cache[CW_STACK_CACHE];
-    struct cw_site_cache_entry site_cache[CW_SITE_CACHE];
+    struct cw_thread_caches
+        *caches; /* NULL: not made yet, or no memory; see cw_thread_caches_here */
 };
 
 extern CW_TLS struct cw_thread cw_thread;
@@ -70,6 +77,10 @@ static inline uint8_t cw_thread_slot(void)
 {
     return CW_LIKELY(cw_thread.slot_asked) ? cw_thread.slot : cw_thread_slot_slowly();
 }
+
+/* The calling thread's caches, made at first use; NULL without memory. No lock held but of lower
+ * rank than CW_RANK_MEM. */
+struct cw_thread_caches *cw_thread_caches_here(void);
 
 /* In a forked child: the calling thread is the only one. */
 void cw_thread_reset(void);

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/options.h"
+#include "base/out.h"
 #include "core/loader.h"
 #include "core/session.h"
 #include "core/site.h"
@@ -46,6 +48,29 @@ static struct cw_option_complaints complaints;
 static _Atomic int options_read;
 static struct cw_once announcing; /* complaints are said once per process */
 static _Atomic int exit_status;
+
+/* A relative name counts from where the program first calls CUDA, not from where it happens to end: a
+ * server may have moved to / by then. Not from its start: a process without CUDA asks for nothing. */
+static void pin_report(void)
+{
+    char start[CW_OPTION_VALUE_MAX], pinned[CW_OPTION_VALUE_MAX];
+    size_t len = 0;
+
+    if (options.report[0] == '\0' || options.report[0] == '/' || strcmp(options.report, "-") == 0 ||
+        getcwd(start, sizeof(start)) == NULL)
+        return;
+    /* A % in the directory's name is no escape. */
+    for (const char *from = start; *from != '\0' && len + 2 < sizeof(pinned); from++) {
+        if (*from == '%')
+            pinned[len++] = '%';
+        pinned[len++] = *from;
+    }
+    pinned[len] = '\0';
+    if (len + 1 + strlen(options.report) >= sizeof(options.report))
+        return;
+    memcpy(start, options.report, sizeof(start));
+    cw_format(options.report, sizeof(options.report), "%s/%s", pinned, start);
+}
 
 static void read_options(void)
 {
@@ -214,8 +239,10 @@ static void announce(void)
     if (complaints.count > CW_OPTION_COMPLAINTS)
         cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
                complaints.count - CW_OPTION_COMPLAINTS);
-    if (options.mode == CW_MODE_TRACK)
+    if (options.mode == CW_MODE_TRACK) {
+        pin_report();
         watch_threads();
+    }
     if (options.mode == CW_MODE_TRACK && __cxa_at_quick_exit != NULL)
         __cxa_at_quick_exit(quick_exiting, &__dso_handle);
     if (options.mode == CW_MODE_TRACK && on_exit != NULL)

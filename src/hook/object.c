@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 #include "core/loader.h"
 
-#define CLOSURE_MAX 128 /* objects looked at when following dependencies */
+#define CLOSURE_MAX 256 /* objects looked at when following dependencies */
 
 struct visit_state {
     int (*visit)(const struct cw_object *object, void *arg);
@@ -409,12 +410,10 @@ static void enqueue_needed(const struct cw_object *object, struct cw_object *que
     }
 }
 
-void *cw_object_needed_symbol(const struct cw_object *object, const char *name, const char *version)
+static void *search_closure(struct cw_object *queue, const char *name, const char *version)
 {
-    struct cw_object queue[CLOSURE_MAX];
     unsigned length = 1;
 
-    queue[0] = *object;
     for (unsigned i = 0; i < length; i++) {
         void *found = cw_object_is_self(&queue[i]) ? NULL : cw_object_symbol(&queue[i], name);
 
@@ -423,4 +422,17 @@ void *cw_object_needed_symbol(const struct cw_object *object, const char *name, 
         enqueue_needed(&queue[i], queue, &length);
     }
     return NULL;
+}
+
+void *cw_object_needed_symbol(const struct cw_object *object, const char *name, const char *version)
+{
+    struct cw_object *queue = cw_mem_alloc(CLOSURE_MAX * sizeof(*queue));
+    void *found;
+
+    if (queue == NULL)
+        return NULL;
+    queue[0] = *object;
+    found = search_closure(queue, name, version);
+    cw_mem_free(queue, CLOSURE_MAX * sizeof(*queue));
+    return found;
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ways in which a preloaded library has hung its programs: each child must end by itself.
+ *
+ *   drv_hazards constructor PLUGIN   a thread's first call while another is inside dlopen, in
+ * PLUGIN's constructor, which calls CUDA too drv_hazards fork                 children of a process
+ * whose other threads allocate from many places drv_hazards signal               _exit in a handler
+ * that interrupts captures
+ */
+#include "victim.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILDREN     60
+#define PATIENCE_SEC 20
+
+static CUcontext context;
+static _Atomic int is_done, has_started;
+
+static void start(void)
+{
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    MUST(cuCtxSetCurrent(context));
+}
+
+static void take_and_give(void)
+{
+    CUdeviceptr block;
+
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuMemAlloc(&block, 512));
+    MUST(cuMemFree(block));
+}
+
+/* A stack of its own for each pattern of bits. */
+static NOINLINE void take_from(unsigned bits, int left)
+{
+    if (left == 0)
+        take_and_give();
+    else if (bits & 1)
+        take_from(bits >> 1, left - 1);
+    else
+        take_from(bits / 2, left - 1), (void)*(volatile unsigned *)&bits;
+    __asm__ volatile(""); /* no tail call, and no merging of the two above */
+}
+
+static void *take_often(void *unused)
+{
+    atomic_store(&has_started, 1);
+    for (unsigned i = 0; !atomic_load(&is_done); i++)
+        take_from(i, 10);
+    return unused;
+}
+
+static int run_constructor(const char *plugin)
+{
+    pthread_t thread;
+    void *handle;
+
+    MUST(cuInit(0));
+    MUST(cuDevicePrimaryCtxRetain(&context, 0));
+    pthread_create(&thread, NULL, take_often, NULL);
+    while (!atomic_load(&has_started))
+        ;
+    handle = dlopen(plugin, RTLD_NOW);
+    atomic_store(&is_done, 1);
+    pthread_join(thread, NULL);
+    say("plugin %s", handle ? "loaded" : dlerror());
+    return handle == NULL;
+}
+
+/* 1 if all ended with this status in time. */
+static int reap(pid_t child, int status)
+{
+    int got = 0;
+
+    for (int i = 0; i < PATIENCE_SEC * 1000; i++) {
+        if (waitpid(child, &got, WNOHANG) == child)
+            return WIFEXITED(got) && WEXITSTATUS(got) == status;
+        usleep(1000);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, &got, 0);
+    return 0;
+}
+
+static int run_fork(void)
+{
+    pthread_t thread;
+    int failed = 0;
+
+    start();
+    pthread_create(&thread, NULL, take_often, NULL);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+
+        if (child == 0)
+            _exit(dlopen("libm.so.6", RTLD_NOW) ? 5 : 6);
+        failed += !reap(child, 5);
+    }
+    atomic_store(&is_done, 1);
+    pthread_join(thread, NULL);
+    say("children that failed %d", failed);
+    return failed != 0;
+}
+
+static void leave(int signal)
+{
+    (void)signal;
+    _exit(7);
+}
+
+static void capture_until_interrupted(void)
+{
+    struct itimerval timer = {.it_value = {.tv_usec = 2000 + getpid() % 997}};
+    CUstream stream;
+    CUgraph graph;
+
+    start();
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    signal(SIGALRM, leave);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    for (;;) {
+        MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+        MUST(cuStreamEndCapture(stream, &graph));
+        MUST(cuGraphDestroy(graph));
+    }
+}
+
+static int run_signal(void)
+{
+    int failed = 0;
+
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+
+        if (child == 0)
+            capture_until_interrupted();
+        failed += !reap(child, 7);
+    }
+    say("children that failed %d", failed);
+    return failed != 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2 && strcmp(argv[1], "constructor") == 0)
+        return run_constructor(argv[2]);
+    if (argc > 1 && strcmp(argv[1], "fork") == 0)
+        return run_fork();
+    return argc > 1 && strcmp(argv[1], "signal") == 0 ? run_signal() : 2;
+}
