@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #define CHILDREN     60
-#define PATIENCE_SEC 20
+#define PATIENCE_SEC 10
 
 static CUcontext context;
-static _Atomic int is_done, has_started;
+static _Atomic int is_done;
 
 static void start(void)
 {
@@ -54,27 +54,9 @@ static NOINLINE void take_from(unsigned bits, int left)
 
 static void *take_often(void *unused)
 {
-    atomic_store(&has_started, 1);
     for (unsigned i = 0; !atomic_load(&is_done); i++)
         take_from(i, 10);
     return unused;
-}
-
-static int run_constructor(const char *plugin)
-{
-    pthread_t thread;
-    void *handle;
-
-    MUST(cuInit(0));
-    MUST(cuDevicePrimaryCtxRetain(&context, 0));
-    pthread_create(&thread, NULL, take_often, NULL);
-    while (!atomic_load(&has_started))
-        ;
-    handle = dlopen(plugin, RTLD_NOW);
-    atomic_store(&is_done, 1);
-    pthread_join(thread, NULL);
-    say("plugin %s", handle ? "loaded" : dlerror());
-    return handle == NULL;
 }
 
 /* 1 if all ended with this status in time. */
@@ -90,6 +72,44 @@ static int reap(pid_t child, int status)
     kill(child, SIGKILL);
     waitpid(child, &got, 0);
     return 0;
+}
+
+static void *start_and_take(void *barrier)
+{
+    pthread_barrier_wait(barrier);
+    start();
+    take_and_give();
+    return NULL;
+}
+
+/* Both threads' first calls, at the same moment. */
+static void race_with_constructor(const char *plugin)
+{
+    pthread_barrier_t barrier;
+    pthread_t thread;
+    void *handle;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    pthread_create(&thread, NULL, start_and_take, &barrier);
+    pthread_barrier_wait(&barrier);
+    handle = dlopen(plugin, RTLD_NOW);
+    pthread_join(thread, NULL);
+    _exit(handle ? 5 : 6);
+}
+
+static int run_constructor(const char *plugin)
+{
+    int failed = 0;
+
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+
+        if (child == 0)
+            race_with_constructor(plugin);
+        failed += !reap(child, 5);
+    }
+    say("children that failed %d", failed);
+    return failed != 0;
 }
 
 static int run_fork(void)
