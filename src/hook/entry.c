@@ -49,8 +49,9 @@ static _Atomic int options_read;
 static struct cw_once announcing; /* complaints are said once per process */
 static _Atomic int exit_status;
 
-/* A relative name counts from where the program first calls CUDA, not from where it happens to end: a
- * server may have moved to / by then. Not from its start: a process without CUDA asks for nothing. */
+/* A relative name counts from where the program first calls CUDA, not from where it happens to end:
+ * a server may have moved to / by then. Not from its start: a process without CUDA asks for
+ * nothing. */
 static void pin_report(void)
 {
     char start[CW_OPTION_VALUE_MAX], pinned[CW_OPTION_VALUE_MAX];
