@@ -212,7 +212,7 @@ struct cw_live_event {
     uint8_t unused[7];
 };
 
-/* The first four fields change with every call and share their cache line with nothing else. */
+/* The first four fields change with every call. */
 struct cw_live_device {
     _Atomic uint64_t live_bytes; /* counted kinds, asked for */
     _Atomic uint64_t peak_bytes;
@@ -243,12 +243,9 @@ struct cw_live_header {
     _Atomic int32_t exit_code;
     uint32_t driver_version; /* 12040; 0 = not known */
     uint32_t exe, command, cwd,
-        host;                    /* text; command: the arguments, each NUL replaced by a space */
-    uint32_t argc, argv;         /* text of argc strings, one after the other */
-    uint32_t stacks_mode;        /* enum cw_stacks */
-    _Atomic uint64_t live_bytes; /* over all devices and the host */
-    _Atomic uint64_t peak_bytes;
-    _Atomic uint64_t peak_ns;
+        host;             /* text; command: the arguments, each NUL replaced by a space */
+    uint32_t argc, argv;  /* text of argc strings, one after the other */
+    uint32_t stacks_mode; /* enum cw_stacks */
     _Atomic uint64_t untracked_frees; /* successful frees of what was never seen allocated */
     _Atomic uint64_t invalid_frees;   /* frees that the driver refused */
     _Atomic uint64_t lost_blocks;     /* allocations that found no room in the arena */
@@ -256,6 +253,12 @@ struct cw_live_header {
     _Atomic uint32_t disarmed; /* text: why accounting stopped, 0 = it did not */
     uint32_t unused;
     struct cw_live_table table[CW_TABLE_COUNT];
+    /* Over all devices and the host. These and the hot fields of device 0 share one cache line:
+     * what every allocation adds to is fetched from another core once, not twice. */
+    _Alignas(64) _Atomic uint64_t live_bytes;
+    _Atomic uint64_t peak_bytes;
+    _Atomic uint64_t peak_ns;
+    uint64_t reserved;
     struct cw_live_device device[CW_DEVICES];
 };
 
