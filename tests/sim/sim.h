@@ -16,7 +16,6 @@
 #define __CUDA_API_VERSION_INTERNAL /* declares every spelling and renames none of them */
 #endif
 #include <cuda.h>
-#include <cudaProfiler.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -591,6 +590,10 @@ CUresult sim_cu_unsupported(void);
 #define SAME(symbol, body, base, since, flavour, guard)
 #define NONE(symbol, base, since, flavour)
 #include "sim_api.def"
+
+/* <cudaProfiler.h>'s, which is in no wheel. */
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 #undef OWN
 #undef SAME
 #undef NONE
