@@ -25,6 +25,10 @@
 
 #include "cusim.h"
 
+/* <cudaProfiler.h>'s, which is in no wheel. */
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+
 /* cuda.h leaves "default" pushed; only the trampolines and the controls are to be exported. */
 #pragma GCC visibility push(hidden)
 
@@ -590,10 +594,6 @@ CUresult sim_cu_unsupported(void);
 #define SAME(symbol, body, base, since, flavour, guard)
 #define NONE(symbol, base, since, flavour)
 #include "sim_api.def"
-
-/* <cudaProfiler.h>'s, which is in no wheel. */
-CUresult cuProfilerStart(void);
-CUresult cuProfilerStop(void);
 #undef OWN
 #undef SAME
 #undef NONE
