@@ -86,6 +86,8 @@ AC_DEFUN([CW_PATH_CUDA], [
     AS_IF([ls "$cw_dir"/libcudart.so.* >/dev/null 2>&1], [CUDA_LIBDIR=$cw_dir; break])
   done
   AC_PATH_PROG([NVCC], [nvcc], [], [$cw_cuda_root/bin$PATH_SEPARATOR$PATH])
+  # One that does not run (a wrapper whose toolkit has gone) is none.
+  AS_IF([test -n "$NVCC" && ! "$NVCC" --version >/dev/null 2>&1], [NVCC=])
 
   AC_SUBST([CUDA_INCLUDE])
   AC_SUBST([SIM_CUDA_INCLUDE])

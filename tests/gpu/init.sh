@@ -21,7 +21,7 @@ host_flags=-Wall,-Wextra,-O1,-fno-omit-frame-pointer,-fno-optimize-sibling-calls
 need_nvcc()
 {
   : "${NVCC:=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}"
-  [ -x "$NVCC" ] || skip_ 'no nvcc (set NVCC)'
+  "$NVCC" --version >nvcc.version 2>&1 || skip_ 'no nvcc that runs (set NVCC)'
   toolkit=$("$NVCC" --version | sed -n -E 's/.*release ([0-9]+)\.([0-9]+).*/\1 \2/p')
   [ -n "$toolkit" ] || framework_failure_ "$NVCC --version names no release"
 }

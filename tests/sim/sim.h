@@ -25,9 +25,7 @@
 
 #include "cusim.h"
 
-/* <cudaProfiler.h>'s, which is in no wheel. */
-CUresult cuProfilerStart(void);
-CUresult cuProfilerStop(void);
+CUresult cuProfilerStart(void), cuProfilerStop(void); /* cudaProfiler.h is in no wheel */
 
 /* cuda.h leaves "default" pushed; only the trampolines and the controls are to be exported. */
 #pragma GCC visibility push(hidden)
