@@ -24,7 +24,6 @@
 #include <stdint.h>
 
 #include "cusim.h"
-
 CUresult cuProfilerStart(void), cuProfilerStop(void); /* cudaProfiler.h is in no wheel */
 
 /* cuda.h leaves "default" pushed; only the trampolines and the controls are to be exported. */
