@@ -114,8 +114,11 @@ void cw_graph_instantiated(uint64_t handle, const uint64_t *allocs, uint32_t all
     if (exec != NULL) {
         exec->alloc_count = alloc_count;
         exec->free_count = free_count;
-        memcpy(exec->addresses, allocs, alloc_count * sizeof(*allocs));
-        memcpy(exec->addresses + alloc_count, frees, free_count * sizeof(*frees));
+        /* Not memcpy: an empty list may be a null pointer. */
+        for (uint32_t i = 0; i < alloc_count; i++)
+            exec->addresses[i] = allocs[i];
+        for (uint32_t i = 0; i < free_count; i++)
+            exec->addresses[alloc_count + i] = frees[i];
         if (cw_map_insert(&execs, &exec->map, handle) != 0)
             cw_mem_free(exec, exec_size(alloc_count, free_count));
     }
