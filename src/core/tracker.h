@@ -43,8 +43,8 @@ struct cw_live_block *cw_tracker_at(uint32_t block);
 void cw_tracker_resize(uint32_t block, uint64_t bytes);
 
 /*
- * Takes every block that goes with the context. The list is passed on to cw_tracker_finish_list
- * when the driver has answered. 0 when there is none.
+ * Takes every block that went with the context, once the driver has said that it did. The list is
+ * for cw_tracker_finish_list. 0 when there is none.
  */
 uint32_t cw_tracker_take_context(uint32_t context);
 void cw_tracker_finish_list(uint32_t list, enum cw_free_result result);

@@ -91,7 +91,7 @@ enum cw_kind {
 enum cw_block_state {
     CW_BLOCK_FREE,    /* on the free list */
     CW_BLOCK_LIVE,    /* the program holds it */
-    CW_BLOCK_LEAVING, /* a free of it, or the end of its context, is inside the driver */
+    CW_BLOCK_LEAVING, /* a free of it is inside the driver, or its context has ended */
 };
 
 enum cw_block_flags {
