@@ -3,20 +3,41 @@
  * The gate that every driver call of our own passes, so that none lands inside a capture or in the
  * end of a context.
  *
- * It is a count of our calls in flight and a count of reasons to stay shut. cw_gate_close returns
- * when no call of ours is in flight; while it is closed cw_gate_enter fails at once and the caller
- * does without. A stream capture keeps it closed from before its start until it has ended: a query
- * that lands in a capture can invalidate it (cuda.h: cuThreadExchangeStreamCaptureMode). That is
- * stricter than asking which context captures, and costs us only a sample of memory use.
+ * It is a count of our calls in flight, per thread, and a count of reasons to stay shut.
+ * cw_gate_close returns when no call of ours is in flight; while it is closed cw_gate_enter fails
+ * at once and the caller does without. A stream capture keeps it closed from before its start until
+ * it has ended: a query that lands in a capture can invalidate it (cuda.h:
+ * cuThreadExchangeStreamCaptureMode). That is stricter than asking which context captures.
+ *
+ * A call that waits for the device may last as long as the device has work, and that work may wait
+ * for the very thread that closes the gate. Such calls are counted apart: cw_gate_close gives them
+ * some milliseconds to get past the driver's own checks and then goes on, as the program's own free
+ * would have been waiting at that moment without us.
  */
 #ifndef CW_CORE_GATE_H
 #define CW_CORE_GATE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/slot.h"
+
+extern _Atomic uint32_t cw_gate_reasons; /* to stay shut; 0: open */
+
+static inline int cw_gate_is_open(void)
+{
+    return CW_LIKELY(atomic_load_explicit(&cw_gate_reasons, memory_order_acquire) == 0);
+}
 
 /* 1: go on, and call cw_gate_leave afterwards. 0: closed. Never waits. */
 int cw_gate_enter(void);
 void cw_gate_leave(void);
 
-/* Nests. Not to be called between cw_gate_enter and cw_gate_leave. */
+/* The same for a call that waits for the device. */
+int cw_gate_enter_wait(void);
+void cw_gate_leave_wait(void);
+
+/* Nests. Not to be called between enter and leave. */
 void cw_gate_close(void);
 void cw_gate_open(void);
 

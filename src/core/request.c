@@ -11,6 +11,7 @@
 #include "core/graph.h"
 #include "core/session.h"
 #include "core/site.h"
+#include "core/tally.h"
 #include "core/tracker.h"
 
 #define SAMPLE_PERIOD_NS 100000000u
@@ -48,8 +49,7 @@ static void describe_device(uint8_t ordinal)
 static void store_sample(struct cw_live_device *device, uint64_t free_bytes, uint64_t total_bytes)
 {
     atomic_store(&device->driver_used, total_bytes - free_bytes);
-    atomic_store(&device->sample_held,
-                 atomic_load(&device->live_bytes) + atomic_load(&device->live_extra));
+    atomic_store(&device->sample_held, cw_tally_device((uint8_t)(device - device_at(0))).held);
     atomic_store(&device->driver_total, total_bytes);
 }
 

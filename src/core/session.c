@@ -19,6 +19,8 @@
 #include "core/index.h"
 #include "core/module.h"
 #include "core/site.h"
+#include "core/slot.h"
+#include "core/tally.h"
 #include "core/thread.h"
 #include "core/tracker.h"
 #include "core/vmm.h"
@@ -110,9 +112,11 @@ static int build(unsigned driver_version)
 
     if (cw_arena_create(arena, wanted_reserve()) != 0)
         return -1;
+    cw_slot_init();
     describe_process(driver_version);
     cw_module_init(arena);
     cw_context_init(arena, cw_session.ops);
+    cw_tally_init(arena);
     cw_tracker_init(arena);
     return cw_site_init(arena, cw_session.options->stacks,
                         (unsigned)cw_session.options->stack_depth);
@@ -180,6 +184,8 @@ void cw_session_reset(void)
     cw_site_reset();
     cw_module_reset();
     cw_tracker_reset();
+    cw_tally_reset();
+    cw_slot_reset();
     cw_context_reset();
     cw_vmm_reset();
     cw_graph_reset();

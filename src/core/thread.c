@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/slot.h"
 #include "core/tracker.h"
 
 CW_TLS struct cw_thread cw_thread;
@@ -17,8 +18,9 @@ void cw_epoch_advance(void)
     atomic_fetch_add(&cw_epoch, 1);
 }
 
-/* Bit n: slot n is taken. Slot 0 is never given out. */
+/* Bit n: slot n is taken, or has been at some time. Slot 0 is never given out. */
 static _Atomic uint64_t slots = 1;
+static _Atomic uint64_t slots_used;
 
 static cw_thread_watch_fn watch;
 
@@ -46,10 +48,17 @@ static uint8_t take_slot(void)
     while (~taken != 0) {
         unsigned slot = (unsigned)__builtin_ctzll(~taken);
 
-        if (atomic_compare_exchange_weak(&slots, &taken, taken | (uint64_t)1 << slot))
+        if (atomic_compare_exchange_weak(&slots, &taken, taken | (uint64_t)1 << slot)) {
+            atomic_fetch_or(&slots_used, (uint64_t)1 << slot);
             return (uint8_t)slot;
+        }
     }
     return 0;
+}
+
+uint64_t cw_slot_used(void)
+{
+    return atomic_load(&slots_used);
 }
 
 uint8_t cw_thread_slot_slowly(void)
@@ -74,6 +83,7 @@ void cw_thread_reset(void)
     cw_thread.api = 0;
     cw_thread.spares = 0;
     atomic_store(&slots, (uint64_t)1 | (uint64_t)(cw_thread.slot != 0) << cw_thread.slot);
+    atomic_store(&slots_used, atomic_load(&slots) & ~(uint64_t)1);
     cw_epoch_advance();
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "live/layout.h"
 
 #define CW_STACK_CACHE  256 /* entries; powers of two */
 #define CW_SITE_CACHE   128
@@ -63,7 +64,6 @@ uint32_t cw_thread_tid(void);
 
 /* The slot of the calling thread: 1..CW_SLOTS-1 is its alone until it ends, 0 is shared by those
  * that came when all were taken. */
-#define CW_SLOTS 64
 uint8_t cw_thread_slot_slowly(void);
 
 /* How to learn that a thread ends: the function arranges that cw_thread_ends is called by the

@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "core/index.h"
 #include "core/site.h"
+#include "core/tally.h"
 #include "core/thread.h"
 
 static struct cw_arena *arena;
@@ -163,50 +164,18 @@ static void raise_site_peaks(struct cw_live_site *site)
         raise_to(&site->peak_bytes, sums.live_bytes);
 }
 
-static void count_peaks(struct cw_live_device *device, uint64_t device_live, uint64_t total_live,
-                        uint64_t now_ns)
+/* The device that counts a block of this site, CW_DEVICES for none. */
+static uint8_t counted_on(const struct cw_live_site *site)
 {
-    struct cw_live_header *header = arena->header;
-
-    /* The end of a context may take a block away before it is counted in: for a moment, less than
-     * none. */
-    if ((int64_t)device_live < 0 || (int64_t)total_live < 0)
-        return;
-    if (device_live > load(&device->peak_bytes)) {
-        raise_to(&device->peak_bytes, device_live);
-        atomic_store_explicit(&device->peak_ns, now_ns, memory_order_relaxed);
-        add(&device->peak_version, 1);
-    }
-    if (total_live > load(&header->peak_bytes)) {
-        raise_to(&header->peak_bytes, total_live);
-        atomic_store_explicit(&header->peak_ns, now_ns, memory_order_relaxed);
-    }
+    return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
 }
 
-/* bytes and extra more (or, wrapped, less) are live on the site's device. */
-static void count_on_device(struct cw_live_site *site, uint64_t bytes, uint64_t extra,
-                            uint64_t now_ns)
-{
-    struct cw_live_device *device = device_of(site);
-    uint64_t device_live, total_live;
-
-    if (CW_UNLIKELY(extra != 0))
-        add(&site->live_extra, extra);
-    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
-        return;
-    if (CW_UNLIKELY(extra != 0))
-        add(&device->live_extra, extra);
-    device_live =
-        atomic_fetch_add_explicit(&device->live_bytes, bytes, memory_order_relaxed) + bytes;
-    total_live =
-        atomic_fetch_add_explicit(&arena->header->live_bytes, bytes, memory_order_relaxed) + bytes;
-    if ((int64_t)bytes > 0)
-        count_peaks(device, device_live, total_live, now_ns);
-}
-
-static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t now_ns)
+/* The program has it; `fresh`: and it was not held before. */
+static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, int fresh,
+                     uint64_t now_ns)
 {
     int mine = is_mine(site);
+    uint8_t device = counted_on(site);
 
     save_at_peak(site, device_of(site));
     if (CW_UNLIKELY(load(&site->first_ns) == 0))
@@ -214,25 +183,36 @@ static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, u
     atomic_store_explicit(&site->last_ns, now_ns, memory_order_relaxed);
     add_own(&site->allocs, 1, mine);
     add_own(&site->total_bytes, bytes, mine);
+    if (held != bytes)
+        add_own(&site->extra_bytes, held - bytes, mine);
     raise_site_peaks(site);
-    count_on_device(site, bytes, held - bytes, now_ns);
+    if (CW_LIKELY(device != CW_DEVICES))
+        cw_tally_add(device, bytes, fresh ? held : 0, now_ns);
 }
 
+/* The program has it no more; `gone`: nor do we. */
 static void count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
-                      enum cw_free_result result)
+                      enum cw_free_result result, int gone)
 {
+    uint8_t device = counted_on(site);
+
     save_at_peak(site, device_of(site));
     if (result == CW_FREE_RECLAIMED) {
         add(&site->reclaimed, 1);
         add(&site->reclaimed_bytes, bytes);
+        add(&site->far_extra, held - bytes);
     } else if (CW_LIKELY(is_mine(site))) {
         add_own(&site->frees, 1, 1);
         add_own(&site->freed_bytes, bytes, 1);
+        add_own(&site->freed_extra, held - bytes, 1);
     } else {
         add(&site->far_frees, 1);
         add(&site->far_bytes, bytes);
+        if (held != bytes)
+            add(&site->far_extra, held - bytes);
     }
-    count_on_device(site, -bytes, bytes - held, 0);
+    if (CW_LIKELY(device != CW_DEVICES))
+        cw_tally_sub(device, bytes, gone ? held : 0);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------
@@ -246,7 +226,9 @@ static void close_stale(uint32_t index)
     const struct cw_live_context *context =
         block->context ? cw_arena_at(arena, CW_TABLE_CONTEXT, block->context) : NULL;
 
-    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    /* An idle one lies in a list of the pool, which finds out when it comes to it. */
+    if (atomic_exchange(&block->state, CW_BLOCK_LEAVING) == CW_BLOCK_IDLE)
+        return;
     cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
                                  ? CW_FREE_RECLAIMED
                                  : CW_FREE_DONE);
@@ -263,10 +245,11 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     block->context = request->context;
     block->tid = cw_thread_tid();
     block->space = (uint8_t)request->space;
-    block->flags = request->flags;
+    atomic_store_explicit(&block->flags, request->flags, memory_order_relaxed);
+    block->class = request->class;
     block->refs = 1;
     block->maps = 0;
-    block->link = 0;
+    atomic_store_explicit(&block->link, 0, memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
 }
 
@@ -289,7 +272,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     /* The old owner of the key goes first: the two never held the memory together. */
     if (CW_UNLIKELY(stale != 0))
         close_stale(stale);
-    count_in(cw_site_at(site_index), request->bytes, request->held, now_ns);
+    count_in(cw_site_at(site_index), request->bytes, request->held, 1, now_ns);
     return block;
 }
 
@@ -356,7 +339,72 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
             return;
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
-    count_out(site, bytes, load(&block->held), result);
+    count_out(site, bytes, load(&block->held), result, 1);
+    release_record(index);
+}
+
+/* ---- blocks of the pool ------------------------------------------------------------------------
+ */
+
+int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+    uint32_t live = CW_BLOCK_LIVE;
+
+    if (!atomic_compare_exchange_strong_explicit(&block->state, &live, CW_BLOCK_LEAVING,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return 0;
+    if (CW_LIKELY(load(&block->key) == key && block->space == space))
+        return 1;
+    /* The record changed hands between the look into the index and the claim. */
+    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+    return 0;
+}
+
+void cw_tracker_unclaim(uint32_t block)
+{
+    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LIVE, memory_order_release);
+}
+
+void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
+              load(&block->bytes), load(&block->held), CW_FREE_DONE, 0);
+    block->maps = freeing_site;
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
+}
+
+void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint64_t now_ns)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->site, site_index, memory_order_relaxed);
+    block->tid = cw_thread_tid();
+    block->refs++;
+    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+    count_in(cw_site_at(site_index), bytes, load(&block->held), 0, now_ns);
+}
+
+int cw_tracker_take_idle(uint32_t index)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    return cw_index_remove_block(block->space, load(&block->key), index);
+}
+
+void cw_tracker_finish_idle(uint32_t index)
+{
+    const struct cw_live_block *block = cw_tracker_at(index);
+    const struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+
+    cw_tally_sub(site->device, 0, load(&block->held));
     release_record(index);
 }
 
@@ -373,8 +421,13 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
     /* Not the owner's call: what came on top counts as less freed. */
     add(&site->far_bytes, -growth);
+    add(&site->far_extra, extra);
     raise_site_peaks(site);
-    count_on_device(site, growth, -extra, load(&site->last_ns));
+    if (counted_on(site) == CW_DEVICES)
+        return;
+    /* In two steps: each of the sums may grow or shrink. */
+    cw_tally_sub(site->device, bytes - growth, bytes - growth + extra);
+    cw_tally_add(site->device, bytes, bytes, load(&site->last_ns));
 }
 
 uint32_t cw_tracker_take_context(uint32_t context)
@@ -432,24 +485,37 @@ static int check_sites(uint64_t live[CW_DEVICES])
     return 0;
 }
 
+static void add_block(const struct cw_live_block *block, struct cw_live_sums sums[CW_DEVICES])
+{
+    uint32_t state = atomic_load(&block->state);
+    const struct cw_live_site *site;
+
+    if (state != CW_BLOCK_LIVE && state != CW_BLOCK_IDLE)
+        return;
+    site = cw_site_at(block->site);
+    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+        return;
+    if (state == CW_BLOCK_LIVE)
+        sums[site->device].live += load(&block->bytes);
+    sums[site->device].held += load(&block->held);
+}
+
 int cw_tracker_check(void)
 {
-    uint64_t live[CW_DEVICES], blocks = 0, total = 0;
+    struct cw_live_sums sums[CW_DEVICES] = {{0}};
+    uint64_t live[CW_DEVICES], total = 0;
     uint32_t count = atomic_load(&arena->header->table[CW_TABLE_BLOCK].count);
 
     if (check_sites(live) != 0)
         return -1;
-    for (int i = 0; i < CW_DEVICES; i++) {
-        if (live[i] != load(&arena->header->device[i].live_bytes))
-            return -1;
-        total += live[i];
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_block *block = cw_tracker_at(i);
+    for (uint32_t i = 1; i < count; i++)
+        add_block(cw_tracker_at(i), sums);
+    for (uint8_t i = 0; i < CW_DEVICES; i++) {
+        struct cw_live_sums tally = cw_tally_device(i);
 
-        if (atomic_load(&block->state) == CW_BLOCK_LIVE &&
-            cw_kind_counted(cw_site_at(block->site)->kind) != CW_COUNTED_NONE)
-            blocks += load(&block->bytes);
+        if (tally.live != sums[i].live || tally.held != sums[i].held || tally.live != live[i])
+            return -1;
+        total += tally.live;
     }
-    return total == blocks && total == load(&arena->header->live_bytes) ? 0 : -1;
+    return total == cw_tally_total() ? 0 : -1;
 }

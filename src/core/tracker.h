@@ -7,9 +7,12 @@
  * to another thread the moment it is free; insert comes last because only then the address is
  * known. Who takes a block owns it until finish; a second take of the same key finds nothing.
  *
- * No lock of its own: the index settles who owns a block, counters are atomics, free records lie in
- * per-thread stashes over one list under CW_RANK_INDEX. Always: a device's live_bytes is the sum of
- * live_bytes over its sites of counted kinds, up to calls that are in flight.
+ * A block of the pool stays in the index when the program frees it: claim, retire, and at the next
+ * request reuse. The claim settles who frees it. take_idle and finish_idle give it back for good.
+ *
+ * No lock of its own: the index and the claims settle who owns a block, counters are atomics, free
+ * records lie in per-thread stashes over one list under CW_RANK_INDEX. Always: a device's live
+ * bytes (core/tally.h) are the sum over its sites of counted kinds, up to calls that are in flight.
  */
 #ifndef CW_CORE_TRACKER_H
 #define CW_CORE_TRACKER_H
@@ -38,6 +41,20 @@ void cw_tracker_finish(uint32_t block, enum cw_free_result result);
 void cw_tracker_take_block(uint32_t block);
 
 struct cw_live_block *cw_tracker_at(uint32_t block);
+
+/* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
+ * with this key. Then either retire it, unclaim it, or take it out of the index and finish it. */
+int cw_tracker_claim(uint32_t block, enum cw_space space, uint64_t key);
+void cw_tracker_unclaim(uint32_t block);
+/* A claimed block is freed by the program and kept by the pool. now_ns 0: nobody will ask. */
+void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
+/* An idle block, which the caller has taken from the pool, serves a new request. */
+void cw_tracker_reuse(uint32_t block, uint32_t site, uint64_t bytes, uint64_t now_ns);
+/* An idle block goes back: out of the index before the driver is asked, forgotten after. 0 when
+ * its address belongs to a newer block by now: its memory is gone, and the driver must not be
+ * asked. */
+int cw_tracker_take_idle(uint32_t block);
+void cw_tracker_finish_idle(uint32_t block);
 
 /* Changes the size of a live block: a mapping tells how large an imported handle is. */
 void cw_tracker_resize(uint32_t block, uint64_t bytes);

@@ -28,6 +28,7 @@ static const struct {
     [CW_TABLE_BLOCK] = {sizeof(struct cw_live_block), 1024},
     [CW_TABLE_CONTEXT] = {sizeof(struct cw_live_context), 16},
     [CW_TABLE_EVENT] = {sizeof(struct cw_live_event), 64},
+    [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256},
 };
 
 static int commit(struct cw_arena *arena, size_t end)

@@ -15,6 +15,9 @@
  *   frame    a node of the append-only tree of call stacks: a return address and its caller's node.
  *            A stack is named by its innermost frame.
  *   module   one mapping of a shared object: the same file at two addresses is two modules.
+ *   bucket   the idle blocks of one size, kind and context, and what passed through.
+ *   idle     of a block: the program has freed it, the pool keeps it.
+ *   held     of bytes: taken from the driver, whether the program uses them or they lie idle.
  *
  * Rules that always hold
  *   - Records refer to each other by index, never by pointer.
@@ -34,13 +37,14 @@
 #include <stdint.h>
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 1
+#define CW_LIVE_VERSION 2
 
 #define CW_CHUNKS      26
 #define CW_MAX_DEVICES 64
 #define CW_DEVICE_HOST 64 /* the pseudo device that owns pinned and registered host memory */
 #define CW_DEVICES     65
 #define CW_DEPTH_MAX   128
+#define CW_SLOTS       64 /* threads that have counters of their own; slot 0 is shared by the others */
 
 enum cw_table {
     CW_TABLE_TEXT,
@@ -50,6 +54,7 @@ enum cw_table {
     CW_TABLE_BLOCK,
     CW_TABLE_CONTEXT,
     CW_TABLE_EVENT,
+    CW_TABLE_BUCKET,
     CW_TABLE_COUNT
 };
 
@@ -91,13 +96,15 @@ enum cw_kind {
 enum cw_block_state {
     CW_BLOCK_FREE,    /* on the free list */
     CW_BLOCK_LIVE,    /* the program holds it */
-    CW_BLOCK_LEAVING, /* a free of it is inside the driver, or its context has ended */
+    CW_BLOCK_LEAVING, /* a free of it is under way, or its context has ended */
+    CW_BLOCK_IDLE,    /* the program has freed it, the pool keeps it */
 };
 
 enum cw_block_flags {
     CW_BLOCK_EXPORTED = 1 << 0, /* IPC handle, dma-buf, shareable handle: never to be cached */
     CW_BLOCK_RUNTIME =
         1 << 1, /* seen at the runtime only: a cudart that does not stand on libcuda */
+    CW_BLOCK_POOLED = 1 << 2, /* the pool took it from the driver and gives it back */
 };
 
 struct cw_live_table {
@@ -159,8 +166,12 @@ struct cw_live_site {
     _Atomic uint64_t oom;                        /* those of them that were out of memory */
     _Atomic uint64_t far_frees, far_bytes;       /* by other threads */
     _Atomic uint64_t reclaimed, reclaimed_bytes; /* blocks that went with their context */
-    _Atomic uint64_t live_extra; /* what the driver took beyond live bytes: mip levels, rounding */
-    uint64_t reserved[3];
+    /* What the driver took beyond the bytes asked for (mip levels, rounding): of all allocations,
+     * of those that the owner freed, and of those that others freed or that went with their
+     * context.
+     */
+    _Atomic uint64_t extra_bytes, freed_extra, far_extra;
+    uint64_t reserved;
 };
 
 struct cw_live_block {
@@ -170,14 +181,17 @@ struct cw_live_block {
     _Atomic uint64_t born_ns;
     _Atomic uint32_t state; /* enum cw_block_state */
     _Atomic uint32_t site;
-    uint32_t context; /* 0: belongs to none (virtual memory, stream-ordered) */
-    uint32_t tid;     /* kernel thread id of the allocating thread */
-    uint8_t space;    /* enum cw_space (core): which keys it is compared with */
-    uint8_t flags;    /* enum cw_block_flags */
-    uint8_t unused[2];
-    uint32_t refs; /* handle references, or opens of an IPC handle */
-    uint32_t maps; /* mappings of a virtual memory handle */
-    uint32_t link; /* next in a list of the owner (free list, closing list) */
+    uint32_t context;      /* 0: belongs to none (virtual memory, stream-ordered) */
+    uint32_t tid;          /* kernel thread id of the allocating thread */
+    uint8_t space;         /* enum cw_space (core): which keys it is compared with */
+    _Atomic uint8_t flags; /* enum cw_block_flags */
+    uint8_t class;         /* of a pooled block: what it can serve (core/pool.h) */
+    uint8_t unused;
+    /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
+    uint32_t refs;
+    /* Mappings of a virtual memory handle; of an idle block the site of its free. */
+    uint32_t maps;
+    _Atomic uint32_t link; /* next in a list of the owner (free list, closing list, bucket) */
 };
 
 struct cw_live_context {
@@ -209,25 +223,97 @@ struct cw_live_event {
     uint32_t site;                    /* stack, API, device of the call */
     int32_t code;                     /* the driver's */
     uint8_t type;                     /* enum cw_event_type */
-    uint8_t unused[7];
+    uint8_t unused[3];
+    uint32_t other_site; /* of a second free: the site of the first, 0 if not known */
 };
 
-/* The first four fields change with every call. */
+/*
+ * A bucket has one writer for its counters, like a site: the thread in slot `owner`, for the blocks
+ * that it keeps to itself; the record of owner 0 is the bucket that all threads share and is
+ * written under that bucket's lock. A report adds up the records that are equal in device, kind and
+ * size.
+ */
+struct cw_live_bucket {
+    uint64_t size;    /* of its smallest block; all are smaller than the next bucket's */
+    uint32_t context; /* whose blocks */
+    uint8_t device;   /* ordinal or CW_DEVICE_HOST */
+    uint8_t kind;     /* enum cw_kind: DEVICE, PITCHED or PINNED */
+    uint8_t owner;    /* slot of the thread that writes, 0: shared */
+    uint8_t unused;
+    _Atomic uint64_t hits;                     /* requests served by an idle block */
+    _Atomic uint64_t misses;                   /* requests for which the driver was asked */
+    _Atomic uint64_t asked_bytes, given_bytes; /* of both: what was asked, the blocks' sizes */
+    _Atomic uint64_t kept;                     /* frees after which the pool kept the block */
+    _Atomic uint64_t released, released_bytes; /* blocks given back to the driver */
+    _Atomic uint64_t idle_blocks, idle_bytes;  /* kept now, ready or not; of all records together:
+                                                  a block may come in by one and leave by another */
+    uint64_t reserved[3];
+};
+
+/* Why the pool did not serve or keep: X(ID, "json name", label). */
+#define CW_BYPASSES(X)                                                                             \
+    X(CAPTURE, "capture", "a stream capture was running")                                          \
+    X(EXPORTED, "exported", "the block was exported or its attributes set")                        \
+    X(NO_CONTEXT, "no_context", "no context was current")                                          \
+    X(BROKEN, "broken_context", "the context had failed or was ending")                            \
+    X(CONTEXTS, "contexts", "several contexts, and a driver without context events")               \
+    X(FULL, "full", "the bucket or the cache was full")                                            \
+    X(KIND, "kind", "flags or a size that the pool does not serve")
+
+enum cw_bypass {
+#define X(id, name, label) CW_BYPASS_##id,
+    CW_BYPASSES(X)
+#undef X
+        CW_BYPASS_COUNT
+};
+
+/* What the pool did on one device besides serving; nothing here changes on a hit. */
+struct cw_live_pool {
+    _Atomic uint64_t bypassed[CW_BYPASS_COUNT];
+    _Atomic uint64_t harvested_by_sync;  /* blocks that a synchronisation of the program freed */
+    _Atomic uint64_t harvested_by_event; /* blocks that an event of the context freed */
+    _Atomic uint64_t event_records, event_queries;
+    _Atomic uint64_t exact_retries; /* out of memory at the rounded size, asked again exactly */
+    _Atomic uint64_t oom_retries;   /* out of memory, asked again after idle blocks were released */
+    _Atomic uint64_t trimmed_full, trimmed_idle, trimmed_oom; /* blocks released, by reason */
+    _Atomic uint64_t prewarmed; /* blocks taken ahead of any request */
+    uint64_t reserved[4];
+};
+
+/*
+ * Live and held bytes: what a thread frees it may keep as slack (struct cw_live_slot) and use up at
+ * its next allocation, so that a steady program writes to nothing that threads share. The live
+ * bytes are live_bytes minus all slack on this device; cw_view_device_live() says it once. An
+ * allocation that would raise live_bytes above peak_bytes first takes back all slack, so the peak
+ * is exact. The same holds for held_bytes and peak_held.
+ */
 struct cw_live_device {
-    _Atomic uint64_t live_bytes; /* counted kinds, asked for */
+    _Atomic uint64_t live_bytes; /* counted kinds, asked for; slack included */
     _Atomic uint64_t peak_bytes;
     _Atomic uint64_t peak_ns;
     _Atomic uint64_t peak_version; /* grows by one with every new peak */
-    _Atomic uint64_t live_extra;   /* what the driver took beyond live_bytes, as far as known */
+    _Atomic uint64_t held_bytes;   /* taken from the driver and not given back; slack included */
+    _Atomic uint64_t peak_held;
     _Atomic uint64_t driver_total; /* last sample: device size; 0 = never sampled */
     _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
-    _Atomic uint64_t sample_held;  /* live_bytes + live_extra at that sample */
+    _Atomic uint64_t sample_held;  /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
     _Atomic uint32_t known; /* 1 once name, uuid and total are filled */
     uint32_t unused;
     uint64_t total; /* bytes of memory, as the device says */
     uint8_t uuid[16];
     char name[96];
+    struct cw_live_pool pool;
+};
+
+/* Written by the thread that has the slot; by others only while they have stopped it
+ * (core/slot.h). */
+struct cw_live_slot {
+    _Alignas(64) _Atomic uint64_t slack_live; /* part of live_bytes of device and process */
+    _Atomic uint64_t slack_held;              /* part of held_bytes of the device */
+    _Atomic uint32_t device;                  /* of the slack: ordinal or CW_DEVICE_HOST */
+    uint32_t unused;
+    uint64_t reserved[5];
 };
 
 struct cw_live_header {
@@ -251,7 +337,9 @@ struct cw_live_header {
     _Atomic uint64_t lost_blocks;     /* allocations that found no room in the arena */
     _Atomic uint64_t events_dropped;
     _Atomic uint32_t disarmed; /* text: why accounting stopped, 0 = it did not */
-    uint32_t unused;
+    uint8_t pool_mode;         /* 1: MODE=pool */
+    uint8_t free_sync;         /* enum cw_free_sync; what is in force, not what was asked for */
+    uint8_t unused[2];
     struct cw_live_table table[CW_TABLE_COUNT];
     /* Over all devices and the host. These and the hot fields of device 0 share one cache line:
      * what every allocation adds to is fetched from another core once, not twice. */
@@ -260,6 +348,7 @@ struct cw_live_header {
     _Atomic uint64_t peak_ns;
     uint64_t reserved;
     struct cw_live_device device[CW_DEVICES];
+    struct cw_live_slot slot[CW_SLOTS];
 };
 
 enum cw_exit_kind {

@@ -12,6 +12,7 @@ static const uint32_t record_size[CW_TABLE_COUNT] = {
     [CW_TABLE_BLOCK] = sizeof(struct cw_live_block),
     [CW_TABLE_CONTEXT] = sizeof(struct cw_live_context),
     [CW_TABLE_EVENT] = sizeof(struct cw_live_event),
+    [CW_TABLE_BUCKET] = sizeof(struct cw_live_bucket),
 };
 
 int cw_view_open(struct cw_view *view, const void *base, size_t size)
@@ -139,7 +140,8 @@ void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out
     out->total_bytes = load(&site->total_bytes);
     out->live_blocks = rest(out->allocs, out->frees + out->reclaimed);
     out->live_bytes = rest(out->total_bytes, out->live_bytes);
-    out->live_held = out->live_bytes + load(&site->live_extra);
+    out->live_held = out->live_bytes + rest(load(&site->extra_bytes),
+                                            load(&site->freed_extra) + load(&site->far_extra));
     out->failed = load(&site->failed);
     out->oom = load(&site->oom);
     out->peak_blocks = load(&site->peak_blocks);
@@ -164,4 +166,42 @@ void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site 
     cw_view_site_sums(site, &sums);
     *out_blocks = sums.live_blocks;
     *out_bytes = sums.live_bytes;
+}
+
+/* The slack of all threads on the device, or on all devices. */
+static struct cw_live_sums slack_on(const struct cw_live_header *header, unsigned device)
+{
+    struct cw_live_sums slack = {0};
+
+    for (int i = 1; i < CW_SLOTS; i++) {
+        const struct cw_live_slot *slot = &header->slot[i];
+
+        if (device != CW_DEVICES &&
+            atomic_load_explicit(&slot->device, memory_order_relaxed) != device)
+            continue;
+        slack.live += load(&slot->slack_live);
+        slack.held += load(&slot->slack_held);
+    }
+    return slack;
+}
+
+struct cw_live_sums cw_view_device_live(const struct cw_view *view, unsigned device)
+{
+    const struct cw_live_header *header = cw_view_header(view);
+    struct cw_live_sums slack = {0};
+
+    if (device >= CW_DEVICES)
+        return slack;
+    slack = slack_on(header, device);
+    return (struct cw_live_sums){
+        .live = rest(load(&header->device[device].live_bytes), slack.live),
+        .held = rest(load(&header->device[device].held_bytes), slack.held),
+    };
+}
+
+uint64_t cw_view_live(const struct cw_view *view)
+{
+    const struct cw_live_header *header = cw_view_header(view);
+
+    return rest(load(&header->live_bytes), slack_on(header, CW_DEVICES).live);
 }

@@ -57,6 +57,20 @@ static inline const struct cw_live_event *cw_view_event(const struct cw_view *v,
     return cw_view_at(v, CW_TABLE_EVENT, i);
 }
 
+static inline const struct cw_live_bucket *cw_view_bucket(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_BUCKET, i);
+}
+
+/* Bytes of the counted kinds on the device (CW_DEVICE_HOST: of the host). */
+struct cw_live_sums {
+    uint64_t live; /* asked for, and not freed */
+    uint64_t held; /* taken from the driver: live, rounding, and idle */
+};
+struct cw_live_sums cw_view_device_live(const struct cw_view *view, unsigned device);
+/* Live bytes on all devices and the host. */
+uint64_t cw_view_live(const struct cw_view *view);
+
 /* Counted-as class of a kind (CW_COUNTED_*), its JSON name and its label for people. */
 int cw_kind_counted(unsigned kind);
 const char *cw_kind_name(unsigned kind);

@@ -15,6 +15,7 @@
 #include "core/module.h"
 #include "core/session.h"
 #include "core/site.h"
+#include "core/tally.h"
 #include "core/tracker.h"
 
 struct fake_driver fake_driver;
@@ -162,6 +163,7 @@ void core_start(struct cw_arena *out_arena, size_t reserve)
     out_arena->header->start_ns = FAKE_START_NS;
     cw_module_init(out_arena);
     cw_context_init(out_arena, &fake_driver_ops);
+    cw_tally_init(out_arena);
     cw_tracker_init(out_arena);
     if (cw_site_init(out_arena, CW_STACKS_OFF, 32) != 0)
         broken("no sites");
@@ -189,6 +191,21 @@ struct cw_site_sums core_sums(uint32_t site)
 
     cw_view_site_sums(cw_arena_at(started, CW_TABLE_SITE, site), &sums);
     return sums;
+}
+
+uint64_t core_live(uint8_t device)
+{
+    return cw_tally_device(device).live;
+}
+
+uint64_t core_held(uint8_t device)
+{
+    return cw_tally_device(device).held;
+}
+
+uint64_t core_live_total(void)
+{
+    return cw_tally_total();
 }
 
 uint32_t core_put(uint32_t site, uint64_t key, uint64_t bytes)

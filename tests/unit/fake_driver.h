@@ -61,6 +61,10 @@ void core_start(struct cw_arena *out_arena, size_t reserve);
 uint32_t core_site(const char *api, enum cw_kind kind, uint8_t device);
 struct cw_request core_request(enum cw_kind kind, uint8_t device, uint64_t key, uint64_t bytes);
 struct cw_site_sums core_sums(uint32_t site);
+/* Of the arena that was started last: bytes live or held on a device, and live on all. */
+uint64_t core_live(uint8_t device);
+uint64_t core_held(uint8_t device);
+uint64_t core_live_total(void);
 /* A block of CW_SPACE_ADDRESS as the tracker inserts it, born at 10 ns. */
 uint32_t core_put(uint32_t site, uint64_t key, uint64_t bytes);
 

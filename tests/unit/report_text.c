@@ -205,7 +205,7 @@ Test(report_text, leak_has_size_class_call_site_and_functions)
     expect_text("==4711==     #0 make_cache  report_text");
     expect_text("==4711==     #1 train_step  report_text");
     expect_line("    #2 libtrain.so+0x1234");
-    fixture_site_at(&fixture, site)->live_extra = GIB / 2;
+    fixture_site_at(&fixture, site)->extra_bytes = GIB / 2;
     write_report(CW_REPORT_TEXT);
     expect_text("==4711== 1.5 GiB (held 2.0 GiB) in 24 blocks  lost  ");
 }

@@ -311,7 +311,7 @@ Test(request, host_memory_asks_no_device)
 
     cw_request_granted(&request, api);
     cr_expect_eq(fake_gated_calls(), 0u);
-    cr_expect_eq(header()->device[CW_DEVICE_HOST].live_bytes, 64u);
+    cr_expect_eq(core_live(CW_DEVICE_HOST), 64u);
 }
 
 Test(request, the_driver_is_left_alone_while_the_gate_is_closed)

@@ -297,11 +297,11 @@ static int starts_clean(void)
     arm();
     if (!cw_session_is_armed() || header()->pid != (uint32_t)getpid())
         return 2;
-    if (cw_tracker_find(CW_SPACE_ADDRESS, 0x1000) != 0 || header()->live_bytes != 0)
+    if (cw_tracker_find(CW_SPACE_ADDRESS, 0x1000) != 0 || core_live_total() != 0)
         return 3;
     if (header()->table[CW_TABLE_BLOCK].count != 1 || header()->table[CW_TABLE_CONTEXT].count != 1)
         return 4;
-    if (allocate(0x1000) != 1 || header()->live_bytes != 64 || cw_tracker_check() != 0)
+    if (allocate(0x1000) != 1 || core_live_total() != 64 || cw_tracker_check() != 0)
         return 5;
     return cw_session_finish(CW_EXIT_EXIT, 0) == 1 ? 0 : 6;
 }
@@ -321,7 +321,7 @@ Test(session, a_forked_child_starts_clean)
 {
     arm_and_use();
     cr_expect_eq(ask_child(starts_clean), 0);
-    cr_expect_eq(header()->live_bytes, 50u * 64);
+    cr_expect_eq(core_live_total(), 50u * 64);
     cr_expect_eq(cw_tracker_check(), 0);
 }
 

@@ -77,7 +77,7 @@ Test(snapshot, merges_sites_of_equal_stack_api_kind_and_device)
     fixture_alloc(&fixture, a, 100, 2, 50);
     fixture_alloc(&fixture, b, 1000, 3, 20);
     fixture_free(&fixture, b, 1000, 1);
-    fixture_site_at(&fixture, a)->live_extra = 7;
+    fixture_site_at(&fixture, a)->extra_bytes = 7;
     fixture_site_at(&fixture, a)->far_frees = 1;
     fixture_site_at(&fixture, a)->far_bytes = 100;
     take();

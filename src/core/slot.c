@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Stopping the owners of slots. See slot.h. */
+#include "core/slot.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+
+struct cw_slot cw_slots[CW_SLOTS];
+int cw_slot_is_asymmetric;
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_SLOT); /* held by the one that stops */
+
+static int ask_kernel(int command)
+{
+#ifdef __SANITIZE_THREAD__
+    (void)command;
+    return -1;
+#else
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+#endif
+}
+
+void cw_slot_init(void)
+{
+    cw_slot_is_asymmetric = ask_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void cw_slot_reset(void)
+{
+    cw_lock_reset(&lock);
+    for (int i = 0; i < CW_SLOTS; i++) {
+        atomic_store(&cw_slots[i].busy, 0);
+        atomic_store(&cw_slots[i].stop, 0);
+        cw_slots[i].no_slack = 0;
+    }
+}
+
+void cw_slot_barrier(void)
+{
+    if (cw_slot_is_asymmetric)
+        ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+}
+
+void cw_slot_stop(uint64_t mask)
+{
+    cw_lock_acquire(&lock);
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
+        atomic_store(&cw_slots[__builtin_ctzll(rest)].stop, 1);
+    cw_slot_barrier();
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
+        while (atomic_load_explicit(&cw_slots[__builtin_ctzll(rest)].busy, memory_order_acquire))
+            sched_yield();
+}
+
+void cw_slot_resume(uint64_t mask)
+{
+    for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
+        atomic_store_explicit(&cw_slots[__builtin_ctzll(rest)].stop, 0, memory_order_release);
+    cw_lock_release(&lock);
+}

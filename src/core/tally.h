@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tally: bytes live and held, per device and in all, and their peaks.
+ *
+ * Owns the shared sums and the slack of live/layout.h. A thread writes its own slack inside its
+ * slot (core/slot.h); the shared sums are atomics; a new peak is settled under CW_RANK_PEAK, with
+ * the slots that have slack stopped. Always: a shared sum is at least what is live, and no peak is
+ * raised without all slack having been taken back, so peaks are exact up to calls in flight.
+ */
+#ifndef CW_CORE_TALLY_H
+#define CW_CORE_TALLY_H
+
+#include <stdint.h>
+
+#include "live/arena.h"
+
+void cw_tally_init(struct cw_arena *arena);
+void cw_tally_reset(void);
+
+/* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank
+ * than CW_RANK_PEAK; not inside a slot. device: an ordinal or CW_DEVICE_HOST. */
+void cw_tally_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns);
+/* And less. */
+void cw_tally_sub(uint8_t device, uint64_t live, uint64_t held);
+
+/* Exact at the moment when nobody else is at work. */
+struct cw_live_sums cw_tally_device(uint8_t device);
+uint64_t cw_tally_total(void); /* live, on all devices and the host */
+
+#endif
