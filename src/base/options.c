@@ -17,7 +17,7 @@
 
 /* ---- the table ---- */
 
-enum kind { KIND_ENUM, KIND_COUNT, KIND_PATH };
+enum kind { KIND_ENUM, KIND_COUNT, KIND_SIZES, KIND_TIME, KIND_BATCHES, KIND_PATH };
 
 struct word {
     int value;
@@ -31,12 +31,18 @@ struct definition {
     const struct word *words; /* of an enum; the default first */
     uint64_t min;             /* of a count */
     uint64_t max;
+    const char *min_time; /* of a time, as the user would write it */
+    const char *max_time;
+    int takes_none; /* of sizes */
 };
 
 #define WORD(constant, word)    {(int)(constant), (word)},
 #define WORDS_ENUM(name)        CW_ENUM_##name(WORD)
 #define WORDS_EXTERN_ENUM(name) CW_ENUM_##name(WORD)
 #define WORDS_COUNT(min, max)
+#define WORDS_SIZES(takes_none)
+#define WORDS_TIME(min, max)
+#define WORDS_BATCHES
 #define WORDS_PATH
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     static const struct word words_##field[] = {WORDS_##type{0, NULL}};
@@ -48,11 +54,17 @@ struct definition {
 #define VALUES_ENUM(name)        &(CW_ENUM_##name(LISTED))[2]
 #define VALUES_EXTERN_ENUM(name) &(CW_ENUM_##name(LISTED))[2]
 #define VALUES_COUNT(min, max)   #min ".." #max
+#define VALUES_SIZES(none)       "SIZES"
+#define VALUES_TIME(min, max)    min ".." max
+#define VALUES_BATCHES           "SIZE:COUNT[,...]"
 #define VALUES_PATH              "FILE"
 
 #define KIND_OF_ENUM(name)        .kind = KIND_ENUM
 #define KIND_OF_EXTERN_ENUM(name) .kind = KIND_ENUM
 #define KIND_OF_COUNT(low, high)  .kind = KIND_COUNT, .min = (low), .max = (high)
+#define KIND_OF_SIZES(none)       .kind = KIND_SIZES, .takes_none = (none)
+#define KIND_OF_TIME(low, high)   .kind = KIND_TIME, .min_time = (low), .max_time = (high)
+#define KIND_OF_BATCHES           .kind = KIND_BATCHES
 #define KIND_OF_PATH              .kind = KIND_PATH
 
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
@@ -107,6 +119,22 @@ static void say_form(struct cw_out *why, const struct definition *def)
         cw_out_printf(why, "a whole number from %ju to %ju", (uintmax_t)def->min,
                       (uintmax_t)def->max);
         return;
+    case KIND_SIZES:
+        cw_out_printf(why,
+                      "%sa size (8G), a share (25%%), or a list of at most %d, each device once "
+                      "(0:8G,GPU-<uuid>:50%%,4G)",
+                      def->takes_none ? "none, " : "", CW_SIZES_MAX);
+        return;
+    case KIND_TIME:
+        cw_out_printf(why, "a time from %s to %s, as in 500ms, 10s or 2m", def->min_time,
+                      def->max_time);
+        return;
+    case KIND_BATCHES:
+        cw_out_printf(why,
+                      "a list of at most %d SIZE:COUNT (64M:8,1.5G:2), sizes up to 1T and counts "
+                      "from 1 to %d",
+                      CW_BATCHES_MAX, CW_BATCH_BLOCKS);
+        return;
     case KIND_PATH:
         cw_out_printf(why, "a file name of at most %d bytes, or -", CW_OPTION_VALUE_MAX - 1);
         return;
@@ -134,56 +162,6 @@ static const struct word *find_word(const struct definition *def, const char *te
     return NULL;
 }
 
-/* Digits and nothing else: no sign, no blank, no unit. */
-static int parse_digits(const char *text, uint64_t *number)
-{
-    *number = 0;
-    if (!*text)
-        return -1;
-    for (; *text; text++) {
-        uint64_t digit = (uint64_t)(unsigned char)*text - '0';
-
-        if (digit > 9 || *number > (UINT64_MAX - digit) / 10)
-            return -1;
-        *number = *number * 10 + digit;
-    }
-    return 0;
-}
-
-/* Length of a known sequence at the '%', or 0. */
-static size_t sequence_length(const char *percent)
-{
-    const char *closing;
-
-    switch (percent[1]) {
-    case 'p':
-    case 'h':
-    case 'e':
-    case 't':
-    case 'n':
-    case '%':
-        return 2;
-    case 'q':
-        closing = percent[2] == '{' ? strchr(percent + 3, '}') : NULL;
-        return closing && closing > percent + 3 ? (size_t)(closing - percent) + 1 : 0;
-    default:
-        return 0;
-    }
-}
-
-/* The first '%' that starts no known sequence, or NULL. */
-static const char *find_bad_sequence(const char *template)
-{
-    for (const char *at = strchr(template, '%'); at; at = strchr(at, '%')) {
-        size_t len = sequence_length(at);
-
-        if (len == 0)
-            return at;
-        at += len;
-    }
-    return NULL;
-}
-
 static enum verdict parse_enum(const struct definition *def, const char *value, void *field,
                                struct cw_out *why)
 {
@@ -200,16 +178,54 @@ static enum verdict parse_count(const struct definition *def, const char *value,
 {
     uint64_t number;
 
-    if (parse_digits(value, &number) != 0 || number < def->min || number > def->max)
+    if (cw_count_parse(value, &number) != 0 || number < def->min || number > def->max)
         return refuse(why, def, value);
     memcpy(field, &number, sizeof(number));
+    return TAKEN;
+}
+
+/* Devices that a list leaves out have the default, whatever the option was set to before. */
+static enum verdict parse_sizes(const struct definition *def, const char *value, void *field,
+                                struct cw_out *why)
+{
+    struct cw_device_sizes sizes = {.count = 0};
+
+    if (cw_sizes_parse(def->row.fallback, def->takes_none, &sizes) != 0 ||
+        cw_sizes_parse(value, def->takes_none, &sizes) != 0)
+        return refuse(why, def, value);
+    memcpy(field, &sizes, sizeof(sizes));
+    return TAKEN;
+}
+
+static enum verdict parse_time(const struct definition *def, const char *value, void *field,
+                               struct cw_out *why)
+{
+    uint64_t min;
+    uint64_t max;
+    uint64_t ns;
+
+    if (cw_time_parse(def->min_time, &min) != 0 || cw_time_parse(def->max_time, &max) != 0 ||
+        cw_time_parse(value, &ns) != 0 || ns < min || ns > max)
+        return refuse(why, def, value);
+    memcpy(field, &ns, sizeof(ns));
+    return TAKEN;
+}
+
+static enum verdict parse_batches(const struct definition *def, const char *value, void *field,
+                                  struct cw_out *why)
+{
+    struct cw_option_batches batches;
+
+    if (cw_batches_parse(value, &batches) != 0)
+        return refuse(why, def, value);
+    memcpy(field, &batches, sizeof(batches));
     return TAKEN;
 }
 
 /* The caller has checked that the value fits. */
 static enum verdict parse_path(const char *value, void *field, struct cw_out *why)
 {
-    const char *bad = find_bad_sequence(value);
+    const char *bad = cw_path_find_bad_sequence(value);
 
     memcpy(field, value, strlen(value) + 1);
     if (!bad)
@@ -233,6 +249,12 @@ static enum verdict parse_value(const struct definition *def, const char *value,
         return parse_enum(def, value, field, why);
     case KIND_COUNT:
         return parse_count(def, value, field, why);
+    case KIND_SIZES:
+        return parse_sizes(def, value, field, why);
+    case KIND_TIME:
+        return parse_time(def, value, field, why);
+    case KIND_BATCHES:
+        return parse_batches(def, value, field, why);
     case KIND_PATH:
         return parse_path(value, field, why);
     }
@@ -496,22 +518,41 @@ static const char *word_of(const struct definition *def, const void *field)
     return "?";
 }
 
+static uint64_t number_in(const void *field)
+{
+    uint64_t number;
+
+    memcpy(&number, field, sizeof(number));
+    return number;
+}
+
 void cw_options_print_value(const struct cw_options *options, size_t index, char *buf, size_t cap)
 {
     const struct definition *def = &definitions[index];
     const void *field = member_const(options, def);
-    uint64_t number;
+    struct cw_out out;
 
+    cw_out_init(&out, -1, buf, cap > 0 ? cap - 1 : 0);
     switch (def->kind) {
     case KIND_ENUM:
-        cw_format(buf, cap, "%s", word_of(def, field));
-        return;
+        cw_out_string(&out, word_of(def, field));
+        break;
     case KIND_COUNT:
-        memcpy(&number, field, sizeof(number));
-        cw_format(buf, cap, "%ju", (uintmax_t)number);
-        return;
+        cw_out_printf(&out, "%ju", (uintmax_t)number_in(field));
+        break;
+    case KIND_SIZES:
+        cw_sizes_print(field, &out);
+        break;
+    case KIND_TIME:
+        cw_time_print(number_in(field), &out);
+        break;
+    case KIND_BATCHES:
+        cw_batches_print(field, &out);
+        break;
     case KIND_PATH:
-        cw_format(buf, cap, "%s", (const char *)field);
-        return;
+        cw_out_string(&out, field);
+        break;
     }
+    if (cap > 0)
+        buf[out.len] = '\0';
 }

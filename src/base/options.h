@@ -13,19 +13,23 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "base/option_values.h"
 
 #define CW_OPTION_PREFIX     "CUWARDEN_"
-#define CW_OPTION_VALUE_MAX  512 /* longest value, with its NUL; a longer one is refused */
-#define CW_OPTION_COMPLAINTS 16  /* bad values and unknown names that are remembered */
-#define CW_OPTION_LINE_MAX   256 /* longest complaint, with its NUL */
+#define CW_OPTION_VALUE_MAX  1024 /* longest value, with its NUL; a longer one is refused */
+#define CW_OPTION_COMPLAINTS 16   /* bad values and unknown names that are remembered */
+#define CW_OPTION_LINE_MAX   256  /* longest complaint, with its NUL */
 
 /* ---- what options.def expands to: the enums, the struct, the indices ---- */
 
-/* enum cw_mode { CW_MODE_TRACK, CW_MODE_OFF }; enum cw_format { ... }; ... */
+/* enum cw_mode { CW_MODE_POOL, CW_MODE_TRACK, CW_MODE_OFF }; enum cw_free_sync { ... }; ... */
 #define CW_OPTION_CONSTANT(constant, word) constant,
 #define CW_OPTION_DEFINE_ENUM(name)        enum cw_##name{CW_ENUM_##name(CW_OPTION_CONSTANT)};
 #define CW_OPTION_DEFINE_EXTERN_ENUM(name)
 #define CW_OPTION_DEFINE_COUNT(min, max)
+#define CW_OPTION_DEFINE_SIZES(takes_none)
+#define CW_OPTION_DEFINE_TIME(min, max)
+#define CW_OPTION_DEFINE_BATCHES
 #define CW_OPTION_DEFINE_PATH
 #define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_DEFINE_##type
 #include "base/options.def"
@@ -36,11 +40,14 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
 #define CW_OPTION_TYPE_ENUM(name)                         enum cw_##name
 #define CW_OPTION_TYPE_EXTERN_ENUM(name)                  enum cw_##name
 #define CW_OPTION_TYPE_COUNT(min, max)                    uint64_t
+#define CW_OPTION_TYPE_SIZES(takes_none)                  struct cw_device_sizes
+#define CW_OPTION_TYPE_TIME(min, max)                     uint64_t
+#define CW_OPTION_TYPE_BATCHES                            struct cw_option_batches
 #define CW_OPTION_TYPE_PATH                               cw_option_path
 #define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_TYPE_##type field;
 
-/* enum cw_mode mode; cw_option_path report; enum cw_format format; enum cw_stacks stacks;
- * uint64_t stack_depth; enum cw_log_level log; ... */
+/* enum cw_mode mode; enum cw_free_sync free_sync; struct cw_device_sizes pool_max;
+ * uint64_t pool_bucket_max; uint64_t pool_idle; struct cw_option_batches prewarm; ... */
 struct cw_options {
 #include "base/options.def"
 };
@@ -65,10 +72,10 @@ struct cw_option_complaints {
 /*
  * Reads environ-shaped `env` (NULL: no environment). `trusted` 0 (a setuid program): every
  * CUWARDEN_ variable is ignored and one complaint says so if there was any. An empty value counts
- * as unset; of a variable that is there twice, the first counts, as for getenv(3). A bad value
- * leaves the default; only a report destination with an unknown % sequence is complained of and
- * kept, so that the report is not lost. complaints may be NULL. origins may be NULL, else
- * CW_OPTION_COUNT entries.
+ * as unset; of a variable that is there twice, the first counts, as for getenv(3). Devices that a
+ * list of sizes leaves out have the row's default. A bad value leaves the default; only a report
+ * destination with an unknown % sequence is complained of and kept, so that the report is not lost.
+ * complaints may be NULL. origins may be NULL, else CW_OPTION_COUNT entries.
  */
 void cw_options_parse(char *const env[], int trusted, struct cw_options *out,
                       enum cw_option_origin *origins, struct cw_option_complaints *complaints);

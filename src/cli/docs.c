@@ -39,6 +39,10 @@ void cw_docs_print_flags(FILE *to)
         cw_docs_flag_name(flag, sizeof(flag), row->name);
         is_list = strstr(row->values, ", ") != NULL;
         len = fprintf(to, "  --%s=%s", flag, is_list ? "WORD" : row->values);
+        if (len >= FLAG_COLUMN) {
+            fputc('\n', to);
+            len = 0;
+        }
         fprintf(to, "%*s%s%s\n", FLAG_COLUMN - len, "", row->help, is_list ? ":" : "");
         if (is_list)
             fprintf(to, "%*s%s\n", FLAG_COLUMN + 2, "", row->values);

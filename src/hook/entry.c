@@ -240,13 +240,13 @@ static void announce(void)
     if (complaints.count > CW_OPTION_COMPLAINTS)
         cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
                complaints.count - CW_OPTION_COMPLAINTS);
-    if (options.mode == CW_MODE_TRACK) {
+    if (options.mode != CW_MODE_OFF) {
         pin_report();
         watch_threads();
     }
-    if (options.mode == CW_MODE_TRACK && __cxa_at_quick_exit != NULL)
+    if (options.mode != CW_MODE_OFF && __cxa_at_quick_exit != NULL)
         __cxa_at_quick_exit(quick_exiting, &__dso_handle);
-    if (options.mode == CW_MODE_TRACK && on_exit != NULL)
+    if (options.mode != CW_MODE_OFF && on_exit != NULL)
         on_exit(note_status, NULL);
     cw_once_end(&announcing);
 }
@@ -255,7 +255,7 @@ int cw_entry_arm(void)
 {
     if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
         announce();
-    if (options.mode != CW_MODE_TRACK)
+    if (options.mode == CW_MODE_OFF)
         return 0;
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;

@@ -25,9 +25,24 @@ static void expect_single_complaint(const char *wanted)
     cr_expect_str_eq(complaints.line[0], wanted);
 }
 
+/* What a device without a known uuid may keep. */
+static void expect_pool_max(unsigned device, uint64_t total, uint64_t wanted)
+{
+    uint64_t bytes = 1;
+
+    cr_expect_eq(cw_sizes_for(&options.pool_max, device, NULL, total, &bytes), 1);
+    cr_expect_eq(bytes, wanted, "%ju", (uintmax_t)bytes);
+}
+
 static void expect_defaults(void)
 {
-    cr_expect_eq(options.mode, CW_MODE_TRACK);
+    cr_expect_eq(options.mode, CW_MODE_POOL);
+    cr_expect_eq(options.free_sync, CW_FREE_STRICT);
+    expect_pool_max(0, CW_SHARE_OF_WHOLE, CW_SHARE_OF_WHOLE / 4);
+    cr_expect_eq(options.pool_max.count, 0u);
+    cr_expect_eq(options.pool_bucket_max, 8u);
+    cr_expect_eq(options.pool_idle, UINT64_C(10000000000));
+    cr_expect_eq(options.prewarm.count, 0u);
     cr_expect_str_eq(options.report, "");
     cr_expect_eq(options.format, CW_FORMAT_TEXT);
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
@@ -50,9 +65,18 @@ Test(options, defaults_stand_without_an_environment)
 Test(options, takes_a_good_value_of_every_option)
 {
     PARSE("CUWARDEN_MODE=off", "CUWARDEN_REPORT=/tmp/r.%p", "CUWARDEN_FORMAT=both",
-          "CUWARDEN_STACKS=caller", "CUWARDEN_STACK_DEPTH=128", "CUWARDEN_LOG=debug");
+          "CUWARDEN_STACKS=caller", "CUWARDEN_STACK_DEPTH=128", "CUWARDEN_LOG=debug",
+          "CUWARDEN_FREE_SYNC=deferred", "CUWARDEN_POOL_MAX=8G", "CUWARDEN_POOL_BUCKET_MAX=0",
+          "CUWARDEN_POOL_IDLE=500ms", "CUWARDEN_PREWARM=64M:8,2m:1");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_eq(options.mode, CW_MODE_OFF);
+    cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
+    expect_pool_max(3, 1, UINT64_C(8) << 30);
+    cr_expect_eq(options.pool_bucket_max, 0u);
+    cr_expect_eq(options.pool_idle, 500000000u);
+    cr_expect_eq(options.prewarm.count, 2u);
+    cr_expect_eq(options.prewarm.item[1].bytes, 2u << 20);
+    cr_expect_eq(options.prewarm.item[1].blocks, 1u);
     cr_expect_str_eq(options.report, "/tmp/r.%p");
     cr_expect_eq(options.format, CW_FORMAT_BOTH);
     cr_expect_eq(options.stacks, CW_STACKS_CALLER);
@@ -88,13 +112,13 @@ Test(options, a_bad_word_gets_one_line_and_the_default_stays)
 {
     PARSE("CUWARDEN_MODE=fast");
     expect_single_complaint(
-        "CUWARDEN_MODE: 'fast' is not one of track, off; the default 'track' stays");
+        "CUWARDEN_MODE: 'fast' is not one of pool, track, off; the default 'pool' stays");
     expect_defaults();
 }
 
 Test(options, words_are_taken_exactly)
 {
-    static const char *const bad[] = {"Off", "OFF", "off ", " off", "of", "offf", "track,off"};
+    static const char *const bad[] = {"Off", "OFF", "off ", " off", "of", "offf", "pool,off"};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
         char entry[64];
@@ -219,7 +243,7 @@ Test(options, a_longer_value_is_refused_and_quoted_in_part)
 {
     PARSE(make_long_entry("REPORT", CW_OPTION_VALUE_MAX));
     cr_expect_eq(complaints.count, 1u);
-    cr_expect_not_null(strstr(complaints.line[0], "xxx...' is not a file name of at most 511"));
+    cr_expect_not_null(strstr(complaints.line[0], "xxx...' is not a file name of at most 1023"));
     cr_expect_not_null(strstr(complaints.line[0], "it stays unset"));
     expect_defaults();
     PARSE(make_long_entry("MODE", CW_OPTION_VALUE_MAX));
@@ -233,7 +257,7 @@ Test(options, a_complaint_is_free_of_control_characters)
 {
     PARSE("CUWARDEN_MODE=a\nb\033c");
     expect_single_complaint(
-        "CUWARDEN_MODE: 'a?b?c' is not one of track, off; the default 'track' stays");
+        "CUWARDEN_MODE: 'a?b?c' is not one of pool, track, off; the default 'pool' stays");
 }
 
 Test(options, an_unknown_name_gets_the_nearest_known_one)
@@ -315,7 +339,7 @@ Test(options, complaints_and_origins_may_be_left_out)
     cw_options_parse((char *const *)env, 1, &options, NULL, NULL);
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cw_options_parse((char *const *)env, 0, &options, NULL, NULL);
-    cr_expect_eq(options.mode, CW_MODE_TRACK);
+    cr_expect_eq(options.mode, CW_MODE_POOL);
 }
 
 Test(options, set_changes_one_option_or_says_why_not)
@@ -328,7 +352,7 @@ Test(options, set_changes_one_option_or_says_why_not)
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_str_eq(why, "");
     cr_expect_eq(cw_options_set(&options, "MODE", "x", why, sizeof(why)), -1);
-    cr_expect_str_eq(why, "'x' is not one of track, off");
+    cr_expect_str_eq(why, "'x' is not one of pool, track, off");
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_eq(cw_options_set(&options, "MOD", "x", why, sizeof(why)), -1);
     cr_expect_str_eq(why, "no such option");
@@ -353,7 +377,8 @@ Test(options, printed_values_parse_back)
     char value[CW_OPTION_VALUE_MAX];
     char why[CW_OPTION_LINE_MAX];
 
-    PARSE("CUWARDEN_REPORT=/tmp/x%%y", "CUWARDEN_STACK_DEPTH=5", "CUWARDEN_LOG=off");
+    PARSE("CUWARDEN_REPORT=/tmp/x%%y", "CUWARDEN_STACK_DEPTH=5", "CUWARDEN_LOG=off",
+          "CUWARDEN_POOL_MAX=1:0,0:12.5%", "CUWARDEN_POOL_IDLE=1.5", "CUWARDEN_PREWARM=1G:4096");
     for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
         struct cw_options copy;
 
@@ -367,6 +392,7 @@ Test(options, printed_values_parse_back)
 
 Test(options, every_row_is_complete_and_its_default_parses_and_stands_first)
 {
+    char printed[CW_OPTION_VALUE_MAX];
     char why[CW_OPTION_LINE_MAX];
 
     parse(NULL);
@@ -375,7 +401,8 @@ Test(options, every_row_is_complete_and_its_default_parses_and_stands_first)
         struct cw_options copy = options;
 
         cr_expect_eq(cw_options_set(&copy, row->name, row->fallback, why, sizeof(why)), 0);
-        cr_expect_eq(memcmp(&copy, &options, sizeof(copy)), 0);
+        cw_options_print_value(&copy, i, printed, sizeof(printed));
+        cr_expect_str_eq(printed, row->fallback);
         cr_expect(strlen(row->help) > 0 && strlen(row->help) <= 60);
         cr_expect_gt(strlen(row->detail), 0u);
         cr_expect_neq(row->help[strlen(row->help) - 1], '.');
@@ -386,4 +413,91 @@ Test(options, every_row_is_complete_and_its_default_parses_and_stands_first)
     cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_STACKS)->values, "full, caller, off");
     cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_STACK_DEPTH)->values, "1..128");
     cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_REPORT)->values, "FILE");
+    cr_expect_str_eq(cw_options_row(CW_OPTION_INDEX_POOL_IDLE)->values, "0s..24h");
+}
+
+/* The line for a value of the pool's options, whole. */
+static void expect_refused(const char *name, const char *value, const char *form, const char *rest)
+{
+    char entry[CW_OPTION_VALUE_MAX];
+    char wanted[CW_OPTION_LINE_MAX];
+
+    snprintf(entry, sizeof(entry), "CUWARDEN_%s=%s", name, value);
+    snprintf(wanted, sizeof(wanted), "CUWARDEN_%s: '%s' is not %s; %s", name, value, form, rest);
+    PARSE(entry);
+    expect_single_complaint(wanted);
+    expect_defaults();
+}
+
+Test(options, a_bad_size_time_or_batch_gets_one_line_and_the_default_stays)
+{
+    static const char sizes[] = "a size (8G), a share (25%), or a list of at most 16, each device "
+                                "once (0:8G,GPU-<uuid>:50%,4G)";
+    static const char time[] = "a time from 0s to 24h, as in 500ms, 10s or 2m";
+    static const char batches[] = "a list of at most 16 SIZE:COUNT (64M:8,1.5G:2), sizes up to 1T "
+                                  "and counts from 1 to 4096";
+
+    expect_refused("POOL_MAX", "8Q", sizes, "the default '25%' stays");
+    expect_refused("POOL_MAX", "none", sizes, "the default '25%' stays");
+    expect_refused("POOL_MAX", "0:8G,0:50%", sizes, "the default '25%' stays");
+    expect_refused("POOL_IDLE", "10d", time, "the default '10s' stays");
+    expect_refused("POOL_IDLE", "86400001ms", time, "the default '10s' stays");
+    expect_refused("POOL_IDLE", "24.000000000001h", time, "the default '10s' stays");
+    expect_refused("PREWARM", "64M", batches, "it stays unset");
+    expect_refused("PREWARM", "64M:4097", batches, "it stays unset");
+}
+
+Test(options, a_time_takes_both_ends)
+{
+    PARSE("CUWARDEN_POOL_IDLE=0");
+    cr_expect_eq(options.pool_idle, 0u);
+    PARSE("CUWARDEN_POOL_IDLE=24h");
+    cr_expect_eq(options.pool_idle, UINT64_C(86400000000000));
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, the_longest_complaints_are_whole)
+{
+    PARSE(make_long_entry("POOL_MAX", 200));
+    cr_expect_not_null(strstr(complaints.line[0], "xxx...' is not a size "));
+    cr_expect_not_null(strstr(complaints.line[0], "; the default '25%' stays"));
+    PARSE(make_long_entry("POOL_IDLE", 200));
+    cr_expect_not_null(strstr(complaints.line[0], "; the default '10s' stays"));
+    PARSE(make_long_entry("PREWARM", 200));
+    cr_expect_not_null(strstr(complaints.line[0], "; it stays unset"));
+}
+
+Test(options, devices_that_a_list_leaves_out_have_the_default)
+{
+    char printed[CW_OPTION_VALUE_MAX];
+    char why[CW_OPTION_LINE_MAX];
+
+    PARSE("CUWARDEN_POOL_MAX=1:4K,2:0");
+    expect_pool_max(0, 400, 100);
+    expect_pool_max(1, 400, 4096);
+    expect_pool_max(2, 400, 0);
+    cw_options_print_value(&options, CW_OPTION_INDEX_POOL_MAX, printed, sizeof(printed));
+    cr_expect_str_eq(printed, "1:4K,2:0,25%");
+    /* Also when the option was something else before. */
+    cr_expect_eq(cw_options_set(&options, "POOL_MAX", "8G", why, sizeof(why)), 0);
+    cr_expect_eq(cw_options_set(&options, "POOL_MAX", "1:50%", why, sizeof(why)), 0);
+    expect_pool_max(0, 400, 100);
+    expect_pool_max(1, 400, 200);
+}
+
+/* Each item as long as its kind can be. */
+Test(options, the_longest_list_of_sizes_fits_as_printed)
+{
+    char entry[CW_OPTION_VALUE_MAX + 32] = "CUWARDEN_POOL_MAX=";
+    char printed[CW_OPTION_VALUE_MAX];
+
+    for (unsigned i = 0; i < CW_SIZES_MAX; i++)
+        snprintf(entry + strlen(entry), sizeof(entry) - strlen(entry),
+                 "GPU-%08x-ffff-ffff-ffff-ffffffffffff:18446744073709551615,", i);
+    snprintf(entry + strlen(entry), sizeof(entry) - strlen(entry), "18446744073709551615");
+    PARSE(entry);
+    cr_expect_eq(complaints.count, 0u);
+    cr_expect_eq(options.pool_max.count, (unsigned)CW_SIZES_MAX);
+    cw_options_print_value(&options, CW_OPTION_INDEX_POOL_MAX, printed, sizeof(printed));
+    cr_expect_str_eq(printed, strchr(entry, '=') + 1);
 }
