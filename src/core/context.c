@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "core/gate.h"
 #include "core/graph.h"
+#include "core/realm.h"
 #include "core/thread.h"
 #include "core/tracker.h"
 
@@ -126,6 +127,20 @@ uint32_t cw_context_of(uint64_t handle, uint8_t *out_device)
     return context;
 }
 
+uint32_t cw_context_of_own_handle(uint64_t handle, uint8_t *out_device)
+{
+    uint32_t context = cw_context_of(handle, out_device);
+
+    return context != 0 && context_at(context)->handle == handle ? context : 0;
+}
+
+/* Not under the lock: the pool makes room for it. */
+static void tell_pool(uint32_t context)
+{
+    if (context != 0)
+        cw_realm_made(context, context_at(context));
+}
+
 /* First sight of a context that was made where we could not see it: ask the driver. */
 static uint32_t discover(uint64_t handle)
 {
@@ -146,6 +161,7 @@ static uint32_t discover(uint64_t handle)
     if (context == 0)
         context = make_locked(handle, facts.id, facts.device, now);
     cw_lock_release(&lock);
+    tell_pool(context);
     return context;
 }
 
@@ -177,10 +193,12 @@ uint32_t cw_context_current(uint8_t *out_device)
 void cw_context_created(uint64_t handle, unsigned device)
 {
     uint64_t now = now_ns();
+    uint32_t context;
 
     cw_lock_acquire(&lock);
-    make_locked(handle, 0, device, now);
+    context = make_locked(handle, 0, device, now);
     cw_lock_release(&lock);
+    tell_pool(context);
     cw_epoch_advance();
 }
 
@@ -218,6 +236,7 @@ void cw_context_retained(uint64_t handle, unsigned device)
     if (context != 0)
         atomic_fetch_add(&context_at(context)->retains, 1);
     cw_lock_release(&lock);
+    tell_pool(context);
     cw_epoch_advance();
 }
 
@@ -233,6 +252,7 @@ void cw_context_folded(uint64_t green_handle, unsigned device)
     if (context != 0)
         bind_locked(green_handle, context);
     cw_lock_release(&lock);
+    tell_pool(context);
     cw_epoch_advance();
 }
 
@@ -251,10 +271,12 @@ void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
         return;
     cw_gate_close();
     atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
+    cw_realm_closing(context);
     cw_epoch_advance();
 }
 
-static void close_locked(uint32_t index, enum cw_context_outcome outcome, uint64_t now)
+/* The context's heir, 0 for none. */
+static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, uint64_t now)
 {
     struct cw_live_context *context = context_at(index);
     uint32_t heir = 0;
@@ -267,10 +289,13 @@ static void close_locked(uint32_t index, enum cw_context_outcome outcome, uint64
         heir = primary_locked(context->handle, context->device, now);
     if (heir != 0)
         atomic_store(&context_at(heir)->retains, atomic_load(&context->retains));
+    return heir;
 }
 
 void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_context_outcome outcome)
 {
+    uint32_t heir = 0;
+
     if (ending->context == 0)
         return;
     if (outcome == CW_CONTEXT_KEPT) {
@@ -279,9 +304,11 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
         uint64_t now = now_ns();
 
         cw_lock_acquire(&lock);
-        close_locked(ending->context, outcome, now);
+        heir = close_locked(ending->context, outcome, now);
         cw_lock_release(&lock);
     }
+    cw_realm_ended(ending->context, outcome != CW_CONTEXT_KEPT);
+    tell_pool(heir);
     if (outcome != CW_CONTEXT_KEPT)
         cw_tracker_finish_list(cw_tracker_take_context(ending->context), CW_FREE_RECLAIMED);
     if (outcome != CW_CONTEXT_KEPT)

@@ -24,6 +24,9 @@ uint32_t cw_context_current(uint8_t *out_device);
 /* The context of a handle that need not be current; 0 when it was never seen. */
 uint32_t cw_context_of(uint64_t handle, uint8_t *out_device);
 
+/* The same for a handle that is the context's own: 0 for that of a green context. */
+uint32_t cw_context_of_own_handle(uint64_t handle, uint8_t *out_device);
+
 /* A context was created on the device, or its primary context was retained. */
 void cw_context_created(uint64_t handle, unsigned device);
 void cw_context_retained(uint64_t handle, unsigned device);

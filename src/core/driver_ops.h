@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "live/layout.h"
+
 struct cw_context_facts {
     uint64_t id;     /* unique over the life of the process; 0 where the driver cannot say */
     unsigned device; /* ordinal */
@@ -35,6 +37,24 @@ struct cw_driver_ops {
     int (*device_facts)(unsigned device, struct cw_device_facts *out);
     /* Memory of the device of the calling thread's current context, over all processes. */
     int (*memory_info)(uint64_t *out_free, uint64_t *out_total);
+
+    /* Contexts below are named by handle and need not be current; a call may make one current for
+     * its own time. */
+
+    /* Waits for all work of the context; the driver's code, 0 for success. Called between
+     * cw_gate_enter_wait and cw_gate_leave_wait. */
+    int (*context_wait)(uint64_t context);
+    /* 1 if the driver has events of a whole context. May be called at any time. */
+    int (*has_context_events)(void);
+    int (*event_create)(uint64_t context, uint64_t *out_event);
+    /* The event stands for all work that the context has at this moment. */
+    int (*event_record)(uint64_t context, uint64_t event);
+    /* 1: all that it stands for is done; 0: not yet; -1: failed. */
+    int (*event_query)(uint64_t event);
+    /* Takes a block of CW_KIND_DEVICE in the calling thread's current context. */
+    int (*block_alloc)(uint64_t bytes, uint64_t *out_key);
+    /* Gives back a block of CW_KIND_DEVICE, PITCHED or PINNED. */
+    int (*block_free)(uint64_t context, enum cw_kind kind, uint64_t key);
 };
 
 #endif

@@ -7,8 +7,10 @@
 
 #include "base/compiler.h"
 #include "core/context.h"
+#include "core/freed.h"
 #include "core/gate.h"
 #include "core/graph.h"
+#include "core/pool.h"
 #include "core/session.h"
 #include "core/site.h"
 #include "core/tally.h"
@@ -93,8 +95,8 @@ void cw_request_sampled(uint64_t free_bytes, uint64_t total_bytes)
 /* ---- events ------------------------------------------------------------------------------------
  */
 
-static void add_event(enum cw_event_type type, uint32_t site, uint64_t key, uint64_t bytes,
-                      int code)
+/* Type, site, key, bytes and code are the caller's. */
+static void add_event(const struct cw_live_event *what)
 {
     struct cw_arena *arena = &cw_session.arena;
     const struct cw_live_table *table = &arena->header->table[CW_TABLE_EVENT];
@@ -108,13 +110,9 @@ static void add_event(enum cw_event_type type, uint32_t site, uint64_t key, uint
         return;
     }
     event = cw_arena_at(arena, CW_TABLE_EVENT, index);
-    event->key = key;
-    event->bytes = bytes;
-    event->site = site;
-    event->code = code;
-    event->type = (uint8_t)type;
-    if (site != 0) {
-        const struct cw_live_device *device = device_at(cw_site_at(site)->device);
+    *event = *what;
+    if (event->site != 0) {
+        const struct cw_live_device *device = device_at(cw_site_at(event->site)->device);
 
         event->total_bytes = atomic_load(&device->driver_total);
         event->free_bytes = event->total_bytes - atomic_load(&device->driver_used);
@@ -146,7 +144,8 @@ void cw_request_failed(const struct cw_request *request, uint32_t api, int code,
     if (!is_oom)
         return;
     cw_request_sample();
-    add_event(CW_EVENT_OOM, site, 0, request->bytes, code);
+    add_event(&(struct cw_live_event){
+        .type = CW_EVENT_OOM, .site = site, .bytes = request->bytes, .code = code});
 }
 
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out)
@@ -155,24 +154,53 @@ void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_
         (struct cw_request_free){.space = space, .key = key, .block = cw_tracker_take(space, key)};
 }
 
+/* So that a second free can be shown with the first. */
+static void remember_free(const struct cw_request_free *call, uint32_t api)
+{
+    const struct cw_live_site *site;
+
+    if (call->block == 0 || call->space != CW_SPACE_ADDRESS)
+        return;
+    site = cw_site_at(atomic_load(&cw_tracker_at(call->block)->site));
+    cw_freed_remember(call->key, cw_site_here(api, site->kind, site->device));
+}
+
+/* Of an idle block the record knows who freed it, of others the last frees. */
+static uint32_t first_freed(const struct cw_request_free *call)
+{
+    struct cw_pool_view view;
+
+    if (call->block != 0 || call->space != CW_SPACE_ADDRESS)
+        return 0;
+    if (cw_pool_look(call->key, &view))
+        return view.bytes == 0 ? cw_tracker_at(view.block)->maps : 0;
+    return cw_freed_find(call->key);
+}
+
+static void refused_free(const struct cw_request_free *call, uint32_t api, int code)
+{
+    uint8_t device;
+
+    cw_context_current(&device);
+    atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
+    add_event(&(struct cw_live_event){.type = CW_EVENT_INVALID_FREE,
+                                      .site = cw_site_here(api, CW_KIND_DEVICE, device),
+                                      .key = call->key,
+                                      .code = code,
+                                      .other_site = first_freed(call)});
+}
+
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
                          enum cw_free_result result, int code)
 {
+    if (CW_LIKELY(result == CW_FREE_DONE))
+        remember_free(call, api);
     if (call->block != 0)
         cw_tracker_finish(call->block, result);
-    if (CW_LIKELY(result == CW_FREE_DONE)) {
-        if (call->block == 0)
-            atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
-        return;
-    }
-    if (result == CW_FREE_REFUSED) {
-        uint8_t device;
-
-        cw_context_current(&device);
-        atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
-        add_event(CW_EVENT_INVALID_FREE, cw_site_here(api, CW_KIND_DEVICE, device), call->key, 0,
-                  code);
-    }
+    else if (result == CW_FREE_DONE)
+        atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
+    if (result == CW_FREE_REFUSED)
+        refused_free(call, api, code);
 }
 
 void cw_request_set_reclaim(cw_reclaim_fn reclaim)
@@ -184,7 +212,10 @@ int cw_request_wants_retry(uint8_t device)
 {
     cw_reclaim_fn reclaim = atomic_load(&reclaim_idle);
 
-    return reclaim != NULL && !cw_capture_is_active() && reclaim(device) != 0;
+    if (reclaim == NULL || cw_capture_is_active() || reclaim(device) == 0)
+        return 0;
+    atomic_fetch_add(&device_at(device)->pool.oom_retries, 1);
+    return 1;
 }
 
 void cw_request_fatal(uint32_t api, int code)
@@ -193,5 +224,7 @@ void cw_request_fatal(uint32_t api, int code)
     uint32_t context = cw_context_current(&device);
 
     if (cw_context_set_fatal(context, code))
-        add_event(CW_EVENT_FATAL, cw_site_here(api, CW_KIND_DEVICE, device), 0, 0, code);
+        add_event(&(struct cw_live_event){.type = CW_EVENT_FATAL,
+                                          .site = cw_site_here(api, CW_KIND_DEVICE, device),
+                                          .code = code});
 }

@@ -17,7 +17,10 @@
 #include "core/gate.h"
 #include "core/graph.h"
 #include "core/index.h"
+#include "core/freed.h"
 #include "core/module.h"
+#include "core/pitch.h"
+#include "core/pool.h"
 #include "core/site.h"
 #include "core/slot.h"
 #include "core/tally.h"
@@ -116,6 +119,7 @@ static int build(unsigned driver_version)
     describe_process(driver_version);
     cw_module_init(arena);
     cw_context_init(arena, cw_session.ops);
+    cw_pool_init(arena, cw_session.options);
     cw_tally_init(arena);
     cw_tracker_init(arena);
     return cw_site_init(arena, cw_session.options->stacks,
@@ -185,6 +189,9 @@ void cw_session_reset(void)
     cw_module_reset();
     cw_tracker_reset();
     cw_tally_reset();
+    cw_pool_reset();
+    cw_freed_reset();
+    cw_pitch_reset();
     cw_slot_reset();
     cw_context_reset();
     cw_vmm_reset();

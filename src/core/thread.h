@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "core/memo.h"
 #include "live/layout.h"
 
 #define CW_STACK_CACHE  256 /* entries; powers of two */
@@ -33,9 +34,11 @@ struct cw_site_cache_entry {
 /* Not in thread-local storage itself: that comes out of every thread's stack, also of threads that
  * never call CUDA. */
 struct cw_thread_caches {
+    struct cw_memo memo;
     struct cw_stack_cache_entry stack[CW_STACK_CACHE];
     struct cw_site_cache_entry site[CW_SITE_CACHE];
 };
+_Static_assert(sizeof(struct cw_thread_caches) <= 64 * 1024, "what a thread may cost");
 
 struct cw_thread {
     unsigned depth;     /* hooks of the driver layer that this thread is inside */

@@ -346,6 +346,24 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 /* ---- blocks of the pool ------------------------------------------------------------------------
  */
 
+uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_index)
+{
+    uint32_t block = acquire_record(), stale = 0;
+
+    if (block == 0)
+        return 0;
+    fill(cw_tracker_at(block), request, site_index, 0);
+    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_IDLE, memory_order_relaxed);
+    if (cw_index_insert(request->space, request->key, block, &stale) != 0) {
+        release_record(block);
+        return 0;
+    }
+    if (stale != 0)
+        close_stale(stale);
+    cw_tally_add(request->device, 0, request->held, 0);
+    return block;
+}
+
 int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
 {
     struct cw_live_block *block = cw_tracker_at(index);

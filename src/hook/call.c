@@ -28,7 +28,7 @@ static const int fatal_codes[] = {
     911, /* EXTERNAL_DEVICE */
 };
 
-static int is_fatal(CUresult rc)
+int cw_call_is_fatal(CUresult rc)
 {
     for (size_t i = 0; i < CW_ARRAY_LEN(fatal_codes); i++)
         if ((int)rc == fatal_codes[i])
@@ -116,7 +116,7 @@ uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scop
         block = cw_request_granted(request, call->api);
     } else {
         cw_request_failed(request, call->api, rc, rc == CUDA_ERROR_OUT_OF_MEMORY);
-        if (is_fatal(rc))
+        if (cw_call_is_fatal(rc))
             cw_request_fatal(call->api, rc);
     }
     cw_call_leave();
@@ -128,7 +128,7 @@ enum cw_free_result cw_call_free_result(CUresult rc)
     /* The driver is gone, or the context is: the program has done its part, and the memory went
      * too. */
     if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED ||
-        rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || is_fatal(rc))
+        rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || cw_call_is_fatal(rc))
         return CW_FREE_DONE;
     switch ((int)rc) {
     case CUDA_ERROR_INVALID_VALUE:
@@ -145,7 +145,7 @@ void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_requ
 {
     if (free_call->key != 0)
         cw_request_free_end(free_call, call->api, cw_call_free_result(rc), rc);
-    if (CW_UNLIKELY(is_fatal(rc)))
+    if (CW_UNLIKELY(cw_call_is_fatal(rc)))
         cw_request_fatal(call->api, rc);
     cw_call_leave();
 }
@@ -156,13 +156,13 @@ int cw_call_observe(enum cw_hook hook, CUresult rc)
     uint8_t device;
     int again = 0;
 
-    if ((rc != CUDA_ERROR_OUT_OF_MEMORY && !is_fatal(rc)) || !cw_session_is_armed() ||
+    if ((rc != CUDA_ERROR_OUT_OF_MEMORY && !cw_call_is_fatal(rc)) || !cw_session_is_armed() ||
         cw_thread.depth != 0)
         return 0;
     cw_thread.depth = 1;
     cw_context_current(&device);
     request.device = device;
-    if (is_fatal(rc))
+    if (cw_call_is_fatal(rc))
         cw_request_fatal(cw_call_api_text(hook), rc);
     else if (cw_request_wants_retry(device))
         again = 1;

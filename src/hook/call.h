@@ -70,6 +70,9 @@ void cw_call_freed(const struct cw_call *call, CUresult rc,
 /* How a refusing or failing free counts: see the table in call.c. */
 enum cw_free_result cw_call_free_result(CUresult rc);
 
+/* 1 for a code after which cuda.h demands that the process or the context be started again. */
+int cw_call_is_fatal(CUresult rc);
+
 /* A call that neither allocates nor frees returned an error. 1: call the driver once more. */
 int cw_call_observe(enum cw_hook hook, CUresult rc);
 

@@ -68,6 +68,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
 
 #if CUDA_VERSION < 12050
 typedef struct cw_CUctxCreateParams CUctxCreateParams;
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 CUresult cuGreenCtxStreamCreate(CUstream* phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 #endif

@@ -71,12 +71,117 @@ static int memory_info(uint64_t *out_free, uint64_t *out_total)
     return 0;
 }
 
+/* ---- contexts that need not be current ---------------------------------------------------------
+ */
+
+/* Makes the context current if it is not. *out_pushed: leave_context must undo it. */
+static CUresult enter_context(uint64_t handle, int *out_pushed)
+{
+    uint64_t current = 0;
+
+    *out_pushed = 0;
+    if (CW_LIKELY(context_current(&current) == 0 && current == handle))
+        return CUDA_SUCCESS;
+    *out_pushed = 1;
+    return CW_REAL(cuCtxPushCurrent_v2)((CUcontext)(uintptr_t)handle);
+}
+
+static void leave_context(int pushed)
+{
+    CUcontext popped;
+
+    if (CW_UNLIKELY(pushed))
+        CW_REAL(cuCtxPopCurrent_v2)(&popped);
+}
+
+static int context_wait(uint64_t handle)
+{
+    int pushed;
+    CUresult rc = enter_context(handle, &pushed);
+
+    if (rc != CUDA_SUCCESS)
+        return (int)rc;
+    rc = CW_REAL(cuCtxSynchronize)();
+    leave_context(pushed);
+    return (int)rc;
+}
+
+/* CUDA 12.5. */
+static int has_context_events(void)
+{
+    return cw_real_has(CW_HOOK_cuCtxRecordEvent);
+}
+
+static int event_create(uint64_t handle, uint64_t *out_event)
+{
+    CUevent event = NULL;
+    int pushed;
+    CUresult rc;
+
+    if (enter_context(handle, &pushed) != CUDA_SUCCESS)
+        return -1;
+    rc = CW_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
+    leave_context(pushed);
+    *out_event = (uint64_t)(uintptr_t)event;
+    return rc == CUDA_SUCCESS ? 0 : -1;
+}
+
+static int event_record(uint64_t handle, uint64_t event)
+{
+    return CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)handle, (CUevent)(uintptr_t)event) ==
+                   CUDA_SUCCESS
+               ? 0
+               : -1;
+}
+
+static int event_query(uint64_t event)
+{
+    switch (CW_REAL(cuEventQuery)((CUevent)(uintptr_t)event)) {
+    case CUDA_SUCCESS:
+        return 1;
+    case CUDA_ERROR_NOT_READY:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int block_alloc(uint64_t bytes, uint64_t *out_key)
+{
+    CUdeviceptr dptr = 0;
+
+    if (CW_REAL(cuMemAlloc_v2)(&dptr, bytes) != CUDA_SUCCESS)
+        return -1;
+    *out_key = dptr;
+    return 0;
+}
+
+static int block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
+{
+    int pushed;
+    CUresult rc;
+
+    if (enter_context(handle, &pushed) != CUDA_SUCCESS)
+        return -1;
+    rc = kind == CW_KIND_PINNED ? CW_REAL(cuMemFreeHost)((void *)(uintptr_t)key)
+                                : CW_REAL(cuMemFree_v2)(key);
+    leave_context(pushed);
+    return rc == CUDA_SUCCESS ? 0 : -1;
+}
+
 const struct cw_driver_ops cw_cuda_ops = {
     .now_ns = now_ns,
     .context_current = context_current,
     .context_facts = context_facts,
     .device_facts = device_facts,
     .memory_info = memory_info,
+    .context_wait = context_wait,
+    .has_context_events = has_context_events,
+    .event_create = event_create,
+    .event_record = event_record,
+    .event_query = event_query,
+    .block_alloc = block_alloc,
+    .block_free = block_free,
 };
 
 unsigned cw_cuda_driver_version(void)

@@ -24,6 +24,7 @@
 #include "core/session.h"
 #include "core/site.h"
 #include "core/thread.h"
+#include "core/unwind.h"
 #include "hook/call.h"
 #include "hook/cuda_ops.h"
 #include "hook/object.h"
@@ -251,6 +252,31 @@ static void announce(void)
     cw_once_end(&announcing);
 }
 
+/* Not by dlsym: libgcc_s is loaded locally, out of reach of its default search. */
+static int match_unwinder(const struct cw_object *object, void *arg)
+{
+    struct cw_unwinder *unwinder = arg;
+
+    if (strcmp(cw_object_basename(object), "libgcc_s.so.1") != 0)
+        return 0;
+    *unwinder = (struct cw_unwinder){
+        .backtrace = (__typeof__(&_Unwind_Backtrace))cw_object_symbol(object, "_Unwind_Backtrace"),
+        .ip_info = (__typeof__(&_Unwind_GetIPInfo))cw_object_symbol(object, "_Unwind_GetIPInfo"),
+        .cfa = (__typeof__(&_Unwind_GetCFA))cw_object_symbol(object, "_Unwind_GetCFA"),
+        .gr = (__typeof__(&_Unwind_GetGR))cw_object_symbol(object, "_Unwind_GetGR")};
+    return unwinder->backtrace != NULL && unwinder->ip_info != NULL && unwinder->cfa != NULL &&
+           unwinder->gr != NULL;
+}
+
+static void find_unwinder(void)
+{
+    struct cw_unwinder unwinder;
+
+    cw_unwind_warm_up();
+    if (cw_object_visit(match_unwinder, &unwinder))
+        cw_unwind_set(&unwinder);
+}
+
 int cw_entry_arm(void)
 {
     if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
@@ -260,7 +286,7 @@ int cw_entry_arm(void)
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;
         if (options.stacks == CW_STACKS_FULL)
-            cw_stack_warm_up();
+            find_unwinder();
         cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
         cw_thread.depth--;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families ALLOC and FREE: memory with an address, and arrays. */
-#include "hook/call.h"
+#include "hook/pooled.h"
 
 #include "core/context.h"
 #include "core/gate.h"
@@ -37,18 +37,11 @@ static uint64_t host_address_of(CUresult rc, void *const *pp)
 
 CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
-    struct cw_request request = {.kind = CW_KIND_DEVICE, .bytes = bytesize};
     struct cw_call call;
-    CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemAlloc_v2, CW_CALLER))
         return CW_REAL(cuMemAlloc_v2)(dptr, bytesize);
-    do
-        rc = CW_REAL(cuMemAlloc_v2)(dptr, bytesize);
-    while (cw_call_again(&call, rc));
-    request.key = address_of(rc, dptr);
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
+    return cw_pooled_alloc(&call, CW_POOL_DEVICE, dptr, bytesize);
 }
 
 /* The 32-bit ABI of CUDA 2: its pointers hold the low 4 GiB. */
@@ -68,23 +61,14 @@ CW_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     return rc;
 }
 
-/* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
 CW_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
                                       size_t Height, unsigned int ElementSizeBytes)
 {
-    struct cw_request request = {.kind = CW_KIND_PITCHED};
     struct cw_call call;
-    CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemAllocPitch_v2, CW_CALLER))
         return CW_REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    do
-        rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    while (cw_call_again(&call, rc));
-    request.key = address_of(rc, dptr);
-    request.bytes = (rc == CUDA_SUCCESS && pPitch != NULL ? *pPitch : WidthInBytes) * Height;
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
+    return cw_pooled_alloc_pitch(&call, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
 }
 
 CW_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
@@ -123,32 +107,32 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     return rc;
 }
 
+static CUresult free_device(uint64_t key)
+{
+    return CW_REAL(cuMemFree_v2)(key);
+}
+
 CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
-    struct cw_request_free freed;
     struct cw_call call;
-    CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemFree_v2, CW_CALLER))
         return CW_REAL(cuMemFree_v2)(dptr);
-    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
-    rc = CW_REAL(cuMemFree_v2)(dptr);
-    cw_call_freed(&call, rc, &freed);
-    return rc;
+    return cw_pooled_free(&call, CW_POOL_FREES_DEVICE, dptr, free_device);
+}
+
+static CUresult free_device_v1(uint64_t key)
+{
+    return CW_REAL(cuMemFree)((CUdeviceptr_v1)key);
 }
 
 CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 {
-    struct cw_request_free freed;
     struct cw_call call;
-    CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemFree, CW_CALLER))
         return CW_REAL(cuMemFree)(dptr);
-    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
-    rc = CW_REAL(cuMemFree)(dptr);
-    cw_call_freed(&call, rc, &freed);
-    return rc;
+    return cw_pooled_free(&call, CW_POOL_FREES_DEVICE, dptr, free_device_v1);
 }
 
 /* ---- stream-ordered memory ---------------------------------------------------------------------
@@ -287,7 +271,8 @@ static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CU
         cw_call_leave();
         return rc;
     }
-    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
+    if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, dptr, &freed, &rc))
+        return rc;
     rc = real(dptr, stream);
     cw_call_freed(&call, rc, &freed);
     return rc;
@@ -306,36 +291,38 @@ CW_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 /* ---- host memory -------------------------------------------------------------------------------
  */
 
-CW_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+/* A flag that cuda.h does not know yet is the driver's business alone. */
+static CUresult host_alloc(struct cw_call *call, void **pp, size_t bytesize, unsigned int flags)
 {
     struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};
-    struct cw_call call;
     CUresult rc;
+
+    if (flags < CW_POOL_CLASSES - CW_POOL_HOST_FLAGS)
+        return cw_pooled_alloc(call, CW_POOL_HOST_FLAGS + flags, pp, bytesize);
+    do
+        rc = CW_REAL(cuMemHostAlloc)(pp, bytesize, flags);
+    while (cw_call_again(call, rc));
+    request.key = host_address_of(rc, pp);
+    cw_call_allocated(call, rc, CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+    struct cw_call call;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemHostAlloc, CW_CALLER))
         return CW_REAL(cuMemHostAlloc)(pp, bytesize, Flags);
-    do
-        rc = CW_REAL(cuMemHostAlloc)(pp, bytesize, Flags);
-    while (cw_call_again(&call, rc));
-    request.key = host_address_of(rc, pp);
-    cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);
-    return rc;
+    return host_alloc(&call, pp, bytesize, Flags);
 }
 
 CW_EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
-    struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};
     struct cw_call call;
-    CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemAllocHost_v2, CW_CALLER))
         return CW_REAL(cuMemAllocHost_v2)(pp, bytesize);
-    do
-        rc = CW_REAL(cuMemAllocHost_v2)(pp, bytesize);
-    while (cw_call_again(&call, rc));
-    request.key = host_address_of(rc, pp);
-    cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);
-    return rc;
+    return cw_pooled_alloc(&call, CW_POOL_HOST, pp, bytesize);
 }
 
 CW_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
@@ -354,18 +341,18 @@ CW_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
     return rc;
 }
 
+static CUresult free_host(uint64_t key)
+{
+    return CW_REAL(cuMemFreeHost)((void *)(uintptr_t)key);
+}
+
 CW_EXPORT CUresult cuMemFreeHost(void *p)
 {
-    struct cw_request_free freed;
     struct cw_call call;
-    CUresult rc;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemFreeHost, CW_CALLER))
         return CW_REAL(cuMemFreeHost)(p);
-    cw_request_free_begin(CW_SPACE_ADDRESS, (uint64_t)(uintptr_t)p, &freed);
-    rc = CW_REAL(cuMemFreeHost)(p);
-    cw_call_freed(&call, rc, &freed);
-    return rc;
+    return cw_pooled_free(&call, CW_POOL_FREES_HOST, (uint64_t)(uintptr_t)p, free_host);
 }
 
 typedef CUresult (*host_register_fn)(void *p, size_t bytesize, unsigned int flags);
@@ -406,7 +393,8 @@ CW_EXPORT CUresult cuMemHostUnregister(void *p)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemHostUnregister, CW_CALLER))
         return CW_REAL(cuMemHostUnregister)(p);
-    cw_request_free_begin(CW_SPACE_ADDRESS, (uint64_t)(uintptr_t)p, &freed);
+    if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, (uint64_t)(uintptr_t)p, &freed, &rc))
+        return rc;
     rc = CW_REAL(cuMemHostUnregister)(p);
     cw_call_freed(&call, rc, &freed);
     return rc;

@@ -4,6 +4,8 @@
  * that its context is broken or that the device is full. Call, look at the code, return it; out of
  * memory with something idle to give back is tried once more.
  */
+#include "core/context.h"
+#include "core/pool.h"
 #include "hook/call.h"
 
 #define OBSERVED(symbol, params, args)                                                             \
@@ -18,13 +20,28 @@
 
 /* ---- The program's own waits: the moment to look at the device ---- */
 
-static CUresult synchronized(enum cw_hook hook, CUresult rc)
+static uint64_t before_sync(void)
+{
+    return cw_session_is_armed() && cw_thread.depth == 0 ? cw_pool_sync_begin() : 0;
+}
+
+/* The context that was waited for with this handle, 0 if it was not all of one: a green context is
+ * only a part of its primary one. */
+static uint32_t whole_context(uint64_t handle)
+{
+    uint8_t device;
+
+    return cw_context_of_own_handle(handle, &device);
+}
+
+static CUresult synchronized(enum cw_hook hook, CUresult rc, uint64_t handle, uint64_t ticket)
 {
     if (rc != CUDA_SUCCESS) {
         cw_call_observe(hook, rc);
     } else if (cw_session_is_armed() && cw_thread.depth == 0) {
         cw_thread.depth = 1;
         cw_request_sample();
+        cw_pool_sync_end(whole_context(handle), ticket);
         cw_call_leave();
     }
     return rc;
@@ -32,12 +49,20 @@ static CUresult synchronized(enum cw_hook hook, CUresult rc)
 
 CW_EXPORT CUresult cuCtxSynchronize(void)
 {
-    return synchronized(CW_HOOK_cuCtxSynchronize, CW_REAL(cuCtxSynchronize)());
+    uint64_t ticket = before_sync(), handle = 0;
+    CUresult rc = CW_REAL(cuCtxSynchronize)();
+
+    if (cw_session_is_armed() && cw_session.ops->context_current(&handle) != 0)
+        handle = 0;
+    return synchronized(CW_HOOK_cuCtxSynchronize, rc, handle, ticket);
 }
 
 CW_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
 {
-    return synchronized(CW_HOOK_cuCtxSynchronize_v2, CW_REAL(cuCtxSynchronize_v2)(ctx));
+    uint64_t ticket = before_sync();
+    CUresult rc = CW_REAL(cuCtxSynchronize_v2)(ctx);
+
+    return synchronized(CW_HOOK_cuCtxSynchronize_v2, rc, (uint64_t)(uintptr_t)ctx, ticket);
 }
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families RESOLVE and QUERY, and of NVML's. */
-#include "hook/call.h"
+#include "hook/pooled.h"
 
 #include "hook/entry.h"
 #include "hook/nvml_types.h"
@@ -70,9 +70,23 @@ CW_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
     return CW_REAL(cuDeviceTotalMem)(bytes, dev);
 }
 
+/* A pooled block is larger than what was asked for: the program is told what it asked for. */
 CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-    return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, dptr);
+    struct cw_pool_view block;
+    CUdeviceptr base = 0;
+    CUresult rc;
+
+    if (!cw_session_is_armed() || !cw_pool_is_on() || psize == NULL)
+        return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, dptr);
+    rc = CW_REAL(cuMemGetAddressRange_v2)(&base, psize, dptr);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (pbase != NULL)
+        *pbase = base;
+    if (cw_pool_look(base, &block) && block.bytes != 0)
+        *psize = block.bytes;
+    return rc;
 }
 
 CW_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
@@ -81,16 +95,70 @@ CW_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psi
     return CW_REAL(cuMemGetAddressRange)(pbase, psize, dptr);
 }
 
+/* A block that served before has the identity that the driver gave its memory; for the program it
+ * is another allocation. Numbers of our own have the top bit set, which the driver's count never
+ * reaches. */
+static unsigned long long buffer_id(const struct cw_pool_view *block, unsigned long long drivers)
+{
+    return block->reuses == 0 ? drivers
+                              : 1ull << 63 | (unsigned long long)block->reuses << 32 | block->block;
+}
+
+static int find_block(CUdeviceptr ptr, struct cw_pool_view *out)
+{
+    CUdeviceptr base = 0;
+
+    if (cw_pool_look(ptr, out))
+        return 1;
+    return CW_REAL(cuMemGetAddressRange_v2)(&base, NULL, ptr) == CUDA_SUCCESS &&
+           cw_pool_look(base, out);
+}
+
+/* What the driver has answered, in terms of the program's own allocation. */
+static void correct_attribute(CUpointer_attribute attribute, void *data, CUdeviceptr ptr)
+{
+    struct cw_pool_view block;
+
+    if (!cw_pool_is_on())
+        return;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        if (find_block(ptr, &block) && block.bytes != 0)
+            *(size_t *)data = block.bytes;
+        break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        if (find_block(ptr, &block))
+            *(unsigned long long *)data = buffer_id(&block, *(unsigned long long *)data);
+        break;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* sets SYNC_MEMOPS on the way */
+        cw_pooled_export(ptr);
+        break;
+    default:
+        break;
+    }
+}
+
 CW_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    return CW_REAL(cuPointerGetAttribute)(data, attribute, ptr);
+    CUresult rc = CW_REAL(cuPointerGetAttribute)(data, attribute, ptr);
+
+    if (rc == CUDA_SUCCESS && data != NULL && cw_session_is_armed())
+        correct_attribute(attribute, data, ptr);
+    return rc;
 }
 
 CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
                                           CUpointer_attribute *attributes, void **data,
                                           CUdeviceptr ptr)
 {
-    return CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+    CUresult rc = CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+
+    if (rc != CUDA_SUCCESS || !cw_session_is_armed())
+        return rc;
+    for (unsigned i = 0; i < numAttributes; i++)
+        if (data[i] != NULL)
+            correct_attribute(attributes[i], data[i], ptr);
+    return rc;
 }
 
 /* NVML's answers are the device's own; a limit will change that. */

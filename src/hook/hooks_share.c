@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families SHARE and POOL: memory of and for other processes and APIs, and memory pools.
  */
-#include "hook/call.h"
+#include "hook/pooled.h"
 
 #include "core/gate.h"
 #include "core/site.h"
 #include "core/tracker.h"
 
-/* The block that starts at this address was given to others: it must never serve a second owner. */
+/* The block that holds this address was given to others: it must never serve a second owner. */
 static void mark_exported(CUresult rc, uint64_t address)
 {
-    uint32_t block;
-
-    if (rc != CUDA_SUCCESS || !cw_session_is_armed())
-        return;
-    block = cw_tracker_find(CW_SPACE_ADDRESS, address);
-    if (block != 0)
-        cw_tracker_at(block)->flags |= CW_BLOCK_EXPORTED;
+    if (rc == CUDA_SUCCESS && cw_session_is_armed())
+        cw_pooled_export(address);
 }
 
 /* ---- IPC ---------------------------------------------------------------------------------------
@@ -108,7 +103,8 @@ CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
         cw_call_leave();
         return rc;
     }
-    cw_request_free_begin(CW_SPACE_ADDRESS, dptr, &freed);
+    if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, dptr, &freed, &rc))
+        return rc;
     rc = CW_REAL(cuIpcCloseMemHandle)(dptr);
     cw_call_freed(&call, rc, &freed);
     return rc;

@@ -2,39 +2,84 @@
 /*
  * A driver that costs nothing: libcuda.so.1 for benchmarks of what stands in front of it.
  *
- * Addresses come from a counter and go back to a stack of the freeing thread; there is no memory
- * behind them. One context on one device, always current.
+ * One device of 80 GiB, always empty and always idle: every event has passed, every wait is over.
+ * One context, always current. Addresses are those of null_addresses.h.
  */
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define STEP   ((uint64_t)1 << 21)
-#define SPARES 4096
+#include "null_addresses.h"
+
+#define EXPORT       __attribute__((visibility("default")))
+#define DEVICE_BYTES ((size_t)80 << 30)
+#define PITCH        ((size_t)512)
 
 typedef int CUresult;
 
-static _Atomic uint64_t next_address = (uint64_t)1 << 40;
-static __thread uint64_t spare[SPARES];
-static __thread unsigned spares;
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2 };
+
 static int context;
+static _Atomic uintptr_t last_event;
+
+/* For the workloads: how many allocations this thread made here. */
+EXPORT uint64_t null_upstream(void)
+{
+    return addresses_taken;
+}
+
+/* ---- memory ---- */
+
+static CUresult take(uint64_t *address, size_t bytes)
+{
+    *address = address_take(bytes);
+    if (*address != 0)
+        return SUCCESS;
+    return bytes == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
+}
 
 EXPORT CUresult cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 {
-    if (bytes == 0)
-        return 1;
-    *dptr = spares ? spare[--spares] : atomic_fetch_add(&next_address, STEP);
-    return 0;
+    return take(dptr, bytes);
 }
 
 EXPORT CUresult cuMemFree_v2(uint64_t dptr)
 {
-    if (spares < SPARES)
-        spare[spares++] = dptr;
-    return 0;
+    address_give(dptr);
+    return SUCCESS;
 }
+
+EXPORT CUresult cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t height,
+                                   unsigned element)
+{
+    (void)element;
+    *pitch = (width + PITCH - 1) & ~(PITCH - 1);
+    return take(dptr, *pitch * height);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    return take((uint64_t *)address, bytes);
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **address, size_t bytes)
+{
+    return take((uint64_t *)address, bytes);
+}
+
+EXPORT CUresult cuMemFreeHost(void *address)
+{
+    address_give((uint64_t)(uintptr_t)address);
+    return SUCCESS;
+}
+
+EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = *total = DEVICE_BYTES;
+    return SUCCESS;
+}
+
+/* ---- driver and device ---- */
 
 EXPORT CUresult cuInit(unsigned flags)
 {
@@ -44,25 +89,13 @@ EXPORT CUresult cuInit(unsigned flags)
 EXPORT CUresult cuDriverGetVersion(int *version)
 {
     *version = 13000;
-    return 0;
+    return SUCCESS;
 }
 
-EXPORT CUresult cuCtxGetCurrent(void **out)
+EXPORT CUresult cuDeviceGetCount(int *count)
 {
-    *out = &context;
-    return 0;
-}
-
-EXPORT CUresult cuCtxGetDevice(int *device)
-{
-    *device = 0;
-    return 0;
-}
-
-EXPORT CUresult cuCtxGetId(void *ctx, unsigned long long *id)
-{
-    *id = ctx == &context;
-    return 0;
+    *count = 1;
+    return SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetName(char *name, int len, int device)
@@ -71,14 +104,128 @@ EXPORT CUresult cuDeviceGetName(char *name, int len, int device)
     return device;
 }
 
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, int device)
+EXPORT CUresult cuDeviceGetUuid(void *uuid, int device)
 {
-    *bytes = (size_t)1 << 40;
+    memset(uuid, 0, 16);
     return device;
 }
 
-EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
-    *free_bytes = *total = (size_t)1 << 40;
-    return 0;
+    *bytes = DEVICE_BYTES;
+    return device;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    *flags = 0;
+    *active = 1;
+    return device;
+}
+
+/* ---- context ---- */
+
+EXPORT CUresult cuCtxGetCurrent(void **out)
+{
+    *out = &context;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetCurrent(void *ctx)
+{
+    return ctx != &context;
+}
+
+EXPORT CUresult cuCtxPushCurrent_v2(void *ctx)
+{
+    return ctx != &context;
+}
+
+EXPORT CUresult cuCtxPopCurrent_v2(void **out)
+{
+    if (out)
+        *out = &context;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(int *device)
+{
+    *device = 0;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetId(void *ctx, unsigned long long *id)
+{
+    *id = ctx == &context;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuCtxSynchronize(void)
+{
+    return SUCCESS;
+}
+
+EXPORT CUresult cuCtxSynchronize_v2(void *ctx)
+{
+    return ctx != &context;
+}
+
+EXPORT CUresult cuCtxRecordEvent(void *ctx, void *event)
+{
+    (void)event;
+    return ctx != &context;
+}
+
+/* ---- streams and events ---- */
+
+EXPORT CUresult cuStreamGetCtx(void *stream, void **out)
+{
+    (void)stream;
+    *out = &context;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuStreamIsCapturing(void *stream, int *status)
+{
+    (void)stream;
+    *status = 0;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuEventCreate(void **event, unsigned flags)
+{
+    (void)flags;
+    *event = (void *)(atomic_fetch_add(&last_event, 1) + 1);
+    return SUCCESS;
+}
+
+EXPORT CUresult cuEventDestroy_v2(void *event)
+{
+    (void)event;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuEventRecord(void *event, void *stream)
+{
+    (void)event;
+    (void)stream;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuEventQuery(void *event)
+{
+    (void)event;
+    return SUCCESS;
+}
+
+EXPORT CUresult cuEventSynchronize(void *event)
+{
+    (void)event;
+    return SUCCESS;
 }

@@ -61,7 +61,7 @@ build_program()
     flags+=(-gencode "arch=compute_${architectures#sm_},code=$architectures")
   done
   "$NVCC" -g "${flags[@]}" "$@" -Xcompiler "$host_flags" -o "$name-$runtime" \
-    "$programs/$name.cu" -lcuda -lpthread >build.log 2>&1 || {
+    "$programs/$name.cu" -lcuda -lpthread -ldl >build.log 2>&1 || {
     head -n 40 build.log >&2
     fail_ "$name.cu does not compile with the $runtime runtime"
   }

@@ -239,3 +239,110 @@ Test(index, a_block_that_went_in_comes_out_once)
         got += cw_index_remove(CW_SPACE_POOL, key) != 0;
     cr_expect_eq(put, got);
 }
+
+/* ---- readers, who take no lock ---- */
+
+#define WRITERS    4 /* of the threads; the others read */
+#define NUMBERS    48
+#define CHANGES    300000    /* by each writer */
+#define GENERATION (1 << 20) /* a block is its key's number and, above it, how many were before */
+
+static _Atomic unsigned writing, reading, lost, invented, torn;
+
+/* The inverse of what the index multiplies with: all these keys want the first slot of one shard.
+ * They stand in one long run, which each removal moves and each reader is long in. */
+static uint64_t crowded_key(uint32_t number)
+{
+    return ((uint64_t)number << 50) * UINT64_C(0xf1de83e19937733d);
+}
+
+/* Of four keys in a row the first stays, the second is never in, the others come and go. */
+static void change_keys(uint64_t *seed)
+{
+    uint32_t old;
+
+    for (uint32_t i = 1; i <= CHANGES; i++) {
+        uint64_t random = next_random(seed);
+        uint32_t number = (uint32_t)(random >> 8) % NUMBERS | 2;
+        uint32_t block = number + 1 + i % 8 * GENERATION;
+
+        if (random % 2 == 0)
+            cw_index_insert(CW_SPACE_ADDRESS, crowded_key(number), block, &old);
+        else
+            cw_index_remove(CW_SPACE_ADDRESS, crowded_key(number));
+    }
+}
+
+static void look_up_keys(uint64_t *seed)
+{
+    while (writing != 0) {
+        uint32_t number = (uint32_t)next_random(seed) % NUMBERS;
+        uint32_t block = cw_index_find(CW_SPACE_ADDRESS, crowded_key(number));
+
+        if (number % 4 == 0 && block != number + 1)
+            lost++;
+        else if (number % 4 == 1 && block != 0)
+            invented++;
+        else if (block != 0 && block % GENERATION != number + 1)
+            torn++;
+    }
+}
+
+static void change_or_look_up(unsigned id)
+{
+    uint64_t seed = id;
+
+    if (id >= WRITERS) {
+        look_up_keys(&seed);
+    } else {
+        change_keys(&seed);
+        writing--;
+    }
+}
+
+Test(index, readers_find_what_stays_and_nothing_else_while_others_write)
+{
+    for (uint32_t number = 0; number < NUMBERS; number += 4)
+        insert(CW_SPACE_ADDRESS, crowded_key(number), number + 1);
+    writing = WRITERS;
+    run_threads(THREADS, change_or_look_up);
+    cr_expect_eq(lost, 0u, "%u times a key that stays was not found with its block", lost);
+    cr_expect_eq(invented, 0u, "%u times a key was found that is never in", invented);
+    cr_expect_eq(torn, 0u, "%u times a key was found with another's block", torn);
+}
+
+#define FULL   1536 /* keys; with one more a shard goes from 2048 slots to 4096 */
+#define ROUNDS 16
+
+/* The first thread has the table replaced; the others are on their way to the end of the run. */
+static void grow_or_look_up(unsigned id)
+{
+    uint32_t old;
+
+    if (id == 0) {
+        while (reading == 0)
+            ;
+        cw_index_insert(CW_SPACE_ADDRESS, crowded_key(FULL), FULL + 1, &old);
+        writing--;
+    } else {
+        while (writing != 0) {
+            reading = 1;
+            if (cw_index_find(CW_SPACE_ADDRESS, crowded_key(FULL - 1)) != FULL)
+                lost++;
+        }
+    }
+}
+
+Test(index, readers_find_what_stays_while_the_table_is_replaced)
+{
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        cw_index_reset();
+        for (uint32_t number = 0; number < FULL; number++)
+            insert(CW_SPACE_ADDRESS, crowded_key(number), number + 1);
+        reading = 0;
+        writing = 1;
+        run_threads(3, grow_or_look_up);
+        cr_expect_eq(cw_index_find(CW_SPACE_ADDRESS, crowded_key(FULL)), FULL + 1u);
+    }
+    cr_expect_eq(lost, 0u, "%u times a key that stays was not found with its block", lost);
+}

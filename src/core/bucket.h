@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buckets: the idle blocks that all threads share.
+ *
+ * A pool holds the ready blocks of one context that can serve one class of requests, in a bucket
+ * for each size (core/size_class.h): a list through the blocks' `link`, newest first. Each bucket
+ * has its lock (CW_RANK_BUCKET), which also guards the bucket's record in the live layout. Always:
+ * a block in a bucket is idle, ready, and at least as large as the bucket's size.
+ */
+#ifndef CW_CORE_BUCKET_H
+#define CW_CORE_BUCKET_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "core/size_class.h"
+#include "live/arena.h"
+
+/* What can stand in for what. Pinned memory by the flags of cuMemHostAlloc; cuMemAllocHost is a
+ * class of its own, because the flags that it implies are the driver's business. */
+enum cw_pool_class {
+    CW_POOL_DEVICE,
+    CW_POOL_PITCHED,
+    CW_POOL_HOST,
+    CW_POOL_HOST_FLAGS, /* + flags 0..7 */
+    CW_POOL_CLASSES = CW_POOL_HOST_FLAGS + 8,
+};
+
+struct cw_bucket {
+    struct cw_lock lock;
+    _Atomic uint32_t head; /* written under the lock; a look without it is a hint */
+    _Atomic uint32_t count;
+    _Atomic uint64_t bytes;
+    struct cw_live_bucket *record; /* of owner 0; NULL: not made yet, or no memory */
+};
+
+struct cw_pool {
+    struct cw_realm *realm;
+    uint8_t class;  /* enum cw_pool_class */
+    uint8_t device; /* that the blocks count to: ordinal or CW_DEVICE_HOST */
+    uint8_t kind;   /* enum cw_kind */
+    uint32_t id;    /* counts up over all pools */
+    struct cw_bucket bucket[CW_SIZE_CLASSES];
+};
+
+void cw_bucket_init(struct cw_arena *arena);
+void cw_bucket_reset(void);
+
+/* Bytes in all buckets of a device. */
+uint64_t cw_bucket_idle(uint8_t device);
+
+/* A pool without blocks; NULL without memory. */
+struct cw_pool *cw_bucket_make_pool(struct cw_realm *realm, enum cw_pool_class class,
+                                    uint8_t device);
+
+/* A record of the live layout for blocks of this size; NULL without memory. */
+struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned size_class,
+                                        uint8_t owner);
+
+/* To a counter with one writer. */
+static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value,
+                          memory_order_relaxed);
+}
+
+/* An idle, ready block for the request: of its own size, or at most an eighth larger; 0 for none.
+ * Counts a hit. */
+uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes);
+/* Up to `max` blocks of exactly this class, linked; no hit. */
+uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
+                             uint32_t *out_count);
+/* The driver had to be asked. */
+void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given);
+
+/* A free was kept: counts the block among the idle ones, wherever it goes. */
+void cw_bucket_kept(struct cw_pool *pool, uint32_t block);
+/* The same for a block that was taken from the driver ahead of any request. */
+void cw_bucket_added(struct cw_pool *pool, uint32_t block);
+/* Puts an idle, ready, counted block in. 1, or 0: the realm is not open, it must wait elsewhere. */
+int cw_bucket_put(struct cw_pool *pool, uint32_t block);
+/* The block is idle no more: it went back to the driver, or with its context. */
+void cw_bucket_released(struct cw_pool *pool, uint32_t block);
+
+/* 1 if the bucket of this block has room for one more, by count and bytes. */
+int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks);
+
+/* Linked: all blocks of the buckets from this size on (since_ns UINT64_MAX), or those above 64 MiB
+ * that have been idle since before. */
+uint32_t cw_bucket_take_all(struct cw_pool *pool, unsigned from_class, uint64_t since_ns);
+
+#endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts as the pool sees them. See realm.h. */
+#include "core/realm.h"
+
+#include "base/mem.h"
+#include "core/hoard.h"
+#include "core/pending.h"
+#include "core/pool.h"
+#include "core/session.h"
+#include "core/tracker.h"
+
+#define EVENTS_FIRST 16u
+
+struct cw_lock cw_realm_lock = CW_LOCK_INIT(CW_RANK_POOL);
+_Atomic(struct cw_realm *) cw_realms[CW_REALMS];
+_Atomic uint32_t cw_realms_live;
+
+static struct cw_realm *live[CW_REALMS_LIVE]; /* guarded by cw_realm_lock; the first of them */
+
+void cw_realm_reset(void)
+{
+    cw_lock_reset(&cw_realm_lock);
+    for (int i = 0; i < CW_REALMS; i++)
+        atomic_store_explicit(&cw_realms[i], NULL, memory_order_relaxed);
+    atomic_store(&cw_realms_live, 0);
+}
+
+/* ---- which are live ----------------------------------------------------------------------------
+ */
+
+static void list_insert_locked(struct cw_realm *realm)
+{
+    uint32_t count = atomic_load(&cw_realms_live);
+
+    if (count < CW_REALMS_LIVE)
+        live[count] = realm;
+    atomic_store(&cw_realms_live, count + 1);
+}
+
+/* With more live ones than the array holds, those beyond it are lost: they are looked up again. */
+static void list_rebuild_locked(void)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < CW_REALMS; i++) {
+        struct cw_realm *realm = atomic_load(&cw_realms[i]);
+
+        if (realm == NULL || atomic_load(&realm->state) == CW_REALM_DEAD)
+            continue;
+        if (count < CW_REALMS_LIVE)
+            live[count] = realm;
+        count++;
+    }
+    atomic_store(&cw_realms_live, count);
+}
+
+uint32_t cw_realm_list(struct cw_realm **out, uint32_t max)
+{
+    uint32_t count;
+
+    cw_lock_acquire(&cw_realm_lock);
+    count = atomic_load(&cw_realms_live);
+    for (uint32_t i = 0; i < count && i < max && i < CW_REALMS_LIVE; i++)
+        out[i] = live[i];
+    cw_lock_release(&cw_realm_lock);
+    return count;
+}
+
+/* ---- the life of a context ---------------------------------------------------------------------
+ */
+
+void cw_realm_made(uint32_t context, struct cw_live_context *record)
+{
+    struct cw_realm *realm;
+
+    if (!cw_pool_is_on() || context >= CW_REALMS || cw_realm_of(context) != NULL)
+        return;
+    realm = cw_mem_alloc(sizeof(*realm));
+    if (realm == NULL)
+        return;
+    realm->context = context;
+    realm->device = (uint8_t)record->device;
+    realm->record = record;
+    cw_lock_acquire(&cw_realm_lock);
+    if (cw_realm_of(context) == NULL) {
+        atomic_store_explicit(&cw_realms[context], realm, memory_order_release);
+        list_insert_locked(realm);
+        realm = NULL;
+    }
+    cw_lock_release(&cw_realm_lock);
+    if (realm != NULL)
+        cw_mem_free(realm, sizeof(*realm));
+}
+
+static struct cw_pool *pool_at(struct cw_realm *realm, unsigned class)
+{
+    return atomic_load_explicit(&realm->pool[class], memory_order_acquire);
+}
+
+static void limbo_locked(struct cw_realm *realm, uint32_t list)
+{
+    while (list != 0) {
+        struct cw_live_block *block = cw_tracker_at(list);
+        uint32_t next = atomic_load_explicit(&block->link, memory_order_relaxed);
+
+        atomic_store_explicit(&block->link, realm->limbo, memory_order_relaxed);
+        realm->limbo = list;
+        list = next;
+    }
+}
+
+static void to_limbo(struct cw_realm *realm, uint32_t list)
+{
+    cw_lock_acquire(&cw_realm_lock);
+    limbo_locked(realm, list);
+    cw_lock_release(&cw_realm_lock);
+}
+
+void cw_realm_closing(uint32_t context)
+{
+    struct cw_realm *realm = cw_realm_of(context);
+
+    if (realm == NULL)
+        return;
+    atomic_store(&realm->state, CW_REALM_CLOSING);
+    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
+        struct cw_pool *pool = pool_at(realm, i);
+
+        if (pool == NULL)
+            continue;
+        to_limbo(realm, cw_hoard_seize(pool, CW_SIZE_CLASSES));
+        to_limbo(realm, cw_bucket_take_all(pool, 0, UINT64_MAX));
+    }
+    to_limbo(realm, cw_pending_seize(realm));
+}
+
+/* The context stays. What was ready and what was not are one list by now: all of it waits again. */
+static uint32_t reopen(struct cw_realm *realm)
+{
+    uint32_t list;
+
+    cw_lock_acquire(&cw_realm_lock);
+    atomic_store(&realm->state, CW_REALM_OPEN);
+    list = realm->limbo;
+    realm->limbo = 0;
+    cw_lock_release(&cw_realm_lock);
+    return list;
+}
+
+/* The memory is gone, and the events with it. */
+static uint32_t die(struct cw_realm *realm)
+{
+    uint32_t list;
+
+    cw_lock_acquire(&cw_realm_lock);
+    atomic_store(&realm->state, CW_REALM_DEAD);
+    list = realm->limbo;
+    realm->limbo = 0;
+    realm->events = 0;
+    list_rebuild_locked();
+    cw_lock_release(&cw_realm_lock);
+    return list;
+}
+
+void cw_realm_ended(uint32_t context, int gone)
+{
+    struct cw_realm *realm = cw_realm_of(context);
+
+    if (realm == NULL)
+        return;
+    if (gone)
+        cw_pool_forget(realm, die(realm));
+    else
+        cw_pending_add_list(realm, reopen(realm));
+}
+
+void cw_realm_defer(struct cw_realm *realm, uint32_t list)
+{
+    uint32_t state;
+
+    cw_lock_acquire(&cw_realm_lock);
+    state = atomic_load(&realm->state);
+    if (state == CW_REALM_CLOSING)
+        limbo_locked(realm, list);
+    cw_lock_release(&cw_realm_lock);
+    if (state == CW_REALM_DEAD)
+        cw_pool_forget(realm, list);
+    else if (state == CW_REALM_OPEN) /* again: the context was kept */
+        cw_pending_add_list(realm, list);
+}
+
+/* ---- pools and events --------------------------------------------------------------------------
+ */
+
+struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool_class class)
+{
+    struct cw_pool *pool = pool_at(realm, class);
+
+    if (CW_LIKELY(pool != NULL))
+        return pool;
+    pool = cw_bucket_make_pool(realm, class, realm->device);
+    if (pool == NULL)
+        return NULL;
+    cw_lock_acquire(&cw_realm_lock);
+    /* A second thread may have been faster: its pool counts, ours stays unused. */
+    if (pool_at(realm, class) == NULL)
+        atomic_store_explicit(&realm->pool[class], pool, memory_order_release);
+    cw_lock_release(&cw_realm_lock);
+    return pool_at(realm, class);
+}
+
+uint64_t cw_realm_acquire_event(struct cw_realm *realm)
+{
+    uint64_t event = 0;
+
+    cw_lock_acquire(&cw_realm_lock);
+    if (realm->events > 0)
+        event = realm->event[--realm->events];
+    cw_lock_release(&cw_realm_lock);
+    if (event == 0 && cw_session.ops->event_create(realm->record->handle, &event) != 0)
+        event = 0;
+    return event;
+}
+
+static int make_room_locked(struct cw_realm *realm)
+{
+    uint32_t room = realm->event_room ? realm->event_room * 2 : EVENTS_FIRST;
+    uint64_t *event;
+
+    if (realm->events < realm->event_room)
+        return 0;
+    event = cw_mem_alloc(room * sizeof(*event));
+    if (event == NULL)
+        return -1;
+    for (uint32_t i = 0; i < realm->events; i++)
+        event[i] = realm->event[i];
+    if (realm->event != NULL)
+        cw_mem_free(realm->event, realm->event_room * sizeof(*event));
+    realm->event = event;
+    realm->event_room = room;
+    return 0;
+}
+
+void cw_realm_release_event(struct cw_realm *realm, uint64_t event)
+{
+    cw_lock_acquire(&cw_realm_lock);
+    /* Events of a dead context went with it; without memory one is lost until the context ends. */
+    if (atomic_load(&realm->state) != CW_REALM_DEAD && make_room_locked(realm) == 0)
+        realm->event[realm->events++] = event;
+    cw_lock_release(&cw_realm_lock);
+}

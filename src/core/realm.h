@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Realms: the contexts as the pool sees them.
+ *
+ * A realm is made with its context and lasts as long as the process. It owns the context's pools
+ * (core/bucket.h), its events, and the number of the last synchronisation that it has passed. Its
+ * state is written with the gate closed (core/gate.h) while a context ends: what still comes in
+ * then waits in limbo for the outcome. Which realms are live is one array under CW_RANK_POOL.
+ */
+#ifndef CW_CORE_REALM_H
+#define CW_CORE_REALM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "core/bucket.h"
+#include "core/context.h"
+
+/* Contexts beyond so many in the life of a process are not pooled; with more than so many live at
+ * once nothing is kept, because a block would have to wait for each of them. */
+#define CW_REALMS      1024
+#define CW_REALMS_LIVE 16
+
+enum cw_realm_state { CW_REALM_OPEN, CW_REALM_CLOSING, CW_REALM_DEAD };
+
+struct CW_ALIGNED_LINE cw_realm {
+    uint32_t context;
+    uint8_t device;
+    _Atomic uint8_t warmed; /* blocks of PREWARM were taken */
+    _Atomic uint32_t state; /* enum cw_realm_state */
+    struct cw_live_context *record;
+    _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
+    _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
+    /* Guarded by the lock of realms: */
+    struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
+    uint32_t limbo;                /* blocks that came in while it was closing, linked */
+    uint32_t events;
+    uint64_t *event; /* not in use */
+    uint32_t event_room;
+};
+
+void cw_realm_reset(void);
+
+extern _Atomic(struct cw_realm *) cw_realms[CW_REALMS];
+
+/* The realm of a context record, NULL when it has none. */
+static inline struct cw_realm *cw_realm_of(uint32_t context)
+{
+    return context < CW_REALMS ? atomic_load_explicit(&cw_realms[context], memory_order_acquire)
+                               : NULL;
+}
+
+/* Live contexts, whether they were ever allocated in or not. */
+extern _Atomic uint32_t cw_realms_live;
+
+/* The live realms, at most `max`; how many there are. */
+uint32_t cw_realm_list(struct cw_realm **out, uint32_t max);
+
+/* ---- the life of a context: called by context.c, under no lock ---- */
+
+void cw_realm_made(uint32_t context, struct cw_live_context *record);
+/* Before the driver is asked to end it, with the gate closed: nothing is served from it, and
+ * nothing of it lies anywhere but in limbo. */
+void cw_realm_closing(uint32_t context);
+/* When it has answered; `gone`: its memory is no more. */
+void cw_realm_ended(uint32_t context, int gone);
+
+/* ---- for the pool ---- */
+
+/* The context can be worked with: not failed, not ending, and known by handle. */
+static inline int cw_realm_is_usable(const struct cw_realm *realm)
+{
+    return atomic_load_explicit(&realm->state, memory_order_acquire) == CW_REALM_OPEN &&
+           atomic_load_explicit(&realm->record->fatal, memory_order_relaxed) == 0 &&
+           realm->record->handle != 0;
+}
+
+/* The pool of a class, made at first use; NULL without memory. */
+struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool_class class);
+
+/* Linked idle blocks come in while the realm is not open: they wait for the outcome, or are
+ * forgotten. */
+void cw_realm_defer(struct cw_realm *realm, uint32_t list);
+
+/* An event of the context that nobody uses, or 0. Inside the gate. */
+uint64_t cw_realm_acquire_event(struct cw_realm *realm);
+void cw_realm_release_event(struct cw_realm *realm, uint64_t event);
+
+/* The lock of realms and of what waits (core/pending.c): CW_RANK_POOL. */
+extern struct cw_lock cw_realm_lock;
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sizes of buckets: multiples of 512 bytes up to 4 KiB, then eight to each doubling up to 128 TiB.
+ *
+ * A request is at most one eighth (and 511 bytes) smaller than its class. From 16 MiB on the step
+ * is 2 MiB and more, so that classes fall on the pages that the driver gives out. Above 64 MiB
+ * blocks are not rounded to their class: there a class is only a place to look.
+ */
+#ifndef CW_CORE_SIZE_CLASS_H
+#define CW_CORE_SIZE_CLASS_H
+
+#include <stdint.h>
+
+#define CW_SIZE_CLASSES 288u
+#define CW_SIZE_LEAST   512u
+#define CW_SIZE_MOST    ((uint64_t)1 << 47)
+#define CW_SIZE_ROUNDED ((uint64_t)64 << 20) /* the largest request that is rounded to its class   \
+                                              */
+#define CW_SIZE_PAGE ((uint64_t)2 << 20)     /* above it, to these */
+
+/* The smallest class that holds `bytes` (1 .. CW_SIZE_MOST). */
+static inline unsigned cw_size_class_up(uint64_t bytes)
+{
+    unsigned doubling;
+
+    if (bytes <= 4096)
+        return (unsigned)((bytes + 511) / 512) - 1;
+    doubling = 63u - (unsigned)__builtin_clzll(bytes - 1) - 12u;
+    return 8 + 8 * doubling + ((unsigned)((bytes - 1) >> (9 + doubling)) & 7);
+}
+
+/* The largest class that `bytes` (CW_SIZE_LEAST .. CW_SIZE_MOST) fill. */
+static inline unsigned cw_size_class_down(uint64_t bytes)
+{
+    return bytes == CW_SIZE_MOST ? CW_SIZE_CLASSES - 1 : cw_size_class_up(bytes + 1) - 1;
+}
+
+static inline uint64_t cw_size_class_bytes(unsigned class)
+{
+    unsigned doubling, eighth;
+
+    if (class < 8)
+        return (class + 1) * 512u;
+    doubling = (class - 8) / 8;
+    eighth = (class - 8) % 8 + 1;
+    return ((uint64_t)4096 << doubling) + ((uint64_t)512 * eighth << doubling);
+}
+
+/* What to ask the driver for: never less than `bytes`, which may be any number. */
+static inline uint64_t cw_size_round(uint64_t bytes)
+{
+    if (bytes <= CW_SIZE_ROUNDED)
+        return cw_size_class_bytes(cw_size_class_up(bytes));
+    if (bytes > CW_SIZE_MOST)
+        return bytes;
+    return (bytes + CW_SIZE_PAGE - 1) & ~(CW_SIZE_PAGE - 1);
+}
+
+/* 1 if a block of `held` bytes may serve a request of `bytes` that it was not made for. */
+static inline int cw_size_fits(uint64_t held, uint64_t bytes)
+{
+    return held >= bytes && held - bytes <= bytes / 8;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call stacks: which chain of calls led here, as an index.
+ *
+ * Stacks are nodes of an append-only tree, outermost frame first. They are interned: found without
+ * a lock through chains that are only ever extended at their head, added under cw_site_lock. A
+ * stack that the thread has walked before is known again from its return addresses (memo.h).
+ */
+#ifndef CW_CORE_STACK_H
+#define CW_CORE_STACK_H
+
+#include <stdint.h>
+
+#include "base/options.h"
+#include "live/arena.h"
+
+/* stacks: what to keep; depth: frames kept at most, 1..CW_DEPTH_MAX. 0, or -1: no memory. */
+int cw_stack_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
+/* In a forked child. */
+void cw_stack_reset(void);
+
+/* Fills pcs[] with return addresses, innermost first, without our own frames; how many. Always by a
+ * walk. No lock held. */
+unsigned cw_stack_capture(uint64_t *pcs, unsigned max);
+/* Interns the stack; its innermost frame, 0 when empty or out of memory. No lock held. */
+uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count);
+
+/* The stack of the thread's current call, interned, as the option STACKS wants it. No lock held. */
+uint32_t cw_stack_here(void);
+
+#endif

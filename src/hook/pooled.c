@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* The pool around the driver's functions. See pooled.h. */
+#include "hook/pooled.h"
+
+#include "core/context.h"
+#include "core/gate.h"
+#include "core/pitch.h"
+#include "core/tracker.h"
+
+static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
+{
+    switch (class) {
+    case CW_POOL_DEVICE:
+        return CW_REAL(cuMemAlloc_v2)(out, bytes);
+    case CW_POOL_HOST:
+        return CW_REAL(cuMemAllocHost_v2)(out, bytes);
+    default:
+        return CW_REAL(cuMemHostAlloc)(out, bytes, (unsigned)class - CW_POOL_HOST_FLAGS);
+    }
+}
+
+/* At the size of the bucket; if that is too much, at the size that the program asks for. */
+static CUresult ask_rounded(const struct cw_pool_request *pool, void *out, uint64_t *out_given)
+{
+    CUresult rc;
+
+    *out_given = pool->ask ? pool->ask : pool->bytes;
+    rc = ask_driver(pool->class, out, *out_given);
+    if (CW_UNLIKELY(rc == CUDA_ERROR_OUT_OF_MEMORY) && *out_given != pool->bytes) {
+        *out_given = pool->bytes;
+        rc = ask_driver(pool->class, out, *out_given);
+    }
+    return rc;
+}
+
+static uint64_t address_at(enum cw_pool_class class, const void *out)
+{
+    return class == CW_POOL_DEVICE ? *(const CUdeviceptr *)out
+                                   : (uint64_t)(uintptr_t) * (void *const *)out;
+}
+
+static void put_address(enum cw_pool_class class, void *out, uint64_t address)
+{
+    if (class == CW_POOL_DEVICE)
+        *(CUdeviceptr *)out = address;
+    else
+        *(void **)out = (void *)(uintptr_t)address;
+}
+
+static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, const struct cw_pool_request *pool,
+                                         void *out)
+{
+    int is_device = pool->class == CW_POOL_DEVICE;
+    struct cw_request request = {.kind = is_device ? CW_KIND_DEVICE : CW_KIND_PINNED,
+                                 .bytes = pool->bytes};
+    uint64_t given;
+    CUresult rc;
+
+    do
+        rc = ask_rounded(pool, out, &given);
+    while (cw_call_again(call, rc));
+    if (rc == CUDA_SUCCESS && out != NULL) {
+        request.key = address_at(pool->class, out);
+        cw_pool_granted(pool, given, pool->ask != 0 && given != pool->ask, &request);
+    }
+    cw_call_allocated(call, rc, is_device ? CW_SCOPE_CONTEXT : CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes)
+{
+    struct cw_pool_request pool = {.class = class, .bytes = bytes};
+    uint64_t address = CW_LIKELY(out != NULL) ? cw_pool_serve(&pool, call->api) : 0;
+
+    if (CW_UNLIKELY(address == 0))
+        return alloc_missed(call, &pool, out);
+    put_address(class, out, address);
+    cw_call_leave();
+    return CUDA_SUCCESS;
+}
+
+/* ---- pitched -----------------------------------------------------------------------------------
+ */
+
+/* Bytes of the block if the driver has given a pitch for such rows here, else 0. */
+static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, uint64_t *out_pitch)
+{
+    uint64_t bytes = 0;
+    uint8_t device;
+
+    if (!cw_pool_is_on() || cw_context_current(&device) == 0)
+        return 0;
+    *out_pitch = cw_pitch_find(device, width, element);
+    return __builtin_mul_overflow(*out_pitch, height, &bytes) ? 0 : bytes;
+}
+
+/* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
+static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool, CUdeviceptr *dptr,
+                             size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = width * height};
+    uint8_t device;
+    CUresult rc;
+
+    do
+        rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
+    while (cw_call_again(call, rc));
+    if (rc == CUDA_SUCCESS && dptr != NULL && pitch != NULL) {
+        request.key = *dptr;
+        request.bytes = *pitch * height;
+        if (cw_context_current(&device) != 0)
+            cw_pitch_learn(device, width, element, *pitch);
+        /* The first of its kind: it was not offered to the pool before its size was known. */
+        if (pool->bytes == 0)
+            pool->pool = cw_pool_here(CW_POOL_PITCHED);
+        pool->bytes = request.bytes;
+        cw_pool_granted(pool, request.bytes, 0, &request);
+    }
+    cw_call_allocated(call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *pitch, size_t width,
+                               size_t height, unsigned element)
+{
+    struct cw_pool_request pool = {.class = CW_POOL_PITCHED};
+    uint64_t known = 0, address = 0;
+
+    if (dptr != NULL && pitch != NULL)
+        pool.bytes = known_size(width, height, element, &known);
+    if (pool.bytes != 0)
+        address = cw_pool_serve(&pool, call->api);
+    if (address == 0)
+        return pitch_missed(call, &pool, dptr, pitch, width, height, element);
+    *dptr = address;
+    *pitch = known;
+    cw_call_leave();
+    return CUDA_SUCCESS;
+}
+
+/* ---- frees -------------------------------------------------------------------------------------
+ */
+
+int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                         struct cw_request_free *out_freed, CUresult *out_rc)
+{
+    int wait = 0;
+
+    switch (cw_pool_free(how, key, call->api, out_freed, &wait)) {
+    case CW_POOL_KEPT:
+        *out_rc = CUDA_SUCCESS;
+        break;
+    case CW_POOL_REFUSED:
+        *out_rc = CUDA_ERROR_INVALID_VALUE;
+        cw_request_free_end(out_freed, call->api, CW_FREE_REFUSED, *out_rc);
+        break;
+    default:
+        /* A wait that says the context is broken speaks for the free, which would say the same. */
+        *out_rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
+        return 0;
+    }
+    cw_call_leave();
+    return 1;
+}
+
+CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                        cw_free_fn driver)
+{
+    struct cw_request_free freed;
+    CUresult rc, waited;
+
+    if (CW_LIKELY(cw_pooled_free_begin(call, how, key, &freed, &waited)))
+        return waited;
+    rc = driver(key);
+    if (waited != CUDA_SUCCESS)
+        rc = waited;
+    cw_call_freed(call, rc, &freed);
+    return rc;
+}
+
+/* ---- what sticks to a block --------------------------------------------------------------------
+ */
+
+/* The start of the block that holds the address, which may be its own. */
+static uint64_t start_of(uint64_t address)
+{
+    CUdeviceptr start = 0;
+
+    if (cw_tracker_find(CW_SPACE_ADDRESS, address) != 0 || !cw_gate_enter())
+        return address;
+    if (CW_REAL(cuMemGetAddressRange_v2)(&start, NULL, address) != CUDA_SUCCESS)
+        start = address;
+    cw_gate_leave();
+    return start;
+}
+
+void cw_pooled_export(uint64_t address)
+{
+    uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, start_of(address));
+
+    if (block != 0)
+        atomic_fetch_or(&cw_tracker_at(block)->flags, CW_BLOCK_EXPORTED);
+}
