@@ -303,7 +303,7 @@ void cw_bucket_added(struct cw_pool *pool, uint32_t block)
     count_idle(pool, block, 0);
 }
 
-void cw_bucket_released(struct cw_pool *pool, uint32_t block)
+void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released)
 {
     uint64_t held = held_of(block);
     unsigned size_class = held < CW_SIZE_LEAST ? 0 : cw_size_class_down(held);
@@ -312,8 +312,8 @@ void cw_bucket_released(struct cw_pool *pool, uint32_t block)
     cw_lock_acquire(&bucket->lock);
     if (record_locked(pool, size_class) != NULL) {
         add_idle(bucket->record, (uint64_t)-1, -held);
-        cw_bucket_count(&bucket->record->released, 1);
-        cw_bucket_count(&bucket->record->released_bytes, held);
+        cw_bucket_count(&bucket->record->released, released ? 1 : 0);
+        cw_bucket_count(&bucket->record->released_bytes, released ? held : 0);
     }
     cw_lock_release(&bucket->lock);
 }

@@ -80,8 +80,8 @@ void cw_bucket_kept(struct cw_pool *pool, uint32_t block);
 void cw_bucket_added(struct cw_pool *pool, uint32_t block);
 /* Puts an idle, ready, counted block in. 1, or 0: the realm is not open, it must wait elsewhere. */
 int cw_bucket_put(struct cw_pool *pool, uint32_t block);
-/* The block is idle no more: it went back to the driver, or with its context. */
-void cw_bucket_released(struct cw_pool *pool, uint32_t block);
+/* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
+void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 
 /* 1 if the bucket of this block has room for one more, by count and bytes. */
 int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks);

@@ -169,7 +169,7 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     const struct cw_live_block *record = cw_tracker_at(block);
     uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
 
-    cw_bucket_released(pool, block);
+    cw_bucket_dropped(pool, block, 1);
     if (atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
         cw_tracker_take_idle(block)) {
         cw_freed_remember(key, record->maps);
@@ -218,7 +218,7 @@ void cw_pool_forget(struct cw_realm *realm, uint32_t list)
     while (list != 0) {
         uint32_t next = next_of(list);
 
-        cw_bucket_released(pool_of(realm, list), list);
+        cw_bucket_dropped(pool_of(realm, list), list, 0);
         cw_tracker_take_idle(list);
         cw_tracker_finish_idle(list);
         list = next;
@@ -383,6 +383,7 @@ static uint32_t take_valid(struct cw_pool *pool, uint64_t bytes)
         if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
                       CW_BLOCK_IDLE))
             return block;
+        cw_bucket_dropped(pool, block, 0);
         cw_tracker_finish_idle(block);
     }
     return 0;

@@ -11,6 +11,7 @@
 
 #include "report/stack.h"
 #include "report/text_devices.h"
+#include "report/text_pool.h"
 #include "report/text_put.h"
 
 #define LEAKS_FULL   20
@@ -294,6 +295,7 @@ static void put_ooms(const struct cw_text *text)
 static void put_invalid_free(const struct cw_text *text, const struct cw_live_event *event)
 {
     const struct cw_snapshot_site *site = cw_snapshot_find(text->snapshot, event->site);
+    const struct cw_snapshot_site *first = cw_snapshot_find(text->snapshot, event->other_site);
 
     cw_text_begin_line(text);
     cw_text_time(text, event->t_ns);
@@ -302,6 +304,10 @@ static void put_invalid_free(const struct cw_text *text, const struct cw_live_ev
     cw_out_printf(text->out, ": 0x%jx refused (error %d)", (uintmax_t)event->key, event->code);
     cw_text_end_line(text);
     put_event_stack(text, site);
+    if (!first)
+        return;
+    cw_text_line(text, "    first freed at");
+    put_event_stack(text, first);
 }
 
 static void put_invalid_frees(const struct cw_text *text)
@@ -352,14 +358,6 @@ static void put_fatal_errors(const struct cw_text *text)
 
 /* ---- PEAK ---- */
 
-/* Tenths of a percent, rounded. */
-static unsigned share_of(uint64_t part, uint64_t whole)
-{
-    if (part >= whole)
-        return 1000;
-    return (unsigned)((double)part * 1000.0 / (double)whole + 0.5);
-}
-
 struct peak_widths {
     int blocks;
     size_t api;
@@ -368,14 +366,14 @@ struct peak_widths {
 static void put_peak_site(const struct cw_text *text, const struct cw_snapshot_site *site,
                           uint64_t peak, const struct peak_widths *widths)
 {
-    unsigned share = share_of(site->at_peak_bytes, peak);
+    char share[16];
     char size[24];
 
     cw_text_begin_line(text);
-    cw_out_printf(text->out, "  %3u.%u%%  %10s in %*ju block%s  site %08x  ", share / 10,
-                  share % 10, cw_format_size(size, sizeof(size), site->at_peak_bytes),
-                  widths->blocks, (uintmax_t)site->at_peak_blocks,
-                  site->at_peak_blocks == 1 ? " " : "s", site->id);
+    cw_out_printf(text->out, "  %6s  %10s in %*ju block%s  site %08x  ",
+                  cw_text_format_share(share, sizeof(share), site->at_peak_bytes, peak),
+                  cw_format_size(size, sizeof(size), site->at_peak_bytes), widths->blocks,
+                  (uintmax_t)site->at_peak_blocks, site->at_peak_blocks == 1 ? " " : "s", site->id);
     cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
     cw_text_padding(text, cw_text_clean_len(site->api, CW_TEXT_NAME_MAX), widths->api);
     cw_out_string(text->out, "  ");
@@ -449,6 +447,7 @@ static void put_summary(const struct cw_text *text)
 static void put_body(const struct cw_text *text)
 {
     cw_text_devices(text);
+    cw_text_pool(text);
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
@@ -478,8 +477,7 @@ void cw_report_text_write(const struct cw_report_source *source, enum cw_text_fo
                         "For the full report set CUWARDEN_REPORT=FILE, or CUWARDEN_REPORT=- for "
                         "stderr.\n");
     }
-    cw_text_begin_line(&text);
-    cw_text_end_line(&text);
+    cw_text_blank(&text);
     put_summary(&text);
 }
 
@@ -492,6 +490,14 @@ static void want_list(const struct cw_report_source *source, const struct cw_sna
         cw_symbols_want(source->symbols, source->snapshot->site[list->site[i]].stack);
 }
 
+static void want_site(const struct cw_report_source *source, uint32_t live_site)
+{
+    const struct cw_snapshot_site *site = cw_snapshot_find(source->snapshot, live_site);
+
+    if (site)
+        cw_symbols_want(source->symbols, site->stack);
+}
+
 static void want_events(const struct cw_report_source *source, enum cw_event_type type)
 {
     struct newest newest;
@@ -499,11 +505,11 @@ static void want_events(const struct cw_report_source *source, enum cw_event_typ
     find_newest(source->view, type, &newest);
     for (unsigned i = 0; i < newest.count; i++) {
         const struct cw_live_event *event = cw_view_event(source->view, newest.event[i]);
-        const struct cw_snapshot_site *site =
-            event ? cw_snapshot_find(source->snapshot, event->site) : NULL;
 
-        if (site)
-            cw_symbols_want(source->symbols, site->stack);
+        if (!event)
+            continue;
+        want_site(source, event->site);
+        want_site(source, event->other_site);
     }
 }
 

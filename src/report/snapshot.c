@@ -428,7 +428,7 @@ static void finish_device(struct cw_snapshot *snapshot, unsigned index)
 
     device->peak_bytes = LOAD(live->peak_bytes);
     device->peak_ns = LOAD(live->peak_ns);
-    if (LOAD(live->known) || device->peak_bytes > 0)
+    if (LOAD(live->known) || device->peak_bytes > 0 || snapshot->pool.device[index].used)
         device->seen = 1;
     if (LOAD(live->driver_total) != 0) {
         device->seen = 1;
@@ -454,6 +454,8 @@ static void sum_up(struct cw_snapshot *snapshot)
     summary->leaked_blocks = snapshot->leaks.blocks;
     summary->leak_sites = snapshot->leaks.count;
     summary->peak_bytes = LOAD(cw_view_header(snapshot->view)->peak_bytes);
+    summary->pool_hits = snapshot->pool.hits;
+    summary->pool_misses = snapshot->pool.misses;
 }
 
 static void find_duration(struct cw_snapshot *snapshot)
@@ -480,7 +482,8 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
 {
     struct facts facts;
 
-    if (facts_init(&facts, snapshot->view) != 0)
+    if (cw_snapshot_pool_init(&snapshot->pool, snapshot->view) != 0 ||
+        facts_init(&facts, snapshot->view) != 0)
         return -1;
     cw_sort(keys, count, sizeof(*keys), is_key_before, NULL);
     merge_sites(snapshot, &facts, keys, count);
@@ -518,6 +521,7 @@ void cw_snapshot_fini(struct cw_snapshot *snapshot)
 {
     uint32_t limit = snapshot->merged_count;
 
+    cw_snapshot_pool_fini(&snapshot->pool);
     cw_mem_free(snapshot->site, limit * sizeof(*snapshot->site));
     cw_mem_free(snapshot->merged, limit * sizeof(uint32_t));
     cw_mem_free(snapshot->list_storage, limit * sizeof(uint32_t));

@@ -7,6 +7,7 @@
 
 #include "report/snapshot.h"
 #include "report/source.h"
+#include "report/text_table.h"
 
 #define LOAD(field)    atomic_load_explicit(&(field), memory_order_relaxed)
 #define NAME_MAX_WIDTH 24 /* of a device */
@@ -15,6 +16,7 @@ enum device_column {
     COLUMN_DEVICE,
     COLUMN_NAME,
     COLUMN_LIVE,
+    COLUMN_IDLE,
     COLUMN_PEAK,
     COLUMN_PEAK_TIME,
     COLUMN_ALLOCS,
@@ -25,12 +27,11 @@ enum device_column {
     COLUMNS
 };
 
-#define CELL_MAX 40
-
 static const char *const column_titles[COLUMNS] = {
     [COLUMN_DEVICE] = "device",
     [COLUMN_NAME] = "name",
     [COLUMN_LIVE] = "live",
+    [COLUMN_IDLE] = "idle",
     [COLUMN_PEAK] = "peak",
     [COLUMN_PEAK_TIME] = "@time",
     [COLUMN_ALLOCS] = "allocs",
@@ -45,11 +46,12 @@ static void format_name(const struct cw_text *text, unsigned device, char *cell)
     const struct cw_live_device *live = &cw_view_header(text->view)->device[device];
 
     if (device == CW_DEVICE_HOST)
-        cw_format(cell, CELL_MAX, "pinned, registered");
+        cw_format(cell, CW_TEXT_CELL_MAX, "pinned, registered");
     else if (LOAD(live->known))
-        cw_format(cell, CELL_MAX, "%.*s", (int)strnlen(live->name, NAME_MAX_WIDTH), live->name);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%.*s", (int)strnlen(live->name, NAME_MAX_WIDTH),
+                  live->name);
     else
-        cw_format(cell, CELL_MAX, "-");
+        cw_format(cell, CW_TEXT_CELL_MAX, "-");
     for (char *at = cell; *at; at++)
         if ((unsigned char)*at < 0x20 || *at == 0x7f)
             *at = '?';
@@ -59,43 +61,45 @@ static void format_name(const struct cw_text *text, unsigned device, char *cell)
 static void format_known(char *cell, int known, uint64_t bytes)
 {
     if (known)
-        cw_format_size(cell, CELL_MAX, bytes);
+        cw_format_size(cell, CW_TEXT_CELL_MAX, bytes);
     else
-        cw_format(cell, CELL_MAX, "-");
+        cw_format(cell, CW_TEXT_CELL_MAX, "-");
 }
 
-static void format_cell(const struct cw_text *text, unsigned index, enum device_column column,
-                        char *cell)
+static void format_cell(const struct cw_text *text, uint32_t index, unsigned column, char *cell)
 {
     const struct cw_snapshot_device *device = &text->snapshot->device[index];
 
     switch (column) {
     case COLUMN_DEVICE:
-        cw_format(cell, CELL_MAX, index == CW_DEVICE_HOST ? "host" : "%u", index);
+        cw_format(cell, CW_TEXT_CELL_MAX, index == CW_DEVICE_HOST ? "host" : "%u", index);
         return;
     case COLUMN_NAME:
         format_name(text, index, cell);
         return;
     case COLUMN_LIVE:
-        cw_format_size(cell, CELL_MAX, device->sums.live_bytes);
+        cw_format_size(cell, CW_TEXT_CELL_MAX, device->sums.live_bytes);
+        return;
+    case COLUMN_IDLE:
+        cw_format_size(cell, CW_TEXT_CELL_MAX, text->snapshot->pool.device[index].sums.idle_bytes);
         return;
     case COLUMN_PEAK:
-        cw_format_size(cell, CELL_MAX, device->peak_bytes);
+        cw_format_size(cell, CW_TEXT_CELL_MAX, device->peak_bytes);
         return;
     case COLUMN_PEAK_TIME:
         if (device->peak_bytes == 0)
             format_known(cell, 0, 0);
         else
-            cw_format_duration(cell, CELL_MAX, device->peak_ns);
+            cw_format_duration(cell, CW_TEXT_CELL_MAX, device->peak_ns);
         return;
     case COLUMN_ALLOCS:
-        cw_format(cell, CELL_MAX, "%ju", (uintmax_t)device->sums.allocs);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)device->sums.allocs);
         return;
     case COLUMN_FREES:
-        cw_format(cell, CELL_MAX, "%ju", (uintmax_t)device->sums.frees);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)device->sums.frees);
         return;
     case COLUMN_FAILED:
-        cw_format(cell, CELL_MAX, "%ju", (uintmax_t)device->sums.failed);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)device->sums.failed);
         return;
     case COLUMN_DRIVER_USED:
         format_known(cell, device->sampled, device->driver_used);
@@ -106,66 +110,45 @@ static void format_cell(const struct cw_text *text, unsigned index, enum device_
     }
 }
 
-static void measure_columns(const struct cw_text *text, size_t widths[COLUMNS])
+static uint32_t list_seen(const struct cw_text *text, uint32_t rows[CW_DEVICES])
 {
-    char cell[CELL_MAX];
+    uint32_t count = 0;
 
-    for (unsigned column = 0; column < COLUMNS; column++) {
-        widths[column] = strlen(column_titles[column]);
-        for (unsigned i = 0; i < CW_DEVICES; i++) {
-            if (!text->snapshot->device[i].seen)
-                continue;
-            format_cell(text, i, column, cell);
-            if (strlen(cell) > widths[column])
-                widths[column] = strlen(cell);
-        }
-    }
+    for (uint32_t i = 0; i < CW_DEVICES; i++)
+        if (text->snapshot->device[i].seen)
+            rows[count++] = i;
+    return count;
 }
 
-static void put_cell(const struct cw_text *text, enum device_column column, size_t width,
-                     const char *cell)
-{
-    int left = column == COLUMN_DEVICE || column == COLUMN_NAME;
-
-    cw_out_printf(text->out, "  %*s", left ? -(int)width : (int)width, cell);
-}
-
-static int any_seen(const struct cw_text *text)
+static int has_sample(const struct cw_text *text)
 {
     for (unsigned i = 0; i < CW_DEVICES; i++)
-        if (text->snapshot->device[i].seen)
+        if (text->snapshot->device[i].seen && text->snapshot->device[i].sampled)
             return 1;
     return 0;
 }
 
 void cw_text_devices(const struct cw_text *text)
 {
-    size_t widths[COLUMNS];
-    char cell[CELL_MAX];
-    int sampled = 0;
+    int pooled = text->snapshot->pool.on;
+    struct cw_text_table table = {.title = column_titles,
+                                  .columns = COLUMNS,
+                                  .left = 1 << COLUMN_DEVICE | 1 << COLUMN_NAME,
+                                  .hidden = pooled ? 0 : 1 << COLUMN_IDLE,
+                                  .format = format_cell};
+    uint32_t rows[CW_DEVICES];
+    uint32_t count = list_seen(text, rows);
 
-    if (!any_seen(text)) {
+    if (count == 0) {
         cw_text_heading(text, "DEVICES  none used\n");
         return;
     }
     cw_text_heading(text, "DEVICES\n");
-    measure_columns(text, widths);
-    cw_text_begin_line(text);
-    for (unsigned column = 0; column < COLUMNS; column++)
-        put_cell(text, column, widths[column], column_titles[column]);
-    cw_text_end_line(text);
-    for (unsigned i = 0; i < CW_DEVICES; i++) {
-        if (!text->snapshot->device[i].seen)
-            continue;
-        cw_text_begin_line(text);
-        for (unsigned column = 0; column < COLUMNS; column++) {
-            format_cell(text, i, column, cell);
-            put_cell(text, column, widths[column], cell);
-        }
-        cw_text_end_line(text);
-        sampled |= text->snapshot->device[i].sampled;
-    }
-    if (!sampled)
+    cw_text_table(text, &table, rows, count);
+    if (pooled)
+        cw_text_line(
+            text, "  idle: freed by the program and kept by the pool; to the driver it is in use");
+    if (!has_sample(text))
         return;
     cw_text_line(text,
                  "  unattributed: what the driver saw in use on the whole device, less what is "

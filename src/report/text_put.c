@@ -85,6 +85,19 @@ void cw_text_bytes_in_blocks(const struct cw_text *text, uint64_t bytes, uint64_
     cw_text_count(text, blocks, "block");
 }
 
+char *cw_text_format_share(char *buf, size_t cap, uint64_t part, uint64_t whole)
+{
+    unsigned tenths = 1000;
+
+    if (part < whole)
+        tenths = (unsigned)((double)part * 1000.0 / (double)whole + 0.5);
+    if (whole == 0)
+        cw_format(buf, cap, "-");
+    else
+        cw_format(buf, cap, "%u.%u%%", tenths / 10, tenths % 10);
+    return buf;
+}
+
 void cw_text_device(const struct cw_text *text, unsigned device)
 {
     if (device == CW_DEVICE_HOST)
@@ -93,10 +106,15 @@ void cw_text_device(const struct cw_text *text, unsigned device)
         cw_out_printf(text->out, "device %u", device);
 }
 
-void cw_text_heading(const struct cw_text *text, const char *heading)
+void cw_text_blank(const struct cw_text *text)
 {
     cw_text_begin_line(text);
     cw_text_end_line(text);
+}
+
+void cw_text_heading(const struct cw_text *text, const char *heading)
+{
+    cw_text_blank(text);
     cw_text_begin_line(text);
     cw_out_string(text->out, heading);
 }

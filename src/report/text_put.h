@@ -28,6 +28,8 @@ void cw_text_begin_line(const struct cw_text *text);
 void cw_text_end_line(const struct cw_text *text);
 /* A whole line; only our own words. */
 void cw_text_line(const struct cw_text *text, const char *fmt, ...) CW_PRINTF(2, 3);
+/* An empty line, but for its prefix. */
+void cw_text_blank(const struct cw_text *text);
 /* An empty line, then the beginning of the heading's line. */
 void cw_text_heading(const struct cw_text *text, const char *heading);
 
@@ -42,6 +44,8 @@ void cw_text_time(const struct cw_text *text, uint64_t ns);
 /* "1 block", "2 blocks" */
 void cw_text_count(const struct cw_text *text, uint64_t count, const char *noun);
 void cw_text_bytes_in_blocks(const struct cw_text *text, uint64_t bytes, uint64_t blocks);
+/* "97.3%"; "-" without a whole. buf of at least 16 bytes; returns buf. */
+char *cw_text_format_share(char *buf, size_t cap, uint64_t part, uint64_t whole);
 /* "device 0", "host" */
 void cw_text_device(const struct cw_text *text, unsigned device);
 

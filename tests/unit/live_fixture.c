@@ -169,12 +169,14 @@ static void save_at_peak(struct cw_live_site *site, const struct cw_live_device 
     site->at_peak_bytes = sums.live_bytes;
 }
 
-static void grow(struct fixture *fixture, struct cw_live_site *site, uint64_t bytes, uint64_t t_ns)
+static void grow(struct fixture *fixture, struct cw_live_site *site, uint64_t bytes, uint64_t held,
+                 uint64_t t_ns)
 {
     struct cw_live_header *header = fixture->arena.header;
     struct cw_live_device *device = &header->device[site->device];
 
     site->total_bytes += bytes;
+    site->extra_bytes += held - bytes;
     site->allocs++;
     site->last_ns = t_ns;
     if (site->first_ns == 0)
@@ -183,6 +185,9 @@ static void grow(struct fixture *fixture, struct cw_live_site *site, uint64_t by
         return;
     device->live_bytes += bytes;
     header->live_bytes += bytes;
+    device->held_bytes += held;
+    if (device->held_bytes > device->peak_held)
+        device->peak_held = (uint64_t)device->held_bytes;
     if (header->live_bytes > header->peak_bytes)
         header->peak_bytes = (uint64_t)header->live_bytes;
     if (device->live_bytes > device->peak_bytes) {
@@ -192,8 +197,8 @@ static void grow(struct fixture *fixture, struct cw_live_site *site, uint64_t by
     }
 }
 
-void fixture_alloc(struct fixture *fixture, uint32_t site_index, uint64_t bytes, unsigned blocks,
-                   uint64_t t_ns)
+static void add_blocks(struct fixture *fixture, uint32_t site_index, uint64_t bytes, uint64_t held,
+                       uint8_t flags, unsigned blocks, uint64_t t_ns)
 {
     struct cw_live_site *site = fixture_site_at(fixture, site_index);
     uint32_t index;
@@ -204,20 +209,36 @@ void fixture_alloc(struct fixture *fixture, uint32_t site_index, uint64_t bytes,
         save_at_peak(site, &fixture->arena.header->device[site->device]);
         block->key = UINT64_C(0x7f0000000000) + ++fixture->next_key * UINT64_C(512);
         block->bytes = bytes;
-        block->held = bytes;
+        block->held = held;
         block->born_ns = t_ns;
         block->site = site_index;
         block->tid = 4711;
+        block->flags = flags;
         block->state = CW_BLOCK_LIVE;
-        grow(fixture, site, bytes, t_ns);
+        grow(fixture, site, bytes, held, t_ns);
     }
 }
 
-static void shrink(struct fixture *fixture, uint32_t site_index, uint64_t bytes, unsigned blocks)
+void fixture_alloc(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks,
+                   uint64_t t_ns)
+{
+    add_blocks(fixture, site, bytes, bytes, 0, blocks, t_ns);
+}
+
+void fixture_pool_alloc(struct fixture *fixture, uint32_t site, uint64_t bytes, uint64_t held,
+                        unsigned blocks, uint64_t t_ns)
+{
+    add_blocks(fixture, site, bytes, held, CW_BLOCK_POOLED, blocks, t_ns);
+}
+
+/* Returns what the blocks held beyond the bytes asked for. */
+static uint64_t shrink(struct fixture *fixture, uint32_t site_index, uint64_t bytes,
+                       unsigned blocks, enum cw_block_state state)
 {
     struct cw_live_site *site = fixture_site_at(fixture, site_index);
     struct cw_live_device *device = &fixture->arena.header->device[site->device];
     uint32_t count = fixture->arena.header->table[CW_TABLE_BLOCK].count;
+    uint64_t extra = 0;
 
     save_at_peak(site, device);
     device->live_bytes -= bytes * blocks;
@@ -226,24 +247,53 @@ static void shrink(struct fixture *fixture, uint32_t site_index, uint64_t bytes,
         struct cw_live_block *block = cw_arena_at(&fixture->arena, CW_TABLE_BLOCK, i);
 
         if (block->site == site_index && block->bytes == bytes && block->state == CW_BLOCK_LIVE) {
-            block->state = CW_BLOCK_FREE;
+            block->state = state;
+            extra += block->held - bytes;
+            if (state != CW_BLOCK_IDLE)
+                device->held_bytes -= block->held;
             blocks--;
         }
     }
+    return extra;
 }
 
-void fixture_free(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks)
+static void count_frees(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks,
+                        enum cw_block_state state)
 {
-    shrink(fixture, site, bytes, blocks);
+    fixture_site_at(fixture, site)->freed_extra += shrink(fixture, site, bytes, blocks, state);
     fixture_site_at(fixture, site)->frees += blocks;
     fixture_site_at(fixture, site)->freed_bytes += bytes * blocks;
 }
 
+void fixture_free(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks)
+{
+    count_frees(fixture, site, bytes, blocks, CW_BLOCK_FREE);
+}
+
+void fixture_keep(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks)
+{
+    count_frees(fixture, site, bytes, blocks, CW_BLOCK_IDLE);
+}
+
 void fixture_reclaim(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks)
 {
-    shrink(fixture, site, bytes, blocks);
+    fixture_site_at(fixture, site)->far_extra +=
+        shrink(fixture, site, bytes, blocks, CW_BLOCK_FREE);
     fixture_site_at(fixture, site)->reclaimed += blocks;
     fixture_site_at(fixture, site)->reclaimed_bytes += bytes * blocks;
+}
+
+struct cw_live_bucket *fixture_bucket(struct fixture *fixture, unsigned device, enum cw_kind kind,
+                                      uint64_t size)
+{
+    uint32_t index;
+    struct cw_live_bucket *bucket = append(fixture, CW_TABLE_BUCKET, &index);
+
+    bucket->device = (uint8_t)device;
+    bucket->kind = (uint8_t)kind;
+    bucket->size = size;
+    fixture->arena.header->pool_mode = 1;
+    return bucket;
 }
 
 struct cw_live_event *fixture_event(struct fixture *fixture, enum cw_event_type type, uint32_t site,

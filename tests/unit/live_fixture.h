@@ -39,6 +39,14 @@ void fixture_free(struct fixture *fixture, uint32_t site, uint64_t bytes, unsign
 /* The blocks go with their context. */
 void fixture_reclaim(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks);
 
+/* Blocks of the pool, larger than what was asked for; the pool keeps them when they are freed. */
+void fixture_pool_alloc(struct fixture *fixture, uint32_t site, uint64_t bytes, uint64_t held,
+                        unsigned blocks, uint64_t t_ns);
+void fixture_keep(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks);
+/* A record of its own with each call. Switches the pool on. */
+struct cw_live_bucket *fixture_bucket(struct fixture *fixture, unsigned device, enum cw_kind kind,
+                                      uint64_t size);
+
 struct cw_live_event *fixture_event(struct fixture *fixture, enum cw_event_type type, uint32_t site,
                                     int code);
 struct cw_live_device *fixture_device(struct fixture *fixture, unsigned device, const char *name);

@@ -61,12 +61,12 @@ static const char *write_report(void)
 /* Runs a Python expression over the report `r`; true without Python. */
 static int holds(const char *expression)
 {
-    char command[1024];
+    char command[2048];
     int status;
 
     snprintf(command, sizeof(command),
              "command -v python3 >/dev/null || exit 0; python3 -c 'import json,sys\n"
-             "r=json.load(open(sys.argv[1],encoding=\"utf-8\"))\n"
+             "r=json.load(open(sys.argv[1],encoding=\"utf-8\"),parse_constant=lambda c:1/0)\n"
              "sys.exit(0 if (%s) else 1)' %s",
              expression, path);
     status = system(command);
@@ -147,6 +147,108 @@ Test(report_json, tables_refer_to_each_other)
     cr_expect(holds("r[\"kinds\"][\"device\"][\"allocs\"]==3"));
 }
 
+static void add_pool(void)
+{
+    struct cw_live_header *header = fixture.arena.header;
+    struct cw_live_device *device = fixture_device(&fixture, 1, "NVIDIA H200");
+    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 1);
+
+    fixture_pool_alloc(&fixture, site, 3000, 4096, 3, 1);
+    fixture_keep(&fixture, site, 3000, 2);
+    fixture_site_at(&fixture, site)->oom = 2;
+    fixture_site_at(&fixture, site)->failed = 2;
+    for (unsigned i = 0; i < 3; i++) {
+        struct cw_live_bucket *bucket =
+            fixture_bucket(&fixture, 1, CW_KIND_DEVICE, i == 2 ? 512 : 4096);
+
+        bucket->hits = 30;
+        bucket->misses = 10;
+        bucket->asked_bytes = 30000;
+        bucket->given_bytes = 40000;
+        bucket->kept = 25;
+        bucket->released = 5;
+        bucket->released_bytes = 5 * bucket->size;
+    }
+    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->idle_blocks = 3;
+    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->idle_bytes = 3 * 4096;
+    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->idle_blocks = (uint64_t)-1;
+    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->idle_bytes = (uint64_t)-4096;
+    fixture_bucket(&fixture, CW_DEVICE_HOST, CW_KIND_PINNED, 1024)->kept = 1;
+    for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
+        device->pool.bypassed[i] = i + 1;
+    device->pool.harvested_by_sync = 11;
+    device->pool.harvested_by_event = 12;
+    device->pool.event_records = 13;
+    device->pool.event_queries = 14;
+    device->pool.exact_retries = 15;
+    device->pool.oom_retries = 16;
+    device->pool.trimmed_full = 17;
+    device->pool.trimmed_idle = 18;
+    device->pool.trimmed_oom = 19;
+    device->pool.prewarmed = 20;
+    header->free_sync = 1;
+}
+
+Test(report_json, tells_what_the_pool_did)
+{
+    add_pool();
+    write_report();
+    cr_expect(holds("r[\"pool\"][\"mode\"]==\"pool\" and r[\"pool\"][\"free_sync\"]==\"deferred\" "
+                    "and [d[\"device\"] for d in r[\"pool\"][\"devices\"]]==[1,\"host\"] and "
+                    "r[\"summary\"][\"pool_hits\"]==90 and r[\"summary\"][\"pool_misses\"]==30"));
+    cr_expect(
+        holds("(lambda d: {k: d[k] for k in d if k!=\"buckets\"})(r[\"pool\"][\"devices\"][0])=="
+              "{\"device\":1,\"name\":\"NVIDIA H200\",\"hits\":90,\"misses\":30,"
+              "\"hit_rate\":0.75,\"requested_bytes\":3000,\"allocated_bytes\":4096,"
+              "\"reserved_bytes\":12288,\"peak_reserved_bytes\":12288,"
+              "\"cached_bytes\":8192,\"cached_blocks\":2,\"waste_bytes\":1096,"
+              "\"efficiency\":0.732422,\"efficiency_total\":0.75,"
+              "\"fragmentation\":0.267578,\"num_device_alloc\":50,\"num_device_free\":15,"
+              "\"driver_calls_saved\":{\"alloc\":90,\"free\":60},"
+              "\"num_alloc_retries\":16,\"num_ooms\":2,\"exact_retries\":15,"
+              "\"prewarmed\":20,\"harvested\":{\"by_sync\":11,\"by_event\":12},"
+              "\"event_records\":13,\"event_queries\":14,"
+              "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19},"
+              "\"bypassed\":{\"capture\":1,\"exported\":2,\"no_context\":3,"
+              "\"broken_context\":4,\"contexts\":5,\"full\":6,\"kind\":7}}"));
+    cr_expect(holds("r[\"pool\"][\"devices\"][0][\"buckets\"]==["
+                    "{\"kind\":\"device\",\"size_bytes\":512,\"hits\":30,\"misses\":10,"
+                    "\"kept\":25,\"released\":5,\"released_bytes\":2560,\"cached_bytes\":0,"
+                    "\"cached_blocks\":0},"
+                    "{\"kind\":\"device\",\"size_bytes\":4096,\"hits\":60,\"misses\":20,"
+                    "\"kept\":50,\"released\":10,\"released_bytes\":40960,\"cached_bytes\":8192,"
+                    "\"cached_blocks\":2}]"));
+    cr_expect(holds("[r[\"pool\"][\"devices\"][1][k] for k in (\"hit_rate\",\"efficiency\","
+                    "\"efficiency_total\",\"fragmentation\")]==[None]*4"));
+    cr_expect(holds("r[\"devices\"][0][\"idle\"]=={\"count\":2,\"bytes\":8192} and "
+                    "[b[\"bytes\"] for b in r[\"leaks\"]]==[3000] and "
+                    "r[\"devices\"][0][\"live\"]=={\"count\":1,\"bytes\":3000}"));
+}
+
+Test(report_json, without_a_pool_says_so)
+{
+    fixture_device(&fixture, 0, "NVIDIA H200");
+    write_report();
+    cr_expect(holds("r[\"pool\"]=={\"mode\":\"track\",\"devices\":[]} and "
+                    "\"idle\" not in r[\"devices\"][0]"));
+}
+
+Test(report_json, a_double_free_names_the_first_free)
+{
+    uint32_t module = fixture_module(&fixture, "/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(&fixture, 0, module, 0x20);
+    uint32_t first = fixture_site(&fixture, stack, "cuMemFree", CW_KIND_DEVICE, 0);
+    uint32_t second = fixture_site(&fixture, 0, "cudaFree", CW_KIND_DEVICE, 0);
+
+    fixture_event(&fixture, CW_EVENT_INVALID_FREE, second, 1)->other_site = first;
+    fixture_event(&fixture, CW_EVENT_INVALID_FREE, second, 1);
+    fixture_event(&fixture, CW_EVENT_INVALID_FREE, second, 1)->other_site = 99;
+    write_report();
+    cr_expect(holds("[e[\"first_freed\"] for e in r[\"events\"] if \"first_freed\" in e]==["
+                    "{\"site\":[s[\"id\"] for s in r[\"sites\"] if s[\"api\"]==\"cuMemFree\"][0],"
+                    "\"api\":\"cuMemFree\",\"stack\":r[\"stacks\"][0][\"id\"]}]"));
+}
+
 Test(report_json, blocks_are_cut_at_ten_thousand)
 {
     uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
@@ -191,6 +293,8 @@ Test(report_json, of_a_corrupted_layout_is_valid, .timeout = 120)
     fixture_alloc(&fixture, fixture_site(&fixture, frame, "cudaMalloc", CW_KIND_DEVICE, 0), 512, 9,
                   1);
     fixture_event(&fixture, CW_EVENT_OOM, 1, 2);
+    fixture_event(&fixture, CW_EVENT_INVALID_FREE, 1, 1)->other_site = 1;
+    add_pool();
     used = fixture.arena.committed;
     good = malloc(used);
     memcpy(good, fixture.arena.header, used);

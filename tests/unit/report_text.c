@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,26 +12,9 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
-#include "live_fixture.h"
+#include "report_fixture.h"
 
-#define GIB ((uint64_t)1 << 30)
-#define MIB ((uint64_t)1 << 20)
-
-static struct fixture fixture;
-static char *report; /* the last one that was written */
-
-static void setup(void)
-{
-    fixture_create(&fixture);
-}
-
-static void teardown(void)
-{
-    free(report);
-    fixture_destroy(&fixture);
-}
-
-TestSuite(report_text, .init = setup, .fini = teardown);
+TestSuite(report_text, .init = report_setup, .fini = report_teardown);
 
 static CW_NOINLINE int make_cache(volatile int *value)
 {
@@ -44,62 +26,6 @@ static CW_NOINLINE int train_step(volatile int *value)
 {
     *value += 4;
     return *value * 13;
-}
-
-static char *read_all(int fd)
-{
-    off_t len = lseek(fd, 0, SEEK_END);
-    char *text = malloc((size_t)len + 1);
-
-    cr_assert_eq(pread(fd, text, (size_t)len, 0), len);
-    text[len] = '\0';
-    return text;
-}
-
-static const char *write_report_as(struct cw_report_request request)
-{
-    int fd = memfd_create("report", 0);
-    struct cw_view view = fixture_view(&fixture);
-
-    request.fd = fd;
-    request.version = "0.1.0";
-    cr_assert_eq(cw_report_write(&view, &request), 0);
-    free(report);
-    report = read_all(fd);
-    close(fd);
-    return report;
-}
-
-static const char *write_report(enum cw_report_form form)
-{
-    return write_report_as((struct cw_report_request){.form = form});
-}
-
-static void expect_line(const char *line)
-{
-    char whole[512];
-
-    snprintf(whole, sizeof(whole), "==4711== %s\n", line);
-    cr_expect(strstr(report, whole), "no line \"%s\" in\n%s", line, report);
-}
-
-static void expect_text(const char *text)
-{
-    cr_expect(strstr(report, text), "no \"%s\" in\n%s", text, report);
-}
-
-static void expect_no_text(const char *text)
-{
-    cr_expect_null(strstr(report, text), "\"%s\" in\n%s", text, report);
-}
-
-static unsigned count_of(const char *text)
-{
-    unsigned count = 0;
-
-    for (const char *at = report; (at = strstr(at, text)) != NULL; at++)
-        count++;
-    return count;
 }
 
 static uint32_t own_frame(uint32_t caller, uint32_t own, const void *function)
@@ -413,6 +339,36 @@ static void flip_bits(unsigned seed)
     }
 }
 
+static void add_pool(uint32_t site, uint32_t freeing)
+{
+    struct cw_live_pool *pool = &fixture.arena.header->device[0].pool;
+
+    fixture_pool_alloc(&fixture, site, 5000, 5120, 6, 5);
+    fixture_keep(&fixture, site, 5000, 4);
+    for (unsigned i = 0; i < 12; i++) {
+        struct cw_live_bucket *bucket =
+            fixture_bucket(&fixture, i % 3 == 2 ? CW_DEVICE_HOST : i % 3,
+                           i % 3 == 2 ? CW_KIND_PINNED : CW_KIND_DEVICE, 512 << i);
+
+        bucket->hits = 1000 * i;
+        bucket->misses = 3 + i;
+        bucket->asked_bytes = (1003 * i + 3) * (500 << i);
+        bucket->given_bytes = (1003 * i + 3) * (512 << i);
+        bucket->kept = 990 * i;
+        bucket->released = i;
+        bucket->released_bytes = i * (512 << i);
+        bucket->idle_blocks = i;
+        bucket->idle_bytes = i * (512 << i);
+    }
+    for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
+        pool->bypassed[i] = i * i * i;
+    pool->exact_retries = 2;
+    pool->oom_retries = 1;
+    pool->trimmed_full = 3;
+    pool->trimmed_idle = 12;
+    fixture_event(&fixture, CW_EVENT_INVALID_FREE, site, 1)->other_site = freeing;
+}
+
 static void build_rich_layout(void)
 {
     uint32_t own = fixture_own_module(&fixture);
@@ -434,6 +390,7 @@ static void build_rich_layout(void)
     fixture_event(&fixture, CW_EVENT_OOM, sites[0], 2);
     fixture_event(&fixture, CW_EVENT_INVALID_FREE, sites[1], 1);
     fixture_event(&fixture, CW_EVENT_FATAL, sites[0], 700);
+    add_pool(sites[0], sites[1]);
 }
 
 Test(report_text, corrupted_layouts_do_no_harm, .timeout = 600)

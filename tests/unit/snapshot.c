@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/compiler.h"
 #include "base/out.h"
 #include "live_fixture.h"
 #include "report/sort.h"
@@ -273,6 +274,104 @@ Test(snapshot, unattributed_is_known_only_after_a_sample_and_never_negative)
     cr_expect(snapshot.device[0].sampled && !snapshot.device[1].sampled);
     cr_expect_eq(snapshot.device[0].unattributed, 250);
     cr_expect_eq(snapshot.device[2].unattributed, 0);
+}
+
+Test(snapshot, buckets_of_equal_device_kind_and_size_are_one)
+{
+    static const struct {
+        unsigned device;
+        enum cw_kind kind;
+        uint64_t size;
+    } records[] = {{1, CW_KIND_DEVICE, 512}, {0, CW_KIND_DEVICE, 1024}, {0, CW_KIND_PITCHED, 512},
+                   {0, CW_KIND_DEVICE, 512}, {0, CW_KIND_DEVICE, 1024}, {0, CW_KIND_DEVICE, 512}};
+    const struct cw_snapshot_pool *pool = &snapshot.pool;
+
+    for (unsigned i = 0; i < CW_ARRAY_LEN(records); i++) {
+        struct cw_live_bucket *bucket =
+            fixture_bucket(&fixture, records[i].device, records[i].kind, records[i].size);
+
+        bucket->context = i;
+        bucket->owner = (uint8_t)i;
+        bucket->hits = 1u << i;
+        bucket->misses = 100;
+        bucket->kept = i;
+        bucket->released = 1;
+    }
+    take();
+    cr_assert_eq(pool->buckets, 4);
+    cr_expect(pool->device[0].first == 0 && pool->device[0].buckets == 3);
+    cr_expect(pool->device[1].first == 3 && pool->device[1].buckets == 1);
+    cr_expect_eq(pool->bucket[0].size, 512);
+    cr_expect_eq(pool->bucket[0].sums.hits, 8 + 32);
+    cr_expect_eq(pool->bucket[1].size, 1024);
+    cr_expect_eq(pool->bucket[1].sums.hits, 2 + 16);
+    cr_expect_eq(pool->bucket[2].kind, CW_KIND_PITCHED);
+    cr_expect_eq(pool->bucket[2].sums.hits, 4);
+    cr_expect_eq(pool->device[0].sums.hits, 62);
+    cr_expect_eq(pool->device[0].saved_frees, 1 + 2 + 3 + 4 + 5 - 5);
+    cr_expect_eq(pool->device[1].saved_frees, 0); /* kept 0, released 1 */
+    cr_expect_eq(snapshot.summary.pool_hits, 63);
+    cr_expect_eq(snapshot.summary.pool_misses, 600);
+}
+
+Test(snapshot, idle_is_what_all_records_say_together_and_never_negative)
+{
+    static const int idle[] = {5, -3, 0};
+    const struct cw_snapshot_pool *pool = &snapshot.pool;
+
+    for (unsigned i = 0; i < CW_ARRAY_LEN(idle); i++) {
+        struct cw_live_bucket *bucket = fixture_bucket(&fixture, 0, CW_KIND_DEVICE, 512);
+
+        bucket->idle_blocks = (uint64_t)(int64_t)idle[i];
+        bucket->idle_bytes = (uint64_t)(int64_t)(idle[i] * 512);
+    }
+    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 512)->idle_blocks = (uint64_t)-1;
+    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 512)->idle_bytes = 512;
+    take();
+    cr_expect_eq(pool->device[0].sums.idle_blocks, 2);
+    cr_expect_eq(pool->device[0].sums.idle_bytes, 1024);
+    cr_expect_eq(pool->bucket[0].sums.idle_blocks, 2);
+    cr_expect_eq(pool->device[1].sums.idle_blocks, 0);
+    cr_expect_eq(pool->device[1].sums.idle_bytes, 0);
+}
+
+Test(snapshot, idle_blocks_are_held_but_neither_live_nor_leaked_nor_at_the_peak)
+{
+    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t plain = fixture_site(&fixture, 0, "cudaMallocManaged", CW_KIND_MANAGED, 0);
+    const struct cw_snapshot_device *device = &snapshot.device[0];
+    const struct cw_snapshot_pool_device *pool = &snapshot.pool.device[0];
+
+    fixture_bucket(&fixture, 0, CW_KIND_DEVICE, 1024)->kept = 3;
+    fixture_pool_alloc(&fixture, site, 900, 1024, 3, 1);
+    fixture_keep(&fixture, site, 900, 3);
+    fixture_pool_alloc(&fixture, site, 800, 1024, 2, 1);
+    fixture_alloc(&fixture, plain, 5000, 1, 2); /* the peak: 1600 + 5000 */
+    fixture_keep(&fixture, site, 800, 1);
+    take();
+    cr_expect_eq(device->sums.live_bytes, 5800);
+    cr_expect_eq(device->sums.live_held, 5000 + 1024);
+    cr_expect_eq(device->sums.frees, 4);
+    cr_expect_eq(snapshot.summary.leaked_bytes, 5800);
+    cr_expect_eq(snapshot.summary.leaked_blocks, 2);
+    cr_expect_eq(device->peak_bytes, 6600);
+    cr_expect_eq(cw_snapshot_find(&snapshot, site)->at_peak_blocks, 2);
+    cr_expect_eq(cw_snapshot_find(&snapshot, site)->at_peak_bytes, 1600);
+    cr_expect_eq(pool->requested_bytes, 800);
+    cr_expect_eq(pool->allocated_bytes, 1024);
+    cr_expect_eq(cw_pool_waste(pool), 224);
+    cr_expect_eq(pool->held_bytes, 5 * 1024 + 5000);
+    cr_expect_eq(pool->peak_held, 5 * 1024 + 5000);
+    cr_expect_eq(pool->peak_spare, 5 * 1024 + 5000 - 6600);
+}
+
+Test(snapshot, bad_buckets_are_left_out)
+{
+    fixture_bucket(&fixture, CW_DEVICES, CW_KIND_DEVICE, 512)->hits = 1;
+    fixture_bucket(&fixture, 0, CW_KIND_COUNT, 512)->hits = 1;
+    take();
+    cr_expect_eq(snapshot.pool.buckets, 0);
+    cr_expect_eq(snapshot.summary.pool_hits, 0);
 }
 
 Test(snapshot, bad_records_are_left_out)
