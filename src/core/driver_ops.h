@@ -41,8 +41,9 @@ struct cw_driver_ops {
     /* Contexts below are named by handle and need not be current; a call may make one current for
      * its own time. */
 
-    /* Waits for all work of the context; the driver's code, 0 for success. Called between
-     * cw_gate_enter_wait and cw_gate_leave_wait. */
+    /* Waits for all work of the context; the driver's code, 0 for success. Fails if the calling
+     * thread has no context current at all. Called between cw_gate_enter_wait and
+     * cw_gate_leave_wait. */
     int (*context_wait)(uint64_t context);
     /* 1 if the driver has events of a whole context. May be called at any time. */
     int (*has_context_events)(void);

@@ -33,6 +33,7 @@
 static struct {
     int on;
     int deferred;
+    int stacks; /* a free's site is worth keeping */
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t next_trim_ns;
@@ -94,6 +95,7 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.options = options;
     self.on = options->mode == CW_MODE_POOL;
     self.deferred = self.on && choose_deferred(options);
+    self.stacks = options->stacks != CW_STACKS_OFF;
     atomic_store(&self.next_trim_ns, 0);
     cw_bucket_init(arena);
     cw_hoard_init(hoard_bytes(options));
@@ -502,11 +504,18 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
     return CW_POOL_DRIVER;
 }
 
+static int is_any_current(void)
+{
+    uint64_t handle = 0;
+
+    return cw_session.ops->context_current(&handle) == 0 && handle != 0;
+}
+
 /* CW_BYPASS_COUNT: none. */
 static enum cw_bypass obstacle(const struct cw_live_block *block, const struct cw_realm *realm,
                                const struct cw_pool *pool)
 {
-    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed), handle = 0;
+    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
 
     if (CW_UNLIKELY(!cw_gate_is_open()))
         return CW_BYPASS_CAPTURE;
@@ -514,7 +523,8 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
         return CW_BYPASS_EXPORTED;
     if (CW_UNLIKELY(realm == NULL || pool == NULL || !cw_realm_is_usable(realm)))
         return CW_BYPASS_BROKEN;
-    if (CW_UNLIKELY(cw_session.ops->context_current(&handle) != 0 || handle == 0))
+    /* A wait finds that out by itself. */
+    if (self.deferred && !is_any_current())
         return CW_BYPASS_NO_CONTEXT;
     if (CW_UNLIKELY(atomic_load_explicit(&cw_realms_live, memory_order_relaxed) != 1 &&
                     !cw_pending_is_possible()))
@@ -575,10 +585,12 @@ static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api
     if (self.deferred || !alone)
         stamp = cw_pending_stamp();
     if (!self.deferred && (wait_for(realm, out_wait) != 0 || *out_wait != 0)) {
-        bypass(pool->device, *out_wait != 0 ? CW_BYPASS_BROKEN : CW_BYPASS_CAPTURE);
+        bypass(pool->device, *out_wait == 0     ? CW_BYPASS_CAPTURE
+                             : is_any_current() ? CW_BYPASS_BROKEN
+                                                : CW_BYPASS_NO_CONTEXT);
         return ask_driver(key, index, out);
     }
-    retire(pool, index, cw_site_here(api, pool->kind, pool->device), stamp,
+    retire(pool, index, self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0, stamp,
            !self.deferred && alone);
     return CW_POOL_KEPT;
 }
@@ -693,6 +705,26 @@ uint64_t cw_pool_reclaim(uint8_t device)
 
 /* ---- what the program sees ---------------------------------------------------------------------
  */
+
+uint64_t cw_pool_idle(uint8_t device)
+{
+    uint64_t idle = 0;
+    struct cw_view view;
+    uint32_t total;
+
+    if (!self.on)
+        return 0;
+    cw_arena_view(self.arena, &view);
+    total = cw_view_count(&view, CW_TABLE_BUCKET);
+    for (uint32_t i = 1; i < total; i++) {
+        const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
+
+        if (bucket != NULL && bucket->device == device)
+            idle += atomic_load_explicit(&bucket->idle_bytes, memory_order_relaxed);
+    }
+    /* One thread's record may be read before a block came in, another's after it left. */
+    return (int64_t)idle > 0 ? idle : 0;
+}
 
 int cw_pool_look(uint64_t key, struct cw_pool_view *out)
 {

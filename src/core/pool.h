@@ -87,6 +87,9 @@ void cw_pool_forget(struct cw_realm *realm, uint32_t list);
 /* The calling thread ends: what it kept to itself is for all. */
 void cw_pool_thread_ends(void);
 
+/* Bytes of the device that the program has freed and the pool keeps, ready or not. */
+uint64_t cw_pool_idle(uint8_t device);
+
 /* A block of the pool with this address, live or idle: what the program may see of it. */
 struct cw_pool_view {
     uint64_t bytes;  /* that the program asked for; 0 while idle */

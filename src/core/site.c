@@ -13,12 +13,12 @@
 
 struct cw_lock cw_site_lock = CW_LOCK_INIT(CW_RANK_SITE);
 
-static struct cw_arena *arena;
+struct cw_arena *cw_site_arena;
 static _Atomic uint32_t *site_heads;
 
 int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
 {
-    arena = in;
+    cw_site_arena = in;
     site_heads = cw_mem_alloc(SITE_HEADS * sizeof(*site_heads));
     if (site_heads == NULL)
         return -1;
@@ -32,14 +32,9 @@ void cw_site_reset(void)
     cw_stack_reset();
 }
 
-struct cw_live_site *cw_site_at(uint32_t site)
-{
-    return cw_arena_at(arena, CW_TABLE_SITE, site);
-}
-
 uint32_t cw_site_text(const char *name)
 {
-    return cw_arena_text(arena, name, strlen(name));
+    return cw_arena_text(cw_site_arena, name, strlen(name));
 }
 
 struct site_key {
@@ -78,7 +73,7 @@ static uint32_t find_site(const struct site_key *key)
 static uint32_t add_site_locked(const struct site_key *key)
 {
     _Atomic uint32_t *head = &site_heads[hash_site(key) & (SITE_HEADS - 1)];
-    uint32_t index = cw_arena_append(arena, CW_TABLE_SITE);
+    uint32_t index = cw_arena_append(cw_site_arena, CW_TABLE_SITE);
     struct cw_live_site *site;
 
     if (index == 0)

@@ -30,7 +30,13 @@ uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device);
  * life. */
 uint32_t cw_site_shared(uint32_t site);
 
-struct cw_live_site *cw_site_at(uint32_t site);
+extern struct cw_arena *cw_site_arena;
+
+static inline struct cw_live_site *cw_site_at(uint32_t site)
+{
+    return cw_arena_at_shape(cw_site_arena, CW_TABLE_SITE, CW_SITES_FIRST,
+                             sizeof(struct cw_live_site), site);
+}
 
 /* Text of a name that lives as long as the library, 0 when out of memory. */
 uint32_t cw_site_text(const char *name);

@@ -12,24 +12,19 @@
 #include "core/tally.h"
 #include "core/thread.h"
 
-static struct cw_arena *arena;
+struct cw_arena *cw_tracker_arena;
 static struct cw_lock free_lock = CW_LOCK_INIT(CW_RANK_INDEX);
 static uint32_t free_list; /* guarded by free_lock; linked through `link` */
 
 void cw_tracker_init(struct cw_arena *in)
 {
-    arena = in;
+    cw_tracker_arena = in;
 }
 
 void cw_tracker_reset(void)
 {
     cw_lock_reset(&free_lock);
     free_list = 0;
-}
-
-struct cw_live_block *cw_tracker_at(uint32_t block)
-{
-    return cw_arena_at(arena, CW_TABLE_BLOCK, block);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t value)
@@ -57,7 +52,7 @@ static void raise_to(_Atomic uint64_t *peak, uint64_t value)
 /* The spare records of a parent's thread do not belong to the forked child's arena. */
 static void check_spares(void)
 {
-    uint32_t epoch = arena->header->pid;
+    uint32_t epoch = cw_tracker_arena->header->pid;
 
     if (CW_UNLIKELY(cw_thread.epoch != epoch)) {
         cw_thread.epoch = epoch;
@@ -94,7 +89,7 @@ static uint32_t acquire_record(void)
     if (cw_thread.spares == 0)
         refill_spares();
     if (cw_thread.spares == 0)
-        return cw_arena_append(arena, CW_TABLE_BLOCK);
+        return cw_arena_append(cw_tracker_arena, CW_TABLE_BLOCK);
     return cw_thread.spare[--cw_thread.spares];
 }
 
@@ -109,7 +104,7 @@ static void release_record(uint32_t block)
 
 void cw_tracker_thread_ends(void)
 {
-    if (arena == NULL || arena->header == NULL)
+    if (cw_tracker_arena == NULL || cw_tracker_arena->header == NULL)
         return;
     check_spares();
     spill_spares(0);
@@ -120,7 +115,7 @@ void cw_tracker_thread_ends(void)
 
 static struct cw_live_device *device_of(const struct cw_live_site *site)
 {
-    return &arena->header->device[site->device < CW_DEVICES ? site->device : 0];
+    return &cw_tracker_arena->header->device[site->device < CW_DEVICES ? site->device : 0];
 }
 
 /* 1 if the calling thread alone writes this record's own counters. */
@@ -224,7 +219,7 @@ static void close_stale(uint32_t index)
 {
     struct cw_live_block *block = cw_tracker_at(index);
     const struct cw_live_context *context =
-        block->context ? cw_arena_at(arena, CW_TABLE_CONTEXT, block->context) : NULL;
+        block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
 
     /* An idle one lies in a list of the pool, which finds out when it comes to it. */
     if (atomic_exchange(&block->state, CW_BLOCK_LEAVING) == CW_BLOCK_IDLE)
@@ -259,14 +254,14 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     uint32_t stale = 0;
 
     if (CW_UNLIKELY(block == 0)) {
-        add(&arena->header->lost_blocks, 1);
+        add(&cw_tracker_arena->header->lost_blocks, 1);
         return 0;
     }
     fill(cw_tracker_at(block), request, site_index, now_ns);
     if (request->space != CW_SPACE_HANDLE &&
         cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
-        add(&arena->header->lost_blocks, 1);
+        add(&cw_tracker_arena->header->lost_blocks, 1);
         return 0;
     }
     /* The old owner of the key goes first: the two never held the memory together. */
@@ -310,7 +305,7 @@ static int is_context_dead(uint32_t context)
 
     if (context == 0)
         return 0;
-    record = cw_arena_at(arena, CW_TABLE_CONTEXT, context);
+    record = cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, context);
     return atomic_load(&record->state) == CW_CONTEXT_DEAD;
 }
 
@@ -450,8 +445,8 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
 
 uint32_t cw_tracker_take_context(uint32_t context)
 {
-    uint32_t count =
-        atomic_load_explicit(&arena->header->table[CW_TABLE_BLOCK].count, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count,
+                                          memory_order_acquire);
     uint32_t list = 0;
 
     for (uint32_t i = 1; i < count; i++) {
@@ -487,7 +482,7 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
 
 static int check_sites(uint64_t live[CW_DEVICES])
 {
-    uint32_t count = atomic_load(&arena->header->table[CW_TABLE_SITE].count);
+    uint32_t count = atomic_load(&cw_tracker_arena->header->table[CW_TABLE_SITE].count);
 
     memset(live, 0, CW_DEVICES * sizeof(*live));
     for (uint32_t i = 1; i < count; i++) {
@@ -522,7 +517,7 @@ int cw_tracker_check(void)
 {
     struct cw_live_sums sums[CW_DEVICES] = {{0}};
     uint64_t live[CW_DEVICES], total = 0;
-    uint32_t count = atomic_load(&arena->header->table[CW_TABLE_BLOCK].count);
+    uint32_t count = atomic_load(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count);
 
     if (check_sites(live) != 0)
         return -1;

@@ -40,7 +40,13 @@ void cw_tracker_finish(uint32_t block, enum cw_free_result result);
  * it. */
 void cw_tracker_take_block(uint32_t block);
 
-struct cw_live_block *cw_tracker_at(uint32_t block);
+extern struct cw_arena *cw_tracker_arena;
+
+static inline struct cw_live_block *cw_tracker_at(uint32_t block)
+{
+    return cw_arena_at_shape(cw_tracker_arena, CW_TABLE_BLOCK, CW_BLOCKS_FIRST,
+                             sizeof(struct cw_live_block), block);
+}
 
 /* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
  * with this key. Then either retire it, unclaim it, or take it out of the index and finish it. */

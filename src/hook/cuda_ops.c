@@ -78,12 +78,14 @@ static int memory_info(uint64_t *out_free, uint64_t *out_total)
 static CUresult enter_context(uint64_t handle, int *out_pushed)
 {
     uint64_t current = 0;
+    CUresult rc;
 
     *out_pushed = 0;
     if (CW_LIKELY(context_current(&current) == 0 && current == handle))
         return CUDA_SUCCESS;
-    *out_pushed = 1;
-    return CW_REAL(cuCtxPushCurrent_v2)((CUcontext)(uintptr_t)handle);
+    rc = CW_REAL(cuCtxPushCurrent_v2)((CUcontext)(uintptr_t)handle);
+    *out_pushed = rc == CUDA_SUCCESS;
+    return rc;
 }
 
 static void leave_context(int pushed)
@@ -96,9 +98,15 @@ static void leave_context(int pushed)
 
 static int context_wait(uint64_t handle)
 {
+    uint64_t current = 0;
     int pushed;
-    CUresult rc = enter_context(handle, &pushed);
+    CUresult rc;
 
+    if (CW_LIKELY(context_current(&current) == 0 && current == handle))
+        return (int)CW_REAL(cuCtxSynchronize)();
+    if (current == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    rc = enter_context(handle, &pushed);
     if (rc != CUDA_SUCCESS)
         return (int)rc;
     rc = CW_REAL(cuCtxSynchronize)();

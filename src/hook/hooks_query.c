@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families RESOLVE and QUERY, and of NVML's. */
+#include "core/context.h"
 #include "hook/pooled.h"
 
 #include "hook/entry.h"
@@ -43,13 +44,27 @@ CW_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaV
 /* ---- memory use --------------------------------------------------------------------------------
  */
 
+/* What the pool keeps is free for the program: it gets it back at its next request. */
+static void add_idle(size_t *free, size_t total)
+{
+    uint8_t device;
+    uint64_t idle;
+
+    if (!cw_pool_is_on() || cw_context_current(&device) == 0)
+        return;
+    idle = cw_pool_idle(device);
+    *free = *free + idle < total ? *free + idle : total;
+}
+
 CW_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
     CUresult rc = CW_REAL(cuMemGetInfo_v2)(free, total);
 
-    if (rc == CUDA_SUCCESS && free != NULL && total != NULL && cw_session_is_armed())
+    if (rc == CUDA_SUCCESS && free != NULL && total != NULL && cw_session_is_armed() &&
+        cw_thread.depth == 0) {
         cw_request_sampled(*free, *total);
-    else if (rc != CUDA_SUCCESS)
+        add_idle(free, *total);
+    } else if (rc != CUDA_SUCCESS)
         cw_call_observe(CW_HOOK_cuMemGetInfo_v2, rc);
     return rc;
 }

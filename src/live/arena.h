@@ -38,6 +38,10 @@ uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len);
 
 void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
 
+/* Records in the first chunk of the tables that every call goes to; powers of two. */
+#define CW_SITES_FIRST  256u
+#define CW_BLOCKS_FIRST 1024u
+
 static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index)
 {
     const struct cw_live_table *t = &arena->header->table[table];
@@ -46,6 +50,18 @@ static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table tabl
     uint32_t within = slot - (t->first << k);
 
     return (char *)arena->header + t->chunk[k] + (size_t)within * t->elem_size;
+}
+
+/* The same for a table whose shape the compiler knows. */
+static inline void *cw_arena_at_shape(const struct cw_arena *arena, enum cw_table table,
+                                      uint32_t first, size_t elem_size, uint32_t index)
+{
+    uint32_t slot = index + first;
+    unsigned k = (unsigned)(__builtin_clz(first) - __builtin_clz(slot));
+
+    return (char *)arena->header +
+           atomic_load_explicit(&arena->header->table[table].chunk[k], memory_order_relaxed) +
+           (size_t)(slot - (first << k)) * elem_size;
 }
 
 #endif

@@ -92,18 +92,12 @@ const char *cw_view_text(const struct cw_view *view, uint32_t index)
 }
 
 static const struct {
-    int counted;
     const char *name, *label;
 } kinds[CW_KIND_COUNT] = {
-#define X(id, name, counted, label) [CW_KIND_##id] = {CW_COUNTED_##counted, name, label},
+#define X(id, name, counted, label) [CW_KIND_##id] = {name, label},
     CW_KINDS(X)
 #undef X
 };
-
-int cw_kind_counted(unsigned kind)
-{
-    return kind < CW_KIND_COUNT ? kinds[kind].counted : CW_COUNTED_NONE;
-}
 
 const char *cw_kind_name(unsigned kind)
 {

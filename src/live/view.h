@@ -72,7 +72,17 @@ struct cw_live_sums cw_view_device_live(const struct cw_view *view, unsigned dev
 uint64_t cw_view_live(const struct cw_view *view);
 
 /* Counted-as class of a kind (CW_COUNTED_*), its JSON name and its label for people. */
-int cw_kind_counted(unsigned kind);
+static inline int cw_kind_counted(unsigned kind)
+{
+    static const uint8_t counted_as[CW_KIND_COUNT] = {
+#define X(id, name, counted, label) [CW_KIND_##id] = CW_COUNTED_##counted,
+        CW_KINDS(X)
+#undef X
+    };
+
+    return kind < CW_KIND_COUNT ? counted_as[kind] : CW_COUNTED_NONE;
+}
+
 const char *cw_kind_name(unsigned kind);
 const char *cw_kind_label(unsigned kind);
 
