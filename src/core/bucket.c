@@ -261,10 +261,22 @@ void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given)
 /* ---- in and out --------------------------------------------------------------------------------
  */
 
-int cw_bucket_put(struct cw_pool *pool, uint32_t block)
+static void count_kept_locked(struct cw_pool *pool, unsigned size_class, uint64_t held,
+                              uint64_t kept)
+{
+    struct cw_live_bucket *record = record_locked(pool, size_class);
+
+    if (record == NULL)
+        return;
+    add_idle(record, 1, held);
+    cw_bucket_count(&record->kept, kept);
+}
+
+int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept)
 {
     uint64_t held = held_of(block);
-    struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
+    unsigned size_class = cw_size_class_down(held);
+    struct cw_bucket *bucket = &pool->bucket[size_class];
     int open;
 
     cw_lock_acquire(&bucket->lock);
@@ -275,6 +287,8 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block)
         set_locked(bucket, block, count_of(bucket) + 1, bytes_of(bucket) + held);
         atomic_fetch_add_explicit(&idle_bytes[pool->device], held, memory_order_relaxed);
     }
+    if (kept)
+        count_kept_locked(pool, size_class, held, 1);
     cw_lock_release(&bucket->lock);
     return open;
 }
@@ -283,14 +297,10 @@ static void count_idle(struct cw_pool *pool, uint32_t block, uint64_t kept)
 {
     uint64_t held = held_of(block);
     unsigned size_class = cw_size_class_down(held);
-    struct cw_bucket *bucket = &pool->bucket[size_class];
 
-    cw_lock_acquire(&bucket->lock);
-    if (record_locked(pool, size_class) != NULL) {
-        add_idle(bucket->record, 1, held);
-        cw_bucket_count(&bucket->record->kept, kept);
-    }
-    cw_lock_release(&bucket->lock);
+    cw_lock_acquire(&pool->bucket[size_class].lock);
+    count_kept_locked(pool, size_class, held, kept);
+    cw_lock_release(&pool->bucket[size_class].lock);
 }
 
 void cw_bucket_kept(struct cw_pool *pool, uint32_t block)

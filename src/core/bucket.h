@@ -78,8 +78,9 @@ void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given);
 void cw_bucket_kept(struct cw_pool *pool, uint32_t block);
 /* The same for a block that was taken from the driver ahead of any request. */
 void cw_bucket_added(struct cw_pool *pool, uint32_t block);
-/* Puts an idle, ready, counted block in. 1, or 0: the realm is not open, it must wait elsewhere. */
-int cw_bucket_put(struct cw_pool *pool, uint32_t block);
+/* Puts an idle, ready block in; `kept`: and counts it as cw_bucket_kept does, else it is counted
+ * already. 1, or 0: the realm is not open, the block must wait elsewhere. */
+int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
 /* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 

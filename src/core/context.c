@@ -175,7 +175,7 @@ uint32_t cw_context_current(uint8_t *out_device)
     if (ops->context_current(&handle) != 0 || handle == 0)
         return 0;
     if (CW_LIKELY(cw_thread.context_handle == handle && cw_thread.context_epoch == epoch)) {
-        *out_device = (uint8_t)context_at(cw_thread.context_index)->device;
+        *out_device = cw_thread.context_device;
         return cw_thread.context_index;
     }
     context = cw_context_of(handle, out_device);
@@ -186,6 +186,7 @@ uint32_t cw_context_current(uint8_t *out_device)
     *out_device = (uint8_t)context_at(context)->device;
     cw_thread.context_handle = handle;
     cw_thread.context_index = context;
+    cw_thread.context_device = *out_device;
     cw_thread.context_epoch = epoch;
     return context;
 }

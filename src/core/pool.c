@@ -37,6 +37,7 @@ static struct {
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t next_trim_ns;
+    _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
 } self;
 
 static struct cw_live_pool *counters(uint8_t device)
@@ -97,6 +98,8 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.deferred = self.on && choose_deferred(options);
     self.stacks = options->stacks != CW_STACKS_OFF;
     atomic_store(&self.next_trim_ns, 0);
+    for (int i = 0; i < CW_DEVICES; i++)
+        atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
     cw_bucket_init(arena);
     cw_hoard_init(hoard_bytes(options));
     cw_request_set_reclaim(self.on ? cw_pool_reclaim : NULL);
@@ -121,7 +124,7 @@ int cw_pool_is_on(void)
 /* ---- what may be kept --------------------------------------------------------------------------
  */
 
-static uint64_t most_idle(uint8_t device)
+static uint64_t most_idle_now(uint8_t device)
 {
     const struct cw_live_device *live = &self.arena->header->device[device];
     uint64_t most = 0;
@@ -133,6 +136,20 @@ static uint64_t most_idle(uint8_t device)
                    : HOST_MOST;
     if (!cw_sizes_for(&self.options->pool_max, device, live->uuid, live->total, &most))
         return UINT64_MAX;
+    return most;
+}
+
+/* Worked out once, when the device's size and uuid are known. */
+static uint64_t most_idle(uint8_t device)
+{
+    uint64_t most = atomic_load_explicit(&self.most_idle[device], memory_order_relaxed);
+
+    if (CW_LIKELY(most != 0))
+        return most - 1;
+    most = most_idle_now(device);
+    if (device == CW_DEVICE_HOST || atomic_load(&self.arena->header->device[device].known))
+        atomic_store_explicit(&self.most_idle[device], most == UINT64_MAX ? most : most + 1,
+                              memory_order_relaxed);
     return most;
 }
 
@@ -180,9 +197,9 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     cw_tracker_finish_idle(block);
 }
 
-static void keep_anyway(struct cw_pool *pool, uint32_t block)
+static void put_or_defer(struct cw_pool *pool, uint32_t block, int kept)
 {
-    if (!cw_bucket_put(pool, block)) {
+    if (!cw_bucket_put(pool, block, kept)) {
         atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
         cw_realm_defer(pool->realm, block);
     }
@@ -228,9 +245,9 @@ void cw_pool_forget(struct cw_realm *realm, uint32_t list)
 }
 
 /* At most every eighth of the time that a block may lie idle. */
-static void trim_idle(struct cw_realm *realm)
+static void trim_idle(struct cw_realm *realm, uint64_t now)
 {
-    uint64_t now = cw_session_now(), idle = self.options->pool_idle;
+    uint64_t idle = self.options->pool_idle;
     uint64_t due = atomic_load_explicit(&self.next_trim_ns, memory_order_relaxed);
 
     if (now < due || now <= idle ||
@@ -258,7 +275,7 @@ static void share(struct cw_pool *pool, uint32_t list)
         uint32_t next = next_of(list);
 
         if (has_room(pool, held_of(list))) {
-            keep_anyway(pool, list);
+            put_or_defer(pool, list, 0);
         } else {
             atomic_store_explicit(&cw_tracker_at(list)->link, too_many, memory_order_relaxed);
             too_many = list;
@@ -270,19 +287,26 @@ static void share(struct cw_pool *pool, uint32_t list)
 }
 
 /* A retired block that is ready. */
-static void keep(struct cw_pool *pool, uint32_t block)
+static void keep(struct cw_pool *pool, uint32_t block, uint64_t now)
 {
     uint32_t spill;
+    uint64_t held;
 
     if (CW_LIKELY(cw_hoard_put(pool, block, 1, &spill))) {
         if (CW_UNLIKELY(spill != 0))
             share(pool, spill);
         return;
     }
-    cw_bucket_kept(pool, block);
-    atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
-    share(pool, block);
-    trim_idle(pool->realm);
+    held = held_of(block);
+    if (CW_LIKELY(has_room(pool, held))) {
+        put_or_defer(pool, block, 1);
+    } else {
+        cw_bucket_kept(pool, block);
+        atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
+        cw_pool_release(pool->realm, block, CW_RELEASE_FULL);
+    }
+    if (held >= CW_SIZE_ROUNDED)
+        trim_idle(pool->realm, now);
 }
 
 void cw_pool_ready(struct cw_realm *realm, uint32_t list)
@@ -311,7 +335,7 @@ void cw_pool_thread_ends(void)
         struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
 
         next = next_of(list);
-        keep_anyway(pool_of(realm, list), list);
+        put_or_defer(pool_of(realm, list), list, 0);
     }
     cw_pending_thread_ends();
 }
@@ -335,7 +359,7 @@ static uint32_t take_ready(struct cw_pool *pool, uint64_t bytes)
         list = cw_bucket_take_some(pool, size_class, 4, &some);
         for (list = cw_hoard_refill(pool, size_class, list, some); list != 0; list = some) {
             some = next_of(list);
-            keep_anyway(pool, list);
+            put_or_defer(pool, list, 0);
         }
         block = cw_hoard_take(pool, size_class, bytes);
         if (block != 0)
@@ -353,7 +377,7 @@ static uint32_t take_from_others(struct cw_pool *pool, uint64_t bytes)
         return 0;
     for (uint32_t next; list != 0; list = next) {
         next = next_of(list);
-        keep_anyway(pool, list);
+        put_or_defer(pool, list, 0);
     }
     return cw_bucket_take(pool, bytes);
 }
@@ -422,7 +446,7 @@ static void prewarm(struct cw_pool *pool, uint32_t api)
                 return;
             count(&counters(pool->device)->prewarmed, 1);
             cw_bucket_added(pool, block);
-            keep_anyway(pool, block);
+            put_or_defer(pool, block, 0);
         }
     }
 }
@@ -472,7 +496,7 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
         return 0;
     site = cw_site_here(api, pool->kind, pool->device);
     if (CW_UNLIKELY(site == 0)) {
-        keep_anyway(pool, block);
+        put_or_defer(pool, block, 0);
         return 0;
     }
     cw_tracker_reuse(block, site, request->bytes, cw_session_now());
@@ -558,7 +582,7 @@ static void retire(struct cw_pool *pool, uint32_t index, uint32_t site, uint64_t
 
     cw_tracker_retire(index, site, now);
     if (CW_LIKELY(ready)) {
-        keep(pool, index);
+        keep(pool, index, now);
         return;
     }
     cw_bucket_kept(pool, index);
@@ -637,7 +661,7 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket)
         cw_pending_sync_end(realm, ticket);
         cw_pending_harvest(realm, 0);
     }
-    trim_idle(realm);
+    trim_idle(realm, cw_session_now());
 }
 
 /* ---- out of memory -----------------------------------------------------------------------------
