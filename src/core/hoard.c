@@ -175,7 +175,9 @@ static struct cell *cell_for(struct hoard *hoard, struct cw_pool *pool, unsigned
 {
     struct set *set;
 
-    if (size_class >= CLASSES || hoard->bytes + held > most_bytes ||
+    /* Pitched blocks have all sizes, and are looked for by size in the shared buckets. */
+    if (size_class >= CLASSES || pool->class == CW_POOL_PITCHED ||
+        hoard->bytes + held > most_bytes ||
         atomic_load_explicit(&pool->realm->state, memory_order_acquire) != CW_REALM_OPEN)
         return NULL;
     set = get_set(hoard, pool);

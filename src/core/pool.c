@@ -214,10 +214,11 @@ uint64_t cw_pool_release(struct cw_realm *realm, uint32_t list, enum cw_release 
         struct cw_pool *pool = pool_of(realm, list);
         uint32_t next = next_of(list);
 
-        if (cw_gate_enter()) {
+        /* The driver's free may wait for the device. */
+        if (cw_gate_enter_wait()) {
             bytes += held_of(list);
             release_block(realm, pool, list);
-            cw_gate_leave();
+            cw_gate_leave_wait();
             pool_counters = counters(pool->device);
             count(why == CW_RELEASE_FULL   ? &pool_counters->trimmed_full
                   : why == CW_RELEASE_IDLE ? &pool_counters->trimmed_idle
@@ -489,6 +490,7 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
     request->pool = pool;
     request->ask = pool->class == CW_POOL_PITCHED ? request->bytes : cw_size_round(request->bytes);
     if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
+        !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
         !atomic_exchange(&pool->realm->warmed, 1))
         prewarm(pool, api);
     block = take_valid(pool, request->bytes);
@@ -528,6 +530,12 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
     return CW_POOL_DRIVER;
 }
 
+/* No other context can have touched the block. */
+static int is_alone(void)
+{
+    return CW_LIKELY(atomic_load_explicit(&cw_realms_live, memory_order_relaxed) == 1);
+}
+
 static int is_any_current(void)
 {
     uint64_t handle = 0;
@@ -550,8 +558,7 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
     /* A wait finds that out by itself. */
     if (self.deferred && !is_any_current())
         return CW_BYPASS_NO_CONTEXT;
-    if (CW_UNLIKELY(atomic_load_explicit(&cw_realms_live, memory_order_relaxed) != 1 &&
-                    !cw_pending_is_possible()))
+    if (CW_UNLIKELY(!is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
     /* Small ones find room in the thread's own hoard, or else are sorted out when they leave it. */
     if (CW_UNLIKELY(held > CW_HOARD_LARGEST) && !has_room(pool, held))
@@ -566,7 +573,7 @@ static int wait_for(struct cw_realm *realm, int *out_code)
 
     if (!cw_gate_enter_wait())
         return -1;
-    if (CW_UNLIKELY(cw_pending_is_any()))
+    if (CW_UNLIKELY(cw_pending_is_any() || !is_alone()))
         ticket = cw_pending_sync_begin();
     *out_code = cw_session.ops->context_wait(realm->record->handle);
     cw_gate_leave_wait();
@@ -599,7 +606,7 @@ static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api
     struct cw_realm *realm = cw_realm_of(block->context);
     struct cw_pool *pool = realm != NULL ? cw_realm_pool(realm, block->class) : NULL;
     enum cw_bypass why = obstacle(block, realm, pool);
-    int alone = atomic_load_explicit(&cw_realms_live, memory_order_relaxed) == 1;
+    int alone = is_alone();
     uint64_t stamp = 0;
 
     if (CW_UNLIKELY(why != CW_BYPASS_COUNT)) {
@@ -720,9 +727,10 @@ uint64_t cw_pool_reclaim(uint8_t device)
     for (uint32_t i = 0; i < total && cw_pending_is_any(); i++)
         cw_pending_harvest(realm[i], UINT32_MAX);
     bytes = release_on(device, realm, total);
-    if (bytes == 0 && cw_pending_is_any()) {
+    /* Without us the frees would have waited: what they freed must be there now. */
+    if (cw_pending_is_any()) {
         wait_for_all(realm, total);
-        bytes = release_on(device, realm, total);
+        bytes += release_on(device, realm, total);
     }
     return bytes;
 }
