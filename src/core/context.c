@@ -191,18 +191,6 @@ uint32_t cw_context_current(uint8_t *out_device)
     return context;
 }
 
-void cw_context_created(uint64_t handle, unsigned device)
-{
-    uint64_t now = now_ns();
-    uint32_t context;
-
-    cw_lock_acquire(&lock);
-    context = make_locked(handle, 0, device, now);
-    cw_lock_release(&lock);
-    tell_pool(context);
-    cw_epoch_advance();
-}
-
 static uint32_t primary_locked(uint64_t handle, unsigned device, uint64_t now)
 {
     uint32_t context = primary[device];
@@ -316,6 +304,33 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
         cw_capture_context_ended(ending->context);
     cw_epoch_advance();
     cw_gate_open();
+}
+
+/* A new context has a handle that we believed to be another's: that one ended where we could not
+ * see it. */
+static void bury(uint64_t handle)
+{
+    struct cw_context_ending ending;
+    uint8_t device;
+    uint32_t old = cw_context_of_own_handle(handle, &device);
+
+    if (old == 0)
+        return;
+    cw_context_end_begin(old, &ending);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+}
+
+void cw_context_created(uint64_t handle, unsigned device)
+{
+    uint64_t now = now_ns();
+    uint32_t context;
+
+    bury(handle);
+    cw_lock_acquire(&lock);
+    context = make_locked(handle, 0, device, now);
+    cw_lock_release(&lock);
+    tell_pool(context);
+    cw_epoch_advance();
 }
 
 uint32_t cw_context_primary(unsigned device)

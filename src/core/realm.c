@@ -12,17 +12,18 @@
 #define EVENTS_FIRST 16u
 
 struct cw_lock cw_realm_lock = CW_LOCK_INIT(CW_RANK_POOL);
-_Atomic(struct cw_realm *) cw_realms[CW_REALMS];
+_Atomic(cw_realm_slot *) cw_realm_chunks[CW_REALM_CHUNKS];
 _Atomic uint32_t cw_realms_live;
 
-static struct cw_realm *live[CW_REALMS_LIVE]; /* guarded by cw_realm_lock; the first of them */
+static struct cw_realm *live; /* guarded by cw_realm_lock; newest first */
 
 void cw_realm_reset(void)
 {
     cw_lock_reset(&cw_realm_lock);
-    for (int i = 0; i < CW_REALMS; i++)
-        atomic_store_explicit(&cw_realms[i], NULL, memory_order_relaxed);
+    for (uint32_t i = 0; i < CW_REALM_CHUNKS; i++)
+        atomic_store_explicit(&cw_realm_chunks[i], NULL, memory_order_relaxed);
     atomic_store(&cw_realms_live, 0);
+    live = NULL;
 }
 
 /* ---- which are live ----------------------------------------------------------------------------
@@ -30,38 +31,34 @@ void cw_realm_reset(void)
 
 static void list_insert_locked(struct cw_realm *realm)
 {
-    uint32_t count = atomic_load(&cw_realms_live);
-
-    if (count < CW_REALMS_LIVE)
-        live[count] = realm;
-    atomic_store(&cw_realms_live, count + 1);
+    realm->next_live = live;
+    if (live != NULL)
+        live->previous_live = realm;
+    live = realm;
+    atomic_fetch_add(&cw_realms_live, 1);
 }
 
-/* With more live ones than the array holds, those beyond it are lost: they are looked up again. */
-static void list_rebuild_locked(void)
+static void list_remove_locked(struct cw_realm *realm)
 {
-    uint32_t count = 0;
-
-    for (int i = 0; i < CW_REALMS; i++) {
-        struct cw_realm *realm = atomic_load(&cw_realms[i]);
-
-        if (realm == NULL || atomic_load(&realm->state) == CW_REALM_DEAD)
-            continue;
-        if (count < CW_REALMS_LIVE)
-            live[count] = realm;
-        count++;
-    }
-    atomic_store(&cw_realms_live, count);
+    if (realm->previous_live != NULL)
+        realm->previous_live->next_live = realm->next_live;
+    else
+        live = realm->next_live;
+    if (realm->next_live != NULL)
+        realm->next_live->previous_live = realm->previous_live;
+    atomic_fetch_sub(&cw_realms_live, 1);
 }
 
 uint32_t cw_realm_list(struct cw_realm **out, uint32_t max)
 {
+    struct cw_realm *realm;
     uint32_t count;
 
     cw_lock_acquire(&cw_realm_lock);
     count = atomic_load(&cw_realms_live);
-    for (uint32_t i = 0; i < count && i < max && i < CW_REALMS_LIVE; i++)
-        out[i] = live[i];
+    realm = live;
+    for (uint32_t i = 0; i < max && realm != NULL; i++, realm = realm->next_live)
+        out[i] = realm;
     cw_lock_release(&cw_realm_lock);
     return count;
 }
@@ -69,27 +66,46 @@ uint32_t cw_realm_list(struct cw_realm **out, uint32_t max)
 /* ---- the life of a context ---------------------------------------------------------------------
  */
 
+/* The place of a context's realm, made at need; NULL without memory. */
+static cw_realm_slot *place_locked(uint32_t context)
+{
+    cw_realm_slot *chunk;
+
+    if (context >= CW_REALM_CHUNK * CW_REALM_CHUNKS)
+        return NULL;
+    chunk = atomic_load(&cw_realm_chunks[context / CW_REALM_CHUNK]);
+    if (chunk == NULL) {
+        chunk = cw_mem_alloc(CW_REALM_CHUNK * sizeof(*chunk));
+        if (chunk == NULL)
+            return NULL;
+        atomic_store_explicit(&cw_realm_chunks[context / CW_REALM_CHUNK], chunk,
+                              memory_order_release);
+    }
+    return &chunk[context % CW_REALM_CHUNK];
+}
+
 void cw_realm_made(uint32_t context, struct cw_live_context *record)
 {
+    cw_realm_slot *place;
     struct cw_realm *realm;
 
-    if (!cw_pool_is_on() || context >= CW_REALMS || cw_realm_of(context) != NULL)
+    if (!cw_pool_is_on())
         return;
-    realm = cw_mem_alloc(sizeof(*realm));
-    if (realm == NULL)
-        return;
-    realm->context = context;
-    realm->device = (uint8_t)record->device;
-    realm->record = record;
     cw_lock_acquire(&cw_realm_lock);
-    if (cw_realm_of(context) == NULL) {
-        atomic_store_explicit(&cw_realms[context], realm, memory_order_release);
-        list_insert_locked(realm);
-        realm = NULL;
+    place = place_locked(context);
+    if (place == NULL || atomic_load(place) == NULL) {
+        realm = place != NULL ? cw_mem_alloc(sizeof(*realm)) : NULL;
+        if (realm != NULL) {
+            realm->context = context;
+            realm->device = (uint8_t)record->device;
+            realm->record = record;
+            list_insert_locked(realm);
+            atomic_store_explicit(place, realm, memory_order_release);
+        } else {
+            atomic_fetch_add(&cw_realms_live, CW_REALMS_LIVE + 1);
+        }
     }
     cw_lock_release(&cw_realm_lock);
-    if (realm != NULL)
-        cw_mem_free(realm, sizeof(*realm));
 }
 
 static struct cw_pool *pool_at(struct cw_realm *realm, unsigned class)
@@ -157,7 +173,7 @@ static uint32_t die(struct cw_realm *realm)
     list = realm->limbo;
     realm->limbo = 0;
     realm->events = 0;
-    list_rebuild_locked();
+    list_remove_locked(realm);
     cw_lock_release(&cw_realm_lock);
     return list;
 }

@@ -11,16 +11,19 @@
 #define CW_CORE_REALM_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
 #include "core/bucket.h"
 #include "core/context.h"
 
-/* Contexts beyond so many in the life of a process are not pooled; with more than so many live at
- * once nothing is kept, because a block would have to wait for each of them. */
-#define CW_REALMS      1024
+/* With more than so many live at once nothing is kept, because a block would have to wait for each
+ * of them. */
 #define CW_REALMS_LIVE 16
+/* Context records are found in chunks of so many realms; beyond the last chunk there is no pool. */
+#define CW_REALM_CHUNK  1024u
+#define CW_REALM_CHUNKS 1024u
 
 enum cw_realm_state { CW_REALM_OPEN, CW_REALM_CLOSING, CW_REALM_DEAD };
 
@@ -33,6 +36,7 @@ struct CW_ALIGNED_LINE cw_realm {
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
     /* Guarded by the lock of realms: */
+    struct cw_realm *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
     uint32_t limbo;                /* blocks that came in while it was closing, linked */
     uint32_t events;
@@ -42,16 +46,24 @@ struct CW_ALIGNED_LINE cw_realm {
 
 void cw_realm_reset(void);
 
-extern _Atomic(struct cw_realm *) cw_realms[CW_REALMS];
+typedef _Atomic(struct cw_realm *) cw_realm_slot;
+extern _Atomic(cw_realm_slot *) cw_realm_chunks[CW_REALM_CHUNKS];
 
 /* The realm of a context record, NULL when it has none. */
 static inline struct cw_realm *cw_realm_of(uint32_t context)
 {
-    return context < CW_REALMS ? atomic_load_explicit(&cw_realms[context], memory_order_acquire)
-                               : NULL;
+    cw_realm_slot *chunk;
+
+    if (CW_UNLIKELY(context >= CW_REALM_CHUNK * CW_REALM_CHUNKS))
+        return NULL;
+    chunk = atomic_load_explicit(&cw_realm_chunks[context / CW_REALM_CHUNK], memory_order_acquire);
+    return chunk != NULL
+               ? atomic_load_explicit(&chunk[context % CW_REALM_CHUNK], memory_order_acquire)
+               : NULL;
 }
 
-/* Live contexts, whether they were ever allocated in or not. */
+/* Live contexts, whether they were ever allocated in or not. One that could not be given a realm
+ * stays among them for good and counts as too many: blocks cannot wait for it. */
 extern _Atomic uint32_t cw_realms_live;
 
 /* The live realms, at most `max`; how many there are. */

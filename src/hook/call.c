@@ -81,15 +81,22 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
     return 1;
 }
 
+int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
+{
+    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY) || call->retried || device >= CW_MAX_DEVICES)
+        return 0;
+    call->retried = 1;
+    return cw_request_wants_retry((uint8_t)device);
+}
+
 int cw_call_again(struct cw_call *call, CUresult rc)
 {
     uint8_t device;
 
-    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY) || call->retried)
+    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
         return 0;
-    call->retried = 1;
     cw_context_current(&device);
-    return cw_request_wants_retry(device);
+    return cw_call_again_on(call, rc, device);
 }
 
 static void set_owner(enum cw_scope scope, struct cw_request *request)

@@ -48,8 +48,10 @@ static inline void cw_call_leave(void)
     cw_thread.depth = 0;
 }
 
-/* 1: call the driver once more. */
+/* 1: call the driver once more; memory was given back on the current context's device, or on the
+ * one that the call is about. */
 int cw_call_again(struct cw_call *call, CUresult rc);
+int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device);
 
 /* Whose the block is: decides device and context of the request. */
 enum cw_scope {

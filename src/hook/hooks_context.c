@@ -31,7 +31,7 @@ CW_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev
         return CW_REAL(cuCtxCreate)(pctx, flags, dev);
     do
         rc = CW_REAL(cuCtxCreate)(pctx, flags, dev);
-    while (cw_call_again(&call, rc));
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
     account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate);
     return rc;
 }
@@ -45,7 +45,7 @@ CW_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice 
         return CW_REAL(cuCtxCreate_v2)(pctx, flags, dev);
     do
         rc = CW_REAL(cuCtxCreate_v2)(pctx, flags, dev);
-    while (cw_call_again(&call, rc));
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
     account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v2);
     return rc;
 }
@@ -60,7 +60,7 @@ CW_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsAr
         return CW_REAL(cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
     do
         rc = CW_REAL(cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
-    while (cw_call_again(&call, rc));
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
     account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v3);
     return rc;
 }
@@ -75,7 +75,7 @@ CW_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateP
         return CW_REAL(cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
     do
         rc = CW_REAL(cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
-    while (cw_call_again(&call, rc));
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
     account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v4);
     return rc;
 }
@@ -141,7 +141,7 @@ CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
         return CW_REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
     do
         rc = CW_REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
-    while (cw_call_again(&call, rc));
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
     if (rc == CUDA_SUCCESS && pctx != NULL)
         cw_context_retained(handle_value(*pctx), (unsigned)dev);
     cw_call_leave();
@@ -201,6 +201,7 @@ CW_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 static CUresult reset_primary(enum cw_hook hook, CUdevice dev, void *caller)
 {
     primary_fn real = (primary_fn)cw_real_of(hook);
+    enum cw_context_outcome outcome = CW_CONTEXT_RENEWED;
     struct cw_context_ending ending;
     struct cw_call call;
     CUresult rc;
@@ -209,7 +210,11 @@ static CUresult reset_primary(enum cw_hook hook, CUdevice dev, void *caller)
         return real(dev);
     cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
     rc = real(dev);
-    cw_context_end_finish(&ending, rc == CUDA_SUCCESS ? CW_CONTEXT_RENEWED : CW_CONTEXT_KEPT);
+    if (rc != CUDA_SUCCESS)
+        outcome = CW_CONTEXT_KEPT;
+    else if (!is_primary_active(dev)) /* its handle may be given to another context next */
+        outcome = CW_CONTEXT_DESTROYED;
+    cw_context_end_finish(&ending, outcome);
     cw_call_leave();
     return rc;
 }
@@ -240,7 +245,7 @@ CW_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, C
         return CW_REAL(cuGreenCtxCreate)(phCtx, desc, dev, flags);
     do
         rc = CW_REAL(cuGreenCtxCreate)(phCtx, desc, dev, flags);
-    while (cw_call_again(&call, rc));
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
     if (rc == CUDA_SUCCESS) {
         cw_context_retained(0, (unsigned)dev);
         cw_context_folded(handle_value(*phCtx), (unsigned)dev);

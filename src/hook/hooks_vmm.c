@@ -25,11 +25,11 @@ CW_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemCreate, CW_CALLER))
         return CW_REAL(cuMemCreate)(handle, size, prop, flags);
-    do
-        rc = CW_REAL(cuMemCreate)(handle, size, prop, flags);
-    while (cw_call_again(&call, rc));
     if (prop != NULL)
         place(&prop->location, &request);
+    do
+        rc = CW_REAL(cuMemCreate)(handle, size, prop, flags);
+    while (cw_call_again_on(&call, rc, request.device));
     request.key = rc == CUDA_SUCCESS ? *handle : 0;
     block = cw_call_allocated(&call, rc, CW_SCOPE_DEVICE, &request);
     if (rc == CUDA_SUCCESS)

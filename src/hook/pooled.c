@@ -7,6 +7,8 @@
 #include "core/pitch.h"
 #include "core/tracker.h"
 
+#define NOBODYS_ADDRESS ((CUdeviceptr)1)
+
 static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
 {
     switch (class) {
@@ -141,6 +143,17 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
 /* ---- frees -------------------------------------------------------------------------------------
  */
 
+/* What the driver says to a free of what is free. While a capture runs it may have more to say, and
+ * is asked about an address that is nobody's. */
+static CUresult refusal(void)
+{
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
+
+    if (CW_UNLIKELY(cw_capture_is_active()))
+        rc = CW_REAL(cuMemFree_v2)(NOBODYS_ADDRESS);
+    return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
+}
+
 int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                          struct cw_request_free *out_freed, CUresult *out_rc)
 {
@@ -151,8 +164,8 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_
         *out_rc = CUDA_SUCCESS;
         break;
     case CW_POOL_REFUSED:
-        *out_rc = CUDA_ERROR_INVALID_VALUE;
-        cw_request_free_end(out_freed, call->api, CW_FREE_REFUSED, *out_rc);
+        *out_rc = refusal();
+        cw_request_free_end(out_freed, call->api, cw_call_free_result(*out_rc), *out_rc);
         break;
     default:
         /* A wait that says the context is broken speaks for the free, which would say the same. */
