@@ -7,7 +7,7 @@
 
 /* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a
  * driver function, unless it lost the processor in between. */
-#define WAITERS_GRACE_NS 5000000
+#define WAITERS_GRACE_NS 20000000
 
 _Atomic uint32_t cw_gate_reasons;
 
