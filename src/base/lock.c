@@ -8,6 +8,8 @@
  */
 #include "base/lock.h"
 
+#include <time.h>
+#include <sched.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -182,4 +184,16 @@ void cw_once_reset(struct cw_once *once)
         return;
     atomic_store_explicit(&once->owner_tid, 0, memory_order_relaxed);
     atomic_store_explicit(&once->state, NEW, memory_order_release);
+}
+
+void cw_lock_relax(unsigned *turns)
+{
+    const struct timespec moment = {.tv_nsec = 50000};
+    int saved = errno;
+
+    if (++*turns < 200)
+        sched_yield();
+    else
+        nanosleep(&moment, NULL);
+    errno = saved;
 }

@@ -49,6 +49,11 @@ void cw_lock_reset(struct cw_lock *lock);
 /* In a forked child: forget which ranks the calling thread held (debug builds). */
 void cw_lock_reset_thread(void);
 
+/* One turn of waiting for another thread that needs a moment and no lock: gives up the processor,
+ * and from some hundred turns on sleeps for some microseconds, because a thread of lower priority
+ * is not run by giving up. *turns starts at 0. errno is preserved. */
+void cw_lock_relax(unsigned *turns);
+
 /*
  * One-time initialisation. cw_once_begin returns 1 to the one caller that must do the work and then
  * call cw_once_end; every other caller waits for it and gets 0. A nested call by the thread that is

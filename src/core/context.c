@@ -375,6 +375,12 @@ int cw_context_detached(uint32_t context)
     return 0;
 }
 
+void cw_context_device(uint32_t context, uint8_t *out_device)
+{
+    if (context != 0)
+        *out_device = (uint8_t)context_at(context)->device;
+}
+
 int cw_context_set_fatal(uint32_t context, int code)
 {
     int32_t none = 0;

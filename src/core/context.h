@@ -62,6 +62,9 @@ void cw_context_released(unsigned device);
 void cw_context_attached(uint32_t context);
 int cw_context_detached(uint32_t context);
 
+/* Its device, where the context is known. */
+void cw_context_device(uint32_t context, uint8_t *out_device);
+
 /* The driver said that this context is beyond repair; 1 for the first time. */
 int cw_context_set_fatal(uint32_t context, int code);
 

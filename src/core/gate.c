@@ -2,8 +2,9 @@
 /* Counts of calls in flight, one per slot, and the reasons to stay shut. See gate.h. */
 #include "core/gate.h"
 
-#include <sched.h>
 #include <time.h>
+
+#include "base/lock.h"
 
 /* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a
  * driver function, unless it lost the processor in between. */
@@ -89,18 +90,19 @@ static uint64_t clock_ns(void)
 
 void cw_gate_close(void)
 {
+    unsigned turns = 0;
     uint64_t deadline;
 
     atomic_fetch_add(&cw_gate_reasons, 1);
     cw_slot_barrier();
     /* What is in flight is a query of some microseconds: giving up the processor is enough. */
     while (is_anybody(CALLING))
-        sched_yield();
+        cw_lock_relax(&turns);
     if (!is_anybody(WAITING))
         return;
     deadline = clock_ns() + WAITERS_GRACE_NS;
     while (is_anybody(WAITING) && clock_ns() < deadline)
-        sched_yield();
+        cw_lock_relax(&turns);
 }
 
 void cw_gate_open(void)

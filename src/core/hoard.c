@@ -23,6 +23,7 @@ struct cell {
 /* Never freed: other threads peek. Empty sets change hands. */
 struct set {
     _Atomic(struct cw_pool *) pool;
+    const struct cw_pool *last; /* whose records the cells have */
     struct cell cell[CLASSES];
 };
 
@@ -94,8 +95,12 @@ static struct set *get_set(struct hoard *hoard, struct cw_pool *pool)
             return NULL;
         atomic_store_explicit(&hoard->set[pool->id % SETS], set, memory_order_release);
     }
-    if (CW_UNLIKELY(pool_of(set) == NULL))
+    if (CW_UNLIKELY(pool_of(set) == NULL)) {
+        for (unsigned c = 0; set->last != pool && c < CLASSES; c++)
+            set->cell[c].record = NULL;
+        set->last = pool;
         atomic_store_explicit(&set->pool, pool, memory_order_relaxed);
+    }
     return pool_of(set) == pool ? set : NULL;
 }
 
@@ -272,8 +277,6 @@ static int peek(const struct hoard *hoard, const struct cw_pool *pool, unsigned 
 
         if (!is_wanted(set, pool))
             continue;
-        if (size_class == CW_SIZE_CLASSES)
-            return 1;
         if (load(&set->cell[size_class].head) != 0)
             return 1;
     }
@@ -295,8 +298,6 @@ static uint32_t take_from(struct hoard *hoard, const struct cw_pool *pool, unsig
         if (size_class != CW_SIZE_CLASSES || pool == NULL ||
             atomic_load(&pool->realm->state) == CW_REALM_OPEN)
             continue;
-        for (unsigned c = 0; c < CLASSES; c++)
-            set->cell[c].record = NULL;
         atomic_store_explicit(&set->pool, NULL, memory_order_relaxed);
     }
     return list;
@@ -310,7 +311,7 @@ uint32_t cw_hoard_seize(const struct cw_pool *pool, unsigned size_class)
     if (size_class != CW_SIZE_CLASSES && size_class >= CLASSES)
         return 0;
     for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1)
-        if (peek(&hoards[__builtin_ctzll(rest)], pool, size_class))
+        if (size_class == CW_SIZE_CLASSES || peek(&hoards[__builtin_ctzll(rest)], pool, size_class))
             mask |= rest & -rest;
     if (mask == 0)
         return 0;

@@ -36,10 +36,18 @@ struct cw_batch {
 
 static _Atomic uint64_t tickets;
 static _Atomic uint32_t batches; /* open ones included */
+static _Atomic uint64_t bytes_on[CW_DEVICES];
 
 void cw_pending_reset(void)
 {
     atomic_store(&batches, 0);
+    for (int i = 0; i < CW_DEVICES; i++)
+        atomic_store_explicit(&bytes_on[i], 0, memory_order_relaxed);
+}
+
+uint64_t cw_pending_bytes(uint8_t device)
+{
+    return atomic_load_explicit(&bytes_on[device], memory_order_relaxed);
 }
 
 int cw_pending_is_any(void)
@@ -113,13 +121,23 @@ static struct cw_batch *make_batch(struct cw_realm *realm)
 static void append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
 {
     struct cw_live_block *record = cw_tracker_at(block);
+    uint64_t held = atomic_load_explicit(&record->held, memory_order_relaxed);
 
     atomic_store_explicit(&record->link, batch->head, memory_order_relaxed);
     batch->head = block;
     batch->count++;
-    batch->bytes += atomic_load_explicit(&record->held, memory_order_relaxed);
+    batch->bytes += held;
+    atomic_fetch_add_explicit(&bytes_on[batch->realm->device], held, memory_order_relaxed);
     if (batch->stamp < stamp)
         batch->stamp = stamp;
+}
+
+static void give_events_back(struct cw_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->marks; i++)
+        if (batch->mark[i].event != 0)
+            cw_realm_release_event(batch->mark[i].realm, batch->mark[i].event);
+    batch->marks = 0;
 }
 
 /* The batch is no more; its blocks, linked. Its events are free for others. */
@@ -127,9 +145,8 @@ static uint32_t dissolve(struct cw_batch *batch)
 {
     uint32_t list = batch->head;
 
-    for (uint32_t i = 0; i < batch->marks; i++)
-        if (batch->mark[i].event != 0)
-            cw_realm_release_event(batch->mark[i].realm, batch->mark[i].event);
+    give_events_back(batch);
+    atomic_fetch_sub_explicit(&bytes_on[batch->realm->device], batch->bytes, memory_order_relaxed);
     cw_mem_free(batch, sizeof(*batch));
     atomic_fetch_sub(&batches, 1);
     return list;
@@ -151,6 +168,7 @@ static int record(struct cw_batch *batch)
 
     if (count > CW_REALMS_LIVE)
         return -1;
+    give_events_back(batch); /* of an attempt that failed half-way */
     for (uint32_t i = 0; i < count; i++) {
         uint64_t event;
 
@@ -255,8 +273,8 @@ static struct cw_batch *detach_open(const struct cw_realm *realm, int passed)
 }
 
 /* Events, then the list. A batch whose events cannot be had goes to the driver's own free, which
- * waits by itself. */
-static void close_batch(struct cw_batch *batch)
+ * waits by itself, or where that must not be joins the list without them. */
+static void close_batch(struct cw_batch *batch, int may_release)
 {
     struct cw_realm *realm = batch->realm;
     int failed = 0;
@@ -266,19 +284,19 @@ static void close_batch(struct cw_batch *batch)
         return;
     }
     failed = record(batch) != 0;
-    if (!failed)
+    if (!failed || !may_release)
         push_or_defer(batch, 0);
     cw_gate_leave();
-    if (failed)
+    if (failed && may_release)
         cw_pool_release(realm, dissolve(batch), CW_RELEASE_FULL);
 }
 
-void cw_pending_close(void)
+void cw_pending_close(int may_release)
 {
     struct cw_batch *batch = detach_open(NULL, 0);
 
     if (batch != NULL)
-        close_batch(batch);
+        close_batch(batch, may_release);
 }
 
 /* ---- in ----------------------------------------------------------------------------------------
@@ -317,7 +335,7 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
                          &full);
         cw_slot_leave(slot);
         if (full != NULL)
-            close_batch(full);
+            close_batch(full, 1);
         return rc;
     }
     if (slot != NULL)
@@ -326,7 +344,7 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
     if (alone == NULL)
         return -1;
     append(alone, block, stamp);
-    close_batch(alone);
+    close_batch(alone, 1);
     return 0;
 }
 
@@ -352,20 +370,21 @@ void cw_pending_add_list(struct cw_realm *realm, uint32_t list)
 /* ---- out ---------------------------------------------------------------------------------------
  */
 
-static uint32_t hand_over(struct cw_realm *realm, struct cw_batch *batch, int by_event)
+static uint32_t hand_over(struct cw_realm *realm, struct cw_batch *batch, int by_event,
+                          int may_release)
 {
     struct cw_live_pool *pool = &cw_session.arena.header->device[realm->device].pool;
     uint32_t count = batch->count;
 
     atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
                               count, memory_order_relaxed);
-    cw_pool_ready(realm, dissolve(batch));
+    cw_pool_ready(realm, dissolve(batch), may_release);
     return count;
 }
 
 /* Asks about a batch that is in no list. 1: passed; 0: it is back in the list; -1: it has gone to
  * the driver. */
-static int ask(struct cw_batch *batch)
+static int ask(struct cw_batch *batch, int may_release)
 {
     struct cw_realm *realm = batch->realm;
     int passed = -1;
@@ -376,6 +395,8 @@ static int ask(struct cw_batch *batch)
     }
     if (batch->recorded || record(batch) == 0)
         passed = query(batch);
+    if (passed < 0 && !may_release)
+        passed = 0;
     if (passed == 0)
         push_or_defer(batch, 1);
     cw_gate_leave();
@@ -384,16 +405,16 @@ static int ask(struct cw_batch *batch)
     return passed;
 }
 
-uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most)
+uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_release)
 {
     struct cw_batch *batch = detach_open(realm, 1);
     uint32_t count = 0;
 
     if (batch != NULL)
-        count += hand_over(realm, batch, 0);
+        count += hand_over(realm, batch, 0, may_release);
     while ((batch = pop(realm)) != NULL) {
         if (cw_pending_is_passed(batch->stamp)) {
-            count += hand_over(realm, batch, 0);
+            count += hand_over(realm, batch, 0, may_release);
             continue;
         }
         if (most == 0) {
@@ -401,9 +422,9 @@ uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most)
             break;
         }
         most--;
-        switch (ask(batch)) {
+        switch (ask(batch, may_release)) {
         case 1:
-            count += hand_over(realm, batch, 1);
+            count += hand_over(realm, batch, 1, may_release);
             break;
         case 0:
             return count;

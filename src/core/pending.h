@@ -51,13 +51,17 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
 void cw_pending_add_list(struct cw_realm *realm, uint32_t list);
 
 /* Closes the calling thread's open batch: records its events now. */
-void cw_pending_close(void);
+void cw_pending_close(int may_release);
 
 /*
  * Looks which blocks of the realm have become ready, by ticket or event, and hands them to the
- * pool (cw_pool_ready). Asks the driver about `most` batches at most. How many blocks.
+ * pool (cw_pool_ready, which says what may_release means). Asks the driver about `most` batches at
+ * most. How many blocks.
  */
-uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most);
+uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_release);
+
+/* Bytes that are pending in the contexts of a device, pinned host memory included. */
+uint64_t cw_pending_bytes(uint8_t device);
 
 /* 1 if anything may be pending anywhere: a hint. */
 int cw_pending_is_any(void);

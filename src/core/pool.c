@@ -16,6 +16,7 @@
 #include "core/realm.h"
 #include "core/session.h"
 #include "core/site.h"
+#include "core/thread.h"
 #include "core/tracker.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -36,7 +37,6 @@ static struct {
     int stacks; /* a free's site is worth keeping */
     const struct cw_options *options;
     struct cw_arena *arena;
-    _Atomic uint64_t next_trim_ns;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
 } self;
 
@@ -97,7 +97,6 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.on = options->mode == CW_MODE_POOL;
     self.deferred = self.on && choose_deferred(options);
     self.stacks = options->stacks != CW_STACKS_OFF;
-    atomic_store(&self.next_trim_ns, 0);
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
     cw_bucket_init(arena);
@@ -170,7 +169,8 @@ static int has_room(const struct cw_pool *pool, uint64_t held)
 {
     return held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST &&
            cw_bucket_has_room(pool, held, self.options->pool_bucket_max) &&
-           cw_bucket_idle(pool->device) + held <= most_idle(pool->device) &&
+           cw_bucket_idle(pool->device) + cw_pending_bytes(pool->device) + held <=
+               most_idle(pool->device) &&
            leaves_enough_free(pool->device);
 }
 
@@ -216,9 +216,17 @@ uint64_t cw_pool_release(struct cw_realm *realm, uint32_t list, enum cw_release 
 
         /* The driver's free may wait for the device. */
         if (cw_gate_enter_wait()) {
-            bytes += held_of(list);
-            release_block(realm, pool, list);
+            int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
+
+            if (!dead) {
+                bytes += held_of(list);
+                release_block(realm, pool, list);
+            }
             cw_gate_leave_wait();
+            if (dead) { /* the context has ended since: the memory went with it */
+                cw_pool_forget(realm, list);
+                return bytes;
+            }
             pool_counters = counters(pool->device);
             count(why == CW_RELEASE_FULL   ? &pool_counters->trimmed_full
                   : why == CW_RELEASE_IDLE ? &pool_counters->trimmed_idle
@@ -249,10 +257,10 @@ void cw_pool_forget(struct cw_realm *realm, uint32_t list)
 static void trim_idle(struct cw_realm *realm, uint64_t now)
 {
     uint64_t idle = self.options->pool_idle;
-    uint64_t due = atomic_load_explicit(&self.next_trim_ns, memory_order_relaxed);
+    uint64_t due = atomic_load_explicit(&realm->next_trim_ns, memory_order_relaxed);
 
     if (now < due || now <= idle ||
-        !atomic_compare_exchange_strong(&self.next_trim_ns, &due, now + idle / 8))
+        !atomic_compare_exchange_strong(&realm->next_trim_ns, &due, now + idle / 8))
         return;
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = atomic_load(&realm->pool[i]);
@@ -287,6 +295,15 @@ static void share(struct cw_pool *pool, uint32_t list)
         cw_pool_release(pool->realm, too_many, CW_RELEASE_FULL);
 }
 
+/* Inside an allocation, where nothing is given back: the device might have to be waited for. */
+static void share_all(struct cw_pool *pool, uint32_t list)
+{
+    for (uint32_t next; list != 0; list = next) {
+        next = next_of(list);
+        put_or_defer(pool, list, 0);
+    }
+}
+
 /* A retired block that is ready. */
 static void keep(struct cw_pool *pool, uint32_t block, uint64_t now)
 {
@@ -310,7 +327,7 @@ static void keep(struct cw_pool *pool, uint32_t block, uint64_t now)
         trim_idle(pool->realm, now);
 }
 
-void cw_pool_ready(struct cw_realm *realm, uint32_t list)
+void cw_pool_ready(struct cw_realm *realm, uint32_t list, int may_release)
 {
     while (list != 0) {
         struct cw_pool *pool = pool_of(realm, list);
@@ -320,8 +337,10 @@ void cw_pool_ready(struct cw_realm *realm, uint32_t list)
             atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
             spill = list;
         }
-        if (spill != 0)
+        if (spill != 0 && may_release)
             share(pool, spill);
+        else
+            share_all(pool, spill);
         list = next;
     }
 }
@@ -356,7 +375,7 @@ static uint32_t take_ready(struct cw_pool *pool, uint64_t bytes)
         if (CW_LIKELY(block != 0))
             return block;
     }
-    if (rounded && bytes <= CW_HOARD_LARGEST / 4) {
+    if (rounded && bytes <= CW_HOARD_LARGEST / 4 && cw_thread_slot() != 0) {
         list = cw_bucket_take_some(pool, size_class, 4, &some);
         for (list = cw_hoard_refill(pool, size_class, list, some); list != 0; list = some) {
             some = next_of(list);
@@ -389,13 +408,13 @@ static uint32_t take(struct cw_pool *pool, uint64_t bytes)
 
     if (CW_LIKELY(block != 0))
         return block;
-    if (cw_pending_is_any() && cw_pending_harvest(pool->realm, QUERIES) != 0)
+    if (cw_pending_is_any() && cw_pending_harvest(pool->realm, QUERIES, 0) != 0)
         block = take_ready(pool, bytes);
     if (block == 0)
         block = take_from_others(pool, bytes);
     if (block == 0 && cw_pending_is_any()) {
-        cw_pending_close();
-        if (cw_pending_harvest(pool->realm, QUERIES) != 0)
+        cw_pending_close(0);
+        if (cw_pending_harvest(pool->realm, QUERIES, 0) != 0)
             block = take_ready(pool, bytes);
     }
     return block;
@@ -410,7 +429,6 @@ static uint32_t take_valid(struct cw_pool *pool, uint64_t bytes)
         if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
                       CW_BLOCK_IDLE))
             return block;
-        cw_bucket_dropped(pool, block, 0);
         cw_tracker_finish_idle(block);
     }
     return 0;
@@ -510,7 +528,8 @@ void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int 
 {
     struct cw_pool *pool = request->pool;
 
-    if (pool == NULL)
+    /* Too small or too large for any bucket: when rounding was too much for the device. */
+    if (pool == NULL || given < CW_SIZE_LEAST || given > CW_SIZE_MOST)
         return;
     out->held = given;
     out->flags |= CW_BLOCK_POOLED;
@@ -573,6 +592,10 @@ static int wait_for(struct cw_realm *realm, int *out_code)
 
     if (!cw_gate_enter_wait())
         return -1;
+    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+        cw_gate_leave_wait();
+        return -1;
+    }
     if (CW_UNLIKELY(cw_pending_is_any() || !is_alone()))
         ticket = cw_pending_sync_begin();
     *out_code = cw_session.ops->context_wait(realm->record->handle);
@@ -666,7 +689,7 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket)
         return;
     if (ticket != 0) {
         cw_pending_sync_end(realm, ticket);
-        cw_pending_harvest(realm, 0);
+        cw_pending_harvest(realm, 0, 1);
     }
     trim_idle(realm, cw_session_now());
 }
@@ -710,7 +733,7 @@ static void wait_for_all(struct cw_realm *const *realm, uint32_t total)
             wait_for(realm[i], &code);
     }
     for (uint32_t i = 0; i < total; i++)
-        cw_pending_harvest(realm[i], 0);
+        cw_pending_harvest(realm[i], 0, 1);
 }
 
 uint64_t cw_pool_reclaim(uint8_t device)
@@ -725,10 +748,10 @@ uint64_t cw_pool_reclaim(uint8_t device)
     if (total > CW_REALMS_LIVE)
         total = CW_REALMS_LIVE;
     for (uint32_t i = 0; i < total && cw_pending_is_any(); i++)
-        cw_pending_harvest(realm[i], UINT32_MAX);
+        cw_pending_harvest(realm[i], UINT32_MAX, 1);
     bytes = release_on(device, realm, total);
     /* Without us the frees would have waited: what they freed must be there now. */
-    if (cw_pending_is_any()) {
+    if (cw_pending_bytes(device) != 0) {
         wait_for_all(realm, total);
         bytes += release_on(device, realm, total);
     }

@@ -75,8 +75,9 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket);
  * there; the bytes. */
 uint64_t cw_pool_reclaim(uint8_t device);
 
-/* Blocks of the realm that have become ready. Linked; each counted as idle. */
-void cw_pool_ready(struct cw_realm *realm, uint32_t list);
+/* Linked, counted blocks of the realm have become ready. may_release: those beyond the limits go
+ * back to the driver now, which may wait for the device: never inside an allocation. */
+void cw_pool_ready(struct cw_realm *realm, uint32_t list, int may_release);
 
 enum cw_release { CW_RELEASE_FULL, CW_RELEASE_IDLE, CW_RELEASE_OOM };
 /* Linked idle blocks go back to the driver; what cannot now is kept. The bytes given back. */

@@ -35,6 +35,7 @@ struct CW_ALIGNED_LINE cw_realm {
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
+    _Atomic uint64_t next_trim_ns; /* when to look for blocks that were idle for too long */
     /* Guarded by the lock of realms: */
     struct cw_realm *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */

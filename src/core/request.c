@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "core/context.h"
 #include "core/freed.h"
 #include "core/gate.h"
@@ -18,8 +19,10 @@
 
 #define SAMPLE_PERIOD_NS 100000000u
 #define EVENTS_MAX       4096u
+#define OTHERS_TURNS     20000u /* of cw_lock_relax: about a second */
 
 static _Atomic(cw_reclaim_fn) reclaim_idle;
+static _Atomic uint32_t reclaims_running, reclaims_done; /* that gave something back */
 
 static struct cw_live_device *device_at(uint8_t device)
 {
@@ -208,23 +211,54 @@ void cw_request_set_reclaim(cw_reclaim_fn reclaim)
     atomic_store(&reclaim_idle, reclaim);
 }
 
-int cw_request_wants_retry(uint8_t device)
+/* Another thread has taken all that lay idle into its hands, and is still giving it back. */
+static int wait_for_others(uint32_t since)
+{
+    unsigned turns = 0;
+
+    while (atomic_load(&reclaims_done) == since && atomic_load(&reclaims_running) != 0 &&
+           turns < OTHERS_TURNS)
+        cw_lock_relax(&turns);
+    return atomic_load(&reclaims_done) != since;
+}
+
+uint32_t cw_request_reclaims(void)
+{
+    return atomic_load_explicit(&reclaims_done, memory_order_relaxed);
+}
+
+int cw_request_wants_retry(uint8_t device, uint32_t since)
 {
     cw_reclaim_fn reclaim = atomic_load(&reclaim_idle);
+    uint64_t bytes;
 
-    if (reclaim == NULL || cw_capture_is_active() || reclaim(device) == 0)
+    if (reclaim == NULL || cw_capture_is_active())
+        return 0;
+    atomic_fetch_add(&reclaims_running, 1);
+    bytes = reclaim(device);
+    atomic_fetch_sub(&reclaims_running, 1);
+    if (bytes != 0)
+        atomic_fetch_add(&reclaims_done, 1);
+    else if (!wait_for_others(since))
         return 0;
     atomic_fetch_add(&device_at(device)->pool.oom_retries, 1);
     return 1;
 }
 
+void cw_request_fatal_in(uint32_t context, uint32_t api, int code)
+{
+    uint8_t device = 0;
+
+    if (!cw_context_set_fatal(context, code))
+        return;
+    cw_context_device(context, &device);
+    add_event(&(struct cw_live_event){
+        .type = CW_EVENT_FATAL, .site = cw_site_here(api, CW_KIND_DEVICE, device), .code = code});
+}
+
 void cw_request_fatal(uint32_t api, int code)
 {
     uint8_t device;
-    uint32_t context = cw_context_current(&device);
 
-    if (cw_context_set_fatal(context, code))
-        add_event(&(struct cw_live_event){.type = CW_EVENT_FATAL,
-                                          .site = cw_site_here(api, CW_KIND_DEVICE, device),
-                                          .code = code});
+    cw_request_fatal_in(cw_context_current(&device), api, code);
 }

@@ -32,15 +32,19 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
 
 /*
  * A hooked call returned out of memory: gives back what lies idle. 1 if anything did, so that the
- * call is worth repeating once; always 0 while a capture runs, and while nothing is registered that
+ * call is worth repeating; always 0 while a capture runs, and while nothing is registered that
  * could hold idle memory. `reclaim` returns the bytes that it gave back to the driver.
  */
 typedef uint64_t (*cw_reclaim_fn)(uint8_t device);
 void cw_request_set_reclaim(cw_reclaim_fn reclaim);
-int cw_request_wants_retry(uint8_t device);
+/* since: cw_request_reclaims() before the driver was asked; another thread's reclaim counts too. */
+int cw_request_wants_retry(uint8_t device, uint32_t since);
+uint32_t cw_request_reclaims(void);
 
 /* The current context took an error after which the driver demands a restart of the process. */
 void cw_request_fatal(uint32_t api, int code);
+/* This context did. */
+void cw_request_fatal_in(uint32_t context, uint32_t api, int code);
 
 /* Samples the memory use of the current context's device; at most every 100 ms per device. */
 void cw_request_sample(void);

@@ -2,12 +2,13 @@
 /* Stopping the owners of slots. See slot.h. */
 #include "core/slot.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "core/session.h"
 
 struct cw_slot cw_slots[CW_SLOTS];
 int cw_slot_is_asymmetric;
@@ -41,21 +42,31 @@ void cw_slot_reset(void)
 
 void cw_slot_barrier(void)
 {
-    if (cw_slot_is_asymmetric)
-        ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    else
+    int saved = errno;
+
+    /* The registration may be lost (a process restored from a checkpoint), or the call forbidden
+     * since. Without a barrier nothing of the owners can be trusted. */
+    if (!cw_slot_is_asymmetric)
         atomic_thread_fence(memory_order_seq_cst);
+    else if (ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+             (ask_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0 ||
+              ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) &&
+             ask_kernel(MEMBARRIER_CMD_GLOBAL) != 0)
+        cw_session_disarm("the system refuses membarrier(2)");
+    errno = saved;
 }
 
 void cw_slot_stop(uint64_t mask)
 {
+    unsigned turns = 0;
+
     cw_lock_acquire(&lock);
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
         atomic_store(&cw_slots[__builtin_ctzll(rest)].stop, 1);
     cw_slot_barrier();
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
         while (atomic_load_explicit(&cw_slots[__builtin_ctzll(rest)].busy, memory_order_acquire))
-            sched_yield();
+            cw_lock_relax(&turns);
 }
 
 void cw_slot_resume(uint64_t mask)

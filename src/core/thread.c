@@ -38,6 +38,7 @@ void cw_thread_ends(void)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
     /* A later destructor of this thread may still allocate: as one of the shared. */
     cw_thread.slot = 0;
+    cw_thread.ended = 1;
     if (cw_thread.caches != NULL)
         cw_mem_free(cw_thread.caches, sizeof(*cw_thread.caches));
     cw_thread.caches = NULL;
@@ -73,7 +74,7 @@ uint8_t cw_thread_slot_slowly(void)
 
 struct cw_thread_caches *cw_thread_caches_here(void)
 {
-    if (CW_UNLIKELY(cw_thread.caches == NULL))
+    if (CW_UNLIKELY(cw_thread.caches == NULL && !cw_thread.ended))
         cw_thread.caches = cw_mem_alloc(sizeof(*cw_thread.caches));
     return cw_thread.caches;
 }

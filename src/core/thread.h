@@ -47,6 +47,7 @@ struct cw_thread {
     uint32_t tid;       /* kernel's, 0: not asked yet */
     uint8_t slot;       /* this thread's own, 1..63; 0: shared or not asked yet */
     uint8_t slot_asked;
+    uint8_t ended;           /* cw_thread_ends was here: what is made now is given back by nobody */
     uint8_t context_device;  /* of context_index */
     void *caller;            /* return address of the outermost hook */
     uint64_t context_handle; /* the context that context_index belongs to */

@@ -63,7 +63,7 @@ static void check_spares(void)
 static void refill_spares(void)
 {
     cw_lock_acquire(&free_lock);
-    while (free_list != 0 && cw_thread.spares < CW_SPARE_BLOCKS / 2) {
+    while (free_list != 0 && cw_thread.spares < (cw_thread.ended ? 1 : CW_SPARE_BLOCKS / 2)) {
         cw_thread.spare[cw_thread.spares++] = free_list;
         free_list = cw_tracker_at(free_list)->link;
     }
@@ -100,6 +100,8 @@ static void release_record(uint32_t block)
     if (cw_thread.spares == CW_SPARE_BLOCKS)
         spill_spares(CW_SPARE_BLOCKS / 2);
     cw_thread.spare[cw_thread.spares++] = block;
+    if (CW_UNLIKELY(cw_thread.ended))
+        spill_spares(0);
 }
 
 void cw_tracker_thread_ends(void)
@@ -221,8 +223,9 @@ static void close_stale(uint32_t index)
     const struct cw_live_context *context =
         block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
 
-    /* An idle one lies in a list of the pool, which finds out when it comes to it. */
-    if (atomic_exchange(&block->state, CW_BLOCK_LEAVING) == CW_BLOCK_IDLE)
+    /* An idle one lies in a list of the pool, which finds out when it comes to it; one that is
+     * being freed is finished by its free. */
+    if (atomic_exchange(&block->state, CW_BLOCK_LEAVING) != CW_BLOCK_LIVE)
         return;
     cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
                                  ? CW_FREE_RECLAIMED
@@ -443,6 +446,22 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     cw_tally_add(site->device, bytes, bytes, load(&site->last_ns));
 }
 
+/* Claims the block, and takes it out of the index. 0 if a free was faster, or another context has
+ * the record by now. */
+static int take_from_context(uint32_t index, uint32_t context)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+    uint32_t live = CW_BLOCK_LIVE;
+
+    if (!atomic_compare_exchange_strong(&block->state, &live, CW_BLOCK_LEAVING))
+        return 0;
+    if (block->context != context) {
+        atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+        return 0;
+    }
+    return cw_index_remove_block(block->space, load(&block->key), index);
+}
+
 uint32_t cw_tracker_take_context(uint32_t context)
 {
     uint32_t count = atomic_load_explicit(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count,
@@ -452,16 +471,11 @@ uint32_t cw_tracker_take_context(uint32_t context)
     for (uint32_t i = 1; i < count; i++) {
         struct cw_live_block *block = cw_tracker_at(i);
 
-        if (atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE ||
-            block->context != context || !cw_index_remove_block(block->space, load(&block->key), i))
+        if (block->context != context ||
+            atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE ||
+            !take_from_context(i, context))
             continue;
-        /* Freed and taken by another context between the look and the removal. */
-        if (block->context != context) {
-            put_back(i);
-            continue;
-        }
-        atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
-        block->link = list;
+        atomic_store_explicit(&block->link, list, memory_order_relaxed);
         list = i;
     }
     return list;

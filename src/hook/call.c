@@ -43,6 +43,9 @@ void cw_call_reset(void)
     cw_thread.api = 0;
 }
 
+/* Other threads may be faster to what was given back. */
+#define RETRIES_MAX 3
+
 static uint32_t text_of(size_t slot, const char *name)
 {
     uint32_t text = atomic_load_explicit(&api_texts[slot], memory_order_relaxed);
@@ -77,16 +80,19 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
     cw_thread.accounted++;
     cw_thread_slot(); /* here, where no lock is held */
     call->api = cw_call_api_text(hook);
-    call->retried = 0;
+    call->retries = 0;
+    call->reclaims = cw_request_reclaims();
     return 1;
 }
 
 int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
 {
-    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY) || call->retried || device >= CW_MAX_DEVICES)
+    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY) || call->retries == RETRIES_MAX ||
+        device >= CW_MAX_DEVICES || !cw_request_wants_retry((uint8_t)device, call->reclaims))
         return 0;
-    call->retried = 1;
-    return cw_request_wants_retry((uint8_t)device);
+    call->retries++;
+    call->reclaims = cw_request_reclaims();
+    return 1;
 }
 
 int cw_call_again(struct cw_call *call, CUresult rc)
@@ -171,7 +177,7 @@ int cw_call_observe(enum cw_hook hook, CUresult rc)
     request.device = device;
     if (cw_call_is_fatal(rc))
         cw_request_fatal(cw_call_api_text(hook), rc);
-    else if (cw_request_wants_retry(device))
+    else if (cw_request_wants_retry(device, cw_request_reclaims()))
         again = 1;
     else
         cw_request_failed(&request, cw_call_api_text(hook), rc, 1);

@@ -31,7 +31,8 @@
 
 struct cw_call {
     uint32_t api; /* text of the name that the program called */
-    int retried;
+    int retries;
+    uint32_t reclaims; /* cw_request_reclaims() when it began */
 };
 
 int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller);

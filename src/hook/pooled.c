@@ -185,25 +185,29 @@ CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t
     if (CW_LIKELY(cw_pooled_free_begin(call, how, key, &freed, &waited)))
         return waited;
     rc = driver(key);
-    if (waited != CUDA_SUCCESS)
-        rc = waited;
-    cw_call_freed(call, rc, &freed);
-    return rc;
+    if (waited == CUDA_SUCCESS) {
+        cw_call_freed(call, rc, &freed);
+        return rc;
+    }
+    /* It is the block's context that is broken, whichever is current. */
+    cw_request_fatal_in(cw_tracker_at(freed.block)->context, call->api, waited);
+    cw_request_free_end(&freed, call->api, CW_FREE_DONE, waited);
+    cw_call_leave();
+    return waited;
 }
 
 /* ---- what sticks to a block --------------------------------------------------------------------
  */
 
-/* The start of the block that holds the address, which may be its own. */
+/* The start of the block that holds the address, which may be its own. Not past the gate: the
+ * program has just asked about the same memory. */
 static uint64_t start_of(uint64_t address)
 {
     CUdeviceptr start = 0;
 
-    if (cw_tracker_find(CW_SPACE_ADDRESS, address) != 0 || !cw_gate_enter())
+    if (cw_tracker_find(CW_SPACE_ADDRESS, address) != 0 ||
+        CW_REAL(cuMemGetAddressRange_v2)(&start, NULL, address) != CUDA_SUCCESS)
         return address;
-    if (CW_REAL(cuMemGetAddressRange_v2)(&start, NULL, address) != CUDA_SUCCESS)
-        start = address;
-    cw_gate_leave();
     return start;
 }
 
