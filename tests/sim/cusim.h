@@ -45,7 +45,15 @@ unsigned long long cusim_misuse_count(void);
 unsigned long long cusim_misuse_of(const char *kind);
 
 void cusim_set_delay_us(long delay_us);
+/* 0: cuMemFree and its like wait for nothing, 1: for the block's context, 2: for all contexts. */
 void cusim_set_free_waits(int waits);
+/* As CUSIM_LAZY, from now on; waits until no operation is outstanding. 0 turns laziness off. */
+void cusim_set_lazy(unsigned long long seed);
+/* When lazy: at some calls of a program with several threads, pause is called in the calling thread
+ * before the driver does anything, and whenever it has waited for a piece of work. */
+void cusim_set_pause(void (*pause)(void));
+/* When lazy: carries out so many operations that could run, if there are; returns how many. */
+unsigned cusim_step(unsigned most);
 void cusim_set_cost_ns(const char *symbol, unsigned long long ns);
 /* Adds rules written as in CUSIM_FAIL; NULL drops all rules. */
 void cusim_fail(const char *rules);

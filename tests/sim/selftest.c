@@ -528,6 +528,147 @@ static void test_kernels(void)
     must(cuMemFree(wrong));
 }
 
+/* ---- laziness ---- */
+
+/* Two streams write one word: which of them is the last to do so? */
+static unsigned last_writer(CUdeviceptr word, CUstream one, CUstream two, unsigned seed)
+{
+    unsigned value = 0;
+
+    cusim_set_lazy(seed);
+    must(cuMemsetD32Async(word, 1, 1, one));
+    must(cuMemsetD32Async(word, 2, 1, two));
+    must(cuCtxSynchronize());
+    must(cuMemcpyDtoH(&value, word, 4));
+    return value;
+}
+
+static void test_lazy_order(CUdeviceptr word, CUstream one, CUstream two)
+{
+    unsigned seen[3] = {0}, held = 0;
+    bool is_repeated = true;
+
+    for (unsigned seed = 1; seed <= 64; seed++) {
+        unsigned value = last_writer(word, one, two, seed);
+
+        seen[value]++;
+        is_repeated = is_repeated && value == last_writer(word, one, two, seed);
+    }
+    ok(seen[1] > 8 && seen[2] > 8, "a lazy driver carries out independent work in any order");
+    ok(is_repeated, "the same seed gives the same order");
+    for (unsigned seed = 1; seed <= 64; seed++) {
+        cusim_set_lazy(seed);
+        must(cuMemsetD32Async(word, 1, 1, one));
+        must(cuMemsetD32Async(word, 2, 1, two));
+        must(cuStreamSynchronize(one));
+        held += cuStreamQuery(two) == CUDA_ERROR_NOT_READY;
+    }
+    ok(held > 16, "waiting for one stream does not bring about the work of another");
+}
+
+/* Host memory, which can be looked at without a call. */
+static void test_lazy_steps(CUstream one, CUstream two)
+{
+    unsigned *words, asked = 0, late = 0;
+    CUevent event;
+
+    must(cuMemAllocHost((void **)&words, 64));
+    must(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventQuery(event) == CUDA_SUCCESS, "an event that was never recorded is done");
+    cusim_set_lazy(5);
+    memset(words, 0, 64);
+    for (unsigned i = 0; i < 8; i++)
+        must(cuMemsetD32Async((CUdeviceptr)&words[i], 1, 1, i % 2 ? one : two));
+    cusim_step(3);
+    ok(words[0] + words[1] && !(words[6] && words[7]), "a step carries out some of the work");
+    while (cuEventQuery(event) != CUDA_SUCCESS || cuStreamQuery(one) != CUDA_SUCCESS)
+        asked++;
+    ok(asked < 10000 && words[1] && words[7], "who asks often enough sees the end of it");
+    cusim_wait_idle();
+    ok(words[6] && cusim_step(9) == 0, "waiting for all leaves nothing to step through");
+    for (unsigned seed = 1; seed <= 32; seed++) {
+        cusim_set_lazy(seed);
+        memset(words, 0, 64);
+        must(cuMemsetD32Async((CUdeviceptr)&words[0], 1, 1, one));
+        must(cuCtxRecordEvent(ctx, event));
+        must(cuMemsetD32Async((CUdeviceptr)&words[1], 1, 1, two));
+        must(cuEventSynchronize(event));
+        late += words[0] == 1 && words[1] == 0;
+        asked += words[0] == 0;
+    }
+    ok(late > 8 && asked < 10000, "a context's event covers what came before it, and no more");
+    must(cuEventDestroy(event));
+    must(cuMemFreeHost(words));
+}
+
+static void test_lazy_waits(CUstream one, CUstream two)
+{
+    unsigned *words, early = 0, held = 0;
+    CUevent events[2];
+    CUstream late;
+    CUcontext other;
+    CUdeviceptr block;
+
+    must(cuMemAllocHost((void **)&words, 64));
+    must(cuEventCreate(&events[0], CU_EVENT_DISABLE_TIMING));
+    must(cuEventCreate(&events[1], CU_EVENT_DISABLE_TIMING));
+    for (unsigned seed = 1; seed <= 32; seed++) {
+        cusim_set_lazy(seed);
+        memset(words, 0, 64);
+        must(cuMemsetD32Async((CUdeviceptr)&words[0], 1, 1, one));
+        must(cuEventRecord(events[0], one));
+        must(cuMemsetD32Async((CUdeviceptr)&words[1], 1, 1, two));
+        must(cuEventRecord(events[1], two));
+        must(cuCtxWaitEvent(ctx, events[0]));
+        must(cuCtxWaitEvent(ctx, events[1]));
+        must(cuStreamCreate(&late, CU_STREAM_NON_BLOCKING));
+        must(cuStreamSynchronize(late));
+        early += !words[0] || !words[1];
+        must(cuStreamDestroy(late));
+    }
+    ok(early == 0, "a stream made after two waits of its context follows both");
+    must(cuCtxCreate(&other, NULL, 0, 0));
+    must(cuMemAlloc(&block, 64));
+    for (int waits = 1; waits <= 2; waits++) {
+        cusim_set_lazy(7);
+        cusim_set_free_waits(waits);
+        words[0] = 0;
+        must(cuMemsetD32Async((CUdeviceptr)&words[0], 1, 1, one));
+        must(cuMemFree(block));
+        held += words[0] == 0;
+        must(cuMemAlloc(&block, 64));
+    }
+    ok(held == 1 && words[0] == 1, "cuMemFree waits for one context or for all, as is asked for");
+    cusim_set_free_waits(1);
+    must(cuCtxDestroy(other));
+    must(cuEventDestroy(events[0]));
+    must(cuEventDestroy(events[1]));
+    must(cuMemFreeHost(words));
+}
+
+static void test_lazy(void)
+{
+    CUdeviceptr word;
+    CUstream one, two;
+
+    must(cuMemAlloc(&word, 4));
+    must(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    must(cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+    test_lazy_order(word, one, two);
+    test_lazy_steps(one, two);
+    test_lazy_waits(one, two);
+    cusim_set_lazy(1);
+    must(cuLaunchHostFunc(one, note_a, NULL));
+    must(cuMemsetD32Async(word, 1, 1, one));
+    must(cuLaunchHostFunc(one, note_b, NULL));
+    must(cuStreamSynchronize(one));
+    ok(traced("ab"), "a lazy driver calls host functions in their order");
+    cusim_set_lazy(0);
+    must(cuStreamDestroy(one));
+    must(cuStreamDestroy(two));
+    must(cuMemFree(word));
+}
+
 static void test_sticky(void)
 {
     CUcontext broken;
@@ -883,6 +1024,11 @@ static void test_contexts(void)
     must(cuDevicePrimaryCtxReset(1));
     ok(cuMemAlloc(&block, 64) == CUDA_ERROR_CONTEXT_IS_DESTROYED && cusim_used_bytes(1) == 0,
        "but reset");
+    must(cuCtxCreate(&one, NULL, 0, 1));
+    must(cuDevicePrimaryCtxRetain(&two, 1));
+    ok(one != primary && two == primary, "its handle is never that of another");
+    must(cuDevicePrimaryCtxRelease(1));
+    must(cuCtxDestroy(one));
     must(cuCtxPopCurrent(&popped));
     must(cuCtxGetCurrent(&current));
     ok(current == ctx, "the stack of contexts is one of each thread");
@@ -1192,6 +1338,7 @@ int main(int argc, char **argv)
     test_streams_and_delay();
     test_threads();
     test_kernels();
+    test_lazy();
     test_sticky();
     test_script();
     test_misuse();

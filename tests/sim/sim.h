@@ -158,7 +158,7 @@ struct sim_op {
     struct sim_op *next;       /* in the list of spare operations or of host functions */
     unsigned nwaiters, room, pending, refs;
     bool is_done, is_instant, is_submitted, is_awaited;
-    uint64_t due_ns, done_ns, sequence;
+    uint64_t due_ns, done_ns, sequence, mark;
     uint64_t ids[3]; /* of the blocks it was meant for when it was submitted; 0 for none */
 };
 
@@ -173,7 +173,7 @@ uint64_t sim_now_ns(void);
 void sim_engine_stop(void);
 void sim_engine_wake(void);
 void sim_engine_forget(void); /* in a forked child: its threads do not exist */
-bool sim_engine_is_idle(void);
+void sim_engine_settle(void); /* returns once no operation is outstanding */
 
 /* Executes one piece of work at once; returns a sticky error or CUDA_SUCCESS. */
 CUresult sim_work_execute(struct sim_op *op);
@@ -190,7 +190,7 @@ struct sim_device {
     size_t graph_used, graph_reserved, graph_used_high, graph_reserved_high;
     struct sim_arena *arena;
     struct sim_pool *default_pool, *pool;
-    struct sim_context *primary;
+    struct sim_context *primary, *primary_slot; /* NULL while inactive; its handle */
     unsigned primary_refs, primary_flags;
     char name[64];
 };
@@ -560,8 +560,8 @@ struct sim_config {
     int ndevices, driver_version;
     size_t memory[SIM_MAX_DEVICES];
     size_t context_bytes, granularity, module_bytes;
-    long delay_us;
-    bool free_waits, is_private;
+    long delay_us, free_waits;
+    bool is_private, is_lazy;
     char report[512];
 };
 

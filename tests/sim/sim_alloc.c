@@ -50,12 +50,20 @@ CUresult sim_cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flag
     return allocate(out, SIM_MEM_MANAGED, bytes);
 }
 
+static void wait_for_context(void *ctx, void *unused)
+{
+    (void)unused;
+    sim_context_wait(ctx);
+}
+
 /* Waiting is what real drivers do and what programs came to rely on; the manual only allows it. */
 static void wait_for_users(const struct sim_block *block)
 {
     struct sim_context *ctx = block->ctx ? block->ctx : sim_context_current();
 
-    if (sim.config.free_waits && ctx)
+    if (sim.config.free_waits > 1)
+        sim_object_visit(SIM_CONTEXT, wait_for_context, NULL);
+    else if (sim.config.free_waits && ctx)
         sim_context_wait(ctx);
 }
 

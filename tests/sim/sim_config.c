@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the CUSIM_* environment, once, at the first call. The variables are listed in README.md. */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -103,7 +103,9 @@ void sim_config_load(void)
     /* A control function may have been faster than the environment. */
     if (!config->delay_us)
         config->delay_us = number_option("CUSIM_DELAY_US", 0);
-    config->free_waits = number_option("CUSIM_FREE_WAITS", 1) != 0;
+    config->free_waits = number_option("CUSIM_FREE_WAITS", 1);
+    if (!config->is_lazy)
+        sim_lazy_seed((uint64_t)number_option("CUSIM_LAZY", 0));
     config->is_private = addresses && !strcmp(addresses, "private");
     snprintf(config->report, sizeof config->report, "%s", report ? report : "");
     load_memory(config);

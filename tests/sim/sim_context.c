@@ -4,7 +4,7 @@
  * A context is named by its address and its id together: a destroyed one's address comes back with
  * the next create, so a thread's stack remembers both. Guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <string.h>
 
@@ -62,9 +62,30 @@ static CUresult give_life(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
-CUresult sim_context_create(struct sim_context **out, int device, unsigned flags)
+/* The handle of a device's primary context never becomes another context's. */
+static struct sim_context *take_slot(struct sim_context *slot)
 {
-    struct sim_context *ctx = sim_object_create(SIM_CONTEXT);
+    if (!slot)
+        return sim_object_create(SIM_CONTEXT);
+    memset(slot, 0, sizeof *slot);
+    slot->head.type = SIM_CONTEXT;
+    slot->head.is_alive = true;
+    slot->head.id = ++sim.next_id;
+    return slot;
+}
+
+static void drop_slot(struct sim_context *ctx)
+{
+    if (ctx == sim.devices[ctx->device].primary_slot)
+        ctx->head.is_alive = false;
+    else
+        sim_object_destroy(ctx);
+}
+
+static CUresult create(struct sim_context **out, struct sim_context *slot, int device,
+                       unsigned flags)
+{
+    struct sim_context *ctx = take_slot(slot);
     CUresult status;
 
     if (!ctx)
@@ -72,10 +93,15 @@ CUresult sim_context_create(struct sim_context **out, int device, unsigned flags
     set_defaults(ctx, device, flags);
     status = give_life(ctx);
     if (status != CUDA_SUCCESS)
-        sim_object_destroy(ctx);
+        drop_slot(ctx);
     else
         *out = ctx;
     return status;
+}
+
+CUresult sim_context_create(struct sim_context **out, int device, unsigned flags)
+{
+    return create(out, NULL, device, flags);
 }
 
 static void free_block(struct sim_block *block, void *argument)
@@ -140,7 +166,7 @@ void sim_context_destroy(struct sim_context *ctx)
     ctx->is_dead = true;
     take_life(ctx);
     ctx->is_dead = false;
-    sim_object_destroy(ctx);
+    drop_slot(ctx);
 }
 
 struct sim_op *sim_context_join(struct sim_context *ctx)
@@ -168,7 +194,10 @@ void sim_context_wait(struct sim_context *ctx)
 
 CUresult sim_context_synchronize(struct sim_context *ctx)
 {
+    CUresult status;
+
     if (ctx->ncaptures > 0) {
+        sim_misuse("capture", "%s of a context with a capturing stream", sim_thread()->row->symbol);
         sim_capture_invalidate_context(ctx);
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -176,7 +205,10 @@ CUresult sim_context_synchronize(struct sim_context *ctx)
     sim_pool_trim_all(ctx->device);
     if (sim.is_down)
         return CUDA_ERROR_DEINITIALIZED;
-    return ctx->sticky;
+    status = ctx->sticky;
+    if (sim.config.is_lazy)
+        sim_lazy_pause(); /* what others submit meanwhile has not been waited for */
+    return status;
 }
 
 /* ---- entry points: life ---- */
@@ -465,11 +497,13 @@ CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal)
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
     if (!device->primary) {
-        CUresult status = sim_context_create(&device->primary, ordinal, device->primary_flags);
+        CUresult status =
+            create(&device->primary, device->primary_slot, ordinal, device->primary_flags);
 
         if (status != CUDA_SUCCESS)
             return status;
         device->primary->is_primary = true;
+        device->primary_slot = device->primary;
     }
     device->primary_refs++;
     *out = (CUcontext)device->primary;

@@ -164,7 +164,7 @@ static CUresult copy_now(const struct sim_copy *copy)
     if (status != CUDA_SUCCESS)
         return status;
     /* Not even a synchronous copy makes the host wait for device-to-device work. */
-    if (is_between_devices(copy) && sim.config.delay_us > 0)
+    if (is_between_devices(copy) && (sim.config.delay_us > 0 || sim.config.is_lazy))
         return sim_stream_submit(stream, &work);
     return sim_stream_run(stream, &work);
 }
@@ -448,7 +448,7 @@ static CUresult set_now(const struct sim_set *set)
 
     if (status != CUDA_SUCCESS)
         return status;
-    if (sim.config.delay_us > 0)
+    if (sim.config.delay_us > 0 || sim.config.is_lazy)
         return sim_stream_submit(stream, &work);
     return sim_stream_run(stream, &work);
 }

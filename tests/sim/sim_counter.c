@@ -5,7 +5,7 @@
  * guarded by sim.lock except the call counters, which are atomic. The format of the report is
  * described in README.md.
  */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -248,7 +248,7 @@ void cusim_set_delay_us(long delay_us)
 void cusim_set_free_waits(int waits)
 {
     lock();
-    sim.config.free_waits = waits != 0;
+    sim.config.free_waits = waits;
     unlock();
 }
 
@@ -277,9 +277,34 @@ void cusim_fail(const char *rules)
 void cusim_wait_idle(void)
 {
     lock();
-    while (!sim_engine_is_idle() && !sim.is_down)
-        pthread_cond_wait(&sim.done, &sim.lock);
+    sim_engine_settle();
     unlock();
+}
+
+void cusim_set_lazy(unsigned long long seed)
+{
+    lock();
+    sim_engine_settle();
+    sim_lazy_seed(seed);
+    unlock();
+}
+
+void cusim_set_pause(void (*pause)(void))
+{
+    lock();
+    sim_lazy_set_pause(pause);
+    unlock();
+}
+
+unsigned cusim_step(unsigned most)
+{
+    unsigned n = 0;
+
+    lock();
+    while (n < most && sim.config.is_lazy && sim_engine_step(NULL))
+        n++;
+    unlock();
+    return n;
 }
 
 void cusim_write_report(const char *path)

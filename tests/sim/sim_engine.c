@@ -4,11 +4,13 @@
  * An operation waits for those it depends on, then for the configured delay, and is then executed
  * by the one engine thread with sim.lock held; streams, events and graphs are only ways to make
  * dependencies. Host functions must not be called with the lock held, nor hold up other streams, so
- * helper threads run them. All threads start at first use and block every signal.
+ * helper threads run them. All threads start at first use and block every signal. When the driver
+ * is lazy, operations that take time wait in sim_lazy.c instead of the heap, the engine thread has
+ * nothing to do, and whoever has the lock carries out what the dice and the waiting calls demand.
  *
  * Everything here is guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -33,6 +35,7 @@ static struct {
 } engine;
 
 static void complete(struct sim_op *op);
+static void run_instants(void);
 
 /* ---- the heap ---- */
 
@@ -135,6 +138,7 @@ static void *run_helper(void *unused)
         call_application(&op->work, status);
         pthread_mutex_lock(&sim.lock);
         complete(op);
+        run_instants();
     }
     pthread_mutex_unlock(&sim.lock);
     return NULL;
@@ -158,12 +162,12 @@ static void hand_to_helper(struct sim_op *op)
     pthread_cond_signal(&engine.host_wake);
 }
 
-static void sleep_until(uint64_t ns)
+static void sleep_until(pthread_cond_t *condition, uint64_t ns)
 {
     struct timespec until = {.tv_sec = (time_t)(ns / 1000000000u),
                              .tv_nsec = (long)(ns % 1000000000u)};
 
-    pthread_cond_timedwait(&engine.wake, &sim.lock, &until);
+    pthread_cond_timedwait(condition, &sim.lock, &until);
 }
 
 static bool is_hosts(const struct sim_op *op)
@@ -202,7 +206,7 @@ static void *run_engine(void *unused)
         if (engine.n == 0)
             pthread_cond_wait(&engine.wake, &sim.lock);
         else if (engine.heap[0]->due_ns > sim_now_ns())
-            sleep_until(engine.heap[0]->due_ns);
+            sleep_until(&engine.wake, engine.heap[0]->due_ns);
         else
             execute(heap_pop());
     }
@@ -239,12 +243,8 @@ void sim_engine_stop(void)
 void sim_engine_forget(void)
 {
     memset(&engine, 0, sizeof engine);
+    sim_lazy_forget();
     pthread_cond_init(&sim.done, NULL);
-}
-
-bool sim_engine_is_idle(void)
-{
-    return engine.outstanding == 0;
 }
 
 void sim_engine_wake(void)
@@ -320,6 +320,10 @@ void sim_op_depend(struct sim_op *op, struct sim_op *on)
 static void make_due(struct sim_op *op)
 {
     op->due_ns = 0;
+    if (sim.config.is_lazy && !op->is_instant) {
+        sim_lazy_hold(op);
+        return;
+    }
     if (!op->is_instant) {
         uint64_t delay = (uint64_t)sim.config.delay_us * 1000 + sim_work_spin_ns(&op->work);
 
@@ -368,11 +372,65 @@ void sim_op_submit(struct sim_op *op)
         return;
     if (can_be_inline(op)) {
         execute(op);
+        run_instants();
         return;
     }
-    start_engine();
+    if (!sim.config.is_lazy)
+        start_engine();
     make_due(op);
     sim_engine_wake();
+}
+
+/* ---- laziness ---- */
+
+/* What takes no time is not held back. */
+static void run_instants(void)
+{
+    while (sim.config.is_lazy && engine.n > 0)
+        execute(heap_pop());
+}
+
+bool sim_engine_step(const struct sim_op *target)
+{
+    struct sim_op *op = sim_lazy_take(target);
+
+    if (!op)
+        return false;
+    execute(op);
+    run_instants();
+    return true;
+}
+
+void sim_engine_stroll(void)
+{
+    if (sim_lazy_is_stirred())
+        sim_engine_step(NULL);
+    sim_lazy_pause();
+}
+
+void sim_engine_nudge(const struct sim_op *op)
+{
+    if (sim.config.is_lazy && !sim_op_is_done(op) && sim_lazy_roll(2))
+        sim_engine_step(op);
+}
+
+void sim_engine_settle(void)
+{
+    while (engine.outstanding > 0 && !sim.is_down)
+        if (!sim.config.is_lazy)
+            pthread_cond_wait(&sim.done, &sim.lock);
+        else if (!sim_engine_step(NULL))
+            sleep_until(&sim.done, sim_now_ns() + POLL_NS);
+}
+
+/* Now and then something goes by that nobody asked for. A host function has to be waited for. */
+static void step_towards(const struct sim_op *op)
+{
+    if (sim_lazy_is_stirred())
+        sim_engine_step(NULL);
+    if (!op->is_done && !sim_engine_step(op))
+        sleep_until(&sim.done, sim_now_ns() + POLL_NS);
+    sim_lazy_pause();
 }
 
 void sim_op_wait(struct sim_op *op)
@@ -381,6 +439,10 @@ void sim_op_wait(struct sim_op *op)
         return;
     sim_op_ref(op);
     while (!op->is_done && !sim.is_down) {
+        if (sim.config.is_lazy) {
+            step_towards(op);
+            continue;
+        }
         /* Doing what is due beats waiting for a thread to wake up and do it. */
         if (engine.n > 0 && engine.heap[0]->due_ns <= sim_now_ns())
             execute(heap_pop());

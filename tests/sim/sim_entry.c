@@ -4,7 +4,7 @@
  * sim_enter() holds the order of the checks: life of the process, scripted failure, context,
  * capture. It returns CUDA_SUCCESS with sim.lock held, or an error without it.
  */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -102,6 +102,8 @@ __attribute__((used)) CUresult sim_enter(unsigned index)
         spend(cost);
         pthread_mutex_lock(&sim.lock);
     }
+    if (sim.config.is_lazy && !sim.is_down)
+        sim_engine_stroll();
     self->row = &sim_rows[index];
     self->is_per_thread = sim_rows[index].flavour != SIM_PLAIN;
     status = check(index);

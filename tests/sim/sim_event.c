@@ -4,7 +4,7 @@
  * An event never recorded counts as done. Recording in a capturing stream makes it a captured
  * event, which only streams may wait for. Guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <stdlib.h>
 
@@ -127,6 +127,7 @@ CUresult sim_cuEventQuery(CUevent handle)
         return status;
     if (event->ctx->sticky)
         return event->ctx->sticky;
+    sim_engine_nudge(event->op);
     return sim_op_is_done(event->op) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -236,6 +237,7 @@ CUresult sim_cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
 {
     struct sim_context *ctx;
     struct sim_event *event;
+    struct sim_op *barrier;
     CUresult status = find_context(&ctx, handle);
 
     if (status == CUDA_SUCCESS)
@@ -249,7 +251,11 @@ CUresult sim_cuCtxWaitEvent(CUcontext handle, CUevent event_handle)
         sim_stream_order(stream, op);
         sim_op_submit(op);
     }
+    barrier = sim_op_create(ctx, NULL);
+    sim_op_depend(barrier, event->op);
+    sim_op_depend(barrier, ctx->barrier);
     sim_op_unref(ctx->barrier);
-    ctx->barrier = sim_op_ref(event->op);
+    ctx->barrier = sim_op_ref(barrier);
+    sim_op_submit(barrier);
     return CUDA_SUCCESS;
 }

@@ -5,7 +5,7 @@
  * the legacy stream and the blocking streams of a context wait for each other, and work of a
  * capturing stream goes to its graph instead. Guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_lazy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +248,7 @@ CUresult sim_cuStreamQuery(CUstream handle)
 
     if (status != CUDA_SUCCESS)
         return status;
+    sim_engine_nudge(stream->tail);
     is_done = sim_op_is_done(stream->tail);
     if (stream->is_legacy)
         for (struct sim_stream *other = stream->ctx->streams; other; other = other->next)

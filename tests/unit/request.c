@@ -186,17 +186,17 @@ static uint64_t reclaim(uint8_t device)
 
 Test(request, a_call_is_repeated_only_if_something_was_given_back)
 {
-    cr_expect_eq(cw_request_wants_retry(0), 0);
+    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 0);
     cw_request_set_reclaim(reclaim);
-    cr_expect_eq(cw_request_wants_retry(3), 0);
+    cr_expect_eq(cw_request_wants_retry(3, cw_request_reclaims()), 0);
     cr_expect_eq(asked, 1u);
     cr_expect_eq(asked_device, 3);
     idle = 1;
-    cr_expect_eq(cw_request_wants_retry(0), 1);
+    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 1);
     idle = GIB << 4;
-    cr_expect_eq(cw_request_wants_retry(0), 1);
+    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 1);
     cw_request_set_reclaim(NULL);
-    cr_expect_eq(cw_request_wants_retry(0), 0);
+    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 0);
     cr_expect_eq(asked, 3u);
 }
 
@@ -206,10 +206,10 @@ Test(request, nothing_is_given_back_and_repeated_in_a_capture)
     cw_request_set_reclaim(reclaim);
     cw_capture_begin();
     cw_capture_started(0x5000, 0, 1);
-    cr_expect_eq(cw_request_wants_retry(0), 0);
+    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 0);
     cr_expect_eq(asked, 0u);
     cw_capture_ended(0x5000);
-    cr_expect_eq(cw_request_wants_retry(0), 1);
+    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 1);
 }
 
 /* ---- samples ---- */
