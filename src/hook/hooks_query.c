@@ -85,7 +85,8 @@ CW_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
     return CW_REAL(cuDeviceTotalMem)(bytes, dev);
 }
 
-/* A pooled block is larger than what was asked for: the program is told what it asked for. */
+/* A pooled block is larger than what was asked for: the program is told what it asked for. Of a
+ * block that it has freed the driver shall say what it says of memory that is nobody's. */
 CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
     struct cw_pool_view block;
@@ -97,10 +98,13 @@ CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CU
     rc = CW_REAL(cuMemGetAddressRange_v2)(&base, psize, dptr);
     if (rc != CUDA_SUCCESS)
         return rc;
+    if (cw_pool_look(base, &block)) {
+        if (block.bytes == 0)
+            return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, CW_NOBODYS_ADDRESS);
+        *psize = block.bytes;
+    }
     if (pbase != NULL)
         *pbase = base;
-    if (cw_pool_look(base, &block) && block.bytes != 0)
-        *psize = block.bytes;
     return rc;
 }
 
@@ -153,9 +157,20 @@ static void correct_attribute(CUpointer_attribute attribute, void *data, CUdevic
     }
 }
 
+/* The address to ask the driver about. Only the start of a freed block is recognised: to find that
+ * of another address takes a call, and programs ask about live memory all the time. */
+static CUdeviceptr hide_freed(CUdeviceptr ptr)
+{
+    struct cw_pool_view block;
+
+    if (cw_session_is_armed() && cw_pool_look(ptr, &block) && block.bytes == 0)
+        return CW_NOBODYS_ADDRESS;
+    return ptr;
+}
+
 CW_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    CUresult rc = CW_REAL(cuPointerGetAttribute)(data, attribute, ptr);
+    CUresult rc = CW_REAL(cuPointerGetAttribute)(data, attribute, hide_freed(ptr));
 
     if (rc == CUDA_SUCCESS && data != NULL && cw_session_is_armed())
         correct_attribute(attribute, data, ptr);
@@ -166,7 +181,7 @@ CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
                                           CUpointer_attribute *attributes, void **data,
                                           CUdeviceptr ptr)
 {
-    CUresult rc = CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+    CUresult rc = CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, hide_freed(ptr));
 
     if (rc != CUDA_SUCCESS || !cw_session_is_armed())
         return rc;

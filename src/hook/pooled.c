@@ -7,8 +7,6 @@
 #include "core/pitch.h"
 #include "core/tracker.h"
 
-#define NOBODYS_ADDRESS ((CUdeviceptr)1)
-
 static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
 {
     switch (class) {
@@ -150,7 +148,7 @@ static CUresult refusal(void)
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
 
     if (CW_UNLIKELY(cw_capture_is_active()))
-        rc = CW_REAL(cuMemFree_v2)(NOBODYS_ADDRESS);
+        rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
     return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
 }
 

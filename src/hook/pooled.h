@@ -9,6 +9,9 @@
 #include "core/pool.h"
 #include "hook/call.h"
 
+/* To ask the driver about, where it shall say what it says of memory that does not exist. */
+#define CW_NOBODYS_ADDRESS ((CUdeviceptr)1)
+
 /* What cuMemAlloc, cuMemAllocHost and cuMemHostAlloc have in common. Serves or asks the driver,
  * writes *out (a CUdeviceptr or void *), accounts for it, and leaves. */
 CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes);
