@@ -2,7 +2,7 @@
 /* Random programs against the promise that memory never reaches a new owner while work of its old
  * owner may still touch it, and that a program sees what it would see without us.
  *
- *   attack [-v] [-d] [-i] SEED [COUNT]
+ *   attack [-v] [-d] [-m] [-i] SEED [COUNT]
  *
  * runs COUNT programs, one per seed, in one process; contexts and whatever the driver or a pool
  * keeps are handed on from some programs to the next. Each block holds a pattern of its owner,
@@ -13,7 +13,9 @@
  *
  *   -v  prints each operation
  *   -d  only programs whose return codes do not depend on time, and prints a hash of these codes
- *   -i  asks about memory that is free, too: cuMemGetInfo, and addresses of freed blocks
+ *   -m  what cuMemGetInfo says must be what the blocks leave free
+ *   -i  that, and addresses of freed blocks must be unknown to queries; a pool answers for those
+ *       that lie inside a larger block which it keeps
  *
  * The first violation is printed with its seed and operation, and ends the process with status 1.
  */
@@ -393,15 +395,16 @@ int main(int argc, char **argv)
     uint64_t first, count;
     int option;
 
-    while ((option = getopt(argc, argv, "vdi")) != -1) {
+    while ((option = getopt(argc, argv, "vdmi")) != -1) {
         if (option == '?')
             return 2;
         attack.is_verbose |= option == 'v';
         attack.is_deterministic |= option == 'd';
+        attack.is_summing |= option == 'm' || option == 'i';
         attack.is_curious |= option == 'i';
     }
     if (optind == argc) {
-        fprintf(stderr, "usage: attack [-v] [-d] [-i] SEED [COUNT]\n");
+        fprintf(stderr, "usage: attack [-v] [-d] [-m] [-i] SEED [COUNT]\n");
         return 2;
     }
     first = strtoull(argv[optind], NULL, 0);

@@ -143,7 +143,7 @@ struct attack {
     pthread_mutex_t lock;
     pthread_rwlock_t life;
     pthread_rwlock_t addresses; /* for writing: nobody gets a new address meanwhile */
-    bool is_verbose, is_deterministic, is_curious; /* options */
+    bool is_verbose, is_deterministic, is_summing, is_curious; /* options */
     /* the running program */
     bool has_waiter;      /* thread 1 waits all the time, the others replace blocks */
     uint64_t seed, chain; /* chain: the first seed since all contexts were new */

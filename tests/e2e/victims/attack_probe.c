@@ -81,7 +81,7 @@ static void ask_device(struct thread *self)
     WORKS(self, cuMemGetInfo(&available, &total));
     if (total != device->capacity || available > total)
         violated(self, "cuMemGetInfo says %zu of %zu bytes", available, total);
-    if (is_loose() || !attack.is_curious)
+    if (is_loose() || !attack.is_summing)
         return;
     if (available > total - device->exact || available + device->most < total)
         violated(self, "cuMemGetInfo says that %zu bytes are free, but %zu to %zu of %zu are taken",
