@@ -188,12 +188,13 @@ void cw_once_reset(struct cw_once *once)
 
 void cw_lock_relax(unsigned *turns)
 {
+    static _Atomic uint32_t nobody_wakes;
     const struct timespec moment = {.tv_nsec = 50000};
     int saved = errno;
 
     if (++*turns < 200)
         sched_yield();
     else
-        nanosleep(&moment, NULL);
+        syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &moment, NULL, 0);
     errno = saved;
 }

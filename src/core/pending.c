@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "core/gate.h"
 #include "core/hoard.h"
-#include "core/pool.h"
+#include "core/keep.h"
 #include "core/session.h"
 #include "core/slot.h"
 #include "core/tracker.h"
@@ -102,6 +102,25 @@ int cw_pending_is_possible(void)
         if (realm[i]->record->handle == 0)
             return 0;
     return 1;
+}
+
+int cw_pending_wait(struct cw_realm *realm, int *out_code)
+{
+    uint64_t ticket = 0;
+
+    if (!cw_gate_enter_wait())
+        return -1;
+    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+        cw_gate_leave_wait();
+        return -1;
+    }
+    if (CW_UNLIKELY(cw_pending_is_any() || !cw_realm_is_alone()))
+        ticket = cw_pending_sync_begin();
+    *out_code = cw_session.ops->context_wait(realm->record->handle);
+    cw_gate_leave_wait();
+    if (CW_UNLIKELY(ticket != 0) && *out_code == 0)
+        cw_pending_sync_end(realm, ticket);
+    return 0;
 }
 
 /* ---- one batch ---------------------------------------------------------------------------------
@@ -288,7 +307,7 @@ static void close_batch(struct cw_batch *batch, int may_release)
         push_or_defer(batch, 0);
     cw_gate_leave();
     if (failed && may_release)
-        cw_pool_release(realm, dissolve(batch), CW_RELEASE_FULL);
+        cw_keep_release(realm, dissolve(batch), CW_RELEASE_FULL);
 }
 
 void cw_pending_close(int may_release)
@@ -378,7 +397,7 @@ static uint32_t hand_over(struct cw_realm *realm, struct cw_batch *batch, int by
 
     atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
                               count, memory_order_relaxed);
-    cw_pool_ready(realm, dissolve(batch), may_release);
+    cw_keep_ready(realm, dissolve(batch), may_release);
     return count;
 }
 
@@ -401,7 +420,7 @@ static int ask(struct cw_batch *batch, int may_release)
         push_or_defer(batch, 1);
     cw_gate_leave();
     if (passed < 0)
-        cw_pool_release(realm, dissolve(batch), CW_RELEASE_FULL);
+        cw_keep_release(realm, dissolve(batch), CW_RELEASE_FULL);
     return passed;
 }
 

@@ -32,6 +32,10 @@ uint64_t cw_pending_sync_begin(void);
 /* After it has returned success. */
 void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket);
 
+/* Waits for the realm's context, which counts as a synchronisation of the program's does. 0 with
+ * the driver's code, or -1: the gate is closed, or the context cannot be worked with. */
+int cw_pending_wait(struct cw_realm *realm, int *out_code);
+
 /* The number of the last ticket drawn: a free that has it is covered by the next. */
 uint64_t cw_pending_stamp(void);
 
@@ -55,7 +59,7 @@ void cw_pending_close(int may_release);
 
 /*
  * Looks which blocks of the realm have become ready, by ticket or event, and hands them to the
- * pool (cw_pool_ready, which says what may_release means). Asks the driver about `most` batches at
+ * pool (cw_keep_ready, which says what may_release means). Asks the driver about `most` batches at
  * most. How many blocks.
  */
 uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_release);

@@ -69,27 +69,7 @@ uint64_t cw_pool_sync_begin(void);
 /* The context, once it has returned success; ticket as begin gave it. */
 void cw_pool_sync_end(uint32_t context, uint64_t ticket);
 
-/* ---- memory ---- */
-
-/* Gives idle blocks of the device back to the driver, waiting for the device if nothing else is
- * there; the bytes. */
-uint64_t cw_pool_reclaim(uint8_t device);
-
-/* Linked, counted blocks of the realm have become ready. may_release: those beyond the limits go
- * back to the driver now, which may wait for the device: never inside an allocation. */
-void cw_pool_ready(struct cw_realm *realm, uint32_t list, int may_release);
-
-enum cw_release { CW_RELEASE_FULL, CW_RELEASE_IDLE, CW_RELEASE_OOM };
-/* Linked idle blocks go back to the driver; what cannot now is kept. The bytes given back. */
-uint64_t cw_pool_release(struct cw_realm *realm, uint32_t list, enum cw_release why);
-/* Linked idle blocks whose memory went with their context. */
-void cw_pool_forget(struct cw_realm *realm, uint32_t list);
-
-/* The calling thread ends: what it kept to itself is for all. */
-void cw_pool_thread_ends(void);
-
-/* Bytes of the device that the program has freed and the pool keeps, ready or not. */
-uint64_t cw_pool_idle(uint8_t device);
+/* ---- what the program sees ---- */
 
 /* A block of the pool with this address, live or idle: what the program may see of it. */
 struct cw_pool_view {

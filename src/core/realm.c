@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "core/hoard.h"
 #include "core/pending.h"
+#include "core/keep.h"
 #include "core/pool.h"
 #include "core/session.h"
 #include "core/tracker.h"
@@ -185,7 +186,7 @@ void cw_realm_ended(uint32_t context, int gone)
     if (realm == NULL)
         return;
     if (gone)
-        cw_pool_forget(realm, die(realm));
+        cw_keep_forget(realm, die(realm));
     else
         cw_pending_add_list(realm, reopen(realm));
 }
@@ -200,7 +201,7 @@ void cw_realm_defer(struct cw_realm *realm, uint32_t list)
         limbo_locked(realm, list);
     cw_lock_release(&cw_realm_lock);
     if (state == CW_REALM_DEAD)
-        cw_pool_forget(realm, list);
+        cw_keep_forget(realm, list);
     else if (state == CW_REALM_OPEN) /* again: the context was kept */
         cw_pending_add_list(realm, list);
 }

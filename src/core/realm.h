@@ -67,6 +67,12 @@ static inline struct cw_realm *cw_realm_of(uint32_t context)
  * stays among them for good and counts as too many: blocks cannot wait for it. */
 extern _Atomic uint32_t cw_realms_live;
 
+/* There is one context: no other can have touched its blocks. */
+static inline int cw_realm_is_alone(void)
+{
+    return CW_LIKELY(atomic_load_explicit(&cw_realms_live, memory_order_relaxed) == 1);
+}
+
 /* The live realms, at most `max`; how many there are. */
 uint32_t cw_realm_list(struct cw_realm **out, uint32_t max);
 

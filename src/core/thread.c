@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "core/pool.h"
+#include "core/keep.h"
 #include "core/slot.h"
 #include "core/tracker.h"
 
@@ -32,7 +32,7 @@ void cw_thread_set_watch(cw_thread_watch_fn fn)
 
 void cw_thread_ends(void)
 {
-    cw_pool_thread_ends();
+    cw_keep_thread_ends();
     cw_tracker_thread_ends();
     if (cw_thread.slot != 0)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families RESOLVE and QUERY, and of NVML's. */
 #include "core/context.h"
+#include "core/keep.h"
 #include "hook/pooled.h"
 
 #include "hook/entry.h"
@@ -52,7 +53,7 @@ static void add_idle(size_t *free, size_t total)
 
     if (!cw_pool_is_on() || cw_context_current(&device) == 0)
         return;
-    idle = cw_pool_idle(device);
+    idle = cw_keep_idle(device);
     *free = *free + idle < total ? *free + idle : total;
 }
 

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* What the pool keeps and what it gives back. See keep.h. */
+#include "core/keep.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "core/freed.h"
+#include "core/gate.h"
+#include "core/hoard.h"
+#include "core/pending.h"
+#include "core/realm.h"
+#include "core/session.h"
+#include "core/tracker.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Of all hoards of a thread, and in each at most this share of what a device may keep. */
+#define HOARD_BYTES (16 * MIB)
+#define HOARD_SHARE 64
+/* Left free on a device, or a twentieth of a small one. */
+#define LEAST_FREE (512 * MIB)
+/* Pinned memory is kept up to so much, or what POOL_MAX says for a device of this size. */
+#define HOST_MOST (1024 * MIB)
+
+static struct {
+    const struct cw_options *options;
+    struct cw_arena *arena;
+    _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
+} self;
+
+static struct cw_live_pool *counters(uint8_t device)
+{
+    return &self.arena->header->device[device].pool;
+}
+
+static void count(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+static uint64_t held_of(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
+}
+
+static uint32_t next_of(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
+}
+
+static uint64_t hoard_bytes(const struct cw_options *options)
+{
+    uint64_t most = 0;
+
+    /* What a size or share means for a device of 16 GiB: it only has to be in proportion. */
+    if (options->pool_bucket_max == 0 ||
+        !cw_sizes_for(&options->pool_max, CW_MAX_DEVICES, NULL, 16 * 1024 * MIB, &most))
+        return 0;
+    return most / HOARD_SHARE < HOARD_BYTES ? most / HOARD_SHARE : HOARD_BYTES;
+}
+
+void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
+{
+    self.arena = arena;
+    self.options = options;
+    for (int i = 0; i < CW_DEVICES; i++)
+        atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
+    cw_hoard_init(hoard_bytes(options));
+}
+
+/* ---- what may be kept --------------------------------------------------------------------------
+ */
+
+static uint64_t most_idle_now(uint8_t device)
+{
+    const struct cw_live_device *live = &self.arena->header->device[device];
+    uint64_t most = 0;
+
+    if (device == CW_DEVICE_HOST)
+        return cw_sizes_for(&self.options->pool_max, CW_MAX_DEVICES, NULL, 4 * HOST_MOST, &most) &&
+                       most < HOST_MOST
+                   ? most
+                   : HOST_MOST;
+    if (!cw_sizes_for(&self.options->pool_max, device, live->uuid, live->total, &most))
+        return UINT64_MAX;
+    return most;
+}
+
+/* Worked out once, when the device's size and uuid are known. */
+static uint64_t most_idle(uint8_t device)
+{
+    uint64_t most = atomic_load_explicit(&self.most_idle[device], memory_order_relaxed);
+
+    if (CW_LIKELY(most != 0))
+        return most - 1;
+    most = most_idle_now(device);
+    if (device == CW_DEVICE_HOST || atomic_load(&self.arena->header->device[device].known))
+        atomic_store_explicit(&self.most_idle[device], most == UINT64_MAX ? most : most + 1,
+                              memory_order_relaxed);
+    return most;
+}
+
+/* As far as the last look at the device tells, with what we took and gave back since. */
+static int leaves_enough_free(uint8_t device)
+{
+    const struct cw_live_device *live = &self.arena->header->device[device];
+    uint64_t total = atomic_load_explicit(&live->driver_total, memory_order_relaxed);
+    int64_t since = (int64_t)(atomic_load_explicit(&live->held_bytes, memory_order_relaxed) -
+                              atomic_load_explicit(&live->sample_held, memory_order_relaxed));
+    int64_t used = (int64_t)atomic_load_explicit(&live->driver_used, memory_order_relaxed) + since;
+    uint64_t least = total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE;
+
+    return device == CW_DEVICE_HOST || total == 0 || (int64_t)total - used >= (int64_t)least;
+}
+
+int cw_keep_has_room(const struct cw_pool *pool, uint64_t held)
+{
+    return held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST &&
+           cw_bucket_has_room(pool, held, self.options->pool_bucket_max) &&
+           cw_bucket_idle(pool->device) + cw_pending_bytes(pool->device) + held <=
+               most_idle(pool->device) &&
+           leaves_enough_free(pool->device);
+}
+
+/* ---- back to the driver ------------------------------------------------------------------------
+ */
+
+static struct cw_pool *pool_of(struct cw_realm *realm, uint32_t block)
+{
+    return cw_realm_pool(realm, cw_tracker_at(block)->class);
+}
+
+/* One block; the gate is open. */
+static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t block)
+{
+    const struct cw_live_block *record = cw_tracker_at(block);
+    uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
+
+    cw_bucket_dropped(pool, block, 1);
+    if (atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
+        cw_tracker_take_idle(block)) {
+        cw_freed_remember(key, record->maps);
+        cw_session.ops->block_free(realm->record->handle, pool->kind, key);
+    }
+    cw_tracker_finish_idle(block);
+}
+
+void cw_keep_put(struct cw_pool *pool, uint32_t block, int kept)
+{
+    if (!cw_bucket_put(pool, block, kept)) {
+        atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
+        cw_realm_defer(pool->realm, block);
+    }
+}
+
+uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why)
+{
+    struct cw_live_pool *pool_counters;
+    uint64_t bytes = 0;
+
+    while (list != 0) {
+        struct cw_pool *pool = pool_of(realm, list);
+        uint32_t next = next_of(list);
+
+        /* The driver's free may wait for the device. */
+        if (cw_gate_enter_wait()) {
+            int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
+
+            if (!dead) {
+                bytes += held_of(list);
+                release_block(realm, pool, list);
+            }
+            cw_gate_leave_wait();
+            if (dead) { /* the context has ended since: the memory went with it */
+                cw_keep_forget(realm, list);
+                return bytes;
+            }
+            pool_counters = counters(pool->device);
+            count(why == CW_RELEASE_FULL   ? &pool_counters->trimmed_full
+                  : why == CW_RELEASE_IDLE ? &pool_counters->trimmed_idle
+                                           : &pool_counters->trimmed_oom,
+                  1);
+        } else {
+            atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
+            cw_pending_add_list(realm, list);
+        }
+        list = next;
+    }
+    return bytes;
+}
+
+void cw_keep_forget(struct cw_realm *realm, uint32_t list)
+{
+    while (list != 0) {
+        uint32_t next = next_of(list);
+
+        cw_bucket_dropped(pool_of(realm, list), list, 0);
+        cw_tracker_take_idle(list);
+        cw_tracker_finish_idle(list);
+        list = next;
+    }
+}
+
+/* At most every eighth of the time that a block may lie idle. */
+void cw_keep_trim(struct cw_realm *realm, uint64_t now)
+{
+    uint64_t idle = self.options->pool_idle;
+    uint64_t due = atomic_load_explicit(&realm->next_trim_ns, memory_order_relaxed);
+
+    if (now < due || now <= idle ||
+        !atomic_compare_exchange_strong(&realm->next_trim_ns, &due, now + idle / 8))
+        return;
+    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
+        struct cw_pool *pool = atomic_load(&realm->pool[i]);
+
+        if (pool != NULL)
+            cw_keep_release(realm,
+                            cw_bucket_take_all(pool, cw_size_class_up(CW_SIZE_ROUNDED), now - idle),
+                            CW_RELEASE_IDLE);
+    }
+}
+
+/* ---- keeping -----------------------------------------------------------------------------------
+ */
+
+/* Ready, counted blocks for the shared buckets; those beyond the limits go back to the driver. */
+static void share(struct cw_pool *pool, uint32_t list)
+{
+    uint32_t too_many = 0;
+
+    while (list != 0) {
+        uint32_t next = next_of(list);
+
+        if (cw_keep_has_room(pool, held_of(list))) {
+            cw_keep_put(pool, list, 0);
+        } else {
+            atomic_store_explicit(&cw_tracker_at(list)->link, too_many, memory_order_relaxed);
+            too_many = list;
+        }
+        list = next;
+    }
+    if (CW_UNLIKELY(too_many != 0))
+        cw_keep_release(pool->realm, too_many, CW_RELEASE_FULL);
+}
+
+/* Inside an allocation, where nothing is given back: the device might have to be waited for. */
+static void share_all(struct cw_pool *pool, uint32_t list)
+{
+    for (uint32_t next; list != 0; list = next) {
+        next = next_of(list);
+        cw_keep_put(pool, list, 0);
+    }
+}
+
+/* A retired block that is ready. */
+void cw_keep_block(struct cw_pool *pool, uint32_t block, uint64_t now)
+{
+    uint32_t spill;
+    uint64_t held;
+
+    if (CW_LIKELY(cw_hoard_put(pool, block, 1, &spill))) {
+        if (CW_UNLIKELY(spill != 0))
+            share(pool, spill);
+        return;
+    }
+    held = held_of(block);
+    if (CW_LIKELY(cw_keep_has_room(pool, held))) {
+        cw_keep_put(pool, block, 1);
+    } else {
+        cw_bucket_kept(pool, block);
+        atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
+        cw_keep_release(pool->realm, block, CW_RELEASE_FULL);
+    }
+    if (held >= CW_SIZE_ROUNDED)
+        cw_keep_trim(pool->realm, now);
+}
+
+void cw_keep_ready(struct cw_realm *realm, uint32_t list, int may_release)
+{
+    while (list != 0) {
+        struct cw_pool *pool = pool_of(realm, list);
+        uint32_t next = next_of(list), spill;
+
+        if (!cw_hoard_put(pool, list, 0, &spill)) {
+            atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
+            spill = list;
+        }
+        if (spill != 0 && may_release)
+            share(pool, spill);
+        else
+            share_all(pool, spill);
+        list = next;
+    }
+}
+
+void cw_keep_thread_ends(void)
+{
+    uint32_t list, next;
+
+    for (list = cw_hoard_empty(); list != 0; list = next) {
+        struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
+
+        next = next_of(list);
+        cw_keep_put(pool_of(realm, list), list, 0);
+    }
+    cw_pending_thread_ends();
+}
+
+/* ---- out of memory -----------------------------------------------------------------------------
+ */
+
+static uint64_t release_ready(struct cw_realm *realm)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
+        struct cw_pool *pool = atomic_load(&realm->pool[i]);
+
+        if (pool == NULL)
+            continue;
+        bytes += cw_keep_release(realm, cw_hoard_seize(pool, CW_SIZE_CLASSES), CW_RELEASE_OOM);
+        bytes += cw_keep_release(realm, cw_bucket_take_all(pool, 0, UINT64_MAX), CW_RELEASE_OOM);
+    }
+    return bytes;
+}
+
+static uint64_t release_on(uint8_t device, struct cw_realm *const *realm, uint32_t total)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < total; i++)
+        if (realm[i]->device == device && cw_realm_is_usable(realm[i]))
+            bytes += release_ready(realm[i]);
+    return bytes;
+}
+
+/* Every context, because what is pending has to wait for each. */
+static void wait_for_all(struct cw_realm *const *realm, uint32_t total)
+{
+    for (uint32_t i = 0; i < total; i++) {
+        int code = 0;
+
+        cw_pending_publish(realm[i]);
+        if (cw_realm_is_usable(realm[i]))
+            cw_pending_wait(realm[i], &code);
+    }
+    for (uint32_t i = 0; i < total; i++)
+        cw_pending_harvest(realm[i], 0, 1);
+}
+
+uint64_t cw_keep_reclaim(uint8_t device)
+{
+    struct cw_realm *realm[CW_REALMS_LIVE];
+    uint32_t total;
+    uint64_t bytes;
+
+    total = cw_realm_list(realm, CW_REALMS_LIVE);
+    if (total > CW_REALMS_LIVE)
+        total = CW_REALMS_LIVE;
+    for (uint32_t i = 0; i < total && cw_pending_is_any(); i++)
+        cw_pending_harvest(realm[i], UINT32_MAX, 1);
+    bytes = release_on(device, realm, total);
+    /* Without us the frees would have waited: what they freed must be there now. */
+    if (cw_pending_bytes(device) != 0) {
+        wait_for_all(realm, total);
+        bytes += release_on(device, realm, total);
+    }
+    return bytes;
+}
+
+uint64_t cw_keep_idle(uint8_t device)
+{
+    uint64_t idle = 0;
+    struct cw_view view;
+    uint32_t total;
+
+    cw_arena_view(self.arena, &view);
+    total = cw_view_count(&view, CW_TABLE_BUCKET);
+    for (uint32_t i = 1; i < total; i++) {
+        const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
+
+        if (bucket != NULL && bucket->device == device)
+            idle += atomic_load_explicit(&bucket->idle_bytes, memory_order_relaxed);
+    }
+    /* One thread's record may be read before a block came in, another's after it left. */
+    return (int64_t)idle > 0 ? idle : 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeping: what may lie idle, where it goes when it is ready, and what goes back to the driver.
+ *
+ * Owns the limits of idle memory (POOL_MAX, POOL_BUCKET_MAX, POOL_IDLE, the least that stays free)
+ * and every release of an idle block. Nothing is given back inside an allocation, where the device
+ * might have to be waited for, unless the driver has said that it is out of memory. No lock of its
+ * own; none is held across the driver.
+ */
+#ifndef CW_CORE_KEEP_H
+#define CW_CORE_KEEP_H
+
+#include <stdint.h>
+
+#include "base/options.h"
+#include "core/bucket.h"
+
+void cw_keep_init(struct cw_arena *arena, const struct cw_options *options);
+
+/* 1 if one more block of this size may lie idle in the shared buckets. */
+int cw_keep_has_room(const struct cw_pool *pool, uint64_t held);
+
+/* A retired, ready block, freed at now_ns (0: not asked, it is small): to the calling thread or to
+ * all, or back. */
+void cw_keep_block(struct cw_pool *pool, uint32_t block, uint64_t now_ns);
+/* An idle, ready block for all, whatever the limits; kept: and counts it as a kept free. */
+void cw_keep_put(struct cw_pool *pool, uint32_t block, int kept);
+/* Linked, counted blocks of the realm have become ready. may_release: those beyond the limits go
+ * back to the driver now, which may wait for the device: never inside an allocation. */
+void cw_keep_ready(struct cw_realm *realm, uint32_t list, int may_release);
+
+enum cw_release { CW_RELEASE_FULL, CW_RELEASE_IDLE, CW_RELEASE_OOM };
+/* Linked idle blocks go back to the driver; what cannot now is kept. The bytes given back. */
+uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why);
+/* Linked idle blocks whose memory went with their context. */
+void cw_keep_forget(struct cw_realm *realm, uint32_t list);
+/* Gives back what has been idle for too long, if it is time to look. */
+void cw_keep_trim(struct cw_realm *realm, uint64_t now_ns);
+/* Gives idle blocks of the device back, waiting for the device if blocks are pending there; the
+ * bytes. */
+uint64_t cw_keep_reclaim(uint8_t device);
+
+/* Bytes of the device that the program has freed and the pool keeps, ready or not. */
+uint64_t cw_keep_idle(uint8_t device);
+
+/* The calling thread ends: what it kept to itself is for all. */
+void cw_keep_thread_ends(void);
+
+#endif
