@@ -42,8 +42,8 @@ struct cw_driver_ops {
      * its own time. */
 
     /* Waits for all work of the context; the driver's code, 0 for success. Fails if the calling
-     * thread has no context current at all. Called between cw_gate_enter_wait and
-     * cw_gate_leave_wait. */
+     * thread has no context current, or one that is destroyed. Called between cw_gate_enter_wait
+     * and cw_gate_leave_wait. */
     int (*context_wait)(uint64_t context);
     /* 1 if the driver has events of a whole context. May be called at any time. */
     int (*has_context_events)(void);

@@ -12,6 +12,7 @@
 #include "core/pending.h"
 #include "core/realm.h"
 #include "core/session.h"
+#include "core/tally.h"
 #include "core/tracker.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -25,6 +26,7 @@
 #define HOST_MOST (1024 * MIB)
 
 static struct {
+    uint64_t unchecked; /* blocks up to this size are kept without a look at the limits */
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
@@ -61,12 +63,20 @@ static uint64_t hoard_bytes(const struct cw_options *options)
     return most / HOARD_SHARE < HOARD_BYTES ? most / HOARD_SHARE : HOARD_BYTES;
 }
 
+/* Small blocks find room in the thread's own hoard, or else are sorted out when they leave it; not
+ * where nothing may be kept, be it on some devices only. */
+static uint64_t most_unchecked(const struct cw_options *options)
+{
+    return hoard_bytes(options) == 0 || options->pool_max.count != 0 ? 0 : CW_HOARD_LARGEST;
+}
+
 void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
 {
     self.arena = arena;
     self.options = options;
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
+    self.unchecked = most_unchecked(options);
     cw_hoard_init(hoard_bytes(options));
 }
 
@@ -102,17 +112,54 @@ static uint64_t most_idle(uint8_t device)
     return most;
 }
 
-/* As far as the last look at the device tells, with what we took and gave back since. */
-static int leaves_enough_free(uint8_t device)
+/* Bytes free on the device as far as the last look at it tells, when this process holds so much;
+ * INT64_MAX when it was never looked at. */
+static int64_t free_when(const struct cw_live_device *live, uint64_t held)
+{
+    uint64_t total = atomic_load_explicit(&live->driver_total, memory_order_relaxed);
+    int64_t since =
+        (int64_t)(held - atomic_load_explicit(&live->sample_held, memory_order_relaxed));
+
+    if (total == 0)
+        return INT64_MAX;
+    return (int64_t)total -
+           ((int64_t)atomic_load_explicit(&live->driver_used, memory_order_relaxed) + since);
+}
+
+/* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
+static int has_free(uint8_t device, uint64_t least)
 {
     const struct cw_live_device *live = &self.arena->header->device[device];
-    uint64_t total = atomic_load_explicit(&live->driver_total, memory_order_relaxed);
-    int64_t since = (int64_t)(atomic_load_explicit(&live->held_bytes, memory_order_relaxed) -
-                              atomic_load_explicit(&live->sample_held, memory_order_relaxed));
-    int64_t used = (int64_t)atomic_load_explicit(&live->driver_used, memory_order_relaxed) + since;
-    uint64_t least = total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE;
 
-    return device == CW_DEVICE_HOST || total == 0 || (int64_t)total - used >= (int64_t)least;
+    return device == CW_DEVICE_HOST ||
+           free_when(live, atomic_load_explicit(&live->held_bytes, memory_order_relaxed)) >=
+               (int64_t)least ||
+           free_when(live, cw_tally_device(device).held) >= (int64_t)least;
+}
+
+static int leaves_enough_free(uint8_t device)
+{
+    uint64_t total = atomic_load_explicit(&self.arena->header->device[device].driver_total,
+                                          memory_order_relaxed);
+
+    return has_free(device, total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE);
+}
+
+/* Rounding takes up to an eighth of what is live, which must not be missing when the device fills
+ * up: from half of it on blocks are taken as they are asked for. */
+uint64_t cw_keep_round(uint8_t device, uint64_t bytes)
+{
+    uint64_t total = atomic_load_explicit(&self.arena->header->device[device].driver_total,
+                                          memory_order_relaxed);
+
+    if (bytes <= 4096 || has_free(device, total / 2 + bytes))
+        return cw_size_round(bytes);
+    return (bytes + CW_SIZE_LEAST - 1) & ~(uint64_t)(CW_SIZE_LEAST - 1);
+}
+
+int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held)
+{
+    return held > self.unchecked && !cw_keep_has_room(pool, held);
 }
 
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held)

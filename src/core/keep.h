@@ -20,6 +20,12 @@ void cw_keep_init(struct cw_arena *arena, const struct cw_options *options);
 /* 1 if one more block of this size may lie idle in the shared buckets. */
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held);
 
+/* 1 if a block of this size, just being freed, has to go to the driver at once. */
+int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held);
+
+/* What to ask the driver for on a miss. */
+uint64_t cw_keep_round(uint8_t device, uint64_t bytes);
+
 /* A retired, ready block, freed at now_ns (0: not asked, it is small): to the calling thread or to
  * all, or back. */
 void cw_keep_block(struct cw_pool *pool, uint32_t block, uint64_t now_ns);

@@ -243,7 +243,8 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
     if (pool == NULL)
         return 0;
     request->pool = pool;
-    request->ask = pool->class == CW_POOL_PITCHED ? request->bytes : cw_size_round(request->bytes);
+    request->ask = pool->class == CW_POOL_PITCHED ? request->bytes
+                                                  : cw_keep_round(pool->device, request->bytes);
     if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
         !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
         !atomic_exchange(&pool->realm->warmed, 1))
@@ -286,11 +287,14 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
     return CW_POOL_DRIVER;
 }
 
-static int is_any_current(void)
+/* Some context is current, and not one that is destroyed: without, the driver refuses a free. */
+static int is_current_good(const struct cw_realm *realm)
 {
     uint64_t handle = 0;
+    uint8_t device;
 
-    return cw_session.ops->context_current(&handle) == 0 && handle != 0;
+    return cw_session.ops->context_current(&handle) == 0 && handle != 0 &&
+           (handle == realm->record->handle || cw_context_current(&device) != 0);
 }
 
 /* CW_BYPASS_COUNT: none. */
@@ -306,12 +310,11 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
     if (CW_UNLIKELY(realm == NULL || pool == NULL || !cw_realm_is_usable(realm)))
         return CW_BYPASS_BROKEN;
     /* A wait finds that out by itself. */
-    if (self.deferred && !is_any_current())
+    if (self.deferred && !is_current_good(realm))
         return CW_BYPASS_NO_CONTEXT;
     if (CW_UNLIKELY(!cw_realm_is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
-    /* Small ones find room in the thread's own hoard, or else are sorted out when they leave it. */
-    if (CW_UNLIKELY(held > CW_HOARD_LARGEST) && !cw_keep_has_room(pool, held))
+    if (CW_UNLIKELY(cw_keep_must_ask(pool, held)))
         return CW_BYPASS_FULL;
     return CW_BYPASS_COUNT;
 }
@@ -350,14 +353,20 @@ static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api
     if (self.deferred || !alone)
         stamp = cw_pending_stamp();
     if (!self.deferred && (cw_pending_wait(realm, out_wait) != 0 || *out_wait != 0)) {
-        bypass(pool->device, *out_wait == 0     ? CW_BYPASS_CAPTURE
-                             : is_any_current() ? CW_BYPASS_BROKEN
-                                                : CW_BYPASS_NO_CONTEXT);
+        bypass(pool->device, *out_wait == 0           ? CW_BYPASS_CAPTURE
+                             : is_current_good(realm) ? CW_BYPASS_BROKEN
+                                                      : CW_BYPASS_NO_CONTEXT);
         return ask_driver(key, index, out);
     }
     retire(pool, index, self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0, stamp,
            !self.deferred && alone);
     return CW_POOL_KEPT;
+}
+
+static int fatal_of(const struct cw_realm *realm)
+{
+    return realm != NULL ? (int)atomic_load_explicit(&realm->record->fatal, memory_order_relaxed)
+                         : 0;
 }
 
 static int is_freed_by(enum cw_pool_freeing how, const struct cw_live_block *block)
@@ -381,6 +390,7 @@ enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t 
         return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(index, key, api, out, out_wait)
                                                   : ask_driver(key, index, out);
     *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
+    *out_wait = fatal_of(cw_realm_of(block->context));
     return CW_POOL_REFUSED;
 }
 

@@ -59,7 +59,8 @@ enum cw_pool_free {
     CW_POOL_KEPT,    /* the block is idle; the free has succeeded */
     CW_POOL_REFUSED, /* the block is idle or being freed already: a second free */
 };
-/* *out_wait: what the wait of a strict free returned, when not success. */
+/* *out_wait: what the wait of a strict free returned, when not success; of a second free, the error
+ * that its context has failed with. */
 enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
                                struct cw_request_free *out, int *out_wait);
 

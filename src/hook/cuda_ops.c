@@ -99,6 +99,7 @@ static void leave_context(int pushed)
 static int context_wait(uint64_t handle)
 {
     uint64_t current = 0;
+    CUdevice device;
     int pushed;
     CUresult rc;
 
@@ -106,7 +107,9 @@ static int context_wait(uint64_t handle)
         return (int)CW_REAL(cuCtxSynchronize)();
     if (current == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
-    rc = enter_context(handle, &pushed);
+    rc = CW_REAL(cuCtxGetDevice)(&device); /* says if the current one is destroyed */
+    if (rc == CUDA_SUCCESS)
+        rc = enter_context(handle, &pushed);
     if (rc != CUDA_SUCCESS)
         return (int)rc;
     rc = CW_REAL(cuCtxSynchronize)();

@@ -261,7 +261,7 @@ static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CU
     free_async_fn real = (free_async_fn)cw_real_of(hook);
     struct cw_request_free freed;
     struct cw_call call;
-    CUresult rc;
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
 
     if (!cw_call_enter(&call, hook, caller))
         return real(dptr, stream);
@@ -389,7 +389,7 @@ CW_EXPORT CUresult cuMemHostUnregister(void *p)
 {
     struct cw_request_free freed;
     struct cw_call call;
-    CUresult rc;
+    CUresult rc = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemHostUnregister, CW_CALLER))
         return CW_REAL(cuMemHostUnregister)(p);

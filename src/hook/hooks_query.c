@@ -92,20 +92,23 @@ CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CU
 {
     struct cw_pool_view block;
     CUdeviceptr base = 0;
+    size_t bytes = 0;
     CUresult rc;
 
-    if (!cw_session_is_armed() || !cw_pool_is_on() || psize == NULL)
+    if (!cw_session_is_armed() || !cw_pool_is_on())
         return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, dptr);
-    rc = CW_REAL(cuMemGetAddressRange_v2)(&base, psize, dptr);
+    rc = CW_REAL(cuMemGetAddressRange_v2)(&base, &bytes, dptr);
     if (rc != CUDA_SUCCESS)
         return rc;
     if (cw_pool_look(base, &block)) {
         if (block.bytes == 0)
             return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, CW_NOBODYS_ADDRESS);
-        *psize = block.bytes;
+        bytes = block.bytes;
     }
     if (pbase != NULL)
         *pbase = base;
+    if (psize != NULL)
+        *psize = bytes;
     return rc;
 }
 

@@ -19,7 +19,8 @@ static void mark_exported(CUresult rc, uint64_t address)
 
 CW_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-    CUresult rc = CW_REAL(cuIpcGetMemHandle)(pHandle, dptr);
+    CUresult rc = cw_pooled_is_idle(dptr) ? CUDA_ERROR_INVALID_VALUE
+                                          : CW_REAL(cuIpcGetMemHandle)(pHandle, dptr);
 
     mark_exported(rc, dptr);
     return rc;
@@ -91,7 +92,7 @@ CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
     struct cw_request_free freed;
     struct cw_call call;
     uint32_t block;
-    CUresult rc;
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
 
     if (!cw_call_enter(&call, CW_HOOK_cuIpcCloseMemHandle, CW_CALLER))
         return CW_REAL(cuIpcCloseMemHandle)(dptr);
@@ -114,7 +115,10 @@ CW_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr,
                                                  CUmemRangeHandleType handleType,
                                                  unsigned long long flags)
 {
-    CUresult rc = CW_REAL(cuMemGetHandleForAddressRange)(handle, dptr, size, handleType, flags);
+    CUresult rc =
+        cw_pooled_is_idle(dptr)
+            ? CUDA_ERROR_INVALID_VALUE
+            : CW_REAL(cuMemGetHandleForAddressRange)(handle, dptr, size, handleType, flags);
 
     mark_exported(rc, dptr);
     return rc;
@@ -124,7 +128,8 @@ CW_EXPORT CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr,
 CW_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
                                          CUdeviceptr ptr)
 {
-    CUresult rc = CW_REAL(cuPointerSetAttribute)(value, attribute, ptr);
+    CUresult rc = cw_pooled_is_idle(ptr) ? CUDA_ERROR_INVALID_VALUE
+                                         : CW_REAL(cuPointerSetAttribute)(value, attribute, ptr);
 
     mark_exported(rc, ptr);
     return rc;

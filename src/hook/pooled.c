@@ -143,31 +143,32 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
 
 /* What the driver says to a free of what is free. While a capture runs it may have more to say, and
  * is asked about an address that is nobody's. */
-static CUresult refusal(void)
+static CUresult refusal(CUresult usual)
 {
-    CUresult rc = CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = CUDA_SUCCESS;
 
     if (CW_UNLIKELY(cw_capture_is_active()))
         rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
-    return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
+    return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
 }
 
 int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
-                         struct cw_request_free *out_freed, CUresult *out_rc)
+                         struct cw_request_free *out_freed, CUresult *rc)
 {
     int wait = 0;
 
     switch (cw_pool_free(how, key, call->api, out_freed, &wait)) {
     case CW_POOL_KEPT:
-        *out_rc = CUDA_SUCCESS;
+        *rc = CUDA_SUCCESS;
         break;
     case CW_POOL_REFUSED:
-        *out_rc = refusal();
-        cw_request_free_end(out_freed, call->api, cw_call_free_result(*out_rc), *out_rc);
+        *rc = wait != 0 ? (CUresult)wait : refusal(*rc);
+        if (wait == 0) /* else it is what any call gets there */
+            cw_request_free_end(out_freed, call->api, cw_call_free_result(*rc), *rc);
         break;
     default:
         /* A wait that says the context is broken speaks for the free, which would say the same. */
-        *out_rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
+        *rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
         return 0;
     }
     cw_call_leave();
@@ -178,7 +179,7 @@ CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t
                         cw_free_fn driver)
 {
     struct cw_request_free freed;
-    CUresult rc, waited;
+    CUresult rc, waited = CUDA_ERROR_INVALID_VALUE;
 
     if (CW_LIKELY(cw_pooled_free_begin(call, how, key, &freed, &waited)))
         return waited;
@@ -207,6 +208,14 @@ static uint64_t start_of(uint64_t address)
         CW_REAL(cuMemGetAddressRange_v2)(&start, NULL, address) != CUDA_SUCCESS)
         return address;
     return start;
+}
+
+int cw_pooled_is_idle(uint64_t address)
+{
+    struct cw_pool_view block;
+
+    return cw_session_is_armed() && cw_pool_is_on() && cw_pool_look(start_of(address), &block) &&
+           block.bytes == 0;
 }
 
 void cw_pooled_export(uint64_t address)

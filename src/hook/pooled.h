@@ -24,12 +24,17 @@ typedef CUresult (*cw_free_fn)(uint64_t key);
 CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                         cw_free_fn driver);
 /* The same for functions with more arguments: 1 when it is done, with the code and the call left;
- * 0: ask the driver, then cw_call_freed. */
+ * 0: ask the driver, then cw_call_freed. *rc: before, what the function says of memory that is not
+ * the program's. */
 int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
-                         struct cw_request_free *out_freed, CUresult *out_rc);
+                         struct cw_request_free *out_freed, CUresult *rc);
 
 /* The block that holds this address was exported, or got attributes that stick to its memory: it
  * will not be kept when it is freed. */
 void cw_pooled_export(uint64_t address);
+
+/* 1 if the address lies in a block that the program has freed and the pool keeps: for the program
+ * it is no memory, although it is for the driver. */
+int cw_pooled_is_idle(uint64_t address);
 
 #endif

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Checks a JSON report: claims.py REPORT.json, one Python expression per line of standard input.
 
+One that follows the word "pool" holds with MODE=pool only, one that follows "strict" or "deferred"
+with MODE=pool and that FREE_SYNC.
 Before the expressions it checks what holds of every report: its sums agree with each other.
 """
 import json
@@ -15,6 +17,10 @@ with open(sys.argv[1], encoding="utf-8") as file:
     r = json.load(file)
 
 summary = r["summary"]
+NOTHING_SERVED = {
+    "hits": 0, "misses": 0, "cached_blocks": 0, "cached_bytes": 0, "buckets": [],
+    "driver_calls_saved": {"alloc": 0, "free": 0},
+}
 frames = {frame["id"]: frame for frame in r["frames"]}
 stacks = {
     stack["id"]: [frames[number].get("func", "?") for number in stack["frames"]]
@@ -55,6 +61,38 @@ def events(name):
     return [event for event in r["events"] if event["type"] == name]
 
 
+def served(device):
+    """What the pool did on a device ("host": with pinned memory)."""
+    found = [entry for entry in r["pool"]["devices"] if entry["device"] == device]
+    return found[0] if found else NOTHING_SERVED
+
+
+def bucket(device, size, name="device"):
+    """The pool's bucket of this size and kind."""
+    return next(b for b in served(device)["buckets"] if (b["size_bytes"], b["kind"]) == (size, name))
+
+
+def saved(device):
+    """Calls that the driver was spared."""
+    return sum(served(device)["driver_calls_saved"].values())
+
+
+def applies(word):
+    return word in (r["pool"]["mode"], r["pool"].get("free_sync"))
+
+
+def contradictions_of_pool():
+    for device in r["pool"]["devices"]:
+        for key in ("hits", "misses", "cached_bytes", "cached_blocks"):
+            if device[key] != sum(b[key] for b in device["buckets"]):
+                yield f"pool, device {device['device']}: {key} is not the sum over buckets"
+        out = sum(b["hits"] + b["released"] + b["cached_blocks"] for b in device["buckets"])
+        if out > sum(b["kept"] for b in device["buckets"]) + device["prewarmed"]:
+            yield f"pool, device {device['device']}: more left the pool than came in"
+        if device["cached_bytes"] > device["reserved_bytes"]:
+            yield f"pool, device {device['device']}: more is idle than is held"
+
+
 def contradictions():
     """What can be wrong whatever the program did."""
     counted = [s for s in r["sites"] if s["kind"] not in UNCOUNTED_KINDS]
@@ -86,10 +124,15 @@ def contradictions():
 
 
 failed = 0
-for text in contradictions():
+for text in [*contradictions(), *contradictions_of_pool()]:
     print("contradiction:", text)
     failed = 1
 for line in sys.stdin:
+    first, _, rest = line.partition(" ")
+    if first in ("pool", "strict", "deferred"):
+        if not applies(first):
+            continue
+        line = rest
     try:
         holds = eval(line)  # pylint: disable=eval-used
     except Exception as error:  # pylint: disable=broad-except

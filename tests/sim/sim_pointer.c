@@ -28,6 +28,13 @@ static struct sim_context *context_of(const struct sim_block *block)
     return block->ctx && sim_object_is(block->ctx, SIM_CONTEXT) ? block->ctx : NULL;
 }
 
+static CUresult get_tokens(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *tokens, const struct sim_block *block)
+{
+    tokens->p2pToken = block->id;
+    tokens->vaSpaceToken = 1;
+    return block->kind == SIM_MEM_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult get(void *data, CUpointer_attribute attribute, const struct sim_block *block,
                     CUdeviceptr address)
 {
@@ -45,6 +52,8 @@ static CUresult get(void *data, CUpointer_attribute attribute, const struct sim_
         *(void **)data = (void *)address;
         return is_host(block) || block->kind == SIM_MEM_MANAGED ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+        return get_tokens(data, block);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
         *(unsigned *)data = block->sync_memops;
         return CUDA_SUCCESS;
@@ -111,6 +120,8 @@ static size_t width_of(CUpointer_attribute attribute)
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         return 4;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+        return sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS);
     default:
         return 8;
     }

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Does what its arguments say, one command each, and says what the driver returned: WORD:ARG:ARG...
+ * Blocks, contexts and streams have names of one letter; a block keeps its address when it is
+ * freed. What differs from run to run (addresses, counts of calls) goes to standard error.
+ *
+ *   repeat:N ... end      thread ... end      fork ... end (the child ends with _exit)
+ *
+ * See the table of commands for the others.
+ */
+#include "victim.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cusim.h"
+
+#define ARGS 6
+
+struct block {
+    CUdeviceptr at;
+    size_t bytes;
+    unsigned long long id;
+};
+
+static struct block blocks[128];
+static CUcontext contexts[128];
+static CUstream streams[128];
+static __thread int quiet; /* inside a repeat */
+
+/* The arguments of a command; those that are not there are "" and 0. */
+struct args {
+    const char *word;
+    char text[ARGS][400];
+};
+
+static size_t size_at(const struct args *args, int i)
+{
+    char *end;
+    size_t value = strtoull(args->text[i], &end, 0);
+
+    return value << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
+}
+
+static struct block *block_at(const struct args *args, int i)
+{
+    return &blocks[args->text[i][0] & 127];
+}
+
+static CUcontext *context_at(const struct args *args, int i)
+{
+    return &contexts[args->text[i][0] & 127];
+}
+
+static CUstream *stream_at(const struct args *args, int i)
+{
+    return &streams[args->text[i][0] & 127];
+}
+
+/* ---- contexts ---- */
+
+static int run_device(const struct args *args) /* device:ORDINAL[:CONTEXT] */
+{
+    *context_at(args, 1) = use_device((int)size_at(args, 0));
+    return 0;
+}
+
+static int run_context(const struct args *args) /* context:CONTEXT:ORDINAL */
+{
+    MUST(cuInit(0));
+    return (int)cuCtxCreate_v2(context_at(args, 0), 0, (int)size_at(args, 1));
+}
+
+static int run_current(const struct args *args) /* current[:CONTEXT] */
+{
+    return (int)cuCtxSetCurrent(args->text[0][0] ? *context_at(args, 0) : NULL);
+}
+
+static int run_destroy(const struct args *args)
+{
+    return (int)cuCtxDestroy(*context_at(args, 0));
+}
+
+static int run_release(const struct args *args) /* release:ORDINAL */
+{
+    return (int)cuDevicePrimaryCtxRelease((int)size_at(args, 0));
+}
+
+static int run_reset(const struct args *args)
+{
+    return (int)cuDevicePrimaryCtxReset((int)size_at(args, 0));
+}
+
+static int run_sync(const struct args *args)
+{
+    (void)args;
+    return (int)cuCtxSynchronize();
+}
+
+/* ---- memory ---- */
+
+static NOINLINE int run_alloc(const struct args *args) /* alloc:BLOCK:BYTES */
+{
+    struct block *block = block_at(args, 0);
+
+    block->bytes = size_at(args, 1);
+    return (int)cuMemAlloc(&block->at, block->bytes);
+}
+
+static NOINLINE int run_pinned(const struct args *args) /* pinned:BLOCK:BYTES:FLAGS */
+{
+    struct block *block = block_at(args, 0);
+
+    block->bytes = size_at(args, 1);
+    return (int)cuMemHostAlloc((void **)&block->at, block->bytes, (unsigned)size_at(args, 2));
+}
+
+static NOINLINE int run_host(const struct args *args) /* host:BLOCK:BYTES */
+{
+    struct block *block = block_at(args, 0);
+
+    block->bytes = size_at(args, 1);
+    return (int)cuMemAllocHost((void **)&block->at, block->bytes);
+}
+
+static NOINLINE int run_pitch(const struct args *args) /* pitch:BLOCK:WIDTH:HEIGHT:ELEMENT */
+{
+    struct block *block = block_at(args, 0);
+    size_t pitch = 0;
+    CUresult rc = cuMemAllocPitch(&block->at, &pitch, size_at(args, 1), size_at(args, 2),
+                                  (unsigned)size_at(args, 3));
+
+    block->bytes = pitch * size_at(args, 2);
+    say("pitch %zu", pitch);
+    return (int)rc;
+}
+
+static int run_physical(const struct args *args) /* physical:BYTES of virtual memory management */
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle handle;
+
+    return (int)cuMemCreate(&handle, size_at(args, 0), &prop, 0);
+}
+
+static NOINLINE int run_free(const struct args *args)
+{
+    return (int)cuMemFree(block_at(args, 0)->at);
+}
+
+static NOINLINE int run_free_again(const struct args *args)
+{
+    return (int)cuMemFree(block_at(args, 0)->at);
+}
+
+static int run_free_host(const struct args *args)
+{
+    return (int)cuMemFreeHost((void *)block_at(args, 0)->at);
+}
+
+static int run_free_async(const struct args *args)
+{
+    return (int)cuMemFreeAsync(block_at(args, 0)->at, NULL);
+}
+
+static int run_unregister(const struct args *args)
+{
+    return (int)cuMemHostUnregister((void *)block_at(args, 0)->at);
+}
+
+static int run_close(const struct args *args)
+{
+    return (int)cuIpcCloseMemHandle(block_at(args, 0)->at);
+}
+
+static int run_same(const struct args *args) /* same:BLOCK:BLOCK, on standard error */
+{
+    fprintf(stderr, "%s %s\n", args->word,
+            block_at(args, 0)->at == block_at(args, 1)->at ? "yes" : "no");
+    return 0;
+}
+
+/* ---- what it is used for ---- */
+
+static int run_stream(const struct args *args)
+{
+    return (int)cuStreamCreate(stream_at(args, 0), CU_STREAM_NON_BLOCKING);
+}
+
+static int run_write(const struct args *args) /* write:BLOCK:BYTE[:STREAM] */
+{
+    struct block *block = block_at(args, 0);
+    unsigned char byte = (unsigned char)size_at(args, 1);
+
+    return (int)cuMemsetD8Async(block->at, byte, block->bytes, *stream_at(args, 2));
+}
+
+/* At once and behind the driver's back: blocks are plain memory here. */
+static int run_poke(const struct args *args) /* poke:BLOCK:BYTE */
+{
+    memset((void *)block_at(args, 0)->at, (int)size_at(args, 1), block_at(args, 0)->bytes);
+    return 0;
+}
+
+static int run_holds(const struct args *args) /* holds:BLOCK, when all work is done */
+{
+    const struct block *block = block_at(args, 0);
+    const unsigned char *byte = (const unsigned char *)block->at;
+    size_t same = 0;
+
+    cusim_wait_idle();
+    while (same < block->bytes && byte[same] == byte[0])
+        same++;
+    say("%s: %zu times %d", args->word, same, same ? byte[0] : -1);
+    return 0;
+}
+
+static int run_trap(const struct args *args)
+{
+    CUfunction function;
+    CUmodule module;
+
+    (void)args;
+    MUST(cuModuleLoadData(&module, "cusim 1\nkernel trap\n"));
+    MUST(cuModuleGetFunction(&function, module, "trap"));
+    return (int)cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+}
+
+static int run_capture(const struct args *args) /* capture:STREAM:global|thread|relaxed */
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+    if (args->text[1][0] != 'g')
+        mode = args->text[1][0] == 't' ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                                       : CU_STREAM_CAPTURE_MODE_RELAXED;
+    return (int)cuStreamBeginCapture(*stream_at(args, 0), mode);
+}
+
+static int run_capture_ends(const struct args *args)
+{
+    CUgraph graph;
+
+    return (int)cuStreamEndCapture(*stream_at(args, 0), &graph);
+}
+
+/* ---- what the driver says of it ---- */
+
+static int run_range(const struct args *args) /* range:BLOCK:OFFSET */
+{
+    struct block *block = block_at(args, 0);
+    CUpointer_attribute names[2] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+    CUdeviceptr at = block->at + size_at(args, 1), base = 0, start = 0;
+    size_t bytes = 0, only = 0, one = 0, both = 0;
+    void *data[2] = {&both, &start};
+    int rc = (int)cuMemGetAddressRange(&base, &bytes, at);
+
+    cuMemGetAddressRange(NULL, &only, at);
+    cuPointerGetAttribute(&one, names[0], at);
+    cuPointerGetAttributes(2, names, data, at);
+    say("%s: %zu %zu %zu %zu, %s", args->word, bytes, only, one, both,
+        base == block->at && start == block->at ? "at its start" : "elsewhere");
+    return rc;
+}
+
+/* id:BLOCK[:OFFSET]: notes the identity; the same as when it was noted last? */
+static int run_id(const struct args *args)
+{
+    struct block *block = block_at(args, 0);
+    CUdeviceptr at = block->at + size_at(args, 1);
+    CUpointer_attribute name = CU_POINTER_ATTRIBUTE_BUFFER_ID;
+    unsigned long long one = 0, other = 1, before = block->id;
+    void *data = &other;
+    int rc = (int)cuPointerGetAttribute(&one, name, at);
+
+    cuPointerGetAttributes(1, &name, &data, at);
+    block->id = one;
+    say("%s: %s, %s", args->word, one == before ? "the same" : "another",
+        one == other ? "both ways" : "two answers");
+    return rc;
+}
+
+static int run_ids(const struct args *args) /* ids:BLOCK:BLOCK, as noted */
+{
+    say("%s: %s", args->word,
+        block_at(args, 0)->id == block_at(args, 1)->id ? "the same" : "different");
+    return 0;
+}
+
+static int run_export(const struct args *args) /* export:BLOCK:OFFSET:HOW */
+{
+    CUdeviceptr at = block_at(args, 0)->at + size_at(args, 1);
+    CUpointer_attribute name = CU_POINTER_ATTRIBUTE_P2P_TOKENS;
+    const char *how = args->text[2];
+    CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
+    void *data = &tokens;
+    CUipcMemHandle handle;
+    int yes = 1;
+
+    if (strcmp(how, "ipc") == 0)
+        return (int)cuIpcGetMemHandle(&handle, at);
+    if (strcmp(how, "memops") == 0)
+        return (int)cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, at);
+    if (strcmp(how, "tokens") == 0)
+        return (int)cuPointerGetAttribute(data, name, at);
+    if (strcmp(how, "tokenlist") == 0)
+        return (int)cuPointerGetAttributes(1, &name, &data, at);
+    if (cuMemGetHandleForAddressRange(&yes, at, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) != 0)
+        return -1;
+    return close(yes);
+}
+
+/* ---- the test's own ---- */
+
+static int run_says(const struct args *args) /* says:CLAIM */
+{
+    puts(strchr(args->word, ':') + 1);
+    fflush(stdout);
+    return 0;
+}
+
+static int run_calls(const struct args *args) /* calls:SYMBOL, on standard error */
+{
+    fprintf(stderr, "%s %llu\n", args->word, cusim_calls(args->text[0]));
+    return 0;
+}
+
+static int run_delay(const struct args *args)
+{
+    cusim_set_delay_us((long)size_at(args, 0));
+    return 0;
+}
+
+static int run_pause(const struct args *args) /* pause:MILLISECONDS */
+{
+    usleep((useconds_t)size_at(args, 0) * 1000);
+    return 0;
+}
+
+static int run_fail(const struct args *args) /* fail:RULES, as in CUSIM_FAIL */
+{
+    cusim_fail(args->text[0][0] ? strchr(args->word, ':') + 1 : NULL);
+    return 0;
+}
+
+static const struct command {
+    const char *name;
+    int (*run)(const struct args *args);
+    int silent; /* says for itself, if at all */
+} commands[] = {
+    {"device", run_device, 1},
+    {"context", run_context, 0},
+    {"current", run_current, 0},
+    {"destroy", run_destroy, 0},
+    {"release", run_release, 0},
+    {"reset", run_reset, 0},
+    {"sync", run_sync, 0},
+    {"alloc", run_alloc, 0},
+    {"pinned", run_pinned, 0},
+    {"host", run_host, 0},
+    {"pitch", run_pitch, 0},
+    {"physical", run_physical, 0},
+    {"free", run_free, 0},
+    {"free-again", run_free_again, 0},
+    {"free-host", run_free_host, 0},
+    {"free-async", run_free_async, 0},
+    {"unregister", run_unregister, 0},
+    {"close", run_close, 0},
+    {"same", run_same, 1},
+    {"stream", run_stream, 0},
+    {"write", run_write, 0},
+    {"poke", run_poke, 1},
+    {"holds", run_holds, 1},
+    {"trap", run_trap, 0},
+    {"capture", run_capture, 0},
+    {"capture-ends", run_capture_ends, 0},
+    {"range", run_range, 0},
+    {"id", run_id, 0},
+    {"ids", run_ids, 1},
+    {"export", run_export, 0},
+    {"says", run_says, 1},
+    {"calls", run_calls, 1},
+    {"delay", run_delay, 1},
+    {"pause", run_pause, 1},
+    {"fail", run_fail, 1},
+};
+
+static void run_command(const char *word)
+{
+    struct args args = {.word = word};
+    char copy[1000], *rest = copy;
+    const char *name;
+    int rc;
+
+    snprintf(copy, sizeof(copy), "%s", word);
+    name = strsep(&rest, ":");
+    for (int i = 0; i < ARGS && rest != NULL; i++)
+        snprintf(args.text[i], sizeof(args.text[i]), "%s", strsep(&rest, ":"));
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        rc = commands[i].run(&args);
+        if (!commands[i].silent && (!quiet || rc != 0))
+            say("%s: %d", word, rc);
+        return;
+    }
+    fprintf(stderr, "no command %s\n", word);
+    exit(98);
+}
+
+struct words {
+    char **word;
+    int count;
+};
+
+static void run_words(struct words words);
+
+static int starts(const char *word, const char *with)
+{
+    return strncmp(word, with, strlen(with)) == 0;
+}
+
+static int is_nest(const char *word)
+{
+    return starts(word, "repeat:") || strcmp(word, "thread") == 0 || strcmp(word, "fork") == 0;
+}
+
+/* What stands between the first word and its "end". */
+static struct words body_of(struct words words)
+{
+    int depth = 1, i = 1;
+
+    for (; i < words.count && depth > 0; i++)
+        depth += is_nest(words.word[i]) - (strcmp(words.word[i], "end") == 0);
+    if (depth > 0)
+        exit(97);
+    return (struct words){words.word + 1, i - 2};
+}
+
+static void *run_in_thread(void *words)
+{
+    run_words(*(struct words *)words);
+    return NULL;
+}
+
+static void run_nest(const char *word, struct words body)
+{
+    pthread_t thread;
+    int status;
+
+    if (starts(word, "repeat:")) {
+        quiet++;
+        for (long n = strtol(word + 7, NULL, 0); n > 0; n--)
+            run_words(body);
+        quiet--;
+    } else if (strcmp(word, "thread") == 0) {
+        pthread_create(&thread, NULL, run_in_thread, &body);
+        pthread_join(thread, NULL);
+    } else if (fork() == 0) {
+        run_words(body);
+        _exit(0);
+    } else {
+        wait(&status);
+        say("the child ended with %d", status);
+    }
+}
+
+static void run_words(struct words words)
+{
+    while (words.count > 0) {
+        int done = 1;
+
+        if (is_nest(words.word[0])) {
+            struct words body = body_of(words);
+
+            run_nest(words.word[0], body);
+            done = body.count + 2;
+        } else {
+            run_command(words.word[0]);
+        }
+        words.word += done;
+        words.count -= done;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    run_words((struct words){argv + 1, argc - 1});
+    return 0;
+}
