@@ -174,8 +174,10 @@ static CUdeviceptr hide_freed(CUdeviceptr ptr)
 
 CW_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    CUresult rc = CW_REAL(cuPointerGetAttribute)(data, attribute, hide_freed(ptr));
+    CUresult rc;
 
+    ptr = hide_freed(ptr);
+    rc = CW_REAL(cuPointerGetAttribute)(data, attribute, ptr);
     if (rc == CUDA_SUCCESS && data != NULL && cw_session_is_armed())
         correct_attribute(attribute, data, ptr);
     return rc;
@@ -185,8 +187,10 @@ CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
                                           CUpointer_attribute *attributes, void **data,
                                           CUdeviceptr ptr)
 {
-    CUresult rc = CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, hide_freed(ptr));
+    CUresult rc;
 
+    ptr = hide_freed(ptr);
+    rc = CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
     if (rc != CUDA_SUCCESS || !cw_session_is_armed())
         return rc;
     for (unsigned i = 0; i < numAttributes; i++)
