@@ -22,8 +22,7 @@ static size_t round_up(size_t size, size_t unit)
 
 size_t most_of(size_t size)
 {
-    return size <= 4096 ? round_up(size, 512)
-                        : round_up(size + size / 8, 512) + (size > 64u << 20 ? 2u << 20 : 0);
+    return round_up(size + size / 8, 512) + (size > 64u << 20 ? 2u << 20 : 0);
 }
 
 static void charge(const struct block *block, int sign)
