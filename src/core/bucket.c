@@ -243,6 +243,24 @@ uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t
     return list;
 }
 
+void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes)
+{
+    uint64_t held = held_of(block);
+    unsigned size_class = cw_size_class_down(held);
+    struct cw_live_bucket *record;
+
+    /* A hoard may have counted the hit; what counts is the sum of the records. */
+    cw_lock_acquire(&pool->bucket[size_class].lock);
+    record = record_locked(pool, size_class);
+    if (record != NULL) {
+        cw_bucket_count(&record->hits, (uint64_t)-1);
+        cw_bucket_count(&record->asked_bytes, -bytes);
+        cw_bucket_count(&record->given_bytes, -held);
+        add_idle(record, 1, held);
+    }
+    cw_lock_release(&pool->bucket[size_class].lock);
+}
+
 void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given)
 {
     unsigned size_class = given < CW_SIZE_LEAST ? 0 : cw_size_class_down(given);
@@ -366,7 +384,9 @@ uint32_t cw_bucket_take_all(struct cw_pool *pool, unsigned from_class, uint64_t 
     uint32_t list = 0;
 
     for (unsigned c = from_class; c < CW_SIZE_CLASSES; c++) {
-        if (is_empty(pool, c))
+        /* With a realm that closes, the lock tells what a look without it may miss: a block whose
+         * thread has found the realm open (cw_bucket_put). */
+        if (since_ns != UINT64_MAX && is_empty(pool, c))
             continue;
         cw_lock_acquire(&pool->bucket[c].lock);
         list = take_old_locked(pool, &pool->bucket[c], since_ns, list);

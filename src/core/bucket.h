@@ -71,6 +71,8 @@ uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes);
 /* Up to `max` blocks of exactly this class, linked; no hit. */
 uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
                              uint32_t *out_count);
+/* What was taken, and counted as a hit, did not serve after all: it counts as idle again. */
+void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes);
 /* The driver had to be asked. */
 void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given);
 

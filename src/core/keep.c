@@ -87,13 +87,15 @@ static uint64_t most_idle_now(uint8_t device)
 {
     const struct cw_live_device *live = &self.arena->header->device[device];
     uint64_t most = 0;
+    int known = atomic_load_explicit(&live->known, memory_order_acquire) != 0;
 
     if (device == CW_DEVICE_HOST)
         return cw_sizes_for(&self.options->pool_max, CW_MAX_DEVICES, NULL, 4 * HOST_MOST, &most) &&
                        most < HOST_MOST
                    ? most
                    : HOST_MOST;
-    if (!cw_sizes_for(&self.options->pool_max, device, live->uuid, live->total, &most))
+    if (!cw_sizes_for(&self.options->pool_max, device, known ? live->uuid : NULL,
+                      known ? live->total : 0, &most))
         return UINT64_MAX;
     return most;
 }
@@ -185,10 +187,12 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     const struct cw_live_block *record = cw_tracker_at(block);
     uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
 
-    cw_bucket_dropped(pool, block, 1);
-    if (atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
-        cw_tracker_take_idle(block)) {
-        cw_freed_remember(key, record->maps);
+    int is_there = atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
+                   cw_tracker_take_idle(block);
+
+    cw_bucket_dropped(pool, block, is_there);
+    if (is_there) {
+        cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed));
         cw_session.ops->block_free(realm->record->handle, pool->kind, key);
     }
     cw_tracker_finish_idle(block);
@@ -406,6 +410,8 @@ uint64_t cw_keep_reclaim(uint8_t device)
     total = cw_realm_list(realm, CW_REALMS_LIVE);
     if (total > CW_REALMS_LIVE)
         total = CW_REALMS_LIVE;
+    while (total > 0 && realm[total - 1] == NULL)
+        total--;
     for (uint32_t i = 0; i < total && cw_pending_is_any(); i++)
         cw_pending_harvest(realm[i], UINT32_MAX, 1);
     bytes = release_on(device, realm, total);

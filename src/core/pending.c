@@ -504,8 +504,7 @@ uint32_t cw_pending_seize(struct cw_realm *realm)
     struct cw_batch *batch, *open;
     uint32_t list = 0;
 
-    if (!cw_pending_is_any())
-        return 0;
+    /* Not even a hint is good enough here: a thread may be at its first batch. */
     open = seize_open(realm);
     while (open != NULL) {
         batch = open;

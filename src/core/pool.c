@@ -166,9 +166,20 @@ static uint32_t take_valid(struct cw_pool *pool, uint64_t bytes)
         if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
                       CW_BLOCK_IDLE))
             return block;
+        cw_bucket_put_back(pool, block, bytes);
+        cw_bucket_dropped(pool, block, 0);
         cw_tracker_finish_idle(block);
     }
     return 0;
+}
+
+/* A block that found no record. With the gate closed it goes with its context. */
+static void give_back(const struct cw_pool *pool, uint64_t key)
+{
+    if (!cw_gate_enter_wait())
+        return;
+    cw_session.ops->block_free(pool->realm->record->handle, pool->kind, key);
+    cw_gate_leave_wait();
 }
 
 static void prewarm(struct cw_pool *pool, uint32_t api)
@@ -197,9 +208,11 @@ static void prewarm(struct cw_pool *pool, uint32_t api)
                        batches->item[i].blocks, (uintmax_t)batches->item[i].bytes);
                 return;
             }
-            block = cw_tracker_insert_idle(&request, site);
-            if (block == 0)
+            block = cw_tracker_insert_idle(&request, site, cw_session_now());
+            if (block == 0) {
+                give_back(pool, request.key);
                 return;
+            }
             count(&counters(pool->device)->prewarmed, 1);
             cw_bucket_added(pool, block);
             cw_keep_put(pool, block, 0);
@@ -254,6 +267,7 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
         return 0;
     site = cw_site_here(api, pool->kind, pool->device);
     if (CW_UNLIKELY(site == 0)) {
+        cw_bucket_put_back(pool, block, request->bytes);
         cw_keep_put(pool, block, 0);
         return 0;
     }
@@ -314,6 +328,8 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
         return CW_BYPASS_NO_CONTEXT;
     if (CW_UNLIKELY(!cw_realm_is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
+    if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket is for such */
+        return CW_BYPASS_KIND;
     if (CW_UNLIKELY(cw_keep_must_ask(pool, held)))
         return CW_BYPASS_FULL;
     return CW_BYPASS_COUNT;
@@ -427,7 +443,7 @@ int cw_pool_look(uint64_t key, struct cw_pool_view *out)
         !(atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED))
         return 0;
     out->block = index;
-    out->reuses = block->refs - 1;
+    out->reuses = atomic_load_explicit(&block->refs, memory_order_relaxed) - 1;
     out->bytes = atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE
                      ? atomic_load_explicit(&block->bytes, memory_order_relaxed)
                      : 0;

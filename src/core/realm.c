@@ -58,8 +58,10 @@ uint32_t cw_realm_list(struct cw_realm **out, uint32_t max)
     cw_lock_acquire(&cw_realm_lock);
     count = atomic_load(&cw_realms_live);
     realm = live;
-    for (uint32_t i = 0; i < max && realm != NULL; i++, realm = realm->next_live)
+    for (uint32_t i = 0; i < max; i++) {
         out[i] = realm;
+        realm = realm != NULL ? realm->next_live : NULL;
+    }
     cw_lock_release(&cw_realm_lock);
     return count;
 }

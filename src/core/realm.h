@@ -73,7 +73,7 @@ static inline int cw_realm_is_alone(void)
     return CW_LIKELY(atomic_load_explicit(&cw_realms_live, memory_order_relaxed) == 1);
 }
 
-/* The live realms, at most `max`; how many there are. */
+/* The live realms, at most `max`, and NULL for the rest; how many live contexts there are. */
 uint32_t cw_realm_list(struct cw_realm **out, uint32_t max);
 
 /* ---- the life of a context: called by context.c, under no lock ---- */

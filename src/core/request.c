@@ -39,12 +39,17 @@ static void describe_device(uint8_t ordinal)
     int rc;
 
     if (CW_LIKELY(atomic_load_explicit(&device->known, memory_order_acquire)) ||
-        ordinal == CW_DEVICE_HOST || !cw_gate_enter())
+        ordinal == CW_DEVICE_HOST || atomic_exchange(&device->asked, 1))
         return;
-    rc = cw_session.ops->device_facts(ordinal, &facts);
-    cw_gate_leave();
-    if (rc != 0)
+    rc = cw_gate_enter() ? 0 : -1;
+    if (rc == 0) {
+        rc = cw_session.ops->device_facts(ordinal, &facts);
+        cw_gate_leave();
+    }
+    if (rc != 0) {
+        atomic_store(&device->asked, 0); /* the next allocation tries again */
         return;
+    }
     device->total = facts.total;
     memcpy(device->uuid, facts.uuid, sizeof(device->uuid));
     memcpy(device->name, facts.name, sizeof(device->name));
@@ -176,7 +181,9 @@ static uint32_t first_freed(const struct cw_request_free *call)
     if (call->block != 0 || call->space != CW_SPACE_ADDRESS)
         return 0;
     if (cw_pool_look(call->key, &view))
-        return view.bytes == 0 ? cw_tracker_at(view.block)->maps : 0;
+        return view.bytes == 0
+                   ? atomic_load_explicit(&cw_tracker_at(view.block)->maps, memory_order_relaxed)
+                   : 0;
     return cw_freed_find(call->key);
 }
 

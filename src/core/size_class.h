@@ -14,10 +14,9 @@
 #define CW_SIZE_CLASSES 288u
 #define CW_SIZE_LEAST   512u
 #define CW_SIZE_MOST    ((uint64_t)1 << 47)
-#define CW_SIZE_ROUNDED                                                                            \
-    ((uint64_t)64 << 20)                 /* the largest request that is rounded to its class       \
-                                          */
-#define CW_SIZE_PAGE ((uint64_t)2 << 20) /* above it, to these */
+/* The largest request that is rounded to its class; above it, to pages. */
+#define CW_SIZE_ROUNDED ((uint64_t)64 << 20)
+#define CW_SIZE_PAGE    ((uint64_t)2 << 20)
 
 /* The smallest class that holds `bytes` (1 .. CW_SIZE_MOST). */
 static inline unsigned cw_size_class_up(uint64_t bytes)

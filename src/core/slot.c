@@ -10,6 +10,15 @@
 #include "base/lock.h"
 #include "core/session.h"
 
+/* ThreadSanitizer does not know membarrier(2). */
+#if defined(__SANITIZE_THREAD__) /* gcc */
+#define HAS_MEMBARRIER 0
+#elif defined(__has_feature) /* clang */
+#define HAS_MEMBARRIER (!__has_feature(thread_sanitizer))
+#else
+#define HAS_MEMBARRIER 1
+#endif
+
 struct cw_slot cw_slots[CW_SLOTS];
 int cw_slot_is_asymmetric;
 
@@ -17,12 +26,7 @@ static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_SLOT); /* held by the one that
 
 static int ask_kernel(int command)
 {
-#ifdef __SANITIZE_THREAD__
-    (void)command;
-    return -1;
-#else
-    return (int)syscall(SYS_membarrier, command, 0, 0);
-#endif
+    return HAS_MEMBARRIER ? (int)syscall(SYS_membarrier, command, 0, 0) : -1;
 }
 
 void cw_slot_init(void)

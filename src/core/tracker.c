@@ -240,13 +240,13 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->held, request->held, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
     atomic_store_explicit(&block->site, site, memory_order_relaxed);
-    block->context = request->context;
+    atomic_store_explicit(&block->context, request->context, memory_order_relaxed);
     block->tid = cw_thread_tid();
-    block->space = (uint8_t)request->space;
+    atomic_store_explicit(&block->space, (uint8_t)request->space, memory_order_relaxed);
     atomic_store_explicit(&block->flags, request->flags, memory_order_relaxed);
     block->class = request->class;
-    block->refs = 1;
-    block->maps = 0;
+    atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
+    atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
     atomic_store_explicit(&block->link, 0, memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
 }
@@ -344,13 +344,14 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 /* ---- blocks of the pool ------------------------------------------------------------------------
  */
 
-uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_index)
+uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_index,
+                                uint64_t now_ns)
 {
     uint32_t block = acquire_record(), stale = 0;
 
     if (block == 0)
         return 0;
-    fill(cw_tracker_at(block), request, site_index, 0);
+    fill(cw_tracker_at(block), request, site_index, now_ns);
     atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_IDLE, memory_order_relaxed);
     if (cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
@@ -370,7 +371,8 @@ int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
     if (!atomic_compare_exchange_strong_explicit(&block->state, &live, CW_BLOCK_LEAVING,
                                                  memory_order_acquire, memory_order_relaxed))
         return 0;
-    if (CW_LIKELY(load(&block->key) == key && block->space == space))
+    if (CW_LIKELY(load(&block->key) == key &&
+                  atomic_load_explicit(&block->space, memory_order_relaxed) == space))
         return 1;
     /* The record changed hands between the look into the index and the claim. */
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
@@ -388,7 +390,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
 
     count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
               load(&block->bytes), load(&block->held), CW_FREE_DONE, 0);
-    block->maps = freeing_site;
+    atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
 }
@@ -401,7 +403,9 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
     atomic_store_explicit(&block->site, site_index, memory_order_relaxed);
     block->tid = cw_thread_tid();
-    block->refs++;
+    atomic_store_explicit(&block->refs,
+                          atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
     count_in(cw_site_at(site_index), bytes, load(&block->held), 0, now_ns);
 }

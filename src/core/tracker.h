@@ -53,7 +53,7 @@ static inline struct cw_live_block *cw_tracker_at(uint32_t block)
 int cw_tracker_claim(uint32_t block, enum cw_space space, uint64_t key);
 void cw_tracker_unclaim(uint32_t block);
 /* A block that the driver gave ahead of any request; 0 without memory. */
-uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site);
+uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 /* A claimed block is freed by the program and kept by the pool. now_ns 0: nobody will ask. */
 void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
 /* An idle block, which the caller has taken from the pool, serves a new request. */

@@ -19,7 +19,7 @@
 struct cw_arena {
     struct cw_live_header *header; /* NULL: not created */
     size_t reserved;               /* bytes of address space */
-    size_t committed;              /* bytes that may be touched */
+    _Atomic size_t committed;      /* bytes that may be touched; written under the lock */
     struct cw_lock lock;           /* CW_RANK_ARENA: growth, append */
 };
 

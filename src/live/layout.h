@@ -181,16 +181,16 @@ struct cw_live_block {
     _Atomic uint64_t born_ns;
     _Atomic uint32_t state; /* enum cw_block_state */
     _Atomic uint32_t site;
-    uint32_t context;      /* 0: belongs to none (virtual memory, stream-ordered) */
-    uint32_t tid;          /* kernel thread id of the allocating thread */
-    uint8_t space;         /* enum cw_space (core): which keys it is compared with */
-    _Atomic uint8_t flags; /* enum cw_block_flags */
-    uint8_t class;         /* of a pooled block: what it can serve (core/pool.h) */
+    _Atomic uint32_t context; /* 0: belongs to none (virtual memory, stream-ordered) */
+    uint32_t tid;             /* kernel thread id of the allocating thread */
+    _Atomic uint8_t space;    /* enum cw_space (core): which keys it is compared with */
+    _Atomic uint8_t flags;    /* enum cw_block_flags */
+    uint8_t class;            /* of a pooled block: what it can serve (core/pool.h) */
     uint8_t unused;
     /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
-    uint32_t refs;
+    _Atomic uint32_t refs;
     /* Mappings of a virtual memory handle; of an idle block the site of its free. */
-    uint32_t maps;
+    _Atomic uint32_t maps;
     _Atomic uint32_t link; /* next in a list of the owner (free list, closing list, bucket) */
 };
 
@@ -299,8 +299,8 @@ struct cw_live_device {
     _Atomic uint64_t sample_held;  /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
     _Atomic uint32_t known; /* 1 once name, uuid and total are filled */
-    uint32_t unused;
-    uint64_t total; /* bytes of memory, as the device says */
+    _Atomic uint32_t asked; /* 1: a thread is about to fill them */
+    uint64_t total;         /* bytes of memory, as the device says */
     uint8_t uuid[16];
     char name[96];
     struct cw_live_pool pool;
