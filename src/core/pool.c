@@ -280,15 +280,17 @@ void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int 
 {
     struct cw_pool *pool = request->pool;
 
+    if (pool == NULL)
+        return;
+    if (is_exact)
+        count(&counters(pool->device)->exact_retries, 1);
     /* Too small or too large for any bucket: when rounding was too much for the device. */
-    if (pool == NULL || given < CW_SIZE_LEAST || given > CW_SIZE_MOST)
+    if (given < CW_SIZE_LEAST || given > CW_SIZE_MOST)
         return;
     out->held = given;
     out->flags |= CW_BLOCK_POOLED;
     out->class = pool->class;
     cw_bucket_miss(pool, request->bytes, given);
-    if (is_exact)
-        count(&counters(pool->device)->exact_retries, 1);
 }
 
 /* ---- freeing -----------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ Test(arena, refuses_when_the_reservation_is_full_and_keeps_what_it_has)
     cr_expect_gt(events, 64u);
     while (cw_arena_text(&arena, "0123456789", 10) != 0)
         ;
-    cr_expect_leq(arena.committed, arena.reserved);
+    cr_expect_leq((size_t)arena.committed, arena.reserved);
     cr_expect_leq((uint64_t)arena.header->size, (uint64_t)arena.committed);
 
     cw_arena_view(&arena, &view);

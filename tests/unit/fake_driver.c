@@ -3,6 +3,7 @@
 #include "fake_driver.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,21 @@
 struct fake_driver fake_driver;
 static __thread uint64_t current;
 
+static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards blocks and free ones */
+static struct fake_block {
+    uint64_t bytes; /* 0: free */
+    uint64_t handle;
+    enum cw_kind kind;
+} blocks[FAKE_BLOCKS];
+static unsigned free_blocks[FAKE_BLOCKS], free_count, next_block, taken;
+
+static struct fake_event {
+    unsigned slot;
+    uint32_t generation;
+    _Atomic uint64_t stands_for; /* 0: never recorded */
+} events[FAKE_EVENTS];
+static _Atomic unsigned next_event;
+
 static void broken(const char *what)
 {
     fprintf(stderr, "fake driver: %s\n", what);
@@ -36,14 +52,28 @@ static void check_no_lock(void)
     cw_lock_release(&first);
 }
 
+static void check_gate(enum fake_call call)
+{
+    const struct cw_slot *slot = &cw_slots[cw_thread_slot()];
+
+    int waits = call == FAKE_CONTEXT_WAIT || call == FAKE_BLOCK_FREE;
+
+    if (atomic_load(waits ? &slot->waiting : &slot->calling) == 0)
+        broken("called outside of the gate");
+    if (call != FAKE_CONTEXT_WAIT && atomic_load(&fake_driver.shut))
+        broken("called while the gate is shut");
+    if (fake_driver.gate_may_close)
+        return;
+    if (!cw_gate_enter())
+        broken("called with the gate closed");
+    cw_gate_leave();
+}
+
 static int begin(enum fake_call call)
 {
     check_no_lock();
-    if (call != FAKE_CURRENT && !fake_driver.gate_may_close) {
-        if (!cw_gate_enter())
-            broken("called with the gate closed");
-        cw_gate_leave();
-    }
+    if (call != FAKE_CURRENT)
+        check_gate(call);
     atomic_fetch_add(&fake_driver.calls[call], 1);
     if (fake_driver.inside != NULL)
         fake_driver.inside(call);
@@ -102,26 +132,272 @@ static int memory_info(uint64_t *out_free, uint64_t *out_total)
     return 0;
 }
 
+/* ---- work ---- */
+
+static struct fake_context *find_context(uint64_t handle)
+{
+    for (int i = 0; i < FAKE_CONTEXTS; i++)
+        if (handle != 0 && fake_driver.context[i].handle == handle)
+            return &fake_driver.context[i];
+    return NULL;
+}
+
+struct fake_context *fake_context_of(uint64_t handle)
+{
+    struct fake_context *context = find_context(handle);
+
+    if (context == NULL)
+        broken("no such context");
+    return context;
+}
+
+uint64_t fake_submit(uint64_t handle)
+{
+    return atomic_fetch_add(&fake_context_of(handle)->submitted, 1) + 1;
+}
+
+static void finish_until(struct fake_context *context, uint64_t work)
+{
+    uint64_t done = atomic_load(&context->finished);
+
+    while (done < work && !atomic_compare_exchange_weak(&context->finished, &done, work))
+        ;
+}
+
+void fake_finish(uint64_t handle)
+{
+    struct fake_context *context = fake_context_of(handle);
+
+    finish_until(context, atomic_load(&context->submitted));
+}
+
+int fake_is_finished(unsigned slot, uint32_t generation, uint64_t work)
+{
+    const struct fake_context *context = &fake_driver.context[slot];
+
+    return context->generation != generation || atomic_load(&context->finished) >= work;
+}
+
+static int context_wait(uint64_t handle)
+{
+    struct fake_context *context;
+    uint64_t work;
+
+    if (begin(FAKE_CONTEXT_WAIT) != 0 || fake_driver.wait_code != 0)
+        return fake_driver.wait_code ? fake_driver.wait_code : -1;
+    if (current == 0)
+        return FAKE_CONTEXT_IS_DESTROYED;
+    /* The gate cannot keep the context alive for a call that waits. */
+    context = find_context(handle);
+    if (context == NULL)
+        return FAKE_CONTEXT_IS_DESTROYED;
+    atomic_store(&fake_driver.waited, handle);
+    work = atomic_load(&context->submitted);
+    if (atomic_load(&context->finished) < work)
+        sched_yield();
+    finish_until(context, work);
+    return 0;
+}
+
+static int has_context_events(void)
+{
+    return !fake_driver.has_no_context_events;
+}
+
+static struct fake_event *event_at(uint64_t event)
+{
+    struct fake_event *at = &events[event];
+
+    if (event == 0 || event >= FAKE_EVENTS || event > atomic_load(&next_event))
+        broken("no such event");
+    if (fake_driver.context[at->slot].generation != at->generation)
+        broken("the event went with its context");
+    return at;
+}
+
+static int event_create(uint64_t handle, uint64_t *out_event)
+{
+    const struct fake_context *context = fake_context_of(handle);
+    unsigned event;
+
+    if (begin(FAKE_EVENT_CREATE) != 0)
+        return -1;
+    event = atomic_fetch_add(&next_event, 1) + 1;
+    if (event >= FAKE_EVENTS)
+        broken("too many events");
+    events[event].slot = (unsigned)(context - fake_driver.context);
+    events[event].generation = context->generation;
+    atomic_store(&events[event].stands_for, 0);
+    *out_event = event;
+    return 0;
+}
+
+static int event_record(uint64_t handle, uint64_t event)
+{
+    struct fake_context *context = fake_context_of(handle);
+    struct fake_event *at = event_at(event);
+
+    if (context != &fake_driver.context[at->slot])
+        broken("recorded an event of another context");
+    if (begin(FAKE_EVENT_RECORD) != 0)
+        return -1;
+    atomic_store(&at->stands_for, atomic_load(&context->submitted));
+    return 0;
+}
+
+static int event_query(uint64_t event)
+{
+    const struct fake_event *at = event_at(event);
+
+    if (begin(FAKE_EVENT_QUERY) != 0)
+        return -1;
+    return atomic_load(&fake_driver.context[at->slot].finished) >= atomic_load(&at->stands_for);
+}
+
+/* ---- memory ---- */
+
+#define ADDRESS_SHIFT 28
+
+unsigned fake_number(uint64_t key)
+{
+    return (unsigned)(key >> ADDRESS_SHIFT);
+}
+
+unsigned fake_taken(void)
+{
+    return taken;
+}
+
+uint64_t fake_take(uint64_t handle, enum cw_kind kind, uint64_t bytes)
+{
+    unsigned number;
+
+    pthread_mutex_lock(&memory_mutex);
+    number = free_count > 0 ? free_blocks[--free_count] : ++next_block;
+    if (number >= FAKE_BLOCKS)
+        broken("too many blocks");
+    blocks[number] = (struct fake_block){.bytes = bytes, .handle = handle, .kind = kind};
+    taken++;
+    pthread_mutex_unlock(&memory_mutex);
+    return (uint64_t)number << ADDRESS_SHIFT;
+}
+
+static void drop_locked(unsigned number)
+{
+    blocks[number].bytes = 0;
+    free_blocks[free_count++] = number;
+    taken--;
+}
+
+static struct fake_block *block_of(uint64_t key)
+{
+    unsigned number = fake_number(key);
+
+    return key == (uint64_t)number << ADDRESS_SHIFT && number < FAKE_BLOCKS &&
+                   blocks[number].bytes != 0
+               ? &blocks[number]
+               : NULL;
+}
+
+int fake_give(uint64_t key)
+{
+    const struct fake_block *block;
+    uint64_t handle;
+
+    pthread_mutex_lock(&memory_mutex);
+    block = block_of(key);
+    handle = block != NULL ? block->handle : 0;
+    pthread_mutex_unlock(&memory_mutex);
+    if (handle == 0)
+        return -1;
+    fake_finish(handle);
+    pthread_mutex_lock(&memory_mutex);
+    if (block_of(key) == NULL)
+        broken("two threads free one block");
+    drop_locked(fake_number(key));
+    pthread_mutex_unlock(&memory_mutex);
+    return 0;
+}
+
+static int block_alloc(uint64_t bytes, uint64_t *out_key)
+{
+    if (current == 0)
+        broken("asked for memory without a context");
+    if (begin(FAKE_BLOCK_ALLOC) != 0)
+        return -1;
+    *out_key = fake_take(current, CW_KIND_DEVICE, bytes);
+    return 0;
+}
+
+static int block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
+{
+    struct fake_block block = {0};
+
+    pthread_mutex_lock(&memory_mutex);
+    if (block_of(key) != NULL)
+        block = *block_of(key);
+    pthread_mutex_unlock(&memory_mutex);
+    if (block.bytes == 0)
+        broken("gave back what is no block");
+    if (block.handle != handle || block.kind != kind)
+        broken("gave back a block of another context or kind");
+    if (begin(FAKE_BLOCK_FREE) != 0)
+        return -1;
+    return fake_give(key);
+}
+
+void fake_context_end(uint64_t handle)
+{
+    struct fake_context *context = fake_context_of(handle);
+
+    pthread_mutex_lock(&memory_mutex);
+    for (unsigned i = 1; i <= next_block; i++)
+        if (blocks[i].bytes != 0 && blocks[i].handle == handle)
+            drop_locked(i);
+    pthread_mutex_unlock(&memory_mutex);
+    context->handle = 0;
+    context->generation++;
+}
+
 const struct cw_driver_ops fake_driver_ops = {
     .now_ns = now_ns,
     .context_current = context_current,
     .context_facts = context_facts,
     .device_facts = device_facts,
     .memory_info = memory_info,
+    .context_wait = context_wait,
+    .has_context_events = has_context_events,
+    .event_create = event_create,
+    .event_record = event_record,
+    .event_query = event_query,
+    .block_alloc = block_alloc,
+    .block_free = block_free,
 };
 
 void fake_driver_init(void)
 {
+    int has_no_context_events = fake_driver.has_no_context_events;
+
     memset(&fake_driver, 0, sizeof(fake_driver));
+    fake_driver.has_no_context_events = has_no_context_events;
     fake_driver.now_ns = FAKE_START_NS;
     fake_driver.free_bytes = UINT64_C(60) << 30;
     fake_driver.total_bytes = UINT64_C(80) << 30;
+    memset(blocks, 0, sizeof(blocks));
+    free_count = next_block = taken = 0;
     current = 0;
 }
 
 void fake_context(unsigned slot, uint64_t handle, uint64_t id, unsigned device)
 {
-    fake_driver.context[slot] = (struct fake_context){.handle = handle, .id = id, .device = device};
+    struct fake_context *context = &fake_driver.context[slot];
+
+    context->handle = handle;
+    context->id = id;
+    context->device = device;
+    context->generation++;
+    /* They go on counting: somebody may still ask about work of the context before. */
+    atomic_store(&context->finished, atomic_load(&context->submitted));
 }
 
 void fake_set_current(uint64_t handle)
@@ -141,17 +417,38 @@ unsigned fake_gated_calls(void)
 /* ---- the core ---- */
 
 static struct cw_options options;
+static int has_options;
 static struct cw_arena *started;
 
-void core_arm(void)
+static void arm(enum cw_mode mode)
 {
     fake_driver_init();
-    cw_options_parse(NULL, 1, &options, NULL, NULL);
+    options.mode = mode;
     options.stacks = CW_STACKS_OFF;
     cw_session_arm(&fake_driver_ops, &options, 12040);
     if (!cw_session_is_armed())
         broken("the session is not armed");
     started = &cw_session.arena;
+}
+
+struct cw_options *core_options(void)
+{
+    if (!has_options)
+        cw_options_parse(NULL, 1, &options, NULL, NULL);
+    has_options = 1;
+    return &options;
+}
+
+void core_arm(void)
+{
+    core_options();
+    arm(CW_MODE_TRACK);
+}
+
+void core_arm_pool(void)
+{
+    core_options();
+    arm(CW_MODE_POOL);
 }
 
 void core_start(struct cw_arena *out_arena, size_t reserve)

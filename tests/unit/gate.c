@@ -52,11 +52,13 @@ Test(gate, a_reset_opens_it_and_forgets_who_is_inside)
     cr_expect_eq(cw_gate_enter(), 1);
 }
 
-static _Atomic int left, closed, saw_closed_while_inside;
+static _Atomic int entered, left, closed, saw_closed_while_inside;
 
 static void stay_or_close(unsigned id)
 {
     if (id == 0) {
+        cr_assert_eq(cw_gate_enter(), 1); /* the count is the thread's own */
+        entered = 1;
         while (cw_gate_enter()) { /* until the other has begun to close */
             cw_gate_leave();
             sched_yield();
@@ -66,7 +68,8 @@ static void stay_or_close(unsigned id)
         left = 1;
         cw_gate_leave();
     } else {
-        usleep(1000);
+        while (!entered)
+            sched_yield();
         cw_gate_close();
         closed = 1;
     }
@@ -74,11 +77,45 @@ static void stay_or_close(unsigned id)
 
 Test(gate, closing_waits_for_the_calls_in_flight)
 {
-    cr_assert_eq(cw_gate_enter(), 1);
     run_threads(2, stay_or_close);
     cr_expect_eq(saw_closed_while_inside, 0);
     cr_expect_eq(closed, 1);
     cr_expect_eq(left, 1);
+}
+
+static _Atomic int waiting, wait_over;
+
+static void wait_or_close(unsigned id)
+{
+    if (id == 0) {
+        cr_assert_eq(cw_gate_enter_wait(), 1);
+        waiting = 1;
+        while (!wait_over)
+            sched_yield();
+        cw_gate_leave_wait();
+        return;
+    }
+    while (!waiting)
+        sched_yield();
+    cw_gate_close();
+    cr_expect_eq(cw_gate_enter_wait(), 0);
+    cr_expect_eq(cw_gate_enter(), 0);
+    wait_over = 1;
+    cw_gate_open();
+}
+
+Test(gate, closing_does_not_wait_for_ever_for_a_call_that_waits_for_the_device)
+{
+    run_threads(2, wait_or_close);
+    cr_expect_eq(cw_gate_enter(), 1);
+}
+
+Test(gate, closing_waits_for_calls_of_threads_that_share_a_slot)
+{
+    cw_thread_set_watch(NULL);
+    run_threads(2, stay_or_close);
+    cr_expect_eq(saw_closed_while_inside, 0);
+    cr_expect_eq(closed, 1);
 }
 
 #define ROUNDS 20000

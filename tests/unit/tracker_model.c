@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "core/index.h"
 #include "core/site.h"
 #include "core/thread.h"
 #include "fake_driver.h"
@@ -343,6 +344,38 @@ Test(tracker_model, a_block_goes_once_by_its_free_or_with_its_context)
         for (uint64_t i = 0; i < 4000; i++)
             cw_tracker_at(core_put(site, 0x1000 + i, 8))->context = 1;
         run_threads(3, drop_all_or_context);
+        cr_assert_eq(core_sums(site).live_blocks, 0u);
+        cr_assert_eq(cw_tracker_check(), 0);
+    }
+    cr_expect_eq(core_sums(site).frees + core_sums(site).reclaimed, 80000u);
+}
+
+/* As the pool frees what it does not keep: the claim comes first. */
+static void claim_all_or_drop_context(unsigned id)
+{
+    if (id == 0)
+        cw_tracker_finish_list(cw_tracker_take_context(1), CW_FREE_RECLAIMED);
+    for (uint64_t i = 0; id != 0 && i < 4000; i++) {
+        uint64_t key = 0x1000 + (id == 1 ? i : 3999 - i);
+        uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
+
+        if (block == 0 || !cw_tracker_claim(block, CW_SPACE_ADDRESS, key))
+            continue;
+        cw_index_remove_block(CW_SPACE_ADDRESS, key, block);
+        cw_tracker_finish(block, CW_FREE_DONE);
+    }
+}
+
+Test(tracker_model, a_claimed_block_goes_once_by_its_free_or_with_its_context)
+{
+    uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
+
+    for (int round = 0; round < 20; round++) {
+        for (uint64_t i = 0; i < 4000; i++)
+            cw_tracker_at(core_put(site, 0x1000 + i, 8))->context = 1;
+        cr_assert_eq(core_sums(site).live_blocks, 4000u);
+        cr_assert_eq(cw_tracker_check(), 0); /* no record was given out twice */
+        run_threads(3, claim_all_or_drop_context);
         cr_assert_eq(core_sums(site).live_blocks, 0u);
         cr_assert_eq(cw_tracker_check(), 0);
     }

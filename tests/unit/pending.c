@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/* Freed blocks wait for the device: by synchronisations of the program, by events, in batches. */
+#include "core/pending.h"
+
+#include <criterion/criterion.h>
+
+#include "core/gate.h"
+#include "core/session.h"
+#include "core/tracker.h"
+#include "pool_fixture.h"
+
+#define PROBE (4 * KIB)
+
+static struct cw_realm *realm;
+
+static void setup(void)
+{
+    pool_start(CW_FREE_DEFERRED);
+    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
+}
+
+TestSuite(pending, .init = setup);
+
+static int serves(void)
+{
+    return pool_hits(CW_POOL_DEVICE, PROBE, NULL);
+}
+
+/* A block that the program has used and freed; the work is outstanding. */
+static uint64_t free_with_work(void)
+{
+    uint64_t key = pool_get(PROBE);
+
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(pool_put(key), CW_POOL_KEPT);
+    return key;
+}
+
+static unsigned calls(enum fake_call call)
+{
+    return fake_driver.calls[call];
+}
+
+/* ---- one context ---- */
+
+Test(pending, a_deferred_free_does_not_wait)
+{
+    free_with_work();
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+    cr_expect_eq(core_live(0), 0u);
+    cr_expect_eq(core_held(0), PROBE);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_block_waits_for_the_work_before_its_free)
+{
+    free_with_work();
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_counters(0)->harvested_by_event, 1u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, work_after_the_event_does_not_matter)
+{
+    free_with_work();
+    cr_expect_eq(serves(), 0); /* the event is recorded */
+    fake_finish(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, a_synchronisation_that_began_after_the_free_makes_it_ready)
+{
+    free_with_work();
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_counters(0)->harvested_by_sync, 1u);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, one_that_began_before_does_not)
+{
+    uint64_t second = pool_get(PROBE), first = free_with_work(), ticket, key = 0;
+
+    ticket = cw_pool_sync_begin();
+    cr_assert_neq(ticket, 0u);
+    fake_finish(FIRST_CONTEXT);
+    cw_pending_close(1); /* the first is in a batch of its own */
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(pool_put(second), CW_POOL_KEPT);
+    cw_pool_sync_end(realm->context, ticket);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, PROBE, &key), 1);
+    cr_expect_eq(key, first);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, one_that_failed_does_not)
+{
+    free_with_work();
+    cw_pool_sync_begin(); /* and no end */
+    cr_expect_eq(serves(), 0);
+}
+
+Test(pending, an_older_synchronisation_that_ends_late_takes_nothing_back)
+{
+    uint64_t first, second;
+
+    free_with_work();
+    first = cw_pool_sync_begin();
+    second = cw_pool_sync_begin();
+    fake_finish(FIRST_CONTEXT);
+    cw_pool_sync_end(realm->context, second);
+    cw_pool_sync_end(realm->context, first);
+    cr_expect_eq(realm->synced, second);
+}
+
+Test(pending, without_anything_pending_a_synchronisation_costs_no_ticket)
+{
+    cr_expect_eq(cw_pool_sync_begin(), 0u);
+}
+
+/* ---- batches ---- */
+
+Test(pending, frees_share_one_event)
+{
+    uint64_t key[20];
+
+    for (int i = 0; i < 20; i++)
+        key[i] = pool_get(PROBE);
+    for (int i = 0; i < 20; i++)
+        pool_put(key[i]);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(FIRST_CONTEXT);
+    for (int i = 0; i < 20; i++)
+        cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_counters(0)->harvested_by_event, 20u);
+}
+
+Test(pending, a_batch_ends_after_64_blocks)
+{
+    uint64_t key[130];
+
+    for (int i = 0; i < 130; i++)
+        key[i] = pool_get(512);
+    for (int i = 0; i < 64; i++)
+        pool_put(key[i]);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    pool_put(key[64]);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    for (int i = 65; i < 130; i++)
+        pool_put(key[i]);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_batch_ends_after_64_mib)
+{
+    uint64_t key[4];
+
+    for (int i = 0; i < 4; i++)
+        key[i] = pool_get(40 * MIB);
+    for (int i = 0; i < 4; i++)
+        pool_put(key[i]);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u); /* at the third */
+}
+
+Test(pending, events_are_used_again)
+{
+    for (int i = 0; i < 10; i++) {
+        free_with_work();
+        cr_expect_eq(serves(), 0);
+        fake_finish(FIRST_CONTEXT);
+        cr_expect_eq(serves(), 1);
+    }
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 10u);
+    cr_expect_eq(calls(FAKE_EVENT_CREATE), 1u);
+    cr_expect_eq(pool_counters(0)->event_records, 10u);
+    cr_expect_eq(pool_counters(0)->event_queries, calls(FAKE_EVENT_QUERY));
+}
+
+static uint32_t seen_while_recording = 99;
+
+static void harvest_inside(enum fake_call call)
+{
+    if (call == FAKE_EVENT_RECORD)
+        seen_while_recording = cw_pending_harvest(realm, UINT32_MAX, 1);
+}
+
+Test(pending, no_other_thread_sees_a_batch_before_its_event_is_recorded)
+{
+    free_with_work();
+    fake_driver.inside = harvest_inside;
+    cw_pending_close(1);
+    cr_expect_eq(seen_while_recording, 0u);
+    cr_expect_eq(calls(FAKE_EVENT_QUERY), 0u);
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_QUERY), 1u);
+}
+
+Test(pending, a_batch_that_was_closed_in_a_capture_is_recorded_before_it_is_asked_about)
+{
+    free_with_work();
+    cw_gate_close();
+    cw_pending_close(1);
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cw_gate_open();
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static void free_in_thread(unsigned id)
+{
+    (void)id;
+    fake_set_current(FIRST_CONTEXT);
+    free_with_work();
+}
+
+Test(pending, the_open_batch_of_a_thread_that_ended_is_recorded_before_it_is_asked_about)
+{
+    run_threads(1, free_in_thread);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, frees_of_a_thread_without_a_slot_are_batches_of_their_own)
+{
+    cw_thread_ends();
+    free_with_work();
+    free_with_work();
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, at_most_so_many_batches_are_asked_about)
+{
+    unsigned before;
+
+    for (int i = 0; i < 5; i++) {
+        free_with_work();
+        cw_pending_close(1);
+    }
+    before = calls(FAKE_EVENT_QUERY);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(cw_pending_harvest(realm, 2, 1), 2u);
+    cr_expect_eq(calls(FAKE_EVENT_QUERY), before + 2);
+    cr_expect_eq(cw_pending_harvest(realm, 0, 1), 0u);
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 3u);
+    cr_expect_eq(cw_pending_is_any(), 0);
+}
+
+/* ---- events that cannot be had ---- */
+
+static void expect_given_back(enum fake_call call)
+{
+    uint64_t key = free_with_work();
+
+    fake_driver.fails[call] = 1;
+    cr_expect_eq(serves(), 0); /* an allocation gives nothing back */
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
+    cw_pending_close(1);
+    cw_pending_harvest(realm, UINT32_MAX, 1);
+    cr_expect_eq(fake_give(key), -1); /* the driver has it */
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 1u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_counters(0)->trimmed_full, 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, without_an_event_the_driver_frees)
+{
+    expect_given_back(FAKE_EVENT_CREATE);
+}
+
+Test(pending, when_recording_fails_the_driver_frees)
+{
+    expect_given_back(FAKE_EVENT_RECORD);
+}
+
+Test(pending, when_a_query_fails_the_driver_frees)
+{
+    expect_given_back(FAKE_EVENT_QUERY);
+}
+
+Test(pending_without_events, a_driver_without_context_events_makes_frees_wait)
+{
+    fake_driver.has_no_context_events = 1;
+    pool_start(CW_FREE_DEFERRED);
+    cr_expect_eq(cw_session.arena.header->free_sync, CW_FREE_STRICT);
+    free_with_work();
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(calls(FAKE_EVENT_CREATE), 0u);
+}
+
+/* ---- several contexts ---- */
+
+Test(pending, every_context_has_to_pass)
+{
+    pool_context(1, 1);
+    fake_submit(SECOND_CONTEXT);
+    free_with_work();
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    fake_finish(SECOND_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_synchronisation_of_one_context_leaves_the_others_to_events)
+{
+    pool_context(1, 1);
+    fake_submit(SECOND_CONTEXT);
+    free_with_work();
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(SECOND_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, synchronisations_of_all_contexts_make_it_ready)
+{
+    pool_context(1, 1);
+    free_with_work();
+    pool_sync(SECOND_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, a_context_that_ended_has_no_work_left)
+{
+    uint64_t second = pool_context(1, 1);
+
+    fake_submit(second);
+    free_with_work();
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0); /* recorded in both */
+    pool_end_context(second, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_context_that_came_later_need_not_pass)
+{
+    free_with_work();
+    cr_expect_eq(serves(), 0);
+    fake_submit(pool_context(1, 1));
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, a_context_that_failed_sends_the_block_to_the_driver)
+{
+    uint64_t key;
+
+    pool_context(1, 1);
+    key = free_with_work();
+    fake_driver.fails[FAKE_EVENT_CREATE] = 1;
+    cr_expect_eq(serves(), 0);
+    cw_pending_harvest(realm, UINT32_MAX, 1);
+    cr_expect_eq(fake_give(key), -1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- the end of the block's own context ---- */
+
+static void leave_everywhere(void)
+{
+    free_with_work();
+    cw_pending_close(1);            /* in the list, recorded */
+    run_threads(1, free_in_thread); /* in the list, not recorded */
+    free_with_work();               /* open */
+}
+
+Test(pending, nothing_waits_for_a_destroyed_context)
+{
+    leave_everywhere();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(cw_pending_is_any(), 0);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, all_waits_on_in_a_context_that_was_kept)
+{
+    leave_everywhere();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_KEPT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(serves(), 1);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_free_while_the_context_closes_goes_to_the_driver)
+{
+    uint64_t key = pool_get(PROBE);
+    struct cw_context_ending end;
+
+    cw_context_end_begin(realm->context, &end);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cw_context_end_finish(&end, CW_CONTEXT_KEPT);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_CAPTURE), 1u);
+    cr_expect_eq(pool_check(), 0);
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT */
+/* The pool as a whole: what is served, what is kept, and what goes back. */
+#include "core/keep.h"
+#include "core/pool.h"
+
+#include <criterion/criterion.h>
+
+#include "core/gate.h"
+#include "core/realm.h"
+#include "core/request.h"
+#include "core/session.h"
+#include "core/tracker.h"
+#include "pool_fixture.h"
+
+static void setup(void)
+{
+    pool_start(CW_FREE_STRICT);
+}
+
+TestSuite(pool, .init = setup);
+
+static int serves(uint64_t bytes)
+{
+    return pool_hits(CW_POOL_DEVICE, bytes, NULL);
+}
+
+static unsigned calls(enum fake_call call)
+{
+    return fake_driver.calls[call];
+}
+
+/* Takes `count` blocks and frees them all: how many the pool still has. */
+static uint64_t churn(unsigned count, uint64_t bytes)
+{
+    uint64_t key[600];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(bytes);
+    for (unsigned i = 0; i < count; i++)
+        pool_put(key[i]);
+    return pool_count(CW_BLOCK_IDLE);
+}
+
+/* ---- serving ---- */
+
+Test(pool, a_freed_block_serves_again)
+{
+    uint64_t key = pool_get(1000), again = 0;
+
+    cr_expect_eq(core_live(0), 1000u);
+    cr_expect_eq(core_held(0), 1024u);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(core_live(0), 0u);
+    cr_expect_eq(core_held(0), 1024u);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 900, &again), 1);
+    cr_expect_eq(again, key);
+    cr_expect_eq(core_live(0), 900u);
+    cr_expect_eq(pool_sums().hits, 1u);
+    cr_expect_eq(pool_sums().misses, 1u);
+    cr_expect_eq(pool_sums().kept, 1u);
+    cr_expect_eq(pool_sums().asked, 1900u);
+    cr_expect_eq(pool_sums().given, 2048u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, nothing_and_too_much_are_not_for_it)
+{
+    cr_expect_eq(serves(0), 0);
+    cr_expect_eq(serves(CW_SIZE_MOST + 1), 0);
+    cr_expect_eq(serves(UINT64_MAX), 0);
+}
+
+Test(pool, classes_do_not_mix)
+{
+    static const enum cw_pool_class classes[] = {CW_POOL_DEVICE,         CW_POOL_PITCHED,
+                                                 CW_POOL_HOST,           CW_POOL_HOST_FLAGS,
+                                                 CW_POOL_HOST_FLAGS + 1, CW_POOL_HOST_FLAGS + 7};
+
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t key = pool_alloc(classes[i], 8 * KIB, NULL), again = 0;
+
+        cr_assert_eq(pool_free(classes[i], key, NULL), CW_POOL_KEPT);
+        for (unsigned k = 0; k < 6; k++)
+            if (k != i)
+                cr_expect_eq(pool_hits(classes[k], 8 * KIB, NULL), 0, "%u serves %u", i, k);
+        cr_expect_eq(pool_hits(classes[i], 8 * KIB, &again), 1, "%u serves not", i);
+        cr_expect_eq(again, key);
+    }
+    cr_expect_eq(core_live(CW_DEVICE_HOST), 4 * 8 * KIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, contexts_do_not_mix)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    pool_context(1, 0);
+    cr_assert_eq(pool_put(key), CW_POOL_KEPT);
+    fake_set_current(SECOND_CONTEXT);
+    cr_expect_eq(serves(4 * KIB), 0);
+    fake_set_current(FIRST_CONTEXT);
+    cr_expect_eq(serves(4 * KIB), 1);
+}
+
+Test(pool, pitched_blocks_serve_again_whatever_their_size)
+{
+    for (uint64_t bytes = 512; bytes < 3 * MIB; bytes = bytes * 3 + 7) {
+        uint64_t key = pool_alloc(CW_POOL_PITCHED, bytes, NULL), again = 0;
+
+        cr_assert_eq(pool_free(CW_POOL_PITCHED, key, NULL), CW_POOL_KEPT);
+        cr_expect_eq(cw_tracker_at(cw_tracker_find(CW_SPACE_ADDRESS, key))->held, bytes);
+        cr_expect_eq(pool_hits(CW_POOL_PITCHED, bytes, &again), 1, "%ju", (uintmax_t)bytes);
+        cr_expect_eq(again, key);
+    }
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, large_blocks_serve_within_an_eighth)
+{
+    uint64_t key = pool_get(80 * MIB);
+
+    cr_assert_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(serves(81 * MIB), 0);
+    cr_expect_eq(serves(70 * MIB), 0);
+    cr_expect_eq(serves(72 * MIB), 1);
+}
+
+Test(pool, a_block_of_less_than_the_least_size_goes_to_the_driver)
+{
+    /* After out of memory at 512 bytes the driver was asked for 100. */
+    struct cw_pool_request pool = {.class = CW_POOL_DEVICE, .bytes = 100};
+    struct cw_request request = {.kind = CW_KIND_DEVICE, .bytes = 100};
+
+    cr_assert_eq(cw_pool_serve(&pool, 0), 0u);
+    cr_expect_eq(pool.ask, 512u);
+    request.key = fake_take(FIRST_CONTEXT, CW_KIND_DEVICE, 100);
+    cw_pool_granted(&pool, 100, 1, &request);
+    request.context = pool_index(FIRST_CONTEXT);
+    cw_request_granted(&request, 0);
+    cr_expect_eq(pool_counters(0)->exact_retries, 1u);
+    cr_expect_eq(request.flags & CW_BLOCK_POOLED, 0);
+    cr_expect_eq(pool_put(request.key), CW_POOL_DRIVER);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, without_a_context_nothing_is_served_or_kept)
+{
+    uint64_t key = pool_get(4 * KIB), other = pool_get(4 * KIB);
+
+    pool_put(other);
+    fake_set_current(0);
+    cr_expect_eq(serves(4 * KIB), 0);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_NO_CONTEXT), 2u);
+}
+
+Test(pool, in_a_capture_nothing_is_served_or_kept_or_asked)
+{
+    uint64_t key = pool_get(4 * KIB), other = pool_get(4 * KIB);
+    unsigned before;
+
+    pool_put(other);
+    cw_gate_close();
+    before = fake_gated_calls();
+    cr_expect_eq(serves(4 * KIB), 0);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_eq(cw_keep_reclaim(0), 0u);
+    cr_expect_eq(fake_gated_calls(), before);
+    cw_gate_open();
+    cr_expect_eq(pool_bypassed(CW_BYPASS_CAPTURE), 2u);
+    cr_expect_eq(serves(4 * KIB), 1); /* what the reclaim could not give back */
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, in_a_failed_context_nothing_is_served_or_kept)
+{
+    uint64_t key = pool_get(4 * KIB), other = pool_get(4 * KIB);
+
+    pool_put(other);
+    cw_context_set_fatal(pool_index(FIRST_CONTEXT), 700);
+    cr_expect_eq(serves(4 * KIB), 0);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_BROKEN), 2u);
+}
+
+Test(pool, an_exported_block_is_never_kept)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    atomic_fetch_or(&cw_tracker_at(cw_tracker_find(CW_SPACE_ADDRESS, key))->flags,
+                    CW_BLOCK_EXPORTED);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_EXPORTED), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- freeing ---- */
+
+Test(pool, a_strict_free_waits_for_the_context_of_the_block)
+{
+    uint64_t key = pool_get(4 * KIB), work = fake_submit(FIRST_CONTEXT);
+
+    pool_put(key);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(fake_driver.waited, FIRST_CONTEXT);
+    cr_expect_eq(fake_is_finished(0, fake_driver.context[0].generation, work), 1);
+    cr_expect_eq(serves(4 * KIB), 1);
+}
+
+Test(pool, a_wait_that_fails_hands_the_free_to_the_driver_with_its_code)
+{
+    uint64_t key = pool_get(4 * KIB);
+    int wait = 0;
+
+    fake_driver.wait_code = 700;
+    cr_expect_eq(pool_free(CW_POOL_DEVICE, key, &wait), CW_POOL_DRIVER);
+    cr_expect_eq(wait, 700);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_BROKEN), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, with_several_contexts_a_strict_free_waits_for_its_own_and_polls_the_others)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    fake_submit(pool_context(1, 1));
+    fake_submit(FIRST_CONTEXT);
+    fake_set_current(SECOND_CONTEXT);
+    pool_put(key);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(fake_driver.waited, FIRST_CONTEXT);
+    fake_set_current(FIRST_CONTEXT);
+    cr_expect_eq(serves(4 * KIB), 0);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    fake_finish(SECOND_CONTEXT);
+    cr_expect_eq(serves(4 * KIB), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, with_several_contexts_and_no_context_events_the_driver_frees)
+{
+    fake_driver.has_no_context_events = 1;
+    pool_start(CW_FREE_STRICT);
+    pool_context(1, 1);
+    cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_CONTEXTS), 1u);
+    pool_end_context(SECOND_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_KEPT);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, with_more_contexts_than_it_can_poll_the_driver_frees)
+{
+    for (unsigned i = 1; i <= 16; i++)
+        pool_context(i, 0);
+    cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_DRIVER);
+    pool_end_context(FIRST_CONTEXT + 16, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_KEPT);
+}
+
+Test(pool, a_second_free_is_refused)
+{
+    uint64_t key = pool_get(4 * KIB);
+    struct cw_pool_view view;
+
+    pool_put(key);
+    cr_expect_eq(pool_put(key), CW_POOL_REFUSED);
+    cr_expect_eq(pool_put(key), CW_POOL_REFUSED);
+    cr_expect_eq(cw_session.arena.header->invalid_frees, 2u);
+    cr_assert_eq(cw_pool_look(key, &view), 1);
+    cr_expect_eq(view.bytes, 0u);
+    cr_expect_eq(serves(4 * KIB), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static uint64_t in_flight;
+static enum cw_pool_free second_free;
+
+static void free_again(enum fake_call call)
+{
+    if (call != FAKE_CONTEXT_WAIT)
+        return;
+    fake_driver.inside = NULL;
+    second_free = pool_put(in_flight);
+}
+
+Test(pool, a_second_free_while_the_first_waits_is_refused)
+{
+    in_flight = pool_get(4 * KIB);
+    fake_driver.inside = free_again;
+    cr_expect_eq(pool_put(in_flight), CW_POOL_KEPT);
+    cr_expect_eq(second_free, CW_POOL_REFUSED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, the_wrong_function_is_the_drivers_business)
+{
+    struct cw_request_free freed;
+    uint64_t key = pool_get(4 * KIB);
+    int wait;
+
+    cr_expect_eq(cw_pool_free(CW_POOL_FREES_HOST, key, 0, &freed, &wait), CW_POOL_DRIVER);
+    cw_request_free_end(&freed, 0, CW_FREE_REFUSED, 1);
+    cr_expect_eq(pool_count(CW_BLOCK_LIVE), 1u);
+    cr_expect_eq(cw_pool_free(CW_POOL_FREES_OTHER, key, 0, &freed, &wait), CW_POOL_DRIVER);
+    cw_request_free_end(&freed, 0, CW_FREE_REFUSED, 1);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, an_unknown_address_is_the_drivers_business)
+{
+    cr_expect_eq(pool_put(0x1234), CW_POOL_DRIVER);
+    cr_expect_eq(cw_session.arena.header->invalid_frees, 1u);
+}
+
+Test(pool, an_address_that_the_driver_gave_out_again_is_no_idle_block)
+{
+    uint64_t key = pool_get(4 * KIB), again;
+
+    pool_put(key);
+    fake_give(key); /* its memory went in a way that we did not see */
+    fake_set_current(FIRST_CONTEXT);
+    again = fake_take(FIRST_CONTEXT, CW_KIND_DEVICE, 1 * MIB);
+    cr_assert_eq(again, key);
+    core_put(core_site("other", CW_KIND_DEVICE, 0), key, 1 * MIB);
+    cr_expect_eq(serves(4 * KIB), 0);
+    cr_expect_eq(core_held(0), 1 * MIB);
+    cr_expect_eq(pool_sums().hits, 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- limits ---- */
+
+Test(pool, a_bucket_keeps_64_mib)
+{
+    cr_expect_eq(churn(50, 2 * MIB), 32u);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 18u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, a_bucket_keeps_eight_blocks_of_any_size)
+{
+    cr_expect_eq(churn(10, 100 * MIB), 8u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, bucket_max_says_how_many_blocks)
+{
+    core_options()->pool_bucket_max = 3;
+    pool_start(CW_FREE_STRICT);
+    cr_expect_eq(churn(5, 100 * MIB), 3u);
+}
+
+Test(pool_with, with_bucket_max_0_nothing_is_kept)
+{
+    core_options()->pool_bucket_max = 0;
+    pool_start(CW_FREE_STRICT);
+    cr_expect_eq(churn(5, 100 * MIB), 0u);
+    cr_expect_eq(churn(5, 4 * KIB), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, small_blocks_beyond_the_limits_go_back_when_they_leave_the_hoard)
+{
+    core_options()->pool_bucket_max = 1;
+    pool_start(CW_FREE_STRICT);
+    churn(600, 512 * KIB);
+    cr_expect_leq(pool_sums().idle_bytes, 65 * MIB + 512 * KIB);
+    cr_expect_gt(pool_counters(0)->trimmed_full, 400u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static void start_with_most(const char *most)
+{
+    cr_assert_eq(cw_sizes_parse(most, 0, &core_options()->pool_max), 0);
+    pool_start(CW_FREE_STRICT);
+}
+
+Test(pool_with, max_in_bytes_limits_a_device)
+{
+    start_with_most("256M");
+    cr_expect_eq(churn(5, 100 * MIB), 2u);
+}
+
+Test(pool_with, max_as_a_share_limits_a_device)
+{
+    start_with_most("0.5%"); /* of 80 GiB */
+    cr_expect_eq(churn(6, 100 * MIB), 4u);
+}
+
+Test(pool, pinned_memory_has_a_limit_of_its_own)
+{
+    uint64_t key[16];
+
+    for (unsigned i = 0; i < 16; i++)
+        key[i] = pool_alloc(CW_POOL_HOST + i % 2, 128 * MIB, NULL);
+    for (unsigned i = 0; i < 16; i++)
+        pool_free(CW_POOL_HOST + i % 2, key[i], NULL);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 8u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static void start_with_free(uint64_t total, uint64_t free_bytes)
+{
+    fake_driver.total_bytes = total;
+    fake_driver.free_bytes = free_bytes;
+    /* The last look at the device is the one after this. */
+    fake_driver.now_ns += 200 * FAKE_MS;
+    cw_request_sample();
+}
+
+Test(pool, leaves_512_mib_free)
+{
+    uint64_t key = pool_get(4 * MIB);
+
+    start_with_free(80 * GIB, 511 * MIB);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 1u);
+    key = pool_get(4 * MIB);
+    start_with_free(80 * GIB, 513 * MIB);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+}
+
+Test(pool, leaves_a_twentieth_of_a_small_device_free)
+{
+    uint64_t key = pool_get(4 * MIB);
+
+    start_with_free(2 * GIB, 102 * MIB);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    key = pool_get(4 * MIB);
+    start_with_free(2 * GIB, 103 * MIB);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+}
+
+Test(pool, what_was_taken_since_the_last_look_counts_as_used)
+{
+    uint64_t key = pool_get(4 * MIB);
+
+    start_with_free(80 * GIB, 600 * MIB);
+    pool_get(100 * MIB);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+}
+
+/* ---- what lies idle for long ---- */
+
+Test(pool, blocks_above_64_mib_leave_after_their_time)
+{
+    uint64_t large = pool_get(100 * MIB), small = pool_get(64 * MIB), other = pool_get(8 * MIB);
+
+    pool_put(large);
+    pool_put(small);
+    fake_driver.now_ns += 9000 * FAKE_MS;
+    pool_put(other);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
+    fake_driver.now_ns += 2300 * FAKE_MS;
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 2u);
+    cr_expect_eq(pool_counters(0)->trimmed_idle, 1u);
+    cr_expect_eq(fake_give(large), -1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, their_time_begins_with_each_free)
+{
+    uint64_t large = pool_get(100 * MIB);
+
+    for (int i = 0; i < 5; i++) {
+        pool_put(large);
+        fake_driver.now_ns += 6000 * FAKE_MS;
+        pool_sync(FIRST_CONTEXT);
+        cr_assert_eq(serves(100 * MIB), 1);
+    }
+}
+
+/* ---- out of memory ---- */
+
+Test(pool, a_reclaim_gives_back_what_is_ready)
+{
+    churn(4, 4 * KIB);
+    churn(2, 100 * MIB);
+    cr_expect_eq(cw_keep_reclaim(0), 200 * MIB + 4 * 4 * KIB);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(fake_taken(), 0u);
+    cr_expect_eq(pool_counters(0)->trimmed_oom, 6u);
+    cr_expect_eq(core_held(0), 0u);
+    cr_expect_eq(cw_keep_reclaim(0), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool, a_reclaim_leaves_other_devices_alone)
+{
+    churn(1, 100 * MIB);
+    cr_expect_eq(cw_keep_reclaim(1), 0u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+}
+
+static void free_in_thread(unsigned id)
+{
+    fake_set_current(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    pool_put(pool_get((id + 1) * 4 * KIB));
+}
+
+Test(pool_with, a_reclaim_waits_for_what_is_pending_when_nothing_is_ready)
+{
+    pool_start(CW_FREE_DEFERRED);
+    pool_context(1, 1);
+    fake_submit(SECOND_CONTEXT);
+    run_threads(2, free_in_thread);
+    free_in_thread(2);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
+    cr_expect_eq(cw_keep_reclaim(0), 24 * KIB);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 2u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, a_reclaim_waits_for_the_rest_when_something_is_ready)
+{
+    pool_start(CW_FREE_DEFERRED);
+    free_in_thread(0);
+    pool_sync(FIRST_CONTEXT);
+    free_in_thread(1);
+    cr_expect_eq(cw_keep_reclaim(0), 12 * KIB);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- threads, PREWARM, fork ---- */
+
+Test(pool, what_a_thread_kept_serves_others_after_its_end)
+{
+    run_threads(4, free_in_thread);
+    for (unsigned i = 0; i < 4; i++)
+        cr_expect_eq(serves((i + 1) * 4 * KIB), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, prewarm_takes_blocks_at_the_first_request_of_a_context)
+{
+    cr_assert_eq(cw_batches_parse("1M:3,100M:2", &core_options()->prewarm), 0);
+    pool_start(CW_FREE_STRICT);
+    cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 0u);
+    cr_expect_eq(serves(1 * MIB), 1);
+    cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 5u);
+    cr_expect_eq(pool_counters(0)->prewarmed, 5u);
+    cr_expect_eq(core_held(0), 203 * MIB);
+    cr_expect_eq(core_live(0), 1 * MIB);
+    cr_expect_eq(serves(100 * MIB), 1);
+    cr_expect_eq(pool_sums().hits, 2u);
+    cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 5u);
+    fake_set_current(pool_context(1, 0));
+    cr_expect_eq(serves(1 * MIB), 1);
+    cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 10u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, prewarmed_blocks_stay_as_long_as_any)
+{
+    cr_assert_eq(cw_batches_parse("100M:2", &core_options()->prewarm), 0);
+    pool_start(CW_FREE_STRICT);
+    fake_driver.now_ns += 60000 * FAKE_MS;
+    cr_expect_eq(serves(4 * KIB), 0);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 2u);
+    fake_driver.now_ns += 12000 * FAKE_MS;
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+}
+
+Test(pool_with, prewarm_stops_when_the_driver_has_no_memory)
+{
+    cr_assert_eq(cw_batches_parse("1M:3", &core_options()->prewarm), 0);
+    pool_start(CW_FREE_STRICT);
+    fake_driver.fails[FAKE_BLOCK_ALLOC] = 1;
+    cr_expect_eq(serves(1 * MIB), 0);
+    cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, a_forked_child_starts_with_nothing)
+{
+    pool_start(CW_FREE_DEFERRED);
+    free_in_thread(0);
+    free_in_thread(1);
+    pool_sync(FIRST_CONTEXT);
+    free_in_thread(2);
+    cw_session_reset();
+    cr_expect_eq(cw_pool_is_on(), 0);
+    pool_start(CW_FREE_DEFERRED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(cw_realms_live, 1u);
+    for (unsigned i = 0; i < 3; i++)
+        cr_expect_eq(serves((i + 1) * 4 * KIB), 0);
+    free_in_thread(0);
+    cr_expect_eq(serves(4 * KIB), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(4 * KIB), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, in_track_mode_everything_is_the_drivers)
+{
+    core_arm();
+    fake_set_current(pool_context(0, 0));
+    cr_expect_eq(cw_pool_is_on(), 0);
+    cr_expect_eq(pool_put(pool_get(1000)), CW_POOL_DRIVER);
+    cr_expect_eq(core_held(0), 0u);
+    cr_expect_eq(fake_gated_calls(), calls(FAKE_DEVICE_FACTS) + calls(FAKE_MEMORY_INFO));
+    cr_expect_eq(cw_tracker_check(), 0);
+}
+
+/* ---- what the program sees ---- */
+
+Test(pool, a_look_tells_how_often_a_block_has_served)
+{
+    uint64_t key = pool_get(1000);
+    struct cw_pool_view view;
+
+    cr_assert_eq(cw_pool_look(key, &view), 1);
+    cr_expect_eq(view.bytes, 1000u);
+    cr_expect_eq(view.reuses, 0u);
+    pool_put(key);
+    cr_assert_eq(cw_pool_look(key, &view), 1);
+    cr_expect_eq(view.bytes, 0u);
+    cr_expect_eq(serves(800), 1);
+    cr_assert_eq(cw_pool_look(key, &view), 1);
+    cr_expect_eq(view.bytes, 800u);
+    cr_expect_eq(view.reuses, 1u);
+    cr_expect_eq(cw_pool_look(key + 1, &view), 0);
+}
