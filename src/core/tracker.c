@@ -450,20 +450,41 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     cw_tally_add(site->device, bytes, bytes, load(&site->last_ns));
 }
 
-/* Claims the block, and takes it out of the index. 0 if a free was faster, or another context has
- * the record by now. */
-static int take_from_context(uint32_t index, uint32_t context)
+static int is_pooled(const struct cw_live_block *block)
+{
+    return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
+}
+
+/* A block of the pool belongs to who claims it. */
+static int take_pooled(uint32_t index, uint32_t context)
 {
     struct cw_live_block *block = cw_tracker_at(index);
     uint32_t live = CW_BLOCK_LIVE;
 
     if (!atomic_compare_exchange_strong(&block->state, &live, CW_BLOCK_LEAVING))
         return 0;
-    if (block->context != context) {
+    /* Freed and taken by another owner between the look and the claim. */
+    if (block->context != context || !is_pooled(block)) {
         atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
         return 0;
     }
-    return cw_index_remove_block(block->space, load(&block->key), index);
+    cw_index_remove_block(block->space, load(&block->key), index);
+    return 1;
+}
+
+/* Any other belongs to who takes it out of the index. */
+static int take_unpooled(uint32_t index, uint32_t context)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    if (!cw_index_remove_block(block->space, load(&block->key), index))
+        return 0;
+    if (block->context != context) {
+        cw_index_restore(block->space, load(&block->key), index);
+        return 0;
+    }
+    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    return 1;
 }
 
 uint32_t cw_tracker_take_context(uint32_t context)
@@ -477,7 +498,7 @@ uint32_t cw_tracker_take_context(uint32_t context)
 
         if (block->context != context ||
             atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE ||
-            !take_from_context(i, context))
+            !(is_pooled(block) ? take_pooled(i, context) : take_unpooled(i, context)))
             continue;
         atomic_store_explicit(&block->link, list, memory_order_relaxed);
         list = i;
