@@ -22,7 +22,7 @@ enum cw_lock_rank {
     CW_RANK_POOL,    /* which pools there are; batches of frees that wait for the device */
     CW_RANK_PEAK,    /* a new peak of a device or the process (core/tally.c) */
     CW_RANK_SLOT,    /* held while slots of other threads are stopped (core/slot.c) */
-    CW_RANK_BUCKET,  /* one bucket of idle blocks (core/pool.c) */
+    CW_RANK_BUCKET,  /* one bucket of idle blocks (core/bucket.c) */
     CW_RANK_INDEX,   /* one shard of the index of blocks by key (core/index.c) */
     CW_RANK_SITE,    /* interning of sites, stacks and modules */
     CW_RANK_ARENA,   /* growth of the live arena's tables */

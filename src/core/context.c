@@ -288,7 +288,10 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     if (ending->context == 0)
         return;
     if (outcome == CW_CONTEXT_KEPT) {
-        atomic_store(&context_at(ending->context)->state, CW_CONTEXT_LIVE);
+        uint32_t closing = CW_CONTEXT_CLOSING; /* another thread may have ended it */
+
+        atomic_compare_exchange_strong(&context_at(ending->context)->state, &closing,
+                                       CW_CONTEXT_LIVE);
     } else {
         uint64_t now = now_ns();
 

@@ -377,48 +377,26 @@ static uint64_t release_ready(struct cw_realm *realm)
     return bytes;
 }
 
-static uint64_t release_on(uint8_t device, struct cw_realm *const *realm, uint32_t total)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t i = 0; i < total; i++)
-        if (realm[i]->device == device && cw_realm_is_usable(realm[i]))
-            bytes += release_ready(realm[i]);
-    return bytes;
-}
-
-/* Every context, because what is pending has to wait for each. */
-static void wait_for_all(struct cw_realm *const *realm, uint32_t total)
-{
-    for (uint32_t i = 0; i < total; i++) {
-        int code = 0;
-
-        cw_pending_publish(realm[i]);
-        if (cw_realm_is_usable(realm[i]))
-            cw_pending_wait(realm[i], &code);
-    }
-    for (uint32_t i = 0; i < total; i++)
-        cw_pending_harvest(realm[i], 0, 1);
-}
-
+/* What is ready first. For what is pending the driver's own free waits, as the program's would
+ * have: no longer, and for nothing else. */
 uint64_t cw_keep_reclaim(uint8_t device)
 {
-    struct cw_realm *realm[CW_REALMS_LIVE];
-    uint32_t total;
-    uint64_t bytes;
+    uint32_t contexts = atomic_load_explicit(&self.arena->header->table[CW_TABLE_CONTEXT].count,
+                                             memory_order_acquire);
+    uint64_t bytes = 0;
 
-    total = cw_realm_list(realm, CW_REALMS_LIVE);
-    if (total > CW_REALMS_LIVE)
-        total = CW_REALMS_LIVE;
-    while (total > 0 && realm[total - 1] == NULL)
-        total--;
-    for (uint32_t i = 0; i < total && cw_pending_is_any(); i++)
-        cw_pending_harvest(realm[i], UINT32_MAX, 1);
-    bytes = release_on(device, realm, total);
-    /* Without us the frees would have waited: what they freed must be there now. */
-    if (cw_pending_bytes(device) != 0) {
-        wait_for_all(realm, total);
-        bytes += release_on(device, realm, total);
+    for (int pending = 0; pending < 2; pending++) {
+        for (uint32_t i = 1; i < contexts; i++) {
+            struct cw_realm *realm = cw_realm_of(i);
+
+            if (realm == NULL || realm->device != device || !cw_realm_is_usable(realm))
+                continue;
+            if (pending)
+                bytes += cw_keep_release(realm, cw_pending_seize(realm), CW_RELEASE_OOM);
+            else if (cw_pending_is_any())
+                cw_pending_harvest(realm, UINT32_MAX, 0);
+            bytes += release_ready(realm);
+        }
     }
     return bytes;
 }

@@ -42,8 +42,8 @@ uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release 
 void cw_keep_forget(struct cw_realm *realm, uint32_t list);
 /* Gives back what has been idle for too long, if it is time to look. */
 void cw_keep_trim(struct cw_realm *realm, uint64_t now_ns);
-/* Gives idle blocks of the device back, waiting for the device if blocks are pending there; the
- * bytes. */
+/* Gives all idle blocks of the device back, pending ones too: the driver's free waits for those, as
+ * the program's would have. The bytes. */
 uint64_t cw_keep_reclaim(uint8_t device);
 
 /* Bytes of the device that the program has freed and the pool keeps, ready or not. */

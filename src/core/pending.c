@@ -27,8 +27,8 @@ struct cw_batch {
     struct cw_batch *next;
     struct cw_realm *realm; /* of all its blocks */
     uint32_t head, count;
-    uint64_t bytes;
-    uint64_t stamp; /* the last ticket drawn before the last free */
+    uint64_t bytes, host_bytes; /* on the device, and pinned */
+    uint64_t stamp;             /* the last ticket drawn before the last free */
     int recorded;
     uint32_t marks; /* events, one for each context that had not passed when it was recorded */
     struct mark mark[CW_REALMS_LIVE];
@@ -99,7 +99,7 @@ int cw_pending_is_possible(void)
     if (count > CW_REALMS_LIVE || !cw_session.ops->has_context_events())
         return 0;
     for (uint32_t i = 0; i < count; i++)
-        if (realm[i]->record->handle == 0)
+        if (realm[i]->record->handle == 0 || atomic_load(&realm[i]->record->fatal) != 0)
             return 0;
     return 1;
 }
@@ -145,8 +145,13 @@ static void append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
     atomic_store_explicit(&record->link, batch->head, memory_order_relaxed);
     batch->head = block;
     batch->count++;
-    batch->bytes += held;
-    atomic_fetch_add_explicit(&bytes_on[batch->realm->device], held, memory_order_relaxed);
+    if (record->class >= CW_POOL_HOST) {
+        batch->host_bytes += held;
+        atomic_fetch_add_explicit(&bytes_on[CW_DEVICE_HOST], held, memory_order_relaxed);
+    } else {
+        batch->bytes += held;
+        atomic_fetch_add_explicit(&bytes_on[batch->realm->device], held, memory_order_relaxed);
+    }
     if (batch->stamp < stamp)
         batch->stamp = stamp;
 }
@@ -166,6 +171,7 @@ static uint32_t dissolve(struct cw_batch *batch)
 
     give_events_back(batch);
     atomic_fetch_sub_explicit(&bytes_on[batch->realm->device], batch->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&bytes_on[CW_DEVICE_HOST], batch->host_bytes, memory_order_relaxed);
     cw_mem_free(batch, sizeof(*batch));
     atomic_fetch_sub(&batches, 1);
     return list;
@@ -323,7 +329,7 @@ void cw_pending_close(int may_release)
 
 static int is_full(const struct cw_batch *batch)
 {
-    return batch->count >= BATCH_BLOCKS || batch->bytes >= BATCH_BYTES;
+    return batch->count >= BATCH_BLOCKS || batch->bytes + batch->host_bytes >= BATCH_BYTES;
 }
 
 /* Inside the slot. What has to be closed to make room is in *out_full. -1: without memory. */
@@ -485,18 +491,6 @@ static struct cw_batch *seize_open(const struct cw_realm *realm)
     }
     cw_slot_resume(mask);
     return all;
-}
-
-void cw_pending_publish(struct cw_realm *realm)
-{
-    struct cw_batch *open = cw_pending_is_any() ? seize_open(realm) : NULL;
-
-    while (open != NULL) {
-        struct cw_batch *batch = open;
-
-        open = open->next;
-        push_or_defer(batch, 0);
-    }
 }
 
 uint32_t cw_pending_seize(struct cw_realm *realm)

@@ -64,16 +64,14 @@ void cw_pending_close(int may_release);
  */
 uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_release);
 
-/* Bytes that are pending in the contexts of a device, pinned host memory included. */
+/* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */
 uint64_t cw_pending_bytes(uint8_t device);
 
 /* 1 if anything may be pending anywhere: a hint. */
 int cw_pending_is_any(void);
 
-/* The open batches of all threads join the realm's list, their events not recorded yet. */
-void cw_pending_publish(struct cw_realm *realm);
-
-/* With the gate closed: all pending blocks of the realm, linked, also from open batches. */
+/* All pending blocks of the realm, linked, also from open batches: with the gate closed at the end
+ * of a context, and when memory is short. */
 uint32_t cw_pending_seize(struct cw_realm *realm);
 
 /* The calling thread ends: its open batch is for all, its events not recorded yet. */

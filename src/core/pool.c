@@ -243,6 +243,11 @@ struct cw_pool *cw_pool_here(enum cw_pool_class class)
     return cw_realm_pool(realm, class);
 }
 
+static uint64_t what_to_ask(const struct cw_pool *pool, uint64_t bytes)
+{
+    return pool->class == CW_POOL_PITCHED ? bytes : cw_keep_round(pool->device, bytes);
+}
+
 uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
 {
     struct cw_pool *pool;
@@ -256,17 +261,18 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
     if (pool == NULL)
         return 0;
     request->pool = pool;
-    request->ask = pool->class == CW_POOL_PITCHED ? request->bytes
-                                                  : cw_keep_round(pool->device, request->bytes);
     if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
         !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
         !atomic_exchange(&pool->realm->warmed, 1))
         prewarm(pool, api);
     block = take_valid(pool, request->bytes);
-    if (block == 0)
+    if (block == 0) {
+        request->ask = what_to_ask(pool, request->bytes);
         return 0;
+    }
     site = cw_site_here(api, pool->kind, pool->device);
     if (CW_UNLIKELY(site == 0)) {
+        request->ask = what_to_ask(pool, request->bytes);
         cw_bucket_put_back(pool, block, request->bytes);
         cw_keep_put(pool, block, 0);
         return 0;

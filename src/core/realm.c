@@ -156,10 +156,14 @@ void cw_realm_closing(uint32_t context)
 /* The context stays. What was ready and what was not are one list by now: all of it waits again. */
 static uint32_t reopen(struct cw_realm *realm)
 {
-    uint32_t list;
+    uint32_t closing = CW_REALM_CLOSING, list;
 
     cw_lock_acquire(&cw_realm_lock);
-    atomic_store(&realm->state, CW_REALM_OPEN);
+    /* Another thread may have ended it meanwhile. */
+    if (!atomic_compare_exchange_strong(&realm->state, &closing, CW_REALM_OPEN)) {
+        cw_lock_release(&cw_realm_lock);
+        return 0;
+    }
     list = realm->limbo;
     realm->limbo = 0;
     cw_lock_release(&cw_realm_lock);

@@ -5,7 +5,7 @@
  * A realm is made with its context and lasts as long as the process. It owns the context's pools
  * (core/bucket.h), its events, and the number of the last synchronisation that it has passed. Its
  * state is written with the gate closed (core/gate.h) while a context ends: what still comes in
- * then waits in limbo for the outcome. Which realms are live is one array under CW_RANK_POOL.
+ * then waits in limbo for the outcome. Which realms are live is a list under CW_RANK_POOL.
  */
 #ifndef CW_CORE_REALM_H
 #define CW_CORE_REALM_H

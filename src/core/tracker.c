@@ -375,7 +375,8 @@ int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
                   atomic_load_explicit(&block->space, memory_order_relaxed) == space))
         return 1;
     /* The record changed hands between the look into the index and the claim. */
-    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+    live = CW_BLOCK_LEAVING;
+    atomic_compare_exchange_strong(&block->state, &live, CW_BLOCK_LIVE);
     return 0;
 }
 
@@ -415,7 +416,7 @@ int cw_tracker_take_idle(uint32_t index)
     struct cw_live_block *block = cw_tracker_at(index);
 
     atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
-    return cw_index_remove_block(block->space, load(&block->key), index);
+    return cw_index_find(block->space, load(&block->key)) == index;
 }
 
 void cw_tracker_finish_idle(uint32_t index)
@@ -423,6 +424,8 @@ void cw_tracker_finish_idle(uint32_t index)
     const struct cw_live_block *block = cw_tracker_at(index);
     const struct cw_live_site *site =
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+
+    cw_index_remove_block(block->space, load(&block->key), index);
 
     cw_tally_sub(site->device, 0, load(&block->held));
     release_record(index);

@@ -58,9 +58,9 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site,
 void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
 /* An idle block, which the caller has taken from the pool, serves a new request. */
 void cw_tracker_reuse(uint32_t block, uint32_t site, uint64_t bytes, uint64_t now_ns);
-/* An idle block goes back: out of the index before the driver is asked, forgotten after. 0 when
- * its address belongs to a newer block by now: its memory is gone, and the driver must not be
- * asked. */
+/* An idle block goes back: marked before the driver is asked, so that a second free is refused
+ * until its memory is gone, and taken out of the index after. 0 when its address belongs to a newer
+ * block by now: its memory is gone already, and the driver must not be asked. */
 int cw_tracker_take_idle(uint32_t block);
 void cw_tracker_finish_idle(uint32_t block);
 

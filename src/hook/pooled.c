@@ -199,7 +199,7 @@ CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t
  */
 
 /* The start of the block that holds the address, which may be its own. Not past the gate: the
- * program has just asked about the same memory. */
+ * program asks about the same memory. */
 static uint64_t start_of(uint64_t address)
 {
     CUdeviceptr start = 0;

@@ -141,5 +141,5 @@ Test(slot, several_owners_and_stoppers_are_never_inside_together)
 Test(slot, nor_are_they_without_membarrier)
 {
     cw_slot_is_asymmetric = 0;
-    race(1, 1, 100000);
+    race(1, 1, 20000);
 }

@@ -366,13 +366,19 @@ static void claim_all_or_drop_context(unsigned id)
     }
 }
 
+static void give_to_context(uint32_t block)
+{
+    cw_tracker_at(block)->context = 1;
+    cw_tracker_at(block)->flags = CW_BLOCK_POOLED;
+}
+
 Test(tracker_model, a_claimed_block_goes_once_by_its_free_or_with_its_context)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
 
     for (int round = 0; round < 20; round++) {
         for (uint64_t i = 0; i < 4000; i++)
-            cw_tracker_at(core_put(site, 0x1000 + i, 8))->context = 1;
+            give_to_context(core_put(site, 0x1000 + i, 8));
         cr_assert_eq(core_sums(site).live_blocks, 4000u);
         cr_assert_eq(cw_tracker_check(), 0); /* no record was given out twice */
         run_threads(3, claim_all_or_drop_context);
