@@ -144,9 +144,10 @@ struct cw_live_frame {
  * line. Each of them has a site record of its own; a report adds up the records that are equal in
  * stack, api, kind and device. Slot 0 is shared by the threads that found no free slot, which add
  * atomically. What other threads do to the blocks of a site is counted apart (`far_`), atomically.
- * cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed.
+ * cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed. Records of
+ * two threads share no cache line.
  */
-struct cw_live_site {
+struct __attribute__((aligned(64))) cw_live_site {
     uint32_t stack; /* innermost frame, 0: no stack */
     uint32_t api;   /* text: the name that the program called, "cudaMalloc" */
     uint8_t kind;   /* enum cw_kind */
@@ -233,7 +234,7 @@ struct cw_live_event {
  * written under that bucket's lock. A report adds up the records that are equal in device, kind and
  * size.
  */
-struct cw_live_bucket {
+struct __attribute__((aligned(64))) cw_live_bucket {
     uint64_t size;    /* of its smallest block; all are smaller than the next bucket's */
     uint32_t context; /* whose blocks */
     uint8_t device;   /* ordinal or CW_DEVICE_HOST */
