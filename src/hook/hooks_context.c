@@ -270,17 +270,22 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
     struct cw_context_ending ending;
     uint8_t device;
-    int known = cw_session_is_armed() && cw_context_of(handle_value(hCtx), &device) != 0;
-    CUresult rc = CW_REAL(cuGreenCtxDestroy)(hCtx);
+    int active;
+    CUresult rc;
 
-    if (rc != CUDA_SUCCESS || !known)
-        return rc;
-    cw_context_unfolded(handle_value(hCtx));
-    cw_context_released(device);
-    if (!is_primary_active(device)) {
-        cw_context_end_begin(cw_context_primary(device), &ending);
-        cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+    if (!cw_session_is_armed() || cw_context_of(handle_value(hCtx), &device) == 0)
+        return CW_REAL(cuGreenCtxDestroy)(hCtx);
+    cw_context_end_begin(cw_context_is_last_release(device) ? cw_context_primary(device) : 0,
+                         &ending);
+    rc = CW_REAL(cuGreenCtxDestroy)(hCtx);
+    if (rc == CUDA_SUCCESS) {
+        cw_context_unfolded(handle_value(hCtx));
+        cw_context_released(device);
     }
+    active = rc != CUDA_SUCCESS || is_primary_active(device);
+    if (!active && ending.context == 0)
+        cw_context_end_begin(cw_context_primary(device), &ending);
+    cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
     return rc;
 }
 
