@@ -32,16 +32,6 @@ uint64_t cw_bucket_idle(uint8_t device)
     return atomic_load_explicit(&idle_bytes[device], memory_order_relaxed);
 }
 
-static uint64_t held_of(uint32_t block)
-{
-    return atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
-}
-
-static uint32_t next_of(uint32_t block)
-{
-    return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
-}
-
 static void set_next(uint32_t block, uint32_t next)
 {
     atomic_store_explicit(&cw_tracker_at(block)->link, next, memory_order_relaxed);
@@ -131,11 +121,12 @@ static void set_locked(struct cw_bucket *bucket, uint32_t head, uint32_t count, 
 static void unlink_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint32_t before,
                           uint32_t block)
 {
-    atomic_fetch_sub_explicit(&idle_bytes[pool->device], held_of(block), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&idle_bytes[pool->device], cw_tracker_held(block),
+                              memory_order_relaxed);
     if (before != 0)
-        set_next(before, next_of(block));
-    set_locked(bucket, before == 0 ? next_of(block) : head_of(bucket), count_of(bucket) - 1,
-               bytes_of(bucket) - held_of(block));
+        set_next(before, cw_tracker_next(block));
+    set_locked(bucket, before == 0 ? cw_tracker_next(block) : head_of(bucket), count_of(bucket) - 1,
+               bytes_of(bucket) - cw_tracker_held(block));
 }
 
 static uint32_t first_locked(const struct cw_pool *pool, struct cw_bucket *bucket)
@@ -152,8 +143,10 @@ static uint32_t best_locked(const struct cw_pool *pool, struct cw_bucket *bucket
 {
     uint32_t best = 0, before_best = 0, before = 0, looks = 0;
 
-    for (uint32_t block = head_of(bucket); block != 0 && looks < LOOKS; block = next_of(block)) {
-        if (cw_size_fits(held_of(block), bytes) && (best == 0 || held_of(block) < held_of(best))) {
+    for (uint32_t block = head_of(bucket); block != 0 && looks < LOOKS;
+         block = cw_tracker_next(block)) {
+        if (cw_size_fits(cw_tracker_held(block), bytes) &&
+            (best == 0 || cw_tracker_held(block) < cw_tracker_held(best))) {
             best = block;
             before_best = before;
         }
@@ -179,8 +172,8 @@ static void hit_locked(struct cw_pool *pool, unsigned size_class, uint32_t block
         return;
     cw_bucket_count(&record->hits, 1);
     cw_bucket_count(&record->asked_bytes, bytes);
-    cw_bucket_count(&record->given_bytes, held_of(block));
-    add_idle(record, (uint64_t)-1, -held_of(block));
+    cw_bucket_count(&record->given_bytes, cw_tracker_held(block));
+    add_idle(record, (uint64_t)-1, -cw_tracker_held(block));
 }
 
 /* any: every block of the bucket will do. */
@@ -245,7 +238,7 @@ uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t
 
 void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes)
 {
-    uint64_t held = held_of(block);
+    uint64_t held = cw_tracker_held(block);
     unsigned size_class = cw_size_class_down(held);
     struct cw_live_bucket *record;
 
@@ -292,7 +285,7 @@ static void count_kept_locked(struct cw_pool *pool, unsigned size_class, uint64_
 
 int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept)
 {
-    uint64_t held = held_of(block);
+    uint64_t held = cw_tracker_held(block);
     unsigned size_class = cw_size_class_down(held);
     struct cw_bucket *bucket = &pool->bucket[size_class];
     int open;
@@ -313,7 +306,7 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept)
 
 static void count_idle(struct cw_pool *pool, uint32_t block, uint64_t kept)
 {
-    uint64_t held = held_of(block);
+    uint64_t held = cw_tracker_held(block);
     unsigned size_class = cw_size_class_down(held);
 
     cw_lock_acquire(&pool->bucket[size_class].lock);
@@ -333,7 +326,7 @@ void cw_bucket_added(struct cw_pool *pool, uint32_t block)
 
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released)
 {
-    uint64_t held = held_of(block);
+    uint64_t held = cw_tracker_held(block);
     unsigned size_class = held < CW_SIZE_LEAST ? 0 : cw_size_class_down(held);
     struct cw_bucket *bucket = &pool->bucket[size_class];
 
@@ -356,7 +349,7 @@ int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_
 
 static int is_old(uint32_t block, uint64_t since_ns)
 {
-    return held_of(block) > CW_SIZE_ROUNDED &&
+    return cw_tracker_held(block) > CW_SIZE_ROUNDED &&
            atomic_load_explicit(&cw_tracker_at(block)->born_ns, memory_order_relaxed) <= since_ns;
 }
 
@@ -367,7 +360,7 @@ static uint32_t take_old_locked(const struct cw_pool *pool, struct cw_bucket *bu
     uint32_t before = 0, next;
 
     for (uint32_t block = head_of(bucket); block != 0; block = next) {
-        next = next_of(block);
+        next = cw_tracker_next(block);
         if (since_ns != UINT64_MAX && !is_old(block, since_ns)) {
             before = block;
             continue;

@@ -42,16 +42,6 @@ static void count(_Atomic uint64_t *counter, uint64_t value)
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
 }
 
-static uint64_t held_of(uint32_t block)
-{
-    return atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
-}
-
-static uint32_t next_of(uint32_t block)
-{
-    return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
-}
-
 static uint64_t hoard_bytes(const struct cw_options *options)
 {
     uint64_t most = 0;
@@ -213,14 +203,14 @@ uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release 
 
     while (list != 0) {
         struct cw_pool *pool = pool_of(realm, list);
-        uint32_t next = next_of(list);
+        uint32_t next = cw_tracker_next(list);
 
         /* The driver's free may wait for the device. */
         if (cw_gate_enter_wait()) {
             int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
 
             if (!dead) {
-                bytes += held_of(list);
+                bytes += cw_tracker_held(list);
                 release_block(realm, pool, list);
             }
             cw_gate_leave_wait();
@@ -245,7 +235,7 @@ uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release 
 void cw_keep_forget(struct cw_realm *realm, uint32_t list)
 {
     while (list != 0) {
-        uint32_t next = next_of(list);
+        uint32_t next = cw_tracker_next(list);
 
         cw_bucket_dropped(pool_of(realm, list), list, 0);
         cw_tracker_take_idle(list);
@@ -282,9 +272,9 @@ static void share(struct cw_pool *pool, uint32_t list)
     uint32_t too_many = 0;
 
     while (list != 0) {
-        uint32_t next = next_of(list);
+        uint32_t next = cw_tracker_next(list);
 
-        if (cw_keep_has_room(pool, held_of(list))) {
+        if (cw_keep_has_room(pool, cw_tracker_held(list))) {
             cw_keep_put(pool, list, 0);
         } else {
             atomic_store_explicit(&cw_tracker_at(list)->link, too_many, memory_order_relaxed);
@@ -300,7 +290,7 @@ static void share(struct cw_pool *pool, uint32_t list)
 static void share_all(struct cw_pool *pool, uint32_t list)
 {
     for (uint32_t next; list != 0; list = next) {
-        next = next_of(list);
+        next = cw_tracker_next(list);
         cw_keep_put(pool, list, 0);
     }
 }
@@ -316,7 +306,7 @@ void cw_keep_block(struct cw_pool *pool, uint32_t block, uint64_t now)
             share(pool, spill);
         return;
     }
-    held = held_of(block);
+    held = cw_tracker_held(block);
     if (CW_LIKELY(cw_keep_has_room(pool, held))) {
         cw_keep_put(pool, block, 1);
     } else {
@@ -332,7 +322,7 @@ void cw_keep_ready(struct cw_realm *realm, uint32_t list, int may_release)
 {
     while (list != 0) {
         struct cw_pool *pool = pool_of(realm, list);
-        uint32_t next = next_of(list), spill;
+        uint32_t next = cw_tracker_next(list), spill;
 
         if (!cw_hoard_put(pool, list, 0, &spill)) {
             atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
@@ -353,7 +343,7 @@ void cw_keep_thread_ends(void)
     for (list = cw_hoard_empty(); list != 0; list = next) {
         struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
 
-        next = next_of(list);
+        next = cw_tracker_next(list);
         cw_keep_put(pool_of(realm, list), list, 0);
     }
     cw_pending_thread_ends();

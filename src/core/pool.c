@@ -45,16 +45,6 @@ static void bypass(uint8_t device, enum cw_bypass why)
     count(&counters(device)->bypassed[why], 1);
 }
 
-static uint64_t held_of(uint32_t block)
-{
-    return atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
-}
-
-static uint32_t next_of(uint32_t block)
-{
-    return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
-}
-
 /* ---- start -------------------------------------------------------------------------------------
  */
 
@@ -115,7 +105,7 @@ static uint32_t take_ready(struct cw_pool *pool, uint64_t bytes)
     if (rounded && bytes <= CW_HOARD_LARGEST / 4 && cw_thread_slot() != 0) {
         list = cw_bucket_take_some(pool, size_class, 4, &some);
         for (list = cw_hoard_refill(pool, size_class, list, some); list != 0; list = some) {
-            some = next_of(list);
+            some = cw_tracker_next(list);
             cw_keep_put(pool, list, 0);
         }
         block = cw_hoard_take(pool, size_class, bytes);
@@ -133,7 +123,7 @@ static uint32_t take_from_others(struct cw_pool *pool, uint64_t bytes)
     if (list == 0)
         return 0;
     for (uint32_t next; list != 0; list = next) {
-        next = next_of(list);
+        next = cw_tracker_next(list);
         cw_keep_put(pool, list, 0);
     }
     return cw_bucket_take(pool, bytes);
@@ -346,7 +336,7 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
 /* The context has been waited for where that is due; the block may have to wait for others. */
 static void retire(struct cw_pool *pool, uint32_t index, uint32_t site, uint64_t stamp, int ready)
 {
-    uint64_t now = held_of(index) >= CW_SIZE_ROUNDED ? cw_session_now() : 0;
+    uint64_t now = cw_tracker_held(index) >= CW_SIZE_ROUNDED ? cw_session_now() : 0;
 
     cw_tracker_retire(index, site, now);
     if (CW_LIKELY(ready)) {

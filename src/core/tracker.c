@@ -380,11 +380,6 @@ int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
     return 0;
 }
 
-void cw_tracker_unclaim(uint32_t block)
-{
-    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LIVE, memory_order_release);
-}
-
 void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
 {
     struct cw_live_block *block = cw_tracker_at(index);

@@ -48,10 +48,20 @@ static inline struct cw_live_block *cw_tracker_at(uint32_t block)
                              sizeof(struct cw_live_block), block);
 }
 
+/* Bytes taken from the driver for the block; the next in the list that it lies in. */
+static inline uint64_t cw_tracker_held(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
+}
+
+static inline uint32_t cw_tracker_next(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
+}
+
 /* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
- * with this key. Then either retire it, unclaim it, or take it out of the index and finish it. */
+ * with this key. Then either retire it, or take it out of the index and finish it. */
 int cw_tracker_claim(uint32_t block, enum cw_space space, uint64_t key);
-void cw_tracker_unclaim(uint32_t block);
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 /* A claimed block is freed by the program and kept by the pool. now_ns 0: nobody will ask. */
