@@ -18,6 +18,8 @@
  *   bucket   the idle blocks of one size, kind and context, and what passed through.
  *   idle     of a block: the program has freed it, the pool keeps it.
  *   held     of bytes: taken from the driver, whether the program uses them or they lie idle.
+ *   level    how scarce memory is on a device, see CW_LEVELS.
+ *   rung     a step that is tried when memory has run out, in the order of CW_RUNGS.
  *
  * Rules that always hold
  *   - Records refer to each other by index, never by pointer.
@@ -37,7 +39,7 @@
 #include <stdint.h>
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 2
+#define CW_LIVE_VERSION 3
 
 #define CW_CHUNKS      26
 #define CW_MAX_DEVICES 64
@@ -55,6 +57,7 @@ enum cw_table {
     CW_TABLE_CONTEXT,
     CW_TABLE_EVENT,
     CW_TABLE_BUCKET,
+    CW_TABLE_OOM,
     CW_TABLE_COUNT
 };
 
@@ -104,7 +107,8 @@ enum cw_block_flags {
     CW_BLOCK_EXPORTED = 1 << 0, /* IPC handle, dma-buf, shareable handle: never to be cached */
     CW_BLOCK_RUNTIME =
         1 << 1, /* seen at the runtime only: a cudart that does not stand on libcuda */
-    CW_BLOCK_POOLED = 1 << 2, /* the pool took it from the driver and gives it back */
+    CW_BLOCK_POOLED = 1 << 2,   /* the pool took it from the driver and gives it back */
+    CW_BLOCK_FALLBACK = 1 << 3, /* managed memory in the place of device memory (FALLBACK) */
 };
 
 struct cw_live_table {
@@ -210,22 +214,103 @@ struct cw_live_context {
 
 enum cw_context_state { CW_CONTEXT_LIVE, CW_CONTEXT_CLOSING, CW_CONTEXT_DEAD };
 
+/* How much of a device is in use, by anybody, or of its limit by this process, whichever is the
+ * larger share: the option PRESSURE says where the levels begin. X(ID, "json name"). */
+#define CW_LEVELS(X) X(LOW, "low") X(MEDIUM, "medium") X(HIGH, "high") X(CRITICAL, "critical")
+
+enum cw_level {
+#define X(id, name) CW_LEVEL_##id,
+    CW_LEVELS(X)
+#undef X
+        CW_LEVEL_COUNT
+};
+
+/* Why a request found no memory: X(ID, "json name", label). */
+#define CW_CAUSES(X)                                                                               \
+    X(DRIVER, "driver", "the driver had none")                                                     \
+    X(LIMIT, "limit", "beyond LIMIT")                                                              \
+    X(MIN_FREE, "min_free", "less than MIN_FREE would have stayed free")                           \
+    X(INJECTED, "injected", "injected by FAIL")
+
+enum cw_cause {
+#define X(id, name, label) CW_CAUSE_##id,
+    CW_CAUSES(X)
+#undef X
+        CW_CAUSE_COUNT
+};
+
+/* What is tried in this order when memory has run out: X(ID, "json name", label). */
+#define CW_RUNGS(X)                                                                                \
+    X(HARVEST, "harvest", "take in what the device has finished with")                             \
+    X(LARGER, "larger", "serve from a larger idle block")                                          \
+    X(EXACT, "exact", "ask for the exact size, not the bucket's")                                  \
+    X(SUFFICIENT, "sufficient", "give back the smallest idle blocks that suffice")                 \
+    X(ALL, "all", "give back all idle blocks")                                                     \
+    X(POLL, "poll", "wait a moment for blocks that are still in use")                              \
+    X(SYNC, "sync", "wait for the device, then give back the rest")                                \
+    X(FALLBACK, "fallback", "serve from managed memory")
+
+enum cw_rung {
+#define X(id, name, label) CW_RUNG_##id,
+    CW_RUNGS(X)
+#undef X
+        CW_RUNG_COUNT
+};
+
 enum cw_event_type {
     CW_EVENT_OOM,          /* an allocating call failed with out of memory */
     CW_EVENT_INVALID_FREE, /* a free that the driver refused */
     CW_EVENT_FATAL,        /* a context took an error that demands a restart of the process */
+    CW_EVENT_PRESSURE,     /* the level of a device has changed */
+    CW_EVENT_TRIM,         /* memory had run out, and giving idle blocks back helped */
+    CW_EVENT_LIMIT,        /* the limit was changed while the process ran: to `bytes` */
 };
 
 struct cw_live_event {
     uint64_t t_ns;
     uint64_t key;                     /* pointer or handle, if any */
-    uint64_t bytes;                   /* asked for, if any */
+    uint64_t bytes;                   /* asked for, if any; of a change of level: in use then */
     uint64_t free_bytes, total_bytes; /* of the device when last sampled; total 0: not known */
-    uint32_t site;                    /* stack, API, device of the call */
-    int32_t code;                     /* the driver's */
-    uint8_t type;                     /* enum cw_event_type */
-    uint8_t unused[3];
-    uint32_t other_site; /* of a second free: the site of the first, 0 if not known */
+    uint32_t site; /* stack, API, device of the call; 0: no call of the program's */
+    int32_t code;  /* the driver's */
+    uint8_t type;  /* enum cw_event_type */
+    uint8_t device;
+    uint8_t cause;               /* enum cw_cause: of OOM and TRIM */
+    uint8_t level, level_before; /* enum cw_level: of PRESSURE */
+    uint8_t rung;                /* enum cw_rung: of TRIM the one that helped */
+    uint8_t unused[2];
+    uint32_t other_site;       /* of a second free: the site of the first, 0 if not known */
+    _Atomic uint32_t count;    /* how often, where equal ones close together are one; >= 1 */
+    _Atomic uint64_t released; /* bytes given back to the driver in answer */
+};
+
+/* An out of memory that the program got to see, and what held the memory then. The first of a
+ * process, and later ones some seconds apart, have one beside their event. */
+#define CW_OOM_HOLDERS 8
+
+struct cw_live_oom {
+    uint64_t t_ns;
+    uint32_t site;
+    int32_t code; /* the driver's */
+    uint8_t device;
+    uint8_t cause; /* enum cw_cause */
+    uint8_t unused[2];
+    uint32_t event;                   /* its event, 0: it was dropped */
+    uint64_t bytes;                   /* asked for; 0: not known (a module, a context) */
+    uint64_t fits;                    /* at most so much would have been given, as far as known */
+    uint64_t limit, min_free;         /* in force, 0: none */
+    uint64_t live, held, idle;        /* of this process */
+    uint64_t spare;                   /* held by the driver's stream-ordered pools, unused */
+    uint64_t free_bytes, total_bytes; /* of the device, asked at that moment; total 0: unknown */
+    /* The places that held most on this device, once somebody has added them up. */
+    uint64_t rest_bytes, rest_blocks; /* of all other places */
+    struct {
+        uint32_t site; /* any of those that are one in a report */
+        uint32_t unused;
+        uint64_t bytes, blocks;
+    } holder[CW_OOM_HOLDERS];
+    _Atomic uint32_t holders; /* filled, written last */
+    uint32_t unused2;
 };
 
 /*
@@ -281,6 +366,33 @@ struct cw_live_pool {
     uint64_t reserved[4];
 };
 
+struct cw_live_rung {
+    _Atomic uint64_t tried;    /* times that it had something to do */
+    _Atomic uint64_t helped;   /* and the request was served after it */
+    _Atomic uint64_t released; /* bytes given back to the driver by it */
+};
+
+/* Limits, pressure and what was done about them on one device; nothing here changes on a hit. */
+struct cw_live_memory {
+    _Atomic uint64_t limit;    /* that this process may hold; 0: none */
+    _Atomic uint64_t min_free; /* that must stay free; 0: none */
+    _Atomic uint64_t spare;    /* last sample: held by stream-ordered pools of the driver, unused */
+    _Atomic uint64_t refused[CW_CAUSE_COUNT]; /* calls that returned out of memory */
+    _Atomic uint64_t limited; /* requests that did not fit at first because of LIMIT or MIN_FREE */
+    struct cw_live_rung rung[CW_RUNG_COUNT];
+    _Atomic uint64_t fallbacks, fallback_bytes; /* requests served from managed memory */
+    _Atomic uint32_t level;                     /* enum cw_level, now */
+    _Atomic uint32_t last_change;               /* the event of the last change of level, 0: none */
+    _Atomic uint64_t level_since_ns;            /* 0: from the start */
+    _Atomic uint64_t level_ns[CW_LEVEL_COUNT];  /* of all but the present stay */
+    _Atomic uint64_t level_entered[CW_LEVEL_COUNT];
+    _Atomic uint64_t highest_use;                     /* largest share seen, in 1/10000 */
+    _Atomic uint64_t pressure_blocks, pressure_bytes; /* given back because of the level */
+    _Atomic uint64_t empty_blocks,
+        empty_bytes; /* because the program had freed nearly everything */
+    uint64_t reserved[8];
+};
+
 /*
  * Live and held bytes: what a thread frees it may keep as slack (struct cw_live_slot) and use up at
  * its next allocation, so that a steady program writes to nothing that threads share. The live
@@ -305,6 +417,7 @@ struct cw_live_device {
     uint8_t uuid[16];
     char name[96];
     struct cw_live_pool pool;
+    struct cw_live_memory memory;
 };
 
 /* Written by the thread that has the slot; by others only while they have stopped it

@@ -13,6 +13,7 @@ static const uint32_t record_size[CW_TABLE_COUNT] = {
     [CW_TABLE_CONTEXT] = sizeof(struct cw_live_context),
     [CW_TABLE_EVENT] = sizeof(struct cw_live_event),
     [CW_TABLE_BUCKET] = sizeof(struct cw_live_bucket),
+    [CW_TABLE_OOM] = sizeof(struct cw_live_oom),
 };
 
 int cw_view_open(struct cw_view *view, const void *base, size_t size)
