@@ -10,85 +10,19 @@
 
 #include <string.h>
 
-#define DECIMALS 18
-#define ONE      UINT64_C(1000000000000000000) /* 10 to the power of DECIMALS */
+#include "base/number.h"
 
 #define MILLISECOND UINT64_C(1000000)
 #define SECOND      (1000 * MILLISECOND)
 #define MINUTE      (60 * SECOND)
 #define HOUR        (60 * MINUTE)
 
-/* ---- numbers ---- */
-
-struct decimal {
-    uint64_t whole;
-    uint64_t fraction; /* of ONE */
-    int has_point;
-};
-
-static const char *read_digits(const char *at, uint64_t *out)
-{
-    size_t len = strspn(at, "0123456789");
-    uint64_t number = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        if (__builtin_mul_overflow(number, (uint64_t)10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(at[i] - '0'), &number))
-            return NULL;
-    }
-    *out = number;
-    return len > 0 ? at + len : NULL;
-}
-
-static const char *read_decimal(const char *at, struct decimal *out)
-{
-    size_t decimals;
-
-    at = read_digits(at, &out->whole);
-    out->fraction = 0;
-    out->has_point = at && *at == '.';
-    if (!out->has_point)
-        return at;
-    at++;
-    decimals = strspn(at, "0123456789");
-    if (decimals > DECIMALS)
-        return NULL;
-    at = read_digits(at, &out->fraction);
-    for (; decimals < DECIMALS; decimals++)
-        out->fraction *= 10;
-    return at;
-}
-
-/* number times unit, rounded down. The product of fraction and unit may have 128 bits, so it is
- * summed up bit by bit of the unit and brought below ONE after each. */
-static int scale(const struct decimal *number, uint64_t unit, uint64_t *out)
-{
-    uint64_t part = 0;
-    uint64_t rest = 0;
-    uint64_t product;
-
-    for (int bit = 63; bit >= 0; bit--) {
-        rest = 2 * rest + (unit >> bit & 1) * number->fraction;
-        part = 2 * part + rest / ONE;
-        rest %= ONE;
-    }
-    if (__builtin_mul_overflow(number->whole, unit, &product) ||
-        __builtin_add_overflow(product, part, &product))
-        return -1;
-    *out = product;
-    return 0;
-}
-
-/* For the letters of units. */
-static int is_letter(char c, char lower)
-{
-    return (c | 0x20) == lower;
-}
+/* ---- counts ---- */
 
 int cw_count_parse(const char *text, uint64_t *out)
 {
     uint64_t number;
-    const char *end = read_digits(text, &number);
+    const char *end = cw_number_read_digits(text, &number);
 
     if (!end || *end)
         return -1;
@@ -98,54 +32,25 @@ int cw_count_parse(const char *text, uint64_t *out)
 
 /* ---- sizes ---- */
 
-static const char *read_size_unit(const char *at, uint64_t *unit)
-{
-    static const char letters[] = "kmgt";
-    unsigned exponent = 0;
-
-    while (letters[exponent] && !is_letter(*at, letters[exponent]))
-        exponent++;
-    if (!letters[exponent]) {
-        *unit = 1;
-        return at;
-    }
-    *unit = UINT64_C(1024) << 10 * exponent;
-    at++;
-    if (is_letter(at[0], 'i') && is_letter(at[1], 'b'))
-        return at + 2;
-    return is_letter(at[0], 'b') ? at + 1 : at;
-}
-
-/* What follows the number of a size. A fraction without a unit is a forgotten unit. */
-static const char *read_bytes(const char *at, const struct decimal *number, uint64_t *bytes)
-{
-    uint64_t unit;
-
-    at = read_size_unit(at, &unit);
-    if ((unit == 1 && number->has_point) || scale(number, unit, bytes) != 0)
-        return NULL;
-    return at;
-}
-
 static const char *read_size(const char *at, int takes_none, struct cw_size *out)
 {
     static const char none[] = "none";
-    struct decimal number;
+    struct cw_decimal number;
 
     if (takes_none && strncmp(at, none, sizeof(none) - 1) == 0) {
         *out = (struct cw_size){.kind = CW_SIZE_NONE};
         return at + sizeof(none) - 1;
     }
-    at = read_decimal(at, &number);
+    at = cw_number_read_decimal(at, &number);
     if (!at)
         return NULL;
     if (*at != '%') {
         out->kind = CW_SIZE_BYTES;
-        return read_bytes(at, &number, &out->amount);
+        return cw_number_read_bytes(at, &number, &out->amount);
     }
     out->kind = CW_SIZE_SHARE;
     if (number.whole > 100 || (number.whole == 100 && number.fraction > 0) ||
-        scale(&number, CW_SHARE_OF_WHOLE / 100, &out->amount) != 0)
+        cw_number_scale(&number, CW_SHARE_OF_WHOLE / 100, &out->amount) != 0)
         return NULL;
     return at + 1;
 }
@@ -166,7 +71,7 @@ static int has_dash_before(size_t byte)
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;
 }
 
-/* The form of nvidia-smi -L behind "GPU-", which has the bytes in their order. */
+/* The form of nvidia-smi -L behind "GPU-" or "MIG-", which has the bytes in their order. */
 static const char *read_uuid(const char *at, uint8_t uuid[16])
 {
     for (size_t i = 0; i < 16; i++) {
@@ -185,15 +90,29 @@ static const char *read_uuid(const char *at, uint8_t uuid[16])
     return at;
 }
 
+/* A GPU, or an instance of one that was made with MIG. */
+static int has_uuid_prefix(const char *at)
+{
+    return strncmp(at, "GPU-", 4) == 0 || strncmp(at, "MIG-", 4) == 0;
+}
+
+int cw_uuid_parse(const char *text, uint8_t out[16])
+{
+    const char *end = has_uuid_prefix(text) ? read_uuid(text + 4, out) : NULL;
+
+    return end != NULL && *end == '\0' ? 0 : -1;
+}
+
 static const char *read_device(const char *at, struct cw_device_size *out)
 {
     uint64_t ordinal;
 
-    if (strncmp(at, "GPU-", 4) == 0) {
+    if (has_uuid_prefix(at)) {
         out->named_by = CW_DEVICE_UUID;
+        out->is_mig = at[0] == 'M';
         return read_uuid(at + 4, out->uuid);
     }
-    at = read_digits(at, &ordinal);
+    at = cw_number_read_digits(at, &ordinal);
     if (!at || ordinal > UINT32_MAX)
         return NULL;
     out->named_by = CW_DEVICE_ORDINAL;
@@ -265,6 +184,20 @@ int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out
     return 0;
 }
 
+static int is_zero(const struct cw_size *size)
+{
+    return size->kind != CW_SIZE_NONE && size->amount == 0;
+}
+
+int cw_sizes_have_zero(const struct cw_device_sizes *sizes)
+{
+    for (unsigned i = 0; i < sizes->count; i++) {
+        if (is_zero(&sizes->device[i].size))
+            return 1;
+    }
+    return is_zero(&sizes->fallback);
+}
+
 static uint64_t share_of(uint64_t total, uint64_t share)
 {
     return total / CW_SHARE_OF_WHOLE * share +
@@ -290,32 +223,6 @@ int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uin
 
 /* ---- printing of sizes ---- */
 
-static void print_fraction(uint64_t fraction, int decimals, struct cw_out *out)
-{
-    if (fraction == 0)
-        return;
-    for (; fraction % 10 == 0; fraction /= 10)
-        decimals--;
-    cw_out_printf(out, ".%0*ju", decimals, (uintmax_t)fraction);
-}
-
-/* Whole or half units, "8G" and "1.5G"; else a smaller unit. */
-static void print_bytes(uint64_t bytes, struct cw_out *out)
-{
-    static const char letters[] = "KMGT";
-
-    for (int i = sizeof(letters) - 2; i >= 0; i--) {
-        uint64_t unit = UINT64_C(1024) << 10 * i;
-
-        if (bytes < unit || bytes % (unit / 2) != 0)
-            continue;
-        cw_out_printf(out, "%ju%s%c", (uintmax_t)(bytes / unit), bytes % unit ? ".5" : "",
-                      letters[i]);
-        return;
-    }
-    cw_out_printf(out, "%ju", (uintmax_t)bytes);
-}
-
 static void print_size(const struct cw_size *size, struct cw_out *out)
 {
     switch (size->kind) {
@@ -323,11 +230,11 @@ static void print_size(const struct cw_size *size, struct cw_out *out)
         cw_out_string(out, "none");
         return;
     case CW_SIZE_BYTES:
-        print_bytes(size->amount, out);
+        cw_number_print_bytes(size->amount, out);
         return;
     case CW_SIZE_SHARE:
         cw_out_printf(out, "%ju", (uintmax_t)(size->amount / (CW_SHARE_OF_WHOLE / 100)));
-        print_fraction(size->amount % (CW_SHARE_OF_WHOLE / 100), 6, out);
+        cw_number_print_fraction(size->amount % (CW_SHARE_OF_WHOLE / 100), 6, out);
         cw_out_char(out, '%');
         return;
     }
@@ -339,17 +246,22 @@ static void print_device(const struct cw_device_size *item, struct cw_out *out)
         cw_out_printf(out, "%u:", item->ordinal);
         return;
     }
-    cw_out_string(out, "GPU-");
+    cw_out_string(out, item->is_mig ? "MIG-" : "GPU-");
     for (size_t i = 0; i < sizeof(item->uuid); i++)
         cw_out_printf(out, has_dash_before(i) ? "-%02x" : "%02x", item->uuid[i]);
     cw_out_char(out, ':');
 }
 
+void cw_device_size_print(const struct cw_device_size *item, struct cw_out *out)
+{
+    print_device(item, out);
+    print_size(&item->size, out);
+}
+
 void cw_sizes_print(const struct cw_device_sizes *sizes, struct cw_out *out)
 {
     for (unsigned i = 0; i < sizes->count; i++) {
-        print_device(&sizes->device[i], out);
-        print_size(&sizes->device[i].size, out);
+        cw_device_size_print(&sizes->device[i], out);
         cw_out_char(out, ',');
     }
     print_size(&sizes->fallback, out);
@@ -360,29 +272,29 @@ void cw_sizes_print(const struct cw_device_sizes *sizes, struct cw_out *out)
 static const char *read_time_unit(const char *at, uint64_t *unit)
 {
     *unit = SECOND;
-    if (is_letter(at[0], 'm') && is_letter(at[1], 's')) {
+    if (cw_number_is_letter(at[0], 'm') && cw_number_is_letter(at[1], 's')) {
         *unit = MILLISECOND;
         return at + 2;
     }
-    if (is_letter(*at, 'm'))
+    if (cw_number_is_letter(*at, 'm'))
         *unit = MINUTE;
-    else if (is_letter(*at, 'h'))
+    else if (cw_number_is_letter(*at, 'h'))
         *unit = HOUR;
-    else if (!is_letter(*at, 's'))
+    else if (!cw_number_is_letter(*at, 's'))
         return at;
     return at + 1;
 }
 
 int cw_time_parse(const char *text, uint64_t *out_ns)
 {
-    struct decimal number;
+    struct cw_decimal number;
     uint64_t unit;
 
-    text = read_decimal(text, &number);
+    text = cw_number_read_decimal(text, &number);
     if (!text)
         return -1;
     text = read_time_unit(text, &unit);
-    return *text ? -1 : scale(&number, unit, out_ns);
+    return *text ? -1 : cw_number_scale(&number, unit, out_ns);
 }
 
 void cw_time_print(uint64_t ns, struct cw_out *out)
@@ -399,23 +311,55 @@ void cw_time_print(uint64_t ns, struct cw_out *out)
         return;
     }
     cw_out_printf(out, "%ju", (uintmax_t)(ns / SECOND));
-    print_fraction(ns % SECOND, 9, out);
+    cw_number_print_fraction(ns % SECOND, 9, out);
     cw_out_char(out, 's');
+}
+
+/* ---- levels ---- */
+
+static const char *read_percent(const char *at, uint64_t above, uint8_t *out)
+{
+    uint64_t percent;
+
+    at = cw_number_read_digits(at, &percent);
+    if (!at || percent <= above || percent > 100)
+        return NULL;
+    *out = (uint8_t)percent;
+    return *at == '%' ? at + 1 : at;
+}
+
+int cw_levels_parse(const char *text, struct cw_levels *out)
+{
+    struct cw_levels levels;
+
+    for (unsigned i = 0; i < CW_THRESHOLDS; i++) {
+        text = read_percent(text, i > 0 ? levels.percent[i - 1] : 0, &levels.percent[i]);
+        if (!text || *text++ != (i + 1 < CW_THRESHOLDS ? ',' : '\0'))
+            return -1;
+    }
+    *out = levels;
+    return 0;
+}
+
+void cw_levels_print(const struct cw_levels *levels, struct cw_out *out)
+{
+    for (unsigned i = 0; i < CW_THRESHOLDS; i++)
+        cw_out_printf(out, i > 0 ? ",%u" : "%u", levels->percent[i]);
 }
 
 /* ---- batches ---- */
 
 static const char *read_batch(const char *at, uint64_t *bytes, uint32_t *blocks)
 {
-    struct decimal number;
+    struct cw_decimal number;
     uint64_t count;
 
-    at = read_decimal(at, &number);
+    at = cw_number_read_decimal(at, &number);
     if (at)
-        at = read_bytes(at, &number, bytes);
+        at = cw_number_read_bytes(at, &number, bytes);
     if (!at || *at != ':' || *bytes < 1 || *bytes > CW_BATCH_BYTES)
         return NULL;
-    at = read_digits(at + 1, &count);
+    at = cw_number_read_digits(at + 1, &count);
     if (!at || count < 1 || count > CW_BATCH_BLOCKS)
         return NULL;
     *blocks = (uint32_t)count;
@@ -446,7 +390,7 @@ void cw_batches_print(const struct cw_option_batches *batches, struct cw_out *ou
     for (unsigned i = 0; i < batches->count; i++) {
         if (i > 0)
             cw_out_char(out, ',');
-        print_bytes(batches->item[i].bytes, out);
+        cw_number_print_bytes(batches->item[i].bytes, out);
         cw_out_printf(out, ":%u", batches->item[i].blocks);
     }
 }

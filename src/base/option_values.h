@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The values of options that are more than a word: counts, sizes and shares by device, times,
- * batches of blocks, report destinations; from text and back.
+ * levels, batches of blocks, report destinations; from text and back.
  *
  * Nothing here knows of rows, follows the locale, or says what is wrong: a parser returns 0, or -1
  * with its out-parameter as it was, and the caller names the form that it wanted. Units of size are
@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "base/fail_plan.h" /* one more of them */
 #include "base/out.h"
 
 #define CW_SIZES_MAX      16 /* devices in a list */
@@ -35,6 +36,7 @@ struct cw_device_size {
     struct cw_size size;
     enum cw_device_name named_by;
     uint32_t ordinal;
+    uint8_t is_mig; /* the uuid is of a MIG instance */
     uint8_t uuid[16];
 };
 
@@ -52,6 +54,13 @@ struct cw_option_batches {
     } item[CW_BATCHES_MAX];
 };
 
+#define CW_THRESHOLDS 3
+
+/* Thresholds of pressure, in percent: each from 1 to 100 and above the one before. */
+struct cw_levels {
+    uint8_t percent[CW_THRESHOLDS];
+};
+
 /* Digits and nothing else: no sign, no blank, no unit. */
 int cw_count_parse(const char *text, uint64_t *out);
 
@@ -62,7 +71,14 @@ int cw_count_parse(const char *text, uint64_t *out);
  * for the others leaves out->fallback as it is, so set that first.
  */
 int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out);
+/* "GPU-" or "MIG-" and a uuid, as nvidia-smi -L and NVML print it. */
+int cw_uuid_parse(const char *text, uint8_t out[16]);
+/* One item: "9:4G". */
+void cw_device_size_print(const struct cw_device_size *item, struct cw_out *out);
 void cw_sizes_print(const struct cw_device_sizes *sizes, struct cw_out *out);
+
+/* 1 if a size or share, of a device or of the others, is 0; none is not. */
+int cw_sizes_have_zero(const struct cw_device_sizes *sizes);
 
 /*
  * What applies to a device: the item with its uuid (NULL: not known), else with its ordinal, else
@@ -74,6 +90,10 @@ int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uin
 /* "500ms", "10s", "1.5s", "2m", "1h"; a plain number is seconds. */
 int cw_time_parse(const char *text, uint64_t *out_ns);
 void cw_time_print(uint64_t ns, struct cw_out *out);
+
+/* "60,80,95"; a % behind each is allowed. */
+int cw_levels_parse(const char *text, struct cw_levels *out);
+void cw_levels_print(const struct cw_levels *levels, struct cw_out *out);
 
 /* "64M:8,1.5G:2"; "" is no batch. */
 int cw_batches_parse(const char *text, struct cw_option_batches *out);

@@ -33,22 +33,36 @@ static void print_complaints(const struct cw_option_complaints *complaints)
         cw_cli_warn("and %u more of this kind", complaints->count - kept);
 }
 
+static void name_origin(const struct cw_options *options, size_t index, char *buf, size_t cap)
+{
+    switch ((enum cw_option_origin)options->origin[index]) {
+    case CW_ORIGIN_DEFAULT:
+        snprintf(buf, cap, "default");
+        return;
+    case CW_ORIGIN_PRESET:
+        snprintf(buf, cap, "preset %s", cw_options_preset_name(options->preset));
+        return;
+    case CW_ORIGIN_ENVIRONMENT:
+        snprintf(buf, cap, "environment");
+        return;
+    }
+}
+
 static int print_table(void)
 {
     static struct cw_option_complaints complaints;
-    enum cw_option_origin origins[CW_OPTION_COUNT];
     struct cw_options options;
 
-    cw_options_parse(environ, 1, &options, origins, &complaints);
-    printf("%-24s %-12s %s\n", "VARIABLE", "ORIGIN", "VALUE");
+    cw_options_parse(environ, 1, &options, &complaints);
+    printf("%-24s %-18s %s\n", "VARIABLE", "ORIGIN", "VALUE");
     for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
-        int is_default = origins[i] == CW_ORIGIN_DEFAULT;
         char value[CW_OPTION_VALUE_MAX];
+        char origin[32];
 
         cw_options_print_value(&options, i, value, sizeof(value));
-        printf("%s%-*s %-12s %s\n", CW_OPTION_PREFIX, 24 - (int)sizeof(CW_OPTION_PREFIX) + 1,
-               cw_options_row(i)->name, is_default ? "default" : "environment",
-               *value ? value : "(unset)");
+        name_origin(&options, i, origin, sizeof(origin));
+        printf("%s%-*s %-18s %s\n", CW_OPTION_PREFIX, 24 - (int)sizeof(CW_OPTION_PREFIX) + 1,
+               cw_options_row(i)->name, origin, *value ? value : "(unset)");
     }
     print_complaints(&complaints);
     return CW_EXIT_OK;

@@ -137,7 +137,7 @@ int cw_cmd_run(int argc, char **argv)
     char library[PATH_MAX];
     int status;
 
-    cw_options_parse(NULL, 1, &request.options, NULL, NULL);
+    cw_options_parse(NULL, 1, &request.options, NULL);
     status = parse_flags(argc, argv, &request);
     if (status != CW_EXIT_OK)
         return status;

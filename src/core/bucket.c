@@ -11,10 +11,13 @@
 #define BUCKET_BYTES ((uint64_t)64 << 20)
 /* Blocks that a search for one that fits looks at in a bucket. */
 #define LOOKS 32
+/* Blocks that are taken out of a bucket under its lock in one go: some microseconds. */
+#define GO 256u
 
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
 static _Atomic uint64_t idle_bytes[CW_DEVICES]; /* in shared buckets */
+static _Atomic uint32_t looks;
 
 void cw_bucket_init(struct cw_arena *in)
 {
@@ -138,14 +141,15 @@ static uint32_t first_locked(const struct cw_pool *pool, struct cw_bucket *bucke
     return block;
 }
 
-/* The smallest of the newest blocks that fits a request for which it was not rounded. */
-static uint32_t best_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint64_t bytes)
+/* The smallest of the newest blocks of `bytes` to `most`. */
+static uint32_t best_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint64_t bytes,
+                            uint64_t most)
 {
     uint32_t best = 0, before_best = 0, before = 0, looks = 0;
 
     for (uint32_t block = head_of(bucket); block != 0 && looks < LOOKS;
          block = cw_tracker_next(block)) {
-        if (cw_size_fits(cw_tracker_held(block), bytes) &&
+        if (cw_tracker_held(block) >= bytes && cw_tracker_held(block) <= most &&
             (best == 0 || cw_tracker_held(block) < cw_tracker_held(best))) {
             best = block;
             before_best = before;
@@ -164,10 +168,17 @@ static void add_idle(struct cw_live_bucket *record, uint64_t blocks, uint64_t by
     cw_bucket_count(&record->idle_bytes, bytes);
 }
 
+void cw_bucket_touch(struct cw_pool *pool, unsigned size_class)
+{
+    atomic_store_explicit(&pool->bucket[size_class].used,
+                          atomic_load_explicit(&looks, memory_order_relaxed), memory_order_relaxed);
+}
+
 static void hit_locked(struct cw_pool *pool, unsigned size_class, uint32_t block, uint64_t bytes)
 {
     struct cw_live_bucket *record = record_locked(pool, size_class);
 
+    cw_bucket_touch(pool, size_class);
     if (record == NULL)
         return;
     cw_bucket_count(&record->hits, 1);
@@ -176,14 +187,14 @@ static void hit_locked(struct cw_pool *pool, unsigned size_class, uint32_t block
     add_idle(record, (uint64_t)-1, -cw_tracker_held(block));
 }
 
-/* any: every block of the bucket will do. */
-static uint32_t take_from(struct cw_pool *pool, unsigned size_class, uint64_t bytes, int any)
+/* most 0: every block of the bucket will do. */
+static uint32_t take_from(struct cw_pool *pool, unsigned size_class, uint64_t bytes, uint64_t most)
 {
     struct cw_bucket *bucket = &pool->bucket[size_class];
     uint32_t block;
 
     cw_lock_acquire(&bucket->lock);
-    block = any ? first_locked(pool, bucket) : best_locked(pool, bucket, bytes);
+    block = most == 0 ? first_locked(pool, bucket) : best_locked(pool, bucket, bytes, most);
     if (block != 0)
         hit_locked(pool, size_class, block, bytes);
     cw_lock_release(&bucket->lock);
@@ -196,6 +207,18 @@ static int is_empty(const struct cw_pool *pool, unsigned size_class)
     return head_of(&pool->bucket[size_class]) == 0;
 }
 
+/* From the class that holds it exactly on, up to that of `most`. */
+static uint32_t take_between(struct cw_pool *pool, uint64_t bytes, uint64_t most, unsigned first)
+{
+    unsigned last = cw_size_class_up(most < CW_SIZE_MOST ? most : CW_SIZE_MOST);
+    uint32_t block = 0;
+
+    for (unsigned c = first; block == 0 && c < CW_SIZE_CLASSES && c <= last; c++)
+        if (!is_empty(pool, c))
+            block = take_from(pool, c, bytes, most);
+    return block;
+}
+
 uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes)
 {
     unsigned up = cw_size_class_up(bytes);
@@ -203,16 +226,47 @@ uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes)
      * exactly, pitched) lie one below. */
     int rounded = bytes <= CW_SIZE_ROUNDED && pool->class != CW_POOL_PITCHED;
     unsigned first = rounded || bytes < CW_SIZE_LEAST ? up : cw_size_class_down(bytes);
+    uint64_t most = cw_size_largest_for(bytes);
     uint32_t block = 0;
 
     if (rounded && !is_empty(pool, up))
-        block = take_from(pool, up, bytes, 1);
+        block = take_from(pool, up, bytes, 0);
     if (block == 0 && rounded && up > 0 && !is_empty(pool, up - 1))
-        block = take_from(pool, up - 1, bytes, 0);
-    for (unsigned c = first; block == 0 && c < CW_SIZE_CLASSES && c <= up + 1; c++)
-        if (!is_empty(pool, c))
-            block = take_from(pool, c, bytes, 0);
+        block = take_from(pool, up - 1, bytes, most);
+    return block != 0 ? block : take_between(pool, bytes, most, first);
+}
+
+uint32_t cw_bucket_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most)
+{
+    return take_between(pool, bytes, most, bytes < CW_SIZE_LEAST ? 0 : cw_size_class_down(bytes));
+}
+
+uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_t bytes)
+{
+    struct cw_bucket *bucket = &pool->bucket[size_class];
+    uint32_t block;
+
+    if (is_empty(pool, size_class))
+        return 0;
+    cw_lock_acquire(&bucket->lock);
+    block = best_locked(pool, bucket, bytes, UINT64_MAX);
+    cw_lock_release(&bucket->lock);
+    if (block != 0)
+        set_next(block, 0);
     return block;
+}
+
+static uint32_t take_some_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint32_t max,
+                                 uint32_t list, uint32_t *out_count)
+{
+    while (*out_count < max && head_of(bucket) != 0) {
+        uint32_t block = first_locked(pool, bucket);
+
+        set_next(block, list);
+        list = block;
+        ++*out_count;
+    }
+    return list;
 }
 
 uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
@@ -225,13 +279,7 @@ uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t
     if (is_empty(pool, size_class))
         return 0;
     cw_lock_acquire(&bucket->lock);
-    while (*out_count < max && head_of(bucket) != 0) {
-        uint32_t block = first_locked(pool, bucket);
-
-        set_next(block, list);
-        list = block;
-        ++*out_count;
-    }
+    list = take_some_locked(pool, bucket, max, 0, out_count);
     cw_lock_release(&bucket->lock);
     return list;
 }
@@ -339,12 +387,51 @@ void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released)
     cw_lock_release(&bucket->lock);
 }
 
-int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks)
+/* So many blocks of so many bytes in all may stay, whichever is more. */
+static int is_within(uint64_t blocks, uint64_t bytes, uint64_t most_blocks, int halved)
+{
+    if (most_blocks == 0)
+        return 0;
+    return halved ? blocks <= (most_blocks + 1) / 2 || bytes <= BUCKET_BYTES / 2
+                  : blocks <= most_blocks || bytes <= BUCKET_BYTES;
+}
+
+int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks, int halved)
 {
     const struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
 
-    return most_blocks != 0 &&
-           (count_of(bucket) < most_blocks || bytes_of(bucket) + held <= BUCKET_BYTES);
+    return is_within(count_of(bucket) + 1, bytes_of(bucket) + held, most_blocks, halved);
+}
+
+uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64_t most_blocks,
+                               int halved, uint32_t max)
+{
+    struct cw_bucket *bucket = &pool->bucket[size_class];
+    uint32_t list = 0, count = 0, block;
+
+    if (is_within(count_of(bucket), bytes_of(bucket), most_blocks, halved))
+        return 0;
+    cw_lock_acquire(&bucket->lock);
+    while (count < max && count < GO && head_of(bucket) != 0 &&
+           !is_within(count_of(bucket), bytes_of(bucket), most_blocks, halved)) {
+        block = first_locked(pool, bucket);
+        set_next(block, list);
+        list = block;
+        count++;
+    }
+    cw_lock_release(&bucket->lock);
+    return list;
+}
+
+void cw_bucket_look(void)
+{
+    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+}
+
+uint32_t cw_bucket_unused_for(const struct cw_pool *pool, unsigned size_class)
+{
+    return atomic_load_explicit(&looks, memory_order_relaxed) -
+           atomic_load_explicit(&pool->bucket[size_class].used, memory_order_relaxed);
 }
 
 static int is_old(uint32_t block, uint64_t since_ns)
@@ -361,7 +448,7 @@ static uint32_t take_old_locked(const struct cw_pool *pool, struct cw_bucket *bu
 
     for (uint32_t block = head_of(bucket); block != 0; block = next) {
         next = cw_tracker_next(block);
-        if (since_ns != UINT64_MAX && !is_old(block, since_ns)) {
+        if (!is_old(block, since_ns)) {
             before = block;
             continue;
         }
@@ -372,18 +459,36 @@ static uint32_t take_old_locked(const struct cw_pool *pool, struct cw_bucket *bu
     return list;
 }
 
-uint32_t cw_bucket_take_all(struct cw_pool *pool, unsigned from_class, uint64_t since_ns)
+uint32_t cw_bucket_take_old(struct cw_pool *pool, uint64_t since_ns)
 {
     uint32_t list = 0;
 
-    for (unsigned c = from_class; c < CW_SIZE_CLASSES; c++) {
-        /* With a realm that closes, the lock tells what a look without it may miss: a block whose
-         * thread has found the realm open (cw_bucket_put). */
-        if (since_ns != UINT64_MAX && is_empty(pool, c))
+    for (unsigned c = cw_size_class_up(CW_SIZE_ROUNDED); c < CW_SIZE_CLASSES; c++) {
+        if (is_empty(pool, c))
             continue;
         cw_lock_acquire(&pool->bucket[c].lock);
         list = take_old_locked(pool, &pool->bucket[c], since_ns, list);
         cw_lock_release(&pool->bucket[c].lock);
+    }
+    return list;
+}
+
+/* With a realm that closes, the lock tells what a look without it may miss: a block whose thread
+ * has found the realm open (cw_bucket_put). */
+uint32_t cw_bucket_take_all(struct cw_pool *pool)
+{
+    uint32_t list = 0;
+
+    for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
+        struct cw_bucket *bucket = &pool->bucket[c];
+        uint32_t count = GO;
+
+        while (count >= GO) {
+            count = 0;
+            cw_lock_acquire(&bucket->lock);
+            list = take_some_locked(pool, bucket, GO, list, &count);
+            cw_lock_release(&bucket->lock);
+        }
     }
     return list;
 }

@@ -32,6 +32,7 @@ struct cw_bucket {
     _Atomic uint32_t head; /* written under the lock; a look without it is a hint */
     _Atomic uint32_t count;
     _Atomic uint64_t bytes;
+    _Atomic uint32_t used;         /* the look at the device before which a block last went out */
     struct cw_live_bucket *record; /* of owner 0; NULL: not made yet, or no memory */
 };
 
@@ -68,6 +69,10 @@ static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
 /* An idle, ready block for the request: of its own size, or at most an eighth larger; 0 for none.
  * Counts a hit. */
 uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes);
+/* The same for a block of at most `most` bytes, the smallest that there is. */
+uint32_t cw_bucket_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most);
+/* The smallest of the newest blocks of this class that has so many bytes; 0 for none. No hit. */
+uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_t bytes);
 /* Up to `max` blocks of exactly this class, linked; no hit. */
 uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
                              uint32_t *out_count);
@@ -86,11 +91,37 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
 /* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 
-/* 1 if the bucket of this block has room for one more, by count and bytes. */
-int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks);
+/* What a bucket keeps: so many blocks, or 64 MiB of them if that is more; 0: nothing. `halved`:
+ * half of both, when memory is short. 1 if one more block of `held` bytes has room. */
+int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks, int halved);
+/* Linked: at most `max` blocks that are beyond that. */
+uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64_t most_blocks,
+                               int halved, uint32_t max);
 
-/* Linked: all blocks of the buckets from this size on (since_ns UINT64_MAX), or those above 64 MiB
- * that have been idle since before. */
-uint32_t cw_bucket_take_all(struct cw_pool *pool, unsigned from_class, uint64_t since_ns);
+/* A hint. */
+static inline int cw_bucket_has_blocks(const struct cw_pool *pool, unsigned size_class)
+{
+    return atomic_load_explicit(&pool->bucket[size_class].head, memory_order_relaxed) != 0;
+}
+
+/* So many blocks of this class have `bytes` in all; 1..max. */
+static inline uint32_t cw_bucket_blocks_for(unsigned size_class, uint64_t bytes, uint32_t max)
+{
+    uint64_t size = cw_size_class_bytes(size_class), blocks = (bytes + size - 1) / size;
+
+    return blocks == 0 ? 1 : blocks < max ? (uint32_t)blocks : max;
+}
+
+/* The pools have been looked at for what is in use: counts up. */
+void cw_bucket_look(void);
+/* Blocks of this bucket serve by another way than a hit in it. */
+void cw_bucket_touch(struct cw_pool *pool, unsigned size_class);
+/* How many looks ago a block of this bucket last went out; 0: since the last. */
+uint32_t cw_bucket_unused_for(const struct cw_pool *pool, unsigned size_class);
+
+/* Linked: those above 64 MiB that have been idle since before. */
+uint32_t cw_bucket_take_old(struct cw_pool *pool, uint64_t since_ns);
+/* Linked: all. No lock is held for longer than some hundred blocks take. */
+uint32_t cw_bucket_take_all(struct cw_pool *pool);
 
 #endif

@@ -390,3 +390,18 @@ int cw_context_set_fatal(uint32_t context, int code)
 
     return context != 0 && atomic_compare_exchange_strong(&context_at(context)->fatal, &none, code);
 }
+
+uint64_t cw_context_handle_on(unsigned device)
+{
+    uint32_t count =
+        atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_context *record = context_at(i);
+
+        if (record->device == device && atomic_load(&record->state) == CW_CONTEXT_LIVE &&
+            atomic_load(&record->fatal) == 0 && record->handle != 0)
+            return record->handle;
+    }
+    return 0;
+}

@@ -65,6 +65,9 @@ int cw_context_detached(uint32_t context);
 /* Its device, where the context is known. */
 void cw_context_device(uint32_t context, uint8_t *out_device);
 
+/* The handle of a live context on the device that has not failed, 0 for none. */
+uint64_t cw_context_handle_on(unsigned device);
+
 /* The driver said that this context is beyond repair; 1 for the first time. */
 int cw_context_set_fatal(uint32_t context, int code);
 

@@ -27,6 +27,8 @@ struct cw_device_facts {
     char name[96];
 };
 
+#define CW_DRIVER_POOLS 2
+
 struct cw_driver_ops {
     /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Cannot fail. */
     uint64_t (*now_ns)(void);
@@ -35,12 +37,13 @@ struct cw_driver_ops {
     /* Identity of the calling thread's current context. */
     int (*context_facts)(uint64_t handle, struct cw_context_facts *out);
     int (*device_facts)(unsigned device, struct cw_device_facts *out);
-    /* Memory of the device of the calling thread's current context, over all processes. */
-    int (*memory_info)(uint64_t *out_free, uint64_t *out_total);
+    int (*device_count)(unsigned *out_count);
 
     /* Contexts below are named by handle and need not be current; a call may make one current for
      * its own time. */
 
+    /* Memory of the context's device, over all processes; 0 for the current context. */
+    int (*memory_info)(uint64_t context, uint64_t *out_free, uint64_t *out_total);
     /* Waits for all work of the context; the driver's code, 0 for success. Fails if the calling
      * thread has no context current, or one that is destroyed. Called between cw_gate_enter_wait
      * and cw_gate_leave_wait. */
@@ -56,6 +59,16 @@ struct cw_driver_ops {
     int (*block_alloc)(uint64_t bytes, uint64_t *out_key);
     /* Gives back a block of CW_KIND_DEVICE, PITCHED or PINNED. */
     int (*block_free)(uint64_t context, enum cw_kind kind, uint64_t key);
+    /* Managed memory that prefers the host and that the device reaches there, in the current
+     * context; freed as CW_KIND_DEVICE. Fails where the device cannot. */
+    int (*fallback_alloc)(unsigned device, uint64_t bytes, uint64_t *out_key);
+
+    /* The driver's own pools of stream-ordered memory: those that a device has from the start or
+     * allocates from now, at most CW_DRIVER_POOLS; what one holds and does not use; and to make it
+     * give that back. */
+    int (*driver_pools)(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count);
+    int (*driver_pool_spare)(uint64_t pool, uint64_t *out_bytes);
+    int (*driver_pool_trim)(uint64_t pool);
 };
 
 #endif

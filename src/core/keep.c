@@ -6,10 +6,12 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "core/device.h"
 #include "core/freed.h"
 #include "core/gate.h"
 #include "core/hoard.h"
 #include "core/pending.h"
+#include "core/pressure.h"
 #include "core/realm.h"
 #include "core/session.h"
 #include "core/tally.h"
@@ -30,6 +32,7 @@ static struct {
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
+    _Atomic uint64_t leaving[CW_DEVICES];   /* bytes that the driver is being given back */
 } self;
 
 static struct cw_live_pool *counters(uint8_t device)
@@ -66,6 +69,8 @@ void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
     self.options = options;
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
+    for (int i = 0; i < CW_DEVICES; i++)
+        atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
     self.unchecked = most_unchecked(options);
     cw_hoard_init(hoard_bytes(options));
 }
@@ -104,29 +109,16 @@ static uint64_t most_idle(uint8_t device)
     return most;
 }
 
-/* Bytes free on the device as far as the last look at it tells, when this process holds so much;
- * INT64_MAX when it was never looked at. */
-static int64_t free_when(const struct cw_live_device *live, uint64_t held)
-{
-    uint64_t total = atomic_load_explicit(&live->driver_total, memory_order_relaxed);
-    int64_t since =
-        (int64_t)(held - atomic_load_explicit(&live->sample_held, memory_order_relaxed));
-
-    if (total == 0)
-        return INT64_MAX;
-    return (int64_t)total -
-           ((int64_t)atomic_load_explicit(&live->driver_used, memory_order_relaxed) + since);
-}
-
 /* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
 static int has_free(uint8_t device, uint64_t least)
 {
     const struct cw_live_device *live = &self.arena->header->device[device];
 
     return device == CW_DEVICE_HOST ||
-           free_when(live, atomic_load_explicit(&live->held_bytes, memory_order_relaxed)) >=
+           cw_device_free_when(device,
+                               atomic_load_explicit(&live->held_bytes, memory_order_relaxed)) >=
                (int64_t)least ||
-           free_when(live, cw_tally_device(device).held) >= (int64_t)least;
+           cw_device_free_when(device, cw_tally_device(device).held) >= (int64_t)least;
 }
 
 static int leaves_enough_free(uint8_t device)
@@ -151,13 +143,17 @@ uint64_t cw_keep_round(uint8_t device, uint64_t bytes)
 
 int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held)
 {
-    return held > self.unchecked && !cw_keep_has_room(pool, held);
+    return (held > self.unchecked || cw_pressure_level(pool->device) == CW_LEVEL_CRITICAL) &&
+           !cw_keep_has_room(pool, held);
 }
 
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held)
 {
-    return held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST &&
-           cw_bucket_has_room(pool, held, self.options->pool_bucket_max) &&
+    enum cw_level level = cw_pressure_level(pool->device);
+
+    return level != CW_LEVEL_CRITICAL && held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST &&
+           cw_bucket_has_room(pool, held, self.options->pool_bucket_max,
+                              level >= CW_LEVEL_MEDIUM) &&
            cw_bucket_idle(pool->device) + cw_pending_bytes(pool->device) + held <=
                most_idle(pool->device) &&
            leaves_enough_free(pool->device);
@@ -176,15 +172,17 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
 {
     const struct cw_live_block *record = cw_tracker_at(block);
     uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
-
+    uint64_t held = cw_tracker_held(block);
     int is_there = atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
                    cw_tracker_take_idle(block);
 
+    atomic_fetch_add(&self.leaving[pool->device], held);
     cw_bucket_dropped(pool, block, is_there);
     if (is_there) {
         cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed));
         cw_session.ops->block_free(realm->record->handle, pool->kind, key);
     }
+    atomic_fetch_sub(&self.leaving[pool->device], held);
     cw_tracker_finish_idle(block);
 }
 
@@ -196,10 +194,32 @@ void cw_keep_put(struct cw_pool *pool, uint32_t block, int kept)
     }
 }
 
+static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_release why)
+{
+    struct cw_live_memory *memory = &self.arena->header->device[pool->device].memory;
+
+    switch (why) {
+    case CW_RELEASE_FULL:
+        count(&counters(pool->device)->trimmed_full, 1);
+        return;
+    case CW_RELEASE_IDLE:
+        count(&counters(pool->device)->trimmed_idle, 1);
+        return;
+    case CW_RELEASE_PRESSURE:
+        cw_pressure_relieved(pool->device, 1, bytes);
+        return;
+    case CW_RELEASE_EMPTY:
+        count(&memory->empty_blocks, 1);
+        count(&memory->empty_bytes, bytes);
+        return;
+    default:
+        count(&counters(pool->device)->trimmed_oom, 1);
+    }
+}
+
 uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why)
 {
-    struct cw_live_pool *pool_counters;
-    uint64_t bytes = 0;
+    uint64_t sum = 0, bytes;
 
     while (list != 0) {
         struct cw_pool *pool = pool_of(realm, list);
@@ -209,27 +229,23 @@ uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release 
         if (cw_gate_enter_wait()) {
             int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
 
-            if (!dead) {
-                bytes += cw_tracker_held(list);
+            bytes = cw_tracker_held(list);
+            if (!dead)
                 release_block(realm, pool, list);
-            }
             cw_gate_leave_wait();
             if (dead) { /* the context has ended since: the memory went with it */
                 cw_keep_forget(realm, list);
-                return bytes;
+                return sum;
             }
-            pool_counters = counters(pool->device);
-            count(why == CW_RELEASE_FULL   ? &pool_counters->trimmed_full
-                  : why == CW_RELEASE_IDLE ? &pool_counters->trimmed_idle
-                                           : &pool_counters->trimmed_oom,
-                  1);
+            sum += bytes;
+            count_release(pool, bytes, why);
         } else {
             atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
             cw_pending_add_list(realm, list);
         }
         list = next;
     }
-    return bytes;
+    return sum;
 }
 
 void cw_keep_forget(struct cw_realm *realm, uint32_t list)
@@ -257,9 +273,7 @@ void cw_keep_trim(struct cw_realm *realm, uint64_t now)
         struct cw_pool *pool = atomic_load(&realm->pool[i]);
 
         if (pool != NULL)
-            cw_keep_release(realm,
-                            cw_bucket_take_all(pool, cw_size_class_up(CW_SIZE_ROUNDED), now - idle),
-                            CW_RELEASE_IDLE);
+            cw_keep_release(realm, cw_bucket_take_old(pool, now - idle), CW_RELEASE_IDLE);
     }
 }
 
@@ -349,51 +363,12 @@ void cw_keep_thread_ends(void)
     cw_pending_thread_ends();
 }
 
-/* ---- out of memory -----------------------------------------------------------------------------
+/* ---- how much there is -------------------------------------------------------------------------
  */
-
-static uint64_t release_ready(struct cw_realm *realm)
-{
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
-        struct cw_pool *pool = atomic_load(&realm->pool[i]);
-
-        if (pool == NULL)
-            continue;
-        bytes += cw_keep_release(realm, cw_hoard_seize(pool, CW_SIZE_CLASSES), CW_RELEASE_OOM);
-        bytes += cw_keep_release(realm, cw_bucket_take_all(pool, 0, UINT64_MAX), CW_RELEASE_OOM);
-    }
-    return bytes;
-}
-
-/* What is ready first. For what is pending the driver's own free waits, as the program's would
- * have: no longer, and for nothing else. */
-uint64_t cw_keep_reclaim(uint8_t device)
-{
-    uint32_t contexts = atomic_load_explicit(&self.arena->header->table[CW_TABLE_CONTEXT].count,
-                                             memory_order_acquire);
-    uint64_t bytes = 0;
-
-    for (int pending = 0; pending < 2; pending++) {
-        for (uint32_t i = 1; i < contexts; i++) {
-            struct cw_realm *realm = cw_realm_of(i);
-
-            if (realm == NULL || realm->device != device || !cw_realm_is_usable(realm))
-                continue;
-            if (pending)
-                bytes += cw_keep_release(realm, cw_pending_seize(realm), CW_RELEASE_OOM);
-            else if (cw_pending_is_any())
-                cw_pending_harvest(realm, UINT32_MAX, 0);
-            bytes += release_ready(realm);
-        }
-    }
-    return bytes;
-}
 
 uint64_t cw_keep_idle(uint8_t device)
 {
-    uint64_t idle = 0;
+    uint64_t idle = atomic_load(&self.leaving[device]);
     struct cw_view view;
     uint32_t total;
 

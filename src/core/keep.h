@@ -3,9 +3,9 @@
  * Keeping: what may lie idle, where it goes when it is ready, and what goes back to the driver.
  *
  * Owns the limits of idle memory (POOL_MAX, POOL_BUCKET_MAX, POOL_IDLE, the least that stays free)
- * and every release of an idle block. Nothing is given back inside an allocation, where the device
- * might have to be waited for, unless the driver has said that it is out of memory. No lock of its
- * own; none is held across the driver.
+ * and every release of an idle block; when memory is short, core/relief.c chooses what is released.
+ * Nothing is given back inside an allocation, where the device might have to be waited for, unless
+ * the driver has said that it is out of memory. No lock of its own; none is held across the driver.
  */
 #ifndef CW_CORE_KEEP_H
 #define CW_CORE_KEEP_H
@@ -35,18 +35,22 @@ void cw_keep_put(struct cw_pool *pool, uint32_t block, int kept);
  * back to the driver now, which may wait for the device: never inside an allocation. */
 void cw_keep_ready(struct cw_realm *realm, uint32_t list, int may_release);
 
-enum cw_release { CW_RELEASE_FULL, CW_RELEASE_IDLE, CW_RELEASE_OOM };
+enum cw_release {
+    CW_RELEASE_FULL,     /* beyond what may be kept */
+    CW_RELEASE_IDLE,     /* for POOL_IDLE */
+    CW_RELEASE_OOM,      /* for a request that found no memory */
+    CW_RELEASE_PRESSURE, /* because of the level of the device */
+    CW_RELEASE_EMPTY,    /* the program had freed nearly everything */
+    CW_RELEASE_COUNT
+};
 /* Linked idle blocks go back to the driver; what cannot now is kept. The bytes given back. */
 uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why);
 /* Linked idle blocks whose memory went with their context. */
 void cw_keep_forget(struct cw_realm *realm, uint32_t list);
 /* Gives back what has been idle for too long, if it is time to look. */
 void cw_keep_trim(struct cw_realm *realm, uint64_t now_ns);
-/* Gives all idle blocks of the device back, pending ones too: the driver's free waits for those, as
- * the program's would have. The bytes. */
-uint64_t cw_keep_reclaim(uint8_t device);
-
-/* Bytes of the device that the program has freed and the pool keeps, ready or not. */
+/* Bytes of the device that the program has freed and the pool keeps, ready or not, or is just
+ * giving back. */
 uint64_t cw_keep_idle(uint8_t device);
 
 /* The calling thread ends: what it kept to itself is for all. */

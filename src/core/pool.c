@@ -8,12 +8,16 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "core/context.h"
+#include "core/device.h"
 #include "core/gate.h"
 #include "core/hoard.h"
 #include "core/index.h"
 #include "core/keep.h"
+#include "core/limit.h"
 #include "core/pending.h"
+#include "core/pressure.h"
 #include "core/realm.h"
+#include "core/relief.h"
 #include "core/session.h"
 #include "core/site.h"
 #include "core/thread.h"
@@ -21,6 +25,8 @@
 
 /* Batches asked about when a request finds nothing ready. */
 #define QUERIES 2
+/* Frees of a thread after which it looks whether the device is due to be asked again. */
+#define LOOK_FREES 1024u
 
 static struct {
     int on;
@@ -68,7 +74,7 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.stacks = options->stacks != CW_STACKS_OFF;
     cw_bucket_init(arena);
     cw_keep_init(arena, options);
-    cw_request_set_reclaim(self.on ? cw_keep_reclaim : NULL);
+    cw_relief_init(options);
     arena->header->pool_mode = (uint8_t)self.on;
     arena->header->free_sync = (uint8_t)(self.deferred ? CW_FREE_DEFERRED : CW_FREE_STRICT);
 }
@@ -76,6 +82,7 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
 void cw_pool_reset(void)
 {
     self.on = 0;
+    cw_relief_reset();
     cw_hoard_reset();
     cw_pending_reset();
     cw_realm_reset();
@@ -104,6 +111,8 @@ static uint32_t take_ready(struct cw_pool *pool, uint64_t bytes)
     }
     if (rounded && bytes <= CW_HOARD_LARGEST / 4 && cw_thread_slot() != 0) {
         list = cw_bucket_take_some(pool, size_class, 4, &some);
+        if (list != 0)
+            cw_bucket_touch(pool, size_class);
         for (list = cw_hoard_refill(pool, size_class, list, some); list != 0; list = some) {
             some = cw_tracker_next(list);
             cw_keep_put(pool, list, 0);
@@ -147,19 +156,35 @@ static uint32_t take(struct cw_pool *pool, uint64_t bytes)
     return block;
 }
 
-/* A block whose address the driver has given out again is no block any more. */
-static uint32_t take_valid(struct cw_pool *pool, uint64_t bytes)
+/* 1, or 0: its address is a newer block's, so it is no block any more. */
+static int is_valid(struct cw_pool *pool, uint32_t block, uint64_t bytes)
+{
+    if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
+                  CW_BLOCK_IDLE))
+        return 1;
+    cw_bucket_put_back(pool, block, bytes);
+    cw_bucket_dropped(pool, block, 0);
+    cw_tracker_finish_idle(block);
+    return 0;
+}
+
+uint32_t cw_pool_take(struct cw_pool *pool, uint64_t bytes)
 {
     uint32_t block;
 
-    while ((block = take(pool, bytes)) != 0) {
-        if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
-                      CW_BLOCK_IDLE))
+    while ((block = take(pool, bytes)) != 0)
+        if (CW_LIKELY(is_valid(pool, block, bytes)))
             return block;
-        cw_bucket_put_back(pool, block, bytes);
-        cw_bucket_dropped(pool, block, 0);
-        cw_tracker_finish_idle(block);
-    }
+    return 0;
+}
+
+uint32_t cw_pool_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most)
+{
+    uint32_t block;
+
+    while ((block = cw_bucket_take_larger(pool, bytes, most)) != 0)
+        if (is_valid(pool, block, bytes))
+            return block;
     return 0;
 }
 
@@ -170,6 +195,26 @@ static void give_back(const struct cw_pool *pool, uint64_t key)
         return;
     cw_session.ops->block_free(pool->realm->record->handle, pool->kind, key);
     cw_gate_leave_wait();
+}
+
+/* 0; -1: there is no such memory, or a limit is in the way; 1: the driver cannot be asked now. */
+static int take_from_driver(struct cw_request *request)
+{
+    enum cw_cause cause;
+    int rc;
+
+    if (cw_limit_reserve(request->device, request->held, CW_LIMIT_FRESH, &request->reserved,
+                         &cause) != 0)
+        return -1;
+    if (!cw_gate_enter()) {
+        cw_limit_cancel(request->device, request->reserved);
+        return 1;
+    }
+    rc = cw_session.ops->block_alloc(request->held, &request->key);
+    cw_gate_leave();
+    if (rc != 0)
+        cw_limit_cancel(request->device, request->reserved);
+    return rc;
 }
 
 static void prewarm(struct cw_pool *pool, uint32_t api)
@@ -188,21 +233,21 @@ static void prewarm(struct cw_pool *pool, uint32_t api)
             int rc;
 
             request.held = cw_size_round(batches->item[i].bytes);
-            if (!cw_gate_enter())
+            rc = take_from_driver(&request);
+            if (rc > 0)
                 return;
-            rc = cw_session.ops->block_alloc(request.held, &request.key);
-            cw_gate_leave();
             if (rc != 0) {
-                cw_log(CW_LOG_WARN,
-                       "PREWARM: the driver had no memory for block %u of %u of %ju bytes", k + 1,
-                       batches->item[i].blocks, (uintmax_t)batches->item[i].bytes);
+                cw_log(CW_LOG_WARN, "PREWARM: there was no memory for block %u of %u of %ju bytes",
+                       k + 1, batches->item[i].blocks, (uintmax_t)batches->item[i].bytes);
                 return;
             }
             block = cw_tracker_insert_idle(&request, site, cw_session_now());
             if (block == 0) {
                 give_back(pool, request.key);
+                cw_limit_cancel(request.device, request.reserved);
                 return;
             }
+            cw_limit_committed(request.device, request.reserved);
             count(&counters(pool->device)->prewarmed, 1);
             cw_bucket_added(pool, block);
             cw_keep_put(pool, block, 0);
@@ -241,7 +286,7 @@ static uint64_t what_to_ask(const struct cw_pool *pool, uint64_t bytes)
 uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
 {
     struct cw_pool *pool;
-    uint32_t block, site;
+    uint32_t block;
 
     request->ask = 0;
     request->pool = NULL;
@@ -255,19 +300,27 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
         !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
         !atomic_exchange(&pool->realm->warmed, 1))
         prewarm(pool, api);
-    block = take_valid(pool, request->bytes);
-    if (block == 0) {
-        request->ask = what_to_ask(pool, request->bytes);
-        return 0;
+    block = cw_pool_take(pool, request->bytes);
+    if (CW_LIKELY(block != 0)) {
+        uint64_t key = cw_pool_hand_out(pool, block, request->bytes, api);
+
+        if (CW_LIKELY(key != 0))
+            return key;
     }
-    site = cw_site_here(api, pool->kind, pool->device);
+    request->ask = what_to_ask(pool, request->bytes);
+    return 0;
+}
+
+uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api)
+{
+    uint32_t site = cw_site_here(api, pool->kind, pool->device);
+
     if (CW_UNLIKELY(site == 0)) {
-        request->ask = what_to_ask(pool, request->bytes);
-        cw_bucket_put_back(pool, block, request->bytes);
+        cw_bucket_put_back(pool, block, bytes);
         cw_keep_put(pool, block, 0);
         return 0;
     }
-    cw_tracker_reuse(block, site, request->bytes, cw_session_now());
+    cw_tracker_reuse(block, site, bytes, cw_session_now());
     return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
 }
 
@@ -350,6 +403,15 @@ static void retire(struct cw_pool *pool, uint32_t index, uint32_t site, uint64_t
     }
 }
 
+/* Other processes take memory too, and a program that only hits never asks the driver. */
+static void look_around(uint32_t api)
+{
+    if (CW_UNLIKELY(++cw_thread.frees % LOOK_FREES == 0))
+        cw_device_sample(api);
+    if (cw_pressure_is_due())
+        cw_relief_pressure();
+}
+
 static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api,
                                       struct cw_request_free *out, int *out_wait)
 {
@@ -374,6 +436,7 @@ static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api
     }
     retire(pool, index, self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0, stamp,
            !self.deferred && alone);
+    look_around(api);
     return CW_POOL_KEPT;
 }
 
@@ -427,6 +490,9 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket)
         cw_pending_harvest(realm, 0, 1);
     }
     cw_keep_trim(realm, cw_session_now());
+    cw_relief_emptied(realm->device, cw_session_now());
+    if (cw_pressure_is_due())
+        cw_relief_pressure();
 }
 
 /* ---- what the program sees ---------------------------------------------------------------------

@@ -38,6 +38,13 @@ struct cw_pool_request {
 };
 /* The address of an idle block that serves the request, now the program's; 0: ask the driver. */
 uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api);
+/* An idle block for the request, counted as a hit; 0 for none. The second: one of up to `most`
+ * bytes. To be handed out. */
+uint32_t cw_pool_take(struct cw_pool *pool, uint64_t bytes);
+uint32_t cw_pool_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most);
+/* A taken block is the program's from now on: its address. 0: it could not be accounted for, and is
+ * idle again. */
+uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api);
 /* The pool of the current context for this class, NULL when it cannot be used here and now. */
 struct cw_pool *cw_pool_here(enum cw_pool_class class);
 /* The driver gave a block of `given` bytes on a miss: fills in what marks it as the pool's. */

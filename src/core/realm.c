@@ -148,7 +148,7 @@ void cw_realm_closing(uint32_t context)
         if (pool == NULL)
             continue;
         to_limbo(realm, cw_hoard_seize(pool, CW_SIZE_CLASSES));
-        to_limbo(realm, cw_bucket_take_all(pool, 0, UINT64_MAX));
+        to_limbo(realm, cw_bucket_take_all(pool));
     }
     to_limbo(realm, cw_pending_seize(realm));
 }

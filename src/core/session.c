@@ -14,13 +14,21 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/context.h"
+#include "core/device.h"
+#include "core/driver_pool.h"
+#include "core/event.h"
+#include "core/fallback.h"
 #include "core/gate.h"
 #include "core/graph.h"
 #include "core/index.h"
 #include "core/freed.h"
+#include "core/inject.h"
+#include "core/limit.h"
 #include "core/module.h"
+#include "core/oom.h"
 #include "core/pitch.h"
 #include "core/pool.h"
+#include "core/pressure.h"
 #include "core/site.h"
 #include "core/slot.h"
 #include "core/tally.h"
@@ -119,6 +127,13 @@ static int build(unsigned driver_version)
     describe_process(driver_version);
     cw_module_init(arena);
     cw_context_init(arena, cw_session.ops);
+    cw_device_init(arena);
+    cw_event_init(arena);
+    cw_oom_init(arena);
+    cw_limit_init(arena, cw_session.options);
+    cw_pressure_init(cw_session.options);
+    cw_inject_init(&cw_session.options->fail);
+    cw_fallback_init(cw_session.options);
     cw_pool_init(arena, cw_session.options);
     cw_tally_init(arena);
     cw_tracker_init(arena);
@@ -190,6 +205,10 @@ void cw_session_reset(void)
     cw_tracker_reset();
     cw_tally_reset();
     cw_pool_reset();
+    cw_limit_reset();
+    cw_pressure_reset();
+    cw_inject_reset();
+    cw_driver_pool_reset();
     cw_freed_reset();
     cw_pitch_reset();
     cw_slot_reset();

@@ -56,10 +56,15 @@ static inline uint64_t cw_size_round(uint64_t bytes)
     return (bytes + CW_SIZE_PAGE - 1) & ~(CW_SIZE_PAGE - 1);
 }
 
-/* 1 if a block of `held` bytes may serve a request of `bytes` that it was not made for. */
+/* The largest block that may serve a request of `bytes` that it was not made for. */
+static inline uint64_t cw_size_largest_for(uint64_t bytes)
+{
+    return bytes + bytes / 8;
+}
+
 static inline int cw_size_fits(uint64_t held, uint64_t bytes)
 {
-    return held >= bytes && held - bytes <= bytes / 8;
+    return held >= bytes && held <= cw_size_largest_for(bytes);
 }
 
 #endif

@@ -165,6 +165,42 @@ void cw_tally_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
         add_shared(device, live, held, now_ns);
 }
 
+/* The shared sum is at least what is held: what fits by it fits. */
+static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
+{
+    uint64_t now = load(held);
+
+    do
+        if (bytes > most || (int64_t)now > (int64_t)(most - bytes))
+            return -1;
+    while (!atomic_compare_exchange_weak_explicit(held, &now, now + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return 0;
+}
+
+int cw_tally_reserve(uint8_t device, uint64_t bytes, uint64_t most)
+{
+    _Atomic uint64_t *held = &arena->header->device[device].held_bytes;
+
+    if (most > INT64_MAX)
+        most = INT64_MAX;
+    if (CW_LIKELY(try_reserve(held, bytes, most) == 0))
+        return 0;
+    /* What threads keep as slack is counted and not held. */
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    cw_lock_release(&lock);
+    return try_reserve(held, bytes, most);
+}
+
+void cw_tally_committed(uint8_t ordinal, uint64_t now_ns)
+{
+    struct cw_live_device *device = &arena->header->device[ordinal];
+
+    if (is_above(load(&device->held_bytes), &device->peak_held))
+        settle(device, now_ns);
+}
+
 static void sub_shared(uint8_t ordinal, uint64_t live, uint64_t held)
 {
     add(&arena->header->device[ordinal].live_bytes, -live);

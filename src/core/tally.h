@@ -20,6 +20,11 @@ void cw_tally_reset(void);
 /* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank
  * than CW_RANK_PEAK; not inside a slot. device: an ordinal or CW_DEVICE_HOST. */
 void cw_tally_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns);
+/* Counts bytes as held if that makes at most `most` of them: 0, or -1. Exact with any number of
+ * threads. The same conditions; cw_tally_sub(device, 0, bytes) takes it back. */
+int cw_tally_reserve(uint8_t device, uint64_t bytes, uint64_t most);
+/* What was reserved has become a block: only now it may be a peak. */
+void cw_tally_committed(uint8_t device, uint64_t now_ns);
 /* And less. */
 void cw_tally_sub(uint8_t device, uint64_t live, uint64_t held);
 

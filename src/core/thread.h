@@ -45,6 +45,7 @@ struct cw_thread {
     unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
     uint32_t api;       /* the hook layer's: runtime function that the program called, 0: none */
     uint32_t tid;       /* kernel's, 0: not asked yet */
+    uint32_t frees;     /* kept by the pool */
     uint8_t slot;       /* this thread's own, 1..63; 0: shared or not asked yet */
     uint8_t slot_asked;
     uint8_t ended;           /* cw_thread_ends was here: what is made now is given back by nobody */

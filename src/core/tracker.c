@@ -167,8 +167,8 @@ static uint8_t counted_on(const struct cw_live_site *site)
     return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
 }
 
-/* The program has it; `fresh`: and it was not held before. */
-static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, int fresh,
+/* The program has it; `counted`: of what it holds so much was held before, or reserved. */
+static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t counted,
                      uint64_t now_ns)
 {
     int mine = is_mine(site);
@@ -184,7 +184,14 @@ static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, i
         add_own(&site->extra_bytes, held - bytes, mine);
     raise_site_peaks(site);
     if (CW_LIKELY(device != CW_DEVICES))
-        cw_tally_add(device, bytes, fresh ? held : 0, now_ns);
+        cw_tally_add(device, bytes, held > counted ? held - counted : 0, now_ns);
+}
+
+static void commit(const struct cw_request *request, uint64_t now_ns)
+{
+    if (request->reserved > request->held)
+        cw_tally_sub(request->device, 0, request->reserved - request->held);
+    cw_tally_committed(request->device, now_ns);
 }
 
 /* The program has it no more; `gone`: nor do we. */
@@ -270,7 +277,9 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     /* The old owner of the key goes first: the two never held the memory together. */
     if (CW_UNLIKELY(stale != 0))
         close_stale(stale);
-    count_in(cw_site_at(site_index), request->bytes, request->held, 1, now_ns);
+    count_in(cw_site_at(site_index), request->bytes, request->held, request->reserved, now_ns);
+    if (request->reserved != 0)
+        commit(request, now_ns);
     return block;
 }
 
@@ -359,7 +368,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
     }
     if (stale != 0)
         close_stale(stale);
-    cw_tally_add(request->device, 0, request->held, 0);
+    cw_tally_add(request->device, 0, request->held - request->reserved, 0);
     return block;
 }
 
@@ -403,7 +412,7 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
                           atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
-    count_in(cw_site_at(site_index), bytes, load(&block->held), 0, now_ns);
+    count_in(cw_site_at(site_index), bytes, load(&block->held), load(&block->held), now_ns);
 }
 
 int cw_tracker_take_idle(uint32_t index)

@@ -34,8 +34,9 @@ struct cw_request {
     uint8_t class;    /* of a pooled block: enum cw_pool_class (core/pool.h) */
     uint32_t context; /* 0 when the block does not go with a context */
     uint64_t key;
-    uint64_t bytes; /* asked for */
-    uint64_t held;  /* taken from the driver as far as known, else bytes */
+    uint64_t bytes;    /* asked for */
+    uint64_t held;     /* taken from the driver as far as known, else bytes */
+    uint64_t reserved; /* of held: counted as such already (core/limit.h) */
 };
 
 /* How a free ended, as the tracker needs to know it. */

@@ -3,8 +3,11 @@
 #include "hook/call.h"
 
 #include "core/context.h"
+#include "core/inject.h"
+#include "core/limit.h"
 #include "core/site.h"
 #include "hook/entry.h"
+#include "hook/oom_dump.h"
 
 /* Texts of the names in the arena, made when first needed; driver hooks first, then runtime
  * functions. */
@@ -43,9 +46,6 @@ void cw_call_reset(void)
     cw_thread.api = 0;
 }
 
-/* Other threads may be faster to what was given back. */
-#define RETRIES_MAX 3
-
 static uint32_t text_of(size_t slot, const char *name)
 {
     uint32_t text = atomic_load_explicit(&api_texts[slot], memory_order_relaxed);
@@ -80,29 +80,143 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
     cw_thread.accounted++;
     cw_thread_slot(); /* here, where no lock is held */
     call->api = cw_call_api_text(hook);
-    call->retries = 0;
-    call->reclaims = cw_request_reclaims();
+    call->cause = CW_CAUSE_DRIVER;
+    call->attempts = 0;
+    call->is_climbing = 0;
+    call->bytes = 0;
+    call->reserved = 0;
     return 1;
+}
+
+/* ---- limits, and what is tried when there is no memory
+ * -------------------------------------------
+ */
+
+int cw_call_injects(struct cw_call *call, uint64_t bytes)
+{
+    if (CW_LIKELY(!cw_inject_is_on()) || call->attempts++ != 0 || !cw_inject_fails(bytes))
+        return 0;
+    call->cause = CW_CAUSE_INJECTED;
+    call->bytes = bytes;
+    return 1;
+}
+
+static int may(struct cw_call *call, unsigned device, uint64_t bytes, enum cw_limit_source source)
+{
+    enum cw_cause cause;
+
+    if (CW_UNLIKELY(cw_call_injects(call, bytes)))
+        return 0;
+    call->device = (uint8_t)device;
+    call->bytes = bytes;
+    call->cause = CW_CAUSE_DRIVER;
+    if (CW_LIKELY(!cw_limit_is_on()) || device >= CW_DEVICES ||
+        cw_limit_reserve(call->device, bytes, source, &call->reserved, &cause) == 0)
+        return 1;
+    call->cause = (uint8_t)cause;
+    return 0;
+}
+
+int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
+{
+    return may(call, device, bytes, CW_LIMIT_FRESH);
+}
+
+int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes)
+{
+    return may(call, device, bytes, CW_LIMIT_STREAM_ORDERED);
+}
+
+int cw_call_may_here(struct cw_call *call, uint64_t bytes)
+{
+    uint8_t device;
+
+    /* Without a context it is the driver that refuses. */
+    return cw_context_current(&device) == 0 || cw_call_may(call, device, bytes);
+}
+
+int cw_call_top_up(struct cw_call *call, uint64_t bytes)
+{
+    enum cw_cause cause;
+    uint64_t more = 0;
+
+    if (call->reserved == 0 || bytes <= call->reserved)
+        return 0;
+    if (cw_limit_reserve(call->device, bytes - call->reserved, CW_LIMIT_FRESH, &more, &cause) !=
+        0) {
+        call->cause = (uint8_t)cause;
+        return -1;
+    }
+    call->reserved += more;
+    return 0;
+}
+
+static void cancel(struct cw_call *call)
+{
+    if (CW_UNLIKELY(call->reserved != 0))
+        cw_limit_cancel(call->device, call->reserved);
+    call->reserved = 0;
+}
+
+static void begin_to_climb(struct cw_call *call, unsigned device)
+{
+    if (call->is_climbing)
+        return;
+    call->is_climbing = 1;
+    cw_ladder_begin(&call->ladder, (uint8_t)device, call->bytes);
+}
+
+enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,
+                                  uint64_t given, uint32_t *out_block)
+{
+    uint8_t device;
+
+    cancel(call);
+    *out_block = 0;
+    if (call->cause == CW_CAUSE_INJECTED)
+        return CW_LADDER_END;
+    cw_context_current(&device);
+    if (!call->is_climbing) {
+        begin_to_climb(call, device);
+        call->ladder.bytes = pool->bytes;
+        call->ladder.pool = pool->pool;
+        call->ladder.is_rounded = given != pool->bytes;
+        call->ladder.may_be_managed = pool->class == CW_POOL_DEVICE;
+    }
+    return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, out_block);
 }
 
 int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
 {
-    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY) || call->retries == RETRIES_MAX ||
-        device >= CW_MAX_DEVICES || !cw_request_wants_retry((uint8_t)device, call->reclaims))
+    uint32_t none;
+
+    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY)) {
+        if (rc == CUDA_SUCCESS)
+            cw_call_helped(call);
         return 0;
-    call->retries++;
-    call->reclaims = cw_request_reclaims();
-    return 1;
+    }
+    cancel(call);
+    if (call->cause == CW_CAUSE_INJECTED || device >= CW_MAX_DEVICES)
+        return 0;
+    begin_to_climb(call, device);
+    return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, &none) == CW_LADDER_ASK;
 }
 
 int cw_call_again(struct cw_call *call, CUresult rc)
 {
-    uint8_t device;
+    uint8_t device = 0;
 
-    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
-        return 0;
-    cw_context_current(&device);
+    if (CW_UNLIKELY(rc == CUDA_ERROR_OUT_OF_MEMORY))
+        cw_context_current(&device);
     return cw_call_again_on(call, rc, device);
+}
+
+void cw_call_helped(struct cw_call *call)
+{
+    if (CW_LIKELY(!call->is_climbing))
+        return;
+    call->is_climbing = 0;
+    cw_ladder_helped(&call->ladder, cw_site_here(call->api, CW_KIND_DEVICE, call->ladder.device));
 }
 
 static void set_owner(enum cw_scope scope, struct cw_request *request)
@@ -117,6 +231,30 @@ static void set_owner(enum cw_scope scope, struct cw_request *request)
     request->context = scope == CW_SCOPE_CURRENT ? 0 : context;
 }
 
+static uint32_t granted(struct cw_call *call, struct cw_request *request)
+{
+    /* The memory is elsewhere than where it was reserved. */
+    if (CW_UNLIKELY(call->reserved != 0 && call->device != request->device))
+        cancel(call);
+    request->reserved = call->reserved;
+    call->reserved = 0;
+    return cw_request_granted(request, call->api);
+}
+
+static void failed(struct cw_call *call, CUresult rc, const struct cw_request *request)
+{
+    int is_oom = rc == CUDA_ERROR_OUT_OF_MEMORY;
+    uint32_t account;
+
+    cancel(call);
+    account = cw_request_failed(request, call->api, rc,
+                                is_oom ? (enum cw_cause)call->cause : CW_CAUSE_COUNT);
+    if (account != 0)
+        cw_oom_dump(account);
+    if (cw_call_is_fatal(rc))
+        cw_request_fatal(call->api, rc);
+}
+
 uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scope,
                            struct cw_request *request)
 {
@@ -125,13 +263,10 @@ uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scop
     set_owner(scope, request);
     if (request->held < request->bytes)
         request->held = request->bytes;
-    if (CW_LIKELY(rc == CUDA_SUCCESS)) {
-        block = cw_request_granted(request, call->api);
-    } else {
-        cw_request_failed(request, call->api, rc, rc == CUDA_ERROR_OUT_OF_MEMORY);
-        if (cw_call_is_fatal(rc))
-            cw_request_fatal(call->api, rc);
-    }
+    if (CW_LIKELY(rc == CUDA_SUCCESS))
+        block = granted(call, request);
+    else
+        failed(call, rc, request);
     cw_call_leave();
     return block;
 }
@@ -163,26 +298,54 @@ void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_requ
     cw_call_leave();
 }
 
-int cw_call_observe(enum cw_hook hook, CUresult rc)
+static int is_noteworthy(CUresult rc)
 {
-    struct cw_request request = {.kind = CW_KIND_DEVICE};
-    uint8_t device;
-    int again = 0;
+    return (rc == CUDA_ERROR_OUT_OF_MEMORY || cw_call_is_fatal(rc)) && cw_session_is_armed() &&
+           cw_thread.depth == 0;
+}
 
-    if ((rc != CUDA_ERROR_OUT_OF_MEMORY && !cw_call_is_fatal(rc)) || !cw_session_is_armed() ||
-        cw_thread.depth != 0)
+static void note(struct cw_call *call, CUresult rc, uint8_t device)
+{
+    struct cw_request request = {.kind = CW_KIND_DEVICE, .device = device};
+
+    if (cw_call_is_fatal(rc))
+        cw_request_fatal(call->api, rc);
+    else
+        failed(call, rc, &request);
+}
+
+int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc)
+{
+    uint8_t device;
+    int again;
+
+    if (rc == CUDA_SUCCESS)
+        cw_call_helped(call);
+    if (!is_noteworthy(rc))
         return 0;
     cw_thread.depth = 1;
     cw_context_current(&device);
-    request.device = device;
-    if (cw_call_is_fatal(rc))
-        cw_request_fatal(cw_call_api_text(hook), rc);
-    else if (cw_request_wants_retry(device, cw_request_reclaims()))
-        again = 1;
-    else
-        cw_request_failed(&request, cw_call_api_text(hook), rc, 1);
+    call->api = cw_call_api_text(hook);
+    call->cause = CW_CAUSE_DRIVER;
+    again = cw_call_again_on(call, rc, device);
+    if (!again)
+        note(call, rc, device);
     cw_call_leave();
     return again;
+}
+
+void cw_call_note(enum cw_hook hook, CUresult rc)
+{
+    struct cw_call call = {.cause = CW_CAUSE_DRIVER};
+    uint8_t device;
+
+    if (CW_LIKELY(!is_noteworthy(rc)))
+        return;
+    cw_thread.depth = 1;
+    cw_context_current(&device);
+    call.api = cw_call_api_text(hook);
+    note(&call, rc, device);
+    cw_call_leave();
 }
 
 int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour)

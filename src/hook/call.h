@@ -4,8 +4,8 @@
  *
  *   if (!cw_call_enter(&call, CW_HOOK_f, CW_CALLER))
  *       return CW_REAL(f)(...);                    not accounting, or already inside a hook
- *   do
- *       rc = CW_REAL(f)(...);
+ *   do                                             a limit may be in the way
+ *       rc = cw_call_may_here(&call, bytes) ? CW_REAL(f)(...) : CUDA_ERROR_OUT_OF_MEMORY;
  *   while (cw_call_again(&call, rc));              out of memory, and something idle was given back
  *   cw_call_allocated(&call, rc, &request);        or _freed, or just cw_call_leave
  *   return rc;
@@ -19,6 +19,8 @@
 #include <stdint.h>
 
 #include "core/graph.h"
+#include "core/ladder.h"
+#include "core/pool.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/thread.h"
@@ -30,9 +32,14 @@
 #define CW_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
 
 struct cw_call {
-    uint32_t api; /* text of the name that the program called */
-    int retries;
-    uint32_t reclaims; /* cw_request_reclaims() when it began */
+    uint32_t api;        /* text of the name that the program called */
+    uint8_t device;      /* on which memory is taken */
+    uint8_t cause;       /* enum cw_cause: why there was none at the last attempt */
+    uint8_t attempts;    /* that cw_call_may has seen */
+    uint8_t is_climbing; /* the ladder has begun */
+    uint64_t bytes;      /* asked for, 0: not known */
+    uint64_t reserved;   /* of the limit (core/limit.h), for the attempt under way */
+    struct cw_ladder ladder;
 };
 
 int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller);
@@ -49,10 +56,28 @@ static inline void cw_call_leave(void)
     cw_thread.depth = 0;
 }
 
-/* 1: call the driver once more; memory was given back on the current context's device, or on the
- * one that the call is about. */
+/* 1: the driver may be asked for so many bytes, which a limit of the device has room for (and which
+ * are reserved); 0: the attempt has failed with out of memory, without the driver. Host memory has
+ * no limit. The second form: on the current context's device. */
+int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes);
+int cw_call_may_here(struct cw_call *call, uint64_t bytes);
+/* For stream-ordered memory. */
+int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes);
+
+/* 1: FAIL says that this call shall fail; once for each call, cw_call_may asks by itself. */
+int cw_call_injects(struct cw_call *call, uint64_t bytes);
+
+/* 1: try once more; memory was given back on the device of cw_call_may, else on the current
+ * context's; or on the one that the call is about. */
 int cw_call_again(struct cw_call *call, CUresult rc);
 int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device);
+/* The same for a call that the pool, or managed memory, might serve. */
+enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,
+                                  uint64_t given, uint32_t *out_block);
+/* The driver has given more than was reserved: 0, or -1 if the limit has no room for that. */
+int cw_call_top_up(struct cw_call *call, uint64_t bytes);
+/* It was served in the end, by whichever way: what was tried last has helped. */
+void cw_call_helped(struct cw_call *call);
 
 /* Whose the block is: decides device and context of the request. */
 enum cw_scope {
@@ -76,8 +101,11 @@ enum cw_free_result cw_call_free_result(CUresult rc);
 /* 1 for a code after which cuda.h demands that the process or the context be started again. */
 int cw_call_is_fatal(CUresult rc);
 
-/* A call that neither allocates nor frees returned an error. 1: call the driver once more. */
-int cw_call_observe(enum cw_hook hook, CUresult rc);
+/* How a call ended that neither allocates nor frees. 1: call the driver once more, and tell how
+ * that ended. *call: zeroed before the first time. */
+int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc);
+/* The same for one that is not to be repeated. */
+void cw_call_note(enum cw_hook hook, CUresult rc);
 
 /* 1 while the stream captures; NULL means the flavour's default stream. */
 int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour);

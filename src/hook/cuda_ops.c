@@ -44,10 +44,23 @@ static int context_facts(uint64_t handle, struct cw_context_facts *out)
     return 0;
 }
 
+/* Headers differ in which of the two names they declare. */
+typedef CUresult (*uuid_fn)(CUuuid *uuid, CUdevice dev);
+
+/* The second form gives a MIG instance its own identity, the first that of the whole GPU. */
+static void ask_uuid(CUdevice device, uint8_t out[16])
+{
+    enum cw_hook hook = cw_real_has(CW_HOOK_cuDeviceGetUuid_v2) ? CW_HOOK_cuDeviceGetUuid_v2
+                                                                : CW_HOOK_cuDeviceGetUuid;
+    CUuuid uuid;
+
+    if (((uuid_fn)cw_real_of(hook))(&uuid, device) == CUDA_SUCCESS)
+        memcpy(out, uuid.bytes, 16);
+}
+
 static int device_facts(unsigned device, struct cw_device_facts *out)
 {
     size_t total = 0;
-    CUuuid uuid;
 
     memset(out, 0, sizeof(*out));
     if (CW_REAL(cuDeviceGetName)(out->name, (int)sizeof(out->name) - 1, (CUdevice)device) !=
@@ -55,19 +68,17 @@ static int device_facts(unsigned device, struct cw_device_facts *out)
         CW_REAL(cuDeviceTotalMem_v2)(&total, (CUdevice)device) != CUDA_SUCCESS)
         return -1;
     out->total = total;
-    if (CW_REAL(cuDeviceGetUuid)(&uuid, (CUdevice)device) == CUDA_SUCCESS)
-        memcpy(out->uuid, uuid.bytes, sizeof(out->uuid));
+    ask_uuid((CUdevice)device, out->uuid);
     return 0;
 }
 
-static int memory_info(uint64_t *out_free, uint64_t *out_total)
+static int device_count(unsigned *out_count)
 {
-    size_t free_bytes = 0, total_bytes = 0;
+    int count = 0;
 
-    if (CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes) != CUDA_SUCCESS)
+    if (CW_REAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS || count < 0)
         return -1;
-    *out_free = free_bytes;
-    *out_total = total_bytes;
+    *out_count = (unsigned)count;
     return 0;
 }
 
@@ -115,6 +126,20 @@ static int context_wait(uint64_t handle)
     rc = CW_REAL(cuCtxSynchronize)();
     leave_context(pushed);
     return (int)rc;
+}
+
+static int memory_info(uint64_t handle, uint64_t *out_free, uint64_t *out_total)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    int pushed = 0;
+    CUresult rc = handle == 0 ? CUDA_SUCCESS : enter_context(handle, &pushed);
+
+    if (rc == CUDA_SUCCESS)
+        rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
+    leave_context(pushed);
+    *out_free = free_bytes;
+    *out_total = total_bytes;
+    return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
 /* CUDA 12.5. */
@@ -180,11 +205,86 @@ static int block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
+/* ---- managed memory in the place of device memory ----------------------------------------------
+ */
+
+/* The form of CUDA 8, which every driver exports: newer headers give the name to the second one. */
+typedef CUresult (*advise_fn)(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device);
+
+static int can_manage(CUdevice device)
+{
+    static const CUdevice_attribute needed[] = {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+                                                CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS};
+    int value = 0;
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(needed); i++)
+        if (CW_REAL(cuDeviceGetAttribute)(&value, needed[i], device) != CUDA_SUCCESS || value == 0)
+            return 0;
+    return 1;
+}
+
+static int fallback_alloc(unsigned device, uint64_t bytes, uint64_t *out_key)
+{
+    advise_fn advise = (advise_fn)cw_real_of(CW_HOOK_cuMemAdvise);
+    CUdeviceptr dptr = 0;
+
+    if (!can_manage((CUdevice)device) ||
+        CW_REAL(cuMemAllocManaged)(&dptr, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS)
+        return -1;
+    if (advise(dptr, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU) != CUDA_SUCCESS ||
+        advise(dptr, bytes, CU_MEM_ADVISE_SET_ACCESSED_BY, (CUdevice)device) != CUDA_SUCCESS) {
+        CW_REAL(cuMemFree_v2)(dptr);
+        return -1;
+    }
+    *out_key = dptr;
+    return 0;
+}
+
+/* ---- the driver's pools of stream-ordered memory ------------------------------------------------
+ */
+
+/* CUDA 11.2, and devices that have them. */
+static int driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count)
+{
+    CUmemoryPool first = NULL, now = NULL;
+
+    if (!cw_real_has(CW_HOOK_cuDeviceGetDefaultMemPool) ||
+        CW_REAL(cuDeviceGetDefaultMemPool)(&first, (CUdevice)device) != CUDA_SUCCESS)
+        return -1;
+    if (CW_REAL(cuDeviceGetMemPool)(&now, (CUdevice)device) != CUDA_SUCCESS)
+        now = first;
+    out_pool[0] = (uint64_t)(uintptr_t)first;
+    out_pool[1] = (uint64_t)(uintptr_t)now;
+    *out_count = now != first ? 2 : 1;
+    return 0;
+}
+
+/* CUDA 11.3. */
+static int driver_pool_spare(uint64_t pool, uint64_t *out_bytes)
+{
+    CUmemoryPool handle = (CUmemoryPool)(uintptr_t)pool;
+    cuuint64_t reserved = 0, used = 0;
+
+    if (CW_REAL(cuMemPoolGetAttribute)(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
+            CUDA_SUCCESS ||
+        CW_REAL(cuMemPoolGetAttribute)(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) !=
+            CUDA_SUCCESS)
+        return -1;
+    *out_bytes = reserved > used ? reserved - used : 0;
+    return 0;
+}
+
+static int driver_pool_trim(uint64_t pool)
+{
+    return CW_REAL(cuMemPoolTrimTo)((CUmemoryPool)(uintptr_t)pool, 0) == CUDA_SUCCESS ? 0 : -1;
+}
+
 const struct cw_driver_ops cw_cuda_ops = {
     .now_ns = now_ns,
     .context_current = context_current,
     .context_facts = context_facts,
     .device_facts = device_facts,
+    .device_count = device_count,
     .memory_info = memory_info,
     .context_wait = context_wait,
     .has_context_events = has_context_events,
@@ -193,6 +293,10 @@ const struct cw_driver_ops cw_cuda_ops = {
     .event_query = event_query,
     .block_alloc = block_alloc,
     .block_free = block_free,
+    .fallback_alloc = fallback_alloc,
+    .driver_pools = driver_pools,
+    .driver_pool_spare = driver_pool_spare,
+    .driver_pool_trim = driver_pool_trim,
 };
 
 unsigned cw_cuda_driver_version(void)

@@ -27,6 +27,7 @@
 #include "core/unwind.h"
 #include "hook/call.h"
 #include "hook/cuda_ops.h"
+#include "hook/helper.h"
 #include "hook/object.h"
 #include "hook/resolve.h"
 #include "report/report.h"
@@ -81,7 +82,7 @@ static void read_options(void)
     /* A constructor of another library may call CUDA before ours has run. */
     if (!atomic_compare_exchange_strong(&options_read, &before, READ_DONE))
         return;
-    cw_options_parse(environ, !getauxval(AT_SECURE), &options, NULL, &complaints);
+    cw_options_parse(environ, !getauxval(AT_SECURE), &options, &complaints);
     /* A setuid program: whoever put us here did it for all programs; stay out of the privileged
      * ones. */
     if (getauxval(AT_SECURE))
@@ -146,6 +147,7 @@ static void finish(enum cw_exit_kind kind, int status)
 {
     if (!cw_session_finish(kind, status))
         return;
+    cw_helper_stop();
     cw_mem_detach();
     write_report(kind == CW_EXIT_EXIT);
     cw_mem_attach();
@@ -198,6 +200,7 @@ static void forked(void)
     cw_log_reset();
     cw_resolve_reset();
     cw_session_reset();
+    cw_helper_reset();
     cw_call_reset();
     announcing = (struct cw_once){0};
 }
@@ -288,6 +291,7 @@ int cw_entry_arm(void)
         if (options.stacks == CW_STACKS_FULL)
             find_unwinder();
         cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
+        cw_helper_start(&options);
         cw_thread.depth--;
     }
     return cw_session_is_armed();

@@ -16,6 +16,8 @@ const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT] = {
 #include "hook/hooks.def"
 #define CALL(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_DRIVER, NULL},
 #include "hook/hooks.def"
+#define NVML_CALL(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_NVML, NULL},
+#include "hook/hooks.def"
 };
 
 _Atomic(void *) cw_real[CW_REAL_COUNT];

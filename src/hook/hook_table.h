@@ -24,6 +24,8 @@ enum cw_hook {
     CW_HOOK_LAST = CW_HOOK_COUNT - 1,
 #define CALL(symbol) CW_HOOK_##symbol,
 #include "hook/hooks.def"
+#define NVML_CALL(symbol) CW_HOOK_##symbol,
+#include "hook/hooks.def"
     CW_REAL_COUNT
 };
 

@@ -3,6 +3,7 @@
 #include "hook/pooled.h"
 
 #include "core/context.h"
+#include "core/driver_pool.h"
 #include "core/gate.h"
 #include "core/site.h"
 #include "core/tracker.h"
@@ -54,7 +55,8 @@ CW_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
     if (!cw_call_enter(&call, CW_HOOK_cuMemAlloc, CW_CALLER))
         return CW_REAL(cuMemAlloc)(dptr, bytesize);
     do
-        rc = CW_REAL(cuMemAlloc)(dptr, bytesize);
+        rc = cw_call_may_here(&call, bytesize) ? CW_REAL(cuMemAlloc)(dptr, bytesize)
+                                               : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = rc == CUDA_SUCCESS && dptr != NULL ? *dptr : 0;
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
@@ -82,7 +84,9 @@ CW_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
     if (!cw_call_enter(&call, CW_HOOK_cuMemAllocPitch, CW_CALLER))
         return CW_REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     do
-        rc = CW_REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+        rc = cw_call_may_here(&call, (uint64_t)WidthInBytes * Height)
+                 ? CW_REAL(cuMemAllocPitch)(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = rc == CUDA_SUCCESS && dptr != NULL ? *dptr : 0;
     request.bytes =
@@ -100,7 +104,8 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     if (!cw_call_enter(&call, CW_HOOK_cuMemAllocManaged, CW_CALLER))
         return CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags);
     do
-        rc = CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags);
+        rc = cw_call_may_here(&call, bytesize) ? CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags)
+                                               : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = address_of(rc, dptr);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
@@ -149,6 +154,8 @@ static void account_async(struct cw_call *call, CUresult rc, struct cw_request *
         cw_call_leave();
         return;
     }
+    if (rc == CUDA_SUCCESS)
+        cw_driver_pool_used(request->device);
     cw_call_allocated(call, rc, CW_SCOPE_DEVICE, request);
 }
 
@@ -166,10 +173,12 @@ static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, C
     if (!cw_call_enter(&call, hook, caller))
         return real(dptr, bytesize, stream);
     captured = cw_call_is_capturing(stream, flavour);
-    do
-        rc = real(dptr, bytesize, stream);
-    while (cw_call_again(&call, rc));
     set_stream_device(stream, &request);
+    do
+        rc = captured || cw_call_may_async(&call, request.device, bytesize)
+                 ? real(dptr, bytesize, stream)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
+    while (cw_call_again_on(&call, rc, request.device));
     request.key = address_of(rc, dptr);
     account_async(&call, rc, &request, captured);
     return rc;
@@ -224,15 +233,17 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
     if (!cw_call_enter(&call, hook, caller))
         return real(dptr, bytesize, pool, stream);
     captured = cw_call_is_capturing(stream, flavour);
-    do
-        rc = real(dptr, bytesize, pool, stream);
-    while (cw_call_again(&call, rc));
     set_stream_device(stream, &request);
     block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
-    request.key = address_of(rc, dptr);
     if (block != 0)
         request.device = cw_site_at(cw_tracker_at(block)->site)->device;
-    else
+    do
+        rc = captured || cw_call_may_async(&call, request.device, bytesize)
+                 ? real(dptr, bytesize, pool, stream)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
+    while (cw_call_again_on(&call, rc, request.device));
+    request.key = address_of(rc, dptr);
+    if (block == 0)
         ask_device(&request);
     account_async(&call, rc, &request, captured);
     return rc;
@@ -300,7 +311,9 @@ static CUresult host_alloc(struct cw_call *call, void **pp, size_t bytesize, uns
     if (flags < CW_POOL_CLASSES - CW_POOL_HOST_FLAGS)
         return cw_pooled_alloc(call, CW_POOL_HOST_FLAGS + flags, pp, bytesize);
     do
-        rc = CW_REAL(cuMemHostAlloc)(pp, bytesize, flags);
+        rc = cw_call_may(call, CW_DEVICE_HOST, bytesize)
+                 ? CW_REAL(cuMemHostAlloc)(pp, bytesize, flags)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(call, rc));
     request.key = host_address_of(rc, pp);
     cw_call_allocated(call, rc, CW_SCOPE_HOST, &request);
@@ -334,7 +347,8 @@ CW_EXPORT CUresult cuMemAllocHost(void **pp, unsigned int bytesize)
     if (!cw_call_enter(&call, CW_HOOK_cuMemAllocHost, CW_CALLER))
         return CW_REAL(cuMemAllocHost)(pp, bytesize);
     do
-        rc = CW_REAL(cuMemAllocHost)(pp, bytesize);
+        rc = cw_call_may(&call, CW_DEVICE_HOST, bytesize) ? CW_REAL(cuMemAllocHost)(pp, bytesize)
+                                                          : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = host_address_of(rc, pp);
     cw_call_allocated(&call, rc, CW_SCOPE_HOST, &request);

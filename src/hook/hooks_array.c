@@ -83,13 +83,15 @@ CW_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTO
 
     if (!cw_call_enter(&call, CW_HOOK_cuArrayCreate_v2, CW_CALLER))
         return CW_REAL(cuArrayCreate_v2)(pHandle, pAllocateArray);
-    do
-        rc = CW_REAL(cuArrayCreate_v2)(pHandle, pAllocateArray);
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
     if (pAllocateArray != NULL)
         request.bytes = pAllocateArray->Width * at_least_one(pAllocateArray->Height) *
                         texel_size(pAllocateArray->Format, pAllocateArray->NumChannels);
+    do
+        rc = cw_call_may_here(&call, request.bytes)
+                 ? CW_REAL(cuArrayCreate_v2)(pHandle, pAllocateArray)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
+    while (cw_call_again(&call, rc));
+    request.key = handle_of(rc, pHandle);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
     return rc;
 }
@@ -102,13 +104,15 @@ CW_EXPORT CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v
 
     if (!cw_call_enter(&call, CW_HOOK_cuArrayCreate, CW_CALLER))
         return CW_REAL(cuArrayCreate)(pHandle, pAllocateArray);
-    do
-        rc = CW_REAL(cuArrayCreate)(pHandle, pAllocateArray);
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
     if (pAllocateArray != NULL)
         request.bytes = (uint64_t)pAllocateArray->Width * at_least_one(pAllocateArray->Height) *
                         texel_size(pAllocateArray->Format, pAllocateArray->NumChannels);
+    do
+        rc = cw_call_may_here(&call, request.bytes)
+                 ? CW_REAL(cuArrayCreate)(pHandle, pAllocateArray)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
+    while (cw_call_again(&call, rc));
+    request.key = handle_of(rc, pHandle);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
     return rc;
 }
@@ -124,7 +128,9 @@ CW_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
     if (!cw_call_enter(&call, CW_HOOK_cuArray3DCreate_v2, CW_CALLER))
         return CW_REAL(cuArray3DCreate_v2)(pHandle, pAllocateArray);
     do
-        rc = CW_REAL(cuArray3DCreate_v2)(pHandle, pAllocateArray);
+        rc = cw_call_may_here(&call, request.bytes)
+                 ? CW_REAL(cuArray3DCreate_v2)(pHandle, pAllocateArray)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = handle_of(rc, pHandle);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
@@ -140,14 +146,16 @@ CW_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
 
     if (!cw_call_enter(&call, CW_HOOK_cuArray3DCreate, CW_CALLER))
         return CW_REAL(cuArray3DCreate)(pHandle, pAllocateArray);
-    do
-        rc = CW_REAL(cuArray3DCreate)(pHandle, pAllocateArray);
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
     if (pAllocateArray != NULL)
         request.bytes = (uint64_t)pAllocateArray->Width * at_least_one(pAllocateArray->Height) *
                         at_least_one(pAllocateArray->Depth) *
                         texel_size(pAllocateArray->Format, pAllocateArray->NumChannels);
+    do
+        rc = cw_call_may_here(&call, request.bytes)
+                 ? CW_REAL(cuArray3DCreate)(pHandle, pAllocateArray)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
+    while (cw_call_again(&call, rc));
+    request.key = handle_of(rc, pHandle);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
     return rc;
 }
@@ -165,7 +173,9 @@ CW_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
     if (!cw_call_enter(&call, CW_HOOK_cuMipmappedArrayCreate, CW_CALLER))
         return CW_REAL(cuMipmappedArrayCreate)(pHandle, pMipmappedArrayDesc, numMipmapLevels);
     do
-        rc = CW_REAL(cuMipmappedArrayCreate)(pHandle, pMipmappedArrayDesc, numMipmapLevels);
+        rc = cw_call_may_here(&call, request.bytes)
+                 ? CW_REAL(cuMipmappedArrayCreate)(pHandle, pMipmappedArrayDesc, numMipmapLevels)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = handle_of(rc, pHandle);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);

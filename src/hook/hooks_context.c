@@ -18,8 +18,7 @@ static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_
     if (rc == CUDA_SUCCESS && pctx != NULL)
         cw_context_created(handle_value(*pctx), (unsigned)dev);
     cw_call_leave();
-    if (rc != CUDA_SUCCESS)
-        cw_call_observe(hook, rc);
+    cw_call_note(hook, rc);
 }
 
 CW_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
@@ -145,8 +144,7 @@ CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     if (rc == CUDA_SUCCESS && pctx != NULL)
         cw_context_retained(handle_value(*pctx), (unsigned)dev);
     cw_call_leave();
-    if (rc != CUDA_SUCCESS)
-        cw_call_observe(CW_HOOK_cuDevicePrimaryCtxRetain, rc);
+    cw_call_note(CW_HOOK_cuDevicePrimaryCtxRetain, rc);
     return rc;
 }
 

@@ -366,8 +366,7 @@ static void account_exec(struct cw_call *call, CUresult rc, const CUgraphExec *e
             rc = CW_REAL(symbol) args;                                                             \
         while (cw_call_again(&call, rc));                                                          \
         account_exec(&call, rc, phGraphExec, hGraph);                                              \
-        if (rc != CUDA_SUCCESS)                                                                    \
-            cw_call_observe(CW_HOOK_##symbol, rc);                                                 \
+        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
         return rc;                                                                                 \
     }
 
@@ -397,8 +396,9 @@ static CUresult launch(enum cw_hook hook, CUgraphExec exec, CUstream stream)
 {
     launch_fn real = (launch_fn)cw_real_of(hook);
     CUresult rc = real(exec, stream);
+    struct cw_call call = {0};
 
-    if (rc != CUDA_SUCCESS && cw_call_observe(hook, rc))
+    while (cw_call_observe(&call, hook, rc))
         rc = real(exec, stream);
     if (rc == CUDA_SUCCESS && cw_graph_has_memory_nodes() && cw_session_is_armed())
         cw_graph_launched((uint64_t)(uintptr_t)exec, cw_session_now());
@@ -427,7 +427,6 @@ CW_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
     CUresult rc = CW_REAL(cuDeviceGraphMemTrim)(device);
 
-    if (rc != CUDA_SUCCESS)
-        cw_call_observe(CW_HOOK_cuDeviceGraphMemTrim, rc);
+    cw_call_note(CW_HOOK_cuDeviceGraphMemTrim, rc);
     return rc;
 }

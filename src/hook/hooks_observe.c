@@ -5,6 +5,7 @@
  * memory with something idle to give back is tried once more.
  */
 #include "core/context.h"
+#include "core/device.h"
 #include "core/pool.h"
 #include "hook/call.h"
 
@@ -13,8 +14,12 @@
     {                                                                                              \
         CUresult rc = CW_REAL(symbol) args;                                                        \
                                                                                                    \
-        if (CW_UNLIKELY(rc != CUDA_SUCCESS) && cw_call_observe(CW_HOOK_##symbol, rc))              \
-            rc = CW_REAL(symbol) args;                                                             \
+        if (CW_UNLIKELY(rc != CUDA_SUCCESS)) {                                                     \
+            struct cw_call call = {0};                                                             \
+                                                                                                   \
+            while (cw_call_observe(&call, CW_HOOK_##symbol, rc))                                   \
+                rc = CW_REAL(symbol) args;                                                         \
+        }                                                                                          \
         return rc;                                                                                 \
     }
 
@@ -37,10 +42,10 @@ static uint32_t whole_context(uint64_t handle)
 static CUresult synchronized(enum cw_hook hook, CUresult rc, uint64_t handle, uint64_t ticket)
 {
     if (rc != CUDA_SUCCESS) {
-        cw_call_observe(hook, rc);
+        cw_call_note(hook, rc);
     } else if (cw_session_is_armed() && cw_thread.depth == 0) {
         cw_thread.depth = 1;
-        cw_request_sample();
+        cw_device_sample(cw_call_api_text(hook));
         cw_pool_sync_end(whole_context(handle), ticket);
         cw_call_leave();
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of families RESOLVE and QUERY, and of NVML's. */
+/* Bodies of families RESOLVE and QUERY. */
 #include "core/context.h"
-#include "core/keep.h"
+#include "core/device.h"
+#include "core/limit.h"
 #include "hook/pooled.h"
 
 #include "hook/entry.h"
-#include "hook/nvml_types.h"
 #include "hook/resolve.h"
 
 /* ---- resolution --------------------------------------------------------------------------------
@@ -45,45 +45,97 @@ CW_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaV
 /* ---- memory use --------------------------------------------------------------------------------
  */
 
-/* What the pool keeps is free for the program: it gets it back at its next request. */
-static void add_idle(size_t *free, size_t total)
+/* What the driver said of the current context's device, as the program is told it. */
+static void view_current(size_t *free, size_t *total)
 {
+    struct cw_memory_view view;
     uint8_t device;
-    uint64_t idle;
 
-    if (!cw_pool_is_on() || cw_context_current(&device) == 0)
+    if (cw_context_current(&device) == 0)
         return;
-    idle = cw_keep_idle(device);
-    *free = *free + idle < total ? *free + idle : total;
+    cw_limit_view(device, *free, *total, &view);
+    *free = view.free_bytes;
+    *total = view.total_bytes;
+}
+
+/* The program may ask for one of the two only. */
+static CUresult memory_info(size_t *free, size_t *total)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    CUresult rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
+
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    cw_thread.depth = 1;
+    cw_device_sampled(free_bytes, total_bytes, cw_call_api_text(CW_HOOK_cuMemGetInfo_v2));
+    view_current(&free_bytes, &total_bytes);
+    cw_call_leave();
+    if (free != NULL)
+        *free = free_bytes;
+    if (total != NULL)
+        *total = total_bytes;
+    return rc;
 }
 
 CW_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-    CUresult rc = CW_REAL(cuMemGetInfo_v2)(free, total);
+    CUresult rc;
 
-    if (rc == CUDA_SUCCESS && free != NULL && total != NULL && cw_session_is_armed() &&
-        cw_thread.depth == 0) {
-        cw_request_sampled(*free, *total);
-        add_idle(free, *total);
-    } else if (rc != CUDA_SUCCESS)
-        cw_call_observe(CW_HOOK_cuMemGetInfo_v2, rc);
+    if (!cw_session_is_armed() || cw_thread.depth != 0)
+        return CW_REAL(cuMemGetInfo_v2)(free, total);
+    /* Whether one pointer may be missing is the driver's to say, and both. */
+    rc = free != NULL && total != NULL ? CUDA_SUCCESS : CW_REAL(cuMemGetInfo_v2)(free, total);
+    if (rc == CUDA_SUCCESS)
+        rc = memory_info(free, total);
+    cw_call_note(CW_HOOK_cuMemGetInfo_v2, rc);
     return rc;
 }
 
-/* 32-bit sizes: they wrap on today's devices and tell us nothing. */
+/* 32-bit sizes: they wrap on today's devices, as the driver's own answers do. */
 CW_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
-    return CW_REAL(cuMemGetInfo)(free, total);
+    CUresult rc = CW_REAL(cuMemGetInfo)(free, total);
+    size_t free_bytes = 0, total_bytes = 0;
+
+    if (rc != CUDA_SUCCESS || !cw_session_is_armed() || cw_thread.depth != 0 ||
+        memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS)
+        return rc;
+    if (free != NULL)
+        *free = (unsigned int)free_bytes;
+    if (total != NULL)
+        *total = (unsigned int)total_bytes;
+    return rc;
+}
+
+static uint64_t total_of(CUdevice dev, uint64_t total)
+{
+    if (!cw_limit_is_on() || !cw_session_is_armed() || cw_thread.depth != 0 || dev < 0 ||
+        dev >= CW_MAX_DEVICES)
+        return total;
+    cw_thread.depth = 1;
+    total = cw_limit_total((uint8_t)dev, total);
+    cw_call_leave();
+    return total;
 }
 
 CW_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
-    return CW_REAL(cuDeviceTotalMem_v2)(bytes, dev);
+    CUresult rc = CW_REAL(cuDeviceTotalMem_v2)(bytes, dev);
+
+    if (rc == CUDA_SUCCESS && bytes != NULL)
+        *bytes = total_of(dev, *bytes);
+    return rc;
 }
 
 CW_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
-    return CW_REAL(cuDeviceTotalMem)(bytes, dev);
+    CUresult rc = CW_REAL(cuDeviceTotalMem)(bytes, dev);
+    size_t total = 0;
+
+    if (rc == CUDA_SUCCESS && bytes != NULL && cw_limit_is_on() &&
+        CW_REAL(cuDeviceTotalMem_v2)(&total, dev) == CUDA_SUCCESS)
+        *bytes = (unsigned int)total_of(dev, total);
+    return rc;
 }
 
 /* A pooled block is larger than what was asked for: the program is told what it asked for. Of a
@@ -197,15 +249,4 @@ CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
         if (data[i] != NULL)
             correct_attribute(attributes[i], data[i], ptr);
     return rc;
-}
-
-/* NVML's answers are the device's own; a limit will change that. */
-CW_EXPORT int nvmlDeviceGetMemoryInfo(void *device, void *memory)
-{
-    return CW_REAL(nvmlDeviceGetMemoryInfo)(device, memory);
-}
-
-CW_EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, void *memory)
-{
-    return CW_REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
 }

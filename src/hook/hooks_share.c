@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families SHARE and POOL: memory of and for other processes and APIs, and memory pools.
  */
+#include "core/driver_pool.h"
 #include "hook/pooled.h"
 
 #include "core/gate.h"
@@ -227,6 +228,8 @@ CW_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poo
     request.device = CW_DEVICE_HOST;
     if (poolProps != NULL && poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         request.device = (uint8_t)poolProps->location.id;
+    if (rc == CUDA_SUCCESS)
+        cw_driver_pool_insert(request.device, request.key);
     cw_call_allocated(&call, rc, CW_SCOPE_DEVICE, &request);
     return rc;
 }
@@ -259,6 +262,7 @@ CW_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemPoolDestroy, CW_CALLER))
         return CW_REAL(cuMemPoolDestroy)(pool);
+    cw_driver_pool_remove((uint64_t)(uintptr_t)pool);
     cw_request_free_begin(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool, &freed);
     rc = CW_REAL(cuMemPoolDestroy)(pool);
     cw_call_freed(&call, rc, &freed);
@@ -297,7 +301,6 @@ CW_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
     CUresult rc = CW_REAL(cuMemPoolTrimTo)(pool, minBytesToKeep);
 
-    if (rc != CUDA_SUCCESS)
-        cw_call_observe(CW_HOOK_cuMemPoolTrimTo, rc);
+    cw_call_note(CW_HOOK_cuMemPoolTrimTo, rc);
     return rc;
 }

@@ -28,7 +28,9 @@ CW_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
     if (prop != NULL)
         place(&prop->location, &request);
     do
-        rc = CW_REAL(cuMemCreate)(handle, size, prop, flags);
+        rc = cw_call_may(&call, request.device, size)
+                 ? CW_REAL(cuMemCreate)(handle, size, prop, flags)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again_on(&call, rc, request.device));
     request.key = rc == CUDA_SUCCESS ? *handle : 0;
     block = cw_call_allocated(&call, rc, CW_SCOPE_DEVICE, &request);
@@ -187,8 +189,9 @@ CW_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int 
                                       CUstream hStream)
 {
     CUresult rc = CW_REAL(cuMemMapArrayAsync)(mapInfoList, count, hStream);
+    struct cw_call call = {0};
 
-    if (rc != CUDA_SUCCESS && cw_call_observe(CW_HOOK_cuMemMapArrayAsync, rc))
+    while (cw_call_observe(&call, CW_HOOK_cuMemMapArrayAsync, rc))
         rc = CW_REAL(cuMemMapArrayAsync)(mapInfoList, count, hStream);
     return rc;
 }
@@ -197,8 +200,9 @@ CW_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned
                                            CUstream hStream)
 {
     CUresult rc = CW_REAL(cuMemMapArrayAsync_ptsz)(mapInfoList, count, hStream);
+    struct cw_call call = {0};
 
-    if (rc != CUDA_SUCCESS && cw_call_observe(CW_HOOK_cuMemMapArrayAsync_ptsz, rc))
+    while (cw_call_observe(&call, CW_HOOK_cuMemMapArrayAsync_ptsz, rc))
         rc = CW_REAL(cuMemMapArrayAsync_ptsz)(mapInfoList, count, hStream);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include "hook/pooled.h"
 
 #include "core/context.h"
+#include "core/fallback.h"
 #include "core/gate.h"
 #include "core/pitch.h"
 #include "core/tracker.h"
@@ -19,20 +20,6 @@ static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
     }
 }
 
-/* At the size of the bucket; if that is too much, at the size that the program asks for. */
-static CUresult ask_rounded(const struct cw_pool_request *pool, void *out, uint64_t *out_given)
-{
-    CUresult rc;
-
-    *out_given = pool->ask ? pool->ask : pool->bytes;
-    rc = ask_driver(pool->class, out, *out_given);
-    if (CW_UNLIKELY(rc == CUDA_ERROR_OUT_OF_MEMORY) && *out_given != pool->bytes) {
-        *out_given = pool->bytes;
-        rc = ask_driver(pool->class, out, *out_given);
-    }
-    return rc;
-}
-
 static uint64_t address_at(enum cw_pool_class class, const void *out)
 {
     return class == CW_POOL_DEVICE ? *(const CUdeviceptr *)out
@@ -47,31 +34,123 @@ static void put_address(enum cw_pool_class class, void *out, uint64_t address)
         *(void **)out = (void *)(uintptr_t)address;
 }
 
+/* Where the class's memory lies, for limits; host memory has none. */
+static int may(struct cw_call *call, enum cw_pool_class class, uint64_t bytes)
+{
+    return class == CW_POOL_DEVICE ? cw_call_may_here(call, bytes)
+                                   : cw_call_may(call, CW_DEVICE_HOST, bytes);
+}
+
+/* A request that the driver has not answered yet; `bytes` as the program asked, `given` as the
+ * driver is asked. */
+struct miss {
+    struct cw_call *call;
+    const struct cw_pool_request *pool;
+    void *out;
+    uint64_t given;
+};
+
+static int serve_from_pool(const struct miss *miss, uint32_t block)
+{
+    uint64_t address =
+        cw_pool_hand_out(miss->pool->pool, block, miss->pool->bytes, miss->call->api);
+
+    if (address == 0)
+        return 0;
+    put_address(miss->pool->class, miss->out, address);
+    cw_call_helped(miss->call);
+    cw_call_leave();
+    return 1;
+}
+
+static int serve_managed(const struct miss *miss)
+{
+    struct cw_request request = {0};
+
+    if (cw_fallback_alloc(miss->call->ladder.device, miss->pool->bytes, &request) != 0)
+        return 0;
+    put_address(miss->pool->class, miss->out, request.key);
+    cw_call_helped(miss->call);
+    cw_call_allocated(miss->call, CUDA_SUCCESS, CW_SCOPE_HOST, &request);
+    return 1;
+}
+
+/* No memory. 1: served in another way, and left; 0: ask again; -1: that is all. */
+static int make_do(struct miss *miss)
+{
+    uint32_t block;
+
+    for (;;) {
+        switch (cw_call_climb(miss->call, miss->pool, miss->given, &block)) {
+        case CW_LADDER_SERVED:
+            if (serve_from_pool(miss, block))
+                return 1;
+            break;
+        case CW_LADDER_MANAGED:
+            if (serve_managed(miss))
+                return 1;
+            break;
+        case CW_LADDER_EXACT:
+            miss->given = miss->pool->bytes;
+            return 0;
+        case CW_LADDER_ASK:
+            return 0;
+        default:
+            return -1;
+        }
+    }
+}
+
 static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, const struct cw_pool_request *pool,
                                          void *out)
 {
-    int is_device = pool->class == CW_POOL_DEVICE;
+    int is_device = pool->class == CW_POOL_DEVICE, next = -1;
     struct cw_request request = {.kind = is_device ? CW_KIND_DEVICE : CW_KIND_PINNED,
                                  .bytes = pool->bytes};
-    uint64_t given;
+    struct miss miss = {
+        .call = call, .pool = pool, .out = out, .given = pool->ask ? pool->ask : pool->bytes};
     CUresult rc;
 
-    do
-        rc = ask_rounded(pool, out, &given);
-    while (cw_call_again(call, rc));
+    do {
+        rc = CUDA_ERROR_OUT_OF_MEMORY;
+        /* What the driver refuses for another reason it shall refuse itself. */
+        if (out == NULL || pool->bytes == 0 || may(call, pool->class, miss.given))
+            rc = ask_driver(pool->class, out, miss.given);
+        if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
+            break;
+        next = make_do(&miss);
+    } while (next == 0);
+    if (next == 1)
+        return CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS && out != NULL) {
+        cw_call_helped(call);
         request.key = address_at(pool->class, out);
-        cw_pool_granted(pool, given, pool->ask != 0 && given != pool->ask, &request);
+        cw_pool_granted(pool, miss.given, pool->ask != 0 && miss.given != pool->ask, &request);
     }
     cw_call_allocated(call, rc, is_device ? CW_SCOPE_CONTEXT : CW_SCOPE_HOST, &request);
     return rc;
 }
 
+/* Before anything idle could serve it. */
+static CW_NOINLINE CUresult fail_as_injected(struct cw_call *call, enum cw_kind kind,
+                                             enum cw_scope scope, uint64_t bytes)
+{
+    struct cw_request request = {.kind = kind, .bytes = bytes};
+
+    cw_call_allocated(call, CUDA_ERROR_OUT_OF_MEMORY, scope, &request);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes)
 {
     struct cw_pool_request pool = {.class = class, .bytes = bytes};
-    uint64_t address = CW_LIKELY(out != NULL) ? cw_pool_serve(&pool, call->api) : 0;
+    uint64_t address;
 
+    if (CW_UNLIKELY(cw_call_injects(call, bytes)))
+        return class == CW_POOL_DEVICE
+                   ? fail_as_injected(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes)
+                   : fail_as_injected(call, CW_KIND_PINNED, CW_SCOPE_HOST, bytes);
+    address = CW_LIKELY(out != NULL) ? cw_pool_serve(&pool, call->api) : 0;
     if (CW_UNLIKELY(address == 0))
         return alloc_missed(call, &pool, out);
     put_address(class, out, address);
@@ -94,16 +173,42 @@ static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, ui
     return __builtin_mul_overflow(*out_pitch, height, &bytes) ? 0 : bytes;
 }
 
+/* Known, or what the rows take at least: the driver's pitch may be more. */
+static uint64_t least_size(const struct cw_pool_request *pool, uint64_t width, uint64_t height)
+{
+    uint64_t bytes = pool->bytes;
+
+    if (bytes == 0 && __builtin_mul_overflow(width, height, &bytes))
+        return 0;
+    return bytes;
+}
+
+/* What the pitch adds must be within the limit too. */
+static CUresult ask_pitch(struct cw_call *call, uint64_t least, CUdeviceptr *dptr, size_t *pitch,
+                          size_t width, size_t height, unsigned element)
+{
+    CUresult rc;
+
+    if (dptr != NULL && pitch != NULL && least != 0 && !cw_call_may_here(call, least))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
+    if (rc != CUDA_SUCCESS || cw_call_top_up(call, *pitch * height) == 0)
+        return rc;
+    CW_REAL(cuMemFree_v2)(*dptr);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
 static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool, CUdeviceptr *dptr,
                              size_t *pitch, size_t width, size_t height, unsigned element)
 {
     struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = width * height};
+    uint64_t least = least_size(pool, width, height);
     uint8_t device;
     CUresult rc;
 
     do
-        rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
+        rc = ask_pitch(call, least, dptr, pitch, width, height, element);
     while (cw_call_again(call, rc));
     if (rc == CUDA_SUCCESS && dptr != NULL && pitch != NULL) {
         request.key = *dptr;
@@ -126,6 +231,8 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
     struct cw_pool_request pool = {.class = CW_POOL_PITCHED};
     uint64_t known = 0, address = 0;
 
+    if (CW_UNLIKELY(cw_call_injects(call, width * height)))
+        return fail_as_injected(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, width * height);
     if (dptr != NULL && pitch != NULL)
         pool.bytes = known_size(width, height, element, &known);
     if (pool.bytes != 0)

@@ -228,9 +228,9 @@ enum cw_level {
 /* Why a request found no memory: X(ID, "json name", label). */
 #define CW_CAUSES(X)                                                                               \
     X(DRIVER, "driver", "the driver had none")                                                     \
-    X(LIMIT, "limit", "beyond LIMIT")                                                              \
-    X(MIN_FREE, "min_free", "less than MIN_FREE would have stayed free")                           \
-    X(INJECTED, "injected", "injected by FAIL")
+    X(LIMIT, "limit", "beyond CUWARDEN_LIMIT")                                                     \
+    X(MIN_FREE, "min_free", "less than CUWARDEN_MIN_FREE would have stayed free")                  \
+    X(INJECTED, "injected", "injected by CUWARDEN_FAIL")
 
 enum cw_cause {
 #define X(id, name, label) CW_CAUSE_##id,
@@ -268,20 +268,20 @@ enum cw_event_type {
 
 struct cw_live_event {
     uint64_t t_ns;
-    uint64_t key;                     /* pointer or handle, if any */
-    uint64_t bytes;                   /* asked for, if any; of a change of level: in use then */
+    uint64_t key;   /* pointer or handle, if any */
+    uint64_t bytes; /* asked for, if any; of a change of level: in use then, or held */
     uint64_t free_bytes, total_bytes; /* of the device when last sampled; total 0: not known */
     uint32_t site; /* stack, API, device of the call; 0: no call of the program's */
     int32_t code;  /* the driver's */
     uint8_t type;  /* enum cw_event_type */
     uint8_t device;
-    uint8_t cause;               /* enum cw_cause: of OOM and TRIM */
+    uint8_t cause; /* enum cw_cause: of OOM and TRIM; of PRESSURE LIMIT if that decided */
     uint8_t level, level_before; /* enum cw_level: of PRESSURE */
     uint8_t rung;                /* enum cw_rung: of TRIM the one that helped */
-    uint8_t unused[2];
-    uint32_t other_site;       /* of a second free: the site of the first, 0 if not known */
-    _Atomic uint32_t count;    /* how often, where equal ones close together are one; >= 1 */
-    _Atomic uint64_t released; /* bytes given back to the driver in answer */
+    uint16_t share;              /* of PRESSURE: in use, of the device or the limit, in 1/10000 */
+    uint32_t other_site;         /* of a second free: the site of the first, 0 if not known */
+    _Atomic uint32_t count;      /* how often, where equal ones close together are one; >= 1 */
+    _Atomic uint64_t released;   /* bytes given back to the driver in answer */
 };
 
 /* An out of memory that the program got to see, and what held the memory then. The first of a
@@ -383,8 +383,10 @@ struct cw_live_memory {
     _Atomic uint64_t fallbacks, fallback_bytes; /* requests served from managed memory */
     _Atomic uint32_t level;                     /* enum cw_level, now */
     _Atomic uint32_t last_change;               /* the event of the last change of level, 0: none */
-    _Atomic uint64_t level_since_ns;            /* 0: from the start */
-    _Atomic uint64_t level_ns[CW_LEVEL_COUNT];  /* of all but the present stay */
+    _Atomic uint32_t last_trim;                 /* the last event of type TRIM, 0: none */
+    uint32_t unused;
+    _Atomic uint64_t level_since_ns;           /* 0: from the start */
+    _Atomic uint64_t level_ns[CW_LEVEL_COUNT]; /* of all but the present stay */
     _Atomic uint64_t level_entered[CW_LEVEL_COUNT];
     _Atomic uint64_t highest_use;                     /* largest share seen, in 1/10000 */
     _Atomic uint64_t pressure_blocks, pressure_bytes; /* given back because of the level */

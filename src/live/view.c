@@ -110,6 +110,53 @@ const char *cw_kind_label(unsigned kind)
     return kind < CW_KIND_COUNT ? kinds[kind].label : "unknown kind";
 }
 
+static const char *const levels[CW_LEVEL_COUNT] = {
+#define X(id, name) [CW_LEVEL_##id] = name,
+    CW_LEVELS(X)
+#undef X
+};
+
+const char *cw_level_name(unsigned level)
+{
+    return level < CW_LEVEL_COUNT ? levels[level] : "unknown";
+}
+
+static const struct {
+    const char *name, *label;
+} causes[CW_CAUSE_COUNT] = {
+#define X(id, name, label) [CW_CAUSE_##id] = {name, label},
+    CW_CAUSES(X)
+#undef X
+};
+
+const char *cw_cause_name(unsigned cause)
+{
+    return cause < CW_CAUSE_COUNT ? causes[cause].name : "unknown";
+}
+
+const char *cw_cause_label(unsigned cause)
+{
+    return cause < CW_CAUSE_COUNT ? causes[cause].label : "unknown cause";
+}
+
+static const struct {
+    const char *name, *label;
+} rungs[CW_RUNG_COUNT] = {
+#define X(id, name, label) [CW_RUNG_##id] = {name, label},
+    CW_RUNGS(X)
+#undef X
+};
+
+const char *cw_rung_name(unsigned rung)
+{
+    return rung < CW_RUNG_COUNT ? rungs[rung].name : "unknown";
+}
+
+const char *cw_rung_label(unsigned rung)
+{
+    return rung < CW_RUNG_COUNT ? rungs[rung].label : "unknown step";
+}
+
 static uint64_t load(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);

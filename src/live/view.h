@@ -61,6 +61,10 @@ static inline const struct cw_live_bucket *cw_view_bucket(const struct cw_view *
 {
     return cw_view_at(v, CW_TABLE_BUCKET, i);
 }
+static inline const struct cw_live_oom *cw_view_oom(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_OOM, i);
+}
 
 /* Bytes of the counted kinds on the device (CW_DEVICE_HOST: of the host). */
 struct cw_live_sums {
@@ -83,8 +87,26 @@ static inline int cw_kind_counted(unsigned kind)
     return kind < CW_KIND_COUNT ? counted_as[kind] : CW_COUNTED_NONE;
 }
 
+/* Where a site's bytes are counted: its device (CW_DEVICE_HOST too: managed memory in the place of
+ * device memory), the host, or CW_DEVICES for nowhere. */
+static inline unsigned cw_kind_home(unsigned kind, unsigned device)
+{
+    int counted = cw_kind_counted(kind);
+
+    if (counted == CW_COUNTED_NONE || device >= CW_DEVICES)
+        return CW_DEVICES;
+    return counted == CW_COUNTED_HOST ? CW_DEVICE_HOST : device;
+}
+
 const char *cw_kind_name(unsigned kind);
 const char *cw_kind_label(unsigned kind);
+
+/* JSON names and labels of the rows of CW_LEVELS, CW_CAUSES and CW_RUNGS. */
+const char *cw_level_name(unsigned level);
+const char *cw_cause_name(unsigned cause);
+const char *cw_cause_label(unsigned cause);
+const char *cw_rung_name(unsigned rung);
+const char *cw_rung_label(unsigned rung);
 
 /* The counters of one site record, added up as layout.h says. */
 struct cw_site_sums {

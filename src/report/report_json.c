@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/json_pool.h"
+#include "report/json_pressure.h"
 #include "report/json_put.h"
 #include "report/stack.h"
 
@@ -341,6 +342,12 @@ static const char *event_name(unsigned type)
         return "invalid-free";
     case CW_EVENT_FATAL:
         return "fatal";
+    case CW_EVENT_PRESSURE:
+        return "pressure";
+    case CW_EVENT_TRIM:
+        return "trim";
+    case CW_EVENT_LIMIT:
+        return "limit";
     default:
         return "unknown";
     }
@@ -361,6 +368,12 @@ static void put_first_free(struct cw_json *json, const struct cw_live_event *eve
     cw_json_close(json, '}');
 }
 
+/* Of an event without a call. */
+static int has_device(const struct cw_live_event *event)
+{
+    return event->type != CW_EVENT_INVALID_FREE && event->type != CW_EVENT_FATAL;
+}
+
 static void put_event(struct cw_json *json, const struct cw_live_event *event)
 {
     const struct cw_snapshot_site *site = cw_snapshot_find(json->snapshot, event->site);
@@ -373,8 +386,9 @@ static void put_event(struct cw_json *json, const struct cw_live_event *event)
     if (site) {
         cw_json_number(json, "site", (uint64_t)(site - json->snapshot->site));
         cw_json_string(json, "api", site->api);
-        cw_json_device(json, site->device);
     }
+    if (site || has_device(event))
+        cw_json_device(json, site ? site->device : event->device);
     if (event->key != 0)
         cw_json_address(json, "ptr", event->key);
     if (event->bytes != 0)
@@ -385,6 +399,7 @@ static void put_event(struct cw_json *json, const struct cw_live_event *event)
     }
     if (event->type == CW_EVENT_INVALID_FREE)
         put_first_free(json, event);
+    cw_json_event_pressure(json, event);
     cw_json_close(json, '}');
 }
 
@@ -448,12 +463,14 @@ void cw_report_json_write(const struct cw_report_source *source, struct cw_out *
     put_devices(&json);
     put_kinds(&json);
     cw_json_pool(&json);
+    cw_json_pressure(&json);
     put_modules(&json);
     put_frames(&json);
     put_stacks(&json);
     put_sites(&json);
     put_leaks(&json);
     put_events(&json);
+    cw_json_oom_accounts(&json);
     put_diagnostics(&json);
     put_summary(&json);
     cw_out_string(out, "}\n");

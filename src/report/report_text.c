@@ -11,15 +11,16 @@
 
 #include "report/stack.h"
 #include "report/text_devices.h"
+#include "report/text_event.h"
+#include "report/text_oom.h"
 #include "report/text_pool.h"
+#include "report/text_pressure.h"
 #include "report/text_put.h"
 
 #define LEAKS_FULL   20
 #define LEAKS_SHORT  5
 #define FRAMES_SHORT 6
-#define FRAMES_EVENT 6
 #define APART_MAX    10
-#define EVENTS_MAX   10
 #define COMMAND_MAX  64
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
@@ -193,129 +194,27 @@ static void put_apart(const struct cw_text *text, const struct cw_snapshot_list 
 
 /* ---- events ---- */
 
-struct newest {
-    uint32_t event[EVENTS_MAX]; /* oldest of them first */
-    unsigned count;
-    uint32_t of; /* events of the type in all */
-};
-
-static void find_newest(const struct cw_view *view, enum cw_event_type type, struct newest *newest)
-{
-    uint32_t count = cw_view_count(view, CW_TABLE_EVENT);
-
-    newest->count = 0;
-    newest->of = 0;
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_event *event = cw_view_event(view, i);
-
-        if (!event || event->type != type)
-            continue;
-        newest->of++;
-        if (newest->count == EVENTS_MAX) {
-            memmove(newest->event, newest->event + 1, sizeof(newest->event) - sizeof(uint32_t));
-            newest->count--;
-        }
-        newest->event[newest->count++] = i;
-    }
-}
-
-static void put_newest_note(const struct cw_text *text, const struct newest *newest)
-{
-    if (newest->of > newest->count)
-        cw_out_printf(text->out, ", the last %u of them", newest->count);
-    cw_text_end_line(text);
-}
-
-/* "cudaMalloc, device 0", as far as the call is known. */
-static void put_call(const struct cw_text *text, const struct cw_snapshot_site *site)
-{
-    if (!site) {
-        cw_out_string(text->out, "unknown call");
-        return;
-    }
-    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
-    cw_out_string(text->out, ", ");
-    cw_text_device(text, site->device);
-}
-
-static void put_event_stack(const struct cw_text *text, const struct cw_snapshot_site *site)
-{
-    cw_text_stack(text, site ? site->stack : 0, FRAMES_EVENT);
-}
-
-static void put_oom(const struct cw_text *text, const struct cw_live_event *event)
-{
-    const struct cw_snapshot_site *site = cw_snapshot_find(text->snapshot, event->site);
-
-    cw_text_begin_line(text);
-    cw_text_time(text, event->t_ns);
-    cw_out_string(text->out, "  ");
-    put_call(text, site);
-    cw_out_string(text->out, ": ");
-    if (event->bytes != 0) {
-        cw_text_size(text, event->bytes);
-        cw_out_char(text->out, ' ');
-    }
-    cw_out_printf(text->out, "refused (error %d)", event->code);
-    if (event->total_bytes != 0) {
-        cw_out_string(text->out, "; at the last look ");
-        cw_text_size(text, event->free_bytes);
-        cw_out_string(text->out, " of ");
-        cw_text_size(text, event->total_bytes);
-        cw_out_string(text->out, " were free");
-    }
-    cw_text_end_line(text);
-    put_event_stack(text, site);
-}
-
-static void put_ooms(const struct cw_text *text)
-{
-    struct newest newest;
-    uint64_t count = 0;
-
-    find_newest(text->view, CW_EVENT_OOM, &newest);
-    for (unsigned i = 0; i < CW_KIND_COUNT; i++)
-        count += text->snapshot->kind[i].oom;
-    if (count < newest.of)
-        count = newest.of;
-    if (count == 0)
-        return;
-    newest.of = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-    cw_text_heading(text, "OUT OF MEMORY  ");
-    cw_text_count(text, count, "call");
-    put_newest_note(text, &newest);
-    for (unsigned i = 0; i < newest.count; i++) {
-        const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
-
-        if (event)
-            put_oom(text, event);
-    }
-}
-
 static void put_invalid_free(const struct cw_text *text, const struct cw_live_event *event)
 {
-    const struct cw_snapshot_site *site = cw_snapshot_find(text->snapshot, event->site);
-    const struct cw_snapshot_site *first = cw_snapshot_find(text->snapshot, event->other_site);
-
     cw_text_begin_line(text);
     cw_text_time(text, event->t_ns);
     cw_out_string(text->out, "  ");
-    put_call(text, site);
+    cw_text_call(text, event->site);
     cw_out_printf(text->out, ": 0x%jx refused (error %d)", (uintmax_t)event->key, event->code);
     cw_text_end_line(text);
-    put_event_stack(text, site);
-    if (!first)
+    cw_text_call_stack(text, event->site);
+    if (!cw_view_site(text->view, event->other_site))
         return;
     cw_text_line(text, "    first freed at");
-    put_event_stack(text, first);
+    cw_text_call_stack(text, event->other_site);
 }
 
 static void put_invalid_frees(const struct cw_text *text)
 {
     uint64_t count = LOAD(cw_view_header(text->view)->invalid_frees);
-    struct newest newest;
+    struct cw_newest newest;
 
-    find_newest(text->view, CW_EVENT_INVALID_FREE, &newest);
+    cw_newest_find(text->view, 1u << CW_EVENT_INVALID_FREE, &newest);
     if (count < newest.of)
         count = newest.of;
     if (count == 0)
@@ -323,7 +222,7 @@ static void put_invalid_frees(const struct cw_text *text)
     newest.of = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
     cw_text_heading(text, "INVALID FREES  ");
     cw_text_count(text, count, "call");
-    put_newest_note(text, &newest);
+    cw_text_newest_note(text, &newest);
     for (unsigned i = 0; i < newest.count; i++) {
         const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
 
@@ -334,15 +233,15 @@ static void put_invalid_frees(const struct cw_text *text)
 
 static void put_fatal_errors(const struct cw_text *text)
 {
-    struct newest newest;
+    struct cw_newest newest;
 
-    find_newest(text->view, CW_EVENT_FATAL, &newest);
+    cw_newest_find(text->view, 1u << CW_EVENT_FATAL, &newest);
     if (newest.count == 0)
         return;
     cw_text_heading(text, "FATAL ERRORS  ");
     cw_text_count(text, newest.of, "context");
     cw_out_string(text->out, " unusable from then on");
-    put_newest_note(text, &newest);
+    cw_text_newest_note(text, &newest);
     for (unsigned i = 0; i < newest.count; i++) {
         const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
 
@@ -351,7 +250,7 @@ static void put_fatal_errors(const struct cw_text *text)
         cw_text_begin_line(text);
         cw_text_time(text, event->t_ns);
         cw_out_printf(text->out, "  error %d from ", event->code);
-        put_call(text, cw_snapshot_find(text->snapshot, event->site));
+        cw_text_call(text, event->site);
         cw_text_end_line(text);
     }
 }
@@ -448,10 +347,11 @@ static void put_body(const struct cw_text *text)
 {
     cw_text_devices(text);
     cw_text_pool(text);
+    cw_text_pressure(text);
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
-    put_ooms(text);
+    cw_text_ooms(text);
     put_invalid_frees(text);
     put_fatal_errors(text);
     for (unsigned i = 0; i < CW_DEVICES; i++)
@@ -490,29 +390,6 @@ static void want_list(const struct cw_report_source *source, const struct cw_sna
         cw_symbols_want(source->symbols, source->snapshot->site[list->site[i]].stack);
 }
 
-static void want_site(const struct cw_report_source *source, uint32_t live_site)
-{
-    const struct cw_snapshot_site *site = cw_snapshot_find(source->snapshot, live_site);
-
-    if (site)
-        cw_symbols_want(source->symbols, site->stack);
-}
-
-static void want_events(const struct cw_report_source *source, enum cw_event_type type)
-{
-    struct newest newest;
-
-    find_newest(source->view, type, &newest);
-    for (unsigned i = 0; i < newest.count; i++) {
-        const struct cw_live_event *event = cw_view_event(source->view, newest.event[i]);
-
-        if (!event)
-            continue;
-        want_site(source, event->site);
-        want_site(source, event->other_site);
-    }
-}
-
 void cw_report_text_want(const struct cw_report_source *source, enum cw_text_form form)
 {
     want_list(source, &source->snapshot->leaks, leak_limit(form));
@@ -520,8 +397,9 @@ void cw_report_text_want(const struct cw_report_source *source, enum cw_text_for
         return;
     want_list(source, &source->snapshot->library, APART_MAX);
     want_list(source, &source->snapshot->imports, APART_MAX);
-    want_events(source, CW_EVENT_OOM);
-    want_events(source, CW_EVENT_INVALID_FREE);
+    cw_text_pressure_want(source);
+    cw_text_ooms_want(source);
+    cw_text_want_newest(source, 1u << CW_EVENT_INVALID_FREE);
     for (unsigned i = 0; i < CW_DEVICES; i++) {
         const struct cw_snapshot_device *device = &source->snapshot->device[i];
 

@@ -395,13 +395,9 @@ static void note_at_peak(const struct cw_snapshot *snapshot, struct cw_snapshot_
 static struct cw_snapshot_device *device_of(struct cw_snapshot *snapshot,
                                             const struct cw_snapshot_site *site)
 {
-    int counted = cw_kind_counted(site->kind);
+    unsigned home = cw_kind_home(site->kind, site->device);
 
-    if (counted == CW_COUNTED_HOST)
-        return &snapshot->device[CW_DEVICE_HOST];
-    if (counted == CW_COUNTED_DEVICE && site->device < CW_DEVICE_HOST)
-        return &snapshot->device[site->device];
-    return NULL;
+    return home < CW_DEVICES ? &snapshot->device[home] : NULL;
 }
 
 static void add_up(struct cw_snapshot *snapshot, const struct facts *facts)
@@ -491,6 +487,7 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
     make_lists(snapshot);
     sum_up(snapshot);
     find_duration(snapshot);
+    cw_snapshot_pressure_init(&snapshot->pressure, snapshot->view, snapshot->duration_ns);
     facts_fini(&facts);
     return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "live/view.h"
 #include "report/snapshot_pool.h"
+#include "report/snapshot_pressure.h"
 
 enum cw_leak_class {
     CW_LEAK_NONE,    /* nothing left */
@@ -92,6 +93,7 @@ struct cw_snapshot {
     struct cw_snapshot_device device[CW_DEVICES];
     struct cw_snapshot_sums kind[CW_KIND_COUNT];
     struct cw_snapshot_pool pool;
+    struct cw_snapshot_pressure pressure;
     struct cw_snapshot_summary summary;
     uint32_t devices;     /* seen, without the host */
     uint64_t duration_ns; /* to the end, else to the last thing that was seen */

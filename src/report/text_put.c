@@ -227,6 +227,53 @@ void cw_text_innermost(const struct cw_text *text, uint32_t innermost)
         put_no_stack(text);
 }
 
+/* One frame of a trail, as a string; its module is named where it changes. */
+static void format_step(const struct cw_text *text, const struct cw_stack *stack, unsigned at,
+                        char *buf, size_t cap)
+{
+    const char *name = cw_symbols_name(text->source->symbols, stack->frame[at]);
+    struct cw_text onto = *text;
+    struct cw_out step;
+
+    cw_out_init(&step, -1, buf, cap - 1);
+    onto.out = &step;
+    if (name && at > 0 &&
+        cw_stack_module(text->view, stack->frame[at]) ==
+            cw_stack_module(text->view, stack->frame[at - 1]))
+        cw_text_clean(&onto, name, CW_TEXT_NAME_MAX);
+    else
+        put_where(&onto, stack->frame[at]);
+    buf[step.len] = '\0';
+}
+
+void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width)
+{
+    static const char arrow[] = " <- ", more[] = " <- ...";
+    char step[2 * CW_TEXT_NAME_MAX + 8];
+    struct cw_stack stack;
+    size_t used;
+
+    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
+    if (stack.count == 0) {
+        put_no_stack(text);
+        return;
+    }
+    format_step(text, &stack, 0, step, sizeof(step));
+    used = cw_text_clean_len(step, width - strlen(more));
+    cw_text_clean(text, step, used);
+    for (unsigned i = 1; i < stack.count; i++) {
+        size_t last = i + 1 == stack.count ? 0 : strlen(more);
+
+        format_step(text, &stack, i, step, sizeof(step));
+        used += strlen(arrow) + strlen(step);
+        if (used + last > width) {
+            cw_out_string(text->out, more);
+            return;
+        }
+        cw_out_printf(text->out, "%s%s", arrow, step);
+    }
+}
+
 /* The function through which the program entered the library that owns the memory. */
 void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *site)
 {

@@ -18,7 +18,7 @@
 struct cw_text {
     const struct cw_report_source *source;
     const struct cw_view *view;
-    const struct cw_snapshot *snapshot;
+    const struct cw_snapshot *snapshot; /* NULL while the process runs on (report_oom.h) */
     struct cw_out *out;
     enum cw_text_form form;
 };
@@ -53,7 +53,11 @@ void cw_text_device(const struct cw_text *text, unsigned device);
 void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit);
 /* Function and module of the innermost visible frame, in one phrase. */
 void cw_text_innermost(const struct cw_text *text, uint32_t innermost);
-/* The same of the function through which the program entered the library that owns the memory. */
+/* That frame and as many of its callers as `width` columns (at least 16) have room for, in one
+ * line: "inner (lib.so) <- outer <- main (program)". */
+void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width);
+/* The innermost frame's phrase, of the function through which the program entered the library that
+ * owns the memory. */
 void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *site);
 
 #endif

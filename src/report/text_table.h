@@ -5,7 +5,7 @@
 
 #include "report/text_put.h"
 
-#define CW_TEXT_CELL_MAX 40
+#define CW_TEXT_CELL_MAX 64
 #define CW_TEXT_COLUMNS  16
 
 struct cw_text_table {

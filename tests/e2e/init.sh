@@ -80,9 +80,12 @@ scratch=$abs_top_builddir/tests/scratch/$test_dir-$test_name
 rm -rf "$scratch"
 { mkdir -p "$scratch" && cd "$scratch"; } || framework_failure_ "cannot make $scratch"
 
+declare -A started_=() # what start_ has started: process ids by name
+
 cleanup_()
 {
   local status=$?
+  [ "${#started_[@]}" = 0 ] || kill -KILL "${started_[@]}" 2>/dev/null
   cd "$abs_top_builddir" || exit 99
   [ -n "${KEEP:-}" ] || rm -rf "$scratch"
   exit "$status"
@@ -90,8 +93,8 @@ cleanup_()
 trap cleanup_ EXIT
 trap 'exit 99' HUP INT TERM
 
-# run_ WITH_PRELOAD [VAR=value...] prog args: the common half of the two below.
-run_()
+# compose_ WITH_PRELOAD [VAR=value...] prog args: leaves the whole command in ${command_[@]}.
+compose_()
 {
   local with_preload=$1
   local -a settings=()
@@ -109,7 +112,14 @@ run_()
   [ ! -x "$victim_dir/$program" ] || program=$victim_dir/$program
   command -v "$program" >/dev/null || framework_failure_ "no program $program"
   [ "$with_preload" = 0 ] || [ -r "$library" ] || framework_failure_ "no library $library"
-  env "${settings[@]}" "$program" "$@" >out 2>err </dev/null
+  command_=(env "${settings[@]}" "$program" "$@")
+}
+
+# run_ WITH_PRELOAD [VAR=value...] prog args: the common half of the two below.
+run_()
+{
+  compose_ "$@"
+  "${command_[@]}" >out 2>err </dev/null
   status=$?
   echo "$status" >status
 }
@@ -126,6 +136,42 @@ run_preloaded()
 run_plain()
 {
   run_ 0 "$@"
+}
+
+# start_preloaded NAME [VAR=value...] prog args; start_plain NAME ...
+# As run_preloaded and run_plain, but the program goes on beside the test, until finish NAME. Its
+# output is in NAME.out and NAME.err meanwhile, its process id in ${started_[NAME]}.
+start_()
+{
+  local with_preload=$1 name=$2
+  shift 2
+  compose_ "$with_preload" "$@"
+  "${command_[@]}" >"$name.out" 2>"$name.err" </dev/null &
+  started_[$name]=$!
+}
+
+start_preloaded()
+{
+  start_ 1 "$@"
+}
+
+start_plain()
+{
+  start_ 0 "$@"
+}
+
+# finish NAME [SIGNAL]: waits for its end, if need be by a signal; leaves what run_preloaded does.
+finish()
+{
+  local name=$1
+  [ $# -lt 2 ] || kill "-$2" "${started_[$name]}"
+  wait "${started_[$name]}" 2>/dev/null
+  status=$?
+  unset "started_[$name]"
+  last_run_=$name
+  mv "$name.out" out
+  mv "$name.err" err
+  echo "$status" >status
 }
 
 # run_command args: the command cuwarden, with the same leavings.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Builds the simulated GPU: build.sh CUDA_INCLUDE OUTDIR
 #
-# Leaves libcuda.so.1, libcuda.so, old/libcuda.so.1 (a driver of CUDA 11.4), libcudart.so.13,
-# libcudart.so and libcudart_static.a in OUTDIR. CC, CFLAGS, LDFLAGS and AR are honoured. An
+# Leaves libcuda.so.1, libcuda.so, old/libcuda.so.1 (a driver of CUDA 11.4), libnvidia-ml.so.1,
+# libcudart.so.13, libcudart.so and libcudart_static.a in OUTDIR. CC, CFLAGS, LDFLAGS and AR are honoured. An
 # object is rebuilt when its source, any header or this script is newer.
 set -eu
 
@@ -14,7 +14,7 @@ include=$1 out=$2
 src=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}" "${AR:=ar}" "${CFLAGS:=-O2 -g}" "${LDFLAGS:=}"
 [ -f "$include/cuda.h" ] || die "no cuda.h in $include"
-mkdir -p "$out/obj" "$out/obj-old" "$out/obj-rt" "$out/old" || die "cannot write to $out"
+mkdir -p "$out/obj" "$out/obj-old" "$out/obj-rt" "$out/obj-nvml" "$out/old" || die "cannot write to $out"
 
 flags="-std=gnu11 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -Wno-deprecated-declarations -D_GNU_SOURCE"
 stamp="$CC $CFLAGS $flags $include"
@@ -65,6 +65,10 @@ link() {
 compile_all obj 'sim_*.c'
 link "$out/libcuda.so.1" libcuda.so.1 "$out"/obj/*.o
 ln -sf libcuda.so.1 "$out/libcuda.so"
+
+compile_all obj-nvml 'nvml*.c'
+link "$out/libnvidia-ml.so.1" libnvidia-ml.so.1 "$out"/obj-nvml/*.o "$out"/obj/sim_world.o \
+    "$out"/obj/sim_share.o
 
 mkdir -p "$out/obj-old"
 for object in "$out"/obj/*.o; do

@@ -31,14 +31,27 @@ enum cusim_kind {
     CUSIM_NKINDS
 };
 
+#define CUSIM_CPU      (-1)
+#define CUSIM_NOWHERE  (-2)
+#define CUSIM_HOST_BIT (1ull << 63)
+
 /* How often the program called an entry point, by its exact symbol; 0 for an unknown one. */
 unsigned long long cusim_calls(const char *symbol);
 /* Living bytes (as asked for) and blocks of a kind; device -1 sums over devices and host. */
 unsigned long long cusim_live_bytes(enum cusim_kind kind, int device);
 unsigned long long cusim_live_blocks(enum cusim_kind kind, int device);
-/* Bytes charged to a device now and at most: what cuMemGetInfo subtracts from the total. */
+/* Bytes charged to a device by this process, now and at most. */
 unsigned long long cusim_used_bytes(int device);
 unsigned long long cusim_peak_bytes(int device);
+/* A device's memory, and how much of it this process, or all that share it, have. Returns 0, or -1
+ * if there is no such device, before cuInit too. */
+int cusim_memory(int device, unsigned long long *used, unsigned long long *total);
+/* What cuDeviceGetUuid says; the same results. */
+int cusim_uuid(int device, unsigned char uuid[16]);
+/* What cuMemAdvise was told of a block of managed memory: the preferred location, which is a
+ * device, CUSIM_CPU or CUSIM_NOWHERE, and a bit for each device that accesses it, CUSIM_HOST_BIT
+ * for the host. Returns -1 if there is no such block, else 0. */
+int cusim_managed_advice(unsigned long long address, int *preferred, unsigned long long *accessed);
 /* How often the program did what no program may. */
 unsigned long long cusim_misuse_count(void);
 /* The same for one kind of misuse; the kinds are listed in README.md. */

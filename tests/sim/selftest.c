@@ -21,41 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cusim.h"
+#include "selftest.h"
 
-static unsigned ntests, nfailures;
 static const char *self;
 static CUcontext ctx;
-
-static void ok_(bool is_ok, int line, const char *sentence)
-{
-    printf("%sok %u - %s\n", is_ok ? "" : "not ", ++ntests, sentence);
-    if (!is_ok) {
-        printf("# line %d\n", line);
-        nfailures++;
-    }
-    fflush(stdout);
-}
-
-#define ok(is_ok, sentence) ok_(is_ok, __LINE__, sentence)
-
-static void must_(CUresult status, int line)
-{
-    if (status == CUDA_SUCCESS)
-        return;
-    printf("Bail out! line %d: error %d\n", line, status);
-    exit(1);
-}
-
-#define must(call) must_(call, __LINE__)
-
-static size_t free_bytes(void)
-{
-    size_t available, total;
-
-    must(cuMemGetInfo(&available, &total));
-    return available;
-}
 
 static uint64_t now_us(void)
 {

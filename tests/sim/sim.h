@@ -24,13 +24,12 @@
 #include <stdint.h>
 
 #include "cusim.h"
+#include "sim_world.h"
 CUresult cuProfilerStart(void), cuProfilerStop(void); /* cudaProfiler.h is in no wheel */
-
 /* cuda.h leaves "default" pushed; only the trampolines and the controls are to be exported. */
 #pragma GCC visibility push(hidden)
 
-#define SIM_MAX_DEVICES 16
-#define SIM_UNIT        512 /* bytes are charged in these, and no device pointer is less aligned */
+#define SIM_UNIT 512 /* bytes are charged in these, and no device pointer is less aligned */
 
 /* ---- objects: everything the driver hands out a pointer to ---- */
 
@@ -220,6 +219,7 @@ CUresult sim_context_synchronize(struct sim_context *ctx);
 void sim_context_wait(struct sim_context *ctx); /* the same with no error and no capture check */
 struct sim_op *sim_context_join(struct sim_context *ctx);
 struct sim_device *sim_device(int device); /* NULL if there is none such */
+/* Takes what the pools of the process keep unused, if there is not enough without. */
 bool sim_device_charge(int device, size_t bytes);
 void sim_device_discharge(int device, size_t bytes);
 
@@ -238,6 +238,7 @@ struct sim_stream {
     struct sim_op *tail;
     unsigned flags;
     int priority;
+    size_t charged;
     bool is_legacy, is_per_thread;
     uint64_t thread; /* whose default stream it is */
     struct sim_capture *capture;
@@ -267,6 +268,8 @@ struct sim_op *sim_stream_append(struct sim_stream *stream, const struct sim_wor
 void sim_stream_order(struct sim_stream *stream, struct sim_op *op);
 CUresult sim_stream_run(struct sim_stream *stream, const struct sim_work *work); /* and wait */
 struct sim_stream *sim_stream_create(struct sim_context *ctx, unsigned flags, int priority);
+/* For the program, at the price of CUSIM_STREAM_BYTES. */
+CUresult sim_stream_open(CUstream *out, struct sim_context *ctx, unsigned flags, int priority);
 void sim_stream_destroy(struct sim_stream *stream);
 void sim_event_settle(struct sim_event *event, struct sim_op *op);
 void sim_event_destroy(struct sim_event *event);
@@ -319,8 +322,9 @@ struct sim_graph {
 struct sim_exec {
     struct sim_object head;
     struct sim_graph *graph;
-    struct sim_context *ctx;
     unsigned long long flags;
+    int device;
+    size_t charged;
     struct sim_op *last; /* of the newest launch */
 };
 
@@ -392,7 +396,8 @@ struct sim_block {
     uintptr_t device_address;  /* of host memory as devices see it */
     size_t offset;             /* in what a mapping or import shows */
     bool sync_memops, is_touched;
-    uint64_t access; /* VMM: bit per device that may write */
+    int preferred;   /* of managed memory: a device, or a name of cusim.h */
+    uint64_t access; /* VMM: bit per device that may write; managed: that was advised to */
     char key[64];    /* CUipcMemHandle of an import or export */
 };
 
@@ -469,13 +474,8 @@ struct sim_function {
     char name[SIM_MAX_NAME];
     const struct sim_kernel *kernel; /* NULL: does nothing */
     struct sim_function *next;
-    int dynamic_bytes;
-};
-
-struct sim_global {
-    struct sim_global *next;
-    struct sim_block *block;
-    char name[SIM_MAX_NAME];
+    bool is_loaded; /* launched before */
+    size_t charged;
 };
 
 struct sim_module {
@@ -499,6 +499,7 @@ struct sim_kernel {
 };
 
 const struct sim_kernel *sim_kernel_find(const char *name);
+CUresult sim_function_load(struct sim_function *function); /* before its first launch */
 void sim_module_forget(struct sim_context *ctx);
 
 /* ---- the table of entry points ---- */
@@ -559,9 +560,9 @@ struct sim_thread *sim_thread(void);
 struct sim_config {
     int ndevices, driver_version;
     size_t memory[SIM_MAX_DEVICES];
-    size_t context_bytes, granularity, module_bytes;
+    size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;
-    bool is_private, is_lazy;
+    bool is_private, is_lazy, is_managed;
     char report[512];
 };
 
@@ -577,7 +578,6 @@ struct sim_state_all {
 extern struct sim_state_all sim;
 
 void sim_config_load(void);
-bool sim_parse_size(const char *text, size_t *out, const char **end);
 void sim_script_load(const char *text);
 CUresult sim_script_check(unsigned index);
 void sim_script_reset(void);

@@ -2,6 +2,7 @@
 /* cuMemAlloc and its kin, cuMemFree, pinned and registered host memory. */
 #include "sim.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -224,15 +225,85 @@ CUresult sim_cuMemPrefetchAsync_v2(CUdeviceptr address, size_t bytes, CUmemLocat
     return check_hint(address, bytes);
 }
 
+/* ---- advice on managed memory, which is remembered for the block as a whole ---- */
+
+/* A bit per device, and one for the host. */
+static uint64_t access_bit(int device)
+{
+    return device < 0 ? CUSIM_HOST_BIT : 1ull << device;
+}
+
+static CUresult remember(struct sim_block *block, CUmem_advise advice, int device)
+{
+    switch (advice) {
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+        block->preferred = device;
+        return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+        block->preferred = CUSIM_NOWHERE;
+        return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+        block->access |= access_bit(device);
+        return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+        block->access &= ~access_bit(device);
+        return CUDA_SUCCESS;
+    case CU_MEM_ADVISE_SET_READ_MOSTLY:
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static bool names_device(CUmem_advise advice)
+{
+    return advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+           advice == CU_MEM_ADVISE_SET_ACCESSED_BY || advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
 CUresult sim_cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUdevice device)
 {
-    (void)advice, (void)device;
-    return check_hint(address, bytes);
+    struct sim_block *block = sim_block_live(address);
+
+    if (!block || block->kind != SIM_MEM_MANAGED || !bytes ||
+        bytes > block->start + block->span - address)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sim.config.is_managed)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (names_device(advice) && device != CU_DEVICE_CPU && !sim_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    return remember(block, advice, device);
 }
 
 CUresult sim_cuMemAdvise_v2(CUdeviceptr address, size_t bytes, CUmem_advise advice,
                             CUmemLocation location)
 {
-    (void)advice, (void)location;
-    return check_hint(address, bytes);
+    switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        return sim_cuMemAdvise(address, bytes, advice, location.id < 0 ? INT_MAX : location.id);
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+        return sim_cuMemAdvise(address, bytes, advice, CU_DEVICE_CPU);
+    default:
+        return names_device(advice) ? CUDA_ERROR_INVALID_VALUE
+                                    : sim_cuMemAdvise(address, bytes, advice, CU_DEVICE_CPU);
+    }
+}
+
+int cusim_managed_advice(unsigned long long address, int *preferred, unsigned long long *accessed)
+{
+    const struct sim_block *block;
+    bool is_managed;
+
+    pthread_mutex_lock(&sim.lock);
+    block = sim_block_live(address);
+    is_managed = block && block->kind == SIM_MEM_MANAGED;
+    if (is_managed) {
+        *preferred = block->preferred;
+        *accessed = block->access;
+    }
+    pthread_mutex_unlock(&sim.lock);
+    return is_managed ? 0 : -1;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices: their identity, their attributes, and how many of their bytes are taken.
  *
- * `used` is what cuMemGetInfo subtracts from the total; whoever takes memory of a device charges it
- * here and nowhere else. Guarded by sim.lock.
+ * `used` is what this process has of a device; whoever takes memory of it charges it here and
+ * nowhere else. What cuMemGetInfo subtracts from the total is that, or, where devices are shared,
+ * what all processes have. Guarded by sim.lock.
  */
 #include "sim.h"
 
@@ -55,8 +56,6 @@ static const struct attribute attributes[] = {
     {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 102400},
     {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
-    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
-    {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
     {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 101376},
@@ -82,25 +81,96 @@ struct sim_device *sim_device(int device)
     return device >= 0 && device < sim.config.ndevices ? &sim.devices[device] : NULL;
 }
 
-bool sim_device_charge(int device, size_t bytes)
+/* What nobody has; under sim_share_lock(). */
+static size_t available(int device)
+{
+    size_t total = sim.config.memory[device];
+    uint64_t used = sim_share_is_on() ? sim_share_sum(device) : sim.devices[device].used;
+
+    return used < total ? total - used : 0;
+}
+
+static size_t free_bytes(int device)
+{
+    size_t bytes;
+
+    sim_share_lock();
+    bytes = available(device);
+    sim_share_unlock();
+    return bytes;
+}
+
+/* The check and the charge are one step for all processes. */
+static bool charge(int device, size_t bytes)
 {
     struct sim_device *self = &sim.devices[device];
+    bool fits;
 
-    if (bytes > self->total - self->used)
-        return false;
-    self->used += bytes;
+    sim_share_lock();
+    fits = bytes <= available(device);
+    if (fits) {
+        self->used += bytes;
+        sim_share_tell(device, self->used);
+    }
+    sim_share_unlock();
     if (self->used > self->peak)
         self->peak = self->used;
-    return true;
+    return fits;
+}
+
+bool sim_device_charge(int device, size_t bytes)
+{
+    return bytes == 0 || charge(device, bytes) ||
+           (sim_pool_trim_some(device) && charge(device, bytes));
 }
 
 void sim_device_discharge(int device, size_t bytes)
 {
+    sim_share_lock();
     sim.devices[device].used -= bytes;
+    sim_share_tell(device, sim.devices[device].used);
+    sim_share_unlock();
 }
+
+/* ---- controls ---- */
+
+int cusim_memory(int device, unsigned long long *used, unsigned long long *total)
+{
+    bool is_known;
+
+    pthread_mutex_lock(&sim.lock);
+    if (!sim.is_configured)
+        sim_config_load();
+    sim_share_open();
+    is_known = sim_device(device) != NULL;
+    if (is_known) {
+        *total = sim.config.memory[device];
+        *used = *total - free_bytes(device);
+    }
+    pthread_mutex_unlock(&sim.lock);
+    return is_known ? 0 : -1;
+}
+
+int cusim_uuid(int device, unsigned char uuid[16])
+{
+    bool is_known;
+
+    pthread_mutex_lock(&sim.lock);
+    if (!sim.is_configured)
+        sim_config_load();
+    is_known = sim_device(device) != NULL;
+    pthread_mutex_unlock(&sim.lock);
+    if (is_known)
+        sim_world_uuid(device, uuid);
+    return is_known ? 0 : -1;
+}
+
+/* ---- entry points ---- */
 
 static void init_devices(void)
 {
+    sim_share_open();
+    sim_share_join();
     for (int i = 0; i < sim.config.ndevices; i++) {
         struct sim_device *device = &sim.devices[i];
 
@@ -168,9 +238,7 @@ CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    memcpy(uuid->bytes, "cusim device 000", 16);
-    uuid->bytes[14] = (char)('0' + device / 10);
-    uuid->bytes[15] = (char)('0' + device % 10);
+    sim_world_uuid(device, (unsigned char *)uuid->bytes);
     return CUDA_SUCCESS;
 }
 
@@ -205,24 +273,24 @@ CUresult sim_cuDeviceTotalMem(unsigned int *bytes, CUdevice device)
     return status;
 }
 
-CUresult sim_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+CUresult sim_cuMemGetInfo_v2(size_t *available_bytes, size_t *total)
 {
-    struct sim_device *device = sim_device(sim_context_current()->device);
+    int device = sim_context_current()->device;
 
-    if (free_bytes)
-        *free_bytes = device->total - device->used;
+    if (available_bytes)
+        *available_bytes = free_bytes(device);
     if (total)
-        *total = device->total;
+        *total = sim_device(device)->total;
     return CUDA_SUCCESS;
 }
 
-CUresult sim_cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
+CUresult sim_cuMemGetInfo(unsigned int *available_bytes, unsigned int *total)
 {
     size_t wide_free, wide_total;
 
     sim_cuMemGetInfo_v2(&wide_free, &wide_total);
-    if (free_bytes)
-        *free_bytes = clamp32(wide_free);
+    if (available_bytes)
+        *available_bytes = clamp32(wide_free);
     if (total)
         *total = clamp32(wide_total);
     return CUDA_SUCCESS;
@@ -235,6 +303,9 @@ CUresult sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
     if (!sim_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
     *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? device + 1 : 0;
+    if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+        attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+        *value = sim.config.is_managed;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].attribute == attribute)
             *value = attributes[i].value;

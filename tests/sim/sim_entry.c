@@ -132,6 +132,7 @@ static void after_fork_in_child(void)
 {
     pthread_mutex_init(&sim.lock, NULL);
     sim_engine_forget();
+    sim_share_forget();
     sim.is_forked = sim.is_initialised;
 }
 

@@ -57,8 +57,7 @@ static CUresult charge_block(struct sim_block *block)
 
     if (block->charged)
         return CUDA_SUCCESS;
-    if (!sim_device_charge(block->device, block->span) &&
-        !(sim_pool_trim_some(block->device) && sim_device_charge(block->device, block->span)))
+    if (!sim_device_charge(block->device, block->span))
         return CUDA_ERROR_OUT_OF_MEMORY;
     block->charged = block->span;
     device->graph_reserved += block->span;
@@ -184,9 +183,42 @@ static CUresult launch(struct sim_exec *exec, struct sim_stream *stream)
 
 /* ---- entry points ---- */
 
+/* The functions of the kernels are loaded here; memory of allocation nodes comes with a launch. */
+static CUresult load_functions(struct sim_graph *graph)
+{
+    CUresult status = CUDA_SUCCESS;
+
+    for (struct sim_node *node = graph->first; node && status == CUDA_SUCCESS; node = node->next) {
+        if (node->child)
+            status = load_functions(node->child);
+        else if (node->work.task == SIM_DO_CALL)
+            status = sim_function_load(node->work.call.function);
+    }
+    return status;
+}
+
+static void destroy(struct sim_exec *exec)
+{
+    sim_device_discharge(exec->device, exec->charged);
+    sim_graph_destroy(exec->graph);
+    sim_object_destroy(exec);
+}
+
+static CUresult charge_exec(struct sim_exec *exec)
+{
+    const struct sim_context *ctx = sim_context_current();
+
+    exec->device = ctx ? ctx->device : 0;
+    if (!sim_device_charge(exec->device, sim.config.graph_bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    exec->charged = sim.config.graph_bytes;
+    return load_functions(exec->graph);
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags)
 {
     struct sim_exec *exec;
+    CUresult status;
 
     if (!out || !sim_object_is(handle, SIM_GRAPH))
         return CUDA_ERROR_INVALID_VALUE;
@@ -195,13 +227,12 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long
         return CUDA_ERROR_OUT_OF_MEMORY;
     exec->graph = sim_graph_copy((struct sim_graph *)handle);
     exec->flags = flags;
-    if (!sort_nodes(exec->graph)) {
-        sim_graph_destroy(exec->graph);
-        sim_object_destroy(exec);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    *out = (CUgraphExec)exec;
-    return CUDA_SUCCESS;
+    status = sort_nodes(exec->graph) ? charge_exec(exec) : CUDA_ERROR_INVALID_VALUE;
+    if (status != CUDA_SUCCESS)
+        destroy(exec);
+    else
+        *out = (CUgraphExec)exec;
+    return status;
 }
 
 CUresult sim_cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags)
@@ -277,8 +308,7 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec handle)
         return status;
     sim_op_wait(exec->last); /* the driver defers this; nothing can tell the difference */
     sim_op_unref(exec->last);
-    sim_graph_destroy(exec->graph);
-    sim_object_destroy(exec);
+    destroy(exec);
     return CUDA_SUCCESS;
 }
 

@@ -131,8 +131,7 @@ CUresult sim_cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx handle, unsigned i
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_object_is(handle, SIM_GREEN))
         return CUDA_ERROR_INVALID_HANDLE;
-    *out = (CUstream)sim_stream_create(((struct sim_green *)handle)->ctx, flags, priority);
-    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return sim_stream_open(out, ((struct sim_green *)handle)->ctx, flags, priority);
 }
 
 CUresult sim_cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)

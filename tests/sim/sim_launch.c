@@ -121,6 +121,8 @@ static CUresult launch(const CUDA_KERNEL_NODE_PARAMS_v2 *params, CUstream handle
 
     if (status == CUDA_SUCCESS)
         status = sim_call_parse(&work.call, params);
+    if (status == CUDA_SUCCESS)
+        status = sim_function_load(work.call.function);
     return status == CUDA_SUCCESS ? sim_stream_submit(stream, &work) : status;
 }
 

@@ -255,12 +255,6 @@ void sim_block_count(struct sim_block *block, int sign)
     sim_live_bytes_add(block->kind, block->device, sign * (int64_t)block->size, sign);
 }
 
-static bool charge(int device, size_t bytes)
-{
-    return sim_device_charge(device, bytes) ||
-           (sim_pool_trim_some(device) && sim_device_charge(device, bytes));
-}
-
 static void reset_block(struct sim_block *block)
 {
     struct sim_block fresh = {
@@ -281,7 +275,7 @@ struct sim_block *sim_block_create(enum sim_kind kind, int device, size_t size, 
     struct sim_arena *arena;
     struct sim_block *block;
 
-    if (span < size || (is_charged && !charge(device, span)))
+    if (span < size || (is_charged && !sim_device_charge(device, span)))
         return NULL;
     arena = arena_of(is_on_device ? device : -1);
     block = arena ? take_range(arena, span) : NULL;
@@ -297,6 +291,7 @@ struct sim_block *sim_block_create(enum sim_kind kind, int device, size_t size, 
     block->size = size;
     block->charged = is_charged ? span : 0;
     block->device_address = block->start;
+    block->preferred = CUSIM_NOWHERE;
     sim_block_count(block, 1);
     return block;
 }

@@ -12,6 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct sim_global {
+    struct sim_global *next;
+    struct sim_block *block;
+    char name[SIM_MAX_NAME];
+};
+
 static struct sim_function *add_function(struct sim_module *module, const char *name)
 {
     struct sim_function *function = sim_object_create(SIM_FUNCTION);
@@ -91,6 +97,7 @@ static void unload(struct sim_module *module)
         struct sim_function *function = module->functions;
 
         module->functions = function->next;
+        sim_device_discharge(module->device, function->charged);
         sim_object_destroy(function);
     }
     while (module->globals) {
@@ -128,6 +135,17 @@ static CUresult load(struct sim_module **out, const void *image, struct sim_cont
     else
         *out = module;
     return status;
+}
+
+CUresult sim_function_load(struct sim_function *function)
+{
+    if (function->is_loaded)
+        return CUDA_SUCCESS;
+    if (!sim_device_charge(function->module->device, sim.config.lazy_load_bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    function->charged = sim.config.lazy_load_bytes;
+    function->is_loaded = true;
+    return CUDA_SUCCESS;
 }
 
 static void forget(void *object, void *argument)

@@ -38,6 +38,22 @@ struct sim_stream *sim_stream_create(struct sim_context *ctx, unsigned flags, in
     return stream;
 }
 
+CUresult sim_stream_open(CUstream *out, struct sim_context *ctx, unsigned flags, int priority)
+{
+    struct sim_stream *stream;
+
+    if (!sim_device_charge(ctx->device, sim.config.stream_bytes))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    stream = sim_stream_create(ctx, flags, priority);
+    if (!stream) {
+        sim_device_discharge(ctx->device, sim.config.stream_bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    stream->charged = sim.config.stream_bytes;
+    *out = (CUstream)stream;
+    return CUDA_SUCCESS;
+}
+
 /* The work of a busy stream outlives it, and still counts as work of the context. */
 static void orphan(struct sim_stream *stream)
 {
@@ -64,6 +80,7 @@ void sim_stream_destroy(struct sim_stream *stream)
         at = &(*at)->next;
     *at = stream->next;
     set_tail(stream, NULL);
+    sim_device_discharge(stream->ctx->device, stream->charged);
     free(stream->deps);
     sim_object_destroy(stream);
 }
@@ -190,15 +207,9 @@ CUresult sim_stream_run(struct sim_stream *stream, const struct sim_work *work)
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
-    struct sim_stream *stream;
-
     if (!out || (flags & ~(unsigned)VALID_FLAGS))
         return CUDA_ERROR_INVALID_VALUE;
-    stream = sim_stream_create(sim_context_current(), flags, priority);
-    if (!stream)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = (CUstream)stream;
-    return CUDA_SUCCESS;
+    return sim_stream_open(out, sim_context_current(), flags, priority);
 }
 
 CUresult sim_cuStreamCreate(CUstream *out, unsigned int flags)

@@ -151,8 +151,7 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 
     if (status != CUDA_SUCCESS)
         return status;
-    if (!sim_device_charge(prop->location.id, size) &&
-        !(sim_pool_trim_some(prop->location.id) && sim_device_charge(prop->location.id, size)))
+    if (!sim_device_charge(prop->location.id, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     handle = make_handle(sim_memory_file(size), size, prop);
     if (!handle) {

@@ -155,27 +155,25 @@ Test(bucket, some_are_taken_at_once_and_are_no_hits)
 Test(bucket, all_are_taken_or_only_the_large_that_lie_long)
 {
     uint32_t small = put(pool, 1 * MIB), old = put(pool, 70 * MIB), new = put(pool, 70 * MIB);
-    unsigned from = cw_size_class_up(CW_SIZE_ROUNDED);
 
     cw_tracker_at(new)->born_ns = 200;
-    cr_expect_eq(cw_bucket_take_all(pool, from, 150), old);
+    cr_expect_eq(cw_bucket_take_old(pool, 150), old);
     cr_expect_eq(cw_tracker_at(old)->link, 0u);
-    cr_expect_eq(length(cw_bucket_take_all(pool, 0, UINT64_MAX)), 2u);
+    cr_expect_eq(length(cw_bucket_take_all(pool)), 2u);
     cr_expect_eq(cw_bucket_idle(0), 0u);
-    cr_expect_eq(cw_bucket_take_all(pool, 0, UINT64_MAX), 0u);
+    cr_expect_eq(cw_bucket_take_all(pool), 0u);
     (void)small;
 }
 
 Test(bucket, those_that_are_not_old_stay_in_order)
 {
-    unsigned from = cw_size_class_up(CW_SIZE_ROUNDED);
     uint32_t block[5];
 
     for (int i = 0; i < 5; i++) {
         block[i] = put(pool, 70 * MIB);
         cw_tracker_at(block[i])->born_ns = i % 2 ? 10 : 300;
     }
-    cr_expect_eq(length(cw_bucket_take_all(pool, from, 100)), 2u);
+    cr_expect_eq(length(cw_bucket_take_old(pool, 100)), 2u);
     cr_expect_eq(cw_bucket_take(pool, 70 * MIB), block[4]);
     cr_expect_eq(cw_bucket_take(pool, 70 * MIB), block[2]);
     cr_expect_eq(cw_bucket_take(pool, 70 * MIB), block[0]);
@@ -185,15 +183,15 @@ Test(bucket, room_is_by_count_or_by_bytes)
 {
     for (int i = 0; i < 8; i++)
         put(pool, 1 * MIB);
-    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 8), 1); /* 9 MiB of 64 */
-    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 0), 0);
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 8, 0), 1); /* 9 MiB of 64 */
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 0, 0), 0);
     for (int i = 0; i < 56; i++)
         put(pool, 1 * MIB);
-    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 8), 0);
-    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 65), 1);
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 8, 0), 0);
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 65, 0), 1);
     put(pool, 80 * MIB);
-    cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 2), 1);
-    cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 1), 0);
+    cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 2, 0), 1);
+    cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 1, 0), 0);
 }
 
 Test(bucket, a_realm_that_is_not_open_takes_nothing)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A driver for tests, and the core on top of it. See fake_driver.h. */
 #include "fake_driver.h"
+#include "fake_memory.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +13,8 @@
 #include "base/lock.h"
 #include "core/thread.h"
 #include "core/context.h"
+#include "core/device.h"
+#include "core/event.h"
 #include "core/gate.h"
 #include "core/module.h"
 #include "core/session.h"
@@ -22,14 +25,6 @@
 struct fake_driver fake_driver;
 static __thread uint64_t current;
 
-static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards blocks and free ones */
-static struct fake_block {
-    uint64_t bytes; /* 0: free */
-    uint64_t handle;
-    enum cw_kind kind;
-} blocks[FAKE_BLOCKS];
-static unsigned free_blocks[FAKE_BLOCKS], free_count, next_block, taken;
-
 static struct fake_event {
     unsigned slot;
     uint32_t generation;
@@ -37,7 +32,7 @@ static struct fake_event {
 } events[FAKE_EVENTS];
 static _Atomic unsigned next_event;
 
-static void broken(const char *what)
+void fake_broken(const char *what)
 {
     fprintf(stderr, "fake driver: %s\n", what);
     abort();
@@ -59,17 +54,17 @@ static void check_gate(enum fake_call call)
     int waits = call == FAKE_CONTEXT_WAIT || call == FAKE_BLOCK_FREE;
 
     if (atomic_load(waits ? &slot->waiting : &slot->calling) == 0)
-        broken("called outside of the gate");
+        fake_broken("called outside of the gate");
     if (call != FAKE_CONTEXT_WAIT && atomic_load(&fake_driver.shut))
-        broken("called while the gate is shut");
+        fake_broken("called while the gate is shut");
     if (fake_driver.gate_may_close)
         return;
     if (!cw_gate_enter())
-        broken("called with the gate closed");
+        fake_broken("called with the gate closed");
     cw_gate_leave();
 }
 
-static int begin(enum fake_call call)
+int fake_begin(enum fake_call call)
 {
     check_no_lock();
     if (call != FAKE_CURRENT)
@@ -88,7 +83,7 @@ static uint64_t now_ns(void)
 
 static int context_current(uint64_t *out_handle)
 {
-    if (begin(FAKE_CURRENT) != 0)
+    if (fake_begin(FAKE_CURRENT) != 0)
         return -1;
     *out_handle = current;
     return 0;
@@ -97,8 +92,8 @@ static int context_current(uint64_t *out_handle)
 static int context_facts(uint64_t handle, struct cw_context_facts *out)
 {
     if (handle != current)
-        broken("asked for a context that is not current");
-    if (begin(FAKE_CONTEXT_FACTS) != 0)
+        fake_broken("asked for a context that is not current");
+    if (fake_begin(FAKE_CONTEXT_FACTS) != 0)
         return -1;
     for (int i = 0; i < FAKE_CONTEXTS; i++) {
         const struct fake_context *context = &fake_driver.context[i];
@@ -113,7 +108,7 @@ static int context_facts(uint64_t handle, struct cw_context_facts *out)
 
 static int device_facts(unsigned device, struct cw_device_facts *out)
 {
-    if (begin(FAKE_DEVICE_FACTS) != 0)
+    if (fake_begin(FAKE_DEVICE_FACTS) != 0)
         return -1;
     *out = (struct cw_device_facts){.total = fake_driver.total_bytes};
     snprintf(out->name, sizeof(out->name), "Fake %u", device);
@@ -121,14 +116,24 @@ static int device_facts(unsigned device, struct cw_device_facts *out)
     return 0;
 }
 
-static int memory_info(uint64_t *out_free, uint64_t *out_total)
+static int device_count(unsigned *out_count)
 {
-    if (current == 0)
-        broken("asked for memory without a context");
-    if (begin(FAKE_MEMORY_INFO) != 0)
+    if (fake_begin(FAKE_DEVICE_COUNT) != 0)
         return -1;
-    *out_free = fake_driver.free_bytes;
-    *out_total = fake_driver.total_bytes;
+    *out_count = fake_driver.devices;
+    return 0;
+}
+
+static int memory_info(uint64_t handle, uint64_t *out_free, uint64_t *out_total)
+{
+    if (handle == 0 && current == 0)
+        fake_broken("asked for memory without a context");
+    if (handle != 0)
+        fake_context_of(handle);
+    if (fake_begin(FAKE_MEMORY_INFO) != 0)
+        return -1;
+    *out_free = fake_free_bytes();
+    *out_total = fake_driver.capacity != 0 ? fake_driver.capacity : fake_driver.total_bytes;
     return 0;
 }
 
@@ -147,7 +152,7 @@ struct fake_context *fake_context_of(uint64_t handle)
     struct fake_context *context = find_context(handle);
 
     if (context == NULL)
-        broken("no such context");
+        fake_broken("no such context");
     return context;
 }
 
@@ -183,7 +188,7 @@ static int context_wait(uint64_t handle)
     struct fake_context *context;
     uint64_t work;
 
-    if (begin(FAKE_CONTEXT_WAIT) != 0 || fake_driver.wait_code != 0)
+    if (fake_begin(FAKE_CONTEXT_WAIT) != 0 || fake_driver.wait_code != 0)
         return fake_driver.wait_code ? fake_driver.wait_code : -1;
     if (current == 0)
         return FAKE_CONTEXT_IS_DESTROYED;
@@ -209,9 +214,9 @@ static struct fake_event *event_at(uint64_t event)
     struct fake_event *at = &events[event];
 
     if (event == 0 || event >= FAKE_EVENTS || event > atomic_load(&next_event))
-        broken("no such event");
+        fake_broken("no such event");
     if (fake_driver.context[at->slot].generation != at->generation)
-        broken("the event went with its context");
+        fake_broken("the event went with its context");
     return at;
 }
 
@@ -220,11 +225,11 @@ static int event_create(uint64_t handle, uint64_t *out_event)
     const struct fake_context *context = fake_context_of(handle);
     unsigned event;
 
-    if (begin(FAKE_EVENT_CREATE) != 0)
+    if (fake_begin(FAKE_EVENT_CREATE) != 0)
         return -1;
     event = atomic_fetch_add(&next_event, 1) + 1;
     if (event >= FAKE_EVENTS)
-        broken("too many events");
+        fake_broken("too many events");
     events[event].slot = (unsigned)(context - fake_driver.context);
     events[event].generation = context->generation;
     atomic_store(&events[event].stands_for, 0);
@@ -238,8 +243,8 @@ static int event_record(uint64_t handle, uint64_t event)
     struct fake_event *at = event_at(event);
 
     if (context != &fake_driver.context[at->slot])
-        broken("recorded an event of another context");
-    if (begin(FAKE_EVENT_RECORD) != 0)
+        fake_broken("recorded an event of another context");
+    if (fake_begin(FAKE_EVENT_RECORD) != 0)
         return -1;
     atomic_store(&at->stands_for, atomic_load(&context->submitted));
     return 0;
@@ -249,112 +254,16 @@ static int event_query(uint64_t event)
 {
     const struct fake_event *at = event_at(event);
 
-    if (begin(FAKE_EVENT_QUERY) != 0)
+    if (fake_begin(FAKE_EVENT_QUERY) != 0)
         return -1;
     return atomic_load(&fake_driver.context[at->slot].finished) >= atomic_load(&at->stands_for);
-}
-
-/* ---- memory ---- */
-
-#define ADDRESS_SHIFT 28
-
-unsigned fake_number(uint64_t key)
-{
-    return (unsigned)(key >> ADDRESS_SHIFT);
-}
-
-unsigned fake_taken(void)
-{
-    return taken;
-}
-
-uint64_t fake_take(uint64_t handle, enum cw_kind kind, uint64_t bytes)
-{
-    unsigned number;
-
-    pthread_mutex_lock(&memory_mutex);
-    number = free_count > 0 ? free_blocks[--free_count] : ++next_block;
-    if (number >= FAKE_BLOCKS)
-        broken("too many blocks");
-    blocks[number] = (struct fake_block){.bytes = bytes, .handle = handle, .kind = kind};
-    taken++;
-    pthread_mutex_unlock(&memory_mutex);
-    return (uint64_t)number << ADDRESS_SHIFT;
-}
-
-static void drop_locked(unsigned number)
-{
-    blocks[number].bytes = 0;
-    free_blocks[free_count++] = number;
-    taken--;
-}
-
-static struct fake_block *block_of(uint64_t key)
-{
-    unsigned number = fake_number(key);
-
-    return key == (uint64_t)number << ADDRESS_SHIFT && number < FAKE_BLOCKS &&
-                   blocks[number].bytes != 0
-               ? &blocks[number]
-               : NULL;
-}
-
-int fake_give(uint64_t key)
-{
-    const struct fake_block *block;
-    uint64_t handle;
-
-    pthread_mutex_lock(&memory_mutex);
-    block = block_of(key);
-    handle = block != NULL ? block->handle : 0;
-    pthread_mutex_unlock(&memory_mutex);
-    if (handle == 0)
-        return -1;
-    fake_finish(handle);
-    pthread_mutex_lock(&memory_mutex);
-    if (block_of(key) == NULL)
-        broken("two threads free one block");
-    drop_locked(fake_number(key));
-    pthread_mutex_unlock(&memory_mutex);
-    return 0;
-}
-
-static int block_alloc(uint64_t bytes, uint64_t *out_key)
-{
-    if (current == 0)
-        broken("asked for memory without a context");
-    if (begin(FAKE_BLOCK_ALLOC) != 0)
-        return -1;
-    *out_key = fake_take(current, CW_KIND_DEVICE, bytes);
-    return 0;
-}
-
-static int block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
-{
-    struct fake_block block = {0};
-
-    pthread_mutex_lock(&memory_mutex);
-    if (block_of(key) != NULL)
-        block = *block_of(key);
-    pthread_mutex_unlock(&memory_mutex);
-    if (block.bytes == 0)
-        broken("gave back what is no block");
-    if (block.handle != handle || block.kind != kind)
-        broken("gave back a block of another context or kind");
-    if (begin(FAKE_BLOCK_FREE) != 0)
-        return -1;
-    return fake_give(key);
 }
 
 void fake_context_end(uint64_t handle)
 {
     struct fake_context *context = fake_context_of(handle);
 
-    pthread_mutex_lock(&memory_mutex);
-    for (unsigned i = 1; i <= next_block; i++)
-        if (blocks[i].bytes != 0 && blocks[i].handle == handle)
-            drop_locked(i);
-    pthread_mutex_unlock(&memory_mutex);
+    fake_forget_blocks(handle);
     context->handle = 0;
     context->generation++;
 }
@@ -364,14 +273,19 @@ const struct cw_driver_ops fake_driver_ops = {
     .context_current = context_current,
     .context_facts = context_facts,
     .device_facts = device_facts,
+    .device_count = device_count,
     .memory_info = memory_info,
     .context_wait = context_wait,
     .has_context_events = has_context_events,
     .event_create = event_create,
     .event_record = event_record,
     .event_query = event_query,
-    .block_alloc = block_alloc,
-    .block_free = block_free,
+    .block_alloc = fake_block_alloc,
+    .block_free = fake_block_free,
+    .fallback_alloc = fake_fallback_alloc,
+    .driver_pools = fake_driver_pools,
+    .driver_pool_spare = fake_driver_pool_spare,
+    .driver_pool_trim = fake_driver_pool_trim,
 };
 
 void fake_driver_init(void)
@@ -383,8 +297,8 @@ void fake_driver_init(void)
     fake_driver.now_ns = FAKE_START_NS;
     fake_driver.free_bytes = UINT64_C(60) << 30;
     fake_driver.total_bytes = UINT64_C(80) << 30;
-    memset(blocks, 0, sizeof(blocks));
-    free_count = next_block = taken = 0;
+    fake_driver.devices = 2;
+    fake_memory_init();
     current = 0;
 }
 
@@ -398,6 +312,11 @@ void fake_context(unsigned slot, uint64_t handle, uint64_t id, unsigned device)
     context->generation++;
     /* They go on counting: somebody may still ask about work of the context before. */
     atomic_store(&context->finished, atomic_load(&context->submitted));
+}
+
+uint64_t fake_current(void)
+{
+    return current;
 }
 
 void fake_set_current(uint64_t handle)
@@ -427,14 +346,14 @@ static void arm(enum cw_mode mode)
     options.stacks = CW_STACKS_OFF;
     cw_session_arm(&fake_driver_ops, &options, 12040);
     if (!cw_session_is_armed())
-        broken("the session is not armed");
+        fake_broken("the session is not armed");
     started = &cw_session.arena;
 }
 
 struct cw_options *core_options(void)
 {
     if (!has_options)
-        cw_options_parse(NULL, 1, &options, NULL, NULL);
+        cw_options_parse(NULL, 1, &options, NULL);
     has_options = 1;
     return &options;
 }
@@ -455,15 +374,17 @@ void core_start(struct cw_arena *out_arena, size_t reserve)
 {
     fake_driver_init();
     if (cw_arena_create(out_arena, reserve) != 0)
-        broken("no arena");
+        fake_broken("no arena");
     out_arena->header->pid = (uint32_t)getpid();
     out_arena->header->start_ns = FAKE_START_NS;
     cw_module_init(out_arena);
     cw_context_init(out_arena, &fake_driver_ops);
+    cw_device_init(out_arena);
+    cw_event_init(out_arena);
     cw_tally_init(out_arena);
     cw_tracker_init(out_arena);
     if (cw_site_init(out_arena, CW_STACKS_OFF, 32) != 0)
-        broken("no sites");
+        fake_broken("no sites");
     started = out_arena;
 }
 
@@ -557,12 +478,12 @@ void run_threads(unsigned count, void (*body)(unsigned id))
     pthread_barrier_t start;
 
     if (count > MAX_THREADS)
-        broken("too many threads");
+        fake_broken("too many threads");
     pthread_barrier_init(&start, NULL, count);
     for (unsigned i = 0; i < count; i++) {
         workers[i] = (struct worker){.body = body, .start = &start, .id = i};
         if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0)
-            broken("no thread");
+            fake_broken("no thread");
     }
     for (unsigned i = 0; i < count; i++)
         pthread_join(threads[i], NULL);

@@ -40,6 +40,11 @@ enum fake_call {
     FAKE_EVENT_QUERY,
     FAKE_BLOCK_ALLOC,
     FAKE_BLOCK_FREE,
+    FAKE_DEVICE_COUNT,
+    FAKE_FALLBACK_ALLOC,
+    FAKE_DRIVER_POOLS,
+    FAKE_POOL_SPARE,
+    FAKE_POOL_TRIM,
     FAKE_CALLS
 };
 
@@ -53,6 +58,14 @@ struct fake_driver {
         _Atomic uint64_t submitted, finished;
     } context[FAKE_CONTEXTS]; /* handle 0: none */
     uint64_t free_bytes, total_bytes;
+    /* Not 0: the device has so much, and what is free follows from what is taken; pinned memory is
+     * not of it. */
+    _Atomic uint64_t capacity;
+    _Atomic uint64_t others;      /* of it taken by other processes */
+    _Atomic uint64_t taken_bytes; /* by this one, and the most that ever were */
+    _Atomic uint64_t most_taken;
+    uint64_t pool_spare;   /* of the driver's one pool; a trim gives it back */
+    unsigned devices;      /* 2 from the start */
     int fails[FAKE_CALLS]; /* 1: returns -1 and leaves its out-parameters alone */
     _Atomic unsigned calls[FAKE_CALLS];
     int has_no_context_events; /* a driver before 12.5; may be set before arming */
@@ -87,7 +100,8 @@ struct fake_context *fake_context_of(uint64_t handle);
 
 /* ---- memory, as the program's own calls take and give it ---- */
 
-/* A block of the context; the address that was given back last goes out first. */
+/* A block of the context, 0 if there is no memory; the address that was given back last goes out
+ * first. */
 uint64_t fake_take(uint64_t handle, enum cw_kind kind, uint64_t bytes);
 /* Waits for the context's work first. 0, or -1: no such block. */
 int fake_give(uint64_t key);

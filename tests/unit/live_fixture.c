@@ -309,6 +309,108 @@ struct cw_live_event *fixture_event(struct fixture *fixture, enum cw_event_type 
     return event;
 }
 
+struct cw_live_oom *fixture_oom(struct fixture *fixture, uint32_t event, uint32_t site)
+{
+    uint32_t index;
+    struct cw_live_oom *oom = append(fixture, CW_TABLE_OOM, &index);
+
+    oom->t_ns = 100 * FIXTURE_MS;
+    oom->event = event;
+    oom->site = site;
+    oom->code = 2;
+    oom->device = fixture_site_at(fixture, site)->device;
+    return oom;
+}
+
+#define GIB ((uint64_t)1 << 30)
+
+static void fill_memory(struct cw_live_memory *memory)
+{
+    memory->limit = 64 * GIB;
+    memory->min_free = GIB / 2;
+    memory->spare = 2 * GIB;
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
+        memory->refused[i] = i + 1;
+    memory->limited = 9;
+    for (unsigned i = 0; i < CW_RUNG_COUNT; i++) {
+        memory->rung[i].tried = 10 * (i + 1);
+        memory->rung[i].helped = i + 1;
+        memory->rung[i].released = i * GIB;
+    }
+    memory->fallbacks = 5;
+    memory->fallback_bytes = 3 * GIB;
+    memory->level = CW_LEVEL_CRITICAL;
+    memory->level_since_ns = 300 * FIXTURE_MS;
+    memory->level_ns[CW_LEVEL_LOW] = 200 * FIXTURE_MS;
+    memory->level_ns[CW_LEVEL_HIGH] = 60 * FIXTURE_MS;
+    memory->level_ns[CW_LEVEL_CRITICAL] = 40 * FIXTURE_MS;
+    memory->level_entered[CW_LEVEL_HIGH] = 3;
+    memory->level_entered[CW_LEVEL_CRITICAL] = 2;
+    memory->highest_use = 9731;
+    memory->pressure_blocks = 12;
+    memory->pressure_bytes = 3 * GIB / 2;
+    memory->empty_blocks = 1;
+    memory->empty_bytes = GIB;
+}
+
+static struct cw_live_event *scarce_event(struct fixture *fixture, enum cw_event_type type,
+                                          unsigned device, uint32_t site)
+{
+    struct cw_live_event *event = fixture_event(fixture, type, site, 0);
+
+    event->device = (uint8_t)device;
+    event->bytes = 120 * GIB;
+    event->total_bytes = 141 * GIB;
+    event->free_bytes = 21 * GIB;
+    event->released = 3 * GIB / 2;
+    event->count = 1;
+    return event;
+}
+
+static void add_account(struct fixture *fixture, uint32_t site)
+{
+    uint32_t event = fixture->arena.header->table[CW_TABLE_EVENT].count;
+    struct cw_live_oom *oom;
+
+    fixture_event(fixture, CW_EVENT_OOM, site, 2)->bytes = 8 * GIB;
+    oom = fixture_oom(fixture, event, site);
+    oom->bytes = 8 * GIB;
+    oom->fits = 3 * GIB;
+    oom->limit = 64 * GIB;
+    oom->live = 40 * GIB;
+    oom->held = 60 * GIB;
+    oom->idle = 15 * GIB;
+    oom->spare = 2 * GIB;
+    oom->free_bytes = 61 * GIB;
+    oom->total_bytes = 141 * GIB;
+    oom->holder[0].site = site;
+    oom->holder[0].bytes = 30 * GIB;
+    oom->holder[0].blocks = 212;
+    oom->rest_bytes = 10 * GIB;
+    oom->rest_blocks = 33;
+    oom->holders = 1;
+}
+
+void fixture_scarce(struct fixture *fixture, unsigned device, uint32_t site)
+{
+    struct cw_live_event *event;
+
+    fill_memory(&fixture->arena.header->device[device].memory);
+    event = scarce_event(fixture, CW_EVENT_PRESSURE, device, site);
+    event->level_before = CW_LEVEL_MEDIUM;
+    event->level = CW_LEVEL_HIGH;
+    event->share = 8513;
+    event = scarce_event(fixture, CW_EVENT_TRIM, device, site);
+    event->cause = CW_CAUSE_MIN_FREE;
+    event->rung = CW_RUNG_ALL;
+    event->bytes = 2 * GIB;
+    event->count = 14;
+    event = scarce_event(fixture, CW_EVENT_LIMIT, device, 0);
+    event->bytes = 64 * GIB;
+    event->released = 0;
+    add_account(fixture, site);
+}
+
 struct cw_live_device *fixture_device(struct fixture *fixture, unsigned index, const char *name)
 {
     struct cw_live_device *device = &fixture->arena.header->device[index];

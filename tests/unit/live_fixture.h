@@ -49,6 +49,12 @@ struct cw_live_bucket *fixture_bucket(struct fixture *fixture, unsigned device, 
 
 struct cw_live_event *fixture_event(struct fixture *fixture, enum cw_event_type type, uint32_t site,
                                     int code);
+/* The account of an out of memory; its event, 0: none. */
+struct cw_live_oom *fixture_oom(struct fixture *fixture, uint32_t event, uint32_t site);
+/* A device on which memory is scarce: each counter of its struct cw_live_memory has a value, there
+ * is an event of each type about it by `site`, and an account of an out of memory that `site` holds
+ * most of. */
+void fixture_scarce(struct fixture *fixture, unsigned device, uint32_t site);
 struct cw_live_device *fixture_device(struct fixture *fixture, unsigned device, const char *name);
 
 #endif

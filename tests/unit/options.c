@@ -9,12 +9,11 @@
 #include <string.h>
 
 static struct cw_options options;
-static enum cw_option_origin origins[CW_OPTION_COUNT];
 static struct cw_option_complaints complaints;
 
 static void parse(const char *const env[])
 {
-    cw_options_parse((char *const *)env, 1, &options, origins, &complaints);
+    cw_options_parse((char *const *)env, 1, &options, &complaints);
 }
 
 #define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
@@ -34,6 +33,21 @@ static void expect_pool_max(unsigned device, uint64_t total, uint64_t wanted)
     cr_expect_eq(bytes, wanted, "%ju", (uintmax_t)bytes);
 }
 
+static void expect_scarcity_defaults(void)
+{
+    static const struct cw_fail_plan off;
+    uint64_t bytes;
+
+    cr_expect_eq(options.preset, CW_PRESET_DEFAULT);
+    cr_expect_eq(cw_sizes_for(&options.limit, 0, NULL, 1000, &bytes), 0);
+    cr_expect_eq(cw_sizes_for(&options.min_free, 0, NULL, 1000, &bytes), 0);
+    cr_expect_arr_eq(options.pressure.percent, ((uint8_t[]){60, 80, 95}), 3);
+    cr_expect_eq(options.fallback, CW_FALLBACK_OFF);
+    cr_expect_eq(memcmp(&options.fail, &off, sizeof(off)), 0);
+    cr_expect_eq(options.dump_oom, CW_DUMP_OOM_ON);
+    cr_expect_eq(options.dump_interval, 0u);
+}
+
 static void expect_defaults(void)
 {
     cr_expect_eq(options.mode, CW_MODE_POOL);
@@ -43,13 +57,14 @@ static void expect_defaults(void)
     cr_expect_eq(options.pool_bucket_max, 8u);
     cr_expect_eq(options.pool_idle, UINT64_C(10000000000));
     cr_expect_eq(options.prewarm.count, 0u);
+    expect_scarcity_defaults();
     cr_expect_str_eq(options.report, "");
     cr_expect_eq(options.format, CW_FORMAT_TEXT);
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
     cr_expect_eq(options.stack_depth, 32u);
     cr_expect_eq(options.log, CW_LOG_WARN);
     for (size_t i = 0; i < CW_OPTION_COUNT; i++)
-        cr_expect_eq(origins[i], CW_ORIGIN_DEFAULT);
+        cr_expect_eq(options.origin[i], CW_ORIGIN_DEFAULT);
 }
 
 Test(options, defaults_stand_without_an_environment)
@@ -67,7 +82,10 @@ Test(options, takes_a_good_value_of_every_option)
     PARSE("CUWARDEN_MODE=off", "CUWARDEN_REPORT=/tmp/r.%p", "CUWARDEN_FORMAT=both",
           "CUWARDEN_STACKS=caller", "CUWARDEN_STACK_DEPTH=128", "CUWARDEN_LOG=debug",
           "CUWARDEN_FREE_SYNC=deferred", "CUWARDEN_POOL_MAX=8G", "CUWARDEN_POOL_BUCKET_MAX=0",
-          "CUWARDEN_POOL_IDLE=500ms", "CUWARDEN_PREWARM=64M:8,2m:1");
+          "CUWARDEN_POOL_IDLE=500ms", "CUWARDEN_PREWARM=64M:8,2m:1", "CUWARDEN_PRESET=inference",
+          "CUWARDEN_LIMIT=0:8GB,50%", "CUWARDEN_MIN_FREE=0", "CUWARDEN_PRESSURE=50%,70%,100%",
+          "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
+          "CUWARDEN_DUMP_INTERVAL=100ms");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
@@ -82,8 +100,18 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_eq(options.stacks, CW_STACKS_CALLER);
     cr_expect_eq(options.stack_depth, 128u);
     cr_expect_eq(options.log, CW_LOG_DEBUG);
+    cr_expect_eq(options.preset, CW_PRESET_INFERENCE);
+    cr_expect_eq(options.limit.device[0].size.amount, UINT64_C(8) << 30);
+    cr_expect_eq(options.limit.fallback.amount, CW_SHARE_OF_WHOLE / 2);
+    cr_expect_eq(options.min_free.fallback.kind, CW_SIZE_BYTES);
+    cr_expect_arr_eq(options.pressure.percent, ((uint8_t[]){50, 70, 100}), 3);
+    cr_expect_eq(options.fallback, CW_FALLBACK_MANAGED);
+    cr_expect_eq(options.fail.every, 5u);
+    cr_expect_eq(options.fail.above, 512u);
+    cr_expect_eq(options.dump_oom, CW_DUMP_OOM_OFF);
+    cr_expect_eq(options.dump_interval, 100000000u);
     for (size_t i = 0; i < CW_OPTION_COUNT; i++)
-        cr_expect_eq(origins[i], CW_ORIGIN_ENVIRONMENT);
+        cr_expect_eq(options.origin[i], CW_ORIGIN_ENVIRONMENT);
 }
 
 Test(options, takes_every_word_of_every_enumeration)
@@ -176,11 +204,34 @@ Test(options, counts_take_both_ends_and_leading_zeros)
     cr_expect_eq(complaints.count, 0u);
 }
 
-Test(options, an_empty_value_counts_as_unset)
+Test(options, an_empty_value_of_an_option_without_a_default_is_silent)
 {
-    PARSE("CUWARDEN_MODE=", "CUWARDEN_REPORT=", "CUWARDEN_STACK_DEPTH=", "CUWARDEN_MISTAKE=");
+    PARSE("CUWARDEN_REPORT=", "CUWARDEN_PREWARM=", "CUWARDEN_MISTAKE=");
     expect_defaults();
     cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, an_empty_value_of_any_other_gets_one_line_and_the_default_stays)
+{
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
+        const struct cw_option_row *row = cw_options_row(i);
+        char begin[64];
+        char end[64];
+        char entry[64];
+        const char *at;
+
+        if (!*row->fallback)
+            continue;
+        snprintf(entry, sizeof(entry), "CUWARDEN_%s=", row->name);
+        snprintf(begin, sizeof(begin), "CUWARDEN_%s: '' is not ", row->name);
+        snprintf(end, sizeof(end), "; the default '%s' stays", row->fallback);
+        PARSE(entry);
+        expect_defaults();
+        cr_assert_eq(complaints.count, 1u, "%s", row->name);
+        cr_expect_eq(strncmp(complaints.line[0], begin, strlen(begin)), 0);
+        at = strstr(complaints.line[0], end);
+        cr_expect(at && strlen(at) == strlen(end), "%s", complaints.line[0]);
+    }
 }
 
 Test(options, the_first_of_two_equal_variables_counts)
@@ -190,6 +241,7 @@ Test(options, the_first_of_two_equal_variables_counts)
     cr_expect_eq(complaints.count, 0u);
     PARSE("CUWARDEN_LOG=", "CUWARDEN_LOG=debug");
     cr_expect_eq(options.log, CW_LOG_WARN);
+    cr_expect_eq(complaints.count, 1u);
 }
 
 Test(options, report_templates_of_all_known_sequences_pass)
@@ -214,7 +266,7 @@ Test(options, a_bad_report_template_is_complained_of_and_kept)
         PARSE(entry);
         cr_expect_eq(complaints.count, 1u, "%s", bad[i]);
         cr_expect_str_eq(options.report, bad[i]);
-        cr_expect_eq(origins[CW_OPTION_INDEX_REPORT], CW_ORIGIN_ENVIRONMENT);
+        cr_expect_eq(options.origin[CW_OPTION_INDEX_REPORT], CW_ORIGIN_ENVIRONMENT);
     }
     PARSE("CUWARDEN_REPORT=a%z");
     expect_single_complaint("CUWARDEN_REPORT: 'a%z' has an unknown sequence '%z'; known are %p %h "
@@ -325,20 +377,20 @@ Test(options, a_setuid_program_ignores_all_of_them_with_one_line)
                                       "CUWARDEN_NONSENSE=1", NULL};
     static const char *const other[] = {"HOME=/", NULL};
 
-    cw_options_parse((char *const *)env, 0, &options, origins, &complaints);
+    cw_options_parse((char *const *)env, 0, &options, &complaints);
     expect_defaults();
     expect_single_complaint("the CUWARDEN_ variables are ignored in a setuid program");
-    cw_options_parse((char *const *)other, 0, &options, origins, &complaints);
+    cw_options_parse((char *const *)other, 0, &options, &complaints);
     cr_expect_eq(complaints.count, 0u);
 }
 
-Test(options, complaints_and_origins_may_be_left_out)
+Test(options, complaints_may_be_left_out)
 {
     static const char *const env[] = {"CUWARDEN_MODE=off", "CUWARDEN_NONSENSE=1", NULL};
 
-    cw_options_parse((char *const *)env, 1, &options, NULL, NULL);
+    cw_options_parse((char *const *)env, 1, &options, NULL);
     cr_expect_eq(options.mode, CW_MODE_OFF);
-    cw_options_parse((char *const *)env, 0, &options, NULL, NULL);
+    cw_options_parse((char *const *)env, 0, &options, NULL);
     cr_expect_eq(options.mode, CW_MODE_POOL);
 }
 
@@ -351,6 +403,7 @@ Test(options, set_changes_one_option_or_says_why_not)
     cr_expect_eq(cw_options_set(&options, "MODE", "off", why, sizeof(why)), 0);
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_str_eq(why, "");
+    cr_expect_eq(options.origin[CW_OPTION_INDEX_MODE], CW_ORIGIN_ENVIRONMENT);
     cr_expect_eq(cw_options_set(&options, "MODE", "x", why, sizeof(why)), -1);
     cr_expect_str_eq(why, "'x' is not one of pool, track, off");
     cr_expect_eq(options.mode, CW_MODE_OFF);
@@ -378,11 +431,13 @@ Test(options, printed_values_parse_back)
     char why[CW_OPTION_LINE_MAX];
 
     PARSE("CUWARDEN_REPORT=/tmp/x%%y", "CUWARDEN_STACK_DEPTH=5", "CUWARDEN_LOG=off",
-          "CUWARDEN_POOL_MAX=1:0,0:12.5%", "CUWARDEN_POOL_IDLE=1.5", "CUWARDEN_PREWARM=1G:4096");
+          "CUWARDEN_POOL_MAX=1:0,0:12.5%", "CUWARDEN_POOL_IDLE=1.5", "CUWARDEN_PREWARM=1G:4096",
+          "CUWARDEN_LIMIT=1:none,8G", "CUWARDEN_FAIL=above=1M,prob=0.5,seed=3",
+          "CUWARDEN_DUMP_INTERVAL=2m", "CUWARDEN_PRESSURE=1%,2,3%");
     for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
         struct cw_options copy;
 
-        cw_options_parse(NULL, 1, &copy, NULL, NULL);
+        cw_options_parse(NULL, 1, &copy, NULL);
         cw_options_print_value(&options, i, value, sizeof(value));
         cr_expect_eq(cw_options_set(&copy, cw_options_row(i)->name, value, why, sizeof(why)), 0);
         cw_options_print_value(&copy, i, why, sizeof(why));
@@ -434,6 +489,7 @@ Test(options, a_bad_size_time_or_batch_gets_one_line_and_the_default_stays)
     static const char sizes[] = "a size (8G), a share (25%), or a list of at most 16, each device "
                                 "once (0:8G,GPU-<uuid>:50%,4G)";
     static const char time[] = "a time from 0s to 24h, as in 500ms, 10s or 2m";
+    static const char interval[] = "off, or a time from 100ms to 24h, as in 500ms, 10s or 2m";
     static const char batches[] = "a list of at most 16 SIZE:COUNT (64M:8,1.5G:2), sizes up to 1T "
                                   "and counts from 1 to 4096";
 
@@ -443,8 +499,38 @@ Test(options, a_bad_size_time_or_batch_gets_one_line_and_the_default_stays)
     expect_refused("POOL_IDLE", "10d", time, "the default '10s' stays");
     expect_refused("POOL_IDLE", "86400001ms", time, "the default '10s' stays");
     expect_refused("POOL_IDLE", "24.000000000001h", time, "the default '10s' stays");
+    expect_refused("DUMP_INTERVAL", "99ms", interval, "the default 'off' stays");
+    expect_refused("DUMP_INTERVAL", "0", interval, "the default 'off' stays");
+    expect_refused("DUMP_INTERVAL", "25h", interval, "the default 'off' stays");
     expect_refused("PREWARM", "64M", batches, "it stays unset");
     expect_refused("PREWARM", "64M:4097", batches, "it stays unset");
+}
+
+Test(options, a_limit_of_nothing_and_other_bad_limits_are_refused)
+{
+    static const char above_0[] = "none, a size (8G) or share (25%) above 0, or a list of at most "
+                                  "16, each device once (0:8G,GPU-<uuid>:50%,4G)";
+    static const char any[] = "none, a size (8G), a share (25%), or a list of at most 16, each "
+                              "device once (0:8G,GPU-<uuid>:50%,4G)";
+    static const char *const bad[] = {"0",  "0%",   "0.0001K", "0:8G,1:0", "0,0:8G",
+                                      "8Q", "110%", "-1",      "0:8G,,",   "garbage"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++)
+        expect_refused("LIMIT", bad[i], above_0, "the default 'none' stays");
+    expect_refused("MIN_FREE", "-1", any, "the default 'none' stays");
+    PARSE("CUWARDEN_LIMIT=none");
+    cr_expect_eq(complaints.count, 0u);
+}
+
+Test(options, bad_thresholds_and_plans_of_failure_name_the_form)
+{
+    expect_refused("PRESSURE", "80,60,95",
+                   "3 whole percents from 1 to 100, each above the one before (60,80,95)",
+                   "the default '60,80,95' stays");
+    expect_refused("FAIL", "nth=0",
+                   "off, or one of nth=N, every=N and prob=P[,seed=N] (0 < P <= 1), or above=SIZE, "
+                   "or both (every=10,above=1M)",
+                   "the default 'off' stays");
 }
 
 Test(options, a_time_takes_both_ends)
@@ -463,6 +549,10 @@ Test(options, the_longest_complaints_are_whole)
     cr_expect_not_null(strstr(complaints.line[0], "; the default '25%' stays"));
     PARSE(make_long_entry("POOL_IDLE", 200));
     cr_expect_not_null(strstr(complaints.line[0], "; the default '10s' stays"));
+    PARSE(make_long_entry("FAIL", 200));
+    cr_expect_not_null(strstr(complaints.line[0], "; the default 'off' stays"));
+    PARSE(make_long_entry("LIMIT", 200), "CUWARDEN_PRESET=constrained");
+    cr_expect_not_null(strstr(complaints.line[0], "; the value '70%' of preset constrained stays"));
     PARSE(make_long_entry("PREWARM", 200));
     cr_expect_not_null(strstr(complaints.line[0], "; it stays unset"));
 }

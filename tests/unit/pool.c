@@ -152,7 +152,7 @@ Test(pool, in_a_capture_nothing_is_served_or_kept_or_asked)
     before = fake_gated_calls();
     cr_expect_eq(serves(4 * KIB), 0);
     cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
-    cr_expect_eq(cw_keep_reclaim(0), 0u);
+    cr_expect_eq(pool_reclaim(0), 0u);
     cr_expect_eq(fake_gated_calls(), before);
     cw_gate_open();
     cr_expect_eq(pool_bypassed(CW_BYPASS_CAPTURE), 2u);

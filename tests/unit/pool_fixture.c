@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "core/relief.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/site.h"
@@ -120,6 +121,13 @@ enum cw_pool_free pool_free(enum cw_pool_class class, uint64_t key, int *out_wai
 enum cw_pool_free pool_put(uint64_t key)
 {
     return pool_free(CW_POOL_DEVICE, key, NULL);
+}
+
+uint64_t pool_reclaim(uint8_t device)
+{
+    uint64_t bytes = cw_relief_all(device);
+
+    return bytes + cw_relief_rest(device);
 }
 
 void pool_sync(uint64_t handle)

@@ -33,6 +33,9 @@ uint64_t pool_get(uint64_t bytes); /* of device memory */
 int pool_hits(enum cw_pool_class class, uint64_t bytes, uint64_t *out_key);
 enum cw_pool_free pool_free(enum cw_pool_class class, uint64_t key, int *out_wait);
 enum cw_pool_free pool_put(uint64_t key); /* of device memory */
+/* As a request that finds no memory makes the pool do: all that is ready, then the rest. The bytes.
+ */
+uint64_t pool_reclaim(uint8_t device);
 /* The program waits for the whole context. */
 void pool_sync(uint64_t handle);
 

@@ -222,7 +222,7 @@ static void seldom(void)
             end_context(place);
         break;
     case 2:
-        cw_keep_reclaim((uint8_t)(place % 2));
+        pool_reclaim((uint8_t)(place % 2));
         break;
     case 3:
         fake_driver.fails[FAKE_EVENT_RECORD] = random_number() % 4 == 0;

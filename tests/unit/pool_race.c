@@ -235,7 +235,7 @@ static void rarely(unsigned place, uint64_t random)
         capture(place, random / 64);
         break;
     case 1:
-        cw_keep_reclaim((uint8_t)(random / 64 % 2));
+        pool_reclaim((uint8_t)(random / 64 % 2));
         break;
     case 2:
         atomic_fetch_add(&fake_driver.now_ns, 3000 * FAKE_MS);

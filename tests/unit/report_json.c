@@ -85,7 +85,8 @@ Test(report_json, of_an_empty_layout_is_valid)
     cr_expect(holds("r[\"summary\"]=={k:0 for k in (\"leaked_bytes\",\"leaked_blocks\","
                     "\"leak_sites\",\"peak_bytes\",\"allocs\",\"frees\",\"failed\",\"pool_hits\","
                     "\"pool_misses\")}"));
-    cr_expect(holds("r[\"devices\"]==[] and r[\"sites\"]==[] and r[\"leaks\"]==[]"));
+    cr_expect(holds("r[\"devices\"]==[] and r[\"sites\"]==[] and r[\"leaks\"]==[] and "
+                    "r[\"pressure\"]=={\"devices\":[]} and r[\"oom_accounts\"]==[]"));
 }
 
 Test(report_json, tells_of_the_process)
@@ -233,6 +234,74 @@ Test(report_json, without_a_pool_says_so)
                     "\"idle\" not in r[\"devices\"][0]"));
 }
 
+Test(report_json, tells_of_limits_and_pressure)
+{
+    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 1);
+
+    fixture_device(&fixture, 0, "NVIDIA H200"); /* nothing to tell of this one */
+    fixture_device(&fixture, 1, "NVIDIA H200");
+    fixture_scarce(&fixture, 1, site);
+    write_report();
+    cr_expect(holds("(lambda d: {k: d[k] for k in d if k!=\"ladder\"})"
+                    "(*r[\"pressure\"][\"devices\"])=={\"device\":1,\"name\":\"NVIDIA H200\","
+                    "\"limit\":64<<30,\"min_free\":1<<29,\"held\":0,\"peak_held\":0,"
+                    "\"spare\":2<<30,\"level\":\"critical\",\"highest_use\":0.9731,"
+                    "\"level_changes\":5,\"levels\":{"
+                    "\"low\":{\"entered\":0,\"ns\":200000000},"
+                    "\"medium\":{\"entered\":0,\"ns\":0},"
+                    "\"high\":{\"entered\":3,\"ns\":60000000},"
+                    "\"critical\":{\"entered\":2,\"ns\":140000000}},"
+                    "\"released\":{\"pressure\":{\"count\":12,\"bytes\":3<<29},"
+                    "\"empty\":{\"count\":1,\"bytes\":1<<30}},\"limited\":9,"
+                    "\"refused\":{\"driver\":1,\"limit\":2,\"min_free\":3,\"injected\":4},"
+                    "\"fallbacks\":{\"count\":5,\"bytes\":3<<30}}"));
+    cr_expect(holds("[[s[k] for k in (\"rung\",\"tried\",\"helped\",\"released_bytes\")] for s "
+                    "in r[\"pressure\"][\"devices\"][0][\"ladder\"]]==[[n,10*i+10,i+1,i<<30] "
+                    "for i,n in enumerate((\"harvest\",\"larger\",\"exact\",\"sufficient\","
+                    "\"all\",\"poll\",\"sync\",\"fallback\"))]"));
+}
+
+Test(report_json, events_of_pressure_have_their_fields)
+{
+    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 1);
+
+    fixture_scarce(&fixture, 1, site);
+    fixture_event(&fixture, CW_EVENT_OOM, 0, 2)->cause = CW_CAUSE_INJECTED;
+    write_report();
+    cr_expect(holds("[e[\"type\"] for e in r[\"events\"]]==[\"pressure\",\"trim\",\"limit\","
+                    "\"oom\",\"oom\"] and "
+                    "[e[\"device\"] for e in r[\"events\"]]==[1,1,1,1,0] and "
+                    "[e.get(\"count\") for e in r[\"events\"]]==[1,14,1,None,None] and "
+                    "[e.get(\"injected\") for e in r[\"events\"]]==[None]*4+[True] and "
+                    "[e.get(\"cause\") for e in r[\"events\"]]==[None,\"min_free\",None,"
+                    "\"driver\",\"injected\"] and "
+                    "[e.get(\"released_bytes\") for e in r[\"events\"]]==[3<<29,3<<29,0,None,"
+                    "None] and [r[\"events\"][0][k] for k in (\"level_before\",\"level\")]==["
+                    "\"medium\",\"high\"] and r[\"events\"][1][\"rung\"]==\"all\""));
+}
+
+Test(report_json, accounts_of_out_of_memory_name_the_holders)
+{
+    uint32_t module = fixture_module(&fixture, "/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(&fixture, 0, module, 0x20);
+    uint32_t site = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 1);
+
+    fixture_scarce(&fixture, 1, site);
+    fixture_oom(&fixture, 0, site)->cause = CW_CAUSE_INJECTED;
+    write_report();
+    cr_expect(holds("r[\"oom_accounts\"][0]=={\"t_ns\":100000000,\"code\":2,\"event\":3,"
+                    "\"device\":1,\"cause\":\"driver\",\"site\":0,\"api\":\"cudaMalloc\","
+                    "\"kind\":\"device\",\"stack\":1,\"bytes\":8<<30,\"fits\":3<<30,"
+                    "\"limit\":64<<30,\"live\":40<<30,\"held\":60<<30,\"idle\":15<<30,"
+                    "\"spare\":2<<30,\"free\":61<<30,\"total\":141<<30,\"others\":18<<30,"
+                    "\"fragmented\":True,\"holders\":[{\"site\":0,\"api\":\"cudaMalloc\","
+                    "\"kind\":\"device\",\"stack\":1,\"count\":212,\"bytes\":30<<30}],"
+                    "\"rest\":{\"count\":33,\"bytes\":10<<30}}"));
+    cr_expect(holds("r[\"events\"][r[\"oom_accounts\"][0][\"event\"]][\"type\"]==\"oom\" and "
+                    "[a.get(\"injected\") for a in r[\"oom_accounts\"]]==[None,True] and "
+                    "\"fits\" not in r[\"oom_accounts\"][1]"));
+}
+
 Test(report_json, a_double_free_names_the_first_free)
 {
     uint32_t module = fixture_module(&fixture, "/opt/libapp.so", 1 << 20, CW_MODULE_PROGRAM);
@@ -295,6 +364,7 @@ Test(report_json, of_a_corrupted_layout_is_valid, .timeout = 120)
     fixture_event(&fixture, CW_EVENT_OOM, 1, 2);
     fixture_event(&fixture, CW_EVENT_INVALID_FREE, 1, 1)->other_site = 1;
     add_pool();
+    fixture_scarce(&fixture, 0, 1);
     used = fixture.arena.committed;
     good = malloc(used);
     memcpy(good, fixture.arena.header, used);

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "report/holders.h"
+#include "report/report_oom.h"
 #include "report_fixture.h"
 
 TestSuite(report_text, .init = report_setup, .fini = report_teardown);
@@ -240,9 +242,10 @@ Test(report_text, events_are_listed_newest_last)
     write_report(CW_REPORT_TEXT);
     expect_line("OUT OF MEMORY  20 calls, the last 10 of them");
     expect_no_text(" 4.0 GiB refused");
-    expect_line(
-        "0.100s  cudaMalloc, device 1: 14.0 GiB refused (error 2); at the last look 1.0 GiB "
-        "of 16.0 GiB were free");
+    expect_text("==4711== 0.100s  cudaMalloc, device 1: 14.0 GiB refused (error 2)\n"
+                "==4711==     (no stack)\n"
+                "==4711==   why: the driver had none\n"
+                "==4711==   at the last look 1.0 GiB of 16.0 GiB were free\n");
     cr_expect_lt(strstr(report, ": 5.0 GiB refused"), strstr(report, ": 14.0 GiB refused"));
     expect_line("INVALID FREES  1 call");
     expect_line("0.100s  cudaFree, device 0: 0xdeadbeef refused (error 1)");
@@ -391,11 +394,14 @@ static void build_rich_layout(void)
     fixture_event(&fixture, CW_EVENT_INVALID_FREE, sites[1], 1);
     fixture_event(&fixture, CW_EVENT_FATAL, sites[0], 700);
     add_pool(sites[0], sites[1]);
+    fixture_scarce(&fixture, 0, sites[0]);
 }
 
 Test(report_text, corrupted_layouts_do_no_harm, .timeout = 600)
 {
+    struct cw_report_holder holder[CW_OOM_HOLDERS];
     unsigned written = 0;
+    uint64_t rest;
     size_t used;
     char *good;
 
@@ -416,6 +422,8 @@ Test(report_text, corrupted_layouts_do_no_harm, .timeout = 600)
         memcpy(copy, fixture.arena.header, len);
         if (cw_view_open(&view, copy, len) == 0) {
             cr_assert_eq(cw_report_write(&view, &request), 0);
+            cw_report_oom(&view, 1, &request);
+            cr_expect_leq(cw_report_holders(&view, seed % 2, holder, &rest, &rest), CW_OOM_HOLDERS);
             written++;
         }
         free(copy);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of a call: granted, failed, freed; events, retries, and the samples of memory use. */
+#include "core/device.h"
 #include "core/request.h"
 
 #include <criterion/criterion.h>
@@ -59,7 +60,7 @@ static void fail(uint64_t bytes, int code, int is_oom)
 {
     struct cw_request request = core_request(CW_KIND_DEVICE, 0, 0, bytes);
 
-    cw_request_failed(&request, api, code, is_oom);
+    cw_request_failed(&request, api, code, is_oom ? CW_CAUSE_DRIVER : CW_CAUSE_COUNT);
 }
 
 static void free_key(uint64_t key, enum cw_free_result result, int code)
@@ -171,47 +172,6 @@ Test(request, a_fatal_error_is_an_event_once_per_context)
     cr_expect_eq(events(), 1u);
 }
 
-/* ---- retries ---- */
-
-static uint64_t idle;
-static unsigned asked;
-static uint8_t asked_device;
-
-static uint64_t reclaim(uint8_t device)
-{
-    asked++;
-    asked_device = device;
-    return idle;
-}
-
-Test(request, a_call_is_repeated_only_if_something_was_given_back)
-{
-    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 0);
-    cw_request_set_reclaim(reclaim);
-    cr_expect_eq(cw_request_wants_retry(3, cw_request_reclaims()), 0);
-    cr_expect_eq(asked, 1u);
-    cr_expect_eq(asked_device, 3);
-    idle = 1;
-    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 1);
-    idle = GIB << 4;
-    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 1);
-    cw_request_set_reclaim(NULL);
-    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 0);
-    cr_expect_eq(asked, 3u);
-}
-
-Test(request, nothing_is_given_back_and_repeated_in_a_capture)
-{
-    idle = GIB;
-    cw_request_set_reclaim(reclaim);
-    cw_capture_begin();
-    cw_capture_started(0x5000, 0, 1);
-    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 0);
-    cr_expect_eq(asked, 0u);
-    cw_capture_ended(0x5000);
-    cr_expect_eq(cw_request_wants_retry(0, cw_request_reclaims()), 1);
-}
-
 /* ---- samples ---- */
 
 static unsigned samples(void)
@@ -239,38 +199,38 @@ Test(request, the_first_block_describes_and_samples_its_device)
 
 Test(request, a_device_is_sampled_at_most_every_100_ms)
 {
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 1u);
     fake_driver.now_ns += 100 * FAKE_MS - 1;
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 1u);
     fake_driver.now_ns += 2;
     for (int i = 0; i < 10; i++)
-        cw_request_sample();
+        cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
 }
 
 Test(request, each_device_has_its_own_period)
 {
     fake_context(1, HANDLE + 1, 8, 1);
-    cw_request_sample();
+    cw_device_sample(0);
     fake_set_current(HANDLE + 1);
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
     cr_expect_eq(header()->device[1].driver_total, 80 * GIB);
-    cw_request_sample();
+    cw_device_sample(0);
     fake_set_current(HANDLE);
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
 }
 
 Test(request, a_sample_of_the_programs_own_saves_ours)
 {
-    cw_request_sampled(10 * GIB, 80 * GIB);
+    cw_device_sampled(10 * GIB, 80 * GIB, 0);
     cr_expect_eq(header()->device[0].driver_used, 70 * GIB);
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 0u);
-    cw_request_sampled(0, 0);
+    cw_device_sampled(0, 0, 0);
     cr_expect_eq(header()->device[0].driver_used, 70 * GIB);
 }
 
@@ -279,18 +239,18 @@ Test(request, nothing_is_sampled_without_a_context)
     fake_set_current(0);
     grant(0x1000, 64);
     fail(64, OOM, 1);
-    cw_request_sampled(GIB, GIB);
+    cw_device_sampled(GIB, GIB, 0);
     cr_expect_eq(samples(), 0u);
     cr_expect_eq(header()->device[0].driver_total, 0u);
 }
 
 Test(request, a_failed_sample_leaves_the_last_one)
 {
-    cw_request_sample();
+    cw_device_sample(0);
     fake_driver.fails[FAKE_MEMORY_INFO] = 1;
     fake_driver.free_bytes = 0;
     fake_driver.now_ns += 200 * FAKE_MS;
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
     cr_expect_eq(header()->device[0].driver_used, 20 * GIB);
 }
@@ -321,7 +281,7 @@ Test(request, the_driver_is_left_alone_while_the_gate_is_closed)
     fail(64, OOM, 1);
     free_key(0x1000, CW_FREE_DONE, 0);
     free_key(0x1000, CW_FREE_REFUSED, 1);
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(fake_gated_calls(), 0u);
     cr_expect_eq(events(), 2u);
     cr_expect_eq(event_at(1)->total_bytes, 0u);
@@ -336,9 +296,9 @@ Test(request, a_sample_that_a_closed_gate_prevented_is_not_put_off)
     grant(0x1000, 64);
     fake_driver.now_ns += 200 * FAKE_MS;
     cw_gate_close();
-    cw_request_sample();
+    cw_device_sample(0);
     cw_gate_open();
-    cw_request_sample();
+    cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
 }
 
@@ -388,7 +348,7 @@ Test(request, every_driver_call_is_made_inside_the_gate)
     fake_driver.gate_may_close = 1;
     cr_expect_neq(cw_context_current(&device), 0u);
     wait_for_closer();
-    cw_request_sample();
+    cw_device_sample(0);
     wait_for_closer();
     fail(1, 1, 0);
     wait_for_closer();

@@ -28,7 +28,7 @@ static int said; /* what the library prints */
 static void setup(void)
 {
     fake_driver_init();
-    cw_options_parse(NULL, 1, &options, NULL, NULL);
+    cw_options_parse(NULL, 1, &options, NULL);
 }
 
 TestSuite(session, .init = setup);

@@ -365,6 +365,18 @@ Test(snapshot, idle_blocks_are_held_but_neither_live_nor_leaked_nor_at_the_peak)
     cr_expect_eq(pool->peak_spare, 5 * 1024 + 5000 - 6600);
 }
 
+Test(snapshot, managed_memory_in_the_place_of_a_devices_counts_as_the_hosts)
+{
+    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_MANAGED, CW_DEVICE_HOST);
+
+    fixture_alloc(&fixture, site, 4096, 2, 1);
+    take();
+    cr_expect_eq(snapshot.device[CW_DEVICE_HOST].sums.live_bytes, 8192);
+    cr_expect_eq(snapshot.device[CW_DEVICE_HOST].peak_sites, 1);
+    cr_expect_eq(snapshot.kind[CW_KIND_MANAGED].live_bytes, 8192);
+    cr_expect_eq(snapshot.summary.allocs, 2);
+}
+
 Test(snapshot, bad_buckets_are_left_out)
 {
     fixture_bucket(&fixture, CW_DEVICES, CW_KIND_DEVICE, 512)->hits = 1;

@@ -6,48 +6,21 @@
  *
  *   repeat:N ... end      thread ... end      fork ... end (the child ends with _exit)
  *
- * See the table of commands for the others.
+ * See the table of commands for the others, and that of script_memory.c, which has what concerns
+ * how much memory there is.
  */
-#include "victim.h"
+#include "script.h"
 
 #include <pthread.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cusim.h"
 
-#define ARGS 6
-
-struct block {
-    CUdeviceptr at;
-    size_t bytes;
-    unsigned long long id;
-};
-
-static struct block blocks[128];
+struct block blocks[128];
 static CUcontext contexts[128];
 static CUstream streams[128];
 static __thread int quiet; /* inside a repeat */
-
-/* The arguments of a command; those that are not there are "" and 0. */
-struct args {
-    const char *word;
-    char text[ARGS][400];
-};
-
-static size_t size_at(const struct args *args, int i)
-{
-    char *end;
-    size_t value = strtoull(args->text[i], &end, 0);
-
-    return value << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
-}
-
-static struct block *block_at(const struct args *args, int i)
-{
-    return &blocks[args->text[i][0] & 127];
-}
 
 static CUcontext *context_at(const struct args *args, int i)
 {
@@ -346,11 +319,7 @@ static int run_fail(const struct args *args) /* fail:RULES, as in CUSIM_FAIL */
     return 0;
 }
 
-static const struct command {
-    const char *name;
-    int (*run)(const struct args *args);
-    int silent; /* says for itself, if at all */
-} commands[] = {
+static const struct command commands[] = {
     {"device", run_device, 1},
     {"context", run_context, 0},
     {"current", run_current, 0},
@@ -386,12 +355,21 @@ static const struct command {
     {"delay", run_delay, 1},
     {"pause", run_pause, 1},
     {"fail", run_fail, 1},
+    {NULL, NULL, 0},
 };
+
+static const struct command *find_command(const struct command *table, const char *name)
+{
+    while (table->name != NULL && strcmp(table->name, name) != 0)
+        table++;
+    return table->name != NULL ? table : NULL;
+}
 
 static void run_command(const char *word)
 {
     struct args args = {.word = word};
     char copy[1000], *rest = copy;
+    const struct command *command;
     const char *name;
     int rc;
 
@@ -399,11 +377,12 @@ static void run_command(const char *word)
     name = strsep(&rest, ":");
     for (int i = 0; i < ARGS && rest != NULL; i++)
         snprintf(args.text[i], sizeof(args.text[i]), "%s", strsep(&rest, ":"));
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-        if (strcmp(name, commands[i].name) != 0)
-            continue;
-        rc = commands[i].run(&args);
-        if (!commands[i].silent && (!quiet || rc != 0))
+    command = find_command(commands, name);
+    if (command == NULL)
+        command = find_command(memory_commands, name);
+    if (command != NULL) {
+        rc = command->run(&args);
+        if (!command->silent && (!quiet || rc != 0))
             say("%s: %d", word, rc);
         return;
     }

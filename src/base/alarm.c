@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* A futex that is waited on with a deadline. See alarm.h. */
+#include "base/alarm.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int cw_alarm_wait(struct cw_alarm *alarm, uint64_t ns)
+{
+    uint64_t now = clock_ns(), end = now + ns;
+    int saved = errno;
+
+    for (; atomic_load(&alarm->rung) == 0 && now < end; now = clock_ns()) {
+        struct timespec rest = {.tv_sec = (time_t)((end - now) / 1000000000u),
+                                .tv_nsec = (long)((end - now) % 1000000000u)};
+
+        syscall(SYS_futex, &alarm->rung, FUTEX_WAIT_PRIVATE, 0, &rest, NULL, 0);
+    }
+    errno = saved;
+    return atomic_load(&alarm->rung) != 0;
+}
+
+void cw_alarm_ring(struct cw_alarm *alarm)
+{
+    int saved = errno;
+
+    atomic_store(&alarm->rung, 1);
+    syscall(SYS_futex, &alarm->rung, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    errno = saved;
+}
+
+void cw_alarm_reset(struct cw_alarm *alarm)
+{
+    atomic_store(&alarm->rung, 0);
+}

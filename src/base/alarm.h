@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* A wait with a deadline that another thread can end: for a thread of our own, never for the
+ * program's. */
+#ifndef CW_BASE_ALARM_H
+#define CW_BASE_ALARM_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct cw_alarm {
+    _Atomic uint32_t rung; /* 1: from now on nobody waits */
+};
+
+/* 1 when it was rung, 0 after so many nanoseconds. errno is preserved. */
+int cw_alarm_wait(struct cw_alarm *alarm, uint64_t ns);
+void cw_alarm_ring(struct cw_alarm *alarm);
+void cw_alarm_reset(struct cw_alarm *alarm);
+
+#endif

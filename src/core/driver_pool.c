@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools of stream-ordered memory. See driver_pool.h. */
+#include "core/driver_pool.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/device.h"
+#include "core/gate.h"
+#include "core/session.h"
+
+/* More are not asked about. */
+#define POOLS_MAX 64
+
+struct entry {
+    uint64_t pool;
+    uint8_t device;
+};
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_DRIVER_POOL);
+static struct entry entries[POOLS_MAX];
+static unsigned count;
+static _Atomic uint64_t used; /* bit n: on device n */
+
+void cw_driver_pool_reset(void)
+{
+    cw_lock_reset(&lock);
+    count = 0;
+    atomic_store(&used, 0);
+}
+
+void cw_driver_pool_used(uint8_t device)
+{
+    uint64_t bit;
+
+    if (device >= CW_MAX_DEVICES)
+        return;
+    bit = (uint64_t)1 << device;
+    if (CW_UNLIKELY((atomic_load_explicit(&used, memory_order_relaxed) & bit) == 0))
+        atomic_fetch_or(&used, bit);
+}
+
+void cw_driver_pool_insert(uint8_t device, uint64_t pool)
+{
+    if (device >= CW_MAX_DEVICES)
+        return;
+    cw_driver_pool_used(device);
+    cw_lock_acquire(&lock);
+    if (count < POOLS_MAX)
+        entries[count++] = (struct entry){.pool = pool, .device = device};
+    cw_lock_release(&lock);
+}
+
+void cw_driver_pool_remove(uint64_t pool)
+{
+    int is_there = 0;
+
+    cw_lock_acquire(&lock);
+    for (unsigned i = 0; i < count; i++) {
+        if (entries[i].pool != pool)
+            continue;
+        entries[i] = entries[--count];
+        is_there = 1;
+        break;
+    }
+    cw_lock_release(&lock);
+    if (!is_there)
+        return;
+    cw_gate_close(); /* waits for queries that have found it */
+    cw_gate_open();
+}
+
+/* The pools of a device, its own and those that the program made, each once. Inside the gate. */
+static unsigned list(uint8_t device, uint64_t out[CW_DRIVER_POOLS + POOLS_MAX])
+{
+    unsigned own = 0, all;
+
+    if (cw_session.ops->driver_pools(device, out, &own) != 0)
+        own = 0;
+    all = own;
+    cw_lock_acquire(&lock);
+    for (unsigned i = 0; i < count; i++) {
+        int is_own = 0;
+
+        for (unsigned k = 0; k < own; k++) /* the program's may have become the device's */
+            is_own |= out[k] == entries[i].pool;
+        if (!is_own && entries[i].device == device)
+            out[all++] = entries[i].pool;
+    }
+    cw_lock_release(&lock);
+    return all;
+}
+
+static uint64_t for_each(uint8_t device, uint64_t (*visit)(uint64_t pool))
+{
+    uint64_t pool[CW_DRIVER_POOLS + POOLS_MAX], sum = 0;
+    unsigned pools = list(device, pool);
+
+    for (unsigned i = 0; i < pools; i++)
+        sum += visit(pool[i]);
+    return sum;
+}
+
+static int is_used(uint8_t device)
+{
+    return device < CW_MAX_DEVICES && (atomic_load(&used) >> device & 1) != 0;
+}
+
+static uint64_t spare_of(uint64_t pool)
+{
+    uint64_t bytes = 0;
+
+    return cw_session.ops->driver_pool_spare(pool, &bytes) == 0 ? bytes : 0;
+}
+
+void cw_driver_pool_sample(uint8_t device)
+{
+    if (is_used(device))
+        atomic_store(&cw_device_at(device)->memory.spare, for_each(device, spare_of));
+}
+
+void cw_driver_pool_refresh(uint8_t device)
+{
+    if (!is_used(device) || !cw_gate_enter())
+        return;
+    cw_driver_pool_sample(device);
+    cw_gate_leave();
+}
+
+static uint64_t trim(uint64_t pool)
+{
+    uint64_t before = spare_of(pool), after;
+
+    if (before == 0 || cw_session.ops->driver_pool_trim(pool) != 0)
+        return 0;
+    after = spare_of(pool);
+    return before > after ? before - after : 0;
+}
+
+uint64_t cw_driver_pool_trim(uint8_t device)
+{
+    uint64_t bytes;
+
+    if (!is_used(device) || !cw_gate_enter())
+        return 0;
+    bytes = for_each(device, trim);
+    cw_driver_pool_sample(device);
+    cw_gate_leave();
+    return bytes;
+}
+
+uint64_t cw_driver_pool_spare(uint8_t device)
+{
+    return atomic_load_explicit(&cw_device_at(device)->memory.spare, memory_order_relaxed);
+}

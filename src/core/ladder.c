@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* The rungs of the ladder. See ladder.h. */
+#include "core/ladder.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/lock.h"
+#include "core/device.h"
+#include "core/driver_pool.h"
+#include "core/event.h"
+#include "core/fallback.h"
+#include "core/gate.h"
+#include "core/graph.h"
+#include "core/limit.h"
+#include "core/pending.h"
+#include "core/relief.h"
+#include "core/session.h"
+
+/* A free that the program made without us would have waited for the device: so long a look at
+ * whether blocks become ready by themselves is no loss. */
+#define POLL_NS UINT64_C(10000000)
+/* Times that other threads may be faster to what was given back. */
+#define ROUNDS_MAX 3
+/* A larger idle block serves if it is at most so many times as large: beyond that it is better
+ * given back, and the request served in its place. */
+#define LARGER_TIMES 2
+/* Events of the same kind that follow so closely are one. */
+#define ONE_EVENT_NS UINT64_C(1000000000)
+
+void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
+{
+    *out = (struct cw_ladder){
+        .bytes = bytes, .reclaims = cw_relief_reclaims(), .device = device, .last = CW_RUNG_COUNT};
+}
+
+/* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do -------------
+ */
+
+static enum cw_ladder_step serve(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    *out_block = cw_pool_take(ladder->pool, ladder->bytes);
+    return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
+}
+
+static enum cw_ladder_step harvest(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    if (ladder->pool == NULL || cw_relief_harvest(ladder->device) == 0)
+        return CW_LADDER_END;
+    return serve(ladder, out_block);
+}
+
+static enum cw_ladder_step larger(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    if (ladder->pool == NULL || ladder->bytes > CW_SIZE_MOST / LARGER_TIMES)
+        return CW_LADDER_END;
+    *out_block = cw_pool_take_larger(ladder->pool, ladder->bytes, ladder->bytes * LARGER_TIMES);
+    return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
+}
+
+static enum cw_ladder_step exact(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    (void)out_block;
+    if (!ladder->is_rounded)
+        return CW_LADDER_END;
+    ladder->is_rounded = 0;
+    return CW_LADDER_EXACT;
+}
+
+static enum cw_ladder_step ask_if(struct cw_ladder *ladder, uint64_t bytes)
+{
+    atomic_fetch_add(&cw_device_at(ladder->device)->memory.rung[ladder->rungs - 1].released, bytes);
+    ladder->released += bytes;
+    if (bytes == 0)
+        return CW_LADDER_END;
+    atomic_fetch_add(&cw_device_at(ladder->device)->pool.oom_retries, 1);
+    return CW_LADDER_ASK;
+}
+
+/* A limit says how much is missing; the driver does not. */
+static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t need = ladder->bytes;
+
+    (void)out_block;
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        need = cw_limit_shortfall(ladder->device, ladder->bytes);
+    return ask_if(ladder, cw_relief_sufficient(ladder->device, need));
+}
+
+/* What the driver's stream-ordered pools hold unused the driver takes by itself when the device is
+ * full; when a limit is in the way it has to be told. */
+static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t bytes = cw_relief_all(ladder->device);
+
+    (void)out_block;
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        bytes += cw_driver_pool_trim(ladder->device);
+    if (bytes == 0 && cw_relief_wait_for_others(ladder->reclaims))
+        return CW_LADDER_ASK;
+    return ask_if(ladder, bytes);
+}
+
+static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t end = cw_session_now() + POLL_NS;
+    unsigned turns = 0;
+
+    if (cw_pending_bytes(ladder->device) == 0)
+        return CW_LADDER_END;
+    do {
+        if (cw_relief_harvest(ladder->device) != 0) {
+            if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
+                return CW_LADDER_SERVED;
+            return ask_if(ladder, cw_relief_all(ladder->device));
+        }
+        cw_lock_relax(&turns);
+    } while (cw_session_now() < end && cw_gate_is_open());
+    return CW_LADDER_END;
+}
+
+static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    (void)out_block;
+    return cw_pending_bytes(ladder->device) != 0 ? ask_if(ladder, cw_relief_rest(ladder->device))
+                                                 : CW_LADDER_END;
+}
+
+static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    (void)out_block;
+    return ladder->may_be_managed && cw_fallback_is_on() ? CW_LADDER_MANAGED : CW_LADDER_END;
+}
+
+typedef enum cw_ladder_step (*rung_fn)(struct cw_ladder *ladder, uint32_t *out_block);
+
+static const rung_fn rungs[CW_RUNG_COUNT] = {
+    [CW_RUNG_HARVEST] = harvest, [CW_RUNG_LARGER] = larger,
+    [CW_RUNG_EXACT] = exact,     [CW_RUNG_SUFFICIENT] = sufficient,
+    [CW_RUNG_ALL] = all,         [CW_RUNG_POLL] = poll,
+    [CW_RUNG_SYNC] = sync,       [CW_RUNG_FALLBACK] = fallback,
+};
+
+/* ---- climbing ----------------------------------------------------------------------------------
+ */
+
+static struct cw_live_memory *memory_of(const struct cw_ladder *ladder)
+{
+    return &cw_device_at(ladder->device)->memory;
+}
+
+static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    while (ladder->rungs < CW_RUNG_COUNT) {
+        unsigned rung = ladder->rungs++;
+        enum cw_ladder_step step = rungs[rung](ladder, out_block);
+
+        if (step == CW_LADDER_END)
+            continue;
+        ladder->last = (uint8_t)rung;
+        atomic_fetch_add(&memory_of(ladder)->rung[rung].tried, 1);
+        return step;
+    }
+    return CW_LADDER_END;
+}
+
+enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
+                                    uint32_t *out_block)
+{
+    enum cw_ladder_step step;
+    uint32_t reclaims;
+
+    *out_block = 0;
+    if (ladder->rungs == 0 && (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE))
+        atomic_fetch_add(&memory_of(ladder)->limited, 1);
+    ladder->cause = (uint8_t)cause;
+    if (cw_capture_is_active() || !cw_gate_is_open())
+        return exact(ladder, out_block); /* the program's own call, at the size that it asked for */
+    step = next(ladder, out_block);
+    if (step != CW_LADDER_END)
+        return step;
+    reclaims = cw_relief_reclaims();
+    if (reclaims == ladder->reclaims || ladder->rounds++ == ROUNDS_MAX)
+        return CW_LADDER_END;
+    ladder->reclaims = reclaims;
+    ladder->rungs = CW_RUNG_SUFFICIENT;
+    return CW_LADDER_ASK;
+}
+
+/* ---- the outcome -------------------------------------------------------------------------------
+ */
+
+/* Adds to the last event of the device if that says the same and is fresh. */
+static int add_to_last(const struct cw_ladder *ladder, uint64_t now)
+{
+    uint32_t index = atomic_load(&memory_of(ladder)->last_trim);
+    struct cw_live_event *event;
+
+    if (index == 0)
+        return 0;
+    event = cw_event_at(index);
+    if (event->cause != ladder->cause || event->rung != ladder->last ||
+        now > event->t_ns + ONE_EVENT_NS)
+        return 0;
+    atomic_fetch_add(&event->count, 1);
+    atomic_fetch_add(&event->released, ladder->released);
+    return 1;
+}
+
+void cw_ladder_helped(const struct cw_ladder *ladder, uint32_t site)
+{
+    struct cw_live_event event = {.type = CW_EVENT_TRIM,
+                                  .device = ladder->device,
+                                  .site = site,
+                                  .bytes = ladder->bytes,
+                                  .cause = ladder->cause,
+                                  .rung = ladder->last};
+
+    if (ladder->last == CW_RUNG_COUNT)
+        return;
+    atomic_fetch_add(&memory_of(ladder)->rung[ladder->last].helped, 1);
+    if (ladder->released == 0 || add_to_last(ladder, cw_session_now()))
+        return;
+    atomic_store(&event.released, ladder->released);
+    atomic_store(&memory_of(ladder)->last_trim, cw_event_add(&event));
+}

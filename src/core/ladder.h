@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ladder: what is tried, rung by rung, when a call found no memory (live/layout.h: CW_RUNGS).
+ *
+ * One ladder belongs to one call of the program and lies on its stack. The caller asks the driver
+ * (or finds a limit in its way), and as long as the answer is out of memory climbs one rung
+ * further; rungs that have nothing to do are passed over. Each rung that did something is counted,
+ * and so is the one after which the request was served. Nothing is tried while a capture runs. No
+ * lock is held across the driver.
+ */
+#ifndef CW_CORE_LADDER_H
+#define CW_CORE_LADDER_H
+
+#include <stdint.h>
+
+#include "core/pool.h"
+
+struct cw_ladder {
+    struct cw_pool *pool; /* that serves the request, NULL: none does */
+    uint64_t bytes;       /* asked for; 0: not known (a module, a context) */
+    uint64_t released;    /* given back by this ladder */
+    uint32_t reclaims;    /* cw_relief_reclaims() when the driver was asked last */
+    uint8_t device;
+    uint8_t cause;          /* enum cw_cause, of the last refusal */
+    uint8_t rungs;          /* climbed so far: the next is the rung of this number */
+    uint8_t rounds;         /* other threads were faster to what was given back */
+    uint8_t last;           /* the rung that did something last, CW_RUNG_COUNT: none */
+    uint8_t is_rounded;     /* the driver was asked for more than `bytes` */
+    uint8_t may_be_managed; /* managed memory could serve the request */
+};
+
+/* pool, is_rounded and may_be_managed are for the caller to set: none, 0, 0. */
+void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes);
+
+enum cw_ladder_step {
+    CW_LADDER_END,     /* nothing is left to try */
+    CW_LADDER_ASK,     /* ask again, as before */
+    CW_LADDER_EXACT,   /* ask for the exact size from now on */
+    CW_LADDER_SERVED,  /* *out_block is an idle block that serves the request, counted as a hit */
+    CW_LADDER_MANAGED, /* try cw_fallback_alloc (core/fallback.h) */
+};
+enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
+                                    uint32_t *out_block);
+
+/* The request was served after all: the last rung has helped. site: of the request. */
+void cw_ladder_helped(const struct cw_ladder *ladder, uint32_t site);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Levels of pressure. See pressure.h. */
+#include "core/pressure.h"
+
+#include "core/device.h"
+#include "core/driver_pool.h"
+#include "core/event.h"
+#include "core/limit.h"
+#include "core/site.h"
+#include "core/tally.h"
+
+#define WHOLE 10000u /* shares are in 1/10000 */
+#define POINT (WHOLE / 100)
+
+_Atomic uint8_t cw_pressure_levels[CW_DEVICES];
+_Atomic uint64_t cw_pressure_due_mask;
+
+static struct {
+    struct cw_levels thresholds;
+    _Atomic int busy[CW_DEVICES]; /* a thread is settling the level of the device */
+} self;
+
+void cw_pressure_init(const struct cw_options *options)
+{
+    self.thresholds = options->pressure;
+    cw_pressure_reset();
+}
+
+void cw_pressure_reset(void)
+{
+    for (int i = 0; i < CW_DEVICES; i++) {
+        atomic_store_explicit(&cw_pressure_levels[i], CW_LEVEL_LOW, memory_order_relaxed);
+        atomic_store_explicit(&self.busy[i], 0, memory_order_relaxed);
+    }
+    atomic_store(&cw_pressure_due_mask, 0);
+}
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* ---- how much is in use ------------------------------------------------------------------------
+ */
+
+struct use {
+    uint64_t device_used, device_total; /* by anybody; total 0: not known */
+    uint64_t held, limit;               /* by this process; limit 0: none */
+};
+
+static struct use use_of(uint8_t ordinal)
+{
+    const struct cw_live_device *device = cw_device_at(ordinal);
+    struct use use = {.held = cw_tally_device(ordinal).held, .limit = cw_limit_of(ordinal)};
+    int64_t free_bytes = cw_device_free_when(ordinal, use.held);
+
+    use.held += cw_driver_pool_spare(ordinal);
+    use.device_total = load(&device->driver_total);
+    if (use.device_total != 0)
+        use.device_used =
+            free_bytes > 0 ? use.device_total - (uint64_t)free_bytes : use.device_total;
+    return use;
+}
+
+static uint64_t share(uint64_t part, uint64_t whole)
+{
+    if (whole == 0)
+        return 0;
+    return part >= whole ? WHOLE : (uint64_t)((unsigned __int128)part * WHOLE / whole);
+}
+
+static int is_by_limit(const struct use *use)
+{
+    return share(use->held, use->limit) > share(use->device_used, use->device_total);
+}
+
+static uint64_t share_of(const struct use *use)
+{
+    return is_by_limit(use) ? share(use->held, use->limit)
+                            : share(use->device_used, use->device_total);
+}
+
+static uint64_t begins_at(unsigned level)
+{
+    return level == CW_LEVEL_LOW ? 0 : (uint64_t)self.thresholds.percent[level - 1] * POINT;
+}
+
+/* Up at a threshold, down a little below it: use that swings around one does not flap. */
+static unsigned next_level(unsigned level, uint64_t now)
+{
+    while (level < CW_LEVEL_CRITICAL && now >= begins_at(level + 1))
+        level++;
+    while (level > CW_LEVEL_LOW && now + CW_PRESSURE_HYSTERESIS * POINT < begins_at(level))
+        level--;
+    return level;
+}
+
+/* ---- a change ----------------------------------------------------------------------------------
+ */
+
+static void change(uint8_t device, unsigned from, unsigned to, const struct use *use, uint32_t api,
+                   uint64_t now_ns)
+{
+    struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    struct cw_live_event event = {
+        .type = CW_EVENT_PRESSURE,
+        .device = device,
+        .site = api != 0 ? cw_site_here(api, CW_KIND_DEVICE, device) : 0,
+        .level = (uint8_t)to,
+        .level_before = (uint8_t)from,
+        .cause = is_by_limit(use) ? CW_CAUSE_LIMIT : CW_CAUSE_DRIVER,
+        .share = (uint16_t)share_of(use),
+        .bytes = is_by_limit(use) ? use->held : use->device_used,
+    };
+
+    atomic_fetch_add(&memory->level_ns[from], now_ns - load(&memory->level_since_ns));
+    atomic_store(&memory->level_since_ns, now_ns);
+    atomic_fetch_add(&memory->level_entered[to], 1);
+    atomic_store(&memory->level, to);
+    atomic_store(&cw_pressure_levels[device], (uint8_t)to);
+    atomic_store(&memory->last_change, cw_event_add(&event));
+}
+
+static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
+{
+    struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    struct use use = use_of(device);
+    uint64_t now = share_of(&use);
+    unsigned from = cw_pressure_level(device), to = next_level(from, now);
+
+    if (now > load(&memory->highest_use))
+        atomic_store(&memory->highest_use, now);
+    if (to != from)
+        change(device, from, to, &use, api, now_ns);
+    /* Relief is due when it gets worse, and again with every look for as long as it is bad. */
+    if (to > from || to >= CW_LEVEL_HIGH)
+        atomic_fetch_or(&cw_pressure_due_mask, (uint64_t)1 << device);
+}
+
+void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns)
+{
+    int idle = 0;
+
+    if (device >= CW_MAX_DEVICES || !atomic_compare_exchange_strong(&self.busy[device], &idle, 1))
+        return;
+    settle(device, api, now_ns);
+    atomic_store(&self.busy[device], 0);
+}
+
+/* ---- relief ------------------------------------------------------------------------------------
+ */
+
+int cw_pressure_take_due(uint8_t device)
+{
+    uint64_t bit = (uint64_t)1 << device;
+
+    return device < CW_MAX_DEVICES && (atomic_fetch_and(&cw_pressure_due_mask, ~bit) & bit) != 0;
+}
+
+static uint64_t excess_over(uint64_t part, uint64_t whole, uint64_t aim)
+{
+    uint64_t most = (uint64_t)((unsigned __int128)whole * aim / WHOLE);
+
+    return whole != 0 && part > most ? part - most : 0;
+}
+
+uint64_t cw_pressure_excess(uint8_t device)
+{
+    struct use use = use_of(device);
+    uint64_t high = begins_at(CW_LEVEL_HIGH), hysteresis = CW_PRESSURE_HYSTERESIS * POINT;
+    uint64_t aim = high > hysteresis ? high - hysteresis : 0;
+    uint64_t of_device = excess_over(use.device_used, use.device_total, aim);
+    uint64_t of_limit = excess_over(use.held, use.limit, aim);
+
+    return of_device > of_limit ? of_device : of_limit;
+}
+
+void cw_pressure_relieved(uint8_t device, uint64_t blocks, uint64_t bytes)
+{
+    struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    uint32_t event = atomic_load(&memory->last_change);
+
+    if (blocks == 0)
+        return;
+    atomic_fetch_add(&memory->pressure_blocks, blocks);
+    atomic_fetch_add(&memory->pressure_bytes, bytes);
+    if (event != 0)
+        atomic_fetch_add(&cw_event_at(event)->released, bytes);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* One tick. See tick.h. */
+#include "core/tick.h"
+
+#include <stdatomic.h>
+
+#include "base/log.h"
+#include "base/out.h"
+#include "core/device.h"
+#include "core/keep.h"
+#include "core/limit.h"
+#include "core/pool.h"
+#include "core/pressure.h"
+#include "core/relief.h"
+#include "core/session.h"
+#include "core/tally.h"
+
+#define LEAST_NS    UINT64_C(20000000)
+#define IDLE_SHARES 4 /* looks in the time that a block may lie idle */
+
+static struct {
+    const struct cw_options *options;
+    uint64_t next_line_ns;
+} self;
+
+static int wants_lines(const struct cw_options *options)
+{
+    return options->dump_interval != 0 && options->log >= CW_LOG_INFO;
+}
+
+static int wants_trimming(const struct cw_options *options)
+{
+    return options->mode == CW_MODE_POOL &&
+           options->origin[CW_OPTION_INDEX_POOL_IDLE] == CW_ORIGIN_ENVIRONMENT;
+}
+
+uint64_t cw_tick_interval(const struct cw_options *options)
+{
+    uint64_t interval = UINT64_MAX, idle = options->pool_idle / IDLE_SHARES;
+
+    if (wants_lines(options))
+        interval = options->dump_interval;
+    if (wants_trimming(options) && idle < interval)
+        interval = idle;
+    if (interval == UINT64_MAX)
+        return 0;
+    return interval > LEAST_NS ? interval : LEAST_NS;
+}
+
+void cw_tick_init(const struct cw_options *options)
+{
+    self.options = options;
+    self.next_line_ns = 0;
+}
+
+/* ---- a line of use -----------------------------------------------------------------------------
+ */
+
+static const char *level_name(enum cw_level level)
+{
+    static const char *const names[CW_LEVEL_COUNT] = {
+#define X(id, name) [CW_LEVEL_##id] = (name),
+        CW_LEVELS(X)
+#undef X
+    };
+
+    return names[level];
+}
+
+static void print_line(uint8_t device)
+{
+    const struct cw_live_device *live = cw_device_at(device);
+    struct cw_live_sums sums = cw_tally_device(device);
+    uint64_t total = atomic_load(&live->driver_total), limit = cw_limit_of(device);
+    uint64_t used = atomic_load(&live->driver_used);
+    char of_limit[48] = "", size[6][24];
+
+    if (limit != 0)
+        cw_format(of_limit, sizeof(of_limit), " of %s", cw_format_size(size[0], 24, limit));
+    if (total == 0) {
+        cw_log(CW_LOG_INFO, "device %u: live %s, idle %s, held %s%s; the device could not be asked",
+               device, cw_format_size(size[1], 24, sums.live),
+               cw_format_size(size[2], 24, cw_keep_idle(device)),
+               cw_format_size(size[3], 24, sums.held), of_limit);
+        return;
+    }
+    cw_log(CW_LOG_INFO,
+           "device %u: live %s, idle %s, held %s%s; device %ju.%ju%% used (%s of %s), "
+           "pressure %s",
+           device, cw_format_size(size[1], 24, sums.live),
+           cw_format_size(size[2], 24, cw_keep_idle(device)),
+           cw_format_size(size[3], 24, sums.held), of_limit,
+           (uintmax_t)(used / (total / 1000) / 10), (uintmax_t)(used / (total / 1000) % 10),
+           cw_format_size(size[4], 24, used), cw_format_size(size[5], 24, total),
+           level_name(cw_pressure_level(device)));
+}
+
+/* ---- trimming ----------------------------------------------------------------------------------
+ */
+
+static void trim(uint8_t device, uint64_t now)
+{
+    cw_relief_old(device, now);
+    cw_relief_asleep(device, now);
+    if (cw_pressure_is_due())
+        cw_relief_pressure();
+}
+
+void cw_tick(void)
+{
+    uint64_t now = cw_session_now();
+    int lines = wants_lines(self.options) && now >= self.next_line_ns;
+
+    if (lines)
+        self.next_line_ns = now + self.options->dump_interval;
+    for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
+        uint8_t device = (uint8_t)i;
+
+        if (atomic_load(&cw_device_at(device)->known) == 0)
+            continue;
+        cw_device_sample_now(device, 0);
+        if (wants_trimming(self.options))
+            trim(device, now);
+        if (lines)
+            print_line(device);
+    }
+}

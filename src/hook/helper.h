@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The helper: a thread of our own for what the user asks to be done at intervals (core/tick.h).
+ * There is none where nothing is asked for. It takes none of the program's signals, and its driver
+ * calls are over before the process ends.
+ */
+#ifndef CW_HOOK_HELPER_H
+#define CW_HOOK_HELPER_H
+
+#include "base/options.h"
+
+/* Once the session is armed; once per process. */
+void cw_helper_start(const struct cw_options *options);
+/* At the end: when this returns, it makes no driver call any more. */
+void cw_helper_stop(void);
+/* In a forked child, which has none. */
+void cw_helper_reset(void);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* A stand-in for libnvidia-ml.so.1: the devices of the simulated GPU and the memory that is in use.
+ *
+ * What the simulated libcuda of the process says is true; where there is none, the environment and
+ * the file of CUSIM_SHARED are asked. This library never loads libcuda itself. The declarations are
+ * its own, of the functions' published interface. Guarded by `lock`, which is not held while
+ * libcuda is asked.
+ */
+#include "sim_world.h"
+
+#include "cusim.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NVML_SUCCESS = 0,
+    NVML_ERROR_UNINITIALIZED = 1,
+    NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_FOUND = 6,
+    NVML_ERROR_INSUFFICIENT_SIZE = 7,
+    NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
+};
+
+#define UUID_TEXT 41 /* "GPU-", 36 characters and the end */
+
+typedef struct device {
+    int ordinal;
+} * nvmlDevice_t;
+
+typedef struct {
+    unsigned long long total, free, used;
+} nvmlMemory_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} nvmlMemory_v2_t;
+
+#define MEMORY_V2 ((unsigned)sizeof(nvmlMemory_v2_t) | 2u << 24)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;
+static struct device devices[SIM_MAX_DEVICES];
+
+static bool is_initialised(void)
+{
+    bool is;
+
+    pthread_mutex_lock(&lock);
+    is = users > 0;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+/* ---- where the answers come from ---- */
+
+/* A function of the libcuda that is in the process; NULL if there is none, or another one. */
+static void *ask_driver(const char *name)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *function = driver ? dlsym(driver, name) : NULL;
+
+    if (driver)
+        dlclose(driver);
+    return function;
+}
+
+static bool find_uuid(int ordinal, unsigned char uuid[16])
+{
+    __typeof__(cusim_uuid) *ask = (__typeof__(cusim_uuid) *)ask_driver("cusim_uuid");
+
+    if (ask)
+        return ask(ordinal, uuid) == 0;
+    if (ordinal >= sim_world_devices())
+        return false;
+    sim_world_uuid(ordinal, uuid);
+    return true;
+}
+
+static void ask_world(int ordinal, unsigned long long *used, unsigned long long *total)
+{
+    size_t memory[SIM_MAX_DEVICES];
+
+    sim_world_memory(memory);
+    *total = memory[ordinal];
+    *used = 0;
+    pthread_mutex_lock(&lock);
+    sim_share_open();
+    if (sim_share_is_on()) {
+        sim_share_lock();
+        *used = sim_share_sum(ordinal);
+        sim_share_unlock();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int find_memory(nvmlDevice_t device, unsigned long long *used, unsigned long long *total)
+{
+    __typeof__(cusim_memory) *ask = (__typeof__(cusim_memory) *)ask_driver("cusim_memory");
+
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (device < devices || device >= devices + SIM_MAX_DEVICES)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (ask)
+        return ask(device->ordinal, used, total) == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+    ask_world(device->ordinal, used, total);
+    if (*used > *total)
+        *used = *total;
+    return NVML_SUCCESS;
+}
+
+static unsigned count_devices(void)
+{
+    unsigned char uuid[16];
+    int n = 0;
+
+    while (n < SIM_MAX_DEVICES && find_uuid(n, uuid))
+        n++;
+    return (unsigned)n;
+}
+
+static bool write_uuid(int ordinal, char text[UUID_TEXT])
+{
+    static const unsigned char dashes[16] = {[4] = 1, [6] = 1, [8] = 1, [10] = 1};
+    unsigned char uuid[16];
+    char *at = text + sprintf(text, "GPU-");
+
+    if (!find_uuid(ordinal, uuid))
+        return false;
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, "%s%02x", dashes[i] ? "-" : "", uuid[i]);
+    return true;
+}
+
+/* ---- entry points ---- */
+
+#pragma GCC visibility push(default)
+
+int nvmlInit_v2(void)
+{
+    pthread_mutex_lock(&lock);
+    users++;
+    for (int i = 0; i < SIM_MAX_DEVICES; i++)
+        devices[i].ordinal = i;
+    pthread_mutex_unlock(&lock);
+    return NVML_SUCCESS;
+}
+
+int nvmlShutdown(void)
+{
+    int status = NVML_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    if (users > 0)
+        users--;
+    else
+        status = NVML_ERROR_UNINITIALIZED;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int nvmlDeviceGetCount_v2(unsigned int *count)
+{
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!count)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *count = count_devices();
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *out)
+{
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!out || index >= count_devices())
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *out = &devices[index];
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
+{
+    char text[UUID_TEXT];
+
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!uuid || !out)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    for (int i = 0; i < SIM_MAX_DEVICES && write_uuid(i, text); i++) {
+        if (strcmp(text, uuid) == 0) {
+            *out = &devices[i];
+            return NVML_SUCCESS;
+        }
+    }
+    return NVML_ERROR_NOT_FOUND;
+}
+
+int nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned int length)
+{
+    char text[UUID_TEXT];
+
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!out || device < devices || device >= devices + SIM_MAX_DEVICES ||
+        !write_uuid(device->ordinal, text))
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (length < UUID_TEXT)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    memcpy(out, text, UUID_TEXT);
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *out)
+{
+    unsigned long long used, total;
+    int status = find_memory(device, &used, &total);
+
+    if (status == NVML_SUCCESS && !out)
+        status = NVML_ERROR_INVALID_ARGUMENT;
+    if (status == NVML_SUCCESS)
+        *out = (nvmlMemory_t){.total = total, .free = total - used, .used = used};
+    return status;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *out)
+{
+    unsigned long long used, total;
+    int status = find_memory(device, &used, &total);
+
+    if (status == NVML_SUCCESS && !out)
+        status = NVML_ERROR_INVALID_ARGUMENT;
+    if (status == NVML_SUCCESS && out->version != MEMORY_V2)
+        status = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (status == NVML_SUCCESS)
+        *out = (nvmlMemory_v2_t){
+            .version = MEMORY_V2, .total = total, .free = total - used, .used = used};
+    return status;
+}
+
+const char *nvmlErrorString(int result)
+{
+    switch (result) {
+    case NVML_SUCCESS:
+        return "success";
+    case NVML_ERROR_UNINITIALIZED:
+        return "not initialised";
+    case NVML_ERROR_INVALID_ARGUMENT:
+        return "invalid argument";
+    case NVML_ERROR_NOT_FOUND:
+        return "not found";
+    case NVML_ERROR_INSUFFICIENT_SIZE:
+        return "insufficient size";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+        return "version of the argument not known";
+    default:
+        return "unknown error";
+    }
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The devices as the environment describes them, and how numbers and sizes are written there. */
+#include "sim_world.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int unit_shift(char letter)
+{
+    switch (toupper((unsigned char)letter)) {
+    case 'K':
+        return 10;
+    case 'M':
+        return 20;
+    case 'G':
+        return 30;
+    case 'T':
+        return 40;
+    default:
+        return 0;
+    }
+}
+
+bool sim_parse_size(const char *text, size_t *out, const char **end)
+{
+    char *after;
+    unsigned long long value = strtoull(text, &after, 0);
+    int shift = unit_shift(*after);
+
+    if (after == text)
+        return false;
+    *out = (size_t)value << shift;
+    *end = after + (shift != 0);
+    return true;
+}
+
+size_t sim_option_size(const char *name, size_t fallback)
+{
+    const char *text = getenv(name), *end;
+    size_t value;
+
+    return text && sim_parse_size(text, &value, &end) ? value : fallback;
+}
+
+long sim_option_number(const char *name, long fallback)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? strtol(text, NULL, 0) : fallback;
+}
+
+int sim_world_devices(void)
+{
+    long n = sim_option_number("CUSIM_DEVICES", 2);
+
+    return n > SIM_MAX_DEVICES ? SIM_MAX_DEVICES : (int)n;
+}
+
+/* "8G,1G": one size per device, the last one for the rest. */
+void sim_world_memory(size_t memory[SIM_MAX_DEVICES])
+{
+    const char *text = getenv("CUSIM_MEMORY");
+    size_t size = (size_t)1 << 30;
+
+    for (int i = 0; i < SIM_MAX_DEVICES; i++) {
+        if (text && *text && sim_parse_size(text, &size, &text) && *text == ',')
+            text++;
+        memory[i] = size;
+    }
+}
+
+void sim_world_uuid(int device, unsigned char uuid[16])
+{
+    memcpy(uuid, "cusim device 000", 16);
+    uuid[14] = (unsigned char)('0' + device / 10);
+    uuid[15] = (unsigned char)('0' + device % 10);
+}
