@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of contexts. See context.h. */
+#include "core/device.h"
+#include "core/limit.h"
 #include "core/context.h"
 
 #include <stdatomic.h>
@@ -134,11 +136,15 @@ uint32_t cw_context_of_own_handle(uint64_t handle, uint8_t *out_device)
     return context != 0 && context_at(context)->handle == handle ? context : 0;
 }
 
-/* Not under the lock: the pool makes room for it. */
-static void tell_pool(uint32_t context)
+/* Not under the lock. The pool makes room for it; and a limit must know the device before the first
+ * capture, in which the driver could not be asked. */
+static void tell_others(uint32_t context)
 {
-    if (context != 0)
-        cw_realm_made(context, context_at(context));
+    if (context == 0)
+        return;
+    cw_realm_made(context, context_at(context));
+    if (cw_limit_is_on())
+        cw_device_describe((uint8_t)context_at(context)->device);
 }
 
 /* First sight of a context that was made where we could not see it: ask the driver. */
@@ -161,7 +167,7 @@ static uint32_t discover(uint64_t handle)
     if (context == 0)
         context = make_locked(handle, facts.id, facts.device, now);
     cw_lock_release(&lock);
-    tell_pool(context);
+    tell_others(context);
     return context;
 }
 
@@ -225,7 +231,7 @@ void cw_context_retained(uint64_t handle, unsigned device)
     if (context != 0)
         atomic_fetch_add(&context_at(context)->retains, 1);
     cw_lock_release(&lock);
-    tell_pool(context);
+    tell_others(context);
     cw_epoch_advance();
 }
 
@@ -241,7 +247,7 @@ void cw_context_folded(uint64_t green_handle, unsigned device)
     if (context != 0)
         bind_locked(green_handle, context);
     cw_lock_release(&lock);
-    tell_pool(context);
+    tell_others(context);
     cw_epoch_advance();
 }
 
@@ -300,7 +306,7 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
         cw_lock_release(&lock);
     }
     cw_realm_ended(ending->context, outcome != CW_CONTEXT_KEPT);
-    tell_pool(heir);
+    tell_others(heir);
     if (outcome != CW_CONTEXT_KEPT)
         cw_tracker_finish_list(cw_tracker_take_context(ending->context), CW_FREE_RECLAIMED);
     if (outcome != CW_CONTEXT_KEPT)
@@ -332,7 +338,7 @@ void cw_context_created(uint64_t handle, unsigned device)
     cw_lock_acquire(&lock);
     context = make_locked(handle, 0, device, now);
     cw_lock_release(&lock);
-    tell_pool(context);
+    tell_others(context);
     cw_epoch_advance();
 }
 

@@ -17,10 +17,15 @@
 #define SAMPLE_PERIOD_NS 100000000u
 
 static struct cw_arena *arena;
+/* Of the last sample: in use beyond what this process held. One word, so that no reader mixes two
+ * samples. */
+static _Atomic int64_t others[CW_DEVICES];
 
 void cw_device_init(struct cw_arena *in)
 {
     arena = in;
+    for (int i = 0; i < CW_DEVICES; i++)
+        atomic_store_explicit(&others[i], 0, memory_order_relaxed);
 }
 
 struct cw_live_device *cw_device_at(uint8_t device)
@@ -95,6 +100,7 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
         return;
     atomic_store(&device->driver_used, total_bytes - free_bytes);
     atomic_store(&device->sample_held, held);
+    atomic_store(&others[ordinal], (int64_t)(total_bytes - free_bytes) - (int64_t)held);
     atomic_store(&device->driver_total, total_bytes);
     cw_pressure_update(ordinal, api, cw_session_now());
 }
@@ -120,11 +126,12 @@ static int is_sample_due(uint64_t last_ns, uint64_t now_ns)
 /* The gate is open. handle: of a context on the device, 0: the current one. */
 static int ask(uint8_t ordinal, uint64_t handle, uint32_t api)
 {
-    uint64_t held = held_for_certain(ordinal), free_bytes = 0, total_bytes = 0;
+    uint64_t held = held_for_certain(ordinal), free_bytes = 0, total_bytes = 0, after;
 
     if (cw_session.ops->memory_info(handle, &free_bytes, &total_bytes) != 0)
         return -1;
-    store_sample(ordinal, free_bytes, total_bytes, held, api);
+    after = held_for_certain(ordinal); /* of frees under way, what is gone by now */
+    store_sample(ordinal, free_bytes, total_bytes, held < after ? held : after, api);
     return 0;
 }
 
@@ -153,11 +160,12 @@ int cw_device_sample_now(uint8_t ordinal, uint32_t api)
     int is_here = cw_context_current(&current) != 0 && current == ordinal;
     int rc = -1;
 
-    if (!is_here)
-        handle = cw_context_handle_on(ordinal);
-    if ((!is_here && handle == 0) || !cw_gate_enter())
+    if (!cw_gate_enter())
         return -1;
-    rc = ask(ordinal, handle, api);
+    if (!is_here) /* inside the gate: there it cannot end */
+        handle = cw_context_handle_on(ordinal);
+    if (is_here || handle != 0)
+        rc = ask(ordinal, handle, api);
     if (rc == 0) {
         atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
         cw_driver_pool_sample(ordinal);
@@ -183,13 +191,11 @@ int64_t cw_device_free_when(uint8_t ordinal, uint64_t held)
 {
     const struct cw_live_device *device = cw_device_at(ordinal);
     uint64_t total = atomic_load_explicit(&device->driver_total, memory_order_relaxed);
-    int64_t since =
-        (int64_t)(held - atomic_load_explicit(&device->sample_held, memory_order_relaxed));
 
     if (total == 0)
         return INT64_MAX;
     return (int64_t)total -
-           ((int64_t)atomic_load_explicit(&device->driver_used, memory_order_relaxed) + since);
+           (atomic_load_explicit(&others[ordinal], memory_order_relaxed) + (int64_t)held);
 }
 
 uint64_t cw_device_ceiling(uint8_t ordinal, uint64_t least)

@@ -52,22 +52,21 @@ void cw_driver_pool_insert(uint8_t device, uint64_t pool)
     cw_lock_release(&lock);
 }
 
-void cw_driver_pool_remove(uint64_t pool)
+void cw_driver_pool_remove_begin(uint64_t pool)
 {
-    int is_there = 0;
-
     cw_lock_acquire(&lock);
     for (unsigned i = 0; i < count; i++) {
         if (entries[i].pool != pool)
             continue;
         entries[i] = entries[--count];
-        is_there = 1;
         break;
     }
     cw_lock_release(&lock);
-    if (!is_there)
-        return;
-    cw_gate_close(); /* waits for queries that have found it */
+    cw_gate_close(); /* a query may have found it, be it as the device's present pool */
+}
+
+void cw_driver_pool_remove_end(void)
+{
     cw_gate_open();
 }
 
@@ -153,4 +152,49 @@ uint64_t cw_driver_pool_trim(uint8_t device)
 uint64_t cw_driver_pool_spare(uint8_t device)
 {
     return atomic_load_explicit(&cw_device_at(device)->memory.spare, memory_order_relaxed);
+}
+
+uint64_t cw_driver_pool_spare_in(uint8_t device, uint64_t pool)
+{
+    uint64_t own[CW_DRIVER_POOLS], bytes = 0;
+    unsigned count_of_own = 0;
+
+    if (!is_used(device) || !cw_gate_enter())
+        return 0;
+    if (pool == 0 && cw_session.ops->driver_pools(device, own, &count_of_own) == 0)
+        pool = own[count_of_own - 1];
+    if (pool != 0)
+        bytes = spare_of(pool);
+    cw_gate_leave();
+    return bytes;
+}
+
+static int is_own(uint64_t pool, unsigned device)
+{
+    uint64_t own[CW_DRIVER_POOLS];
+    unsigned count_of_own = 0;
+
+    if (cw_session.ops->driver_pools(device, own, &count_of_own) != 0)
+        return 0;
+    for (unsigned i = 0; i < count_of_own; i++)
+        if (own[i] == pool)
+            return 1;
+    return 0;
+}
+
+int cw_driver_pool_find(uint64_t pool, uint8_t *out_device)
+{
+    unsigned devices = 0, i = 0;
+
+    if (!cw_gate_enter())
+        return 0;
+    if (cw_session.ops->device_count(&devices) != 0 || devices > CW_MAX_DEVICES)
+        devices = 0;
+    while (i < devices && !is_own(pool, i))
+        i++;
+    cw_gate_leave();
+    if (i >= devices)
+        return 0;
+    *out_device = (uint8_t)i;
+    return 1;
 }

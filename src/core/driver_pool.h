@@ -17,10 +17,12 @@ void cw_driver_pool_reset(void);
 
 /* Stream-ordered memory is used on the device. */
 void cw_driver_pool_used(uint8_t device);
-/* The program has made a pool there, or is about to destroy it. Not between cw_gate_enter and
- * leave. */
+/* The program has made a pool there. */
 void cw_driver_pool_insert(uint8_t device, uint64_t pool);
-void cw_driver_pool_remove(uint64_t pool);
+/* Around the driver's destruction of one: in between no query of ours is under way, and none
+ * begins. Not between cw_gate_enter and leave. */
+void cw_driver_pool_remove_begin(uint64_t pool);
+void cw_driver_pool_remove_end(void);
 
 /* Adds up what the pools of the device do not use, for its record. Inside the gate. */
 void cw_driver_pool_sample(uint8_t device);
@@ -31,5 +33,10 @@ uint64_t cw_driver_pool_trim(uint8_t device);
 
 /* As last sampled. */
 uint64_t cw_driver_pool_spare(uint8_t device);
+/* Of this pool alone (0: the one that the device allocates from now), asked anew; 0 while the gate
+ * is closed. */
+uint64_t cw_driver_pool_spare_in(uint8_t device, uint64_t pool);
+/* The device whose own pool this is: 1, or 0 for another. */
+int cw_driver_pool_find(uint64_t pool, uint8_t *out_device);
 
 #endif

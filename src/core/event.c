@@ -28,7 +28,9 @@ uint32_t cw_event_add(const struct cw_live_event *what)
     struct cw_live_event *event;
     uint32_t index = 0;
 
-    if (atomic_load(&table->count) <= EVENTS_MAX)
+    /* A program that swings around a threshold must not push out what it did wrong. */
+    if (atomic_load(&table->count) <=
+        (what->type == CW_EVENT_PRESSURE ? EVENTS_MAX / 2 : EVENTS_MAX))
         index = cw_arena_append(arena, CW_TABLE_EVENT);
     if (index == 0) {
         atomic_fetch_add(&arena->header->events_dropped, 1);

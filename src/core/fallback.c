@@ -14,10 +14,12 @@
 #define LEFT_SHARE 8
 
 static int on;
+static _Atomic uint64_t under_way; /* asked for, and not among the sites yet */
 
 void cw_fallback_init(const struct cw_options *options)
 {
     on = options->fallback == CW_FALLBACK_MANAGED;
+    atomic_store(&under_way, 0);
 }
 
 int cw_fallback_is_on(void)
@@ -51,22 +53,33 @@ static uint64_t outstanding(void)
 static int host_can_spare(uint64_t bytes)
 {
     uint64_t available = cw_host_memory_available(), there = available - available / LEFT_SHARE;
-    uint64_t taken = outstanding();
+    uint64_t taken = outstanding() + atomic_load(&under_way) - bytes;
 
     return taken <= there && bytes <= there - taken;
+}
+
+static int ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
+{
+    int rc;
+
+    if (!host_can_spare(bytes) || !cw_gate_enter())
+        return -1;
+    rc = cw_session.ops->fallback_alloc(device, bytes, out_key);
+    cw_gate_leave();
+    return rc;
 }
 
 int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
 {
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
-    int rc;
 
-    if (!on || !host_can_spare(bytes) || !cw_gate_enter())
+    if (!on)
         return -1;
-    rc = cw_session.ops->fallback_alloc(device, bytes, &out->key);
-    cw_gate_leave();
-    if (rc != 0)
+    atomic_fetch_add(&under_way, bytes);
+    if (ask(device, bytes, &out->key) != 0) {
+        atomic_fetch_sub(&under_way, bytes);
         return -1;
+    }
     out->space = CW_SPACE_ADDRESS;
     out->kind = CW_KIND_MANAGED;
     out->flags |= CW_BLOCK_FALLBACK;
@@ -75,4 +88,9 @@ int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
     atomic_fetch_add(&memory->fallbacks, 1);
     atomic_fetch_add(&memory->fallback_bytes, bytes);
     return 0;
+}
+
+void cw_fallback_committed(uint64_t bytes)
+{
+    atomic_fetch_sub(&under_way, bytes);
 }

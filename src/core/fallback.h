@@ -20,4 +20,7 @@ int cw_fallback_is_on(void);
  * too little to spare. Inside a hook, with no lock held. */
 int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out);
 
+/* The block that came of it has its record. */
+void cw_fallback_committed(uint64_t bytes);
+
 #endif

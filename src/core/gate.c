@@ -88,13 +88,18 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void cw_gate_shut(void)
+{
+    atomic_fetch_add(&cw_gate_reasons, 1);
+    cw_slot_barrier();
+}
+
 void cw_gate_close(void)
 {
     unsigned turns = 0;
     uint64_t deadline;
 
-    atomic_fetch_add(&cw_gate_reasons, 1);
-    cw_slot_barrier();
+    cw_gate_shut();
     /* What is in flight is a query of some microseconds: giving up the processor is enough. */
     while (is_anybody(CALLING))
         cw_lock_relax(&turns);

@@ -39,6 +39,8 @@ void cw_gate_leave_wait(void);
 
 /* Nests. Not to be called between enter and leave. */
 void cw_gate_close(void);
+/* The same without waiting for anybody. */
+void cw_gate_shut(void);
 void cw_gate_open(void);
 
 /* In a forked child: open, nobody inside. */

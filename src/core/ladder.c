@@ -12,6 +12,7 @@
 #include "core/fallback.h"
 #include "core/gate.h"
 #include "core/graph.h"
+#include "core/keep.h"
 #include "core/limit.h"
 #include "core/pending.h"
 #include "core/relief.h"
@@ -19,7 +20,8 @@
 
 /* A free that the program made without us would have waited for the device: so long a look at
  * whether blocks become ready by themselves is no loss. */
-#define POLL_NS UINT64_C(10000000)
+#define POLL_NS    UINT64_C(10000000)
+#define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
 /* Times that other threads may be faster to what was given back. */
 #define ROUNDS_MAX 3
 /* A larger idle block serves if it is at most so many times as large: beyond that it is better
@@ -31,7 +33,7 @@
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
 {
     *out = (struct cw_ladder){
-        .bytes = bytes, .reclaims = cw_relief_reclaims(), .device = device, .last = CW_RUNG_COUNT};
+        .bytes = bytes, .reclaims = cw_keep_reclaims(), .device = device, .last = CW_RUNG_COUNT};
 }
 
 /* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do -------------
@@ -83,6 +85,8 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
     uint64_t need = ladder->bytes;
 
     (void)out_block;
+    if (ladder->pool != NULL && ladder->pool->device != ladder->device)
+        return CW_LADDER_END; /* pinned memory */
     if (ladder->cause != CW_CAUSE_DRIVER)
         need = cw_limit_shortfall(ladder->device, ladder->bytes);
     return ask_if(ladder, cw_relief_sufficient(ladder->device, need));
@@ -97,9 +101,15 @@ static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
     (void)out_block;
     if (ladder->cause != CW_CAUSE_DRIVER)
         bytes += cw_driver_pool_trim(ladder->device);
-    if (bytes == 0 && cw_relief_wait_for_others(ladder->reclaims))
+    if (bytes == 0 && cw_keep_wait_for_others(ladder->reclaims))
         return CW_LADDER_ASK;
     return ask_if(ladder, bytes);
+}
+
+/* What is pending of the memory that is short. */
+static uint64_t pending(const struct cw_ladder *ladder)
+{
+    return cw_pending_bytes(ladder->device) + cw_pending_bytes(CW_DEVICE_HOST);
 }
 
 static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
@@ -107,7 +117,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
     uint64_t end = cw_session_now() + POLL_NS;
     unsigned turns = 0;
 
-    if (cw_pending_bytes(ladder->device) == 0)
+    if (pending(ladder) == 0)
         return CW_LADDER_END;
     do {
         if (cw_relief_harvest(ladder->device) != 0) {
@@ -123,8 +133,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
 {
     (void)out_block;
-    return cw_pending_bytes(ladder->device) != 0 ? ask_if(ladder, cw_relief_rest(ladder->device))
-                                                 : CW_LADDER_END;
+    return pending(ladder) != 0 ? ask_if(ladder, cw_relief_rest(ladder->device)) : CW_LADDER_END;
 }
 
 static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_block)
@@ -165,23 +174,38 @@ static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
     return CW_LADDER_END;
 }
 
+/* More than there is even when nothing is in use: what lies idle stays. */
+static int is_hopeless(const struct cw_ladder *ladder)
+{
+    uint64_t total = atomic_load(&cw_device_at(ladder->device)->driver_total);
+    uint64_t limit = ladder->cause == CW_CAUSE_LIMIT ? cw_limit_of(ladder->device) : 0;
+
+    return (total != 0 && ladder->bytes > total) || (limit != 0 && ladder->bytes > limit);
+}
+
 enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
                                     uint32_t *out_block)
 {
     enum cw_ladder_step step;
+    unsigned turns = 0;
     uint32_t reclaims;
 
     *out_block = 0;
     if (ladder->rungs == 0 && (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE))
         atomic_fetch_add(&memory_of(ladder)->limited, 1);
     ladder->cause = (uint8_t)cause;
+    /* Another thread ends a context, or is about to: it opens again. */
+    while (!cw_capture_is_active() && !cw_gate_is_open() && turns < GATE_TURNS)
+        cw_lock_relax(&turns);
     if (cw_capture_is_active() || !cw_gate_is_open())
         return exact(ladder, out_block); /* the program's own call, at the size that it asked for */
+    if (is_hopeless(ladder) && ladder->rungs < CW_RUNG_FALLBACK)
+        ladder->rungs = CW_RUNG_FALLBACK;
     step = next(ladder, out_block);
     if (step != CW_LADDER_END)
         return step;
-    reclaims = cw_relief_reclaims();
-    if (reclaims == ladder->reclaims || ladder->rounds++ == ROUNDS_MAX)
+    reclaims = cw_keep_reclaims();
+    if (is_hopeless(ladder) || reclaims == ladder->reclaims || ladder->rounds++ == ROUNDS_MAX)
         return CW_LADDER_END;
     ladder->reclaims = reclaims;
     ladder->rungs = CW_RUNG_SUFFICIENT;

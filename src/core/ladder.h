@@ -19,7 +19,7 @@ struct cw_ladder {
     struct cw_pool *pool; /* that serves the request, NULL: none does */
     uint64_t bytes;       /* asked for; 0: not known (a module, a context) */
     uint64_t released;    /* given back by this ladder */
-    uint32_t reclaims;    /* cw_relief_reclaims() when the driver was asked last */
+    uint32_t reclaims;    /* cw_keep_reclaims() when the driver was asked last */
     uint8_t device;
     uint8_t cause;          /* enum cw_cause, of the last refusal */
     uint8_t rungs;          /* climbed so far: the next is the rung of this number */

@@ -20,7 +20,7 @@
 #define MIN_FREE_MARGIN_SHARE 8 /* of the device: one in so many */
 /* Turns of cw_lock_relax that a request waits for others whose reservations may be counted twice
  * (core/device.h: cw_device_ceiling). */
-#define FLIGHT_TURNS 200u
+#define FLIGHT_TURNS 50u
 
 _Atomic int cw_limits_on;
 
@@ -28,7 +28,8 @@ static struct {
     struct cw_arena *arena;
     const struct cw_options *options;
     _Atomic int resolved[CW_DEVICES]; /* limit and min_free of the device's record are filled */
-    _Atomic uint64_t in_flight[CW_DEVICES];
+    _Atomic uint64_t in_flight[CW_DEVICES]; /* reserved, and neither cancelled nor committed */
+    _Atomic uint64_t leaving[CW_DEVICES];   /* the driver is just being given back */
     _Atomic int checked; /* whether the options name devices that are not there */
 } self;
 
@@ -44,6 +45,7 @@ void cw_limit_init(struct cw_arena *arena, const struct cw_options *options)
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.resolved[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.in_flight[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
     }
     atomic_store(&self.checked, 0);
     atomic_store(&cw_limits_on, is_any(&options->limit) || is_any(&options->min_free));
@@ -80,9 +82,16 @@ static void resolve(uint8_t device)
 {
     uint64_t none = 0;
 
-    if (CW_LIKELY(atomic_load_explicit(&self.resolved[device], memory_order_acquire)) ||
-        !cw_device_describe(device))
+    unsigned turns = 0;
+
+    if (CW_LIKELY(atomic_load_explicit(&self.resolved[device], memory_order_acquire)))
         return;
+    /* Another thread may be asking just now; until it knows, nothing may pass. */
+    while (!cw_device_describe(device)) {
+        if (atomic_load(&cw_device_at(device)->asked) == 0)
+            return;
+        cw_lock_relax(&turns);
+    }
     /* Unless a limit was set meanwhile. */
     atomic_compare_exchange_strong(&memory_of(device)->limit, &none,
                                    size_for(&self.options->limit, device));
@@ -153,21 +162,29 @@ static void look_at_device(uint8_t device, uint64_t bytes)
         cw_device_sample_now(device, 0);
 }
 
-static int try(uint8_t device, uint64_t bytes, enum cw_limit_source source,
+/* Of the bytes so many need no more from the device than the pool holds. */
+static uint64_t out_of_spare(uint8_t device, uint64_t bytes, struct cw_limit_source source)
+{
+    return source.is_stream_ordered ? least(bytes, cw_driver_pool_spare_in(device, source.pool))
+                                    : 0;
+}
+
+static int try(uint8_t device, uint64_t bytes, struct cw_limit_source source,
                enum cw_cause *out_cause)
 {
-    uint64_t out_of_spare = source == CW_LIMIT_STREAM_ORDERED ? bytes : 0;
+    uint64_t most;
     int rc;
 
     look_at_device(device, bytes);
+    most = most_held(device, out_of_spare(device, bytes, source), out_cause);
     atomic_fetch_add(&self.in_flight[device], bytes);
-    rc = cw_tally_reserve(device, bytes, most_held(device, out_of_spare, out_cause));
+    rc = cw_tally_reserve(device, bytes, most);
     if (rc != 0)
         atomic_fetch_sub(&self.in_flight[device], bytes);
     return rc;
 }
 
-int cw_limit_reserve(uint8_t device, uint64_t bytes, enum cw_limit_source source,
+int cw_limit_reserve(uint8_t device, uint64_t bytes, struct cw_limit_source source,
                      uint64_t *out_reserved, enum cw_cause *out_cause)
 {
     unsigned turns = 0;
@@ -206,9 +223,19 @@ void cw_limit_committed(uint8_t device, uint64_t bytes)
     atomic_fetch_sub(&self.in_flight[device], bytes);
 }
 
+void cw_limit_free_begin(uint8_t device, uint64_t bytes)
+{
+    atomic_fetch_add(&self.leaving[device], bytes);
+}
+
+void cw_limit_free_end(uint8_t device, uint64_t bytes)
+{
+    atomic_fetch_sub(&self.leaving[device], bytes);
+}
+
 uint64_t cw_limit_in_flight(uint8_t device)
 {
-    return atomic_load(&self.in_flight[device]);
+    return atomic_load(&self.in_flight[device]) + atomic_load(&self.leaving[device]);
 }
 
 uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)

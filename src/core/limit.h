@@ -34,20 +34,28 @@ static inline int cw_limit_is_on(void)
     return CW_UNLIKELY(atomic_load_explicit(&cw_limits_on, memory_order_relaxed));
 }
 
-/* What is asked for: stream-ordered memory may come out of what the driver's pools hold unused,
- * which counts already. */
-enum cw_limit_source { CW_LIMIT_FRESH, CW_LIMIT_STREAM_ORDERED };
+/* What is asked for: stream-ordered memory may come out of what the pool that is asked (0: the
+ * device's present one) holds unused, which counts already. */
+struct cw_limit_source {
+    int is_stream_ordered;
+    uint64_t pool;
+};
 
 /* 0: *out_reserved bytes, all of them, count as held on the device from now on (none without a
  * limit there). -1: they do not fit, *out_cause says why. Not under a lock, not inside a slot; may
  * ask the driver how things stand. */
-int cw_limit_reserve(uint8_t device, uint64_t bytes, enum cw_limit_source source,
+int cw_limit_reserve(uint8_t device, uint64_t bytes, struct cw_limit_source source,
                      uint64_t *out_reserved, enum cw_cause *out_cause);
 /* The driver did not give them after all. */
 void cw_limit_cancel(uint8_t device, uint64_t bytes);
 /* A block has taken them over. */
 void cw_limit_committed(uint8_t device, uint64_t bytes);
-/* Reserved, and neither cancelled nor committed yet. */
+/* Around the driver's free of a block that counts as held until it has answered; for blocks of
+ * which that is told while cw_limit_is_on(). */
+void cw_limit_free_begin(uint8_t device, uint64_t bytes);
+void cw_limit_free_end(uint8_t device, uint64_t bytes);
+/* What counts as held although the driver may not have given it yet, or may have it back already.
+ */
 uint64_t cw_limit_in_flight(uint8_t device);
 
 /* How much has to be given back so that a request of so many bytes fits; 0: nothing. */

@@ -203,8 +203,8 @@ static int take_from_driver(struct cw_request *request)
     enum cw_cause cause;
     int rc;
 
-    if (cw_limit_reserve(request->device, request->held, CW_LIMIT_FRESH, &request->reserved,
-                         &cause) != 0)
+    if (cw_limit_reserve(request->device, request->held, (struct cw_limit_source){0},
+                         &request->reserved, &cause) != 0)
         return -1;
     if (!cw_gate_enter()) {
         cw_limit_cancel(request->device, request->reserved);
@@ -348,7 +348,7 @@ void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int 
 static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_request_free *out)
 {
     cw_index_remove_block(CW_SPACE_ADDRESS, key, index);
-    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key, .block = index};
+    cw_request_free_found(CW_SPACE_ADDRESS, key, index, out);
     return CW_POOL_DRIVER;
 }
 
@@ -424,6 +424,8 @@ static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api
 
     if (CW_UNLIKELY(why != CW_BYPASS_COUNT)) {
         bypass(pool != NULL ? pool->device : 0, why);
+        if (why == CW_BYPASS_FULL) /* with the level critical no free is kept */
+            look_around(api);
         return ask_driver(key, index, out);
     }
     if (self.deferred || !alone)

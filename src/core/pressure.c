@@ -11,6 +11,8 @@
 
 #define WHOLE 10000u /* shares are in 1/10000 */
 #define POINT (WHOLE / 100)
+/* Relief is due again after so long while the level stays high. */
+#define AGAIN_NS UINT64_C(100000000)
 
 _Atomic uint8_t cw_pressure_levels[CW_DEVICES];
 _Atomic uint64_t cw_pressure_due_mask;
@@ -18,6 +20,7 @@ _Atomic uint64_t cw_pressure_due_mask;
 static struct {
     struct cw_levels thresholds;
     _Atomic int busy[CW_DEVICES]; /* a thread is settling the level of the device */
+    uint64_t due_ns[CW_DEVICES];  /* when relief last became due; of the settling thread */
 } self;
 
 void cw_pressure_init(const struct cw_options *options)
@@ -31,6 +34,7 @@ void cw_pressure_reset(void)
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&cw_pressure_levels[i], CW_LEVEL_LOW, memory_order_relaxed);
         atomic_store_explicit(&self.busy[i], 0, memory_order_relaxed);
+        self.due_ns[i] = 0;
     }
     atomic_store(&cw_pressure_due_mask, 0);
 }
@@ -113,6 +117,8 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
         .bytes = is_by_limit(use) ? use->held : use->device_used,
     };
 
+    if (now_ns < load(&memory->level_since_ns)) /* the clock was read before another's change */
+        now_ns = load(&memory->level_since_ns);
     atomic_fetch_add(&memory->level_ns[from], now_ns - load(&memory->level_since_ns));
     atomic_store(&memory->level_since_ns, now_ns);
     atomic_fetch_add(&memory->level_entered[to], 1);
@@ -132,9 +138,11 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
         atomic_store(&memory->highest_use, now);
     if (to != from)
         change(device, from, to, &use, api, now_ns);
-    /* Relief is due when it gets worse, and again with every look for as long as it is bad. */
-    if (to > from || to >= CW_LEVEL_HIGH)
+    /* Relief is due when it gets worse, and now and then for as long as it is bad. */
+    if (to > from || (to >= CW_LEVEL_HIGH && now_ns >= self.due_ns[device] + AGAIN_NS)) {
+        self.due_ns[device] = now_ns;
         atomic_fetch_or(&cw_pressure_due_mask, (uint64_t)1 << device);
+    }
 }
 
 void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns)

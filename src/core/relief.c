@@ -14,16 +14,21 @@
 #include "core/tally.h"
 #include "core/tracker.h"
 
-#define OTHERS_TURNS 20000u /* of cw_lock_relax: about a second */
-#define GO           256u   /* blocks that are taken out of a bucket at a time */
+#define GO 256u /* blocks that are taken out of a bucket at a time */
 /* So little is not worth giving back before it is asked for: a context costs ten times as much. */
 #define EMPTY_LEAST ((uint64_t)32 << 20)
 /* Nearly nothing is live: less than one part in so many of what lies idle. */
 #define EMPTY_SHARE 16
+/* Such a release comes at most so many times in POOL_IDLE: a loop that frees everything each time
+ * loses little by it, and a program that sleeps from its second emptying on has given its memory
+ * back. */
+#define EMPTY_TIMES 8
+/* A bucket is unused when nothing left it for so many looks at the device, of 100 ms and more each:
+ * steps of a slow loop come again. */
+#define UNUSED_LOOKS 20u
 
 static struct {
     const struct cw_options *options;
-    _Atomic uint32_t reclaims_running, reclaims_done; /* that gave something back */
     _Atomic uint64_t
         emptied_ns[CW_DEVICES]; /* when all was given back last because little was live */
     /* Of the thread that looks whether the program sleeps, which is one: */
@@ -38,7 +43,6 @@ void cw_relief_init(const struct cw_options *options)
 
 void cw_relief_reset(void)
 {
-    atomic_store(&self.reclaims_running, 0);
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.emptied_ns[i], 0, memory_order_relaxed);
         self.moves[i] = self.moved_ns[i] = 0;
@@ -129,38 +133,25 @@ static uint64_t release_largest(uint8_t device, uint64_t need)
     return bytes;
 }
 
-static void reclaim_begins(void)
-{
-    atomic_fetch_add(&self.reclaims_running, 1);
-}
-
-static uint64_t reclaim_ends(uint64_t bytes)
-{
-    atomic_fetch_sub(&self.reclaims_running, 1);
-    if (bytes != 0)
-        atomic_fetch_add(&self.reclaims_done, 1);
-    return bytes;
-}
-
 uint64_t cw_relief_sufficient(uint8_t device, uint64_t need)
 {
     uint64_t bytes = 0;
 
     if (need == 0 || need > CW_SIZE_MOST || cw_bucket_idle(device) < need)
         return 0;
-    reclaim_begins();
+    cw_keep_reclaim_begin();
     for (unsigned c = need < CW_SIZE_LEAST ? 0 : cw_size_class_down(need);
          bytes == 0 && c < CW_SIZE_CLASSES; c++)
         bytes = release_one(device, c, need);
     if (bytes == 0)
         bytes = release_largest(device, need);
-    return reclaim_ends(bytes);
+    return cw_keep_reclaim_end(bytes);
 }
 
 uint64_t cw_relief_all(uint8_t device)
 {
-    reclaim_begins();
-    return reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_OOM));
+    cw_keep_reclaim_begin();
+    return cw_keep_reclaim_end(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_OOM));
 }
 
 /* Waiting first lets the blocks become ready, and the frees that follow wait for nothing; where the
@@ -171,7 +162,7 @@ uint64_t cw_relief_rest(uint8_t device)
     uint32_t at = 0;
     int code;
 
-    reclaim_begins();
+    cw_keep_reclaim_begin();
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
         uint32_t list;
 
@@ -181,7 +172,7 @@ uint64_t cw_relief_rest(uint8_t device)
         bytes += cw_keep_release(realm, list, CW_RELEASE_OOM);
         bytes += release_pools(realm, CW_POOL_CLASSES, CW_RELEASE_OOM);
     }
-    return reclaim_ends(bytes);
+    return cw_keep_reclaim_end(bytes);
 }
 
 uint32_t cw_relief_harvest(uint8_t device)
@@ -194,21 +185,6 @@ uint32_t cw_relief_harvest(uint8_t device)
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
         blocks += cw_pending_harvest(realm, UINT32_MAX, 0);
     return blocks;
-}
-
-uint32_t cw_relief_reclaims(void)
-{
-    return atomic_load_explicit(&self.reclaims_done, memory_order_relaxed);
-}
-
-int cw_relief_wait_for_others(uint32_t since)
-{
-    unsigned turns = 0;
-
-    while (atomic_load(&self.reclaims_done) == since && atomic_load(&self.reclaims_running) != 0 &&
-           turns < OTHERS_TURNS)
-        cw_lock_relax(&turns);
-    return atomic_load(&self.reclaims_done) != since;
 }
 
 /* ---- pressure ----------------------------------------------------------------------------------
@@ -235,15 +211,15 @@ static void halve(uint8_t device)
 
 struct choice {
     struct cw_realm *realm;
-    struct cw_pool *pool;
+    struct cw_pool *pool; /* NULL: none was found */
     unsigned size_class;
-    uint32_t unused_for; /* looks; 0: none was found */
+    uint32_t unused_for; /* looks */
 };
 
-/* The bucket with blocks that has gone unused longest, of those unused since the last look. */
+/* The bucket with blocks that has gone unused longest. */
 static struct choice find_unused(uint8_t device)
 {
-    struct choice best = {.unused_for = 0};
+    struct choice best = {.unused_for = UNUSED_LOOKS};
     uint32_t at = 0;
 
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
@@ -269,7 +245,7 @@ static void drop_unused(uint8_t device, uint64_t want)
     uint32_t list, count;
     uint64_t bytes;
 
-    while (want != 0 && (choice = find_unused(device)).unused_for != 0) {
+    while (want != 0 && (choice = find_unused(device)).pool != NULL) {
         list = cw_bucket_take_some(choice.pool, choice.size_class,
                                    cw_bucket_blocks_for(choice.size_class, want, GO), &count);
         bytes = cw_keep_release(choice.realm, list, CW_RELEASE_PRESSURE);
@@ -281,6 +257,7 @@ static void drop_unused(uint8_t device, uint64_t want)
 
 static void relieve(uint8_t device)
 {
+    cw_keep_reclaim_begin();
     switch (cw_pressure_level(device)) {
     case CW_LEVEL_CRITICAL:
         release_ready(device, CW_POOL_HOST, CW_RELEASE_PRESSURE);
@@ -295,6 +272,7 @@ static void relieve(uint8_t device)
     default:
         break;
     }
+    cw_keep_reclaim_end(1);
     cw_bucket_look();
 }
 
@@ -320,10 +298,11 @@ void cw_relief_emptied(uint8_t device, uint64_t now)
     /* Who has the pool filled ahead wants it full. */
     if (CW_LIKELY(idle < EMPTY_LEAST) || self.options->prewarm.count != 0 ||
         cw_tally_device(device).live > idle / EMPTY_SHARE ||
-        (last != 0 && now < last + self.options->pool_idle) ||
+        (last != 0 && now < last + self.options->pool_idle / EMPTY_TIMES) ||
         !atomic_compare_exchange_strong(&self.emptied_ns[device], &last, now))
         return;
-    release_ready(device, CW_POOL_HOST, CW_RELEASE_EMPTY);
+    cw_keep_reclaim_begin();
+    cw_keep_reclaim_end(release_ready(device, CW_POOL_HOST, CW_RELEASE_EMPTY));
 }
 
 void cw_relief_old(uint8_t device, uint64_t now)
@@ -367,5 +346,6 @@ void cw_relief_asleep(uint8_t device, uint64_t now)
     if (moves == 0 || now < self.moved_ns[device] + self.options->pool_idle)
         return;
     cw_relief_harvest(device);
-    release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE);
+    cw_keep_reclaim_begin();
+    cw_keep_reclaim_end(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE));
 }

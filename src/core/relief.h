@@ -30,18 +30,13 @@ uint64_t cw_relief_rest(uint8_t device);
 /* Blocks that have become ready, of all contexts of the device. */
 uint32_t cw_relief_harvest(uint8_t device);
 
-/* Another thread has taken all that lay idle into its hands and is still giving it back: waits
- * until it has done so. 1 if any reclaim has ended since cw_relief_reclaims() was `since`. */
-uint32_t cw_relief_reclaims(void);
-int cw_relief_wait_for_others(uint32_t since);
-
 /* ---- inside the program's frees and synchronisations ---- */
 
 /* What the levels of pressure ask for, on each device for which it is due. */
 void cw_relief_pressure(void);
 /* The program has waited for the whole context: if nearly nothing is live on its device, what lies
- * idle goes back; at most once in POOL_IDLE, so that a program that empties itself in a loop keeps
- * the use of the pool. */
+ * idle goes back; at most a few times in POOL_IDLE, so that a program that empties itself in a loop
+ * keeps the use of the pool. */
 void cw_relief_emptied(uint8_t device, uint64_t now_ns);
 /* For a thread of our own, while the program makes no calls: what has been idle for POOL_IDLE. */
 void cw_relief_old(uint8_t device, uint64_t now_ns);

@@ -3,7 +3,6 @@
 #include "hook/call.h"
 
 #include "core/context.h"
-#include "core/inject.h"
 #include "core/limit.h"
 #include "core/site.h"
 #include "hook/entry.h"
@@ -92,16 +91,16 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
  * -------------------------------------------
  */
 
-int cw_call_injects(struct cw_call *call, uint64_t bytes)
+int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes)
 {
-    if (CW_LIKELY(!cw_inject_is_on()) || call->attempts++ != 0 || !cw_inject_fails(bytes))
+    if (call->attempts++ != 0 || !cw_inject_fails(bytes))
         return 0;
     call->cause = CW_CAUSE_INJECTED;
     call->bytes = bytes;
     return 1;
 }
 
-static int may(struct cw_call *call, unsigned device, uint64_t bytes, enum cw_limit_source source)
+static int may(struct cw_call *call, unsigned device, uint64_t bytes, struct cw_limit_source source)
 {
     enum cw_cause cause;
 
@@ -119,12 +118,12 @@ static int may(struct cw_call *call, unsigned device, uint64_t bytes, enum cw_li
 
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
 {
-    return may(call, device, bytes, CW_LIMIT_FRESH);
+    return may(call, device, bytes, (struct cw_limit_source){0});
 }
 
-int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes)
+int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes, uint64_t pool)
 {
-    return may(call, device, bytes, CW_LIMIT_STREAM_ORDERED);
+    return may(call, device, bytes, (struct cw_limit_source){.is_stream_ordered = 1, .pool = pool});
 }
 
 int cw_call_may_here(struct cw_call *call, uint64_t bytes)
@@ -135,23 +134,7 @@ int cw_call_may_here(struct cw_call *call, uint64_t bytes)
     return cw_context_current(&device) == 0 || cw_call_may(call, device, bytes);
 }
 
-int cw_call_top_up(struct cw_call *call, uint64_t bytes)
-{
-    enum cw_cause cause;
-    uint64_t more = 0;
-
-    if (call->reserved == 0 || bytes <= call->reserved)
-        return 0;
-    if (cw_limit_reserve(call->device, bytes - call->reserved, CW_LIMIT_FRESH, &more, &cause) !=
-        0) {
-        call->cause = (uint8_t)cause;
-        return -1;
-    }
-    call->reserved += more;
-    return 0;
-}
-
-static void cancel(struct cw_call *call)
+void cw_call_unreserve(struct cw_call *call)
 {
     if (CW_UNLIKELY(call->reserved != 0))
         cw_limit_cancel(call->device, call->reserved);
@@ -171,7 +154,7 @@ enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_req
 {
     uint8_t device;
 
-    cancel(call);
+    cw_call_unreserve(call);
     *out_block = 0;
     if (call->cause == CW_CAUSE_INJECTED)
         return CW_LADDER_END;
@@ -195,7 +178,7 @@ int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
             cw_call_helped(call);
         return 0;
     }
-    cancel(call);
+    cw_call_unreserve(call);
     if (call->cause == CW_CAUSE_INJECTED || device >= CW_MAX_DEVICES)
         return 0;
     begin_to_climb(call, device);
@@ -235,7 +218,7 @@ static uint32_t granted(struct cw_call *call, struct cw_request *request)
 {
     /* The memory is elsewhere than where it was reserved. */
     if (CW_UNLIKELY(call->reserved != 0 && call->device != request->device))
-        cancel(call);
+        cw_call_unreserve(call);
     request->reserved = call->reserved;
     call->reserved = 0;
     return cw_request_granted(request, call->api);
@@ -246,7 +229,7 @@ static void failed(struct cw_call *call, CUresult rc, const struct cw_request *r
     int is_oom = rc == CUDA_ERROR_OUT_OF_MEMORY;
     uint32_t account;
 
-    cancel(call);
+    cw_call_unreserve(call);
     account = cw_request_failed(request, call->api, rc,
                                 is_oom ? (enum cw_cause)call->cause : CW_CAUSE_COUNT);
     if (account != 0)
@@ -324,6 +307,8 @@ int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc)
     if (!is_noteworthy(rc))
         return 0;
     cw_thread.depth = 1;
+    if (cw_thread.api == 0)
+        cw_thread.caller = call->caller;
     cw_context_current(&device);
     call->api = cw_call_api_text(hook);
     call->cause = CW_CAUSE_DRIVER;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/graph.h"
+#include "core/inject.h"
 #include "core/ladder.h"
 #include "core/pool.h"
 #include "core/request.h"
@@ -32,6 +33,7 @@
 #define CW_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
 
 struct cw_call {
+    void *caller;        /* of a call that is only observed; NULL: not known */
     uint32_t api;        /* text of the name that the program called */
     uint8_t device;      /* on which memory is taken */
     uint8_t cause;       /* enum cw_cause: why there was none at the last attempt */
@@ -61,11 +63,16 @@ static inline void cw_call_leave(void)
  * no limit. The second form: on the current context's device. */
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes);
 int cw_call_may_here(struct cw_call *call, uint64_t bytes);
-/* For stream-ordered memory. */
-int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes);
+/* For stream-ordered memory, of this pool (0: of the device's present one). */
+int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes, uint64_t pool);
+
+int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes);
 
 /* 1: FAIL says that this call shall fail; once for each call, cw_call_may asks by itself. */
-int cw_call_injects(struct cw_call *call, uint64_t bytes);
+static inline int cw_call_injects(struct cw_call *call, uint64_t bytes)
+{
+    return cw_inject_is_on() && cw_call_injects_slowly(call, bytes);
+}
 
 /* 1: try once more; memory was given back on the device of cw_call_may, else on the current
  * context's; or on the one that the call is about. */
@@ -74,8 +81,8 @@ int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device);
 /* The same for a call that the pool, or managed memory, might serve. */
 enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,
                                   uint64_t given, uint32_t *out_block);
-/* The driver has given more than was reserved: 0, or -1 if the limit has no room for that. */
-int cw_call_top_up(struct cw_call *call, uint64_t bytes);
+/* Gives up what cw_call_may has reserved. */
+void cw_call_unreserve(struct cw_call *call);
 /* It was served in the end, by whichever way: what was tried last has helped. */
 void cw_call_helped(struct cw_call *call);
 

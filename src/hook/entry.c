@@ -157,6 +157,7 @@ static void note_status(int status, void *arg)
 {
     (void)arg;
     atomic_store(&exit_status, status);
+    cw_helper_stop(); /* the driver may be torn down before our destructor runs */
 }
 
 static void quick_exiting(void *arg)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alarm.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "core/gate.h"
 #include "core/session.h"
@@ -24,24 +25,31 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 
 #define KERNEL_SIGSET_BYTES 8
 #define SET_MASK            2 /* SIG_SETMASK */
+/* 32 and 33, by which glibc has every thread take part in setuid and the like. */
+#define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
 
 static struct cw_alarm alarm_at_end;
 static _Atomic int started;
 static uint64_t interval_ns;
+static _Atomic int ticking;
 
 static void *run(void *arg)
 {
     (void)arg;
     prctl(PR_SET_NAME, "cuwarden");
     cw_thread.depth = 1; /* hooks that the driver calls on the way pass straight through */
-    while (!cw_alarm_wait(&alarm_at_end, interval_ns) && cw_session_is_armed())
-        cw_tick();
+    while (!cw_alarm_wait(&alarm_at_end, interval_ns) && cw_session_is_armed()) {
+        atomic_store(&ticking, 1);
+        if (cw_session_is_armed())
+            cw_tick();
+        atomic_store(&ticking, 0);
+    }
     return NULL;
 }
 
 void cw_helper_start(const struct cw_options *options)
 {
-    uint64_t all = UINT64_MAX, before = 0;
+    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0;
     unsigned long thread;
     create_fn create;
 
@@ -61,14 +69,18 @@ void cw_helper_start(const struct cw_options *options)
 
 void cw_helper_stop(void)
 {
-    if (!atomic_load(&started))
+    if (!atomic_exchange(&started, 0))
         return;
     cw_alarm_ring(&alarm_at_end);
-    cw_gate_close(); /* for good: nothing of ours calls the driver after the end */
+    cw_gate_shut(); /* for good: nothing of ours calls the driver after the end */
+    /* The helper alone: a thread that ends the process may do so inside a call of its own. */
+    for (unsigned turns = 0; atomic_load(&ticking) && turns < 20000u;)
+        cw_lock_relax(&turns);
 }
 
 void cw_helper_reset(void)
 {
     cw_alarm_reset(&alarm_at_end);
     atomic_store(&started, 0);
+    atomic_store(&ticking, 0);
 }

@@ -5,6 +5,7 @@
 #include "core/context.h"
 #include "core/driver_pool.h"
 #include "core/gate.h"
+#include "core/limit.h"
 #include "core/site.h"
 #include "core/tracker.h"
 
@@ -175,7 +176,7 @@ static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, C
     captured = cw_call_is_capturing(stream, flavour);
     set_stream_device(stream, &request);
     do
-        rc = captured || cw_call_may_async(&call, request.device, bytesize)
+        rc = captured || cw_call_may_async(&call, request.device, bytesize, 0)
                  ? real(dptr, bytesize, stream)
                  : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again_on(&call, rc, request.device));
@@ -237,8 +238,11 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
     block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
     if (block != 0)
         request.device = cw_site_at(cw_tracker_at(block)->site)->device;
+    else if (cw_limit_is_on())
+        cw_driver_pool_find((uint64_t)(uintptr_t)pool, &request.device);
     do
-        rc = captured || cw_call_may_async(&call, request.device, bytesize)
+        rc = captured ||
+                     cw_call_may_async(&call, request.device, bytesize, (uint64_t)(uintptr_t)pool)
                  ? real(dptr, bytesize, pool, stream)
                  : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again_on(&call, rc, request.device));

@@ -15,7 +15,7 @@
         CUresult rc = CW_REAL(symbol) args;                                                        \
                                                                                                    \
         if (CW_UNLIKELY(rc != CUDA_SUCCESS)) {                                                     \
-            struct cw_call call = {0};                                                             \
+            struct cw_call call = {.caller = CW_CALLER};                                           \
                                                                                                    \
             while (cw_call_observe(&call, CW_HOOK_##symbol, rc))                                   \
                 rc = CW_REAL(symbol) args;                                                         \
@@ -39,12 +39,15 @@ static uint32_t whole_context(uint64_t handle)
     return cw_context_of_own_handle(handle, &device);
 }
 
-static CUresult synchronized(enum cw_hook hook, CUresult rc, uint64_t handle, uint64_t ticket)
+static CUresult synchronized(enum cw_hook hook, CUresult rc, uint64_t handle, uint64_t ticket,
+                             void *caller)
 {
     if (rc != CUDA_SUCCESS) {
         cw_call_note(hook, rc);
     } else if (cw_session_is_armed() && cw_thread.depth == 0) {
         cw_thread.depth = 1;
+        if (cw_thread.api == 0)
+            cw_thread.caller = caller;
         cw_device_sample(cw_call_api_text(hook));
         cw_pool_sync_end(whole_context(handle), ticket);
         cw_call_leave();
@@ -59,7 +62,7 @@ CW_EXPORT CUresult cuCtxSynchronize(void)
 
     if (cw_session_is_armed() && cw_session.ops->context_current(&handle) != 0)
         handle = 0;
-    return synchronized(CW_HOOK_cuCtxSynchronize, rc, handle, ticket);
+    return synchronized(CW_HOOK_cuCtxSynchronize, rc, handle, ticket, CW_CALLER);
 }
 
 CW_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
@@ -67,7 +70,8 @@ CW_EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
     uint64_t ticket = before_sync();
     CUresult rc = CW_REAL(cuCtxSynchronize_v2)(ctx);
 
-    return synchronized(CW_HOOK_cuCtxSynchronize_v2, rc, (uint64_t)(uintptr_t)ctx, ticket);
+    return synchronized(CW_HOOK_cuCtxSynchronize_v2, rc, (uint64_t)(uintptr_t)ctx, ticket,
+                        CW_CALLER);
 }
 
 /* clang-format off */

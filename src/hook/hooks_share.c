@@ -262,9 +262,10 @@ CW_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemPoolDestroy, CW_CALLER))
         return CW_REAL(cuMemPoolDestroy)(pool);
-    cw_driver_pool_remove((uint64_t)(uintptr_t)pool);
+    cw_driver_pool_remove_begin((uint64_t)(uintptr_t)pool);
     cw_request_free_begin(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool, &freed);
     rc = CW_REAL(cuMemPoolDestroy)(pool);
+    cw_driver_pool_remove_end();
     cw_call_freed(&call, rc, &freed);
     return rc;
 }

@@ -32,8 +32,6 @@ void cw_oom_dump(uint32_t account)
     if (oom == NULL)
         return;
     add_holders(&view, account, oom->device);
-    /* Who asks for failures knows of them. */
-    if (cw_session.options->dump_oom == CW_DUMP_OOM_ON && oom->cause != CW_CAUSE_INJECTED &&
-        cw_log_get_level() >= CW_LOG_WARN)
+    if (cw_session.options->dump_oom == CW_DUMP_OOM_ON && cw_log_get_level() >= CW_LOG_WARN)
         cw_report_oom(&view, account, &request);
 }

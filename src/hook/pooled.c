@@ -72,6 +72,7 @@ static int serve_managed(const struct miss *miss)
     put_address(miss->pool->class, miss->out, request.key);
     cw_call_helped(miss->call);
     cw_call_allocated(miss->call, CUDA_SUCCESS, CW_SCOPE_HOST, &request);
+    cw_fallback_committed(request.bytes);
     return 1;
 }
 
@@ -187,15 +188,22 @@ static uint64_t least_size(const struct cw_pool_request *pool, uint64_t width, u
 static CUresult ask_pitch(struct cw_call *call, uint64_t least, CUdeviceptr *dptr, size_t *pitch,
                           size_t width, size_t height, unsigned element)
 {
+    uint8_t device;
     CUresult rc;
 
     if (dptr != NULL && pitch != NULL && least != 0 && !cw_call_may_here(call, least))
         return CUDA_ERROR_OUT_OF_MEMORY;
     rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
-    if (rc != CUDA_SUCCESS || cw_call_top_up(call, *pitch * height) == 0)
+    if (rc != CUDA_SUCCESS || call->reserved == 0 || *pitch * height <= call->reserved)
         return rc;
+    /* Now the size is known: once more, with all of it reserved before the driver is asked. */
+    if (cw_context_current(&device) != 0)
+        cw_pitch_learn(device, width, element, *pitch);
     CW_REAL(cuMemFree_v2)(*dptr);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    cw_call_unreserve(call);
+    if (!cw_call_may_here(call, *pitch * height))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
 }
 
 /* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
