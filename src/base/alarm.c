@@ -20,7 +20,7 @@ static uint64_t clock_ns(void)
 
 int cw_alarm_wait(struct cw_alarm *alarm, uint64_t ns)
 {
-    uint64_t now = clock_ns(), end = now + ns;
+    uint64_t now = clock_ns(), end = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
     int saved = errno;
 
     for (; atomic_load(&alarm->rung) == 0 && now < end; now = clock_ns()) {

@@ -308,6 +308,7 @@ void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given)
     struct cw_live_bucket *record;
 
     cw_lock_acquire(&pool->bucket[size_class].lock);
+    cw_bucket_touch(pool, size_class); /* the size is in use, though nothing lay here */
     record = record_locked(pool, size_class);
     if (record != NULL) {
         cw_bucket_count(&record->misses, 1);

@@ -17,15 +17,15 @@
 #define SAMPLE_PERIOD_NS 100000000u
 
 static struct cw_arena *arena;
-/* Of the last sample: in use beyond what this process held. One word, so that no reader mixes two
- * samples. */
-static _Atomic int64_t others[CW_DEVICES];
+/* Used by others, as last sampled: used by anybody less held by this process. In one word, because
+ * the two of a sample must not be mixed with those of another. */
+static _Atomic int64_t by_others[CW_DEVICES];
 
 void cw_device_init(struct cw_arena *in)
 {
     arena = in;
     for (int i = 0; i < CW_DEVICES; i++)
-        atomic_store_explicit(&others[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&by_others[i], 0, memory_order_relaxed);
 }
 
 struct cw_live_device *cw_device_at(uint8_t device)
@@ -100,7 +100,7 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
         return;
     atomic_store(&device->driver_used, total_bytes - free_bytes);
     atomic_store(&device->sample_held, held);
-    atomic_store(&others[ordinal], (int64_t)(total_bytes - free_bytes) - (int64_t)held);
+    atomic_store(&by_others[ordinal], (int64_t)(total_bytes - free_bytes - held));
     atomic_store(&device->driver_total, total_bytes);
     cw_pressure_update(ordinal, api, cw_session_now());
 }
@@ -123,21 +123,26 @@ static int is_sample_due(uint64_t last_ns, uint64_t now_ns)
     return last_ns == 0 || now_ns >= last_ns + SAMPLE_PERIOD_NS;
 }
 
-/* The gate is open. handle: of a context on the device, 0: the current one. */
-static int ask(uint8_t ordinal, uint64_t handle, uint32_t api)
+int cw_device_is_sample_old(uint8_t ordinal)
 {
-    uint64_t held = held_for_certain(ordinal), free_bytes = 0, total_bytes = 0, after;
+    return is_sample_due(atomic_load(&cw_device_at(ordinal)->sample_ns), cw_session_now());
+}
 
-    if (cw_session.ops->memory_info(handle, &free_bytes, &total_bytes) != 0)
+/* The gate is open. handle: of a context on the device, 0: the current one. */
+static int ask(uint8_t ordinal, uint64_t handle, uint32_t api, uint64_t *out_free)
+{
+    uint64_t held = held_for_certain(ordinal), total_bytes = 0;
+
+    *out_free = 0;
+    if (cw_session.ops->memory_info(handle, out_free, &total_bytes) != 0)
         return -1;
-    after = held_for_certain(ordinal); /* of frees under way, what is gone by now */
-    store_sample(ordinal, free_bytes, total_bytes, held < after ? held : after, api);
+    store_sample(ordinal, *out_free, total_bytes, held, api);
     return 0;
 }
 
 void cw_device_sample(uint32_t api)
 {
-    uint64_t now = cw_session_now(), last;
+    uint64_t now = cw_session_now(), last, free_bytes;
     struct cw_live_device *device;
     uint8_t ordinal;
 
@@ -148,12 +153,13 @@ void cw_device_sample(uint32_t api)
     if (!is_sample_due(last, now) || !cw_gate_enter())
         return;
     /* One thread samples in a period; a closed gate has not used the period up. */
-    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now) && ask(ordinal, 0, api) == 0)
+    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now) &&
+        ask(ordinal, 0, api, &free_bytes) == 0)
         cw_driver_pool_sample(ordinal);
     cw_gate_leave();
 }
 
-int cw_device_sample_now(uint8_t ordinal, uint32_t api)
+static int sample_now(uint8_t ordinal, uint32_t api, uint64_t *out_free)
 {
     uint64_t handle = 0;
     uint8_t current;
@@ -165,13 +171,25 @@ int cw_device_sample_now(uint8_t ordinal, uint32_t api)
     if (!is_here) /* inside the gate: there it cannot end */
         handle = cw_context_handle_on(ordinal);
     if (is_here || handle != 0)
-        rc = ask(ordinal, handle, api);
+        rc = ask(ordinal, handle, api, out_free);
     if (rc == 0) {
         atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
         cw_driver_pool_sample(ordinal);
     }
     cw_gate_leave();
     return rc;
+}
+
+int cw_device_sample_now(uint8_t ordinal, uint32_t api)
+{
+    uint64_t free_bytes;
+
+    return sample_now(ordinal, api, &free_bytes);
+}
+
+int cw_device_ask_free(uint8_t ordinal, uint64_t *out_free)
+{
+    return sample_now(ordinal, 0, out_free);
 }
 
 void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
@@ -194,8 +212,9 @@ int64_t cw_device_free_when(uint8_t ordinal, uint64_t held)
 
     if (total == 0)
         return INT64_MAX;
-    return (int64_t)total -
-           (atomic_load_explicit(&others[ordinal], memory_order_relaxed) + (int64_t)held);
+    return (int64_t)(total - held) -
+           atomic_load_explicit(&by_others[ordinal < CW_DEVICES ? ordinal : 0],
+                                memory_order_relaxed);
 }
 
 uint64_t cw_device_ceiling(uint8_t ordinal, uint64_t least)

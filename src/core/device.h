@@ -29,6 +29,10 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device);
 void cw_device_sample(uint32_t api);
 /* A fresh sample of this device, however old the last is, by any context there; 0, or -1. */
 int cw_device_sample_now(uint8_t device, uint32_t api);
+/* The same, and what is free by this very sample: others may sample too. */
+int cw_device_ask_free(uint8_t device, uint64_t *out_free);
+/* A sample of the device is due. */
+int cw_device_is_sample_old(uint8_t device);
 /* The program asked the driver itself: the same sample for nothing. */
 void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api);
 

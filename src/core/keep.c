@@ -11,7 +11,6 @@
 #include "core/freed.h"
 #include "core/gate.h"
 #include "core/hoard.h"
-#include "core/limit.h"
 #include "core/pending.h"
 #include "core/pressure.h"
 #include "core/realm.h"
@@ -22,21 +21,22 @@
 #define MIB ((uint64_t)1 << 20)
 
 /* Of all hoards of a thread, and in each at most this share of what a device may keep. */
-#define HOARD_BYTES  (16 * MIB)
-#define HOARD_SHARE  64
-#define OTHERS_TURNS 20000u /* of cw_lock_relax: about a second */
+#define HOARD_BYTES (16 * MIB)
+#define HOARD_SHARE 64
 /* Left free on a device, or a twentieth of a small one. */
 #define LEAST_FREE (512 * MIB)
 /* Pinned memory is kept up to so much, or what POOL_MAX says for a device of this size. */
 #define HOST_MOST (1024 * MIB)
 
+_Atomic uint32_t cw_keep_reclaims_running;
+_Atomic uint32_t cw_keep_reclaims_done;
+
 static struct {
     uint64_t unchecked; /* blocks up to this size are kept without a look at the limits */
     const struct cw_options *options;
     struct cw_arena *arena;
-    _Atomic uint64_t most_idle[CW_DEVICES];           /* and 1; 0: not known yet */
-    _Atomic uint32_t reclaims_running, reclaims_done; /* that gave something back */
-    _Atomic uint64_t leaving[CW_DEVICES]; /* bytes that the driver is being given back */
+    _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
+    _Atomic uint64_t leaving[CW_DEVICES];   /* bytes that the driver is being given back */
 } self;
 
 static struct cw_live_pool *counters(uint8_t device)
@@ -75,7 +75,7 @@ void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
         atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
-    atomic_store(&self.reclaims_running, 0);
+    atomic_store(&cw_keep_reclaims_running, 0); /* in a forked child nobody else is at work */
     self.unchecked = most_unchecked(options);
     cw_hoard_init(hoard_bytes(options));
 }
@@ -164,37 +164,6 @@ int cw_keep_has_room(const struct cw_pool *pool, uint64_t held)
            leaves_enough_free(pool->device);
 }
 
-/* ---- reclaims ----------------------------------------------------------------------------------
- */
-
-void cw_keep_reclaim_begin(void)
-{
-    atomic_fetch_add(&self.reclaims_running, 1);
-}
-
-uint64_t cw_keep_reclaim_end(uint64_t bytes)
-{
-    atomic_fetch_sub(&self.reclaims_running, 1);
-    if (bytes != 0)
-        atomic_fetch_add(&self.reclaims_done, 1);
-    return bytes;
-}
-
-uint32_t cw_keep_reclaims(void)
-{
-    return atomic_load_explicit(&self.reclaims_done, memory_order_relaxed);
-}
-
-int cw_keep_wait_for_others(uint32_t since)
-{
-    unsigned turns = 0;
-
-    while (atomic_load(&self.reclaims_done) == since && atomic_load(&self.reclaims_running) != 0 &&
-           turns < OTHERS_TURNS)
-        cw_lock_relax(&turns);
-    return atomic_load(&self.reclaims_done) != since;
-}
-
 /* ---- back to the driver ------------------------------------------------------------------------
  */
 
@@ -209,22 +178,17 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     const struct cw_live_block *record = cw_tracker_at(block);
     uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
     uint64_t held = cw_tracker_held(block);
-    int counted = cw_limit_is_on();
     int is_there = atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
                    cw_tracker_take_idle(block);
 
     atomic_fetch_add(&self.leaving[pool->device], held);
     cw_bucket_dropped(pool, block, is_there);
     if (is_there) {
-        if (counted)
-            cw_limit_free_begin(pool->device, held);
         cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed));
         cw_session.ops->block_free(realm->record->handle, pool->kind, key);
     }
     atomic_fetch_sub(&self.leaving[pool->device], held);
     cw_tracker_finish_idle(block);
-    if (is_there && counted)
-        cw_limit_free_end(pool->device, held);
 }
 
 void cw_keep_put(struct cw_pool *pool, uint32_t block, int kept)
@@ -258,7 +222,20 @@ static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_re
     }
 }
 
-uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why)
+void cw_keep_reclaim_begins(void)
+{
+    atomic_fetch_add(&cw_keep_reclaims_running, 1);
+}
+
+uint64_t cw_keep_reclaim_ends(uint64_t bytes)
+{
+    if (bytes != 0) /* first: who sees none running has to see that it is done */
+        atomic_fetch_add(&cw_keep_reclaims_done, 1);
+    atomic_fetch_sub(&cw_keep_reclaims_running, 1);
+    return bytes;
+}
+
+static uint64_t release_list(struct cw_realm *realm, uint32_t list, enum cw_release why)
 {
     uint64_t sum = 0, bytes;
 
@@ -289,6 +266,14 @@ uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release 
     return sum;
 }
 
+uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why)
+{
+    if (list == 0)
+        return 0;
+    cw_keep_reclaim_begins();
+    return cw_keep_reclaim_ends(release_list(realm, list, why));
+}
+
 void cw_keep_forget(struct cw_realm *realm, uint32_t list)
 {
     while (list != 0) {
@@ -305,19 +290,20 @@ void cw_keep_forget(struct cw_realm *realm, uint32_t list)
 void cw_keep_trim(struct cw_realm *realm, uint64_t now)
 {
     uint64_t idle = self.options->pool_idle;
-    uint64_t due = atomic_load_explicit(&realm->next_trim_ns, memory_order_relaxed), bytes = 0;
+    uint64_t due = atomic_load_explicit(&realm->next_trim_ns, memory_order_relaxed);
 
     if (now < due || now <= idle ||
         !atomic_compare_exchange_strong(&realm->next_trim_ns, &due, now + idle / 8))
         return;
-    cw_keep_reclaim_begin();
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = atomic_load(&realm->pool[i]);
 
-        if (pool != NULL)
-            bytes += cw_keep_release(realm, cw_bucket_take_old(pool, now - idle), CW_RELEASE_IDLE);
+        if (pool == NULL)
+            continue;
+        cw_keep_reclaim_begins();
+        cw_keep_reclaim_ends(
+            cw_keep_release(realm, cw_bucket_take_old(pool, now - idle), CW_RELEASE_IDLE));
     }
-    cw_keep_reclaim_end(bytes);
 }
 
 /* ---- keeping -----------------------------------------------------------------------------------
@@ -340,8 +326,7 @@ static void share(struct cw_pool *pool, uint32_t list)
         list = next;
     }
     if (CW_UNLIKELY(too_many != 0)) {
-        cw_keep_reclaim_begin();
-        cw_keep_reclaim_end(cw_keep_release(pool->realm, too_many, CW_RELEASE_FULL));
+        cw_keep_release(pool->realm, too_many, CW_RELEASE_FULL);
     }
 }
 

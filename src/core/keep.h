@@ -10,6 +10,7 @@
 #ifndef CW_CORE_KEEP_H
 #define CW_CORE_KEEP_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/options.h"
@@ -43,24 +44,19 @@ enum cw_release {
     CW_RELEASE_EMPTY,    /* the program had freed nearly everything */
     CW_RELEASE_COUNT
 };
+/* Idle blocks are on their way back to the driver, from before they are taken out of the pool until
+ * the driver has them: `bytes` of them, which is what the second returns. */
+void cw_keep_reclaim_begins(void);
+uint64_t cw_keep_reclaim_ends(uint64_t bytes);
+extern _Atomic uint32_t cw_keep_reclaims_running;
+extern _Atomic uint32_t cw_keep_reclaims_done; /* that gave something back */
+
 /* Linked idle blocks go back to the driver; what cannot now is kept. The bytes given back. */
 uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why);
 /* Linked idle blocks whose memory went with their context. */
 void cw_keep_forget(struct cw_realm *realm, uint32_t list);
 /* Gives back what has been idle for too long, if it is time to look. */
 void cw_keep_trim(struct cw_realm *realm, uint64_t now_ns);
-/*
- * Around taking idle blocks away and giving them back, so that a request which finds nothing knows
- * that there is something to wait for. end: the bytes, which it returns.
- */
-void cw_keep_reclaim_begin(void);
-uint64_t cw_keep_reclaim_end(uint64_t bytes);
-/* How many ended that gave something back. */
-uint32_t cw_keep_reclaims(void);
-/* Another thread has taken idle blocks into its hands and is still giving them back: waits until it
- * has done so. 1 if any reclaim has ended since cw_keep_reclaims() was `since`. */
-int cw_keep_wait_for_others(uint32_t since);
-
 /* Bytes of the device that the program has freed and the pool keeps, ready or not, or is just
  * giving back. */
 uint64_t cw_keep_idle(uint8_t device);

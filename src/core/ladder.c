@@ -12,18 +12,20 @@
 #include "core/fallback.h"
 #include "core/gate.h"
 #include "core/graph.h"
-#include "core/keep.h"
 #include "core/limit.h"
 #include "core/pending.h"
 #include "core/relief.h"
 #include "core/session.h"
+#include "core/tally.h"
 
 /* A free that the program made without us would have waited for the device: so long a look at
  * whether blocks become ready by themselves is no loss. */
 #define POLL_NS    UINT64_C(10000000)
 #define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
-/* Times that other threads may be faster to what was given back. */
-#define ROUNDS_MAX 3
+/* Times that other threads may be faster to what was given back; and of those, times that only our
+ * own count says that there should be memory: the driver may know better. */
+#define ROUNDS_MAX  16
+#define GUESSES_MAX 3
 /* A larger idle block serves if it is at most so many times as large: beyond that it is better
  * given back, and the request served in its place. */
 #define LARGER_TIMES 2
@@ -33,7 +35,7 @@
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
 {
     *out = (struct cw_ladder){
-        .bytes = bytes, .reclaims = cw_keep_reclaims(), .device = device, .last = CW_RUNG_COUNT};
+        .bytes = bytes, .reclaims = cw_relief_reclaims(), .device = device, .last = CW_RUNG_COUNT};
 }
 
 /* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do -------------
@@ -79,6 +81,14 @@ static enum cw_ladder_step ask_if(struct cw_ladder *ladder, uint64_t bytes)
     return CW_LADDER_ASK;
 }
 
+/* What this thread did not find may be in the hands of another one, which is giving it back. */
+static enum cw_ladder_step ask_or_wait(struct cw_ladder *ladder, uint64_t bytes)
+{
+    if (bytes == 0 && cw_relief_wait_for_others(ladder->reclaims))
+        return CW_LADDER_ASK;
+    return ask_if(ladder, bytes);
+}
+
 /* A limit says how much is missing; the driver does not. */
 static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_block)
 {
@@ -101,9 +111,7 @@ static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
     (void)out_block;
     if (ladder->cause != CW_CAUSE_DRIVER)
         bytes += cw_driver_pool_trim(ladder->device);
-    if (bytes == 0 && cw_keep_wait_for_others(ladder->reclaims))
-        return CW_LADDER_ASK;
-    return ask_if(ladder, bytes);
+    return ask_or_wait(ladder, bytes);
 }
 
 /* What is pending of the memory that is short. */
@@ -133,7 +141,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
 {
     (void)out_block;
-    return pending(ladder) != 0 ? ask_if(ladder, cw_relief_rest(ladder->device)) : CW_LADDER_END;
+    return ask_or_wait(ladder, pending(ladder) != 0 ? cw_relief_rest(ladder->device) : 0);
 }
 
 static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_block)
@@ -159,12 +167,34 @@ static struct cw_live_memory *memory_of(const struct cw_ladder *ladder)
     return &cw_device_at(ladder->device)->memory;
 }
 
+/* Another thread was faster to what was given back, or has freed behind our back while we went
+ * through the buckets: into the pool, or, as it seems, to the driver. */
+static int is_worth_a_round(struct cw_ladder *ladder)
+{
+    int64_t left;
+
+    if (cw_relief_wait_for_others(ladder->reclaims) || cw_bucket_idle(ladder->device) != 0)
+        return 1;
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        return cw_limit_shortfall(ladder->device, ladder->bytes) == 0;
+    left = cw_device_free_when(ladder->device, cw_tally_device(ladder->device).held);
+    return ladder->guesses++ < GUESSES_MAX && ladder->bytes != 0 && left != INT64_MAX &&
+           left >= (int64_t)ladder->bytes;
+}
+
 static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
 {
     while (ladder->rungs < CW_RUNG_COUNT) {
         unsigned rung = ladder->rungs++;
-        enum cw_ladder_step step = rungs[rung](ladder, out_block);
+        enum cw_ladder_step step;
 
+        /* Before memory of another kind. */
+        if (rung == CW_RUNG_FALLBACK && ladder->rounds < ROUNDS_MAX && is_worth_a_round(ladder)) {
+            ladder->rounds++;
+            ladder->rungs = CW_RUNG_SUFFICIENT;
+            return CW_LADDER_ASK;
+        }
+        step = rungs[rung](ladder, out_block);
         if (step == CW_LADDER_END)
             continue;
         ladder->last = (uint8_t)rung;
@@ -188,11 +218,13 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
 {
     enum cw_ladder_step step;
     unsigned turns = 0;
-    uint32_t reclaims;
 
     *out_block = 0;
-    if (ladder->rungs == 0 && (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE))
+    if (!ladder->is_counted && ladder->rungs == 0 &&
+        (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE)) {
+        ladder->is_counted = 1;
         atomic_fetch_add(&memory_of(ladder)->limited, 1);
+    }
     ladder->cause = (uint8_t)cause;
     /* Another thread ends a context, or is about to: it opens again. */
     while (!cw_capture_is_active() && !cw_gate_is_open() && turns < GATE_TURNS)
@@ -202,14 +234,8 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     if (is_hopeless(ladder) && ladder->rungs < CW_RUNG_FALLBACK)
         ladder->rungs = CW_RUNG_FALLBACK;
     step = next(ladder, out_block);
-    if (step != CW_LADDER_END)
-        return step;
-    reclaims = cw_keep_reclaims();
-    if (is_hopeless(ladder) || reclaims == ladder->reclaims || ladder->rounds++ == ROUNDS_MAX)
-        return CW_LADDER_END;
-    ladder->reclaims = reclaims;
-    ladder->rungs = CW_RUNG_SUFFICIENT;
-    return CW_LADDER_ASK;
+    ladder->reclaims = cw_relief_reclaims(); /* what has ended by now the driver knows of */
+    return step;
 }
 
 /* ---- the outcome -------------------------------------------------------------------------------

@@ -19,17 +19,20 @@ struct cw_ladder {
     struct cw_pool *pool; /* that serves the request, NULL: none does */
     uint64_t bytes;       /* asked for; 0: not known (a module, a context) */
     uint64_t released;    /* given back by this ladder */
-    uint32_t reclaims;    /* cw_keep_reclaims() when the driver was asked last */
+    uint32_t reclaims;    /* cw_relief_reclaims() when the driver was asked last */
     uint8_t device;
     uint8_t cause;          /* enum cw_cause, of the last refusal */
     uint8_t rungs;          /* climbed so far: the next is the rung of this number */
     uint8_t rounds;         /* other threads were faster to what was given back */
+    uint8_t guesses;        /* rounds that nothing but our own count spoke for */
     uint8_t last;           /* the rung that did something last, CW_RUNG_COUNT: none */
     uint8_t is_rounded;     /* the driver was asked for more than `bytes` */
     uint8_t may_be_managed; /* managed memory could serve the request */
+    uint8_t is_counted;     /* a limit refused it at first, and that is counted */
 };
 
-/* pool, is_rounded and may_be_managed are for the caller to set: none, 0, 0. */
+/* pool, is_rounded and may_be_managed are for the caller to set: none, 0, 0; and reclaims, if it
+ * was read before the driver was asked. */
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes);
 
 enum cw_ladder_step {

@@ -19,8 +19,10 @@
 /* With MIN_FREE the device is asked before each allocation, unless it would leave so much more. */
 #define MIN_FREE_MARGIN_SHARE 8 /* of the device: one in so many */
 /* Turns of cw_lock_relax that a request waits for others whose reservations may be counted twice
- * (core/device.h: cw_device_ceiling). */
+ * (leaves_free). */
 #define FLIGHT_TURNS 50u
+/* And for another thread that is asking the driver what the device is. */
+#define DESCRIBE_TURNS 20000u
 
 _Atomic int cw_limits_on;
 
@@ -28,8 +30,8 @@ static struct {
     struct cw_arena *arena;
     const struct cw_options *options;
     _Atomic int resolved[CW_DEVICES]; /* limit and min_free of the device's record are filled */
-    _Atomic uint64_t in_flight[CW_DEVICES]; /* reserved, and neither cancelled nor committed */
-    _Atomic uint64_t leaving[CW_DEVICES];   /* the driver is just being given back */
+    _Atomic int is_set[CW_DEVICES];   /* by cw_limit_set: the options do not say the limit */
+    _Atomic uint64_t in_flight[CW_DEVICES];
     _Atomic int checked; /* whether the options name devices that are not there */
 } self;
 
@@ -44,8 +46,8 @@ void cw_limit_init(struct cw_arena *arena, const struct cw_options *options)
     self.options = options;
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.resolved[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.is_set[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.in_flight[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
     }
     atomic_store(&self.checked, 0);
     atomic_store(&cw_limits_on, is_any(&options->limit) || is_any(&options->min_free));
@@ -77,24 +79,30 @@ static uint64_t size_for(const struct cw_device_sizes *sizes, uint8_t device)
     return cw_sizes_for(sizes, device, live->uuid, live->total, &bytes) ? bytes : 0;
 }
 
+/* 1, or 0 when the driver does not say what the device is. Another thread may be asking it. */
+static int describe(uint8_t device)
+{
+    unsigned turns = 0;
+
+    while (!cw_device_describe(device)) {
+        if (atomic_load(&cw_device_at(device)->asked) == 0 || turns >= DESCRIBE_TURNS)
+            return 0;
+        cw_lock_relax(&turns);
+    }
+    return 1;
+}
+
 /* Once the device's size and uuid are known; until then nothing is limited. */
 static void resolve(uint8_t device)
 {
     uint64_t none = 0;
 
-    unsigned turns = 0;
-
-    if (CW_LIKELY(atomic_load_explicit(&self.resolved[device], memory_order_acquire)))
+    if (CW_LIKELY(atomic_load_explicit(&self.resolved[device], memory_order_acquire)) ||
+        !describe(device))
         return;
-    /* Another thread may be asking just now; until it knows, nothing may pass. */
-    while (!cw_device_describe(device)) {
-        if (atomic_load(&cw_device_at(device)->asked) == 0)
-            return;
-        cw_lock_relax(&turns);
-    }
-    /* Unless a limit was set meanwhile. */
-    atomic_compare_exchange_strong(&memory_of(device)->limit, &none,
-                                   size_for(&self.options->limit, device));
+    if (!atomic_load(&self.is_set[device]))
+        atomic_compare_exchange_strong(&memory_of(device)->limit, &none,
+                                       size_for(&self.options->limit, device));
     atomic_store(&memory_of(device)->min_free, size_for(&self.options->min_free, device));
     atomic_store_explicit(&self.resolved[device], 1, memory_order_release);
 }
@@ -112,8 +120,8 @@ void cw_limit_set(uint8_t device, uint64_t bytes)
     if (device >= CW_MAX_DEVICES)
         return;
     resolve(device);
+    atomic_store(&self.is_set[device], 1);
     atomic_store(&memory_of(device)->limit, bytes);
-    atomic_store_explicit(&self.resolved[device], 1, memory_order_release);
     if (bytes != 0)
         atomic_store(&cw_limits_on, 1);
     cw_event_add(&(struct cw_live_event){.type = CW_EVENT_LIMIT, .device = device, .bytes = bytes});
@@ -133,33 +141,47 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* The most that may be held, and which of the two says so. out_of_spare: of what is asked for so
- * much may come out of the driver's pools. */
-static uint64_t most_held(uint8_t device, uint64_t out_of_spare, enum cw_cause *out_cause)
+/* The most that may be held by the limit. out_of_spare: of what is asked for so much may come out
+ * of the driver's pools. */
+static uint64_t most_by_limit(uint8_t device, uint64_t out_of_spare)
 {
     uint64_t limit = load(&memory_of(device)->limit);
-    uint64_t min_free = load(&memory_of(device)->min_free);
-    uint64_t spare = minus(cw_driver_pool_spare(device), out_of_spare);
-    uint64_t by_limit = limit != 0 ? minus(limit, spare) : UINT64_MAX;
-    uint64_t by_free = min_free != 0 ? cw_device_ceiling(device, min_free) : UINT64_MAX;
 
-    *out_cause = by_free < by_limit ? CW_CAUSE_MIN_FREE : CW_CAUSE_LIMIT;
-    return least(by_limit, by_free);
+    return limit != 0 ? minus(limit, minus(cw_driver_pool_spare(device), out_of_spare))
+                      : UINT64_MAX;
 }
 
-/* Other processes take memory too: where it gets tight the device is asked each time. */
-static void look_at_device(uint8_t device, uint64_t bytes)
+/* By the limit, and by MIN_FREE as the device was last sampled. */
+static uint64_t most_held(uint8_t device)
 {
     uint64_t min_free = load(&memory_of(device)->min_free);
-    uint64_t total = load(&cw_device_at(device)->driver_total);
-    int64_t left;
 
-    cw_driver_pool_refresh(device);
+    return least(most_by_limit(device, 0),
+                 min_free != 0 ? cw_device_ceiling(device, min_free) : UINT64_MAX);
+}
+
+/*
+ * What is asked for is counted as held and in flight already. Other processes take memory too:
+ * where it gets tight the device is asked each time. What it says does not know of reservations in
+ * flight, or knows of them already: they are taken off, so of two threads at least one sees the
+ * other. What is being freed is held for a moment longer than it is taken, so what is held does not
+ * come into it.
+ */
+static int leaves_free(uint8_t device)
+{
+    uint64_t min_free = load(&memory_of(device)->min_free), free_bytes;
+    uint64_t total = load(&cw_device_at(device)->driver_total), flight;
+    int64_t left = cw_device_free_when(device, cw_tally_device(device).held);
+
     if (min_free == 0)
-        return;
-    left = cw_device_free_when(device, cw_tally_device(device).held + bytes);
-    if (total == 0 || left < (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
-        cw_device_sample_now(device, 0);
+        return 1;
+    if (total != 0 && !cw_device_is_sample_old(device) &&
+        left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
+        return 1;
+    flight = atomic_load(&self.in_flight[device]);
+    if (cw_device_ask_free(device, &free_bytes) != 0)
+        return left >= (int64_t)min_free;
+    return free_bytes >= flight && free_bytes - flight >= min_free;
 }
 
 /* Of the bytes so many need no more from the device than the pool holds. */
@@ -175,10 +197,16 @@ static int try(uint8_t device, uint64_t bytes, struct cw_limit_source source,
     uint64_t most;
     int rc;
 
-    look_at_device(device, bytes);
-    most = most_held(device, out_of_spare(device, bytes, source), out_cause);
+    cw_driver_pool_refresh(device);
+    most = most_by_limit(device, out_of_spare(device, bytes, source));
     atomic_fetch_add(&self.in_flight[device], bytes);
+    *out_cause = CW_CAUSE_LIMIT;
     rc = cw_tally_reserve(device, bytes, most);
+    if (rc == 0 && !leaves_free(device)) {
+        *out_cause = CW_CAUSE_MIN_FREE;
+        cw_tally_sub(device, 0, bytes);
+        rc = -1;
+    }
     if (rc != 0)
         atomic_fetch_sub(&self.in_flight[device], bytes);
     return rc;
@@ -223,39 +251,28 @@ void cw_limit_committed(uint8_t device, uint64_t bytes)
     atomic_fetch_sub(&self.in_flight[device], bytes);
 }
 
-void cw_limit_free_begin(uint8_t device, uint64_t bytes)
-{
-    atomic_fetch_add(&self.leaving[device], bytes);
-}
-
-void cw_limit_free_end(uint8_t device, uint64_t bytes)
-{
-    atomic_fetch_sub(&self.leaving[device], bytes);
-}
-
 uint64_t cw_limit_in_flight(uint8_t device)
 {
-    return atomic_load(&self.in_flight[device]) + atomic_load(&self.leaving[device]);
+    return atomic_load(&self.in_flight[device]);
 }
 
 uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)
 {
-    enum cw_cause cause;
-    uint64_t most = most_held(device, 0, &cause);
+    uint64_t held = cw_tally_device(device).held;
 
-    return minus(cw_tally_device(device).held + bytes, most);
+    /* Of what nobody can have, too. */
+    return minus(bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes, most_held(device));
 }
 
 uint64_t cw_limit_room(uint8_t device)
 {
     uint64_t held = cw_tally_device(device).held;
-    enum cw_cause cause;
     uint64_t most;
 
     if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
         return UINT64_MAX;
     resolve(device);
-    most = most_held(device, 0, &cause);
+    most = most_held(device);
     return most == UINT64_MAX ? UINT64_MAX : minus(most, minus(held, cw_keep_idle(device)));
 }
 
@@ -355,11 +372,13 @@ void cw_limit_check_devices(void)
     const struct cw_options *options = self.options;
     struct devices devices = {0};
 
-    if (atomic_exchange(&self.checked, 1))
-        return;
     if ((options->limit.count | options->min_free.count | options->pool_max.count) == 0 ||
-        list_devices(&devices) != 0 || devices.count == 0)
+        atomic_exchange(&self.checked, 1))
         return;
+    if (list_devices(&devices) != 0 || devices.count == 0) {
+        atomic_store(&self.checked, 0); /* the next device that is described tries again */
+        return;
+    }
     check(&devices, "LIMIT", &options->limit);
     check(&devices, "MIN_FREE", &options->min_free);
     check(&devices, "POOL_MAX", &options->pool_max);

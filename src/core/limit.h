@@ -41,6 +41,9 @@ struct cw_limit_source {
     uint64_t pool;
 };
 
+#define CW_LIMIT_FRESH          ((struct cw_limit_source){0})
+#define CW_LIMIT_STREAM_ORDERED ((struct cw_limit_source){.is_stream_ordered = 1})
+
 /* 0: *out_reserved bytes, all of them, count as held on the device from now on (none without a
  * limit there). -1: they do not fit, *out_cause says why. Not under a lock, not inside a slot; may
  * ask the driver how things stand. */
@@ -50,12 +53,7 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, struct cw_limit_source sour
 void cw_limit_cancel(uint8_t device, uint64_t bytes);
 /* A block has taken them over. */
 void cw_limit_committed(uint8_t device, uint64_t bytes);
-/* Around the driver's free of a block that counts as held until it has answered; for blocks of
- * which that is told while cw_limit_is_on(). */
-void cw_limit_free_begin(uint8_t device, uint64_t bytes);
-void cw_limit_free_end(uint8_t device, uint64_t bytes);
-/* What counts as held although the driver may not have given it yet, or may have it back already.
- */
+/* Reserved, and neither cancelled nor committed yet. */
 uint64_t cw_limit_in_flight(uint8_t device);
 
 /* How much has to be given back so that a request of so many bytes fits; 0: nothing. */

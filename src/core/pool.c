@@ -203,8 +203,8 @@ static int take_from_driver(struct cw_request *request)
     enum cw_cause cause;
     int rc;
 
-    if (cw_limit_reserve(request->device, request->held, (struct cw_limit_source){0},
-                         &request->reserved, &cause) != 0)
+    if (cw_limit_reserve(request->device, request->held, CW_LIMIT_FRESH, &request->reserved,
+                         &cause) != 0)
         return -1;
     if (!cw_gate_enter()) {
         cw_limit_cancel(request->device, request->reserved);
@@ -222,6 +222,7 @@ static void prewarm(struct cw_pool *pool, uint32_t api)
     const struct cw_option_batches *batches = &self.options->prewarm;
     uint32_t site = cw_site_here(api, pool->kind, pool->device);
 
+    cw_device_describe(pool->device); /* its size says how much may be kept */
     for (unsigned i = 0; i < batches->count && site != 0; i++) {
         for (uint32_t k = 0; k < batches->item[i].blocks; k++) {
             struct cw_request request = {.kind = pool->kind,
@@ -348,7 +349,7 @@ void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int 
 static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_request_free *out)
 {
     cw_index_remove_block(CW_SPACE_ADDRESS, key, index);
-    cw_request_free_found(CW_SPACE_ADDRESS, key, index, out);
+    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key, .block = index};
     return CW_POOL_DRIVER;
 }
 

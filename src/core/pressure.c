@@ -60,9 +60,11 @@ static struct use use_of(uint8_t ordinal)
 
     use.held += cw_driver_pool_spare(ordinal);
     use.device_total = load(&device->driver_total);
-    if (use.device_total != 0)
-        use.device_used =
-            free_bytes > 0 ? use.device_total - (uint64_t)free_bytes : use.device_total;
+    if (free_bytes < 0)
+        free_bytes = 0;
+    /* What is held may be more than is taken of the device: managed memory, never touched. */
+    if ((uint64_t)free_bytes < use.device_total)
+        use.device_used = use.device_total - (uint64_t)free_bytes;
     return use;
 }
 
@@ -89,12 +91,20 @@ static uint64_t begins_at(unsigned level)
     return level == CW_LEVEL_LOW ? 0 : (uint64_t)self.thresholds.percent[level - 1] * POINT;
 }
 
+/* Below so much the level is left; never 0, however low it begins. */
+static uint64_t ends_below(unsigned level)
+{
+    uint64_t begins = begins_at(level), hysteresis = CW_PRESSURE_HYSTERESIS * POINT;
+
+    return begins - (hysteresis < begins / 2 ? hysteresis : begins / 2);
+}
+
 /* Up at a threshold, down a little below it: use that swings around one does not flap. */
 static unsigned next_level(unsigned level, uint64_t now)
 {
     while (level < CW_LEVEL_CRITICAL && now >= begins_at(level + 1))
         level++;
-    while (level > CW_LEVEL_LOW && now + CW_PRESSURE_HYSTERESIS * POINT < begins_at(level))
+    while (level > CW_LEVEL_LOW && now < ends_below(level))
         level--;
     return level;
 }
@@ -106,6 +116,7 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
                    uint64_t now_ns)
 {
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    uint64_t since = load(&memory->level_since_ns);
     struct cw_live_event event = {
         .type = CW_EVENT_PRESSURE,
         .device = device,
@@ -117,9 +128,9 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
         .bytes = is_by_limit(use) ? use->held : use->device_used,
     };
 
-    if (now_ns < load(&memory->level_since_ns)) /* the clock was read before another's change */
-        now_ns = load(&memory->level_since_ns);
-    atomic_fetch_add(&memory->level_ns[from], now_ns - load(&memory->level_since_ns));
+    if (now_ns < since) /* another thread looked at the clock later and was here first */
+        now_ns = since;
+    atomic_fetch_add(&memory->level_ns[from], now_ns - since);
     atomic_store(&memory->level_since_ns, now_ns);
     atomic_fetch_add(&memory->level_entered[to], 1);
     atomic_store(&memory->level, to);
@@ -175,8 +186,7 @@ static uint64_t excess_over(uint64_t part, uint64_t whole, uint64_t aim)
 uint64_t cw_pressure_excess(uint8_t device)
 {
     struct use use = use_of(device);
-    uint64_t high = begins_at(CW_LEVEL_HIGH), hysteresis = CW_PRESSURE_HYSTERESIS * POINT;
-    uint64_t aim = high > hysteresis ? high - hysteresis : 0;
+    uint64_t aim = ends_below(CW_LEVEL_HIGH) - 1;
     uint64_t of_device = excess_over(use.device_used, use.device_total, aim);
     uint64_t of_limit = excess_over(use.held, use.limit, aim);
 

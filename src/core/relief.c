@@ -14,7 +14,8 @@
 #include "core/tally.h"
 #include "core/tracker.h"
 
-#define GO 256u /* blocks that are taken out of a bucket at a time */
+#define OTHERS_TURNS 20000u /* of cw_lock_relax: about a second */
+#define GO           256u   /* blocks that are taken out of a bucket at a time */
 /* So little is not worth giving back before it is asked for: a context costs ten times as much. */
 #define EMPTY_LEAST ((uint64_t)32 << 20)
 /* Nearly nothing is live: less than one part in so many of what lies idle. */
@@ -139,19 +140,19 @@ uint64_t cw_relief_sufficient(uint8_t device, uint64_t need)
 
     if (need == 0 || need > CW_SIZE_MOST || cw_bucket_idle(device) < need)
         return 0;
-    cw_keep_reclaim_begin();
+    cw_keep_reclaim_begins();
     for (unsigned c = need < CW_SIZE_LEAST ? 0 : cw_size_class_down(need);
          bytes == 0 && c < CW_SIZE_CLASSES; c++)
         bytes = release_one(device, c, need);
     if (bytes == 0)
         bytes = release_largest(device, need);
-    return cw_keep_reclaim_end(bytes);
+    return cw_keep_reclaim_ends(bytes);
 }
 
 uint64_t cw_relief_all(uint8_t device)
 {
-    cw_keep_reclaim_begin();
-    return cw_keep_reclaim_end(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_OOM));
+    cw_keep_reclaim_begins();
+    return cw_keep_reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_OOM));
 }
 
 /* Waiting first lets the blocks become ready, and the frees that follow wait for nothing; where the
@@ -162,7 +163,7 @@ uint64_t cw_relief_rest(uint8_t device)
     uint32_t at = 0;
     int code;
 
-    cw_keep_reclaim_begin();
+    cw_keep_reclaim_begins();
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
         uint32_t list;
 
@@ -172,7 +173,7 @@ uint64_t cw_relief_rest(uint8_t device)
         bytes += cw_keep_release(realm, list, CW_RELEASE_OOM);
         bytes += release_pools(realm, CW_POOL_CLASSES, CW_RELEASE_OOM);
     }
-    return cw_keep_reclaim_end(bytes);
+    return cw_keep_reclaim_ends(bytes);
 }
 
 uint32_t cw_relief_harvest(uint8_t device)
@@ -187,26 +188,45 @@ uint32_t cw_relief_harvest(uint8_t device)
     return blocks;
 }
 
+uint32_t cw_relief_reclaims(void)
+{
+    return atomic_load_explicit(&cw_keep_reclaims_done, memory_order_relaxed);
+}
+
+int cw_relief_wait_for_others(uint32_t since)
+{
+    unsigned turns = 0;
+
+    while (atomic_load(&cw_keep_reclaims_done) == since &&
+           atomic_load(&cw_keep_reclaims_running) != 0 && turns < OTHERS_TURNS)
+        cw_lock_relax(&turns);
+    return atomic_load(&cw_keep_reclaims_done) != since;
+}
+
 /* ---- pressure ----------------------------------------------------------------------------------
  */
 
-static void drop_excess(struct cw_realm *realm, struct cw_pool *pool)
+static uint64_t drop_excess(struct cw_realm *realm, struct cw_pool *pool)
 {
+    uint64_t bytes = 0;
     uint32_t list;
 
     for (unsigned c = 0; c < CW_SIZE_CLASSES; c++)
         while ((list = cw_bucket_take_excess(pool, c, self.options->pool_bucket_max, 1, GO)) != 0)
-            cw_keep_release(realm, list, CW_RELEASE_PRESSURE);
+            bytes += cw_keep_release(realm, list, CW_RELEASE_PRESSURE);
+    return bytes;
 }
 
-static void halve(uint8_t device)
+static uint64_t halve(uint8_t device)
 {
+    uint64_t bytes = 0;
     uint32_t at = 0;
 
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
         for (unsigned i = 0; i < CW_POOL_HOST; i++)
             if (pool_of(realm, i) != NULL)
-                drop_excess(realm, pool_of(realm, i));
+                bytes += drop_excess(realm, pool_of(realm, i));
+    return bytes;
 }
 
 struct choice {
@@ -239,52 +259,58 @@ static struct choice find_unused(uint8_t device)
 }
 
 /* At most `want` bytes, or one block more. */
-static void drop_unused(uint8_t device, uint64_t want)
+static uint64_t drop_unused(uint8_t device, uint64_t want)
 {
     struct choice choice;
     uint32_t list, count;
-    uint64_t bytes;
+    uint64_t bytes, sum = 0;
 
-    while (want != 0 && (choice = find_unused(device)).pool != NULL) {
+    while (sum < want && (choice = find_unused(device)).pool != NULL) {
         list = cw_bucket_take_some(choice.pool, choice.size_class,
-                                   cw_bucket_blocks_for(choice.size_class, want, GO), &count);
+                                   cw_bucket_blocks_for(choice.size_class, want - sum, GO), &count);
         bytes = cw_keep_release(choice.realm, list, CW_RELEASE_PRESSURE);
         if (bytes == 0) /* a capture has begun */
-            return;
-        want = want > bytes ? want - bytes : 0;
+            break;
+        sum += bytes;
     }
+    return sum;
 }
 
-static void relieve(uint8_t device)
+static uint64_t relieve(uint8_t device)
 {
-    cw_keep_reclaim_begin();
+    uint64_t bytes = 0;
+
     switch (cw_pressure_level(device)) {
     case CW_LEVEL_CRITICAL:
-        release_ready(device, CW_POOL_HOST, CW_RELEASE_PRESSURE);
+        bytes = release_ready(device, CW_POOL_HOST, CW_RELEASE_PRESSURE);
         break;
     case CW_LEVEL_HIGH:
-        halve(device);
-        drop_unused(device, cw_pressure_excess(device));
+        bytes = halve(device);
+        bytes += drop_unused(device, cw_pressure_excess(device));
         break;
     case CW_LEVEL_MEDIUM:
-        halve(device);
+        bytes = halve(device);
         break;
     default:
         break;
     }
-    cw_keep_reclaim_end(1);
     cw_bucket_look();
+    return bytes;
 }
 
+/* What is on its way back a request that finds no memory waits for (cw_relief_wait_for_others). */
 void cw_relief_pressure(void)
 {
-    uint64_t due = atomic_load(&cw_pressure_due_mask);
+    uint64_t due = atomic_load(&cw_pressure_due_mask), bytes = 0;
 
     for (; due != 0; due &= due - 1) {
         uint8_t device = (uint8_t)__builtin_ctzll(due);
 
-        if (cw_pressure_take_due(device))
-            relieve(device);
+        if (!cw_pressure_take_due(device))
+            continue;
+        cw_keep_reclaim_begins();
+        bytes = relieve(device);
+        cw_keep_reclaim_ends(bytes);
     }
 }
 
@@ -301,8 +327,8 @@ void cw_relief_emptied(uint8_t device, uint64_t now)
         (last != 0 && now < last + self.options->pool_idle / EMPTY_TIMES) ||
         !atomic_compare_exchange_strong(&self.emptied_ns[device], &last, now))
         return;
-    cw_keep_reclaim_begin();
-    cw_keep_reclaim_end(release_ready(device, CW_POOL_HOST, CW_RELEASE_EMPTY));
+    cw_keep_reclaim_begins();
+    cw_keep_reclaim_ends(release_ready(device, CW_POOL_HOST, CW_RELEASE_EMPTY));
 }
 
 void cw_relief_old(uint8_t device, uint64_t now)
@@ -314,7 +340,8 @@ void cw_relief_old(uint8_t device, uint64_t now)
         cw_keep_trim(realm, now);
 }
 
-/* Hits, misses and kept frees: whatever the program does with the pool changes their sum. */
+/* Hits, misses and kept frees: whatever the program does with the pool changes their sum. Pinned
+ * memory counts to no device, and a program that uses it is awake. */
 static uint64_t count_moves(uint8_t device)
 {
     uint64_t moves = 0;
@@ -326,7 +353,7 @@ static uint64_t count_moves(uint8_t device)
     for (uint32_t i = 1; i < count; i++) {
         const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
 
-        if (bucket != NULL && bucket->device == device)
+        if (bucket != NULL && (bucket->device == device || bucket->device == CW_DEVICE_HOST))
             moves += atomic_load_explicit(&bucket->hits, memory_order_relaxed) +
                      atomic_load_explicit(&bucket->misses, memory_order_relaxed) +
                      atomic_load_explicit(&bucket->kept, memory_order_relaxed);
@@ -346,6 +373,6 @@ void cw_relief_asleep(uint8_t device, uint64_t now)
     if (moves == 0 || now < self.moved_ns[device] + self.options->pool_idle)
         return;
     cw_relief_harvest(device);
-    cw_keep_reclaim_begin();
-    cw_keep_reclaim_end(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE));
+    cw_keep_reclaim_begins();
+    cw_keep_reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE));
 }

@@ -30,6 +30,11 @@ uint64_t cw_relief_rest(uint8_t device);
 /* Blocks that have become ready, of all contexts of the device. */
 uint32_t cw_relief_harvest(uint8_t device);
 
+/* Another thread has taken idle blocks into its hands and is still giving them back: waits until it
+ * has done so. 1 if any reclaim has ended since cw_relief_reclaims() was `since`. */
+uint32_t cw_relief_reclaims(void);
+int cw_relief_wait_for_others(uint32_t since);
+
 /* ---- inside the program's frees and synchronisations ---- */
 
 /* What the levels of pressure ask for, on each device for which it is due. */

@@ -73,25 +73,10 @@ uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int c
     return cw_oom_record(request, site, event, code, cause);
 }
 
-void cw_request_free_found(enum cw_space space, uint64_t key, uint32_t block,
-                           struct cw_request_free *out)
-{
-    const struct cw_live_site *site;
-
-    *out = (struct cw_request_free){.space = space, .key = key, .block = block};
-    if (block == 0)
-        return;
-    site = cw_site_at(atomic_load(&cw_tracker_at(block)->site));
-    out->device = site->device;
-    if (cw_limit_is_on() && cw_kind_counted(site->kind) == CW_COUNTED_DEVICE) {
-        out->held = cw_tracker_held(block);
-        cw_limit_free_begin(out->device, out->held);
-    }
-}
-
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out)
 {
-    cw_request_free_found(space, key, cw_tracker_take(space, key), out);
+    *out =
+        (struct cw_request_free){.space = space, .key = key, .block = cw_tracker_take(space, key)};
 }
 
 /* So that a second free can be shown with the first. */
@@ -138,10 +123,10 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
     if (CW_LIKELY(result == CW_FREE_DONE))
         remember_free(call, api);
     if (call->block != 0) {
+        uint8_t device = cw_site_at(atomic_load(&cw_tracker_at(call->block)->site))->device;
+
         cw_tracker_finish(call->block, result);
-        if (call->held != 0)
-            cw_limit_free_end(call->device, call->held);
-        follow(call->device, api, 0);
+        follow(device, api, 0);
     } else if (result == CW_FREE_DONE)
         atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
     if (result == CW_FREE_REFUSED)

@@ -27,13 +27,8 @@ struct cw_request_free {
     enum cw_space space;
     uint64_t key;
     uint32_t block; /* 0: not known to us */
-    uint8_t device; /* of the block */
-    uint64_t held;  /* by the block on it, as limits are told; 0: they are not */
 };
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out);
-/* The same for a block that the caller has taken out of the index. */
-void cw_request_free_found(enum cw_space space, uint64_t key, uint32_t block,
-                           struct cw_request_free *out);
 /* A refused free (result CW_FREE_REFUSED) becomes an event with the code and the stack. */
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
                          enum cw_free_result result, int code);

@@ -178,6 +178,28 @@ static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
     return 0;
 }
 
+/* What threads keep as slack is counted and not held. With all of them stopped there is none, nor
+ * can any come up before the answer. */
+static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
+{
+    uint64_t others = cw_slot_used() & ~((uint64_t)1 << cw_thread.slot);
+    int rc;
+
+    cw_lock_acquire(&lock);
+    cw_slot_stop(others);
+    for (int i = 1; i < CW_SLOTS; i++) {
+        if (!has_slack(&arena->header->slot[i]))
+            continue;
+        give_back_slack(&arena->header->slot[i]);
+        if (i != cw_thread.slot)
+            cw_slots[i].no_slack = NO_SLACK_FREES;
+    }
+    rc = try_reserve(held, bytes, most);
+    cw_slot_resume(others);
+    cw_lock_release(&lock);
+    return rc;
+}
+
 int cw_tally_reserve(uint8_t device, uint64_t bytes, uint64_t most)
 {
     _Atomic uint64_t *held = &arena->header->device[device].held_bytes;
@@ -186,11 +208,7 @@ int cw_tally_reserve(uint8_t device, uint64_t bytes, uint64_t most)
         most = INT64_MAX;
     if (CW_LIKELY(try_reserve(held, bytes, most) == 0))
         return 0;
-    /* What threads keep as slack is counted and not held. */
-    cw_lock_acquire(&lock);
-    take_back_all_slack();
-    cw_lock_release(&lock);
-    return try_reserve(held, bytes, most);
+    return bytes > most ? -1 : reserve_without_slack(held, bytes, most);
 }
 
 void cw_tally_committed(uint8_t ordinal, uint64_t now_ns)

@@ -53,6 +53,12 @@ void cw_tick_init(const struct cw_options *options)
     self.next_line_ns = 0;
 }
 
+/* In thousandths. */
+static uint64_t share_of(uint64_t part, uint64_t whole)
+{
+    return (uint64_t)((unsigned __int128)part * 1000 / whole);
+}
+
 /* ---- a line of use -----------------------------------------------------------------------------
  */
 
@@ -90,7 +96,7 @@ static void print_line(uint8_t device)
            device, cw_format_size(size[1], 24, sums.live),
            cw_format_size(size[2], 24, cw_keep_idle(device)),
            cw_format_size(size[3], 24, sums.held), of_limit,
-           (uintmax_t)(used / (total / 1000) / 10), (uintmax_t)(used / (total / 1000) % 10),
+           (uintmax_t)(share_of(used, total) / 10), (uintmax_t)(share_of(used, total) % 10),
            cw_format_size(size[4], 24, used), cw_format_size(size[5], 24, total),
            level_name(cw_pressure_level(device)));
 }
@@ -109,7 +115,8 @@ static void trim(uint8_t device, uint64_t now)
 void cw_tick(void)
 {
     uint64_t now = cw_session_now();
-    int lines = wants_lines(self.options) && now >= self.next_line_ns;
+    /* The clock may be some ms behind, by less at the last tick. */
+    int lines = wants_lines(self.options) && now + LEAST_NS / 2 >= self.next_line_ns;
 
     if (lines)
         self.next_line_ns = now + self.options->dump_interval;

@@ -368,9 +368,10 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
     }
     if (stale != 0)
         close_stale(stale);
-    cw_tally_add(request->device, 0, request->held - request->reserved, 0);
+    cw_tally_add(request->device, 0,
+                 request->held > request->reserved ? request->held - request->reserved : 0, now_ns);
     if (request->reserved != 0)
-        cw_tally_committed(request->device, now_ns);
+        commit(request, now_ns);
     return block;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/context.h"
 #include "core/limit.h"
+#include "core/relief.h"
 #include "core/site.h"
 #include "hook/entry.h"
 #include "hook/oom_dump.h"
@@ -84,6 +85,7 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
     call->is_climbing = 0;
     call->bytes = 0;
     call->reserved = 0;
+    call->reclaims = cw_relief_reclaims();
     return 1;
 }
 
@@ -118,7 +120,7 @@ static int may(struct cw_call *call, unsigned device, uint64_t bytes, struct cw_
 
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
 {
-    return may(call, device, bytes, (struct cw_limit_source){0});
+    return may(call, device, bytes, CW_LIMIT_FRESH);
 }
 
 int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes, uint64_t pool)
@@ -147,6 +149,7 @@ static void begin_to_climb(struct cw_call *call, unsigned device)
         return;
     call->is_climbing = 1;
     cw_ladder_begin(&call->ladder, (uint8_t)device, call->bytes);
+    call->ladder.reclaims = call->reclaims;
 }
 
 enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,

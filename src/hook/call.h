@@ -41,6 +41,7 @@ struct cw_call {
     uint8_t is_climbing; /* the ladder has begun */
     uint64_t bytes;      /* asked for, 0: not known */
     uint64_t reserved;   /* of the limit (core/limit.h), for the attempt under way */
+    uint32_t reclaims;   /* cw_relief_reclaims() before the driver was asked */
     struct cw_ladder ladder;
 };
 

@@ -78,7 +78,7 @@ int fake_begin(enum fake_call call)
 static uint64_t now_ns(void)
 {
     check_no_lock();
-    return atomic_load(&fake_driver.now_ns);
+    return atomic_fetch_add(&fake_driver.now_ns, fake_driver.clock_step);
 }
 
 static int context_current(uint64_t *out_handle)

@@ -50,6 +50,7 @@ enum fake_call {
 
 struct fake_driver {
     _Atomic uint64_t now_ns;
+    uint64_t clock_step; /* each look at the clock moves it on by so much; 0 from the start */
     struct fake_context {
         _Atomic uint64_t handle;
         uint64_t id;
