@@ -64,10 +64,10 @@ struct cw_driver_ops {
     int (*fallback_alloc)(unsigned device, uint64_t bytes, uint64_t *out_key);
 
     /* The driver's own pools of stream-ordered memory: those that a device has from the start or
-     * allocates from now, at most CW_DRIVER_POOLS; what one holds and does not use; and to make it
-     * give that back. */
+     * allocates from now, at most CW_DRIVER_POOLS; what one holds of the device, and how much of
+     * that is in use; and to make it give the rest back. */
     int (*driver_pools)(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count);
-    int (*driver_pool_spare)(uint64_t pool, uint64_t *out_bytes);
+    int (*driver_pool_use)(uint64_t pool, uint64_t *out_held, uint64_t *out_used);
     int (*driver_pool_trim)(uint64_t pool);
 };
 

@@ -22,12 +22,23 @@ static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_DRIVER_POOL);
 static struct entry entries[POOLS_MAX];
 static unsigned count;
 static _Atomic uint64_t used; /* bit n: on device n */
+/* Of stream-ordered memory, by our own count, from the start. */
+static _Atomic uint64_t taken[CW_DEVICES], returned[CW_DEVICES];
+/* What was spare at the last sample, less what had been returned by then. In one word: with what
+ * was returned since it says what may be spare now, and never too little, however old it is,
+ * because what was taken since counts as held in full. */
+static _Atomic int64_t spare_before[CW_DEVICES];
 
 void cw_driver_pool_reset(void)
 {
     cw_lock_reset(&lock);
     count = 0;
     atomic_store(&used, 0);
+    for (int i = 0; i < CW_DEVICES; i++) {
+        atomic_store_explicit(&taken[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&returned[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&spare_before[i], 0, memory_order_relaxed);
+    }
 }
 
 void cw_driver_pool_used(uint8_t device)
@@ -39,6 +50,17 @@ void cw_driver_pool_used(uint8_t device)
     bit = (uint64_t)1 << device;
     if (CW_UNLIKELY((atomic_load_explicit(&used, memory_order_relaxed) & bit) == 0))
         atomic_fetch_or(&used, bit);
+}
+
+void cw_driver_pool_taken(uint8_t device, uint64_t bytes)
+{
+    cw_driver_pool_used(device);
+    atomic_fetch_add(&taken[device], bytes);
+}
+
+void cw_driver_pool_returned(uint8_t device, uint64_t bytes)
+{
+    atomic_fetch_add(&returned[device], bytes);
 }
 
 void cw_driver_pool_insert(uint8_t device, uint64_t pool)
@@ -106,17 +128,35 @@ static int is_used(uint8_t device)
     return device < CW_MAX_DEVICES && (atomic_load(&used) >> device & 1) != 0;
 }
 
+static uint64_t held_by(uint64_t pool)
+{
+    uint64_t held = 0, in_use = 0;
+
+    return cw_session.ops->driver_pool_use(pool, &held, &in_use) == 0 ? held : 0;
+}
+
 static uint64_t spare_of(uint64_t pool)
 {
-    uint64_t bytes = 0;
+    uint64_t held = 0, in_use = 0;
 
-    return cw_session.ops->driver_pool_spare(pool, &bytes) == 0 ? bytes : 0;
+    return cw_session.ops->driver_pool_use(pool, &held, &in_use) == 0 && held > in_use
+               ? held - in_use
+               : 0;
 }
 
 void cw_driver_pool_sample(uint8_t device)
 {
-    if (is_used(device))
-        atomic_store(&cw_device_at(device)->memory.spare, for_each(device, spare_of));
+    uint64_t in, out, held;
+    int64_t spare;
+
+    if (!is_used(device))
+        return;
+    in = atomic_load(&taken[device]); /* before the pools are asked: rather too little in use */
+    out = atomic_load(&returned[device]);
+    held = for_each(device, held_by);
+    spare = (int64_t)(held - (in - out));
+    atomic_store(&spare_before[device], (spare > 0 ? spare : 0) - (int64_t)out);
+    atomic_store(&cw_device_at(device)->memory.spare, cw_driver_pool_spare(device));
 }
 
 void cw_driver_pool_refresh(uint8_t device)
@@ -151,22 +191,9 @@ uint64_t cw_driver_pool_trim(uint8_t device)
 
 uint64_t cw_driver_pool_spare(uint8_t device)
 {
-    return atomic_load_explicit(&cw_device_at(device)->memory.spare, memory_order_relaxed);
-}
+    int64_t spare = atomic_load(&spare_before[device]) + (int64_t)atomic_load(&returned[device]);
 
-uint64_t cw_driver_pool_spare_in(uint8_t device, uint64_t pool)
-{
-    uint64_t own[CW_DRIVER_POOLS], bytes = 0;
-    unsigned count_of_own = 0;
-
-    if (!is_used(device) || !cw_gate_enter())
-        return 0;
-    if (pool == 0 && cw_session.ops->driver_pools(device, own, &count_of_own) == 0)
-        pool = own[count_of_own - 1];
-    if (pool != 0)
-        bytes = spare_of(pool);
-    cw_gate_leave();
-    return bytes;
+    return spare > 0 ? (uint64_t)spare : 0;
 }
 
 static int is_own(uint64_t pool, unsigned device)

@@ -24,18 +24,19 @@ void cw_driver_pool_insert(uint8_t device, uint64_t pool);
 void cw_driver_pool_remove_begin(uint64_t pool);
 void cw_driver_pool_remove_end(void);
 
-/* Adds up what the pools of the device do not use, for its record. Inside the gate. */
+/* Stream-ordered memory of the device: taken once it is held, and returned before it is not. */
+void cw_driver_pool_taken(uint8_t device, uint64_t bytes);
+void cw_driver_pool_returned(uint8_t device, uint64_t bytes);
+
+/* Adds up what the pools of the device hold. Inside the gate. */
 void cw_driver_pool_sample(uint8_t device);
 /* The same from outside the gate; nothing while it is closed. */
 void cw_driver_pool_refresh(uint8_t device);
 /* Makes them give it back; the bytes. Passes the gate. */
 uint64_t cw_driver_pool_trim(uint8_t device);
 
-/* As last sampled. */
+/* What the pools may hold unused now; never too little. */
 uint64_t cw_driver_pool_spare(uint8_t device);
-/* Of this pool alone (0: the one that the device allocates from now), asked anew; 0 while the gate
- * is closed. */
-uint64_t cw_driver_pool_spare_in(uint8_t device, uint64_t pool);
 /* The device whose own pool this is: 1, or 0 for another. */
 int cw_driver_pool_find(uint64_t pool, uint8_t *out_device);
 

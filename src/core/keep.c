@@ -11,6 +11,7 @@
 #include "core/freed.h"
 #include "core/gate.h"
 #include "core/hoard.h"
+#include "core/limit.h"
 #include "core/pending.h"
 #include "core/pressure.h"
 #include "core/realm.h"
@@ -134,14 +135,22 @@ static int leaves_enough_free(uint8_t device)
     return has_free(device, total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE);
 }
 
-/* Rounding takes up to an eighth of what is live, which must not be missing when the device fills
- * up: from half of it on blocks are taken as they are asked for. */
+/* 1 if so much more still leaves half of the limit, if there is one. */
+static int is_half_within(uint8_t device, uint64_t bytes)
+{
+    uint64_t limit = cw_limit_of(device);
+
+    return limit == 0 || cw_tally_device(device).held + bytes <= limit / 2;
+}
+
+/* Rounding takes up to an eighth of what is live, which must not be missing when the device, or the
+ * limit, fills up: from half of it on blocks are taken as they are asked for. */
 uint64_t cw_keep_round(uint8_t device, uint64_t bytes)
 {
     uint64_t total = atomic_load_explicit(&self.arena->header->device[device].driver_total,
                                           memory_order_relaxed);
 
-    if (bytes <= 4096 || has_free(device, total / 2 + bytes))
+    if (bytes <= 4096 || (has_free(device, total / 2 + bytes) && is_half_within(device, bytes)))
         return cw_size_round(bytes);
     return (bytes + CW_SIZE_LEAST - 1) & ~(uint64_t)(CW_SIZE_LEAST - 1);
 }

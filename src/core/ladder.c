@@ -16,18 +16,21 @@
 #include "core/pending.h"
 #include "core/relief.h"
 #include "core/session.h"
+#include "core/slot.h"
 #include "core/tally.h"
 
 /* A free that the program made without us would have waited for the device: so long a look at
  * whether blocks become ready by themselves is no loss. */
 #define POLL_NS    UINT64_C(10000000)
 #define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
-/* Times that other threads may be faster to what was given back; and of those, times that only our
- * own count says that there should be memory: the driver may know better. */
+/* Times that other threads may be faster to what was given back; and of those, times that only the
+ * device's own count says that there should be memory: it may be in pieces. */
 #define ROUNDS_MAX  16
-#define GUESSES_MAX 3
-/* A larger idle block serves if it is at most so many times as large: beyond that it is better
- * given back, and the request served in its place. */
+#define GUESSES_MAX 8
+/* With a limit in the way an idle block up to so many times as large serves; beyond that it is
+ * better given back, and the request served in its place. When it is the device that is full, a
+ * block serves that any hit might get: what it has in excess could be missing for a later request,
+ * which the driver would have granted. */
 #define LARGER_TIMES 2
 /* Events of the same kind that follow so closely are one. */
 #define ONE_EVENT_NS UINT64_C(1000000000)
@@ -56,9 +59,13 @@ static enum cw_ladder_step harvest(struct cw_ladder *ladder, uint32_t *out_block
 
 static enum cw_ladder_step larger(struct cw_ladder *ladder, uint32_t *out_block)
 {
+    uint64_t most = cw_size_largest_for(ladder->bytes);
+
     if (ladder->pool == NULL || ladder->bytes > CW_SIZE_MOST / LARGER_TIMES)
         return CW_LADDER_END;
-    *out_block = cw_pool_take_larger(ladder->pool, ladder->bytes, ladder->bytes * LARGER_TIMES);
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        most = ladder->bytes * LARGER_TIMES;
+    *out_block = cw_pool_take_larger(ladder->pool, ladder->bytes, most);
     return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
 }
 
@@ -167,19 +174,28 @@ static struct cw_live_memory *memory_of(const struct cw_ladder *ladder)
     return &cw_device_at(ladder->device)->memory;
 }
 
+/* Alone, a thread has missed nothing. */
+static int is_raced(void)
+{
+    return __builtin_popcountll(cw_slot_used()) > 1;
+}
+
 /* Another thread was faster to what was given back, or has freed behind our back while we went
  * through the buckets: into the pool, or, as it seems, to the driver. */
 static int is_worth_a_round(struct cw_ladder *ladder)
 {
-    int64_t left;
+    uint64_t left;
 
     if (cw_relief_wait_for_others(ladder->reclaims) || cw_bucket_idle(ladder->device) != 0)
         return 1;
     if (ladder->cause != CW_CAUSE_DRIVER)
         return cw_limit_shortfall(ladder->device, ladder->bytes) == 0;
-    left = cw_device_free_when(ladder->device, cw_tally_device(ladder->device).held);
-    return ladder->guesses++ < GUESSES_MAX && ladder->bytes != 0 && left != INT64_MAX &&
-           left >= (int64_t)ladder->bytes;
+    if (!is_raced() || ladder->bytes == 0 || ladder->guesses == GUESSES_MAX)
+        return 0;
+    ladder->guesses++;
+    if (cw_device_ask_free(ladder->device, &left) != 0)
+        return 0;
+    return left >= ladder->bytes;
 }
 
 static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)

@@ -18,6 +18,9 @@
 
 /* With MIN_FREE the device is asked before each allocation, unless it would leave so much more. */
 #define MIN_FREE_MARGIN_SHARE 8 /* of the device: one in so many */
+/* And while what is asked for in all is at most one part in so many of the device: what other
+ * processes take meanwhile is seen only by asking. */
+#define ANSWER_SHARE 64
 /* Turns of cw_lock_relax that a request waits for others whose reservations may be counted twice
  * (leaves_free). */
 #define FLIGHT_TURNS 50u
@@ -141,14 +144,12 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* The most that may be held by the limit. out_of_spare: of what is asked for so much may come out
- * of the driver's pools. */
-static uint64_t most_by_limit(uint8_t device, uint64_t out_of_spare)
+/* The most that may be held by the limit. */
+static uint64_t most_by_limit(uint8_t device)
 {
     uint64_t limit = load(&memory_of(device)->limit);
 
-    return limit != 0 ? minus(limit, minus(cw_driver_pool_spare(device), out_of_spare))
-                      : UINT64_MAX;
+    return limit != 0 ? minus(limit, cw_driver_pool_spare(device)) : UINT64_MAX;
 }
 
 /* By the limit, and by MIN_FREE as the device was last sampled. */
@@ -156,7 +157,7 @@ static uint64_t most_held(uint8_t device)
 {
     uint64_t min_free = load(&memory_of(device)->min_free);
 
-    return least(most_by_limit(device, 0),
+    return least(most_by_limit(device),
                  min_free != 0 ? cw_device_ceiling(device, min_free) : UINT64_MAX);
 }
 
@@ -175,33 +176,42 @@ static int leaves_free(uint8_t device)
 
     if (min_free == 0)
         return 1;
-    if (total != 0 && !cw_device_is_sample_old(device) &&
+    flight = atomic_load(&self.in_flight[device]);
+    if (total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
         left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
         return 1;
-    flight = atomic_load(&self.in_flight[device]);
     if (cw_device_ask_free(device, &free_bytes) != 0)
         return left >= (int64_t)min_free;
     return free_bytes >= flight && free_bytes - flight >= min_free;
 }
 
-/* Of the bytes so many need no more from the device than the pool holds. */
-static uint64_t out_of_spare(uint8_t device, uint64_t bytes, struct cw_limit_source source)
+/* What the driver's pools were seen to hold may have changed while the bytes were counted: a free
+ * of stream-ordered memory moves it from what is held to what is spare. */
+static int is_beyond_limit(uint8_t device)
 {
-    return source.is_stream_ordered ? least(bytes, cw_driver_pool_spare_in(device, source.pool))
-                                    : 0;
+    uint64_t limit = load(&memory_of(device)->limit);
+
+    return limit != 0 && cw_tally_device(device).held + cw_driver_pool_spare(device) > limit;
 }
 
-static int try(uint8_t device, uint64_t bytes, struct cw_limit_source source,
-               enum cw_cause *out_cause)
+static int count(uint8_t device, uint64_t bytes)
 {
-    uint64_t most;
+    cw_driver_pool_refresh(device);
+    if (cw_tally_reserve(device, bytes, most_by_limit(device)) != 0)
+        return -1;
+    if (!is_beyond_limit(device))
+        return 0;
+    cw_tally_sub(device, 0, bytes);
+    return -1;
+}
+
+static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
+{
     int rc;
 
-    cw_driver_pool_refresh(device);
-    most = most_by_limit(device, out_of_spare(device, bytes, source));
-    atomic_fetch_add(&self.in_flight[device], bytes);
     *out_cause = CW_CAUSE_LIMIT;
-    rc = cw_tally_reserve(device, bytes, most);
+    atomic_fetch_add(&self.in_flight[device], bytes);
+    rc = count(device, bytes);
     if (rc == 0 && !leaves_free(device)) {
         *out_cause = CW_CAUSE_MIN_FREE;
         cw_tally_sub(device, 0, bytes);
@@ -212,8 +222,8 @@ static int try(uint8_t device, uint64_t bytes, struct cw_limit_source source,
     return rc;
 }
 
-int cw_limit_reserve(uint8_t device, uint64_t bytes, struct cw_limit_source source,
-                     uint64_t *out_reserved, enum cw_cause *out_cause)
+int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
+                     enum cw_cause *out_cause)
 {
     unsigned turns = 0;
 
@@ -223,7 +233,7 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, struct cw_limit_source sour
     resolve(device);
     if ((load(&memory_of(device)->limit) | load(&memory_of(device)->min_free)) == 0)
         return 0;
-    while (try(device, bytes, source, out_cause) != 0) {
+    while (try(device, bytes, out_cause) != 0) {
         /* A sample may have counted what others were just being given twice. */
         if (*out_cause == CW_CAUSE_MIN_FREE && load(&self.in_flight[device]) != 0 &&
             turns < FLIGHT_TURNS) {
@@ -291,6 +301,8 @@ void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
 {
     uint64_t idle = cw_keep_idle(device), limit = cw_limit_of(device), in_use;
 
+    if (limit != 0)
+        cw_driver_pool_refresh(device);
     out->total_bytes = cw_limit_total(device, driver_total);
     out->free_bytes = least(driver_free + idle, driver_total);
     if (cw_limit_is_on() && device < CW_MAX_DEVICES)

@@ -34,21 +34,13 @@ static inline int cw_limit_is_on(void)
     return CW_UNLIKELY(atomic_load_explicit(&cw_limits_on, memory_order_relaxed));
 }
 
-/* What is asked for: stream-ordered memory may come out of what the pool that is asked (0: the
- * device's present one) holds unused, which counts already. */
-struct cw_limit_source {
-    int is_stream_ordered;
-    uint64_t pool;
-};
-
-#define CW_LIMIT_FRESH          ((struct cw_limit_source){0})
-#define CW_LIMIT_STREAM_ORDERED ((struct cw_limit_source){.is_stream_ordered = 1})
-
-/* 0: *out_reserved bytes, all of them, count as held on the device from now on (none without a
- * limit there). -1: they do not fit, *out_cause says why. Not under a lock, not inside a slot; may
- * ask the driver how things stand. */
-int cw_limit_reserve(uint8_t device, uint64_t bytes, struct cw_limit_source source,
-                     uint64_t *out_reserved, enum cw_cause *out_cause);
+/* Stream-ordered memory may come out of what the driver's pools hold unused, but whether it does is
+ * for the driver to find out: it counts as if it did not, and what they hold in vain has to go
+ * first. 0: *out_reserved bytes, all of them, count as held on the device from now on (none without
+ * a limit there). -1: they do not fit, *out_cause says why. Not under a lock, not inside a slot;
+ * may ask the driver how things stand. */
+int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
+                     enum cw_cause *out_cause);
 /* The driver did not give them after all. */
 void cw_limit_cancel(uint8_t device, uint64_t bytes);
 /* A block has taken them over. */

@@ -203,8 +203,7 @@ static int take_from_driver(struct cw_request *request)
     enum cw_cause cause;
     int rc;
 
-    if (cw_limit_reserve(request->device, request->held, CW_LIMIT_FRESH, &request->reserved,
-                         &cause) != 0)
+    if (cw_limit_reserve(request->device, request->held, &request->reserved, &cause) != 0)
         return -1;
     if (!cw_gate_enter()) {
         cw_limit_cancel(request->device, request->reserved);

@@ -34,6 +34,7 @@ static struct {
         emptied_ns[CW_DEVICES]; /* when all was given back last because little was live */
     /* Of the thread that looks whether the program sleeps, which is one: */
     uint64_t moves[CW_DEVICES], moved_ns[CW_DEVICES];
+    uint64_t gathered[CW_DEVICES]; /* moves when open batches were taken over last */
 } self;
 
 void cw_relief_init(const struct cw_options *options)
@@ -46,7 +47,7 @@ void cw_relief_reset(void)
 {
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.emptied_ns[i], 0, memory_order_relaxed);
-        self.moves[i] = self.moved_ns[i] = 0;
+        self.moves[i] = self.moved_ns[i] = self.gathered[i] = 0;
     }
 }
 
@@ -361,6 +362,23 @@ static uint64_t count_moves(uint8_t device)
     return moves;
 }
 
+/* What threads freed last is in batches that only they see, and they do not come any more. Once in
+ * a sleep: what is gathered has to wait anew. */
+static void gather_open(uint8_t device, uint64_t moves)
+{
+    uint32_t at = 0;
+
+    if (moves == self.gathered[device])
+        return;
+    self.gathered[device] = moves;
+    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
+        uint32_t list = cw_pending_seize(realm);
+
+        if (list != 0)
+            cw_pending_add_list(realm, list);
+    }
+}
+
 void cw_relief_asleep(uint8_t device, uint64_t now)
 {
     uint64_t moves = count_moves(device);
@@ -372,6 +390,7 @@ void cw_relief_asleep(uint8_t device, uint64_t now)
     }
     if (moves == 0 || now < self.moved_ns[device] + self.options->pool_idle)
         return;
+    gather_open(device, moves);
     cw_relief_harvest(device);
     cw_keep_reclaim_begins();
     cw_keep_reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE));

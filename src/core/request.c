@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "core/context.h"
 #include "core/device.h"
+#include "core/driver_pool.h"
 #include "core/event.h"
 #include "core/freed.h"
 #include "core/gate.h"
@@ -39,11 +40,15 @@ uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
     block = cw_tracker_insert(request, cw_site_here(api, request->kind, request->device),
                               cw_session_now());
     if (CW_UNLIKELY(request->reserved != 0)) {
-        if (block != 0)
+        if (block != 0) {
+            /* First, so that a change of level has this stack. */
+            cw_pressure_update(request->device, api, cw_session_now());
             cw_limit_committed(request->device, request->reserved);
-        else /* no memory for a record: it is held all the same, but not by any count */
+        } else /* no memory for a record: it is held all the same, but not by any count */
             cw_limit_cancel(request->device, request->reserved);
     }
+    if (block != 0 && request->kind == CW_KIND_ASYNC && request->device < CW_MAX_DEVICES)
+        cw_driver_pool_taken(request->device, request->held);
     cw_device_describe(request->device);
     if (request->device != CW_DEVICE_HOST)
         cw_device_sample(api);
@@ -123,10 +128,13 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
     if (CW_LIKELY(result == CW_FREE_DONE))
         remember_free(call, api);
     if (call->block != 0) {
-        uint8_t device = cw_site_at(atomic_load(&cw_tracker_at(call->block)->site))->device;
+        const struct cw_live_site *site =
+            cw_site_at(atomic_load(&cw_tracker_at(call->block)->site));
 
+        if (site->kind == CW_KIND_ASYNC && site->device < CW_MAX_DEVICES && result == CW_FREE_DONE)
+            cw_driver_pool_returned(site->device, cw_tracker_held(call->block));
         cw_tracker_finish(call->block, result);
-        follow(device, api, 0);
+        follow(site->device, api, 0);
     } else if (result == CW_FREE_DONE)
         atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
     if (result == CW_FREE_REFUSED)

@@ -102,7 +102,7 @@ int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes)
     return 1;
 }
 
-static int may(struct cw_call *call, unsigned device, uint64_t bytes, struct cw_limit_source source)
+int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
 {
     enum cw_cause cause;
 
@@ -112,20 +112,10 @@ static int may(struct cw_call *call, unsigned device, uint64_t bytes, struct cw_
     call->bytes = bytes;
     call->cause = CW_CAUSE_DRIVER;
     if (CW_LIKELY(!cw_limit_is_on()) || device >= CW_DEVICES ||
-        cw_limit_reserve(call->device, bytes, source, &call->reserved, &cause) == 0)
+        cw_limit_reserve(call->device, bytes, &call->reserved, &cause) == 0)
         return 1;
     call->cause = (uint8_t)cause;
     return 0;
-}
-
-int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
-{
-    return may(call, device, bytes, CW_LIMIT_FRESH);
-}
-
-int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes, uint64_t pool)
-{
-    return may(call, device, bytes, (struct cw_limit_source){.is_stream_ordered = 1, .pool = pool});
 }
 
 int cw_call_may_here(struct cw_call *call, uint64_t bytes)

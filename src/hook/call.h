@@ -64,8 +64,6 @@ static inline void cw_call_leave(void)
  * no limit. The second form: on the current context's device. */
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes);
 int cw_call_may_here(struct cw_call *call, uint64_t bytes);
-/* For stream-ordered memory, of this pool (0: of the device's present one). */
-int cw_call_may_async(struct cw_call *call, unsigned device, uint64_t bytes, uint64_t pool);
 
 int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes);
 

@@ -260,7 +260,7 @@ static int driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], uns
 }
 
 /* CUDA 11.3. */
-static int driver_pool_spare(uint64_t pool, uint64_t *out_bytes)
+static int driver_pool_use(uint64_t pool, uint64_t *out_held, uint64_t *out_used)
 {
     CUmemoryPool handle = (CUmemoryPool)(uintptr_t)pool;
     cuuint64_t reserved = 0, used = 0;
@@ -270,7 +270,8 @@ static int driver_pool_spare(uint64_t pool, uint64_t *out_bytes)
         CW_REAL(cuMemPoolGetAttribute)(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) !=
             CUDA_SUCCESS)
         return -1;
-    *out_bytes = reserved > used ? reserved - used : 0;
+    *out_held = reserved;
+    *out_used = used;
     return 0;
 }
 
@@ -295,7 +296,7 @@ const struct cw_driver_ops cw_cuda_ops = {
     .block_free = block_free,
     .fallback_alloc = fallback_alloc,
     .driver_pools = driver_pools,
-    .driver_pool_spare = driver_pool_spare,
+    .driver_pool_use = driver_pool_use,
     .driver_pool_trim = driver_pool_trim,
 };
 

@@ -96,6 +96,16 @@ CW_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
     return rc;
 }
 
+/* What the driver refuses for another reason it shall refuse itself. */
+static int may_be_managed(struct cw_call *call, const CUdeviceptr *dptr, size_t bytes,
+                          unsigned int flags)
+{
+    return dptr == NULL ||
+           (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+            flags != CU_MEM_ATTACH_SINGLE) ||
+           cw_call_may_here(call, bytes);
+}
+
 CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {
     struct cw_request request = {.kind = CW_KIND_MANAGED, .bytes = bytesize};
@@ -105,8 +115,9 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     if (!cw_call_enter(&call, CW_HOOK_cuMemAllocManaged, CW_CALLER))
         return CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags);
     do
-        rc = cw_call_may_here(&call, bytesize) ? CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags)
-                                               : CUDA_ERROR_OUT_OF_MEMORY;
+        rc = may_be_managed(&call, dptr, bytesize, flags)
+                 ? CW_REAL(cuMemAllocManaged)(dptr, bytesize, flags)
+                 : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again(&call, rc));
     request.key = address_of(rc, dptr);
     cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
@@ -155,8 +166,6 @@ static void account_async(struct cw_call *call, CUresult rc, struct cw_request *
         cw_call_leave();
         return;
     }
-    if (rc == CUDA_SUCCESS)
-        cw_driver_pool_used(request->device);
     cw_call_allocated(call, rc, CW_SCOPE_DEVICE, request);
 }
 
@@ -176,9 +185,8 @@ static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, C
     captured = cw_call_is_capturing(stream, flavour);
     set_stream_device(stream, &request);
     do
-        rc = captured || cw_call_may_async(&call, request.device, bytesize, 0)
-                 ? real(dptr, bytesize, stream)
-                 : CUDA_ERROR_OUT_OF_MEMORY;
+        rc = captured || cw_call_may(&call, request.device, bytesize) ? real(dptr, bytesize, stream)
+                                                                      : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again_on(&call, rc, request.device));
     request.key = address_of(rc, dptr);
     account_async(&call, rc, &request, captured);
@@ -241,8 +249,7 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
     else if (cw_limit_is_on())
         cw_driver_pool_find((uint64_t)(uintptr_t)pool, &request.device);
     do
-        rc = captured ||
-                     cw_call_may_async(&call, request.device, bytesize, (uint64_t)(uintptr_t)pool)
+        rc = captured || cw_call_may(&call, request.device, bytesize)
                  ? real(dptr, bytesize, pool, stream)
                  : CUDA_ERROR_OUT_OF_MEMORY;
     while (cw_call_again_on(&call, rc, request.device));

@@ -174,24 +174,30 @@ static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, ui
     return __builtin_mul_overflow(*out_pitch, height, &bytes) ? 0 : bytes;
 }
 
-/* Known, or what the rows take at least: the driver's pitch may be more. */
-static uint64_t least_size(const struct cw_pool_request *pool, uint64_t width, uint64_t height)
-{
-    uint64_t bytes = pool->bytes;
+/* Rows are aligned to so much on all devices so far. */
+#define PITCH_STEP 512u
 
-    if (bytes == 0 && __builtin_mul_overflow(width, height, &bytes))
+/* Known, or as large as it will be: if the driver's pitch is larger still, it is asked again. */
+static uint64_t likely_size(const struct cw_pool_request *pool, uint64_t width, uint64_t height)
+{
+    uint64_t bytes = pool->bytes, row;
+
+    if (bytes != 0)
+        return bytes;
+    if (__builtin_add_overflow(width, PITCH_STEP - 1, &row) ||
+        __builtin_mul_overflow(row / PITCH_STEP * PITCH_STEP, height, &bytes))
         return 0;
     return bytes;
 }
 
 /* What the pitch adds must be within the limit too. */
-static CUresult ask_pitch(struct cw_call *call, uint64_t least, CUdeviceptr *dptr, size_t *pitch,
+static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dptr, size_t *pitch,
                           size_t width, size_t height, unsigned element)
 {
     uint8_t device;
     CUresult rc;
 
-    if (dptr != NULL && pitch != NULL && least != 0 && !cw_call_may_here(call, least))
+    if (dptr != NULL && pitch != NULL && likely != 0 && !cw_call_may_here(call, likely))
         return CUDA_ERROR_OUT_OF_MEMORY;
     rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
     if (rc != CUDA_SUCCESS || call->reserved == 0 || *pitch * height <= call->reserved)
@@ -211,12 +217,12 @@ static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool,
                              size_t *pitch, size_t width, size_t height, unsigned element)
 {
     struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = width * height};
-    uint64_t least = least_size(pool, width, height);
+    uint64_t likely = likely_size(pool, width, height);
     uint8_t device;
     CUresult rc;
 
     do
-        rc = ask_pitch(call, least, dptr, pitch, width, height, element);
+        rc = ask_pitch(call, likely, dptr, pitch, width, height, element);
     while (cw_call_again(call, rc));
     if (rc == CUDA_SUCCESS && dptr != NULL && pitch != NULL) {
         request.key = *dptr;

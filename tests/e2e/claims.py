@@ -77,6 +77,35 @@ def saved(device):
     return sum(served(device)["driver_calls_saved"].values())
 
 
+def pressure(device=0):
+    """What the section on pressure says of a device; with nothing to say, that nothing was refused."""
+    found = [d for d in r["pressure"]["devices"] if d["device"] == device]
+    return found[0] if found else {"refused": {}, "ladder": []}
+
+
+def rung(name, device=0):
+    """(tried, helped, released_bytes) of a rung of the ladder."""
+    found = next(one for one in pressure(device)["ladder"] if one["rung"] == name)
+    return (found["tried"], found["helped"], found["released_bytes"])
+
+
+def rungs(device=0):
+    """The rungs that were tried, and those that helped."""
+    ladder = pressure(device)["ladder"]
+    return ([one["rung"] for one in ladder if one["tried"]],
+            [one["rung"] for one in ladder if one["helped"]])
+
+
+def refused(device=0):
+    """Calls that got out of memory, by cause, without the zeroes."""
+    return {cause: n for cause, n in pressure(device)["refused"].items() if n}
+
+
+def trail(event):
+    """Functions of the stack that an event names, the innermost first."""
+    return functions(r["sites"][event["site"]]) if "site" in event else []
+
+
 def applies(word):
     return word in (r["pool"]["mode"], r["pool"].get("free_sync"))
 

@@ -363,6 +363,31 @@ check_modes()
   done
 }
 
+# in_modes ANSWERS [VAR=value...] drv_script words
+# Runs it under the library in each of $modes: ANSWERS is what its commands are to return, one after
+# the other. Holds the reports against its claims, and sees that the driver is not misused and that
+# standard error has nothing of the library's. Nothing is compared with a run without the library.
+in_modes()
+{
+  local answers=$1 mode found
+  local -a settings
+  shift
+  need_program python3
+  for mode in $modes; do
+    settings_of "$mode"
+    rm -f report report.json sim
+    run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both CUWARDEN_DUMP_OOM=off \
+      "${settings[@]}" "$@"
+    last_run_="$last_run_ (${settings[*]})"
+    expect_status 0
+    found=$(sed -n -E 's/^[a-z-]+(:.*)?: (-?[0-9]+)$/\2/p' out | tr '\n' ' ')
+    [ "$found" = "$answers${answers:+ }" ] || fail_ "the answers are $found, expected $answers"
+    check_claims
+    grep -q '^misuse_count 0$' sim || { grep '^misuse' sim >&2; fail_ 'the driver is misused'; }
+    expect_no_line '^(==|cuwarden:)'
+  done
+}
+
 # calls_of FILE: what was called how often, from the simulated driver's report.
 calls_of()
 {

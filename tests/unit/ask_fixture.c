@@ -31,7 +31,7 @@ static int try_driver(struct ask *ask, struct cw_pool_request *pool, uint64_t gi
 
     fake_driver_ops.context_current(&handle);
     request.context = cw_context_current(&request.device);
-    if (cw_limit_reserve(request.device, given, CW_LIMIT_FRESH, &request.reserved, &ask->cause))
+    if (cw_limit_reserve(request.device, given, &request.reserved, &ask->cause))
         return -1;
     request.key = fake_take(handle, CW_KIND_DEVICE, given);
     if (request.key == 0) {

@@ -284,7 +284,7 @@ const struct cw_driver_ops fake_driver_ops = {
     .block_free = fake_block_free,
     .fallback_alloc = fake_fallback_alloc,
     .driver_pools = fake_driver_pools,
-    .driver_pool_spare = fake_driver_pool_spare,
+    .driver_pool_use = fake_driver_pool_use,
     .driver_pool_trim = fake_driver_pool_trim,
 };
 

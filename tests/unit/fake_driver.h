@@ -65,9 +65,9 @@ struct fake_driver {
     _Atomic uint64_t others;      /* of it taken by other processes */
     _Atomic uint64_t taken_bytes; /* by this one, and the most that ever were */
     _Atomic uint64_t most_taken;
-    uint64_t pool_spare;   /* of the driver's one pool; a trim gives it back */
-    unsigned devices;      /* 2 from the start */
-    int fails[FAKE_CALLS]; /* 1: returns -1 and leaves its out-parameters alone */
+    uint64_t pool_used, pool_spare; /* of the driver's one pool; a trim gives the spare back */
+    unsigned devices;               /* 2 from the start */
+    int fails[FAKE_CALLS];          /* 1: returns -1 and leaves its out-parameters alone */
     _Atomic unsigned calls[FAKE_CALLS];
     int has_no_context_events; /* a driver before 12.5; may be set before arming */
     int wait_code;             /* what a wait returns, with nothing done, when not 0 */

@@ -129,11 +129,12 @@ int fake_driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsig
     return 0;
 }
 
-int fake_driver_pool_spare(uint64_t pool, uint64_t *out_bytes)
+int fake_driver_pool_use(uint64_t pool, uint64_t *out_held, uint64_t *out_used)
 {
     if (fake_begin(FAKE_POOL_SPARE) != 0)
         return -1;
-    *out_bytes = pool == POOL_HANDLE ? fake_driver.pool_spare : 0;
+    *out_held = pool == POOL_HANDLE ? fake_driver.pool_used + fake_driver.pool_spare : 0;
+    *out_used = pool == POOL_HANDLE ? fake_driver.pool_used : 0;
     return 0;
 }
 

@@ -19,7 +19,7 @@ int fake_block_alloc(uint64_t bytes, uint64_t *out_key);
 int fake_block_free(uint64_t handle, enum cw_kind kind, uint64_t key);
 int fake_fallback_alloc(unsigned device, uint64_t bytes, uint64_t *out_key);
 int fake_driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count);
-int fake_driver_pool_spare(uint64_t pool, uint64_t *out_bytes);
+int fake_driver_pool_use(uint64_t pool, uint64_t *out_held, uint64_t *out_used);
 int fake_driver_pool_trim(uint64_t pool);
 
 #endif

@@ -67,9 +67,9 @@ Test(ladder, harvest_serves_from_what_has_become_ready)
     cr_expect_eq(ask_events(CW_EVENT_TRIM, NULL), 0); /* nothing was given back */
 }
 
-Test(ladder, larger_serves_from_a_block_up_to_twice_as_large)
+Test(ladder, larger_serves_from_a_block_up_to_twice_as_large_where_a_limit_is_in_the_way)
 {
-    start(CW_FREE_STRICT, "");
+    start(CW_FREE_STRICT, "1000M");
     pool_put(ask_get(600 * MIB));
     ask_get(300 * MIB);
     cr_expect_neq(ask_get(310 * MIB), 0);
@@ -77,26 +77,39 @@ Test(ladder, larger_serves_from_a_block_up_to_twice_as_large)
     cr_expect_eq(fake_driver.taken_bytes, 900 * MIB);
 }
 
-Test(ladder, larger_leaves_blocks_more_than_twice_as_large_alone)
+/* What it has in excess could be missing for a request that the driver would have granted. */
+Test(ladder, larger_leaves_such_blocks_alone_where_the_device_is_full)
 {
     start(CW_FREE_STRICT, "");
+    pool_put(ask_get(600 * MIB));
+    ask_get(300 * MIB);
+    cr_expect_neq(ask_get(310 * MIB), 0);
+    expect_only(CW_RUNG_SUFFICIENT, 600 * MIB);
+    cr_expect_eq(fake_driver.taken_bytes, 610 * MIB);
+}
+
+Test(ladder, larger_leaves_blocks_more_than_twice_as_large_alone)
+{
+    start(CW_FREE_STRICT, "1000M");
     pool_put(ask_get(800 * MIB));
     ask_get(150 * MIB);
     cr_expect_neq(ask_get(350 * MIB), 0);
     expect_only(CW_RUNG_SUFFICIENT, 800 * MIB);
 }
 
+/* Rounding is left out once half of the device or the limit is in use; another process may be
+ * faster than our look at the device. */
 Test(ladder, exact_asks_for_less_than_the_bucket)
 {
     struct ask ask;
 
-    start(CW_FREE_STRICT, "61000K");
+    start(CW_FREE_STRICT, "");
     ask_get(40 * MIB);
+    fake_driver.others = fake_driver.capacity - 59 * MIB - 512 * KIB;
     ask = ask_for(19 * MIB + 123);
     cr_expect_neq(ask.key, 0);
     cr_expect_eq(ask.refusals, 1);
     expect_only(CW_RUNG_EXACT, 0);
-    cr_expect_eq(ask_memory()->limited, 1);
     cr_expect_eq(core_held(0), 59 * MIB + 123);
     cr_expect_eq(pool_counters(0)->exact_retries, 1);
 }
@@ -106,7 +119,7 @@ Test(ladder, sufficient_gives_back_the_smallest_that_is_enough)
     const struct cw_live_event *event;
     uint64_t key[4];
 
-    start(CW_FREE_STRICT, "");
+    start(CW_FREE_STRICT, "1000M");
     for (unsigned i = 0; i < 4; i++)
         key[i] = ask_get((i + 1) * 100 * MIB);
     for (unsigned i = 0; i < 4; i++)
@@ -119,7 +132,7 @@ Test(ladder, sufficient_gives_back_the_smallest_that_is_enough)
     cr_expect_eq(ask_memory()->rung[CW_RUNG_SUFFICIENT].released, 400 * MIB);
     cr_assert_eq(ask_events(CW_EVENT_TRIM, &event), 1);
     cr_expect_eq(event->rung, CW_RUNG_SUFFICIENT);
-    cr_expect_eq(event->cause, CW_CAUSE_DRIVER);
+    cr_expect_eq(event->cause, CW_CAUSE_LIMIT);
     cr_expect_eq(event->bytes, 190 * MIB);
     cr_expect_eq(event->released, 400 * MIB);
     cr_expect_eq(event->count, 1);
@@ -259,7 +272,7 @@ Test(ladder, climbs_in_order)
     pool_sync(FIRST_CONTEXT);
     cw_pending_close(0);
     fake_driver.clock_step = FAKE_MS;
-    cw_ladder_begin(&ladder, 0, 130 * MIB);
+    cw_ladder_begin(&ladder, 0, 135 * MIB);
     ladder.pool = cw_pool_here(CW_POOL_DEVICE);
     ladder.is_rounded = 1;
     ladder.may_be_managed = 1;
@@ -313,7 +326,7 @@ Test(ladder, asks_once_more_for_each_thing_that_was_given_back)
     cw_device_sample_now(0, 0);
     ask = ask_for(200 * MIB);
     cr_expect_eq(ask.key, 0);
-    cr_expect_leq(ask.refusals, 3); /* once more, because it looks as if there was enough now */
+    cr_expect_leq(ask.refusals, 5); /* some times more: it looks as if there was enough now */
     cr_expect_eq(ask_memory()->rung[CW_RUNG_SUFFICIENT].tried, 1);
     cr_expect_eq(ask_memory()->rung[CW_RUNG_ALL].tried, 1);
     cr_expect_eq(pool_check(), 0);

@@ -20,7 +20,7 @@ static enum cw_cause why;
 static int reserve(uint64_t bytes)
 {
     uint64_t reserved = 0;
-    int rc = cw_limit_reserve(0, bytes, CW_LIMIT_FRESH, &reserved, &why);
+    int rc = cw_limit_reserve(0, bytes, &reserved, &why);
 
     cr_expect_eq(reserved, rc == 0 && cw_limit_of(0) + ask_memory()->min_free != 0 ? bytes : 0);
     return rc;
@@ -85,11 +85,11 @@ Test(limit, of_a_device_by_ordinal_leaves_others_alone)
     ask_start("1:8M", "", 0);
     cr_expect_eq(cw_limit_of(0), 0);
     cr_expect_eq(cw_limit_of(1), 8 * MIB);
-    cr_expect_eq(cw_limit_reserve(0, GIB, CW_LIMIT_FRESH, &reserved, &why), 0);
+    cr_expect_eq(cw_limit_reserve(0, GIB, &reserved, &why), 0);
     cr_expect_eq(reserved, 0);
     cr_expect_eq(core_held(0), 0);
-    cr_expect_eq(cw_limit_reserve(1, 8 * MIB + 1, CW_LIMIT_FRESH, &reserved, &why), -1);
-    cr_expect_eq(cw_limit_reserve(CW_DEVICE_HOST, GIB, CW_LIMIT_FRESH, &reserved, &why), 0);
+    cr_expect_eq(cw_limit_reserve(1, 8 * MIB + 1, &reserved, &why), -1);
+    cr_expect_eq(cw_limit_reserve(CW_DEVICE_HOST, GIB, &reserved, &why), 0);
 }
 
 Test(limit, of_a_device_by_uuid_before_the_one_for_all)
@@ -112,19 +112,32 @@ Test(limit, counts_what_lies_idle_and_what_driver_pools_do_not_use)
     cr_expect_eq(cw_driver_pool_spare(0), 300 * MIB);
 }
 
-Test(limit, stream_ordered_memory_may_come_out_of_the_driver_pools)
+/* As the driver's pools and we see it. */
+static void free_async(uint64_t bytes)
+{
+    fake_driver.pool_used -= bytes;
+    fake_driver.pool_spare += bytes;
+    cw_driver_pool_returned(0, bytes);
+    cw_tally_sub(0, 0, bytes);
+}
+
+Test(limit, freed_stream_ordered_memory_stays_held_until_the_pools_give_it_back)
 {
     uint64_t reserved;
 
     ask_start("1000M", "", 0);
-    fake_driver.pool_spare = 300 * MIB;
-    cw_driver_pool_used(0);
-    cr_expect_eq(cw_limit_reserve(0, 1000 * MIB + 1, CW_LIMIT_STREAM_ORDERED, &reserved, &why), -1);
-    cr_expect_eq(cw_limit_reserve(0, 1000 * MIB, CW_LIMIT_STREAM_ORDERED, &reserved, &why), 0);
-    cw_limit_cancel(0, reserved);
-    /* What is not asked for stays there. */
-    cr_expect_eq(cw_limit_reserve(0, 100 * MIB, CW_LIMIT_STREAM_ORDERED, &reserved, &why), 0);
-    cr_expect_eq(cw_limit_reserve(0, 700 * MIB + 1, CW_LIMIT_FRESH, &reserved, &why), -1);
+    cr_assert_eq(cw_limit_reserve(0, 400 * MIB, &reserved, &why), 0);
+    fake_driver.pool_used = 400 * MIB;
+    cw_driver_pool_taken(0, 400 * MIB);
+    cw_limit_committed(0, reserved);
+    cr_expect_eq(cw_driver_pool_spare(0), 0);
+    free_async(100 * MIB);
+    cr_expect_eq(core_held(0), 300 * MIB);
+    cr_expect_eq(cw_driver_pool_spare(0), 100 * MIB); /* before anybody has asked */
+    cr_expect_eq(cw_limit_reserve(0, 600 * MIB + 1, &reserved, &why), -1);
+    cr_expect_eq(cw_driver_pool_trim(0), 100 * MIB);
+    cr_expect_eq(cw_driver_pool_spare(0), 0);
+    cr_expect_eq(cw_limit_reserve(0, 700 * MIB, &reserved, &why), 0);
 }
 
 Test(limit, a_block_takes_its_reservation_over)
@@ -271,7 +284,7 @@ static int reserve_in_thread(uint64_t bytes, uint64_t *out)
 {
     enum cw_cause cause;
 
-    return cw_limit_reserve(0, bytes, CW_LIMIT_FRESH, out, &cause);
+    return cw_limit_reserve(0, bytes, out, &cause);
 }
 
 static void run_at_random(unsigned id)

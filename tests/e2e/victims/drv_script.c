@@ -4,10 +4,11 @@
  * Blocks, contexts and streams have names of one letter; a block keeps its address when it is
  * freed. What differs from run to run (addresses, counts of calls) goes to standard error.
  *
- *   repeat:N ... end      thread ... end      fork ... end (the child ends with _exit)
+ *   repeat:N ... end      until:FILE ... end (as long as the file does not exist)
+ *   thread ... end        fork ... end (the child ends with _exit)
  *
- * See the table of commands for the others, and that of script_memory.c, which has what concerns
- * how much memory there is.
+ * See the table of commands for the others, and those of script_memory.c and script_work.c, which
+ * have what concerns how much memory there is.
  */
 #include "script.h"
 
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #include "cusim.h"
+
+#define UNTIL_MOST 10000 /* turns of until, each a millisecond or more */
 
 struct block blocks[128];
 static CUcontext contexts[128];
@@ -380,6 +383,8 @@ static void run_command(const char *word)
     command = find_command(commands, name);
     if (command == NULL)
         command = find_command(memory_commands, name);
+    if (command == NULL)
+        command = find_command(work_commands, name);
     if (command != NULL) {
         rc = command->run(&args);
         if (!command->silent && (!quiet || rc != 0))
@@ -404,7 +409,8 @@ static int starts(const char *word, const char *with)
 
 static int is_nest(const char *word)
 {
-    return starts(word, "repeat:") || strcmp(word, "thread") == 0 || strcmp(word, "fork") == 0;
+    return starts(word, "repeat:") || starts(word, "until:") || strcmp(word, "thread") == 0 ||
+           strcmp(word, "fork") == 0;
 }
 
 /* What stands between the first word and its "end". */
@@ -425,16 +431,27 @@ static void *run_in_thread(void *words)
     return NULL;
 }
 
+static void run_loop(const char *word, struct words body)
+{
+    const char *file = starts(word, "until:") ? word + 6 : NULL;
+    long times = file != NULL ? UNTIL_MOST : strtol(word + 7, NULL, 0);
+
+    quiet++;
+    for (long n = 0; n < times && (file == NULL || access(file, F_OK) != 0); n++) {
+        run_words(body);
+        if (file != NULL)
+            usleep(1000);
+    }
+    quiet--;
+}
+
 static void run_nest(const char *word, struct words body)
 {
     pthread_t thread;
     int status;
 
-    if (starts(word, "repeat:")) {
-        quiet++;
-        for (long n = strtol(word + 7, NULL, 0); n > 0; n--)
-            run_words(body);
-        quiet--;
+    if (starts(word, "repeat:") || starts(word, "until:")) {
+        run_loop(word, body);
     } else if (strcmp(word, "thread") == 0) {
         pthread_create(&thread, NULL, run_in_thread, &body);
         pthread_join(thread, NULL);

@@ -30,6 +30,7 @@ struct command {
 };
 
 extern const struct command memory_commands[];
+extern const struct command work_commands[];
 
 static inline size_t size_at(const struct args *args, int i)
 {
