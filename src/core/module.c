@@ -30,6 +30,7 @@ static uint32_t range_count, range_capacity;
 static uint32_t refreshes; /* generation of the current table */
 static unsigned long long loader_adds, loader_subs;
 static uint64_t self_base, self_end;
+static void (*watch)(void);
 
 struct found {
     uint64_t base, end, bias;
@@ -291,6 +292,11 @@ static void merge_locked(const struct found_list *list)
         insert_range_locked(&list->items[i]);
 }
 
+void cw_module_set_watch(void (*changed)(void))
+{
+    watch = changed;
+}
+
 void cw_module_refresh(void)
 {
     struct found_list list = {0};
@@ -305,6 +311,8 @@ void cw_module_refresh(void)
         cw_lock_acquire(&cw_site_lock);
         merge_locked(&list);
         cw_lock_release(&cw_site_lock);
+        if (watch != NULL)
+            watch();
     }
     if (list.items != NULL)
         cw_mem_free(list.items, list.capacity * sizeof(*list.items));

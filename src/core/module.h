@@ -20,6 +20,9 @@ void cw_module_reset(void);
 /* Reads the loader's list again if anything was loaded or unloaded since. No lock of ours may be
  * held. */
 void cw_module_refresh(void);
+/* Called when that has found a change, by the same thread, no lock held. Set once, before the
+ * session is armed. */
+void cw_module_set_watch(void (*changed)(void));
 
 /* Record of the module mapped at pc, 0 if none is known. Caller holds the site lock (site.h). */
 uint32_t cw_module_find_locked(uint64_t pc);

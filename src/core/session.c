@@ -188,6 +188,7 @@ int cw_session_finish(enum cw_exit_kind kind, int code)
         !(armed == CW_SESSION_DISARMED &&
           atomic_compare_exchange_strong(&cw_session.state, &armed, CW_SESSION_FINISHED)))
         return 0;
+    cw_stack_note_python();
     atomic_store(&header->exit_kind, (uint32_t)kind);
     atomic_store(&header->exit_code, code);
     atomic_store(&header->end_ns, cw_session_now());

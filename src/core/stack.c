@@ -10,12 +10,17 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "core/code.h"
+#include "core/merge.h"
 #include "core/module.h"
+#include "core/python.h"
 #include "core/site.h"
 #include "core/thread.h"
 
 /* Heads of the hash chains; zero pages until touched. */
 #define FRAME_HEADS (1u << 18)
+#define PYTHON_SEED 0x2545f4914f6cdd1dull /* merged stacks lie in a cache with native ones */
+#define CALLER_WALK 4u /* the innermost frame that shows something is among so many */
 
 static struct cw_arena *arena;
 static enum cw_stacks mode;
@@ -35,6 +40,8 @@ int cw_stack_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
     arena = in;
     mode = stacks;
     depth_limit = depth < CW_DEPTH_MAX ? depth : CW_DEPTH_MAX;
+    cw_code_init(in);
+    cw_stack_note_python();
     frame_heads = cw_mem_alloc(FRAME_HEADS * sizeof(*frame_heads));
     return frame_heads != NULL ? 0 : -1;
 }
@@ -43,6 +50,7 @@ void cw_stack_reset(void)
 {
     frame_heads = NULL;
     modules_epoch = 0;
+    cw_code_reset();
 }
 
 /* ---- interning ---------------------------------------------------------------------------------
@@ -102,6 +110,13 @@ static int knows_modules_locked(const uint64_t *pcs, unsigned count, uint32_t ep
     return 1;
 }
 
+static uint32_t extend_locked(uint32_t parent, uint64_t pc, uint32_t module)
+{
+    uint32_t frame = find_frame(parent, pc, module);
+
+    return frame != 0 ? frame : add_frame_locked(parent, pc, module);
+}
+
 /* From the outermost frame inwards, so that stacks share their outer part. */
 static uint32_t intern_locked(const uint64_t *pcs, unsigned count)
 {
@@ -109,27 +124,22 @@ static uint32_t intern_locked(const uint64_t *pcs, unsigned count)
 
     for (unsigned i = count; i-- > 0;) {
         /* pc - 1: a call that does not return may be the last instruction of its module. */
-        uint32_t module = cw_module_find_locked(pcs[i] - 1);
-        uint32_t next = find_frame(frame, pcs[i], module);
-
-        if (next == 0)
-            next = add_frame_locked(frame, pcs[i], module);
-        if (next == 0)
+        frame = extend_locked(frame, pcs[i], cw_module_find_locked(pcs[i] - 1));
+        if (frame == 0)
             return 0;
-        frame = next;
     }
     return frame;
 }
 
 /* Reads the loader's list first if need be: without the lock, and only then, because the loader's
- * own lock is the whole process's. */
+ * own lock is the whole process's. A caller alone does not show that an interpreter was loaded. */
 static uint32_t intern(const uint64_t *pcs, unsigned count, uint32_t epoch)
 {
     uint32_t stack = 0;
     int known;
 
     cw_lock_acquire(&cw_site_lock);
-    known = knows_modules_locked(pcs, count, epoch);
+    known = mode != CW_STACKS_CALLER && knows_modules_locked(pcs, count, epoch);
     if (known)
         stack = intern_locked(pcs, count);
     cw_lock_release(&cw_site_lock);
@@ -164,6 +174,100 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
     if (stack != 0 && cached != NULL)
         *cached = (struct cw_stack_cache_entry){.hash = hash, .stack = stack, .epoch = epoch};
     return stack;
+}
+
+/* ---- Python ------------------------------------------------------------------------------------
+ */
+
+void cw_stack_note_python(void)
+{
+    const char *why = cw_python_status();
+
+    if (arena == NULL || arena->header == NULL || !cw_python_is_missing() ||
+        atomic_load(&arena->header->python) != 0)
+        return;
+    atomic_store(&arena->header->python, cw_arena_text(arena, why, strlen(why)));
+}
+
+/* Frames that are interned already. */
+static unsigned read_natives(uint32_t stack, struct cw_merge_frame *out)
+{
+    unsigned count = 0;
+
+    for (uint32_t at = stack; at != 0 && count < CW_DEPTH_MAX; at = frame_at(at)->parent)
+        out[count++] =
+            (struct cw_merge_frame){.pc = frame_at(at)->pc, .module = frame_at(at)->module};
+    return count;
+}
+
+static uint32_t intern_merged(const struct cw_merge_frame *frames, unsigned count)
+{
+    uint32_t stack = 0;
+
+    cw_lock_acquire(&cw_site_lock);
+    for (unsigned i = count; i-- > 0;) {
+        stack = extend_locked(stack, frames[i].pc, frames[i].module);
+        if (stack == 0)
+            break;
+    }
+    cw_lock_release(&cw_site_lock);
+    return stack;
+}
+
+static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame *frames,
+                                  unsigned count)
+{
+    struct cw_merge_frame natives[CW_DEPTH_MAX], merged[CW_DEPTH_MAX];
+    struct cw_merge_python python[CW_DEPTH_MAX];
+    uint32_t code[CW_DEPTH_MAX];
+    struct cw_merge merge = {.native = natives,
+                             .python = python,
+                             .pythons = count,
+                             .interpreter = cw_python_symbols_now()};
+
+    if (merge.interpreter == NULL)
+        return native;
+    cw_code_find(frames, count, code);
+    for (unsigned i = 0; i < count; i++)
+        python[i] = (struct cw_merge_python){.code = code[i], .is_entry = frames[i].is_entry};
+    merge.natives = mode == CW_STACKS_FULL ? read_natives(native, natives) : 0;
+    merge.is_cut = merge.natives == depth_limit;
+    count = cw_merge_stacks(&merge, merged, mode == CW_STACKS_FULL ? depth_limit : 1);
+    return count > 0 ? intern_merged(merged, count) : native;
+}
+
+/* Told from each other by their frames: the same native stack belongs to many lines. */
+static CW_NOINLINE uint32_t with_python(uint32_t native, uint32_t epoch)
+{
+    struct cw_python_frame frames[CW_DEPTH_MAX];
+    unsigned count = cw_python_walk(frames, mode == CW_STACKS_FULL ? depth_limit : CALLER_WALK);
+    struct cw_thread_caches *caches = cw_thread_caches_here();
+    struct cw_stack_cache_entry *cached = NULL;
+    uint64_t hash = mix(PYTHON_SEED, native);
+    uint32_t stack;
+
+    if (count == 0)
+        return native;
+    for (unsigned i = 0; i < count; i++)
+        hash = mix(mix(hash, frames[i].code),
+                   (uint64_t)(uint32_t)frames[i].instr << 32 | frames[i].stamp);
+    if (CW_LIKELY(caches != NULL))
+        cached = &caches->stack[hash & (CW_STACK_CACHE - 1)];
+    if (CW_LIKELY(cached != NULL && cached->hash == hash && cached->epoch == epoch))
+        return cached->stack;
+
+    stack = merge(native, frames, count);
+    if (stack != 0 && cached != NULL)
+        *cached = (struct cw_stack_cache_entry){.hash = hash, .stack = stack, .epoch = epoch};
+    return stack != 0 ? stack : native;
+}
+
+/* In a process without Python: one branch. */
+static inline uint32_t finish(uint32_t native, uint32_t epoch)
+{
+    return CW_LIKELY(!atomic_load_explicit(&cw_python_is_armed, memory_order_relaxed))
+               ? native
+               : with_python(native, epoch);
 }
 
 /* ---- taking ------------------------------------------------------------------------------------
@@ -221,15 +325,15 @@ CW_NOINLINE uint32_t cw_stack_here(void)
     struct cw_memo_entry *entry = NULL;
 
     if (mode != CW_STACKS_FULL)
-        return mode == CW_STACKS_CALLER ? caller_here() : 0;
+        return mode == CW_STACKS_CALLER ? finish(caller_here(), epoch) : 0;
     caches = cw_thread_caches_here();
     if (CW_LIKELY(caches != NULL)) {
         /* The outermost hook's caller: close to what the program's line is. */
         entry = cw_memo_find(&caches->memo, frame, (uint64_t)(uintptr_t)cw_thread.caller, epoch);
         if (CW_LIKELY(entry->stack != 0))
-            return entry->stack;
+            return finish(entry->stack, epoch);
     }
     stack = walk_here(frame, caches, entry, epoch);
     __asm__ volatile("" ::: "memory"); /* something to come back for: the walk needs this frame */
-    return stack;
+    return finish(stack, epoch);
 }

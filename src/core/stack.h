@@ -5,6 +5,7 @@
  * Stacks are nodes of an append-only tree, outermost frame first. They are interned: found without
  * a lock through chains that are only ever extended at their head, added under cw_site_lock. A
  * stack that the thread has walked before is known again from its return addresses (memo.h).
+ * Where the process runs Python, its frames take the place of the interpreter's (merge.h).
  */
 #ifndef CW_CORE_STACK_H
 #define CW_CORE_STACK_H
@@ -27,5 +28,8 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count);
 
 /* The stack of the thread's current call, interned, as the option STACKS wants it. No lock held. */
 uint32_t cw_stack_here(void);
+
+/* Puts into the live header why there are no frames of Python, if there should be some. */
+void cw_stack_note_python(void);
 
 #endif

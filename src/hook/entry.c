@@ -29,6 +29,7 @@
 #include "hook/cuda_ops.h"
 #include "hook/helper.h"
 #include "hook/object.h"
+#include "hook/python_watch.h"
 #include "hook/resolve.h"
 #include "report/report.h"
 
@@ -203,6 +204,7 @@ static void forked(void)
     cw_session_reset();
     cw_helper_reset();
     cw_call_reset();
+    cw_python_watch_reset();
     announcing = (struct cw_once){0};
 }
 
@@ -291,6 +293,7 @@ int cw_entry_arm(void)
         cw_thread.depth++;
         if (options.stacks == CW_STACKS_FULL)
             find_unwinder();
+        cw_python_watch(&options);
         cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
         cw_helper_start(&options);
         cw_thread.depth--;
@@ -308,7 +311,7 @@ CW_EXPORT int dlclose(void *handle)
 {
     static _Atomic(void *) next;
     void *real = atomic_load_explicit(&next, memory_order_relaxed);
-    int rc;
+    int rc, has_left;
 
     if (real == NULL) {
         real = cw_object_next_symbol("dlclose");
@@ -316,8 +319,11 @@ CW_EXPORT int dlclose(void *handle)
     }
     if (real == NULL)
         return -1;
+    has_left = cw_python_unload_begin();
     rc = ((dlclose_fn)real)(handle);
     cw_epoch_advance();
+    if (has_left)
+        cw_python_unload_end();
     cw_resolve_forget_unloaded();
     return rc;
 }

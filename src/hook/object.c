@@ -213,7 +213,7 @@ static uint32_t find_sysv(const struct symbols *symbols, const char *name)
     return i;
 }
 
-void *cw_object_symbol(const struct cw_object *object, const char *name)
+void *cw_object_sized_symbol(const struct cw_object *object, const char *name, uint64_t *out_size)
 {
     struct symbols symbols;
     uint32_t index = 0;
@@ -225,7 +225,15 @@ void *cw_object_symbol(const struct cw_object *object, const char *name)
         index = find_gnu(&symbols, name);
     else if (symbols.hash != NULL)
         index = find_sysv(&symbols, name);
+    *out_size = index ? symbols.table[index].st_size : 0;
     return index ? (void *)(uintptr_t)(object->bias + symbols.table[index].st_value) : NULL;
+}
+
+void *cw_object_symbol(const struct cw_object *object, const char *name)
+{
+    uint64_t size;
+
+    return cw_object_sized_symbol(object, name, &size);
 }
 
 /* Number of dynamic symbols: the last one that a chain of the hash table reaches. */

@@ -27,6 +27,8 @@ int cw_object_at(const void *address, struct cw_object *out);
 
 /* Address of the symbol's default version in this object, or NULL. */
 void *cw_object_symbol(const struct cw_object *object, const char *name);
+/* Its size in bytes too. */
+void *cw_object_sized_symbol(const struct cw_object *object, const char *name, uint64_t *out_size);
 /* Name under which the object exports exactly this address, or NULL. Slow: reads every symbol. */
 const char *cw_object_name_of(const struct cw_object *object, const void *address);
 

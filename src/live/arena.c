@@ -30,6 +30,7 @@ static const struct {
     [CW_TABLE_EVENT] = {sizeof(struct cw_live_event), 64},
     [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256},
     [CW_TABLE_OOM] = {sizeof(struct cw_live_oom), 16},
+    [CW_TABLE_CODE] = {sizeof(struct cw_live_code), 256},
 };
 
 static int commit(struct cw_arena *arena, size_t end)

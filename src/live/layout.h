@@ -14,6 +14,7 @@
  *            live in sites; per device and per kind they are sums over sites.
  *   frame    a node of the append-only tree of call stacks: a return address and its caller's node.
  *            A stack is named by its innermost frame.
+ *   code     a line of a program that an interpreter runs.
  *   module   one mapping of a shared object: the same file at two addresses is two modules.
  *   bucket   the idle blocks of one size, kind and context, and what passed through.
  *   idle     of a block: the program has freed it, the pool keeps it.
@@ -39,7 +40,7 @@
 #include <stdint.h>
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 3
+#define CW_LIVE_VERSION 4
 
 #define CW_CHUNKS      26
 #define CW_MAX_DEVICES 64
@@ -58,6 +59,7 @@ enum cw_table {
     CW_TABLE_EVENT,
     CW_TABLE_BUCKET,
     CW_TABLE_OOM,
+    CW_TABLE_CODE,
     CW_TABLE_COUNT
 };
 
@@ -132,12 +134,22 @@ struct cw_live_module {
     uint8_t unused[2];
 };
 
+/* Of a frame in no machine code: its pc is the index of a code. */
+#define CW_MODULE_PYTHON UINT32_MAX
+
+/* There is one for each file, function and line. */
+struct cw_live_code {
+    uint32_t file, function; /* text, UTF-8 */
+    uint32_t line;           /* 0: not known */
+    uint32_t hash_next;      /* writer's own */
+};
+
 enum cw_module_role { CW_MODULE_PROGRAM, CW_MODULE_SELF, CW_MODULE_DRIVER, CW_MODULE_RUNTIME };
 
 struct cw_live_frame {
-    uint64_t pc;        /* return address: the call is at pc - 1 */
+    uint64_t pc;        /* return address: the call is at pc - 1; of Python: a code */
     uint32_t parent;    /* the caller's frame, 0 at the outermost */
-    uint32_t module;    /* 0: in no known module */
+    uint32_t module;    /* 0: in no known module; CW_MODULE_PYTHON */
     uint32_t depth;     /* 1 at the outermost */
     uint32_t hash_next; /* writer's own */
 };
@@ -456,6 +468,7 @@ struct cw_live_header {
     uint8_t pool_mode;         /* 1: MODE=pool */
     uint8_t free_sync;         /* enum cw_free_sync; what is in force, not what was asked for */
     uint8_t unused[2];
+    _Atomic uint32_t python; /* text: why Python's frames cannot be read, 0 = they can */
     struct cw_live_table table[CW_TABLE_COUNT];
     /* Over all devices and the host. These and the hot fields of device 0 share one cache line:
      * what every allocation adds to is fetched from another core once, not twice. */

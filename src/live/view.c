@@ -14,6 +14,7 @@ static const uint32_t record_size[CW_TABLE_COUNT] = {
     [CW_TABLE_EVENT] = sizeof(struct cw_live_event),
     [CW_TABLE_BUCKET] = sizeof(struct cw_live_bucket),
     [CW_TABLE_OOM] = sizeof(struct cw_live_oom),
+    [CW_TABLE_CODE] = sizeof(struct cw_live_code),
 };
 
 int cw_view_open(struct cw_view *view, const void *base, size_t size)

@@ -65,6 +65,10 @@ static inline const struct cw_live_oom *cw_view_oom(const struct cw_view *v, uin
 {
     return cw_view_at(v, CW_TABLE_OOM, i);
 }
+static inline const struct cw_live_code *cw_view_code(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_CODE, i);
+}
 
 /* Bytes of the counted kinds on the device (CW_DEVICE_HOST: of the host). */
 struct cw_live_sums {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "report/json_pool.h"
 #include "report/json_pressure.h"
 #include "report/json_put.h"
@@ -193,17 +194,56 @@ static void put_modules(struct cw_json *json)
     cw_json_close(json, ']');
 }
 
+static void put_address_or_line(struct cw_json *json, uint32_t index,
+                                const struct cw_live_frame *frame)
+{
+    const struct cw_live_code *code = cw_stack_code(json->view, index);
+
+    if (frame->module != CW_MODULE_PYTHON) {
+        cw_json_address(json, "addr", frame->pc);
+        return;
+    }
+    cw_json_string(json, "lang", "python");
+    if (!code)
+        return;
+    cw_json_string(json, "file", cw_view_text(json->view, code->file));
+    if (code->line != 0)
+        cw_json_number(json, "line", code->line);
+}
+
+/* Frames that are in a stack of a site, by index: in others lie the native ones that Python's have
+ * taken the place of. NULL: no memory to find out. */
+static uint8_t *find_used(const struct cw_json *json, uint32_t count)
+{
+    const struct cw_snapshot *snapshot = json->snapshot;
+    uint8_t *used = cw_mem_alloc(count);
+
+    for (uint32_t i = 0; used && i < snapshot->sites; i++) {
+        uint32_t at = snapshot->site[i].stack;
+
+        while (at != 0 && at < count && !used[at]) {
+            const struct cw_live_frame *frame = cw_view_frame(json->view, at);
+            uint32_t parent = frame ? frame->parent : 0;
+
+            used[at] = 1;
+            at = parent < at ? parent : 0;
+        }
+    }
+    return used;
+}
+
 static void put_frames(struct cw_json *json)
 {
     uint32_t count = cw_view_count(json->view, CW_TABLE_FRAME);
+    uint8_t *used = find_used(json, count);
 
     cw_json_open(json, "frames", '[');
     for (uint32_t i = 1; i < count; i++) {
         const struct cw_live_frame *frame = cw_view_frame(json->view, i);
         const struct cw_live_module *module = cw_stack_module(json->view, i);
-        const char *function = cw_symbols_name(json->source->symbols, i);
+        const char *function = cw_stack_function(json->source->symbols, json->view, i);
 
-        if (!frame)
+        if (!frame || (used && !used[i]))
             continue;
         cw_json_element(json, '{');
         cw_json_number(json, "id", i);
@@ -211,12 +251,13 @@ static void put_frames(struct cw_json *json)
             cw_json_number(json, "module", frame->module);
             cw_json_number(json, "offset", cw_frame_offset(frame, module));
         }
-        cw_json_address(json, "addr", frame->pc);
+        put_address_or_line(json, i, frame);
         if (function)
             cw_json_string(json, "func", function);
         cw_json_close(json, '}');
     }
     cw_json_close(json, ']');
+    cw_mem_free(used, count);
 }
 
 /* Sites are sorted by stack, so each stack comes once. A stack's id is its innermost frame's. */

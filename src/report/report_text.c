@@ -70,7 +70,8 @@ static void put_diagnostics(const struct cw_text *text)
         if (cw_report_diagnostic(text->source, i, sentence, sizeof(sentence)) == 0)
             continue;
         cw_text_begin_line(text);
-        cw_out_string(text->out, "accounting is incomplete: ");
+        if (i < CW_DIAGNOSTICS_LOSSES)
+            cw_out_string(text->out, "accounting is incomplete: ");
         cw_text_clean(text, sentence, sizeof(sentence) - 1);
         cw_text_end_line(text);
     }

@@ -80,6 +80,15 @@ static void learn_module(const struct cw_view *view, uint32_t index, struct modu
     facts->is_library = (uint8_t)is_library_name(name);
 }
 
+/* What a line of Python shows; where its file lies has no part in it. */
+static uint64_t hash_code(const struct cw_view *view, uint32_t frame, uint64_t outer)
+{
+    const struct cw_live_code *code = cw_stack_code(view, frame);
+    uint64_t hash = mix(outer, hash_string(cw_code_file(view, code)));
+
+    return mix(mix(hash, hash_string(cw_view_text(view, code->function))), code->line);
+}
+
 /*
  * The hash takes a module's name and the address within its file, neither of which depends on where
  * the module was loaded. Our own frames have no part in it: they change with our version.
@@ -99,6 +108,10 @@ static void learn_frame(const struct cw_view *view, uint32_t index, struct facts
     caller = frame->parent;
     home = frame->module;
     parent = &facts->frame[caller < index ? caller : 0];
+    if (cw_stack_code(view, index)) {
+        *out = (struct frame_facts){.hash = hash_code(view, index, parent->hash)};
+        return;
+    }
     module = &facts->module[home < facts->modules ? home : 0];
     *out = *parent;
     if (!module->is_self) {

@@ -41,7 +41,7 @@ size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned inde
                             size_t cap)
 {
     const struct cw_live_header *header = cw_view_header(source->view);
-    uint32_t reason = LOAD(header->disarmed);
+    uint32_t reason = LOAD(header->disarmed), python = LOAD(header->python);
 
     switch (index) {
     case 0:
@@ -58,9 +58,14 @@ size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned inde
         return describe(buf, cap, LOAD(header->untracked_frees),
                         "%ju free of memory whose allocation was not seen",
                         "%ju frees of memory whose allocation was not seen");
-    default:
+    case 3:
         return describe(buf, cap, LOAD(header->events_dropped),
                         "%ju event found no room in the records",
                         "%ju events found no room in the records");
+    default:
+        buf[0] = '\0';
+        if (python == 0)
+            return 0;
+        return cw_format(buf, cap, "%s: native frames only", cw_view_text(source->view, python));
     }
 }

@@ -33,6 +33,37 @@ const struct cw_live_module *cw_stack_module(const struct cw_view *view, uint32_
     return record ? cw_view_module(view, record->module) : NULL;
 }
 
+const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_frame *record = cw_view_frame(view, frame);
+
+    if (!record || record->module != CW_MODULE_PYTHON || record->pc > UINT32_MAX)
+        return NULL;
+    return cw_view_code(view, (uint32_t)record->pc);
+}
+
+const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
+                              uint32_t frame)
+{
+    const struct cw_live_code *code = cw_stack_code(view, frame);
+    const char *name = code ? cw_view_text(view, code->function) : "";
+
+    return name[0] ? name : cw_symbols_name(symbols, frame);
+}
+
+const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code)
+{
+    const char *path = cw_view_text(view, code->file);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+
+    if (strncmp(name, "__", 2) != 0 || slash == NULL)
+        return name;
+    while (slash > path && slash[-1] != '/')
+        slash--;
+    return slash[0] == '/' ? name : slash;
+}
+
 const char *cw_module_name(const struct cw_view *view, const struct cw_live_module *module)
 {
     const char *path = module ? cw_view_text(view, module->path) : "";
@@ -65,6 +96,18 @@ static int is_cuda(const struct place *place)
         return 1;
     return place->function && (has_prefix(place->function, "__cudart") ||
                                has_prefix(place->function, "libcudart_static_"));
+}
+
+/* What a Python program reaches a library with that knows nothing of Python. */
+static int is_glue(const struct cw_view *view, const struct place *place)
+{
+    static const char *const names[] = {"libffi.so", "_ctypes.", "_cffi_backend."};
+    const char *name = cw_module_name(view, place->module);
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++)
+        if (has_prefix(name, names[i]))
+            return 1;
+    return 0;
 }
 
 static int is_start_function(const struct place *place)
@@ -124,6 +167,21 @@ static unsigned trim_outer(const struct cw_symbols *symbols, const struct cw_vie
     return end;
 }
 
+/* Where Python comes behind the glue; begin elsewhere. */
+static unsigned skip_glue(const struct cw_symbols *symbols, const struct cw_view *view,
+                          const struct cw_stack *stack, unsigned begin, unsigned end)
+{
+    for (unsigned at = begin; at < end; at++) {
+        struct place place = look(symbols, view, stack, at);
+
+        if (cw_stack_code(view, stack->frame[at]))
+            return at;
+        if (!is_glue(view, &place))
+            break;
+    }
+    return begin;
+}
+
 void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
                       uint32_t innermost, struct cw_stack *out_stack)
 {
@@ -140,6 +198,7 @@ void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *vi
     }
     if (begin >= end)
         return;
+    begin = skip_glue(symbols, view, out_stack, begin, end);
     out_stack->count = end - begin;
     memmove(out_stack->frame, out_stack->frame + begin, out_stack->count * sizeof(uint32_t));
 }

@@ -23,11 +23,19 @@ void cw_stack_walk(const struct cw_view *view, uint32_t innermost, struct cw_sta
 
 /*
  * Without the frames of our library, the driver and the runtime (also one that is linked
- * statically) at the inner end, and those that start a program or a thread at the outer end. All
- * frames when nothing else would be left.
+ * statically) at the inner end, nor what Python calls them with (ctypes, cffi), and those that
+ * start a program or a thread at the outer end. All frames when nothing else would be left.
  */
 void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
                       uint32_t innermost, struct cw_stack *out_stack);
+
+/* What an interpreted frame runs, or NULL: it is machine code. */
+const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t frame);
+/* The frame's function, or NULL. */
+const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
+                              uint32_t frame);
+/* The last component of the file's name; two where one says little (pkg/__init__.py). */
+const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code);
 
 /* The frame's module, or NULL. */
 const struct cw_live_module *cw_stack_module(const struct cw_view *view, uint32_t frame);

@@ -121,12 +121,29 @@ void cw_text_heading(const struct cw_text *text, const char *heading)
 
 /* ---- frames ---- */
 
+#define SAME_MIN 3 /* fewer are printed as they are */
+
+static const char *function_of(const struct cw_text *text, uint32_t frame)
+{
+    return cw_stack_function(text->source->symbols, text->view, frame);
+}
+
+static void put_line(const struct cw_text *text, const struct cw_live_code *code)
+{
+    cw_text_clean(text, cw_code_file(text->view, code), CW_TEXT_NAME_MAX);
+    if (code->line != 0)
+        cw_out_printf(text->out, ":%u", code->line);
+}
+
 static void put_address(const struct cw_text *text, uint32_t frame)
 {
     const struct cw_live_frame *record = cw_view_frame(text->view, frame);
     const struct cw_live_module *module = cw_stack_module(text->view, frame);
+    const struct cw_live_code *code = cw_stack_code(text->view, frame);
 
-    if (!record)
+    if (code)
+        put_line(text, code);
+    else if (!record || record->module == CW_MODULE_PYTHON)
         cw_out_string(text->out, "?");
     else if (!module)
         cw_out_printf(text->out, "0x%jx", (uintmax_t)(record->pc - 1));
@@ -142,7 +159,7 @@ static size_t function_width(const struct cw_text *text, const struct cw_stack *
     size_t width = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        const char *name = cw_symbols_name(text->source->symbols, stack->frame[i]);
+        const char *name = function_of(text, stack->frame[i]);
         size_t len = name ? cw_text_clean_len(name, CW_TEXT_NAME_MAX) : 0;
 
         if (len > width && len <= CW_TEXT_NAME_WIDTH)
@@ -153,7 +170,7 @@ static size_t function_width(const struct cw_text *text, const struct cw_stack *
 
 static void put_frame(const struct cw_text *text, unsigned number, uint32_t frame, size_t width)
 {
-    const char *name = cw_symbols_name(text->source->symbols, frame);
+    const char *name = function_of(text, frame);
     char label[16];
 
     cw_format(label, sizeof(label), "#%u", number);
@@ -166,6 +183,18 @@ static void put_frame(const struct cw_text *text, unsigned number, uint32_t fram
     }
     put_address(text, frame);
     cw_text_end_line(text);
+}
+
+/* Frames that follow and show the same: a recursion. */
+static unsigned count_same(const struct cw_view *view, const struct cw_stack *stack, unsigned at,
+                           unsigned end)
+{
+    const struct cw_live_code *code = cw_stack_code(view, stack->frame[at]);
+    unsigned same = 0;
+
+    while (code && at + same + 1 < end && cw_stack_code(view, stack->frame[at + same + 1]) == code)
+        same++;
+    return same;
 }
 
 static void put_no_stack(const struct cw_text *text)
@@ -185,8 +214,15 @@ void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limi
     cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
     count = stack.count < limit ? stack.count : limit;
     width = function_width(text, &stack, count);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
+        unsigned same = count_same(text->view, &stack, i, count);
+
         put_frame(text, i, stack.frame[i], width);
+        if (same < SAME_MIN)
+            continue;
+        cw_text_line(text, "    ... %u more frames like it", same);
+        i += same;
+    }
     if (stack.count > count)
         cw_text_line(text, "    ... %u more frame%s", stack.count - count,
                      stack.count - count == 1 ? "" : "s");
@@ -198,18 +234,23 @@ void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limi
     }
 }
 
-/* The function and module of one frame, in one phrase. */
+/* The function and module of one frame, or its line, in one phrase. */
 static void put_where(const struct cw_text *text, uint32_t frame)
 {
-    const char *name = cw_symbols_name(text->source->symbols, frame);
+    const char *name = function_of(text, frame);
     const struct cw_live_module *module = cw_stack_module(text->view, frame);
+    const struct cw_live_code *code = cw_stack_code(text->view, frame);
 
     if (!name) {
         put_address(text, frame);
         return;
     }
     cw_text_clean(text, name, CW_TEXT_NAME_MAX);
-    if (module) {
+    if (code) {
+        cw_out_string(text->out, " (");
+        put_line(text, code);
+        cw_out_char(text->out, ')');
+    } else if (module) {
         cw_out_string(text->out, " (");
         cw_text_clean(text, cw_module_name(text->view, module), CW_TEXT_NAME_MAX);
         cw_out_char(text->out, ')');
@@ -231,13 +272,13 @@ void cw_text_innermost(const struct cw_text *text, uint32_t innermost)
 static void format_step(const struct cw_text *text, const struct cw_stack *stack, unsigned at,
                         char *buf, size_t cap)
 {
-    const char *name = cw_symbols_name(text->source->symbols, stack->frame[at]);
+    const char *name = function_of(text, stack->frame[at]);
     struct cw_text onto = *text;
     struct cw_out step;
 
     cw_out_init(&step, -1, buf, cap - 1);
     onto.out = &step;
-    if (name && at > 0 &&
+    if (name && at > 0 && !cw_stack_code(text->view, stack->frame[at]) &&
         cw_stack_module(text->view, stack->frame[at]) ==
             cw_stack_module(text->view, stack->frame[at - 1]))
         cw_text_clean(&onto, name, CW_TEXT_NAME_MAX);

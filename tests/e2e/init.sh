@@ -424,3 +424,43 @@ need_program()
     command -v "$name" >/dev/null || skip_ "$name is not installed"
   done
 }
+
+# find_pythons MINOR...: a line in the file pythons for each CPython 3.MINOR at hand, and /usr/bin's,
+# and a word of those that are not. Every interpreter once, by what it says it is itself: the names
+# on PATH may be scripts of pyenv. Skips the test where there is none.
+find_pythons()
+{
+  local minor program any
+  : >pythons
+  add_python_ /usr/bin/python3
+  for minor; do
+    any=
+    for program in "$(command -v "python3.$minor")" \
+        "${PYENV_ROOT:-$HOME/.pyenv}/versions/3.$minor."*/bin/"python3.$minor"; do
+      ! add_python_ "$program" || any=1
+    done
+    [ -n "$any" ] || echo "python3.$minor is not here"
+  done
+  [ -s pythons ] || skip_ 'no python3 is installed'
+}
+
+add_python_()
+{
+  local program
+  [ -x "$1" ] || return 1
+  program=$("$1" -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null) || return 1
+  grep -qxF -- "$program" pythons || echo "$program" >>pythons
+}
+
+# libpython_of PYTHON: prints the path of the libpython that it comes with, or nothing.
+libpython_of()
+{
+  "$1" -c 'import os, sysconfig
+value = sysconfig.get_config_var
+for name in (value("INSTSONAME"), "libpython%s.so.1.0" % value("VERSION")):
+    for folder in (value("LIBDIR"), os.path.join(value("LIBDIR"), value("MULTIARCH") or "")):
+        path = os.path.join(folder, name or "")
+        if ".so" in path and os.path.isfile(path):
+            print(path)
+            raise SystemExit'
+}

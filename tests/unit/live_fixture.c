@@ -138,6 +138,22 @@ uint32_t fixture_frame(struct fixture *fixture, uint32_t caller, uint32_t module
     return index;
 }
 
+uint32_t fixture_line(struct fixture *fixture, uint32_t caller, const char *file,
+                      const char *function, uint32_t line)
+{
+    uint32_t index, code_index;
+    struct cw_live_frame *frame = append(fixture, CW_TABLE_FRAME, &index);
+    struct cw_live_code *code = append(fixture, CW_TABLE_CODE, &code_index);
+
+    code->file = fixture_text(fixture, file);
+    code->function = fixture_text(fixture, function);
+    code->line = line;
+    frame->parent = caller;
+    frame->module = CW_MODULE_PYTHON;
+    frame->pc = code_index;
+    return index;
+}
+
 uint32_t fixture_site(struct fixture *fixture, uint32_t stack, const char *api, enum cw_kind kind,
                       unsigned device)
 {

@@ -28,6 +28,10 @@ struct cw_live_module *fixture_module_at(struct fixture *fixture, uint32_t modul
 /* A call at `offset` in the module's file (its return address is one further). */
 uint32_t fixture_frame(struct fixture *fixture, uint32_t caller, uint32_t module, uint64_t offset);
 
+/* A line of Python. */
+uint32_t fixture_line(struct fixture *fixture, uint32_t caller, const char *file,
+                      const char *function, uint32_t line);
+
 uint32_t fixture_site(struct fixture *fixture, uint32_t stack, const char *api, enum cw_kind kind,
                       unsigned device);
 struct cw_live_site *fixture_site_at(struct fixture *fixture, uint32_t site);

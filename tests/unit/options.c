@@ -62,6 +62,7 @@ static void expect_defaults(void)
     cr_expect_eq(options.format, CW_FORMAT_TEXT);
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
     cr_expect_eq(options.stack_depth, 32u);
+    cr_expect_eq(options.python, CW_PYTHON_AUTO);
     cr_expect_eq(options.log, CW_LOG_WARN);
     for (size_t i = 0; i < CW_OPTION_COUNT; i++)
         cr_expect_eq(options.origin[i], CW_ORIGIN_DEFAULT);
@@ -85,7 +86,7 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_POOL_IDLE=500ms", "CUWARDEN_PREWARM=64M:8,2m:1", "CUWARDEN_PRESET=inference",
           "CUWARDEN_LIMIT=0:8GB,50%", "CUWARDEN_MIN_FREE=0", "CUWARDEN_PRESSURE=50%,70%,100%",
           "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
-          "CUWARDEN_DUMP_INTERVAL=100ms");
+          "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_PYTHON=off");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
@@ -99,6 +100,7 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_eq(options.format, CW_FORMAT_BOTH);
     cr_expect_eq(options.stacks, CW_STACKS_CALLER);
     cr_expect_eq(options.stack_depth, 128u);
+    cr_expect_eq(options.python, CW_PYTHON_OFF);
     cr_expect_eq(options.log, CW_LOG_DEBUG);
     cr_expect_eq(options.preset, CW_PRESET_INFERENCE);
     cr_expect_eq(options.limit.device[0].size.amount, UINT64_C(8) << 30);

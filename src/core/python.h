@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Python frames of the calling thread, read from the interpreter's memory.
+ *
+ * CPython 3.9 to 3.14. Nothing of the interpreter is called and no lock of its or ours is taken, so
+ * that it does not matter whether the thread holds the GIL; no memory is allocated. Who knows the
+ * loaded objects says where the interpreter's symbols are; until then there is no Python.
+ *
+ * A thread reads its own frames alone, and does so inside a call that Python code made. Its chain
+ * of frames and their code objects stay as they are until that call returns.
+ */
+#ifndef CW_CORE_PYTHON_H
+#define CW_CORE_PYTHON_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* What a process has of one interpreter and of the C library. */
+struct cw_python_symbols {
+    uint32_t version;         /* as in PY_VERSION_HEX; 0: older than 3.9 */
+    const void *runtime;      /* _PyRuntime */
+    const void *code_type;    /* PyCode_Type */
+    const void *unicode_type; /* PyUnicode_Type */
+    /* The object that has the evaluator, and _PyEval_EvalFrameDefault in it as far as one piece of
+     * it is known. Addresses of machine code; 0: not known. */
+    uint64_t object, object_end;
+    uint64_t evaluator, evaluator_end;
+    void *(*thread_value)(unsigned key); /* pthread_getspecific */
+    unsigned long (*thread_self)(void);  /* pthread_self */
+};
+
+/* The first ones that are set stay, until NULL says that this interpreter was unloaded: before its
+ * memory goes, and while no thread walks. */
+void cw_python_set_symbols(const struct cw_python_symbols *symbols);
+/* In a forked child. */
+void cw_python_reset(void);
+
+/* The interpreter's, NULL: there is none, or none that is known. */
+const struct cw_python_symbols *cw_python_symbols_now(void);
+/* 1: there may be frames. 0: a walk finds none. */
+extern _Atomic int cw_python_is_armed;
+
+/* The version, "3.11", or why there are no frames. Good until the next call of set_symbols. */
+const char *cw_python_status(void);
+/* There is an interpreter, but its frames cannot be read. */
+int cw_python_is_missing(void);
+
+struct cw_python_frame {
+    uint64_t code;  /* the code object; 0: an evaluator whose frame is gone already */
+    int32_t instr;  /* byte offset of its current instruction; -1: before the first */
+    uint32_t stamp; /* differs, in all likelihood, when another code object has the address */
+    /* The evaluator was entered with this frame: the native frames of one _PyEval_EvalFrameDefault
+     * stand for it and for the frames further in, up to the next that is an entry. */
+    int32_t is_entry;
+};
+
+/* Innermost first, at most max; how many. 0: no Python here. For a call from Python code, not from
+ * a signal handler that interrupted the evaluator. */
+unsigned cw_python_walk(struct cw_python_frame *out, unsigned max);
+
+#define CW_PYTHON_FILE     1024 /* room for names, with their NUL; of a longer file name the end */
+#define CW_PYTHON_FUNCTION 512  /* is kept, of a longer function name the beginning */
+
+/* UTF-8; what is no character becomes U+FFFD. */
+struct cw_python_text {
+    char file[CW_PYTHON_FILE];
+    char function[CW_PYTHON_FUNCTION]; /* from 3.11 on with its class: "Model.forward" */
+    int32_t line;                      /* 0: not known */
+};
+
+/* What the frame shows. Between the walk and the return to Python, in the same thread: the frame
+ * keeps its code object alive. 0, or -1: the frame has no code. */
+int cw_python_describe(const struct cw_python_frame *frame, struct cw_python_text *out);
+
+#endif
