@@ -22,7 +22,8 @@ enum kind {
     KIND_LEVELS,
     KIND_FAIL,
     KIND_BATCHES,
-    KIND_PATH
+    KIND_PATH,
+    KIND_PLACE
 };
 
 struct word {
@@ -54,6 +55,7 @@ struct definition {
 #define WORDS_FAIL
 #define WORDS_BATCHES
 #define WORDS_PATH
+#define WORDS_PLACE
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     static const struct word words_##field[] = {WORDS_##type{0, NULL}};
 #include "base/options.def"
@@ -73,6 +75,7 @@ struct definition {
 #define VALUES_FAIL               "off or KEY=VALUE[,...]"
 #define VALUES_BATCHES            "SIZE:COUNT[,...]"
 #define VALUES_PATH               "FILE"
+#define VALUES_PLACE              "auto, off, or DIRECTORY"
 
 #define KIND_OF_ENUM(name)          .kind = KIND_ENUM
 #define KIND_OF_EXTERN_ENUM(name)   .kind = KIND_ENUM
@@ -84,6 +87,7 @@ struct definition {
 #define KIND_OF_FAIL                .kind = KIND_FAIL
 #define KIND_OF_BATCHES             .kind = KIND_BATCHES
 #define KIND_OF_PATH                .kind = KIND_PATH
+#define KIND_OF_PLACE               .kind = KIND_PLACE
 
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     {.row = {#NAME, VALUES_##type, fallback, help, detail},                                        \
@@ -166,6 +170,10 @@ static void say_form(struct cw_out *why, const struct definition *def)
         return;
     case KIND_PATH:
         cw_out_printf(why, "a file name of at most %d bytes, or -", CW_OPTION_VALUE_MAX - 1);
+        return;
+    case KIND_PLACE:
+        cw_out_printf(why, "auto, off, or a directory of at most %d bytes",
+                      CW_OPTION_VALUE_MAX - 1);
         return;
     }
 }
@@ -297,6 +305,15 @@ static enum cw_option_verdict parse_path(const char *value, void *field, struct 
     return CW_OPTION_TAKEN_WITH_COMPLAINT;
 }
 
+static enum cw_option_verdict parse_place(const struct definition *def, const char *value,
+                                          void *field, struct cw_out *why)
+{
+    if (value[0] == '\0')
+        return refuse(why, def, value);
+    memcpy(field, value, strlen(value) + 1);
+    return CW_OPTION_TAKEN;
+}
+
 enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const char *value,
                                        struct cw_options *options, struct cw_out *why)
 {
@@ -324,6 +341,8 @@ enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const
         return parse_batches(def, value, field, why);
     case KIND_PATH:
         return parse_path(value, field, why);
+    case KIND_PLACE:
+        return parse_place(def, value, field, why);
     }
     return CW_OPTION_REFUSED;
 }
@@ -396,6 +415,7 @@ void cw_options_print_value(const struct cw_options *options, size_t index, char
         cw_batches_print(field, &out);
         break;
     case KIND_PATH:
+    case KIND_PLACE:
         cw_out_string(&out, field);
         break;
     }

@@ -282,6 +282,18 @@ static void parse_preset(struct parse *parse, char *const env[])
     follow_preset(parse->options);
 }
 
+/* The first one, as for getenv(3); one that is too long is none. */
+static void find_tmpdir(char *const env[], struct cw_options *out)
+{
+    static const char name[] = "TMPDIR=";
+
+    while (*env && strncmp(*env, name, sizeof(name) - 1) != 0)
+        env++;
+    if (*env)
+        cw_format(out->tmpdir, sizeof(out->tmpdir), "%s",
+                  strlen(*env) < sizeof(out->tmpdir) ? *env + sizeof(name) - 1 : "");
+}
+
 static int has_own_variable(char *const env[])
 {
     for (; *env; env++) {
@@ -306,6 +318,7 @@ void cw_options_parse(char *const env[], int trusted, struct cw_options *out,
             complain(&parse, "the " CW_OPTION_PREFIX " variables are ignored in a setuid program");
         return;
     }
+    find_tmpdir(env, out);
     parse_preset(&parse, env);
     for (; *env; env++)
         parse_entry(&parse, *env);

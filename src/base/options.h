@@ -34,6 +34,7 @@
 #define CW_OPTION_DEFINE_FAIL
 #define CW_OPTION_DEFINE_BATCHES
 #define CW_OPTION_DEFINE_PATH
+#define CW_OPTION_DEFINE_PLACE
 #define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_DEFINE_##type
 #include "base/options.def"
 #undef OPTION
@@ -59,6 +60,7 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
 #define CW_OPTION_TYPE_FAIL                               struct cw_fail_plan
 #define CW_OPTION_TYPE_BATCHES                            struct cw_option_batches
 #define CW_OPTION_TYPE_PATH                               cw_option_path
+#define CW_OPTION_TYPE_PLACE                              cw_option_path
 #define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_TYPE_##type field;
 
 /* enum cw_mode mode; enum cw_preset preset; enum cw_free_sync free_sync;
@@ -66,6 +68,7 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
 struct cw_options {
 #include "base/options.def"
     uint8_t origin[CW_OPTION_COUNT]; /* enum cw_option_origin of each */
+    cw_option_path tmpdir;           /* TMPDIR of the environment, no option; "" when unset */
 };
 #undef OPTION
 

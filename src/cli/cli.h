@@ -10,6 +10,7 @@
 #define CW_CLI_CLI_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/compiler.h"
@@ -28,6 +29,7 @@ enum cw_exit {
 int cw_cmd_run(int argc, char **argv);
 int cw_cmd_options(int argc, char **argv);
 int cw_cmd_hooks(int argc, char **argv);
+int cw_cmd_report(int argc, char **argv);
 
 /* ---- main.c ---- */
 
@@ -45,6 +47,26 @@ int cw_cli_usage_error(void);
  * after a message that names the places.
  */
 int cw_library_find(const char *preload, char *path, size_t cap);
+
+/* ---- live_files.c: which live files there are ---- */
+
+struct cw_live_name {
+    char *path;
+    uint32_t pid;
+    uint64_t start; /* seconds since 1970, as the name has it */
+};
+
+struct cw_live_files {
+    struct cw_live_name *file; /* newest first */
+    size_t count;
+};
+
+/* Adds those in the directory, of one process if pid is not 0. Returns 0, or -1 with errno. */
+int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid);
+/* Of one process, wherever the library puts them in this environment; what was searched, for a
+ * message, goes to `where`. */
+void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, size_t cap);
+void cw_live_files_free(struct cw_live_files *files);
 
 /* ---- symbols.c: what an ELF library exports ---- */
 

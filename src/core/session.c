@@ -2,6 +2,7 @@
 /* Arming, disarming, the end. See session.h. */
 #include "core/session.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/reason.h"
 #include "core/context.h"
 #include "core/device.h"
 #include "core/driver_pool.h"
@@ -117,12 +119,39 @@ static size_t wanted_reserve(void)
     return limit.rlim_cur / 64 < RESERVE_LEAST ? RESERVE_LEAST : limit.rlim_cur / 64;
 }
 
+/* Without a file the account is kept in memory, and lost if the process dies. */
+static void back_arena(void)
+{
+    const char *live = cw_session.options->live;
+    struct cw_place place = {.directory = live, .tmpdir = cw_session.options->tmpdir};
+
+    if (strcmp(live, "off") == 0)
+        return;
+    if (strcmp(live, "auto") == 0)
+        place.directory = NULL;
+    if (cw_arena_back(&cw_session.arena, &place) != 0)
+        cw_log(CW_LOG_WARN,
+               "no live file in %s: %s (errno %d); if the process dies its report is lost; "
+               "CUWARDEN_LIVE=DIRECTORY names another place, CUWARDEN_LIVE=off does without",
+               place.directory ? live : "/dev/shm or TMPDIR", cw_reason(errno), errno);
+}
+
+static void publish(void)
+{
+    int error = cw_backing_publish(&cw_session.arena.backing);
+
+    if (error != 0)
+        cw_log(CW_LOG_WARN, "the live file '%s' cannot be given its name: %s (errno %d)",
+               cw_session.arena.backing.path, cw_reason(error), error);
+}
+
 static int build(unsigned driver_version)
 {
     struct cw_arena *arena = &cw_session.arena;
 
     if (cw_arena_create(arena, wanted_reserve()) != 0)
         return -1;
+    back_arena();
     cw_slot_init();
     describe_process(driver_version);
     cw_module_init(arena);
@@ -137,8 +166,11 @@ static int build(unsigned driver_version)
     cw_pool_init(arena, cw_session.options);
     cw_tally_init(arena);
     cw_tracker_init(arena);
-    return cw_site_init(arena, cw_session.options->stacks,
-                        (unsigned)cw_session.options->stack_depth);
+    if (cw_site_init(arena, cw_session.options->stacks,
+                     (unsigned)cw_session.options->stack_depth) != 0)
+        return -1;
+    publish();
+    return 0;
 }
 
 void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
@@ -155,6 +187,7 @@ void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *op
         cw_log(CW_LOG_DEBUG, "armed, driver %u.%u", driver_version / 1000,
                driver_version % 1000 / 10);
     } else {
+        cw_backing_remove(&cw_session.arena.backing);
         cw_session_disarm("no memory for its own tables");
     }
     cw_once_end(&arming);
@@ -193,6 +226,14 @@ int cw_session_finish(enum cw_exit_kind kind, int code)
     atomic_store(&header->exit_code, code);
     atomic_store(&header->end_ns, cw_session_now());
     return 1;
+}
+
+void cw_session_reported(void)
+{
+    struct cw_backing *backing = &cw_session.arena.backing;
+
+    if (backing->published && !backing->stays)
+        cw_backing_remove(backing);
 }
 
 void cw_session_reset(void)

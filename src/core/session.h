@@ -52,6 +52,10 @@ void cw_session_disarm(const char *why);
 /* Notes how the process ends. 1 for the one caller that must write the report, once. */
 int cw_session_finish(enum cw_exit_kind kind, int code);
 
+/* The report is where it belongs: the live file has done its duty, and goes unless the user has
+ * named a directory for it. */
+void cw_session_reported(void);
+
 /* In a forked child. */
 void cw_session_reset(void);
 

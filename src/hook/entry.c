@@ -127,7 +127,7 @@ static const char *demangle(const char *mangled, void *arg)
     return status == 0 ? last : NULL;
 }
 
-static void write_report(int orderly)
+static int write_report(int orderly)
 {
     void *demangler = orderly ? cw_object_next_symbol("__cxa_demangle") : NULL;
     struct cw_report_request request = {
@@ -141,7 +141,7 @@ static void write_report(int orderly)
     struct cw_view view;
 
     cw_arena_view(&cw_session.arena, &view);
-    cw_report_write(&view, &request);
+    return cw_report_write(&view, &request);
 }
 
 static void finish(enum cw_exit_kind kind, int status)
@@ -150,7 +150,8 @@ static void finish(enum cw_exit_kind kind, int status)
         return;
     cw_helper_stop();
     cw_mem_detach();
-    write_report(kind == CW_EXIT_EXIT);
+    if (write_report(kind == CW_EXIT_EXIT) == 0)
+        cw_session_reported();
     cw_mem_attach();
 }
 

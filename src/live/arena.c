@@ -3,15 +3,20 @@
  * Growth of the live layout. See arena.h for the contract.
  *
  * header->size is the end of the last chunk; chunks are cut off there one after the other, so a
- * file that backs the arena only ever grows. Everything in this file that writes header->table runs
- * under arena->lock; readers (view.c, cw_arena_at) take none, because a count or a chunk offset is
- * stored (release) only when what it names is complete.
+ * file that backs the arena only ever grows. A chunk's memory is there as a whole, and costs
+ * nothing until it is touched; the file's room is taken step by step, before a record is given out.
+ * Everything in this file that writes header->table runs under arena->lock; readers (view.c,
+ * cw_arena_at) take none, because a count or a chunk offset is stored (release) only when what it
+ * names is complete.
  */
 #include "live/arena.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/log.h"
+#include "base/reason.h"
 
 #define COMMIT_STEP (1u << 20)
 #define MIN_RESERVE (16u << 20)
@@ -48,6 +53,19 @@ static int commit(struct cw_arena *arena, size_t end)
     return 0;
 }
 
+static void describe(struct cw_live_header *header)
+{
+    header->magic = CW_LIVE_MAGIC;
+    header->version = CW_LIVE_VERSION;
+    header->header_size = sizeof(*header);
+    atomic_store(&header->size, sizeof(*header));
+    for (int i = 0; i < CW_TABLE_COUNT; i++) {
+        header->table[i].elem_size = table_shapes[i].elem_size;
+        header->table[i].first = table_shapes[i].first;
+        atomic_store(&header->table[i].count, 1);
+    }
+}
+
 int cw_arena_create(struct cw_arena *arena, size_t reserve)
 {
     void *base = MAP_FAILED;
@@ -63,6 +81,7 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve)
     arena->header = base;
     arena->reserved = reserve;
     arena->committed = 0;
+    arena->backing = (struct cw_backing){.fd = -1};
     cw_lock_init(&arena->lock, CW_RANK_ARENA);
     if (commit(arena, sizeof(struct cw_live_header)) != 0) {
         int saved = errno;
@@ -72,22 +91,25 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve)
         return -1;
     }
 
-    arena->header->magic = CW_LIVE_MAGIC;
-    arena->header->version = CW_LIVE_VERSION;
-    arena->header->header_size = sizeof(struct cw_live_header);
-    atomic_store(&arena->header->size, sizeof(struct cw_live_header));
-    for (int i = 0; i < CW_TABLE_COUNT; i++) {
-        arena->header->table[i].elem_size = table_shapes[i].elem_size;
-        arena->header->table[i].first = table_shapes[i].first;
-        atomic_store(&arena->header->table[i].count, 1);
-    }
+    describe(arena->header);
     return 0;
+}
+
+int cw_arena_back(struct cw_arena *arena, const struct cw_place *place)
+{
+    int rc = cw_backing_create(&arena->backing, arena->header, place);
+
+    /* Pages of the file have taken the place of the memory, some also where it failed later. */
+    describe(arena->header);
+    return rc;
 }
 
 void cw_arena_destroy(struct cw_arena *arena)
 {
-    if (arena->header != NULL)
+    if (arena->header != NULL) {
         munmap(arena->header, arena->reserved);
+        cw_backing_forget(&arena->backing);
+    }
     arena->header = NULL;
     arena->reserved = 0;
     arena->committed = 0;
@@ -120,12 +142,28 @@ static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table,
     return 0;
 }
 
+/* Before the bytes are written: the file takes them, as long as it can. */
+static int reach_locked(struct cw_arena *arena, uint64_t from, uint64_t to)
+{
+    int error = cw_backing_reach(&arena->backing, arena->header, from, to);
+
+    if (error == 0)
+        return 0;
+    atomic_store(&arena->header->cut, 1);
+    cw_log(CW_LOG_WARN,
+           "the live file '%s' cannot grow: %s (errno %d); what comes from now on is lost if the "
+           "process dies; CUWARDEN_LIVE=DIRECTORY puts it elsewhere",
+           arena->backing.path, error > 0 ? cw_reason(error) : "no memory", error);
+    return error > 0 ? 0 : -1;
+}
+
 /* Takes n records that lie in one chunk; the first index, or 0. Skips a chunk's tail that is too
  * short. */
 static uint32_t take_locked(struct cw_arena *arena, struct cw_live_table *table, uint64_t n)
 {
     uint64_t index = atomic_load_explicit(&table->count, memory_order_relaxed);
     unsigned k = chunk_of(table, index);
+    uint64_t start;
 
     while (index + n > chunk_end(table, k)) {
         index = chunk_end(table, k);
@@ -138,7 +176,9 @@ static uint32_t take_locked(struct cw_arena *arena, struct cw_live_table *table,
     while (table->chunks <= k)
         if (add_chunk_locked(arena, table, table->chunks) != 0)
             return 0;
-    return (uint32_t)index;
+    start =
+        table->chunk[k] + (index + table->first - ((uint64_t)table->first << k)) * table->elem_size;
+    return reach_locked(arena, start, start + n * table->elem_size) == 0 ? (uint32_t)index : 0;
 }
 
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table which)

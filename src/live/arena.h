@@ -5,6 +5,10 @@
  * Owns the reserved address range and the growth of its tables; guarded by one lock (CW_RANK_ARENA)
  * for growth only. Records never move, so a pointer to one stays good until cw_arena_destroy. When
  * the system refuses more memory the appending calls return 0 ("none") and the caller degrades.
+ *
+ * A file may lie behind it (backing.h). When that cannot grow any further the arena goes on in
+ * memory, with one warning, and header->cut tells readers of the file: refusing records instead
+ * would take from the report that the process itself writes, which is the one that most get.
  */
 #ifndef CW_LIVE_ARENA_H
 #define CW_LIVE_ARENA_H
@@ -12,21 +16,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lock.h"
+#include "live/backing.h"
 #include "live/layout.h"
 #include "live/view.h"
-#include "base/lock.h"
 
 struct cw_arena {
     struct cw_live_header *header; /* NULL: not created */
     size_t reserved;               /* bytes of address space */
     _Atomic size_t committed;      /* bytes that may be touched; written under the lock */
     struct cw_lock lock;           /* CW_RANK_ARENA: growth, append */
+    struct cw_backing backing;     /* under the lock */
 };
 
 /* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and
  * makes an empty layout. 0, or -1 with errno. */
 int cw_arena_create(struct cw_arena *arena, size_t reserve);
+/* Lets go of the file, if there is one, and of the memory; the file stays. */
 void cw_arena_destroy(struct cw_arena *arena);
+
+/* Puts a file behind a new arena, of which nobody has asked anything yet. 0, or -1 with errno: it
+ * stays in memory. */
+int cw_arena_back(struct cw_arena *arena, const struct cw_place *place);
 
 /* Appends a zeroed record that readers do not see as named yet; its index, or 0 when full. */
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table table);

@@ -467,7 +467,8 @@ struct cw_live_header {
     _Atomic uint32_t disarmed; /* text: why accounting stopped, 0 = it did not */
     uint8_t pool_mode;         /* 1: MODE=pool */
     uint8_t free_sync;         /* enum cw_free_sync; what is in force, not what was asked for */
-    uint8_t unused[2];
+    _Atomic uint8_t cut;       /* 1: the file could not grow, and what came later is not in it */
+    uint8_t unused;
     _Atomic uint32_t python; /* text: why Python's frames cannot be read, 0 = they can */
     struct cw_live_table table[CW_TABLE_COUNT];
     /* Over all devices and the host. These and the hot fields of device 0 share one cache line:

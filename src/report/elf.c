@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "report/sys.h"
+#include "base/sys.h"
 
 #define SECTIONS_MAX (1u << 16)
 #define SEGMENTS_MAX 512

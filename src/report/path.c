@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/out.h"
-#include "report/sys.h"
+#include "base/sys.h"
 
 #define NUMBER_MAX 1000000
 

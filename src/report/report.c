@@ -8,12 +8,12 @@
  */
 #include "report/report.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out.h"
+#include "base/reason.h"
 #include "report/path.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
@@ -63,33 +63,6 @@ static int write_content(struct job *job, enum content content, int fd)
     return cw_out_flush(&out);
 }
 
-/* The wording of strerror would need the locale, and may allocate. */
-static const char *reason_of(int error)
-{
-    switch (error) {
-    case EPERM:
-        return "operation not permitted";
-    case ENOENT:
-        return "no such file or directory";
-    case EACCES:
-        return "permission denied";
-    case EEXIST:
-        return "a file is in the way, or no number is free";
-    case ENOTDIR:
-        return "a part of the path is not a directory";
-    case EISDIR:
-        return "is a directory";
-    case ENOSPC:
-        return "no space left on the device";
-    case EROFS:
-        return "the file system is read-only";
-    case ENAMETOOLONG:
-        return "the name is too long";
-    default:
-        return "the system refused";
-    }
-}
-
 static int write_file(struct job *job, enum content content, const char *suffix)
 {
     const char *pattern = job->request->destination;
@@ -102,7 +75,7 @@ static int write_file(struct job *job, enum content content, const char *suffix)
         return 0;
     cw_log(CW_LOG_WARN,
            "cannot write the report to \"%s\": %s (errno %d); it goes to stderr instead",
-           job->file.path[0] ? job->file.path : pattern, reason_of(error), error);
+           job->file.path[0] ? job->file.path : pattern, cw_reason(error), error);
     return error;
 }
 

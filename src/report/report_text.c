@@ -36,7 +36,7 @@ static void put_end(const struct cw_text *text)
     else if (LOAD(cw_view_header(text->view)->exit_kind) == CW_EXIT_QUICK_EXIT)
         cw_out_string(text->out, end);
     else if (text->source->process == CW_REPORT_PROCESS_DEAD)
-        cw_out_string(text->out, "died without an exit: killed or crashed");
+        cw_out_string(text->out, "died: no orderly end was recorded");
     else if (text->source->process == CW_REPORT_PROCESS_ALIVE)
         cw_out_string(text->out, "still running");
     else

@@ -59,6 +59,10 @@ size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned inde
                         "%ju free of memory whose allocation was not seen",
                         "%ju frees of memory whose allocation was not seen");
     case 3:
+        /* The process itself has what is not in the file. */
+        return describe(buf, cap, source->process != CW_REPORT_PROCESS_UNKNOWN && LOAD(header->cut),
+                        "the live file could not grow, what came later is not in it", "");
+    case 4:
         return describe(buf, cap, LOAD(header->events_dropped),
                         "%ju event found no room in the records",
                         "%ju events found no room in the records");

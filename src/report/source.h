@@ -22,8 +22,8 @@ const char *cw_report_end(const struct cw_report_source *source);
 /* Whether the process ended by itself, so that exit_code means something. */
 int cw_report_has_exit_code(const struct cw_report_source *source);
 
-#define CW_DIAGNOSTICS        5
-#define CW_DIAGNOSTICS_LOSSES 4 /* those after say nothing against the numbers */
+#define CW_DIAGNOSTICS        6
+#define CW_DIAGNOSTICS_LOSSES 5 /* those after say nothing against the numbers */
 /* Why the account is incomplete, or its stacks are, index < CW_DIAGNOSTICS: the length of the
  * sentence, 0: no reason. */
 size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned index, char *buf,

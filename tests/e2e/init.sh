@@ -101,7 +101,9 @@ compose_()
   shift
   last_run_="$*"
   [ -z "$driver_dir" ] || settings+=("LD_LIBRARY_PATH=$driver_dir")
-  [ "$with_preload" = 0 ] || settings+=("LD_PRELOAD=$library")
+  # Live files stay in the scratch directory, also those of programs that are meant to die; a test
+  # that wants another place says so behind this.
+  [ "$with_preload" = 0 ] || settings+=("LD_PRELOAD=$library" "CUWARDEN_LIVE=$scratch/live-files")
   while [ $# -gt 0 ] && [[ $1 =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; do
     settings+=("$1")
     shift
@@ -122,6 +124,8 @@ run_()
   "${command_[@]}" >out 2>err </dev/null
   status=$?
   echo "$status" >status
+  # Thousands of runs are not to fill the disk; programs that go on beside the test keep what is open.
+  [ ! -e "$scratch/live-files" ] || rm -rf "$scratch/live-files"
 }
 
 # run_preloaded [VAR=value...] prog args

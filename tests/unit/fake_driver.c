@@ -352,8 +352,10 @@ static void arm(enum cw_mode mode)
 
 struct cw_options *core_options(void)
 {
-    if (!has_options)
+    if (!has_options) {
         cw_options_parse(NULL, 1, &options, NULL);
+        strcpy(options.live, "off");
+    }
     has_options = 1;
     return &options;
 }

@@ -59,6 +59,8 @@ static void expect_defaults(void)
     cr_expect_eq(options.prewarm.count, 0u);
     expect_scarcity_defaults();
     cr_expect_str_eq(options.report, "");
+    cr_expect_str_eq(options.live, "auto");
+    cr_expect_str_eq(options.tmpdir, "");
     cr_expect_eq(options.format, CW_FORMAT_TEXT);
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
     cr_expect_eq(options.stack_depth, 32u);
@@ -86,8 +88,11 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_POOL_IDLE=500ms", "CUWARDEN_PREWARM=64M:8,2m:1", "CUWARDEN_PRESET=inference",
           "CUWARDEN_LIMIT=0:8GB,50%", "CUWARDEN_MIN_FREE=0", "CUWARDEN_PRESSURE=50%,70%,100%",
           "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
-          "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_PYTHON=off");
+          "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/var/tmp/live",
+          "TMPDIR=/a", "TMPDIR=/b");
     cr_expect_eq(complaints.count, 0u);
+    cr_expect_str_eq(options.live, "/var/tmp/live");
+    cr_expect_str_eq(options.tmpdir, "/a");
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
     expect_pool_max(3, 1, UINT64_C(8) << 30);

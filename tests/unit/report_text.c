@@ -89,7 +89,7 @@ Test(report_text, head_tells_version_command_devices_time_and_end)
     fixture.arena.header->end_ns = 0;
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_DEAD});
-    expect_text("(1 device, 0.020s, died without an exit: killed or crashed)");
+    expect_text("(1 device, 0.020s, died: no orderly end was recorded)");
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_ALIVE});
     expect_text("still running)");

@@ -29,6 +29,7 @@ static void setup(void)
 {
     fake_driver_init();
     cw_options_parse(NULL, 1, &options, NULL);
+    strcpy(options.live, "off");
 }
 
 TestSuite(session, .init = setup);

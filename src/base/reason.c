@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* See reason.h. Owns nothing but constant words. */
+#include "base/reason.h"
+
+#include <errno.h>
+
+const char *cw_reason(int error)
+{
+    switch (error) {
+    case EPERM:
+        return "operation not permitted";
+    case ENOENT:
+        return "no such file or directory";
+    case EACCES:
+        return "permission denied";
+    case EEXIST:
+        return "a file is in the way, or no number is free";
+    case ENOTDIR:
+        return "a part of the path is not a directory";
+    case EISDIR:
+        return "is a directory";
+    case ELOOP:
+        return "is a symbolic link";
+    case EFBIG:
+        return "beyond the limit on the size of files";
+    case ENOSPC:
+        return "no space left on the device";
+    case EROFS:
+        return "the file system is read-only";
+    case ENAMETOOLONG:
+        return "the name is too long";
+    default:
+        return "the system refused";
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds live files, by directory or by process. Names are told apart as live/place.h has them;
+ * what does not look like one is left alone.
+ */
+#include "cli/cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "live/place.h"
+
+/* PID-START-RANDOM.live; returns 0, or -1 when it is another name. */
+static int parse_name(const char *name, struct cw_live_name *out)
+{
+    unsigned long long start;
+    const char *suffix;
+    unsigned pid;
+    int len = 0;
+
+    if (name[0] < '0' || name[0] > '9' ||
+        sscanf(name, "%u-%llu-%*[0-9a-f]%n", &pid, &start, &len) != 2 || len == 0)
+        return -1;
+    suffix = name + len;
+    if (strcmp(suffix, CW_PLACE_SUFFIX) != 0)
+        return -1;
+    *out = (struct cw_live_name){.pid = pid, .start = start};
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct cw_live_name *x = a, *y = b;
+
+    if (x->start != y->start)
+        return x->start < y->start ? 1 : -1;
+    return strcmp(x->path, y->path);
+}
+
+static int add(struct cw_live_files *files, const char *directory, const char *name,
+               struct cw_live_name found)
+{
+    struct cw_live_name *grown;
+
+    if (asprintf(&found.path, "%s/%s", directory, name) < 0)
+        return -1;
+    grown = reallocarray(files->file, files->count + 1, sizeof(*grown));
+    if (!grown) {
+        free(found.path);
+        return -1;
+    }
+    files->file = grown;
+    files->file[files->count++] = found;
+    return 0;
+}
+
+int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid)
+{
+    DIR *dir = opendir(directory);
+    const struct dirent *entry;
+    struct cw_live_name found;
+    int rc = 0;
+
+    if (!dir)
+        return -1;
+    while (rc == 0 && (entry = readdir(dir))) {
+        if (parse_name(entry->d_name, &found) == 0 && (pid == 0 || found.pid == pid))
+            rc = add(files, directory, entry->d_name, found);
+    }
+    closedir(dir);
+    if (files->count > 1)
+        qsort(files->file, files->count, sizeof(*files->file), compare);
+    return rc;
+}
+
+/* Whose process it is, or who asks when it is no more. */
+static uint32_t owner_of(uint32_t pid)
+{
+    char path[32];
+    struct stat status;
+
+    snprintf(path, sizeof(path), "/proc/%u", pid);
+    return stat(path, &status) == 0 ? status.st_uid : geteuid();
+}
+
+static void search(struct cw_live_files *files, uint32_t pid, const char *directory, char *where,
+                   size_t cap)
+{
+    size_t len = strlen(where);
+
+    (void)cw_live_files_add(files, directory, pid); /* one that is not there has none */
+    snprintf(where + len, cap - len, "%s%s", len > 0 ? ", " : "", directory);
+}
+
+void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, size_t cap)
+{
+    char directory[CW_PLACE_MAX];
+    struct cw_options options;
+    uint32_t uid = owner_of(pid);
+
+    cw_options_parse(environ, 1, &options, NULL);
+    where[0] = '\0';
+    if (strcmp(options.live, "auto") != 0 && strcmp(options.live, "off") != 0)
+        search(files, pid, options.live, where, cap);
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
+        if (cw_place_default(i, uid, options.tmpdir, directory, sizeof(directory)) == 0)
+            search(files, pid, directory, where, cap);
+    }
+}
+
+void cw_live_files_free(struct cw_live_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->file[i].path);
+    free(files->file);
+    *files = (struct cw_live_files){.count = 0};
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* The file behind an arena. See backing.h for what always holds. */
+#include "live/backing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/out.h"
+#include "base/sys.h"
+#include "live/layout.h"
+
+#define HIGH_FD 900 /* out of the way of programs that count theirs, or close a range */
+#define ZEROS   4096
+
+/* ---- descriptors ---- */
+
+static int is_ours(const struct cw_backing *backing, int fd)
+{
+    struct statx info;
+
+    return cw_sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
+           info.stx_ino == backing->inode && info.stx_dev_major == backing->device_major &&
+           info.stx_dev_minor == backing->device_minor;
+}
+
+/* A descriptor of our file that nobody else knows, so that nobody can change what it stands for;
+ * -1 with errno. The path serves where the program has closed the one that was kept. */
+static int borrow(const struct cw_backing *backing)
+{
+    int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, 0);
+
+    if (fd >= 0 && is_ours(backing, fd))
+        return fd;
+    if (fd >= 0)
+        cw_sys_close(fd);
+    fd = cw_sys_open(backing->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0 || is_ours(backing, fd))
+        return fd;
+    cw_sys_close(fd);
+    errno = ENOENT; /* somebody has taken it away */
+    return -1;
+}
+
+static int move_high(int fd)
+{
+    struct rlimit limit;
+    uint64_t floor = HIGH_FD;
+    int high;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 * 7 < floor)
+        floor = limit.rlim_cur / 8 * 7;
+    high = cw_sys_fcntl(fd, F_DUPFD_CLOEXEC, floor);
+    if (high < 0)
+        return fd;
+    cw_sys_close(fd);
+    return high;
+}
+
+/* ---- room ---- */
+
+/* A file beyond the limit would end the program by a signal. */
+static int is_beyond_limit(uint64_t end)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           end > limit.rlim_cur;
+}
+
+/* For file systems without fallocate, as NFS. */
+static int write_zeros(int fd, uint64_t offset, uint64_t len)
+{
+    static const char zeros[ZEROS];
+
+    for (uint64_t done = 0; done < len; done += ZEROS) {
+        long n = syscall(SYS_pwrite64, fd, zeros, (size_t)ZEROS, (long)(offset + done));
+
+        if (n == ZEROS)
+            continue;
+        errno = n < 0 ? errno : ENOSPC;
+        return -1;
+    }
+    return 0;
+}
+
+struct step {
+    uint64_t offset, len;
+    unsigned number; /* in the first MiB, or of all */
+};
+
+static struct step step_at(uint64_t at)
+{
+    if (at < CW_STEP)
+        return (struct step){at / CW_STEP_FIRST * CW_STEP_FIRST, CW_STEP_FIRST,
+                             (unsigned)(at / CW_STEP_FIRST)};
+    return (struct step){at / CW_STEP * CW_STEP, CW_STEP, (unsigned)(at / CW_STEP)};
+}
+
+static int is_backed(const struct cw_backing *backing, const struct step *step)
+{
+    if (step->len == CW_STEP_FIRST)
+        return backing->first_steps >> step->number & 1;
+    return backing->steps[step->number / 64] >> step->number % 64 & 1;
+}
+
+static void note_backed(struct cw_backing *backing, const struct step *step)
+{
+    if (step->len == CW_STEP_FIRST)
+        backing->first_steps |= UINT32_C(1) << step->number;
+    else
+        backing->steps[step->number / 64] |= UINT64_C(1) << step->number % 64;
+}
+
+/* 0, or the errno. */
+static int take_room(struct cw_backing *backing, int fd, const struct step *step)
+{
+    int rc;
+
+    if (backing->room - backing->taken < step->len)
+        return ENOSPC;
+    if (is_beyond_limit(step->offset + step->len))
+        return EFBIG;
+    do {
+        rc = cw_sys_fallocate(fd, step->offset, step->len);
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
+        rc = write_zeros(fd, step->offset, step->len);
+    if (rc != 0)
+        return errno;
+    backing->taken += step->len;
+    return 0;
+}
+
+/* A failed mapping may have taken away what was there. */
+static int restore_memory(void *at, size_t len)
+{
+    void *memory = mmap(at, len, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+
+    return memory == MAP_FAILED ? -1 : 0;
+}
+
+static int map_step(int fd, void *base, const struct step *step)
+{
+    char *at = (char *)base + step->offset;
+    int error;
+
+    if (mmap(at, step->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+             (off_t)step->offset) != MAP_FAILED)
+        return 0;
+    error = errno;
+    return restore_memory(at, step->len) == 0 ? error : -1;
+}
+
+static int add_step(struct cw_backing *backing, void *base, const struct step *step)
+{
+    int fd, error;
+
+    if (step->number >= CW_STEPS_MAX)
+        return EFBIG;
+    fd = borrow(backing);
+    if (fd < 0)
+        return errno;
+    error = take_room(backing, fd, step);
+    if (error == 0)
+        error = map_step(fd, base, step);
+    cw_sys_close(fd);
+    if (error == 0)
+        note_backed(backing, step);
+    return error;
+}
+
+int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint64_t to)
+{
+    int saved = errno, error = 0;
+
+    if (backing->state != CW_BACKING_GROWS)
+        return 0;
+    while (from < to && error == 0) {
+        struct step step = step_at(from);
+
+        if (!is_backed(backing, &step))
+            error = add_step(backing, base, &step);
+        from = step.offset + step.len;
+    }
+    if (error != 0)
+        backing->state = CW_BACKING_FULL;
+    errno = saved;
+    return error;
+}
+
+/* ---- making it ---- */
+
+static int lock_file(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&lock);
+}
+
+/* Until it is published its name begins with a dot. */
+static int make_file(struct cw_backing *backing, int dir, const char *directory)
+{
+    char name[64];
+    struct statx info;
+
+    cw_place_name(name, sizeof(name));
+    backing->name = strlen(directory) + 1;
+    if (cw_format(backing->path, sizeof(backing->path), "%s/.%s", directory, name) >=
+        sizeof(backing->path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    backing->fd = cw_sys_open_at(dir, backing->path + backing->name,
+                                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (backing->fd < 0)
+        return -1;
+    if (cw_sys_statx(backing->fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0)
+        return -1;
+    backing->inode = info.stx_ino;
+    backing->device_major = info.stx_dev_major;
+    backing->device_minor = info.stx_dev_minor;
+    (void)lock_file(backing->fd); /* without locks a reader asks the system for the process */
+    backing->fd = move_high(backing->fd);
+    return 0;
+}
+
+/* 0, or the errno. */
+static int create_in(struct cw_backing *backing, void *base, const char *directory, int is_private)
+{
+    int dir = cw_place_open(directory, is_private);
+    int error = dir < 0 ? errno : 0;
+
+    if (error != 0)
+        return error;
+    *backing = (struct cw_backing){.fd = -1, .room = cw_place_room(dir), .stays = !is_private};
+    if (backing->room < CW_STEP)
+        error = ENOSPC;
+    else if (make_file(backing, dir, directory) != 0)
+        error = errno;
+    if (error == 0) {
+        backing->state = CW_BACKING_GROWS;
+        error = cw_backing_reach(backing, base, 0, sizeof(struct cw_live_header));
+    }
+    if (error != 0)
+        cw_backing_remove(backing);
+    else if (is_private)
+        cw_place_sweep(dir);
+    cw_sys_close(dir);
+    return error;
+}
+
+static int create_in_default(struct cw_backing *backing, void *base, const char *tmpdir)
+{
+    char directory[CW_PLACE_MAX];
+    int error = ENOENT;
+
+    for (unsigned which = 0; which < CW_PLACE_DEFAULTS && error != 0; which++) {
+        if (cw_place_default(which, (uint32_t)geteuid(), tmpdir, directory, sizeof(directory)) == 0)
+            error = create_in(backing, base, directory, 1);
+    }
+    return error;
+}
+
+int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_place *place)
+{
+    int saved = errno, error;
+
+    if (place->directory != NULL)
+        error = create_in(backing, base, place->directory, 0);
+    else
+        error = create_in_default(backing, base, place->tmpdir);
+    errno = error != 0 ? error : saved;
+    return error != 0 ? -1 : 0;
+}
+
+int cw_backing_publish(struct cw_backing *backing)
+{
+    char hidden[CW_PLACE_MAX];
+    int saved = errno, error = 0;
+    size_t name = backing->name;
+
+    if (backing->state == CW_BACKING_NONE || backing->published)
+        return 0;
+    memcpy(hidden, backing->path, sizeof(hidden));
+    memmove(backing->path + name, backing->path + name + 1, strlen(backing->path + name));
+    if (syscall(SYS_renameat2, AT_FDCWD, hidden, AT_FDCWD, backing->path, 0) == 0)
+        backing->published = 1;
+    else
+        error = errno;
+    if (error != 0)
+        memcpy(backing->path, hidden, sizeof(hidden));
+    errno = saved;
+    return error;
+}
+
+/* ---- the end ---- */
+
+void cw_backing_remove(struct cw_backing *backing)
+{
+    int saved = errno;
+
+    if (backing->fd >= 0 || backing->state != CW_BACKING_NONE)
+        syscall(SYS_unlinkat, AT_FDCWD, backing->path, 0);
+    cw_backing_forget(backing);
+    errno = saved;
+}
+
+void cw_backing_forget(struct cw_backing *backing)
+{
+    if (backing->fd >= 0 && is_ours(backing, backing->fd))
+        cw_sys_close(backing->fd);
+    *backing = (struct cw_backing){.fd = -1};
+}

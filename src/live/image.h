@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A copy of a live file, taken at one moment, of a process that runs or that has ended. A copy,
+ * because the bytes must not change between a check and a use, a file that somebody cuts off must
+ * not end the reader by a signal, and reading a hole of a mapped /dev/shm takes memory from it.
+ */
+#ifndef CW_LIVE_IMAGE_H
+#define CW_LIVE_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/view.h"
+
+struct cw_image {
+    struct cw_view view;
+    int is_locked; /* 1: its process runs, 0: nobody holds the lock, -1: cannot be told */
+    void *memory;
+    size_t size;
+};
+
+/* Reads the file that fd stands for. 0, or -1 and in `why` what is wrong with it, to be read after
+ * the file's name. */
+int cw_image_read(int fd, struct cw_image *image, char *why, size_t cap);
+void cw_image_free(struct cw_image *image);
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+/* The file behind an arena: what a reader finds in it, and everything that can go wrong with files,
+ * directories and descriptors. */
+#include "live/arena.h"
+
+#include <criterion/criterion.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "live/image.h"
+
+#define MIB ((size_t)1 << 20)
+#define DAY (24 * 60 * 60)
+
+static char scratch[64];
+static struct cw_arena arena;
+static int said; /* what is printed on stderr */
+
+static void setup(void)
+{
+    strcpy(scratch, "/tmp/cuwarden-unit-XXXXXX");
+    cr_assert_not_null(mkdtemp(scratch));
+}
+
+static void teardown(void)
+{
+    char line[128];
+
+    snprintf(line, sizeof(line), "rm -rf %s", scratch);
+    cr_assert_eq(system(line), 0);
+}
+
+TestSuite(backing, .init = setup, .fini = teardown);
+
+static void listen_to_stderr(void)
+{
+    int ends[2];
+
+    cr_assert_eq(pipe(ends), 0);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    said = ends[0];
+}
+
+static unsigned lines_said(void)
+{
+    char text[4096];
+    ssize_t len = read(said, text, sizeof(text));
+    unsigned lines = 0;
+
+    for (ssize_t i = 0; i < len; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+/* ---- the arena on a file ---- */
+
+static void create(void)
+{
+    struct cw_place place = {.directory = scratch};
+
+    cr_assert_eq(cw_arena_create(&arena, 256 * MIB), 0);
+    cr_assert_eq(cw_arena_back(&arena, &place), 0);
+    arena.header->pid = 77;
+}
+
+static void publish(void)
+{
+    cr_assert_eq(cw_backing_publish(&arena.backing), 0);
+}
+
+static uint64_t key_of(uint32_t index)
+{
+    return index * UINT64_C(0x10001) + 5;
+}
+
+/* Blocks [from, to), and a text now and then, so that several tables grow. */
+static void append(uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        struct cw_live_block *block;
+
+        cr_assert_eq(cw_arena_append(&arena, CW_TABLE_BLOCK), i);
+        block = cw_arena_at(&arena, CW_TABLE_BLOCK, i);
+        cr_assert_eq(block->key, 0u);
+        block->key = key_of(i);
+        if (i % 16 == 0)
+            cr_assert_neq(cw_arena_text(&arena, "some text that takes room in its table", 38), 0u);
+    }
+}
+
+static struct cw_image read_image(void)
+{
+    int fd = open(arena.backing.path, O_RDONLY);
+    struct cw_image image;
+    char why[256];
+
+    cr_assert_geq(fd, 0, "%s", arena.backing.path);
+    cr_assert_eq(cw_image_read(fd, &image, why, sizeof(why)), 0, "%s", why);
+    close(fd);
+    return image;
+}
+
+static void expect_blocks(const struct cw_view *view, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const struct cw_live_block *block = cw_view_block(view, i);
+
+        cr_assert_not_null(block);
+        cr_assert_eq(block->key, key_of(i), "block %u", i);
+    }
+}
+
+static unsigned count_files(const char *suffix)
+{
+    DIR *dir = opendir(scratch);
+    struct dirent *entry;
+    unsigned count = 0;
+
+    while ((entry = readdir(dir)) != NULL) {
+        size_t len = strlen(entry->d_name), tail = strlen(suffix);
+
+        count += entry->d_name[0] != '.' && len > tail &&
+                 strcmp(entry->d_name + len - tail, suffix) == 0;
+    }
+    closedir(dir);
+    return count;
+}
+
+Test(backing, a_reader_has_every_record)
+{
+    struct cw_view own;
+    struct cw_image image;
+
+    create();
+    publish();
+    append(1, 150000);
+    image = read_image();
+    cr_expect_eq(image.is_locked, 1);
+    cr_expect_eq(cw_view_count(&image.view, CW_TABLE_BLOCK), 150000u);
+    expect_blocks(&image.view, 1, 150000);
+    cw_arena_view(&arena, &own);
+    expect_blocks(&own, 1, 150000);
+    for (uint32_t at = 1; at < cw_view_count(&image.view, CW_TABLE_TEXT); at += 39)
+        cr_assert_str_eq(cw_view_text(&image.view, at), cw_view_text(&own, at));
+    cr_expect_eq(arena.header->cut, 0u);
+    cw_image_free(&image);
+}
+
+Test(backing, the_file_takes_what_is_used_and_no_more)
+{
+    struct stat status;
+
+    create();
+    publish();
+    append(1, 150000);
+    cr_assert_eq(stat(arena.backing.path, &status), 0);
+    cr_expect_leq((uint64_t)status.st_blocks * 512,
+                  150000 * sizeof(struct cw_live_block) + 4 * MIB);
+    cr_expect_eq((uint64_t)status.st_blocks * 512 / MIB, arena.backing.taken / MIB);
+    cr_expect_eq(status.st_mode & 07777, 0600u);
+}
+
+Test(backing, has_no_name_before_it_is_complete)
+{
+    create();
+    cr_expect_eq(count_files(CW_PLACE_SUFFIX), 0u);
+    publish();
+    cr_expect_eq(count_files(CW_PLACE_SUFFIX), 1u);
+    cw_backing_remove(&arena.backing);
+    cr_expect_eq(count_files(CW_PLACE_SUFFIX), 0u);
+    append(1, 30000);
+}
+
+Test(backing, an_arena_that_is_let_go_leaves_its_file)
+{
+    struct cw_image image;
+    char path[CW_PLACE_MAX];
+    int fd;
+
+    create();
+    publish();
+    append(1, 100);
+    strcpy(path, arena.backing.path);
+    fd = arena.backing.fd;
+    image = read_image();
+    cr_expect_eq(image.is_locked, 1);
+    cw_arena_destroy(&arena);
+    cr_expect_eq(fcntl(fd, F_GETFD), -1);
+    strcpy(arena.backing.path, path);
+    image = read_image();
+    cr_expect_eq(image.is_locked, 0);
+    expect_blocks(&image.view, 1, 100);
+}
+
+/* ---- the end of the space ---- */
+
+static void expect_cut(void)
+{
+    struct cw_image image;
+    struct cw_view own;
+    const struct cw_live_block *block;
+
+    cr_expect_eq(lines_said(), 1u);
+    cr_expect_eq(arena.header->cut, 1u);
+    cw_arena_view(&arena, &own);
+    expect_blocks(&own, 1, 150000);
+    image = read_image();
+    expect_blocks(&image.view, 1, 1000);
+    block = cw_view_block(&image.view, 149999);
+    cr_expect(block == NULL || block->key == 0);
+    cw_image_free(&image);
+}
+
+Test(backing, goes_on_in_memory_at_a_limit_on_files)
+{
+    struct rlimit limit = {3 * MIB + 5, 3 * MIB + 5};
+
+    listen_to_stderr();
+    create();
+    publish();
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    append(1, 150000);
+    expect_cut();
+}
+
+Test(backing, goes_on_in_memory_at_its_share_of_the_disk)
+{
+    listen_to_stderr();
+    create();
+    publish();
+    arena.backing.room = 4 * MIB + 100;
+    append(1, 150000);
+    cr_expect_eq(arena.backing.taken, 4 * MIB);
+    expect_cut();
+}
+
+Test(backing, goes_on_in_memory_when_the_file_cannot_be_reached)
+{
+    char path[CW_PLACE_MAX];
+
+    listen_to_stderr();
+    create();
+    publish();
+    append(1, 1000);
+    strcpy(path, arena.backing.path);
+    strcpy(arena.backing.path, "/nowhere/file");
+    close(arena.backing.fd);
+    append(1000, 150000);
+    strcpy(arena.backing.path, path);
+    expect_cut();
+}
+
+Test(backing, is_not_made_where_files_may_not_be_large)
+{
+    struct rlimit limit = {100, 100};
+    struct cw_place place = {.directory = scratch};
+
+    cr_assert_eq(cw_arena_create(&arena, 256 * MIB), 0);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_expect_eq(cw_arena_back(&arena, &place), -1);
+    cr_expect_eq(errno, EFBIG);
+    cr_expect_eq(count_files(""), 0u);
+    append(1, 30000);
+}
+
+/* ---- programs and their descriptors ---- */
+
+Test(backing, outlives_the_closing_of_its_descriptor)
+{
+    struct cw_image image;
+
+    create();
+    publish();
+    append(1, 1000);
+    cr_assert_eq(close(arena.backing.fd), 0);
+    append(1000, 150000);
+    image = read_image();
+    cr_expect_eq(image.is_locked, 1);
+    cr_expect_eq(arena.header->cut, 0u);
+    expect_blocks(&image.view, 1, 150000);
+}
+
+Test(backing, leaves_a_file_alone_that_took_its_descriptor)
+{
+    char path[128];
+    struct stat status;
+    struct cw_image image;
+    int other, taken;
+
+    create();
+    publish();
+    append(1, 1000);
+    snprintf(path, sizeof(path), "%s/other", scratch);
+    other = open(path, O_RDWR | O_CREAT, 0600);
+    cr_assert_eq(write(other, "mine", 4), 4);
+    taken = arena.backing.fd;
+    cr_assert_eq(dup2(other, taken), taken);
+    append(1000, 150000);
+    cr_assert_eq(stat(path, &status), 0);
+    cr_expect_eq(status.st_size, 4);
+    image = read_image();
+    expect_blocks(&image.view, 1, 150000);
+    cw_arena_destroy(&arena);
+    cr_expect_neq(fcntl(taken, F_GETFD), -1);
+}
+
+Test(backing, its_descriptor_is_high_and_not_inherited)
+{
+    create();
+    cr_expect_geq(arena.backing.fd, 100);
+    cr_expect_eq(fcntl(arena.backing.fd, F_GETFD), FD_CLOEXEC);
+    for (int fd = 3; fd < 20; fd++) {
+        struct stat status;
+
+        cr_expect(fstat(fd, &status) != 0 || status.st_ino != arena.backing.inode);
+    }
+}
+
+Test(backing, makes_do_with_few_descriptors)
+{
+    struct rlimit limit = {24, 24};
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    create();
+    publish();
+    append(1, 150000);
+    cr_expect_eq(arena.header->cut, 0u);
+}
+
+Test(backing, a_forked_child_lets_go_of_the_parents_file)
+{
+    struct cw_image image;
+    int status;
+    pid_t child;
+
+    create();
+    publish();
+    append(1, 1000);
+    child = fork();
+    if (child == 0) {
+        cw_arena_destroy(&arena);
+        create();
+        append(1, 10);
+        _exit(arena.backing.published ? 1 : 0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_expect_eq(status, 0);
+    image = read_image();
+    cr_expect_eq(image.is_locked, 1);
+    cr_expect_eq(cw_view_count(&image.view, CW_TABLE_BLOCK), 1000u);
+    expect_blocks(&image.view, 1, 1000);
+}
+
+/* ---- directories ---- */
+
+Test(backing, makes_directories_and_keeps_others_out)
+{
+    char path[128], link[128];
+    struct stat status;
+    int dir;
+
+    snprintf(path, sizeof(path), "%s/a/b/c", scratch);
+    dir = cw_place_open(path, 0);
+    cr_assert_geq(dir, 0);
+    close(dir);
+    snprintf(path, sizeof(path), "%s/private", scratch);
+    cr_assert_eq(mkdir(path, 0755), 0);
+    dir = cw_place_open(path, 1);
+    cr_assert_geq(dir, 0);
+    cr_expect_eq(stat(path, &status), 0);
+    cr_expect_eq(status.st_mode & 07777, 0700u);
+    close(dir);
+    snprintf(link, sizeof(link), "%s/link", scratch);
+    cr_assert_eq(symlink(path, link), 0);
+    cr_expect_eq(cw_place_open(link, 1), -1);
+    cr_expect(errno == ENOTDIR || errno == ELOOP);
+}
+
+Test(backing, refuses_a_directory_of_somebody_else)
+{
+    char path[128];
+
+    if (geteuid() != 0)
+        cr_skip_test("takes root");
+    snprintf(path, sizeof(path), "%s/theirs", scratch);
+    cr_assert_eq(mkdir(path, 0777), 0);
+    cr_assert_eq(chown(path, 1, 1), 0);
+    cr_expect_eq(cw_place_open(path, 1), -1);
+    cr_expect_eq(errno, EPERM);
+}
+
+Test(backing, default_directories_are_below_shm_and_tmpdir)
+{
+    char path[CW_PLACE_MAX];
+
+    cr_assert_eq(cw_place_default(0, 12, "/scratch", path, sizeof(path)), 0);
+    cr_expect_str_eq(path, "/dev/shm/cuwarden-12");
+    cr_assert_eq(cw_place_default(1, 12, "/scratch", path, sizeof(path)), 0);
+    cr_expect_str_eq(path, "/scratch/cuwarden-12");
+    cr_assert_eq(cw_place_default(1, 12, "relative", path, sizeof(path)), 0);
+    cr_expect_str_eq(path, "/tmp/cuwarden-12");
+    cr_assert_eq(cw_place_default(1, 12, "", path, sizeof(path)), 0);
+    cr_expect_str_eq(path, "/tmp/cuwarden-12");
+    cr_expect_eq(cw_place_default(1, 12, "/scratch", path, 12), -1);
+}
+
+/* ---- sweeping ---- */
+
+static void make_file(const char *name, mode_t mode, int age_seconds)
+{
+    struct timeval times[2] = {{.tv_sec = time(NULL) - age_seconds},
+                               {.tv_sec = time(NULL) - age_seconds}};
+    char path[128];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", scratch, name);
+    fd = open(path, O_RDWR | O_CREAT, 0600);
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(fchmod(fd, mode), 0);
+    close(fd);
+    cr_assert_eq(utimes(path, times), 0);
+}
+
+static int exists(const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s", scratch, name);
+    return access(path, F_OK) == 0;
+}
+
+static void sweep(void)
+{
+    int dir = open(scratch, O_RDONLY | O_DIRECTORY);
+
+    cw_place_sweep(dir);
+    close(dir);
+}
+
+Test(backing, the_age_of_the_dead_counts_from_when_they_were_seen)
+{
+    make_file("1-1-a.live", 0600, 40 * DAY); /* it may have died a moment ago */
+    make_file("2-1-b.live", 0400, DAY - 60);
+    make_file("3-1-c.live", 0400, DAY + 60);
+    make_file(".4-1-d.live", 0600, 60); /* not complete yet, or never will be */
+    make_file(".5-1-e.live", 0600, DAY + 60);
+    sweep();
+    cr_expect(exists(".4-1-d.live"));
+    cr_expect_not(exists(".5-1-e.live"));
+    cr_expect(exists("1-1-a.live"));
+    cr_expect(exists("2-1-b.live"));
+    cr_expect_not(exists("3-1-c.live"));
+    sweep();
+    cr_expect(exists("1-1-a.live"));
+}
+
+Test(backing, what_lives_is_not_swept)
+{
+    struct timeval old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+    create();
+    publish();
+    cr_assert_eq(chmod(arena.backing.path, 0400), 0);
+    cr_assert_eq(utimes(arena.backing.path, old), 0);
+    sweep();
+    cr_expect_eq(count_files(CW_PLACE_SUFFIX), 1u);
+}
+
+Test(backing, looks_at_some_entries_only)
+{
+    char name[32];
+
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "%d-1-f.live", i + 1);
+        make_file(name, 0400, 2 * DAY);
+    }
+    sweep();
+    cr_expect_geq(count_files(CW_PLACE_SUFFIX), 300u - CW_PLACE_SWEPT);
+    cr_expect_leq(count_files(CW_PLACE_SUFFIX), 300u - CW_PLACE_SWEPT + 2);
+}
