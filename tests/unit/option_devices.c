@@ -21,7 +21,7 @@ Test(option_devices, both_forms_of_a_uuid_are_read)
     cr_expect_eq(memcmp(uuid, wanted, 16), 0);
     cr_expect_eq(cw_uuid_parse(GPU ":1", uuid), -1);
     cr_expect_eq(cw_uuid_parse(GPU " ", uuid), -1);
-    cr_expect_eq(cw_uuid_parse(GPU + 4, uuid), -1);
+    cr_expect_eq(cw_uuid_parse(&GPU[4], uuid), -1);
     cr_expect_eq(cw_uuid_parse("", uuid), -1);
 }
 
