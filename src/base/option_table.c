@@ -23,7 +23,8 @@ enum kind {
     KIND_FAIL,
     KIND_BATCHES,
     KIND_PATH,
-    KIND_PLACE
+    KIND_PLACE,
+    KIND_INPUT
 };
 
 struct word {
@@ -56,6 +57,7 @@ struct definition {
 #define WORDS_BATCHES
 #define WORDS_PATH
 #define WORDS_PLACE
+#define WORDS_INPUT
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     static const struct word words_##field[] = {WORDS_##type{0, NULL}};
 #include "base/options.def"
@@ -76,6 +78,7 @@ struct definition {
 #define VALUES_BATCHES            "SIZE:COUNT[,...]"
 #define VALUES_PATH               "FILE"
 #define VALUES_PLACE              "auto, off, or DIRECTORY"
+#define VALUES_INPUT              "FILE"
 
 #define KIND_OF_ENUM(name)          .kind = KIND_ENUM
 #define KIND_OF_EXTERN_ENUM(name)   .kind = KIND_ENUM
@@ -88,6 +91,7 @@ struct definition {
 #define KIND_OF_BATCHES             .kind = KIND_BATCHES
 #define KIND_OF_PATH                .kind = KIND_PATH
 #define KIND_OF_PLACE               .kind = KIND_PLACE
+#define KIND_OF_INPUT               .kind = KIND_INPUT
 
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     {.row = {#NAME, VALUES_##type, fallback, help, detail},                                        \
@@ -174,6 +178,9 @@ static void say_form(struct cw_out *why, const struct definition *def)
     case KIND_PLACE:
         cw_out_printf(why, "auto, off, or a directory of at most %d bytes",
                       CW_OPTION_VALUE_MAX - 1);
+        return;
+    case KIND_INPUT:
+        cw_out_printf(why, "a file name of at most %d bytes", CW_OPTION_VALUE_MAX - 1);
         return;
     }
 }
@@ -343,6 +350,9 @@ enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const
         return parse_path(value, field, why);
     case KIND_PLACE:
         return parse_place(def, value, field, why);
+    case KIND_INPUT:
+        memcpy(field, value, strlen(value) + 1);
+        return CW_OPTION_TAKEN;
     }
     return CW_OPTION_REFUSED;
 }
@@ -416,6 +426,7 @@ void cw_options_print_value(const struct cw_options *options, size_t index, char
         break;
     case KIND_PATH:
     case KIND_PLACE:
+    case KIND_INPUT:
         cw_out_string(&out, field);
         break;
     }

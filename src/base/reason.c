@@ -19,10 +19,14 @@ const char *cw_reason(int error)
         return "a part of the path is not a directory";
     case EISDIR:
         return "is a directory";
+    case ESPIPE:
+        return "is not a regular file";
     case ELOOP:
         return "is a symbolic link";
     case EFBIG:
-        return "beyond the limit on the size of files";
+        return "the file is too large";
+    case ENOMEM:
+        return "no memory";
     case ENOSPC:
         return "no space left on the device";
     case EROFS:

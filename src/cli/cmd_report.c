@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "live/image.h"
 #include "live/place.h"
 #include "report/report.h"
@@ -23,8 +24,9 @@
 
 struct request {
     enum cw_report_form form;
-    const char *output; /* NULL: standard output */
-    int fd;             /* -1: not open yet */
+    const char *output;        /* NULL: standard output */
+    int fd;                    /* -1: not open yet */
+    struct cw_options options; /* of the environment: what is suppressed, and what is old */
 };
 
 static int print_help(void)
@@ -133,6 +135,8 @@ static int write_image(struct request *request, const char *path, const struct c
         .form = request->form,
         .process = is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
         .version = PACKAGE_VERSION,
+        .suppressions = request->options.suppressions,
+        .old_ns = request->options.old,
         .demangle = demangler ? demangle : NULL,
         .demangle_arg = demangler,
     };
@@ -268,8 +272,10 @@ int cw_cmd_report(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct request request = {.form = CW_REPORT_TEXT, .fd = -1};
+    static struct request request = {.form = CW_REPORT_TEXT, .fd = -1};
     int flag;
+
+    cw_options_parse(environ, 1, &request.options, NULL);
 
     while ((flag = getopt_long(argc, argv, "ho:", flags, NULL)) != -1) {
         if (flag == 'h')

@@ -124,6 +124,7 @@ static void back_arena(void)
 {
     const char *live = cw_session.options->live;
     struct cw_place place = {.directory = live, .tmpdir = cw_session.options->tmpdir};
+    int saved = errno; /* the program's */
 
     if (strcmp(live, "off") == 0)
         return;
@@ -134,6 +135,7 @@ static void back_arena(void)
                "no live file in %s: %s (errno %d); if the process dies its report is lost; "
                "CUWARDEN_LIVE=DIRECTORY names another place, CUWARDEN_LIVE=off does without",
                place.directory ? live : "/dev/shm or TMPDIR", cw_reason(errno), errno);
+    errno = saved;
 }
 
 static void publish(void)

@@ -54,26 +54,31 @@ static _Atomic int exit_status;
 
 /* A relative name counts from where the program first calls CUDA, not from where it happens to end:
  * a server may have moved to / by then. Not from its start: a process without CUDA asks for
- * nothing. */
-static void pin_report(void)
+ * nothing. is_template: a % in the directory's name is no escape. */
+static void pin(cw_option_path path, int is_template)
 {
     char start[CW_OPTION_VALUE_MAX], pinned[CW_OPTION_VALUE_MAX];
     size_t len = 0;
 
-    if (options.report[0] == '\0' || options.report[0] == '/' || strcmp(options.report, "-") == 0 ||
-        getcwd(start, sizeof(start)) == NULL)
+    if (path[0] == '\0' || path[0] == '/' || getcwd(start, sizeof(start)) == NULL)
         return;
-    /* A % in the directory's name is no escape. */
     for (const char *from = start; *from != '\0' && len + 2 < sizeof(pinned); from++) {
-        if (*from == '%')
+        if (*from == '%' && is_template)
             pinned[len++] = '%';
         pinned[len++] = *from;
     }
     pinned[len] = '\0';
-    if (len + 1 + strlen(options.report) >= sizeof(options.report))
+    if (len + 1 + strlen(path) >= CW_OPTION_VALUE_MAX)
         return;
-    memcpy(start, options.report, sizeof(start));
-    cw_format(options.report, sizeof(options.report), "%s/%s", pinned, start);
+    memcpy(start, path, sizeof(start));
+    cw_format(path, CW_OPTION_VALUE_MAX, "%s/%s", pinned, start);
+}
+
+static void pin_files(void)
+{
+    if (strcmp(options.report, "-") != 0)
+        pin(options.report, 1);
+    pin(options.suppressions, 0);
 }
 
 static void read_options(void)
@@ -135,6 +140,8 @@ static int write_report(int orderly)
         .destination = options.report[0] ? options.report : NULL,
         .env = environ,
         .version = PACKAGE_VERSION,
+        .suppressions = options.suppressions,
+        .old_ns = options.old,
         .demangle = demangler ? demangle : NULL,
         .demangle_arg = demangler,
     };
@@ -249,7 +256,7 @@ static void announce(void)
         cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
                complaints.count - CW_OPTION_COMPLAINTS);
     if (options.mode != CW_MODE_OFF) {
-        pin_report();
+        pin_files();
         watch_threads();
     }
     if (options.mode != CW_MODE_OFF && __cxa_at_quick_exit != NULL)

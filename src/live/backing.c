@@ -220,7 +220,9 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
                                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (backing->fd < 0)
         return -1;
-    if (cw_sys_statx(backing->fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0)
+    /* Whatever the umask: readers, and those who clear away what the dead left, must open it. */
+    if (syscall(SYS_fchmod, backing->fd, 0600) != 0 ||
+        cw_sys_statx(backing->fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0)
         return -1;
     backing->inode = info.stx_ino;
     backing->device_major = info.stx_dev_major;

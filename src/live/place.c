@@ -38,9 +38,10 @@ int cw_place_default(unsigned which, uint32_t uid, const char *tmpdir, char *buf
 
 static int make(const char *path)
 {
-    int rc = (int)syscall(SYS_mkdirat, AT_FDCWD, path, 0700);
-
-    return rc == 0 || errno == EEXIST ? 0 : -1;
+    if (syscall(SYS_mkdirat, AT_FDCWD, path, 0700) != 0)
+        return errno == EEXIST ? 0 : -1;
+    /* The program's umask may have taken away even our own access. */
+    return (int)syscall(SYS_fchmodat, AT_FDCWD, path, 0700);
 }
 
 static int make_parents(const char *directory)

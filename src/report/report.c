@@ -9,21 +9,26 @@
 #include "report/report.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out.h"
 #include "base/reason.h"
+#include "report/age.h"
 #include "report/path.h"
 #include "report/report_json.h"
 #include "report/report_text.h"
 #include "report/source.h"
+#include "report/suppress.h"
 
 #define BUFFER_SIZE ((size_t)64 * 1024)
+#define OLD_NS      (UINT64_C(60) * 1000000000)
 
 struct job {
     struct cw_snapshot snapshot;
     struct cw_symbols symbols;
+    struct cw_rules rules;
     struct cw_report_file file;
     struct cw_path_values values;
     struct cw_report_source source;
@@ -120,6 +125,7 @@ static void prepare(struct job *job, const struct cw_view *view,
     job->source = (struct cw_report_source){.view = view,
                                             .snapshot = &job->snapshot,
                                             .symbols = &job->symbols,
+                                            .rules = &job->rules,
                                             .process = request->process,
                                             .version = request->version};
     job->values = (struct cw_path_values){.pid = header->pid,
@@ -129,6 +135,58 @@ static void prepare(struct job *job, const struct cw_view *view,
                                           .env = request->env};
     /* Without memory for names the report has addresses. */
     cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
+}
+
+/* Of a process that runs on it is now; else the last thing that is known of it. */
+static uint64_t moment(const struct job *job, const struct cw_view *view)
+{
+    uint64_t start_ns = cw_view_header(view)->start_ns;
+    struct timespec now;
+    uint64_t now_ns;
+
+    if (job->request->process != CW_REPORT_PROCESS_ALIVE ||
+        clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+        return job->snapshot.duration_ns;
+    now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return now_ns > start_ns ? now_ns - start_ns : job->snapshot.duration_ns;
+}
+
+/* What needs names and the user's file: classes and, with them, whether there is anything to say.
+ */
+static void classify(struct job *job, const struct cw_view *view)
+{
+    uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
+
+    cw_rules_init(&job->rules, job->request->suppressions);
+    cw_leak_want(&job->snapshot, &job->symbols);
+    cw_symbols_resolve(&job->symbols);
+    cw_leak_classify(&job->snapshot, &job->symbols, &job->rules);
+    cw_snapshot_ages(&job->snapshot, moment(job, view), old_ns);
+}
+
+static int has_leaks(const struct cw_snapshot *snapshot)
+{
+    return snapshot->leaks.count > 0;
+}
+
+/* With names and rules what is apart now may be a leak, and the reverse. */
+static int may_have_leaks(const struct cw_snapshot *snapshot)
+{
+    return has_leaks(snapshot) || snapshot->library.count > 0 || snapshot->caches.count > 0;
+}
+
+static int write_job(struct job *job, const struct cw_view *view,
+                     const struct cw_report_request *request)
+{
+    int result = 0;
+
+    prepare(job, view, request);
+    classify(job, view);
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || has_leaks(&job->snapshot))
+        result = goes_to_fd(request) ? write_to_fd(job) : write_files(job);
+    cw_rules_fini(&job->rules);
+    cw_symbols_fini(&job->symbols);
+    return result;
 }
 
 int cw_report_write(const struct cw_view *view, const struct cw_report_request *request)
@@ -141,11 +199,8 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
         cw_mem_free(job, sizeof(*job));
         return -1;
     }
-    if (request->form != CW_REPORT_SHORT_IF_LEAKED || job->snapshot.leaks.count > 0) {
-        prepare(job, view, request);
-        result = goes_to_fd(request) ? write_to_fd(job) : write_files(job);
-        cw_symbols_fini(&job->symbols);
-    }
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_leaks(&job->snapshot))
+        result = write_job(job, view, request);
     cw_snapshot_fini(&job->snapshot);
     cw_mem_free(job, sizeof(*job));
     return result;

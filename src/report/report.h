@@ -27,10 +27,12 @@ enum cw_report_process {
 struct cw_report_request {
     enum cw_report_form form;
     enum cw_report_process process;
-    const char *destination; /* template of a file name (report/path.h); NULL or "-": `fd` */
-    int fd;                  /* 0: 2, stderr */
-    char *const *env;        /* for %q{VAR}; may be NULL */
-    const char *version;     /* of cuwarden; may be NULL */
+    const char *destination;  /* template of a file name (report/path.h); NULL or "-": `fd` */
+    int fd;                   /* 0: 2, stderr */
+    char *const *env;         /* for %q{VAR}; may be NULL */
+    const char *version;      /* of cuwarden; may be NULL */
+    const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
+    uint64_t old_ns;          /* from this age on a live block is old; 0: a minute */
     /* Makes a mangled name readable (symbol.h); NULL, as it must be where malloc may not be used.
      */
     const char *(*demangle)(const char *mangled, void *arg);

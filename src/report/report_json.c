@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/json_leak.h"
 #include "report/json_pool.h"
 #include "report/json_pressure.h"
 #include "report/json_put.h"
@@ -317,8 +318,7 @@ static void put_site(struct cw_json *json, uint32_t index)
     cw_json_number(json, "oom", site->oom);
     cw_json_time(json, "first_ns", site->first_ns);
     cw_json_time(json, "last_ns", site->last_ns);
-    if (site->leak != CW_LEAK_NONE)
-        cw_json_string(json, "class", cw_leak_name(site));
+    cw_json_leak_facts(json, site);
     cw_json_close(json, '}');
 }
 
@@ -331,11 +331,6 @@ static void put_sites(struct cw_json *json)
 }
 
 /* ---- blocks ---- */
-
-static int is_leaked(const struct cw_snapshot_site *site)
-{
-    return site->leak == CW_LEAK_LOST || site->leak == CW_LEAK_CONTEXT;
-}
 
 static void put_block(struct cw_json *json, const struct cw_live_block *block, uint32_t site)
 {
@@ -362,7 +357,7 @@ static void put_leaks(struct cw_json *json)
         if (!block || LOAD(block->state) != CW_BLOCK_LIVE)
             continue;
         site = cw_snapshot_find(json->snapshot, LOAD(block->site));
-        if (!site || !is_leaked(site))
+        if (!site || !cw_leak_is_counted(site->leak))
             continue;
         if (leaked++ < BLOCKS_MAX)
             put_block(json, block, (uint32_t)(site - json->snapshot->site));
@@ -510,6 +505,8 @@ void cw_report_json_write(const struct cw_report_source *source, struct cw_out *
     put_stacks(&json);
     put_sites(&json);
     put_leaks(&json);
+    cw_json_old(&json);
+    cw_json_suppressions(&json);
     put_events(&json);
     cw_json_oom_accounts(&json);
     put_diagnostics(&json);

@@ -9,19 +9,23 @@
 
 #include <string.h>
 
-#include "report/stack.h"
+#include "report/age.h"
+#include "report/suppress.h"
 #include "report/text_devices.h"
 #include "report/text_event.h"
+#include "report/text_old.h"
 #include "report/text_oom.h"
 #include "report/text_pool.h"
 #include "report/text_pressure.h"
 #include "report/text_put.h"
+#include "report/text_suppressed.h"
 
 #define LEAKS_FULL   20
 #define LEAKS_SHORT  5
 #define FRAMES_SHORT 6
 #define APART_MAX    10
 #define COMMAND_MAX  64
+#define TRAIL_WIDTH  80
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
@@ -79,7 +83,7 @@ static void put_diagnostics(const struct cw_text *text)
 
 /* ---- LEAKS ---- */
 
-static void put_leak_line(const struct cw_text *text, const struct cw_snapshot_site *site)
+static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     cw_text_begin_line(text);
     cw_text_size(text, cw_leaked_bytes(site));
@@ -97,10 +101,22 @@ static void put_leak_line(const struct cw_text *text, const struct cw_snapshot_s
     cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
     cw_out_string(text->out, ", ");
     cw_text_device(text, site->device);
-    cw_out_printf(text->out, ", %s  site %08x  first ", cw_kind_label(site->kind), site->id);
+    cw_out_printf(text->out, ", %s", cw_kind_label(site->kind));
+    cw_text_end_line(text);
+}
+
+static void put_leak_times(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    cw_text_begin_line(text);
+    cw_out_printf(text->out, "    site %08x  first ", site->id);
     cw_text_time(text, site->first_ns);
-    cw_out_string(text->out, " last ");
+    cw_out_string(text->out, "  last ");
     cw_text_time(text, site->last_ns);
+    if (site->live_blocks > 0 && site->oldest_ns != 0) {
+        cw_out_string(text->out, "  oldest ");
+        cw_text_time(text, cw_oldest_age(text->snapshot, site));
+        cw_out_string(text->out, " ago");
+    }
     cw_text_end_line(text);
 }
 
@@ -129,24 +145,38 @@ static uint32_t leak_limit(enum cw_text_form form)
     return form == CW_TEXT_FULL ? LEAKS_FULL : LEAKS_SHORT;
 }
 
+static void put_leaks_heading(const struct cw_text *text)
+{
+    const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
+    const struct cw_snapshot_list *suppressed = &text->snapshot->suppressed;
+
+    cw_text_heading(text, "LEAKS  ");
+    if (leaks->count == 0) {
+        cw_out_string(text->out, "none");
+    } else {
+        cw_text_bytes_in_blocks(text, leaks->bytes, leaks->blocks);
+        cw_out_string(text->out, " from ");
+        cw_text_count(text, leaks->count, "call site");
+    }
+    if (suppressed->count > 0) {
+        cw_out_string(text->out, "; suppressed: ");
+        cw_text_bytes_in_blocks(text, suppressed->bytes, suppressed->blocks);
+    }
+    cw_text_end_line(text);
+}
+
 static void put_leaks(const struct cw_text *text)
 {
     const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
     uint32_t shown = leaks->count < leak_limit(text->form) ? leaks->count : leak_limit(text->form);
 
-    cw_text_heading(text, "LEAKS  ");
-    if (leaks->count == 0) {
-        cw_out_string(text->out, "none\n");
-        return;
-    }
-    cw_text_bytes_in_blocks(text, leaks->bytes, leaks->blocks);
-    cw_out_string(text->out, " from ");
-    cw_text_count(text, leaks->count, "call site");
-    cw_text_end_line(text);
+    put_leaks_heading(text);
     for (uint32_t i = 0; i < shown; i++) {
         const struct cw_snapshot_site *site = &text->snapshot->site[leaks->site[i]];
 
-        put_leak_line(text, site);
+        put_leak_size(text, site);
+        put_leak_times(text, site);
+        cw_text_past_cap(text, site);
         cw_text_stack(text, site->stack, text->form == CW_TEXT_FULL ? CW_DEPTH_MAX : FRAMES_SHORT);
     }
     put_rest(text, leaks, shown);
@@ -154,26 +184,32 @@ static void put_leaks(const struct cw_text *text)
 
 /* ---- what is not counted ---- */
 
-static void put_apart_line(const struct cw_text *text, const struct cw_snapshot_site *site)
+/* "cuBLAS", "PyTorch"; of others their class. */
+static const char *owner_of(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    const struct cw_rule *rule =
+        text->source->rules ? cw_rules_at(text->source->rules, site->rule) : NULL;
+
+    return rule && cw_rule_is_builtin(rule) ? rule->label : cw_leak_name(site);
+}
+
+static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     cw_text_begin_line(text);
     cw_out_string(text->out, "  ");
     cw_text_bytes_in_blocks(text, cw_leaked_bytes(site), cw_leaked_blocks(site));
-    cw_out_string(text->out, "  ");
-    if (site->leak == CW_LEAK_LIBRARY)
-        cw_text_clean(text, cw_module_name(text->view, cw_view_module(text->view, site->owner)),
-                      CW_TEXT_NAME_MAX);
-    else
-        cw_out_string(text->out, cw_leak_name(site));
-    cw_out_string(text->out, "  ");
-    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
+    cw_out_printf(text->out, "  %s  ", owner_of(text, site));
+    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
     cw_out_string(text->out, ", ");
     cw_text_device(text, site->device);
-    cw_out_printf(text->out, "  site %08x  ", site->id);
+    cw_out_printf(text->out, "  site %08x", site->id);
+    cw_text_end_line(text);
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "      ");
     if (site->leak == CW_LEAK_LIBRARY)
         cw_text_entry(text, site);
     else
-        cw_text_innermost(text, site->stack);
+        cw_text_trail(text, site->stack, TRAIL_WIDTH);
     cw_text_end_line(text);
 }
 
@@ -189,7 +225,7 @@ static void put_apart(const struct cw_text *text, const struct cw_snapshot_list 
     cw_text_bytes_in_blocks(text, list->bytes, list->blocks);
     cw_out_printf(text->out, ", not counted as leaked: %s\n", why);
     for (uint32_t i = 0; i < shown; i++)
-        put_apart_line(text, &text->snapshot->site[list->site[i]]);
+        put_apart_site(text, &text->snapshot->site[list->site[i]]);
     put_rest(text, list, shown);
 }
 
@@ -351,12 +387,15 @@ static void put_body(const struct cw_text *text)
     cw_text_pressure(text);
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
+    put_apart(text, &text->snapshot->caches, "CACHES", "kept on purpose by frameworks");
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
+    cw_text_old(text);
     cw_text_ooms(text);
     put_invalid_frees(text);
     put_fatal_errors(text);
     for (unsigned i = 0; i < CW_DEVICES; i++)
         put_peak(text, i);
+    cw_text_suppressed(text);
 }
 
 void cw_report_text_write(const struct cw_report_source *source, enum cw_text_form form,
@@ -397,7 +436,9 @@ void cw_report_text_want(const struct cw_report_source *source, enum cw_text_for
     if (form == CW_TEXT_SHORT)
         return;
     want_list(source, &source->snapshot->library, APART_MAX);
+    want_list(source, &source->snapshot->caches, APART_MAX);
     want_list(source, &source->snapshot->imports, APART_MAX);
+    cw_text_old_want(source);
     cw_text_pressure_want(source);
     cw_text_ooms_want(source);
     cw_text_want_newest(source, 1u << CW_EVENT_INVALID_FREE);

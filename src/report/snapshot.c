@@ -16,18 +16,12 @@
 #include "report/sort.h"
 #include "report/stack.h"
 
-/* Names of NVIDIA's libraries, by how the file's name begins. */
-static const char *const library_names[] = {
-    "libcublas",   "libcudnn", "libcufft", "libcurand", "libcusolver",
-    "libcusparse", "libnccl",  "libnvrtc", "libnpp",    "libnvjpeg",
-};
-
 /* ---- identity of stacks ---- */
 
 struct module_facts {
     uint64_t name_hash;
     uint64_t bias;
-    uint8_t is_self, is_cuda, is_library;
+    uint8_t is_self, is_cuda;
 };
 
 struct frame_facts {
@@ -58,14 +52,6 @@ static uint64_t hash_string(const char *s)
     return hash;
 }
 
-static int is_library_name(const char *name)
-{
-    for (size_t i = 0; i < CW_ARRAY_LEN(library_names); i++)
-        if (strncmp(name, library_names[i], strlen(library_names[i])) == 0)
-            return 1;
-    return 0;
-}
-
 static void learn_module(const struct cw_view *view, uint32_t index, struct module_facts *facts)
 {
     const struct cw_live_module *module = cw_view_module(view, index);
@@ -77,7 +63,6 @@ static void learn_module(const struct cw_view *view, uint32_t index, struct modu
     facts->bias = module->bias;
     facts->is_self = module->role == CW_MODULE_SELF;
     facts->is_cuda = (uint8_t)cw_module_is_cuda(module);
-    facts->is_library = (uint8_t)is_library_name(name);
 }
 
 /* What a line of Python shows; where its file lies has no part in it. */
@@ -274,95 +259,6 @@ static void merge_sites(struct cw_snapshot *snapshot, const struct facts *facts,
     }
 }
 
-/* ---- classes ---- */
-
-static enum cw_leak_class classify(const struct cw_snapshot_site *site, const struct facts *facts)
-{
-    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE) {
-        if (site->live_blocks == 0)
-            return CW_LEAK_NONE;
-        switch (site->kind) {
-        case CW_KIND_IPC:
-        case CW_KIND_IMPORTED:
-        case CW_KIND_EXTERNAL:
-        case CW_KIND_EXTERNAL_MAP:
-            return CW_LEAK_IMPORT;
-        default:
-            return CW_LEAK_HANDLE;
-        }
-    }
-    if (cw_leaked_blocks(site) == 0)
-        return CW_LEAK_NONE;
-    if (site->owner < facts->modules && facts->module[site->owner].is_library)
-        return CW_LEAK_LIBRARY;
-    return site->live_blocks > 0 ? CW_LEAK_LOST : CW_LEAK_CONTEXT;
-}
-
-const char *cw_leak_name(const struct cw_snapshot_site *site)
-{
-    switch (site->leak) {
-    case CW_LEAK_LOST:
-        return "lost";
-    case CW_LEAK_CONTEXT:
-        return "context-destroyed";
-    case CW_LEAK_LIBRARY:
-        return "library";
-    case CW_LEAK_IMPORT:
-        return site->kind == CW_KIND_IPC ? "ipc-imported" : "imported";
-    case CW_LEAK_HANDLE:
-        return "handle";
-    default:
-        return "";
-    }
-}
-
-/* ---- lists ---- */
-
-static int is_leak_before(const void *a, const void *b, const void *arg)
-{
-    const struct cw_snapshot_site *sites = arg;
-    uint32_t i = *(const uint32_t *)a;
-    uint32_t k = *(const uint32_t *)b;
-
-    if (cw_leaked_bytes(&sites[i]) != cw_leaked_bytes(&sites[k]))
-        return cw_leaked_bytes(&sites[i]) > cw_leaked_bytes(&sites[k]);
-    if (sites[i].id != sites[k].id)
-        return sites[i].id < sites[k].id;
-    return i < k;
-}
-
-static int belongs(enum cw_leak_class leak, enum cw_leak_class first, enum cw_leak_class last)
-{
-    return leak >= first && leak <= last;
-}
-
-/* Fills `list` with the sites of the classes first to last; returns the storage that is left. */
-static uint32_t *make_list(struct cw_snapshot *snapshot, struct cw_snapshot_list *list,
-                           uint32_t *storage, enum cw_leak_class first, enum cw_leak_class last)
-{
-    list->site = storage;
-    for (uint32_t i = 0; i < snapshot->sites; i++) {
-        const struct cw_snapshot_site *site = &snapshot->site[i];
-
-        if (!belongs(site->leak, first, last))
-            continue;
-        list->site[list->count++] = i;
-        list->bytes += cw_leaked_bytes(site);
-        list->blocks += cw_leaked_blocks(site);
-    }
-    cw_sort(list->site, list->count, sizeof(uint32_t), is_leak_before, snapshot->site);
-    return storage + list->count;
-}
-
-static void make_lists(struct cw_snapshot *snapshot)
-{
-    uint32_t *storage = snapshot->list_storage;
-
-    storage = make_list(snapshot, &snapshot->leaks, storage, CW_LEAK_LOST, CW_LEAK_CONTEXT);
-    storage = make_list(snapshot, &snapshot->library, storage, CW_LEAK_LIBRARY, CW_LEAK_LIBRARY);
-    make_list(snapshot, &snapshot->imports, storage, CW_LEAK_IMPORT, CW_LEAK_IMPORT);
-}
-
 /* ---- sums ---- */
 
 static void add_site(struct cw_snapshot_sums *sums, const struct cw_snapshot_site *site)
@@ -413,13 +309,12 @@ static struct cw_snapshot_device *device_of(struct cw_snapshot *snapshot,
     return home < CW_DEVICES ? &snapshot->device[home] : NULL;
 }
 
-static void add_up(struct cw_snapshot *snapshot, const struct facts *facts)
+static void add_up(struct cw_snapshot *snapshot)
 {
     for (uint32_t i = 0; i < snapshot->sites; i++) {
         struct cw_snapshot_site *site = &snapshot->site[i];
         struct cw_snapshot_device *device = device_of(snapshot, site);
 
-        site->leak = (uint8_t)classify(site, facts);
         add_site(&snapshot->kind[site->kind], site);
         if (!device)
             continue;
@@ -459,9 +354,6 @@ static void sum_up(struct cw_snapshot *snapshot)
         summary->frees += snapshot->device[i].sums.frees;
         summary->failed += snapshot->device[i].sums.failed;
     }
-    summary->leaked_bytes = snapshot->leaks.bytes;
-    summary->leaked_blocks = snapshot->leaks.blocks;
-    summary->leak_sites = snapshot->leaks.count;
     summary->peak_bytes = LOAD(cw_view_header(snapshot->view)->peak_bytes);
     summary->pool_hits = snapshot->pool.hits;
     summary->pool_misses = snapshot->pool.misses;
@@ -496,8 +388,8 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
         return -1;
     cw_sort(keys, count, sizeof(*keys), is_key_before, NULL);
     merge_sites(snapshot, &facts, keys, count);
-    add_up(snapshot, &facts);
-    make_lists(snapshot);
+    cw_leak_classify(snapshot, NULL, NULL);
+    add_up(snapshot);
     sum_up(snapshot);
     find_duration(snapshot);
     cw_snapshot_pressure_init(&snapshot->pressure, snapshot->view, snapshot->duration_ns);
@@ -535,6 +427,7 @@ void cw_snapshot_fini(struct cw_snapshot *snapshot)
     cw_mem_free(snapshot->site, limit * sizeof(*snapshot->site));
     cw_mem_free(snapshot->merged, limit * sizeof(uint32_t));
     cw_mem_free(snapshot->list_storage, limit * sizeof(uint32_t));
+    cw_mem_free(snapshot->old.site, limit * sizeof(uint32_t));
     memset(snapshot, 0, sizeof(*snapshot));
 }
 

@@ -18,17 +18,9 @@
 #include <stdint.h>
 
 #include "live/view.h"
+#include "report/leak_class.h"
 #include "report/snapshot_pool.h"
 #include "report/snapshot_pressure.h"
-
-enum cw_leak_class {
-    CW_LEAK_NONE,    /* nothing left */
-    CW_LEAK_LOST,    /* blocks that are still live */
-    CW_LEAK_CONTEXT, /* nothing live, but blocks that went with their context */
-    CW_LEAK_LIBRARY, /* either, owned by a library of NVIDIA: not counted */
-    CW_LEAK_IMPORT,  /* memory of another process or API, still open: not counted */
-    CW_LEAK_HANDLE,  /* what holds no memory (reservations, pools, modules): not counted */
-};
 
 struct cw_snapshot_site {
     uint32_t stack; /* innermost frame, 0: no stack */
@@ -36,7 +28,9 @@ struct cw_snapshot_site {
     uint32_t owner; /* module, 0: none known */
     uint8_t kind;
     uint8_t device;
-    uint8_t leak; /* enum cw_leak_class */
+    uint8_t leak;     /* enum cw_leak_class */
+    uint8_t past_cap; /* it is more than the cap of its rule allows, and so no rule applies */
+    uint16_t rule;    /* that decided the class (cw_rules_at), or CW_RULE_NONE: its kind did */
     const char *api;
     uint64_t first_ns, last_ns;
     uint64_t allocs, frees, failed, oom;
@@ -45,6 +39,8 @@ struct cw_snapshot_site {
     uint64_t live_blocks, live_bytes, live_held;
     uint64_t peak_blocks, peak_bytes; /* an upper bound where several live sites were merged */
     uint64_t at_peak_blocks, at_peak_bytes;
+    uint64_t oldest_ns; /* when the oldest live block was allocated, 0: there is none */
+    uint64_t old_blocks, old_bytes;
 };
 
 struct cw_snapshot_sums {
@@ -89,7 +85,9 @@ struct cw_snapshot {
     uint32_t *merged;       /* of a live site's index: the index in `site`, or CW_SITE_NONE */
     uint32_t merged_count;  /* entries in `merged` */
     uint32_t *list_storage; /* `sites` entries, which the lists share */
-    struct cw_snapshot_list leaks, library, imports;
+    struct cw_snapshot_list leaks, library, caches, imports, suppressed;
+    struct cw_snapshot_list old; /* leaked sites with old blocks (age.h); its storage is its own */
+    uint64_t now_ns, old_ns;     /* the moment of the report, and from which age a block is old */
     struct cw_snapshot_device device[CW_DEVICES];
     struct cw_snapshot_sums kind[CW_KIND_COUNT];
     struct cw_snapshot_pool pool;
@@ -108,9 +106,6 @@ void cw_snapshot_fini(struct cw_snapshot *snapshot);
 /* What became of a live site, or NULL. */
 const struct cw_snapshot_site *cw_snapshot_find(const struct cw_snapshot *snapshot,
                                                 uint32_t live_site);
-
-/* "lost", "context-destroyed", "library", "ipc-imported", "imported", "handle"; "" for none. */
-const char *cw_leak_name(const struct cw_snapshot_site *site);
 
 static inline uint64_t cw_leaked_bytes(const struct cw_snapshot_site *site)
 {

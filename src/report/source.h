@@ -9,10 +9,13 @@
 #include "report/snapshot.h"
 #include "report/symbol.h"
 
+struct cw_rules;
+
 struct cw_report_source {
     const struct cw_view *view;
     const struct cw_snapshot *snapshot;
     struct cw_symbols *symbols;
+    const struct cw_rules *rules; /* of suppressions; NULL: none are known */
     enum cw_report_process process;
     const char *version;
 };

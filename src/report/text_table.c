@@ -23,11 +23,14 @@ static size_t measure(const struct cw_text *text, const struct cw_text_table *ta
     return width;
 }
 
+/* Without blanks at the end of the line. */
 static void put_cell(const struct cw_text *text, const struct cw_text_table *table, unsigned column,
                      size_t width, const char *cell)
 {
     int left = table->left >> column & 1;
 
+    if (left && column + 1 == table->columns)
+        width = 0;
     cw_out_printf(text->out, "  %*s", left ? -(int)width : (int)width, cell);
 }
 

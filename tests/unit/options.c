@@ -89,7 +89,7 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_LIMIT=0:8GB,50%", "CUWARDEN_MIN_FREE=0", "CUWARDEN_PRESSURE=50%,70%,100%",
           "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/var/tmp/live",
-          "TMPDIR=/a", "TMPDIR=/b");
+          "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5m", "TMPDIR=/a", "TMPDIR=/b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/var/tmp/live");
     cr_expect_str_eq(options.tmpdir, "/a");

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Patterns in the manner of LeakSanitizer's suppressions: found anywhere in the text, * stands for
+ * any characters, a leading ^ for the beginning of the text, a trailing $ for its end.
+ */
+#ifndef CW_REPORT_PATTERN_H
+#define CW_REPORT_PATTERN_H
+
+int cw_pattern_matches(const char *pattern, const char *text);
+
+#endif
