@@ -42,7 +42,6 @@ enum cw_release {
     CW_RELEASE_OOM,      /* for a request that found no memory */
     CW_RELEASE_PRESSURE, /* because of the level of the device */
     CW_RELEASE_EMPTY,    /* the program had freed nearly everything */
-    CW_RELEASE_COUNT
 };
 /* Idle blocks are on their way back to the driver, from before they are taken out of the pool until
  * the driver has them: `bytes` of them, which is what the second returns. */
