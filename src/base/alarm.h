@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 struct cw_alarm {
-    _Atomic uint32_t rung; /* 1: from now on nobody waits */
+    _Atomic uint32_t rung; /* 1: until it is reset nobody waits */
 };
 
 /* 1 when it was rung, 0 after so many nanoseconds. errno is preserved. */
 int cw_alarm_wait(struct cw_alarm *alarm, uint64_t ns);
+/* Also in a signal handler. */
 void cw_alarm_ring(struct cw_alarm *alarm);
 void cw_alarm_reset(struct cw_alarm *alarm);
 

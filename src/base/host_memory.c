@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/out.h"
+#include "base/sys.h"
 
 #define NAME_MAX_LEN 1024
 #define TEXT_MAX_LEN 8192 /* /proc/self/cgroup may have a dozen long lines */
@@ -27,17 +28,15 @@ struct work {
 /* The start of a file as a string. 0, or -1. */
 static int read_file(struct text_file *file)
 {
-    int fd = open(file->name, O_RDONLY | O_CLOEXEC);
-    size_t len = 0;
-    ssize_t got;
+    int fd = cw_sys_open(file->name, O_RDONLY, 0);
+    size_t len;
 
     if (fd < 0)
         return -1;
-    while ((got = read(fd, file->text + len, TEXT_MAX_LEN - 1 - len)) > 0)
-        len += (size_t)got;
-    close(fd);
+    len = cw_sys_read_at(fd, file->text, TEXT_MAX_LEN - 1, 0);
+    cw_sys_close(fd);
     file->text[len] = '\0';
-    return got < 0 ? -1 : 0;
+    return len > 0 ? 0 : -1;
 }
 
 /* Digits after blanks; UINT64_MAX for "max", for none, and for what does not fit. */

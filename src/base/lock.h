@@ -25,7 +25,10 @@ enum cw_lock_rank {
     CW_RANK_SLOT,        /* held while slots of other threads are stopped (core/slot.c) */
     CW_RANK_BUCKET,      /* one bucket of idle blocks (core/bucket.c) */
     CW_RANK_INDEX,       /* one shard of the index of blocks by key (core/index.c) */
+    CW_RANK_REGROWTH,    /* copies to larger blocks, and what was replaced (core/regrowth.c) */
     CW_RANK_SITE,        /* interning of sites, stacks and modules */
+    CW_RANK_TAG,         /* names of ranges and marks (core/tag_name.c) */
+    CW_RANK_STEPS,       /* the counters of one name; of a pattern after those of a name */
     CW_RANK_ARENA,       /* growth of the live arena's tables */
     CW_RANK_MEM,         /* the internal heap of cold maps */
     CW_RANK_COUNT

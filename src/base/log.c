@@ -130,6 +130,17 @@ void cw_log(enum cw_log_level level, const char *fmt, ...)
     va_end(ap);
 }
 
+void cw_log_note(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!is_printed(CW_LOG_WARN))
+        return;
+    va_start(ap, fmt);
+    write_line(CW_LOG_INFO, fmt, ap);
+    va_end(ap);
+}
+
 void cw_log_once(atomic_flag *said, enum cw_log_level level, const char *fmt, ...)
 {
     va_list ap;

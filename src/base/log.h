@@ -27,6 +27,10 @@ enum cw_log_level cw_log_get_level(void);
 /* fmt as in base/out.h (a subset of printf, locale-free). */
 void cw_log(enum cw_log_level level, const char *fmt, ...) CW_PRINTF(2, 3);
 
+/* A line that names no level, printed where warnings are, with no bound on how many: for what the
+ * user has asked for. */
+void cw_log_note(const char *fmt, ...) CW_PRINTF(1, 2);
+
 /* As cw_log, but only for the first caller that finds *said clear. A level that is not printed
  * leaves it clear. */
 void cw_log_once(atomic_flag *said, enum cw_log_level level, const char *fmt, ...) CW_PRINTF(3, 4);

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "base/signal_name.h"
+
 #define CLIP 64 /* bytes of a value that a complaint repeats */
 
 /* ---- the table ---- */
@@ -24,7 +26,8 @@ enum kind {
     KIND_BATCHES,
     KIND_PATH,
     KIND_PLACE,
-    KIND_INPUT
+    KIND_INPUT,
+    KIND_SIGNAL
 };
 
 struct word {
@@ -58,6 +61,7 @@ struct definition {
 #define WORDS_PATH
 #define WORDS_PLACE
 #define WORDS_INPUT
+#define WORDS_SIGNAL
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     static const struct word words_##field[] = {WORDS_##type{0, NULL}};
 #include "base/options.def"
@@ -79,6 +83,7 @@ struct definition {
 #define VALUES_PATH               "FILE"
 #define VALUES_PLACE              "auto, off, or DIRECTORY"
 #define VALUES_INPUT              "FILE"
+#define VALUES_SIGNAL             "off or SIGNAL"
 
 #define KIND_OF_ENUM(name)          .kind = KIND_ENUM
 #define KIND_OF_EXTERN_ENUM(name)   .kind = KIND_ENUM
@@ -92,6 +97,7 @@ struct definition {
 #define KIND_OF_PATH                .kind = KIND_PATH
 #define KIND_OF_PLACE               .kind = KIND_PLACE
 #define KIND_OF_INPUT               .kind = KIND_INPUT
+#define KIND_OF_SIGNAL              .kind = KIND_SIGNAL
 
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     {.row = {#NAME, VALUES_##type, fallback, help, detail},                                        \
@@ -181,6 +187,10 @@ static void say_form(struct cw_out *why, const struct definition *def)
         return;
     case KIND_INPUT:
         cw_out_printf(why, "a file name of at most %d bytes", CW_OPTION_VALUE_MAX - 1);
+        return;
+    case KIND_SIGNAL:
+        cw_out_string(why, "off, or a signal that a program may catch without harm, by name or "
+                           "number, as in USR1, SIGUSR2 or RTMIN+3");
         return;
     }
 }
@@ -321,6 +331,17 @@ static enum cw_option_verdict parse_place(const struct definition *def, const ch
     return CW_OPTION_TAKEN;
 }
 
+static enum cw_option_verdict parse_signal(const struct definition *def, const char *value,
+                                           void *field, struct cw_out *why)
+{
+    int number = strcmp(value, "off") == 0 ? 0 : cw_signal_parse(value);
+
+    if (number == 0 && strcmp(value, "off") != 0)
+        return refuse(why, def, value);
+    memcpy(field, &number, sizeof(number));
+    return CW_OPTION_TAKEN;
+}
+
 enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const char *value,
                                        struct cw_options *options, struct cw_out *why)
 {
@@ -353,6 +374,8 @@ enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const
     case KIND_INPUT:
         memcpy(field, value, strlen(value) + 1);
         return CW_OPTION_TAKEN;
+    case KIND_SIGNAL:
+        return parse_signal(def, value, field, why);
     }
     return CW_OPTION_REFUSED;
 }
@@ -392,6 +415,17 @@ static void print_interval(uint64_t ns, struct cw_out *out)
         cw_time_print(ns, out);
 }
 
+static void print_signal(const void *field, struct cw_out *out)
+{
+    int number;
+
+    memcpy(&number, field, sizeof(number));
+    if (number == 0)
+        cw_out_string(out, "off");
+    else
+        cw_signal_print(number, out);
+}
+
 void cw_options_print_value(const struct cw_options *options, size_t index, char *buf, size_t cap)
 {
     const struct definition *def = &definitions[index];
@@ -428,6 +462,9 @@ void cw_options_print_value(const struct cw_options *options, size_t index, char
     case KIND_PLACE:
     case KIND_INPUT:
         cw_out_string(&out, field);
+        break;
+    case KIND_SIGNAL:
+        print_signal(field, &out);
         break;
     }
     if (cap > 0)

@@ -36,6 +36,7 @@
 #define CW_OPTION_DEFINE_PATH
 #define CW_OPTION_DEFINE_PLACE
 #define CW_OPTION_DEFINE_INPUT
+#define CW_OPTION_DEFINE_SIGNAL
 #define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_DEFINE_##type
 #include "base/options.def"
 #undef OPTION
@@ -63,6 +64,7 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
 #define CW_OPTION_TYPE_PATH                               cw_option_path
 #define CW_OPTION_TYPE_PLACE                              cw_option_path
 #define CW_OPTION_TYPE_INPUT                              cw_option_path
+#define CW_OPTION_TYPE_SIGNAL                             int
 #define OPTION(field, type, NAME, fallback, help, detail) CW_OPTION_TYPE_##type field;
 
 /* enum cw_mode mode; enum cw_preset preset; enum cw_free_sync free_sync;

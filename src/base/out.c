@@ -2,15 +2,16 @@
 /*
  * The buffered writer and its formatter.
  *
- * Owns nothing: every writer and buffer is the caller's, so there is no lock. Nothing here
- * allocates, follows the locale or changes errno. `len` never exceeds `cap`; after the first error
- * `len` is 0.
+ * Owns one flag, which is atomic: descriptor 2 is not stderr. Every writer and buffer is the
+ * caller's, so there is no lock. Nothing here allocates, follows the locale or changes errno. `len`
+ * never exceeds `cap`; after the first error `len` is 0.
  */
 #include "base/out.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -78,12 +79,21 @@ static int write_all(int fd, const char *data, size_t len, int wait_ms)
     return 0;
 }
 
+static _Atomic int has_no_stderr;
+
+void cw_write_never_to_stderr(void)
+{
+    atomic_store_explicit(&has_no_stderr, 1, memory_order_relaxed);
+}
+
 int cw_write(int fd, const void *data, size_t len, int wait_ms)
 {
     struct signal_guard guard;
     int saved = errno;
     int error;
 
+    if (fd == STDERR_FILENO && atomic_load_explicit(&has_no_stderr, memory_order_relaxed))
+        return EBADF;
     block_signals(&guard);
     error = write_all(fd, data, len, wait_ms);
     unblock_signals(&guard, error);

@@ -37,6 +37,12 @@ struct cw_out {
  */
 int cw_write(int fd, const void *data, size_t len, int wait_ms);
 
+/*
+ * For a process that began without a stderr: what it opens first as 2 is a file of its own, and
+ * nothing is written there any more (EBADF).
+ */
+void cw_write_never_to_stderr(void);
+
 void cw_out_init(struct cw_out *out, int fd, char *buf, size_t cap);
 /* Writes what is buffered; returns out->error. */
 int cw_out_flush(struct cw_out *out);

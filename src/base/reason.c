@@ -25,6 +25,10 @@ const char *cw_reason(int error)
         return "is a symbolic link";
     case EFBIG:
         return "the file is too large";
+    case EMFILE:
+        return "the process has no descriptor left";
+    case ENFILE:
+        return "the system has no descriptor left";
     case ENOMEM:
         return "no memory";
     case ENOSPC:

@@ -7,28 +7,46 @@
 #ifndef CW_BASE_SYS_H
 #define CW_BASE_SYS_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static inline int cw_sys_open(const char *path, int flags, unsigned mode)
-{
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY, mode);
-}
+/* The program may have closed 0, 1 or 2 and still print: not into a file of ours. */
+#define CW_SYS_FIRST_FD 3
 
 static inline int cw_sys_open_at(int dir, const char *name, int flags, unsigned mode)
 {
-    return (int)syscall(SYS_openat, dir, name, flags | O_CLOEXEC | O_NOCTTY, mode);
+    int fd = (int)syscall(SYS_openat, dir, name, flags | O_CLOEXEC | O_NOCTTY, mode);
+    int low = fd, saved;
+
+    if (fd < 0 || fd >= CW_SYS_FIRST_FD)
+        return fd;
+    fd = (int)syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD);
+    saved = fd < 0 && errno == EINVAL ? EMFILE : errno; /* 3 is beyond the limit */
+    syscall(SYS_close, low);
+    errno = saved;
+    return fd;
 }
 
-/* Not the function: musl before 1.2.5 has none, and its programs would not start under the preload.
- */
-struct statx;
-static inline int cw_sys_statx(int dir, const char *path, int flags, unsigned mask,
-                               struct statx *out)
+static inline int cw_sys_open(const char *path, int flags, unsigned mode)
 {
-    return (int)syscall(SYS_statx, dir, path, flags, mask, out);
+    return cw_sys_open_at(AT_FDCWD, path, flags, mode);
+}
+
+/* Not statx: kernels before 4.11 have none, and some sandboxes answer EPERM. Not the functions:
+ * their symbol is of glibc 2.33. On 64-bit machines struct stat is the kernel's own. */
+static inline int cw_sys_stat(int fd, struct stat *out)
+{
+    return (int)syscall(SYS_fstat, fd, out);
+}
+
+/* Of the name itself where it is a link. */
+static inline int cw_sys_stat_path(const char *path, struct stat *out)
+{
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
 }
 
 static inline void cw_sys_close(int fd)

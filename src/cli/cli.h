@@ -30,6 +30,7 @@ int cw_cmd_run(int argc, char **argv);
 int cw_cmd_options(int argc, char **argv);
 int cw_cmd_hooks(int argc, char **argv);
 int cw_cmd_report(int argc, char **argv);
+int cw_cmd_ctl(int argc, char **argv);
 
 /* ---- main.c ---- */
 
@@ -66,11 +67,17 @@ int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32
 /* Of one process, wherever the library puts them in this environment; what was searched, for a
  * message, goes to `where`. */
 void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, size_t cap);
+/* The newest of the process whose id this is, or the one that it has open; NULL after a message. It
+ * belongs to `files`. */
+const char *cw_live_files_of_process(struct cw_live_files *files, const char *number);
+/* 1 if its process runs: it holds the lock of the file, or, where that cannot be told, maps it. */
+int cw_live_file_is_mapped(uint32_t pid, const char *path);
+int cw_live_file_is_in_use(int fd, uint32_t pid, const char *path);
 void cw_live_files_free(struct cw_live_files *files);
 
-/* ---- symbols.c: what an ELF library exports ---- */
+/* ---- exports.c: what an ELF library exports ---- */
 
-struct cw_symbols {
+struct cw_exports {
     const char **name; /* sorted; they point into the mapped file */
     size_t count;
     void *file;
@@ -78,8 +85,8 @@ struct cw_symbols {
 };
 
 /* Returns 0, or -1 after a message. */
-int cw_symbols_read(struct cw_symbols *symbols, const char *path);
-void cw_symbols_destroy(struct cw_symbols *symbols);
+int cw_exports_read(struct cw_exports *exports, const char *path);
+void cw_exports_destroy(struct cw_exports *exports);
 
 /* ---- docs.c: the options as documentation ---- */
 

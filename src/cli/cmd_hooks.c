@@ -2,7 +2,7 @@
 /*
  * `cuwarden hooks`: the functions that the library takes the place of.
  *
- * Read from the library's dynamic symbols and not from a table: what is exported is what is
+ * Read from the library's dynamic exports and not from a table: what is exported is what is
  * intercepted, also when the library at hand is of another build than this command.
  */
 #include "cli/cli.h"
@@ -15,7 +15,8 @@ static int print_help(void)
 {
     printf("Usage: cuwarden hooks [--preload=FILE]\n"
            "List the functions that libcuwarden.so takes the place of, and the layer of each:\n"
-           "driver (libcuda), runtime (libcudart), nvml, or libc.\n"
+           "driver (libcuda), runtime (libcudart), nvml, nvtx (what NVTX in a program calls),\n"
+           "or libc.\n"
            "\n"
            "  --preload=FILE  read FILE, not the libcuwarden.so that is found\n"
            "  -h, --help      display this help and exit\n");
@@ -40,20 +41,22 @@ static const char *layer_of(const char *name)
         return "runtime";
     if (begins_with(name, "cu"))
         return "driver";
+    if (begins_with(name, "InitializeInjection"))
+        return "nvtx";
     return begins_with(name, "nvml") ? "nvml" : "libc";
 }
 
 static int print_hooks(const char *path)
 {
-    struct cw_symbols symbols;
+    struct cw_exports exports;
 
-    if (cw_symbols_read(&symbols, path) != 0)
+    if (cw_exports_read(&exports, path) != 0)
         return CW_EXIT_FAILURE;
-    for (size_t i = 0; i < symbols.count; i++) {
-        if (!is_own(symbols.name[i]))
-            printf("%-48s %s\n", symbols.name[i], layer_of(symbols.name[i]));
+    for (size_t i = 0; i < exports.count; i++) {
+        if (!is_own(exports.name[i]))
+            printf("%-48s %s\n", exports.name[i], layer_of(exports.name[i]));
     }
-    cw_symbols_destroy(&symbols);
+    cw_exports_destroy(&exports);
     return CW_EXIT_OK;
 }
 

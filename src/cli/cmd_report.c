@@ -9,15 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/options.h"
+#include "cli/debug_info.h"
 #include "live/image.h"
-#include "live/place.h"
 #include "report/report.h"
 
 #define WHY_MAX 256
@@ -27,6 +26,10 @@ struct request {
     const char *output;        /* NULL: standard output */
     int fd;                    /* -1: not open yet */
     struct cw_options options; /* of the environment: what is suppressed, and what is old */
+    int suggests;              /* suppressions, and no report */
+    int without_lines;
+    struct cw_debug_options debug;
+    struct cw_debug_info *lines; /* NULL: nobody reads source lines */
 };
 
 static int print_help(void)
@@ -37,34 +40,29 @@ static int print_help(void)
            "\n"
            "  --format=FORM      text (default) or json\n"
            "  -o, --output=FILE  write to FILE, not to standard output\n"
+           "  --suggest-suppressions\n"
+           "                     write, in place of the report, rules for CUWARDEN_SUPPRESSIONS\n"
+           "                     that match what leaked\n"
+           "  --debug-dir=DIR    look in DIR too for files with debug information (more than\n"
+           "                     one may be given; /usr/lib/debug is the last)\n"
+           "  --debuginfod       ask the servers of DEBUGINFOD_URLS for those not found here\n"
+           "  --no-lines         neither source lines nor inlined functions\n"
+           "  --sysroot=DIR      the process's files are under DIR: it ran on another machine,\n"
+           "                     or in a container\n"
            "  -h, --help         display this help and exit\n"
            "\n"
            "PID is looked for in the directory that CUWARDEN_LIVE names, and in the directories\n"
            "cuwarden-UID under /dev/shm and TMPDIR. A file whose name is a number is ./NUMBER.\n"
+           "%s"
            "\n"
-           "Exit status is 0 if every report was written, 1 if not, 2 for a bad command line.\n");
+           "Exit status is 0 if every report was written, 1 if not, 2 for a bad command line.\n",
+           cw_debug_info_is_supported()
+               ? ""
+               : "This command was built without libdw and has no source lines.\n");
     return CW_EXIT_OK;
 }
 
 /* ---- one file ---- */
-
-/* Where the lock does not tell: whether the process still has the file mapped. */
-static int is_mapped(uint32_t pid, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char line[PATH_MAX + 128];
-    int is_there = 0;
-    FILE *maps;
-
-    snprintf(line, sizeof(line), "/proc/%u/maps", pid);
-    maps = fopen(line, "re");
-    if (!maps)
-        return 0;
-    while (!is_there && fgets(line, sizeof(line), maps))
-        is_there = strstr(line, slash ? slash + 1 : path) != NULL;
-    fclose(maps);
-    return is_there;
-}
 
 /* Reads the file; returns 0, or -1 after a message. */
 static int read_image(const char *path, struct cw_image *image)
@@ -130,7 +128,7 @@ static int write_image(struct request *request, const char *path, const struct c
 {
     void *demangler = find_demangler();
     uint32_t pid = cw_view_header(&image->view)->pid;
-    int is_alive = image->is_locked == 1 || is_mapped(pid, path);
+    int is_alive = image->is_locked == 1 || cw_live_file_is_mapped(pid, path);
     struct cw_report_request report = {
         .form = request->form,
         .process = is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
@@ -139,11 +137,14 @@ static int write_image(struct request *request, const char *path, const struct c
         .old_ns = request->options.old,
         .demangle = demangler ? demangle : NULL,
         .demangle_arg = demangler,
+        .lines = cw_debug_info_ops(request->lines),
+        .sysroot = request->debug.sysroot,
     };
 
     if (open_output(request) != 0)
         return -1;
-    if (with_heading && request->form == CW_REPORT_TEXT && dprintf(request->fd, "%s:\n", path) < 0)
+    if (with_heading && request->form != CW_REPORT_JSON &&
+        dprintf(request->fd, "%s%s:\n", request->form == CW_REPORT_TEXT ? "" : "# ", path) < 0)
         return fail_write(request);
     report.fd = request->fd;
     return cw_report_write(&image->view, &report) == 0 ? 0 : fail_write(request);
@@ -176,7 +177,7 @@ static int report_directory(struct request *request, const char *directory)
         rc = -1;
     }
     for (size_t i = 0; i < files.count; i++) {
-        if (i > 0 && request->fd >= 0 && request->form == CW_REPORT_TEXT)
+        if (i > 0 && request->fd >= 0 && request->form != CW_REPORT_JSON)
             dprintf(request->fd, "\n");
         if (report_file(request, files.file[i].path, 1) != 0)
             rc = -1;
@@ -185,43 +186,12 @@ static int report_directory(struct request *request, const char *directory)
     return rc;
 }
 
-/* A process that became another program by exec has left a file of its former self: the newest one
- * counts, and one whose process runs before all others. */
-static const char *choose(const struct cw_live_files *files)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        int fd = open(files->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        int is_locked = fd >= 0 && cw_place_is_locked(fd) == 1;
-
-        if (fd >= 0)
-            close(fd);
-        if (is_locked)
-            return files->file[i].path;
-    }
-    return files->count > 0 ? files->file[0].path : NULL;
-}
-
 static int report_process(struct request *request, const char *number)
 {
-    unsigned long pid = strtoul(number, NULL, 10);
     struct cw_live_files files = {.count = 0};
-    char where[4 * PATH_MAX];
-    const char *path;
-    int rc = -1;
+    const char *path = cw_live_files_of_process(&files, number);
+    int rc = path ? report_file(request, path, 0) : -1;
 
-    if (strlen(number) > 10 || pid == 0 || pid > UINT32_MAX) {
-        cw_cli_error("'%s' is no process id; a file of that name is ./%s", number, number);
-        return -1;
-    }
-    cw_live_files_of(&files, (uint32_t)pid, where, sizeof(where));
-    path = choose(&files);
-    if (path)
-        rc = report_file(request, path, 0);
-    else
-        cw_cli_error(
-            "no live file of process %s in %s; it goes when the process ends in order, and "
-            "is elsewhere if CUWARDEN_LIVE was set: name the file or its directory",
-            number, where);
     cw_live_files_free(&files);
     return rc;
 }
@@ -257,10 +227,89 @@ static int set_form(struct request *request, const char *form)
     return 0;
 }
 
+static int check_directory(const char *flag, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return 0;
+    cw_cli_error("--%s: '%s' is not a directory that can be read; name one", flag, path);
+    return -1;
+}
+
+static int add_debug_directory(struct request *request, const char *path)
+{
+    struct cw_debug_options *debug = &request->debug;
+    const char **grown;
+
+    if (check_directory("debug-dir", path) != 0)
+        return -1;
+    grown = reallocarray(debug->dir, debug->dirs + 1, sizeof(*debug->dir));
+    if (!grown) {
+        cw_cli_error("no memory for --debug-dir '%s'", path);
+        return -1;
+    }
+    debug->dir = grown;
+    debug->dir[debug->dirs++] = path;
+    return 0;
+}
+
+/* Modules' paths begin with a slash, so the directory does not end with one. */
+static int set_sysroot(struct request *request, char *path)
+{
+    size_t len = strlen(path);
+
+    if (check_directory("sysroot", path) != 0)
+        return -1;
+    while (len > 0 && path[len - 1] == '/')
+        path[--len] = '\0';
+    request->debug.sysroot = path;
+    return 0;
+}
+
+static int set_flag(struct request *request, int flag)
+{
+    switch (flag) {
+    case 'f':
+        return set_form(request, optarg);
+    case 'o':
+        request->output = strcmp(optarg, "-") == 0 ? NULL : optarg;
+        return 0;
+    case 's':
+        request->suggests = 1;
+        return 0;
+    case 'd':
+        return add_debug_directory(request, optarg);
+    case 'D':
+        request->debug.may_download = 1;
+        return 0;
+    case 'n':
+        request->without_lines = 1;
+        return 0;
+    case 'r':
+        return set_sysroot(request, optarg);
+    default:
+        return -1;
+    }
+}
+
+/* Who reads source lines; one line where nobody can, for all reports together. */
+static void find_lines(struct request *request)
+{
+    if (request->without_lines)
+        return;
+    if (!cw_debug_info_is_supported())
+        cw_cli_warn("no source lines: this command was built without libdw (--no-lines says that "
+                    "none are wanted)");
+    request->lines = cw_debug_info_create(&request->debug);
+}
+
 static int finish(struct request *request, int failed)
 {
     if (request->fd > STDERR_FILENO && close(request->fd) != 0 && !failed)
         failed = fail_write(request);
+    cw_debug_info_destroy(request->lines);
+    free(request->debug.dir);
     return failed ? CW_EXIT_FAILURE : CW_EXIT_OK;
 }
 
@@ -269,10 +318,15 @@ int cw_cmd_report(int argc, char **argv)
     static const struct option flags[] = {
         {"format", required_argument, NULL, 'f'},
         {"output", required_argument, NULL, 'o'},
+        {"suggest-suppressions", no_argument, NULL, 's'},
+        {"debug-dir", required_argument, NULL, 'd'},
+        {"debuginfod", no_argument, NULL, 'D'},
+        {"no-lines", no_argument, NULL, 'n'},
+        {"sysroot", required_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    static struct request request = {.form = CW_REPORT_TEXT, .fd = -1};
+    static struct request request = {.form = CW_REPORT_TEXT, .fd = -1, .debug = {.sysroot = ""}};
     int flag;
 
     cw_options_parse(environ, 1, &request.options, NULL);
@@ -280,9 +334,7 @@ int cw_cmd_report(int argc, char **argv)
     while ((flag = getopt_long(argc, argv, "ho:", flags, NULL)) != -1) {
         if (flag == 'h')
             return print_help();
-        if (flag == 'o')
-            request.output = strcmp(optarg, "-") == 0 ? NULL : optarg;
-        else if (flag != 'f' || set_form(&request, optarg) != 0)
+        if (set_flag(&request, flag) != 0)
             return cw_cli_usage_error();
     }
     if (optind == argc)
@@ -291,5 +343,12 @@ int cw_cmd_report(int argc, char **argv)
         cw_cli_error("extra operand '%s'", argv[optind + 1]);
     if (optind + 1 != argc)
         return cw_cli_usage_error();
+    if (request.suggests && request.form != CW_REPORT_TEXT) {
+        cw_cli_error("--suggest-suppressions writes rules, not a report: leave out --format");
+        return cw_cli_usage_error();
+    }
+    if (request.suggests)
+        request.form = CW_REPORT_SUGGESTIONS;
+    find_lines(&request);
     return finish(&request, report_operand(&request, argv[optind]) != 0);
 }

@@ -37,6 +37,8 @@ static int print_help(void)
            "\n"
            "A flag sets the environment variable CUWARDEN_NAME for PROGRAM and wins over one\n"
            "that is set; 'cuwarden options --format=text' explains each.\n"
+           "Unless NVTX_INJECTION64_PATH is set, it is set to the library too, so that the\n"
+           "ranges and marks of NVTX in PROGRAM are seen.\n"
            "\n"
            "Exit status is that of PROGRAM; 2 for a bad command line, 125 if the library is\n"
            "not found, 126 if PROGRAM cannot be executed, 127 if it cannot be found.\n");
@@ -121,6 +123,12 @@ static int preload_library(const char *library)
     return failed;
 }
 
+/* A tool that the user has chosen for it stays the one that NVTX calls. */
+static int announce_to_nvtx(const char *library)
+{
+    return setenv("NVTX_INJECTION64_PATH", library, 0);
+}
+
 static int exec_program(char **argv)
 {
     int error;
@@ -151,5 +159,7 @@ int cw_cmd_run(int argc, char **argv)
         return CW_EXIT_SELF;
     if (preload_library(library) != 0)
         return fail_setenv("LD_PRELOAD");
+    if (announce_to_nvtx(library) != 0)
+        return fail_setenv("NVTX_INJECTION64_PATH");
     return exec_program(argv + optind);
 }

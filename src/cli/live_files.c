@@ -7,6 +7,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -111,6 +113,65 @@ void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, si
         if (cw_place_default(i, uid, options.tmpdir, directory, sizeof(directory)) == 0)
             search(files, pid, directory, where, cap);
     }
+}
+
+/* A process that became another program by exec has left a file of its former self: the newest one
+ * counts, and one whose process runs before all others. */
+static const char *choose(const struct cw_live_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        int fd = open(files->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        int is_locked = fd >= 0 && cw_place_is_locked(fd) == 1;
+
+        if (fd >= 0)
+            close(fd);
+        if (is_locked)
+            return files->file[i].path;
+    }
+    return files->count > 0 ? files->file[0].path : NULL;
+}
+
+const char *cw_live_files_of_process(struct cw_live_files *files, const char *number)
+{
+    unsigned long pid = strtoul(number, NULL, 10);
+    char where[4 * PATH_MAX];
+    const char *path;
+
+    if (strlen(number) > 10 || pid == 0 || pid > UINT32_MAX) {
+        cw_cli_error("'%s' is no process id; a file of that name is ./%s", number, number);
+        return NULL;
+    }
+    cw_live_files_of(files, (uint32_t)pid, where, sizeof(where));
+    path = choose(files);
+    if (!path)
+        cw_cli_error(
+            "no live file of process %s in %s; it goes when the process ends in order, and "
+            "is elsewhere if CUWARDEN_LIVE was set: name the file or its directory",
+            number, where);
+    return path;
+}
+
+/* Where the lock does not tell: whether the process still has the file mapped. */
+int cw_live_file_is_mapped(uint32_t pid, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char line[PATH_MAX + 128];
+    int is_there = 0;
+    FILE *maps;
+
+    snprintf(line, sizeof(line), "/proc/%u/maps", pid);
+    maps = fopen(line, "re");
+    if (!maps)
+        return 0;
+    while (!is_there && fgets(line, sizeof(line), maps))
+        is_there = strstr(line, slash ? slash + 1 : path) != NULL;
+    fclose(maps);
+    return is_there;
+}
+
+int cw_live_file_is_in_use(int fd, uint32_t pid, const char *path)
+{
+    return cw_place_is_locked(fd) == 1 || cw_live_file_is_mapped(pid, path);
 }
 
 void cw_live_files_free(struct cw_live_files *files)

@@ -9,6 +9,7 @@
 #include "core/context.h"
 #include "core/driver_pool.h"
 #include "core/gate.h"
+#include "core/growth.h"
 #include "core/limit.h"
 #include "core/pressure.h"
 #include "core/session.h"
@@ -146,6 +147,7 @@ void cw_device_sample(uint32_t api)
     struct cw_live_device *device;
     uint8_t ordinal;
 
+    cw_growth_look(now);
     if (cw_context_current(&ordinal) == 0)
         return;
     device = cw_device_at(ordinal);

@@ -32,6 +32,8 @@ struct cw_device_facts {
 struct cw_driver_ops {
     /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Cannot fail. */
     uint64_t (*now_ns)(void);
+    /* Processor time of the calling thread in ns, exact: what our own work costs. */
+    uint64_t (*work_ns)(void);
     /* Handle of the calling thread's current context, 0 for none. */
     int (*context_current)(uint64_t *out_handle);
     /* Identity of the calling thread's current context. */

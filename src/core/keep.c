@@ -33,7 +33,7 @@ _Atomic uint32_t cw_keep_reclaims_running;
 _Atomic uint32_t cw_keep_reclaims_done;
 
 static struct {
-    uint64_t unchecked; /* blocks up to this size are kept without a look at the limits */
+    _Atomic uint64_t unchecked; /* blocks up to this size are kept without a look at the limits */
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
@@ -77,7 +77,7 @@ void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
     atomic_store(&cw_keep_reclaims_running, 0); /* in a forked child nobody else is at work */
-    self.unchecked = most_unchecked(options);
+    atomic_store(&self.unchecked, most_unchecked(options));
     cw_hoard_init(hoard_bytes(options));
 }
 
@@ -113,6 +113,16 @@ static uint64_t most_idle(uint8_t device)
         atomic_store_explicit(&self.most_idle[device], most == UINT64_MAX ? most : most + 1,
                               memory_order_relaxed);
     return most;
+}
+
+/* Threads look at the limits for small blocks too once little may be kept. */
+void cw_keep_set_most(uint8_t device, uint64_t bytes)
+{
+    if (device == CW_DEVICE_HOST && bytes > HOST_MOST)
+        bytes = HOST_MOST;
+    atomic_store(&self.most_idle[device], bytes == UINT64_MAX ? bytes : bytes + 1);
+    if (bytes < HOARD_BYTES * HOARD_SHARE)
+        atomic_store(&self.unchecked, 0);
 }
 
 /* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
@@ -157,7 +167,8 @@ uint64_t cw_keep_round(uint8_t device, uint64_t bytes)
 
 int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held)
 {
-    return (held > self.unchecked || cw_pressure_level(pool->device) == CW_LEVEL_CRITICAL) &&
+    return (held > atomic_load_explicit(&self.unchecked, memory_order_relaxed) ||
+            cw_pressure_level(pool->device) == CW_LEVEL_CRITICAL) &&
            !cw_keep_has_room(pool, held);
 }
 

@@ -18,6 +18,10 @@
 
 void cw_keep_init(struct cw_arena *arena, const struct cw_options *options);
 
+/* POOL_MAX of the device, or of pinned memory (CW_DEVICE_HOST), while the process runs; what is
+ * kept beyond it stays until somebody gives it back. */
+void cw_keep_set_most(uint8_t device, uint64_t bytes);
+
 /* 1 if one more block of this size may lie idle in the shared buckets. */
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held);
 

@@ -10,6 +10,7 @@
 #include "core/context.h"
 #include "core/device.h"
 #include "core/gate.h"
+#include "core/growth.h"
 #include "core/hoard.h"
 #include "core/index.h"
 #include "core/keep.h"
@@ -314,13 +315,16 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api)
 {
     uint32_t site = cw_site_here(api, pool->kind, pool->device);
+    uint64_t now;
 
     if (CW_UNLIKELY(site == 0)) {
         cw_bucket_put_back(pool, block, bytes);
         cw_keep_put(pool, block, 0);
         return 0;
     }
-    cw_tracker_reuse(block, site, bytes, cw_session_now());
+    now = cw_session_now();
+    cw_tracker_reuse(block, site, bytes, now);
+    cw_growth_look(now);
     return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
 }
 

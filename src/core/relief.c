@@ -107,7 +107,7 @@ static uint64_t release_ready(uint8_t device, unsigned classes, enum cw_release 
  */
 
 /* One block of the class that has so many bytes, given back; 0: there is none. */
-static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need)
+static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, enum cw_release why)
 {
     uint32_t at = 0;
 
@@ -117,19 +117,19 @@ static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need)
             uint32_t block = pool != NULL ? cw_bucket_take_least(pool, size_class, need) : 0;
 
             if (block != 0)
-                return cw_keep_release(realm, block, CW_RELEASE_OOM);
+                return cw_keep_release(realm, block, why);
         }
     }
     return 0;
 }
 
-static uint64_t release_largest(uint8_t device, uint64_t need)
+static uint64_t release_largest(uint8_t device, uint64_t need, enum cw_release why)
 {
     uint64_t bytes = 0, more;
 
     for (unsigned c = CW_SIZE_CLASSES; c-- > 0 && bytes < need;)
         do {
-            more = release_one(device, c, 0);
+            more = release_one(device, c, 0, why);
             bytes += more;
         } while (more != 0 && bytes < need);
     return bytes;
@@ -144,9 +144,9 @@ uint64_t cw_relief_sufficient(uint8_t device, uint64_t need)
     cw_keep_reclaim_begins();
     for (unsigned c = need < CW_SIZE_LEAST ? 0 : cw_size_class_down(need);
          bytes == 0 && c < CW_SIZE_CLASSES; c++)
-        bytes = release_one(device, c, need);
+        bytes = release_one(device, c, need, CW_RELEASE_OOM);
     if (bytes == 0)
-        bytes = release_largest(device, need);
+        bytes = release_largest(device, need, CW_RELEASE_OOM);
     return cw_keep_reclaim_ends(bytes);
 }
 
@@ -158,23 +158,28 @@ uint64_t cw_relief_all(uint8_t device)
 
 /* Waiting first lets the blocks become ready, and the frees that follow wait for nothing; where the
  * context cannot be waited for, the driver's own free waits, as the program's would have. */
-uint64_t cw_relief_rest(uint8_t device)
+static uint64_t release_rest(uint8_t device, enum cw_release why)
 {
     uint64_t bytes = 0;
     uint32_t at = 0;
     int code;
 
-    cw_keep_reclaim_begins();
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
         uint32_t list;
 
         if (cw_pending_is_any())
             cw_pending_wait(realm, &code);
         list = cw_pending_seize(realm);
-        bytes += cw_keep_release(realm, list, CW_RELEASE_OOM);
-        bytes += release_pools(realm, CW_POOL_CLASSES, CW_RELEASE_OOM);
+        bytes += cw_keep_release(realm, list, why);
+        bytes += release_pools(realm, CW_POOL_CLASSES, why);
     }
-    return cw_keep_reclaim_ends(bytes);
+    return bytes;
+}
+
+uint64_t cw_relief_rest(uint8_t device)
+{
+    cw_keep_reclaim_begins();
+    return cw_keep_reclaim_ends(release_rest(device, CW_RELEASE_OOM));
 }
 
 uint32_t cw_relief_harvest(uint8_t device)
@@ -362,21 +367,26 @@ static uint64_t count_moves(uint8_t device)
     return moves;
 }
 
-/* What threads freed last is in batches that only they see, and they do not come any more. Once in
- * a sleep: what is gathered has to wait anew. */
-static void gather_open(uint8_t device, uint64_t moves)
+/* What threads freed last is in batches that only they see, and they may not come any more. */
+static void gather(uint8_t device)
 {
     uint32_t at = 0;
 
-    if (moves == self.gathered[device])
-        return;
-    self.gathered[device] = moves;
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
         uint32_t list = cw_pending_seize(realm);
 
         if (list != 0)
             cw_pending_add_list(realm, list);
     }
+}
+
+/* Once in a sleep: what is gathered has to wait anew. */
+static void gather_open(uint8_t device, uint64_t moves)
+{
+    if (moves == self.gathered[device])
+        return;
+    self.gathered[device] = moves;
+    gather(device);
 }
 
 void cw_relief_asleep(uint8_t device, uint64_t now)
@@ -394,4 +404,35 @@ void cw_relief_asleep(uint8_t device, uint64_t now)
     cw_relief_harvest(device);
     cw_keep_reclaim_begins();
     cw_keep_reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE));
+}
+
+/* ---- another process asks ----------------------------------------------------------------------
+ */
+
+uint64_t cw_relief_asked(uint8_t device, int gathers, int may_wait)
+{
+    uint64_t bytes;
+
+    if (gathers)
+        gather(device);
+    cw_relief_harvest(device);
+    cw_keep_reclaim_begins();
+    bytes = release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE);
+    if (may_wait)
+        bytes += release_rest(device, CW_RELEASE_IDLE);
+    return cw_keep_reclaim_ends(bytes);
+}
+
+uint64_t cw_relief_surplus(uint8_t device, uint64_t most)
+{
+    uint64_t idle, bytes;
+
+    cw_relief_harvest(device);
+    idle = cw_bucket_idle(device);
+    cw_keep_reclaim_begins();
+    if (most == 0) /* what threads keep to themselves, too */
+        bytes = release_ready(device, CW_POOL_HOST, CW_RELEASE_FULL);
+    else
+        bytes = idle > most ? release_largest(device, idle - most, CW_RELEASE_FULL) : 0;
+    return cw_keep_reclaim_ends(bytes);
 }

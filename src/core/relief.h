@@ -35,6 +35,14 @@ uint32_t cw_relief_harvest(uint8_t device);
 uint32_t cw_relief_reclaims(void);
 int cw_relief_wait_for_others(uint32_t since);
 
+/* ---- for another process that asks (core/control.h); each returns the bytes ---- */
+
+/* All that is ready. gathers: also what threads freed last and still keep as not ready; may_wait:
+ * and what is not, after a wait for the contexts, in a call of the program's only. */
+uint64_t cw_relief_asked(uint8_t device, int gathers, int may_wait);
+/* What lies idle beyond `most`; the largest blocks first. */
+uint64_t cw_relief_surplus(uint8_t device, uint64_t most);
+
 /* ---- inside the program's frees and synchronisations ---- */
 
 /* What the levels of pressure ask for, on each device for which it is due. */

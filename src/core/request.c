@@ -13,6 +13,7 @@
 #include "core/event.h"
 #include "core/freed.h"
 #include "core/gate.h"
+#include "core/growth.h"
 #include "core/limit.h"
 #include "core/oom.h"
 #include "core/pool.h"
@@ -35,10 +36,13 @@ static void follow(uint8_t device, uint32_t api, int is_limited)
 
 uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
 {
-    uint32_t block;
+    uint32_t site = cw_site_here(api, request->kind, request->device), block;
+    uint64_t now = cw_session_now();
 
-    block = cw_tracker_insert(request, cw_site_here(api, request->kind, request->device),
-                              cw_session_now());
+    block = cw_tracker_insert(request, site, now);
+    if (cw_kind_counted(request->kind) != CW_COUNTED_NONE)
+        cw_growth_expect(request->device);
+    cw_growth_look(now);
     if (CW_UNLIKELY(request->reserved != 0)) {
         if (block != 0) {
             /* First, so that a change of level has this stack. */

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/reason.h"
+#include "base/sys.h"
 #include "core/context.h"
 #include "core/device.h"
 #include "core/driver_pool.h"
@@ -22,6 +23,7 @@
 #include "core/fallback.h"
 #include "core/gate.h"
 #include "core/graph.h"
+#include "core/growth.h"
 #include "core/index.h"
 #include "core/freed.h"
 #include "core/inject.h"
@@ -31,8 +33,10 @@
 #include "core/pitch.h"
 #include "core/pool.h"
 #include "core/pressure.h"
+#include "core/regrowth.h"
 #include "core/site.h"
 #include "core/slot.h"
+#include "core/tag.h"
 #include "core/tally.h"
 #include "core/thread.h"
 #include "core/tracker.h"
@@ -68,16 +72,16 @@ static uint32_t text_of_link(const char *path)
 static void describe_command(struct cw_live_header *header)
 {
     char buf[COMMAND_MAX];
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, buf, sizeof(buf) - 1) : -1;
+    int fd = cw_sys_open("/proc/self/cmdline", O_RDONLY, 0);
+    size_t len = fd >= 0 ? cw_sys_read_at(fd, buf, sizeof(buf) - 1, 0) : 0;
 
     if (fd >= 0)
-        close(fd);
-    if (len <= 0)
+        cw_sys_close(fd);
+    if (len == 0)
         return;
     buf[len] = '\0';
-    header->argv = cw_arena_text(&cw_session.arena, buf, (size_t)len);
-    for (ssize_t i = 0; i < len; i++) {
+    header->argv = cw_arena_text(&cw_session.arena, buf, len);
+    for (size_t i = 0; i < len; i++) {
         if (buf[i] != '\0')
             continue;
         header->argc++;
@@ -168,9 +172,12 @@ static int build(unsigned driver_version)
     cw_pool_init(arena, cw_session.options);
     cw_tally_init(arena);
     cw_tracker_init(arena);
+    cw_regrowth_init(arena, cw_session.options->growth == CW_GROWTH_ON);
+    cw_tag_init(arena);
     if (cw_site_init(arena, cw_session.options->stacks,
                      (unsigned)cw_session.options->stack_depth) != 0)
         return -1;
+    cw_growth_init(arena, cw_session.options);
     publish();
     return 0;
 }
@@ -215,6 +222,7 @@ int cw_session_finish(enum cw_exit_kind kind, int code)
 {
     struct cw_live_header *header = cw_session.arena.header;
     int armed = CW_SESSION_ARMED;
+    uint64_t now;
 
     if (header == NULL || header->pid != (uint32_t)getpid())
         return 0; /* never armed, or a vfork child that shares our memory */
@@ -226,16 +234,16 @@ int cw_session_finish(enum cw_exit_kind kind, int code)
     cw_stack_note_python();
     atomic_store(&header->exit_kind, (uint32_t)kind);
     atomic_store(&header->exit_code, code);
-    atomic_store(&header->end_ns, cw_session_now());
+    now = cw_session_now();
+    if (armed == CW_SESSION_ARMED) /* what came after a disarm is not in any counter */
+        cw_growth_finish(now);
+    atomic_store(&header->end_ns, now);
     return 1;
 }
 
 void cw_session_reported(void)
 {
-    struct cw_backing *backing = &cw_session.arena.backing;
-
-    if (backing->published && !backing->stays)
-        cw_backing_remove(backing);
+    cw_backing_unlink(&cw_session.arena.backing);
 }
 
 void cw_session_reset(void)
@@ -247,7 +255,9 @@ void cw_session_reset(void)
     cw_site_reset();
     cw_module_reset();
     cw_tracker_reset();
+    cw_regrowth_reset();
     cw_tally_reset();
+    cw_tag_reset();
     cw_pool_reset();
     cw_limit_reset();
     cw_pressure_reset();
@@ -259,6 +269,7 @@ void cw_session_reset(void)
     cw_context_reset();
     cw_vmm_reset();
     cw_graph_reset();
+    cw_growth_reset();
     cw_thread_reset();
     cw_arena_destroy(&cw_session.arena);
     arming = (struct cw_once){0};

@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "core/tag.h"
 #include "core/thread.h"
 
 /* Heads of the hash chains; zero pages until touched. */
@@ -39,6 +40,7 @@ uint32_t cw_site_text(const char *name)
 
 struct site_key {
     uint32_t stack, api;
+    uint16_t tag;
     uint8_t kind, device, owner;
 };
 
@@ -50,8 +52,8 @@ static uint64_t mix(uint64_t h, uint64_t value)
 
 static uint64_t hash_site(const struct site_key *key)
 {
-    return mix(mix(key->stack, key->api),
-               (uint64_t)key->owner << 16 | (uint64_t)key->kind << 8 | key->device);
+    return mix(mix(key->stack, key->api), (uint64_t)key->tag << 24 | (uint64_t)key->owner << 16 |
+                                              (uint64_t)key->kind << 8 | key->device);
 }
 
 static uint32_t find_site(const struct site_key *key)
@@ -63,7 +65,7 @@ static uint32_t find_site(const struct site_key *key)
         const struct cw_live_site *site = cw_site_at(i);
 
         if (site->stack == key->stack && site->api == key->api && site->kind == key->kind &&
-            site->device == key->device && site->owner == key->owner)
+            site->device == key->device && site->owner == key->owner && site->tag == key->tag)
             return i;
         i = site->hash_next;
     }
@@ -80,11 +82,14 @@ static uint32_t add_site_locked(const struct site_key *key)
         return 0;
     site = cw_site_at(index);
     site->stack = key->stack;
-    site->api = key->api;
     site->kind = key->kind;
     site->device = key->device;
     site->owner = key->owner;
+    site->tag = key->tag;
     site->hash_next = atomic_load_explicit(head, memory_order_relaxed);
+    /* Last: one without an API is not complete, should the process be killed here. */
+    atomic_thread_fence(memory_order_release);
+    site->api = key->api;
     atomic_store_explicit(head, index, memory_order_release);
     return index;
 }
@@ -107,6 +112,7 @@ static CW_NOINLINE uint32_t find_slowly(const struct cw_site_cache_entry *wanted
 {
     struct site_key key = {.stack = wanted->stack,
                            .api = wanted->api,
+                           .tag = (uint16_t)(wanted->where >> 16),
                            .kind = (uint8_t)(wanted->where >> 8),
                            .device = (uint8_t)wanted->where,
                            .owner = cw_thread_slot()};
@@ -117,11 +123,11 @@ static CW_NOINLINE uint32_t find_slowly(const struct cw_site_cache_entry *wanted
 /* The owner is no part of a cache's key: the cache goes when the slot does. */
 uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device)
 {
-    struct cw_site_cache_entry wanted = {.stack = cw_stack_here(),
-                                         .api = api,
-                                         .where = (uint32_t)kind << 8 | device,
-                                         .epoch =
-                                             atomic_load_explicit(&cw_epoch, memory_order_relaxed)};
+    struct cw_site_cache_entry wanted = {
+        .stack = cw_stack_here(),
+        .api = api,
+        .where = (uint32_t)cw_tag_here() << 16 | (uint32_t)kind << 8 | device,
+        .epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed)};
     struct cw_thread_caches *caches = cw_thread_caches_here();
     struct cw_site_cache_entry *cached;
     uint64_t hash;
@@ -147,7 +153,10 @@ uint32_t cw_site_shared(uint32_t index)
 
     if (site == NULL || site->owner == 0)
         return index;
-    key = (struct site_key){
-        .stack = site->stack, .api = site->api, .kind = site->kind, .device = site->device};
+    key = (struct site_key){.stack = site->stack,
+                            .api = site->api,
+                            .tag = site->tag,
+                            .kind = site->kind,
+                            .device = site->device};
     return intern_site(&key);
 }

@@ -2,9 +2,9 @@
 /*
  * Sites: where the program allocates, and the counters of it.
  *
- * A site is (call stack, API, kind, device). Sites are interned: found without a lock through
- * chains that are only ever extended at their head, added under cw_site_lock. The counters are
- * atomics in the site's record; nobody needs the lock for them.
+ * A site is (call stack, API, kind, device, tag of the thread's range). Sites are interned: found
+ * without a lock through chains that are only ever extended at their head, added under
+ * cw_site_lock. The counters are atomics in the site's record; nobody needs the lock for them.
  */
 #ifndef CW_CORE_SITE_H
 #define CW_CORE_SITE_H

@@ -27,7 +27,7 @@ struct cw_stack_cache_entry {
 };
 
 struct cw_site_cache_entry {
-    uint32_t stack, api, where, site; /* where: kind and device */
+    uint32_t stack, api, where, site; /* where: tag, kind and device */
     uint32_t epoch;
 };
 
@@ -48,6 +48,7 @@ struct cw_thread {
     uint32_t frees;     /* kept by the pool */
     uint8_t slot;       /* this thread's own, 1..63; 0: shared or not asked yet */
     uint8_t slot_asked;
+    uint8_t is_helper;       /* our own thread, not one of the program's */
     uint8_t ended;           /* cw_thread_ends was here: what is made now is given back by nobody */
     uint8_t context_device;  /* of context_index */
     void *caller;            /* return address of the outermost hook */

@@ -25,7 +25,7 @@ static struct {
 
 static int wants_lines(const struct cw_options *options)
 {
-    return options->dump_interval != 0 && options->log >= CW_LOG_INFO;
+    return options->log >= CW_LOG_INFO;
 }
 
 static int wants_trimming(const struct cw_options *options)
@@ -38,7 +38,7 @@ uint64_t cw_tick_interval(const struct cw_options *options)
 {
     uint64_t interval = UINT64_MAX, idle = options->pool_idle / IDLE_SHARES;
 
-    if (wants_lines(options))
+    if (options->dump_interval != 0)
         interval = options->dump_interval;
     if (wants_trimming(options) && idle < interval)
         interval = idle;
@@ -112,13 +112,13 @@ static void trim(uint8_t device, uint64_t now)
         cw_relief_pressure();
 }
 
-void cw_tick(void)
+int cw_tick(void)
 {
     uint64_t now = cw_session_now();
     /* The clock may be some ms behind, by less at the last tick. */
-    int lines = wants_lines(self.options) && now + LEAST_NS / 2 >= self.next_line_ns;
+    int is_due = self.options->dump_interval != 0 && now + LEAST_NS / 2 >= self.next_line_ns;
 
-    if (lines)
+    if (is_due)
         self.next_line_ns = now + self.options->dump_interval;
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
         uint8_t device = (uint8_t)i;
@@ -128,7 +128,8 @@ void cw_tick(void)
         cw_device_sample_now(device, 0);
         if (wants_trimming(self.options))
             trim(device, now);
-        if (lines)
+        if (is_due && wants_lines(self.options))
             print_line(device);
     }
+    return is_due;
 }

@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/index.h"
+#include "core/regrowth.h"
 #include "core/site.h"
 #include "core/tally.h"
 #include "core/thread.h"
@@ -346,6 +347,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
             return;
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
+    cw_regrowth_gone(index, block, result == CW_FREE_DONE);
     count_out(site, bytes, load(&block->held), result, 1);
     release_record(index);
 }
@@ -396,6 +398,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
 {
     struct cw_live_block *block = cw_tracker_at(index);
 
+    cw_regrowth_gone(index, block, 1);
     count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
               load(&block->bytes), load(&block->held), CW_FREE_DONE, 0);
     atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);

@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "core/due.h"
 #include "core/graph.h"
 #include "core/inject.h"
 #include "core/ladder.h"
@@ -26,6 +27,7 @@
 #include "core/session.h"
 #include "core/thread.h"
 #include "hook/hook_table.h"
+#include "hook/serve.h"
 
 #define CW_CALLER __builtin_return_address(0)
 
@@ -54,8 +56,13 @@ static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *c
     return cw_call_enter_slowly(call, hook, caller);
 }
 
+/* The moment for what has come due meanwhile: the thread holds no lock, and the driver has
+ * answered.
+ */
 static inline void cw_call_leave(void)
 {
+    if (CW_UNLIKELY(cw_due_is_any()))
+        cw_serve_due();
     cw_thread.depth = 0;
 }
 

@@ -18,6 +18,16 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The coarse clock would say that a millisecond's work was nothing; and a thread that has lost its
+ * processor does not work. */
+static uint64_t work_ns(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
 static int context_current(uint64_t *out_handle)
 {
     CUcontext context = NULL;
@@ -282,6 +292,7 @@ static int driver_pool_trim(uint64_t pool)
 
 const struct cw_driver_ops cw_cuda_ops = {
     .now_ns = now_ns,
+    .work_ns = work_ns,
     .context_current = context_current,
     .context_facts = context_facts,
     .device_facts = device_facts,

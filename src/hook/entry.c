@@ -9,6 +9,7 @@
 #include "hook/entry.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -20,6 +21,8 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/out.h"
+#include "core/control.h"
+#include "base/sys.h"
 #include "core/loader.h"
 #include "core/session.h"
 #include "core/site.h"
@@ -27,13 +30,21 @@
 #include "core/unwind.h"
 #include "hook/call.h"
 #include "hook/cuda_ops.h"
+#include "hook/dump.h"
+#include "hook/dump_signal.h"
 #include "hook/helper.h"
 #include "hook/object.h"
 #include "hook/python_watch.h"
 #include "hook/resolve.h"
+#include "hook/serve.h"
 #include "report/report.h"
 
 extern char **environ;
+
+char *const *cw_entry_environment(void)
+{
+    return environ;
+}
 
 /* Not pthread_atfork and at_quick_exit: those are in libc's static part, which would need
  * libc_nonshared of the build machine; these are what they call, exported since glibc 2.3.2
@@ -101,6 +112,8 @@ static void forked(void);
 static void __attribute__((constructor)) load(void)
 {
     read_options();
+    if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
+        cw_write_never_to_stderr();
     /* Before any lock of ours can be taken: a fork may come at any time. */
     if (__register_atfork != NULL)
         __register_atfork(cw_loader_fork_begin, cw_loader_fork_end_parent, forked, &__dso_handle);
@@ -201,16 +214,39 @@ CW_EXPORT void _Exit(int status)
     leave_now(status);
 }
 
+typedef int (*daemon_fn)(int nochdir, int noclose);
+
+/* The C library's own leaves the parent by a way that we do not see. The parent leaves here, and
+ * what the child does then, one more fork included, is the C library's. */
+CW_EXPORT int daemon(int nochdir, int noclose)
+{
+    daemon_fn real = (daemon_fn)cw_object_next_symbol("daemon");
+    pid_t child = 0;
+
+    if (real == NULL) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (atomic_load(&cw_session.state) != CW_SESSION_NEW)
+        child = fork();
+    if (child > 0)
+        leave_now(0);
+    return child < 0 ? -1 : real(nochdir, noclose);
+}
+
 /* ---- the first call, and children ---------------------------------------------------------------
  */
 
 static void forked(void)
 {
+    cw_dump_signal_reset(); /* first: a signal must not find what is half taken down */
     cw_loader_fork_end_child();
     cw_log_reset();
     cw_resolve_reset();
     cw_session_reset();
     cw_helper_reset();
+    cw_serve_reset();
+    cw_dump_reset();
     cw_call_reset();
     cw_python_watch_reset();
     announcing = (struct cw_once){0};
@@ -303,10 +339,20 @@ int cw_entry_arm(void)
             find_unwinder();
         cw_python_watch(&options);
         cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
-        cw_helper_start(&options);
+        cw_control_set_dump(cw_dump_for_process);
+        if (cw_session_is_armed()) {
+            cw_helper_start(&options);
+            cw_dump_signal_install(&options);
+        }
         cw_thread.depth--;
     }
     return cw_session_is_armed();
+}
+
+int cw_entry_wants_tags(void)
+{
+    read_options(); /* a constructor of the program may use NVTX before ours has run */
+    return options.mode != CW_MODE_OFF && options.growth == CW_GROWTH_ON;
 }
 
 /* ---- unloading

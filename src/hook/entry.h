@@ -8,4 +8,9 @@
  * before. */
 int cw_entry_arm(void);
 
+/* As it is now. */
+char *const *cw_entry_environment(void);
+/* 1 if the options leave anything to do with the ranges and marks of a program. Any time. */
+int cw_entry_wants_tags(void);
+
 #endif

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that ticks. See helper.h. */
+/*
+ * A thread that ticks, and does what has come due. See helper.h.
+ *
+ * Whoever wakes it says before what for, and it looks for that after the alarm is reset: no wish
+ * gets lost.
+ */
 #include "hook/helper.h"
 
 #include <stdatomic.h>
@@ -7,6 +12,7 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alarm.h"
@@ -16,7 +22,9 @@
 #include "core/session.h"
 #include "core/thread.h"
 #include "core/tick.h"
+#include "hook/dump.h"
 #include "hook/object.h"
+#include "hook/serve.h"
 
 /* pthread_create and pthread_sigmask moved between glibc's libraries: the one is looked up, the
  * other is a system call. A pthread_t is an unsigned long there. */
@@ -28,59 +36,112 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 /* 32 and 33, by which glibc has every thread take part in setuid and the like. */
 #define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
 
-static struct cw_alarm alarm_at_end;
-static _Atomic int started;
-static uint64_t interval_ns;
-static _Atomic int ticking;
+/* Another process cannot ring: so often it looks by itself what has come due. */
+#define LOOK_NS UINT64_C(250000000)
+
+static struct cw_alarm alarm_clock;
+static _Atomic int started, stopping, working;
+static uint64_t interval_ns; /* between ticks, UINT64_MAX: none */
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int is_over(void)
+{
+    return atomic_load(&stopping) || !cw_session_is_armed();
+}
+
+static uint64_t after(uint64_t ns)
+{
+    uint64_t now = clock_ns();
+
+    return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+}
+
+static void wait_until(uint64_t next)
+{
+    uint64_t now = clock_ns(), left = next > now ? next - now : 0;
+
+    cw_alarm_wait(&alarm_clock, left < LOOK_NS ? left : LOOK_NS);
+    cw_alarm_reset(&alarm_clock);
+}
+
+static void work(uint64_t *next)
+{
+    if (clock_ns() >= *next) {
+        *next = after(interval_ns);
+        if (cw_tick())
+            cw_dump_ask(CW_DUMP_INTERVAL);
+    }
+    cw_serve_due();
+}
 
 static void *run(void *arg)
 {
+    uint64_t next = after(interval_ns);
+    int is_last = 0;
+
     (void)arg;
     prctl(PR_SET_NAME, "cuwarden");
     cw_thread.depth = 1; /* hooks that the driver calls on the way pass straight through */
-    while (!cw_alarm_wait(&alarm_at_end, interval_ns) && cw_session_is_armed()) {
-        atomic_store(&ticking, 1);
-        if (cw_session_is_armed())
-            cw_tick();
-        atomic_store(&ticking, 0);
+    cw_thread.is_helper = 1;
+    while (!is_last) {
+        wait_until(next);
+        atomic_store(&working, 1);
+        is_last = is_over();
+        if (!is_last)
+            work(&next);
+        atomic_store(&working, 0);
     }
     return NULL;
 }
 
 void cw_helper_start(const struct cw_options *options)
 {
-    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0;
+    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0, interval = cw_tick_interval(options);
     unsigned long thread;
     create_fn create;
 
-    interval_ns = cw_tick_interval(options);
-    if (interval_ns == 0 || atomic_exchange(&started, 1))
+    if ((interval == 0 && options->dump_signal == 0) || atomic_exchange(&started, 1))
         return;
+    interval_ns = interval != 0 ? interval : UINT64_MAX;
     cw_tick_init(options);
     create = (create_fn)cw_object_next_symbol("pthread_create");
     /* The thread begins with the mask of the one that makes it. */
     syscall(SYS_rt_sigprocmask, SET_MASK, &all, &before, KERNEL_SIGSET_BYTES);
     if (create == NULL || create(&thread, NULL, run, NULL) != 0)
         cw_log(CW_LOG_WARN,
-               "no thread can be made here: DUMP_INTERVAL and POOL_IDLE have no effect "
-               "while the program makes no CUDA calls");
+               "no thread can be made here: DUMP_INTERVAL, DUMP_SIGNAL and POOL_IDLE have no "
+               "effect while the program makes no CUDA calls");
     syscall(SYS_rt_sigprocmask, SET_MASK, &before, NULL, KERNEL_SIGSET_BYTES);
+}
+
+void cw_helper_wake(void)
+{
+    cw_alarm_ring(&alarm_clock);
 }
 
 void cw_helper_stop(void)
 {
     if (!atomic_exchange(&started, 0))
         return;
-    cw_alarm_ring(&alarm_at_end);
+    atomic_store(&stopping, 1);
+    cw_alarm_ring(&alarm_clock);
     cw_gate_shut(); /* for good: nothing of ours calls the driver after the end */
     /* The helper alone: a thread that ends the process may do so inside a call of its own. */
-    for (unsigned turns = 0; atomic_load(&ticking) && turns < 20000u;)
+    for (unsigned turns = 0; atomic_load(&working) && turns < 20000u;)
         cw_lock_relax(&turns);
 }
 
 void cw_helper_reset(void)
 {
-    cw_alarm_reset(&alarm_at_end);
+    cw_alarm_reset(&alarm_clock);
     atomic_store(&started, 0);
-    atomic_store(&ticking, 0);
+    atomic_store(&stopping, 0);
+    atomic_store(&working, 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The helper: a thread of our own for what the user asks to be done at intervals (core/tick.h).
+ * The helper: a thread of our own for what the user asks to be done at intervals (core/tick.h) or
+ * at a signal. It also does what has come due (core/due.h), so a program that sleeps is served.
  * There is none where nothing is asked for. It takes none of the program's signals, and its driver
  * calls are over before the process ends.
  */
@@ -11,6 +12,8 @@
 
 /* Once the session is armed; once per process. */
 void cw_helper_start(const struct cw_options *options);
+/* It looks at once what has come due. Also in a signal handler. */
+void cw_helper_wake(void);
 /* At the end: when this returns, it makes no driver call any more. */
 void cw_helper_stop(void);
 /* In a forked child, which has none. */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/oom.h"
 #include "core/session.h"
+#include "hook/dump.h"
 #include "report/holders.h"
 #include "report/report_oom.h"
 
@@ -26,12 +27,17 @@ void cw_oom_dump(uint32_t account)
     struct cw_report_request request = {.form = CW_REPORT_TEXT, .version = PACKAGE_VERSION};
     const struct cw_live_oom *oom;
     struct cw_view view;
+    char file[CW_LOG_LINE_MAX];
 
     cw_arena_view(&cw_session.arena, &view);
     oom = cw_view_oom(&view, account);
     if (oom == NULL)
         return;
     add_holders(&view, account, oom->device);
-    if (cw_session.options->dump_oom == CW_DUMP_OOM_ON && cw_log_get_level() >= CW_LOG_WARN)
+    if (cw_session.options->dump_oom != CW_DUMP_OOM_ON)
+        return;
+    if (cw_dump_write(file, sizeof(file)) == 0)
+        request.destination = file;
+    if (cw_log_get_level() >= CW_LOG_WARN)
         cw_report_oom(&view, account, &request);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Completes the account of an out of memory (core/oom.h) with who holds the memory, and prints it.
- */
+/* Completes the account of an out of memory (core/oom.h) with who holds the memory, and prints it;
+ * the complete report of that moment goes to a file (hook/dump.h), which its last line names. */
 #ifndef CW_HOOK_OOM_DUMP_H
 #define CW_HOOK_OOM_DUMP_H
 

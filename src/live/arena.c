@@ -36,6 +36,10 @@ static const struct {
     [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256},
     [CW_TABLE_OOM] = {sizeof(struct cw_live_oom), 16},
     [CW_TABLE_CODE] = {sizeof(struct cw_live_code), 256},
+    [CW_TABLE_TAG] = {sizeof(struct cw_live_tag), 64},
+    [CW_TABLE_SERIES] = {sizeof(struct cw_live_series), 64},
+    [CW_TABLE_TIMELINE] = {sizeof(struct cw_live_timeline), 2},
+    [CW_TABLE_REGROWTH] = {sizeof(struct cw_live_regrowth), 64},
 };
 
 static int commit(struct cw_arena *arena, size_t end)
@@ -142,6 +146,20 @@ static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table,
     return 0;
 }
 
+static void say_why(const struct cw_backing *backing, int error)
+{
+    if (error != EMFILE && error != ENFILE)
+        cw_log(CW_LOG_WARN,
+               "the live file '%s' cannot grow: %s (errno %d); what comes from now on is lost if "
+               "the process dies; CUWARDEN_LIVE=DIRECTORY puts it elsewhere",
+               backing->path, cw_reason(error > 0 ? error : ENOMEM), error > 0 ? error : ENOMEM);
+    else if (backing->missed == 1)
+        cw_log(CW_LOG_WARN,
+               "the live file '%s' misses some records: %s (errno %d); it grows again when one is "
+               "free, what was missed is lost if the process dies; 'ulimit -n' allows more",
+               backing->path, cw_reason(error), error);
+}
+
 /* Before the bytes are written: the file takes them, as long as it can. */
 static int reach_locked(struct cw_arena *arena, uint64_t from, uint64_t to)
 {
@@ -150,10 +168,7 @@ static int reach_locked(struct cw_arena *arena, uint64_t from, uint64_t to)
     if (error == 0)
         return 0;
     atomic_store(&arena->header->cut, 1);
-    cw_log(CW_LOG_WARN,
-           "the live file '%s' cannot grow: %s (errno %d); what comes from now on is lost if the "
-           "process dies; CUWARDEN_LIVE=DIRECTORY puts it elsewhere",
-           arena->backing.path, error > 0 ? cw_reason(error) : "no memory", error);
+    say_why(&arena->backing, error);
     return error > 0 ? 0 : -1;
 }
 

@@ -21,18 +21,17 @@
 
 static int is_ours(const struct cw_backing *backing, int fd)
 {
-    struct statx info;
+    struct stat info;
 
-    return cw_sys_statx(fd, "", AT_EMPTY_PATH, STATX_INO, &info) == 0 &&
-           info.stx_ino == backing->inode && info.stx_dev_major == backing->device_major &&
-           info.stx_dev_minor == backing->device_minor;
+    return cw_sys_stat(fd, &info) == 0 && info.st_ino == backing->inode &&
+           info.st_dev == backing->device;
 }
 
 /* A descriptor of our file that nobody else knows, so that nobody can change what it stands for;
  * -1 with errno. The path serves where the program has closed the one that was kept. */
 static int borrow(const struct cw_backing *backing)
 {
-    int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, 0);
+    int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD);
 
     if (fd >= 0 && is_ours(backing, fd))
         return fd;
@@ -101,14 +100,14 @@ static struct step step_at(uint64_t at)
     return (struct step){at / CW_STEP * CW_STEP, CW_STEP, (unsigned)(at / CW_STEP)};
 }
 
-static int is_backed(const struct cw_backing *backing, const struct step *step)
+static int is_settled(const struct cw_backing *backing, const struct step *step)
 {
     if (step->len == CW_STEP_FIRST)
         return backing->first_steps >> step->number & 1;
     return backing->steps[step->number / 64] >> step->number % 64 & 1;
 }
 
-static void note_backed(struct cw_backing *backing, const struct step *step)
+static void note_settled(struct cw_backing *backing, const struct step *step)
 {
     if (step->len == CW_STEP_FIRST)
         backing->first_steps |= UINT32_C(1) << step->number;
@@ -170,26 +169,40 @@ static int add_step(struct cw_backing *backing, void *base, const struct step *s
     if (error == 0)
         error = map_step(fd, base, step);
     cw_sys_close(fd);
-    if (error == 0)
-        note_backed(backing, step);
+    return error;
+}
+
+static int is_out_of_descriptors(int error)
+{
+    return error == EMFILE || error == ENFILE;
+}
+
+/* A step that was missed cannot be backed later: others write into it without a lock. */
+static int settle(struct cw_backing *backing, void *base, const struct step *step)
+{
+    int error = add_step(backing, base, step);
+
+    if (error == 0 || is_out_of_descriptors(error))
+        note_settled(backing, step);
+    backing->missed += is_out_of_descriptors(error);
     return error;
 }
 
 int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint64_t to)
 {
-    int saved = errno, error = 0;
+    int saved = errno, error = 0, grows = CW_BACKING_GROWS;
 
-    if (backing->state != CW_BACKING_GROWS)
-        return 0;
-    while (from < to && error == 0) {
+    while (from < to && (error == 0 || is_out_of_descriptors(error)) &&
+           atomic_load(&backing->state) == CW_BACKING_GROWS) {
         struct step step = step_at(from);
 
-        if (!is_backed(backing, &step))
-            error = add_step(backing, base, &step);
+        if (!is_settled(backing, &step))
+            error = settle(backing, base, &step);
         from = step.offset + step.len;
     }
-    if (error != 0)
-        backing->state = CW_BACKING_FULL;
+    if (error != 0 && !is_out_of_descriptors(error) &&
+        !atomic_compare_exchange_strong(&backing->state, &grows, CW_BACKING_FULL) && error > 0)
+        error = 0; /* the process ends: nobody reads the file any more */
     errno = saved;
     return error;
 }
@@ -207,7 +220,7 @@ static int lock_file(int fd)
 static int make_file(struct cw_backing *backing, int dir, const char *directory)
 {
     char name[64];
-    struct statx info;
+    struct stat info;
 
     cw_place_name(name, sizeof(name));
     backing->name = strlen(directory) + 1;
@@ -221,12 +234,10 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
     if (backing->fd < 0)
         return -1;
     /* Whatever the umask: readers, and those who clear away what the dead left, must open it. */
-    if (syscall(SYS_fchmod, backing->fd, 0600) != 0 ||
-        cw_sys_statx(backing->fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0)
+    if (syscall(SYS_fchmod, backing->fd, 0600) != 0 || cw_sys_stat(backing->fd, &info) != 0)
         return -1;
-    backing->inode = info.stx_ino;
-    backing->device_major = info.stx_dev_major;
-    backing->device_minor = info.stx_dev_minor;
+    backing->inode = info.st_ino;
+    backing->device = info.st_dev;
     (void)lock_file(backing->fd); /* without locks a reader asks the system for the process */
     backing->fd = move_high(backing->fd);
     return 0;
@@ -310,6 +321,16 @@ void cw_backing_remove(struct cw_backing *backing)
     if (backing->fd >= 0 || backing->state != CW_BACKING_NONE)
         syscall(SYS_unlinkat, AT_FDCWD, backing->path, 0);
     cw_backing_forget(backing);
+    errno = saved;
+}
+
+void cw_backing_unlink(struct cw_backing *backing)
+{
+    int saved = errno;
+
+    if (atomic_load(&backing->published) && !backing->stays &&
+        atomic_exchange(&backing->state, CW_BACKING_GONE) != CW_BACKING_GONE)
+        syscall(SYS_unlinkat, AT_FDCWD, backing->path, 0);
     errno = saved;
 }
 

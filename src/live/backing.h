@@ -6,19 +6,22 @@
  * more, and room is not free. Before anything is written into a step, the file gets room
  * for it and takes the place of its memory; a step that the file cannot take (full disk, limits)
  * stays memory, and so do all later ones: the process itself misses nothing, a reader of the file
- * has what came before. Room is taken before it is used, so a full disk is an error here and never
- * a signal at a store.
+ * has what came before. Where only a descriptor was missing the next step is tried again, and the
+ * file has zeros for the one that was missed. Room is taken before it is used, so a full disk is an
+ * error here and never a signal at a store.
  *
  * The process holds a lock on the file while it lives (place.h). The mapping keeps the lock, also
  * when the program closes every descriptor; the descriptor keeps it where a file system maps
  * another file than was opened (overlayfs). Nothing is ever done to a descriptor that is not, at
  * that moment, known to be that of our file.
  *
- * Guarded by the arena's lock; a struct of zeros is no file.
+ * Guarded by the arena's lock, but for cw_backing_unlink, which takes none: it only reads what does
+ * not change once the file has its name, and `state`. A struct of zeros is no file.
  */
 #ifndef CW_LIVE_BACKING_H
 #define CW_LIVE_BACKING_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,19 +31,24 @@
 #define CW_STEP_FIRST ((size_t)64 << 10)
 #define CW_STEPS_MAX  16384 /* 16 GiB */
 
-enum cw_backing_state { CW_BACKING_NONE, CW_BACKING_GROWS, CW_BACKING_FULL };
+enum cw_backing_state {
+    CW_BACKING_NONE,
+    CW_BACKING_GROWS,
+    CW_BACKING_FULL,
+    CW_BACKING_GONE, /* taken away at the end of the process */
+};
 
 struct cw_backing {
-    int state;     /* enum cw_backing_state */
-    int fd;        /* ours unless the program closed it; -1: none */
-    int published; /* the file has its name */
-    int stays;     /* in a directory of the user's: not removed at the end */
-    uint32_t device_major, device_minor;
-    uint64_t inode;
+    _Atomic int state;     /* enum cw_backing_state */
+    int fd;                /* ours unless the program closed it; -1: none */
+    _Atomic int published; /* the file has its name */
+    int stays;             /* in a directory of the user's: not removed at the end */
+    unsigned missed;       /* steps that stay memory because no descriptor was free */
+    uint64_t device, inode;
     uint64_t room, taken; /* bytes that the file may have, and has */
     size_t name;          /* where in `path` the file's name begins */
     char path[CW_PLACE_MAX];
-    /* What the file backs, one bit for a step; bit 0 of `steps` is not used. */
+    /* Which steps are settled: backed or missed, one bit each; bit 0 of `steps` is not used. */
     uint64_t steps[CW_STEPS_MAX / 64];
     uint32_t first_steps;
 };
@@ -53,8 +61,9 @@ struct cw_backing {
 int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_place *place);
 
 /*
- * Before bytes [from, to) of the arena are written. 0, or the errno when the file stops to grow
- * with this call; -1 when the memory itself is not usable.
+ * Before bytes [from, to) of the arena are written. 0, or the errno when some of them stay memory
+ * from this call on: EMFILE and ENFILE concern these alone, after any other the file does not grow
+ * any more. -1 when the memory itself is not usable.
  */
 int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint64_t to);
 
@@ -63,6 +72,10 @@ int cw_backing_publish(struct cw_backing *backing);
 
 /* Takes the file away; what is mapped stays. */
 void cw_backing_remove(struct cw_backing *backing);
+
+/* The process ends in order: takes away a file that is not to stay. Without the lock: other threads
+ * may be making it grow, and the one that holds the lock may be the one that ends, interrupted. */
+void cw_backing_unlink(struct cw_backing *backing);
 
 /* Lets go of the file, which stays; in a forked child the parent's is not touched. The caller has
  * unmapped it, or soon does. */

@@ -3,6 +3,7 @@
  * A copy of a live file, taken at one moment, of a process that runs or that has ended. A copy,
  * because the bytes must not change between a check and a use, a file that somebody cuts off must
  * not end the reader by a signal, and reading a hole of a mapped /dev/shm takes memory from it.
+ * Blocks, samples and points that changed while they were copied read as absent.
  */
 #ifndef CW_LIVE_IMAGE_H
 #define CW_LIVE_IMAGE_H
@@ -22,6 +23,8 @@ struct cw_image {
 /* Reads the file that fd stands for. 0, or -1 and in `why` what is wrong with it, to be read after
  * the file's name. */
 int cw_image_read(int fd, struct cw_image *image, char *why, size_t cap);
+/* Reads and checks the header alone; whose file it is. */
+int cw_image_check(int fd, uint32_t *out_pid, char *why, size_t cap);
 void cw_image_free(struct cw_image *image);
 
 #endif

@@ -10,17 +10,21 @@
  *            counting leading zeros. Index 0 of every table is never used: 0 means "none".
  *   text     a table of bytes: NUL-terminated strings, named by the index of their first byte.
  *   block    one allocation: a range of memory, a handle, an imported object.
- *   site     the place that allocates: call stack, API, kind, device. All counters of allocations
- *            live in sites; per device and per kind they are sums over sites.
- *   frame    a node of the append-only tree of call stacks: a return address and its caller's node.
- *            A stack is named by its innermost frame.
- *   code     a line of a program that an interpreter runs.
- *   module   one mapping of a shared object: the same file at two addresses is two modules.
- *   bucket   the idle blocks of one size, kind and context, and what passed through.
- *   idle     of a block: the program has freed it, the pool keeps it.
- *   held     of bytes: taken from the driver, whether the program uses them or they lie idle.
- *   level    how scarce memory is on a device, see CW_LEVELS.
- *   rung     a step that is tried when memory has run out, in the order of CW_RUNGS.
+ *   site     the place that allocates: call stack, API, kind, device, tag. All counters of
+ * allocations live in sites; per device and per kind they are sums over sites. frame    a node of
+ * the append-only tree of call stacks: a return address and its caller's node. A stack is named by
+ * its innermost frame. code     a line of a program that an interpreter runs. tag      a name that
+ * the program gives to what it does (an NVTX range or mark). What a thread allocates has the tag of
+ * the innermost range that the thread is in. step     one pass through a range, or one mark, of the
+ * same name. sample   a moment at which what all sites hold was written down; the samples are
+ * thinned as they become too many, so that they always span the whole life of the process. series
+ * what one site held at each sample. timeline what one device held over time; the same, with
+ * moments of its own. regrowth a block is replaced by a larger one from the same site, and its
+ * bytes are copied. module   one mapping of a shared object: the same file at two addresses is two
+ * modules. bucket   the idle blocks of one size, kind and context, and what passed through. idle of
+ * a block: the program has freed it, the pool keeps it. held     of bytes: taken from the driver,
+ * whether the program uses them or they lie idle. level    how scarce memory is on a device, see
+ * CW_LEVELS. rung     a step that is tried when memory has run out, in the order of CW_RUNGS.
  *
  * Rules that always hold
  *   - Records refer to each other by index, never by pointer.
@@ -39,10 +43,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "live/layout_control.h"
+#include "live/layout_time.h"
+
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 4
+#define CW_LIVE_VERSION 5
 
 #define CW_CHUNKS      26
+#define CW_ELEM_MAX    16384 /* bytes of a record at most */
 #define CW_MAX_DEVICES 64
 #define CW_DEVICE_HOST 64 /* the pseudo device that owns pinned and registered host memory */
 #define CW_DEVICES     65
@@ -60,6 +68,10 @@ enum cw_table {
     CW_TABLE_BUCKET,
     CW_TABLE_OOM,
     CW_TABLE_CODE,
+    CW_TABLE_TAG,
+    CW_TABLE_SERIES,
+    CW_TABLE_TIMELINE,
+    CW_TABLE_REGROWTH,
     CW_TABLE_COUNT
 };
 
@@ -111,6 +123,8 @@ enum cw_block_flags {
         1 << 1, /* seen at the runtime only: a cudart that does not stand on libcuda */
     CW_BLOCK_POOLED = 1 << 2,   /* the pool took it from the driver and gives it back */
     CW_BLOCK_FALLBACK = 1 << 3, /* managed memory in the place of device memory (FALLBACK) */
+    CW_BLOCK_PAIRED = 1 << 4,   /* copied from or to, and maybe replaced or replacing */
+    CW_BLOCK_REGROWN = 1 << 5,  /* it has replaced a smaller one */
 };
 
 struct cw_live_table {
@@ -188,7 +202,9 @@ struct __attribute__((aligned(64))) cw_live_site {
      * context.
      */
     _Atomic uint64_t extra_bytes, freed_extra, far_extra;
-    uint64_t reserved;
+    _Atomic uint32_t series; /* what it held over time, 0: none */
+    uint16_t tag;            /* of the thread when it allocated, 0: none; part of what a site is */
+    uint16_t was_dropped;    /* 1: it found no room for a series; writer's own */
 };
 
 struct cw_live_block {
@@ -467,7 +483,7 @@ struct cw_live_header {
     _Atomic uint32_t disarmed; /* text: why accounting stopped, 0 = it did not */
     uint8_t pool_mode;         /* 1: MODE=pool */
     uint8_t free_sync;         /* enum cw_free_sync; what is in force, not what was asked for */
-    _Atomic uint8_t cut;       /* 1: the file could not grow, and what came later is not in it */
+    _Atomic uint8_t cut; /* 1: the file could not grow, and some of what came later is not in it */
     uint8_t unused;
     _Atomic uint32_t python; /* text: why Python's frames cannot be read, 0 = they can */
     struct cw_live_table table[CW_TABLE_COUNT];
@@ -479,6 +495,8 @@ struct cw_live_header {
     uint64_t reserved;
     struct cw_live_device device[CW_DEVICES];
     struct cw_live_slot slot[CW_SLOTS];
+    struct cw_live_growth growth;
+    struct cw_live_control control;
 };
 
 enum cw_exit_kind {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -21,7 +22,8 @@
 #define STEP         ((uint64_t)1 << 20)
 #define SHARE        16 /* of what is free */
 #define DAY_SECONDS  (24 * 60 * 60)
-#define LISTING      ((size_t)32 * 1024)
+#define LISTING      ((size_t)32 * 1024) /* some 500 entries */
+#define LISTINGS     64                  /* looked at; each takes some 50 us */
 #define MODE_DEAD    0400 /* somebody has seen that its process is gone; its time says when */
 #define RANDOM_LATER 1    /* GRND_NONBLOCK */
 
@@ -67,15 +69,15 @@ static int make_parents(const char *directory)
 /* Others could take away or plant files in a directory that is not ours alone. */
 static int claim(int dir)
 {
-    struct statx info;
+    struct stat info;
 
-    if (cw_sys_statx(dir, "", AT_EMPTY_PATH, STATX_UID | STATX_MODE, &info) != 0)
+    if (cw_sys_stat(dir, &info) != 0)
         return -1;
-    if (info.stx_uid != (uint32_t)geteuid()) {
+    if (info.st_uid != geteuid()) {
         errno = EPERM;
         return -1;
     }
-    return (info.stx_mode & 077) == 0 ? 0 : (int)syscall(SYS_fchmod, dir, 0700);
+    return (info.st_mode & 077) == 0 ? 0 : (int)syscall(SYS_fchmod, dir, 0700);
 }
 
 int cw_place_open(const char *directory, int is_private)
@@ -138,22 +140,32 @@ int cw_place_is_locked(int fd)
     return lock.l_type != F_UNLCK;
 }
 
+/* Reports that were made while a process ran may lie in the same directory. */
+static int is_live_file(const char *name)
+{
+    size_t len = strlen(name), suffix = sizeof(CW_PLACE_SUFFIX) - 1;
+
+    return len > suffix && strcmp(name + len - suffix, CW_PLACE_SUFFIX) == 0;
+}
+
 /* Memory that a process maps is written without a trace in the file's times: when it died is not
  * known, only when that was first seen. */
 static void sweep_file(int dir, const char *name, int64_t now)
 {
-    int fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-    struct statx info;
+    struct stat info;
+    int fd;
 
+    if (!is_live_file(name))
+        return;
+    fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return;
-    if (cw_sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE | STATX_MTIME, &info) == 0 &&
-        S_ISREG(info.stx_mode) && cw_place_is_locked(fd) == 0) {
+    if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) && cw_place_is_locked(fd) == 0) {
         /* One with a hidden name never lived long, and may be about to take its lock. */
-        if (name[0] != '.' && (info.stx_mode & 0777) != MODE_DEAD) {
+        if (name[0] != '.' && (info.st_mode & 0777) != MODE_DEAD) {
             syscall(SYS_fchmod, fd, MODE_DEAD);
             syscall(SYS_utimensat, fd, NULL, NULL, 0);
-        } else if (now - info.stx_mtime.tv_sec > DAY_SECONDS) {
+        } else if (now - info.st_mtim.tv_sec > DAY_SECONDS) {
             syscall(SYS_unlinkat, dir, name, 0);
         }
     }
@@ -183,31 +195,40 @@ static unsigned count_entries(const char *listing, long len)
     return count;
 }
 
-/* The entries from number `first` on, the next ones of a circle. */
-static void sweep_listing(int dir, const char *listing, long len, unsigned first, unsigned count)
+/* Some entries from a random one on, the next ones of a circle. */
+static void sweep_listing(int dir, const char *listing, long len, unsigned most)
 {
+    unsigned count = count_entries(listing, len), number = 0;
+    unsigned first = (unsigned)(random_number() % count);
     struct timespec now;
-    unsigned number = 0;
 
     clock_gettime(CLOCK_REALTIME, &now);
     for (long at = 0; at < len; at += entry_at(listing, at)->len) {
         unsigned distance = (number++ + count - first) % count;
 
-        if (distance < CW_PLACE_SWEPT)
+        if (distance < most)
             sweep_file(dir, entry_at(listing, at)->name, now.tv_sec);
     }
 }
 
+/* Of a directory that takes several listings one of them is chosen, each as likely as the others:
+ * the first alone has the same entries each time, and what is old may never be among them. */
 void cw_place_sweep(int dir)
 {
-    char *listing = cw_mem_alloc(LISTING);
-    long len = listing ? syscall(SYS_getdents64, dir, listing, LISTING) : -1;
+    char *listings = cw_mem_alloc(2 * LISTING), *next = listings, *chosen = NULL;
+    long len, chosen_len = 0;
+    unsigned seen = 0;
 
-    if (len > 0) {
-        unsigned count = count_entries(listing, len);
-
-        sweep_listing(dir, listing, len, (unsigned)(random_number() % count), count);
+    if (listings == NULL)
+        return;
+    while (seen < LISTINGS && (len = syscall(SYS_getdents64, dir, next, LISTING)) > 0) {
+        if (random_number() % ++seen != 0)
+            continue;
+        chosen = next;
+        chosen_len = len;
+        next = next == listings ? listings + LISTING : listings;
     }
-    if (listing)
-        cw_mem_free(listing, LISTING);
+    if (chosen != NULL)
+        sweep_listing(dir, chosen, chosen_len, seen > 1 ? UINT_MAX : CW_PLACE_SWEPT);
+    cw_mem_free(listings, 2 * LISTING);
 }

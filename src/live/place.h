@@ -41,7 +41,8 @@ int cw_place_is_locked(int fd);
 
 /*
  * Takes away what dead processes left more than 24 hours ago, counted from when this first saw that
- * they were dead. Looks at no more than CW_PLACE_SWEPT entries, each time at others.
+ * they were dead. Looks at no more than CW_PLACE_SWEPT entries, each time at others; at some 500
+ * where there are more than that.
  */
 #define CW_PLACE_SWEPT 64
 void cw_place_sweep(int dir);

@@ -4,18 +4,31 @@
 
 #include <string.h>
 
-static const uint32_t record_size[CW_TABLE_COUNT] = {
-    [CW_TABLE_TEXT] = 1,
-    [CW_TABLE_MODULE] = sizeof(struct cw_live_module),
-    [CW_TABLE_FRAME] = sizeof(struct cw_live_frame),
-    [CW_TABLE_SITE] = sizeof(struct cw_live_site),
-    [CW_TABLE_BLOCK] = sizeof(struct cw_live_block),
-    [CW_TABLE_CONTEXT] = sizeof(struct cw_live_context),
-    [CW_TABLE_EVENT] = sizeof(struct cw_live_event),
-    [CW_TABLE_BUCKET] = sizeof(struct cw_live_bucket),
-    [CW_TABLE_OOM] = sizeof(struct cw_live_oom),
-    [CW_TABLE_CODE] = sizeof(struct cw_live_code),
+#define RECORD(type)                                                                               \
+    {                                                                                              \
+        sizeof(struct type), _Alignof(struct type)                                                 \
+    }
+
+static const struct {
+    uint32_t size, align;
+} records[CW_TABLE_COUNT] = {
+    [CW_TABLE_TEXT] = {1, 1},
+    [CW_TABLE_MODULE] = RECORD(cw_live_module),
+    [CW_TABLE_FRAME] = RECORD(cw_live_frame),
+    [CW_TABLE_SITE] = RECORD(cw_live_site),
+    [CW_TABLE_BLOCK] = RECORD(cw_live_block),
+    [CW_TABLE_CONTEXT] = RECORD(cw_live_context),
+    [CW_TABLE_EVENT] = RECORD(cw_live_event),
+    [CW_TABLE_BUCKET] = RECORD(cw_live_bucket),
+    [CW_TABLE_OOM] = RECORD(cw_live_oom),
+    [CW_TABLE_CODE] = RECORD(cw_live_code),
+    [CW_TABLE_TAG] = RECORD(cw_live_tag),
+    [CW_TABLE_SERIES] = RECORD(cw_live_series),
+    [CW_TABLE_TIMELINE] = RECORD(cw_live_timeline),
+    [CW_TABLE_REGROWTH] = RECORD(cw_live_regrowth),
 };
+
+#undef RECORD
 
 int cw_view_open(struct cw_view *view, const void *base, size_t size)
 {
@@ -29,14 +42,11 @@ int cw_view_open(struct cw_view *view, const void *base, size_t size)
     return 0;
 }
 
-/* Strides are those of 8-byte aligned records; text is bytes. */
 static int is_table_sane(const struct cw_live_table *table, enum cw_table which)
 {
-    uint32_t align = which == CW_TABLE_TEXT ? 1 : 8;
-
     return table->first != 0 && (table->first & (table->first - 1)) == 0 &&
-           table->elem_size >= record_size[which] && table->elem_size <= 4096 &&
-           table->elem_size % align == 0;
+           table->elem_size >= records[which].size && table->elem_size <= CW_ELEM_MAX &&
+           table->elem_size % records[which].align == 0;
 }
 
 /* Where the chunk of `index` lies: its start, its number of records, and the index within it. */
@@ -56,7 +66,7 @@ static const char *find_chunk(const struct cw_view *view, enum cw_table which, u
     offset = atomic_load_explicit(&table->chunk[k], memory_order_acquire);
     bytes = (first << k) * table->elem_size;
     if (offset < sizeof(struct cw_live_header) || offset > view->size ||
-        bytes > view->size - offset || offset % 8 != 0)
+        bytes > view->size - offset || offset % records[which].align != 0)
         return NULL;
     *out_records = first << k;
     *out_within = slot - (first << k);
@@ -69,7 +79,7 @@ uint32_t cw_view_count(const struct cw_view *view, enum cw_table which)
     uint32_t count = atomic_load_explicit(&table->count, memory_order_acquire);
 
     /* No table has more records than the view has bytes: a bad count must not cost a long loop. */
-    if (!is_table_sane(table, which) || count > view->size / record_size[which])
+    if (!is_table_sane(table, which) || count > view->size / records[which].size)
         return 1;
     return count == 0 ? 1 : count;
 }
@@ -171,6 +181,15 @@ static uint64_t rest(uint64_t total, uint64_t gone)
     int64_t left = (int64_t)(total - gone);
 
     return left > 0 ? (uint64_t)left : 0;
+}
+
+/* What went is read before what came. */
+uint64_t cw_view_site_live(const struct cw_live_site *site)
+{
+    uint64_t gone =
+        load(&site->freed_bytes) + load(&site->far_bytes) + load(&site->reclaimed_bytes);
+
+    return rest(load(&site->total_bytes), gone);
 }
 
 void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out)

@@ -70,6 +70,23 @@ static inline const struct cw_live_code *cw_view_code(const struct cw_view *v, u
     return cw_view_at(v, CW_TABLE_CODE, i);
 }
 
+static inline const struct cw_live_tag *cw_view_tag(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_TAG, i);
+}
+static inline const struct cw_live_series *cw_view_series(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_SERIES, i);
+}
+static inline const struct cw_live_timeline *cw_view_timeline(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_TIMELINE, i);
+}
+static inline const struct cw_live_regrowth *cw_view_regrowth(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_REGROWTH, i);
+}
+
 /* Bytes of the counted kinds on the device (CW_DEVICE_HOST: of the host). */
 struct cw_live_sums {
     uint64_t live; /* asked for, and not freed */
@@ -121,6 +138,8 @@ struct cw_site_sums {
     uint64_t peak_blocks, peak_bytes;
 };
 void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out);
+/* Its live bytes alone, which is cheaper. */
+uint64_t cw_view_site_live(const struct cw_live_site *site);
 
 /* What the site held when its device reached its peak. */
 void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site *site,

@@ -34,15 +34,14 @@ static int read_exactly(const struct cw_elf *elf, void *buf, size_t len, uint64_
 /* Not a device or a FIFO that has taken the place of the file: opening those may block. */
 static int open_regular(struct cw_elf *elf, const char *path)
 {
-    struct statx info;
+    struct stat info;
 
     elf->fd = cw_sys_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (elf->fd < 0)
         return -1;
-    if (cw_sys_statx(elf->fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) != 0 ||
-        !S_ISREG(info.stx_mode) || info.stx_size > INT64_MAX)
+    if (cw_sys_stat(elf->fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0)
         return -1;
-    elf->size = info.stx_size;
+    elf->size = (uint64_t)info.st_size;
     return 0;
 }
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define DECIMAL_MAX 1e15
+
 static void next(struct cw_json *json)
 {
     if (!json->first)
@@ -43,6 +45,30 @@ void cw_json_number(struct cw_json *json, const char *key, uint64_t value)
 {
     cw_json_key(json, key);
     cw_out_printf(json->out, "%ju", (uintmax_t)value);
+}
+
+void cw_json_decimal(struct cw_json *json, const char *key, double value)
+{
+    double magnitude = value < 0 ? -value : value;
+    uint64_t millionths;
+
+    cw_json_key(json, key);
+    if (value != value) {
+        cw_out_string(json->out, "null");
+        return;
+    }
+    if (magnitude > DECIMAL_MAX)
+        magnitude = DECIMAL_MAX;
+    millionths = (uint64_t)((magnitude - (double)(uint64_t)magnitude) * 1e6 + 0.5);
+    cw_out_printf(json->out, "%s%ju.%06ju", value < 0 ? "-" : "",
+                  (uintmax_t)magnitude + (uintmax_t)millionths / 1000000,
+                  (uintmax_t)millionths % 1000000);
+}
+
+void cw_json_truth(struct cw_json *json, const char *key, int value)
+{
+    cw_json_key(json, key);
+    cw_out_string(json->out, value ? "true" : "false");
 }
 
 void cw_json_share(struct cw_json *json, const char *key, uint64_t part, uint64_t whole)

@@ -26,6 +26,9 @@ void cw_json_element(struct cw_json *json, char bracket);
 void cw_json_close(struct cw_json *json, char bracket);
 
 void cw_json_number(struct cw_json *json, const char *key, uint64_t value);
+/* Six digits behind the point; beyond 10^15 that; null of what is no number. */
+void cw_json_decimal(struct cw_json *json, const char *key, double value);
+void cw_json_truth(struct cw_json *json, const char *key, int value);
 /* part/whole as a number from 0 to 1, null without a whole. */
 void cw_json_share(struct cw_json *json, const char *key, uint64_t part, uint64_t whole);
 void cw_json_string(struct cw_json *json, const char *key, const char *value);

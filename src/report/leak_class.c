@@ -20,6 +20,7 @@
 #include "report/stack.h"
 #include "report/suppress.h"
 #include "report/symbol.h"
+#include "report/tag.h"
 
 #define NAME_MAX_SHOWN 512 /* of a qualified name */
 
@@ -171,7 +172,8 @@ static void match_module(const struct matches *matches, uint32_t index)
     }
 }
 
-/* The name as it stands, and for a mangled one, without a demangler, "a::b(" too. */
+/* The name as it stands, and for one of C++, mangled or not, "a::b(" too: so one rule can match it
+ * with a demangler and without. */
 static int matches_function(const struct cw_rule *rule, const char *name, const char *qualified)
 {
     char entry[NAME_MAX_SHOWN + 2];
@@ -182,7 +184,7 @@ static int matches_function(const struct cw_rule *rule, const char *name, const 
         return 0;
     if (cw_pattern_matches(rule->pattern, name))
         return 1;
-    if (strncmp(name, "_Z", 2) != 0)
+    if (strncmp(name, "_Z", 2) != 0 && !strchr(name, '('))
         return 0;
     cw_format(entry, sizeof(entry), "%s(", qualified + 2);
     return cw_pattern_matches(rule->pattern, entry);
@@ -200,6 +202,44 @@ static uint16_t match_function(const struct matches *matches, const char *name, 
     return CW_RULE_NONE;
 }
 
+/* The first rule of the user's with a function or file of this name. */
+static uint16_t match_text(const struct matches *matches, const char *text, uint16_t limit)
+{
+    uint32_t end = limit < matches->rules->count ? limit : matches->rules->count;
+
+    for (uint32_t i = 0; i < end; i++)
+        if (matches->rules->rule[i].kind == CW_RULE_LEAK &&
+            cw_pattern_matches(matches->rules->rule[i].pattern, text))
+            return (uint16_t)i;
+    return limit;
+}
+
+static uint16_t match_code(const struct matches *matches, const struct cw_live_code *code,
+                           uint16_t first)
+{
+    const struct cw_view *view = matches->snapshot->view;
+
+    first = match_text(matches, cw_view_text(view, code->function), first);
+    return match_text(matches, cw_view_text(view, code->file), first);
+}
+
+/* Built-in rules do not look at these: what they say must not hang on debug information. */
+static uint16_t match_places(const struct matches *matches, const struct cw_symbols *symbols,
+                             uint32_t frame, uint16_t first)
+{
+    unsigned count = cw_symbols_places(symbols, frame);
+
+    for (unsigned i = 0; i < count; i++) {
+        struct cw_symbol_place place = cw_symbols_place(symbols, frame, i);
+
+        if (place.function)
+            first = match_text(matches, place.function, first);
+        if (place.file)
+            first = match_text(matches, place.file, first);
+    }
+    return first;
+}
+
 static void match_frame(const struct matches *matches, const struct cw_symbols *symbols,
                         uint32_t index)
 {
@@ -207,12 +247,17 @@ static void match_frame(const struct matches *matches, const struct cw_symbols *
     const struct cw_live_module *module = cw_stack_module(matches->snapshot->view, index);
     uint32_t parent = frame ? frame->parent : 0;
     uint16_t first = matches->frame[parent < index ? parent : 0];
-    const char *name = symbols ? cw_symbols_name(symbols, index) : NULL;
+    const struct cw_live_code *code = cw_stack_code(matches->snapshot->view, index);
+    const char *name = symbols ? cw_symbols_table_name(symbols, index) : NULL;
 
     if (module && frame->module < matches->modules)
         first = earlier(first, matches->module[frame->module].in_stack);
     if (name && !(module && cw_module_is_cuda(module)))
         first = earlier(first, match_function(matches, name, first));
+    if (code)
+        first = match_code(matches, code, first);
+    else if (symbols)
+        first = match_places(matches, symbols, index, first);
     matches->frame[index] = first;
 }
 
@@ -253,9 +298,22 @@ static uint16_t match_id(const struct matches *matches, uint32_t id)
     return CW_RULE_NONE;
 }
 
+static uint16_t match_tag(const struct matches *matches, uint32_t tag)
+{
+    char label[CW_TAG_LABEL_MAX];
+
+    if (cw_tag_label(matches->snapshot->view, tag, label, sizeof(label))[0] == '\0')
+        return CW_RULE_NONE;
+    for (uint32_t i = 0; i < matches->rules->count; i++)
+        if (matches->rules->rule[i].kind == CW_RULE_TAG &&
+            cw_pattern_matches(matches->rules->rule[i].pattern, label))
+            return (uint16_t)i;
+    return CW_RULE_NONE;
+}
+
 static uint16_t match_site(const struct matches *matches, const struct cw_snapshot_site *site)
 {
-    uint16_t first = match_id(matches, site->id);
+    uint16_t first = earlier(match_id(matches, site->id), match_tag(matches, site->tag));
 
     if (site->stack < matches->frames)
         first = earlier(first, matches->frame[site->stack]);
@@ -333,6 +391,7 @@ const char *cw_leak_class_name(unsigned leak)
     static const char *const names[] = {
         [CW_LEAK_NONE] = "",
         [CW_LEAK_LOST] = "lost",
+        [CW_LEAK_GROWING] = "growing",
         [CW_LEAK_CONTEXT] = "context-destroyed",
         [CW_LEAK_LIBRARY] = "library",
         [CW_LEAK_CACHE] = "cache",
@@ -413,6 +472,8 @@ int cw_leak_classify(struct cw_snapshot *snapshot, const struct cw_symbols *symb
         site->past_cap = 0;
         if (result == 0)
             classify_site(&matches, site);
+        if (site->leak == CW_LEAK_LOST && site->grows)
+            site->leak = CW_LEAK_GROWING;
     }
     if (result == 0)
         matches_fini(&matches);

@@ -12,6 +12,7 @@
 enum cw_leak_class {
     CW_LEAK_NONE,       /* nothing left */
     CW_LEAK_LOST,       /* blocks that are still live */
+    CW_LEAK_GROWING,    /* the same, and they became more and more (snapshot_growth.h) */
     CW_LEAK_CONTEXT,    /* nothing live, but blocks that went with their context */
     CW_LEAK_LIBRARY,    /* either, owned by a library of NVIDIA: not counted */
     CW_LEAK_CACHE,      /* either, kept on purpose by an allocator of a framework: not counted */
@@ -22,7 +23,7 @@ enum cw_leak_class {
 
 static inline int cw_leak_is_counted(unsigned leak)
 {
-    return leak == CW_LEAK_LOST || leak == CW_LEAK_CONTEXT;
+    return leak == CW_LEAK_LOST || leak == CW_LEAK_GROWING || leak == CW_LEAK_CONTEXT;
 }
 
 struct cw_rule;
@@ -46,7 +47,7 @@ int cw_leak_classify(struct cw_snapshot *snapshot, const struct cw_symbols *symb
 /* Marks the stacks by which sites are classified. */
 void cw_leak_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols);
 
-/* "lost", "context-destroyed", "library", "cache", "ipc-imported", "imported", "handle",
+/* "lost", "growing", "context-destroyed", "library", "cache", "ipc-imported", "imported", "handle",
  * "suppressed"; "" for none. */
 const char *cw_leak_name(const struct cw_snapshot_site *site);
 /* The same of a class; "imported" for both kinds of imports. */

@@ -95,7 +95,7 @@ int cw_path_expand(char *buf, size_t cap, const char *pattern, const struct cw_p
     return out.truncated ? -1 : 0;
 }
 
-static int has_number(const char *pattern)
+int cw_path_has_number(const char *pattern)
 {
     for (; *pattern; pattern++) {
         if (*pattern != '%' || pattern[1] == '\0')
@@ -118,7 +118,7 @@ static void make_directories(char *path)
     }
 }
 
-static int create(char *path, int flags)
+int cw_report_path_create(char *path, int flags)
 {
     int fd = cw_sys_open(path, O_WRONLY | O_CREAT | O_NONBLOCK | flags, 0666);
 
@@ -131,10 +131,9 @@ static int create(char *path, int flags)
 /* A device, a FIFO or a link must not be replaced by a file. */
 static int is_replaceable(const char *path)
 {
-    struct statx info;
+    struct stat info;
 
-    return cw_sys_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &info) != 0 ||
-           S_ISREG(info.stx_mode);
+    return cw_sys_stat_path(path, &info) != 0 || S_ISREG(info.st_mode);
 }
 
 static int build_name(struct cw_report_file *file, const char *pattern, const char *suffix,
@@ -164,7 +163,7 @@ static int reserve_name(struct cw_report_file *file, const char *pattern, const 
 
         if (error != 0)
             return error;
-        fd = create(file->path, O_EXCL);
+        fd = cw_report_path_create(file->path, O_EXCL);
         if (fd >= 0) {
             cw_sys_close(fd);
             file->reserved = 1;
@@ -185,7 +184,7 @@ static int open_temporary(struct cw_report_file *file)
         errno = ENAMETOOLONG;
         return -1;
     }
-    return create(file->temporary, O_TRUNC | O_NOFOLLOW);
+    return cw_report_path_create(file->temporary, O_TRUNC | O_NOFOLLOW);
 }
 
 static int open_for_writing(struct cw_report_file *file)
@@ -212,7 +211,7 @@ int cw_report_file_open(struct cw_report_file *file, const char *pattern, const 
 
     memset(file, 0, sizeof(*file));
     file->fd = -1;
-    if (has_number(pattern) && values->number == 0)
+    if (cw_path_has_number(pattern) && values->number == 0)
         error = reserve_name(file, pattern, suffix, values);
     else
         error = build_name(file, pattern, suffix, values);

@@ -27,6 +27,13 @@ struct cw_path_values {
  */
 int cw_path_expand(char *buf, size_t cap, const char *pattern, const struct cw_path_values *values);
 
+/* 1 if it has a %n. */
+int cw_path_has_number(const char *pattern);
+
+/* Opens the file for writing, creating it and directories that are missing; flags as for open(2).
+ * The descriptor, or -1 with errno. */
+int cw_report_path_create(char *path, int flags);
+
 /* One file that is being written; for cw_mem_alloc rather than the stack. */
 struct cw_report_file {
     int fd; /* -1: not open */

@@ -89,9 +89,9 @@ static int read_nested(const char *at, struct cw_out *out)
         } else if (*at == 'S' && at[1] == 't') {
             add(out, "std", 3);
             at += 2;
-        } else if (strchr("KVrRO", *at) || parts == 0)
-            at++;
-        else /* a constructor, a destructor or an operator: the class is what matters */
+        } else if (strchr("KVrRO", *at) || (*at == 'L' && is_digit(at[1])) || parts == 0)
+            at++; /* L: of a static function */
+        else      /* a constructor, a destructor or an operator: the class is what matters */
             break;
         if (!at) /* what was understood up to there counts */
             break;

@@ -20,6 +20,7 @@
 #include "report/report_json.h"
 #include "report/report_text.h"
 #include "report/source.h"
+#include "report/suggest.h"
 #include "report/suppress.h"
 
 #define BUFFER_SIZE ((size_t)64 * 1024)
@@ -36,7 +37,7 @@ struct job {
     char buffer[BUFFER_SIZE];
 };
 
-enum content { CONTENT_SHORT, CONTENT_TEXT, CONTENT_JSON };
+enum content { CONTENT_SHORT, CONTENT_TEXT, CONTENT_JSON, CONTENT_SUGGESTIONS };
 
 static int request_fd(const struct cw_report_request *request)
 {
@@ -57,12 +58,16 @@ static int write_content(struct job *job, enum content content, int fd)
 
     if (content == CONTENT_JSON)
         cw_symbols_want_all(&job->symbols);
+    else if (content == CONTENT_SUGGESTIONS)
+        cw_suppressions_want(&job->source);
     else
         cw_report_text_want(&job->source, form);
     cw_symbols_resolve(&job->symbols);
     cw_out_init(&out, fd, job->buffer, sizeof(job->buffer));
     if (content == CONTENT_JSON)
         cw_report_json_write(&job->source, &out);
+    else if (content == CONTENT_SUGGESTIONS)
+        cw_suppressions_suggest(&job->source, &out);
     else
         cw_report_text_write(&job->source, form, &out);
     return cw_out_flush(&out);
@@ -78,9 +83,9 @@ static int write_file(struct job *job, enum content content, const char *suffix)
     error = cw_report_file_close(&job->file, error);
     if (error == 0)
         return 0;
-    cw_log(CW_LOG_WARN,
-           "cannot write the report to \"%s\": %s (errno %d); it goes to stderr instead",
-           job->file.path[0] ? job->file.path : pattern, cw_reason(error), error);
+    cw_log(CW_LOG_WARN, "cannot write the report to \"%s\": %s (errno %d)%s",
+           job->file.path[0] ? job->file.path : pattern, cw_reason(error), error,
+           job->request->is_dump ? "" : "; it goes to stderr instead");
     return error;
 }
 
@@ -97,7 +102,8 @@ static int write_files(struct job *job)
         failed = write_file(job, CONTENT_JSON, form == CW_REPORT_BOTH ? ".json" : "");
     if (!failed)
         return 0;
-    write_content(job, CONTENT_TEXT, request_fd(job->request));
+    if (!job->request->is_dump)
+        write_content(job, CONTENT_TEXT, request_fd(job->request));
     return -1;
 }
 
@@ -109,6 +115,8 @@ static int write_to_fd(struct job *job)
 
     if (form == CW_REPORT_SHORT_IF_LEAKED)
         return write_content(job, CONTENT_SHORT, fd) == 0 ? 0 : -1;
+    if (form == CW_REPORT_SUGGESTIONS)
+        return write_content(job, CONTENT_SUGGESTIONS, fd) == 0 ? 0 : -1;
     if (form != CW_REPORT_JSON)
         error = write_content(job, CONTENT_TEXT, fd);
     if (error == 0 && form != CW_REPORT_TEXT)
@@ -116,11 +124,20 @@ static int write_to_fd(struct job *job)
     return error == 0 ? 0 : -1;
 }
 
-static void prepare(struct job *job, const struct cw_view *view,
-                    const struct cw_report_request *request)
+void cw_report_path_values(const struct cw_view *view, char *const *env, struct cw_path_values *out)
 {
     const struct cw_live_header *header = cw_view_header(view);
 
+    *out = (struct cw_path_values){.pid = header->pid,
+                                   .host = cw_view_text(view, header->host),
+                                   .program = cw_view_text(view, header->exe),
+                                   .start_seconds = header->start_realtime_ns / 1000000000,
+                                   .env = env};
+}
+
+static void prepare(struct job *job, const struct cw_view *view,
+                    const struct cw_report_request *request)
+{
     job->request = request;
     job->source = (struct cw_report_source){.view = view,
                                             .snapshot = &job->snapshot,
@@ -128,13 +145,10 @@ static void prepare(struct job *job, const struct cw_view *view,
                                             .rules = &job->rules,
                                             .process = request->process,
                                             .version = request->version};
-    job->values = (struct cw_path_values){.pid = header->pid,
-                                          .host = cw_view_text(view, header->host),
-                                          .program = cw_view_text(view, header->exe),
-                                          .start_seconds = header->start_realtime_ns / 1000000000,
-                                          .env = request->env};
+    cw_report_path_values(view, request->env, &job->values);
     /* Without memory for names the report has addresses. */
     cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
+    cw_symbols_use(&job->symbols, request->lines, request->sysroot);
 }
 
 /* Of a process that runs on it is now; else the last thing that is known of it. */
@@ -156,12 +170,14 @@ static uint64_t moment(const struct job *job, const struct cw_view *view)
 static void classify(struct job *job, const struct cw_view *view)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
+    uint64_t now_ns = moment(job, view);
 
     cw_rules_init(&job->rules, job->request->suppressions);
     cw_leak_want(&job->snapshot, &job->symbols);
     cw_symbols_resolve(&job->symbols);
+    cw_snapshot_growth_read(&job->snapshot, now_ns);
     cw_leak_classify(&job->snapshot, &job->symbols, &job->rules);
-    cw_snapshot_ages(&job->snapshot, moment(job, view), old_ns);
+    cw_snapshot_ages(&job->snapshot, now_ns, old_ns);
 }
 
 static int has_leaks(const struct cw_snapshot *snapshot)

@@ -9,12 +9,16 @@
 #define CW_REPORT_REPORT_H
 
 #include "live/view.h"
+#include "report/path.h"
+
+struct cw_symbol_ops;
 
 enum cw_report_form {
     CW_REPORT_SHORT_IF_LEAKED, /* a short text; nothing at all when nothing leaked */
     CW_REPORT_TEXT,
     CW_REPORT_JSON,
-    CW_REPORT_BOTH, /* the JSON's name gets ".json" appended */
+    CW_REPORT_BOTH,        /* the JSON's name gets ".json" appended */
+    CW_REPORT_SUGGESTIONS, /* of suppressions (suggest.h), to `fd` */
 };
 
 /* What is known of a process whose layout says that it has not ended. */
@@ -29,6 +33,7 @@ struct cw_report_request {
     enum cw_report_process process;
     const char *destination;  /* template of a file name (report/path.h); NULL or "-": `fd` */
     int fd;                   /* 0: 2, stderr */
+    int is_dump;              /* the process runs on: what cannot be written goes nowhere else */
     char *const *env;         /* for %q{VAR}; may be NULL */
     const char *version;      /* of cuwarden; may be NULL */
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
@@ -37,11 +42,18 @@ struct cw_report_request {
      */
     const char *(*demangle)(const char *mangled, void *arg);
     void *demangle_arg;
+    const struct cw_symbol_ops *lines; /* reads source lines (symbol.h); NULL: nobody does */
+    const char *sysroot;               /* the directory under which the modules are; may be NULL */
 };
+
+/* What the escapes of a report's name stand for, but for %n. */
+void cw_report_path_values(const struct cw_view *view, char *const *env,
+                           struct cw_path_values *out);
 
 /*
  * Writes the report. 0 when it is where it was asked for, or nothing was due. -1 when it is not: a
- * destination that cannot be written gets one warning, and the text goes to `fd` instead.
+ * destination that cannot be written gets one warning, and the text goes to `fd` instead, or
+ * nowhere if it is a dump.
  */
 int cw_report_write(const struct cw_view *view, const struct cw_report_request *request);
 

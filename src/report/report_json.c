@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/json_growth.h"
 #include "report/json_leak.h"
 #include "report/json_pool.h"
 #include "report/json_pressure.h"
 #include "report/json_put.h"
+#include "report/json_tag.h"
 #include "report/stack.h"
 
 #define BLOCKS_MAX 10000
@@ -212,6 +214,39 @@ static void put_address_or_line(struct cw_json *json, uint32_t index,
         cw_json_number(json, "line", code->line);
 }
 
+/* Where the debug information says that it is; only what is known. */
+static void put_place(struct cw_json *json, const struct cw_symbol_place *place)
+{
+    if (place->file)
+        cw_json_string(json, "file", place->file);
+    if (place->line != 0)
+        cw_json_number(json, "line", place->line);
+}
+
+/* The frame's own line, then what was inlined there, innermost first. */
+static void put_places(struct cw_json *json, uint32_t frame)
+{
+    unsigned count = cw_symbols_places(json->source->symbols, frame);
+    struct cw_symbol_place place;
+
+    if (count == 0)
+        return;
+    place = cw_symbols_place(json->source->symbols, frame, count - 1);
+    put_place(json, &place);
+    if (count == 1)
+        return;
+    cw_json_open(json, "inlined", '[');
+    for (unsigned i = 0; i + 1 < count; i++) {
+        place = cw_symbols_place(json->source->symbols, frame, i);
+        cw_json_open(json, NULL, '{');
+        if (place.function)
+            cw_json_string(json, "func", place.function);
+        put_place(json, &place);
+        cw_json_close(json, '}');
+    }
+    cw_json_close(json, ']');
+}
+
 /* Frames that are in a stack of a site, by index: in others lie the native ones that Python's have
  * taken the place of. NULL: no memory to find out. */
 static uint8_t *find_used(const struct cw_json *json, uint32_t count)
@@ -255,10 +290,26 @@ static void put_frames(struct cw_json *json)
         put_address_or_line(json, i, frame);
         if (function)
             cw_json_string(json, "func", function);
+        put_places(json, i);
         cw_json_close(json, '}');
     }
     cw_json_close(json, ']');
     cw_mem_free(used, count);
+}
+
+/* The part that a reader wants to see: where it begins in the stack, and how many frames it has. */
+static void put_shown(struct cw_json *json, uint32_t innermost, const struct cw_stack *all)
+{
+    struct cw_stack shown;
+    unsigned begin = 0;
+
+    cw_stack_visible(json->source->symbols, json->view, innermost, &shown);
+    while (begin < all->count && shown.count > 0 && all->frame[begin] != shown.frame[0])
+        begin++;
+    cw_json_open(json, "shown", '[');
+    cw_json_number(json, NULL, begin);
+    cw_json_number(json, NULL, shown.count);
+    cw_json_close(json, ']');
 }
 
 /* Sites are sorted by stack, so each stack comes once. A stack's id is its innermost frame's. */
@@ -280,6 +331,7 @@ static void put_stacks(struct cw_json *json)
         for (unsigned k = 0; k < stack.count; k++)
             cw_json_number(json, NULL, stack.frame[k]);
         cw_json_close(json, ']');
+        put_shown(json, innermost, &stack);
         cw_json_close(json, '}');
     }
     cw_json_close(json, ']');
@@ -298,6 +350,7 @@ static void put_site_facts(struct cw_json *json, const struct cw_snapshot_site *
     cw_json_string(json, "api", site->api);
     cw_json_string(json, "kind", cw_kind_name(site->kind));
     cw_json_device(json, site->device);
+    cw_json_site_tag(json, site);
 }
 
 static void put_site(struct cw_json *json, uint32_t index)
@@ -319,6 +372,7 @@ static void put_site(struct cw_json *json, uint32_t index)
     cw_json_time(json, "first_ns", site->first_ns);
     cw_json_time(json, "last_ns", site->last_ns);
     cw_json_leak_facts(json, site);
+    cw_json_site_growth(json, index);
     cw_json_close(json, '}');
 }
 
@@ -504,8 +558,10 @@ void cw_report_json_write(const struct cw_report_source *source, struct cw_out *
     put_frames(&json);
     put_stacks(&json);
     put_sites(&json);
+    cw_json_tags(&json);
     put_leaks(&json);
     cw_json_old(&json);
+    cw_json_growth(&json);
     cw_json_suppressions(&json);
     put_events(&json);
     cw_json_oom_accounts(&json);

@@ -12,7 +12,8 @@
 #include "report/report.h"
 
 /*
- * Writes record `oom_index` of CW_TABLE_OOM, some forty lines in one write, to request->fd; nothing
+ * Writes record `oom_index` of CW_TABLE_OOM, some forty lines in one write, to request->fd; the
+ * last line names request->destination, if there is one, as where the whole report is. Nothing
  * else of the request counts. Its holders are printed if somebody has filled them in
  * (report/holders.h). 0, or -1: no such record, no memory, or it could not be written.
  */

@@ -13,6 +13,7 @@
 #include "report/suppress.h"
 #include "report/text_devices.h"
 #include "report/text_event.h"
+#include "report/text_growth.h"
 #include "report/text_old.h"
 #include "report/text_oom.h"
 #include "report/text_pool.h"
@@ -95,6 +96,8 @@ static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_s
     cw_out_string(text->out, " in ");
     cw_text_count(text, cw_leaked_blocks(site), "block");
     cw_out_printf(text->out, "  %s", cw_leak_name(site));
+    if (site->leak == CW_LEAK_GROWING)
+        cw_text_site_slope(text, site);
     if (site->live_blocks > 0 && site->reclaimed > 0)
         cw_out_printf(text->out, " (%ju of them context-destroyed)", (uintmax_t)site->reclaimed);
     cw_out_string(text->out, "  ");
@@ -117,6 +120,7 @@ static void put_leak_times(const struct cw_text *text, const struct cw_snapshot_
         cw_text_time(text, cw_oldest_age(text->snapshot, site));
         cw_out_string(text->out, " ago");
     }
+    cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
 }
 
@@ -203,6 +207,7 @@ static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_
     cw_out_string(text->out, ", ");
     cw_text_device(text, site->device);
     cw_out_printf(text->out, "  site %08x", site->id);
+    cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
     cw_text_begin_line(text);
     cw_out_string(text->out, "      ");
@@ -314,6 +319,7 @@ static void put_peak_site(const struct cw_text *text, const struct cw_snapshot_s
     cw_text_padding(text, cw_text_clean_len(site->api, CW_TEXT_NAME_MAX), widths->api);
     cw_out_string(text->out, "  ");
     cw_text_innermost(text, site->stack);
+    cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
 }
 
@@ -389,6 +395,7 @@ static void put_body(const struct cw_text *text)
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
     put_apart(text, &text->snapshot->caches, "CACHES", "kept on purpose by frameworks");
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
+    cw_text_growth(text);
     cw_text_old(text);
     cw_text_ooms(text);
     put_invalid_frees(text);
@@ -438,6 +445,7 @@ void cw_report_text_want(const struct cw_report_source *source, enum cw_text_for
     want_list(source, &source->snapshot->library, APART_MAX);
     want_list(source, &source->snapshot->caches, APART_MAX);
     want_list(source, &source->snapshot->imports, APART_MAX);
+    cw_text_growth_want(source);
     cw_text_old_want(source);
     cw_text_pressure_want(source);
     cw_text_ooms_want(source);

@@ -143,6 +143,7 @@ struct merge_key {
     uint64_t api_hash;
     uint32_t stack;
     uint32_t live_site;
+    uint16_t tag;
     uint8_t kind, device;
 };
 
@@ -154,7 +155,9 @@ static int compare_keys(const struct merge_key *a, const struct merge_key *b)
         return a->api_hash < b->api_hash ? -1 : 1;
     if (a->kind != b->kind)
         return a->kind < b->kind ? -1 : 1;
-    return a->device == b->device ? 0 : a->device < b->device ? -1 : 1;
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    return a->tag == b->tag ? 0 : a->tag < b->tag ? -1 : 1;
 }
 
 static int is_key_before(const void *a, const void *b, const void *arg)
@@ -167,6 +170,14 @@ static int is_key_before(const void *a, const void *b, const void *arg)
     return order != 0 ? order < 0 : left->live_site < right->live_site;
 }
 
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+/* The process was killed while it made the record. */
+static int is_incomplete(const struct cw_live_site *site)
+{
+    return site->api == 0 && LOAD(site->allocs) == 0 && LOAD(site->failed) == 0;
+}
+
 static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys, uint32_t limit)
 {
     uint32_t count = 0;
@@ -175,11 +186,12 @@ static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys,
         const struct cw_live_site *site = cw_view_site(view, i);
         struct merge_key *key = &keys[count];
 
-        if (!site)
+        if (!site || is_incomplete(site))
             continue;
         *key = (struct merge_key){.api_hash = hash_string(cw_view_text(view, site->api)),
                                   .stack = site->stack,
                                   .live_site = i,
+                                  .tag = site->tag,
                                   .kind = site->kind,
                                   .device = site->device};
         if (key->device < CW_DEVICES && key->kind < CW_KIND_COUNT)
@@ -187,8 +199,6 @@ static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys,
     }
     return count;
 }
-
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
 static void add_times(struct cw_snapshot_site *to, uint64_t first_ns, uint64_t last_ns)
 {
@@ -242,6 +252,7 @@ static void start_site(const struct cw_view *view, const struct facts *facts,
     site->owner = stack->owner;
     site->kind = key->kind;
     site->device = key->device;
+    site->tag = key->tag;
     site->api = live ? cw_view_text(view, live->api) : "";
 }
 
@@ -424,6 +435,7 @@ void cw_snapshot_fini(struct cw_snapshot *snapshot)
     uint32_t limit = snapshot->merged_count;
 
     cw_snapshot_pool_fini(&snapshot->pool);
+    cw_snapshot_growth_fini(&snapshot->growth);
     cw_mem_free(snapshot->site, limit * sizeof(*snapshot->site));
     cw_mem_free(snapshot->merged, limit * sizeof(uint32_t));
     cw_mem_free(snapshot->list_storage, limit * sizeof(uint32_t));

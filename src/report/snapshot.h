@@ -3,7 +3,7 @@
  * A live layout at one moment, added up: what every form of the report is printed from.
  *
  * Glossary
- *   site     here: all live sites of equal stack, API, kind and device, merged.
+ *   site     here: all live sites of equal stack, API, kind, device and tag, merged.
  *   leaked   never freed by the program: live at the end, or reclaimed with its context.
  *   owner    the module that asked for the memory: that of the innermost frame which lies outside
  *            our library, the driver and the runtime.
@@ -19,17 +19,20 @@
 
 #include "live/view.h"
 #include "report/leak_class.h"
+#include "report/snapshot_growth.h"
 #include "report/snapshot_pool.h"
 #include "report/snapshot_pressure.h"
 
 struct cw_snapshot_site {
     uint32_t stack; /* innermost frame, 0: no stack */
-    uint32_t id;    /* equal in every run of the same binaries; the device has no part in it */
+    uint32_t
+        id; /* equal in every run of the same binaries; the device and tag have no part in it */
     uint32_t owner; /* module, 0: none known */
     uint8_t kind;
     uint8_t device;
     uint8_t leak;     /* enum cw_leak_class */
     uint8_t past_cap; /* it is more than the cap of its rule allows, and so no rule applies */
+    uint16_t tag;     /* index, for cw_tag_label; 0: none */
     uint16_t rule;    /* that decided the class (cw_rules_at), or CW_RULE_NONE: its kind did */
     const char *api;
     uint64_t first_ns, last_ns;
@@ -41,6 +44,8 @@ struct cw_snapshot_site {
     uint64_t at_peak_blocks, at_peak_bytes;
     uint64_t oldest_ns; /* when the oldest live block was allocated, 0: there is none */
     uint64_t old_blocks, old_bytes;
+    uint32_t growth; /* its row in the snapshot's growth, counted from 1; 0: none */
+    uint8_t grows;   /* that row is a suspect */
 };
 
 struct cw_snapshot_sums {
@@ -92,6 +97,7 @@ struct cw_snapshot {
     struct cw_snapshot_sums kind[CW_KIND_COUNT];
     struct cw_snapshot_pool pool;
     struct cw_snapshot_pressure pressure;
+    struct cw_snapshot_growth growth; /* empty until cw_snapshot_growth_read */
     struct cw_snapshot_summary summary;
     uint32_t devices;     /* seen, without the host */
     uint64_t duration_ns; /* to the end, else to the last thing that was seen */

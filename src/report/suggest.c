@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/mem.h"
+#include "report/qualified.h"
 #include "report/stack.h"
 
 #define RULE_MAX 1024 /* a longer name ends in * */
@@ -28,32 +30,97 @@ static int is_program(const struct cw_view *view, const struct cw_live_module *m
                   cw_view_text(view, cw_view_header(view)->exe)) == 0;
 }
 
-/* The rule for a site, in RULE_MAX bytes. */
+/* A namespace without a name has one in a mangled symbol, and another one in a readable. */
+static void put_qualified(struct cw_out *out, const char *name)
+{
+    static const char *const anonymous[] = {"(anonymous namespace)", "_GLOBAL__N_1"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(anonymous); i++) {
+        const char *at = strstr(name, anonymous[i]);
+
+        if (!at)
+            continue;
+        cw_out_write(out, name, (size_t)(at - name));
+        cw_out_char(out, '*');
+        name = at + strlen(anonymous[i]);
+    }
+    put_pattern(out, name);
+}
+
+/* Mangled and readable, constructors, destructors, operators and lambdas have no name in common. */
+static int is_special(const char *name, const char *qualified)
+{
+    const char *last = qualified;
+    const char *before = qualified;
+    size_t len;
+
+    for (const char *at = strstr(qualified, "::"); at; at = strstr(at + 2, "::")) {
+        before = last;
+        last = at + 2;
+    }
+    len = strlen(last);
+    return *last == '~' || strstr(name, "operator") || strstr(name, "{lambda") ||
+           (strncmp(before, last, len) == 0 && strncmp(before + len, "::", 2) == 0);
+}
+
+/*
+ * A name by which the library knows the function too: neither one that only debug information has,
+ * nor what stands for a whole file of Python. Of a function of C++ the class and name without the
+ * arguments, which match whether it is mangled or not.
+ */
+static int put_function(const struct cw_report_source *source, uint32_t frame, struct cw_out *out)
+{
+    const struct cw_live_code *code = cw_stack_code(source->view, frame);
+    const char *name = code ? cw_view_text(source->view, code->function)
+                            : cw_symbols_table_name(source->symbols, frame);
+    char qualified[RULE_MAX / 2];
+
+    if (!name || *name == '\0' || *name == '<' || strcmp(name, "main") == 0)
+        return 0;
+    if (code || (strncmp(name, "_Z", 2) != 0 && !strchr(name, '('))) {
+        cw_out_string(out, "leak:^");
+        put_pattern(out, name);
+        cw_out_char(out, '$');
+        return 1;
+    }
+    cw_qualified_name(name, qualified, sizeof(qualified));
+    if (is_special(name, qualified))
+        return 0;
+    cw_out_string(out, "leak:^");
+    put_qualified(out, strncmp(qualified, "::", 2) == 0 ? qualified + 2 : qualified);
+    cw_out_char(out, '(');
+    return 1;
+}
+
+static int is_named(const struct cw_report_source *source, const struct cw_stack *stack)
+{
+    return stack->count > 0 && cw_stack_function(source->symbols, source->view, stack->frame[0]);
+}
+
+/* The rule for a site, in RULE_MAX bytes: the site itself where its function is main, or known only
+ * by debug information. */
 static void make_rule(const struct cw_report_source *source, const struct cw_snapshot_site *site,
                       char *rule)
 {
     const struct cw_live_module *owner = cw_view_module(source->view, site->owner);
-    const char *function;
     struct cw_stack stack;
     struct cw_out out;
 
     cw_stack_visible(source->symbols, source->view, site->stack, &stack);
-    function = stack.count > 0 ? cw_symbols_name(source->symbols, stack.frame[0]) : NULL;
     cw_out_init(&out, -1, rule, RULE_MAX - 2);
-    if (function && strcmp(function, "main") != 0) {
-        cw_out_string(&out, "leak:^");
-        put_pattern(&out, function);
-    } else if (!function && owner && *cw_module_name(source->view, owner) &&
-               !is_program(source->view, owner)) {
+    if (stack.count > 0 && put_function(source, stack.frame[0], &out)) {
+        /* it is there */
+    } else if (owner && *cw_module_name(source->view, owner) && !is_program(source->view, owner) &&
+               !is_named(source, &stack)) {
         cw_out_string(&out, "module:/");
         put_pattern(&out, cw_module_name(source->view, owner));
+        cw_out_char(&out, '$');
     } else {
         cw_out_printf(&out, "site:%08x", site->id);
-        rule[out.len] = '\0';
-        return;
     }
-    rule[out.len] = out.truncated ? '*' : '$';
-    rule[out.len + 1] = '\0';
+    if (out.truncated) /* the $ with it */
+        rule[out.len++] = '*';
+    rule[out.len] = '\0';
 }
 
 /* ---- which are there already ---- */

@@ -11,8 +11,9 @@ void cw_suppressions_want(const struct cw_report_source *source);
 
 /*
  * A file in the form that CUWARDEN_SUPPRESSIONS takes: for each leaked site, most bytes first, a
- * comment and a rule. The rule names the innermost function that has a name to be known by, else
- * the library, else the site's id. A rule that is there already is not repeated.
+ * comment and a rule. The rule names the innermost function, also of Python, if the library would
+ * know it by name too, else the library, else the site's id. A rule that is there already is not
+ * repeated.
  */
 void cw_suppressions_suggest(const struct cw_report_source *source, struct cw_out *out);
 

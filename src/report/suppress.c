@@ -200,17 +200,17 @@ static void read_rules(struct cw_rules *rules)
 /* The errno, or 0. Not a device or a FIFO: those may block. */
 static int read_text(struct cw_rules *rules, int fd)
 {
-    struct statx info;
+    struct stat info;
 
-    if (cw_sys_statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE, &info) != 0)
+    if (cw_sys_stat(fd, &info) != 0)
         return errno;
-    if (S_ISDIR(info.stx_mode))
+    if (S_ISDIR(info.st_mode))
         return EISDIR;
-    if (!S_ISREG(info.stx_mode))
+    if (!S_ISREG(info.st_mode))
         return ESPIPE;
-    if (info.stx_size > CW_RULES_SIZE_MAX)
+    if ((uint64_t)info.st_size > CW_RULES_SIZE_MAX)
         return EFBIG;
-    rules->size = info.stx_size;
+    rules->size = (size_t)info.st_size;
     rules->text = cw_mem_alloc(rules->size + 1);
     rules->rule = cw_mem_alloc(CW_RULES_MAX * sizeof(*rules->rule));
     if (!rules->text || !rules->rule)

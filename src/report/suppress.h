@@ -5,10 +5,12 @@
  * decides.
  *
  * A file has one rule per line, "KIND:PATTERN [max=SIZE] [count=N]", in LeakSanitizer's syntax:
- *   leak:PATTERN    a function or the path of a module anywhere in the stack (pattern.h)
+ *   leak:PATTERN    a function, a source file or the path of a module anywhere in the stack
+ *                   (pattern.h). Source files of Python are always known; others, and functions
+ *                   that were inlined, only where debug information is read, in the command
  *   module:PATTERN  the path of the module that asked for the memory
  *   site:ID         the site with this id
- *   tag:PATTERN     reserved: there are no tags yet, it matches nothing
+ *   tag:PATTERN     the tag of the memory, as the report shows it (tag.h)
  * Empty lines and those that begin with # are left out. A site with more than max bytes or count
  * blocks is a leak all the same, whoever owns it.
  */

@@ -13,13 +13,18 @@
 #include <sys/mman.h>
 
 #include "base/mem.h"
+#include "base/out.h"
 #include "report/elf.h"
 #include "report/sort.h"
+#include "report/stack.h"
 
 #define WANTED      UINT32_MAX
 #define TEXT_MAX    ((size_t)256 << 20)
 #define TEXT_MIN    ((size_t)1 << 20)
 #define SYMBOL_STEP 1024 /* symbols per read */
+#define RECORDS_MAX (UINT32_C(1) << 22)
+#define RECORDS_LEN (RECORDS_MAX * sizeof(struct cw_symbol_record))
+#define PATH_LEN    8192 /* of a module, with the directory it is under */
 
 struct request {
     uint64_t address; /* in the module's file, of the call */
@@ -40,11 +45,22 @@ struct batch {
     struct cw_symbols *symbols;
     const struct request *request;
     size_t count;
-    struct candidate *candidate; /* one per request */
-    Elf64_Sym *step;             /* SYMBOL_STEP */
-    char *name;                  /* CW_SYMBOL_NAME_MAX */
+    struct candidate *candidate;   /* one per request */
+    Elf64_Sym *step;               /* SYMBOL_STEP */
+    char *name;                    /* CW_SYMBOL_NAME_MAX */
+    char *path;                    /* PATH_LEN */
+    struct cw_symbol_place *place; /* CW_SYMBOL_PLACES_MAX */
     struct cw_elf *elf;
 };
+
+/* A range whose pages come when they are touched, or NULL. */
+static void *reserve(size_t len)
+{
+    void *range =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return range != MAP_FAILED ? range : NULL;
+}
 
 int cw_symbols_init(struct cw_symbols *symbols, const struct cw_view *view, cw_demangle_fn demangle,
                     void *demangle_arg)
@@ -53,17 +69,13 @@ int cw_symbols_init(struct cw_symbols *symbols, const struct cw_view *view, cw_d
     symbols->view = view;
     symbols->demangle = demangle;
     symbols->demangle_arg = demangle_arg;
+    symbols->sysroot = "";
     symbols->frames = cw_view_count(view, CW_TABLE_FRAME);
     symbols->name = cw_mem_alloc(symbols->frames * sizeof(uint32_t));
     for (size_t cap = TEXT_MAX; symbols->name && !symbols->text && cap >= TEXT_MIN; cap /= 2) {
-        void *text = mmap(NULL, cap, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-        if (text != MAP_FAILED) {
-            symbols->text = text;
-            symbols->text_cap = cap;
-            symbols->text_len = 1; /* 0 means "no name" */
-        }
+        symbols->text = reserve(cap);
+        symbols->text_cap = cap;
+        symbols->text_len = 1; /* 0 means "no name" */
     }
     if (symbols->text)
         return 0;
@@ -76,7 +88,22 @@ void cw_symbols_fini(struct cw_symbols *symbols)
     cw_mem_free(symbols->name, symbols->frames * sizeof(uint32_t));
     if (symbols->text)
         munmap(symbols->text, symbols->text_cap);
+    if (symbols->record)
+        munmap(symbols->record, RECORDS_LEN);
+    cw_mem_free(symbols->known, symbols->frames * sizeof(*symbols->known));
     memset(symbols, 0, sizeof(*symbols));
+}
+
+void cw_symbols_use(struct cw_symbols *symbols, const struct cw_symbol_ops *ops,
+                    const char *sysroot)
+{
+    symbols->sysroot = sysroot ? sysroot : "";
+    if (!ops || !symbols->text || symbols->record)
+        return;
+    symbols->record = reserve(RECORDS_LEN);
+    symbols->known = cw_mem_alloc(symbols->frames * sizeof(*symbols->known));
+    if (symbols->record && symbols->known)
+        symbols->ops = ops;
 }
 
 void cw_symbols_want(struct cw_symbols *symbols, uint32_t innermost)
@@ -105,6 +132,39 @@ const char *cw_symbols_name(const struct cw_symbols *symbols, uint32_t frame)
     if (frame >= symbols->frames || symbols->name[frame] == 0 || symbols->name[frame] == WANTED)
         return NULL;
     return symbols->text + symbols->name[frame];
+}
+
+const char *cw_symbols_table_name(const struct cw_symbols *symbols, uint32_t frame)
+{
+    if (frame < symbols->frames && symbols->known && symbols->known[frame].is_named)
+        return NULL;
+    return cw_symbols_name(symbols, frame);
+}
+
+unsigned cw_symbols_places(const struct cw_symbols *symbols, uint32_t frame)
+{
+    return frame < symbols->frames && symbols->known ? symbols->known[frame].count : 0;
+}
+
+static const char *text_at(const struct cw_symbols *symbols, uint32_t at)
+{
+    return at != 0 ? symbols->text + at : NULL;
+}
+
+struct cw_symbol_place cw_symbols_place(const struct cw_symbols *symbols, uint32_t frame,
+                                        unsigned index)
+{
+    unsigned count = cw_symbols_places(symbols, frame);
+    const struct cw_symbol_record *record;
+
+    if (index >= count)
+        return (struct cw_symbol_place){.function = NULL};
+    record = &symbols->record[symbols->known[frame].first + index];
+    return (struct cw_symbol_place){.function = index + 1 == count
+                                                    ? cw_symbols_name(symbols, frame)
+                                                    : text_at(symbols, record->function),
+                                    .file = text_at(symbols, record->file),
+                                    .line = record->line};
 }
 
 /* ---- one module ---- */
@@ -186,18 +246,23 @@ static uint32_t keep_name(struct cw_symbols *symbols, const char *name)
     return (uint32_t)at;
 }
 
+static uint32_t keep_function(struct cw_symbols *symbols, const char *name)
+{
+    const char *readable = NULL;
+
+    if (symbols->demangle)
+        readable = symbols->demangle(name, symbols->demangle_arg);
+    return keep_name(symbols, readable ? readable : name);
+}
+
 static uint32_t read_name(const struct batch *batch, uint32_t name)
 {
-    struct cw_symbols *symbols = batch->symbols;
-    const char *readable = NULL;
     size_t len = cw_elf_read_name(batch->elf, name, batch->name, CW_SYMBOL_NAME_MAX);
     char *version = memchr(batch->name, '@', len);
 
     if (version)
         *version = '\0';
-    if (symbols->demangle)
-        readable = symbols->demangle(batch->name, symbols->demangle_arg);
-    return keep_name(symbols, readable ? readable : batch->name);
+    return keep_function(batch->symbols, batch->name);
 }
 
 static void assign_names(const struct batch *batch)
@@ -220,25 +285,76 @@ static void assign_names(const struct batch *batch)
     }
 }
 
+/* ---- debug information ---- */
+
+/* Notes what was found of a frame whose name is the table's, or not known. */
+static void keep_places(const struct batch *batch, uint32_t frame, size_t count)
+{
+    struct cw_symbols *symbols = batch->symbols;
+    struct cw_symbol_known *known = &symbols->known[frame];
+    const struct cw_symbol_place *own = &batch->place[count - 1];
+
+    if (count > RECORDS_MAX - symbols->records)
+        return;
+    *known = (struct cw_symbol_known){.first = symbols->records, .count = (uint16_t)count};
+    for (size_t i = 0; i < count; i++) {
+        const struct cw_symbol_place *place = &batch->place[i];
+        const char *function = i + 1 < count ? place->function : NULL;
+
+        symbols->record[symbols->records++] =
+            (struct cw_symbol_record){.function = function ? keep_function(symbols, function) : 0,
+                                      .file = place->file ? keep_name(symbols, place->file) : 0,
+                                      .line = place->line};
+    }
+    if (symbols->name[frame] == 0 && own->function) {
+        symbols->name[frame] = keep_function(symbols, own->function);
+        known->is_named = 1;
+    }
+}
+
+/* Equal addresses, of frames with other callers, stand next to each other. */
+static void find_places(const struct batch *batch, const uint8_t *build_id, size_t build_id_len)
+{
+    struct cw_symbols *symbols = batch->symbols;
+    void *file = symbols->ops->open(symbols->ops->arg, batch->path, build_id, build_id_len);
+
+    for (size_t i = 0; file && i < batch->count; i++) {
+        const struct request *request = &batch->request[i];
+        size_t count;
+
+        if (i > 0 && request->address == request[-1].address) {
+            symbols->known[request->frame] = symbols->known[request[-1].frame];
+            symbols->name[request->frame] = symbols->name[request[-1].frame];
+            continue;
+        }
+        count = symbols->ops->find(file, request->address, batch->place, CW_SYMBOL_PLACES_MAX);
+        if (count > 0)
+            keep_places(batch, request->frame, count);
+    }
+}
+
 static void resolve_module(struct batch *batch)
 {
-    const struct cw_view *view = batch->symbols->view;
-    const struct cw_live_module *module = cw_view_module(view, batch->request[0].module);
-    const char *path = module ? cw_view_text(view, module->path) : "";
+    struct cw_symbols *symbols = batch->symbols;
+    const struct cw_live_module *module = cw_view_module(symbols->view, batch->request[0].module);
+    const char *path = module ? cw_view_text(symbols->view, module->path) : "";
     uint8_t build_id[sizeof(module->build_id)];
     size_t build_id_len;
 
-    if (!strchr(path, '/')) /* [vdso], or none */
+    if (!strchr(path, '/') || /* [vdso], or none */
+        cw_format(batch->path, PATH_LEN, "%s%s", symbols->sysroot, path) >= PATH_LEN)
         return;
     memcpy(build_id, module->build_id, sizeof(build_id));
     build_id_len =
         module->build_id_len < sizeof(build_id) ? module->build_id_len : sizeof(build_id);
-    if (cw_elf_open(batch->elf, path, build_id, build_id_len) != 0)
-        return;
-    memset(batch->candidate, 0, batch->count * sizeof(*batch->candidate));
-    read_symbols(batch);
-    assign_names(batch);
-    cw_elf_close(batch->elf);
+    if (cw_elf_open(batch->elf, batch->path, build_id, build_id_len) == 0) {
+        memset(batch->candidate, 0, batch->count * sizeof(*batch->candidate));
+        read_symbols(batch);
+        assign_names(batch);
+        cw_elf_close(batch->elf);
+    }
+    if (symbols->ops && !cw_module_is_cuda(module))
+        find_places(batch, build_id, build_id_len);
 }
 
 /* ---- all of them ---- */
@@ -292,6 +408,8 @@ static void resolve_sorted(struct batch *batch, const struct request *requests, 
 struct workspace {
     Elf64_Sym step[SYMBOL_STEP];
     char name[CW_SYMBOL_NAME_MAX];
+    char path[PATH_LEN];
+    struct cw_symbol_place place[CW_SYMBOL_PLACES_MAX];
     struct cw_elf elf;
 };
 
@@ -307,6 +425,8 @@ void cw_symbols_resolve(struct cw_symbols *symbols)
                               .candidate = candidates,
                               .step = space->step,
                               .name = space->name,
+                              .path = space->path,
+                              .place = space->place,
                               .elf = &space->elf};
         size_t count = collect_requests(symbols, requests, limit);
 

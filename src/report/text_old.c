@@ -27,6 +27,7 @@ static void put_site(const struct cw_text *text, const struct cw_snapshot_site *
     cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
     cw_out_string(text->out, ", ");
     cw_text_device(text, site->device);
+    cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
     cw_text_begin_line(text);
     cw_text_padding(text, 0, 13);

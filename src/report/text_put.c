@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "report/stack.h"
+#include "report/tag.h"
 
 /* ---- words ---- */
 
@@ -106,6 +107,17 @@ void cw_text_device(const struct cw_text *text, unsigned device)
         cw_out_printf(text->out, "device %u", device);
 }
 
+void cw_text_tag(const struct cw_text *text, const char *before,
+                 const struct cw_snapshot_site *site)
+{
+    char label[CW_TAG_LABEL_MAX];
+
+    if (cw_tag_label(text->view, site->tag, label, sizeof(label))[0] == '\0')
+        return;
+    cw_out_printf(text->out, "%stag: ", before);
+    cw_text_clean(text, label, CW_TEXT_NAME_MAX);
+}
+
 void cw_text_blank(const struct cw_text *text)
 {
     cw_text_begin_line(text);
@@ -121,7 +133,8 @@ void cw_text_heading(const struct cw_text *text, const char *heading)
 
 /* ---- frames ---- */
 
-#define SAME_MIN 3 /* fewer are printed as they are */
+#define SAME_MIN   3   /* fewer are printed as they are */
+#define PATH_SHOWN 240 /* a longer path is cut */
 
 static const char *function_of(const struct cw_text *text, uint32_t frame)
 {
@@ -133,6 +146,22 @@ static void put_line(const struct cw_text *text, const struct cw_live_code *code
     cw_text_clean(text, cw_code_file(text->view, code), CW_TEXT_NAME_MAX);
     if (code->line != 0)
         cw_out_printf(text->out, ":%u", code->line);
+}
+
+/* "src/cache.cu:88", of a function that the debug information knows of */
+static void put_place(const struct cw_text *text, const struct cw_symbol_place *place)
+{
+    cw_text_clean(text, place->file, PATH_SHOWN);
+    if (place->line != 0)
+        cw_out_printf(text->out, ":%u", place->line);
+}
+
+/* The last of what the debug information knows of a frame is the frame's own function. */
+static struct cw_symbol_place own_place(const struct cw_text *text, uint32_t frame)
+{
+    unsigned count = cw_symbols_places(text->source->symbols, frame);
+
+    return cw_symbols_place(text->source->symbols, frame, count > 0 ? count - 1 : 0);
 }
 
 static void put_address(const struct cw_text *text, uint32_t frame)
@@ -153,35 +182,77 @@ static void put_address(const struct cw_text *text, uint32_t frame)
     }
 }
 
+static void widen(const char *name, size_t *width)
+{
+    size_t len = name ? cw_text_clean_len(name, CW_TEXT_NAME_MAX) : 0;
+
+    if (len > *width && len <= CW_TEXT_NAME_WIDTH)
+        *width = len;
+}
+
 static size_t function_width(const struct cw_text *text, const struct cw_stack *stack,
                              unsigned count)
 {
+    const struct cw_symbols *symbols = text->source->symbols;
     size_t width = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        const char *name = function_of(text, stack->frame[i]);
-        size_t len = name ? cw_text_clean_len(name, CW_TEXT_NAME_MAX) : 0;
-
-        if (len > width && len <= CW_TEXT_NAME_WIDTH)
-            width = len;
+        for (unsigned k = 0; k + 1 < cw_symbols_places(symbols, stack->frame[i]); k++)
+            widen(cw_symbols_place(symbols, stack->frame[i], k).function, &width);
+        widen(function_of(text, stack->frame[i]), &width);
     }
     return width;
 }
 
-static void put_frame(const struct cw_text *text, unsigned number, uint32_t frame, size_t width)
+/* The number and the function; the place follows. */
+static void begin_frame(const struct cw_text *text, unsigned number, const char *name, size_t width)
 {
-    const char *name = function_of(text, frame);
     char label[16];
 
     cw_format(label, sizeof(label), "#%u", number);
     cw_text_begin_line(text);
     cw_out_printf(text->out, "%6s ", label);
-    if (name) {
-        cw_text_clean(text, name, CW_TEXT_NAME_MAX);
-        cw_text_padding(text, cw_text_clean_len(name, CW_TEXT_NAME_MAX), width);
-        cw_out_string(text->out, "  ");
+    if (!name)
+        return;
+    cw_text_clean(text, name, CW_TEXT_NAME_MAX);
+    cw_text_padding(text, cw_text_clean_len(name, CW_TEXT_NAME_MAX), width);
+    cw_out_string(text->out, "  ");
+}
+
+/* The functions that were inlined into the frame's, as frames; how many there are. */
+static unsigned put_inlined(const struct cw_text *text, unsigned number, uint32_t frame,
+                            size_t width)
+{
+    unsigned count = cw_symbols_places(text->source->symbols, frame);
+    unsigned i;
+
+    for (i = 0; i + 1 < count; i++) {
+        struct cw_symbol_place place = cw_symbols_place(text->source->symbols, frame, i);
+
+        begin_frame(text, number + i, place.function ? place.function : "?", width);
+        if (place.file) {
+            put_place(text, &place);
+            cw_out_char(text->out, ' ');
+        }
+        cw_out_string(text->out, "(inlined)");
+        cw_text_end_line(text);
     }
-    put_address(text, frame);
+    return i;
+}
+
+static void put_frame(const struct cw_text *text, unsigned number, uint32_t frame, size_t width)
+{
+    struct cw_symbol_place place = own_place(text, frame);
+
+    begin_frame(text, number, function_of(text, frame), width);
+    if (place.file) {
+        put_place(text, &place);
+        cw_out_char(text->out, ' ');
+        cw_text_clean(text, cw_module_name(text->view, cw_stack_module(text->view, frame)),
+                      CW_TEXT_NAME_MAX);
+    } else {
+        put_address(text, frame);
+    }
     cw_text_end_line(text);
 }
 
@@ -208,6 +279,7 @@ static void put_no_stack(const struct cw_text *text)
 void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit)
 {
     struct cw_stack stack;
+    unsigned number = 0;
     unsigned count;
     size_t width;
 
@@ -217,11 +289,13 @@ void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limi
     for (unsigned i = 0; i < count; i++) {
         unsigned same = count_same(text->view, &stack, i, count);
 
-        put_frame(text, i, stack.frame[i], width);
+        number += put_inlined(text, number, stack.frame[i], width);
+        put_frame(text, number++, stack.frame[i], width);
         if (same < SAME_MIN)
             continue;
         cw_text_line(text, "    ... %u more frames like it", same);
         i += same;
+        number += same;
     }
     if (stack.count > count)
         cw_text_line(text, "    ... %u more frame%s", stack.count - count,
@@ -261,11 +335,22 @@ void cw_text_innermost(const struct cw_text *text, uint32_t innermost)
 {
     struct cw_stack stack;
 
+    struct cw_symbol_place place;
+
     cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
-    if (stack.count > 0)
-        put_where(text, stack.frame[0]);
-    else
+    if (stack.count == 0) {
         put_no_stack(text);
+        return;
+    }
+    place = cw_symbols_place(text->source->symbols, stack.frame[0], 0);
+    if (!place.function || !place.file) {
+        put_where(text, stack.frame[0]);
+        return;
+    }
+    cw_text_clean(text, place.function, CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, " (");
+    put_place(text, &place);
+    cw_out_char(text->out, ')');
 }
 
 /* One frame of a trail, as a string; its module is named where it changes. */

@@ -49,9 +49,14 @@ char *cw_text_format_share(char *buf, size_t cap, uint64_t part, uint64_t whole)
 /* "device 0", "host" */
 void cw_text_device(const struct cw_text *text, unsigned device);
 
-/* The visible frames, one line each, at most `limit`. */
+/* `before`, then "tag: forward"; nothing for a site without one. */
+void cw_text_tag(const struct cw_text *text, const char *before,
+                 const struct cw_snapshot_site *site);
+
+/* The visible frames, at most `limit`, one line each; what was inlined is a line of its own. */
 void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit);
-/* Function and module of the innermost visible frame, in one phrase. */
+/* Function and module of the innermost visible frame, in one phrase; where its line is known, that
+ * in place of the module. */
 void cw_text_innermost(const struct cw_text *text, uint32_t innermost);
 /* That frame and as many of its callers as `width` columns (at least 16) have room for, in one
  * line: "inner (lib.so) <- outer <- main (program)". */

@@ -51,6 +51,12 @@ def live(function):
     return (site(function)["live"]["count"], site(function)["live"]["bytes"])
 
 
+def steps(tag):
+    """(begun, ended) of the one tag of this name."""
+    [found] = [t for t in r["tags"] if t["tag"] == tag]
+    return (found["begun"], found["steps"])
+
+
 def kind(name):
     """(blocks, bytes) of a kind that are live."""
     found = r["kinds"].get(name)
@@ -125,7 +131,7 @@ def contradictions_of_pool():
 def contradictions():
     """What can be wrong whatever the program did."""
     counted = [s for s in r["sites"] if s["kind"] not in UNCOUNTED_KINDS]
-    leaked = [s for s in r["sites"] if s.get("class") in ("lost", "context-destroyed")]
+    leaked = [s for s in r["sites"] if s.get("class") in ("lost", "growing", "context-destroyed")]
     devices = r["devices"] + ([r["host"]] if "host" in r else [])
     if r["schema"] != "cuwarden-report/1":
         yield "schema"

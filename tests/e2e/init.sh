@@ -102,8 +102,10 @@ compose_()
   last_run_="$*"
   [ -z "$driver_dir" ] || settings+=("LD_LIBRARY_PATH=$driver_dir")
   # Live files stay in the scratch directory, also those of programs that are meant to die; a test
-  # that wants another place says so behind this.
-  [ "$with_preload" = 0 ] || settings+=("LD_PRELOAD=$library" "CUWARDEN_LIVE=$scratch/live-files")
+  # that wants another place says so behind this. Reports that a program leaves while it runs are in
+  # cuwarden-UID there.
+  [ "$with_preload" = 0 ] ||
+    settings+=("LD_PRELOAD=$library" "CUWARDEN_LIVE=$scratch/live-files" "TMPDIR=$scratch")
   while [ $# -gt 0 ] && [[ $1 =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; do
     settings+=("$1")
     shift

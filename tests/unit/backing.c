@@ -8,12 +8,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -341,6 +345,82 @@ Test(backing, makes_do_with_few_descriptors)
     cr_expect_eq(arena.header->cut, 0u);
 }
 
+/* Takes all that are left; how many those were. */
+static unsigned take_descriptors(int *fds, unsigned cap)
+{
+    unsigned count = 0;
+
+    while (count < cap && (fds[count] = open("/dev/null", O_RDONLY)) >= 0)
+        count++;
+    return count;
+}
+
+Test(backing, grows_again_once_a_descriptor_is_free)
+{
+    struct rlimit limit = {64, 64};
+    struct cw_image image;
+    int fds[64];
+    unsigned taken;
+
+    listen_to_stderr();
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    create();
+    publish();
+    append(1, 1000);
+    taken = take_descriptors(fds, 64);
+    append(1000, 50000);
+    for (unsigned i = 0; i < taken; i++)
+        close(fds[i]);
+    cr_expect_gt(arena.backing.missed, 1u);
+    cr_expect_eq(lines_said(), 1u);
+    append(50000, 150000);
+    image = read_image();
+    cr_expect_eq(arena.header->cut, 1u);
+    expect_blocks(&image.view, 1, 1000);
+    expect_blocks(&image.view, 70000,
+                  150000); /* some of the first ones share a step with the missed */
+    for (uint32_t i = 1; i < 150000; i++) {
+        const struct cw_live_block *block = cw_arena_at(&arena, CW_TABLE_BLOCK, i);
+
+        cr_assert_eq(block->key, key_of(i));
+    }
+}
+
+/* As kernels before 4.11 and some sandboxes do. */
+static void forbid_statx(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_statx, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof(rules) / sizeof(rules[0]), rules};
+
+    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        cr_skip_test("takes seccomp");
+}
+
+Test(backing, does_without_statx)
+{
+    char directory[128];
+    struct cw_image image;
+    int dir;
+
+    forbid_statx();
+    create();
+    publish();
+    append(1, 150000);
+    cr_expect_eq(arena.header->cut, 0u);
+    image = read_image();
+    expect_blocks(&image.view, 1, 150000);
+    snprintf(directory, sizeof(directory), "%s/private", scratch);
+    dir = cw_place_open(directory, 1);
+    cr_expect_geq(dir, 0);
+    cw_place_sweep(dir);
+}
+
 Test(backing, a_forked_child_lets_go_of_the_parents_file)
 {
     struct cw_image image;
@@ -468,6 +548,15 @@ Test(backing, the_age_of_the_dead_counts_from_when_they_were_seen)
     cr_expect(exists("1-1-a.live"));
 }
 
+Test(backing, what_is_no_live_file_is_not_swept)
+{
+    make_file("train.4711.dump-1.txt", 0400, 40 * DAY);
+    make_file(".live", 0400, 40 * DAY);
+    sweep();
+    cr_expect(exists("train.4711.dump-1.txt"));
+    cr_expect(exists(".live"));
+}
+
 Test(backing, what_lives_is_not_swept)
 {
     struct timeval old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -491,4 +580,21 @@ Test(backing, looks_at_some_entries_only)
     sweep();
     cr_expect_geq(count_files(CW_PLACE_SUFFIX), 300u - CW_PLACE_SWEPT);
     cr_expect_leq(count_files(CW_PLACE_SUFFIX), 300u - CW_PLACE_SWEPT + 2);
+}
+
+/* A tenth of them old, the others have only just died; those beyond the first listing too. */
+Test(backing, gets_at_all_that_the_dead_left)
+{
+    unsigned left = 10000, sweeps = 0;
+    char name[64];
+
+    for (unsigned i = 0; i < 10000; i++) {
+        snprintf(name, sizeof(name), "%u-1700000000-%016x.live", i + 1, i);
+        make_file(name, 0400, i % 10 ? 60 : 2 * DAY);
+    }
+    for (; sweeps < 1000 && left > 9000; sweeps++) {
+        sweep();
+        left = sweeps % 20 == 0 ? count_files(CW_PLACE_SUFFIX) : left;
+    }
+    cr_expect_eq(left, 9000u);
 }

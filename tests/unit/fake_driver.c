@@ -81,6 +81,11 @@ static uint64_t now_ns(void)
     return atomic_fetch_add(&fake_driver.now_ns, fake_driver.clock_step);
 }
 
+static uint64_t work_ns(void)
+{
+    return atomic_fetch_add(&fake_driver.worked_ns, fake_driver.work_step);
+}
+
 static int context_current(uint64_t *out_handle)
 {
     if (fake_begin(FAKE_CURRENT) != 0)
@@ -270,6 +275,7 @@ void fake_context_end(uint64_t handle)
 
 const struct cw_driver_ops fake_driver_ops = {
     .now_ns = now_ns,
+    .work_ns = work_ns,
     .context_current = context_current,
     .context_facts = context_facts,
     .device_facts = device_facts,

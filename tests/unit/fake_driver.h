@@ -51,6 +51,8 @@ enum fake_call {
 struct fake_driver {
     _Atomic uint64_t now_ns;
     uint64_t clock_step; /* each look at the clock moves it on by so much; 0 from the start */
+    _Atomic uint64_t worked_ns; /* by any thread */
+    uint64_t work_step;         /* so long does all work of ours seem to last */
     struct fake_context {
         _Atomic uint64_t handle;
         uint64_t id;

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,4 +228,64 @@ Test(image, damage_is_refused_or_read_past, .timeout = 120)
         reported++;
     }
     cr_expect_gt(reported, (unsigned)CASES / 4);
+}
+
+/* ---- a process that runs ---- */
+
+static _Atomic int is_over;
+
+static void *change_a_block(void *block)
+{
+    while (!atomic_load(&is_over))
+        atomic_fetch_add(&((struct cw_live_block *)block)->bytes, 1);
+    return NULL;
+}
+
+static uint32_t last; /* changes all the time; the one before it does not */
+
+static struct cw_live_block *add_block(void)
+{
+    struct cw_live_block *block;
+
+    last = cw_arena_append(&fixture.arena, CW_TABLE_BLOCK);
+    block = cw_arena_at(&fixture.arena, CW_TABLE_BLOCK, last);
+    block->state = CW_BLOCK_LIVE;
+    return block;
+}
+
+static void look_at_two_blocks(uint32_t *changing, uint32_t *still)
+{
+    struct cw_image image;
+
+    cr_assert_eq(cw_image_read(file, &image, why, sizeof(why)), 0, "%s", why);
+    *still = cw_view_block(&image.view, last - 1)->state;
+    *changing = cw_view_block(&image.view, last)->state;
+    cw_image_free(&image);
+}
+
+Test(image, a_block_that_changes_while_it_is_copied_is_nobodys)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    uint32_t changing = CW_BLOCK_LIVE, still;
+    char path[64], *shared, *block;
+    pthread_t thread;
+    int owner;
+
+    (void)add_block();
+    block = (char *)add_block();
+    size = fixture.arena.header->size;
+    bytes = (char *)fixture.arena.header;
+    store(size);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    owner = open(path, O_RDWR);
+    cr_assert_eq(fcntl(owner, F_OFD_SETLK, &lock), 0);
+    shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, owner, 0);
+    pthread_create(&thread, NULL, change_a_block, shared + (block - bytes));
+    for (unsigned i = 0; i < 100000 && changing == CW_BLOCK_LIVE; i++) {
+        look_at_two_blocks(&changing, &still);
+        cr_assert_eq(still, (uint32_t)CW_BLOCK_LIVE);
+    }
+    cr_expect_eq(changing, (uint32_t)CW_BLOCK_LEAVING);
+    atomic_store(&is_over, 1);
+    pthread_join(thread, NULL);
 }

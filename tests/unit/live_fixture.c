@@ -167,6 +167,16 @@ uint32_t fixture_site(struct fixture *fixture, uint32_t stack, const char *api, 
     return index;
 }
 
+uint32_t fixture_tag(struct fixture *fixture, const char *name, const char *domain)
+{
+    uint32_t index = cw_arena_append(&fixture->arena, CW_TABLE_TAG);
+    struct cw_live_tag *tag = cw_arena_at(&fixture->arena, CW_TABLE_TAG, index);
+
+    tag->name = fixture_text(fixture, name);
+    tag->domain = domain != NULL ? fixture_text(fixture, domain) : 0;
+    return index;
+}
+
 struct cw_live_site *fixture_site_at(struct fixture *fixture, uint32_t site)
 {
     return cw_arena_at(&fixture->arena, CW_TABLE_SITE, site);
@@ -425,6 +435,84 @@ void fixture_scarce(struct fixture *fixture, unsigned device, uint32_t site)
     event->bytes = 64 * GIB;
     event->released = 0;
     add_account(fixture, site);
+}
+
+/* ---- over time ---- */
+
+void fixture_moment(struct fixture *fixture, unsigned slot, uint64_t t_ns)
+{
+    struct cw_live_growth *growth = &fixture->arena.header->growth;
+
+    growth->t_ns[slot] = t_ns;
+    growth->taken++;
+    growth->is_on = 1;
+}
+
+struct cw_live_series *fixture_series(struct fixture *fixture, uint32_t site)
+{
+    uint32_t index;
+    struct cw_live_series *series = append(fixture, CW_TABLE_SERIES, &index);
+
+    series->site = site;
+    fixture_site_at(fixture, site)->series = index;
+    return series;
+}
+
+struct cw_live_timeline *fixture_timeline(struct fixture *fixture, unsigned device)
+{
+    uint32_t index;
+    struct cw_live_timeline *timeline = append(fixture, CW_TABLE_TIMELINE, &index);
+
+    timeline->device = device;
+    return timeline;
+}
+
+struct cw_live_regrowth *fixture_regrowth(struct fixture *fixture, uint32_t site)
+{
+    uint32_t index;
+    struct cw_live_regrowth *regrowth = append(fixture, CW_TABLE_REGROWTH, &index);
+
+    regrowth->site = site;
+    return regrowth;
+}
+
+struct cw_live_tag *fixture_tag_at(struct fixture *fixture, uint32_t tag)
+{
+    return cw_arena_at(&fixture->arena, CW_TABLE_TAG, tag);
+}
+
+static void add_bits(_Atomic uint64_t *sum, double value)
+{
+    uint64_t bits = *sum;
+    double now;
+
+    memcpy(&now, &bits, sizeof(now));
+    now += value;
+    memcpy(&bits, &now, sizeof(bits));
+    *sum = bits;
+}
+
+void fixture_step(struct fixture *fixture, uint32_t index, uint64_t t_ns, uint64_t bytes)
+{
+    struct cw_live_tag *tag = fixture_tag_at(fixture, index);
+    double y = (double)bytes;
+
+    if (tag->steps == 0) {
+        tag->first_ns = t_ns;
+        tag->first_bytes = bytes;
+        tag->least_bytes = bytes;
+    }
+    tag->begun++;
+    tag->steps++;
+    tag->last_ns = t_ns;
+    tag->last_bytes = bytes;
+    if (bytes < tag->least_bytes)
+        tag->least_bytes = bytes;
+    if (bytes > tag->most_bytes)
+        tag->most_bytes = bytes;
+    add_bits(&tag->sum_y, y);
+    add_bits(&tag->sum_xy, y * (double)tag->steps);
+    add_bits(&tag->sum_yy, y * y);
 }
 
 struct cw_live_device *fixture_device(struct fixture *fixture, unsigned index, const char *name)

@@ -36,6 +36,9 @@ uint32_t fixture_site(struct fixture *fixture, uint32_t stack, const char *api, 
                       unsigned device);
 struct cw_live_site *fixture_site_at(struct fixture *fixture, uint32_t site);
 
+/* A tag, in a domain unless that is NULL; a site's tag is set by hand. */
+uint32_t fixture_tag(struct fixture *fixture, const char *name, const char *domain);
+
 /* The counters as a tracker keeps them: of the site, its device and the process. */
 void fixture_alloc(struct fixture *fixture, uint32_t site, uint64_t bytes, unsigned blocks,
                    uint64_t t_ns);
@@ -59,6 +62,17 @@ struct cw_live_oom *fixture_oom(struct fixture *fixture, uint32_t event, uint32_
  * is an event of each type about it by `site`, and an account of an out of memory that `site` holds
  * most of. */
 void fixture_scarce(struct fixture *fixture, unsigned device, uint32_t site);
+
+/* A moment of all series, in slot `slot`; a record of a series, timeline or regrowth of its own
+ * with each call. */
+void fixture_moment(struct fixture *fixture, unsigned slot, uint64_t t_ns);
+struct cw_live_series *fixture_series(struct fixture *fixture, uint32_t site);
+struct cw_live_timeline *fixture_timeline(struct fixture *fixture, unsigned device);
+struct cw_live_regrowth *fixture_regrowth(struct fixture *fixture, uint32_t site);
+struct cw_live_tag *fixture_tag_at(struct fixture *fixture, uint32_t tag);
+/* The tag ends a step, with so many bytes live in the process. */
+void fixture_step(struct fixture *fixture, uint32_t tag, uint64_t t_ns, uint64_t bytes);
+
 struct cw_live_device *fixture_device(struct fixture *fixture, unsigned device, const char *name);
 
 #endif

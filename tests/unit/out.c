@@ -369,3 +369,19 @@ Test(out, a_full_non_blocking_pipe_is_waited_for_no_longer_than_told, .timeout =
     cr_expect_eq(cw_write(ends[1], bulk, sizeof(bulk), 10), EAGAIN);
     cr_expect_eq(cw_write(ends[1], bulk, 1, 0), EAGAIN);
 }
+
+Test(out, what_is_not_stderr_is_left_alone)
+{
+    int ends[2];
+    char byte;
+
+    cr_assert_eq(pipe2(ends, O_NONBLOCK), 0);
+    cr_assert_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    cr_expect_eq(cw_write(STDERR_FILENO, "x", 1, 0), 0);
+    cr_expect_eq(read(ends[0], &byte, 1), 1);
+    cw_write_never_to_stderr();
+    cr_expect_eq(cw_write(STDERR_FILENO, "y", 1, 0), EBADF);
+    cr_expect_eq(read(ends[0], &byte, 1), -1);
+    cr_expect_eq(cw_write(ends[1], "z", 1, 0), 0);
+    cr_expect_eq(read(ends[0], &byte, 1), 1);
+}

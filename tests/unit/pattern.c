@@ -75,6 +75,7 @@ static const struct {
     {"_ZN3app5cacheC2Ev", "::app::cache"},
     {"_Z4growi", "::grow"},
     {"_ZL4growi", "::grow"},
+    {"_ZN3appL4growERNS_5cacheEi.constprop.0", "::app::grow"},
     {"_Z", "::_Z"},
     {"_ZN", "::_ZN"},
     {"_ZN9", "::_ZN9"},

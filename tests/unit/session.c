@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -135,6 +136,46 @@ Test(session, a_second_arming_changes_nothing)
     cr_expect_eq(header(), first);
     cr_expect_eq(header()->driver_version, 12040u);
     cr_expect_eq(cw_session.ops, &fake_driver_ops);
+}
+
+/* ---- the live file ---- */
+
+static _Atomic int stop_growing;
+
+static void grow_or_end(unsigned id)
+{
+    if (id > 0) {
+        while (!atomic_load(&stop_growing))
+            cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
+        return;
+    }
+    while (atomic_load(&header()->size) < 4u << 20)
+        cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
+    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cw_session_reported();
+    for (int i = 0; i < 100000; i++)
+        cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
+    atomic_store(&stop_growing, 1);
+}
+
+/* Threads that outlive main go on in what is mapped. */
+Test(session, the_file_goes_while_others_make_it_grow)
+{
+    char lines[4096], directory[] = "/tmp/cuwarden-unit-XXXXXX";
+    struct cw_backing *backing = &cw_session.arena.backing;
+
+    listen_to_stderr();
+    cr_assert_not_null(mkdtemp(directory));
+    strcpy(options.live, directory);
+    arm();
+    backing->stays = 0; /* as in a directory of our own */
+    cr_assert_eq(backing->published, 1);
+    run_threads(3, grow_or_end);
+    cr_expect_eq(access(backing->path, F_OK), -1);
+    cr_expect_eq(backing->state, CW_BACKING_GONE);
+    cr_expect_eq(header()->cut, 0u);
+    cr_expect_eq(count_lines(lines, sizeof(lines)), 0u, "%s", lines);
+    cr_expect_eq(rmdir(directory), 0);
 }
 
 /* ---- disarming ---- */

@@ -402,3 +402,18 @@ Test(snapshot, bad_records_are_left_out)
     cr_expect_null(cw_snapshot_find(&snapshot, kind));
     cr_expect_null(cw_snapshot_find(&snapshot, device));
 }
+
+/* Its process was killed while it made the record: it names no API, and counts nothing. */
+Test(snapshot, leaves_out_a_site_that_is_not_complete)
+{
+    uint32_t whole = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t unnamed = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t incomplete = cw_arena_append(&fixture.arena, CW_TABLE_SITE);
+
+    fixture_alloc(&fixture, whole, 100, 1, FIXTURE_MS);
+    fixture_alloc(&fixture, unnamed, 100, 1, FIXTURE_MS);
+    fixture_site_at(&fixture, unnamed)->api = 0; /* no room for its text: it counts */
+    take();
+    cr_expect_eq(snapshot.sites, 2u);
+    cr_expect_null(cw_snapshot_find(&snapshot, incomplete));
+}

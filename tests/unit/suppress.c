@@ -154,7 +154,7 @@ Test(suppress, each_kind_of_rule_matches_what_it_says)
         {"module:libplug", PLUG},
         {"module:libtrain", ALL}, /* it did not ask for the memory */
         {"module:^/opt/*plug.so$", PLUG},
-        {"tag:*", ALL},
+        {"tag:*", ALL},                            /* they have none */
         {"leak:^app::Pool::grow(", 4 * MIB + 512}, /* no demangler is at hand */
         {"leak:_ZN3app4Pool4grow", 4 * MIB + 512},
         {"leak:app::Pool::growth", ALL},

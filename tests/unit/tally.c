@@ -161,6 +161,23 @@ Test(tally, eight_threads_leave_exact_sums_and_peaks)
     expect_all_hold(THREADS);
 }
 
+static void keep_some_slack(unsigned id)
+{
+    cw_tally_add((uint8_t)(id % 2), 100, 100, 1);
+    cw_tally_sub((uint8_t)(id % 2), 40, 40);
+}
+
+Test(tally, slack_of_each_thread_is_no_part_of_the_total)
+{
+    /* Far below this peak nobody takes back what others keep. */
+    cw_tally_add(0, 1 << 20, 1 << 20, 1);
+    cw_tally_sub(0, 1 << 20, 1 << 20);
+    run_threads(THREADS, keep_some_slack);
+    cr_expect_gt(arena.header->live_bytes, THREADS * 60u);
+    cr_expect_eq(cw_tally_total(), THREADS * 60u);
+    cr_expect_eq(cw_tally_device(0).live + cw_tally_device(1).live, THREADS * 60u);
+}
+
 Test(tally, threads_without_a_slot_count_as_well)
 {
     cw_thread_set_watch(NULL);

@@ -47,7 +47,9 @@ Test(tick, comes_as_often_as_something_asks_for_it)
 
     options.mode = CW_MODE_POOL;
     cr_expect_eq(cw_tick_interval(&options), 1000 * FAKE_MS);
-    options.log = CW_LOG_WARN;
+    options.log = CW_LOG_WARN; /* no line, but a report */
+    cr_expect_eq(cw_tick_interval(&options), 1000 * FAKE_MS);
+    options.dump_interval = 0;
     cr_expect_eq(cw_tick_interval(&options), 0);
     options.pool_idle = 2000 * FAKE_MS;
     options.origin[CW_OPTION_INDEX_POOL_IDLE] = CW_ORIGIN_ENVIRONMENT;

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaks, and ends when it may not write a file of more than 100 bytes any more. */
+/* Leaks, and ends when it may not write a file of more than 100 bytes any more; or of as many as
+ * the first argument says, and gets out of memory then. */
 #include "victim.h"
 
 #include <sys/resource.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct rlimit little = {100, 100};
+    rlim_t most = argc > 1 ? strtoul(argv[1], NULL, 10) : 100;
+    struct rlimit little = {most, most};
     CUdeviceptr block;
 
     use_device(0);
     MUST(cuMemAlloc(&block, 1234));
     say("leaked 1234 bytes");
-    return setrlimit(RLIMIT_FSIZE, &little) == 0 ? 6 : 97;
+    if (setrlimit(RLIMIT_FSIZE, &little) != 0)
+        return 97;
+    if (argc > 1)
+        MUST_FAIL(cuMemAlloc(&block, (size_t)1 << 45), CUDA_ERROR_OUT_OF_MEMORY);
+    return 6;
 }

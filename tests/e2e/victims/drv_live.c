@@ -6,10 +6,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static CUcontext context;
+
+static void act(const char *word);
 
 static NOINLINE void leak_some(int count)
 {
@@ -109,6 +112,29 @@ static void leave_orphan(void)
     say("child %d", (int)child);
 }
 
+static void become_daemon(void)
+{
+    if (daemon(1, 1) != 0)
+        exit(99);
+    say("daemon %d", (int)getpid());
+}
+
+static void change_root(void)
+{
+    if (mkdir("root", 0700) != 0 || chroot("root") != 0 || chdir("/") != 0)
+        exit(99);
+}
+
+/* A thread that does what the next word says, after so many microseconds. */
+static void *act_later(void *words)
+{
+    char **word = words;
+
+    usleep((useconds_t)atoi(word[0] + strlen("after=")));
+    act(word[1]);
+    return NULL;
+}
+
 static void act(const char *word)
 {
     if (strncmp(word, "leak=", 5) == 0)
@@ -121,6 +147,10 @@ static void act(const char *word)
         leave_orphan();
     else if (strcmp(word, "threads") == 0)
         run_threads();
+    else if (strcmp(word, "daemon") == 0)
+        become_daemon();
+    else if (strcmp(word, "chroot") == 0)
+        change_root();
     else if (strcmp(word, "kill") == 0)
         kill(getpid(), SIGKILL);
     else if (strcmp(word, "abort") == 0)
@@ -138,7 +168,13 @@ static void act(const char *word)
 int main(int argc, char **argv)
 {
     say("pid %d", (int)getpid());
-    for (int i = 1; i < argc; i++)
-        act(argv[i]);
+    for (int i = 1; i < argc; i++) {
+        pthread_t thread;
+
+        if (strncmp(argv[i], "after=", 6) != 0 || i + 1 == argc)
+            act(argv[i]);
+        else
+            pthread_create(&thread, NULL, act_later, &argv[i++]);
+    }
     return 0;
 }

@@ -24,14 +24,14 @@
 #endif
 
 /* Bytes [offset, offset + len) of the file, or NULL when it has no such bytes. */
-static const void *slice(const struct cw_symbols *symbols, uint64_t offset, uint64_t len)
+static const void *slice(const struct cw_exports *exports, uint64_t offset, uint64_t len)
 {
-    if (offset > symbols->file_len || len > symbols->file_len - offset)
+    if (offset > exports->file_len || len > exports->file_len - offset)
         return NULL;
-    return (const char *)symbols->file + offset;
+    return (const char *)exports->file + offset;
 }
 
-static int map_file(struct cw_symbols *symbols, const char *path)
+static int map_file(struct cw_exports *exports, const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
@@ -46,14 +46,14 @@ static int map_file(struct cw_symbols *symbols, const char *path)
         return -1;
     }
     close(fd);
-    symbols->file = file;
-    symbols->file_len = (size_t)status.st_size;
+    exports->file = file;
+    exports->file_len = (size_t)status.st_size;
     return 0;
 }
 
-static const Elf64_Ehdr *check_header(const struct cw_symbols *symbols)
+static const Elf64_Ehdr *check_header(const struct cw_exports *exports)
 {
-    const Elf64_Ehdr *header = slice(symbols, 0, sizeof(*header));
+    const Elf64_Ehdr *header = slice(exports, 0, sizeof(*header));
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != OWN_ORDER ||
@@ -62,15 +62,15 @@ static const Elf64_Ehdr *check_header(const struct cw_symbols *symbols)
     return header;
 }
 
-/* The sections that hold the dynamic symbols and their names. */
-static const Elf64_Shdr *find_dynsym(const struct cw_symbols *symbols, const Elf64_Shdr **names)
+/* The sections that hold the dynamic exports and their names. */
+static const Elf64_Shdr *find_dynsym(const struct cw_exports *exports, const Elf64_Shdr **names)
 {
-    const Elf64_Ehdr *header = check_header(symbols);
+    const Elf64_Ehdr *header = check_header(exports);
     const Elf64_Shdr *sections;
 
     if (!header)
         return NULL;
-    sections = slice(symbols, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*sections));
+    sections = slice(exports, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*sections));
     for (size_t i = 0; sections && i < header->e_shnum; i++) {
         if (sections[i].sh_type != SHT_DYNSYM || sections[i].sh_link >= header->e_shnum)
             continue;
@@ -94,47 +94,47 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int collect(struct cw_symbols *symbols)
+static int collect(struct cw_exports *exports)
 {
     const Elf64_Shdr *names_section;
-    const Elf64_Shdr *section = find_dynsym(symbols, &names_section);
+    const Elf64_Shdr *section = find_dynsym(exports, &names_section);
     const Elf64_Sym *symbol;
     const char *names;
     size_t count;
 
     if (!section || section->sh_offset % 8 != 0)
         return -1;
-    symbol = slice(symbols, section->sh_offset, section->sh_size);
-    names = slice(symbols, names_section->sh_offset, names_section->sh_size);
+    symbol = slice(exports, section->sh_offset, section->sh_size);
+    names = slice(exports, names_section->sh_offset, names_section->sh_size);
     count = section->sh_size / sizeof(*symbol);
     if (!symbol || !names || names_section->sh_size == 0 || names[names_section->sh_size - 1])
         return -1;
-    symbols->name = calloc(count + 1, sizeof(*symbols->name));
-    if (!symbols->name)
+    exports->name = calloc(count + 1, sizeof(*exports->name));
+    if (!exports->name)
         return -1;
     for (size_t i = 0; i < count; i++) {
         if (is_exported_function(&symbol[i]) && symbol[i].st_name < names_section->sh_size)
-            symbols->name[symbols->count++] = names + symbol[i].st_name;
+            exports->name[exports->count++] = names + symbol[i].st_name;
     }
-    qsort(symbols->name, symbols->count, sizeof(*symbols->name), compare_names);
+    qsort(exports->name, exports->count, sizeof(*exports->name), compare_names);
     return 0;
 }
 
-int cw_symbols_read(struct cw_symbols *symbols, const char *path)
+int cw_exports_read(struct cw_exports *exports, const char *path)
 {
-    *symbols = (struct cw_symbols){.name = NULL};
+    *exports = (struct cw_exports){.name = NULL};
     errno = 0;
-    if (map_file(symbols, path) != 0)
+    if (map_file(exports, path) != 0)
         return -1;
-    if (collect(symbols) == 0)
+    if (collect(exports) == 0)
         return 0;
-    cw_cli_error("'%s' is not a 64-bit ELF library with dynamic symbols", path);
-    cw_symbols_destroy(symbols);
+    cw_cli_error("'%s' is not a 64-bit ELF library with dynamic exports", path);
+    cw_exports_destroy(exports);
     return -1;
 }
 
-void cw_symbols_destroy(struct cw_symbols *symbols)
+void cw_exports_destroy(struct cw_exports *exports)
 {
-    free(symbols->name);
-    munmap(symbols->file, symbols->file_len);
+    free(exports->name);
+    munmap(exports->file, exports->file_len);
 }

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuwarden ctl`: asks a running process for something, by way of its live file (live/layout.h:
+ * struct cw_live_control). One asker at a time: `lock` of the file holds the id of its process, and
+ * that of one that is no more is taken over. A request that is not answered in time is withdrawn,
+ * so it never takes effect later.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/option_values.h"
+#include "live/image.h"
+#include "live/place.h"
+
+#define WHY_MAX       256
+#define POLL_NS       5000000
+#define TIMEOUT_NS    UINT64_C(5000000000)
+#define TIMEOUT_MOST  UINT64_C(86400000000000)
+#define SECOND_NS     UINT64_C(1000000000)
+#define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* the file has shares in 1/10000 */
+
+struct wish {
+    enum cw_control what;
+    uint32_t device, is_share;
+    uint64_t argument;
+    uint64_t timeout_ns;
+};
+
+struct target {
+    const char *path;
+    int fd;
+    uint32_t pid;
+    struct cw_live_header *header;
+};
+
+static int print_help(void)
+{
+    printf("Usage: cuwarden ctl [OPTION]... PID|FILE REQUEST\n"
+           "Ask a process that runs under libcuwarden.so for something.\n"
+           "\n"
+           "Requests:\n"
+           "  trim            give idle memory of the pool back to the driver\n"
+           "  dump            write a complete report now; prints the name of its file\n"
+           "  limit=SIZE      what the process may hold on a device from now on: 8G, 50%%, none\n"
+           "  pool-max=SIZE   what its pool may keep idle on a device: 1G, 10%%, 0\n"
+           "\n"
+           "  --all           of trim: also memory whose work is not done yet\n"
+           "  --device=N      on this device only; default: all that the process has\n"
+           "  --timeout=TIME  how long to wait for the answer (default 5s)\n"
+           "  -h, --help      display this help and exit\n"
+           "\n"
+           "The process answers in its next CUDA call that takes or frees memory or waits for the\n"
+           "device, or by the thread of the library that it has with CUWARDEN_DUMP_SIGNAL,\n"
+           "CUWARDEN_DUMP_INTERVAL or CUWARDEN_POOL_IDLE. PID is looked for as 'cuwarden report' "
+           "does.\n"
+           "\n"
+           "Exit status is 0 if the process did it, 1 if not, 2 for a bad command line.\n");
+    return CW_EXIT_OK;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static void pause_briefly(void)
+{
+    struct timespec moment = {.tv_nsec = POLL_NS};
+
+    nanosleep(&moment, NULL);
+}
+
+/* ---- the process ---- */
+
+static int is_alive(const struct target *target)
+{
+    return atomic_load(&target->header->exit_kind) == CW_EXIT_RUNNING &&
+           cw_live_file_is_in_use(target->fd, target->pid, target->path);
+}
+
+static int fail_dead(const struct target *target)
+{
+    cw_cli_error("process %u has ended; 'cuwarden report %s' tells what is known of it",
+                 (unsigned)target->pid, target->path);
+    return -1;
+}
+
+/* Whose file it is. Returns 0, or -1 after a message. */
+static int check(struct target *target, int fd)
+{
+    char why[WHY_MAX];
+
+    if (cw_image_check(fd, &target->pid, why, sizeof(why)) != 0) {
+        cw_cli_error("'%s' %s", target->path, why);
+        return -1;
+    }
+    return cw_live_file_is_in_use(fd, target->pid, target->path) ? 0 : fail_dead(target);
+}
+
+/* The file of a dead process may be read-only by now: it is looked at before it is opened for
+ * writing. Returns 0, or -1 after a message. */
+static int look_at(struct target *target)
+{
+    int fd = open(target->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int rc;
+
+    if (fd < 0) {
+        cw_cli_error("cannot read '%s': %s", target->path, strerror(errno));
+        return -1;
+    }
+    rc = check(target, fd);
+    close(fd);
+    return rc;
+}
+
+static int fail_open(const struct target *target)
+{
+    struct stat status;
+
+    if ((errno == EACCES || errno == EPERM) && stat(target->path, &status) == 0)
+        cw_cli_error("cannot write '%s': %s; only its user (id %u) or root may ask process %u",
+                     target->path, strerror(errno), (unsigned)status.st_uid, (unsigned)target->pid);
+    else
+        cw_cli_error("cannot write '%s': %s", target->path, strerror(errno));
+    return -1;
+}
+
+/* What is opened for writing may be another file than was looked at. */
+static int attach(struct target *target)
+{
+    void *memory = MAP_FAILED;
+
+    if (look_at(target) != 0)
+        return -1;
+    target->fd = open(target->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (target->fd < 0)
+        return fail_open(target);
+    if (check(target, target->fd) == 0) {
+        memory =
+            mmap(NULL, sizeof(*target->header), PROT_READ | PROT_WRITE, MAP_SHARED, target->fd, 0);
+        if (memory == MAP_FAILED)
+            cw_cli_error("cannot map '%s': %s", target->path, strerror(errno));
+    }
+    if (memory == MAP_FAILED) {
+        close(target->fd);
+        return -1;
+    }
+    target->header = memory;
+    return 0;
+}
+
+static void detach(struct target *target)
+{
+    munmap(target->header, sizeof(*target->header));
+    close(target->fd);
+}
+
+/* ---- asking ---- */
+
+static int is_gone(uint32_t pid)
+{
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* 0, or -1 after a message. */
+static int take_lock(const struct target *target, uint64_t deadline)
+{
+    struct cw_live_control *control = &target->header->control;
+    uint32_t holder;
+
+    for (;;) {
+        holder = 0;
+        if (atomic_compare_exchange_strong(&control->lock, &holder, (uint32_t)getpid()))
+            return 0;
+        if (is_gone(holder) &&
+            atomic_compare_exchange_strong(&control->lock, &holder, (uint32_t)getpid())) {
+            atomic_store(&control->what, CW_CONTROL_NONE); /* nobody waits for its answer */
+            return 0;
+        }
+        if (!is_alive(target))
+            return fail_dead(target);
+        if (now_ns() >= deadline)
+            break;
+        pause_briefly();
+    }
+    cw_cli_error("process %u is being asked by process %u; try again, or with a longer --timeout",
+                 (unsigned)target->pid, (unsigned)holder);
+    return -1;
+}
+
+static uint32_t ask(struct cw_live_control *control, const struct wish *wish)
+{
+    uint32_t number;
+
+    atomic_store(&control->device, wish->device);
+    atomic_store(&control->is_share, wish->is_share);
+    atomic_store(&control->argument, wish->argument);
+    number = atomic_fetch_add(&control->asked, 1) + 1;
+    atomic_store(&control->what, (uint32_t)wish->what);
+    atomic_fetch_or(&control->due, CW_DUE_CONTROL);
+    return number;
+}
+
+/* Once the process has taken the request its answer is worth a wait that is as long again. 1:
+ * answered. */
+static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
+{
+    while (atomic_load(&target->header->control.answered) != number) {
+        if (!is_alive(target) || now_ns() >= deadline)
+            return atomic_load(&target->header->control.answered) == number;
+        pause_briefly();
+    }
+    return 1;
+}
+
+/* 1 if the request will not be carried out any more. */
+static int withdraw(struct cw_live_control *control)
+{
+    return atomic_exchange(&control->what, CW_CONTROL_NONE) != CW_CONTROL_NONE;
+}
+
+static int fail_timeout(const struct target *target, const struct wish *wish)
+{
+    cw_cli_error("process %u has not answered for %g seconds: it makes no CUDA calls, and has no "
+                 "thread of the library (it would with CUWARDEN_DUMP_SIGNAL or "
+                 "CUWARDEN_DUMP_INTERVAL set); nothing was done",
+                 (unsigned)target->pid, (double)wish->timeout_ns / (double)SECOND_NS);
+    return -1;
+}
+
+/* ---- the answer ---- */
+
+/* What another process has written may be anything. */
+static void copy_text(char *to, const struct cw_live_control *control)
+{
+    size_t i;
+
+    for (i = 0; i + 1 < sizeof(control->answer) && control->answer[i] != '\0'; i++) {
+        unsigned char byte = (unsigned char)control->answer[i];
+
+        to[i] = byte < 0x20 || byte == 0x7f ? '?' : control->answer[i];
+    }
+    to[i] = '\0';
+}
+
+static int tell(const struct target *target, const struct wish *wish)
+{
+    const struct cw_live_control *control = &target->header->control;
+    char text[sizeof(control->answer)];
+
+    copy_text(text, control);
+    if (atomic_load(&control->result) != 0) {
+        cw_cli_error("process %u refused: %s", (unsigned)target->pid, text);
+        return -1;
+    }
+    if (wish->what == CW_CONTROL_DUMP)
+        printf("%s\n", text);
+    else
+        printf("process %u: %s\n", (unsigned)target->pid, text);
+    return 0;
+}
+
+static int ask_and_tell(const struct target *target, const struct wish *wish)
+{
+    struct cw_live_control *control = &target->header->control;
+    uint64_t deadline = now_ns() + wish->timeout_ns;
+    uint32_t number;
+
+    if (take_lock(target, deadline) != 0)
+        return -1;
+    number = ask(control, wish);
+    if (wait_for_answer(target, number, deadline))
+        return tell(target, wish);
+    if (withdraw(control))
+        return is_alive(target) ? fail_timeout(target, wish) : fail_dead(target);
+    if (wait_for_answer(target, number, deadline + wish->timeout_ns))
+        return tell(target, wish);
+    if (!is_alive(target))
+        return fail_dead(target);
+    cw_cli_error("process %u has begun to do it and is not done yet; its effect will show in "
+                 "'cuwarden report %u'",
+                 (unsigned)target->pid, (unsigned)target->pid);
+    return -1;
+}
+
+static void release_lock(const struct target *target)
+{
+    uint32_t own = (uint32_t)getpid();
+
+    atomic_compare_exchange_strong(&target->header->control.lock, &own, 0);
+}
+
+static int run(const char *path, const struct wish *wish)
+{
+    struct target target = {.path = path, .fd = -1};
+    int rc;
+
+    if (attach(&target) != 0)
+        return -1;
+    rc = ask_and_tell(&target, wish);
+    release_lock(&target);
+    detach(&target);
+    return rc;
+}
+
+static int run_operand(const char *operand, const struct wish *wish)
+{
+    struct cw_live_files files = {.count = 0};
+    const char *path;
+    int rc = -1;
+
+    if (operand[strspn(operand, "0123456789")] != '\0')
+        return run(operand, wish);
+    path = cw_live_files_of_process(&files, operand);
+    if (path)
+        rc = run(path, wish);
+    cw_live_files_free(&files);
+    return rc;
+}
+
+/* ---- the command line ---- */
+
+static int fail_value(const char *request, const char *form)
+{
+    cw_cli_error("'%s' is not %s", request, form);
+    return -1;
+}
+
+/* "8G", "50%"; what has no size is said in words. 0, or -1 after a message. */
+static int parse_size(struct wish *wish, const char *request, const char *value)
+{
+    int is_limit = wish->what == CW_CONTROL_LIMIT;
+    const char *form = is_limit ? "limit=SIZE with a size (8G) or a share (50%) above 0, or none; "
+                                  "for one device --device=N"
+                                : "pool-max=SIZE with a size (1G) or a share (10%); for one device "
+                                  "--device=N";
+    struct cw_device_sizes sizes = {.count = 0};
+
+    if (is_limit && strcmp(value, "none") == 0)
+        return 0;
+    if (cw_sizes_parse(value, 0, &sizes) != 0 || sizes.count != 0)
+        return fail_value(request, form);
+    wish->argument = sizes.fallback.amount;
+    if (sizes.fallback.kind == CW_SIZE_SHARE) {
+        wish->is_share = 1;
+        wish->argument /= SHARE_DIVISOR;
+    }
+    if (is_limit && wish->argument == 0)
+        return fail_value(request, form);
+    return 0;
+}
+
+static int parse_request(struct wish *wish, const char *request)
+{
+    static const char *const names[CW_CONTROL_COUNT] = {
+#define X(id, name) [CW_CONTROL_##id] = (name),
+        CW_CONTROLS(X)
+#undef X
+    };
+    size_t len = strcspn(request, "=");
+
+    for (unsigned what = CW_CONTROL_TRIM; what < CW_CONTROL_COUNT; what++) {
+        int takes_size = what == CW_CONTROL_LIMIT || what == CW_CONTROL_POOL_MAX;
+
+        if (strlen(names[what]) != len || strncmp(names[what], request, len) != 0 ||
+            takes_size != (request[len] == '='))
+            continue;
+        wish->what = (enum cw_control)what;
+        return takes_size ? parse_size(wish, request, request + len + 1) : 0;
+    }
+    return fail_value(request, "one of trim, dump, limit=SIZE, pool-max=SIZE");
+}
+
+static int set_device(struct wish *wish, const char *value)
+{
+    uint64_t number;
+
+    if (cw_count_parse(value, &number) != 0 || number >= CW_MAX_DEVICES) {
+        cw_cli_error("--device: '%s' is not the number of a device, from 0 to %d", value,
+                     CW_MAX_DEVICES - 1);
+        return -1;
+    }
+    wish->device = (uint32_t)number;
+    return 0;
+}
+
+static int set_timeout(struct wish *wish, const char *value)
+{
+    if (cw_time_parse(value, &wish->timeout_ns) != 0 || wish->timeout_ns > TIMEOUT_MOST) {
+        cw_cli_error("--timeout: '%s' is not a time up to 24h, as in 500ms, 10s or 2m", value);
+        return -1;
+    }
+    return 0;
+}
+
+/* What does not belong together. */
+static int check_wish(const struct wish *wish, int is_all)
+{
+    if (is_all && wish->what != CW_CONTROL_TRIM) {
+        cw_cli_error("--all goes with trim only");
+        return -1;
+    }
+    if (wish->what == CW_CONTROL_DUMP && wish->device != CW_CONTROL_ALL_DEVICES) {
+        cw_cli_error("--device: a report is always of all devices");
+        return -1;
+    }
+    return 0;
+}
+
+static int parse_operands(struct wish *wish, int argc, char **argv, int is_all)
+{
+    if (optind + 2 > argc)
+        cw_cli_error("missing %s", optind == argc ? "process id or file" : "request");
+    else if (optind + 2 < argc)
+        cw_cli_error("extra operand '%s'", argv[optind + 2]);
+    if (optind + 2 != argc || parse_request(wish, argv[optind + 1]) != 0)
+        return -1;
+    if (wish->what == CW_CONTROL_TRIM)
+        wish->argument = (uint64_t)is_all;
+    return check_wish(wish, is_all);
+}
+
+int cw_cmd_ctl(int argc, char **argv)
+{
+    static const struct option flags[] = {
+        {"all", no_argument, NULL, 'a'},
+        {"device", required_argument, NULL, 'd'},
+        {"timeout", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct wish wish = {.device = CW_CONTROL_ALL_DEVICES, .timeout_ns = TIMEOUT_NS};
+    int flag, is_all = 0;
+
+    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
+        if (flag == 'h')
+            return print_help();
+        if (flag == 'a')
+            is_all = 1;
+        else if (flag == '?' || (flag == 'd' && set_device(&wish, optarg) != 0) ||
+                 (flag == 't' && set_timeout(&wish, optarg) != 0))
+            return cw_cli_usage_error();
+    }
+    if (parse_operands(&wish, argc, argv, is_all) != 0)
+        return cw_cli_usage_error();
+    return run_operand(argv[optind], &wish) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Collapsed stacks, "main;load;cudaMalloc 4096", one line for each call site, outermost first: the
+ * input of flamegraph.pl and inferno, which speedscope reads too. The leaf is what was called.
+ * https://github.com/brendangregg/FlameGraph (stackcollapse)
+ */
+#include "cli/form.h"
+
+#include <inttypes.h>
+
+#define NAME_MAX_BYTES 512
+
+/* A semicolon ends a frame, a line break the stack, and what stands behind the last space is the
+ * number; only the first two can be mistaken. */
+static void put_name(FILE *out, const char *name)
+{
+    for (; *name; name++)
+        fputc(*name == ';' ? ',' : (unsigned char)*name < ' ' ? ' ' : *name, out);
+}
+
+static void put_frame(const struct cw_form_request *request, const struct cw_model_frame *frame)
+{
+    char buf[NAME_MAX_BYTES];
+
+    put_name(request->out, cw_model_frame_name(request->model, frame, buf, sizeof(buf)));
+    if (frame->is_python && frame->file[0])
+        fprintf(request->out, " (%s:%" PRIu32 ")", frame->file, frame->line);
+    else if (frame->is_inlined)
+        fputs(" (inlined)", request->out);
+    fputc(';', request->out);
+}
+
+int cw_form_collapsed(const struct cw_form_request *request)
+{
+    const struct cw_model *model = request->model;
+
+    for (uint32_t i = 0; i < request->sites; i++) {
+        const struct cw_model_site *site = &model->site[request->site[i]];
+        uint64_t value = cw_metric_of(site, request->selection->metric);
+
+        if (value == 0)
+            continue;
+        if (site->stack != CW_MODEL_NONE) {
+            const struct cw_model_stack *stack = &model->stack[site->stack];
+
+            for (uint32_t k = stack->count; k-- > 0;)
+                put_frame(request, &model->frame[model->stack_frame[stack->first + k]]);
+        }
+        put_name(request->out, site->api);
+        fprintf(request->out, " %" PRIu64 "\n", value);
+    }
+    return ferror(request->out) ? -1 : 0;
+}

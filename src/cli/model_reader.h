@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the JSON reader share: where it stands in a report (enum cw_in), what is known
+ * of the record that it is in, and what it has gathered so far.
+ */
+#ifndef CW_CLI_MODEL_READER_H
+#define CW_CLI_MODEL_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/model.h"
+
+#define SCHEMA     "cuwarden-report/1"
+#define DEPTH_MAX  16
+#define KEY_MAX    32
+#define ID_MAX     (1u << 28) /* a larger number is no index of a table */
+#define TEXT_CACHE 64
+
+enum cw_reader_in {
+    IN_NOTHING, /* of which no row speaks */
+    IN_TOP,
+    IN_REPORT,
+    IN_TOOL,
+    IN_PROCESS,
+    IN_ARGV,
+    IN_EXIT,
+    IN_CUDA,
+    IN_DEVICES,
+    IN_DEVICE,
+    IN_POOL,
+    IN_POOL_DEVICES,
+    IN_POOL_DEVICE,
+    IN_BUCKETS,
+    IN_BUCKET,
+    IN_PRESSURE,
+    IN_PRESSURE_DEVICES,
+    IN_PRESSURE_DEVICE,
+    IN_MODULES,
+    IN_MODULE,
+    IN_FRAMES,
+    IN_FRAME,
+    IN_INLINED,
+    IN_INLINED_FRAME,
+    IN_STACKS,
+    IN_STACK,
+    IN_STACK_FRAMES,
+    IN_STACK_SHOWN,
+    IN_SITES,
+    IN_SITE,
+    IN_LEAKS,
+    IN_LEAK,
+    IN_EVENTS,
+    IN_EVENT,
+    IN_DIAGNOSTICS,
+    IN_DIAGNOSTIC,
+    IN_SUMMARY,
+    IN_AMOUNT,
+    IN_PEAK,
+    IN_GROWTH,
+    IN_GROWTH_BYTES,
+    IN_MOMENTS,
+    IN_MOMENTS_NS,
+    IN_TIMELINE,
+    IN_TIMELINE_SERIES,
+    IN_TIMELINE_DEVICE,
+    IN_POINTS,
+    IN_POINT,
+    IN_STEPS,
+    IN_STEP,
+    IN_REGROWTHS,
+    IN_REGROWTH,
+    IN_CONTEXTS,
+};
+
+/* Whose the field is: the reader's, the model's, or that of the object that it stands in. */
+enum cw_reader_base { OF_READER, OF_MODEL, OF_OBJECT };
+
+enum cw_reader_action { TEXT, U8, U32, U64, I32, REAL, TRUTH, INTO };
+
+struct by_id {
+    uint32_t *index; /* by id; CW_MODEL_NONE: there is none */
+    uint32_t count;
+};
+
+struct frame_now {
+    struct cw_model_frame frame;
+    uint32_t id, module;
+    const char *lang;
+};
+
+struct device_now {
+    struct cw_model_device device;
+    struct cw_model_amount idle;
+};
+
+/* What is being read, by kind. */
+struct now {
+    const char *schema;
+    const char *argument;
+    struct device_now device;
+    struct {
+        uint32_t device;
+        const char *level;
+        uint64_t limit, min_free;
+    } pressure;
+    struct {
+        uint32_t device;
+        uint64_t hits, misses, ooms;
+        uint32_t first_bucket;
+    } pool;
+    struct cw_model_bucket bucket;
+    struct cw_model_module module;
+    uint32_t module_id;
+    struct frame_now frame, inlined;
+    uint32_t first_inlined;
+    uint32_t stack_number;
+    uint32_t shown_number, shown[2]; /* begin and count, among those numbers */
+    unsigned shown_numbers;
+    struct cw_model_site site;
+    uint32_t site_id, site_stack;
+    uint64_t oldest_age_ns;
+    const char *site_key;
+    struct cw_model_block block;
+    uint32_t block_site;
+    const char *block_address;
+    struct cw_model_event event;
+    uint32_t event_site;
+    const char *diagnostic;
+    uint64_t moment_ns, moment_bytes;
+    uint32_t timeline_device, first_point;
+    uint64_t point[5];
+    unsigned point_numbers;
+    struct cw_model_step step;
+    struct cw_model_regrowth regrowth;
+    uint32_t regrowth_site;
+};
+
+struct vector {
+    size_t count, cap;
+};
+
+struct cw_reader {
+    struct cw_model *model;
+    const char *name;
+    struct now now;
+    struct {
+        enum cw_reader_in context;
+        void *base; /* of the offsets of rows */
+    } level[DEPTH_MAX];
+    unsigned depth;
+    unsigned ignored; /* levels of IN_NOTHING on top of those, which are not kept */
+    char key[KEY_MAX];
+    char *command;
+    size_t command_len;
+    struct vector device, point, bucket, module, frame, stack_frame, stack, site, block, event,
+        diagnostic, sample, series, step, regrowth;
+    struct by_id modules, frames, stacks, sites;
+    uint32_t *inlined_of; /* by model frame: how many inlined ones stand right before it */
+    struct vector inlined_ofs;
+    uint32_t *stack_id; /* the numbers of the stack that is being read */
+    struct vector stack_ids;
+    const char *recent[TEXT_CACHE]; /* texts seen lately: names of APIs and kinds repeat */
+    int failed;                     /* after a message */
+};
+
+struct cw_reader_row {
+    enum cw_reader_in in;
+    const char *key; /* NULL: whatever is in the array */
+    enum cw_reader_action action;
+    enum cw_reader_base base;
+    size_t offset;
+    enum cw_reader_in into;
+};
+
+/* Once, before the others. */
+void cw_reader_index_rows(void);
+/* The row for a value under the present key, or NULL: it is passed over. */
+const struct cw_reader_row *cw_reader_find_row(const struct cw_reader *self);
+void *cw_reader_field(struct cw_reader *self, const struct cw_reader_row *row);
+
+/* One message for each report. */
+void cw_reader_fail(struct cw_reader *self, const char *why);
+/* At the beginning and the end of an object, and after a plain value in an array. */
+void cw_reader_begin(struct cw_reader *self, enum cw_reader_in context);
+void cw_reader_end(struct cw_reader *self, enum cw_reader_in context);
+void cw_reader_after_element(struct cw_reader *self);
+
+#endif

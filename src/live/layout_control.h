@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of the live layout (live/layout.h) by which others ask something of the process.
+ *
+ * The bits say that there is something to do for the next thread that leaves a call (or for the
+ * helper). A request: who asks takes `lock` (0 -> its process id, by compare and swap), fills
+ * `device` and `argument`, raises `asked` by one, then sets `what` and the bit; the process takes
+ * the request by putting `what` back to NONE (an exchange), and answers by setting `result` and
+ * `answer`, then answered = asked. Then who asked reads it and puts `lock` back to 0. Who does not
+ * want to wait any longer withdraws the request by putting `what` back itself: if it was NONE
+ * already the answer is on its way.
+ */
+#ifndef CW_LIVE_LAYOUT_CONTROL_H
+#define CW_LIVE_LAYOUT_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum cw_due {
+    CW_DUE_GROWTH = 1 << 0,  /* the time for a sample or a point has come */
+    CW_DUE_CONTROL = 1 << 1, /* a request of another process */
+    CW_DUE_DUMP = 1 << 2,    /* a signal, or the interval, asks for a report */
+};
+
+/* X(ID, "name"): what another process of the user may ask for. */
+#define CW_CONTROLS(X)                                                                             \
+    X(NONE, "none")                                                                                \
+    X(TRIM, "trim")         /* idle blocks; argument 1: also those that are young or busy */       \
+    X(DUMP, "dump")         /* a report; answer: its name */                                       \
+    X(LIMIT, "limit")       /* argument: bytes, 0: none; device in `device` */                     \
+    X(POOL_MAX, "pool-max") /* the same */
+
+enum cw_control {
+#define X(id, name) CW_CONTROL_##id,
+    CW_CONTROLS(X)
+#undef X
+        CW_CONTROL_COUNT
+};
+
+#define CW_CONTROL_ALL_DEVICES UINT32_MAX
+
+struct cw_live_control {
+    _Alignas(64) _Atomic uint32_t due; /* enum cw_due; a cache line of its own, rarely written */
+    uint32_t unused[15];
+    _Atomic uint32_t lock;     /* process id of who asks, 0: nobody */
+    _Atomic uint32_t what;     /* enum cw_control */
+    _Atomic uint32_t device;   /* ordinal or CW_CONTROL_ALL_DEVICES */
+    _Atomic uint32_t is_share; /* 1: argument is in 1/10000 of the device */
+    _Atomic uint64_t argument;
+    _Atomic uint32_t asked, answered;
+    _Atomic uint64_t result_bytes, result_blocks; /* given back; the limit in force; ... */
+    _Atomic int32_t result;                       /* 0, or an errno */
+    _Atomic uint32_t dumps;                       /* reports written while the process ran */
+    char answer[512];                             /* a file's name, or why not */
+};
+
+#endif
