@@ -318,7 +318,7 @@ static enum cw_option_verdict parse_path(const char *value, void *field, struct 
     cw_option_quote(why, value, strlen(value));
     cw_out_string(why, " has an unknown sequence ");
     cw_option_quote(why, bad, strnlen(bad, 2));
-    cw_out_string(why, "; known are %p %h %e %t %n %q{VAR} %%");
+    cw_out_string(why, "; known are %p %h %e %t %n %r %q{VAR} %%");
     return CW_OPTION_TAKEN_WITH_COMPLAINT;
 }
 

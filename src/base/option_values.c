@@ -408,6 +408,7 @@ static size_t sequence_length(const char *percent)
     case 'e':
     case 't':
     case 'n':
+    case 'r':
     case '%':
         return 2;
     case 'q':

@@ -30,6 +30,8 @@ int cw_cmd_run(int argc, char **argv);
 int cw_cmd_options(int argc, char **argv);
 int cw_cmd_hooks(int argc, char **argv);
 int cw_cmd_report(int argc, char **argv);
+int cw_cmd_diff(int argc, char **argv);
+int cw_cmd_merge(int argc, char **argv);
 int cw_cmd_ctl(int argc, char **argv);
 
 /* ---- main.c ---- */

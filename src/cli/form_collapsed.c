@@ -5,6 +5,7 @@
  * https://github.com/brendangregg/FlameGraph (stackcollapse)
  */
 #include "cli/form.h"
+#include "cli/form_collapsed.h"
 
 #include <inttypes.h>
 
@@ -18,35 +19,39 @@ static void put_name(FILE *out, const char *name)
         fputc(*name == ';' ? ',' : (unsigned char)*name < ' ' ? ' ' : *name, out);
 }
 
-static void put_frame(const struct cw_form_request *request, const struct cw_model_frame *frame)
+static void put_frame(FILE *out, const struct cw_model *model, const struct cw_model_frame *frame)
 {
     char buf[NAME_MAX_BYTES];
 
-    put_name(request->out, cw_model_frame_name(request->model, frame, buf, sizeof(buf)));
+    put_name(out, cw_model_frame_name(model, frame, buf, sizeof(buf)));
     if (frame->is_python && frame->file[0])
-        fprintf(request->out, " (%s:%" PRIu32 ")", frame->file, frame->line);
+        fprintf(out, " (%s:%" PRIu32 ")", frame->file, frame->line);
     else if (frame->is_inlined)
-        fputs(" (inlined)", request->out);
-    fputc(';', request->out);
+        fputs(" (inlined)", out);
+    fputc(';', out);
+}
+
+void cw_form_collapsed_stack(FILE *out, const struct cw_model *model,
+                             const struct cw_model_site *site)
+{
+    if (site->stack != CW_MODEL_NONE) {
+        const struct cw_model_stack *stack = &model->stack[site->stack];
+
+        for (uint32_t k = stack->count; k-- > 0;)
+            put_frame(out, model, &model->frame[model->stack_frame[stack->first + k]]);
+    }
+    put_name(out, site->api);
 }
 
 int cw_form_collapsed(const struct cw_form_request *request)
 {
-    const struct cw_model *model = request->model;
-
     for (uint32_t i = 0; i < request->sites; i++) {
-        const struct cw_model_site *site = &model->site[request->site[i]];
+        const struct cw_model_site *site = &request->model->site[request->site[i]];
         uint64_t value = cw_metric_of(site, request->selection->metric);
 
         if (value == 0)
             continue;
-        if (site->stack != CW_MODEL_NONE) {
-            const struct cw_model_stack *stack = &model->stack[site->stack];
-
-            for (uint32_t k = stack->count; k-- > 0;)
-                put_frame(request, &model->frame[model->stack_frame[stack->first + k]]);
-        }
-        put_name(request->out, site->api);
+        cw_form_collapsed_stack(request->out, request->model, site);
         fprintf(request->out, " %" PRIu64 "\n", value);
     }
     return ferror(request->out) ? -1 : 0;

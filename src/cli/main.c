@@ -23,6 +23,8 @@ struct command {
 static const struct command commands[] = {
     {"run", "cuwarden run", cw_cmd_run, "run a program under libcuwarden.so"},
     {"report", "cuwarden report", cw_cmd_report, "report on a process that runs or has died"},
+    {"diff", "cuwarden diff", cw_cmd_diff, "compare two processes by call site"},
+    {"merge", "cuwarden merge", cw_cmd_merge, "put the ranks of a parallel job beside each other"},
     {"ctl", "cuwarden ctl", cw_cmd_ctl, "ask a running process to trim, report, or change a limit"},
     {"options", "cuwarden options", cw_cmd_options, "show every option, its value and its origin"},
     {"hooks", "cuwarden hooks", cw_cmd_hooks, "list the functions that libcuwarden.so intercepts"},

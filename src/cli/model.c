@@ -15,6 +15,7 @@
 #include "cli/model_json.h"
 #include "cli/source_file.h"
 #include "live/layout.h"
+#include "live/view.h"
 #include "report/report.h"
 
 #define PAGE_SIZE ((size_t)64 * 1024)
@@ -101,6 +102,18 @@ const char *cw_model_frame_name(const struct cw_model *model, const struct cw_mo
         return "?";
     snprintf(buf, cap, "%s+0x%llx", module, (unsigned long long)frame->offset);
     return buf;
+}
+
+uint32_t cw_model_site_home(const struct cw_model_site *site)
+{
+    for (unsigned kind = 0; kind < CW_KIND_COUNT; kind++) {
+        if (strcmp(site->kind, cw_kind_name(kind)) != 0)
+            continue;
+        if (cw_kind_counted(kind) == CW_COUNTED_NONE)
+            return CW_MODEL_NONE;
+        return cw_kind_counted(kind) == CW_COUNTED_HOST ? CW_MODEL_HOST : site->device;
+    }
+    return site->device; /* a kind of a newer version */
 }
 
 /* ---- where it comes from ---- */

@@ -204,6 +204,8 @@ const char *cw_model_text(struct cw_model *model, const char *text, size_t len);
 /* What a frame is called in a list: the function, else "libfoo.so+0x1a2b", else "?". */
 const char *cw_model_frame_name(const struct cw_model *model, const struct cw_model_frame *frame,
                                 char *buf, size_t cap);
+/* Where its bytes are counted: a device, CW_MODEL_HOST, or CW_MODEL_NONE: nowhere. */
+uint32_t cw_model_site_home(const struct cw_model_site *site);
 /* The last component of the module's path. */
 const char *cw_model_module_name(const struct cw_model *model, uint32_t module);
 

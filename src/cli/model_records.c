@@ -329,6 +329,7 @@ static void end_site(struct cw_reader *self)
     site->id = (uint32_t)strtoul(self->now.site_key, NULL, 16);
     site->stack = get_id(&self->stacks, self->now.site_stack);
     site->is_leak = (uint8_t)is_counted_class(site->leak);
+    site->is_counted = cw_model_site_home(site) != CW_MODEL_NONE;
     if (site->live.count > 0 && self->now.oldest_age_ns > 0 && self->now.oldest_age_ns < now_ns)
         site->oldest_ns = now_ns - self->now.oldest_age_ns;
     put_id(self, &self->sites, self->now.site_id, self->site.count - 1);

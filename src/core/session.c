@@ -91,7 +91,19 @@ static void describe_command(struct cw_live_header *header)
     header->command = cw_arena_text(&cw_session.arena, buf, strlen(buf));
 }
 
-static void describe_process(unsigned driver_version)
+static void describe_rank(struct cw_live_header *header, const struct cw_launcher *launcher)
+{
+    if (!launcher)
+        return;
+    if (launcher->rank[0] != '\0')
+        header->rank = cw_arena_text(&cw_session.arena, launcher->rank, strlen(launcher->rank));
+    if (launcher->envc > 0)
+        header->env = cw_arena_text(&cw_session.arena, launcher->env, launcher->env_len - 1);
+    if (header->env != 0)
+        header->envc = launcher->envc;
+}
+
+static void describe_process(const struct cw_launcher *launcher, unsigned driver_version)
 {
     struct cw_live_header *header = cw_session.arena.header;
     struct utsname system;
@@ -105,6 +117,7 @@ static void describe_process(unsigned driver_version)
     header->stacks_mode = (uint32_t)cw_session.options->stacks;
     header->exe = text_of_link("/proc/self/exe");
     describe_command(header);
+    describe_rank(header, launcher);
     if (getcwd(cwd, sizeof(cwd)) != NULL)
         header->cwd = cw_arena_text(&cw_session.arena, cwd, strlen(cwd));
     if (uname(&system) == 0)
@@ -151,7 +164,7 @@ static void publish(void)
                cw_session.arena.backing.path, cw_reason(error), error);
 }
 
-static int build(unsigned driver_version)
+static int build(const struct cw_launcher *launcher, unsigned driver_version)
 {
     struct cw_arena *arena = &cw_session.arena;
 
@@ -159,7 +172,7 @@ static int build(unsigned driver_version)
         return -1;
     back_arena();
     cw_slot_init();
-    describe_process(driver_version);
+    describe_process(launcher, driver_version);
     cw_module_init(arena);
     cw_context_init(arena, cw_session.ops);
     cw_device_init(arena);
@@ -183,13 +196,13 @@ static int build(unsigned driver_version)
 }
 
 void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
-                    unsigned driver_version)
+                    const struct cw_launcher *launcher, unsigned driver_version)
 {
     if (atomic_load(&cw_session.state) == CW_SESSION_DISARMED || !cw_once_begin(&arming))
         return;
     cw_session.ops = ops;
     cw_session.options = options;
-    if (build(driver_version) == 0) {
+    if (build(launcher, driver_version) == 0) {
         int fresh = CW_SESSION_NEW;
 
         atomic_compare_exchange_strong(&cw_session.state, &fresh, CW_SESSION_ARMED);

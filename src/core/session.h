@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/launcher.h"
 #include "base/options.h"
 #include "core/driver_ops.h"
 #include "live/arena.h"
@@ -42,9 +43,9 @@ static inline int cw_session_is_armed(void)
 }
 
 /* Makes the arena and starts accounting; does nothing when that was done. Any thread, no lock held.
- * Both arguments must live as long as the process. */
+ * ops and options must live as long as the process; launcher is copied, NULL: nothing is known. */
 void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
-                    unsigned driver_version);
+                    const struct cw_launcher *launcher, unsigned driver_version);
 
 /* Something of ours failed: says why, once, and passes every call through from now on. */
 void cw_session_disarm(const char *why);

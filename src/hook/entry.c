@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/launcher.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -37,6 +38,7 @@
 #include "hook/python_watch.h"
 #include "hook/resolve.h"
 #include "hook/serve.h"
+#include "report/path.h"
 #include "report/report.h"
 
 extern char **environ;
@@ -59,6 +61,7 @@ enum { READ_NOT_YET, READ_DONE };
 
 static struct cw_options options;
 static struct cw_option_complaints complaints;
+static struct cw_launcher launcher; /* read at the first call: a parent may set it in its child */
 static _Atomic int options_read;
 static struct cw_once announcing; /* complaints are said once per process */
 static _Atomic int exit_status;
@@ -90,6 +93,23 @@ static void pin_files(void)
     if (strcmp(options.report, "-") != 0)
         pin(options.report, 1);
     pin(options.suppressions, 0);
+}
+
+/* The ranks of a job have the same environment but for their number. The dumps follow, and what a
+ * forked child finds tells it from others already. */
+static void name_rank(void)
+{
+    char named[CW_OPTION_VALUE_MAX];
+
+    if (options.report[0] == '\0' || strcmp(options.report, "-") == 0 || launcher.rank[0] == '\0' ||
+        launcher.size < 2 || !cw_path_is_shared(options.report) ||
+        cw_path_insert(named, sizeof(named), options.report, ".rank-%r") != 0)
+        return;
+    memcpy(options.report, named, strlen(named) + 1);
+    cw_log(CW_LOG_INFO,
+           "rank %s of a job of %ju: the report's name gets \".rank-%s\", because CUWARDEN_REPORT "
+           "is the same for all ranks",
+           launcher.rank, (uintmax_t)launcher.size, launcher.rank);
 }
 
 static void read_options(void)
@@ -292,7 +312,9 @@ static void announce(void)
         cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
                complaints.count - CW_OPTION_COMPLAINTS);
     if (options.mode != CW_MODE_OFF) {
+        cw_launcher_read(&launcher, environ);
         pin_files();
+        name_rank();
         watch_threads();
     }
     if (options.mode != CW_MODE_OFF && __cxa_at_quick_exit != NULL)
@@ -338,7 +360,7 @@ int cw_entry_arm(void)
         if (options.stacks == CW_STACKS_FULL)
             find_unwinder();
         cw_python_watch(&options);
-        cw_session_arm(&cw_cuda_ops, &options, cw_cuda_driver_version());
+        cw_session_arm(&cw_cuda_ops, &options, &launcher, cw_cuda_driver_version());
         cw_control_set_dump(cw_dump_for_process);
         if (cw_session_is_armed()) {
             cw_helper_start(&options);

@@ -497,6 +497,8 @@ struct cw_live_header {
     struct cw_live_slot slot[CW_SLOTS];
     struct cw_live_growth growth;
     struct cw_live_control control;
+    uint32_t rank;      /* text: of a parallel job, digits; 0 = not known */
+    uint32_t envc, env; /* text of envc strings "NAME=VALUE", one after the other */
 };
 
 enum cw_exit_kind {

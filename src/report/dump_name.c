@@ -13,39 +13,12 @@
 #define NUMBER_MAX 1000000u
 #define JSON       ".json"
 
-/* Only letters and digits: what an escape stands for is part of the name. */
-static int is_extension(const char *text)
-{
-    if (*text == '\0')
-        return 0;
-    for (; *text != '\0'; text++)
-        if (!((*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
-              (*text >= 'A' && *text <= 'Z')))
-            return 0;
-    return 1;
-}
-
-/* Where the extension of the last component begins, or the end. */
-static size_t extension_of(const char *pattern)
-{
-    const char *slash = strrchr(pattern, '/'), *name = slash ? slash + 1 : pattern;
-    const char *dot = strrchr(name, '.');
-
-    if (dot != NULL && dot != name && is_extension(dot + 1))
-        return (size_t)(dot - pattern);
-    return strlen(pattern);
-}
-
 int cw_dump_name_number(char *buf, size_t cap, const char *pattern, unsigned number)
 {
-    size_t at = extension_of(pattern);
-    struct cw_out out;
+    char text[24];
 
-    cw_out_init(&out, -1, buf, cap - 1);
-    cw_out_write(&out, pattern, at);
-    cw_out_printf(&out, ".dump-%u%s", number, pattern + at);
-    buf[out.len] = '\0';
-    return out.truncated ? -1 : 0;
+    cw_format(text, sizeof(text), ".dump-%u", number);
+    return cw_path_insert(buf, cap, pattern, text);
 }
 
 void cw_dump_name_escape(char *buf, size_t cap, const char *path)

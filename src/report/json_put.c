@@ -20,6 +20,14 @@ void cw_json_key(struct cw_json *json, const char *key)
         cw_out_printf(json->out, "\"%s\":", key);
 }
 
+void cw_json_name(struct cw_json *json, const char *name, size_t len)
+{
+    next(json);
+    cw_out_json_string(json->out, name, len);
+    cw_out_char(json->out, ':');
+    json->first = 1;
+}
+
 void cw_json_open(struct cw_json *json, const char *key, char bracket)
 {
     cw_json_key(json, key);

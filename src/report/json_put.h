@@ -20,6 +20,8 @@ struct cw_json {
 
 /* The value follows. */
 void cw_json_key(struct cw_json *json, const char *key);
+/* A key that is not a word of ours; its value follows, with the key NULL. */
+void cw_json_name(struct cw_json *json, const char *name, size_t len);
 void cw_json_open(struct cw_json *json, const char *key, char bracket);
 /* Opens an element of a long array, on a line of its own. */
 void cw_json_element(struct cw_json *json, char bracket);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/compiler.h"
 #include "base/out.h"
 #include "base/sys.h"
 
@@ -63,6 +64,9 @@ static const char *put_escape(struct cw_out *out, const char *at,
     case 'n':
         cw_out_printf(out, "%u", values->number);
         return at + 1;
+    case 'r':
+        cw_out_string(out, values->rank && values->rank[0] ? values->rank : "0");
+        return at + 1;
     case '%':
         cw_out_char(out, '%');
         return at + 1;
@@ -107,6 +111,84 @@ int cw_path_has_number(const char *pattern)
     return 0;
 }
 
+/* ---- what tells processes apart ---- */
+
+/* Of the variables of launchers: RANK, PMI_RANK, SLURM_PROCID and the like. */
+static int is_name_of_rank(const char *name, size_t len)
+{
+    static const char *const parts[] = {"RANK", "PROCID"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(parts); i++)
+        if (memmem(name, len, parts[i], strlen(parts[i])) != NULL)
+            return 1;
+    return 0;
+}
+
+/* From the letter behind '%'. */
+static int tells_apart(const char *at)
+{
+    const char *close;
+
+    if (*at != 'q')
+        return *at == 'p' || *at == 'n' || *at == 'r';
+    close = at[1] == '{' ? strchr(at, '}') : NULL;
+    return close && is_name_of_rank(at + 2, (size_t)(close - at - 2));
+}
+
+/* A device, a FIFO or a link must not be replaced by a file. */
+static int is_replaceable(const char *path)
+{
+    struct stat info;
+
+    return cw_sys_stat_path(path, &info) != 0 || S_ISREG(info.st_mode);
+}
+
+int cw_path_is_shared(const char *pattern)
+{
+    for (const char *at = strchr(pattern, '%'); at && at[1] != '\0'; at = strchr(at + 2, '%'))
+        if (tells_apart(at + 1))
+            return 0;
+    return is_replaceable(pattern);
+}
+
+/* ---- the extension ---- */
+
+/* Only letters and digits: what an escape stands for is part of the name. */
+static int is_extension(const char *text)
+{
+    if (*text == '\0')
+        return 0;
+    for (; *text != '\0'; text++)
+        if (!((*text >= '0' && *text <= '9') || (*text >= 'a' && *text <= 'z') ||
+              (*text >= 'A' && *text <= 'Z')))
+            return 0;
+    return 1;
+}
+
+/* Where the extension of the last component begins, or the end. */
+static size_t extension_of(const char *pattern)
+{
+    const char *slash = strrchr(pattern, '/'), *name = slash ? slash + 1 : pattern;
+    const char *dot = strrchr(name, '.');
+
+    if (dot != NULL && dot != name && is_extension(dot + 1))
+        return (size_t)(dot - pattern);
+    return strlen(pattern);
+}
+
+int cw_path_insert(char *buf, size_t cap, const char *pattern, const char *text)
+{
+    size_t at = extension_of(pattern);
+    struct cw_out out;
+
+    cw_out_init(&out, -1, buf, cap - 1);
+    cw_out_write(&out, pattern, at);
+    cw_out_string(&out, text);
+    cw_out_string(&out, pattern + at);
+    buf[out.len] = '\0';
+    return out.truncated ? -1 : 0;
+}
+
 /* ---- the file ---- */
 
 static void make_directories(char *path)
@@ -126,14 +208,6 @@ int cw_report_path_create(char *path, int flags)
         return fd;
     make_directories(path);
     return cw_sys_open(path, O_WRONLY | O_CREAT | O_NONBLOCK | flags, 0666);
-}
-
-/* A device, a FIFO or a link must not be replaced by a file. */
-static int is_replaceable(const char *path)
-{
-    struct stat info;
-
-    return cw_sys_stat_path(path, &info) != 0 || S_ISREG(info.st_mode);
 }
 
 static int build_name(struct cw_report_file *file, const char *pattern, const char *suffix,

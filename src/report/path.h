@@ -18,17 +18,26 @@ struct cw_path_values {
     const char *program;    /* %e: a path, of which the last component is taken */
     uint64_t start_seconds; /* %t: since 1970 */
     uint32_t number;        /* %n */
+    const char *rank;       /* %r: "0" if it is NULL or "" */
     char *const *env;       /* %q{VAR}; NULL: no variable is set */
 };
 
 /*
- * Expands %p %h %e %t %n %q{VAR} %%; any other %x stays as it is. An unset variable is empty. 0, or
- * -1 when the result does not fit.
+ * Expands %p %h %e %t %n %r %q{VAR} %%; any other %x stays as it is. An unset variable is empty. 0,
+ * or -1 when the result does not fit.
  */
 int cw_path_expand(char *buf, size_t cap, const char *pattern, const struct cw_path_values *values);
 
 /* 1 if it has a %n. */
 int cw_path_has_number(const char *pattern);
+
+/* 1 if the processes of a parallel job would all write to one file: no escape that tells them apart
+ * (%p, %n, %r, %q of a variable that is called a rank), and no device, FIFO or link. */
+int cw_path_is_shared(const char *pattern);
+
+/* `text` goes before the extension of the last component: "r.json" and ".2" make "r.2.json", "r"
+ * and "r.%p" get it at their end. 0, or -1: too long. */
+int cw_path_insert(char *buf, size_t cap, const char *pattern, const char *text);
 
 /* Opens the file for writing, creating it and directories that are missing; flags as for open(2).
  * The descriptor, or -1 with errno. */

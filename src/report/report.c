@@ -132,6 +132,7 @@ void cw_report_path_values(const struct cw_view *view, char *const *env, struct 
                                    .host = cw_view_text(view, header->host),
                                    .program = cw_view_text(view, header->exe),
                                    .start_seconds = header->start_realtime_ns / 1000000000,
+                                   .rank = cw_view_text(view, header->rank),
                                    .env = env};
 }
 

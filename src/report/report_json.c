@@ -15,6 +15,7 @@
 
 #define BLOCKS_MAX 10000
 #define ARGV_MAX   4096
+#define ENV_MAX    16
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
@@ -40,6 +41,29 @@ static void put_argv(struct cw_json *json)
     cw_json_close(json, ']');
 }
 
+/* "NAME=VALUE" strings, as the arguments lie. */
+static void put_environment(struct cw_json *json)
+{
+    const struct cw_live_header *header = cw_view_header(json->view);
+    uint32_t end = cw_view_count(json->view, CW_TABLE_TEXT);
+    uint32_t at = header->env;
+
+    if (at == 0 || header->envc == 0)
+        return;
+    cw_json_open(json, "env", '{');
+    for (uint32_t i = 0; i < header->envc && i < ENV_MAX && at != 0 && at < end; i++) {
+        const char *entry = cw_view_text(json->view, at);
+        const char *equals = strchr(entry, '=');
+
+        if (equals) {
+            cw_json_name(json, entry, (size_t)(equals - entry));
+            cw_json_string(json, NULL, equals + 1);
+        }
+        at += (uint32_t)strlen(entry) + 1;
+    }
+    cw_json_close(json, '}');
+}
+
 static void put_process(struct cw_json *json)
 {
     const struct cw_live_header *header = cw_view_header(json->view);
@@ -52,6 +76,8 @@ static void put_process(struct cw_json *json)
     put_argv(json);
     cw_json_text(json, "cwd", header->cwd);
     cw_json_text(json, "host", header->host);
+    cw_json_text(json, "rank", header->rank);
+    put_environment(json);
     cw_json_time(json, "start_ns", header->start_realtime_ns);
     if (end_ns != 0)
         cw_json_number(json, "end_ns", header->start_realtime_ns + end_ns);

@@ -350,7 +350,7 @@ static void arm(enum cw_mode mode)
     fake_driver_init();
     options.mode = mode;
     options.stacks = CW_STACKS_OFF;
-    cw_session_arm(&fake_driver_ops, &options, 12040);
+    cw_session_arm(&fake_driver_ops, &options, NULL, 12040);
     if (!cw_session_is_armed())
         fake_broken("the session is not armed");
     started = &cw_session.arena;

@@ -253,9 +253,9 @@ Test(options, the_first_of_two_equal_variables_counts)
 
 Test(options, report_templates_of_all_known_sequences_pass)
 {
-    PARSE("CUWARDEN_REPORT=%p-%h-%e-%t-%n-%q{HOME}-%%p");
+    PARSE("CUWARDEN_REPORT=%p-%h-%e-%t-%n-%r-%q{HOME}-%%p");
     cr_expect_eq(complaints.count, 0u);
-    cr_expect_str_eq(options.report, "%p-%h-%e-%t-%n-%q{HOME}-%%p");
+    cr_expect_str_eq(options.report, "%p-%h-%e-%t-%n-%r-%q{HOME}-%%p");
     PARSE("CUWARDEN_REPORT=-");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.report, "-");
@@ -277,7 +277,7 @@ Test(options, a_bad_report_template_is_complained_of_and_kept)
     }
     PARSE("CUWARDEN_REPORT=a%z");
     expect_single_complaint("CUWARDEN_REPORT: 'a%z' has an unknown sequence '%z'; known are %p %h "
-                            "%e %t %n %q{VAR} %%; kept as it stands");
+                            "%e %t %n %r %q{VAR} %%; kept as it stands");
 }
 
 static char long_entry[CW_OPTION_VALUE_MAX + 64];

@@ -46,6 +46,7 @@ static void expect_expansion(const char *pattern, const char *wanted)
                                     .program = "/opt/demo/victim",
                                     .start_seconds = 1700000000,
                                     .number = 12,
+                                    .rank = "7",
                                     .env = variables};
     char path[256];
 
@@ -59,6 +60,7 @@ Test(path, escapes_are_expanded)
     expect_expansion("%p.%h.%e.%t.%n", "4711.node_7.victim.1700000000.12");
     expect_expansion("%q{RANK}-%q{RANKS}", "3-8");
     expect_expansion("%q{OUT}/r", "/data/x/r");
+    expect_expansion("r-%r.json", "r-7.json");
     expect_expansion("a%q{EMPTY}b%q{UNSET}c%q{RAN}d", "abcd");
     expect_expansion("100%%", "100%");
     expect_expansion("%%p", "%p");
@@ -80,6 +82,75 @@ Test(path, too_long_a_name_is_refused_and_terminated)
     cr_expect_eq(cw_path_expand(path, sizeof(path), "1234567", &values), 0);
     cr_expect_eq(cw_path_expand(path, sizeof(path), "1234%p", &values), -1);
     cr_expect_eq(strlen(path), 7);
+}
+
+Test(path, without_a_rank_it_is_zero)
+{
+    struct cw_path_values values = {.rank = NULL};
+    char path[16];
+
+    cr_expect_eq(cw_path_expand(path, sizeof(path), "%r-", &values), 0);
+    cr_expect_str_eq(path, "0-");
+    values.rank = "";
+    cr_expect_eq(cw_path_expand(path, sizeof(path), "%r-", &values), 0);
+    cr_expect_str_eq(path, "0-");
+}
+
+Test(path, a_name_is_shared_unless_an_escape_tells_processes_apart)
+{
+    static const char *const shared[] = {"r.json",      "%h/%e.%t.json", "%q{HOME}/r",   "r-%%p",
+                                         "r-%q{RAN}",   "r-%q{JOB_ID}",  "r-%%%%n.json", "r%",
+                                         "%q{HOME}/%h", "r-%q{RANK"};
+    static const char *const own[] = {"r-%p",
+                                      "r.%n.json",
+                                      "r-%r",
+                                      "%%%p",
+                                      "%h-%q{RANK}",
+                                      "%q{LOCAL_RANK}",
+                                      "%q{A}%q{OMPI_COMM_WORLD_RANK}.txt",
+                                      "%q{SLURM_PROCID}/r"};
+
+    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+        cr_expect(cw_path_is_shared(shared[i]), "%s", shared[i]);
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        cr_expect_not(cw_path_is_shared(own[i]), "%s", own[i]);
+}
+
+Test(path, a_device_a_fifo_and_a_link_are_shared_by_nobody)
+{
+    char path[128], target[128];
+
+    cr_expect_not(cw_path_is_shared("/dev/null"));
+    snprintf(path, sizeof(path), "%s/fifo", directory);
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    cr_expect_not(cw_path_is_shared(path));
+    snprintf(path, sizeof(path), "%s/link", directory);
+    snprintf(target, sizeof(target), "%s/r", directory);
+    cr_assert_eq(symlink(target, path), 0);
+    cr_expect_not(cw_path_is_shared(path));
+    close(open(target, O_CREAT | O_WRONLY, 0600));
+    cr_expect(cw_path_is_shared(target));
+}
+
+static void expect_insertion(const char *pattern, const char *wanted)
+{
+    char path[64];
+
+    cr_expect_eq(cw_path_insert(path, sizeof(path), pattern, ".x"), 0);
+    cr_expect_str_eq(path, wanted);
+}
+
+Test(path, a_text_goes_before_the_extension)
+{
+    char path[9];
+
+    expect_insertion("r.json", "r.x.json");
+    expect_insertion("a.b/r", "a.b/r.x");
+    expect_insertion(".r", ".r.x");
+    expect_insertion("r.%p", "r.%p.x");
+    expect_insertion("/a/r.1.txt", "/a/r.1.x.txt");
+    cr_expect_eq(cw_path_insert(path, sizeof(path), "rr.txt", ".x"), 0);
+    cr_expect_eq(cw_path_insert(path, sizeof(path), "rrr.txt", ".x"), -1);
 }
 
 /* ---- reports ---- */

@@ -37,7 +37,7 @@ TestSuite(session, .init = setup);
 
 static void arm(void)
 {
-    cw_session_arm(&fake_driver_ops, &options, 12040);
+    cw_session_arm(&fake_driver_ops, &options, NULL, 12040);
 }
 
 static struct cw_live_header *header(void)
@@ -108,6 +108,33 @@ Test(session, knows_the_process)
     cr_expect_eq(header()->end_ns, 0u);
 }
 
+Test(session, knows_its_rank)
+{
+    static struct cw_launcher launcher;
+    const char *env;
+
+    cw_launcher_read(&launcher,
+                     (char *[]){"LOCAL_RANK=1", "RANK=17", "CUDA_VISIBLE_DEVICES=", NULL});
+    cw_session_arm(&fake_driver_ops, &options, &launcher, 12040);
+    cr_expect_str_eq(text(header()->rank), "17");
+    cr_assert_eq(header()->envc, 3u);
+    env = text(header()->env);
+    cr_expect_str_eq(env, "RANK=17");
+    cr_expect_str_eq(env + 8, "LOCAL_RANK=1");
+    cr_expect_str_eq(env + 21, "CUDA_VISIBLE_DEVICES=");
+}
+
+Test(session, has_no_rank_outside_of_a_job)
+{
+    static struct cw_launcher launcher;
+
+    cw_launcher_read(&launcher, NULL);
+    cw_session_arm(&fake_driver_ops, &options, &launcher, 12040);
+    cr_expect_eq(header()->rank, 0u);
+    cr_expect_eq(header()->env, 0u);
+    cr_expect_eq(header()->envc, 0u);
+}
+
 static struct cw_live_header *armed_with[8];
 
 static void arm_at_once(unsigned id)
@@ -132,7 +159,7 @@ Test(session, a_second_arming_changes_nothing)
 
     arm();
     first = header();
-    cw_session_arm(NULL, NULL, 99);
+    cw_session_arm(NULL, NULL, NULL, 99);
     cr_expect_eq(header(), first);
     cr_expect_eq(header()->driver_version, 12040u);
     cr_expect_eq(cw_session.ops, &fake_driver_ops);
