@@ -91,7 +91,6 @@ struct frame_now {
 
 struct device_now {
     struct cw_model_device device;
-    struct cw_model_amount idle;
 };
 
 /* What is being read, by kind. */

@@ -170,7 +170,6 @@ static void end_device(struct cw_reader *self)
     if (!device)
         return;
     *device = self->now.device.device;
-    device->idle = self->now.device.idle;
     device->total_allocated.count = device->allocs;
 }
 

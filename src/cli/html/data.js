@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* What the page knows. Records are columns of numbers; a column that is one number holds for all. */
+
+/* The element's text is not kept: the numbers are many. */
+function readPart(name) {
+  const element = document.getElementById(`data-${name}`);
+  const value = JSON.parse(element.textContent);
+  element.remove();
+  return value;
+}
+
+function isLarge(values) {
+  for (const value of values) if (value > 0x7fffffff || value < -0x80000000 || !Number.isInteger(value)) return true;
+  return false;
+}
+
+function toColumn(values, n) {
+  const all = Array.isArray(values) ? values : [values];
+  const typed = new (isLarge(all) ? Float64Array : Int32Array)(n);
+  if (Array.isArray(values)) typed.set(values);
+  else typed.fill(values);
+  return typed;
+}
+
+function toTable(part) {
+  const table = { n: part.n };
+  for (const [name, values] of Object.entries(part)) if (name !== "n") table[name] = toColumn(values, part.n);
+  return table;
+}
+
+const main = readPart("main");
+for (const device of main.devices) device.points = toTable(device.points);
+main.duration = main.devices.reduce(
+  (most, device) => Math.max(most, device.points.t[device.points.n - 1] || 0),
+  Math.max(main.process.duration, 1));
+
+let strings, apis, modules, frames, nodes, sites, leaves, steps, regrowth, blocks, events;
+const seriesOf = new Map(); /* row of sites -> bytes at main.moments */
+
+function readSites() {
+  strings = readPart("strings");
+  apis = readPart("apis");
+  modules = toTable(readPart("modules"));
+  frames = toTable(readPart("frames"));
+  nodes = toTable(readPart("nodes"));
+  sites = toTable(readPart("sites"));
+  leaves = Int32Array.from(readPart("leaves"));
+  for (const [row, values] of readPart("series")) seriesOf.set(row, values);
+  steps = toTable(readPart("steps"));
+  regrowth = toTable(readPart("regrowth"));
+  blocks = toTable(readPart("blocks"));
+  for (const device of main.devices) device.buckets = toTable(device.buckets);
+}
+
+function readEvents() {
+  events = toTable(readPart("events"));
+  const t = new Float64Array(events.n);
+  for (let i = 0, sum = 0; i < events.n; i++) t[i] = sum += events.t[i];
+  events.t = t;
+}
+
+/* ---- frames; behind the last one stand the functions that were called ---- */
+
+function frameName(frame) {
+  if (frame >= frames.n) return apis[frame - frames.n];
+  const name = strings[frames.name[frame]];
+  if (name) return name;
+  const module = frames.module[frame];
+  return module < 0 ? "?" : `${moduleName(module)}+0x${frames.offset[frame].toString(16)}`;
+}
+
+function moduleName(module) {
+  return module < 0 ? "" : baseName(strings[modules.path[module]]);
+}
+
+function frameModule(frame) {
+  return frame >= frames.n ? -2 : frames.module[frame];
+}
+
+function framePlace(frame) {
+  if (frame >= frames.n) return "";
+  const file = strings[frames.file[frame]];
+  if (!file) return moduleName(frames.module[frame]);
+  const line = frames.line[frame];
+  return line > 0 ? `${file}:${line}` : file;
+}
+
+function isPython(frame) {
+  return frame < frames.n && frames.python[frame] === 1;
+}
+
+function isInlined(frame) {
+  return frame < frames.n && frames.inlined[frame] === 1;
+}
+
+/* ---- sites ---- */
+
+function siteId(site) {
+  return (sites.id[site] >>> 0).toString(16).padStart(8, "0");
+}
+
+/* The frame that called, or what was called where no stack is known. */
+function siteFrame(site) {
+  const parent = nodes.parent[leaves[site]];
+  return nodes.frame[parent < 0 ? leaves[site] : parent];
+}
+
+function siteName(site) {
+  return frameName(siteFrame(site));
+}
+
+/* Innermost first, without what was called. */
+function stackOf(site) {
+  const stack = [];
+  for (let node = nodes.parent[leaves[site]]; node >= 0; node = nodes.parent[node]) stack.push(nodes.frame[node]);
+  return stack;
+}
+
+const metrics = [
+  { name: "live", title: "Live", unit: formatBytes, of: (i) => sites.liveBytes[i] + sites.goneBytes[i], tip: "never freed" },
+  { name: "peak", title: "At peak", unit: formatBytes, of: (i) => sites.atPeakBytes[i], tip: "held when the device was fullest" },
+  { name: "total", title: "Total", unit: formatBytes, of: (i) => sites.totalBytes[i], tip: "of all allocations" },
+  { name: "count", title: "Count", unit: formatCount, of: (i) => sites.totalCount[i], tip: "number of allocations" },
+];
+
+function valuesOf(metric) {
+  return Float64Array.from({ length: sites.n }, (_, i) => metric.of(i));
+}
+
+function deviceName(ordinal) {
+  const device = main.devices.find((one) => one.ordinal === ordinal);
+  return device && device.isHost ? "host" : ordinal === 64 ? "\u2013" : String(ordinal);
+}
+
+/* Which frames have the words in their name or place; "/.../" is a regular expression. */
+function matchFrames(words) {
+  const test = matcherOf(words);
+  const found = new Uint8Array(frames.n + apis.length);
+  for (let i = 0; i < found.length; i++) found[i] = test(frameName(i)) || test(framePlace(i)) ? 1 : 0;
+  return found;
+}
+
+function matcherOf(words) {
+  const pattern = /^\/(.+)\/$/.exec(words);
+  if (pattern) {
+    try {
+      const expression = new RegExp(pattern[1], "i");
+      return (text) => expression.test(text);
+    } catch {
+      return () => false;
+    }
+  }
+  const lower = words.toLowerCase();
+  return (text) => text.toLowerCase().includes(lower);
+}
+
+/* Nodes at or below those that `isFound` names. */
+function spread(isFound) {
+  const inside = new Uint8Array(nodes.n);
+  for (let i = 0; i < nodes.n; i++) {
+    const parent = nodes.parent[i];
+    inside[i] = isFound(i) || (parent >= 0 && inside[parent]) ? 1 : 0;
+  }
+  return inside;
+}

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: MIT
+"""Uses the HTML report as a reader would, in a headless chromium: html_page.py CHROMIUM FOLDER, which
+holds small.html and large.html, of html_report.py. Leaves pictures there."""
+import os
+import sys
+
+from browser import Browser
+
+HOSTILE_TITLE = "script>"
+
+
+def check(is_true, text):
+    if not is_true:
+        raise AssertionError(text)
+
+
+def rows(page, section, column):
+    """What the drawn rows of the section's first table show in a column."""
+    return page.run(f"[...document.querySelector('#{section} .table').querySelectorAll('.space > .row')]"
+                    f".map((row) => row.children[{column}].textContent)")
+
+
+def hears_nothing_bad(page):
+    check(page.complaints() == [], f"the page complains: {page.complaints()}")
+    fetched = [url for url in page.requests() if not url.startswith("file://") or not url.endswith(".html")]
+    check(fetched == [], f"the page fetches {fetched}")
+
+
+def names_stay_text(page):
+    check(page.run("window.hit === undefined && document.images.length === 0"), "a name became an element")
+    check(page.run("document.title").startswith(HOSTILE_TITLE), f"the title is {page.run('document.title')}")
+    page.run("(() => { const f = document.querySelector('#site-filter'); f.value = 'onerror'; f.dispatchEvent(new Event('input')); })()")
+    page.settle()
+    check("</script><img src=x onerror=hit()>" in rows(page, "sites", 7), f"the call is not shown as it is: {rows(page, 'sites', 7)}")
+    page.run("(() => { const f = document.querySelector('#site-filter'); f.value = ''; f.dispatchEvent(new Event('input')); })()")
+    page.settle()
+
+
+def overview_is_right(page):
+    text = page.run("document.querySelector('#overview').textContent")
+    for wanted in ("123\u00a0MiB", "5 blocks from 2 sites", "90\u00a0%", "node7", "exited with status 0", "<b>bold</b>", "Fast GPU 1", "11\u00a0GiB"):
+        check(wanted in text, f"'{wanted}' is not in the overview: {text}")
+
+
+def flame_zooms(page):
+    """The top row is all, the second main, the third the outer frames, the widest at the left."""
+    height = page.run("document.querySelector('#flame canvas').clientHeight")
+    page.click("#flame canvas", 0.005, 50 / height)
+    path = page.run("document.querySelector('#flame .crumbs').textContent")
+    check("outer_" in path, f"a click on the third row zooms to '{path}'")
+    check("of all" in page.run("document.querySelector('#flame .read').textContent"), "nothing is read out")
+    page.run("[...document.querySelectorAll('#flame .crumbs button')].pop().click()")
+    page.settle()
+    name = path.split("outer_")[1].split("List")[0]
+    count = page.run("document.querySelector('#sites .controls [role=status]').textContent")
+    wanted = len([i for i in range(300) if i % 40 == int(name)])
+    check(count.startswith(f"{wanted} of 300 sites"), f"below outer_{name} are {count}, not {wanted}")
+    page.run("[...document.querySelectorAll('#sites .controls button')].find((one) => one.textContent.startsWith('below')).click()")
+    page.run("document.querySelector('#flame canvas').focus()")
+    page.key("Escape")
+    page.key("Escape")
+    check("Click a frame" in page.run("document.querySelector('#flame .crumbs').textContent"), "Escape does not zoom out")
+
+
+def flame_moves_by_key(page):
+    page.run("document.querySelector('#flame canvas').focus()")
+    read = "document.querySelector('#flame .read').textContent"
+    for key, wanted in (("ArrowDown", "main"), ("ArrowDown", "outer_"), ("ArrowRight", "outer_")):
+        before = page.run(read)
+        page.key(key)
+        check(page.run(read).startswith(wanted) and page.run(read) != before, f"{key} leads to {page.run(read)}")
+    page.key("Enter")
+    check("outer_" in page.run("document.querySelector('#flame .crumbs').textContent"), "Enter does not zoom")
+    page.key("Escape")
+    page.key("Escape")
+
+
+def colours_in(page, selector):
+    """How many pixels of the canvas have the colour of what was found."""
+    return page.run(f"""(() => {{
+      const canvas = document.querySelector('{selector}');
+      const probe = document.createElement('canvas').getContext('2d');
+      probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--match').trim();
+      probe.fillRect(0, 0, 1, 1);
+      const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+      const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      let count = 0;
+      for (let i = 0; i < all.length; i += 4) if (all[i] === r && all[i + 1] === g && all[i + 2] === b) count++;
+      return count;
+    }})()""")
+
+
+def search_highlights(page):
+    check(colours_in(page, "#flame canvas") == 0, "something is highlighted before the search")
+    page.run("document.activeElement.blur()")
+    page.key("/", text="/")
+    check(page.run("document.activeElement.matches('#flame input[type=search]')"), "/ does not go to the search")
+    page.call("Input.insertText", text="outer_0")
+    page.settle()
+    live = [(i + 1) * 4096 for i in range(300) if i % 7 == 0]
+    mine = sum((i + 1) * 4096 for i in range(300) if i % 7 == 0 and i % 40 == 0)
+    share = 100 * mine / sum(live)
+    text = page.run("document.querySelector('#flame .matched').textContent")
+    check(text.startswith(f"{share:.1f}\u00a0% matched"), f"'{text}', expected {share:.1f} %")
+    check(colours_in(page, "#flame canvas") > 50, "what was found is not highlighted")
+    page.key("Escape")
+    page.run("(() => { const f = document.querySelector('#flame input'); f.value = ''; f.dispatchEvent(new Event('input')); })()")
+    page.settle()
+
+
+def in_bytes(text):
+    value, unit = text.split("\u00a0")
+    return float(value) * 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
+
+
+def measures_differ(page):
+    """The root says the sum of each measure."""
+    read = "document.querySelector('#flame .read').textContent"
+    for name, wanted in (("total", f"{sum((i + 1) * 8192 for i in range(300)) / 2**20:.1f}\u00a0MiB"), ("count", "45,150"), ("live", None)):
+        page.run(f"document.querySelector('#flame [data-name={name}]').click()")
+        page.run("document.querySelector('#flame canvas').focus()")
+        page.key("Home")
+        check(wanted is None or wanted in page.run(read), f"{name} is {page.run(read)}, expected {wanted}")
+
+
+def table_sorts(page):
+    def header(i):
+        page.run(f"document.querySelectorAll('#sites .titles button')[{i}].click()")
+        page.settle()
+
+    shown = [in_bytes(text) for text in rows(page, "sites", 0)]
+    check(len(shown) > 10 and shown == sorted(shown, reverse=True) and shown[0] > 1 << 20, f"not by live bytes: {shown}")
+    header(2)
+    shown = [in_bytes(text) for text in rows(page, "sites", 2)]
+    check(shown[0] == 300 * 8192 or abs(shown[0] - 300 * 8192) < 8192, f"the largest total is {shown[0]}")
+    header(2)
+    shown = [in_bytes(text) for text in rows(page, "sites", 2)]
+    check(shown == sorted(shown) and shown[0] == 8192, f"not upwards: {shown}")
+    check(page.run("document.querySelectorAll('#sites .titles > *')[2].getAttribute('aria-sort')") == "ascending", "aria-sort")
+    header(0)
+
+
+def table_filters(page):
+    count = "document.querySelector('#sites .controls [role=status]').textContent"
+    page.run("(() => { const s = document.querySelector('#sites select'); s.value = 'growing'; s.dispatchEvent(new Event('change')); })()")
+    page.settle()
+    wanted = len([i for i in range(300) if i % 14 == 0])
+    check(page.run(count).startswith(f"{wanted} of"), f"growing: {page.run(count)}")
+    check(set(rows(page, "sites", 4)) == {"growing"}, "another class is shown")
+    page.run("(() => { const s = document.querySelector('#sites select'); s.value = ''; s.dispatchEvent(new Event('change')); })()")
+    page.run("(() => { const f = document.querySelector('#site-filter'); f.value = '/outer_1$/'; f.dispatchEvent(new Event('input')); })()")
+    page.settle()
+    check(page.run(count).startswith("8 of 300"), f"/outer_1$/: {page.run(count)}")
+    page.run("(() => { const f = document.querySelector('#site-filter'); f.value = ''; f.dispatchEvent(new Event('input')); })()")
+    page.settle()
+
+
+def table_opens_by_key(page):
+    page.run("document.activeElement.blur()")
+    page.key("g", text="g")
+    check(page.run("document.activeElement.matches('#sites .rows')"), "g does not go to the table")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.key(key)
+    detail = page.run("document.querySelector('#sites .detail')?.textContent || ''")
+    check("main" in detail and "outer_" in detail and "allocations" in detail, f"the row does not open: {detail}")
+    page.key("Escape")
+    check(page.run("document.querySelector('#sites .detail') === null"), "Escape does not close the row")
+    page.key("End")
+    check(page.run("document.querySelector('#sites .row.active') !== null"), "End shows no active row")
+    page.run("document.querySelector('#sites .rows').scrollTop = 0")
+    page.settle()
+
+
+def moment_fills(page):
+    """Live bytes of a site grow evenly, so half-way it has half of them."""
+    share = (76 + 0.5 * (page.run("document.querySelector('#timeline canvas').clientWidth") - 88)) / page.run("document.querySelector('#timeline canvas').clientWidth")
+    page.click("#timeline canvas", share, 0.3)
+    shown = [in_bytes(text) for text in rows(page, "moment", 0)]
+    wanted = 295 * 4096 / 2
+    check(len(shown) > 5 and abs(shown[0] - wanted) < wanted * 0.03, f"held at half time: {shown[:2]}, expected {wanted}")
+    text = page.run("document.querySelector('#moment p').textContent")
+    page.run("document.querySelector('#timeline canvas').focus()")
+    for _ in range(8):
+        page.key("ArrowLeft")
+    check(page.run("document.querySelector('#moment p').textContent") != text, "arrow keys do not move the moment")
+    check("live" in page.run("document.querySelector('#timeline .read').textContent"), "the timeline reads out nothing")
+    check("live" in page.run("document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"), "nothing for screen readers")
+    check(page.run("document.querySelector('#moment .flame canvas').clientHeight") > 60, "the moment has no flame graph")
+
+
+def other_views_are_filled(page):
+    growth = page.run("document.querySelector('#growth').textContent")
+    check("Sites that keep growing" in growth and "rising" in growth and "\u00d71.50" in growth, f"growth: {growth[:200]}")
+    check(page.run("document.querySelectorAll('#growth canvas').length") > 3, "no sparklines")
+    check(len(rows(page, "pool", 0)) > 5 and "90\u00a0%" in page.run("document.querySelector('#pool').textContent"), "the pool is not shown")
+    check("3,000 events" in page.run("document.querySelector('#events').textContent"), "not all events")
+    page.run("(() => { const s = document.querySelector('#events select'); s.value = 'oom'; s.dispatchEvent(new Event('change')); })()")
+    page.settle()
+    check("300 events" in page.run("document.querySelector('#events .controls').textContent"), "oom are not 300")
+    page.run("document.querySelector('#events .space > .row').click()")
+    page.settle()
+    check(set(rows(page, "events", 1)) == {"oom"}, "another event is shown")
+    page.run("document.querySelector('#growth .space button').click()")
+    page.settle()
+    check(page.run("document.querySelector('#sites .detail') !== null"), "a link to a site does not open it")
+
+
+def help_and_theme(page):
+    page.run("document.activeElement.blur()")
+    page.key("?", text="?")
+    check(page.run("document.querySelector('#keys').open"), "? does not show the keys")
+    page.key("Escape")
+    check(page.run("document.documentElement.dataset.theme") == "light", "the system's theme is not taken")
+    page.scheme("dark")
+    check(page.run("document.documentElement.dataset.theme") == "dark", "the theme does not follow the system's")
+    page.run("document.querySelector('#theme').click()")
+    check(page.run("document.documentElement.dataset.theme") == "light", "the theme cannot be switched")
+    page.run("document.querySelector('#theme').click()")
+
+
+def prints(page):
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    check(page.run("document.documentElement.dataset.theme") == "light", "paper is not white")
+    check(len(rows(page, "sites", 0)) == 80, f"{len(rows(page, 'sites', 0))} rows on paper")
+    check("The first 80 of 300." in page.run("document.querySelector('#sites').textContent"), "nothing says that rows are missing")
+    page.run("window.dispatchEvent(new Event('afterprint'))")
+
+
+def fits_narrow_windows(page):
+    page.size(400, 800)
+    check(page.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window")
+    outside = page.run("""[...document.querySelectorAll('.space > .row > *')].filter((cell) => {
+      const row = cell.parentElement.getBoundingClientRect();
+      const box = cell.getBoundingClientRect();
+      return box.width > 0 && cell.textContent && (box.right > row.right + 1 || Math.abs(box.top + box.bottom - row.top - row.bottom) > 8);
+    }).length""")
+    check(outside == 0, f"{outside} cells are not in their rows, in a narrow window")
+
+
+def use_small(page, folder):
+    page.size(1280, 900)
+    page.scheme("light")
+    page.open(os.path.join(folder, "small.html"))
+    steps = [hears_nothing_bad, overview_is_right, names_stay_text, table_sorts, table_filters, table_opens_by_key, search_highlights,
+             flame_moves_by_key, flame_zooms, measures_differ, moment_fills, other_views_are_filled]
+    for step in steps:
+        step(page)
+    page.picture(os.path.join(folder, "light.png"))
+    for step in (help_and_theme, hears_nothing_bad):
+        step(page)
+    page.picture(os.path.join(folder, "dark.png"))
+    prints(page)
+    fits_narrow_windows(page)
+    page.picture(os.path.join(folder, "narrow.png"))
+    hears_nothing_bad(page)
+
+
+def use_large(page, folder):
+    """Many sites, ten times as many events: few elements, the end can be reached, keys work."""
+    page.size(1280, 900)
+    page.open(os.path.join(folder, "large.html"))
+    check(page.run("document.querySelectorAll('*').length") < 5000, "the page has an element for each site")
+    events = page.run("main.events")
+    check(events >= 300000, f"{events} events are not many")
+    check(f"{events:,} events" in page.run("document.querySelector('#events').textContent"), "not all events")
+    page.run("document.querySelector('#events .rows').focus()")
+    page.key("End")
+    times = rows(page, "events", 0)
+    check(times[-1] == "1:39.9" or times[-1] == "1:40.0", f"the last event is at {times[-1]}")
+    for _ in range(3):
+        page.key("PageUp")
+    check(page.run("""(() => {
+      const row = document.querySelector('#events .row.active')?.getBoundingClientRect();
+      const view = document.querySelector('#events .rows').getBoundingClientRect();
+      return row && row.top >= view.top - 1 && row.bottom <= view.bottom + 1;
+    })()"""), "the active row is not in view")
+    page.run("document.querySelectorAll('#sites .titles button')[5].click()")
+    page.settle()
+    check(len(rows(page, "sites", 5)) > 10, "no rows after sorting by name")
+    page.key("/", text="/")
+    page.call("Input.insertText", text="caller_1234")
+    page.settle()
+    check("matched" in page.run("document.querySelector('#flame .matched').textContent"), "the search finds nothing")
+    hears_nothing_bad(page)
+    page.picture(os.path.join(folder, "large.png"))
+
+
+def use_empty(page, folder):
+    """A program that did nothing: sections say so, and nothing is thrown."""
+    page.size(1280, 900)
+    page.open(os.path.join(folder, "empty.html"))
+    text = page.run("document.body.textContent")
+    for wanted in ("nothing was left", "used no device", "No sample", "Nothing out of the ordinary", "0 of 0 sites"):
+        check(wanted in text, f"'{wanted}' is not on the empty page")
+    hears_nothing_bad(page)
+
+
+def run(program, folder):
+    page = Browser(program)
+    try:
+        use_small(page, folder)
+        use_empty(page, folder)
+        if os.path.exists(os.path.join(folder, "large.html")):
+            use_large(page, folder)
+    finally:
+        page.close()
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], os.path.abspath(sys.argv[2]))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Writes a report in JSON of a program that never ran: html_report.py SITES FILE. Its names try to
+break out of the page, and its numbers are easy to foretell: site i lives under outer frame i % 40."""
+import json
+import sys
+
+HOSTILE = ["</script><img src=x onerror=hit()>", "<!--<script>hit()</script>", 'quote"back\\slash', "tab\tand\nline",
+           "<b>bold</b>", "${hit()}", "\u2028\u2029\ufeff", "x" * 3000]
+MIB = 1 << 20
+SECOND = 10**9
+LENGTH = 100 * SECOND
+OUTER = 40
+
+
+def frames_of(sites):
+    frames = [{"id": 1, "module": 1, "offset": 16, "func": "main", "file": "main.cc", "line": 3}]
+    for i in range(OUTER):
+        frames.append({"id": 2 + i, "module": 1 + i % 3, "offset": 32 + i, "func": f"outer_{i}", "file": "outer.py" if i % 2 else "outer.cc",
+                       "line": 10 + i, **({"lang": "python"} if i % 2 else {})})
+    for i in range(sites):
+        name = HOSTILE[i] if i < len(HOSTILE) else f"caller_{i}(float*, unsigned long)"
+        frames.append({"id": 2 + OUTER + i, "module": 1 + i % 3, "offset": i, "func": name, "file": HOSTILE[i % len(HOSTILE)] if i < 8 else "caller.cu",
+                       "line": i, **({"inlined": [{"func": "helper", "file": "helper.h", "line": 7}]} if i % 5 == 0 else {})})
+    return frames
+
+
+def site(i, moments):
+    live = (i % 7 == 0) * (i + 1) * 4096
+    one = {"id": i, "key": f"{i * 2654435761 % 2**32:08x}", "stack": i + 1, "api": HOSTILE[0] if i == 3 else "cudaMalloc", "kind": "device",
+           "device": i % 2, "live": {"count": int(live > 0), "bytes": live}, "held": live, "total": {"count": i + 1, "bytes": (i + 1) * 8192},
+           "peak": {"count": 1, "bytes": live * 2}, "at_device_peak": {"count": 1, "bytes": live}, "reclaimed": {"count": 0, "bytes": 0},
+           "frees": i, "failed": 0, "oom": 0, "first_ns": i, "last_ns": LENGTH}
+    if live > 0:
+        one.update({"class": "growing" if i % 14 == 0 else "lost", "oldest_age_ns": SECOND, "tag": HOSTILE[i % len(HOSTILE)]})
+    if i < 4096:
+        one["growth"] = {"slope_bps": live / 100, "r2": 0.95, "n": len(moments), "suspect": i % 14 == 0 and live > 0,
+                         "bytes": [live * k // (len(moments) - 1) for k in range(len(moments))]}
+    return one
+
+
+def event(i, count):
+    one = {"t_ns": LENGTH * i // count, "device": i % 2, "count": 1, "bytes": MIB * (i % 50)}
+    kind = i % 10
+    if kind < 7:
+        levels = ["low", "medium", "high", "critical"]
+        one.update({"type": "pressure", "level": levels[i // 10 % 4], "level_before": levels[(i // 10 + 3) % 4]})
+    else:
+        one.update({"type": ["oom", "trim", "limit"][kind - 7], "cause": "limit", "site": i % 30})
+    return one
+
+
+def device(ordinal, sites):
+    return {"ordinal": ordinal, "uuid": f"GPU-{ordinal}", "name": f"Fast GPU {ordinal}", "total": 80 << 30, "live": {"count": sites, "bytes": 8 << 30},
+            "held": 10 << 30, "allocs": sites, "frees": 0, "failed": 1, "total_bytes": 1 << 40, "peak": {"bytes": 9 << 30, "t_ns": 80 * SECOND},
+            "idle": {"count": 4, "bytes": 1 << 30}, "driver_used": 12 << 30, "unattributed": 0}
+
+
+def pool(ordinal):
+    buckets = [{"kind": "device", "size_bytes": 1 << (9 + k), "hits": 100 * k, "misses": 10, "cached_blocks": k, "cached_bytes": k << (9 + k)} for k in range(18)]
+    return {"device": ordinal, "hits": 900, "misses": 100, "num_ooms": 2, "buckets": buckets}
+
+
+def points():
+    rows = []
+    for k in range(257):
+        live = (8 << 30) * k // 256 + (k % 16) * 64 * MIB
+        rows.append([LENGTH * k // 256, live, live + (1 << 30) + 128 * MIB, 1 << 30, live + (3 << 30)])
+    return rows
+
+
+def report(sites):
+    moments = [LENGTH * k // 63 for k in range(64)]
+    return {
+        "schema": "cuwarden-report/1", "tool": {"name": "cuwarden", "version": "0.1.0"},
+        "process": {"pid": 4711, "ppid": 1, "exe": "/opt/app/</title><script>hit()</script>", "argv": ["train", HOSTILE[0], "--epochs=3"], "cwd": "/opt",
+                    "host": "node7", "rank": "3", "start_ns": 1774060000 * SECOND, "duration_ns": LENGTH, "exit": {"kind": "exit", "code": 0}},
+        "cuda": {"driver": 13000}, "devices": [device(0, sites), device(1, sites)],
+        "pool": {"mode": "pool", "devices": [pool(0), pool(1)]},
+        "pressure": {"devices": [{"device": 0, "level": "high", "limit": 11 << 30, "min_free": 0}]},
+        "modules": [{"id": k, "path": f"/opt/lib{k}.so", "build_id": "ab" * 20} for k in (1, 2, 3)],
+        "frames": frames_of(sites),
+        "stacks": [{"id": i + 1, "frames": [2 + OUTER + i, 2 + i % OUTER, 1], "shown": [0, 3]} for i in range(sites)],
+        "sites": [site(i, moments) for i in range(sites)],
+        "leaks": [{"site": 7, "ptr": "0x7f0000001000", "bytes": 32768, "held": 32768, "t_ns": 5, "tid": 12}], "leaks_truncated": 0,
+        "events": [event(i, sites * 10) for i in range(sites * 10)], "diagnostics": [{"text": "1 call was not seen " + HOSTILE[4]}],
+        "growth": {"t_ns": moments}, "timeline": {"series": [{"device": k, "points": points()} for k in (0, 1)]},
+        "tags": [{"tag": HOSTILE[1], "steps": 12, "first_ns": 1, "last_ns": LENGTH, "first_bytes": MIB, "last_bytes": 13 * MIB, "slope_bytes": MIB,
+                  "r2": 0.99, "rising": True}],
+        "regrowth": [{"site": 7, "resizes": 20, "factor": 1.5, "copied_bytes": 55 * MIB, "capacity_bytes": 90 * MIB}],
+        "summary": {"leaked_bytes": 123 * MIB, "leaked_blocks": 5, "leak_sites": 2, "peak_bytes": 9 << 30, "allocs": sites, "frees": 7, "failed": 1,
+                    "pool_hits": 1800, "pool_misses": 200}}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[2], "w", encoding="utf-8") as out:
+        json.dump(report(int(sys.argv[1])), out, ensure_ascii=False)
