@@ -32,9 +32,22 @@ int cw_cmd_hooks(int argc, char **argv);
 int cw_cmd_report(int argc, char **argv);
 int cw_cmd_diff(int argc, char **argv);
 int cw_cmd_merge(int argc, char **argv);
+int cw_cmd_completion(int argc, char **argv);
 int cw_cmd_ctl(int argc, char **argv);
+int cw_cmd_doctor(int argc, char **argv);
 
 /* ---- main.c ---- */
+
+struct cw_command {
+    const char *name;
+    const char *full_name; /* what getopt puts in front of its messages */
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+/* All of them, in the order of --help. */
+#define CW_CLI_COMMANDS_MAX 32
+const struct cw_command *cw_cli_commands(size_t *count);
 
 /* Prints "cuwarden NAME: text" on stderr. */
 void cw_cli_error(const char *fmt, ...) CW_PRINTF(1, 2);

@@ -13,12 +13,23 @@
 
 #define LIBRARY "libcuwarden.so"
 
+#if defined(__x86_64__)
+#define MULTIARCH "x86_64-linux-gnu" /* where Debian's packages have it */
+#else
+#define MULTIARCH "aarch64-linux-gnu"
+#endif
+
 /* libtool runs an uninstalled command out of .libs itself; the last place is absolute. */
 static const struct place {
     const char *dir; /* relative to the command's directory unless it begins with '/' */
     int only_in_libs;
 } places[] = {
-    {".libs", 0}, {".", 1}, {"../lib/cuwarden", 0}, {"../lib64/cuwarden", 0}, {CW_PKGLIBDIR, 0},
+    {".libs", 0},
+    {".", 1},
+    {"../lib/cuwarden", 0},
+    {"../lib64/cuwarden", 0},
+    {"../lib/" MULTIARCH "/cuwarden", 0},
+    {CW_PKGLIBDIR, 0},
 };
 
 /* The directory of this command itself, links resolved; "." where /proc is missing. */

@@ -13,22 +13,24 @@
 #include <stdio_ext.h>
 #include <string.h>
 
-struct command {
-    const char *name;
-    const char *full_name; /* what getopt puts in front of its messages */
-    int (*run)(int argc, char **argv);
-    const char *summary;
-};
-
-static const struct command commands[] = {
+static const struct cw_command commands[] = {
     {"run", "cuwarden run", cw_cmd_run, "run a program under libcuwarden.so"},
     {"report", "cuwarden report", cw_cmd_report, "report on a process that runs or has died"},
     {"diff", "cuwarden diff", cw_cmd_diff, "compare two processes by call site"},
     {"merge", "cuwarden merge", cw_cmd_merge, "put the ranks of a parallel job beside each other"},
     {"ctl", "cuwarden ctl", cw_cmd_ctl, "ask a running process to trim, report, or change a limit"},
+    {"doctor", "cuwarden doctor", cw_cmd_doctor, "say whether and how a program can be watched"},
     {"options", "cuwarden options", cw_cmd_options, "show every option, its value and its origin"},
     {"hooks", "cuwarden hooks", cw_cmd_hooks, "list the functions that libcuwarden.so intercepts"},
+    {"completion", "cuwarden completion", cw_cmd_completion, "print a script for a shell"},
 };
+_Static_assert(CW_ARRAY_LEN(commands) <= CW_CLI_COMMANDS_MAX, "completion has no room for them");
+
+const struct cw_command *cw_cli_commands(size_t *count)
+{
+    *count = CW_ARRAY_LEN(commands);
+    return commands;
+}
 
 static const char *speaker = "cuwarden"; /* as getopt prints it, so that messages look alike */
 

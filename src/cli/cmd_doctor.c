@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuwarden doctor`: whether and how a program can be watched here, and the line that does it. The
+ * checks are in doctor_*.c; this file has the command line and the two forms of the answer.
+ */
+#include "cli/cli.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <yajl/yajl_gen.h>
+
+#include "cli/doctor.h"
+
+#define TEXT_COLUMN 22
+
+static const char *const verdict_names[CW_VERDICT_COUNT] = {
+    [CW_VERDICT_OK] = "ok",
+    [CW_VERDICT_WARNING] = "warning",
+    [CW_VERDICT_PROBLEM] = "problem",
+};
+
+struct request {
+    int is_json;
+    const char *preload;
+    const char *root;
+    char **argv; /* the program and its arguments; NULL behind the last */
+};
+
+static int print_help(void)
+{
+    printf("Usage: cuwarden doctor [OPTION]... [PROGRAM [ARGUMENT]...]\n"
+           "  or:  cuwarden doctor [OPTION]... PID\n"
+           "Say whether and how PROGRAM can be watched here, and the line that does it; without\n"
+           "PROGRAM, whether the machine is fit; of process PID, whether it is watched.\n"
+           "\n"
+           "  --format=FORM   text (default) or json\n"
+           "  --preload=FILE  the library is FILE, not the libcuwarden.so that is found\n"
+           "  --sysroot=DIR   look at the system under DIR: an unpacked image, or /proc/PID/root\n"
+           "  -h, --help      display this help and exit\n"
+           "\n"
+           "Nothing is executed, loaded or changed. A program whose name is a number is ./NUMBER.\n"
+           "\n"
+           "Exit status is 0 if it can be (or is) watched, 1 if there is a problem, 2 for a bad\n"
+           "command line.\n");
+    return CW_EXIT_OK;
+}
+
+/* ---- the line to run ---- */
+
+static void append_quoted(char **line, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,+@%";
+    int needs_quotes = !*word || word[strspn(word, plain)] != '\0';
+
+    *line = stpcpy(*line, needs_quotes ? " '" : " ");
+    for (; *word; word++) {
+        if (*word == '\'')
+            *line = stpcpy(*line, "'\\''");
+        else
+            *(*line)++ = *word;
+    }
+    *line = stpcpy(*line, needs_quotes ? "'" : "");
+}
+
+/* To be freed; NULL without memory. */
+static char *line_to_run(const struct request *request, const char *begin, const char *preload)
+{
+    size_t size = strlen(begin) + 32;
+    char *line, *end;
+
+    for (char **word = request->argv; *word; word++)
+        size += 4 * strlen(*word) + 4;
+    size += preload ? 4 * strlen(preload) : 0;
+    line = malloc(size);
+    if (!line)
+        return NULL;
+    end = stpcpy(line, begin);
+    if (preload) {
+        append_quoted(&end, "--preload");
+        append_quoted(&end, preload);
+    }
+    if (strncmp(begin, "cuwarden", 8) == 0)
+        end = stpcpy(end, " --");
+    for (char **word = request->argv; *word; word++)
+        append_quoted(&end, *word);
+    return line;
+}
+
+/* ---- text ---- */
+
+static void print_findings(const struct cw_doctor *doctor)
+{
+    for (size_t i = 0; i < doctor->findings; i++) {
+        const struct cw_finding *finding = &doctor->finding[i];
+
+        printf("%-9s %-11s %s\n", verdict_names[finding->verdict], finding->check, finding->text);
+        if (finding->way_out)
+            printf("%*s-> %s\n", TEXT_COLUMN, "", finding->way_out);
+    }
+}
+
+static const char *plural(unsigned count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void print_verdict(const struct cw_doctor *doctor, const char *subject)
+{
+    unsigned problems = doctor->count[CW_VERDICT_PROBLEM];
+    unsigned warnings = doctor->count[CW_VERDICT_WARNING];
+
+    if (problems > 0)
+        printf("\n%s cannot be watched: %u problem%s, %u warning%s\n", subject, problems,
+               plural(problems), warnings, plural(warnings));
+    else if (doctor->pid)
+        printf("\n%s is under the library: %u warning%s\n", subject, warnings, plural(warnings));
+    else
+        printf("\n%s can be watched: %u warning%s\n", subject, warnings, plural(warnings));
+}
+
+static void print_text(const struct cw_doctor *doctor, const struct request *request)
+{
+    char subject[PATH_MAX + 32] = "A program here";
+    char *line, *with_variables, *begin;
+
+    print_findings(doctor);
+    if (doctor->pid)
+        snprintf(subject, sizeof(subject), "Process %u", (unsigned)doctor->pid);
+    else if (doctor->shown_name)
+        snprintf(subject, sizeof(subject), "%s", doctor->shown_name);
+    print_verdict(doctor, subject);
+    if (!doctor->shown_name || doctor->count[CW_VERDICT_PROBLEM] > 0)
+        return;
+    line = line_to_run(request, "cuwarden run", request->preload);
+    if (asprintf(&begin, "LD_PRELOAD=%s NVTX_INJECTION64_PATH=%s", doctor->library,
+                 doctor->library) < 0)
+        begin = NULL;
+    with_variables = begin ? line_to_run(request, begin, NULL) : NULL;
+    if (line && with_variables)
+        printf("\n  %s\n\nor, without the command:\n\n  %s\n", line, with_variables);
+    free(line);
+    free(begin);
+    free(with_variables);
+}
+
+/* ---- JSON ---- */
+
+static void put_string(yajl_gen gen, const char *text)
+{
+    yajl_gen_string(gen, (const unsigned char *)text, strlen(text));
+}
+
+static void put_member(yajl_gen gen, const char *name, const char *text)
+{
+    put_string(gen, name);
+    put_string(gen, text);
+}
+
+static void put_number(yajl_gen gen, const char *name, unsigned number)
+{
+    put_string(gen, name);
+    yajl_gen_integer(gen, number);
+}
+
+static void put_findings(yajl_gen gen, const struct cw_doctor *doctor)
+{
+    put_string(gen, "findings");
+    yajl_gen_array_open(gen);
+    for (size_t i = 0; i < doctor->findings; i++) {
+        const struct cw_finding *finding = &doctor->finding[i];
+
+        yajl_gen_map_open(gen);
+        put_member(gen, "check", finding->check);
+        put_member(gen, "verdict", verdict_names[finding->verdict]);
+        put_member(gen, "text", finding->text);
+        if (finding->way_out)
+            put_member(gen, "way_out", finding->way_out);
+        yajl_gen_map_close(gen);
+    }
+    yajl_gen_array_close(gen);
+}
+
+static void put_all(yajl_gen gen, const struct cw_doctor *doctor, const char *line)
+{
+    const struct cw_program_file *program = &doctor->program;
+
+    yajl_gen_map_open(gen);
+    put_member(gen, "cuwarden", PACKAGE_VERSION);
+    if (doctor->pid)
+        put_number(gen, "pid", doctor->pid);
+    if (doctor->shown_name)
+        put_member(gen, "program", doctor->shown_name);
+    if (program->steps > 0 && program->state == CW_PROGRAM_FOUND)
+        put_member(gen, "path", program->step[program->steps - 1].path);
+    put_string(gen, "watchable");
+    yajl_gen_bool(gen, doctor->count[CW_VERDICT_PROBLEM] == 0);
+    put_number(gen, "problems", doctor->count[CW_VERDICT_PROBLEM]);
+    put_number(gen, "warnings", doctor->count[CW_VERDICT_WARNING]);
+    if (line && doctor->count[CW_VERDICT_PROBLEM] == 0)
+        put_member(gen, "run", line);
+    put_findings(gen, doctor);
+    yajl_gen_map_close(gen);
+}
+
+static void print_json(const struct cw_doctor *doctor, const struct request *request)
+{
+    char *line = doctor->shown_name ? line_to_run(request, "cuwarden run", request->preload) : NULL;
+    yajl_gen gen = yajl_gen_alloc(NULL);
+    const unsigned char *text;
+    size_t len;
+
+    if (gen) {
+        yajl_gen_config(gen, yajl_gen_beautify, 1);
+        put_all(gen, doctor, line);
+        if (yajl_gen_get_buf(gen, &text, &len) == yajl_gen_status_ok)
+            fwrite(text, 1, len, stdout);
+        yajl_gen_free(gen);
+    }
+    free(line);
+}
+
+/* ---- the command line ---- */
+
+static int set_form(struct request *request, const char *form)
+{
+    request->is_json = strcmp(form, "json") == 0;
+    if (request->is_json || strcmp(form, "text") == 0)
+        return 0;
+    cw_cli_error("--format: '%s' is not one of text, json", form);
+    return -1;
+}
+
+/* Paths inside begin with a slash, so the directory does not end with one. */
+static int set_root(struct request *request, char *path)
+{
+    struct stat status;
+    size_t len = strlen(path);
+
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) {
+        cw_cli_error("--sysroot: '%s' is not a directory that can be read; name one", path);
+        return -1;
+    }
+    while (len > 0 && path[len - 1] == '/')
+        path[--len] = '\0';
+    request->root = path;
+    return 0;
+}
+
+static int parse_flags(int argc, char **argv, struct request *request)
+{
+    static const struct option flags[] = {
+        {"format", required_argument, NULL, 'f'},
+        {"preload", required_argument, NULL, 'p'},
+        {"sysroot", required_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int flag;
+
+    /* What follows the program is the program's own. */
+    while ((flag = getopt_long(argc, argv, "+h", flags, NULL)) != -1) {
+        if (flag == 'h')
+            return 'h';
+        if (flag == 'p')
+            request->preload = optarg;
+        else if (flag == '?' || (flag == 'f' && set_form(request, optarg) != 0) ||
+                 (flag == 'r' && set_root(request, optarg) != 0))
+            return -1;
+    }
+    request->argv = argv + optind;
+    return 0;
+}
+
+/* 0 where the operand is no number of a process; -1 after a message. */
+static int parse_pid(const char *operand, uint32_t *pid)
+{
+    unsigned long number;
+
+    if (!*operand || operand[strspn(operand, "0123456789")] != '\0')
+        return 0;
+    number = strtoul(operand, NULL, 10);
+    if (strlen(operand) > 10 || number == 0 || number > INT32_MAX) {
+        cw_cli_error("'%s' is no process id; a program of that name is ./%s", operand, operand);
+        return -1;
+    }
+    *pid = (uint32_t)number;
+    return 0;
+}
+
+static void check_all(struct cw_doctor *doctor, const struct request *request)
+{
+    if (doctor->pid) {
+        cw_doctor_check_process(doctor);
+        return;
+    }
+    cw_loader_init(&doctor->loader, doctor->root, getenv("LD_LIBRARY_PATH"));
+    if (doctor->shown_name) {
+        cw_program_file_find(&doctor->program, doctor->root, request->argv[0], getenv("PATH"));
+        cw_doctor_check_program(doctor);
+    }
+    cw_doctor_check_library(doctor);
+    cw_doctor_check_machine(doctor);
+}
+
+static void free_all(struct cw_doctor *doctor)
+{
+    for (size_t i = 0; i < doctor->findings; i++) {
+        free(doctor->finding[i].text);
+        free(doctor->finding[i].way_out);
+    }
+    free(doctor->finding);
+    cw_needed_free(doctor->needed);
+    cw_program_file_free(&doctor->program);
+    cw_loader_destroy(&doctor->loader);
+}
+
+int cw_cmd_doctor(int argc, char **argv)
+{
+    static struct cw_doctor doctor;
+    struct request request = {.root = ""};
+    char library[PATH_MAX];
+    int flag = parse_flags(argc, argv, &request);
+
+    if (flag != 0)
+        return flag == 'h' ? print_help() : cw_cli_usage_error();
+    if (request.argv[0] && !request.argv[1] && parse_pid(request.argv[0], &doctor.pid) != 0)
+        return cw_cli_usage_error();
+    if (cw_library_find(request.preload, library, sizeof(library)) != 0)
+        return CW_EXIT_FAILURE;
+    doctor.root = request.root;
+    doctor.library = library;
+    doctor.shown_name = doctor.pid ? NULL : request.argv[0];
+    check_all(&doctor, &request);
+    if (request.is_json)
+        print_json(&doctor, &request);
+    else
+        print_text(&doctor, &request);
+    free_all(&doctor);
+    return doctor.count[CW_VERDICT_PROBLEM] > 0 ? CW_EXIT_FAILURE : CW_EXIT_OK;
+}
