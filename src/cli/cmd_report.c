@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden report`: the report of a process that runs, has died, or has ended, made from its live
- * file by the code that the library itself uses at the end.
+ * `cuwarden report`: the report of a process that runs, has died, or has ended, from its live file
+ * or from its report in JSON.
+ *
+ * The text and the JSON of a live file are written by the code that the library itself uses at the
+ * end; whatever else is asked for goes by the model (model.h), and a row of `forms`.
  */
 #include "cli/cli.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,41 +16,74 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "cli/debug_info.h"
-#include "live/image.h"
-#include "report/report.h"
+#include "cli/destination.h"
+#include "cli/form.h"
+#include "cli/json_pick.h"
+#include "cli/lines.h"
+#include "cli/paint.h"
+#include "cli/source_file.h"
 
-#define WHY_MAX 256
+struct form {
+    const char *name;
+    cw_form_fn write; /* NULL: not by the model */
+    enum cw_report_form report;
+    int is_report; /* the report layer writes it of a live file, if all sites are wanted */
+    int is_text;   /* for people, one process after the other */
+    int holds_several;
+    const char *help;
+};
+
+static const struct form forms[] = {
+    {"text", cw_form_text, CW_REPORT_TEXT, 1, 1, 1, "for people (default)"},
+    {"json", NULL, CW_REPORT_JSON, 1, 0, 1, "for programs, and to be reported on later"},
+    {"html", cw_form_html, 0, 0, 0, 0, "a page to look at, in one file"},
+    {"collapsed", cw_form_collapsed, 0, 0, 0, 1, "stacks for flamegraph.pl, inferno, speedscope"},
+    {"pprof", cw_form_pprof, 0, 0, 0, 0, "for pprof, as in: go tool pprof -http=: FILE"},
+    {"perfetto", cw_form_perfetto, 0, 0, 0, 0, "use over time, for ui.perfetto.dev"},
+    {"heaptrack", cw_form_heaptrack, 0, 0, 0, 0, "for heaptrack_gui and heaptrack_print"},
+    {"torch", cw_form_torch, 0, 0, 0, 0, "blocks by address, for pytorch.org/memory_viz"},
+};
+static const struct form suggestions = {"suggestions", NULL, CW_REPORT_SUGGESTIONS, 1, 0, 1, ""};
 
 struct request {
-    enum cw_report_form form;
-    const char *output;        /* NULL: standard output */
-    int fd;                    /* -1: not open yet */
+    const struct form *form;
     struct cw_options options; /* of the environment: what is suppressed, and what is old */
-    int suggests;              /* suppressions, and no report */
-    int without_lines;
-    struct cw_debug_options debug;
-    struct cw_debug_info *lines; /* NULL: nobody reads source lines */
+    int has_form, suggests;
+    int has_selection; /* a flag of select.h was there */
+    struct cw_selection selection;
+    struct cw_lines lines;
+    struct cw_destination destination;
+    unsigned written; /* reports so far */
 };
+
+static void print_forms(void)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(forms); i++)
+        printf("    %-20s %s\n", forms[i].name, forms[i].help);
+}
 
 static int print_help(void)
 {
     printf("Usage: cuwarden report [OPTION]... FILE|PID|DIR\n"
            "Report on a process that runs, or that died before it could write its report, from\n"
-           "its live file: FILE, that of process PID, or all in DIR, the newest first.\n"
+           "its live file: FILE, that of process PID, or all in DIR, the newest first. FILE may\n"
+           "also be a report in JSON.\n"
            "\n"
-           "  --format=FORM      text (default) or json\n"
-           "  -o, --output=FILE  write to FILE, not to standard output\n"
-           "  --suggest-suppressions\n"
-           "                     write, in place of the report, rules for CUWARDEN_SUPPRESSIONS\n"
-           "                     that match what leaked\n"
-           "  --debug-dir=DIR    look in DIR too for files with debug information (more than\n"
-           "                     one may be given; /usr/lib/debug is the last)\n"
-           "  --debuginfod       ask the servers of DEBUGINFOD_URLS for those not found here\n"
-           "  --no-lines         neither source lines nor inlined functions\n"
-           "  --sysroot=DIR      the process's files are under DIR: it ran on another machine,\n"
-           "                     or in a container\n"
-           "  -h, --help         display this help and exit\n"
+           "  --format=FORM          one of\n");
+    print_forms();
+    printf("  -o, --output=FILE      write to FILE, not to standard output\n"
+           "  --color=WHEN           auto (default), always or never\n"
+           "  --no-pager             show text on a terminal without PAGER\n"
+           "  --suggest-suppressions write, in place of the report, rules for\n"
+           "                         CUWARDEN_SUPPRESSIONS that match what leaked\n"
+           "\n"
+           "Which call sites, and by what they are measured:\n");
+    cw_select_print_help();
+    printf("\n"
+           "Source lines:\n");
+    cw_lines_print_help();
+    printf("\n"
+           "  -h, --help             display this help and exit\n"
            "\n"
            "PID is looked for in the directory that CUWARDEN_LIVE names, and in the directories\n"
            "cuwarden-UID under /dev/shm and TMPDIR. A file whose name is a number is ./NUMBER.\n"
@@ -62,126 +96,190 @@ static int print_help(void)
     return CW_EXIT_OK;
 }
 
+static struct cw_model_request model_request(const struct request *request)
+{
+    return (struct cw_model_request){.suppressions = request->options.suppressions,
+                                     .old_ns = request->options.old,
+                                     .lines = &request->lines};
+}
+
 /* ---- one file ---- */
 
-/* Reads the file; returns 0, or -1 after a message. */
-static int read_image(const char *path, struct cw_image *image)
+/* Between one process and the next. */
+static int begin_report(struct request *request, const char *path, int with_heading)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    char why[WHY_MAX];
+    struct cw_destination *to = &request->destination;
+
+    if (cw_destination_open(to) != 0)
+        return -1;
+    if (!with_heading || request->form->report == CW_REPORT_JSON || !request->form->is_report)
+        return 0;
+    fprintf(to->out, "%s%s%s:\n", request->written > 0 ? "\n" : "",
+            request->form->is_text ? "" : "# ", path);
+    return 0;
+}
+
+static int fail_write(struct request *request)
+{
+    struct cw_destination *to = &request->destination;
+
+    if (cw_destination_flush(to) == 0 && to->pager == 0) {
+        cw_cli_error("cannot write all of the report to %s",
+                     to->path ? to->path : "standard output");
+        cw_destination_fail(to);
+    }
+    return to->failed ? -1 : 0; /* a pager that was left is no failure */
+}
+
+/* Text by the report layer, with colours. */
+static int paint_report(struct request *request, const struct cw_source_file *file)
+{
+    struct cw_model_request how = model_request(request);
+    int fd = cw_source_file_make(file, &how, request->form->report);
     int rc;
 
-    if (fd < 0) {
-        cw_cli_error("cannot read '%s': %s", path, strerror(errno));
+    if (fd < 0)
+        return -1;
+    rc = cw_paint(fd, request->destination.out);
+    close(fd);
+    return rc == 0 ? cw_destination_flush(&request->destination) : fail_write(request);
+}
+
+static int write_report(struct request *request, const struct cw_source_file *file)
+{
+    struct cw_model_request how = model_request(request);
+
+    if (cw_destination_has_color(&request->destination))
+        return paint_report(request, file);
+    if (cw_destination_flush(&request->destination) != 0)
+        return -1;
+    if (cw_source_file_write(file, &how, request->form->report, fileno(request->destination.out)) !=
+        0)
+        return fail_write(request);
+    return 0;
+}
+
+/* Text by the model, with colours: into memory first. */
+static int paint_form(const struct request *request, struct cw_form_request *form)
+{
+    FILE *out = form->out;
+    int rc;
+
+    form->out = tmpfile();
+    if (!form->out) {
+        cw_cli_error("no temporary file for the report: %s", strerror(errno));
         return -1;
     }
-    rc = cw_image_read(fd, image, why, sizeof(why));
-    close(fd);
-    if (rc != 0)
-        cw_cli_error("'%s' %s", path, why);
+    rc = request->form->write(form);
+    if (rc == 0 && fflush(form->out) == 0)
+        rc = cw_paint(fileno(form->out), out);
+    fclose(form->out);
+    form->out = out;
     return rc;
 }
 
-typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
-
-static const char *demangle(const char *mangled, void *arg)
+static int write_json(const struct request *request, const struct cw_form_request *form, int fd)
 {
-    static char *last;
-    int status = -1;
-
-    free(last);
-    last = ((demangle_fn)arg)(mangled, NULL, NULL, &status);
-    return status == 0 ? last : NULL;
+    if (!request->has_selection)
+        return cw_json_copy(fd, form->out);
+    return cw_json_pick(form->model, fd, form->site, form->sites, form->out);
 }
 
-static void *find_demangler(void)
+static int write_form(struct request *request, struct cw_form_request *form, int fd)
 {
-    void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    struct cw_destination *to = &request->destination;
+    int rc;
 
-    return library ? dlsym(library, "__cxa_demangle") : NULL;
-}
-
-/* Only when there is something to write: a wrong name must not empty a good file. */
-static int open_output(struct request *request)
-{
-    if (request->fd >= 0)
-        return 0;
-    if (!request->output)
-        request->fd = STDOUT_FILENO;
+    form->out = to->out;
+    if (!request->form->write)
+        rc = write_json(request, form, fd);
+    else if (cw_destination_has_color(to))
+        rc = paint_form(request, form);
     else
-        request->fd = open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (request->fd >= 0)
-        return 0;
-    cw_cli_error("cannot write '%s': %s", request->output, strerror(errno));
-    return -1;
+        rc = request->form->write(form);
+    return rc == 0 ? cw_destination_flush(to) : fail_write(request);
 }
 
-static int fail_write(const struct request *request)
+static int write_model(struct request *request, struct cw_source_file *file, int with_heading)
 {
-    cw_cli_error("cannot write all of the report to %s",
-                 request->output ? request->output : "standard output");
-    return -1;
-}
+    struct cw_model_request how = model_request(request);
+    struct cw_form_request form = {.selection = &request->selection};
+    struct cw_model model;
+    uint32_t *site;
+    int rc = -1;
 
-static int write_image(struct request *request, const char *path, const struct cw_image *image,
-                       int with_heading)
-{
-    void *demangler = find_demangler();
-    uint32_t pid = cw_view_header(&image->view)->pid;
-    int is_alive = image->is_locked == 1 || cw_live_file_is_mapped(pid, path);
-    struct cw_report_request report = {
-        .form = request->form,
-        .process = is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
-        .version = PACKAGE_VERSION,
-        .suppressions = request->options.suppressions,
-        .old_ns = request->options.old,
-        .demangle = demangler ? demangle : NULL,
-        .demangle_arg = demangler,
-        .lines = cw_debug_info_ops(request->lines),
-        .sysroot = request->debug.sysroot,
-    };
-
-    if (open_output(request) != 0)
+    if (cw_model_read_file(&model, file, &how) != 0)
         return -1;
-    if (with_heading && request->form != CW_REPORT_JSON &&
-        dprintf(request->fd, "%s%s:\n", request->form == CW_REPORT_TEXT ? "" : "# ", path) < 0)
-        return fail_write(request);
-    report.fd = request->fd;
-    return cw_report_write(&image->view, &report) == 0 ? 0 : fail_write(request);
+    site = cw_select_sites(&model, &request->selection, &form.sites);
+    form.model = &model;
+    form.site = site;
+    if (site && begin_report(request, file->path, with_heading) == 0)
+        rc = write_form(request, &form, file->fd);
+    free(site);
+    cw_model_free(&model);
+    return rc;
+}
+
+static int write_file(struct request *request, struct cw_source_file *file, enum cw_source source,
+                      int with_heading)
+{
+    if (source == CW_SOURCE_LIVE && request->form->is_report && !request->has_selection)
+        return begin_report(request, file->path, with_heading) == 0 ? write_report(request, file)
+                                                                    : -1;
+    if (request->suggests) {
+        cw_cli_error("'%s' is a report: --suggest-suppressions needs the process's live file",
+                     file->path);
+        return -1;
+    }
+    return write_model(request, file, with_heading);
 }
 
 static int report_file(struct request *request, const char *path, int with_heading)
 {
-    struct cw_image image;
-    int rc;
+    struct cw_source_file file;
+    enum cw_source source = cw_source_file_open(&file, path);
+    int rc = -1;
 
-    if (read_image(path, &image) != 0)
-        return -1;
-    rc = write_image(request, path, &image, with_heading);
-    cw_image_free(&image);
+    file.lines = &request->lines;
+    if (source != CW_SOURCE_NONE)
+        rc = write_file(request, &file, source, with_heading);
+    if (rc == 0)
+        request->written++;
+    cw_source_file_close(&file);
     return rc;
 }
 
 /* ---- which files ---- */
 
+static int report_all(struct request *request, const struct cw_live_files *files,
+                      const char *directory)
+{
+    int rc = 0;
+
+    if (files->count == 0) {
+        cw_cli_error("'%s' has no live files (PID-START-RANDOM.live)", directory);
+        return -1;
+    }
+    if (files->count > 1 && !request->form->holds_several) {
+        cw_cli_error("'%s' has %zu live files, and --format=%s is about one process: name a file",
+                     directory, files->count, request->form->name);
+        return -1;
+    }
+    for (size_t i = 0; i < files->count; i++)
+        if (report_file(request, files->file[i].path, 1) != 0)
+            rc = -1;
+    return rc;
+}
+
 static int report_directory(struct request *request, const char *directory)
 {
     struct cw_live_files files = {.count = 0};
-    int rc = 0;
+    int rc = -1;
 
-    if (cw_live_files_add(&files, directory, 0) != 0) {
+    if (cw_live_files_add(&files, directory, 0) != 0)
         cw_cli_error("cannot read '%s': %s", directory, strerror(errno));
-        rc = -1;
-    } else if (files.count == 0) {
-        cw_cli_error("'%s' has no live files (PID-START-RANDOM.live)", directory);
-        rc = -1;
-    }
-    for (size_t i = 0; i < files.count; i++) {
-        if (i > 0 && request->fd >= 0 && request->form != CW_REPORT_JSON)
-            dprintf(request->fd, "\n");
-        if (report_file(request, files.file[i].path, 1) != 0)
-            rc = -1;
-    }
+    else
+        rc = report_all(request, &files, directory);
     cw_live_files_free(&files);
     return rc;
 }
@@ -214,141 +312,116 @@ static int report_operand(struct request *request, const char *operand)
 
 /* ---- the command line ---- */
 
-static int set_form(struct request *request, const char *form)
+static int set_form(struct request *request, const char *name)
 {
-    if (strcmp(form, "text") == 0)
-        request->form = CW_REPORT_TEXT;
-    else if (strcmp(form, "json") == 0)
-        request->form = CW_REPORT_JSON;
-    else {
-        cw_cli_error("--format: '%s' is not one of text, json", form);
-        return -1;
+    char names[128] = "";
+    size_t len = 0;
+
+    request->has_form = 1;
+    for (size_t i = 0; i < CW_ARRAY_LEN(forms); i++) {
+        if (strcmp(name, forms[i].name) == 0) {
+            request->form = &forms[i];
+            return 0;
+        }
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i > 0 ? ", " : "",
+                                forms[i].name);
     }
-    return 0;
-}
-
-static int check_directory(const char *flag, const char *path)
-{
-    struct stat status;
-
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-        return 0;
-    cw_cli_error("--%s: '%s' is not a directory that can be read; name one", flag, path);
+    cw_cli_error("--format: '%s' is not one of %s", name, names);
     return -1;
-}
-
-static int add_debug_directory(struct request *request, const char *path)
-{
-    struct cw_debug_options *debug = &request->debug;
-    const char **grown;
-
-    if (check_directory("debug-dir", path) != 0)
-        return -1;
-    grown = reallocarray(debug->dir, debug->dirs + 1, sizeof(*debug->dir));
-    if (!grown) {
-        cw_cli_error("no memory for --debug-dir '%s'", path);
-        return -1;
-    }
-    debug->dir = grown;
-    debug->dir[debug->dirs++] = path;
-    return 0;
-}
-
-/* Modules' paths begin with a slash, so the directory does not end with one. */
-static int set_sysroot(struct request *request, char *path)
-{
-    size_t len = strlen(path);
-
-    if (check_directory("sysroot", path) != 0)
-        return -1;
-    while (len > 0 && path[len - 1] == '/')
-        path[--len] = '\0';
-    request->debug.sysroot = path;
-    return 0;
 }
 
 static int set_flag(struct request *request, int flag)
 {
+    if (cw_lines_has_flag(flag))
+        return cw_lines_set(&request->lines, flag, optarg);
+    if (flag >= CW_SELECT_FLAG && flag < CW_SELECT_FLAG + CW_SELECT_FLAGS) {
+        request->has_selection = 1;
+        return cw_select_set(&request->selection, flag, optarg);
+    }
     switch (flag) {
     case 'f':
         return set_form(request, optarg);
     case 'o':
-        request->output = strcmp(optarg, "-") == 0 ? NULL : optarg;
+        request->destination.path = strcmp(optarg, "-") == 0 ? NULL : optarg;
         return 0;
     case 's':
         request->suggests = 1;
         return 0;
-    case 'd':
-        return add_debug_directory(request, optarg);
-    case 'D':
-        request->debug.may_download = 1;
+    case 'c':
+        return cw_destination_set_color(&request->destination, optarg);
+    case 'P':
+        request->destination.without_pager = 1;
         return 0;
-    case 'n':
-        request->without_lines = 1;
-        return 0;
-    case 'r':
-        return set_sysroot(request, optarg);
     default:
         return -1;
     }
 }
 
-/* Who reads source lines; one line where nobody can, for all reports together. */
-static void find_lines(struct request *request)
+#define OWN_FLAGS 6
+
+/* Those of this command, then the shared ones; the last one is zero. */
+static void fill_flags(struct option flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS + 1])
 {
-    if (request->without_lines)
-        return;
-    if (!cw_debug_info_is_supported())
-        cw_cli_warn("no source lines: this command was built without libdw (--no-lines says that "
-                    "none are wanted)");
-    request->lines = cw_debug_info_create(&request->debug);
+    static const struct option own[OWN_FLAGS] = {
+        {"format", required_argument, NULL, 'f'},
+        {"output", required_argument, NULL, 'o'},
+        {"suggest-suppressions", no_argument, NULL, 's'},
+        {"color", required_argument, NULL, 'c'},
+        {"no-pager", no_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},
+    };
+
+    memcpy(flags, own, sizeof(own));
+    cw_select_fill_flags(flags + OWN_FLAGS);
+    cw_lines_fill_flags(flags + OWN_FLAGS + CW_SELECT_FLAGS);
+    flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS] = (struct option){NULL, 0, NULL, 0};
 }
 
-static int finish(struct request *request, int failed)
+/* What does not go together; 0, or -1 after a message. */
+static int check_request(struct request *request)
 {
-    if (request->fd > STDERR_FILENO && close(request->fd) != 0 && !failed)
-        failed = fail_write(request);
-    cw_debug_info_destroy(request->lines);
-    free(request->debug.dir);
-    return failed ? CW_EXIT_FAILURE : CW_EXIT_OK;
+    if (!request->suggests)
+        return 0;
+    if (request->has_form || request->has_selection) {
+        cw_cli_error("--suggest-suppressions writes rules, not a report: leave out %s",
+                     request->has_form ? "--format" : "the flags that select call sites");
+        return -1;
+    }
+    request->form = &suggestions;
+    return 0;
+}
+
+static int check_operands(int argc, char **argv)
+{
+    if (optind == argc)
+        cw_cli_error("missing file, process id or directory");
+    else if (optind + 1 < argc)
+        cw_cli_error("extra operand '%s'", argv[optind + 1]);
+    return optind + 1 == argc ? 0 : -1;
 }
 
 int cw_cmd_report(int argc, char **argv)
 {
-    static const struct option flags[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"output", required_argument, NULL, 'o'},
-        {"suggest-suppressions", no_argument, NULL, 's'},
-        {"debug-dir", required_argument, NULL, 'd'},
-        {"debuginfod", no_argument, NULL, 'D'},
-        {"no-lines", no_argument, NULL, 'n'},
-        {"sysroot", required_argument, NULL, 'r'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    static struct request request = {.form = CW_REPORT_TEXT, .fd = -1, .debug = {.sysroot = ""}};
+    struct option flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS + 1];
+    static struct request request = {.form = forms};
+    int failed;
     int flag;
 
+    fill_flags(flags);
     cw_options_parse(environ, 1, &request.options, NULL);
-
     while ((flag = getopt_long(argc, argv, "ho:", flags, NULL)) != -1) {
         if (flag == 'h')
             return print_help();
         if (set_flag(&request, flag) != 0)
             return cw_cli_usage_error();
     }
-    if (optind == argc)
-        cw_cli_error("missing file, process id or directory");
-    else if (optind + 1 < argc)
-        cw_cli_error("extra operand '%s'", argv[optind + 1]);
-    if (optind + 1 != argc)
+    if (check_operands(argc, argv) != 0 || check_request(&request) != 0)
         return cw_cli_usage_error();
-    if (request.suggests && request.form != CW_REPORT_TEXT) {
-        cw_cli_error("--suggest-suppressions writes rules, not a report: leave out --format");
-        return cw_cli_usage_error();
-    }
-    if (request.suggests)
-        request.form = CW_REPORT_SUGGESTIONS;
-    find_lines(&request);
-    return finish(&request, report_operand(&request, argv[optind]) != 0);
+    request.destination.is_text = request.form->is_text;
+    cw_lines_open(&request.lines);
+    failed = report_operand(&request, argv[optind]) != 0;
+    if (cw_destination_close(&request.destination) != 0)
+        failed = 1;
+    cw_lines_close(&request.lines);
+    return failed ? CW_EXIT_FAILURE : CW_EXIT_OK;
 }

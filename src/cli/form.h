@@ -19,8 +19,6 @@ struct cw_form_request {
     const uint32_t *site; /* those to show, most first */
     uint32_t sites;
     FILE *out;
-    int has_color; /* out is a terminal that shows colours */
-    unsigned columns;
 };
 
 typedef int (*cw_form_fn)(const struct cw_form_request *request); /* 0, or -1 */

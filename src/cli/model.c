@@ -2,14 +2,9 @@
 /* What a model is made of, and where it comes from. See model.h. */
 #include "cli/model.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/model_json.h"
@@ -90,6 +85,13 @@ const char *cw_model_module_name(const struct cw_model *model, uint32_t module)
     return slash ? slash + 1 : path;
 }
 
+uint32_t cw_model_first_inlined(const struct cw_model *model, uint32_t frame)
+{
+    while (frame > 0 && model->frame[frame - 1].is_inlined)
+        frame--;
+    return frame;
+}
+
 const char *cw_model_frame_name(const struct cw_model *model, const struct cw_model_frame *frame,
                                 char *buf, size_t cap)
 {
@@ -118,37 +120,21 @@ uint32_t cw_model_site_home(const struct cw_model_site *site)
 
 /* ---- where it comes from ---- */
 
-/* The report of a live file, as the library would have written it. */
-static int report_to(int fd, const struct cw_source_file *file,
-                     const struct cw_model_request *request)
+int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
+                       const struct cw_model_request *request)
 {
-    struct cw_report_request report = {
-        .form = CW_REPORT_JSON,
-        .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
-        .fd = fd,
-        .version = PACKAGE_VERSION,
-        .suppressions = request->suppressions,
-        .old_ns = request->old_ns,
-    };
-
-    cw_source_file_prepare(file, &report);
-    return cw_report_write(&file->image.view, &report);
-}
-
-static int read_live(struct cw_model *model, const struct cw_source_file *file,
-                     const struct cw_model_request *request)
-{
-    int fd = memfd_create("cuwarden-report", MFD_CLOEXEC);
     int rc = -1;
 
-    if (fd < 0 || report_to(fd, file, request) != 0)
-        cw_cli_error("'%s': no room in memory for its report", file->path);
-    else
-        rc = cw_model_read_json(model, fd, file->path);
-    if (fd >= 0)
-        close(fd);
+    *model = (struct cw_model){.source = ""};
+    if (cw_source_file_to_json(file, request) == 0)
+        rc = cw_model_read_json(model, file->fd, file->path);
     model->is_alive = file->is_alive;
-    return rc;
+    if (rc == 0)
+        model->source = cw_model_text(model, file->path, strlen(file->path));
+    if (rc == 0 && model->source)
+        return 0;
+    cw_model_free(model);
+    return -1;
 }
 
 int cw_model_read(struct cw_model *model, const char *path, const struct cw_model_request *request)
@@ -157,20 +143,10 @@ int cw_model_read(struct cw_model *model, const char *path, const struct cw_mode
     int rc = -1;
 
     *model = (struct cw_model){.source = ""};
-    switch (cw_source_file_open(&file, path)) {
-    case CW_SOURCE_LIVE:
-        rc = read_live(model, &file, request);
-        break;
-    case CW_SOURCE_JSON:
-        rc = cw_model_read_json(model, file.fd, path);
-        break;
-    default:
-        break;
+    if (cw_source_file_open(&file, path) != CW_SOURCE_NONE) {
+        file.lines = request->lines;
+        rc = cw_model_read_file(model, &file, request);
     }
     cw_source_file_close(&file);
-    if (rc != 0)
-        cw_model_free(model);
-    else
-        model->source = cw_model_text(model, path, strlen(path));
     return rc;
 }

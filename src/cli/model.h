@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct cw_lines;
+struct cw_source_file;
+
 #define CW_MODEL_NONE UINT32_MAX
 #define CW_MODEL_HOST 64 /* the device of pinned and registered host memory */
 
@@ -186,9 +189,11 @@ struct cw_model {
     struct cw_model_pages *pages; /* what it owns */
 };
 
+/* How the report of a live file is made; zeroed but for the first two is well. */
 struct cw_model_request {
-    const char *suppressions; /* a file of rules, "" for none; of a live file */
+    const char *suppressions; /* a file of rules, "" for none */
     uint64_t old_ns;
+    const struct cw_lines *lines; /* where source lines come from (lines.h); NULL: from nowhere */
 };
 
 /*
@@ -196,6 +201,9 @@ struct cw_model_request {
  * file and the reason.
  */
 int cw_model_read(struct cw_model *model, const char *path, const struct cw_model_request *request);
+/* The same of a file that is open, and stays so with its JSON in file->fd. */
+int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
+                       const struct cw_model_request *request);
 void cw_model_free(struct cw_model *model);
 
 /* For the readers: a copy that lives as long as the model. NULL only after a message: no memory. */
@@ -206,6 +214,10 @@ const char *cw_model_frame_name(const struct cw_model *model, const struct cw_mo
                                 char *buf, size_t cap);
 /* Where its bytes are counted: a device, CW_MODEL_HOST, or CW_MODEL_NONE: nowhere. */
 uint32_t cw_model_site_home(const struct cw_model_site *site);
+
+/* The first of the frames that were inlined into this one, one after the other, the innermost
+ * first; the frame itself when there are none. */
+uint32_t cw_model_first_inlined(const struct cw_model *model, uint32_t frame);
 /* The last component of the module's path. */
 const char *cw_model_module_name(const struct cw_model *model, uint32_t module);
 

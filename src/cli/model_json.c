@@ -111,10 +111,8 @@ static void put_number(void *field, enum cw_reader_action action, const char *di
     case I32:
         *(int *)field = (int)strtol(digits, NULL, 10);
         break;
-    case REAL:
-        *(double *)field = strtod(digits, NULL);
-        break;
     default:
+        *(double *)field = strtod(digits, NULL);
         break;
     }
 }
@@ -125,7 +123,8 @@ static int on_number(void *arg, const char *digits, size_t len)
     const struct cw_reader_row *row = cw_reader_find_row(self);
     char buf[64];
 
-    if (!row || len >= sizeof(buf))
+    if (!row || row->action == TEXT || row->action == INTO || row->action == TRUTH ||
+        len >= sizeof(buf))
         return 1;
     memcpy(buf, digits, len);
     buf[len] = '\0';
@@ -269,10 +268,10 @@ int cw_model_read_json(struct cw_model *model, int fd, const char *name)
         hand_over(self);
     rc = self->failed ? -1 : 0;
     free(self->command);
-    free(self->modules.index);
-    free(self->frames.index);
-    free(self->stacks.index);
-    free(self->sites.index);
+    cw_reader_free_ids(&self->modules);
+    cw_reader_free_ids(&self->frames);
+    cw_reader_free_ids(&self->stacks);
+    cw_reader_free_ids(&self->sites);
     free(self->inlined_of);
     free(self->stack_id);
     free(self);

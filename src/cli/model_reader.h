@@ -78,9 +78,12 @@ enum cw_reader_base { OF_READER, OF_MODEL, OF_OBJECT };
 
 enum cw_reader_action { TEXT, U8, U32, U64, I32, REAL, TRUTH, INTO };
 
+/* Pages that are there where an id was met: a damaged file's ids take no more room than the file.
+ */
+#define ID_PAGE 4096u
+
 struct by_id {
-    uint32_t *index; /* by id; CW_MODEL_NONE: there is none */
-    uint32_t count;
+    uint32_t *page[ID_MAX / ID_PAGE]; /* index + 1 by id; 0: there is none */
 };
 
 struct frame_now {
@@ -154,7 +157,7 @@ struct cw_reader {
     size_t command_len;
     struct vector device, point, bucket, module, frame, stack_frame, stack, site, block, event,
         diagnostic, sample, series, step, regrowth;
-    struct by_id modules, frames, stacks, sites;
+    struct by_id modules, frames, stacks, sites; /* these are large */
     uint32_t *inlined_of; /* by model frame: how many inlined ones stand right before it */
     struct vector inlined_ofs;
     uint32_t *stack_id; /* the numbers of the stack that is being read */
@@ -177,6 +180,8 @@ void cw_reader_index_rows(void);
 /* The row for a value under the present key, or NULL: it is passed over. */
 const struct cw_reader_row *cw_reader_find_row(const struct cw_reader *self);
 void *cw_reader_field(struct cw_reader *self, const struct cw_reader_row *row);
+
+void cw_reader_free_ids(struct by_id *map);
 
 /* One message for each report. */
 void cw_reader_fail(struct cw_reader *self, const char *why);

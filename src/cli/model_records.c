@@ -41,28 +41,33 @@ static void *append(struct cw_reader *self, void *array, struct vector *vector, 
 
 static void put_id(struct cw_reader *self, struct by_id *map, uint32_t id, size_t index)
 {
+    uint32_t **page;
+
     if (id >= ID_MAX) {
         cw_reader_fail(self, "a number is out of range");
         return;
     }
-    if (id >= map->count) {
-        uint32_t count = id < 512 ? 1024 : id * 2;
-        uint32_t *grown = reallocarray(map->index, count, sizeof(*grown));
-
-        if (!grown) {
-            cw_reader_fail(self, "it does not fit into memory");
-            return;
-        }
-        memset(grown + map->count, 0xff, (count - map->count) * sizeof(*grown));
-        map->index = grown;
-        map->count = count;
+    page = &map->page[id / ID_PAGE];
+    if (!*page)
+        *page = calloc(ID_PAGE, sizeof(**page));
+    if (!*page) {
+        cw_reader_fail(self, "it does not fit into memory");
+        return;
     }
-    map->index[id] = (uint32_t)index;
+    (*page)[id % ID_PAGE] = (uint32_t)index + 1;
 }
 
 static uint32_t get_id(const struct by_id *map, uint32_t id)
 {
-    return id < map->count ? map->index[id] : CW_MODEL_NONE;
+    const uint32_t *page = id < ID_MAX ? map->page[id / ID_PAGE] : NULL;
+
+    return page && page[id % ID_PAGE] != 0 ? page[id % ID_PAGE] - 1 : CW_MODEL_NONE;
+}
+
+void cw_reader_free_ids(struct by_id *map)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(map->page); i++)
+        free(map->page[i]);
 }
 
 /* ---- beginnings of records ---- */

@@ -94,11 +94,9 @@ static int set_class(struct cw_selection *selection, const char *value)
 
 static int set_site(struct cw_selection *selection, const char *value)
 {
-    char *end;
-
     selection->has_site = 1;
-    selection->site = (uint32_t)strtoul(value, &end, 16);
-    return strlen(value) == 8 && *end == '\0' ? 0 : -1;
+    selection->site = (uint32_t)strtoul(value, NULL, 16);
+    return strlen(value) == 8 && strspn(value, "0123456789abcdefABCDEF") == 8 ? 0 : -1;
 }
 
 static int set_min_age(struct cw_selection *selection, const char *value)
@@ -217,7 +215,7 @@ static int passes(const struct cw_model *model, const struct cw_model_site *site
         (selection->leak && !cw_pattern_matches(selection->leak, site->leak)))
         return 0;
     if (selection->min_age_ns != 0 &&
-        (site->oldest_ns == 0 ||
+        (site->oldest_ns == 0 || site->oldest_ns > model->process.duration_ns ||
          model->process.duration_ns - site->oldest_ns < selection->min_age_ns))
         return 0;
     return cw_metric_of(site, CW_METRIC_LIVE) >= selection->min_bytes;

@@ -6,34 +6,17 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/lines.h"
 
 #define WHY_MAX   256
 #define LOOK_SIZE 64 /* white space may stand in front of JSON */
-
-/* Where the lock does not tell: whether the process still has the file mapped. */
-static int is_mapped(uint32_t pid, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char line[PATH_MAX + 128];
-    int is_there = 0;
-    FILE *maps;
-
-    snprintf(line, sizeof(line), "/proc/%u/maps", pid);
-    maps = fopen(line, "re");
-    if (!maps)
-        return 0;
-    while (!is_there && fgets(line, sizeof(line), maps))
-        is_there = strstr(line, slash ? slash + 1 : path) != NULL;
-    fclose(maps);
-    return is_there;
-}
 
 static int is_json(int fd)
 {
@@ -57,8 +40,8 @@ static enum cw_source read_live(struct cw_source_file *file)
         cw_cli_error("'%s' %s", file->path, why);
         return CW_SOURCE_NONE;
     }
-    file->is_alive =
-        file->image.is_locked == 1 || is_mapped(cw_view_header(&file->image.view)->pid, file->path);
+    file->is_alive = file->image.is_locked == 1 ||
+                     cw_live_file_is_mapped(cw_view_header(&file->image.view)->pid, file->path);
     return CW_SOURCE_LIVE;
 }
 
@@ -103,7 +86,58 @@ static void *find_demangler(void)
 
 void cw_source_file_prepare(const struct cw_source_file *file, struct cw_report_request *report)
 {
-    (void)file;
     report->demangle_arg = find_demangler();
     report->demangle = report->demangle_arg ? demangle : NULL;
+    if (!file || !file->lines)
+        return;
+    report->lines = cw_debug_info_ops(file->lines->info);
+    report->sysroot = file->lines->debug.sysroot;
+}
+
+int cw_source_file_write(const struct cw_source_file *file, const struct cw_model_request *request,
+                         enum cw_report_form form, int fd)
+{
+    struct cw_report_request report = {
+        .form = form,
+        .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
+        .fd = fd,
+        .version = PACKAGE_VERSION,
+        .suppressions = request->suppressions,
+        .old_ns = request->old_ns,
+    };
+
+    cw_source_file_prepare(file, &report);
+    return cw_report_write(&file->image.view, &report);
+}
+
+/* Not one of the numbers 0 to 2, whose owners may have closed them. */
+static int create_memory_file(void)
+{
+    int fd = memfd_create("cuwarden-report", MFD_CLOEXEC), high;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return high;
+}
+
+int cw_source_file_make(const struct cw_source_file *file, const struct cw_model_request *request,
+                        enum cw_report_form form)
+{
+    int fd = create_memory_file();
+
+    if (fd >= 0 && cw_source_file_write(file, request, form, fd) == 0)
+        return fd;
+    cw_cli_error("'%s': no room in memory for its report", file->path);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int cw_source_file_to_json(struct cw_source_file *file, const struct cw_model_request *request)
+{
+    if (file->fd < 0)
+        file->fd = cw_source_file_make(file, request, CW_REPORT_JSON);
+    return file->fd < 0 ? -1 : 0;
 }
