@@ -12,12 +12,18 @@
 #include "base/compiler.h"
 #include "core/session.h"
 
-static inline int cw_due_is_any(void)
+static inline unsigned cw_due_seen(void)
 {
     const struct cw_live_header *header = cw_session.arena.header;
 
-    return CW_LIKELY(header != NULL) &&
-           atomic_load_explicit(&header->control.due, memory_order_relaxed) != 0;
+    return CW_LIKELY(header != NULL)
+               ? atomic_load_explicit(&header->control.due, memory_order_relaxed)
+               : 0;
+}
+
+static inline int cw_due_is_any(void)
+{
+    return cw_due_seen() != 0;
 }
 
 /* Any thread, also in a signal handler. */
@@ -29,12 +35,12 @@ static inline void cw_due_set(unsigned bits)
         atomic_fetch_or(&header->control.due, bits);
 }
 
-/* All that is due, and then no more. */
-static inline unsigned cw_due_take(void)
+/* What is due of these, and then no more. */
+static inline unsigned cw_due_take(unsigned bits)
 {
     struct cw_live_header *header = cw_session.arena.header;
 
-    return header != NULL ? atomic_exchange(&header->control.due, 0) : 0;
+    return header != NULL ? atomic_fetch_and(&header->control.due, ~bits) & bits : 0;
 }
 
 #endif

@@ -12,7 +12,8 @@
 #define FIRST_PERIOD_NS UINT64_C(1000000)
 #define COST_SHARE      1000 /* a sweep costs at most this part of the time until the next */
 #define EMPTY_SAMPLES   8    /* after which a series may be handed on */
-#define FILE_SHARE      8    /* of a file that cannot grow much, series take this part at most */
+#define PAUSE_NS        UINT64_C(1000000000) /* what a sweep has seen before it is out of date */
+#define FILE_SHARE      8 /* of a file that cannot grow much, series take this part at most */
 #define SERIES_LEAST    64u
 
 struct cw_growth_clock cw_growth_clock = {UINT64_MAX};
@@ -26,6 +27,13 @@ static struct {
     uint64_t next_ns;
     uint64_t cost_ns; /* of the last sweep */
     struct cw_moments moments;
+    /* A sample that is not complete yet; its slot has no time. */
+    struct {
+        uint32_t at, end; /* sites that are still to come; 0: there is no such sample */
+        unsigned slot;
+        uint64_t t_ns, last_ns; /* of its first part, and the one before this */
+        uint64_t cost_ns;
+    } open;
 } self;
 
 static uint64_t numbers[CW_SAMPLES];
@@ -78,6 +86,7 @@ void cw_growth_init(struct cw_arena *arena, const struct cw_options *options)
     self.hand = 0;
     self.next_ns = 0;
     self.cost_ns = 0;
+    self.open.at = 0;
     cw_moments_init(&self.moments, numbers, CW_SAMPLES, FIRST_PERIOD_NS);
     cw_timeline_init(arena);
     store(&growth()->period_ns, FIRST_PERIOD_NS);
@@ -186,53 +195,59 @@ static uint32_t complete_sites(void)
     return count;
 }
 
-static void sweep(unsigned slot, uint64_t taken)
+static void sweep(uint32_t most)
 {
-    uint32_t count = complete_sites();
+    uint64_t taken = self.moments.taken;
 
-    self.looks = self.most;
-    for (uint32_t i = 1; i < count; i++) {
-        struct cw_live_site *site = cw_site_at(i);
+    atomic_thread_fence(memory_order_release); /* another thread may have taken the time away */
+    for (; self.open.at < self.open.end && most > 0; self.open.at++, most--) {
+        struct cw_live_site *site = cw_site_at(self.open.at);
         uint64_t bytes = cw_view_site_live(site);
         uint32_t series = atomic_load_explicit(&site->series, memory_order_relaxed);
 
         if (series == 0 && (bytes == 0 || cw_kind_counted(site->kind) == CW_COUNTED_NONE))
             continue;
         if (series == 0)
-            series = give_series(i, taken);
+            series = give_series(self.open.at, taken);
         if (series != 0)
-            put(series, slot, bytes, taken);
+            put(series, self.open.slot, bytes, taken);
         else
             count_dropped(site);
     }
 }
 
 /* Without a lock no site can be given a series. */
-static void sweep_known(unsigned slot, uint64_t taken)
+static void sweep_known(void)
 {
     uint32_t count = series_count();
 
+    atomic_thread_fence(memory_order_release);
     for (uint32_t i = 1; i < count; i++) {
         uint32_t site = atomic_load_explicit(&series_at(i)->site, memory_order_relaxed);
 
         if (site != 0)
-            put(i, slot, cw_view_site_live(cw_site_at(site)), taken);
+            put(i, self.open.slot, cw_view_site_live(cw_site_at(site)), self.moments.taken);
     }
 }
 
 /* The slot rule of layout.h: its time is 0 while its values are written. */
-static void take_sample(uint64_t t_ns, void (*write_values)(unsigned slot, uint64_t taken))
+static void open_sample(uint64_t t_ns)
+{
+    self.open.slot = cw_moments_take(&self.moments, t_ns);
+    self.open.t_ns = t_ns;
+    self.open.at = 1;
+    self.open.cost_ns = 0;
+    store(&growth()->t_ns[self.open.slot], 0);
+}
+
+static void close_sample(void)
 {
     struct cw_live_growth *live = growth();
-    unsigned slot = cw_moments_take(&self.moments, t_ns);
-    uint64_t taken = self.moments.taken;
 
-    store(&live->t_ns[slot], 0);
-    atomic_thread_fence(memory_order_release);
-    write_values(slot, taken);
+    self.open.at = 0;
     store(&live->period_ns, self.moments.period_ns);
-    store(&live->taken, taken);
-    atomic_store_explicit(&live->t_ns[slot], t_ns, memory_order_release);
+    store(&live->taken, self.moments.taken);
+    atomic_store_explicit(&live->t_ns[self.open.slot], self.open.t_ns, memory_order_release);
 }
 
 /* Of two costs in a row the smaller: what is made for a new site is made once. */
@@ -245,6 +260,37 @@ static void plan(uint64_t from_ns, uint64_t cost_ns)
     self.next_ns = from_ns + (wait > self.moments.period_ns ? wait : self.moments.period_ns);
 }
 
+/* Of a sample that waited for long nothing is used but the slot. Then all comes in one go: a
+ * program that calls so rarely would never see the end of it, and has the time. */
+static uint32_t begin_part(uint64_t now)
+{
+    int is_stale = self.open.at != 0 && now - self.open.last_ns > PAUSE_NS;
+
+    if (self.open.at == 0)
+        open_sample(now);
+    else if (!is_stale)
+        return CW_GROWTH_PART;
+    self.open.at = 1;
+    self.open.end = complete_sites();
+    self.open.t_ns = self.moments.last_ns = now;
+    self.looks = self.most;
+    return is_stale ? UINT32_MAX : CW_GROWTH_PART;
+}
+
+static void take_part(uint64_t now)
+{
+    uint64_t begun = cw_session.ops->work_ns();
+
+    sweep(begin_part(now));
+    self.open.last_ns = now;
+    self.open.cost_ns += cw_session.ops->work_ns() - begun;
+    self.next_ns = now + FIRST_PERIOD_NS;
+    if (self.open.at < self.open.end)
+        return;
+    close_sample();
+    plan(now, self.open.cost_ns);
+}
+
 void cw_growth_serve(void)
 {
     uint64_t now, next;
@@ -252,22 +298,25 @@ void cw_growth_serve(void)
     if (self.arena == NULL || atomic_exchange(&self.busy, 1))
         return;
     now = cw_session_now();
-    if (now >= self.next_ns) {
-        uint64_t begun = cw_session.ops->work_ns();
-
-        take_sample(now, sweep);
-        plan(now, cw_session.ops->work_ns() - begun);
-    }
+    if (now >= self.next_ns)
+        take_part(now);
     next = cw_timeline_serve(now);
     atomic_store(&cw_growth_clock.next_ns, next < self.next_ns ? next : self.next_ns);
     atomic_store(&self.busy, 0);
 }
 
+/* A sample that has begun becomes the last. */
 void cw_growth_finish(uint64_t end_ns)
 {
     if (self.arena == NULL || atomic_exchange(&self.busy, 1))
         return;
-    take_sample(end_ns > self.moments.last_ns ? end_ns : self.moments.last_ns, sweep_known);
+    if (end_ns < self.moments.last_ns)
+        end_ns = self.moments.last_ns;
+    if (self.open.at == 0)
+        open_sample(end_ns);
+    self.open.t_ns = end_ns;
+    sweep_known();
+    close_sample();
     cw_timeline_finish(end_ns);
     atomic_store(&self.busy, 0);
 }

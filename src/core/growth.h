@@ -8,10 +8,11 @@
  * does the rest (hook/serve.h). No lock is held meanwhile: one thread at a time is let in, another
  * one turns round. Nothing here is done at a free.
  *
- * Always: a sweep over all sites costs at most a thousandth of the time until the next; there are
- * at most CW_SERIES_MOST series, however long the process lives. Whoever reads a series checks
- * before and after that the series names the site and the site the series (layout.h): a series of a
- * site that has held nothing for a while is handed on to another.
+ * Always: a sweep over all sites costs at most a thousandth of the time until the next, and one of
+ * more sites than CW_GROWTH_PART is spread over several calls of the program's, some milliseconds
+ * apart; there are at most CW_SERIES_MOST series, however long the process lives. Whoever reads a
+ * series checks before and after that the series names the site and the site the series (layout.h):
+ * a series of a site that has held nothing for a while is handed on to another.
  */
 #ifndef CW_CORE_GROWTH_H
 #define CW_CORE_GROWTH_H
@@ -25,6 +26,7 @@
 #include "live/arena.h"
 
 #define CW_SERIES_MOST 4096u
+#define CW_GROWTH_PART 16384u /* site records in one call: a millisecond at most */
 
 /* A cache line of its own: read at every allocation, rarely written. */
 struct cw_growth_clock {

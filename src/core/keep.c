@@ -9,7 +9,6 @@
 #include "base/lock.h"
 #include "core/device.h"
 #include "core/freed.h"
-#include "core/gate.h"
 #include "core/hoard.h"
 #include "core/limit.h"
 #include "core/pending.h"
@@ -263,14 +262,13 @@ static uint64_t release_list(struct cw_realm *realm, uint32_t list, enum cw_rele
         struct cw_pool *pool = pool_of(realm, list);
         uint32_t next = cw_tracker_next(list);
 
-        /* The driver's free may wait for the device. */
-        if (cw_gate_enter_wait()) {
+        if (cw_realm_enter_free(realm)) {
             int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
 
             bytes = cw_tracker_held(list);
             if (!dead)
                 release_block(realm, pool, list);
-            cw_gate_leave_wait();
+            cw_realm_leave_free(realm);
             if (dead) { /* the context has ended since: the memory went with it */
                 cw_keep_forget(realm, list);
                 return sum;

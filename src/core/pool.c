@@ -192,10 +192,10 @@ uint32_t cw_pool_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most
 /* A block that found no record. With the gate closed it goes with its context. */
 static void give_back(const struct cw_pool *pool, uint64_t key)
 {
-    if (!cw_gate_enter_wait())
+    if (!cw_realm_enter_free(pool->realm))
         return;
     cw_session.ops->block_free(pool->realm->record->handle, pool->kind, key);
-    cw_gate_leave_wait();
+    cw_realm_leave_free(pool->realm);
 }
 
 /* 0; -1: there is no such memory, or a limit is in the way; 1: the driver cannot be asked now. */

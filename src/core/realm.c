@@ -2,7 +2,10 @@
 /* Contexts as the pool sees them. See realm.h. */
 #include "core/realm.h"
 
+#include <time.h>
+
 #include "base/mem.h"
+#include "core/gate.h"
 #include "core/hoard.h"
 #include "core/pending.h"
 #include "core/keep.h"
@@ -11,6 +14,9 @@
 #include "core/tracker.h"
 
 #define EVENTS_FIRST 16u
+/* So long the end of a context waits for frees in it: longer than a thread is ever without a
+ * processor, and not for good, should one have been cancelled inside. */
+#define FREES_NS UINT64_C(1000000000)
 
 struct cw_lock cw_realm_lock = CW_LOCK_INIT(CW_RANK_POOL);
 _Atomic(cw_realm_slot *) cw_realm_chunks[CW_REALM_CHUNKS];
@@ -135,12 +141,50 @@ static void to_limbo(struct cw_realm *realm, uint32_t list)
     cw_lock_release(&cw_realm_lock);
 }
 
+int cw_realm_enter_free(struct cw_realm *realm)
+{
+    atomic_fetch_add(&realm->freeing, 1);
+    if (cw_gate_enter_wait())
+        return 1;
+    atomic_fetch_sub(&realm->freeing, 1);
+    return 0;
+}
+
+void cw_realm_leave_free(struct cw_realm *realm)
+{
+    cw_gate_leave_wait();
+    atomic_fetch_sub(&realm->freeing, 1);
+}
+
+static uint64_t clock_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The gate, which is closed, gives calls that wait some milliseconds only. A free that comes later
+ * than the end would be of whatever has the address, or the handle, by then. */
+static void wait_for_frees(const struct cw_realm *realm)
+{
+    uint64_t deadline;
+    unsigned turns = 0;
+
+    if (atomic_load(&realm->freeing) == 0)
+        return;
+    deadline = clock_ns() + FREES_NS;
+    while (atomic_load(&realm->freeing) != 0 && clock_ns() < deadline)
+        cw_lock_relax(&turns);
+}
+
 void cw_realm_closing(uint32_t context)
 {
     struct cw_realm *realm = cw_realm_of(context);
 
     if (realm == NULL)
         return;
+    wait_for_frees(realm);
     atomic_store(&realm->state, CW_REALM_CLOSING);
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = pool_at(realm, i);

@@ -36,6 +36,7 @@ struct CW_ALIGNED_LINE cw_realm {
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
     _Atomic uint64_t next_trim_ns; /* when to look for blocks that were idle for too long */
+    _Atomic uint32_t freeing;      /* threads that give a block of it back at this moment */
     /* Guarded by the lock of realms: */
     struct cw_realm *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
@@ -97,6 +98,11 @@ static inline int cw_realm_is_usable(const struct cw_realm *realm)
 
 /* The pool of a class, made at first use; NULL without memory. */
 struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool_class class);
+
+/* Around a free of ours by the driver, which may wait for the device (cw_gate_enter_wait): the end
+ * of this context waits for it, however late it comes to the driver. Enter 0: closed. */
+int cw_realm_enter_free(struct cw_realm *realm);
+void cw_realm_leave_free(struct cw_realm *realm);
 
 /* Linked idle blocks come in while the realm is not open: they wait for the outcome, or are
  * forgotten. */

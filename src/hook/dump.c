@@ -21,7 +21,9 @@
 #include "base/sys.h"
 #include "core/due.h"
 #include "core/session.h"
+#include "core/thread.h"
 #include "hook/entry.h"
+#include "hook/helper.h"
 #include "live/place.h"
 #include "report/dump_name.h"
 #include "report/report.h"
@@ -34,7 +36,11 @@ struct job {
     char pattern[2 * CW_PATH_MAX];
 };
 
+/* The program's threads leave a report to the helper for so long. */
+#define HELPER_NS UINT64_C(5000000000)
+
 static _Atomic unsigned asked;    /* bits of enum cw_dump_cause */
+static _Atomic uint64_t asked_ns; /* since when there are any */
 static _Atomic unsigned next = 1; /* number to try first */
 static _Atomic uint32_t chosen;   /* for %n of REPORT, 0: not yet */
 
@@ -196,8 +202,15 @@ int cw_dump_write(char *name, size_t cap)
 
 void cw_dump_ask(enum cw_dump_cause cause)
 {
-    atomic_fetch_or(&asked, 1u << cause);
+    if (atomic_fetch_or(&asked, 1u << cause) == 0)
+        atomic_store(&asked_ns, cw_session_now());
     cw_due_set(CW_DUE_DUMP);
+}
+
+int cw_dump_is_here(void)
+{
+    return cw_thread.is_helper || !cw_helper_runs() ||
+           cw_session_now() > atomic_load(&asked_ns) + HELPER_NS;
 }
 
 void cw_dump_serve(void)

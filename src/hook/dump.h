@@ -17,6 +17,9 @@ enum cw_dump_cause {
 
 /* Has one made by the next thread that serves (core/due.h). Also in a signal handler. */
 void cw_dump_ask(enum cw_dump_cause cause);
+/* 1: the calling thread is to make it. Of many blocks it takes a while, so the program's threads
+ * leave it to the helper, unless that is held up (by a driver that hangs, say). */
+int cw_dump_is_here(void);
 /* Makes what was asked for; several causes at a time have one report. */
 void cw_dump_serve(void);
 

@@ -9,7 +9,6 @@
 #include "hook/entry.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -232,26 +231,6 @@ CW_EXPORT void _exit(int status)
 CW_EXPORT void _Exit(int status)
 {
     leave_now(status);
-}
-
-typedef int (*daemon_fn)(int nochdir, int noclose);
-
-/* The C library's own leaves the parent by a way that we do not see. The parent leaves here, and
- * what the child does then, one more fork included, is the C library's. */
-CW_EXPORT int daemon(int nochdir, int noclose)
-{
-    daemon_fn real = (daemon_fn)cw_object_next_symbol("daemon");
-    pid_t child = 0;
-
-    if (real == NULL) {
-        errno = ENOSYS;
-        return -1;
-    }
-    if (atomic_load(&cw_session.state) != CW_SESSION_NEW)
-        child = fork();
-    if (child > 0)
-        leave_now(0);
-    return child < 0 ? -1 : real(nochdir, noclose);
 }
 
 /* ---- the first call, and children ---------------------------------------------------------------

@@ -7,9 +7,11 @@
  */
 #include "hook/helper.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,6 +20,7 @@
 #include "base/alarm.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/sys.h"
 #include "core/gate.h"
 #include "core/session.h"
 #include "core/thread.h"
@@ -36,11 +39,15 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 /* 32 and 33, by which glibc has every thread take part in setuid and the like. */
 #define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
 
+/* Fields of /proc/self/stat, from 1. */
+#define STAT_STATE   3
+#define STAT_THREADS 20
+
 /* Another process cannot ring: so often it looks by itself what has come due. */
 #define LOOK_NS UINT64_C(250000000)
 
 static struct cw_alarm alarm_clock;
-static _Atomic int started, stopping, working;
+static _Atomic int started, running, stopping, working;
 static uint64_t interval_ns; /* between ticks, UINT64_MAX: none */
 
 static uint64_t clock_ns(void)
@@ -81,6 +88,29 @@ static void work(uint64_t *next)
     cw_serve_due();
 }
 
+/* 1: the first thread has ended by itself (pthread_exit) and all others have, too. The process ends
+ * when the last thread does, and that must not be us; nor would a signal end it, as we take none.
+ */
+static int is_alone(void)
+{
+    char text[512];
+    const char *at;
+    size_t len = 0;
+    int fd = cw_sys_open("/proc/self/stat", O_RDONLY, 0);
+
+    if (fd < 0)
+        return 0;
+    len = cw_sys_read_at(fd, text, sizeof(text) - 1, 0);
+    cw_sys_close(fd);
+    text[len] = '\0';
+    at = strrchr(text, ')'); /* of the name; then " STATE ..." */
+    if (at == NULL || strncmp(at, ") Z ", 4) != 0)
+        return 0;
+    for (int field = STAT_STATE - 1; at != NULL && field < STAT_THREADS; field++)
+        at = strchr(at + 1, ' ');
+    return at != NULL && strncmp(at, " 2 ", 3) == 0;
+}
+
 static void *run(void *arg)
 {
     uint64_t next = after(interval_ns);
@@ -90,10 +120,11 @@ static void *run(void *arg)
     prctl(PR_SET_NAME, "cuwarden");
     cw_thread.depth = 1; /* hooks that the driver calls on the way pass straight through */
     cw_thread.is_helper = 1;
+    atomic_store(&running, 1);
     while (!is_last) {
         wait_until(next);
         atomic_store(&working, 1);
-        is_last = is_over();
+        is_last = is_over() || is_alone();
         if (!is_last)
             work(&next);
         atomic_store(&working, 0);
@@ -121,6 +152,11 @@ void cw_helper_start(const struct cw_options *options)
     syscall(SYS_rt_sigprocmask, SET_MASK, &before, NULL, KERNEL_SIGSET_BYTES);
 }
 
+int cw_helper_runs(void)
+{
+    return atomic_load(&running) && !atomic_load(&stopping);
+}
+
 void cw_helper_wake(void)
 {
     cw_alarm_ring(&alarm_clock);
@@ -142,6 +178,7 @@ void cw_helper_reset(void)
 {
     cw_alarm_reset(&alarm_clock);
     atomic_store(&started, 0);
+    atomic_store(&running, 0);
     atomic_store(&stopping, 0);
     atomic_store(&working, 0);
 }

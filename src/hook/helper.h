@@ -12,6 +12,8 @@
 
 /* Once the session is armed; once per process. */
 void cw_helper_start(const struct cw_options *options);
+/* 1: there is one, and it is not asked to stop. */
+int cw_helper_runs(void);
 /* It looks at once what has come due. Also in a signal handler. */
 void cw_helper_wake(void);
 /* At the end: when this returns, it makes no driver call any more. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Does what has come due (core/due.h), on whichever thread finds it first. */
+/* Does what has come due (core/due.h), on whichever thread finds it first; a dump takes long, and
+ * is left to the helper where there is one. */
 #ifndef CW_HOOK_SERVE_H
 #define CW_HOOK_SERVE_H
 

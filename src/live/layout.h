@@ -11,20 +11,24 @@
  *   text     a table of bytes: NUL-terminated strings, named by the index of their first byte.
  *   block    one allocation: a range of memory, a handle, an imported object.
  *   site     the place that allocates: call stack, API, kind, device, tag. All counters of
- * allocations live in sites; per device and per kind they are sums over sites. frame    a node of
- * the append-only tree of call stacks: a return address and its caller's node. A stack is named by
- * its innermost frame. code     a line of a program that an interpreter runs. tag      a name that
- * the program gives to what it does (an NVTX range or mark). What a thread allocates has the tag of
- * the innermost range that the thread is in. step     one pass through a range, or one mark, of the
- * same name. sample   a moment at which what all sites hold was written down; the samples are
- * thinned as they become too many, so that they always span the whole life of the process. series
- * what one site held at each sample. timeline what one device held over time; the same, with
- * moments of its own. regrowth a block is replaced by a larger one from the same site, and its
- * bytes are copied. module   one mapping of a shared object: the same file at two addresses is two
- * modules. bucket   the idle blocks of one size, kind and context, and what passed through. idle of
- * a block: the program has freed it, the pool keeps it. held     of bytes: taken from the driver,
- * whether the program uses them or they lie idle. level    how scarce memory is on a device, see
- * CW_LEVELS. rung     a step that is tried when memory has run out, in the order of CW_RUNGS.
+ *            allocations live in sites; per device and per kind they are sums over sites.
+ *   frame    a node of the append-only tree of call stacks: a return address and its caller's
+ *            node. A stack is named by its innermost frame.
+ *   code     a line of a program that an interpreter runs.
+ *   tag      a name that the program gives to what it does (an NVTX range or mark). What a thread
+ *            allocates has the tag of the innermost range that the thread is in.
+ *   step     one pass through a range, or one mark, of the same name.
+ *   sample   a moment at which what all sites hold was written down; the samples are thinned as
+ *            they become too many, so that they always span the whole life of the process.
+ *   series   what one site held at each sample.
+ *   timeline what one device held over time; the same, with moments of its own.
+ *   regrowth a block is replaced by a larger one from the same site, and its bytes are copied.
+ *   module   one mapping of a shared object: the same file at two addresses is two modules.
+ *   bucket   the idle blocks of one size, kind and context, and what passed through.
+ *   idle     of a block: the program has freed it, the pool keeps it.
+ *   held     of bytes: taken from the driver, whether the program uses them or they lie idle.
+ *   level    how scarce memory is on a device, see CW_LEVELS.
+ *   rung     a step that is tried when memory has run out, in the order of CW_RUNGS.
  *
  * Rules that always hold
  *   - Records refer to each other by index, never by pointer.

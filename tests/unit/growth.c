@@ -23,7 +23,7 @@ static int leave(void)
 {
     int is_due = cw_due_is_any();
 
-    if (cw_due_take() & CW_DUE_GROWTH)
+    if (cw_due_take(CW_DUE_GROWTH))
         cw_growth_serve();
     return is_due;
 }
@@ -81,7 +81,7 @@ Test(growth, what_was_raised_and_not_done_is_raised_again)
     leave();
     pass(FAKE_MS);
     pool_get(4096);
-    cw_due_take();
+    cw_due_take(CW_DUE_GROWTH);
     pool_get(4096);
     cr_expect_eq(leave(), 0);
     pass(FAKE_MS);
@@ -239,6 +239,61 @@ Test(growth, off_does_nothing)
     cr_expect_eq(live->taken, 0);
     cr_expect_eq(series_count(), 0);
     cr_expect_eq(cw_session.arena.header->table[CW_TABLE_TIMELINE].count, 1);
+}
+
+/* ---- more sites than one call looks at ---- */
+
+static uint32_t last_of_many(void)
+{
+    for (uint32_t i = 0; i < CW_GROWTH_PART; i++)
+        new_site(CW_KIND_DEVICE);
+    return site_with(7);
+}
+
+Test(growth, a_long_sweep_is_spread_over_calls)
+{
+    uint32_t first = site_with(5), last = last_of_many();
+    uint64_t begun = cw_session_now();
+
+    cw_growth_serve();
+    cr_expect_eq(live->taken, 0, "it was swept in one go");
+    cr_expect_eq(slots_in_use(), 0);
+    cr_expect_neq(series_of(first), 0);
+    cr_expect_eq(cw_growth_clock.next_ns, begun + FAKE_MS);
+    pass(FAKE_MS);
+    cw_growth_serve();
+    cr_expect_eq(live->taken, 1);
+    cr_expect_eq(live->t_ns[newest()], begun);
+    cr_expect_eq(series_at(series_of(first))->bytes[newest()], 5);
+    cr_expect_eq(series_at(series_of(last))->bytes[newest()], 7);
+}
+
+Test(growth, what_a_sweep_saw_long_ago_is_looked_at_again)
+{
+    uint32_t first = site_with(5), last = last_of_many();
+
+    cw_growth_serve();
+    set_live(first, 6);
+    pass(2000 * FAKE_MS);
+    cw_growth_serve();
+    cr_expect_eq(live->taken, 1);
+    cr_expect_eq(live->t_ns[newest()], cw_session_now());
+    cr_expect_eq(series_at(series_of(first))->bytes[newest()], 6);
+    cr_expect_eq(series_at(series_of(last))->bytes[newest()], 7);
+}
+
+Test(growth, the_end_takes_the_place_of_a_sweep_that_is_not_over)
+{
+    uint32_t first = site_with(5);
+
+    last_of_many();
+    cw_growth_serve();
+    set_live(first, 6);
+    pass(FAKE_MS);
+    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_expect_eq(live->taken, 1);
+    cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
+    cr_expect_eq(series_at(series_of(first))->bytes[newest()], 6);
 }
 
 /* ---- the end, and children ---- */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "core/keep.h"
 #include "core/gate.h"
@@ -369,4 +370,68 @@ Test(pool_race, deferred_frees_in_several_contexts)
 Test(pool_race, more_threads_than_slots)
 {
     run(CW_FREE_DEFERRED, 2, PROGRAMS, 2);
+}
+
+/* ---- a free that comes late to the driver ---- */
+
+static _Atomic int may_end, has_begun, was_early;
+static pthread_t ender;
+
+static void *end_first_context(void *arg)
+{
+    struct cw_context_ending end;
+
+    (void)arg;
+    cw_context_end_begin(pool_index(FIRST_CONTEXT), &end);
+    has_begun = 1;
+    while (!may_end)
+        sched_yield();
+    fake_context_end(FIRST_CONTEXT);
+    cw_context_end_finish(&end, CW_CONTEXT_DESTROYED);
+    return NULL;
+}
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The thread loses the processor here, for longer than the gate waits for it, but not for as long
+ * as an end would wait at most. */
+static void come_late(enum fake_call call)
+{
+    uint64_t begun, now;
+
+    if (call != FAKE_BLOCK_FREE || has_begun)
+        return;
+    cr_assert_eq(pthread_create(&ender, NULL, end_first_context, NULL), 0);
+    while (cw_gate_is_open())
+        sched_yield();
+    begun = clock_ms();
+    do {
+        int is_early = has_begun;
+
+        now = clock_ms();
+        if (is_early && now < begun + 500)
+            was_early = 1;
+        sched_yield();
+    } while (now < begun + 100);
+    fake_driver.inside = NULL;
+    may_end = 1;
+}
+
+Test(pool_race, a_context_does_not_end_before_a_free_in_it_that_has_begun)
+{
+    pool_start(CW_FREE_STRICT);
+    fake_driver.gate_may_close = 1; /* the end waits for the free that has begun */
+    cr_assert_eq(pool_put(pool_get(MIB)), CW_POOL_KEPT);
+    fake_driver.inside = come_late;
+    pool_reclaim(0);
+    pthread_join(ender, NULL);
+    cr_expect_eq(was_early, 0);
+    cr_expect_eq(fake_driver.calls[FAKE_BLOCK_FREE], 1);
+    cr_expect_eq(fake_taken(), 0u);
 }

@@ -112,13 +112,6 @@ static void leave_orphan(void)
     say("child %d", (int)child);
 }
 
-static void become_daemon(void)
-{
-    if (daemon(1, 1) != 0)
-        exit(99);
-    say("daemon %d", (int)getpid());
-}
-
 static void change_root(void)
 {
     if (mkdir("root", 0700) != 0 || chroot("root") != 0 || chdir("/") != 0)
@@ -147,8 +140,6 @@ static void act(const char *word)
         leave_orphan();
     else if (strcmp(word, "threads") == 0)
         run_threads();
-    else if (strcmp(word, "daemon") == 0)
-        become_daemon();
     else if (strcmp(word, "chroot") == 0)
         change_root();
     else if (strcmp(word, "kill") == 0)

@@ -1,26 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Has its own idea of SIGUSR1, or none, and runs until the file `stop` is there:
- *   drv_signal none|before|after|ignored sleep|busy
+ *   drv_signal none|before|after|ignored sleep|busy|leave
  * A handler of its own, from before or after the first CUDA call, counts; what it counted is said.
  * With sleep it makes no CUDA call once it has said "ready"; with busy, three threads allocate and
- * free without a pause.
+ * free without a pause, and say how many bytes they have written, which is nothing of the
+ * program's.
  */
 #include "victim.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static CUcontext context;
 static _Atomic int handled, over;
+static _Atomic long written; /* by the threads; less than 0: the kernel does not say */
 
 static void count(int number)
 {
     (void)number;
     atomic_fetch_add(&handled, 1);
+}
+
+static void note_written(void)
+{
+    FILE *file = fopen("/proc/thread-self/io", "r");
+    long bytes = -1000000000;
+
+    if (file && fscanf(file, "rchar: %*d wchar: %ld", &bytes) != 1)
+        bytes = -1000000000;
+    if (file)
+        fclose(file);
+    atomic_fetch_add(&written, bytes);
 }
 
 static void *churn(void *argument)
@@ -36,6 +51,7 @@ static void *churn(void *argument)
         for (int i = 0; i < 8; i++)
             MUST(cuMemFree(block[i]));
     }
+    note_written();
     return NULL;
 }
 
@@ -45,6 +61,21 @@ static NOINLINE void keep_some(void)
 
     for (int i = 0; i < 3; i++)
         MUST(cuMemAlloc(&block, 1000));
+}
+
+static void *be_last(void *argument)
+{
+    usleep(10000);
+    say("last");
+    return argument;
+}
+
+static void leave(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, be_last, NULL);
+    pthread_exit(NULL);
 }
 
 static void wait_for_stop(void)
@@ -70,11 +101,15 @@ int main(int argc, char **argv)
     keep_some();
     if (strcmp(handler, "after") == 0)
         sigaction(SIGUSR1, &counting, NULL);
+    if (argc > 2 && strcmp(argv[2], "leave") == 0)
+        leave();
     for (int i = 0; i < threads; i++)
         pthread_create(&thread[i], NULL, churn, NULL);
     wait_for_stop();
     for (int i = 0; i < threads; i++)
         pthread_join(thread[i], NULL);
+    if (threads > 0)
+        say("threads wrote %ld", atomic_load(&written));
     say("handled %d", atomic_load(&handled));
     return 7;
 }
