@@ -77,8 +77,11 @@ struct cw_live_files {
     size_t count;
 };
 
-/* Adds those in the directory, of one process if pid is not 0. Returns 0, or -1 with errno. */
-int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid);
+/* Adds those in the directory, of one process if pid is not 0; with_runs: and those of programs
+ * under `cuwarden run`, which have directories of their own in it (run_live.h). 0, or -1 with
+ * errno. */
+int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid,
+                      int with_runs);
 /* Of one process, wherever the library puts them in this environment; what was searched, for a
  * message, goes to `where`. */
 void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, size_t cap);

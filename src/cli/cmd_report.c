@@ -276,7 +276,7 @@ static int report_directory(struct request *request, const char *directory)
     struct cw_live_files files = {.count = 0};
     int rc = -1;
 
-    if (cw_live_files_add(&files, directory, 0) != 0)
+    if (cw_live_files_add(&files, directory, 0, 1) != 0)
         cw_cli_error("cannot read '%s': %s", directory, strerror(errno));
     else
         rc = report_all(request, &files, directory);

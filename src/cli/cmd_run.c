@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden run`: becomes the program, with the library in front of LD_PRELOAD.
+ * `cuwarden run`: runs the program with the library in front of LD_PRELOAD, and says at the end
+ * what all its processes did.
  *
- * exec, and no fork: job control, signals and exit status stay the program's own. Every row of
- * options.def is a flag; a value is checked by the library's own parser, so a typing error ends
- * here and not as a warning somewhere in the program's output.
+ * The program is a child that is not to notice it (run_child.h). Where nothing is left to say at
+ * the end (--exec, MODE=off, LIVE=off) the command becomes the program. Every row of options.def is
+ * a flag; a value is checked by the library's own parser, so a typing error ends here and not as a
+ * warning somewhere in the program's output.
  */
 #include "cli/cli.h"
 
@@ -13,49 +15,90 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/options.h"
+#include "cli/run_account.h"
+#include "cli/run_child.h"
+#include "cli/run_reach.h"
 
-enum { FLAG_HELP = 'h', FLAG_PRELOAD = 0x100, FLAG_FIRST_ROW };
+#define WHY_MAX (2 * PATH_MAX + 256)
+
+enum {
+    FLAG_HELP = 'h',
+    FLAG_QUIET = 'q',
+    FLAG_PRELOAD = 0x100,
+    FLAG_ERROR_EXITCODE,
+    FLAG_LEAK_BYTES,
+    FLAG_LEAK_COUNT,
+    FLAG_REQUIRE_CUDA,
+    FLAG_EXEC,
+    FLAG_FIRST_ROW
+};
+
+static const struct option own_flags[] = {
+    {"error-exitcode", required_argument, NULL, FLAG_ERROR_EXITCODE},
+    {"leak-bytes", required_argument, NULL, FLAG_LEAK_BYTES},
+    {"leak-count", required_argument, NULL, FLAG_LEAK_COUNT},
+    {"require-cuda", no_argument, NULL, FLAG_REQUIRE_CUDA},
+    {"exec", no_argument, NULL, FLAG_EXEC},
+    {"quiet", no_argument, NULL, FLAG_QUIET},
+    {"preload", required_argument, NULL, FLAG_PRELOAD},
+    {"help", no_argument, NULL, FLAG_HELP},
+    {NULL, 0, NULL, 0},
+};
 
 struct request {
-    struct cw_options options; /* only to check values against */
+    struct cw_options options; /* to check values against, then what is in force */
     const char *preload;
-    int wants_help;
+    int error_exitcode;              /* 0: none */
+    uint64_t leak_bytes, leak_count; /* 0: not asked for */
+    int requires_cuda, is_exec, is_quiet, wants_help;
 };
 
 static int print_help(void)
 {
     printf("Usage: cuwarden run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-           "Run PROGRAM with libcuwarden.so preloaded.\n"
+           "Run PROGRAM with libcuwarden.so preloaded, and say at the end what it leaked.\n"
            "\n");
     cw_docs_print_flags(stdout);
-    printf("\n"
-           "  --preload=FILE         preload FILE, not the libcuwarden.so that is found\n"
-           "  -h, --help             display this help and exit\n"
-           "\n"
-           "A flag sets the environment variable CUWARDEN_NAME for PROGRAM and wins over one\n"
-           "that is set; 'cuwarden options --format=text' explains each.\n"
-           "Unless NVTX_INJECTION64_PATH is set, it is set to the library too, so that the\n"
-           "ranges and marks of NVTX in PROGRAM are seen.\n"
-           "\n"
-           "Exit status is that of PROGRAM; 2 for a bad command line, 125 if the library is\n"
-           "not found, 126 if PROGRAM cannot be executed, 127 if it cannot be found.\n");
+    printf(
+        "\n"
+        "  --error-exitcode=N     end with N if something leaked and PROGRAM succeeded\n"
+        "  --leak-bytes=SIZE      only if SIZE or more leaked, over all processes\n"
+        "  --leak-count=N         only if N or more blocks leaked; with both, either will do\n"
+        "  --require-cuda         fail if no process called CUDA under the library, and say why\n"
+        "  -q, --quiet            no line of the command's own at the end\n"
+        "  --exec                 become PROGRAM, with no SUMMARY at the end\n"
+        "  --preload=FILE         preload FILE, not the libcuwarden.so that is found\n"
+        "  -h, --help             display this help and exit\n"
+        "\n"
+        "A flag sets the environment variable CUWARDEN_NAME for PROGRAM and wins over one\n"
+        "that is set; 'cuwarden options --format=text' explains each.\n"
+        "Unless NVTX_INJECTION64_PATH is set, it is set to the library too, so that the\n"
+        "ranges and marks of NVTX in PROGRAM are seen.\n"
+        "\n"
+        "The last line on stderr sums up PROGRAM and all processes that it started, as far\n"
+        "as they called CUDA and have ended. Processes that were killed or crashed get their\n"
+        "report here. With --mode=off or --live=off there is nothing to read at the end, and\n"
+        "the command becomes PROGRAM as with --exec.\n"
+        "\n"
+        "Exit status is that of PROGRAM, and if it was killed by a signal, so is the command;\n"
+        "if it is 0, the N of --error-exitcode when something leaked; 2 for a bad command\n"
+        "line, 125 if the library is not found or a check could not be made, 126 if PROGRAM\n"
+        "cannot be executed, 127 if it cannot be found.\n");
     return CW_EXIT_OK;
 }
 
 static void fill_flags(struct option *flags, char names[][CW_FLAG_MAX])
 {
-    size_t i;
-
-    for (i = 0; i < CW_OPTION_COUNT; i++) {
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
         cw_docs_flag_name(names[i], CW_FLAG_MAX, cw_options_row(i)->name);
         flags[i] = (struct option){names[i], required_argument, NULL, FLAG_FIRST_ROW + (int)i};
     }
-    flags[i++] = (struct option){"preload", required_argument, NULL, FLAG_PRELOAD};
-    flags[i++] = (struct option){"help", no_argument, NULL, FLAG_HELP};
-    flags[i] = (struct option){NULL, 0, NULL, 0};
+    memcpy(flags + CW_OPTION_COUNT, own_flags, sizeof(own_flags));
 }
 
 static int fail_setenv(const char *variable)
@@ -80,28 +123,126 @@ static int set_option(struct request *request, const char *flag, size_t index, c
     return CW_EXIT_OK;
 }
 
+static int fail_value(const char *flag, const char *value, const char *form)
+{
+    cw_cli_error("--%s: '%s' is not %s", flag, value, form);
+    return CW_EXIT_USAGE;
+}
+
+static int set_error_exitcode(struct request *request, const char *value)
+{
+    uint64_t number;
+
+    if (cw_count_parse(value, &number) != 0 || number < 1 || number > 255)
+        return fail_value("error-exitcode", value, "a number from 1 to 255");
+    request->error_exitcode = (int)number;
+    return CW_EXIT_OK;
+}
+
+static int set_leak_bytes(struct request *request, const char *value)
+{
+    struct cw_device_sizes sizes = {.fallback = {.kind = CW_SIZE_NONE}};
+
+    if (cw_sizes_parse(value, 0, &sizes) != 0 || sizes.count != 0 ||
+        sizes.fallback.kind != CW_SIZE_BYTES || sizes.fallback.amount == 0)
+        return fail_value("leak-bytes", value, "a size from 1 byte on, as in 4096, 64K or 1.5G");
+    request->leak_bytes = sizes.fallback.amount;
+    return CW_EXIT_OK;
+}
+
+static int set_leak_count(struct request *request, const char *value)
+{
+    if (cw_count_parse(value, &request->leak_count) != 0 || request->leak_count == 0)
+        return fail_value("leak-count", value, "a number from 1 on");
+    return CW_EXIT_OK;
+}
+
+static int set_own_flag(struct request *request, int flag)
+{
+    switch (flag) {
+    case FLAG_ERROR_EXITCODE:
+        return set_error_exitcode(request, optarg);
+    case FLAG_LEAK_BYTES:
+        return set_leak_bytes(request, optarg);
+    case FLAG_LEAK_COUNT:
+        return set_leak_count(request, optarg);
+    case FLAG_REQUIRE_CUDA:
+        request->requires_cuda = 1;
+        return CW_EXIT_OK;
+    case FLAG_EXEC:
+        request->is_exec = 1;
+        return CW_EXIT_OK;
+    case FLAG_QUIET:
+        request->is_quiet = 1;
+        return CW_EXIT_OK;
+    case FLAG_PRELOAD:
+        request->preload = optarg;
+        return CW_EXIT_OK;
+    case FLAG_HELP:
+        request->wants_help = 1;
+        return CW_EXIT_OK;
+    default:
+        return cw_cli_usage_error();
+    }
+}
+
 static int parse_flags(int argc, char **argv, struct request *request)
 {
-    struct option flags[CW_OPTION_COUNT + 3];
+    struct option flags[CW_OPTION_COUNT + CW_ARRAY_LEN(own_flags)];
     char names[CW_OPTION_COUNT][CW_FLAG_MAX];
     int status = CW_EXIT_OK;
     int flag;
 
     fill_flags(flags, names);
-    while (status == CW_EXIT_OK && (flag = getopt_long(argc, argv, "+h", flags, NULL)) != -1) {
+    while (status == CW_EXIT_OK && (flag = getopt_long(argc, argv, "+hq", flags, NULL)) != -1) {
         size_t index = (size_t)(flag - FLAG_FIRST_ROW);
 
-        if (flag == FLAG_HELP)
-            request->wants_help = 1;
-        else if (flag == FLAG_PRELOAD)
-            request->preload = optarg;
-        else if (index < CW_OPTION_COUNT)
+        if (flag >= FLAG_FIRST_ROW)
             status = set_option(request, names[index], index, optarg);
         else
-            status = cw_cli_usage_error();
+            status = set_own_flag(request, flag);
     }
     return status;
 }
+
+/* ---- what can be checked at the end ---- */
+
+/* What leaves nothing to read when the processes have ended, or NULL. */
+static const char *blindness(const struct request *request)
+{
+    if (request->is_exec)
+        return "--exec";
+    if (request->options.mode == CW_MODE_OFF)
+        return "CUWARDEN_MODE=off";
+    return strcmp(request->options.live, "off") == 0 ? "CUWARDEN_LIVE=off" : NULL;
+}
+
+static const char *check_of(const struct request *request)
+{
+    if (request->error_exitcode != 0)
+        return "--error-exitcode";
+    return request->requires_cuda ? "--require-cuda" : NULL;
+}
+
+static int check_request(const struct request *request)
+{
+    const char *blind = blindness(request), *check = check_of(request);
+
+    if (request->error_exitcode == 0 && (request->leak_bytes != 0 || request->leak_count != 0)) {
+        cw_cli_error("--%s says when --error-exitcode applies: give that too",
+                     request->leak_bytes != 0 ? "leak-bytes" : "leak-count");
+        return cw_cli_usage_error();
+    }
+    if (blind && check) {
+        cw_cli_error("%s cannot be checked with %s, which leaves nothing to read at the end: "
+                     "leave out one of them",
+                     check, blind);
+        return cw_cli_usage_error();
+    }
+    return CW_EXIT_OK;
+}
+
+/* ---- the environment ---- */
 
 /* In front: what others preload may itself call CUDA. */
 static int preload_library(const char *library)
@@ -129,19 +270,134 @@ static int announce_to_nvtx(const char *library)
     return setenv("NVTX_INJECTION64_PATH", library, 0);
 }
 
+/* ---- the program ---- */
+
+static int fail_program(const char *name, int error)
+{
+    cw_cli_error("cannot run '%s': %s", name, strerror(error));
+    return error == ENOENT ? CW_EXIT_NOT_FOUND : CW_EXIT_CANNOT_RUN;
+}
+
 static int exec_program(char **argv)
 {
+    execvp(argv[0], argv);
+    return fail_program(argv[0], errno);
+}
+
+static void collect(void *arg)
+{
+    cw_run_account_collect(arg, 0);
+}
+
+static int has_leaked(const struct request *request, const struct cw_snapshot_summary *sum)
+{
+    if (request->leak_bytes == 0 && request->leak_count == 0)
+        return sum->leaked_blocks > 0;
+    return (request->leak_bytes != 0 && sum->leaked_bytes >= request->leak_bytes) ||
+           (request->leak_count != 0 && sum->leaked_blocks >= request->leak_count);
+}
+
+/* The status that the checks lead to, where the program itself succeeded. */
+static int check_leaks(const struct request *request, const struct cw_run_account *account)
+{
+    if (request->error_exitcode == 0)
+        return CW_EXIT_OK;
+    if (has_leaked(request, &account->sum))
+        return request->error_exitcode;
+    return account->unreadable > 0 ? CW_EXIT_SELF : CW_EXIT_OK;
+}
+
+/* Nobody called CUDA, as far as we know. */
+static int explain_silence(const struct request *request, const char *program, const char *library)
+{
+    char why[WHY_MAX];
+    int is_kept_out = cw_run_reach(program, library, why, sizeof(why));
+
+    if (request->requires_cuda && is_kept_out)
+        cw_cli_error("--require-cuda: no process called CUDA under the library: %s", why);
+    else if (request->requires_cuda)
+        cw_cli_error("--require-cuda: no process called CUDA under the library: nothing keeps '%s' "
+                     "from loading it, but neither it nor what it started called CUDA, or did so "
+                     "without LD_PRELOAD in its environment",
+                     program);
+    else if (is_kept_out && !request->is_quiet)
+        cw_cli_warn("nothing is known of this run: %s", why);
+    return request->requires_cuda ? CW_EXIT_SELF : CW_EXIT_OK;
+}
+
+static int conclude(const struct request *request, const struct cw_run_account *account,
+                    const char *program, const char *library)
+{
+    int status = WEXITSTATUS(account->wait_status), verdict = check_leaks(request, account);
+
+    cw_run_account_print(account);
+    if (account->live.directory[0] && account->processes + account->running == 0 &&
+        account->unreadable == 0)
+        verdict = explain_silence(request, program, library);
+    if (WIFSIGNALED(account->wait_status))
+        cw_run_child_die(WTERMSIG(account->wait_status));
+    return status != 0 ? status : verdict;
+}
+
+static int run_program(const struct request *request, struct cw_run_account *account, char **argv,
+                       const char *library)
+{
+    struct cw_run_child child;
     int error;
 
-    execvp(argv[0], argv);
-    error = errno;
-    cw_cli_error("cannot run '%s': %s", argv[0], strerror(error));
-    return error == ENOENT ? CW_EXIT_NOT_FOUND : CW_EXIT_CANNOT_RUN;
+    if (cw_run_child_start(&child, argv) != 0) {
+        cw_cli_error("cannot make a process for '%s': %s", argv[0], strerror(errno));
+        cw_run_live_end(&account->live);
+        return CW_EXIT_SELF;
+    }
+    account->child = child.pid;
+    account->wait_status = cw_run_child_wait(&child, collect, account);
+    error = cw_run_child_failure(&child);
+    cw_run_child_release(&child);
+    if (error == 0)
+        cw_run_account_collect(account, 1);
+    cw_run_live_end(&account->live);
+    return error != 0 ? fail_program(argv[0], error) : conclude(request, account, argv[0], library);
+}
+
+/* The processes are told where their live files go. */
+static int prepare_account(const struct request *request, struct cw_run_account *account)
+{
+    char why[WHY_MAX];
+
+    *account = (struct cw_run_account){.options = &request->options, .is_quiet = request->is_quiet};
+    if (cw_run_live_make(&account->live, &request->options, why, sizeof(why)) == 0)
+        return setenv(CW_OPTION_PREFIX "LIVE", account->live.directory, 1) == 0
+                   ? CW_EXIT_OK
+                   : fail_setenv(CW_OPTION_PREFIX "LIVE");
+    if (check_of(request)) {
+        cw_cli_error("no place for live files, without which %s cannot be checked: %s; --live=DIR "
+                     "names another",
+                     check_of(request), why);
+        return CW_EXIT_SELF;
+    }
+    if (!request->is_quiet)
+        cw_cli_warn("no place for live files, so there is no SUMMARY: %s; --live=DIR names another",
+                    why);
+    return CW_EXIT_OK;
+}
+
+static int run_accounted(const struct request *request, char **argv, const char *library)
+{
+    struct cw_run_account account;
+    int status;
+
+    cw_log_set_level(request->options.log);
+    status = prepare_account(request, &account);
+    if (status == CW_EXIT_OK)
+        status = run_program(request, &account, argv, library);
+    cw_run_account_free(&account);
+    return status;
 }
 
 int cw_cmd_run(int argc, char **argv)
 {
-    struct request request = {.preload = NULL};
+    static struct request request;
     char library[PATH_MAX];
     int status;
 
@@ -155,11 +411,17 @@ int cw_cmd_run(int argc, char **argv)
         cw_cli_error("missing program");
         return cw_cli_usage_error();
     }
+    cw_options_parse(environ, 1, &request.options, NULL);
+    status = check_request(&request);
+    if (status != CW_EXIT_OK)
+        return status;
     if (cw_library_find(request.preload, library, sizeof(library)) != 0)
         return CW_EXIT_SELF;
     if (preload_library(library) != 0)
         return fail_setenv("LD_PRELOAD");
     if (announce_to_nvtx(library) != 0)
         return fail_setenv("NVTX_INJECTION64_PATH");
-    return exec_program(argv + optind);
+    if (blindness(&request))
+        return exec_program(argv + optind);
+    return run_accounted(&request, argv + optind, library);
 }

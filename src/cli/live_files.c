@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds live files, by directory or by process. Names are told apart as live/place.h has them;
- * what does not look like one is left alone.
+ * what does not look like one is left alone. Those of
+ * programs under `cuwarden run` lie one directory further down.
  */
 #include "cli/cli.h"
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
+#include "cli/run_live.h"
 #include "live/place.h"
 
 /* PID-START-RANDOM.live; returns 0, or -1 when it is another name. */
@@ -61,7 +63,22 @@ static int add(struct cw_live_files *files, const char *directory, const char *n
     return 0;
 }
 
-int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid)
+static int add_run(struct cw_live_files *files, const char *directory, const char *name,
+                   uint32_t pid)
+{
+    char *inner;
+    int rc;
+
+    if (asprintf(&inner, "%s/%s", directory, name) < 0)
+        return -1;
+    rc = cw_live_files_add(files, inner, pid, 0);
+    free(inner);
+    /* It goes when its run ends, perhaps just now. */
+    return rc != 0 && errno == ENOMEM ? -1 : 0;
+}
+
+int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid,
+                      int with_runs)
 {
     DIR *dir = opendir(directory);
     const struct dirent *entry;
@@ -73,6 +90,8 @@ int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32
     while (rc == 0 && (entry = readdir(dir))) {
         if (parse_name(entry->d_name, &found) == 0 && (pid == 0 || found.pid == pid))
             rc = add(files, directory, entry->d_name, found);
+        else if (with_runs && cw_run_live_is_name(entry->d_name))
+            rc = add_run(files, directory, entry->d_name, pid);
     }
     closedir(dir);
     if (files->count > 1)
@@ -95,7 +114,7 @@ static void search(struct cw_live_files *files, uint32_t pid, const char *direct
 {
     size_t len = strlen(where);
 
-    (void)cw_live_files_add(files, directory, pid); /* one that is not there has none */
+    (void)cw_live_files_add(files, directory, pid, 1); /* one that is not there has none */
     snprintf(where + len, cap - len, "%s%s", len > 0 ? ", " : "", directory);
 }
 

@@ -120,7 +120,7 @@ static int add_directory(struct cw_operands *operands, const char *directory)
 {
     struct cw_live_files files = {.count = 0};
     size_t before = operands->count;
-    int rc = cw_live_files_add(&files, directory, 0);
+    int rc = cw_live_files_add(&files, directory, 0, 1);
 
     if (rc != 0)
         cw_cli_error("cannot read '%s': %s", directory, strerror(errno));
