@@ -35,6 +35,8 @@ int cw_cmd_merge(int argc, char **argv);
 int cw_cmd_completion(int argc, char **argv);
 int cw_cmd_ctl(int argc, char **argv);
 int cw_cmd_doctor(int argc, char **argv);
+int cw_cmd_top(int argc, char **argv);
+int cw_cmd_metrics(int argc, char **argv);
 
 /* ---- main.c ---- */
 

@@ -18,6 +18,8 @@ static const struct cw_command commands[] = {
     {"report", "cuwarden report", cw_cmd_report, "report on a process that runs or has died"},
     {"diff", "cuwarden diff", cw_cmd_diff, "compare two processes by call site"},
     {"merge", "cuwarden merge", cw_cmd_merge, "put the ranks of a parallel job beside each other"},
+    {"top", "cuwarden top", cw_cmd_top, "watch what running processes hold"},
+    {"metrics", "cuwarden metrics", cw_cmd_metrics, "the same for Prometheus"},
     {"ctl", "cuwarden ctl", cw_cmd_ctl, "ask a running process to trim, report, or change a limit"},
     {"doctor", "cuwarden doctor", cw_cmd_doctor, "say whether and how a program can be watched"},
     {"options", "cuwarden options", cw_cmd_options, "show every option, its value and its origin"},

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuwarden metrics`: what `cuwarden top` shows, for Prometheus: on standard output, in a file for
+ * node_exporter, or over HTTP.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/option_values.h"
+#include "cli/fleet.h"
+#include "cli/http_server.h"
+#include "cli/metrics_text.h"
+
+#define SECOND_NS      UINT64_C(1000000000)
+#define INTERVAL_LEAST UINT64_C(100000000)
+#define INTERVAL_MOST  UINT64_C(86400000000000)
+#define TIMEOUT_MS     10000
+
+struct request {
+    struct cw_fleet_choice whom;
+    const char *textfile;
+    uint64_t interval_ns; /* of the file; 0: once */
+    const char *address[CW_HTTP_LISTENERS + 1];
+    unsigned addresses;
+    int may_listen_anywhere;
+};
+
+static volatile sig_atomic_t ended_by;
+
+static int print_help(void)
+{
+    printf("Usage: cuwarden metrics [OPTION]...\n"
+           "Print what processes under libcuwarden.so hold in the format of Prometheus.\n"
+           "\n"
+           "  --textfile=FILE   write FILE, for the textfile collector of node_exporter\n"
+           "  --interval=TIME   of --textfile: again and again, as in 15s\n"
+           "  --listen=ADDRESS  answer GET /metrics there, as in 127.0.0.1:9835 or [::1]:9835;\n"
+           "                    may be repeated; port 0 is any free one\n"
+           "  --listen-any      allow addresses that other machines can reach\n"
+           "  --directory=DIR   look for live files there instead; may be repeated\n"
+           "  -h, --help        display this help and exit\n"
+           "\n"
+           "Processes are those of the user who runs it; root can name the directories of others\n"
+           "with --directory. Without --textfile or --listen the metrics are printed once.\n"
+           "\n"
+           "Exit status is 0, also after SIGTERM or SIGINT; 1 if something failed, 2 for a bad\n"
+           "command line.\n");
+    return CW_EXIT_OK;
+}
+
+/* ---- the text ---- */
+
+struct source {
+    struct cw_fleet fleet;
+    const struct cw_fleet_choice *whom;
+};
+
+/* To be freed; NULL after a message. */
+static char *make_metrics(void *arg, size_t *out_len)
+{
+    struct source *source = arg;
+    char *text = NULL;
+    FILE *to;
+
+    if (cw_fleet_look(&source->fleet, source->whom) != 0)
+        return NULL;
+    to = open_memstream(&text, out_len);
+    if (to)
+        cw_metrics_print(to, &source->fleet);
+    if (!to || fclose(to) != 0) {
+        cw_cli_error("out of memory");
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static char *make_healthy(void *arg, size_t *out_len)
+{
+    char *text = strdup("ok\n");
+
+    (void)arg;
+    *out_len = text ? strlen(text) : 0;
+    return text;
+}
+
+static int print_once(struct source *source)
+{
+    size_t len;
+    char *text = make_metrics(source, &len);
+
+    if (!text)
+        return -1;
+    fwrite(text, 1, len, stdout);
+    free(text);
+    return 0;
+}
+
+/* ---- the file ---- */
+
+static int write_all(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, text, len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        text += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The collector reads what ends in .prom: the name until it is complete does not. */
+static int replace_file(const char *path, const char *text, size_t len)
+{
+    char *name = NULL;
+    int fd = -1, rc = -1, saved;
+
+    if (asprintf(&name, "%s.%u.tmp", path, (unsigned)getpid()) < 0)
+        return -1;
+    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd >= 0) {
+        rc = write_all(fd, text, len);
+        if (close(fd) != 0)
+            rc = -1;
+        if (rc == 0)
+            rc = rename(name, path);
+        saved = errno;
+        if (rc != 0)
+            unlink(name);
+        errno = saved;
+    }
+    saved = errno;
+    free(name);
+    errno = saved;
+    return rc;
+}
+
+static int write_file(struct source *source, const char *path)
+{
+    size_t len;
+    char *text = make_metrics(source, &len);
+    int rc;
+
+    if (!text)
+        return -1;
+    rc = replace_file(path, text, len);
+    if (rc != 0)
+        cw_cli_error("cannot write '%s': %s", path, strerror(errno));
+    free(text);
+    return rc;
+}
+
+static void on_end(int number)
+{
+    ended_by = number;
+}
+
+/* They are let in only where the command waits. */
+static void take_signals(sigset_t *old)
+{
+    struct sigaction end = {.sa_handler = on_end};
+    sigset_t ends;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaction(SIGTERM, &end, NULL);
+    sigaction(SIGINT, &end, NULL);
+    sigprocmask(SIG_BLOCK, &ends, old);
+}
+
+static int write_files(struct source *source, const struct request *request)
+{
+    struct timespec pause = {.tv_sec = (time_t)(request->interval_ns / SECOND_NS),
+                             .tv_nsec = (long)(request->interval_ns % SECOND_NS)};
+    sigset_t old;
+    int rc;
+
+    if (request->interval_ns == 0)
+        return write_file(source, request->textfile);
+    take_signals(&old);
+    do {
+        rc = write_file(source, request->textfile);
+        if (rc == 0)
+            (void)ppoll(NULL, 0, &pause, &old);
+    } while (rc == 0 && !ended_by);
+    return rc;
+}
+
+/* ---- the server ---- */
+
+static int serve(struct source *source, const struct request *request)
+{
+    static const struct cw_http_path paths[] = {
+        {"/metrics", CW_METRICS_TYPE, make_metrics},
+        {"/-/healthy", "text/plain; charset=utf-8", make_healthy},
+        {NULL, NULL, NULL},
+    };
+    struct cw_http_server server = {.path = paths, .arg = source, .timeout_ms = TIMEOUT_MS};
+    char bound[64];
+    sigset_t old;
+    int rc = 0;
+
+    take_signals(&old);
+    for (unsigned i = 0; rc == 0 && i < request->addresses; i++) {
+        rc = cw_http_listen(&server, request->address[i], request->may_listen_anywhere, bound,
+                            sizeof(bound));
+        if (rc == 0)
+            fprintf(stderr, "cuwarden metrics: listening on http://%s/metrics\n", bound);
+    }
+    if (rc == 0)
+        rc = cw_http_serve(&server, &ended_by, &old);
+    cw_http_close(&server);
+    return rc;
+}
+
+/* ---- the command line ---- */
+
+static int set_interval(struct request *request, const char *value)
+{
+    if (cw_time_parse(value, &request->interval_ns) == 0 &&
+        request->interval_ns >= INTERVAL_LEAST && request->interval_ns <= INTERVAL_MOST)
+        return 0;
+    cw_cli_error("--interval: '%s' is not a time from 100ms to 24h, as in 15s or 1m", value);
+    return -1;
+}
+
+static int add_address(struct request *request, const char *value)
+{
+    /* One more than there may be: whoever listens says so. */
+    if (request->addresses < CW_ARRAY_LEN(request->address))
+        request->address[request->addresses++] = value;
+    return 0;
+}
+
+static int set_flag(struct request *request, int flag, const char *value)
+{
+    switch (flag) {
+    case 't':
+        request->textfile = value;
+        return 0;
+    case 'i':
+        return set_interval(request, value);
+    case 'l':
+        return add_address(request, value);
+    case 'L':
+        request->may_listen_anywhere = 1;
+        return 0;
+    case 'D':
+        return cw_fleet_add_directory(&request->whom, value);
+    default:
+        return -1;
+    }
+}
+
+static int check(const struct request *request, int argc, char **argv)
+{
+    if (optind < argc)
+        cw_cli_error("extra operand '%s'", argv[optind]);
+    else if (request->textfile && request->addresses)
+        cw_cli_error("--textfile and --listen: one of them at a time");
+    else if (request->interval_ns && !request->textfile)
+        cw_cli_error("--interval goes with --textfile only");
+    else if (request->may_listen_anywhere && !request->addresses)
+        cw_cli_error("--listen-any goes with --listen only");
+    else
+        return 0;
+    return -1;
+}
+
+static int parse(struct request *request, int argc, char **argv)
+{
+    static const struct option flags[] = {
+        {"textfile", required_argument, NULL, 't'},
+        {"interval", required_argument, NULL, 'i'},
+        {"listen", required_argument, NULL, 'l'},
+        {"listen-any", no_argument, NULL, 'L'},
+        {"directory", required_argument, NULL, 'D'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int flag;
+
+    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
+        if (flag == 'h')
+            return 1;
+        if (set_flag(request, flag, optarg) != 0)
+            return -1;
+    }
+    return check(request, argc, argv);
+}
+
+static int run(const struct request *request)
+{
+    struct source source = {.whom = &request->whom};
+    int rc;
+
+    if (request->addresses)
+        rc = serve(&source, request);
+    else if (request->textfile)
+        rc = write_files(&source, request);
+    else
+        rc = print_once(&source);
+    cw_fleet_free(&source.fleet);
+    if (rc == -2)
+        return cw_cli_usage_error();
+    return rc == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
+}
+
+int cw_cmd_metrics(int argc, char **argv)
+{
+    struct request request = {.textfile = NULL};
+    int rc = parse(&request, argc, argv);
+
+    if (rc == 0)
+        rc = run(&request);
+    else
+        rc = rc > 0 ? print_help() : cw_cli_usage_error();
+    cw_fleet_choice_free(&request.whom);
+    return rc;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuwarden top`: what the processes of the user hold, over and over on a terminal, or once.
+ *
+ * Signals are let in only while the terminal is waited for, so that none is missed; whatever ends
+ * the command, the terminal is given back as it was.
+ */
+#include "cli/cli.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <getopt.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/option_values.h"
+#include "cli/top_json.h"
+#include "cli/top_screen.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+struct request {
+    struct cw_fleet_choice whom;
+    struct cw_top_choice what;
+    uint64_t interval_ns;
+    int is_once, is_json, has_format;
+};
+
+static int print_help(void)
+{
+    printf(
+        "Usage: cuwarden top [OPTION]... [PID]...\n"
+        "Show what the processes that run under libcuwarden.so hold on each device.\n"
+        "\n"
+        "  --once           print a table once and end\n"
+        "  --format=FORM    of --once: text (default) or json\n"
+        "  --interval=TIME  how often to look, from 100ms to 1h (default 1s)\n"
+        "  --device=N       this device only, or host\n"
+        "  --sort=COLUMN    pid, dev, live (default), idle, held, peak, limit, level, alloc/s,\n"
+        "                   hit%%, fail or command\n"
+        "  --dead           processes too that have died and left a live file\n"
+        "  --directory=DIR  look for live files there instead; may be repeated\n"
+        "  -h, --help       display this help and exit\n"
+        "\n"
+        "Keys: s sort, r reverse, / filter, Enter call stacks, d dead, p pause, + and - interval,\n"
+        "arrows, h help, q quit.\n"
+        "\n"
+        "Exit status is 0, 1 if a PID has no live file (with --once) or the terminal cannot be\n"
+        "used, 2 for a bad command line.\n");
+    return CW_EXIT_OK;
+}
+
+/* ---- once ---- */
+
+static int has_process(const struct cw_fleet *fleet, uint32_t pid)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->process[i]->pid == pid)
+            return 1;
+    }
+    return 0;
+}
+
+static int check_processes(const struct cw_fleet *fleet, const struct cw_fleet_choice *whom)
+{
+    for (size_t i = 0; i < whom->pids; i++) {
+        if (has_process(fleet, whom->pid[i]))
+            continue;
+        cw_cli_error("no live file of process %u: it does not run under libcuwarden.so, has ended, "
+                     "or writes elsewhere (--directory)",
+                     (unsigned)whom->pid[i]);
+        return -1;
+    }
+    return 0;
+}
+
+static void print_table(const struct cw_top_row *rows, long count)
+{
+    struct cw_top_layout layout;
+    char *line = malloc(CW_TOP_LINE_MAX);
+
+    cw_top_fit(&layout, SIZE_MAX);
+    for (long i = -1; line && i < count; i++) {
+        if (i < 0)
+            cw_top_print_heading(line, CW_TOP_LINE_MAX, &layout, NULL);
+        else
+            cw_top_print_row(line, CW_TOP_LINE_MAX, &layout, &rows[i]);
+        puts(line);
+    }
+    free(line);
+}
+
+static int print_once(const struct cw_fleet *fleet, const struct request *request)
+{
+    long count;
+    struct cw_top_row *rows = cw_top_rows(fleet, &request->what, &count);
+    int rc = count < 0 ? -1 : 0;
+
+    if (rc == 0 && request->is_json)
+        rc = cw_top_print_json(stdout, fleet, rows, count);
+    else if (rc == 0)
+        print_table(rows, count);
+    if (rc != 0)
+        cw_cli_error("out of memory");
+    free(rows);
+    return rc;
+}
+
+static int run_once(const struct request *request)
+{
+    struct cw_fleet fleet = {.count = 0};
+    int rc = cw_fleet_look(&fleet, &request->whom);
+
+    if (rc == 0) {
+        if (fleet.unreadable)
+            cw_cli_error("%s; left out", fleet.why);
+        rc = check_processes(&fleet, &request->whom);
+    }
+    if (rc == 0)
+        rc = print_once(&fleet, request);
+    cw_fleet_free(&fleet);
+    return rc;
+}
+
+/* ---- the terminal ---- */
+
+static volatile sig_atomic_t ended_by;
+
+static void on_end(int number)
+{
+    ended_by = number;
+}
+
+/* Nothing more can be done for the program, but the terminal is the user's. */
+static void on_crash(int number)
+{
+    endwin();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void take_signals(sigset_t *old)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    struct sigaction end = {.sa_handler = on_end};
+    struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND};
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGWINCH);
+    for (size_t i = 0; i < CW_ARRAY_LEN(ends); i++) {
+        sigaddset(&blocked, ends[i]);
+        sigaction(ends[i], &end, NULL);
+    }
+    for (size_t i = 0; i < CW_ARRAY_LEN(crashes); i++)
+        sigaction(crashes[i], &crash, NULL);
+    sigprocmask(SIG_BLOCK, &blocked, old);
+}
+
+static int open_terminal(struct cw_top_screen *screen)
+{
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+        cw_cli_error("standard input and output must be a terminal; --once prints a table");
+        return -1;
+    }
+    if (!newterm(NULL, stdout, stdin)) {
+        cw_cli_error("the terminal is not known here (TERM); --once prints a table");
+        return -1;
+    }
+    set_escdelay(25);
+    cbreak();
+    noecho();
+    nonl();
+    keypad(stdscr, TRUE);
+    nodelay(stdscr, TRUE);
+    curs_set(0);
+    screen->has_colours = has_colors() && start_color() == OK && use_default_colors() == OK &&
+                          init_pair(COLOR_RED, COLOR_RED, -1) == OK &&
+                          init_pair(COLOR_YELLOW, COLOR_YELLOW, -1) == OK;
+    return 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+/* Until a key, a signal or the moment. 0, or -1: the terminal is gone. */
+static int wait_until(uint64_t moment_ns, const sigset_t *old)
+{
+    struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};
+    uint64_t now = now_ns(), left = moment_ns > now ? moment_ns - now : 0;
+    struct timespec timeout = {.tv_sec = (time_t)(left / SECOND_NS),
+                               .tv_nsec = (long)(left % SECOND_NS)};
+
+    if (ppoll(&terminal, 1, &timeout, old) < 0)
+        return errno == EINTR ? 0 : -1;
+    return terminal.revents & (POLLHUP | POLLERR | POLLNVAL) ? -1 : 0;
+}
+
+static void press_all(struct cw_top_screen *screen)
+{
+    int key;
+
+    while ((key = getch()) != ERR)
+        cw_top_press(screen, key);
+}
+
+static int show(struct cw_top_screen *screen, const struct cw_fleet_choice *whom,
+                const sigset_t *old)
+{
+    uint64_t looked_ns = 0;
+
+    while (!screen->is_done && !ended_by) {
+        uint64_t now = now_ns();
+
+        if (!screen->is_paused && now - looked_ns >= screen->interval_ns) {
+            if (cw_fleet_look(&screen->fleet, whom) != 0)
+                return -1;
+            looked_ns = now;
+            cw_top_look_at_sites(screen);
+        }
+        if (cw_top_refresh(screen) != 0)
+            return -1;
+        cw_top_draw(screen);
+        if (wait_until(screen->is_paused ? now + SECOND_NS : looked_ns + screen->interval_ns,
+                       old) != 0)
+            return 0;
+        press_all(screen);
+    }
+    return 0;
+}
+
+static int run_screen(const struct request *request)
+{
+    struct cw_top_screen screen = {.choice = request->what, .interval_ns = request->interval_ns};
+    sigset_t old;
+    int rc;
+
+    screen.choice.filter = screen.filter;
+    if (open_terminal(&screen) != 0)
+        return -1;
+    take_signals(&old);
+    rc = show(&screen, &request->whom, &old);
+    endwin();
+    cw_top_screen_free(&screen);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (ended_by) {
+        signal(ended_by, SIG_DFL);
+        raise(ended_by);
+    }
+    return rc;
+}
+
+/* ---- the command line ---- */
+
+static int set_form(struct request *request, const char *value)
+{
+    request->has_format = 1;
+    request->is_json = strcmp(value, "json") == 0;
+    if (request->is_json || strcmp(value, "text") == 0)
+        return 0;
+    cw_cli_error("--format: '%s' is neither text nor json", value);
+    return -1;
+}
+
+static int set_interval(struct request *request, const char *value)
+{
+    if (cw_time_parse(value, &request->interval_ns) == 0 &&
+        request->interval_ns >= CW_TOP_INTERVAL_LEAST &&
+        request->interval_ns <= CW_TOP_INTERVAL_MOST)
+        return 0;
+    cw_cli_error("--interval: '%s' is not a time from 100ms to 1h, as in 500ms, 2s or 1m", value);
+    return -1;
+}
+
+static int set_device(struct request *request, const char *value)
+{
+    if (cw_top_parse_device(value, &request->what.device) == 0)
+        return 0;
+    cw_cli_error("--device: '%s' is neither the number of a device, from 0 to %d, nor host", value,
+                 CW_MAX_DEVICES - 1);
+    return -1;
+}
+
+static int set_sort(struct request *request, const char *value)
+{
+    if (cw_top_parse_sort(value, &request->what.sort) == 0)
+        return 0;
+    cw_cli_error("--sort: '%s' is no column; --help names them", value);
+    return -1;
+}
+
+static int set_flag(struct request *request, int flag, const char *value)
+{
+    switch (flag) {
+    case 'o':
+        request->is_once = 1;
+        return 0;
+    case 'a':
+        request->what.shows_dead = 1;
+        return 0;
+    case 'f':
+        return set_form(request, value);
+    case 'i':
+        return set_interval(request, value);
+    case 'd':
+        return set_device(request, value);
+    case 's':
+        return set_sort(request, value);
+    case 'D':
+        return cw_fleet_add_directory(&request->whom, value);
+    default:
+        return -1;
+    }
+}
+
+static int parse_operands(struct request *request, int argc, char **argv)
+{
+    for (int i = optind; i < argc; i++) {
+        if (cw_fleet_add_pid(&request->whom, argv[i]) != 0)
+            return -1;
+    }
+    if (request->has_format && !request->is_once) {
+        cw_cli_error("--format goes with --once only");
+        return -1;
+    }
+    return 0;
+}
+
+static int parse(struct request *request, int argc, char **argv)
+{
+    static const struct option flags[] = {
+        {"once", no_argument, NULL, 'o'},
+        {"format", required_argument, NULL, 'f'},
+        {"interval", required_argument, NULL, 'i'},
+        {"device", required_argument, NULL, 'd'},
+        {"sort", required_argument, NULL, 's'},
+        {"dead", no_argument, NULL, 'a'},
+        {"directory", required_argument, NULL, 'D'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int flag;
+
+    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
+        if (flag == 'h')
+            return 1;
+        if (set_flag(request, flag, optarg) != 0)
+            return -1;
+    }
+    return parse_operands(request, argc, argv);
+}
+
+int cw_cmd_top(int argc, char **argv)
+{
+    struct request request = {
+        .what = {.sort = CW_TOP_LIVE, .device = CW_TOP_ANY_DEVICE, .filter = ""},
+        .interval_ns = SECOND_NS,
+    };
+    int rc = parse(&request, argc, argv);
+
+    if (rc == 0) {
+        setlocale(LC_CTYPE, "");
+        rc = request.is_once ? run_once(&request) : run_screen(&request);
+        rc = rc == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
+    } else {
+        rc = rc > 0 ? print_help() : cw_cli_usage_error();
+    }
+    cw_fleet_choice_free(&request.whom);
+    return rc;
+}
