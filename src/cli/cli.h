@@ -37,6 +37,7 @@ int cw_cmd_ctl(int argc, char **argv);
 int cw_cmd_doctor(int argc, char **argv);
 int cw_cmd_top(int argc, char **argv);
 int cw_cmd_metrics(int argc, char **argv);
+int cw_cmd_replay(int argc, char **argv);
 
 /* ---- main.c ---- */
 

@@ -22,6 +22,7 @@ static const struct cw_command commands[] = {
     {"metrics", "cuwarden metrics", cw_cmd_metrics, "the same for Prometheus"},
     {"ctl", "cuwarden ctl", cw_cmd_ctl, "ask a running process to trim, report, or change a limit"},
     {"doctor", "cuwarden doctor", cw_cmd_doctor, "say whether and how a program can be watched"},
+    {"replay", "cuwarden replay", cw_cmd_replay, "play a trace under other settings"},
     {"options", "cuwarden options", cw_cmd_options, "show every option, its value and its origin"},
     {"hooks", "cuwarden hooks", cw_cmd_hooks, "list the functions that libcuwarden.so intercepts"},
     {"completion", "cuwarden completion", cw_cmd_completion, "print a script for a shell"},

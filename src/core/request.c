@@ -21,6 +21,7 @@
 #include "core/session.h"
 #include "core/site.h"
 #include "core/tally.h"
+#include "core/trace.h"
 #include "core/tracker.h"
 
 /* ---- calls -------------------------------------------------------------------------------------
@@ -71,6 +72,7 @@ uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int c
     cw_tracker_fail(site, is_oom);
     if (!is_oom)
         return 0;
+    cw_trace_failed(request, api);
     cw_device_sample(api);
     atomic_fetch_add(&cw_device_at(request->device)->memory.refused[cause], 1);
     event = cw_event_add(&(struct cw_live_event){.type = CW_EVENT_OOM,

@@ -39,6 +39,7 @@
 #include "core/tag.h"
 #include "core/tally.h"
 #include "core/thread.h"
+#include "core/trace.h"
 #include "core/tracker.h"
 #include "core/vmm.h"
 
@@ -283,6 +284,7 @@ void cw_session_reset(void)
     cw_vmm_reset();
     cw_graph_reset();
     cw_growth_reset();
+    cw_trace_reset();
     cw_thread_reset();
     cw_arena_destroy(&cw_session.arena);
     arming = (struct cw_once){0};

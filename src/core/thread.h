@@ -44,6 +44,7 @@ struct cw_thread {
     unsigned depth;     /* hooks of the driver layer that this thread is inside */
     unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
     uint32_t api;       /* the hook layer's: runtime function that the program called, 0: none */
+    uint64_t stream;    /* the hook layer's: that the call names, 0: none; for the trace */
     uint32_t tid;       /* kernel's, 0: not asked yet */
     uint32_t frees;     /* kept by the pool */
     uint8_t slot;       /* this thread's own, 1..63; 0: shared or not asked yet */

@@ -12,6 +12,7 @@
 #include "core/site.h"
 #include "core/tally.h"
 #include "core/thread.h"
+#include "core/trace.h"
 
 struct cw_arena *cw_tracker_arena;
 static struct cw_lock free_lock = CW_LOCK_INIT(CW_RANK_INDEX);
@@ -235,6 +236,7 @@ static void close_stale(uint32_t index)
      * being freed is finished by its free. */
     if (atomic_exchange(&block->state, CW_BLOCK_LEAVING) != CW_BLOCK_LIVE)
         return;
+    cw_trace_gone(block);
     cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
                                  ? CW_FREE_RECLAIMED
                                  : CW_FREE_DONE);
@@ -281,6 +283,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     count_in(cw_site_at(site_index), request->bytes, request->held, request->reserved, now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
+    cw_trace_taken(cw_tracker_at(block));
     return block;
 }
 
@@ -303,12 +306,13 @@ uint32_t cw_tracker_take(enum cw_space space, uint64_t key)
     uint32_t block = cw_index_remove(space, key);
 
     if (block != 0)
-        atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+        cw_tracker_take_block(block);
     return block;
 }
 
 void cw_tracker_take_block(uint32_t block)
 {
+    cw_trace_gone(cw_tracker_at(block));
     atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LEAVING, memory_order_relaxed);
 }
 
@@ -343,8 +347,10 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
     uint64_t bytes = load(&block->bytes);
 
     if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
-        if (put_back(index))
+        if (put_back(index)) {
+            cw_trace_taken(block);
             return;
+        }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
@@ -386,8 +392,10 @@ int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
                                                  memory_order_acquire, memory_order_relaxed))
         return 0;
     if (CW_LIKELY(load(&block->key) == key &&
-                  atomic_load_explicit(&block->space, memory_order_relaxed) == space))
+                  atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
+        cw_trace_gone(block);
         return 1;
+    }
     /* The record changed hands between the look into the index and the claim. */
     live = CW_BLOCK_LEAVING;
     atomic_compare_exchange_strong(&block->state, &live, CW_BLOCK_LIVE);
@@ -419,6 +427,7 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
                           memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
     count_in(cw_site_at(site_index), bytes, load(&block->held), load(&block->held), now_ns);
+    cw_trace_taken(block);
 }
 
 int cw_tracker_take_idle(uint32_t index)
@@ -482,6 +491,7 @@ static int take_pooled(uint32_t index, uint32_t context)
         return 0;
     }
     cw_index_remove_block(block->space, load(&block->key), index);
+    cw_trace_gone(block);
     return 1;
 }
 
@@ -496,7 +506,7 @@ static int take_unpooled(uint32_t index, uint32_t context)
         cw_index_restore(block->space, load(&block->key), index);
         return 0;
     }
-    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    cw_tracker_take_block(index);
     return 1;
 }
 

@@ -78,6 +78,7 @@ int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
     if (cw_thread.api == 0)
         cw_thread.caller = caller;
     cw_thread.accounted++;
+    cw_thread.stream = 0;
     cw_thread_slot(); /* here, where no lock is held */
     call->api = cw_call_api_text(hook);
     call->cause = CW_CAUSE_DRIVER;

@@ -27,6 +27,7 @@
 #include "core/session.h"
 #include "core/site.h"
 #include "core/thread.h"
+#include "core/trace.h"
 #include "core/unwind.h"
 #include "hook/call.h"
 #include "hook/cuda_ops.h"
@@ -37,6 +38,7 @@
 #include "hook/python_watch.h"
 #include "hook/resolve.h"
 #include "hook/serve.h"
+#include "hook/trace_file.h"
 #include "report/path.h"
 #include "report/report.h"
 
@@ -92,6 +94,7 @@ static void pin_files(void)
     if (strcmp(options.report, "-") != 0)
         pin(options.report, 1);
     pin(options.suppressions, 0);
+    pin(options.trace, 1);
 }
 
 /* The ranks of a job have the same environment but for their number. The dumps follow, and what a
@@ -187,6 +190,7 @@ static void finish(enum cw_exit_kind kind, int status)
 {
     if (!cw_session_finish(kind, status))
         return;
+    cw_trace_end();
     cw_helper_stop();
     cw_mem_detach();
     if (write_report(kind == CW_EXIT_EXIT) == 0)
@@ -246,6 +250,7 @@ static void forked(void)
     cw_helper_reset();
     cw_serve_reset();
     cw_dump_reset();
+    cw_trace_file_forked();
     cw_call_reset();
     cw_python_watch_reset();
     announcing = (struct cw_once){0};
@@ -342,6 +347,7 @@ int cw_entry_arm(void)
         cw_session_arm(&cw_cuda_ops, &options, &launcher, cw_cuda_driver_version());
         cw_control_set_dump(cw_dump_for_process);
         if (cw_session_is_armed()) {
+            cw_trace_file_open(&options);
             cw_helper_start(&options);
             cw_dump_signal_install(&options);
         }

@@ -182,6 +182,7 @@ static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, C
 
     if (!cw_call_enter(&call, hook, caller))
         return real(dptr, bytesize, stream);
+    cw_thread.stream = (uintptr_t)stream;
     captured = cw_call_is_capturing(stream, flavour);
     set_stream_device(stream, &request);
     do
@@ -241,6 +242,7 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
 
     if (!cw_call_enter(&call, hook, caller))
         return real(dptr, bytesize, pool, stream);
+    cw_thread.stream = (uintptr_t)stream;
     captured = cw_call_is_capturing(stream, flavour);
     set_stream_device(stream, &request);
     block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
@@ -287,6 +289,7 @@ static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CU
 
     if (!cw_call_enter(&call, hook, caller))
         return real(dptr, stream);
+    cw_thread.stream = (uintptr_t)stream;
     if (cw_call_is_capturing(stream, flavour)) {
         cw_graph_free_node_added();
         rc = real(dptr, stream);

@@ -90,10 +90,10 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_DUMP_SIGNAL=12", "CUWARDEN_PYTHON=off",
           "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5", "CUWARDEN_GROWTH=off",
-          "TMPDIR=/", "TMPDIR=b");
+          "CUWARDEN_TRACE=/t.%p", "TMPDIR=/", "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
-    cr_expect_str_eq(options.tmpdir, "/");
+    cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
     cr_expect(options.mode == CW_MODE_OFF && options.growth == CW_GROWTH_OFF);
     cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
     expect_pool_max(3, 1, UINT64_C(8) << 30);
