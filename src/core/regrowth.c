@@ -79,9 +79,10 @@ static void mark(uint32_t block, enum cw_block_flags flag)
     atomic_fetch_or_explicit(&cw_tracker_at(block)->flags, (uint8_t)flag, memory_order_relaxed);
 }
 
+/* The block may be another thread's by now, and its site one that was made this moment. */
 static const struct cw_live_site *site_of(uint32_t block)
 {
-    return cw_site_at(atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_relaxed));
+    return cw_site_at(atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_acquire));
 }
 
 static int is_same_place(const struct cw_live_site *a, const struct cw_live_site *b)

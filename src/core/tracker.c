@@ -249,7 +249,7 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->bytes, request->bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, request->held, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
-    atomic_store_explicit(&block->site, site, memory_order_relaxed);
+    atomic_store_explicit(&block->site, site, memory_order_release);
     atomic_store_explicit(&block->context, request->context, memory_order_relaxed);
     block->tid = cw_thread_tid();
     atomic_store_explicit(&block->space, (uint8_t)request->space, memory_order_relaxed);
@@ -420,7 +420,7 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
 
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
-    atomic_store_explicit(&block->site, site_index, memory_order_relaxed);
+    atomic_store_explicit(&block->site, site_index, memory_order_release);
     block->tid = cw_thread_tid();
     atomic_store_explicit(&block->refs,
                           atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,

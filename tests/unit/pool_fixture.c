@@ -47,13 +47,19 @@ void pool_end_context(uint64_t handle, enum cw_context_outcome outcome)
     cw_context_end_finish(&ending, outcome);
 }
 
+/* One text, also for threads that are the first at the same time: two would be two sites. */
 static uint32_t api(void)
 {
     static _Atomic uint32_t text;
+    uint32_t known = text;
 
-    if (text == 0 || cw_session.arena.header->table[CW_TABLE_TEXT].count <= text)
-        text = cw_site_text("cuMemAlloc");
-    return text;
+    if (known == 0 || cw_session.arena.header->table[CW_TABLE_TEXT].count <= known) {
+        uint32_t made = cw_site_text("cuMemAlloc");
+
+        if (atomic_compare_exchange_strong(&text, &known, made))
+            known = made;
+    }
+    return known;
 }
 
 static enum cw_kind kind_of(enum cw_pool_class class)
