@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLAG_INDENT 2
-#define MORE_INDENT 10 /* at least, of a line that goes on with the help of a flag */
+#define FLAG_INDENT  2
+#define VALUE_INDENT 4
+#define MORE_INDENT  10 /* at least, of a line that goes on with the help of a flag */
 
 /* ---- strings that grow ---- */
 
@@ -103,8 +104,18 @@ static int add_flag(struct cw_help *help, const char *line)
     line += strcspn(line, " ");
     line += strspn(line, " ");
     flag.help = strdup(line);
+    flag.words = strdup("");
     help->flag[help->flags++] = flag;
-    return flag.name && flag.help ? 0 : -1;
+    return flag.name && flag.help && flag.words ? 0 : -1;
+}
+
+/* The values of a flag whose help ends in "one of" have a line each. */
+static int takes_values(const struct cw_help_flag *flag)
+{
+    static const char end[] = "one of";
+    size_t len = strlen(flag->help);
+
+    return len >= sizeof(end) - 1 && strcmp(flag->help + len - (sizeof(end) - 1), end) == 0;
 }
 
 static int add_line(struct cw_help *help, const char *line, int *is_request)
@@ -126,6 +137,8 @@ static int add_line(struct cw_help *help, const char *line, int *is_request)
 
         return append(&help->operands.words, " ", text, len + (text[len] == '='));
     }
+    if (indent == VALUE_INDENT && last && takes_values(last))
+        return append(&last->words, " ", text, strcspn(text, " "));
     if (indent >= MORE_INDENT && last && !*is_request && *text)
         return append(&last->help, " ", text, strlen(text));
     return 0;
@@ -189,9 +202,13 @@ int cw_help_parse(struct cw_help *help, char *text)
     while (rc == 0 && (line = strsep(&rest, "\n")))
         rc = is_usage(line) ? read_usage(help, line) : add_line(help, line, &is_request);
     for (size_t i = 0; rc == 0 && i < help->flags; i++) {
-        help->flag[i].words =
-            help->flag[i].value == CW_HELP_VALUE_OTHER ? words_of(help->flag[i].help) : strdup("");
-        rc = help->flag[i].words ? 0 : -1;
+        struct cw_help_flag *flag = &help->flag[i];
+
+        if (flag->value != CW_HELP_VALUE_OTHER || flag->words[0] != '\0')
+            continue;
+        free(flag->words);
+        flag->words = words_of(flag->help);
+        rc = flag->words ? 0 : -1;
     }
     if (rc == 0 && help->operands.words)
         return 0;

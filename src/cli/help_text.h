@@ -3,7 +3,8 @@
  * What a command's --help says, as data: the one place where its flags are described. The command
  * is run for it, in this process, with standard output set aside. A flag is a line of two blanks,
  * "-o, --output=FILE" and what it does; its values are known where that ends in a list ("text or
- * json"). Words under "Requests:" and in small letters of the usage are operands.
+ * json"), or in "one of" and they have lines of their own with four blanks. Words under "Requests:"
+ * and in small letters of the usage are operands.
  */
 #ifndef CW_CLI_HELP_TEXT_H
 #define CW_CLI_HELP_TEXT_H

@@ -173,7 +173,6 @@ Test(tally, slack_of_each_thread_is_no_part_of_the_total)
     cw_tally_add(0, 1 << 20, 1 << 20, 1);
     cw_tally_sub(0, 1 << 20, 1 << 20);
     run_threads(THREADS, keep_some_slack);
-    cr_expect_gt(arena.header->live_bytes, THREADS * 60u);
     cr_expect_eq(cw_tally_total(), THREADS * 60u);
     cr_expect_eq(cw_tally_device(0).live + cw_tally_device(1).live, THREADS * 60u);
 }
