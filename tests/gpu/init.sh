@@ -26,6 +26,33 @@ need_nvcc()
   [ -n "$toolkit" ] || framework_failure_ "$NVCC --version names no release"
 }
 
+# For programs that need no nvcc. GPU_CHECK_DRIVER_DIR names the directory of another libcuda.so.1, and
+# that may be the simulated one; else the test is skipped without a real GPU.
+need_driver()
+{
+  local capability driver gpu_name simulated=
+  driver_dir=${GPU_CHECK_DRIVER_DIR:-}
+  [ -z "$driver_dir" ] || simulated=simulated
+  # shellcheck disable=SC2086 # CC may hold flags
+  ${CC:-cc} -o probe "$programs/probe.c" -ldl 2>err || framework_failure_ "probe: $(head -n 3 err)"
+  env ${driver_dir:+"LD_LIBRARY_PATH=$driver_dir"} ./probe $simulated >gpu 2>/dev/null </dev/null ||
+    skip_ "no GPU: $(tail -n 1 gpu)"
+  read -r capability driver gpu_name <gpu
+  echo "on $gpu_name ($capability), driver for CUDA $driver"
+}
+
+# build_plain_program NAME [FLAG...]: ./NAME from programs/NAME.c, with the C compiler alone.
+build_plain_program()
+{
+  local name=$1
+  shift
+  # shellcheck disable=SC2086 # CC may hold flags
+  ${CC:-cc} -std=gnu11 -g -O1 -Wall -Wextra -fno-omit-frame-pointer -D_GNU_SOURCE -o "$name" "$@" \
+    "$programs/$name.c" -ldl >build.log 2>&1 ||
+    { head -n 40 build.log >&2; fail_ "$name.c does not compile"; }
+  ! grep -E '(warning|note):' build.log >&2 || fail_ "$name.c compiles with warnings"
+}
+
 # The test is skipped without nvcc and without a real GPU that its programs run on: a toolkit wants a
 # driver of its own major version or newer, and builds for the devices that it lists. Sets $arch, the
 # sm_NN to build for.
