@@ -81,8 +81,8 @@ struct cw_live_files {
 };
 
 /* Adds those in the directory, of one process if pid is not 0; with_runs: and those of programs
- * under `cuwarden run`, which have directories of their own in it (run_live.h). 0, or -1 with
- * errno. */
+ * under `cuwarden run`, which have directories of their own in it (run_live.h), also of a run
+ * inside a run. 0, or -1 with errno. */
 int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid,
                       int with_runs);
 /* Of one process, wherever the library puts them in this environment; what was searched, for a

@@ -308,7 +308,8 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
 }
 
 /* Nobody called CUDA, as far as we know. */
-static int explain_silence(const struct request *request, const char *program, const char *library)
+static int explain_silence(const struct request *request, const char *directory,
+                           const char *program, const char *library)
 {
     char why[WHY_MAX];
     int is_kept_out = cw_run_reach(program, library, why, sizeof(why));
@@ -318,8 +319,9 @@ static int explain_silence(const struct request *request, const char *program, c
     else if (request->requires_cuda)
         cw_cli_error("--require-cuda: no process called CUDA under the library: nothing keeps '%s' "
                      "from loading it, but neither it nor what it started called CUDA, or did so "
-                     "without LD_PRELOAD in its environment",
-                     program);
+                     "without LD_PRELOAD in its environment, or as a user who cannot write to "
+                     "'%s'; there --exec may help",
+                     program, directory);
     else if (is_kept_out && !request->is_quiet)
         cw_cli_warn("nothing is known of this run: %s", why);
     return request->requires_cuda ? CW_EXIT_SELF : CW_EXIT_OK;
@@ -333,19 +335,27 @@ static int conclude(const struct request *request, const struct cw_run_account *
     cw_run_account_print(account);
     if (account->live.directory[0] && account->processes + account->running == 0 &&
         account->unreadable == 0)
-        verdict = explain_silence(request, program, library);
+        verdict = explain_silence(request, account->live.directory, program, library);
     if (WIFSIGNALED(account->wait_status))
         cw_run_child_die(WTERMSIG(account->wait_status));
     return status != 0 ? status : verdict;
 }
 
+/* Reports and rules may have names that stand for one of the program's files. */
+static int names_open_file(const char *path)
+{
+    return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
+}
+
 static int run_program(const struct request *request, struct cw_run_account *account, char **argv,
                        const char *library)
 {
+    int keeps_files =
+        names_open_file(request->options.report) || names_open_file(request->options.suppressions);
     struct cw_run_child child;
     int error;
 
-    if (cw_run_child_start(&child, argv) != 0) {
+    if (cw_run_child_start(&child, argv, keeps_files) != 0) {
         cw_cli_error("cannot make a process for '%s': %s", argv[0], strerror(errno));
         cw_run_live_end(&account->live);
         return CW_EXIT_SELF;

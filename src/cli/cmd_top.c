@@ -146,7 +146,8 @@ static void on_crash(int number)
 
 static void take_signals(sigset_t *old)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static const int ends[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,   SIGPIPE,
+                               SIGALRM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU};
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
     struct sigaction end = {.sa_handler = on_end};
     struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND};
@@ -155,6 +156,8 @@ static void take_signals(sigset_t *old)
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGWINCH);
     for (size_t i = 0; i < CW_ARRAY_LEN(ends); i++) {
+        if (signal(ends[i], SIG_IGN) == SIG_IGN)
+            continue; /* it was to be ignored, and is */
         sigaddset(&blocked, ends[i]);
         sigaction(ends[i], &end, NULL);
     }

@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/http_server.h"
 
-#define BACKLOG 16
+#define BACKLOG 128
 
 union address {
     struct sockaddr any;

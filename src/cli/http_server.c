@@ -228,6 +228,34 @@ static void close_client(struct client *client)
     free(client);
 }
 
+/* Of two that have not asked yet: who has said nothing at all goes first, then who came first. */
+static int gives_way_to(const struct client *one, const struct client *other)
+{
+    if ((one->got == 0) != (other->got == 0))
+        return one->got == 0;
+    return one->deadline_ms < other->deadline_ms;
+}
+
+/* Where all places are taken: a crowd that asks for nothing shall not keep out who does. Returns 0,
+ * or -1: all of them are being answered. */
+static int make_place(struct serving *serving)
+{
+    unsigned first = serving->clients;
+
+    for (unsigned i = 0; i < serving->clients; i++) {
+        if (serving->client[i]->state == RECEIVING &&
+            (first == serving->clients || gives_way_to(serving->client[i], serving->client[first])))
+            first = i;
+    }
+    if (first == serving->clients)
+        return -1;
+    close_client(serving->client[first]);
+    serving->clients--;
+    memmove(&serving->client[first], &serving->client[first + 1],
+            (serving->clients - first) * sizeof(struct client *));
+    return 0;
+}
+
 static void accept_client(struct serving *serving, int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -261,7 +289,17 @@ static struct timespec time_left(const struct serving *serving)
                              .tv_nsec = (long)(first % 1000) * 1000000};
 }
 
-/* Nobody is accepted while all places are taken; who waits is in the listener's queue. */
+static int has_place(const struct serving *serving)
+{
+    for (unsigned i = 0; i < serving->clients; i++) {
+        if (serving->client[i]->state == RECEIVING)
+            return 1;
+    }
+    return serving->clients < CW_HTTP_CLIENTS;
+}
+
+/* Nobody is accepted while all places are of those who get answers; who waits is in the listener's
+ * queue. */
 static unsigned fill_polls(const struct serving *serving, struct pollfd *polls)
 {
     unsigned count = 0;
@@ -270,7 +308,7 @@ static unsigned fill_polls(const struct serving *serving, struct pollfd *polls)
         polls[count++] =
             (struct pollfd){.fd = serving->client[i]->fd,
                             .events = serving->client[i]->state == SENDING ? POLLOUT : POLLIN};
-    for (unsigned i = 0; serving->clients < CW_HTTP_CLIENTS && i < serving->server->listeners; i++)
+    for (unsigned i = 0; has_place(serving) && i < serving->server->listeners; i++)
         polls[count++] = (struct pollfd){.fd = serving->server->listener[i], .events = POLLIN};
     return count;
 }
@@ -289,7 +327,7 @@ static void serve_all(struct serving *serving, const struct pollfd *polls, unsig
     }
     serving->clients = kept;
     for (unsigned i = before; i < count; i++) {
-        if (polls[i].revents && serving->clients < CW_HTTP_CLIENTS)
+        if (polls[i].revents && (serving->clients < CW_HTTP_CLIENTS || make_place(serving) == 0))
             accept_client(serving, polls[i].fd);
     }
 }

@@ -2,7 +2,7 @@
 /*
  * A small HTTP/1.1 server: one thread, GET and HEAD of a few paths, one request a connection. A
  * client that is slow, says too much or never reads costs no more than its place among the others,
- * for a bounded time.
+ * for a bounded time; where there are too many, those whose requests have not come give way.
  */
 #ifndef CW_CLI_HTTP_SERVER_H
 #define CW_CLI_HTTP_SERVER_H

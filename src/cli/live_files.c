@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds live files, by directory or by process. Names are told apart as live/place.h has them;
- * what does not look like one is left alone. Those of
- * programs under `cuwarden run` lie one directory further down.
+ * what does not look like one is left alone. Those of programs under `cuwarden run` lie one
+ * directory further down, and those of a run inside a run one more.
  */
 #include "cli/cli.h"
 
@@ -63,36 +63,54 @@ static int add(struct cw_live_files *files, const char *directory, const char *n
     return 0;
 }
 
-static int add_run(struct cw_live_files *files, const char *directory, const char *name,
-                   uint32_t pid)
-{
-    char *inner;
-    int rc;
+static int add_all(struct cw_live_files *files, DIR *dir, const char *directory, uint32_t pid,
+                   unsigned runs);
 
-    if (asprintf(&inner, "%s/%s", directory, name) < 0)
-        return -1;
-    rc = cw_live_files_add(files, inner, pid, 0);
+static int add_run(struct cw_live_files *files, int parent, const char *directory, const char *name,
+                   uint32_t pid, unsigned runs)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    char *inner = NULL;
+    int rc = 0;
+
+    if (dir && asprintf(&inner, "%s/%s", directory, name) < 0)
+        rc = -1;
+    else if (dir)
+        rc = add_all(files, dir, inner, pid, runs);
+    else if (fd >= 0)
+        close(fd);
+    if (dir)
+        closedir(dir);
     free(inner);
-    /* It goes when its run ends, perhaps just now. */
-    return rc != 0 && errno == ENOMEM ? -1 : 0;
+    return rc; /* one that is not there has gone with its run, just now */
+}
+
+static int add_all(struct cw_live_files *files, DIR *dir, const char *directory, uint32_t pid,
+                   unsigned runs)
+{
+    const struct dirent *entry;
+    struct cw_live_name found;
+    int rc = 0;
+
+    while (rc == 0 && (entry = readdir(dir))) {
+        if (parse_name(entry->d_name, &found) == 0 && (pid == 0 || found.pid == pid))
+            rc = add(files, directory, entry->d_name, found);
+        else if (runs > 0 && cw_run_live_is_name(entry->d_name))
+            rc = add_run(files, dirfd(dir), directory, entry->d_name, pid, runs - 1);
+    }
+    return rc;
 }
 
 int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid,
                       int with_runs)
 {
     DIR *dir = opendir(directory);
-    const struct dirent *entry;
-    struct cw_live_name found;
-    int rc = 0;
+    int rc;
 
     if (!dir)
         return -1;
-    while (rc == 0 && (entry = readdir(dir))) {
-        if (parse_name(entry->d_name, &found) == 0 && (pid == 0 || found.pid == pid))
-            rc = add(files, directory, entry->d_name, found);
-        else if (with_runs && cw_run_live_is_name(entry->d_name))
-            rc = add_run(files, directory, entry->d_name, pid);
-    }
+    rc = add_all(files, dir, directory, pid, with_runs ? CW_RUNS_MAX : 0);
     closedir(dir);
     if (files->count > 1)
         qsort(files->file, files->count, sizeof(*files->file), compare);

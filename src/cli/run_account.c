@@ -9,6 +9,7 @@
  */
 #include "cli/run_account.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,6 @@
 #include "report/suppress.h"
 #include "report/symbol.h"
 
-#define NAMED_MAX   16
 #define PATIENCE_MS 500 /* for processes that end at the same time as the program */
 #define POLL_MS     10
 
@@ -154,11 +154,28 @@ static void say_death(const struct cw_run_account *account, uint32_t pid)
             strsignal(number));
 }
 
+/* 1 if the path has been named before; one more is remembered. */
+static int is_named(struct cw_run_account *account, const char *path)
+{
+    for (unsigned i = 0; i < account->named; i++)
+        if (account->name[i] && strcmp(account->name[i], path) == 0)
+            return 1;
+    account->name[account->named] = strdup(path);
+    return 0;
+}
+
 static void name_file(struct cw_run_account *account, uint32_t pid, const char *path)
 {
-    if (access(path, F_OK) != 0 || account->named++ >= NAMED_MAX)
+    if (access(path, F_OK) != 0)
         return;
-    fprintf(stderr, "cuwarden: report of process %u: %s\n", (unsigned)pid, path);
+    if (account->named >= CW_RUN_NAMED_MAX)
+        account->unnamed++;
+    else if (is_named(account, path))
+        account->overwritten++;
+    else {
+        account->named++;
+        fprintf(stderr, "cuwarden: report of process %u: %s\n", (unsigned)pid, path);
+    }
 }
 
 /* Where the report is. Which number %n became is not known. */
@@ -231,11 +248,11 @@ static int look_at(struct cw_run_account *account, const char *path)
 /* A look at the lock alone: the files of those that run may be large. */
 static int is_held(const struct cw_live_name *file)
 {
-    FILE *stream = fopen(file->path, "re");
-    int is_in_use = stream && cw_live_file_is_in_use(fileno(stream), file->pid, file->path);
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int is_in_use = fd >= 0 && cw_live_file_is_in_use(fd, file->pid, file->path);
 
-    if (stream)
-        fclose(stream);
+    if (fd >= 0)
+        close(fd);
     return is_in_use;
 }
 
@@ -307,8 +324,13 @@ void cw_run_account_print(const struct cw_run_account *account)
 {
     if (account->is_quiet)
         return;
-    if (account->named > NAMED_MAX)
-        fprintf(stderr, "cuwarden: and %u more reports\n", account->named - NAMED_MAX);
+    if (account->unnamed > 0)
+        fprintf(stderr, "cuwarden: and %u more reports\n", account->unnamed);
+    if (account->overwritten > 0)
+        cw_cli_warn(
+            "%u of the reports went into a file that had one already, and the last is left: %%n "
+            "in its name keeps all",
+            account->overwritten);
     if (account->running > 0)
         cw_cli_warn("%" PRIu64 " of the processes still run and are not in the sums; 'cuwarden "
                     "report %s' tells of them",
@@ -321,6 +343,9 @@ void cw_run_account_print(const struct cw_run_account *account)
 
 void cw_run_account_free(struct cw_run_account *account)
 {
+    for (unsigned i = 0; i < account->named; i++)
+        free(account->name[i]);
+    account->named = 0;
     free(account->span);
     account->span = NULL;
     account->processes = 0;

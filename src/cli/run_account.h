@@ -12,6 +12,8 @@
 #include "cli/run_live.h"
 #include "report/snapshot.h"
 
+#define CW_RUN_NAMED_MAX 16
+
 struct cw_run_span {
     uint64_t from_ns, to_ns, peak_bytes;
 };
@@ -26,8 +28,10 @@ struct cw_run_account {
     uint64_t unreadable; /* files that say nothing */
     uint64_t running;    /* processes that have not ended, and are in none of the sums */
     struct cw_snapshot_summary sum;
-    struct cw_run_span *span; /* of each process; `processes` of them */
-    unsigned named;           /* reports */
+    struct cw_run_span *span;     /* of each process; `processes` of them */
+    char *name[CW_RUN_NAMED_MAX]; /* files of reports that have been named; `named` of them */
+    unsigned named;
+    unsigned unnamed, overwritten; /* reports beyond these, and in one of these */
 };
 
 /* Takes in whoever has ended. is_last: also what was left to other runs inside this one, and who is

@@ -11,16 +11,27 @@
  * A signal that somebody sends to the whole group by kill(2) looks like one for us alone, and
  * reaches the child twice.
  *
- * When we are killed the child is too (PR_SET_PDEATHSIG): who kills the command means the program.
+ * When we are killed the child is too (PR_SET_PDEATHSIG): who kills the command means the program,
+ * as timeout -s KILL does, and one that goes on unseen would hold its device. Nothing less than
+ * SIGKILL ends us before the child, so no hangup, nohup or setsid comes to this.
+ *
+ * The child alone holds the pipes and sockets that it was given: when it closes one, whoever is at
+ * the other end sees that. We keep stderr, on which there is something to say at the end; and other
+ * files, because a lock (lockf) that came to us by exec would go with them.
+ *
+ * Processes that are not our child may become ours to wait for: where we are the first process of a
+ * container, and where a shell that had children became us.
  */
 #include "cli/run_child.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,6 +65,43 @@ become_program(const struct cw_run_child *child, char **argv, pid_t parent, int 
     _exit(EXIT_SUCCESS);
 }
 
+/* 1 if it has another end and the program was given it: what we open does not outlive an exec. */
+static int is_given_link(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+    struct stat info;
+
+    return flags >= 0 && !(flags & FD_CLOEXEC) && fstat(fd, &info) == 0 &&
+           (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+/* The numbers of the standard files stay taken, so that nothing else gets them. */
+static void let_go(int fd, int null)
+{
+    if (fd > STDERR_FILENO)
+        close(fd);
+    else if (fd != STDERR_FILENO && null >= 0)
+        dup3(null, fd, 0);
+}
+
+static void let_go_of_links(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+
+        if (entry->d_name[0] != '.' && is_given_link(fd))
+            let_go(fd, null);
+    }
+    if (dir)
+        closedir(dir);
+    if (null >= 0)
+        close(null);
+}
+
 static void take_signals(struct cw_run_child *child)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -64,7 +112,7 @@ static void take_signals(struct cw_run_child *child)
     sigaction(SIGCHLD, &usual, &child->ending); /* ignored, there would be no status */
 }
 
-int cw_run_child_start(struct cw_run_child *child, char **argv)
+int cw_run_child_start(struct cw_run_child *child, char **argv, int keeps_files)
 {
     pid_t parent = getpid();
     int failure[2];
@@ -77,8 +125,11 @@ int cw_run_child_start(struct cw_run_child *child, char **argv)
     if (child->pid == 0)
         become_program(child, argv, parent, failure[1]);
     close(failure[1]);
-    if (child->pid > 0)
+    if (child->pid > 0) {
+        if (!keeps_files)
+            let_go_of_links();
         return 0;
+    }
     close(failure[0]);
     sigprocmask(SIG_SETMASK, &child->mask, NULL);
     return -1;
@@ -154,6 +205,18 @@ static void stop_too(const struct cw_run_child *child)
         kill(child->pid, SIGCONT);
 }
 
+/* Those that have ended and are not our child. */
+static void reap_others(const struct cw_run_child *child)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0 &&
+           info.si_pid != child->pid) {
+        (void)waitpid(info.si_pid, NULL, WNOHANG);
+        info.si_pid = 0;
+    }
+}
+
 int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void *arg)
 {
     static const struct timespec tick = {.tv_sec = TICK_SECONDS};
@@ -171,6 +234,7 @@ int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void 
             stop_too(child);
             continue;
         }
+        reap_others(child);
         if (sigtimedwait(&all, &info, &tick) < 0)
             idle(arg);
         else if (info.si_signo != SIGCHLD)

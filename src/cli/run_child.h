@@ -18,9 +18,10 @@ struct cw_run_child {
 
 /*
  * Starts argv in our process group, with our files, terminal, directory, limits and signals. From
- * here on every signal is blocked here. 0, or -1 with errno.
+ * here on every signal is blocked here, and pipes and sockets that it was given, but for stderr,
+ * are closed here, unless keeps_files. 0, or -1 with errno.
  */
-int cw_run_child_start(struct cw_run_child *child, char **argv);
+int cw_run_child_start(struct cw_run_child *child, char **argv, int keeps_files);
 
 /*
  * Waits for its end; passes on signals, stops when it stops and lets it go on. Calls `idle` every

@@ -42,18 +42,35 @@ static int open_idle(int parent, const char *name)
 
 /* ---- making it ---- */
 
-static void sweep(int parent, const char *name)
+static void take_away_all(DIR *dir, time_t age, unsigned depth);
+
+/* If its run is no more, and nobody's file is left in it. With an age only one that has not changed
+ * for so long, and what lies in it by the rules of live/place.h. */
+static void take_away(int parent, const char *name, time_t age, unsigned depth)
 {
-    int dir = open_idle(parent, name);
+    int fd = depth > 0 ? open_idle(parent, name) : -1;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct stat info;
 
-    if (dir < 0)
-        return;
-    if (fstat(dir, &info) == 0 && time(NULL) - info.st_mtime > OLD_SECOND) {
-        cw_place_sweep(dir);
-        unlinkat(parent, name, AT_REMOVEDIR); /* only if nothing is left in it */
+    if (dir && fstat(fd, &info) == 0 && (age == 0 || time(NULL) - info.st_mtime > age)) {
+        if (age > 0)
+            cw_place_sweep(fd);
+        take_away_all(dir, age, depth - 1);
+        unlinkat(parent, name, AT_REMOVEDIR);
     }
-    close(dir);
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+}
+
+static void take_away_all(DIR *dir, time_t age, unsigned depth)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(dir)))
+        if (cw_run_live_is_name(entry->d_name))
+            take_away(dirfd(dir), entry->d_name, age, depth);
 }
 
 /* What killed runs have left. */
@@ -61,13 +78,10 @@ static void sweep_all(int parent)
 {
     int copy = cw_sys_open_at(parent, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
-    const struct dirent *entry;
 
     if (!dir)
         return;
-    while ((entry = readdir(dir)))
-        if (cw_run_live_is_name(entry->d_name))
-            sweep(parent, entry->d_name);
+    take_away_all(dir, OLD_SECOND, CW_RUNS_MAX);
     closedir(dir);
 }
 
@@ -167,20 +181,27 @@ void cw_run_live_settle(const struct cw_run_live *live, const char *path, int is
         (void)rename(path, target);
 }
 
+/* Of the runs around the file any that lives will read it: from the inmost on it goes from one home
+ * to the next. */
 int cw_run_live_is_of_other(const struct cw_run_live *live, const char *path)
 {
     size_t len = strlen(live->directory);
+    const char *slash = path + len;
     char inner[CW_PLACE_MAX];
-    const char *slash;
-    int dir;
+    int is_idle = 1;
 
-    if (strncmp(path, live->directory, len) != 0 || !(slash = strchr(path + len + 1, '/')))
+    if (strncmp(path, live->directory, len) != 0)
         return 0;
-    snprintf(inner, sizeof(inner), "%.*s", (int)(slash - path), path);
-    dir = open_idle(AT_FDCWD, inner);
-    if (dir >= 0)
-        close(dir);
-    return dir < 0;
+    while (is_idle && *slash && (slash = strchr(slash + 1, '/'))) {
+        int dir;
+
+        snprintf(inner, sizeof(inner), "%.*s", (int)(slash - path), path);
+        dir = open_idle(AT_FDCWD, inner);
+        is_idle = dir >= 0;
+        if (dir >= 0)
+            close(dir);
+    }
+    return !is_idle;
 }
 
 /* A process that died while it made its file has left one that nobody can read. */
@@ -204,7 +225,7 @@ void cw_run_live_end(struct cw_run_live *live)
         size_t len = strlen(entry->d_name);
 
         if (cw_run_live_is_name(entry->d_name))
-            unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+            take_away(dirfd(dir), entry->d_name, 0, CW_RUNS_MAX);
         else if (entry->d_name[0] == '.' && len > 5 &&
                  strcmp(entry->d_name + len - 5, CW_PLACE_SUFFIX) == 0)
             remove_unfinished(dirfd(dir), entry->d_name);

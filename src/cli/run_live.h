@@ -12,6 +12,9 @@
 #include "base/options.h"
 #include "live/place.h"
 
+/* Inside each other, as far as they are followed: each takes a descriptor. */
+#define CW_RUNS_MAX 8
+
 struct cw_run_live {
     char directory[CW_PLACE_MAX]; /* "": none could be made */
     char home[CW_PLACE_MAX];      /* the user's own: files go there, and none is removed; else "" */
@@ -36,7 +39,8 @@ void cw_run_live_settle(const struct cw_run_live *live, const char *path, int is
 /* 1 if the file is of another run, inside this one, that is still there to read it. */
 int cw_run_live_is_of_other(const struct cw_run_live *live, const char *path);
 
-/* Takes the directory away, unless a process that still runs has its file there. */
+/* Takes the directory away, unless a process that still runs has its file there, or a run inside
+ * this one goes on. */
 void cw_run_live_end(struct cw_run_live *live);
 
 #endif
