@@ -30,6 +30,7 @@ enum cw_lock_rank {
     CW_RANK_TAG,         /* names of ranges and marks (core/tag_name.c) */
     CW_RANK_STEPS,       /* the counters of one name; of a pattern after those of a name */
     CW_RANK_TRACE,       /* the window of the trace (core/trace.c) */
+    CW_RANK_AUDIT,       /* what the two sides of an audit have not settled (core/audit.c) */
     CW_RANK_ARENA,       /* growth of the live arena's tables */
     CW_RANK_MEM,         /* the internal heap of cold maps */
     CW_RANK_COUNT

@@ -7,6 +7,7 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "core/audit.h"
 #include "core/index.h"
 #include "core/regrowth.h"
 #include "core/site.h"
@@ -283,6 +284,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     count_in(cw_site_at(site_index), request->bytes, request->held, request->reserved, now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
+    cw_audit_taken(cw_tracker_at(block));
     cw_trace_taken(cw_tracker_at(block));
     return block;
 }
@@ -354,6 +356,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
+    cw_audit_given(block, result == CW_FREE_RECLAIMED);
     count_out(site, bytes, load(&block->held), result, 1);
     release_record(index);
 }
@@ -380,6 +383,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
                  request->held > request->reserved ? request->held - request->reserved : 0, now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
+    cw_audit_taken(cw_tracker_at(block));
     return block;
 }
 
@@ -444,8 +448,7 @@ void cw_tracker_finish_idle(uint32_t index)
     const struct cw_live_site *site =
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
 
-    cw_index_remove_block(block->space, load(&block->key), index);
-
+    cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
     cw_tally_sub(site->device, 0, load(&block->held));
     release_record(index);
 }

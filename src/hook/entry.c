@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/options.h"
 #include "base/out.h"
+#include "core/audit.h"
 #include "core/control.h"
 #include "base/sys.h"
 #include "core/loader.h"
@@ -31,6 +32,7 @@
 #include "core/unwind.h"
 #include "hook/call.h"
 #include "hook/cuda_ops.h"
+#include "hook/cupti.h"
 #include "hook/dump.h"
 #include "hook/dump_signal.h"
 #include "hook/helper.h"
@@ -190,6 +192,7 @@ static void finish(enum cw_exit_kind kind, int status)
 {
     if (!cw_session_finish(kind, status))
         return;
+    cw_audit_cut();
     cw_trace_end();
     cw_helper_stop();
     cw_mem_detach();
@@ -208,7 +211,16 @@ static void note_status(int status, void *arg)
 static void quick_exiting(void *arg)
 {
     (void)arg;
+    cw_cupti_end();
     finish(CW_EXIT_QUICK_EXIT, 0);
+}
+
+/* Registered once CUPTI runs, so that it comes before CUPTI's own exit handlers. */
+static void end_audit(int status, void *arg)
+{
+    (void)status;
+    (void)arg;
+    cw_cupti_end();
 }
 
 /* After main's return, exit handlers and static destructors; a block freed by a later library's
@@ -253,6 +265,7 @@ static void forked(void)
     cw_trace_file_forked();
     cw_call_reset();
     cw_python_watch_reset();
+    cw_cupti_forked();
     announcing = (struct cw_once){0};
 }
 
@@ -350,6 +363,8 @@ int cw_entry_arm(void)
             cw_trace_file_open(&options);
             cw_helper_start(&options);
             cw_dump_signal_install(&options);
+            if (cw_cupti_start(&options) && on_exit != NULL)
+                on_exit(end_audit, NULL);
         }
         cw_thread.depth--;
     }

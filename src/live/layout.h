@@ -47,6 +47,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "live/layout_audit.h"
 #include "live/layout_control.h"
 #include "live/layout_time.h"
 
@@ -503,6 +504,7 @@ struct cw_live_header {
     struct cw_live_control control;
     uint32_t rank;      /* text: of a parallel job, digits; 0 = not known */
     uint32_t envc, env; /* text of envc strings "NAME=VALUE", one after the other */
+    struct cw_live_audit audit;
 };
 
 enum cw_exit_kind {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/json_audit.h"
 #include "report/json_growth.h"
 #include "report/json_leak.h"
 #include "report/json_pool.h"
@@ -588,6 +589,7 @@ void cw_report_json_write(const struct cw_report_source *source, struct cw_out *
     put_leaks(&json);
     cw_json_old(&json);
     cw_json_growth(&json);
+    cw_json_audit(&json);
     cw_json_suppressions(&json);
     put_events(&json);
     cw_json_oom_accounts(&json);

@@ -11,6 +11,7 @@
 
 #include "report/age.h"
 #include "report/suppress.h"
+#include "report/text_audit.h"
 #include "report/text_devices.h"
 #include "report/text_event.h"
 #include "report/text_growth.h"
@@ -396,6 +397,7 @@ static void put_body(const struct cw_text *text)
     put_apart(text, &text->snapshot->caches, "CACHES", "kept on purpose by frameworks");
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
     cw_text_growth(text);
+    cw_text_audit(text);
     cw_text_old(text);
     cw_text_ooms(text);
     put_invalid_frees(text);

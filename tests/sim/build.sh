@@ -3,7 +3,7 @@
 # Builds the simulated GPU: build.sh CUDA_INCLUDE OUTDIR
 #
 # Leaves libcuda.so.1, libcuda.so, old/libcuda.so.1 (a driver of CUDA 11.4), libnvidia-ml.so.1,
-# libcudart.so.13, libcudart.so and libcudart_static.a in OUTDIR. CC, CFLAGS, LDFLAGS and AR are honoured. An
+# cupti/libcupti.so.13, libcudart.so.13, libcudart.so and libcudart_static.a in OUTDIR. CC, CFLAGS, LDFLAGS and AR are honoured. An
 # object is rebuilt when its source, any header or this script is newer.
 set -eu
 
@@ -14,7 +14,8 @@ include=$1 out=$2
 src=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}" "${AR:=ar}" "${CFLAGS:=-O2 -g}" "${LDFLAGS:=}"
 [ -f "$include/cuda.h" ] || die "no cuda.h in $include"
-mkdir -p "$out/obj" "$out/obj-old" "$out/obj-rt" "$out/obj-nvml" "$out/old" || die "cannot write to $out"
+mkdir -p "$out/obj" "$out/obj-old" "$out/obj-rt" "$out/obj-nvml" "$out/obj-cupti" "$out/cupti" \
+    "$out/old" || die "cannot write to $out"
 
 flags="-std=gnu11 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -Wno-deprecated-declarations -D_GNU_SOURCE"
 stamp="$CC $CFLAGS $flags $include"
@@ -69,6 +70,10 @@ ln -sf libcuda.so.1 "$out/libcuda.so"
 compile_all obj-nvml 'nvml*.c'
 link "$out/libnvidia-ml.so.1" libnvidia-ml.so.1 "$out"/obj-nvml/*.o "$out"/obj/sim_world.o \
     "$out"/obj/sim_share.o
+
+# In a directory of its own: programs find it only where a test says so.
+compile_all obj-cupti 'cupti*.c' -fvisibility=default
+link "$out/cupti/libcupti.so.13" libcupti.so.13 "$out"/obj-cupti/*.o
 
 mkdir -p "$out/obj-old"
 for object in "$out"/obj/*.o; do

@@ -57,6 +57,16 @@ unsigned long long cusim_misuse_count(void);
 /* The same for one kind of misuse; the kinds are listed in README.md. */
 unsigned long long cusim_misuse_of(const char *kind);
 
+/* Memory, a variable of a module or a pool comes or goes; bytes as asked for. */
+struct cusim_event {
+    enum cusim_kind kind;
+    int is_free, is_pool, device;
+    unsigned long long address, bytes;
+    const char *name; /* of a variable, else NULL */
+};
+/* From now on seen is called at each, inside the driver: it must not call back. NULL: nobody. */
+void cusim_observe(void (*seen)(const struct cusim_event *event));
+
 void cusim_set_delay_us(long delay_us);
 /* 0: cuMemFree and its like wait for nothing, 1: for the block's context, 2: for all contexts. */
 void cusim_set_free_waits(int waits);

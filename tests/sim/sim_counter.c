@@ -6,6 +6,7 @@
  * described in README.md.
  */
 #include "sim_lazy.h"
+#include "sim_observe.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -236,6 +237,13 @@ unsigned long long cusim_misuse_of(const char *kind)
             count = kinds[i].count;
     unlock();
     return count;
+}
+
+void cusim_observe(void (*seen)(const struct cusim_event *event))
+{
+    lock();
+    sim_observe_set(seen);
+    unlock();
 }
 
 void cusim_set_delay_us(long delay_us)

@@ -9,6 +9,7 @@
  * Always true, under sim.lock: ranges in the tree never overlap; a range in a bin is SIM_FREE.
  */
 #include "sim.h"
+#include "sim_observe.h"
 
 #include <fcntl.h>
 #include <search.h>
@@ -252,7 +253,15 @@ static struct sim_block *take_range(struct sim_arena *arena, size_t span)
 
 void sim_block_count(struct sim_block *block, int sign)
 {
+    struct cusim_event event = {.kind = (enum cusim_kind)block->kind,
+                                .is_free = sign < 0,
+                                .device = block->device,
+                                .address = block->start,
+                                .bytes = block->size};
+
     sim_live_bytes_add(block->kind, block->device, sign * (int64_t)block->size, sign);
+    if (block->kind != SIM_MEM_GLOBAL)
+        sim_observe(&event);
 }
 
 static void reset_block(struct sim_block *block)

@@ -7,6 +7,7 @@
  * variables come to exist when first asked for. A CUkernel and a CUfunction are the same object.
  */
 #include "sim.h"
+#include "sim_observe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,11 @@ static CUresult add_global(struct sim_module *module, const char *name, size_t s
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     memset((void *)global->block->start, 0, size);
+    sim_observe(&(struct cusim_event){.kind = CUSIM_GLOBAL,
+                                      .device = module->device,
+                                      .address = global->block->start,
+                                      .bytes = size,
+                                      .name = global->name});
     global->next = module->globals;
     module->globals = global;
     return CUDA_SUCCESS;

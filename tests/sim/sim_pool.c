@@ -9,6 +9,7 @@
  * Under sim.lock: a block on `cached` is SIM_CACHED, or SIM_FREEING while its free is in flight.
  */
 #include "sim.h"
+#include "sim_observe.h"
 
 #include <string.h>
 
@@ -308,6 +309,7 @@ CUresult sim_cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
     if (!pool)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = (CUmemoryPool)pool;
+    sim_observe(&(struct cusim_event){.is_pool = 1, .device = pool->device});
     return CUDA_SUCCESS;
 }
 
@@ -323,6 +325,7 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool handle)
     if (sim.devices[pool->device].pool == pool)
         sim.devices[pool->device].pool = sim.devices[pool->device].default_pool;
     pool->is_dead = true;
+    sim_observe(&(struct cusim_event){.is_pool = 1, .is_free = 1, .device = pool->device});
     sim_pool_trim(pool, 0);
     bury_if_empty(pool);
     return CUDA_SUCCESS;

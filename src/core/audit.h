@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The audit: what we have seen of the driver's memory against what another tool has seen of it.
+ *
+ * Both tell of the same calls, the tool later and in batches, so the order counts for nothing: what
+ * is told of one address is added up for each side, and an address for which both sides have told
+ * equally often is settled and forgotten. What is left at the end only one side has seen. Frees
+ * that we know to have happened with the end of a context are excused: the tool may tell of them or
+ * not.
+ *
+ * Compared is what was taken from the driver and given back to it (held bytes), not what the
+ * program asked of our pool. Owns the table of what is not settled, guarded by one lock
+ * (CW_RANK_AUDIT). Nothing is done, and one word is read for each block, until begin.
+ */
+#ifndef CW_CORE_AUDIT_H
+#define CW_CORE_AUDIT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "live/arena.h"
+
+/* What the tool tells. */
+struct cw_audit_record {
+    enum cw_audit_op op;
+    enum cw_audit_class class;
+    uint64_t address, bytes;
+    const char *source; /* path of the object that asked, or NULL */
+};
+
+extern _Atomic int cw_audit_on;
+
+/* From now on both sides tell. Once for a session. */
+void cw_audit_begin(struct cw_arena *arena, uint32_t tool_version);
+/* The audit was asked for and there will be none. */
+void cw_audit_refuse(struct cw_arena *arena, const char *why);
+
+/* The tool's side, from any thread, until cw_audit_end. */
+void cw_audit_seen(const struct cw_audit_record *record);
+void cw_audit_variable(const char *name, uint64_t bytes, int is_managed);
+void cw_audit_dropped(uint64_t records);
+
+/* Our side ends; the tool may still tell of what came before. */
+void cw_audit_close(void);
+/* Makes the account. */
+void cw_audit_end(void);
+/* The process ends without one. Takes no lock: it may have interrupted a holder. */
+void cw_audit_cut(void);
+void cw_audit_reset(void);
+
+void cw_audit_block(const struct cw_live_block *block, enum cw_audit_op op, int with_context);
+
+/* The driver gave the block. */
+static inline void cw_audit_taken(const struct cw_live_block *block)
+{
+    if (CW_UNLIKELY(atomic_load_explicit(&cw_audit_on, memory_order_relaxed)))
+        cw_audit_block(block, CW_AUDIT_TAKEN, 0);
+}
+
+/* The driver has it again; with_context: nobody has freed it. While the record is still whole. */
+static inline void cw_audit_given(const struct cw_live_block *block, int with_context)
+{
+    if (CW_UNLIKELY(atomic_load_explicit(&cw_audit_on, memory_order_relaxed)))
+        cw_audit_block(block, CW_AUDIT_GIVEN, with_context);
+}
+
+#endif
