@@ -52,6 +52,10 @@ struct cw_command {
 #define CW_CLI_COMMANDS_MAX 32
 const struct cw_command *cw_cli_commands(size_t *count);
 
+/* ---- complain.c ---- */
+
+/* "cuwarden NAME", which must last; "cuwarden" until then. */
+void cw_cli_speak_as(const char *name);
 /* Prints "cuwarden NAME: text" on stderr. */
 void cw_cli_error(const char *fmt, ...) CW_PRINTF(1, 2);
 /* Prints "cuwarden: warning: text" on stderr, as the library would. */

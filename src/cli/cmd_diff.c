@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/destination.h"
 #include "cli/diff.h"
 #include "cli/operand.h"
-#include "cli/result_file.h"
 #include "cli/select.h"
 #include "cli/site_text.h"
 
@@ -20,7 +20,7 @@ enum limit_kind { LIMIT_NONE, LIMIT_AMOUNT, LIMIT_PERCENT };
 
 struct request {
     enum form form;
-    const char *output;
+    struct cw_destination destination;
     enum cw_match_how how;
     enum limit_kind limit_kind;
     const char *limit_text;
@@ -190,7 +190,7 @@ static int set_flag(struct request *request, int flag)
         request->diff.by_device = 1;
         return 0;
     case 'o':
-        request->output = optarg;
+        cw_destination_set_path(&request->destination, optarg);
         return 0;
     default:
         return cw_select_set(&request->diff.selection, flag, optarg);
@@ -199,20 +199,20 @@ static int set_flag(struct request *request, int flag)
 
 static int write_result(struct request *request)
 {
-    struct cw_result_file result;
+    struct cw_destination *to = &request->destination;
     int failed = 0;
 
-    if (cw_result_open(&result, request->output) != 0)
+    to->is_text = request->form == FORM_TEXT;
+    if (cw_destination_open(to) != 0)
         return -1;
     if (request->form == FORM_JSON)
-        failed = cw_diff_json(&request->diff, result.out);
+        failed = cw_diff_json(&request->diff, to->out);
     else if (request->form == FORM_COLLAPSED)
-        cw_diff_collapsed(&request->diff, result.out);
+        cw_diff_collapsed(&request->diff, to->out);
     else
-        cw_diff_text(&request->diff, result.out, cw_result_has_color(&result));
-    if (failed)
-        cw_cli_error("cannot write all of the comparison");
-    return cw_result_close(&result, failed);
+        cw_diff_text(&request->diff, to->out, cw_destination_has_color(to));
+    failed = failed ? cw_destination_fail(to) : 0;
+    return cw_destination_close(to) == 0 ? failed : -1;
 }
 
 static int compare(struct request *request, char **operand)
@@ -239,7 +239,8 @@ int cw_cmd_diff(int argc, char **argv)
         {"match", required_argument, NULL, FLAG_MATCH},
         {"help", no_argument, NULL, 'h'},
     };
-    static struct request request;
+    static struct request request = {
+        .destination = {.noun = "comparison", .without_pager = 1, .makes_directories = 1}};
     int flag;
 
     cw_select_fill_flags(flags + 7);

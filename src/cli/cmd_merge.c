@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/ranks.h"
+#include "cli/destination.h"
 #include "cli/operand.h"
-#include "cli/result_file.h"
+#include "cli/ranks.h"
 #include "cli/select.h"
 
 struct request {
     int is_json;
-    const char *output;
+    struct cw_destination destination;
     struct cw_ranks ranks;
 };
 
@@ -81,18 +81,18 @@ static int read_all(struct cw_ranks *ranks, const struct cw_operands *operands)
 
 static int write_result(struct request *request)
 {
-    struct cw_result_file result;
+    struct cw_destination *to = &request->destination;
     int failed = 0;
 
-    if (cw_result_open(&result, request->output) != 0)
+    to->is_text = !request->is_json;
+    if (cw_destination_open(to) != 0)
         return -1;
     if (request->is_json)
-        failed = cw_ranks_json(&request->ranks, result.out);
+        failed = cw_ranks_json(&request->ranks, to->out);
     else
-        cw_ranks_text(&request->ranks, result.out, cw_result_has_color(&result));
-    if (failed)
-        cw_cli_error("cannot write all of the merged report");
-    return cw_result_close(&result, failed);
+        cw_ranks_text(&request->ranks, to->out, cw_destination_has_color(to));
+    failed = failed ? cw_destination_fail(to) : 0;
+    return cw_destination_close(to) == 0 ? failed : -1;
 }
 
 static int merge_all(struct request *request, char **operand, int count)
@@ -135,7 +135,7 @@ static int set_flag(struct request *request, int flag)
         request->ranks.by_device = 1;
         return 0;
     case 'o':
-        request->output = optarg;
+        cw_destination_set_path(&request->destination, optarg);
         return 0;
     default:
         return cw_select_set(&request->ranks.selection, flag, optarg);
@@ -150,7 +150,8 @@ int cw_cmd_merge(int argc, char **argv)
         {"by-device", no_argument, NULL, FLAG_BY_DEVICE},
         {"help", no_argument, NULL, 'h'},
     };
-    static struct request request;
+    static struct request request = {
+        .destination = {.noun = "merged report", .without_pager = 1, .makes_directories = 1}};
     int flag;
 
     cw_select_fill_flags(flags + 4);

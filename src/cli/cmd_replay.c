@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden replay`: a trace played against the pool, a limit, or all policies. */
 #include "cli/cli.h"
+#include "cli/destination.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -40,7 +41,7 @@ static const uint8_t rows[] = {
 struct request {
     struct cw_options options;
     struct cw_policies policies;
-    const char *plot;
+    struct cw_destination plot;
     int wants_json, compares, wants_help;
 };
 
@@ -119,7 +120,7 @@ static int set_flag(struct request *request, int flag)
         request->compares = 1;
         return CW_EXIT_OK;
     case FLAG_PLOT:
-        request->plot = optarg;
+        request->plot = (struct cw_destination){.noun = "plot", .path = optarg};
         return CW_EXIT_OK;
     case FLAG_FORMAT:
         return set_format(request, optarg);
@@ -177,36 +178,14 @@ static int check(const struct request *request)
     return CW_EXIT_OK;
 }
 
-static int fail_plot(const char *path)
+static int write_plot(struct request *request)
 {
-    cw_cli_error("cannot write '%s': %s", path, strerror(errno));
-    return CW_EXIT_FAILURE;
-}
+    struct cw_destination *to = &request->plot;
 
-/* Complete under its name, or not there. What is no file, a device, is written to as it is. */
-static int write_plot(const struct request *request)
-{
-    struct stat info;
-    int is_direct = stat(request->plot, &info) == 0 && !S_ISREG(info.st_mode), failed;
-    char *temporary;
-    FILE *out;
-
-    if (asprintf(&temporary, is_direct ? "%s" : "%s.tmp.%u", request->plot, (unsigned)getpid()) < 0)
-        return fail_plot(request->plot);
-    out = fopen(temporary, "we");
-    if (out == NULL) {
-        free(temporary);
-        return fail_plot(request->plot);
-    }
-    cw_replay_print_svg(&request->policies, out);
-    failed = ferror(out);
-    failed |= fclose(out) != 0;
-    if (!is_direct && (failed || rename(temporary, request->plot) != 0)) {
-        failed = 1;
-        unlink(temporary);
-    }
-    free(temporary);
-    return failed ? fail_plot(request->plot) : CW_EXIT_OK;
+    if (cw_destination_open(to) != 0)
+        return CW_EXIT_FAILURE;
+    cw_replay_print_svg(&request->policies, to->out);
+    return cw_destination_close(to) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
 }
 
 static int run(struct request *request, int argc, char **argv)
@@ -232,7 +211,7 @@ static int run(struct request *request, int argc, char **argv)
         cw_replay_print_json(&request->policies, stdout);
     else
         cw_replay_print_text(&request->policies, stdout);
-    return request->plot != NULL ? write_plot(request) : CW_EXIT_OK;
+    return request->plot.path != NULL ? write_plot(request) : CW_EXIT_OK;
 }
 
 int cw_cmd_replay(int argc, char **argv)

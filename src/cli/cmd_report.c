@@ -119,18 +119,6 @@ static int begin_report(struct request *request, const char *path, int with_head
     return 0;
 }
 
-static int fail_write(struct request *request)
-{
-    struct cw_destination *to = &request->destination;
-
-    if (cw_destination_flush(to) == 0 && to->pager == 0) {
-        cw_cli_error("cannot write all of the report to %s",
-                     to->path ? to->path : "standard output");
-        cw_destination_fail(to);
-    }
-    return to->failed ? -1 : 0; /* a pager that was left is no failure */
-}
-
 /* Text by the report layer, with colours. */
 static int paint_report(struct request *request, const struct cw_source_file *file)
 {
@@ -142,7 +130,8 @@ static int paint_report(struct request *request, const struct cw_source_file *fi
         return -1;
     rc = cw_paint(fd, request->destination.out);
     close(fd);
-    return rc == 0 ? cw_destination_flush(&request->destination) : fail_write(request);
+    return rc == 0 ? cw_destination_flush(&request->destination)
+                   : cw_destination_fail(&request->destination);
 }
 
 static int write_report(struct request *request, const struct cw_source_file *file)
@@ -155,7 +144,7 @@ static int write_report(struct request *request, const struct cw_source_file *fi
         return -1;
     if (cw_source_file_write(file, &how, request->form->report, fileno(request->destination.out)) !=
         0)
-        return fail_write(request);
+        return cw_destination_fail(&request->destination);
     return 0;
 }
 
@@ -197,7 +186,7 @@ static int write_form(struct request *request, struct cw_form_request *form, int
         rc = paint_form(request, form);
     else
         rc = request->form->write(form);
-    return rc == 0 ? cw_destination_flush(to) : fail_write(request);
+    return rc == 0 ? cw_destination_flush(to) : cw_destination_fail(&request->destination);
 }
 
 static int write_model(struct request *request, struct cw_source_file *file, int with_heading)
@@ -342,7 +331,7 @@ static int set_flag(struct request *request, int flag)
     case 'f':
         return set_form(request, optarg);
     case 'o':
-        request->destination.path = strcmp(optarg, "-") == 0 ? NULL : optarg;
+        cw_destination_set_path(&request->destination, optarg);
         return 0;
     case 's':
         request->suggests = 1;
@@ -403,7 +392,7 @@ static int check_operands(int argc, char **argv)
 int cw_cmd_report(int argc, char **argv)
 {
     struct option flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS + 1];
-    static struct request request = {.form = forms};
+    static struct request request = {.form = forms, .destination = {.noun = "report"}};
     int failed;
     int flag;
 

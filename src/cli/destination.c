@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a report goes. See destination.h. */
+/* Where results go. See destination.h. */
 #include "cli/destination.h"
 
 #include <errno.h>
@@ -23,6 +23,11 @@ static int fail(struct cw_destination *destination)
     cw_cli_error("cannot write '%s': %s", destination->path, strerror(errno));
     destination->failed = 1;
     return -1;
+}
+
+void cw_destination_set_path(struct cw_destination *destination, const char *path)
+{
+    destination->path = strcmp(path, "-") == 0 ? NULL : path;
 }
 
 /* ---- colours ---- */
@@ -153,6 +158,16 @@ static int open_in_place(struct cw_destination *destination)
     return destination->out ? 0 : fail(destination);
 }
 
+/* Whatever stands in the way shows when the file is made. */
+static void make_directories(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+}
+
 static int open_temporary(struct cw_destination *destination, const struct stat *status)
 {
     int fd;
@@ -163,6 +178,8 @@ static int open_temporary(struct cw_destination *destination, const struct stat 
         destination->temporary = NULL;
         return fail(destination);
     }
+    if (destination->makes_directories)
+        make_directories(destination->target);
     fd = above_standard(mkostemp(destination->temporary, O_CLOEXEC));
     if (fd < 0) {
         free(destination->temporary);
@@ -211,7 +228,7 @@ int cw_destination_flush(struct cw_destination *destination)
         clearerr(destination->out);
         return 0;
     }
-    cw_cli_error("cannot write all of the report to %s%s%s",
+    cw_cli_error("cannot write all of the %s to %s%s%s", destination->noun,
                  destination->path ? destination->path : "standard output", errno ? ": " : "",
                  errno ? strerror(errno) : "");
     __fpurge(destination->out); /* and it is not said again at the end */
@@ -220,9 +237,16 @@ int cw_destination_flush(struct cw_destination *destination)
     return -1;
 }
 
-void cw_destination_fail(struct cw_destination *destination)
+int cw_destination_fail(struct cw_destination *destination)
 {
+    if (cw_destination_flush(destination) != 0)
+        return -1;
+    if (destination->pager > 0)
+        return 0;
+    cw_cli_error("cannot write all of the %s to %s", destination->noun,
+                 destination->path ? destination->path : "standard output");
     destination->failed = 1;
+    return -1;
 }
 
 static int name_file(struct cw_destination *destination)

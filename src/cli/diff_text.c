@@ -5,14 +5,11 @@
 #include <inttypes.h>
 
 #include "cli/form_collapsed.h"
+#include "cli/paint.h"
 #include "cli/site_text.h"
 
 #define ROWS_SHOWN   20 /* without --top */
 #define FRAMES_SHOWN 8
-
-#define RED   "\033[31m"
-#define GREEN "\033[32m"
-#define PLAIN "\033[0m"
 
 struct text {
     const struct cw_diff *diff;
@@ -28,10 +25,10 @@ static void put_change(const struct text *text, enum cw_metric metric, const uin
     char buf[CW_AMOUNT_MAX];
 
     if (has_color)
-        fputs(value[1] > value[0] ? RED : GREEN, text->out);
+        fputs(value[1] > value[0] ? CW_PAINT_RED : CW_PAINT_GREEN, text->out);
     fprintf(text->out, "%*s", width, cw_change_format(buf, metric, value[0], value[1]));
     if (has_color)
-        fputs(PLAIN, text->out);
+        fputs(CW_PAINT_PLAIN, text->out);
 }
 
 /* ---- totals ---- */

@@ -17,7 +17,6 @@
 #include "cli/cli.h"
 #include "cli/html_columns.h"
 #include "cli/html_page.inc"
-#include "cli/html_strings.h"
 #include "cli/html_tree.h"
 
 struct page {
@@ -25,7 +24,7 @@ struct page {
     const struct cw_model *model;
     FILE *out;
     struct cw_html_writer writer;
-    struct cw_html_strings apis; /* leaves of the call tree: frames behind the model's */
+    struct cw_strings apis; /* leaves of the call tree: frames behind the model's */
     struct cw_html_tree tree;
     uint32_t *row;  /* of each site of the model among those shown */
     uint32_t *leaf; /* node of each site that is shown */
@@ -322,7 +321,7 @@ static uint32_t add_site(struct page *page, const struct cw_model_site *site)
             node = cw_html_tree_add(&page->tree, node, model->stack_frame[stack->first + k]);
     }
     return cw_html_tree_add(&page->tree, node,
-                            model->frames + cw_html_strings_add(&page->apis, site->api));
+                            model->frames + cw_strings_add(&page->apis, site->api));
 }
 
 static int prepare(struct page *page)
@@ -341,8 +340,9 @@ static int prepare(struct page *page)
         page->row[request->site[i]] = i;
         page->leaf[i] = add_site(page, &model->site[request->site[i]]);
     }
-    page->writer =
-        (struct cw_html_writer){.out = page->out, .row = page->row, .rows = model->sites};
+    page->writer = (struct cw_html_writer){
+        .out = page->out, .row = page->row, .rows = model->sites, .strings = {.borrows = 1}};
+    page->apis.borrows = 1;
     return page->tree.failed || page->apis.failed ? -1 : 0;
 }
 
@@ -440,7 +440,7 @@ int cw_form_html(const struct cw_form_request *request)
     free(page.row);
     free(page.leaf);
     cw_html_tree_free(&page.tree);
-    cw_html_strings_free(&page.apis);
-    cw_html_strings_free(&page.writer.strings);
+    cw_strings_free(&page.apis);
+    cw_strings_free(&page.writer.strings);
     return rc;
 }

@@ -4,6 +4,23 @@
 
 #include <math.h>
 
+void cw_html_put_text(FILE *out, const char *text)
+{
+    putc_unlocked('"', out);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < ' ' || c == '<' || c == '>' || c == 0x7f) {
+            fprintf(out, "\\u%04x", c);
+        } else {
+            if (c == '"' || c == '\\')
+                putc_unlocked('\\', out);
+            putc_unlocked(c, out);
+        }
+    }
+    putc_unlocked('"', out);
+}
+
 void cw_html_put_number(FILE *out, int64_t value)
 {
     char digits[24];
@@ -47,7 +64,7 @@ static int64_t whole_number(struct cw_html_writer *self, const struct cw_html_co
     case CW_HTML_U32:
         return *(const uint32_t *)field == UINT32_MAX ? -1 : (int64_t) * (const uint32_t *)field;
     case CW_HTML_TEXT:
-        return cw_html_strings_add(&self->strings, *(const char *const *)field);
+        return cw_strings_add(&self->strings, *(const char *const *)field);
     case CW_HTML_ROW:
         return renumber(self, *(const uint32_t *)field);
     case CW_HTML_STEP:

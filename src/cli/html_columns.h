@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/html_strings.h"
+#include "cli/strings.h"
 
 enum cw_html_type {
     CW_HTML_U8,
@@ -38,7 +38,7 @@ struct cw_html_records {
 
 struct cw_html_writer {
     FILE *out;
-    struct cw_html_strings strings;
+    struct cw_strings strings;
     const uint32_t *row; /* of CW_HTML_ROW, by index */
     uint32_t rows;
 };
@@ -47,5 +47,11 @@ void cw_html_put_number(FILE *out, int64_t value);
 /* The whole object. */
 void cw_html_put_columns(struct cw_html_writer *self, const struct cw_html_column *column,
                          const struct cw_html_records *records);
+
+/*
+ * The text as a string of JSON that may stand inside <script>: no '<' is left that could close the
+ * element or open a comment.
+ */
+void cw_html_put_text(FILE *out, const char *text);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio_ext.h>
 #include <string.h>
 
@@ -33,39 +32,6 @@ const struct cw_command *cw_cli_commands(size_t *count)
 {
     *count = CW_ARRAY_LEN(commands);
     return commands;
-}
-
-static const char *speaker = "cuwarden"; /* as getopt prints it, so that messages look alike */
-
-static void say(const char *prefix, const char *fmt, va_list ap)
-{
-    fprintf(stderr, "%s: ", prefix);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-}
-
-void cw_cli_error(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    say(speaker, fmt, ap);
-    va_end(ap);
-}
-
-void cw_cli_warn(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    say("cuwarden: warning", fmt, ap);
-    va_end(ap);
-}
-
-int cw_cli_usage_error(void)
-{
-    fprintf(stderr, "Try '%s --help' for more information.\n", speaker);
-    return CW_EXIT_USAGE;
 }
 
 static int print_help(void)
@@ -97,8 +63,8 @@ static int dispatch(int argc, char **argv)
     for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++) {
         if (strcmp(argv[0], commands[i].name) != 0)
             continue;
-        speaker = commands[i].full_name;
-        argv[0] = (char *)speaker;
+        cw_cli_speak_as(commands[i].full_name);
+        argv[0] = (char *)commands[i].full_name;
         optind = 0; /* GNU getopt: begin anew, with another vector */
         return commands[i].run(argc, argv);
     }
@@ -114,7 +80,7 @@ static int run_command_line(int argc, char **argv)
         {NULL, 0, NULL, 0},
     };
 
-    argv[0] = (char *)speaker;
+    argv[0] = (char *)"cuwarden"; /* as getopt prints it, so that messages look alike */
     switch (getopt_long(argc, argv, "+hV", flags, NULL)) {
     case -1:
         break;

@@ -9,20 +9,14 @@
 
 #include "base/compiler.h"
 
-#define DIM   "\033[2m"
-#define BOLD  "\033[1m"
-#define RED   "\033[1;31m"
-#define GREEN "\033[32m"
-#define CYAN  "\033[36m"
-#define PLAIN "\033[m"
-
 static const struct {
     const char *begins; /* the line, behind its prefix */
     const char *color;
 } rows[] = {
-    {"LEAKS  none", GREEN},  {"LEAKS  ", RED},         {"INVALID FREES  ", RED},
-    {"FATAL ERRORS  ", RED}, {"OUT OF MEMORY  ", RED}, {"accounting is incomplete: ", RED},
-    {"selected: ", CYAN},    {"cuwarden ", BOLD},
+    {"LEAKS  none", CW_PAINT_GREEN},     {"LEAKS  ", CW_PAINT_ALARM},
+    {"INVALID FREES  ", CW_PAINT_ALARM}, {"FATAL ERRORS  ", CW_PAINT_ALARM},
+    {"OUT OF MEMORY  ", CW_PAINT_ALARM}, {"accounting is incomplete: ", CW_PAINT_ALARM},
+    {"selected: ", CW_PAINT_CYAN},       {"cuwarden ", CW_PAINT_BOLD},
 };
 
 static int is_capital(char c)
@@ -36,7 +30,7 @@ static const char *color_of(const char *line)
     for (size_t i = 0; i < CW_ARRAY_LEN(rows); i++)
         if (strncmp(line, rows[i].begins, strlen(rows[i].begins)) == 0)
             return rows[i].color;
-    return is_capital(line[0]) && is_capital(line[1]) ? BOLD : NULL;
+    return is_capital(line[0]) && is_capital(line[1]) ? CW_PAINT_BOLD : NULL;
 }
 
 /* The length of "==4711== ", or 0. */
@@ -55,9 +49,9 @@ static void put_line(char *line, FILE *out)
     line[strcspn(line, "\n")] = '\0';
     color = prefix ? color_of(line + prefix) : NULL;
     if (prefix)
-        fprintf(out, DIM "%.*s" PLAIN, (int)prefix, line);
+        fprintf(out, CW_PAINT_DIM "%.*s" CW_PAINT_PLAIN, (int)prefix, line);
     if (color)
-        fprintf(out, "%s%s" PLAIN "\n", color, line + prefix);
+        fprintf(out, "%s%s" CW_PAINT_PLAIN "\n", color, line + prefix);
     else
         fprintf(out, "%s\n", line + prefix);
 }

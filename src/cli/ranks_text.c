@@ -5,13 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/paint.h"
 #include "cli/site_text.h"
 
 #define ROWS_SHOWN   20 /* without --top */
 #define FRAMES_SHOWN 8
-
-#define RED   "\033[31m"
-#define PLAIN "\033[0m"
 
 struct text {
     const struct cw_ranks *ranks;
@@ -76,7 +74,8 @@ static void put_outliers(const struct text *text)
         if (!rank->is_outlier)
             continue;
         fprintf(text->out, "  %srank %s is an outlier%s: its peak of %s ",
-                text->has_color ? RED : "", rank->label, text->has_color ? PLAIN : "",
+                text->has_color ? CW_PAINT_RED : "", rank->label,
+                text->has_color ? CW_PAINT_PLAIN : "",
                 cw_amount_format(peak, CW_METRIC_LIVE, rank->peak));
         if (ranks->median_peak > 0)
             fprintf(text->out, "is %.2f times ", (double)rank->peak / (double)ranks->median_peak);

@@ -54,7 +54,7 @@ static int grow_slots(struct cw_strings *strings)
 static int grow_text(struct cw_strings *strings)
 {
     uint32_t cap = strings->cap ? strings->cap * 2 : SLOTS_MIN;
-    char **grown = reallocarray(strings->text, cap, sizeof(*grown));
+    const char **grown = reallocarray(strings->text, cap, sizeof(*grown));
 
     if (!grown)
         return -1;
@@ -76,7 +76,7 @@ uint32_t cw_strings_add(struct cw_strings *strings, const char *text)
     slot = find_slot(strings, text);
     if (*slot != 0)
         return *slot - 1;
-    strings->text[strings->count] = strdup(text);
+    strings->text[strings->count] = strings->borrows ? text : strdup(text);
     if (!strings->text[strings->count])
         return fail(strings);
     *slot = ++strings->count;
@@ -85,9 +85,9 @@ uint32_t cw_strings_add(struct cw_strings *strings, const char *text)
 
 void cw_strings_free(struct cw_strings *strings)
 {
-    for (uint32_t i = 0; i < strings->count; i++)
-        free(strings->text[i]);
+    for (uint32_t i = 0; i < strings->count && !strings->borrows; i++)
+        free((char *)strings->text[i]);
     free(strings->text);
     free(strings->slot);
-    *strings = (struct cw_strings){.count = 0};
+    *strings = (struct cw_strings){.borrows = strings->borrows};
 }

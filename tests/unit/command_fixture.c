@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* The messages of the command. See command_fixture.h. */
+/* What the command says. See command_fixture.h. */
 #include "command_fixture.h"
 
-#include <stdarg.h>
-
-#include "cli/cli.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
 
 char command_said[1024];
 unsigned command_errors;
 
-void cw_cli_error(const char *fmt, ...)
+/* stderr is flushed at the end of each line. */
+static ssize_t hear(void *cookie, const char *text, size_t len)
 {
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(command_said, sizeof(command_said), fmt, ap);
-    va_end(ap);
-    command_errors++;
+    (void)cookie;
+    snprintf(command_said, sizeof(command_said), "%.*s", (int)strcspn(text, "\n"), text);
+    for (size_t i = 0; i < len; i++)
+        command_errors += text[i] == '\n';
+    return (ssize_t)len;
 }
 
-void cw_cli_warn(const char *fmt, ...)
+void command_listen(void)
 {
-    (void)fmt;
-}
+    static char line[sizeof(command_said)];
 
-int cw_cli_usage_error(void)
-{
-    return CW_EXIT_USAGE;
+    stderr = fopencookie(NULL, "w", (cookie_io_functions_t){.write = hear});
+    setvbuf(stderr, line, _IOLBF, sizeof(line));
+    command_errors = 0;
 }

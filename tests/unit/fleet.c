@@ -19,12 +19,6 @@
 #include "live_fixture.h"
 #include "report/snapshot.h"
 
-/* main.c's, which is no part of the library: messages are not looked at here. */
-void cw_cli_error(const char *fmt, ...)
-{
-    (void)fmt;
-}
-
 static struct fixture fixture;
 static char directory[] = "/tmp/cuwarden-fleet.XXXXXX", path[64];
 static const char *const there[] = {directory};

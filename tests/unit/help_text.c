@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What is read from a command's --help: flags, their values, operands. */
 #include <criterion/criterion.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "cli/help_text.h"
-
-/* main.c has it in the command. */
-void cw_cli_error(const char *fmt, ...)
-{
-    cr_log_warn("%s", fmt);
-}
 
 static struct cw_help help;
 

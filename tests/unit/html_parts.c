@@ -4,16 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/html_columns.h"
-#include "cli/html_strings.h"
 #include "cli/html_tree.h"
-
-/* The command's, in main.c. */
-void cw_cli_error(const char *fmt, ...)
-{
-    cr_assert(0, "an error is told: %s", fmt);
-}
+#include "cli/strings.h"
 
 struct record {
     uint64_t t, big;
@@ -52,7 +45,7 @@ static char *written(const struct cw_html_records *records)
     cr_assert(writer.out);
     cw_html_put_columns(&writer, columns, records);
     fclose(writer.out);
-    cw_html_strings_free(&writer.strings);
+    cw_strings_free(&writer.strings);
     return text;
 }
 
@@ -112,20 +105,20 @@ Test(html_parts, text_cannot_leave_its_element)
 
 Test(html_parts, equal_texts_are_one)
 {
-    struct cw_html_strings strings = {.count = 0};
+    struct cw_strings strings = {.count = 0};
     char name[2][16];
 
     for (uint32_t i = 0; i < 5000; i++) {
         snprintf(name[0], sizeof(name[0]), "name %u", i);
-        cr_assert_eq(cw_html_strings_add(&strings, strdup(name[0])), i);
+        cr_assert_eq(cw_strings_add(&strings, strdup(name[0])), i);
     }
     for (uint32_t i = 0; i < 5000; i++) {
         snprintf(name[1], sizeof(name[1]), "name %u", i);
-        cr_assert_eq(cw_html_strings_add(&strings, name[1]), i);
+        cr_assert_eq(cw_strings_add(&strings, name[1]), i);
         cr_assert_str_eq(strings.text[i], name[1]);
     }
     cr_expect_eq(strings.count, 5000);
-    cw_html_strings_free(&strings);
+    cw_strings_free(&strings);
 }
 
 Test(html_parts, equal_beginnings_of_stacks_are_one)

@@ -50,7 +50,6 @@ static void expect_refused(const char *text, const char *why)
     cr_expect_eq(command_errors, 1, "%u messages", command_errors);
     cr_expect_not_null(strstr(command_said, "'/proc/self/fd/"), "%s", command_said);
     cr_expect_not_null(strstr(command_said, why), "no \"%s\" in: %s", why, command_said);
-    cr_expect_null(strchr(command_said, '\n'));
 }
 
 static void forget(void)
@@ -60,7 +59,7 @@ static void forget(void)
     has_model = 0;
 }
 
-TestSuite(model, .fini = forget);
+TestSuite(model, .init = command_listen, .fini = forget);
 
 static const char whole[] = HEAD
     "\"tool\":{\"name\":\"cuwarden\",\"version\":\"0.1.0\"},"

@@ -36,6 +36,8 @@ static void end(struct cw_pickle *pickle)
     fclose(out);
 }
 
+TestSuite(pickle, .init = command_listen);
+
 Test(pickle, numbers_are_positive_whatever_their_highest_bit)
 {
     static const struct {

@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +19,6 @@
 static char path[] = "/tmp/replay_csv.XXXXXX";
 static struct cw_csv csv;
 static struct cw_csv_event event;
-
-/* The command's own is in its main.c. */
-void cw_cli_error(const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-}
 
 static void put_file(const char *data, size_t len)
 {

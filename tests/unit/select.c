@@ -90,6 +90,8 @@ static void expect_sites(const char *words, const char *ids)
     free(site);
 }
 
+TestSuite(select, .init = command_listen);
+
 Test(select, without_flags_all_by_what_is_left)
 {
     expect_sites("", "22 11 33 44");

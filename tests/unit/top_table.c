@@ -8,15 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-
 #define MIB (UINT64_C(1) << 20)
-
-/* main.c's, which is no part of the library: messages are not looked at here. */
-void cw_cli_error(const char *fmt, ...)
-{
-    (void)fmt;
-}
 
 static struct cw_fleet_device of_small[] = {
     {.ordinal = 0, .name = "GPU A", .live = 5 * MIB, .held = 90 * MIB, .hit_share = -1},

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the command `cuwarden` says on stderr: one line a message, as getopt's look.
+ *
+ * Owns the name in front of it.
+ */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+
+static const char *speaker = "cuwarden";
+
+void cw_cli_speak_as(const char *name)
+{
+    speaker = name;
+}
+
+static void say(const char *prefix, const char *fmt, va_list ap)
+{
+    fprintf(stderr, "%s: ", prefix);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+}
+
+void cw_cli_error(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(speaker, fmt, ap);
+    va_end(ap);
+}
+
+void cw_cli_warn(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say("cuwarden: warning", fmt, ap);
+    va_end(ap);
+}
+
+int cw_cli_usage_error(void)
+{
+    fprintf(stderr, "Try '%s --help' for more information.\n", speaker);
+    return CW_EXIT_USAGE;
+}
