@@ -67,6 +67,24 @@ struct cusim_event {
 /* From now on seen is called at each, inside the driver: it must not call back. NULL: nobody. */
 void cusim_observe(void (*seen)(const struct cusim_event *event));
 
+/* A kernel that the program brings along. run is called when a launch has its turn, on a thread of
+ * the GPU: it must not call the driver. Arguments are of 1 to 8 bytes each. */
+#define CUSIM_MAX_ARGUMENTS 8
+struct cusim_launch {
+    unsigned grid[3], block[3]; /* x, y, z */
+    const unsigned long long *arguments;
+};
+struct cusim_kernel {
+    const char *name; /* as the module knows it; the string must stay */
+    unsigned narguments;
+    unsigned char sizes[CUSIM_MAX_ARGUMENTS];
+    unsigned pointers; /* a bit for each argument that is one: its block must still be the same */
+    void (*run)(const struct cusim_launch *launch);
+};
+/* From now on a function of that name runs the kernel; without one it does nothing. Returns 0, or
+ * -1 if there is no room for one more. */
+int cusim_define_kernel(const struct cusim_kernel *kernel);
+
 void cusim_set_delay_us(long delay_us);
 /* 0: cuMemFree and its like wait for nothing, 1: for the block's context, 2: for all contexts. */
 void cusim_set_free_waits(int waits);

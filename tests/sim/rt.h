@@ -43,5 +43,7 @@ cudaError_t rt_note(cudaError_t status);
 cudaError_t rt_end(CUresult status);
 int rt_device(void);
 CUfunction rt_function(const void *function);
+/* A kernel of code from nvcc, by its host stub; NULL if it is none. */
+CUfunction rt_registered(const void *host);
 
 #endif

@@ -515,5 +515,5 @@ CUfunction rt_function(const void *function)
         if (state.kernels[i].function == function)
             found = (CUfunction)state.kernels[i].kernel;
     pthread_mutex_unlock(&state.lock);
-    return found;
+    return found ? found : rt_registered(function);
 }

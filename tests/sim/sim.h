@@ -104,11 +104,9 @@ struct sim_memop {
     bool is_wide, is_wait;
 };
 
-#define SIM_MAX_ARGUMENTS 8
-
 struct sim_call { /* one launch of a kernel */
     struct sim_function *function;
-    uint64_t arguments[SIM_MAX_ARGUMENTS];
+    uint64_t arguments[CUSIM_MAX_ARGUMENTS];
     CUDA_KERNEL_NODE_PARAMS_v2 shown; /* as cuGraphKernelNodeGetParams gives it back */
 };
 
@@ -481,7 +479,7 @@ struct sim_function {
 struct sim_module {
     struct sim_object head;
     struct sim_context *ctx; /* NULL for a library not yet used */
-    bool is_library, is_text;
+    bool is_library, is_text, is_open; /* open: any function exists */
     struct sim_function *functions;
     struct sim_global *globals;
     struct sim_module *instance; /* of a library */
@@ -492,10 +490,11 @@ struct sim_module {
 struct sim_kernel {
     const char *name;
     unsigned narguments;
-    unsigned char sizes[SIM_MAX_ARGUMENTS];
+    unsigned char sizes[CUSIM_MAX_ARGUMENTS];
     CUresult (*run)(const uint64_t *arguments, const char *who);
     unsigned pointers; /* a bit per argument that is one */
     bool is_long;      /* the first argument is how many microseconds it takes */
+    void (*run_own)(const struct cusim_launch *launch); /* of the program, instead of run */
 };
 
 const struct sim_kernel *sim_kernel_find(const char *name);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define MAX_OWN 64
+
 static CUresult run_fill(const uint64_t *arguments, const char *who)
 {
     uint32_t *to = (uint32_t *)arguments[0], value = (uint32_t)arguments[1];
@@ -49,19 +51,58 @@ static CUresult run_trap(const uint64_t *arguments, const char *who)
 }
 
 static const struct sim_kernel kernels[] = {
-    {"fill", 3, {8, 4, 8}, run_fill, 1, false},
-    {"check", 4, {8, 4, 8, 8}, run_check, 1 | 8, false},
-    {"copy", 3, {8, 8, 8}, run_copy, 1 | 2, false},
-    {"spin", 1, {8}, NULL, 0, true},
-    {"trap", 0, {0}, run_trap, 0, false},
+    {"fill", 3, {8, 4, 8}, run_fill, 1, false, NULL},
+    {"check", 4, {8, 4, 8, 8}, run_check, 1 | 8, false, NULL},
+    {"copy", 3, {8, 8, 8}, run_copy, 1 | 2, false, NULL},
+    {"spin", 1, {8}, NULL, 0, true, NULL},
+    {"trap", 0, {0}, run_trap, 0, false, NULL},
 };
+
+/* Those that the program brought along; only ever more. */
+static struct {
+    pthread_mutex_t lock;
+    unsigned count;
+    struct sim_kernel kernels[MAX_OWN];
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const struct sim_kernel *find_own(const char *name)
+{
+    const struct sim_kernel *found = NULL;
+
+    pthread_mutex_lock(&own.lock);
+    for (unsigned i = 0; i < own.count && !found; i++)
+        if (!strcmp(own.kernels[i].name, name))
+            found = &own.kernels[i];
+    pthread_mutex_unlock(&own.lock);
+    return found;
+}
 
 const struct sim_kernel *sim_kernel_find(const char *name)
 {
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (!strcmp(kernels[i].name, name))
             return &kernels[i];
-    return NULL;
+    return find_own(name);
+}
+
+int cusim_define_kernel(const struct cusim_kernel *kernel)
+{
+    struct sim_kernel *added = NULL;
+
+    if (find_own(kernel->name))
+        return 0;
+    pthread_mutex_lock(&own.lock);
+    if (own.count < MAX_OWN) {
+        added = &own.kernels[own.count];
+        *added = (struct sim_kernel){.name = kernel->name,
+                                     .narguments = kernel->narguments,
+                                     .pointers = kernel->pointers,
+                                     .run_own = kernel->run};
+        memcpy(added->sizes, kernel->sizes, sizeof added->sizes);
+        own.count++;
+    }
+    pthread_mutex_unlock(&own.lock);
+    return added ? 0 : -1;
 }
 
 /* `extra` is a list of keys and values; the arguments lie in one buffer, each aligned to its size.

@@ -2,8 +2,9 @@
 /* Modules and libraries, their functions, kernels and variables.
  *
  * An image whose text starts with "cusim" lists, one per line, `kernel NAME` for the built-in
- * kernels it wants and `global NAME SIZE` for variables. Any other image loads too; every function
- * asked of it exists and does nothing. A library is a module that belongs to no context; its
+ * kernels it wants and `global NAME SIZE` for variables. With a line `open` every other function that is
+ * asked for exists, too: it is a kernel that the program brought along (cusim_define_kernel) or does
+ * nothing. Any other image loads and is open, with functions that do nothing. A library is a module that belongs to no context; its
  * variables come to exist when first asked for. A CUkernel and a CUfunction are the same object.
  */
 #include "sim.h"
@@ -39,7 +40,7 @@ static struct sim_function *find_function(struct sim_module *module, const char 
 
     while (function && strcmp(function->name, name))
         function = function->next;
-    return function || module->is_text ? function : add_function(module, name);
+    return function || !module->is_open ? function : add_function(module, name);
 }
 
 static struct sim_global *find_global(struct sim_module *module, const char *name)
@@ -81,6 +82,8 @@ static CUresult parse_line(struct sim_module *module, const char *line)
 
     if (sscanf(line, " global %127s %zu", name, &size) == 2)
         return add_global(module, name, size);
+    if (sscanf(line, " %127s", name) == 1 && !strcmp(name, "open"))
+        module->is_open = true;
     if (sscanf(line, " kernel %127s", name) != 1)
         return CUDA_SUCCESS;
     if (!sim_kernel_find(name))
@@ -130,6 +133,7 @@ static CUresult load(struct sim_module **out, const void *image, struct sim_cont
     module->ctx = ctx;
     module->device = ctx ? ctx->device : 0;
     module->is_text = !strncmp(image, "cusim", 5);
+    module->is_open = !module->is_text;
     if (!sim_device_charge(module->device, sim.config.module_bytes))
         status = CUDA_ERROR_OUT_OF_MEMORY;
     else

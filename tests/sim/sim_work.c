@@ -157,10 +157,27 @@ static CUresult execute_set(const struct sim_set *set)
     return CUDA_SUCCESS;
 }
 
+static void run_own(const struct sim_call *call)
+{
+    const CUDA_KERNEL_NODE_PARAMS_v2 *shown = &call->shown;
+    unsigned long long arguments[CUSIM_MAX_ARGUMENTS];
+    struct cusim_launch launch = {
+        .grid = {shown->gridDimX, shown->gridDimY, shown->gridDimZ},
+        .block = {shown->blockDimX, shown->blockDimY, shown->blockDimZ},
+        .arguments = arguments,
+    };
+
+    for (unsigned i = 0; i < CUSIM_MAX_ARGUMENTS; i++)
+        arguments[i] = call->arguments[i];
+    call->function->kernel->run_own(&launch);
+}
+
 static CUresult execute_call(const struct sim_call *call)
 {
     const struct sim_kernel *kernel = call->function ? call->function->kernel : NULL;
 
+    if (kernel && kernel->run_own)
+        run_own(call);
     return kernel && kernel->run ? kernel->run(call->arguments, kernel->name) : CUDA_SUCCESS;
 }
 
