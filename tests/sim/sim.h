@@ -478,7 +478,7 @@ struct sim_function {
 
 struct sim_module {
     struct sim_object head;
-    struct sim_context *ctx; /* NULL for a library not yet used */
+    struct sim_context *ctx;           /* NULL for a library not yet used */
     bool is_library, is_text, is_open; /* open: any function exists */
     struct sim_function *functions;
     struct sim_global *globals;

@@ -2,10 +2,11 @@
 /* Modules and libraries, their functions, kernels and variables.
  *
  * An image whose text starts with "cusim" lists, one per line, `kernel NAME` for the built-in
- * kernels it wants and `global NAME SIZE` for variables. With a line `open` every other function that is
- * asked for exists, too: it is a kernel that the program brought along (cusim_define_kernel) or does
- * nothing. Any other image loads and is open, with functions that do nothing. A library is a module that belongs to no context; its
- * variables come to exist when first asked for. A CUkernel and a CUfunction are the same object.
+ * kernels it wants and `global NAME SIZE` for variables. With a line `open` every other function
+ * that is asked for exists, too: it is a kernel that the program brought along
+ * (cusim_define_kernel) or does nothing. Any other image loads and is open, with functions that do
+ * nothing. A library is a module that belongs to no context; its variables come to exist when first
+ * asked for. A CUkernel and a CUfunction are the same object.
  */
 #include "sim.h"
 #include "sim_observe.h"
