@@ -1,45 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What no document says of the driver, and cuwarden relies on or would like to know: asks it, and
- * prints "fact NAME VALUE" for each answer; numbers alone are result codes of the driver. Each
- * subject is a process of its own, since some break their context. `facts SUBJECT` is that process.
- * Built with a C compiler alone. Run without the library.
- */
-#include "cu.h"
+/* What the driver waits for, what that costs, and what it does during captures. See facts.h. */
+#include "facts.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <pthread.h>
 
-#define NON_BLOCKING 1
-#define NO_TIMING    2
-#define SPIN_US      100000
-#define LIMIT_S      10
-
-static void *context;
-static struct cu_kernels kernels;
-
-static void begin(void)
-{
-    context = cu_begin();
-    kernels = cu_load_kernels();
-}
-
-static void *new_stream(void)
-{
-    void *stream;
-
-    MUST(cu.stream(&stream, NON_BLOCKING));
-    return stream;
-}
-
-static void *new_event(void)
-{
-    void *event;
-
-    MUST(cu.event(&event, NO_TIMING));
-    return event;
-}
+#define NOT_READY         600
+#define POINTER_BUFFER_ID 7
 
 /* What a call cost that began while a kernel ran, and whether the kernel had ended when it
  * returned.
@@ -50,16 +16,6 @@ static void say_waits(const char *name, int result, uint64_t start, void *ended)
 
     say("fact %s result %d, %s, %llu us", name, result,
         cu.query(ended) == 0 ? "waits" : "does not wait", (unsigned long long)us);
-}
-
-/* Starts a kernel in `stream`; the event is that of its end. */
-static void *start_kernel(void *stream)
-{
-    void *ended = new_event();
-
-    MUST(cu_spin(&kernels, SPIN_US, stream));
-    MUST(cu.record(ended, stream));
-    return ended;
 }
 
 static void ask_free_waits(void)
@@ -106,14 +62,13 @@ static void ask_other_context(void)
     void *second, *stream, *ended, *pinned;
     cu_block block;
     uint64_t start;
-    int device, result;
+    int result;
 
     begin();
     stream = new_stream();
     MUST(cu_spin(&kernels, 1, stream));
     MUST(cu.synchronize());
-    MUST(cu.device(&device, 0));
-    MUST(cu.create(&second, 0, device));
+    second = new_context();
     MUST(cu.alloc(&block, 1 << 20));
     MUST(cu.alloc_host(&pinned, 1 << 20, 0));
     MUST(cu.set(context));
@@ -132,6 +87,34 @@ static void ask_other_context(void)
     say_waits("free-host-during-kernel-of-other-context", result, start, ended);
 }
 
+/* A copy that a stream of one context makes, behind a kernel, from a block of another. */
+static void ask_peer_copy(void)
+{
+    void *second, *stream, *copied;
+    cu_block from, to;
+    uint64_t start;
+    int result;
+
+    begin();
+    stream = new_stream();
+    MUST(cu.alloc(&to, 1 << 20));
+    copied = new_event();
+    second = new_context();
+    MUST(cu.alloc(&from, 1 << 20));
+    MUST(cu.set(context));
+    MUST(more.copy_peer(to, context, from, second, 1 << 20, stream));
+    MUST(cu.synchronize());
+    MUST(cu_spin(&kernels, SPIN_US, stream));
+    MUST(more.copy_peer(to, context, from, second, 1 << 20, stream));
+    MUST(cu.record(copied, stream));
+    MUST(cu.set(second));
+    start = now_ns();
+    result = cu.free_block(from);
+    MUST(cu.set(context));
+    say_waits("free-during-peer-copy-of-other-context", result, start, copied);
+    say("fact synchronize-after-free-during-peer-copy %d", cu.synchronize());
+}
+
 static void ask_no_context(void)
 {
     cu_block block;
@@ -144,6 +127,71 @@ static void ask_no_context(void)
     result = cu.free_block(block);
     say("fact free-without-context %d", result);
     say("fact free-of-0-without-context %d", cu.free_block(0));
+}
+
+/* Does a wait, or an event, for a whole context see kernels in streams of the program? */
+static void ask_whole_context(void)
+{
+    void *streams[2], *ended[2], *event;
+
+    begin();
+    event = new_event();
+    for (int i = 0; i < 2; i++) {
+        streams[i] = new_stream();
+        MUST(cu_spin(&kernels, 1, streams[i]));
+    }
+    MUST(cu.synchronize());
+    for (int i = 0; i < 2; i++)
+        ended[i] = start_kernel(streams[i]);
+    MUST(cu.synchronize());
+    say("fact synchronize-waits-for-all-streams %s",
+        cu.query(ended[0]) == 0 && cu.query(ended[1]) == 0 ? "yes" : "no");
+    if (!cu.record_context) {
+        say("fact context-event-stands-for-all-streams missing");
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        ended[i] = start_kernel(streams[i]);
+    MUST(cu.record_context(context, event));
+    while (cu.query(event) == NOT_READY)
+        usleep(1000);
+    say("fact context-event-stands-for-all-streams %s",
+        cu.query(ended[0]) == 0 && cu.query(ended[1]) == 0 ? "yes" : "no");
+}
+
+/* How cuwarden uses an event of a context: from threads where another is current, or none. */
+static void ask_foreign_event(void)
+{
+    void *second, *stream, *event;
+    unsigned long long id = 0, id_second = 0;
+    int result;
+
+    begin();
+    stream = new_stream();
+    event = new_event();
+    MUST(cu_spin(&kernels, 1, stream));
+    MUST(cu.synchronize());
+    second = new_context();
+    if (more.id) {
+        result = more.id(context, &id);
+        MUST(more.id(second, &id_second));
+        say("fact context-id-of-one-not-current %d, %s", result,
+            id != id_second ? "two ids" : "one id");
+    }
+    if (!cu.record_context) {
+        say("fact record-context-of-one-not-current missing");
+        return;
+    }
+    MUST(cu.set(context));
+    MUST(cu_spin(&kernels, SPIN_US, stream));
+    MUST(cu.set(second));
+    say("fact record-context-of-one-not-current %d", cu.record_context(context, event));
+    say("fact query-event-of-one-not-current %d", cu.query(event));
+    MUST(cu.set(NULL));
+    say("fact query-event-with-no-context %d", cu.query(event));
+    while (cu.query(event) == NOT_READY)
+        usleep(1000);
+    say("fact query-event-with-no-context-at-the-end %d", cu.query(event));
 }
 
 #define LOOPS 1000
@@ -180,7 +228,7 @@ static void ask_costs(void)
 }
 
 static cu_block captured_block, kept_block;
-static void *captured_pinned, *idle_event, *idle_stream;
+static void *captured_pinned, *captured_other, *idle_event, *idle_stream;
 
 static int try_alloc(void)
 {
@@ -229,6 +277,71 @@ static int try_synchronize(void)
     return cu.synchronize();
 }
 
+static int try_free_of_nobody(void)
+{
+    return cu.free_block(1);
+}
+
+static int try_alloc_host(void)
+{
+    return cu.alloc_host(&captured_other, 4096, 0);
+}
+
+static int try_current(void)
+{
+    void *found;
+
+    return cu.current(&found);
+}
+
+static int try_current_device(void)
+{
+    int device;
+
+    return more.current_device(&device);
+}
+
+static int try_id(void)
+{
+    unsigned long long id;
+
+    return more.id ? more.id(context, &id) : -1;
+}
+
+static int try_range(void)
+{
+    cu_block base;
+    size_t bytes;
+
+    return cu.range(&base, &bytes, kept_block);
+}
+
+static int try_pointer(void)
+{
+    unsigned long long id;
+
+    return cu.pointer(&id, POINTER_BUFFER_ID, kept_block);
+}
+
+/* Another thread, with the same context current. */
+static void *alloc_elsewhere(void *result)
+{
+    *(int *)result = cu.set(context);
+    if (*(int *)result == 0)
+        *(int *)result = cu.alloc(&captured_block, 4096);
+    return NULL;
+}
+
+static int try_alloc_elsewhere(void)
+{
+    pthread_t thread;
+    int result = -1;
+
+    if (pthread_create(&thread, NULL, alloc_elsewhere, &result) == 0)
+        pthread_join(thread, NULL);
+    return result;
+}
+
 static const struct {
     const char *name;
     int (*call)(void);
@@ -236,12 +349,20 @@ static const struct {
     {"cuMemAlloc", try_alloc},
     {"cuMemFree", try_free},
     {"cuMemFree-of-0", try_free_0},
+    {"cuMemFree-of-nobodys", try_free_of_nobody},
     {"cuMemFreeHost", try_free_host},
+    {"cuMemHostAlloc", try_alloc_host},
     {"cuMemGetInfo", try_info},
     {"cuCtxRecordEvent", try_record_context},
     {"cuCtxSynchronize", try_synchronize},
     {"cuEventQuery", try_query},
     {"cuStreamSynchronize-of-another", try_wait_stream},
+    {"cuCtxGetCurrent", try_current},
+    {"cuCtxGetDevice", try_current_device},
+    {"cuCtxGetId", try_id},
+    {"cuMemGetAddressRange", try_range},
+    {"cuPointerGetAttribute", try_pointer},
+    {"cuMemAlloc-in-another-thread", try_alloc_elsewhere},
 };
 
 static void try_in(int mode, const char *mode_name, size_t n)
@@ -263,247 +384,46 @@ static void try_in(int mode, const char *mode_name, size_t n)
     cu.end_stream(stream);
 }
 
-static void ask_captures(void)
+static void ask_captures(int mode, const char *mode_name)
 {
-    static const char *const modes[] = {"global", "thread-local", "relaxed"};
-
     begin();
     idle_event = new_event();
     idle_stream = new_stream();
     MUST(cu.record(idle_event, idle_stream));
     MUST(cu.synchronize());
-    for (int mode = 0; mode < 3; mode++)
-        for (size_t n = 0; n < sizeof(tries) / sizeof(tries[0]); n++)
-            try_in(mode, modes[mode], n);
+    for (size_t n = 0; n < sizeof(tries) / sizeof(tries[0]); n++)
+        try_in(mode, mode_name, n);
 }
 
-static int proc_address(const char *name, void **found)
+static void ask_global_captures(void)
 {
-    int (*second)(const char *, void **, int, uint64_t, int *);
-    int (*first)(const char *, void **, int, uint64_t);
-    int answer = -1;
-
-    *(void **)&second = dlsym(cu_library, "cuGetProcAddress_v2");
-    if (second)
-        return second(name, found, 12000, 0, &answer);
-    *(void **)&first = dlsym(cu_library, "cuGetProcAddress");
-    return first ? first(name, found, 11030, 0) : -1;
+    ask_captures(0, "global");
 }
 
-static void ask_addresses(void)
+static void ask_thread_local_captures(void)
 {
-    static const char *const names[][2] = {
-        {"cuMemAlloc", "cuMemAlloc_v2"},          {"cuMemFree", "cuMemFree_v2"},
-        {"cuMemGetInfo", "cuMemGetInfo_v2"},      {"cuLaunchKernel", "cuLaunchKernel"},
-        {"cuMemHostAlloc", "cuMemHostAlloc"},     {"cuEventRecord", "cuEventRecord"},
-        {"cuCtxSynchronize", "cuCtxSynchronize"}, {"cuCtxSetCurrent", "cuCtxSetCurrent"},
-    };
-    void *found;
-    int result, same = 0;
-
-    begin();
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        found = NULL;
-        result = proc_address(names[i][0], &found);
-        if (result == 0 && found && found == dlsym(cu_library, names[i][1]))
-            same++;
-        else
-            say("fact address-of-%s %s", names[i][0], found ? "differs from dlsym's" : "none");
-    }
-    say("fact addresses-as-from-dlsym %d of %zu", same, sizeof(names) / sizeof(names[0]));
-    found = &found;
-    result = proc_address("cuNoSuchFunction", &found);
-    say("fact address-of-unknown %d, pointer %s", result,
-        !found            ? "null"
-        : found == &found ? "untouched"
-                          : "set");
-    found = &found;
-    result = proc_address("", &found);
-    say("fact address-of-empty %d, pointer %s", result,
-        !found            ? "null"
-        : found == &found ? "untouched"
-                          : "set");
+    ask_captures(1, "thread-local");
 }
 
-static void ask_fork(void)
+static void ask_relaxed_captures(void)
 {
-    cu_block block;
-    void *current;
-    int status;
-    pid_t child;
-
-    begin();
-    fflush(stdout);
-    child = fork();
-    if (child == 0) {
-        alarm(LIMIT_S / 2);
-        say("fact forked-child-current-context %d", cu.current(&current));
-        say("fact forked-child-alloc %d", cu.alloc(&block, 4096));
-        say("fact forked-child-init %d", cu.init(0));
-        _exit(0);
-    }
-    waitpid(child, &status, 0);
-    if (WIFSIGNALED(status))
-        say("fact forked-child-signal %d", WTERMSIG(status));
+    ask_captures(2, "relaxed");
 }
 
-static void at_exit(void)
-{
-    cu_block block;
-
-    say("fact exit-handler-alloc %d", cu.alloc(&block, 4096));
-}
-
-static int asked_exit;
-
-static void __attribute__((destructor)) at_end(void)
-{
-    size_t available, total;
-
-    if (asked_exit)
-        say("fact destructor-of-program %d", cu.info(&available, &total));
-}
-
-static void ask_exit(void)
-{
-    asked_exit = 1;
-    atexit(at_exit);
-    begin();
-}
-
-static int zeros(cu_block block, size_t bytes)
-{
-    char *copy = calloc(1, bytes);
-    int clean = 1;
-
-    if (!copy)
-        return -1;
-    memset(copy, 1, bytes);
-    MUST(cu.to_host(copy, block, bytes));
-    for (size_t i = 0; i < bytes && clean; i++)
-        clean = copy[i] == 0;
-    free(copy);
-    return clean;
-}
-
-#define PIECE ((size_t)16 << 20)
-
-static void ask_zero(void)
-{
-    cu_block first, again;
-
-    begin();
-    MUST(cu.alloc(&first, PIECE));
-    say("fact fresh-block-is-zero %s", zeros(first, PIECE) ? "yes" : "no");
-    MUST(cu.set_bytes(first, 0x5a, PIECE));
-    MUST(cu.synchronize());
-    MUST(cu.free_block(first));
-    MUST(cu.alloc(&again, PIECE));
-    say("fact block-after-free-is-zero %s, %s address", zeros(again, PIECE) ? "yes" : "no",
-        first == again ? "the same" : "another");
-}
-
-#define POINTER_BUFFER_ID 7
-
-static void ask_identity(void)
-{
-    unsigned long long id = 0, id_again = 0;
-    struct cu_ipc handle, handle_again;
-    int shared, shared_again;
-    cu_block first, again;
-
-    begin();
-    memset(&handle, 0, sizeof(handle));
-    memset(&handle_again, 0, sizeof(handle_again));
-    MUST(cu.alloc(&first, PIECE));
-    MUST(cu.pointer(&id, POINTER_BUFFER_ID, first));
-    shared = cu.ipc(&handle, first);
-    MUST(cu.free_block(first));
-    MUST(cu.alloc(&again, PIECE));
-    MUST(cu.pointer(&id_again, POINTER_BUFFER_ID, again));
-    shared_again = cu.ipc(&handle_again, again);
-    say("fact reused-block-address %s", first == again ? "the same" : "another");
-    say("fact reused-block-buffer-id %s", id == id_again ? "the same" : "another");
-    if (shared || shared_again)
-        say("fact reused-block-ipc-handle none, results %d and %d", shared, shared_again);
-    else
-        say("fact reused-block-ipc-handle %s",
-            memcmp(&handle, &handle_again, sizeof(handle)) ? "another" : "the same");
-}
-
-static void ask_reset(void)
-{
-    cu_block block;
-    void *fresh;
-    int device, retained;
-
-    begin();
-    MUST(cu.device(&device, 0));
-    MUST(cu_fill(&kernels, 0x10, 1, 64, NULL));
-    say("fact wild-write-synchronize %d", cu.synchronize());
-    say("fact wild-write-alloc %d", cu.alloc(&block, 4096));
-    say("fact reset-after-wild-write %d", cu.reset(device));
-    retained = cu.retain(&fresh, device);
-    say("fact retain-after-reset %d", retained);
-    if (retained != 0)
-        return;
-    say("fact set-after-reset %d", cu.set(fresh));
-    say("fact alloc-after-reset %d", cu.alloc(&block, 4096));
-}
-
-static const struct {
-    const char *name;
-    void (*ask)(void);
-} subjects[] = {
+static const struct subject subjects[] = {
     {"free-waits", ask_free_waits},
     {"other-context", ask_other_context},
+    {"peer-copy", ask_peer_copy},
     {"no-context", ask_no_context},
+    {"whole-context", ask_whole_context},
+    {"foreign-event", ask_foreign_event},
     {"costs", ask_costs},
-    {"captures", ask_captures},
-    {"addresses", ask_addresses},
-    {"fork", ask_fork},
-    {"exit", ask_exit},
-    {"zero", ask_zero},
-    {"identity", ask_identity},
-    {"reset", ask_reset},
+    {"global-captures", ask_global_captures},
+    {"thread-local-captures", ask_thread_local_captures},
+    {"relaxed-captures", ask_relaxed_captures},
 };
-
-/* Whatever becomes of it, the others are asked. */
-static int run_subject(const char *self, const char *name)
-{
-    pid_t child = fork();
-    int status = 0;
-
-    if (child == 0) {
-        alarm(LIMIT_S);
-        execl(self, self, name, (char *)NULL);
-        _exit(98);
-    }
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        return 1;
-    if (WIFSIGNALED(status))
-        say("fact %s-unfinished %s", name,
-            WTERMSIG(status) == SIGALRM ? "gave up" : strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0)
-        say("fact %s-unfinished exit status %d", name, WEXITSTATUS(status));
-    return status != 0;
-}
 
 int main(int argc, char **argv)
 {
-    int unfinished = 0;
-
-    for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
-        if (argc < 2)
-            unfinished += run_subject("/proc/self/exe", subjects[i].name);
-        else if (strcmp(argv[1], subjects[i].name) == 0) {
-            subjects[i].ask();
-            return 0;
-        }
-    }
-    if (argc > 1) {
-        fprintf(stderr, "facts: there is no subject %s\n", argv[1]);
-        return 2;
-    }
-    return unfinished != 0;
+    return facts_main(argc, argv, subjects, sizeof(subjects) / sizeof(subjects[0]));
 }
