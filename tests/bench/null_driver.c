@@ -18,8 +18,8 @@ typedef int CUresult;
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2 };
 
-static int context;
-static _Atomic uintptr_t last_event;
+static int context, default_pool;
+static _Atomic uintptr_t last_handle;
 
 /* For the workloads: how many allocations this thread made here. */
 EXPORT uint64_t null_upstream(void)
@@ -79,6 +79,42 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return SUCCESS;
 }
 
+/* The driver's own pool costs nothing either. */
+EXPORT CUresult cuMemAllocAsync(uint64_t *dptr, size_t bytes, void *stream)
+{
+    (void)stream;
+    return take(dptr, bytes);
+}
+
+EXPORT CUresult cuMemFreeAsync(uint64_t dptr, void *stream)
+{
+    (void)stream;
+    address_give(dptr);
+    return SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetDefaultMemPool(void **pool, int device)
+{
+    *pool = &default_pool;
+    return device;
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(void *pool, int attribute, void *value)
+{
+    (void)attribute;
+    (void)value;
+    return pool != &default_pool;
+}
+
+EXPORT CUresult cuMemsetD8Async(uint64_t dptr, unsigned char value, size_t count, void *stream)
+{
+    (void)dptr;
+    (void)value;
+    (void)count;
+    (void)stream;
+    return SUCCESS;
+}
+
 /* ---- driver and device ---- */
 
 EXPORT CUresult cuInit(unsigned flags)
@@ -98,6 +134,12 @@ EXPORT CUresult cuDeviceGetCount(int *count)
     return SUCCESS;
 }
 
+EXPORT CUresult cuDeviceGet(int *device, int ordinal)
+{
+    *device = 0;
+    return ordinal != 0;
+}
+
 EXPORT CUresult cuDeviceGetName(char *name, int len, int device)
 {
     strncpy(name, "Null", (size_t)len);
@@ -113,6 +155,12 @@ EXPORT CUresult cuDeviceGetUuid(void *uuid, int device)
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
     *bytes = DEVICE_BYTES;
+    return device;
+}
+
+EXPORT CUresult cuDevicePrimaryCtxRetain(void **ctx, int device)
+{
+    *ctx = &context;
     return device;
 }
 
@@ -198,10 +246,23 @@ EXPORT CUresult cuStreamSynchronize(void *stream)
     return SUCCESS;
 }
 
+/* Handles of streams and events are far from those that mean a default stream. */
+static void *new_handle(void)
+{
+    return (void *)(atomic_fetch_add(&last_handle, 16) + 16);
+}
+
+EXPORT CUresult cuStreamCreate(void **stream, unsigned flags)
+{
+    (void)flags;
+    *stream = new_handle();
+    return SUCCESS;
+}
+
 EXPORT CUresult cuEventCreate(void **event, unsigned flags)
 {
     (void)flags;
-    *event = (void *)(atomic_fetch_add(&last_event, 1) + 1);
+    *event = new_handle();
     return SUCCESS;
 }
 

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A CUDA runtime that costs nothing, for the one contestant that stands on the runtime: just the
- * functions that cub::CachingDeviceAllocator calls. One device, always idle. Linked statically, so
- * that not even the indirect call of a shared library is counted against it.
+ * A CUDA runtime that costs nothing, for the contestants that stand on the runtime: just the
+ * functions that they call. One device of 80 GiB, always empty and always idle. Linked statically
+ * where that is possible, so that not even the indirect call of a shared library is counted against
+ * a contestant; as libcudart.so for those that come as shared libraries themselves.
  */
 #include <cuda_runtime_api.h>
+#include <string.h>
 
 #include "null_addresses.h"
+
+#define DEVICE_BYTES ((size_t)80 << 30)
+
+static uintptr_t last_handle;
 
 uint64_t null_upstream(void);
 
@@ -15,6 +21,8 @@ uint64_t null_upstream(void)
 {
     return addresses_taken;
 }
+
+/* ---- memory ---- */
 
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
@@ -25,6 +33,29 @@ cudaError_t cudaMalloc(void **address, size_t bytes)
 cudaError_t cudaFree(void *address)
 {
     address_give((uint64_t)address);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = *total = DEVICE_BYTES;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *address, int value, size_t count, cudaStream_t stream)
+{
+    (void)address;
+    (void)value;
+    (void)count;
+    (void)stream;
+    return cudaSuccess;
+}
+
+/* ---- device ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
     return cudaSuccess;
 }
 
@@ -39,12 +70,116 @@ cudaError_t cudaSetDevice(int device)
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    memset(properties, 0, sizeof(*properties));
+    strcpy(properties->name, "Null");
+    properties->totalGlobalMem = DEVICE_BYTES;
+    properties->major = 9;
+    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+static int has_no_such_call(void)
+{
+    return cudaErrorNotSupported;
+}
+
+#if CUDART_VERSION >= 12050
+/* Who looks up the driver at its start finds functions, none of which does anything. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *status)
+{
+    (void)name;
+    (void)version;
+    (void)flags;
+    *function = (void *)has_no_such_call;
+    if (status)
+        *status = cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+}
+#endif
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    return cudaSuccess;
+}
+
+/* ---- streams ---- */
+
+static uintptr_t new_handle(void)
+{
+    return __atomic_add_fetch(&last_handle, 16, __ATOMIC_RELAXED);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = (cudaStream_t)new_handle();
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = *greatest = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    (void)priority;
+    return cudaStreamCreateWithFlags(stream, flags);
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
+{
+    *id = (uintptr_t)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    (void)stream;
+    *status = cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)stream;
+    (void)event;
+    (void)flags;
+    return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    static __thread enum cudaStreamCaptureMode current;
+    enum cudaStreamCaptureMode before = current;
+
+    current = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+
+/* ---- events ---- */
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
-    static uintptr_t last_event;
-
     (void)flags;
-    *event = (cudaEvent_t)__atomic_add_fetch(&last_event, 1, __ATOMIC_RELAXED);
+    *event = (cudaEvent_t)new_handle();
     return cudaSuccess;
 }
 
@@ -67,7 +202,25 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     return cudaSuccess;
 }
 
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    (void)event;
+    return cudaSuccess;
+}
+
+/* ---- errors ---- */
+
 cudaError_t cudaGetLastError(void)
 {
     return cudaSuccess;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    return error == cudaSuccess ? "cudaSuccess" : "an error";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return cudaGetErrorName(error);
 }

@@ -3,30 +3,45 @@
  * The workloads: the same source for everything that gives out memory, so that contestants differ
  * in nothing else. In C and C++. Whoever includes this has defined
  *
- *   take_block(bytes)    an address, 0 when there is none
- *   give_block(address)
- *   synchronize()        waits for the device, as a program does
- *   null_upstream()      how many allocations the calling thread made of the driver
+ *   begin_thread()                      makes the device the calling thread's own
+ *   open_streams(streams, count)        fills an array of count streams, each a pointer
+ *   take_block(bytes, stream)           an address, 0 when there is none
+ *   touch_block(address, bytes, stream) an asynchronous fill of so many bytes, in the stream
+ *   give_block(address, bytes, stream)
+ *   wait_stream(stream)                 until all of it is done
+ *   synchronize()                       waits for the device, as a program does
+ *   free_memory()                       bytes that the device has left
+ *   null_upstream()                     how many allocations the calling thread made of the driver,
+ *                                       or UPSTREAM_UNKNOWN: a real driver does not count them
  *
  * and calls run_workload with words NAME=VALUE:
  *
  *   pattern=last|any|mix  what is freed, see below (last)
+ *   bytes=N               of the block of a pair (4096)
  *   threads=N             that do it at the same time (1)
+ *   streams=N             of its own that each thread goes round; 0: the default stream of all (0)
+ *   touch=1               each block is written to between its take and its give: the first 4 KiB
  *   live=N                blocks that each thread holds meanwhile (0)
- *   loops=N pairs=N       how many loops, of how many pairs (25 of 40000)
+ *   loops=N pairs=N       how many loops, of how many pairs at most (25 of 40000)
+ *   time=MS               a loop ends after so long, but not before its third pair (0: all pairs)
  *   depth=N               calls between a thread's start and the loop (0)
  *   sync=N                a synchronisation of the program every N pairs (0: none)
  *   low=BYTES high=BYTES  sizes of a mix (256 B and 256 MiB)
  *
- * "last" takes 4 KiB and frees it, its record still in the cache. "any" takes 4 KiB and frees one
- * of the live blocks at random. "mix" frees one of 64 blocks at random and takes one of a random
- * size in its place, as many of each octave as of any other; the sequence is the same for all
- * contestants.
+ * "last" takes a block and frees it, its record still in the cache. "any" takes a block and frees
+ * one of the live blocks at random. "mix" frees one of 64 blocks at random and takes one of a
+ * random size in its place, as many of each octave as of any other; the sequence is the same for
+ * all contestants. A block of "any" and "mix" keeps to the stream of the place that it takes.
  *
- * Prints four numbers: ns per pair of the best loop, from the first thread's start to the last
- * one's end; allocations made; allocations that reached the driver; bytes resident when the live
- * blocks were taken. Short loops and the best of many, because other work takes the processors now
- * and then: some loops are left alone, and of several threads only a loop counts in which all were.
+ * Prints seven numbers: ns per pair of the best loop, from the first thread's start to the last
+ * one's end, which waits for its own streams first; allocations made; allocations that reached the
+ * driver (- where nobody counts them); bytes resident when the live blocks were taken; and of the
+ * loops' ns the median and the quartiles. Short loops and the best of many, because other work
+ * takes the processors now and then: some loops are left alone, and of several threads only a loop
+ * counts in which all were.
+ *
+ * Exit status 77, with one line, when the device has not the memory for the blocks; 2 when
+ * something else is wrong.
  */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
@@ -34,17 +49,22 @@
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define LOOPS_MAX   1000
-#define THREADS_MAX 64
-#define MIX_SLOTS   64
-#define PAIR_BYTES  4096
-#define SEED        UINT64_C(88172645463325252)
+#define LOOPS_MAX        1000
+#define THREADS_MAX      64
+#define STREAMS_MAX      64
+#define MIX_SLOTS        64
+#define TOUCH_BYTES      4096
+#define PAIRS_LEAST      3
+#define SEED             UINT64_C(88172645463325252)
+#define UPSTREAM_UNKNOWN UINT64_MAX
+#define DOES_NOT_FIT     77
 
 struct mix_step {
     uint32_t slot;
@@ -54,15 +74,19 @@ struct mix_step {
 struct worker {
     pthread_t id;
     double start[LOOPS_MAX], end[LOOPS_MAX];
+    long done[LOOPS_MAX]; /* pairs */
+    void *streams[STREAMS_MAX];
     uint64_t *held;
     uint64_t random; /* goes on from loop to loop, or all would free the same few */
     uint64_t allocations, upstream;
 };
 
 static const char *pattern = "last";
-static long threads = 1, live, loops = 25, pairs = 40000, depth, sync_every;
+static long threads = 1, streams, live, loops = 25, pairs = 40000, depth, sync_every;
+static long pair_bytes = 4096, touch, time_ms;
 static long mix_low = 256, mix_high = 256L << 20;
 static struct mix_step *mix_steps;
+static uint32_t mix_first[MIX_SLOTS]; /* the sizes that the slots begin with */
 static struct worker workers[THREADS_MAX];
 static unsigned long arrivals;
 static long resident_bytes;
@@ -108,73 +132,114 @@ static void meet(void)
 
 /* ---- the loops ---- */
 
-static void free_last(void)
+static inline uint64_t take(size_t bytes, void *stream)
 {
-    for (long i = 0; i < pairs; i++)
-        give_block(take_block(PAIR_BYTES));
+    uint64_t address = take_block(bytes, stream);
+
+    if (address == 0) {
+        fprintf(stderr, "no block of %zu bytes to be had\n", bytes);
+        exit(2);
+    }
+    if (touch)
+        touch_block(address, bytes < TOUCH_BYTES ? bytes : TOUCH_BYTES, stream);
+    return address;
 }
 
-static void free_last_and_synchronize(void)
+static inline void *stream_of(struct worker *self, uint64_t place)
 {
-    for (long i = 1; i <= pairs; i++) {
-        give_block(take_block(PAIR_BYTES));
-        if (i % sync_every == 0)
+    return streams > 1 ? self->streams[place % (uint64_t)streams] : self->streams[0];
+}
+
+static void free_last(struct worker *self, long from, long to)
+{
+    long at = streams > 1 ? from % streams : 0;
+
+    for (long i = from; i < to; i++) {
+        void *stream = self->streams[at];
+
+        give_block(take((size_t)pair_bytes, stream), (size_t)pair_bytes, stream);
+        if (++at >= streams)
+            at = 0;
+        if (sync_every > 0 && (i + 1) % sync_every == 0)
             synchronize();
     }
 }
 
-static void free_any(uint64_t *held, uint64_t *random)
+static void free_any(struct worker *self, long from, long to)
 {
-    for (long i = 0; i < pairs; i++) {
-        uint64_t *victim = &held[next_random(random) % (uint64_t)live];
-        uint64_t address = take_block(PAIR_BYTES);
+    for (long i = from; i < to; i++) {
+        uint64_t place = next_random(&self->random) % (uint64_t)live;
+        void *stream = stream_of(self, place);
+        uint64_t address = take((size_t)pair_bytes, stream);
 
-        give_block(*victim);
-        *victim = address;
+        give_block(self->held[place], (size_t)pair_bytes, stream);
+        self->held[place] = address;
     }
 }
 
-static void free_mixed(uint64_t *held)
+/* sizes: of the blocks in the slots. */
+static void free_mixed(struct worker *self, uint32_t *sizes, long from, long to)
 {
-    for (long i = 0; i < pairs; i++) {
+    for (long i = from; i < to; i++) {
         const struct mix_step *step = &mix_steps[i];
+        void *stream = stream_of(self, step->slot);
 
-        give_block(held[step->slot]);
-        held[step->slot] = take_block(step->bytes);
+        give_block(self->held[step->slot], sizes[step->slot], stream);
+        self->held[step->slot] = take(step->bytes, stream);
+        sizes[step->slot] = step->bytes;
     }
 }
 
-static void loop_once(struct worker *self)
+static void run_pairs(struct worker *self, uint32_t *sizes, long from, long to)
 {
     if (mix_steps)
-        free_mixed(self->held);
+        free_mixed(self, sizes, from, to);
     else if (strcmp(pattern, "any") == 0)
-        free_any(self->held, &self->random);
-    else if (sync_every > 0)
-        free_last_and_synchronize();
+        free_any(self, from, to);
     else
-        free_last();
+        free_last(self, from, to);
+}
+
+/* Looks at the clock after every eighth of what was done so far, so that the clock costs nothing
+ * and a loop is no longer than it has to be. Returns how many pairs were done. */
+static long loop_once(struct worker *self, uint32_t *sizes)
+{
+    double deadline = time_ms > 0 ? now_ns() + (double)time_ms * 1e6 : INFINITY;
+    long batch = time_ms > 0 ? PAIRS_LEAST : pairs, done = 0;
+
+    while (done < pairs && (done == 0 || time_ms == 0 || now_ns() < deadline)) {
+        long to = done + batch < pairs ? done + batch : pairs;
+
+        run_pairs(self, sizes, done, to);
+        done = to;
+        batch = done / 8 + 1;
+    }
+    for (long i = 0; i < (streams > 1 ? streams : 1); i++)
+        wait_stream(self->streams[i]);
+    return done;
 }
 
 /* ---- one thread ---- */
 
 static void measure(struct worker *self)
 {
-    for (long i = 0; i < live; i++) {
-        self->held[i] = take_block(mix_steps ? mix_steps[i % pairs].bytes : PAIR_BYTES);
-        if (self->held[i] == 0)
-            exit(2);
-    }
+    uint32_t sizes[MIX_SLOTS];
+
+    memcpy(sizes, mix_first, sizeof(sizes));
+    for (long i = 0; i < live; i++)
+        self->held[i] =
+            take(mix_steps ? sizes[i] : (size_t)pair_bytes, stream_of(self, (uint64_t)i));
+    self->allocations = (uint64_t)live;
     meet();
     if (self == workers)
         resident_bytes = read_resident();
     for (long loop = 0; loop < loops; loop++) {
         meet();
         self->start[loop] = now_ns();
-        loop_once(self);
+        self->done[loop] = loop_once(self, sizes);
         self->end[loop] = now_ns();
+        self->allocations += (uint64_t)self->done[loop];
     }
-    self->allocations = (uint64_t)(live + loops * pairs);
     self->upstream = null_upstream();
 }
 
@@ -210,6 +275,8 @@ static void *work(void *arg)
 
     if (threads > 1)
         take_processor(self - workers);
+    begin_thread();
+    open_streams(self->streams, streams);
     self->held = (uint64_t *)calloc((size_t)live + 1, sizeof(*self->held));
     if (!self->held)
         exit(2);
@@ -238,7 +305,32 @@ static int prepare_mix(void)
         mix_steps[i].bytes = (uint32_t)((double)mix_low * exp2(share * octaves));
         mix_steps[i].slot = (uint32_t)(next_random(&random) % MIX_SLOTS);
     }
+    for (long i = 0; i < MIX_SLOTS; i++)
+        mix_first[i] = mix_steps[i % pairs].bytes;
     return 0;
+}
+
+/* The most that all threads hold at a time, and what their streams keep for themselves. */
+static uint64_t needed_memory(void)
+{
+    uint64_t now = 0, most;
+    uint32_t sizes[MIX_SLOTS];
+
+    if (!mix_steps)
+        return (uint64_t)pair_bytes * (uint64_t)threads *
+               (uint64_t)(live + (streams > 1 ? streams : 1));
+    memcpy(sizes, mix_first, sizeof(sizes));
+    for (long i = 0; i < MIX_SLOTS; i++)
+        now += sizes[i];
+    most = now;
+    for (long i = 0; i < 2 * pairs; i++) { /* the second loop begins with what the first left */
+        const struct mix_step *step = &mix_steps[i % pairs];
+
+        now = now - sizes[step->slot] + step->bytes;
+        sizes[step->slot] = step->bytes;
+        most = now > most ? now : most;
+    }
+    return most * (uint64_t)threads;
 }
 
 /* Where the number of a word NAME=NUMBER belongs, or NULL. */
@@ -248,8 +340,9 @@ static long *number_of(const char *word)
         const char *name;
         long *value;
     } numbers[] = {
-        {"threads=", &threads}, {"live=", &live},       {"loops=", &loops}, {"pairs=", &pairs},
-        {"depth=", &depth},     {"sync=", &sync_every}, {"low=", &mix_low}, {"high=", &mix_high},
+        {"threads=", &threads},  {"live=", &live},       {"loops=", &loops}, {"pairs=", &pairs},
+        {"depth=", &depth},      {"sync=", &sync_every}, {"low=", &mix_low}, {"high=", &mix_high},
+        {"bytes=", &pair_bytes}, {"streams=", &streams}, {"touch=", &touch}, {"time=", &time_ms},
     };
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -271,46 +364,81 @@ static int read_words(int count, char **words)
             return -1;
     }
     if (threads < 1 || threads > THREADS_MAX || loops < 1 || loops > LOOPS_MAX || pairs < 1 ||
-        live < 0 || depth < 0)
+        live < 0 || depth < 0 || streams < 0 || streams > STREAMS_MAX || pair_bytes < 1 ||
+        time_ms < 0)
         return -1;
     if (strcmp(pattern, "mix") == 0)
         return prepare_mix();
-    return strcmp(pattern, "any") == 0 && live == 0 ? -1 : 0;
+    if (strcmp(pattern, "any") == 0)
+        return live == 0 ? -1 : 0;
+    return strcmp(pattern, "last") == 0 ? 0 : -1;
 }
 
-static double best_of_loops(void)
+/* ns per pair of a thread, over all of them. */
+static double loop_ns(long loop)
 {
-    double best = 0;
+    double start = workers[0].start[loop], end = workers[0].end[loop];
+    long done = workers[0].done[loop];
 
-    for (long loop = 0; loop < loops; loop++) {
-        double start = workers[0].start[loop], end = workers[0].end[loop];
-
-        for (long i = 1; i < threads; i++) {
-            start = fmin(start, workers[i].start[loop]);
-            end = fmax(end, workers[i].end[loop]);
-        }
-        if (loop == 0 || end - start < best)
-            best = end - start;
+    for (long i = 1; i < threads; i++) {
+        start = fmin(start, workers[i].start[loop]);
+        end = fmax(end, workers[i].end[loop]);
+        done += workers[i].done[loop];
     }
-    return best / (double)pairs;
+    return (end - start) * (double)threads / (double)done;
+}
+
+static int compare_ns(const void *one, const void *other)
+{
+    double a = *(const double *)one, b = *(const double *)other;
+
+    return (a > b) - (a < b);
+}
+
+static void print_figures(uint64_t allocations, uint64_t upstream)
+{
+    double ns[LOOPS_MAX];
+
+    for (long loop = 0; loop < loops; loop++)
+        ns[loop] = loop_ns(loop);
+    qsort(ns, (size_t)loops, sizeof(ns[0]), compare_ns);
+    printf("%.2f %llu ", ns[0], (unsigned long long)allocations);
+    if (upstream == UPSTREAM_UNKNOWN)
+        printf("-");
+    else
+        printf("%llu", (unsigned long long)upstream);
+    printf(" %ld %.2f %.2f %.2f\n", resident_bytes, ns[loops / 2], ns[loops / 4],
+           ns[loops * 3 / 4]);
 }
 
 static int run_workload(int count, char **words)
 {
-    uint64_t allocations = 0, upstream = 0;
+    uint64_t allocations = 0, upstream = 0, needed, left;
 
-    if (read_words(count, words) != 0)
+    if (read_words(count, words) != 0) {
+        fprintf(stderr, "words that make no workload\n");
         return 2;
+    }
+    begin_thread();
+    needed = needed_memory();
+    left = free_memory();
+    if (needed > left / 10 * 9) {
+        fprintf(stderr, "%llu bytes of blocks do not fit: the device has %llu left\n",
+                (unsigned long long)needed, (unsigned long long)left);
+        return DOES_NOT_FIT;
+    }
     for (long i = 0; i < threads; i++)
         if (pthread_create(&workers[i].id, NULL, work, &workers[i]) != 0)
             return 2;
     for (long i = 0; i < threads; i++) {
         pthread_join(workers[i].id, NULL);
         allocations += workers[i].allocations;
-        upstream += workers[i].upstream;
+        if (workers[i].upstream == UPSTREAM_UNKNOWN)
+            upstream = UPSTREAM_UNKNOWN;
+        else
+            upstream += workers[i].upstream;
     }
-    printf("%.2f %llu %llu %ld\n", best_of_loops(), (unsigned long long)allocations,
-           (unsigned long long)upstream, resident_bytes);
+    print_figures(allocations, upstream);
     return 0;
 }
 
