@@ -7,8 +7,8 @@
 #
 #   need_real_gpu
 #
-# On top of e2e/init.sh; over the machine's own driver. $NVCC names the compiler. The programs are in
-# gpu/programs.
+# On top of e2e/init.sh; over the machine's own driver, or the one in GPU_CHECK_DRIVER_DIR. $NVCC names the
+# compiler. The programs are in gpu/programs.
 
 . "$srcdir/e2e/init.sh"
 
@@ -53,72 +53,132 @@ build_plain_program()
   ! grep -E '(warning|note):' build.log >&2 || fail_ "$name.c compiles with warnings"
 }
 
-# The test is skipped without nvcc and without a real GPU that its programs run on: a toolkit wants a
-# driver of its own major version or newer, and builds for the devices that it lists. Sets $arch, the
-# sm_NN to build for.
+# For programs from nvcc. Without GPU_CHECK_DRIVER_DIR the test is skipped where no real GPU runs them: a
+# toolkit wants a driver of its own major version or newer, and builds for the devices that it lists.
+# Where that directory has a runtime beside its driver, programs are linked with it: over the simulated
+# GPU kernels are functions of the host (programs/kernel.h). Sets $arch, the sm_NN to build for, and
+# $runtime_dir, where the runtime lies.
 need_real_gpu()
 {
   local capability driver gpu_name
   need_nvcc
-  # shellcheck disable=SC2086 # CC may hold flags
-  ${CC:-cc} -o probe "$programs/probe.c" -ldl 2>err || framework_failure_ "probe: $(head -n 3 err)"
-  ./probe >gpu 2>/dev/null </dev/null || skip_ "no GPU: $(tail -n 1 gpu)"
+  need_driver
   read -r capability driver gpu_name <gpu
   arch=sm_${capability/./}
   [ $((driver / 1000)) -ge "${toolkit% *}" ] ||
     skip_ "the driver is for CUDA $((driver / 1000)), older than $NVCC of ${toolkit/ /.}"
   "$NVCC" --list-gpu-code 2>/dev/null | grep -qx "$arch" ||
     skip_ "$NVCC of ${toolkit/ /.} cannot build for $gpu_name ($arch)"
-  echo "on $gpu_name ($arch), driver for CUDA $driver, nvcc ${toolkit/ /.}"
+  ! is_simulated || [ -e "$driver_dir/libcudart.so.${toolkit% *}" ] ||
+    skip_ "the simulated driver in $driver_dir has no runtime for $NVCC of ${toolkit/ /.}"
+  find_runtime_ || framework_failure_ "no libcudart.so and libcudart_static.a beside $NVCC"
 }
 
-# build_program NAME RUNTIME [FLAG...]: ./NAME-RUNTIME from programs/NAME.cu. RUNTIME is shared,
-# static, or none: then the source is C++ for the driver alone.
-build_program()
-{
-  local name=$1 runtime=$2 architectures
-  local -a flags=(-cudart "$runtime")
-  shift 2
-  case $runtime in
-    shared) flags+=(-DSHARED_CUDART -Xlinker "-rpath=$(runtime_dir)") ;;
-    static) ;;
-    none) flags+=(-x c++) ;;
-  esac
-  for architectures in $arch; do
-    flags+=(-gencode "arch=compute_${architectures#sm_},code=$architectures")
-  done
-  "$NVCC" -g "${flags[@]}" "$@" -Xcompiler "$host_flags" -o "$name-$runtime" \
-    "$programs/$name.cu" -lcuda -lpthread -ldl >build.log 2>&1 || {
-    head -n 40 build.log >&2
-    fail_ "$name.cu does not compile with the $runtime runtime"
-  }
-  # A warning in ours is one too many. nvcc speaks of old targets on its own.
-  ! grep -E 'programs/.*(warning|note)' build.log >&2 || fail_ "$name.cu compiles with warnings"
-}
-
-# Where the shared runtime of this nvcc lies.
-runtime_dir()
+# Beside the driver, else beside nvcc; NVIDIA's runtime does not run on the simulated driver.
+find_runtime_()
 {
   local dir root
-  root=$(dirname "$(dirname "$(readlink -f "$NVCC")")")
-  for dir in "${CUDA_LIBDIR:-}" "$root/lib64" "$root/targets/$(uname -m)-linux/lib"; do
-    [ ! -e "$dir/libcudart.so" ] || { echo "$dir"; return; }
+  local -a dirs=(${driver_dir:+"$driver_dir"})
+  root=$(dirname "$(dirname "$(readlink -f "$(command -v "$NVCC")")")")
+  is_simulated || dirs+=("${CUDA_LIBDIR:-}" "$root/lib64" "$root/targets/$(uname -m)-linux/lib")
+  for dir in ${dirs[@]+"${dirs[@]}"}; do
+    [ -e "$dir/libcudart.so" ] && [ -e "$dir/libcudart_static.a" ] && { runtime_dir=$dir; return; }
   done
-  framework_failure_ "no libcudart.so beside $NVCC"
+  return 1
+}
+
+# Whether controls of the simulated driver mean something; CUSIM_ variables may be given to any.
+is_simulated()
+{
+  [ -n "$driver_dir" ] && grep -qs cusim_calls "$driver_dir/libcuda.so.1"
+}
+
+# compile_program NAME FLAVOUR OBJECT: from programs/NAME.cu for each of $arch, or from NAME.cpp, which has
+# no kernels. FLAVOUR is empty, or per-thread: then stream 0 is each thread's own.
+compile_program()
+{
+  local name=$1 source=$programs/$1.cu architecture
+  local -a flags=()
+  [ -e "$source" ] || source=$programs/$name.cpp
+  [ -z "$2" ] || flags+=(--default-stream "$2")
+  for architecture in $arch; do
+    flags+=(-gencode "arch=compute_${architecture#sm_},code=$architecture")
+  done
+  "$NVCC" -std=c++17 -g "${flags[@]}" -Xcompiler "$host_flags" -c -o "$3" "$source" >"$3.log" 2>&1 || {
+    head -n 40 "$3.log" >&2
+    fail_ "$(basename "$source") does not compile"
+  }
+  # A warning in ours is one too many. nvcc speaks of old targets on its own.
+  ! grep -E 'programs/.*(warning|note)' "$3.log" >&2 || fail_ "$(basename "$source") compiles with warnings"
+}
+
+# link_program OBJECT RUNTIME OUT: RUNTIME is shared, static, or none, which leaves the driver alone. A
+# simulated driver is searched for where the program runs.
+link_program()
+{
+  local -a parts=("$1")
+  case $2 in
+    shared) parts+=("-L$runtime_dir" -lcudart) ;;
+    static) parts+=("$runtime_dir/libcudart_static.a") ;;
+  esac
+  [ "$2" != shared ] || [ "$runtime_dir" = "$driver_dir" ] || parts+=(-Xlinker "-rpath=$runtime_dir")
+  "$NVCC" -cudart none -o "$3" "${parts[@]}" ${driver_dir:+"-L$driver_dir"} -lcuda -lpthread -ldl -lrt \
+    >"$3.log" 2>&1 || {
+    head -n 40 "$3.log" >&2
+    fail_ "$3 does not link"
+  }
+}
+
+# build_program NAME RUNTIME [FLAVOUR]: ./NAME-RUNTIME[-FLAVOUR], or the one in the directory GPU_PROGRAMS,
+# where compile.test leaves them all.
+build_program()
+{
+  local name=$1 runtime=$2 flavour=${3:-} object program
+  object=$name${flavour:+-$flavour}.o
+  program=$name-$runtime${flavour:+-$flavour}
+  [ -z "${GPU_PROGRAMS:-}" ] || [ ! -x "$GPU_PROGRAMS/$program" ] || { ln -sf "$GPU_PROGRAMS/$program" .; return; }
+  [ -e "$object" ] || compile_program "$name" "$flavour" "$object"
+  link_program "$object" "$runtime" "$program"
 }
 
 # check_program [VAR=value...] prog args: stdout and exit status are those of a run without the
 # library; the report says what the program says it must; and of every device that was used it is
-# known what is not attributed.
+# known what is not attributed. A simulated driver must not be misused more than without the library.
 check_program()
 {
   need_program python3
-  rm -f report report.json
-  expect_same_as_plain CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "$@"
-  [ "$status" != 99 ] || fail_ 'the program itself fails, without the library too'
+  rm -f report report.json sim
+  run_plain CUSIM_REPORT=sim "$@"
+  keep_plain_
+  run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "$@"
+  compare_with_plain_
+  check_misuses_
   expect_no_line '(^|: )[1-9][0-9]* elements are wrong|rows are wrong' out
   check_claims report
   echo "$*: as expected"
+}
+
+# check_program_in_modes [VAR=value...] prog args: the same in each of $modes, against one run without the
+# library.
+check_program_in_modes()
+{
+  local mode
+  local -a settings
+  need_program python3
+  rm -f sim
+  run_plain CUSIM_REPORT=sim "$@"
+  keep_plain_
+  for mode in $modes; do
+    settings_of "$mode"
+    rm -f report report.json sim
+    run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "${settings[@]}" "$@"
+    last_run_="$last_run_ (${settings[*]})"
+    compare_with_plain_
+    check_misuses_
+    expect_no_line '(^|: )[1-9][0-9]* elements are wrong|rows are wrong' out
+    check_claims report
+  done
+  echo "$*: as expected in each mode"
 }
 
 # The program synchronises, so that there were occasions to sample.

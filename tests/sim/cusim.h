@@ -85,6 +85,10 @@ struct cusim_kernel {
  * -1 if there is no room for one more. */
 int cusim_define_kernel(const struct cusim_kernel *kernel);
 
+/* For such a kernel: an element of the array behind a texture or surface object, as it lies there;
+ * z is the slice or the layer. NULL, and misuse, where there is none. */
+void *cusim_texel(unsigned long long object, unsigned level, size_t x, size_t y, size_t z);
+
 void cusim_set_delay_us(long delay_us);
 /* 0: cuMemFree and its like wait for nothing, 1: for the block's context, 2: for all contexts. */
 void cusim_set_free_waits(int waits);

@@ -368,6 +368,17 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
                                (unsigned)shared, stream, arguments, NULL));
 }
 
+cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block,
+                                        void **arguments, size_t shared, cudaStream_t stream)
+{
+    CUfunction found = rt_function(function);
+
+    if (!found)
+        return rt_note(cudaErrorInvalidDeviceFunction);
+    return CALL(cuLaunchCooperativeKernel(found, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                          (unsigned)shared, stream, arguments));
+}
+
 /* ---- the driver's functions ---- */
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **out, unsigned int version,

@@ -3,8 +3,10 @@
  *
  * Compiled for either meaning of stream 0, linked with the shared or the static runtime.
  */
-#include <cuda_runtime_api.h>
+#include "cusim.h"
 
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -122,6 +124,11 @@ static void test_work(void)
         cudaLaunchKernel((const void *)fill, (dim3){1, 1, 1}, (dim3){1, 1, 1}, arguments, 0, NULL));
     must(cudaMemcpy(out, block, 16, cudaMemcpyDeviceToHost));
     ok(out[3] == 5, "a registered kernel runs");
+    value = 6;
+    must(cudaLaunchCooperativeKernel((const void *)fill, (dim3){1, 1, 1}, (dim3){1, 1, 1},
+                                     arguments, 0, NULL));
+    must(cudaMemcpy(out, block, 16, cudaMemcpyDeviceToHost));
+    ok(out[3] == 6, "a cooperative launch, too");
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     must(cudaEventCreate(&event));
     must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
@@ -140,6 +147,57 @@ static void test_work(void)
     must(cudaFree(block));
     must(cudaGetDriverEntryPointByVersion("cuMemAlloc", &symbol, 12000, 0, NULL));
     ok(symbol != NULL, "the driver's functions can be had through the runtime");
+}
+
+/* What cusim_texel finds behind a texture of this, or 0; level 0 of arrays without levels. */
+static unsigned texel(const struct cudaResourceDesc *resource, unsigned level, size_t x, size_t y)
+{
+    static __typeof__(&cusim_texel) find;
+    struct cudaTextureDesc how = {.readMode = cudaReadModeElementType};
+    cudaTextureObject_t texture;
+    unsigned *element, value;
+
+    find = (__typeof__(find))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cusim_texel");
+    must(cudaCreateTextureObject(&texture, resource, &how, NULL));
+    element = find(texture, level, x, y, 0);
+    value = element ? *element : 0;
+    must(cudaDestroyTextureObject(texture));
+    return value;
+}
+
+static void test_textures(void)
+{
+    unsigned rows[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+    struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
+    struct cudaResourceDesc resource = {.resType = cudaResourceTypeArray};
+    cudaSurfaceObject_t surface;
+    cudaMipmappedArray_t levels;
+    cudaArray_t array;
+
+    must(cudaMallocArray(&array, &format, 4, 2, cudaArraySurfaceLoadStore));
+    must(cudaMemcpy2DToArray(array, 0, 0, rows, 16, 16, 2, cudaMemcpyHostToDevice));
+    resource.res.array.array = array;
+    ok(texel(&resource, 0, 3, 1) == 8 && texel(&resource, 0, 0, 0) == 1, "a texture has elements");
+    ok(texel(&resource, 0, 4, 0) == 0 && texel(&resource, 0, 0, 2) == 0 &&
+           texel(&resource, 1, 0, 0) == 0,
+       "and none beyond its array");
+    must(cudaCreateSurfaceObject(&surface, &resource));
+    must(cudaDestroySurfaceObject(surface));
+    ok(cudaDestroySurfaceObject(surface) == cudaErrorInvalidValue, "a surface goes once");
+    must(cudaFreeArray(array));
+
+    must(cudaMallocMipmappedArray(&levels, &format, (struct cudaExtent){8, 4, 0}, 2, 0));
+    must(cudaGetMipmappedArrayLevel(&array, levels, 1));
+    must(cudaMemcpy2DToArray(array, 0, 0, rows, 16, 16, 2, cudaMemcpyHostToDevice));
+    resource.resType = cudaResourceTypeMipmappedArray;
+    resource.res.mipmap.mipmap = levels;
+    ok(texel(&resource, 1, 2, 1) == 7 && texel(&resource, 2, 0, 0) == 0, "a level has its own");
+    resource.resType = cudaResourceTypeArray;
+    ok(cudaCreateTextureObject(NULL, &resource, NULL, NULL) == cudaErrorInvalidValue &&
+           cudaGetLastError() == cudaErrorInvalidValue,
+       "a texture needs a description");
+    must(cudaFreeMipmappedArray(levels));
+    cudaGetLastError();
 }
 
 static void *use_device_1(void *unused)
@@ -179,6 +237,7 @@ int main(void)
 {
     test_memory();
     test_work();
+    test_textures();
     test_devices();
     test_errors();
     printf("1..%u\n", ntests);

@@ -375,6 +375,33 @@ static struct texture *find_texture(unsigned long long handle)
     return sim_object_is(object, SIM_TEXTURE) ? object : NULL;
 }
 
+void *cusim_texel(unsigned long long handle, unsigned level, size_t x, size_t y, size_t z)
+{
+    const struct texture *object = find_texture(handle);
+    const struct sim_array *array = NULL;
+    struct sim_array one;
+    CUDA_ARRAY3D_DESCRIPTOR_v2 desc;
+    size_t offset;
+
+    if (object && object->resource.resType == CU_RESOURCE_TYPE_ARRAY)
+        array = find(object->resource.res.array.hArray, SIM_ARRAY);
+    else if (object && object->resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+        array = find(object->resource.res.mipmap.hMipmappedArray, SIM_MIPMAP);
+    if (!array) {
+        sim_misuse("stale_handle", "a kernel used a texture or an array that is no more");
+        return NULL;
+    }
+    desc = level_desc(&array->desc, level);
+    offset = level_offset(&array->desc, level);
+    shape(&one, &desc);
+    if ((level > 0 && (!array->block || offset >= array->block->size)) || x >= desc.Width ||
+        y >= one.height || z >= one.depth) {
+        sim_misuse("out_of_bounds", "a kernel used an element that its array has not");
+        return NULL;
+    }
+    return (char *)array->base + offset + (z * one.height + y) * one.pitch + x * one.element;
+}
+
 CUresult sim_cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *resource,
                                const CUDA_TEXTURE_DESC *texture,
                                const CUDA_RESOURCE_VIEW_DESC *view)

@@ -19,11 +19,15 @@ int main(void)
     CUgreenCtx green;
     CUcontext primary, context;
     CUdeviceptr freed;
+    int last;
 
-    primary = use_device(1);
-    MUST(cuDeviceGetDevResource(1, &all, CU_DEV_RESOURCE_TYPE_SM));
+    MUST(cuInit(0));
+    MUST(cuDeviceGetCount(&last));
+    last -= 1;
+    primary = use_device(last);
+    MUST(cuDeviceGetDevResource(last, &all, CU_DEV_RESOURCE_TYPE_SM));
     MUST(cuDevResourceGenerateDesc(&desc, &all, 1));
-    MUST(cuGreenCtxCreate(&green, desc, 1, CU_GREEN_CTX_DEFAULT_STREAM));
+    MUST(cuGreenCtxCreate(&green, desc, last, CU_GREEN_CTX_DEFAULT_STREAM));
     MUST(cuCtxFromGreenCtx(&context, green));
     MUST(cuCtxSetCurrent(context));
     freed = take_in_green_context(5000);
@@ -32,7 +36,7 @@ int main(void)
     MUST(cuCtxSetCurrent(primary));
     MUST(cuGreenCtxDestroy(green));
     say("expect leaked_bytes=6000 leaked_blocks=1 leak_sites=1 allocs=2 frees=1 failed=0");
-    say("json {s['device'] for s in sites('take_in_green_context')} == {1}");
+    say("json {s['device'] for s in sites('take_in_green_context')} == {%d}", last);
     say("json [s['class'] for s in sites('take_in_green_context') if 'class' in s] == ['lost']");
     return 0;
 }

@@ -187,8 +187,8 @@ SITE void take_from_pool(void)
     MUST(cudaMemPoolCreate(&pool, &props));
     MUST(cudaMallocFromPoolAsync(&block, 12345, pool, 0));
     blocks++;
-    say("json [s['live']['bytes'] for s in sites('take_from_pool') if s['kind'] == 'async'] == "
-        "[%d]",
+    say("json [s['live']['bytes'] for s in sites('take_from_pool') if s['kind'] == 'async'"
+        " and s['total']['count']] == [%d]",
         keeps ? 12345 : 0);
     use(block, 12344);
     if (keeps)
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 
     keeps = argc > 1 && strcmp(argv[1], "keep") == 0;
     MUST(cudaMalloc(&wrong, sizeof(*wrong)));
-    MUST(cudaMemset(wrong, 0, sizeof(*wrong)));
+    start_counter(wrong, 0);
     take_plain();
     take_pitched();
     take_cuboid();

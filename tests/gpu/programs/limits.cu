@@ -4,10 +4,11 @@
  *
  *   limits view            what CUDA, the runtime and NVML say is there, one line each, and whether
  *                          a block of 90 % of what is said to be free can be had
- *   limits fill KIND SIZE  takes blocks of SIZE MiB of device, async, managed or array memory until
- *                          one is refused; how many MiB, and with which error
- *   limits query           microseconds that a query of the device's memory takes, the median of 1000
- *   limits empty           takes 1 GiB, frees it, and synchronises
+ *   limits fill KIND SIZE [MOST]
+ *                          takes blocks of SIZE MiB of device, async, managed or array memory until
+ *                          one is refused, or it has MOST MiB; how many MiB, and with which error
+ *   limits query           microseconds for a query of the device's memory, the median of 1000
+ *   limits empty           takes 256 MiB, frees it, and synchronises
  */
 #include "gpu.h"
 
@@ -81,12 +82,12 @@ static cudaError_t take(const char *kind, size_t mib)
     return cudaMalloc(&block, mib * MIB);
 }
 
-static void fill(const char *kind, size_t mib)
+static void fill(const char *kind, size_t mib, size_t most)
 {
+    cudaError_t rc = cudaSuccess;
     size_t taken = 0;
-    cudaError_t rc;
 
-    while ((rc = take(kind, mib)) == cudaSuccess && taken < (size_t)1 << 20)
+    while (taken < most && (rc = take(kind, mib)) == cudaSuccess)
         taken += mib;
     say("%s %zu MiB, then rc=%d, last error %d", kind, taken, (int)rc, (int)cudaGetLastError());
 }
@@ -113,11 +114,11 @@ static void empty(void)
 {
     void *block;
 
-    MUST(cudaMalloc(&block, 1024 * MIB));
-    MUST(cudaMemset(block, 1, 1024 * MIB));
+    MUST(cudaMalloc(&block, 256 * MIB));
+    MUST(cudaMemset(block, 1, 256 * MIB));
     MUST(cudaFree(block));
     MUST(cudaDeviceSynchronize());
-    say("json r['pressure']['devices'][0]['released']['empty']['bytes'] == 1 << 30");
+    say("json r['pressure']['devices'][0]['released']['empty']['bytes'] == 256 << 20");
     say("json r['pressure']['devices'][0]['held'] == 0");
 }
 
@@ -129,7 +130,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "view") == 0)
         view();
     else if (strcmp(what, "fill") == 0 && argc > 3)
-        fill(argv[2], (size_t)atol(argv[3]));
+        fill(argv[2], (size_t)atol(argv[3]), argc > 4 ? (size_t)atol(argv[4]) : 1 << 20);
     else if (strcmp(what, "query") == 0)
         query();
     else if (strcmp(what, "empty") == 0)

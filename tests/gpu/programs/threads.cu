@@ -52,10 +52,10 @@ static void *worker(void *arg)
 
     MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     MUST(cudaMalloc(&wrong, sizeof(*wrong)));
-    MUST(cudaMemsetAsync(wrong, 0, sizeof(*wrong), stream));
+    start_counter(wrong, stream);
     for (int round = 0; round < ROUNDS; round++) {
         unsigned seed = self * 1000u + round;
-        size_t bytes = 4 * (1 + (seed * 7919u) % 300000);
+        size_t bytes = 4 * (1 + (seed * 7919u) % 60000);
         int in_order = round % 2;
         void *block = take(bytes, in_order, stream);
 
