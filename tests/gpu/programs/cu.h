@@ -24,7 +24,11 @@ struct cu_ipc {
 /* CU(NAME, EXPORT, ARGUMENTS) for each function that the programs call. */
 #define CU_FUNCTIONS(CU)                                                                           \
     CU(init, "cuInit", (unsigned))                                                                 \
+    CU(count, "cuDeviceGetCount", (int *))                                                         \
     CU(device, "cuDeviceGet", (int *, int))                                                        \
+    CU(name, "cuDeviceGetName", (char *, int, int))                                                \
+    CU(total, "cuDeviceTotalMem_v2", (size_t *, int))                                              \
+    CU(attribute, "cuDeviceGetAttribute", (int *, int, int))                                       \
     CU(retain, "cuDevicePrimaryCtxRetain", (void **, int))                                         \
     CU(reset, "cuDevicePrimaryCtxReset_v2", (int))                                                 \
     CU(create, "cuCtxCreate_v2", (void **, unsigned, int))                                         \
