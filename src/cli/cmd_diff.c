@@ -32,21 +32,22 @@ struct request {
 
 static int print_help(void)
 {
-    printf("Usage: cuwarden diff [OPTION]... BEFORE AFTER\n"
-           "Compare two processes by call site: each is a report in JSON, a live file, or the id\n"
-           "of a process.\n"
-           "\n"
-           "  --format=FORM          text (default), json, or collapsed: stacks with both values,\n"
-           "                         as flamegraph.pl draws them\n"
-           "  -o, --output=FILE      write to FILE, not to standard output\n"
-           "  --fail-on-growth=SIZE|N%%\n"
-           "                         exit with 1 if the sum of the metric, live by default, grew\n"
-           "                         by more than that\n"
-           "  --fail-on-new          exit with 1 if a call site is new\n"
-           "  --by-device            call sites of two devices are two\n"
-           "  --match=HOW            auto (default): by id, and by the names of functions where\n"
-           "                         a module is another build; id: never by name; name: whatever\n"
-           "                         has no equal id by name, lines of Python by their function\n");
+    printf(
+        "Usage: cuwarden diff [OPTION]... BEFORE AFTER\n"
+        "Compare two processes by call site: each is a report in JSON, a live file, the id of a\n"
+        "process, or - for standard input.\n"
+        "\n"
+        "  --format=FORM          text (default), json, or collapsed: stacks with both values,\n"
+        "                         as flamegraph.pl draws them\n"
+        "  -o, --output=FILE      write to FILE, not to standard output\n"
+        "  --fail-on-growth=SIZE|N%%\n"
+        "                         exit with 1 if the sum of the metric, live by default, grew\n"
+        "                         by more than that\n"
+        "  --fail-on-new          exit with 1 if a call site is new\n"
+        "  --by-device            call sites of two devices are two\n"
+        "  --match=HOW            auto (default): by id, and by the names of functions where\n"
+        "                         a module is another build; id: never by name; name: whatever\n"
+        "                         has no equal id by name, lines of Python by their function\n");
     cw_select_print_help();
     printf("  -h, --help             display this help and exit\n"
            "\n"

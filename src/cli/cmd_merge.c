@@ -21,7 +21,8 @@ static int print_help(void)
 {
     printf("Usage: cuwarden merge [OPTION]... FILE|PID|DIR...\n"
            "Put the ranks of a parallel job beside each other: each is a report in JSON, a live\n"
-           "file, or the id of a process; of DIR, all reports (*.json) and live files in it.\n"
+           "file, the id of a process, or - for standard input; of DIR, all reports (*.json) and\n"
+           "live files in it.\n"
            "\n"
            "  --format=FORM          text (default) or json\n"
            "  -o, --output=FILE      write to FILE, not to standard output\n"

@@ -207,11 +207,13 @@ static int run(struct request *request, int argc, char **argv)
     cw_log_set_level(CW_LOG_ERROR);
     if (cw_policies_run(&request->policies) != 0)
         return CW_EXIT_FAILURE;
+    /* First, for who reads the text may leave early. */
+    status = request->plot.path != NULL ? write_plot(request) : CW_EXIT_OK;
     if (request->wants_json)
         cw_replay_print_json(&request->policies, stdout);
     else
         cw_replay_print_text(&request->policies, stdout);
-    return request->plot.path != NULL ? write_plot(request) : CW_EXIT_OK;
+    return status;
 }
 
 int cw_cmd_replay(int argc, char **argv)

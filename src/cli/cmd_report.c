@@ -67,7 +67,7 @@ static int print_help(void)
     printf("Usage: cuwarden report [OPTION]... FILE|PID|DIR\n"
            "Report on a process that runs, or that died before it could write its report, from\n"
            "its live file: FILE, that of process PID, or all in DIR, the newest first. FILE may\n"
-           "also be a report in JSON.\n"
+           "also be a report in JSON, and - is standard input.\n"
            "\n"
            "  --format=FORM          one of\n");
     print_forms();
@@ -157,11 +157,16 @@ static int paint_form(const struct request *request, struct cw_form_request *for
     form->out = tmpfile();
     if (!form->out) {
         cw_cli_error("no temporary file for the report: %s", strerror(errno));
-        return -1;
+        form->out = out;
+        return CW_FORM_TOLD;
     }
     rc = request->form->write(form);
     if (rc == 0 && fflush(form->out) == 0)
         rc = cw_paint(fileno(form->out), out);
+    else if (rc != CW_FORM_TOLD) {
+        cw_cli_error("cannot write the report to a temporary file: %s", strerror(errno));
+        rc = CW_FORM_TOLD;
+    }
     fclose(form->out);
     form->out = out;
     return rc;
@@ -186,7 +191,12 @@ static int write_form(struct request *request, struct cw_form_request *form, int
         rc = paint_form(request, form);
     else
         rc = request->form->write(form);
-    return rc == 0 ? cw_destination_flush(to) : cw_destination_fail(&request->destination);
+    if (rc == 0)
+        return cw_destination_flush(to);
+    if (rc != CW_FORM_TOLD)
+        return cw_destination_fail(to);
+    to->failed = 1;
+    return -1;
 }
 
 static int write_model(struct request *request, struct cw_source_file *file, int with_heading)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -237,12 +238,22 @@ int cw_destination_flush(struct cw_destination *destination)
     return -1;
 }
 
+/* Who stands behind a pipe may have read enough: that ends a program of the shell's in silence. */
+static void leave_broken_pipe(const struct cw_destination *destination)
+{
+    struct pollfd end = {.fd = fileno(destination->out), .events = POLLOUT};
+
+    if (destination->out == stdout && poll(&end, 1, 0) == 1 && end.revents & POLLERR)
+        raise(SIGPIPE);
+}
+
 int cw_destination_fail(struct cw_destination *destination)
 {
     if (cw_destination_flush(destination) != 0)
         return -1;
     if (destination->pager > 0)
         return 0;
+    leave_broken_pipe(destination);
     cw_cli_error("cannot write all of the %s to %s", destination->noun,
                  destination->path ? destination->path : "standard output");
     destination->failed = 1;

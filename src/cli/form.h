@@ -2,7 +2,8 @@
 /*
  * The forms in which `cuwarden report` writes a model: one row and one file form_NAME.c each. A
  * writer gets a complete model and the sites to show, writes to `out` and tells whether it could;
- * it prints no message but for memory. What it cannot express it leaves out.
+ * a message is printed by it only where something else went wrong. What it cannot express it leaves
+ * out.
  */
 #ifndef CW_CLI_FORM_H
 #define CW_CLI_FORM_H
@@ -21,7 +22,10 @@ struct cw_form_request {
     FILE *out;
 };
 
-typedef int (*cw_form_fn)(const struct cw_form_request *request); /* 0, or -1 */
+#define CW_FORM_TOLD (-2)
+
+/* 0; -1: it could not be written; CW_FORM_TOLD: it failed, after a message. */
+typedef int (*cw_form_fn)(const struct cw_form_request *request);
 
 int cw_form_text(const struct cw_form_request *request);
 int cw_form_html(const struct cw_form_request *request);

@@ -19,13 +19,20 @@ static void put_name(FILE *out, const char *name)
         fputc(*name == ';' ? ',' : (unsigned char)*name < ' ' ? ' ' : *name, out);
 }
 
+static void put_line(FILE *out, const struct cw_model_frame *frame)
+{
+    fputs(" (", out);
+    put_name(out, frame->file);
+    fprintf(out, ":%" PRIu32 ")", frame->line);
+}
+
 static void put_frame(FILE *out, const struct cw_model *model, const struct cw_model_frame *frame)
 {
     char buf[NAME_MAX_BYTES];
 
     put_name(out, cw_model_frame_name(model, frame, buf, sizeof(buf)));
     if (frame->is_python && frame->file[0])
-        fprintf(out, " (%s:%" PRIu32 ")", frame->file, frame->line);
+        put_line(out, frame);
     else if (frame->is_inlined)
         fputs(" (inlined)", out);
     fputc(';', out);

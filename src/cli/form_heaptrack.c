@@ -23,7 +23,8 @@
 #define FORM_VERSION      3
 #define PAGE_SIZE         4096
 #define FRAME_NAME_MAX    512
-#define CALLS_MAX         2000000 /* that left nothing; each takes two lines */
+#define CALLS_MAX         2000000   /* that left nothing; each takes two lines */
+#define BLOCKS_MAX        500000000 /* at the peaks and the end; each takes a line or two */
 #define NODES_MIN         4096
 
 /* Blocks of one size, or of two that differ by a byte, and the numbers of these sizes. */
@@ -332,15 +333,26 @@ static int compare_peak(const void *a, const void *b)
     return x->peak_ns < y->peak_ns ? -1 : x->peak_ns > y->peak_ns;
 }
 
+static void put_at_peak(struct heaptrack *self, const struct plan *plan)
+{
+    put_part(self, '+', &plan->lasting);
+    put_part(self, '+', &plan->peak);
+}
+
 static void put_device_peak(struct heaptrack *self, const struct cw_model_device *device)
 {
     put_clock(self, device->peak_ns);
-    for (uint32_t i = 0; i < self->request->sites; i++) {
-        if (self->model->site[self->request->site[i]].device != device->ordinal)
-            continue;
-        put_part(self, '+', &self->plan[i].lasting);
-        put_part(self, '+', &self->plan[i].peak);
-    }
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        if (self->model->site[self->request->site[i]].device == device->ordinal)
+            put_at_peak(self, &self->plan[i]);
+}
+
+static int is_listed(const struct cw_model *model, uint32_t device)
+{
+    for (uint32_t i = 0; i < model->devices; i++)
+        if (model->device[i].ordinal == device)
+            return 1;
+    return 0;
 }
 
 static void put_peaks(struct heaptrack *self)
@@ -355,6 +367,10 @@ static void put_peaks(struct heaptrack *self)
     qsort(order, count, sizeof(order[0]), compare_peak);
     for (uint32_t i = 0; i < count; i++)
         put_device_peak(self, order[i]);
+    /* Of a device that the report does not list no moment is known. */
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        if (!is_listed(self->model, self->model->site[self->request->site[i]].device))
+            put_at_peak(self, &self->plan[i]);
 }
 
 static void put_end(struct heaptrack *self)
@@ -380,10 +396,32 @@ static void put_head(struct heaptrack *self)
     fprintf(self->out, "\nI %x %" PRIx64 "\n", PAGE_SIZE, total / PAGE_SIZE);
 }
 
+/* A damaged report may claim so many that no disk holds their lines. */
+static int check_blocks(const struct cw_form_request *request)
+{
+    double blocks = 0;
+
+    for (uint32_t i = 0; i < request->sites; i++) {
+        const struct cw_model_site *site = &request->model->site[request->site[i]];
+
+        blocks +=
+            (double)site->at_peak.count + (double)site->live.count + (double)site->reclaimed.count;
+    }
+    if (blocks <= BLOCKS_MAX)
+        return 0;
+    cw_cli_error(
+        "'%s' has %.0f blocks at its peaks and its end, and heaptrack's form a line for each "
+        "of at most %d: select call sites, or take --format=pprof",
+        request->model->source, blocks, BLOCKS_MAX);
+    return -1;
+}
+
 int cw_form_heaptrack(const struct cw_form_request *request)
 {
     struct heaptrack self = {.request = request, .model = request->model, .out = request->out};
 
+    if (check_blocks(request) != 0)
+        return CW_FORM_TOLD;
     self.ip = calloc(self.model->frames + 1, sizeof(*self.ip));
     self.plan = calloc(request->sites + 1, sizeof(*self.plan));
     if (self.ip && self.plan) {
@@ -398,12 +436,14 @@ int cw_form_heaptrack(const struct cw_form_request *request)
     }
     if (self.failed)
         cw_cli_error("'%s': out of memory", self.model->source);
-    if (self.strings.failed || self.apis.failed || ferror(self.out))
+    if (self.strings.failed || self.apis.failed)
         self.failed = 1;
     cw_strings_free(&self.strings);
     cw_strings_free(&self.apis);
     free(self.ip);
     free(self.node);
     free(self.plan);
-    return self.failed ? -1 : 0;
+    if (self.failed)
+        return CW_FORM_TOLD;
+    return ferror(self.out) ? -1 : 0;
 }

@@ -18,6 +18,7 @@
 #include "cli/html_columns.h"
 #include "cli/html_page.inc"
 #include "cli/html_tree.h"
+#include "cli/html_whole.h"
 
 struct page {
     const struct cw_form_request *request;
@@ -284,7 +285,7 @@ static void put_main(struct page *page)
 
     begin_part(page, "main");
     fprintf(page->out, "{\"sitesShown\":%" PRIu32, request->sites);
-    put_number(page, "sitesAll", model->sites);
+    put_number(page, "sitesAll", model->sites_of);
     put_number(page, "events", model->events);
     put_number(page, "blocksLeftOut", model->blocks_left_out);
     put_text(page, "source", model->source);
@@ -333,7 +334,7 @@ static int prepare(struct page *page)
     page->leaf = calloc((size_t)request->sites + 1, sizeof(*page->leaf));
     if (!page->row || !page->leaf) {
         cw_cli_error("no memory for the sites of the HTML report");
-        return -1;
+        return CW_FORM_TOLD;
     }
     memset(page->row, 0xff, model->sites * sizeof(*page->row));
     for (uint32_t i = 0; i < request->sites; i++) {
@@ -343,7 +344,7 @@ static int prepare(struct page *page)
     page->writer = (struct cw_html_writer){
         .out = page->out, .row = page->row, .rows = model->sites, .strings = {.borrows = 1}};
     page->apis.borrows = 1;
-    return page->tree.failed || page->apis.failed ? -1 : 0;
+    return page->tree.failed || page->apis.failed ? CW_FORM_TOLD : 0;
 }
 
 static void put_tree(struct page *page)
@@ -418,6 +419,9 @@ static void put_parts(struct page *page)
     put_series(page);
     PUT_ALL(page, "steps", step_columns, model->step, model->steps);
     PUT_ALL(page, "regrowth", regrowth_columns, model->regrowth, model->regrowths);
+    begin_part(page, "whole");
+    cw_html_put_whole(&page->writer, model);
+    end_part(page);
     PUT_ALL(page, "blocks", block_columns, model->block, model->blocks);
     begin_part(page, "strings");
     put_texts(page, page->writer.strings.text, page->writer.strings.count);
@@ -435,7 +439,7 @@ int cw_form_html(const struct cw_form_request *request)
         fputs(cw_html_script, page.out);
         put_parts(&page);
         fputs("</body>\n</html>\n", page.out);
-        rc = ferror(page.out) || page.writer.strings.failed ? -1 : 0;
+        rc = page.writer.strings.failed ? CW_FORM_TOLD : ferror(page.out) ? -1 : 0;
     }
     free(page.row);
     free(page.leaf);

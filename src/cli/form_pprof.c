@@ -203,6 +203,21 @@ static void put_mapping(struct pprof *pprof, uint32_t index)
     put_record(pprof, PROFILE_MAPPING);
 }
 
+/* Readers take the first one for the program. */
+static void put_mappings(struct pprof *pprof)
+{
+    const struct cw_model *model = pprof->model;
+    uint32_t program = 0;
+
+    while (program < model->modules && strcmp(model->module[program].path, model->process.exe) != 0)
+        program++;
+    if (program < model->modules)
+        put_mapping(pprof, program);
+    for (uint32_t i = 0; i < model->modules; i++)
+        if (pprof->module_used[i] && i != program)
+            put_mapping(pprof, i);
+}
+
 static void put_line(struct pprof *pprof, uint32_t at)
 {
     cw_proto_number(&pprof->innermost, LINE_FUNCTION, at + 1);
@@ -284,9 +299,7 @@ static void put_all(struct pprof *pprof)
     put_head(pprof);
     for (uint32_t i = 0; i < pprof->request->sites; i++)
         put_sample(pprof, &pprof->model->site[pprof->request->site[i]]);
-    for (uint32_t i = 0; i < pprof->model->modules; i++)
-        if (pprof->module_used[i])
-            put_mapping(pprof, i);
+    put_mappings(pprof);
     put_frames(pprof);
     put_strings(pprof);
 }
@@ -306,9 +319,12 @@ int cw_form_pprof(const struct cw_form_request *request)
         rc = cw_gzip_end(&pprof.gzip);
     } else {
         cw_cli_error("'%s': out of memory", model->source);
+        rc = CW_FORM_TOLD;
     }
+    if (pprof.top.failed)
+        cw_cli_error("'%s': out of memory", model->source);
     if (pprof.strings.failed || pprof.top.failed)
-        rc = -1;
+        rc = CW_FORM_TOLD;
     cw_strings_free(&pprof.strings);
     cw_proto_free(&pprof.top);
     cw_proto_free(&pprof.inner);

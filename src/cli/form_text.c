@@ -13,7 +13,9 @@
 #include "base/compiler.h"
 #include "base/out.h"
 #include "cli/cli.h"
+#include "cli/form_whole.h"
 #include "cli/say.h"
+#include "live/view.h"
 #include "report/trend.h"
 
 #define LEAKS_MAX   20 /* unless --top says otherwise */
@@ -21,7 +23,6 @@
 #define PEAK_MAX    10
 #define SITES_MAX   20
 #define COMMAND_MAX 64
-#define NAME_WIDTH  24 /* of a device */
 
 /* ---- the head ---- */
 
@@ -78,129 +79,15 @@ static void put_diagnostics(const struct cw_say *to)
 
 static void put_selected(const struct cw_say *to, uint32_t sites)
 {
-    if (sites == to->model->sites)
+    if (sites == to->model->sites_of)
         return;
     cw_say_line(to,
                 "selected: %" PRIu32 " of %" PRIu32
-                " call sites; DEVICES and SUMMARY are of the whole process",
-                sites, to->model->sites);
+                " call sites; DEVICES, POOL, PRESSURE, errors and SUMMARY are of the whole process",
+                sites, to->model->sites_of);
 }
-
-/* ---- DEVICES ---- */
-
-enum device_column {
-    COLUMN_DEVICE,
-    COLUMN_NAME,
-    COLUMN_LIVE,
-    COLUMN_IDLE,
-    COLUMN_PEAK,
-    COLUMN_PEAK_TIME,
-    COLUMN_ALLOCS,
-    COLUMN_FREES,
-    COLUMN_FAILED,
-    COLUMN_DRIVER_USED,
-    COLUMN_UNATTRIBUTED,
-    COLUMNS
-};
-
-static const char *const titles[COLUMNS] = {"device", "name",        "live",        "idle",
-                                            "peak",   "@time",       "allocs",      "frees",
-                                            "failed", "driver used", "unattributed"};
 
 #define CELL 64
-
-static void format_number(const struct cw_model_device *device, enum device_column column,
-                          char *cell)
-{
-    const uint64_t numbers[COLUMNS] = {[COLUMN_ALLOCS] = device->allocs,
-                                       [COLUMN_FREES] = device->frees,
-                                       [COLUMN_FAILED] = device->failed};
-    const uint64_t sizes[COLUMNS] = {[COLUMN_LIVE] = device->live.bytes,
-                                     [COLUMN_IDLE] = device->idle.bytes,
-                                     [COLUMN_PEAK] = device->peak_bytes,
-                                     [COLUMN_DRIVER_USED] = device->driver_used,
-                                     [COLUMN_UNATTRIBUTED] = device->unattributed};
-
-    if (column >= COLUMN_ALLOCS && column <= COLUMN_FAILED)
-        snprintf(cell, CELL, "%" PRIu64, numbers[column]);
-    else if (column >= COLUMN_DRIVER_USED && device->driver_used == 0)
-        snprintf(cell, CELL, "-");
-    else
-        cw_format_size(cell, CELL, sizes[column]);
-}
-
-static void format_cell(const struct cw_model_device *device, enum device_column column, char *cell)
-{
-    int is_host = device->ordinal == CW_MODEL_HOST;
-
-    if (column == COLUMN_DEVICE && is_host)
-        snprintf(cell, CELL, "host");
-    else if (column == COLUMN_DEVICE)
-        snprintf(cell, CELL, "%" PRIu32, device->ordinal);
-    else if (column == COLUMN_NAME)
-        snprintf(cell, CELL, "%.*s", NAME_WIDTH,
-                 is_host           ? "pinned, registered"
-                 : device->name[0] ? device->name
-                                   : "-");
-    else if (column == COLUMN_PEAK_TIME && device->peak_bytes == 0)
-        snprintf(cell, CELL, "-");
-    else if (column == COLUMN_PEAK_TIME)
-        cw_format_duration(cell, CELL, device->peak_ns);
-    else
-        format_number(device, column, cell);
-}
-
-static size_t measure(const struct cw_model *model, enum device_column column)
-{
-    size_t width = strlen(titles[column]);
-    char cell[CELL];
-
-    for (uint32_t i = 0; i < model->devices; i++) {
-        format_cell(&model->device[i], column, cell);
-        if (strlen(cell) > width)
-            width = strlen(cell);
-    }
-    return width;
-}
-
-/* device: NULL for the titles. */
-static void put_device(const struct cw_say *to, const struct cw_model_device *device,
-                       const size_t width[COLUMNS])
-{
-    char cell[CELL];
-
-    cw_say_begin(to);
-    for (unsigned column = 0; column < COLUMNS; column++) {
-        if (device)
-            format_cell(device, column, cell);
-        else
-            snprintf(cell, sizeof(cell), "%s", titles[column]);
-        fputs("  ", to->out);
-        if (column > COLUMN_NAME)
-            fprintf(to->out, "%*s", (int)(width[column] - strlen(cell)), "");
-        cw_say_clean(to, cell, CELL);
-        if (column <= COLUMN_NAME)
-            fprintf(to->out, "%*s", (int)(width[column] - strlen(cell)), "");
-    }
-    fputc('\n', to->out);
-}
-
-static void put_devices(const struct cw_say *to)
-{
-    const struct cw_model *model = to->model;
-    size_t width[COLUMNS];
-
-    if (model->devices == 0) {
-        cw_say_heading(to, "DEVICES  none used\n");
-        return;
-    }
-    for (unsigned column = 0; column < COLUMNS; column++)
-        width[column] = measure(model, column);
-    cw_say_heading(to, "DEVICES\n");
-    put_device(to, NULL, width);
-    for (uint32_t i = 0; i < model->devices; i++)
-        put_device(to, &model->device[i], width);
-}
 
 /* ---- call sites ---- */
 
@@ -258,6 +145,14 @@ static void put_times(const struct cw_say *to, const struct cw_model_site *site)
     fputc('\n', to->out);
 }
 
+static const char *kind_label(const char *name)
+{
+    for (unsigned i = 0; i < CW_KIND_COUNT; i++)
+        if (strcmp(name, cw_kind_name(i)) == 0)
+            return cw_kind_label(i);
+    return name; /* of a later version */
+}
+
 static void put_leak(const struct cw_say *to, const struct cw_model_site *site)
 {
     cw_say_begin(to);
@@ -271,8 +166,8 @@ static void put_leak(const struct cw_say *to, const struct cw_model_site *site)
     fputs("  ", to->out);
     put_call(to, site);
     fputs(", ", to->out);
-    cw_say_clean(to, site->kind, CW_SAY_NAME_MAX);
-    fputs(" memory\n", to->out);
+    cw_say_clean(to, kind_label(site->kind), CW_SAY_NAME_MAX);
+    fputc('\n', to->out);
     put_times(to, site);
     cw_say_stack(to, site);
 }
@@ -559,28 +454,55 @@ static void put_summary(const struct cw_say *to)
                 s->frees, s->failed, s->pool_hits, s->pool_misses);
 }
 
+/* Which sites are shown, by their index; NULL: no memory. */
+static uint8_t *mark_shown(const struct cw_form_request *request)
+{
+    uint8_t *is_shown = calloc(request->model->sites + 1u, 1);
+
+    for (uint32_t i = 0; is_shown && i < request->sites; i++)
+        is_shown[request->site[i]] = 1;
+    return is_shown;
+}
+
+static int put_body(const struct cw_say *to, const struct cw_form_request *request,
+                    struct listing *listing, const uint8_t *is_shown)
+{
+    int rc = cw_form_whole(to);
+
+    if (rc != 0)
+        return rc;
+    put_leaks(to, request, listing);
+    put_apart(to, request, listing);
+    put_sites(to, request, listing);
+    put_growth(to, request, listing);
+    cw_form_old(to, is_shown);
+    cw_form_ooms(to);
+    cw_form_errors(to);
+    for (uint32_t i = 0; i < request->model->devices; i++)
+        put_peak(to, request, &request->model->device[i], listing);
+    return 0;
+}
+
 int cw_form_text(const struct cw_form_request *request)
 {
     struct cw_say to = {.model = request->model, .out = request->out};
-    struct listing listing = {.site = calloc(request->sites + 1, sizeof(uint32_t))};
+    struct listing listing = {.site = calloc(request->sites + 1u, sizeof(uint32_t))};
+    uint8_t *is_shown = mark_shown(request);
+    int rc = -1;
 
-    if (!listing.site) {
+    if (listing.site && is_shown) {
+        put_head(&to);
+        put_diagnostics(&to);
+        put_selected(&to, request->sites);
+        rc = put_body(&to, request, &listing, is_shown);
+        cw_say_begin(&to);
+        fputc('\n', to.out);
+        put_summary(&to);
+    } else {
         cw_cli_error("'%s': out of memory", request->model->source);
-        return -1;
+        rc = CW_FORM_TOLD;
     }
-    put_head(&to);
-    put_diagnostics(&to);
-    put_selected(&to, request->sites);
-    put_devices(&to);
-    put_leaks(&to, request, &listing);
-    put_apart(&to, request, &listing);
-    put_sites(&to, request, &listing);
-    for (uint32_t i = 0; i < request->model->devices; i++)
-        put_peak(&to, request, &request->model->device[i], &listing);
-    put_growth(&to, request, &listing);
-    cw_say_begin(&to);
-    fputc('\n', to.out);
-    put_summary(&to);
     free(listing.site);
-    return ferror(to.out) ? -1 : 0;
+    free(is_shown);
+    return ferror(to.out) ? -1 : rc;
 }

@@ -260,6 +260,8 @@ int cw_form_torch(const struct cw_form_request *request)
         rc = put_all(&torch);
     else
         cw_cli_error("'%s': out of memory", model->source);
+    if (rc != 0 && !ferror(request->out))
+        rc = CW_FORM_TOLD;
     free(torch.is_shown);
     free(torch.block);
     free(torch.frame_memo);

@@ -28,9 +28,10 @@ struct array {
     uint32_t count, cap;
 };
 
-enum which { SITES, LEAKS, REGROWTH, ARRAYS };
+/* "selection" is an object, which a report has that was made by us: it is written anew. */
+enum which { SITES, LEAKS, REGROWTH, SELECTION, ARRAYS };
 
-static const char *const names[ARRAYS] = {"sites", "leaks", "regrowth"};
+static const char *const names[ARRAYS] = {"sites", "leaks", "regrowth", "selection"};
 
 struct pick {
     yajl_handle parser;
@@ -79,9 +80,20 @@ static int on_begin_array(void *arg)
 {
     struct pick *pick = arg;
 
-    if (pick->depth == 1 && pick->key != ARRAYS) {
+    if (pick->depth == 1 && pick->key != ARRAYS && pick->key != SELECTION) {
         pick->inside = pick->key;
         pick->array[pick->inside].inside.begin = here(pick);
+    }
+    return on_begin(arg);
+}
+
+static int on_begin_object(void *arg)
+{
+    struct pick *pick = arg;
+
+    if (pick->depth == 1 && pick->key == SELECTION) {
+        pick->inside = SELECTION;
+        pick->array[SELECTION].inside.begin = here(pick);
     }
     return on_begin(arg);
 }
@@ -115,7 +127,7 @@ static int on_key(void *arg, const unsigned char *key, size_t len)
 }
 
 static const yajl_callbacks callbacks = {
-    .yajl_start_map = on_begin,
+    .yajl_start_map = on_begin_object,
     .yajl_map_key = on_key,
     .yajl_end_map = on_end,
     .yajl_start_array = on_begin_array,
@@ -146,12 +158,21 @@ struct wanted {
     uint8_t *is_shown; /* by site */
 };
 
+static void put_counts(const struct wanted *wanted, FILE *out)
+{
+    fprintf(out, "\"sites\":%" PRIu32 ",\"of\":%" PRIu32, wanted->sites, wanted->model->sites_of);
+}
+
 static void put_array(const struct pick *pick, enum which which, const struct wanted *wanted,
                       const char *text, FILE *out)
 {
     const struct array *array = &pick->array[which];
     unsigned written = 0;
 
+    if (which == SELECTION) {
+        put_counts(wanted, out);
+        return;
+    }
     if (which == SITES) {
         for (uint32_t i = 0; i < wanted->sites; i++)
             if (wanted->site[i] < array->count)
@@ -185,8 +206,12 @@ static void put_all(const struct pick *pick, const struct wanted *wanted, const 
     size_t at = brace ? (size_t)(brace - text) + 1 : 0;
     enum which which;
 
-    fprintf(out, "{\"selection\":{\"sites\":%" PRIu32 ",\"of\":%" PRIu32 "},", wanted->sites,
-            wanted->model->sites);
+    fputc('{', out);
+    if (pick->array[SELECTION].inside.end == 0) {
+        fputs("\"selection\":{", out);
+        put_counts(wanted, out);
+        fputs("},", out);
+    }
     while ((which = next_array(pick, at)) != ARRAYS) {
         const struct piece *inside = &pick->array[which].inside;
 

@@ -73,6 +73,9 @@ void cw_model_free(struct cw_model *model)
     free(model->series_bytes);
     free(model->step);
     free(model->regrowth);
+    free(model->old);
+    free(model->oom);
+    free(model->holder);
     free(model->diagnostic);
     *model = (struct cw_model){.source = ""};
 }

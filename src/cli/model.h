@@ -15,15 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/model_whole.h"
+
 struct cw_lines;
 struct cw_source_file;
 
 #define CW_MODEL_NONE UINT32_MAX
 #define CW_MODEL_HOST 64 /* the device of pinned and registered host memory */
-
-struct cw_model_amount {
-    uint64_t count, bytes;
-};
 
 struct cw_model_module {
     const char *path;
@@ -63,6 +61,7 @@ struct cw_model_site {
     const char *leak;   /* class: "lost", "growing", "library", ...; "" when nothing is left */
     uint8_t is_leak;    /* counted */
     uint8_t is_counted; /* its bytes are in the sums */
+    uint8_t is_empty;   /* asked for nothing, and no error names it: it was called to free */
     struct cw_model_amount live, total, peak, at_peak, reclaimed;
     uint64_t held;
     uint64_t frees, failed, oom;
@@ -78,7 +77,7 @@ struct cw_model_point {
 
 struct cw_model_bucket {
     const char *kind;
-    uint64_t size, hits, misses, idle_blocks, idle_bytes;
+    uint64_t size, hits, misses, kept, released, idle_blocks, idle_bytes;
 };
 
 struct cw_model_device {
@@ -95,6 +94,8 @@ struct cw_model_device {
     const char *level;                  /* of pressure: "low", ... */
     uint64_t pool_hits, pool_misses;
     uint64_t ooms;
+    struct cw_model_pool pool;
+    struct cw_model_pressure pressure;
     uint32_t first_point, points;   /* its part of model->point, by time */
     uint32_t first_bucket, buckets; /* its part of model->bucket */
 };
@@ -112,7 +113,13 @@ struct cw_model_event {
     uint32_t site; /* index, or CW_MODEL_NONE */
     uint64_t bytes;
     const char *level, *level_before; /* of pressure */
-    const char *cause;
+    const char *share_of;             /* "device" or "limit" */
+    double share;                     /* 0..1 */
+    const char *cause, *rung;
+    uint64_t released, free, total;
+    const char *address; /* of an invalid free, "" for none */
+    uint32_t first_site; /* that freed the block before: index, or CW_MODEL_NONE */
+    int code;
     uint32_t count;
 };
 
@@ -140,9 +147,10 @@ struct cw_model_process {
     int has_exit_code;
     int exit_code;
     uint32_t driver_version;
-    const char *mode;    /* of the pool: "pool" or "track" */
-    const char *rank;    /* of a parallel job, "" if none is known */
-    const char *version; /* of cuwarden that wrote it */
+    const char *mode;      /* of the pool: "pool" or "track" */
+    const char *free_sync; /* "strict", "deferred"; "" without a pool */
+    const char *rank;      /* of a parallel job, "" if none is known */
+    const char *version;   /* of cuwarden that wrote it */
 };
 
 struct cw_model_summary {
@@ -172,6 +180,7 @@ struct cw_model {
     uint32_t stacks;
     struct cw_model_site *site;
     uint32_t sites;
+    uint32_t sites_of; /* of the process that are not empty: some may have been left out */
     struct cw_model_block *block; /* leaked ones; may be cut, see blocks_left_out */
     uint32_t blocks;
     uint64_t blocks_left_out;
@@ -184,6 +193,13 @@ struct cw_model {
     uint32_t steps;
     struct cw_model_regrowth *regrowth;
     uint32_t regrowths;
+    struct cw_model_old *old; /* most bytes first */
+    uint32_t olds;
+    uint64_t old_ns; /* from which age a block is old */
+    struct cw_model_oom *oom;
+    uint32_t ooms;
+    struct cw_model_holder *holder;
+    uint32_t holders;
     const char **diagnostic; /* sentences: why the account is incomplete */
     uint32_t diagnostics;
     struct cw_model_pages *pages; /* what it owns */

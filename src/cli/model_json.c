@@ -5,11 +5,12 @@
  * yajl calls for each token; the rows of model_fields.c say where a value belongs, by the object
  * that it stands in and its key. What no row names is passed over, so that reports of newer
  * versions can be read: fields are only ever added. The report names modules, frames and stacks by
- * numbers of its own; `by_id` finds them.
+ * numbers of its own, which model_links.c follows at the end.
  */
 #include "cli/model_json.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,17 +97,33 @@ static int on_string(void *arg, const unsigned char *text, size_t len)
     return !self->failed;
 }
 
+/* As a whole number that fits; programs that rewrite JSON may put 1e3 for 1000. */
+static uint64_t to_whole(const char *digits, uint64_t most)
+{
+    uint64_t value = UINT64_MAX;
+
+    if (digits[strspn(digits, "0123456789")] == '\0') {
+        value = strtoull(digits, NULL, 10);
+    } else {
+        double real = strtod(digits, NULL);
+
+        if (real < 0x1p64)
+            value = (uint64_t)real;
+    }
+    return value < most ? value : most;
+}
+
 static void put_number(void *field, enum cw_reader_action action, const char *digits)
 {
     switch (action) {
     case U8:
-        *(uint8_t *)field = (uint8_t)strtoul(digits, NULL, 10);
+        *(uint8_t *)field = (uint8_t)to_whole(digits, UINT8_MAX);
         break;
     case U32:
-        *(uint32_t *)field = (uint32_t)strtoull(digits, NULL, 10);
+        *(uint32_t *)field = (uint32_t)to_whole(digits, UINT32_MAX);
         break;
     case U64:
-        *(uint64_t *)field = strtoull(digits, NULL, 10);
+        *(uint64_t *)field = to_whole(digits, UINT64_MAX);
         break;
     case I32:
         *(int *)field = (int)strtol(digits, NULL, 10);
@@ -115,6 +132,15 @@ static void put_number(void *field, enum cw_reader_action action, const char *di
         *(double *)field = strtod(digits, NULL);
         break;
     }
+}
+
+static int refuse_negative(struct cw_reader *self, const char *digits)
+{
+    char why[128];
+
+    snprintf(why, sizeof(why), "\"%s\" cannot be %.40s", self->key, digits);
+    cw_reader_fail(self, why);
+    return 0;
 }
 
 static int on_number(void *arg, const char *digits, size_t len)
@@ -128,6 +154,8 @@ static int on_number(void *arg, const char *digits, size_t len)
         return 1;
     memcpy(buf, digits, len);
     buf[len] = '\0';
+    if (buf[0] == '-' && row->action != I32 && row->action != REAL && strtod(buf, NULL) < 0)
+        return refuse_negative(self, buf);
     put_number(cw_reader_field(self, row), row->action, buf);
     if (row->in == IN_EXIT)
         self->model->process.has_exit_code = 1;
@@ -232,6 +260,9 @@ static void hand_over(struct cw_reader *self)
     model->samples = (uint32_t)self->sample.count;
     model->steps = (uint32_t)self->step.count;
     model->regrowths = (uint32_t)self->regrowth.count;
+    model->olds = (uint32_t)self->old.count;
+    model->ooms = (uint32_t)self->oom.count;
+    model->holders = (uint32_t)self->holder.count;
     drop_bad_series(self);
     model->diagnostics = (uint32_t)self->diagnostic.count;
     if (self->command)
@@ -260,10 +291,13 @@ int cw_model_read_json(struct cw_model *model, int fd, const char *name)
                                                .host = "",
                                                .end = "",
                                                .mode = "",
+                                               .free_sync = "",
                                                .rank = "",
                                                .version = ""};
     parse(self, parser, fd);
     yajl_free(parser);
+    if (!self->failed)
+        cw_reader_link(self);
     if (!self->failed)
         hand_over(self);
     rc = self->failed ? -1 : 0;

@@ -70,6 +70,24 @@ enum cw_reader_in {
     IN_STEP,
     IN_REGROWTHS,
     IN_REGROWTH,
+    IN_SELECTION,
+    IN_TRIMMED,
+    IN_SAVED,
+    IN_BYPASSED,
+    IN_LEVELS,
+    IN_LEVEL,
+    IN_RELEASED,
+    IN_LADDER,
+    IN_RUNG,
+    IN_REFUSED,
+    IN_FIRST_FREED,
+    IN_OLD,
+    IN_OLD_SITES,
+    IN_OLD_SITE,
+    IN_OOMS,
+    IN_OOM,
+    IN_HOLDERS,
+    IN_HOLDER,
     IN_CONTEXTS,
 };
 
@@ -96,38 +114,57 @@ struct device_now {
     struct cw_model_device device;
 };
 
+struct pressure_now {
+    uint32_t device;
+    const char *level;
+    uint64_t limit, min_free;
+    struct cw_model_pressure of;
+};
+
+struct pool_now {
+    uint32_t device;
+    uint64_t hits, misses, ooms;
+    uint32_t first_bucket, buckets;
+    struct cw_model_pool of;
+};
+
+/* What the parts "pool", "pressure" and "timeline" have of a device. */
+struct cw_reader_device {
+    struct pool_now pool;
+    struct pressure_now pressure;
+    uint32_t first_point, points;
+};
+
+#define NO_AGE UINT64_MAX /* of a site in whose oldest_ns its oldest block's age waits */
+
 /* What is being read, by kind. */
 struct now {
     const char *schema;
     const char *argument;
     struct device_now device;
-    struct {
-        uint32_t device;
-        const char *level;
-        uint64_t limit, min_free;
-    } pressure;
-    struct {
-        uint32_t device;
-        uint64_t hits, misses, ooms;
-        uint32_t first_bucket;
-    } pool;
+    struct pressure_now pressure;
+    struct pool_now pool;
     struct cw_model_bucket bucket;
     struct cw_model_module module;
     uint32_t module_id;
     struct frame_now frame, inlined;
     uint32_t first_inlined;
-    uint32_t stack_number;
+    uint32_t stack_number, first_id;
     uint32_t shown_number, shown[2]; /* begin and count, among those numbers */
     unsigned shown_numbers;
     struct cw_model_site site;
     uint32_t site_id, site_stack;
-    uint64_t oldest_age_ns;
     const char *site_key;
     struct cw_model_block block;
     uint32_t block_site;
     const char *block_address;
     struct cw_model_event event;
     uint32_t event_site;
+    const char *rung_name;
+    struct cw_model_rung rung;
+    struct cw_model_old old;
+    struct cw_model_oom oom;
+    struct cw_model_holder holder;
     const char *diagnostic;
     uint64_t moment_ns, moment_bytes;
     uint32_t timeline_device, first_point;
@@ -156,12 +193,13 @@ struct cw_reader {
     char *command;
     size_t command_len;
     struct vector device, point, bucket, module, frame, stack_frame, stack, site, block, event,
-        diagnostic, sample, series, step, regrowth;
+        diagnostic, sample, series, step, regrowth, old, oom, holder;
     struct by_id modules, frames, stacks, sites; /* these are large */
     uint32_t *inlined_of; /* by model frame: how many inlined ones stand right before it */
     struct vector inlined_ofs;
-    uint32_t *stack_id; /* the numbers of the stack that is being read */
+    uint32_t *stack_id; /* the frames of all stacks, by the report's numbers */
     struct vector stack_ids;
+    struct cw_reader_device about[CW_MODEL_HOST + 1]; /* by ordinal */
     const char *recent[TEXT_CACHE]; /* texts seen lately: names of APIs and kinds repeat */
     int failed;                     /* after a message */
 };
@@ -181,7 +219,24 @@ void cw_reader_index_rows(void);
 const struct cw_reader_row *cw_reader_find_row(const struct cw_reader *self);
 void *cw_reader_field(struct cw_reader *self, const struct cw_reader_row *row);
 
+/* The record with this number is `index` of its array. */
+void cw_reader_put_id(struct cw_reader *self, struct by_id *map, uint32_t id, size_t index);
 void cw_reader_free_ids(struct by_id *map);
+/* At the end of the report: numbers become indices, ages become times. */
+void cw_reader_link(struct cw_reader *self);
+
+/* Records of the parts "pressure", "old" and "oom_accounts" (model_account.c). */
+void cw_reader_begin_rung(struct cw_reader *self);
+void cw_reader_end_rung(struct cw_reader *self);
+void cw_reader_begin_old(struct cw_reader *self);
+void cw_reader_end_old(struct cw_reader *self);
+void cw_reader_begin_oom(struct cw_reader *self);
+void cw_reader_end_oom(struct cw_reader *self);
+void cw_reader_begin_holder(struct cw_reader *self);
+void cw_reader_end_holder(struct cw_reader *self);
+
+/* Room for one more, zeroed; NULL after a message. */
+void *cw_reader_append(struct cw_reader *self, void *array, struct vector *vector, size_t size);
 
 /* One message for each report. */
 void cw_reader_fail(struct cw_reader *self, const char *why);

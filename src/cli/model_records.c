@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of a report in JSON: gathered in self->now, appended when they end. */
+/*
+ * The records of a report in JSON: gathered in self->now, appended when they end. What a record
+ * refers to is still the report's number then: an object of JSON has no order, and what is meant
+ * may stand behind it. model_links.c makes indices of the numbers.
+ */
 #include "cli/model_reader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +22,7 @@ void cw_reader_fail(struct cw_reader *self, const char *why)
 
 /* ---- arrays that grow ---- */
 
-/* Room for one more, zeroed; NULL after a message. */
-static void *append(struct cw_reader *self, void *array, struct vector *vector, size_t size)
+void *cw_reader_append(struct cw_reader *self, void *array, struct vector *vector, size_t size)
 {
     void **items = array;
 
@@ -37,37 +41,6 @@ static void *append(struct cw_reader *self, void *array, struct vector *vector, 
     }
     memset((char *)*items + vector->count * size, 0, size);
     return (char *)*items + vector->count++ * size;
-}
-
-static void put_id(struct cw_reader *self, struct by_id *map, uint32_t id, size_t index)
-{
-    uint32_t **page;
-
-    if (id >= ID_MAX) {
-        cw_reader_fail(self, "a number is out of range");
-        return;
-    }
-    page = &map->page[id / ID_PAGE];
-    if (!*page)
-        *page = calloc(ID_PAGE, sizeof(**page));
-    if (!*page) {
-        cw_reader_fail(self, "it does not fit into memory");
-        return;
-    }
-    (*page)[id % ID_PAGE] = (uint32_t)index + 1;
-}
-
-static uint32_t get_id(const struct by_id *map, uint32_t id)
-{
-    const uint32_t *page = id < ID_MAX ? map->page[id / ID_PAGE] : NULL;
-
-    return page && page[id % ID_PAGE] != 0 ? page[id % ID_PAGE] - 1 : CW_MODEL_NONE;
-}
-
-void cw_reader_free_ids(struct by_id *map)
-{
-    for (size_t i = 0; i < CW_ARRAY_LEN(map->page); i++)
-        free(map->page[i]);
 }
 
 /* ---- beginnings of records ---- */
@@ -119,7 +92,7 @@ static void begin_inlined(struct cw_reader *self)
 
 static void begin_stack(struct cw_reader *self)
 {
-    self->stack_ids.count = 0;
+    self->now.first_id = (uint32_t)self->stack_ids.count;
     self->now.shown_numbers = 0;
     self->now.stack_number = 0;
 }
@@ -133,7 +106,7 @@ static void begin_site(struct cw_reader *self)
                                             .leak = "",
                                             .series = CW_MODEL_NONE};
     self->now.site_id = self->now.site_stack = 0;
-    self->now.oldest_age_ns = 0;
+    self->now.site.oldest_ns = NO_AGE;
     self->now.site_key = "";
 }
 
@@ -146,8 +119,15 @@ static void begin_leak(struct cw_reader *self)
 
 static void begin_event(struct cw_reader *self)
 {
-    self->now.event = (struct cw_model_event){
-        .type = "", .device = CW_MODEL_HOST, .level = "", .level_before = "", .cause = ""};
+    self->now.event = (struct cw_model_event){.type = "",
+                                              .device = CW_MODEL_HOST,
+                                              .level = "",
+                                              .level_before = "",
+                                              .share_of = "",
+                                              .cause = "",
+                                              .rung = "",
+                                              .address = "",
+                                              .first_site = CW_MODEL_NONE};
     self->now.event.count = 1;
     self->now.event_site = CW_MODEL_NONE;
 }
@@ -159,18 +139,10 @@ static void begin_diagnostic(struct cw_reader *self)
 
 /* ---- their ends ---- */
 
-static struct cw_model_device *find_device(struct cw_reader *self, uint32_t ordinal)
-{
-    for (size_t i = 0; i < self->device.count; i++)
-        if (self->model->device[i].ordinal == ordinal)
-            return &self->model->device[i];
-    return NULL;
-}
-
 static void end_device(struct cw_reader *self)
 {
     struct cw_model_device *device =
-        append(self, &self->model->device, &self->device, sizeof(*device));
+        cw_reader_append(self, &self->model->device, &self->device, sizeof(*device));
 
     if (!device)
         return;
@@ -178,34 +150,36 @@ static void end_device(struct cw_reader *self)
     device->total_allocated.count = device->allocs;
 }
 
+static struct cw_reader_device *about_device(struct cw_reader *self, uint32_t ordinal)
+{
+    return ordinal < CW_ARRAY_LEN(self->about) ? &self->about[ordinal] : NULL;
+}
+
 static void end_pool_device(struct cw_reader *self)
 {
-    struct cw_model_device *device = find_device(self, self->now.pool.device);
+    struct cw_reader_device *about = about_device(self, self->now.pool.device);
 
-    if (!device)
+    if (!about)
         return;
-    device->pool_hits = self->now.pool.hits;
-    device->pool_misses = self->now.pool.misses;
-    device->ooms = self->now.pool.ooms;
-    device->first_bucket = self->now.pool.first_bucket;
-    device->buckets = (uint32_t)self->bucket.count - device->first_bucket;
+    about->pool = self->now.pool;
+    about->pool.buckets = (uint32_t)self->bucket.count - about->pool.first_bucket;
+    about->pool.of.is_there = 1;
 }
 
 static void end_pressure_device(struct cw_reader *self)
 {
-    struct cw_model_device *device = find_device(self, self->now.pressure.device);
+    struct cw_reader_device *about = about_device(self, self->now.pressure.device);
 
-    if (!device)
+    if (!about)
         return;
-    device->level = self->now.pressure.level;
-    device->limit = self->now.pressure.limit;
-    device->min_free = self->now.pressure.min_free;
+    about->pressure = self->now.pressure;
+    about->pressure.of.is_there = 1;
 }
 
 static void end_bucket(struct cw_reader *self)
 {
     struct cw_model_bucket *bucket =
-        append(self, &self->model->bucket, &self->bucket, sizeof(*bucket));
+        cw_reader_append(self, &self->model->bucket, &self->bucket, sizeof(*bucket));
 
     if (bucket)
         *bucket = self->now.bucket;
@@ -214,25 +188,26 @@ static void end_bucket(struct cw_reader *self)
 static void end_module(struct cw_reader *self)
 {
     struct cw_model_module *module =
-        append(self, &self->model->module, &self->module, sizeof(*module));
+        cw_reader_append(self, &self->model->module, &self->module, sizeof(*module));
 
     if (!module)
         return;
     *module = self->now.module;
-    put_id(self, &self->modules, self->now.module_id, self->module.count - 1);
+    cw_reader_put_id(self, &self->modules, self->now.module_id, self->module.count - 1);
 }
 
 /* One that is inlined into the next that is appended, which lies in the same module. */
 static void end_inlined(struct cw_reader *self)
 {
-    struct cw_model_frame *frame = append(self, &self->model->frame, &self->frame, sizeof(*frame));
+    struct cw_model_frame *frame =
+        cw_reader_append(self, &self->model->frame, &self->frame, sizeof(*frame));
     uint32_t *before;
 
     if (!frame)
         return;
     *frame = self->now.inlined.frame;
     frame->is_inlined = 1;
-    before = append(self, &self->inlined_of, &self->inlined_ofs, sizeof(*before));
+    before = cw_reader_append(self, &self->inlined_of, &self->inlined_ofs, sizeof(*before));
     if (before)
         *before = 0;
 }
@@ -241,28 +216,29 @@ static void end_frame(struct cw_reader *self)
 {
     const struct frame_now *now = &self->now.frame;
     uint32_t inlined = (uint32_t)self->frame.count - self->now.first_inlined;
-    struct cw_model_frame *frame = append(self, &self->model->frame, &self->frame, sizeof(*frame));
+    struct cw_model_frame *frame =
+        cw_reader_append(self, &self->model->frame, &self->frame, sizeof(*frame));
     uint32_t *before;
 
     if (!frame)
         return;
     *frame = now->frame;
-    frame->module = now->module ? get_id(&self->modules, now->module) : CW_MODEL_NONE;
+    frame->module = now->module ? now->module : CW_MODEL_NONE;
     frame->is_python = strcmp(now->lang, "python") == 0;
     for (uint32_t i = 0; i < inlined; i++) {
         self->model->frame[self->now.first_inlined + i].module = frame->module;
         self->model->frame[self->now.first_inlined + i].offset = frame->offset;
     }
-    before = append(self, &self->inlined_of, &self->inlined_ofs, sizeof(*before));
+    before = cw_reader_append(self, &self->inlined_of, &self->inlined_ofs, sizeof(*before));
     if (before)
         *before = inlined;
-    put_id(self, &self->frames, now->id, self->frame.count - 1);
+    cw_reader_put_id(self, &self->frames, now->id, self->frame.count - 1);
 }
 
-/* A number in the list of a stack, which waits until it is known what of the list is shown. */
+/* A number in the list of a stack, which waits until all frames are known. */
 static void end_stack_frame(struct cw_reader *self)
 {
-    uint32_t *id = append(self, &self->stack_id, &self->stack_ids, sizeof(*id));
+    uint32_t *id = cw_reader_append(self, &self->stack_id, &self->stack_ids, sizeof(*id));
 
     if (id)
         *id = self->now.frame.id;
@@ -274,42 +250,22 @@ static void end_stack_shown(struct cw_reader *self)
         self->now.shown[self->now.shown_numbers++] = self->now.shown_number;
 }
 
-/* With those that are inlined into it in front of it. */
-static void show_frame(struct cw_reader *self, uint32_t id)
-{
-    uint32_t frame = get_id(&self->frames, id), inlined;
-
-    if (frame == CW_MODEL_NONE) {
-        cw_reader_fail(self, "a stack names a frame that is not there");
-        return;
-    }
-    inlined = self->inlined_of[frame];
-    for (uint32_t at = frame - inlined; at <= frame; at++) {
-        uint32_t *entry =
-            append(self, &self->model->stack_frame, &self->stack_frame, sizeof(*entry));
-
-        if (entry)
-            *entry = at;
-    }
-}
-
+/* What of the list is shown. */
 static void end_stack(struct cw_reader *self)
 {
-    struct cw_model_stack *stack = append(self, &self->model->stack, &self->stack, sizeof(*stack));
-    uint64_t begin = 0, end = self->stack_ids.count;
+    struct cw_model_stack *stack =
+        cw_reader_append(self, &self->model->stack, &self->stack, sizeof(*stack));
 
     if (!stack)
         return;
+    stack->first = self->now.first_id;
+    stack->count = (uint32_t)self->stack_ids.count - stack->first;
     if (self->now.shown_numbers == 2 &&
-        (uint64_t)self->now.shown[0] + self->now.shown[1] <= self->stack_ids.count) {
-        begin = self->now.shown[0];
-        end = begin + self->now.shown[1];
+        (uint64_t)self->now.shown[0] + self->now.shown[1] <= stack->count) {
+        stack->first += self->now.shown[0];
+        stack->count = self->now.shown[1];
     }
-    stack->first = (uint32_t)self->stack_frame.count;
-    for (uint64_t i = begin; i < end; i++)
-        show_frame(self, self->stack_id[i]);
-    stack->count = (uint32_t)self->stack_frame.count - stack->first;
-    put_id(self, &self->stacks, self->now.stack_number, self->stack.count - 1);
+    cw_reader_put_id(self, &self->stacks, self->now.stack_number, self->stack.count - 1);
 }
 
 static int is_counted_class(const char *leak)
@@ -324,45 +280,46 @@ static int is_counted_class(const char *leak)
 
 static void end_site(struct cw_reader *self)
 {
-    struct cw_model_site *site = append(self, &self->model->site, &self->site, sizeof(*site));
-    uint64_t now_ns = self->model->process.duration_ns;
+    struct cw_model_site *site =
+        cw_reader_append(self, &self->model->site, &self->site, sizeof(*site));
 
     if (!site)
         return;
     *site = self->now.site;
     site->id = (uint32_t)strtoul(self->now.site_key, NULL, 16);
-    site->stack = get_id(&self->stacks, self->now.site_stack);
+    site->stack = self->now.site_stack;
     site->is_leak = (uint8_t)is_counted_class(site->leak);
     site->is_counted = cw_model_site_home(site) != CW_MODEL_NONE;
-    if (site->live.count > 0 && self->now.oldest_age_ns > 0 && self->now.oldest_age_ns < now_ns)
-        site->oldest_ns = now_ns - self->now.oldest_age_ns;
-    put_id(self, &self->sites, self->now.site_id, self->site.count - 1);
+    cw_reader_put_id(self, &self->sites, self->now.site_id, self->site.count - 1);
 }
 
 static void end_leak(struct cw_reader *self)
 {
-    struct cw_model_block *block = append(self, &self->model->block, &self->block, sizeof(*block));
+    struct cw_model_block *block =
+        cw_reader_append(self, &self->model->block, &self->block, sizeof(*block));
 
     if (!block)
         return;
     *block = self->now.block;
-    block->site = get_id(&self->sites, self->now.block_site);
+    block->site = self->now.block_site;
     block->address = strtoull(self->now.block_address, NULL, 16);
 }
 
 static void end_event(struct cw_reader *self)
 {
-    struct cw_model_event *event = append(self, &self->model->event, &self->event, sizeof(*event));
+    struct cw_model_event *event =
+        cw_reader_append(self, &self->model->event, &self->event, sizeof(*event));
 
     if (!event)
         return;
     *event = self->now.event;
-    event->site = get_id(&self->sites, self->now.event_site);
+    event->site = self->now.event_site;
 }
 
 static void end_diagnostic(struct cw_reader *self)
 {
-    const char **text = append(self, &self->model->diagnostic, &self->diagnostic, sizeof(*text));
+    const char **text =
+        cw_reader_append(self, &self->model->diagnostic, &self->diagnostic, sizeof(*text));
 
     if (text)
         *text = self->now.diagnostic;
@@ -391,7 +348,8 @@ static void end_point_number(struct cw_reader *self)
 
 static void end_point(struct cw_reader *self)
 {
-    struct cw_model_point *point = append(self, &self->model->point, &self->point, sizeof(*point));
+    struct cw_model_point *point =
+        cw_reader_append(self, &self->model->point, &self->point, sizeof(*point));
     const uint64_t *number = self->now.point;
 
     if (point)
@@ -404,17 +362,18 @@ static void end_point(struct cw_reader *self)
 
 static void end_timeline(struct cw_reader *self)
 {
-    struct cw_model_device *device = find_device(self, self->now.timeline_device);
+    struct cw_reader_device *about = about_device(self, self->now.timeline_device);
 
-    if (!device)
+    if (!about)
         return;
-    device->first_point = self->now.first_point;
-    device->points = (uint32_t)self->point.count - self->now.first_point;
+    about->first_point = self->now.first_point;
+    about->points = (uint32_t)self->point.count - self->now.first_point;
 }
 
 static void end_moment(struct cw_reader *self)
 {
-    uint64_t *moment = append(self, &self->model->sample_ns, &self->sample, sizeof(*moment));
+    uint64_t *moment =
+        cw_reader_append(self, &self->model->sample_ns, &self->sample, sizeof(*moment));
 
     if (moment)
         *moment = self->now.moment_ns;
@@ -427,7 +386,8 @@ static void begin_series(struct cw_reader *self)
 
 static void end_series_number(struct cw_reader *self)
 {
-    uint64_t *bytes = append(self, &self->model->series_bytes, &self->series, sizeof(*bytes));
+    uint64_t *bytes =
+        cw_reader_append(self, &self->model->series_bytes, &self->series, sizeof(*bytes));
 
     if (bytes)
         *bytes = self->now.moment_bytes;
@@ -440,7 +400,8 @@ static void begin_step(struct cw_reader *self)
 
 static void end_step(struct cw_reader *self)
 {
-    struct cw_model_step *step = append(self, &self->model->step, &self->step, sizeof(*step));
+    struct cw_model_step *step =
+        cw_reader_append(self, &self->model->step, &self->step, sizeof(*step));
 
     if (step)
         *step = self->now.step;
@@ -455,12 +416,12 @@ static void begin_regrowth(struct cw_reader *self)
 static void end_regrowth(struct cw_reader *self)
 {
     struct cw_model_regrowth *regrowth =
-        append(self, &self->model->regrowth, &self->regrowth, sizeof(*regrowth));
+        cw_reader_append(self, &self->model->regrowth, &self->regrowth, sizeof(*regrowth));
 
     if (!regrowth)
         return;
     *regrowth = self->now.regrowth;
-    regrowth->site = get_id(&self->sites, self->now.regrowth_site);
+    regrowth->site = self->now.regrowth_site;
 }
 
 /* The arguments, with spaces between them. */
@@ -478,10 +439,22 @@ static void end_argument(struct cw_reader *self)
     self->command_len += len;
 }
 
+/* One of a later version has a greater number behind the same name. */
 static void end_report(struct cw_reader *self)
 {
-    if (strcmp(self->now.schema, SCHEMA) != 0)
-        cw_reader_fail(self, "its \"schema\" is not " SCHEMA);
+    static const char family[] = "cuwarden-report/";
+    const char *schema = self->now.schema;
+    char why[128];
+
+    if (strcmp(schema, SCHEMA) == 0)
+        return;
+    if (strncmp(schema, family, strlen(family)) == 0)
+        snprintf(why, sizeof(why),
+                 "its \"schema\" is not " SCHEMA " but %.40s: a newer cuwarden reads it", schema);
+    else
+        snprintf(why, sizeof(why), "its \"schema\" is not " SCHEMA "%s%.40s",
+                 schema[0] ? " but " : "", schema);
+    cw_reader_fail(self, why);
 }
 
 static const struct {
@@ -506,6 +479,10 @@ static const struct {
     [IN_STEP] = {begin_step, end_step},
     [IN_REGROWTH] = {begin_regrowth, end_regrowth},
     [IN_DIAGNOSTIC] = {begin_diagnostic, end_diagnostic},
+    [IN_RUNG] = {cw_reader_begin_rung, cw_reader_end_rung},
+    [IN_OLD_SITE] = {cw_reader_begin_old, cw_reader_end_old},
+    [IN_OOM] = {cw_reader_begin_oom, cw_reader_end_oom},
+    [IN_HOLDER] = {cw_reader_begin_holder, cw_reader_end_holder},
 };
 
 void cw_reader_begin(struct cw_reader *self, enum cw_reader_in context)

@@ -304,6 +304,16 @@ static int play(struct replay *replay)
     return rc;
 }
 
+/* Without those that were refused: their frees are still to come, too. */
+static uint64_t count_left(const struct cw_replay_map *map)
+{
+    uint64_t left = 0;
+
+    for (uint64_t i = 0; i < map->slots; i++)
+        left += map->slot[i].pointer != 0 && map->slot[i].key != 0;
+    return left;
+}
+
 static void sum_up(struct replay *replay)
 {
     struct cw_replay_result *result = replay->result;
@@ -311,7 +321,7 @@ static void sum_up(struct replay *replay)
     result->is_cut = (uint8_t)replay->csv.is_cut;
     result->calls = *cw_replay_driver_calls();
     result->given_back = result->calls.frees - replay->given_by_program;
-    result->left_blocks = replay->map.count;
+    result->left_blocks = count_left(&replay->map);
     result->left_bytes = cw_tally_total();
     for (uint8_t i = 0; i < CW_DEVICES; i++) {
         const struct cw_live_device *live = &cw_session.arena.header->device[i];

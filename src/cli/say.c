@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/out.h"
@@ -156,7 +157,7 @@ static const struct cw_model_stack *stack_of(const struct cw_say *to,
     return stack && stack->count > 0 ? stack : NULL;
 }
 
-void cw_say_stack(const struct cw_say *to, const struct cw_model_site *site)
+void cw_say_frames(const struct cw_say *to, const struct cw_model_site *site, uint32_t limit)
 {
     const struct cw_model_stack *stack = stack_of(to, site);
     size_t width;
@@ -166,29 +167,104 @@ void cw_say_stack(const struct cw_say *to, const struct cw_model_site *site)
         return;
     }
     width = function_width(to, stack);
-    for (uint32_t i = 0; i < stack->count; i++)
+    for (uint32_t i = 0; i < stack->count && i < limit; i++)
         put_frame(to, i, frame_at(to, stack, i), width);
+    if (stack->count > limit)
+        cw_say_line(to, "    ... %" PRIu32 " more frame%s", stack->count - limit,
+                    stack->count - limit == 1 ? "" : "s");
 }
 
-void cw_say_innermost(const struct cw_say *to, const struct cw_model_site *site)
+void cw_say_stack(const struct cw_say *to, const struct cw_model_site *site)
 {
-    const struct cw_model_stack *stack = stack_of(to, site);
-    const struct cw_model_frame *frame;
+    cw_say_frames(to, site, UINT32_MAX);
+}
 
-    if (!stack) {
-        fputs("(no stack)", to->out);
-        return;
-    }
-    frame = frame_at(to, stack, 0);
+/* ---- in one line ---- */
+
+/* "inner (lib.so)", "libfoo.so+0x1a2b", "step (train.py:7)"; what is native has its line only where
+ * there is room. */
+static void put_where(const struct cw_say *to, const struct cw_model_frame *frame, int with_line)
+{
+    const char *module = cw_model_module_name(to->model, frame->module);
+
     if (!frame->function[0]) {
         put_place(to, frame);
         return;
     }
     cw_say_clean(to, frame->function, CW_SAY_NAME_MAX);
     fputs(" (", to->out);
-    if (frame->file[0])
+    if (frame->file[0] && (with_line || frame->is_python || !module[0]))
         put_place(to, frame);
     else
-        cw_say_clean(to, cw_model_module_name(to->model, frame->module), CW_SAY_NAME_MAX);
+        cw_say_clean(to, module, CW_SAY_NAME_MAX);
     fputc(')', to->out);
+}
+
+/* One frame of a trail; its module is named where it changes. */
+static void put_step(const struct cw_say *to, const struct cw_model_stack *stack, uint32_t at)
+{
+    const struct cw_model_frame *frame = frame_at(to, stack, at);
+
+    if (frame->function[0] && at > 0 && !frame->is_python &&
+        frame_at(to, stack, at - 1)->module == frame->module)
+        cw_say_clean(to, frame->function, CW_SAY_NAME_MAX);
+    else
+        put_where(to, frame, 0);
+}
+
+/* The step's text, for the caller to free; NULL: no memory. */
+static char *make_step(const struct cw_say *to, const struct cw_model_stack *stack, uint32_t at)
+{
+    struct cw_say onto = *to;
+    char *step = NULL;
+    size_t len;
+
+    onto.out = open_memstream(&step, &len);
+    if (!onto.out)
+        return NULL;
+    put_step(&onto, stack, at);
+    fclose(onto.out);
+    return step;
+}
+
+void cw_say_trail(const struct cw_say *to, const struct cw_model_site *site, size_t width)
+{
+    static const char arrow[] = " <- ", more[] = " <- ...";
+    const struct cw_model_stack *stack = stack_of(to, site);
+    size_t used = 0, before;
+
+    if (!stack) {
+        fputs("(no stack)", to->out);
+        return;
+    }
+    for (uint32_t i = 0; i < stack->count; i++) {
+        size_t last = i + 1 == stack->count ? 0 : strlen(more);
+        char *step;
+
+        if (frame_at(to, stack, i)->is_inlined)
+            continue;
+        step = make_step(to, stack, i);
+
+        before = used;
+        used += (step ? strlen(step) : 0) + (before > 0 ? strlen(arrow) : 0);
+        if (!step || (before > 0 && used + last > width)) {
+            fputs(more, to->out);
+            free(step);
+            return;
+        }
+        if (before > 0)
+            fputs(arrow, to->out);
+        cw_say_clean(to, step, before > 0 ? used : width - strlen(more));
+        free(step);
+    }
+}
+
+void cw_say_innermost(const struct cw_say *to, const struct cw_model_site *site)
+{
+    const struct cw_model_stack *stack = stack_of(to, site);
+
+    if (stack)
+        put_where(to, frame_at(to, stack, 0), 1);
+    else
+        fputs("(no stack)", to->out);
 }

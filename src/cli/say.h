@@ -33,8 +33,12 @@ void cw_say_amount(const struct cw_say *to, struct cw_model_amount amount);
 /* "device 0", "host" */
 void cw_say_device(const struct cw_say *to, uint32_t device);
 
-/* All frames, one line each. */
+/* All frames, one line each; or at most `limit` of them. */
 void cw_say_stack(const struct cw_say *to, const struct cw_model_site *site);
+void cw_say_frames(const struct cw_say *to, const struct cw_model_site *site, uint32_t limit);
+/* The innermost frame and as many of its callers as `width` columns have room for, in one line:
+ * "inner (lib.so) <- outer <- main (program)". */
+void cw_say_trail(const struct cw_say *to, const struct cw_model_site *site, size_t width);
 /* The innermost frame, in one phrase. */
 void cw_say_innermost(const struct cw_say *to, const struct cw_model_site *site);
 

@@ -207,6 +207,8 @@ void cw_select_print_help(void)
 static int passes(const struct cw_model *model, const struct cw_model_site *site,
                   const struct cw_selection *selection)
 {
+    if (site->is_empty)
+        return 0;
     if ((selection->has_device && site->device != selection->device) ||
         (selection->has_site && site->id != selection->site))
         return 0;

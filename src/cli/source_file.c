@@ -16,7 +16,8 @@
 #include "cli/lines.h"
 
 #define WHY_MAX   256
-#define LOOK_SIZE 64 /* white space may stand in front of JSON */
+#define LOOK_SIZE 4096 /* white space may stand in front of JSON */
+#define COPY_SIZE 65536
 
 static int is_json(int fd)
 {
@@ -45,11 +46,74 @@ static enum cw_source read_live(struct cw_source_file *file)
     return CW_SOURCE_LIVE;
 }
 
+/* Not one of the numbers 0 to 2, whose owners may have closed them. */
+static int create_memory_file(void)
+{
+    int fd = memfd_create("cuwarden-report", MFD_CLOEXEC), high;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return high;
+}
+
+/* ---- what is no file: a pipe can be read once, and from its beginning only ---- */
+
+static int copy_all(int from, int to)
+{
+    static char buf[COPY_SIZE];
+    ssize_t got;
+
+    while ((got = read(from, buf, sizeof(buf))) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        for (ssize_t done = 0, n; done < got; done += n) {
+            n = write(to, buf + done, (size_t)(got - done));
+            if (n < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* In file->fd what comes out of the pipe, all of it. 0, or -1 with errno. */
+static int drain(struct cw_source_file *file)
+{
+    int flags = fcntl(file->fd, F_GETFL);
+    int memory = create_memory_file();
+    int rc = -1, error;
+
+    if (memory >= 0 && flags >= 0 && fcntl(file->fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        rc = copy_all(file->fd, memory);
+    error = errno;
+    close(file->fd);
+    file->fd = memory;
+    errno = error;
+    return rc;
+}
+
+static int is_pipe(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+/* "-" is standard input; the descriptor that is opened here is ours to change. */
+static int open_source(const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path)
 {
-    *file =
-        (struct cw_source_file){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (file->fd < 0) {
+    *file = (struct cw_source_file){.path = path, .fd = open_source(path)};
+    if (file->fd < 0 || (is_pipe(file->fd) && drain(file) != 0)) {
         cw_cli_error("cannot read '%s': %s", path, strerror(errno));
         return CW_SOURCE_NONE;
     }
@@ -108,18 +172,6 @@ int cw_source_file_write(const struct cw_source_file *file, const struct cw_mode
 
     cw_source_file_prepare(file, &report);
     return cw_report_write(&file->image.view, &report);
-}
-
-/* Not one of the numbers 0 to 2, whose owners may have closed them. */
-static int create_memory_file(void)
-{
-    int fd = memfd_create("cuwarden-report", MFD_CLOEXEC), high;
-
-    if (fd < 0 || fd > STDERR_FILENO)
-        return fd;
-    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(fd);
-    return high;
 }
 
 int cw_source_file_make(const struct cw_source_file *file, const struct cw_model_request *request,

@@ -111,6 +111,14 @@ class Browser:
         self.wait("document.documentElement?.dataset.ready === 'true'")
         self.settle()
 
+    def open_as(self, path, script):
+        """The script runs before the page's own; what the page then does by and by is not waited for."""
+        self.log.clear()
+        added = self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+        self.call("Page.navigate", url=f"file://{path}")
+        self.wait("document.readyState === 'complete'")
+        self.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
+
     def complaints(self):
         """What the page threw or logged; hints on the speed of drawing are due to the tests' own look at
         pixels."""

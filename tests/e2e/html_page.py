@@ -205,6 +205,35 @@ def other_views_are_filled(page):
     check(page.run("document.querySelector('#sites .detail') !== null"), "a link to a site does not open it")
 
 
+def whole_is_told(page):
+    """Pressure, old blocks and the account of an out of memory."""
+    for section, texts in (("pool", ("Pressure", "7\u00a0MiB", "88\u00a0%", "41", "low 75\u00a0%, critical 25\u00a0%", "wait for the device", "13\u00a0MiB")),
+                           ("growth", ("live for 1:00.0 and more", "99\u00a0MiB", "1:01.0")),
+                           ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused (error 2)", "beyond CUWARDEN_LIMIT", "at most 21\u00a0MiB", "not in one piece",
+                                       "idle in the pool", "9 blocks of </script><img src=x onerror=hit()>", "3 blocks of all other places"))):
+        text = page.run(f"document.querySelector('#{section}').textContent")
+        for wanted in texts:
+            check(wanted in text, f"'{wanted}' is not in {section}: {text[:3000]}")
+    page.run("document.querySelector('#events .account button').click()")
+    page.settle()
+    check(page.run("document.querySelector('#sites .detail') !== null"), "an account does not lead to its site")
+    check(page.run("window.hit === undefined"), "a name became an element")
+
+
+def is_read_where_nobody_looks(page, folder):
+    """A page that is not seen gets no frames and is made all the same; printing waits for nothing."""
+    path = os.path.join(folder, "small.html")
+    reading = "document.body.textContent.includes('Reading')"
+    page.open_as(path, "window.requestAnimationFrame = () => 0;")
+    page.wait("document.documentElement.dataset.ready === 'true'")
+    check(not page.run(reading), "the page waits for a frame that never comes")
+    page.open_as(path, "window.requestAnimationFrame = window.setTimeout = () => 0;")
+    check(page.run(reading), "the page is made before there was time")
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    check(not page.run(reading), "half a page on paper")
+    page.open(path)
+
+
 def help_and_theme(page):
     page.run("document.activeElement.blur()")
     page.key("?", text="?")
@@ -242,7 +271,7 @@ def use_small(page, folder):
     page.scheme("light")
     page.open(os.path.join(folder, "small.html"))
     steps = [hears_nothing_bad, overview_is_right, names_stay_text, table_sorts, table_filters, table_opens_by_key, search_highlights,
-             flame_moves_by_key, flame_zooms, measures_differ, moment_fills, other_views_are_filled]
+             flame_moves_by_key, flame_zooms, measures_differ, moment_fills, other_views_are_filled, whole_is_told]
     for step in steps:
         step(page)
     page.picture(os.path.join(folder, "light.png"))
@@ -253,6 +282,7 @@ def use_small(page, folder):
     fits_narrow_windows(page)
     page.picture(os.path.join(folder, "narrow.png"))
     hears_nothing_bad(page)
+    is_read_where_nobody_looks(page, folder)
 
 
 def use_large(page, folder):

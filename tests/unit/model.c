@@ -205,6 +205,116 @@ Test(model, a_report_of_another_kind_is_refused)
     expect_refused("{\"schema\":\"cuwarden-report/2\"}", "\"schema\" is not cuwarden-report/1");
     expect_refused("{}", "\"schema\" is not");
     expect_refused("{\"schema\":5}", "\"schema\" is not");
+    expect_refused("{\"schema\":\"cuwarden-report/2\"}", "/2: a newer cuwarden reads it");
+    expect_refused("{\"schema\":\"cuwarden-diff/1\"}", "but cuwarden-diff/1");
+}
+
+/* An object has no order: programs that rewrite JSON may sort its keys. */
+Test(model, what_is_named_may_stand_behind_who_names_it)
+{
+    static const char sites[] = "\"sites\":[{\"id\":7,\"key\":\"00000001\",\"stack\":3,\"device\":"
+                                "0,\"total\":{\"count\":1},"
+                                "\"live\":{\"count\":1,\"bytes\":5},\"oldest_age_ns\":0}],";
+
+    char text[2048];
+
+    snprintf(text, sizeof(text),
+             "{\"events\":[{\"type\":\"oom\",\"site\":7}],\"leaks\":[{\"site\":7}],"
+             "\"regrowth\":[{\"site\":7}],\"old\":{\"sites\":[{\"site\":7}]},"
+             "\"oom_accounts\":[{\"site\":7,\"holders\":[{\"site\":7}]}],"
+             "\"pool\":{\"devices\":[{\"device\":1,\"hits\":2,\"buckets\":[{\"hits\":2}]}]},"
+             "\"pressure\":{\"devices\":[{\"device\":0,\"level\":\"high\"}]},"
+             "\"timeline\":{\"series\":[{\"device\":1,\"points\":[[1,2,3,4,5]]}]},"
+             "\"host\":{\"allocs\":1},\"devices\":[{\"ordinal\":1},{\"ordinal\":0}],%s"
+             "\"stacks\":[{\"id\":3,\"frames\":[10,11]}],"
+             "\"frames\":[{\"id\":11,\"module\":9,\"func\":\"out\"},{\"id\":10,\"func\":\"in\"}],"
+             "\"modules\":[{\"id\":9,\"path\":\"/bin/p\"}],\"process\":{\"duration_ns\":9000},"
+             "\"schema\":\"cuwarden-report/1\"}",
+             sites);
+    expect_read(text);
+    cr_assert_eq(model.stack[model.site[0].stack].count, 2);
+    cr_expect_str_eq(model.frame[model.stack_frame[0]].function, "in");
+    cr_expect_str_eq(cw_model_module_name(&model, model.frame[model.stack_frame[1]].module), "p");
+    cr_expect_eq(model.site[0].oldest_ns, 9000, "a block that was born at the end");
+    cr_expect_eq(model.event[0].site, 0);
+    cr_expect_eq(model.block[0].site, 0);
+    cr_expect_eq(model.regrowth[0].site, 0);
+    cr_expect_eq(model.old[0].site, 0);
+    cr_expect_eq(model.oom[0].site, 0);
+    cr_expect_eq(model.holder[0].site, 0);
+    cr_assert_eq(model.devices, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_expect_eq(model.device[i].ordinal, i < 2 ? i : CW_MODEL_HOST);
+    cr_expect_str_eq(model.device[0].level, "high");
+    cr_expect_eq(model.device[1].pool_hits, 2);
+    cr_expect_eq(model.device[1].buckets, 1);
+    cr_expect_eq(model.device[1].points, 1);
+}
+
+/* Where a count belongs. */
+Test(model, a_negative_number_is_refused_by_its_name)
+{
+    expect_refused(HEAD "\"sites\":[{\"id\":0,\"held\":-5}]}", "\"held\" cannot be -5");
+    expect_refused(HEAD "\"devices\":[{\"ordinal\":-1}]}", "\"ordinal\" cannot be -1");
+    expect_read(HEAD "\"process\":{\"exit\":{\"code\":-1}},\"later\":-1}");
+    cr_expect_eq(model.process.exit_code, -1);
+}
+
+Test(model, a_number_may_be_written_in_other_ways)
+{
+    expect_read(HEAD "\"sites\":[{\"id\":0.0,\"held\":1.5e3,\"frees\":1e300,\"device\":1e12}]}");
+    cr_expect_eq(model.site[0].held, 1500);
+    cr_expect_eq(model.site[0].frees, UINT64_MAX);
+    cr_expect_eq(model.site[0].device, UINT32_MAX, "no other device");
+}
+
+Test(model, who_only_called_to_free_is_empty_unless_an_error_names_it)
+{
+    expect_read(
+        HEAD "\"sites\":[{\"id\":0,\"api\":\"cuMemFree\"},{\"id\":1,\"api\":\"cuMemFree\"},"
+             "{\"id\":2,\"api\":\"cuMemFree\"},{\"id\":3,\"failed\":1},"
+             "{\"id\":4,\"total\":{\"count\":1}}],"
+             "\"events\":[{\"type\":\"invalid-free\",\"site\":1,\"first_freed\":{\"site\":2}}]}");
+    for (uint32_t i = 0; i < 5; i++)
+        cr_expect_eq(model.site[i].is_empty, i == 0, "site %u", i);
+    cr_expect_eq(model.sites_of, 4);
+    expect_read(HEAD "\"selection\":{\"sites\":1,\"of\":9},\"sites\":[{\"id\":3,\"failed\":1}]}");
+    cr_expect_eq(model.sites_of, 9);
+}
+
+Test(model, has_the_pool_the_pressure_and_the_accounts)
+{
+    const struct cw_model_device *device;
+
+    expect_read(
+        HEAD
+        "\"devices\":[{\"ordinal\":0}],\"pool\":{\"mode\":\"pool\",\"free_sync\":\"deferred\","
+        "\"devices\":["
+        "{\"device\":0,\"requested_bytes\":10,\"efficiency\":null,\"efficiency_total\":0.5,"
+        "\"trimmed\":{\"full\":1,\"idle\":2,\"oom\":3},\"bypassed\":{\"kind\":4,\"later\":5}}]},"
+        "\"pressure\":{\"devices\":[{\"device\":0,\"levels\":{\"critical\":{\"ns\":6}},"
+        "\"released\":{\"empty\":{\"count\":7,\"bytes\":8}},\"refused\":{\"min_free\":9},"
+        "\"ladder\":[{\"rung\":\"sync\",\"tried\":10},{\"rung\":\"later\",\"tried\":11}]}]},"
+        "\"old\":{\"age_ns\":12,\"sites\":[{\"site\":0,\"count\":13,\"bytes\":14}]},"
+        "\"oom_accounts\":[{\"event\":0,\"fits\":15,\"holders\":[{\"bytes\":16},{\"bytes\":17}]},"
+        "{\"fragmented\":true,\"rest\":{\"count\":18},\"holders\":[{\"bytes\":19}]}]}");
+    device = &model.device[0];
+    cr_expect_str_eq(model.process.free_sync, "deferred");
+    cr_expect_eq(device->pool.requested, 10);
+    cr_expect_float_eq(device->pool.efficiency_total, 0.5, 1e-9);
+    cr_expect_eq(device->pool.trimmed_idle, 2);
+    cr_expect_eq(device->pool.bypassed[CW_BYPASS_KIND], 4);
+    cr_expect_eq(device->pressure.at[CW_LEVEL_CRITICAL].ns, 6);
+    cr_expect_eq(device->pressure.emptied.bytes, 8);
+    cr_expect_eq(device->pressure.refused[CW_CAUSE_MIN_FREE], 9);
+    cr_expect_eq(device->pressure.rung[CW_RUNG_SYNC].tried, 10);
+    cr_expect_eq(model.old_ns, 12);
+    cr_expect_eq(model.old[0].old.bytes, 14);
+    cr_assert_eq(model.ooms, 2);
+    cr_expect_eq(model.oom[0].event, 0);
+    cr_expect_eq(model.oom[0].holders, 2);
+    cr_expect_eq(model.oom[1].event, CW_MODEL_NONE);
+    cr_expect_eq(model.holder[model.oom[1].first_holder].held.bytes, 19);
 }
 
 Test(model, every_cut_is_refused_in_one_line)

@@ -79,27 +79,40 @@ function onPageKey(event) {
 /* ---- paper is white ---- */
 
 function setPrinting(isOn) {
+  while (stepsLeft.length > 0) takeStep();
   applyTheme(isOn ? "light" : theme || systemTheme());
   tell("print", isOn);
 }
 
 /* ---- the order of things ---- */
 
-/* Lets the browser show what there is, then goes on. */
+let stepsLeft = [];
+
+function takeStep() {
+  const step = stepsLeft.shift();
+  if (step) step();
+  if (stepsLeft.length === 0) document.documentElement.dataset.ready = "true";
+}
+
+/* Lets the browser show what there is, then goes on; a page that nobody sees gets no frames. */
 function later(fn) {
-  requestAnimationFrame(() => setTimeout(fn, 0));
+  let isDone = false;
+  const once = () => {
+    if (isDone) return;
+    isDone = true;
+    fn();
+  };
+  requestAnimationFrame(() => setTimeout(once, 0));
+  setTimeout(once, 250);
 }
 
 function inTurn(steps) {
-  const [first, ...rest] = steps;
-  if (!first) {
-    document.documentElement.dataset.ready = "true";
-    return;
-  }
-  later(() => {
-    first();
-    inTurn(rest);
-  });
+  stepsLeft = steps;
+  const next = () => {
+    takeStep();
+    if (stepsLeft.length > 0) later(next);
+  };
+  later(next);
 }
 
 applyTheme(systemTheme());

@@ -34,7 +34,7 @@ main.duration = main.devices.reduce(
   (most, device) => Math.max(most, device.points.t[device.points.n - 1] || 0),
   Math.max(main.process.duration, 1));
 
-let strings, apis, modules, frames, nodes, sites, leaves, steps, regrowth, blocks, events;
+let strings, apis, modules, frames, nodes, sites, leaves, steps, regrowth, blocks, events, whole;
 const seriesOf = new Map(); /* row of sites -> bytes at main.moments */
 
 function readSites() {
@@ -49,6 +49,7 @@ function readSites() {
   steps = toTable(readPart("steps"));
   regrowth = toTable(readPart("regrowth"));
   blocks = toTable(readPart("blocks"));
+  whole = readPart("whole");
   for (const device of main.devices) device.buckets = toTable(device.buckets);
 }
 

@@ -171,10 +171,12 @@ class Timeline {
     if (points.n < 2) this.say(points.n === 0 ? "No samples were taken: the program was over before the first one." : "There is one sample only: the program was over before the second.");
   }
 
+  /* In two lines where there is no room for one. */
   say(text) {
+    const lines = this.context.measureText(text).width < this.width - LEFT - RIGHT ? [text] : text.split(/(?<=:) /);
     this.context.textAlign = "center";
     this.context.fillStyle = colour("soft");
-    this.context.fillText(text, this.width / 2, PLOT / 2);
+    lines.forEach((line, i) => this.context.fillText(line, (LEFT + this.width - RIGHT) / 2, PLOT / 2 + 16 * i, this.width - LEFT - RIGHT));
   }
 
   line(of, name, dash) {
@@ -327,6 +329,7 @@ function niceStep(least) {
 
 function formatAxis(t, each) {
   if (t === 0) return "0";
+  if (main.duration < 1e6) return `${+(t / 1e3).toPrecision(3)} \u00b5s`;
   if (main.duration < 1e9) return `${+(t / 1e6).toPrecision(6)} ms`;
   return main.duration < 120e9 || each < 1e9 ? `${+(t / 1e9).toPrecision(6)} s` : formatTime(t).replace(/\.0$/, "");
 }

@@ -60,6 +60,7 @@ function showRegrowth(body) {
 function showGrowth() {
   const body = bodyOf("growth");
   showSuspects(body);
+  showOld(body);
   showSteps(body);
   showRegrowth(body);
 }
@@ -95,6 +96,7 @@ function showPool() {
   const body = bodyOf("pool");
   if (main.process.mode === "track") body.append(el("p", { class: "quiet" }, "The program ran without the pool (CUWARDEN_MODE=track)."));
   else for (const device of main.devices) showPoolOf(body, device);
+  showPressure(body);
 }
 
 /* ---- events ---- */
@@ -124,6 +126,7 @@ function eventColumns() {
 
 function showEvents() {
   const body = bodyOf("events");
+  showAccounts(body);
   if (events.n === 0) {
     body.append(el("p", { class: "quiet" }, "Nothing out of the ordinary happened."));
     return;
