@@ -3,9 +3,14 @@
 #ifndef CW_BASE_COMPILER_H
 #define CW_BASE_COMPILER_H
 
+/* Of a variable that several files use: its address needs no look into the table of the dynamic
+ * linker. (-fvisibility alone speaks of definitions, not of declarations.) */
+#define CW_HIDDEN          __attribute__((visibility("hidden")))
 #define CW_EXPORT          __attribute__((visibility("default")))
 #define CW_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
 #define CW_NOINLINE        __attribute__((noinline))
+#define CW_INLINE          inline __attribute__((always_inline))
+#define CW_COLD            __attribute__((cold, noinline))
 /* A function of glibc that other C libraries lack: a strong reference would keep their programs
  * from starting under the preload. Test it before the call. */
 #define CW_OPTIONAL    __attribute__((weak))

@@ -29,7 +29,7 @@ struct cw_audit_record {
     const char *source; /* path of the object that asked, or NULL */
 };
 
-extern _Atomic int cw_audit_on;
+extern CW_HIDDEN _Atomic int cw_audit_on;
 
 /* From now on both sides tell. Once for a session. */
 void cw_audit_begin(struct cw_arena *arena, uint32_t tool_version);

@@ -30,12 +30,12 @@ static uint32_t primary[CW_MAX_DEVICES];
 static uint64_t own_ids;
 
 static struct cw_arena *arena;
-static const struct cw_driver_ops *ops;
+const struct cw_driver_ops *cw_context_ops;
 
 void cw_context_init(struct cw_arena *in, const struct cw_driver_ops *driver)
 {
     arena = in;
-    ops = driver;
+    cw_context_ops = driver;
 }
 
 void cw_context_reset(void)
@@ -85,7 +85,7 @@ static void unbind_locked(uint64_t handle)
 /* Read before the lock is taken: the clock is the driver's too (core/driver_ops.h). */
 static uint64_t now_ns(void)
 {
-    return ops->now_ns() - arena->header->start_ns;
+    return cw_context_ops->now_ns() - arena->header->start_ns;
 }
 
 static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device, uint64_t born_ns)
@@ -157,7 +157,7 @@ static uint32_t discover(uint64_t handle)
 
     if (!cw_gate_enter())
         return 0;
-    rc = ops->context_facts(handle, &facts);
+    rc = cw_context_ops->context_facts(handle, &facts);
     cw_gate_leave();
     if (rc != 0)
         return 0;
@@ -171,20 +171,12 @@ static uint32_t discover(uint64_t handle)
     return context;
 }
 
-uint32_t cw_context_current(uint8_t *out_device)
+/* Another one than the thread's last. The epoch is read first: what ends meanwhile moves it on. */
+uint32_t cw_context_meet(uint64_t handle, uint8_t *out_device)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
-    uint64_t handle = 0;
-    uint32_t context;
+    uint32_t context = cw_context_of(handle, out_device);
 
-    *out_device = 0;
-    if (ops->context_current(&handle) != 0 || handle == 0)
-        return 0;
-    if (CW_LIKELY(cw_thread.context_handle == handle && cw_thread.context_epoch == epoch)) {
-        *out_device = cw_thread.context_device;
-        return cw_thread.context_index;
-    }
-    context = cw_context_of(handle, out_device);
     if (context == 0)
         context = discover(handle);
     if (context == 0)

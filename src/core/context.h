@@ -10,16 +10,37 @@
 #ifndef CW_CORE_CONTEXT_H
 #define CW_CORE_CONTEXT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "core/driver_ops.h"
+#include "core/thread.h"
 #include "live/arena.h"
 
 void cw_context_init(struct cw_arena *arena, const struct cw_driver_ops *ops);
 void cw_context_reset(void);
 
+extern CW_HIDDEN const struct cw_driver_ops *cw_context_ops;
+
+CW_NOINLINE uint32_t cw_context_meet(uint64_t handle, uint8_t *out_device);
+
 /* The calling thread's current context, 0 for none or unknown. *out_device: its ordinal, else 0. */
-uint32_t cw_context_current(uint8_t *out_device);
+static inline uint32_t cw_context_current(uint8_t *out_device)
+{
+    uint64_t handle = 0;
+
+    *out_device = 0;
+    if (CW_UNLIKELY(cw_context_ops->context_current(&handle) != 0 || handle == 0))
+        return 0;
+    if (CW_LIKELY(cw_thread.context_handle == handle &&
+                  cw_thread.context_epoch ==
+                      atomic_load_explicit(&cw_epoch, memory_order_relaxed))) {
+        *out_device = cw_thread.context_device;
+        return cw_thread.context_index;
+    }
+    return cw_context_meet(handle, out_device);
+}
 
 /* The context of a handle that need not be current; 0 when it was never seen. */
 uint32_t cw_context_of(uint64_t handle, uint8_t *out_device);

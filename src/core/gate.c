@@ -14,63 +14,6 @@ _Atomic uint32_t cw_gate_reasons;
 
 enum count { CALLING, WAITING };
 
-static _Atomic uint32_t *count_of(enum count which)
-{
-    struct cw_slot *slot = &cw_slots[cw_thread_slot()];
-
-    return which == CALLING ? &slot->calling : &slot->waiting;
-}
-
-static void step(_Atomic uint32_t *count, uint32_t by)
-{
-    if (CW_UNLIKELY(count == &cw_slots[0].calling || count == &cw_slots[0].waiting))
-        atomic_fetch_add(count, by); /* many threads share it */
-    else
-        cw_slot_publish(count, atomic_load_explicit(count, memory_order_relaxed) + by);
-}
-
-static int enter(enum count which)
-{
-    _Atomic uint32_t *count = count_of(which);
-
-    step(count, 1);
-    if (cw_gate_is_open())
-        return 1;
-    step(count, (uint32_t)-1);
-    return 0;
-}
-
-static void leave(enum count which)
-{
-    _Atomic uint32_t *count = count_of(which);
-
-    if (CW_UNLIKELY(count == &cw_slots[0].calling || count == &cw_slots[0].waiting))
-        atomic_fetch_sub(count, 1);
-    else
-        atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) - 1,
-                              memory_order_release);
-}
-
-int cw_gate_enter(void)
-{
-    return enter(CALLING);
-}
-
-void cw_gate_leave(void)
-{
-    leave(CALLING);
-}
-
-int cw_gate_enter_wait(void)
-{
-    return enter(WAITING);
-}
-
-void cw_gate_leave_wait(void)
-{
-    leave(WAITING);
-}
-
 static int is_anybody(enum count which)
 {
     for (int i = 0; i < CW_SLOTS; i++)

@@ -21,22 +21,71 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "core/slot.h"
 
-extern _Atomic uint32_t cw_gate_reasons; /* to stay shut; 0: open */
+extern CW_HIDDEN _Atomic uint32_t cw_gate_reasons; /* to stay shut; 0: open */
 
 static inline int cw_gate_is_open(void)
 {
     return CW_LIKELY(atomic_load_explicit(&cw_gate_reasons, memory_order_acquire) == 0);
 }
 
+/* A count of calls in flight; that of slot 0 is shared by many threads. */
+static inline void cw_gate_count_up(_Atomic uint32_t *count, int is_shared)
+{
+    if (CW_UNLIKELY(is_shared))
+        atomic_fetch_add(count, 1);
+    else
+        cw_slot_publish(count, atomic_load_explicit(count, memory_order_relaxed) + 1);
+}
+
+static inline void cw_gate_count_down(_Atomic uint32_t *count, int is_shared)
+{
+    if (CW_UNLIKELY(is_shared))
+        atomic_fetch_sub(count, 1);
+    else
+        atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) - 1,
+                              memory_order_release);
+}
+
 /* 1: go on, and call cw_gate_leave afterwards. 0: closed. Never waits. */
-int cw_gate_enter(void);
-void cw_gate_leave(void);
+static inline int cw_gate_enter(void)
+{
+    unsigned slot = cw_thread_slot();
+
+    cw_gate_count_up(&cw_slots[slot].calling, slot == 0);
+    if (CW_LIKELY(cw_gate_is_open()))
+        return 1;
+    cw_gate_count_down(&cw_slots[slot].calling, slot == 0);
+    return 0;
+}
+
+static inline void cw_gate_leave(void)
+{
+    unsigned slot = cw_thread_slot();
+
+    cw_gate_count_down(&cw_slots[slot].calling, slot == 0);
+}
 
 /* The same for a call that waits for the device. */
-int cw_gate_enter_wait(void);
-void cw_gate_leave_wait(void);
+static inline int cw_gate_enter_wait(void)
+{
+    unsigned slot = cw_thread_slot();
+
+    cw_gate_count_up(&cw_slots[slot].waiting, slot == 0);
+    if (CW_LIKELY(cw_gate_is_open()))
+        return 1;
+    cw_gate_count_down(&cw_slots[slot].waiting, slot == 0);
+    return 0;
+}
+
+static inline void cw_gate_leave_wait(void)
+{
+    unsigned slot = cw_thread_slot();
+
+    cw_gate_count_down(&cw_slots[slot].waiting, slot == 0);
+}
 
 /* Nests. Not to be called between enter and leave. */
 void cw_gate_close(void);

@@ -32,13 +32,13 @@
 struct cw_growth_clock {
     CW_ALIGNED_LINE _Atomic uint64_t next_ns; /* UINT64_MAX: never */
 };
-extern struct cw_growth_clock cw_growth_clock;
+extern CW_HIDDEN struct cw_growth_clock cw_growth_clock;
 
 void cw_growth_init(struct cw_arena *arena, const struct cw_options *options);
 /* In a forked child. */
 void cw_growth_reset(void);
 
-void cw_growth_raise(uint64_t now_ns);
+CW_COLD void cw_growth_raise(uint64_t now_ns);
 
 /* Any thread, in an allocation or a wait of the program's; also under locks. */
 static inline void cw_growth_look(uint64_t now_ns)

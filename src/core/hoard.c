@@ -10,8 +10,7 @@
 #include "core/slot.h"
 #include "core/tracker.h"
 
-#define CLASSES    72u /* up to CW_HOARD_LARGEST: 8 + 8 * 8 */
-#define SETS       8u  /* pools that one thread keeps blocks of; more go to the shared buckets */
+#define SETS       8u /* pools that one thread keeps blocks of; more go to the shared buckets */
 #define CELL_COUNT 16u
 #define CELL_BYTES ((uint64_t)1 << 20)
 
@@ -24,7 +23,7 @@ struct cell {
 struct set {
     _Atomic(struct cw_pool *) pool;
     const struct cw_pool *last; /* whose records the cells have */
-    struct cell cell[CLASSES];
+    struct cell cell[CW_HOARD_CELLS];
 };
 
 struct __attribute__((aligned(128))) hoard {
@@ -35,10 +34,16 @@ struct __attribute__((aligned(128))) hoard {
 
 static struct hoard hoards[CW_SLOTS];
 static uint64_t most_bytes;
+static uint8_t most_blocks[CW_HOARD_CELLS]; /* in one cell */
 
 void cw_hoard_init(uint64_t bytes)
 {
     most_bytes = bytes;
+    for (unsigned c = 0; c < CW_HOARD_CELLS; c++) {
+        uint64_t blocks = CELL_BYTES / cw_size_class_bytes(c);
+
+        most_blocks[c] = (uint8_t)(blocks < CELL_COUNT ? blocks : CELL_COUNT);
+    }
 }
 
 void cw_hoard_reset(void)
@@ -85,18 +90,18 @@ static struct set *find_set(const struct hoard *hoard, const struct cw_pool *poo
 }
 
 /* The set of the pool, made or taken over from a pool that is gone; NULL if a living one has it. */
-static struct set *get_set(struct hoard *hoard, struct cw_pool *pool)
+static CW_NOINLINE struct set *make_set(struct hoard *hoard, struct cw_pool *pool)
 {
     struct set *set = set_at(hoard, pool->id % SETS);
 
-    if (CW_UNLIKELY(set == NULL)) {
+    if (set == NULL) {
         set = cw_mem_alloc(sizeof(*set));
         if (set == NULL)
             return NULL;
         atomic_store_explicit(&hoard->set[pool->id % SETS], set, memory_order_release);
     }
-    if (CW_UNLIKELY(pool_of(set) == NULL)) {
-        for (unsigned c = 0; set->last != pool && c < CLASSES; c++)
+    if (pool_of(set) == NULL) {
+        for (unsigned c = 0; set->last != pool && c < CW_HOARD_CELLS; c++)
             set->cell[c].record = NULL;
         set->last = pool;
         atomic_store_explicit(&set->pool, pool, memory_order_relaxed);
@@ -104,54 +109,71 @@ static struct set *get_set(struct hoard *hoard, struct cw_pool *pool)
     return pool_of(set) == pool ? set : NULL;
 }
 
-static struct cw_live_bucket *record_of(struct cell *cell, const struct cw_pool *pool,
-                                        unsigned size_class, unsigned slot)
+static void make_record(struct cell *cell, const struct cw_pool *pool, unsigned size_class,
+                        unsigned slot)
 {
-    if (CW_UNLIKELY(cell->record == NULL))
+    if (cell->record == NULL)
         cell->record = cw_bucket_record(pool, size_class, (uint8_t)slot);
-    return cell->record;
+}
+
+static inline void count_hit(struct cw_live_bucket *record, uint64_t bytes, uint64_t held)
+{
+    if (CW_UNLIKELY(record == NULL))
+        return;
+    cw_bucket_count(&record->hits, 1);
+    cw_bucket_count(&record->asked_bytes, bytes);
+    cw_bucket_count(&record->given_bytes, held);
+    cw_bucket_count(&record->idle_blocks, (uint64_t)-1);
+    cw_bucket_count(&record->idle_bytes, -held);
+}
+
+static inline void count_kept(struct cw_live_bucket *record, uint64_t held)
+{
+    if (CW_UNLIKELY(record == NULL))
+        return;
+    cw_bucket_count(&record->kept, 1);
+    cw_bucket_count(&record->idle_blocks, 1);
+    cw_bucket_count(&record->idle_bytes, held);
+}
+
+uint32_t cw_hoard_take_inside(const struct cw_slot *slot, const struct cw_pool *pool,
+                              unsigned size_class, uint64_t bytes)
+{
+    struct hoard *hoard = &hoards[slot - cw_slots];
+    struct set *set = size_class < CW_HOARD_CELLS ? find_set(hoard, pool) : NULL;
+    const struct cw_live_block *record;
+    struct cell *cell;
+    uint32_t block;
+    uint64_t held;
+
+    if (CW_UNLIKELY(set == NULL))
+        return 0;
+    cell = &set->cell[size_class];
+    block = load(&cell->head);
+    if (CW_UNLIKELY(block == 0))
+        return 0;
+    record = cw_tracker_at(block);
+    held = atomic_load_explicit(&record->held, memory_order_relaxed);
+    set_cell(cell, load(&record->link), load(&cell->count) - 1);
+    hoard->bytes -= held;
+    count_hit(cell->record, bytes, held);
+    return block;
 }
 
 uint32_t cw_hoard_take(struct cw_pool *pool, unsigned size_class, uint64_t bytes)
 {
-    struct cw_slot *slot = size_class < CLASSES ? cw_slot_enter() : NULL;
-    struct hoard *hoard;
-    struct set *set;
-    uint32_t block = 0;
+    struct cw_slot *slot = cw_slot_enter();
+    uint32_t block;
 
     if (CW_UNLIKELY(slot == NULL))
         return 0;
-    hoard = &hoards[slot - cw_slots];
-    set = find_set(hoard, pool);
-    if (CW_LIKELY(set != NULL && (block = load(&set->cell[size_class].head)) != 0)) {
-        struct cell *cell = &set->cell[size_class];
-        const struct cw_live_block *record = cw_tracker_at(block);
-        uint64_t held = atomic_load_explicit(&record->held, memory_order_relaxed);
-
-        set_cell(cell, atomic_load_explicit(&record->link, memory_order_relaxed),
-                 load(&cell->count) - 1);
-        hoard->bytes -= held;
-        if (CW_LIKELY(cell->record != NULL)) {
-            cw_bucket_count(&cell->record->hits, 1);
-            cw_bucket_count(&cell->record->asked_bytes, bytes);
-            cw_bucket_count(&cell->record->given_bytes, held);
-            cw_bucket_count(&cell->record->idle_blocks, (uint64_t)-1);
-            cw_bucket_count(&cell->record->idle_bytes, -held);
-        }
-    }
+    block = cw_hoard_take_inside(slot, pool, size_class, bytes);
     cw_slot_leave(slot);
     return block;
 }
 
-static uint32_t most_in_cell(uint64_t held)
-{
-    return held >= CELL_BYTES               ? 1
-           : held * CELL_COUNT > CELL_BYTES ? (uint32_t)(CELL_BYTES / held)
-                                            : CELL_COUNT;
-}
-
 /* Unlinks the newer half; the link of the last of them is 0. */
-static uint32_t split(struct hoard *hoard, struct cell *cell)
+static CW_NOINLINE uint32_t split(struct hoard *hoard, struct cell *cell)
 {
     uint32_t list = load(&cell->head), last = list, count = (load(&cell->count) + 1) / 2;
     struct cw_live_block *record = cw_tracker_at(last);
@@ -167,32 +189,54 @@ static uint32_t split(struct hoard *hoard, struct cell *cell)
     return list;
 }
 
-static void push(struct hoard *hoard, struct cell *cell, uint32_t block, uint64_t held)
+static inline void push(struct hoard *hoard, struct cell *cell, uint32_t block,
+                        struct cw_live_block *record, uint64_t held)
 {
-    atomic_store_explicit(&cw_tracker_at(block)->link, load(&cell->head), memory_order_relaxed);
+    atomic_store_explicit(&record->link, load(&cell->head), memory_order_relaxed);
     set_cell(cell, block, load(&cell->count) + 1);
     hoard->bytes += held;
 }
 
-/* The cell for one more block of this size, inside the slot; NULL: keep it elsewhere. */
-static struct cell *cell_for(struct hoard *hoard, struct cw_pool *pool, unsigned size_class,
-                             uint64_t held)
+static int is_full(const struct hoard *hoard, const struct cw_pool *pool, uint64_t held)
+{
+    return hoard->bytes + held > most_bytes ||
+           atomic_load_explicit(&pool->realm->state, memory_order_acquire) != CW_REALM_OPEN;
+}
+
+int cw_hoard_put_inside(const struct cw_slot *slot, const struct cw_pool *pool, uint32_t block,
+                        struct cw_live_block *record, uint64_t held)
+{
+    struct hoard *hoard = &hoards[slot - cw_slots];
+    struct set *set = find_set(hoard, pool);
+    struct cell *cell;
+
+    if (CW_UNLIKELY(set == NULL || record->cell == CW_HOARD_NONE || is_full(hoard, pool, held)))
+        return 0;
+    cell = &set->cell[record->cell];
+    if (CW_UNLIKELY(cell->record == NULL || load(&cell->count) >= most_blocks[record->cell]))
+        return 0;
+    push(hoard, cell, block, record, held);
+    count_kept(cell->record, held);
+    return 1;
+}
+
+/* The cell for one more block, inside the slot; NULL: keep it elsewhere. */
+static struct cell *cell_for(struct hoard *hoard, struct cw_pool *pool, uint8_t cell, uint64_t held)
 {
     struct set *set;
 
-    /* Pitched blocks have all sizes, and are looked for by size in the shared buckets. */
-    if (size_class >= CLASSES || pool->class == CW_POOL_PITCHED ||
-        hoard->bytes + held > most_bytes ||
-        atomic_load_explicit(&pool->realm->state, memory_order_acquire) != CW_REALM_OPEN)
+    if (cell == CW_HOARD_NONE || is_full(hoard, pool, held))
         return NULL;
-    set = get_set(hoard, pool);
-    return set != NULL ? &set->cell[size_class] : NULL;
+    set = find_set(hoard, pool);
+    if (CW_UNLIKELY(set == NULL))
+        set = make_set(hoard, pool);
+    return set != NULL ? &set->cell[cell] : NULL;
 }
 
 int cw_hoard_put(struct cw_pool *pool, uint32_t block, int freed, uint32_t *out_spill)
 {
-    uint64_t held = atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
-    unsigned size_class = cw_size_class_down(held);
+    struct cw_live_block *record = cw_tracker_at(block);
+    uint64_t held = atomic_load_explicit(&record->held, memory_order_relaxed);
     struct cw_slot *slot = cw_slot_enter();
     struct hoard *hoard;
     struct cell *cell;
@@ -201,19 +245,14 @@ int cw_hoard_put(struct cw_pool *pool, uint32_t block, int freed, uint32_t *out_
     if (CW_UNLIKELY(slot == NULL))
         return 0;
     hoard = &hoards[slot - cw_slots];
-    cell = cell_for(hoard, pool, size_class, held);
-    if (CW_LIKELY(cell != NULL)) {
-        struct cw_live_bucket *record =
-            record_of(cell, pool, size_class, (unsigned)(slot - cw_slots));
-
-        if (CW_UNLIKELY(load(&cell->count) >= most_in_cell(held)))
+    cell = cell_for(hoard, pool, record->cell, held);
+    if (cell != NULL) {
+        make_record(cell, pool, record->cell, (unsigned)(slot - cw_slots));
+        if (load(&cell->count) >= most_blocks[record->cell])
             *out_spill = split(hoard, cell);
-        push(hoard, cell, block, held);
-        if (CW_LIKELY(freed && record != NULL)) {
-            cw_bucket_count(&record->kept, 1);
-            cw_bucket_count(&record->idle_blocks, 1);
-            cw_bucket_count(&record->idle_bytes, held);
-        }
+        push(hoard, cell, block, record, held);
+        if (freed)
+            count_kept(cell->record, held);
     }
     cw_slot_leave(slot);
     return cell != NULL;
@@ -230,13 +269,13 @@ uint32_t cw_hoard_refill(struct cw_pool *pool, unsigned size_class, uint32_t lis
     for (; list != 0 && count > 0; count--) {
         struct cw_live_block *record = cw_tracker_at(list);
         uint64_t held = atomic_load_explicit(&record->held, memory_order_relaxed);
-        struct cell *cell = cell_for(hoard, pool, size_class, held);
+        struct cell *cell = cell_for(hoard, pool, record->cell, held);
         uint32_t next = load(&record->link);
 
-        if (cell == NULL || load(&cell->count) >= most_in_cell(held))
+        if (cell == NULL || load(&cell->count) >= most_blocks[size_class])
             break;
-        record_of(cell, pool, size_class, (unsigned)(slot - cw_slots));
-        push(hoard, cell, list, held);
+        make_record(cell, pool, size_class, (unsigned)(slot - cw_slots));
+        push(hoard, cell, list, record, held);
         list = next;
     }
     cw_slot_leave(slot);
@@ -292,7 +331,7 @@ static uint32_t take_from(struct hoard *hoard, const struct cw_pool *pool, unsig
 
         if (!is_wanted(set, pool))
             continue;
-        for (unsigned c = 0; c < CLASSES; c++)
+        for (unsigned c = 0; c < CW_HOARD_CELLS; c++)
             if (size_class == CW_SIZE_CLASSES || size_class == c)
                 list = take_cell(hoard, &set->cell[c], list);
         if (size_class != CW_SIZE_CLASSES || pool == NULL ||
@@ -308,7 +347,7 @@ uint32_t cw_hoard_seize(const struct cw_pool *pool, unsigned size_class)
     uint64_t mask = 0;
     uint32_t list = 0;
 
-    if (size_class != CW_SIZE_CLASSES && size_class >= CLASSES)
+    if (size_class != CW_SIZE_CLASSES && size_class >= CW_HOARD_CELLS)
         return 0;
     for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1)
         if (size_class == CW_SIZE_CLASSES || peek(&hoards[__builtin_ctzll(rest)], pool, size_class))

@@ -14,12 +14,34 @@
 #include <stdint.h>
 
 #include "core/bucket.h"
+#include "core/slot.h"
 
 #define CW_HOARD_LARGEST ((uint64_t)1 << 20)
 
 /* bytes: at most so many in one hoard; 0: threads keep nothing. Set before arming. */
 void cw_hoard_init(uint64_t bytes);
 void cw_hoard_reset(void);
+
+/* Of the cells in which a thread keeps blocks, that of a block of so many bytes; CW_HOARD_NONE for
+ * one that is too large, or that must be looked for by its exact size. */
+#define CW_HOARD_CELLS 72u /* up to CW_HOARD_LARGEST: 8 + 8 * 8 */
+#define CW_HOARD_NONE  255u
+
+static inline uint8_t cw_hoard_cell(uint8_t class, uint64_t held)
+{
+    unsigned size_class =
+        held < CW_SIZE_LEAST || held > CW_SIZE_MOST ? CW_SIZE_CLASSES : cw_size_class_down(held);
+
+    return class != CW_POOL_PITCHED && size_class < CW_HOARD_CELLS ? (uint8_t)size_class
+                                                                   : CW_HOARD_NONE;
+}
+
+/* The same as take and put below, inside the slot and for what is usual; 0: nothing is changed, and
+ * the other functions may do it yet. A block that is put was just freed. */
+uint32_t cw_hoard_take_inside(const struct cw_slot *slot, const struct cw_pool *pool,
+                              unsigned size_class, uint64_t bytes);
+int cw_hoard_put_inside(const struct cw_slot *slot, const struct cw_pool *pool, uint32_t block,
+                        struct cw_live_block *record, uint64_t held);
 
 /* A ready block of the calling thread's own for a request of this class, 0 for none; counts a
  * hit. */

@@ -236,15 +236,35 @@ static CW_NOINLINE uint32_t find_disturbed(struct shard *shard, uint64_t hash, e
     return block;
 }
 
-uint32_t cw_index_find(enum cw_space space, uint64_t key)
+static CW_NOINLINE uint32_t find(struct shard *shard, uint64_t hash, enum cw_space space,
+                                 uint64_t key)
 {
-    uint64_t hash = hash_of(space, key);
-    struct shard *shard = shard_of(hash);
     uint32_t block;
 
     if (CW_LIKELY(look(shard, hash, space, key, &block)))
         return block;
     return find_disturbed(shard, hash, space, key);
+}
+
+/* Most keys lie where they belong: as look() does, without a loop. */
+uint32_t cw_index_find(enum cw_space space, uint64_t key)
+{
+    uint64_t hash = hash_of(space, key), changes, owner;
+    struct shard *shard = shard_of(hash);
+    struct table table;
+    struct slot *slot;
+
+    changes = load(&shard->changes);
+    table = table_of(shard);
+    if (CW_UNLIKELY(table.slots == NULL))
+        return 0;
+    slot = &table.slots[home(table.mask, hash)];
+    owner = load(&slot->owner);
+    if (CW_LIKELY(owner >> 32 == space && (uint32_t)owner != 0 && load(&slot->key) == key &&
+                  changes % 2 == 0 &&
+                  atomic_load_explicit(&shard->changes, memory_order_relaxed) == changes))
+        return (uint32_t)owner;
+    return find(shard, hash, space, key);
 }
 
 /* Empties the slot and moves back what had been pushed behind it. */

@@ -15,7 +15,7 @@
 void cw_inject_init(const struct cw_fail_plan *plan);
 void cw_inject_reset(void); /* in a forked child: the count starts over */
 
-extern _Atomic int cw_injecting;
+extern CW_HIDDEN _Atomic int cw_injecting;
 
 static inline int cw_inject_is_on(void)
 {

@@ -28,11 +28,11 @@
 /* Pinned memory is kept up to so much, or what POOL_MAX says for a device of this size. */
 #define HOST_MOST (1024 * MIB)
 
+_Atomic uint64_t cw_keep_unchecked;
 _Atomic uint32_t cw_keep_reclaims_running;
 _Atomic uint32_t cw_keep_reclaims_done;
 
 static struct {
-    _Atomic uint64_t unchecked; /* blocks up to this size are kept without a look at the limits */
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
@@ -76,7 +76,7 @@ void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
     atomic_store(&cw_keep_reclaims_running, 0); /* in a forked child nobody else is at work */
-    atomic_store(&self.unchecked, most_unchecked(options));
+    atomic_store(&cw_keep_unchecked, most_unchecked(options));
     cw_hoard_init(hoard_bytes(options));
 }
 
@@ -121,7 +121,7 @@ void cw_keep_set_most(uint8_t device, uint64_t bytes)
         bytes = HOST_MOST;
     atomic_store(&self.most_idle[device], bytes == UINT64_MAX ? bytes : bytes + 1);
     if (bytes < HOARD_BYTES * HOARD_SHARE)
-        atomic_store(&self.unchecked, 0);
+        atomic_store(&cw_keep_unchecked, 0);
 }
 
 /* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
@@ -162,13 +162,6 @@ uint64_t cw_keep_round(uint8_t device, uint64_t bytes)
     if (bytes <= 4096 || (has_free(device, total / 2 + bytes) && is_half_within(device, bytes)))
         return cw_size_round(bytes);
     return (bytes + CW_SIZE_LEAST - 1) & ~(uint64_t)(CW_SIZE_LEAST - 1);
-}
-
-int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held)
-{
-    return (held > atomic_load_explicit(&self.unchecked, memory_order_relaxed) ||
-            cw_pressure_level(pool->device) == CW_LEVEL_CRITICAL) &&
-           !cw_keep_has_room(pool, held);
 }
 
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held)

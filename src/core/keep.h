@@ -13,8 +13,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "base/options.h"
 #include "core/bucket.h"
+#include "core/pressure.h"
 
 void cw_keep_init(struct cw_arena *arena, const struct cw_options *options);
 
@@ -25,8 +27,16 @@ void cw_keep_set_most(uint8_t device, uint64_t bytes);
 /* 1 if one more block of this size may lie idle in the shared buckets. */
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held);
 
+extern CW_HIDDEN _Atomic uint64_t cw_keep_unchecked; /* blocks up to this size are kept without a
+                                                      * look at the limits */
+
 /* 1 if a block of this size, just being freed, has to go to the driver at once. */
-int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held);
+static inline int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held)
+{
+    return (CW_UNLIKELY(held > atomic_load_explicit(&cw_keep_unchecked, memory_order_relaxed)) ||
+            CW_UNLIKELY(cw_pressure_level(pool->device) == CW_LEVEL_CRITICAL)) &&
+           !cw_keep_has_room(pool, held);
+}
 
 /* What to ask the driver for on a miss. */
 uint64_t cw_keep_round(uint8_t device, uint64_t bytes);
@@ -51,8 +61,8 @@ enum cw_release {
  * the driver has them: `bytes` of them, which is what the second returns. */
 void cw_keep_reclaim_begins(void);
 uint64_t cw_keep_reclaim_ends(uint64_t bytes);
-extern _Atomic uint32_t cw_keep_reclaims_running;
-extern _Atomic uint32_t cw_keep_reclaims_done; /* that gave something back */
+extern CW_HIDDEN _Atomic uint32_t cw_keep_reclaims_running;
+extern CW_HIDDEN _Atomic uint32_t cw_keep_reclaims_done; /* that gave something back */
 
 /* Linked idle blocks go back to the driver; what cannot now is kept. The bytes given back. */
 uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release why);

@@ -26,7 +26,7 @@ void cw_limit_reset(void);
 /* Says which devices the options name that are not there. Once; when the driver can be asked. */
 void cw_limit_check_devices(void);
 
-extern _Atomic int cw_limits_on;
+extern CW_HIDDEN _Atomic int cw_limits_on;
 
 /* 1 if any device has a limit or must keep something free. */
 static inline int cw_limit_is_on(void)

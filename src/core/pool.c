@@ -157,15 +157,20 @@ static uint32_t take(struct cw_pool *pool, uint64_t bytes)
     return block;
 }
 
-/* 1, or 0: its address is a newer block's, so it is no block any more. */
+/* Its address is a newer block's, so it is no block any more. */
+static CW_COLD void drop(struct cw_pool *pool, uint32_t block, uint64_t bytes)
+{
+    cw_bucket_put_back(pool, block, bytes);
+    cw_bucket_dropped(pool, block, 0);
+    cw_tracker_finish_idle(block);
+}
+
 static int is_valid(struct cw_pool *pool, uint32_t block, uint64_t bytes)
 {
     if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
                   CW_BLOCK_IDLE))
         return 1;
-    cw_bucket_put_back(pool, block, bytes);
-    cw_bucket_dropped(pool, block, 0);
-    cw_tracker_finish_idle(block);
+    drop(pool, block, bytes);
     return 0;
 }
 
@@ -256,7 +261,7 @@ static void prewarm(struct cw_pool *pool, uint32_t api)
     }
 }
 
-struct cw_pool *cw_pool_here(enum cw_pool_class class)
+static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
 {
     uint8_t device;
     uint32_t context = cw_context_current(&device);
@@ -279,37 +284,23 @@ struct cw_pool *cw_pool_here(enum cw_pool_class class)
     return cw_realm_pool(realm, class);
 }
 
+struct cw_pool *cw_pool_here(enum cw_pool_class class)
+{
+    return pool_here(class);
+}
+
 static uint64_t what_to_ask(const struct cw_pool *pool, uint64_t bytes)
 {
     return pool->class == CW_POOL_PITCHED ? bytes : cw_keep_round(pool->device, bytes);
 }
 
-uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
+/* The first of a context takes what PREWARM asks for. */
+static inline void warm(struct cw_pool *pool, uint32_t api)
 {
-    struct cw_pool *pool;
-    uint32_t block;
-
-    request->ask = 0;
-    request->pool = NULL;
-    if (!self.on || request->bytes == 0 || request->bytes > CW_SIZE_MOST)
-        return 0;
-    pool = cw_pool_here(request->class);
-    if (pool == NULL)
-        return 0;
-    request->pool = pool;
     if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
         !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
         !atomic_exchange(&pool->realm->warmed, 1))
         prewarm(pool, api);
-    block = cw_pool_take(pool, request->bytes);
-    if (CW_LIKELY(block != 0)) {
-        uint64_t key = cw_pool_hand_out(pool, block, request->bytes, api);
-
-        if (CW_LIKELY(key != 0))
-            return key;
-    }
-    request->ask = what_to_ask(pool, request->bytes);
-    return 0;
 }
 
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api)
@@ -326,6 +317,67 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     cw_tracker_reuse(block, site, bytes, now);
     cw_growth_look(now);
     return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
+}
+
+/* The usual hit, with one look inside the slot: a block of the thread's own, accounted for with the
+ * thread's own slack. The stack is walked before, because nothing that may take long happens in
+ * there. 0: it takes more. */
+static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32_t api)
+{
+    uint32_t site = cw_site_here(api, pool->kind, pool->device), block;
+    uint64_t now = cw_session_now();
+    struct cw_slot *slot = CW_LIKELY(site != 0) ? cw_slot_enter() : NULL;
+    struct cw_live_block *record;
+    int is_valid, is_counted;
+
+    if (CW_UNLIKELY(slot == NULL))
+        return 0;
+    block = cw_hoard_take_inside(slot, pool, cw_size_class_up(bytes), bytes);
+    record = cw_tracker_at(block);
+    is_valid =
+        block != 0 && atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE;
+    if (CW_LIKELY(is_valid))
+        cw_tracker_renew(record, site, bytes, now);
+    is_counted = is_valid && cw_tally_use_slack(slot, pool->device, bytes);
+    cw_slot_leave(slot);
+    if (CW_UNLIKELY(!is_counted)) {
+        if (block != 0 && !is_valid)
+            drop(pool, block, bytes);
+        if (!is_valid)
+            return 0;
+        cw_tally_add(pool->device, bytes, 0, now);
+    }
+    cw_trace_taken(record);
+    cw_growth_look(now);
+    return atomic_load_explicit(&record->key, memory_order_relaxed);
+}
+
+uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
+{
+    struct cw_pool *pool;
+    uint32_t block;
+    uint64_t key;
+
+    request->ask = 0;
+    request->pool = NULL;
+    if (CW_UNLIKELY(!self.on || request->bytes - 1 >= CW_SIZE_MOST)) /* 0 too */
+        return 0;
+    pool = pool_here(request->class);
+    if (CW_UNLIKELY(pool == NULL))
+        return 0;
+    request->pool = pool;
+    warm(pool, api);
+    if (CW_LIKELY(request->bytes <= CW_HOARD_LARGEST)) {
+        key = serve_own(pool, request->bytes, api);
+        if (CW_LIKELY(key != 0))
+            return key;
+    }
+    block = cw_pool_take(pool, request->bytes);
+    key = block != 0 ? cw_pool_hand_out(pool, block, request->bytes, api) : 0;
+    if (key != 0)
+        return key;
+    request->ask = what_to_ask(pool, request->bytes);
+    return 0;
 }
 
 void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int is_exact,
@@ -390,12 +442,45 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
     return CW_BYPASS_COUNT;
 }
 
-/* The context has been waited for where that is due; the block may have to wait for others. */
-static void retire(struct cw_pool *pool, uint32_t index, uint32_t site, uint64_t stamp, int ready)
+/* The block is idle from now on. 1: it also lies among the thread's own; only if it is ready. */
+static CW_INLINE int rest(struct cw_pool *pool, uint32_t index, struct cw_live_block *block,
+                          uint32_t site, uint64_t now, int ready)
 {
-    uint64_t now = cw_tracker_held(index) >= CW_SIZE_ROUNDED ? cw_session_now() : 0;
+    struct cw_live_site *owner =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+    uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
+    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
+    struct cw_slot *slot;
+    int is_put = 0, is_counted;
 
-    cw_tracker_retire(index, site, now);
+    cw_regrowth_gone(index, block, 1);
+    cw_site_sub(owner, bytes, held);
+    slot = cw_slot_enter();
+    is_counted = CW_LIKELY(slot != NULL) && cw_tally_leave_slack(slot, owner->device, bytes);
+    if (CW_LIKELY(is_counted)) {
+        cw_tracker_rest(block, site, now);
+        is_put = ready && cw_hoard_put_inside(slot, pool, index, block, held);
+    }
+    if (CW_LIKELY(slot != NULL))
+        cw_slot_leave(slot);
+    if (CW_UNLIKELY(!is_counted)) { /* first, or a new owner would be counted beside the old one */
+        cw_tally_sub(owner->device, bytes, 0);
+        cw_tracker_rest(block, site, now);
+    }
+    return is_put;
+}
+
+/* The context has been waited for where that is due; the block may have to wait for others. */
+static CW_INLINE void retire(struct cw_pool *pool, uint32_t index, struct cw_live_block *block,
+                             uint32_t site, uint64_t stamp, int ready)
+{
+    uint64_t now =
+        CW_UNLIKELY(atomic_load_explicit(&block->held, memory_order_relaxed) >= CW_SIZE_ROUNDED)
+            ? cw_session_now()
+            : 0;
+
+    if (CW_LIKELY(rest(pool, index, block, site, now, ready)))
+        return;
     if (CW_LIKELY(ready)) {
         cw_keep_block(pool, index, now);
         return;
@@ -416,10 +501,10 @@ static void look_around(uint32_t api)
         cw_relief_pressure();
 }
 
-static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api,
-                                      struct cw_request_free *out, int *out_wait)
+static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uint32_t index,
+                                                uint64_t key, uint32_t api,
+                                                struct cw_request_free *out, int *out_wait)
 {
-    const struct cw_live_block *block = cw_tracker_at(index);
     struct cw_realm *realm = cw_realm_of(block->context);
     struct cw_pool *pool = realm != NULL ? cw_realm_pool(realm, block->class) : NULL;
     enum cw_bypass why = obstacle(block, realm, pool);
@@ -440,7 +525,7 @@ static enum cw_pool_free free_claimed(uint32_t index, uint64_t key, uint32_t api
                                                       : CW_BYPASS_NO_CONTEXT);
         return ask_driver(key, index, out);
     }
-    retire(pool, index, self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0, stamp,
+    retire(pool, index, block, self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0, stamp,
            !self.deferred && alone);
     look_around(api);
     return CW_POOL_KEPT;
@@ -461,7 +546,7 @@ enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t 
                                struct cw_request_free *out, int *out_wait)
 {
     uint32_t index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
-    const struct cw_live_block *block = cw_tracker_at(index);
+    struct cw_live_block *block = cw_tracker_at(index);
 
     *out_wait = 0;
     if (index == 0 ||
@@ -469,9 +554,10 @@ enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t 
         cw_request_free_begin(CW_SPACE_ADDRESS, key, out);
         return CW_POOL_DRIVER;
     }
-    if (CW_LIKELY(cw_tracker_claim(index, CW_SPACE_ADDRESS, key)))
-        return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(index, key, api, out, out_wait)
-                                                  : ask_driver(key, index, out);
+    if (CW_LIKELY(cw_tracker_claim(block, CW_SPACE_ADDRESS, key)))
+        return CW_LIKELY(is_freed_by(how, block))
+                   ? free_claimed(block, index, key, api, out, out_wait)
+                   : ask_driver(key, index, out);
     *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
     *out_wait = fatal_of(cw_realm_of(block->context));
     return CW_POOL_REFUSED;

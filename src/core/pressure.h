@@ -27,14 +27,14 @@ void cw_pressure_reset(void);
  * under a lock, not inside a slot. */
 void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns);
 
-extern _Atomic uint8_t cw_pressure_levels[CW_DEVICES]; /* enum cw_level */
+extern CW_HIDDEN _Atomic uint8_t cw_pressure_levels[CW_DEVICES]; /* enum cw_level */
 
 static inline enum cw_level cw_pressure_level(uint8_t device)
 {
     return (enum cw_level)atomic_load_explicit(&cw_pressure_levels[device], memory_order_relaxed);
 }
 
-extern _Atomic uint64_t cw_pressure_due_mask; /* bit n: relief is due on device n */
+extern CW_HIDDEN _Atomic uint64_t cw_pressure_due_mask; /* bit n: relief is due on device n */
 
 static inline int cw_pressure_is_due(void)
 {

@@ -15,6 +15,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+
 /* What a process has of one interpreter and of the C library. */
 struct cw_python_symbols {
     uint32_t version;         /* as in PY_VERSION_HEX; 0: older than 3.9 */
@@ -38,7 +40,7 @@ void cw_python_reset(void);
 /* The interpreter's, NULL: there is none, or none that is known. */
 const struct cw_python_symbols *cw_python_symbols_now(void);
 /* 1: there may be frames. 0: a walk finds none. */
-extern _Atomic int cw_python_is_armed;
+extern CW_HIDDEN _Atomic int cw_python_is_armed;
 
 /* The version, "3.11", or why there are no frames. Good until the next call of set_symbols. */
 const char *cw_python_status(void);

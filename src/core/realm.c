@@ -259,13 +259,10 @@ void cw_realm_defer(struct cw_realm *realm, uint32_t list)
 /* ---- pools and events --------------------------------------------------------------------------
  */
 
-struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool_class class)
+struct cw_pool *cw_realm_make_pool(struct cw_realm *realm, enum cw_pool_class class)
 {
-    struct cw_pool *pool = pool_at(realm, class);
+    struct cw_pool *pool = cw_bucket_make_pool(realm, class, realm->device);
 
-    if (CW_LIKELY(pool != NULL))
-        return pool;
-    pool = cw_bucket_make_pool(realm, class, realm->device);
     if (pool == NULL)
         return NULL;
     cw_lock_acquire(&cw_realm_lock);

@@ -49,7 +49,7 @@ struct CW_ALIGNED_LINE cw_realm {
 void cw_realm_reset(void);
 
 typedef _Atomic(struct cw_realm *) cw_realm_slot;
-extern _Atomic(cw_realm_slot *) cw_realm_chunks[CW_REALM_CHUNKS];
+extern CW_HIDDEN _Atomic(cw_realm_slot *) cw_realm_chunks[CW_REALM_CHUNKS];
 
 /* The realm of a context record, NULL when it has none. */
 static inline struct cw_realm *cw_realm_of(uint32_t context)
@@ -66,7 +66,7 @@ static inline struct cw_realm *cw_realm_of(uint32_t context)
 
 /* Live contexts, whether they were ever allocated in or not. One that could not be given a realm
  * stays among them for good and counts as too many: blocks cannot wait for it. */
-extern _Atomic uint32_t cw_realms_live;
+extern CW_HIDDEN _Atomic uint32_t cw_realms_live;
 
 /* There is one context: no other can have touched its blocks. */
 static inline int cw_realm_is_alone(void)
@@ -96,8 +96,15 @@ static inline int cw_realm_is_usable(const struct cw_realm *realm)
            realm->record->handle != 0;
 }
 
+CW_COLD struct cw_pool *cw_realm_make_pool(struct cw_realm *realm, enum cw_pool_class class);
+
 /* The pool of a class, made at first use; NULL without memory. */
-struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool_class class);
+static inline struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool_class class)
+{
+    struct cw_pool *pool = atomic_load_explicit(&realm->pool[class], memory_order_acquire);
+
+    return CW_LIKELY(pool != NULL) ? pool : cw_realm_make_pool(realm, class);
+}
 
 /* Around a free of ours by the driver, which may wait for the device (cw_gate_enter_wait): the end
  * of this context waits for it, however late it comes to the driver. Enter 0: closed. */
@@ -113,6 +120,6 @@ uint64_t cw_realm_acquire_event(struct cw_realm *realm);
 void cw_realm_release_event(struct cw_realm *realm, uint64_t event);
 
 /* The lock of realms and of what waits (core/pending.c): CW_RANK_POOL. */
-extern struct cw_lock cw_realm_lock;
+extern CW_HIDDEN struct cw_lock cw_realm_lock;
 
 #endif

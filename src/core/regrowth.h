@@ -37,7 +37,7 @@ void cw_regrowth_init(struct cw_arena *arena, int is_on);
 /* In a forked child. */
 void cw_regrowth_reset(void);
 
-extern _Atomic int cw_regrowth_on;
+extern CW_HIDDEN _Atomic int cw_regrowth_on;
 
 static inline int cw_regrowth_is_on(void)
 {
@@ -48,7 +48,7 @@ static inline int cw_regrowth_is_on(void)
  * look-ups in the index. No lock held. */
 void cw_regrowth_copied(uint64_t to, uint64_t from, uint64_t bytes);
 
-void cw_regrowth_gone_slowly(uint32_t block, int is_freed);
+CW_COLD void cw_regrowth_gone_slowly(uint32_t block, int is_freed);
 
 /* The program has no more this block, which the caller owns and has not changed yet. is_freed: by a
  * free of its own, not with a context. */

@@ -194,11 +194,6 @@ uint32_t cw_relief_harvest(uint8_t device)
     return blocks;
 }
 
-uint32_t cw_relief_reclaims(void)
-{
-    return atomic_load_explicit(&cw_keep_reclaims_done, memory_order_relaxed);
-}
-
 int cw_relief_wait_for_others(uint32_t since)
 {
     unsigned turns = 0;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/options.h"
+#include "core/keep.h"
 #include "core/realm.h"
 
 void cw_relief_init(const struct cw_options *options);
@@ -32,7 +33,10 @@ uint32_t cw_relief_harvest(uint8_t device);
 
 /* Another thread has taken idle blocks into its hands and is still giving them back: waits until it
  * has done so. 1 if any reclaim has ended since cw_relief_reclaims() was `since`. */
-uint32_t cw_relief_reclaims(void);
+static inline uint32_t cw_relief_reclaims(void)
+{
+    return atomic_load_explicit(&cw_keep_reclaims_done, memory_order_relaxed);
+}
 int cw_relief_wait_for_others(uint32_t since);
 
 /* ---- for another process that asks (core/control.h); each returns the bytes ---- */

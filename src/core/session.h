@@ -34,7 +34,7 @@ struct cw_session {
     const struct cw_options *options;
 };
 
-extern struct cw_session cw_session;
+extern CW_HIDDEN struct cw_session cw_session;
 
 static inline int cw_session_is_armed(void)
 {

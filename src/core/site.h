@@ -11,26 +11,33 @@
 
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "core/stack.h"
 #include "core/types.h"
 
-extern struct cw_lock cw_site_lock; /* CW_RANK_SITE: interning of modules, frames and sites */
+extern CW_HIDDEN struct cw_lock
+    cw_site_lock; /* CW_RANK_SITE: interning of modules, frames and sites */
 
 /* Stacks too: see cw_stack_init. 0, or -1: no memory. */
 int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
+uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device);
+
 /* The calling thread's own record of the site of its current call; 0 when out of memory. No lock
  * held. */
-uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device);
+static inline uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t device)
+{
+    return cw_site_of(cw_stack_here(), api, kind, device);
+}
 
 /* The record of the same site that belongs to no thread, for blocks that any thread may bring to
  * life. */
 uint32_t cw_site_shared(uint32_t site);
 
-extern struct cw_arena *cw_site_arena;
+extern CW_HIDDEN struct cw_arena *cw_site_arena;
 
 static inline struct cw_live_site *cw_site_at(uint32_t site)
 {

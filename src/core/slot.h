@@ -32,8 +32,9 @@ struct __attribute__((aligned(128))) cw_slot {
     uint32_t no_slack;        /* frees that must not become slack; inside, or while stopped */
 };
 
-extern struct cw_slot cw_slots[CW_SLOTS];
-extern int cw_slot_is_asymmetric; /* 1: stoppers pay for the barrier; set once, before arming */
+extern CW_HIDDEN struct cw_slot cw_slots[CW_SLOTS];
+extern CW_HIDDEN int
+    cw_slot_is_asymmetric; /* 1: stoppers pay for the barrier; set once, before arming */
 
 /* Asks the system for membarrier. Before arming, and again in a forked child. */
 void cw_slot_init(void);
@@ -56,15 +57,23 @@ void cw_slot_barrier(void);
 /* The calling thread's slot, entered; NULL when it has none or is stopped: do without. */
 static inline struct cw_slot *cw_slot_enter(void)
 {
-    struct cw_slot *slot = &cw_slots[cw_thread_slot()];
+    unsigned number = cw_thread_slot();
+    struct cw_slot *slot = &cw_slots[number];
 
-    if (CW_UNLIKELY(slot == &cw_slots[0]))
+    if (CW_UNLIKELY(number == 0))
         return NULL;
     cw_slot_publish(&slot->busy, 1);
     if (CW_LIKELY(atomic_load_explicit(&slot->stop, memory_order_acquire) == 0))
         return slot;
     atomic_store_explicit(&slot->busy, 0, memory_order_release);
     return NULL;
+}
+
+/* To a counter that only the owner writes. */
+static inline void cw_slot_add(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value,
+                          memory_order_relaxed);
 }
 
 static inline void cw_slot_leave(struct cw_slot *slot)

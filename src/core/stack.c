@@ -23,7 +23,7 @@
 #define CALLER_WALK 4u /* the innermost frame that shows something is among so many */
 
 static struct cw_arena *arena;
-static enum cw_stacks mode;
+enum cw_stacks cw_stack_mode;
 static unsigned depth_limit;
 static _Atomic uint32_t *frame_heads;
 /* The epoch in which the table of modules was last read. Guarded by cw_site_lock. */
@@ -38,7 +38,7 @@ static uint64_t mix(uint64_t h, uint64_t value)
 int cw_stack_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
 {
     arena = in;
-    mode = stacks;
+    cw_stack_mode = stacks;
     depth_limit = depth < CW_DEPTH_MAX ? depth : CW_DEPTH_MAX;
     cw_code_init(in);
     cw_stack_note_python();
@@ -139,7 +139,7 @@ static uint32_t intern(const uint64_t *pcs, unsigned count, uint32_t epoch)
     int known;
 
     cw_lock_acquire(&cw_site_lock);
-    known = mode != CW_STACKS_CALLER && knows_modules_locked(pcs, count, epoch);
+    known = cw_stack_mode != CW_STACKS_CALLER && knows_modules_locked(pcs, count, epoch);
     if (known)
         stack = intern_locked(pcs, count);
     cw_lock_release(&cw_site_lock);
@@ -230,9 +230,9 @@ static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame 
     cw_code_find(frames, count, code);
     for (unsigned i = 0; i < count; i++)
         python[i] = (struct cw_merge_python){.code = code[i], .is_entry = frames[i].is_entry};
-    merge.natives = mode == CW_STACKS_FULL ? read_natives(native, natives) : 0;
+    merge.natives = cw_stack_mode == CW_STACKS_FULL ? read_natives(native, natives) : 0;
     merge.is_cut = merge.natives == depth_limit;
-    count = cw_merge_stacks(&merge, merged, mode == CW_STACKS_FULL ? depth_limit : 1);
+    count = cw_merge_stacks(&merge, merged, cw_stack_mode == CW_STACKS_FULL ? depth_limit : 1);
     return count > 0 ? intern_merged(merged, count) : native;
 }
 
@@ -240,7 +240,8 @@ static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame 
 static CW_NOINLINE uint32_t with_python(uint32_t native, uint32_t epoch)
 {
     struct cw_python_frame frames[CW_DEPTH_MAX];
-    unsigned count = cw_python_walk(frames, mode == CW_STACKS_FULL ? depth_limit : CALLER_WALK);
+    unsigned count =
+        cw_python_walk(frames, cw_stack_mode == CW_STACKS_FULL ? depth_limit : CALLER_WALK);
     struct cw_thread_caches *caches = cw_thread_caches_here();
     struct cw_stack_cache_entry *cached = NULL;
     uint64_t hash = mix(PYTHON_SEED, native);
@@ -284,9 +285,9 @@ unsigned cw_stack_capture(uint64_t *pcs, unsigned max)
 {
     struct cw_walk walk = {0};
 
-    if (mode == CW_STACKS_OFF || max == 0)
+    if (cw_stack_mode == CW_STACKS_OFF || max == 0)
         return 0;
-    if (mode == CW_STACKS_FULL)
+    if (cw_stack_mode == CW_STACKS_FULL)
         cw_unwind_walk(&walk, max < depth_limit ? max : depth_limit);
     if (walk.count == walk.own)
         return take_caller(pcs);
@@ -317,15 +318,15 @@ static CW_NOINLINE uint32_t walk_here(const void *frame, struct cw_thread_caches
 }
 
 /* Not inlined: the memo knows places by this frame. */
-CW_NOINLINE uint32_t cw_stack_here(void)
+CW_NOINLINE uint32_t cw_stack_take(void)
 {
     const void *frame = __builtin_frame_address(0);
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed), stack;
     struct cw_thread_caches *caches;
     struct cw_memo_entry *entry = NULL;
 
-    if (mode != CW_STACKS_FULL)
-        return mode == CW_STACKS_CALLER ? finish(caller_here(), epoch) : 0;
+    if (cw_stack_mode != CW_STACKS_FULL)
+        return finish(caller_here(), epoch);
     caches = cw_thread_caches_here();
     if (CW_LIKELY(caches != NULL)) {
         /* The outermost hook's caller: close to what the program's line is. */

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "base/options.h"
 #include "live/arena.h"
 
@@ -26,8 +27,15 @@ unsigned cw_stack_capture(uint64_t *pcs, unsigned max);
 /* Interns the stack; its innermost frame, 0 when empty or out of memory. No lock held. */
 uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count);
 
+extern CW_HIDDEN enum cw_stacks cw_stack_mode; /* set once, before arming */
+
+uint32_t cw_stack_take(void);
+
 /* The stack of the thread's current call, interned, as the option STACKS wants it. No lock held. */
-uint32_t cw_stack_here(void);
+static inline uint32_t cw_stack_here(void)
+{
+    return cw_stack_mode == CW_STACKS_OFF ? 0 : cw_stack_take();
+}
 
 /* Puts into the live header why there are no frames of Python, if there should be some. */
 void cw_stack_note_python(void);

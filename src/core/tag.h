@@ -36,7 +36,7 @@ struct cw_tag_stack {
     uint32_t deeper_in[CW_TAG_DOMAINS];
 };
 
-extern CW_TLS struct cw_tag_stack cw_tag_stack;
+extern CW_HIDDEN CW_TLS struct cw_tag_stack cw_tag_stack;
 
 /* What the calling thread allocates now is tagged with this; 0: nothing. */
 static inline uint16_t cw_tag_here(void)

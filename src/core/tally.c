@@ -12,12 +12,15 @@
  * that only frees what others allocate is stopped once in so many frees. */
 #define NO_SLACK_FREES 1024
 
+struct cw_live_slot *cw_tally_slack;
+
 static struct cw_arena *arena;
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
 
 void cw_tally_init(struct cw_arena *in)
 {
     arena = in;
+    cw_tally_slack = in->header->slot;
 }
 
 void cw_tally_reset(void)

@@ -10,12 +10,42 @@
 #ifndef CW_CORE_TALLY_H
 #define CW_CORE_TALLY_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+#include "core/slot.h"
 #include "live/arena.h"
 
 void cw_tally_init(struct cw_arena *arena);
 void cw_tally_reset(void);
+
+extern CW_HIDDEN struct cw_live_slot *cw_tally_slack; /* of each slot */
+
+/* The two below, inside the slot and for what changes nothing that threads share; 0: nothing is
+ * changed. */
+static inline int cw_tally_use_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
+{
+    struct cw_live_slot *slack = &cw_tally_slack[slot - cw_slots];
+    uint64_t there = atomic_load_explicit(&slack->slack_live, memory_order_relaxed);
+
+    if (CW_UNLIKELY(there < live ||
+                    atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
+        return 0;
+    atomic_store_explicit(&slack->slack_live, there - live, memory_order_relaxed);
+    return 1;
+}
+
+static inline int cw_tally_leave_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
+{
+    struct cw_live_slot *slack = &cw_tally_slack[slot - cw_slots];
+
+    if (CW_UNLIKELY(slot->no_slack != 0 ||
+                    atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
+        return 0;
+    cw_slot_add(&slack->slack_live, live);
+    return 1;
+}
 
 /* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank
  * than CW_RANK_PEAK; not inside a slot. device: an ordinal or CW_DEVICE_HOST. */

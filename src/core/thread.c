@@ -72,9 +72,9 @@ uint8_t cw_thread_slot_slowly(void)
     return cw_thread.slot;
 }
 
-struct cw_thread_caches *cw_thread_caches_here(void)
+struct cw_thread_caches *cw_thread_make_caches(void)
 {
-    if (CW_UNLIKELY(cw_thread.caches == NULL && !cw_thread.ended))
+    if (!cw_thread.ended)
         cw_thread.caches = cw_mem_alloc(sizeof(*cw_thread.caches));
     return cw_thread.caches;
 }
@@ -90,9 +90,8 @@ void cw_thread_reset(void)
     cw_epoch_advance();
 }
 
-uint32_t cw_thread_tid(void)
+uint32_t cw_thread_ask_tid(void)
 {
-    if (cw_thread.tid == 0)
-        cw_thread.tid = (uint32_t)syscall(SYS_gettid);
+    cw_thread.tid = (uint32_t)syscall(SYS_gettid);
     return cw_thread.tid;
 }

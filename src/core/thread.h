@@ -10,6 +10,7 @@
 #define CW_CORE_THREAD_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -63,16 +64,21 @@ struct cw_thread {
         *caches; /* NULL: not made yet, or no memory; see cw_thread_caches_here */
 };
 
-extern CW_TLS struct cw_thread cw_thread;
+extern CW_HIDDEN CW_TLS struct cw_thread cw_thread;
 
-extern _Atomic uint32_t cw_epoch; /* starts at 1, so that zeroed entries are stale */
+extern CW_HIDDEN _Atomic uint32_t cw_epoch; /* starts at 1, so that zeroed entries are stale */
 void cw_epoch_advance(void);
 
-uint32_t cw_thread_tid(void);
+CW_COLD uint32_t cw_thread_ask_tid(void);
+
+static inline uint32_t cw_thread_tid(void)
+{
+    return CW_LIKELY(cw_thread.tid != 0) ? cw_thread.tid : cw_thread_ask_tid();
+}
 
 /* The slot of the calling thread: 1..CW_SLOTS-1 is its alone until it ends, 0 is shared by those
  * that came when all were taken. */
-uint8_t cw_thread_slot_slowly(void);
+CW_COLD uint8_t cw_thread_slot_slowly(void);
 
 /* How to learn that a thread ends: the function arranges that cw_thread_ends is called by the
  * calling thread at its end, and returns 0; it must not wait for the loader or allocate. Without
@@ -83,12 +89,18 @@ void cw_thread_ends(void);
 
 static inline uint8_t cw_thread_slot(void)
 {
-    return CW_LIKELY(cw_thread.slot_asked) ? cw_thread.slot : cw_thread_slot_slowly();
+    return CW_LIKELY(cw_thread.slot != 0) || cw_thread.slot_asked ? cw_thread.slot
+                                                                  : cw_thread_slot_slowly();
 }
+
+CW_COLD struct cw_thread_caches *cw_thread_make_caches(void);
 
 /* The calling thread's caches, made at first use; NULL without memory. No lock held but of lower
  * rank than CW_RANK_MEM. */
-struct cw_thread_caches *cw_thread_caches_here(void);
+static inline struct cw_thread_caches *cw_thread_caches_here(void)
+{
+    return CW_LIKELY(cw_thread.caches != NULL) ? cw_thread.caches : cw_thread_make_caches();
+}
 
 /* In a forked child: the calling thread is the only one. */
 void cw_thread_reset(void);

@@ -11,10 +11,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "live/arena.h"
 
 /* By device: 1 where there is a record, or no room for one. */
-extern _Atomic uint8_t cw_timeline_begun[CW_DEVICES];
+extern CW_HIDDEN _Atomic uint8_t cw_timeline_begun[CW_DEVICES];
 
 static inline int cw_timeline_is_missing(uint8_t device)
 {

@@ -22,7 +22,7 @@
 /* The first six are RMM's; its parser goes by name and passes over the others. */
 #define CW_TRACE_HEADER "Thread,Time,Action,Pointer,Size,Stream,Device,Kind,Function,Nanoseconds\n"
 
-extern _Atomic int cw_trace_on;
+extern CW_HIDDEN _Atomic int cw_trace_on;
 
 static inline int cw_trace_is_on(void)
 {
@@ -37,7 +37,7 @@ void cw_trace_end(void);
 /* In a forked child: the file is the parent's. */
 void cw_trace_reset(void);
 
-void cw_trace_block(const struct cw_live_block *block, int is_free);
+CW_COLD void cw_trace_block(const struct cw_live_block *block, int is_free);
 
 /* The block is the program's. Before it learns the address. */
 static inline void cw_trace_taken(const struct cw_live_block *block)

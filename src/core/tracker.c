@@ -8,9 +8,11 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/audit.h"
+#include "core/hoard.h"
 #include "core/index.h"
 #include "core/regrowth.h"
 #include "core/site.h"
+#include "core/site_count.h"
 #include "core/tally.h"
 #include "core/thread.h"
 #include "core/trace.h"
@@ -22,6 +24,7 @@ static uint32_t free_list; /* guarded by free_lock; linked through `link` */
 void cw_tracker_init(struct cw_arena *in)
 {
     cw_tracker_arena = in;
+    cw_site_count_init(in);
 }
 
 void cw_tracker_reset(void)
@@ -38,15 +41,6 @@ static void add(_Atomic uint64_t *counter, uint64_t value)
 static uint64_t load(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static void raise_to(_Atomic uint64_t *peak, uint64_t value)
-{
-    uint64_t seen = load(peak);
-
-    while (seen < value && !atomic_compare_exchange_weak_explicit(
-                               peak, &seen, value, memory_order_relaxed, memory_order_relaxed))
-        ;
 }
 
 /* ---- free records ------------------------------------------------------------------------------
@@ -118,108 +112,11 @@ void cw_tracker_thread_ends(void)
 /* ---- sums --------------------------------------------------------------------------------------
  */
 
-static struct cw_live_device *device_of(const struct cw_live_site *site)
-{
-    return &cw_tracker_arena->header->device[site->device < CW_DEVICES ? site->device : 0];
-}
-
-/* 1 if the calling thread alone writes this record's own counters. */
-static int is_mine(const struct cw_live_site *site)
-{
-    return site->owner != 0 && site->owner == cw_thread.slot;
-}
-
-/* To a counter that belongs to the owner: a plain load and store if that is us, or if nobody shares
- * it. */
-static void add_own(_Atomic uint64_t *counter, uint64_t value, int mine)
-{
-    if (CW_LIKELY(mine))
-        atomic_store_explicit(counter, load(counter) + value, memory_order_relaxed);
-    else
-        add(counter, value);
-}
-
-/* Before a site changes for the first time since its device's last peak, keep what it held then. */
-static void save_at_peak(struct cw_live_site *site, const struct cw_live_device *device)
-{
-    uint64_t version = load(&device->peak_version);
-    struct cw_site_sums sums;
-
-    if (load(&site->at_peak_version) == version)
-        return;
-    cw_view_site_sums(site, &sums);
-    atomic_store_explicit(&site->at_peak_blocks, sums.live_blocks, memory_order_relaxed);
-    atomic_store_explicit(&site->at_peak_bytes, sums.live_bytes, memory_order_relaxed);
-    atomic_store_explicit(&site->at_peak_version, version, memory_order_release);
-}
-
-static void raise_site_peaks(struct cw_live_site *site)
-{
-    struct cw_site_sums sums;
-
-    cw_view_site_sums(site, &sums);
-    if (sums.live_blocks > sums.peak_blocks)
-        raise_to(&site->peak_blocks, sums.live_blocks);
-    if (sums.live_bytes > sums.peak_bytes)
-        raise_to(&site->peak_bytes, sums.live_bytes);
-}
-
-/* The device that counts a block of this site, CW_DEVICES for none. */
-static uint8_t counted_on(const struct cw_live_site *site)
-{
-    return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
-}
-
-/* The program has it; `counted`: of what it holds so much was held before, or reserved. */
-static void count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t counted,
-                     uint64_t now_ns)
-{
-    int mine = is_mine(site);
-    uint8_t device = counted_on(site);
-
-    save_at_peak(site, device_of(site));
-    if (CW_UNLIKELY(load(&site->first_ns) == 0))
-        atomic_store_explicit(&site->first_ns, now_ns, memory_order_relaxed);
-    atomic_store_explicit(&site->last_ns, now_ns, memory_order_relaxed);
-    add_own(&site->allocs, 1, mine);
-    add_own(&site->total_bytes, bytes, mine);
-    if (held != bytes)
-        add_own(&site->extra_bytes, held - bytes, mine);
-    raise_site_peaks(site);
-    if (CW_LIKELY(device != CW_DEVICES))
-        cw_tally_add(device, bytes, held > counted ? held - counted : 0, now_ns);
-}
-
 static void commit(const struct cw_request *request, uint64_t now_ns)
 {
     if (request->reserved > request->held)
         cw_tally_sub(request->device, 0, request->reserved - request->held);
     cw_tally_committed(request->device, now_ns);
-}
-
-/* The program has it no more; `gone`: nor do we. */
-static void count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
-                      enum cw_free_result result, int gone)
-{
-    uint8_t device = counted_on(site);
-
-    save_at_peak(site, device_of(site));
-    if (result == CW_FREE_RECLAIMED) {
-        add(&site->reclaimed, 1);
-        add(&site->reclaimed_bytes, bytes);
-        add(&site->far_extra, held - bytes);
-    } else if (CW_LIKELY(is_mine(site))) {
-        add_own(&site->frees, 1, 1);
-        add_own(&site->freed_bytes, bytes, 1);
-        add_own(&site->freed_extra, held - bytes, 1);
-    } else {
-        add(&site->far_frees, 1);
-        add(&site->far_bytes, bytes);
-        if (held != bytes)
-            add(&site->far_extra, held - bytes);
-    }
-    if (CW_LIKELY(device != CW_DEVICES))
-        cw_tally_sub(device, bytes, gone ? held : 0);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------
@@ -256,6 +153,7 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->space, (uint8_t)request->space, memory_order_relaxed);
     atomic_store_explicit(&block->flags, request->flags, memory_order_relaxed);
     block->class = request->class;
+    block->cell = cw_hoard_cell(request->class, request->held);
     atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
     atomic_store_explicit(&block->link, 0, memory_order_relaxed);
@@ -281,7 +179,9 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     /* The old owner of the key goes first: the two never held the memory together. */
     if (CW_UNLIKELY(stale != 0))
         close_stale(stale);
-    count_in(cw_site_at(site_index), request->bytes, request->held, request->reserved, now_ns);
+    cw_site_count_in(cw_site_at(site_index), request->bytes, request->held,
+                     request->held > request->reserved ? request->held - request->reserved : 0,
+                     now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
     cw_audit_taken(cw_tracker_at(block));
@@ -296,11 +196,6 @@ void cw_tracker_fail(uint32_t site_index, int is_oom)
     add(&cw_site_at(site_index)->failed, 1);
     if (is_oom)
         add(&cw_site_at(site_index)->oom, 1);
-}
-
-uint32_t cw_tracker_find(enum cw_space space, uint64_t key)
-{
-    return cw_index_find(space, key);
 }
 
 uint32_t cw_tracker_take(enum cw_space space, uint64_t key)
@@ -357,7 +252,10 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
     }
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
-    count_out(site, bytes, load(&block->held), result, 1);
+    if (result == CW_FREE_RECLAIMED)
+        cw_site_count_reclaimed(site, bytes, load(&block->held));
+    else
+        cw_site_count_out(site, bytes, load(&block->held), load(&block->held));
     release_record(index);
 }
 
@@ -387,23 +285,12 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
     return block;
 }
 
-int cw_tracker_claim(uint32_t index, enum cw_space space, uint64_t key)
+/* The record changed hands between the look into the index and the claim. */
+void cw_tracker_unclaim(struct cw_live_block *block)
 {
-    struct cw_live_block *block = cw_tracker_at(index);
-    uint32_t live = CW_BLOCK_LIVE;
+    uint32_t leaving = CW_BLOCK_LEAVING;
 
-    if (!atomic_compare_exchange_strong_explicit(&block->state, &live, CW_BLOCK_LEAVING,
-                                                 memory_order_acquire, memory_order_relaxed))
-        return 0;
-    if (CW_LIKELY(load(&block->key) == key &&
-                  atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
-        cw_trace_gone(block);
-        return 1;
-    }
-    /* The record changed hands between the look into the index and the claim. */
-    live = CW_BLOCK_LEAVING;
-    atomic_compare_exchange_strong(&block->state, &live, CW_BLOCK_LIVE);
-    return 0;
+    atomic_compare_exchange_strong(&block->state, &leaving, CW_BLOCK_LIVE);
 }
 
 void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
@@ -411,26 +298,18 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_regrowth_gone(index, block, 1);
-    count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
-              load(&block->bytes), load(&block->held), CW_FREE_DONE, 0);
-    atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);
-    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
-    atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
+    cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
+                      load(&block->bytes), load(&block->held), 0);
+    cw_tracker_rest(block, freeing_site, now_ns);
 }
 
 void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint64_t now_ns)
 {
+    const struct cw_live_site *site = cw_site_at(site_index);
     struct cw_live_block *block = cw_tracker_at(index);
 
-    atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
-    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
-    atomic_store_explicit(&block->site, site_index, memory_order_release);
-    block->tid = cw_thread_tid();
-    atomic_store_explicit(&block->refs,
-                          atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
-    count_in(cw_site_at(site_index), bytes, load(&block->held), load(&block->held), now_ns);
+    cw_tracker_renew(block, site_index, bytes, now_ns);
+    cw_tally_add(site->device, bytes, 0, now_ns);
     cw_trace_taken(block);
 }
 
@@ -461,14 +340,14 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     uint64_t growth = bytes - load(&block->bytes);
     uint64_t extra = load(&block->held) - load(&block->bytes);
 
-    save_at_peak(site, device_of(site));
+    cw_site_save_at_peak(site);
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
     /* Not the owner's call: what came on top counts as less freed. */
     add(&site->far_bytes, -growth);
     add(&site->far_extra, extra);
-    raise_site_peaks(site);
-    if (counted_on(site) == CW_DEVICES)
+    cw_site_raise_peaks(site);
+    if (cw_site_counted_on(site) == CW_DEVICES)
         return;
     /* In two steps: each of the sums may grow or shrink. */
     cw_tally_sub(site->device, bytes - growth, bytes - growth + extra);

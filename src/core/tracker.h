@@ -17,8 +17,16 @@
 #ifndef CW_CORE_TRACKER_H
 #define CW_CORE_TRACKER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
+#include "core/index.h"
+#include "core/regrowth.h"
+#include "core/site.h"
+#include "core/site_count.h"
+#include "core/thread.h"
+#include "core/trace.h"
 #include "core/types.h"
 #include "live/arena.h"
 
@@ -33,14 +41,18 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site, uint
 /* Counts a failed allocating call. */
 void cw_tracker_fail(uint32_t site, int is_oom);
 
-uint32_t cw_tracker_find(enum cw_space space, uint64_t key);
+static inline uint32_t cw_tracker_find(enum cw_space space, uint64_t key)
+{
+    return cw_index_find(space, key);
+}
+
 uint32_t cw_tracker_take(enum cw_space space, uint64_t key);
 void cw_tracker_finish(uint32_t block, enum cw_free_result result);
 /* As take, for a block of CW_SPACE_HANDLE, which has no key in the index; its owner (vmm.c) knows
  * it. */
 void cw_tracker_take_block(uint32_t block);
 
-extern struct cw_arena *cw_tracker_arena;
+extern CW_HIDDEN struct cw_arena *cw_tracker_arena;
 
 static inline struct cw_live_block *cw_tracker_at(uint32_t block)
 {
@@ -59,15 +71,61 @@ static inline uint32_t cw_tracker_next(uint32_t block)
     return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
 }
 
-/* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
- * with this key. Then either retire it, or take it out of the index and finish it. */
-int cw_tracker_claim(uint32_t block, enum cw_space space, uint64_t key);
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
+
+CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
+
+/* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
+ * with this key. Then either retire it, or take it out of the index and finish it. */
+static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space space, uint64_t key)
+{
+    uint32_t live = CW_BLOCK_LIVE;
+
+    if (CW_UNLIKELY(!atomic_compare_exchange_strong_explicit(
+            &block->state, &live, CW_BLOCK_LEAVING, memory_order_acquire, memory_order_relaxed)))
+        return 0;
+    if (CW_LIKELY(atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
+                  atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
+        cw_trace_gone(block);
+        return 1;
+    }
+    cw_tracker_unclaim(block);
+    return 0;
+}
+
+/* A claimed block, of which all sums know that the program has it no more, is idle. */
+static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing_site,
+                                   uint64_t now_ns)
+{
+    atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
+}
+
 /* A claimed block is freed by the program and kept by the pool. now_ns 0: nobody will ask. */
 void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
-/* An idle block, which the caller has taken from the pool, serves a new request. */
+
+/* An idle block, which the caller has taken from the pool, serves a new request: all but what the
+ * device's sums and the trace say. */
+static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t site, uint64_t bytes,
+                                    uint64_t now_ns)
+{
+    atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->site, site, memory_order_release);
+    block->tid = cw_thread_tid();
+    atomic_store_explicit(&block->refs,
+                          atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+    cw_site_add(cw_site_at(site), bytes, atomic_load_explicit(&block->held, memory_order_relaxed),
+                now_ns);
+}
+
+/* All of it. */
 void cw_tracker_reuse(uint32_t block, uint32_t site, uint64_t bytes, uint64_t now_ns);
+
 /* An idle block goes back: marked before the driver is asked, so that a second free is refused
  * until its memory is gone, and taken out of the index after. 0 when its address belongs to a newer
  * block by now: its memory is gone already, and the driver must not be asked. */

@@ -46,48 +46,66 @@ void cw_call_reset(void)
     cw_thread.api = 0;
 }
 
-static uint32_t text_of(size_t slot, const char *name)
+static inline _Atomic uint32_t *text_at(enum cw_hook hook)
 {
-    uint32_t text = atomic_load_explicit(&api_texts[slot], memory_order_relaxed);
-
-    if (CW_UNLIKELY(text == 0)) {
-        uint32_t none = 0;
-
-        text = cw_site_text(name);
-        /* Two threads at once: one text wins, so that one name is one site. */
-        if (!atomic_compare_exchange_strong(&api_texts[slot], &none, text))
-            text = none;
-    }
-    return text;
+    return &api_texts[cw_thread.api != 0 ? CW_HOOK_COUNT + cw_thread.api - 1 : (unsigned)hook];
 }
 
 uint32_t cw_call_api_text(enum cw_hook hook)
 {
     const struct cw_hook_row *row = &cw_hook_rows[hook];
+    uint32_t text = atomic_load_explicit(text_at(hook), memory_order_relaxed), none = 0;
 
-    if (cw_thread.api != 0)
-        return text_of(CW_HOOK_COUNT + cw_thread.api - 1, cw_runtime_name(cw_thread.api));
-    return text_of(hook, row->base ? row->base : row->symbol);
+    if (CW_LIKELY(text != 0))
+        return text;
+    text = cw_site_text(cw_thread.api != 0 ? cw_runtime_name(cw_thread.api)
+                        : row->base        ? row->base
+                                           : row->symbol);
+    /* Two threads at once: one text wins, so that one name is one site. */
+    if (!atomic_compare_exchange_strong(text_at(hook), &none, text))
+        text = none;
+    return text;
 }
 
-int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller)
+/* The first call by this name. */
+static CW_COLD int begin_named(struct cw_call *call, enum cw_hook hook)
 {
-    if (CW_UNLIKELY(!cw_session_is_armed()) && !cw_entry_arm())
-        return 0;
+    call->api = cw_call_api_text(hook);
+    return 1;
+}
+
+static CW_INLINE int begin(struct cw_call *call, enum cw_hook hook, void *caller)
+{
     cw_thread.depth = 1;
     if (cw_thread.api == 0)
         cw_thread.caller = caller;
     cw_thread.accounted++;
     cw_thread.stream = 0;
-    cw_thread_slot(); /* here, where no lock is held */
-    call->api = cw_call_api_text(hook);
+    call->api = atomic_load_explicit(text_at(hook), memory_order_relaxed);
     call->cause = CW_CAUSE_DRIVER;
     call->attempts = 0;
     call->is_climbing = 0;
     call->bytes = 0;
     call->reserved = 0;
     call->reclaims = cw_relief_reclaims();
-    return 1;
+    return CW_LIKELY(call->api != 0) ? 1 : begin_named(call, hook);
+}
+
+/* The first call of the process or the thread. */
+static CW_COLD int begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
+{
+    if (!cw_session_is_armed() && !cw_entry_arm())
+        return 0;
+    cw_thread.depth = 1;
+    cw_thread_slot(); /* here, where no lock is held */
+    return begin(call, hook, caller);
+}
+
+int cw_call_begin(struct cw_call *call, enum cw_hook hook, void *caller)
+{
+    if (CW_UNLIKELY(!cw_session_is_armed() || !cw_thread.slot_asked))
+        return begin_first(call, hook, caller);
+    return begin(call, hook, caller);
 }
 
 /* ---- limits, and what is tried when there is no memory

@@ -47,13 +47,13 @@ struct cw_call {
     struct cw_ladder ladder;
 };
 
-int cw_call_enter_slowly(struct cw_call *call, enum cw_hook hook, void *caller);
+int cw_call_begin(struct cw_call *call, enum cw_hook hook, void *caller);
 
 static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *caller)
 {
     if (cw_thread.depth != 0)
         return 0;
-    return cw_call_enter_slowly(call, hook, caller);
+    return cw_call_begin(call, hook, caller);
 }
 
 /* The moment for what has come due meanwhile: the thread holds no lock, and the driver has

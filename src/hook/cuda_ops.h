@@ -3,9 +3,10 @@
 #ifndef CW_HOOK_CUDA_OPS_H
 #define CW_HOOK_CUDA_OPS_H
 
+#include "base/compiler.h"
 #include "core/driver_ops.h"
 
-extern const struct cw_driver_ops cw_cuda_ops;
+extern CW_HIDDEN const struct cw_driver_ops cw_cuda_ops;
 
 /* cuDriverGetVersion, 0 where it fails. */
 unsigned cw_cuda_driver_version(void);

@@ -43,8 +43,8 @@ struct cw_hook_row {
     void *ours;       /* NULL for what we only call */
 };
 
-extern const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT];
-extern _Atomic(void *) cw_real[CW_REAL_COUNT];
+extern CW_HIDDEN const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT];
+extern CW_HIDDEN _Atomic(void *) cw_real[CW_REAL_COUNT];
 
 /* The row that intercepts this exported name, or -1. Any time, no lock. */
 int cw_hook_find(const char *symbol);

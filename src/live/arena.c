@@ -140,6 +140,8 @@ static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table,
 
     if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0)
         return -1;
+    atomic_store_explicit(&arena->chunk[table - arena->header->table][k],
+                          (uintptr_t)arena->header + offset - bytes, memory_order_relaxed);
     atomic_store_explicit(&arena->header->size, offset + bytes, memory_order_release);
     atomic_store_explicit(&table->chunk[k], offset, memory_order_release);
     table->chunks = k + 1;

@@ -27,6 +27,9 @@ struct cw_arena {
     _Atomic size_t committed;      /* bytes that may be touched; written under the lock */
     struct cw_lock lock;           /* CW_RANK_ARENA: growth, append */
     struct cw_backing backing;     /* under the lock */
+    /* Where record 0 of a chunk would lie if the chunk began with slot 0, so that a record is found
+     * by one load and one shift. Written under the lock, before any index of the chunk is known. */
+    _Atomic uintptr_t chunk[CW_TABLE_COUNT][CW_CHUNKS];
 };
 
 /* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and
@@ -68,11 +71,10 @@ static inline void *cw_arena_at_shape(const struct cw_arena *arena, enum cw_tabl
                                       uint32_t first, size_t elem_size, uint32_t index)
 {
     uint32_t slot = index + first;
-    unsigned k = (unsigned)(__builtin_clz(first) - __builtin_clz(slot));
+    unsigned k = (31u - (unsigned)__builtin_clz(slot)) - (31u - (unsigned)__builtin_clz(first));
 
-    return (char *)arena->header +
-           atomic_load_explicit(&arena->header->table[table].chunk[k], memory_order_relaxed) +
-           (size_t)(slot - (first << k)) * elem_size;
+    return (char *)atomic_load_explicit(&arena->chunk[table][k], memory_order_relaxed) +
+           (size_t)slot * elem_size;
 }
 
 #endif

@@ -224,7 +224,7 @@ struct cw_live_block {
     _Atomic uint8_t space;    /* enum cw_space (core): which keys it is compared with */
     _Atomic uint8_t flags;    /* enum cw_block_flags */
     uint8_t class;            /* of a pooled block: what it can serve (core/pool.h) */
-    uint8_t unused;
+    uint8_t cell;             /* and where a thread keeps it (core/hoard.h); writer's own */
     /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
     _Atomic uint32_t refs;
     /* Mappings of a virtual memory handle; of an idle block the site of its free. */

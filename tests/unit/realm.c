@@ -303,7 +303,7 @@ Test(realm, what_comes_in_while_it_closes_waits_in_limbo)
     uint64_t key = pool_get(4 * KIB);
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-    cr_assert_eq(cw_tracker_claim(block, CW_SPACE_ADDRESS, key), 1);
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
     cw_context_end_begin(realm->context, &ending);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_realm_pool(realm, CW_POOL_DEVICE), block);
@@ -320,7 +320,7 @@ Test(realm, what_comes_in_after_its_end_is_forgotten)
     uint64_t key = pool_get(4 * KIB);
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-    cr_assert_eq(cw_tracker_claim(block, CW_SPACE_ADDRESS, key), 1);
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_realm_pool(realm, CW_POOL_DEVICE), block);
@@ -334,7 +334,7 @@ Test(realm, what_is_released_after_its_end_does_not_reach_the_driver)
     uint64_t key = pool_get(4 * KIB), others;
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-    cr_assert_eq(cw_tracker_claim(block, CW_SPACE_ADDRESS, key), 1);
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     /* The driver gives the address to another, who has not told us yet. */
     others = fake_take(pool_context(1, 0), CW_KIND_DEVICE, 4 * KIB);
