@@ -7,8 +7,6 @@
 #include "core/realm.h"
 #include "core/tracker.h"
 
-/* Whatever the option says, a bucket may keep so many bytes. */
-#define BUCKET_BYTES ((uint64_t)64 << 20)
 /* Blocks that a search for one that fits looks at in a bucket. */
 #define LOOKS 32
 /* Blocks that are taken out of a bucket under its lock in one go: some microseconds. */
@@ -16,7 +14,7 @@
 
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
-static _Atomic uint64_t idle_bytes[CW_DEVICES]; /* in shared buckets */
+_Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
 static _Atomic uint32_t looks;
 
 void cw_bucket_init(struct cw_arena *in)
@@ -27,12 +25,7 @@ void cw_bucket_init(struct cw_arena *in)
 void cw_bucket_reset(void)
 {
     for (int i = 0; i < CW_DEVICES; i++)
-        atomic_store_explicit(&idle_bytes[i], 0, memory_order_relaxed);
-}
-
-uint64_t cw_bucket_idle(uint8_t device)
-{
-    return atomic_load_explicit(&idle_bytes[device], memory_order_relaxed);
+        atomic_store_explicit(&cw_bucket_idle_bytes[i], 0, memory_order_relaxed);
 }
 
 static void set_next(uint32_t block, uint32_t next)
@@ -124,7 +117,7 @@ static void set_locked(struct cw_bucket *bucket, uint32_t head, uint32_t count, 
 static void unlink_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint32_t before,
                           uint32_t block)
 {
-    atomic_fetch_sub_explicit(&idle_bytes[pool->device], cw_tracker_held(block),
+    atomic_fetch_sub_explicit(&cw_bucket_idle_bytes[pool->device], cw_tracker_held(block),
                               memory_order_relaxed);
     if (before != 0)
         set_next(before, cw_tracker_next(block));
@@ -345,7 +338,7 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept)
     if (open) {
         set_next(block, head_of(bucket));
         set_locked(bucket, block, count_of(bucket) + 1, bytes_of(bucket) + held);
-        atomic_fetch_add_explicit(&idle_bytes[pool->device], held, memory_order_relaxed);
+        atomic_fetch_add_explicit(&cw_bucket_idle_bytes[pool->device], held, memory_order_relaxed);
     }
     if (kept)
         count_kept_locked(pool, size_class, held, 1);
@@ -388,33 +381,17 @@ void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released)
     cw_lock_release(&bucket->lock);
 }
 
-/* So many blocks of so many bytes in all may stay, whichever is more. */
-static int is_within(uint64_t blocks, uint64_t bytes, uint64_t most_blocks, int halved)
-{
-    if (most_blocks == 0)
-        return 0;
-    return halved ? blocks <= (most_blocks + 1) / 2 || bytes <= BUCKET_BYTES / 2
-                  : blocks <= most_blocks || bytes <= BUCKET_BYTES;
-}
-
-int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks, int halved)
-{
-    const struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
-
-    return is_within(count_of(bucket) + 1, bytes_of(bucket) + held, most_blocks, halved);
-}
-
 uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64_t most_blocks,
                                int halved, uint32_t max)
 {
     struct cw_bucket *bucket = &pool->bucket[size_class];
     uint32_t list = 0, count = 0, block;
 
-    if (is_within(count_of(bucket), bytes_of(bucket), most_blocks, halved))
+    if (cw_bucket_is_within(count_of(bucket), bytes_of(bucket), most_blocks, halved))
         return 0;
     cw_lock_acquire(&bucket->lock);
     while (count < max && count < GO && head_of(bucket) != 0 &&
-           !is_within(count_of(bucket), bytes_of(bucket), most_blocks, halved)) {
+           !cw_bucket_is_within(count_of(bucket), bytes_of(bucket), most_blocks, halved)) {
         block = first_locked(pool, bucket);
         set_next(block, list);
         list = block;

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "core/size_class.h"
 #include "live/arena.h"
@@ -48,8 +49,13 @@ struct cw_pool {
 void cw_bucket_init(struct cw_arena *arena);
 void cw_bucket_reset(void);
 
+extern CW_HIDDEN _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
+
 /* Bytes in all buckets of a device. */
-uint64_t cw_bucket_idle(uint8_t device);
+static inline uint64_t cw_bucket_idle(uint8_t device)
+{
+    return atomic_load_explicit(&cw_bucket_idle_bytes[device], memory_order_relaxed);
+}
 
 /* A pool without blocks; NULL without memory. */
 struct cw_pool *cw_bucket_make_pool(struct cw_realm *realm, enum cw_pool_class class,
@@ -93,7 +99,27 @@ void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 
 /* What a bucket keeps: so many blocks, or 64 MiB of them if that is more; 0: nothing. `halved`:
  * half of both, when memory is short. 1 if one more block of `held` bytes has room. */
-int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held, uint64_t most_blocks, int halved);
+#define CW_BUCKET_BYTES ((uint64_t)64 << 20)
+
+static inline int cw_bucket_is_within(uint64_t blocks, uint64_t bytes, uint64_t most_blocks,
+                                      int halved)
+{
+    if (most_blocks == 0)
+        return 0;
+    return halved ? blocks <= (most_blocks + 1) / 2 || bytes <= CW_BUCKET_BYTES / 2
+                  : blocks <= most_blocks || bytes <= CW_BUCKET_BYTES;
+}
+
+static inline int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held,
+                                     uint64_t most_blocks, int halved)
+{
+    const struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
+    uint64_t blocks = atomic_load_explicit(&bucket->count, memory_order_relaxed);
+
+    return cw_bucket_is_within(blocks + 1,
+                               atomic_load_explicit(&bucket->bytes, memory_order_relaxed) + held,
+                               most_blocks, halved);
+}
 /* Linked: at most `max` blocks that are beyond that. */
 uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64_t most_blocks,
                                int halved, uint32_t max);

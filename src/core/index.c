@@ -49,13 +49,14 @@ static struct shard shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.lock = CW_LOCK_INIT(CW_RANK_INDEX)},
 };
 
-/* Fibonacci hashing with a fold: keys are multiples of 512 or heap pointers, their low bits say
- * nothing. */
-static uint64_t hash_of(enum cw_space space, uint64_t key)
+/* Both halves of a product: keys are multiples of anything from 512 to 32 MiB, or heap pointers, so
+ * their low bits say nothing, and half a product folded upon itself crowds some of them. */
+static inline uint64_t hash_of(enum cw_space space, uint64_t key)
 {
-    uint64_t h = (key ^ ((uint64_t)space << 57)) * 0x9e3779b97f4a7c15ull;
+    unsigned __int128 h =
+        (unsigned __int128)(key ^ ((uint64_t)space << 57)) * 0x9e3779b97f4a7c15ull;
 
-    return h ^ (h >> 29);
+    return (uint64_t)(h >> 64) ^ (uint64_t)h;
 }
 
 static struct shard *shard_of(uint64_t hash)

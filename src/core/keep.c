@@ -353,15 +353,14 @@ static void share_all(struct cw_pool *pool, uint32_t list)
 /* A retired block that is ready. */
 void cw_keep_block(struct cw_pool *pool, uint32_t block, uint64_t now)
 {
+    uint64_t held = cw_tracker_held(block);
     uint32_t spill;
-    uint64_t held;
 
-    if (CW_LIKELY(cw_hoard_put(pool, block, 1, &spill))) {
+    if (cw_tracker_at(block)->cell != CW_HOARD_NONE && cw_hoard_put(pool, block, 1, &spill)) {
         if (CW_UNLIKELY(spill != 0))
             share(pool, spill);
         return;
     }
-    held = cw_tracker_held(block);
     if (CW_LIKELY(cw_keep_has_room(pool, held))) {
         cw_keep_put(pool, block, 1);
     } else {

@@ -35,24 +35,14 @@ struct cw_batch {
 };
 
 static _Atomic uint64_t tickets;
-static _Atomic uint32_t batches; /* open ones included */
-static _Atomic uint64_t bytes_on[CW_DEVICES];
+_Atomic uint32_t cw_pending_batches; /* open ones included */
+_Atomic uint64_t cw_pending_bytes_on[CW_DEVICES];
 
 void cw_pending_reset(void)
 {
-    atomic_store(&batches, 0);
+    atomic_store(&cw_pending_batches, 0);
     for (int i = 0; i < CW_DEVICES; i++)
-        atomic_store_explicit(&bytes_on[i], 0, memory_order_relaxed);
-}
-
-uint64_t cw_pending_bytes(uint8_t device)
-{
-    return atomic_load_explicit(&bytes_on[device], memory_order_relaxed);
-}
-
-int cw_pending_is_any(void)
-{
-    return atomic_load_explicit(&batches, memory_order_relaxed) != 0;
+        atomic_store_explicit(&cw_pending_bytes_on[i], 0, memory_order_relaxed);
 }
 
 /* ---- tickets -----------------------------------------------------------------------------------
@@ -133,7 +123,7 @@ static struct cw_batch *make_batch(struct cw_realm *realm)
     if (batch == NULL)
         return NULL;
     batch->realm = realm;
-    atomic_fetch_add(&batches, 1);
+    atomic_fetch_add(&cw_pending_batches, 1);
     return batch;
 }
 
@@ -147,10 +137,11 @@ static void append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
     batch->count++;
     if (record->class >= CW_POOL_HOST) {
         batch->host_bytes += held;
-        atomic_fetch_add_explicit(&bytes_on[CW_DEVICE_HOST], held, memory_order_relaxed);
+        atomic_fetch_add_explicit(&cw_pending_bytes_on[CW_DEVICE_HOST], held, memory_order_relaxed);
     } else {
         batch->bytes += held;
-        atomic_fetch_add_explicit(&bytes_on[batch->realm->device], held, memory_order_relaxed);
+        atomic_fetch_add_explicit(&cw_pending_bytes_on[batch->realm->device], held,
+                                  memory_order_relaxed);
     }
     if (batch->stamp < stamp)
         batch->stamp = stamp;
@@ -170,10 +161,12 @@ static uint32_t dissolve(struct cw_batch *batch)
     uint32_t list = batch->head;
 
     give_events_back(batch);
-    atomic_fetch_sub_explicit(&bytes_on[batch->realm->device], batch->bytes, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&bytes_on[CW_DEVICE_HOST], batch->host_bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&cw_pending_bytes_on[batch->realm->device], batch->bytes,
+                              memory_order_relaxed);
+    atomic_fetch_sub_explicit(&cw_pending_bytes_on[CW_DEVICE_HOST], batch->host_bytes,
+                              memory_order_relaxed);
     cw_mem_free(batch, sizeof(*batch));
-    atomic_fetch_sub(&batches, 1);
+    atomic_fetch_sub(&cw_pending_batches, 1);
     return list;
 }
 

@@ -23,6 +23,9 @@
 
 #include "core/realm.h"
 
+extern CW_HIDDEN _Atomic uint32_t cw_pending_batches;
+extern CW_HIDDEN _Atomic uint64_t cw_pending_bytes_on[CW_DEVICES];
+
 void cw_pending_reset(void);
 
 /* ---- synchronisations of a whole context, the program's or ours ---- */
@@ -65,10 +68,16 @@ void cw_pending_close(int may_release);
 uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_release);
 
 /* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */
-uint64_t cw_pending_bytes(uint8_t device);
+static inline uint64_t cw_pending_bytes(uint8_t device)
+{
+    return atomic_load_explicit(&cw_pending_bytes_on[device], memory_order_relaxed);
+}
 
 /* 1 if anything may be pending anywhere: a hint. */
-int cw_pending_is_any(void);
+static inline int cw_pending_is_any(void)
+{
+    return atomic_load_explicit(&cw_pending_batches, memory_order_relaxed) != 0;
+}
 
 /* All pending blocks of the realm, linked, also from open batches: with the gate closed at the end
  * of a context, and when memory is short. */

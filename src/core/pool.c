@@ -105,7 +105,7 @@ static uint32_t take_ready(struct cw_pool *pool, uint64_t bytes)
     int rounded = pool->class != CW_POOL_PITCHED;
     uint32_t block, list, some;
 
-    if (CW_LIKELY(rounded)) {
+    if (rounded && bytes <= CW_HOARD_LARGEST) {
         block = cw_hoard_take(pool, size_class, bytes);
         if (CW_LIKELY(block != 0))
             return block;
