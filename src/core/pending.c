@@ -94,25 +94,6 @@ int cw_pending_is_possible(void)
     return 1;
 }
 
-int cw_pending_wait(struct cw_realm *realm, int *out_code)
-{
-    uint64_t ticket = 0;
-
-    if (!cw_gate_enter_wait())
-        return -1;
-    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
-        cw_gate_leave_wait();
-        return -1;
-    }
-    if (CW_UNLIKELY(cw_pending_is_any() || !cw_realm_is_alone()))
-        ticket = cw_pending_sync_begin();
-    *out_code = cw_session.ops->context_wait(realm->record->handle);
-    cw_gate_leave_wait();
-    if (CW_UNLIKELY(ticket != 0) && *out_code == 0)
-        cw_pending_sync_end(realm, ticket);
-    return 0;
-}
-
 /* ---- one batch ---------------------------------------------------------------------------------
  */
 

@@ -21,12 +21,20 @@
 
 #include <stdint.h>
 
+#include "core/gate.h"
 #include "core/realm.h"
+#include "core/session.h"
 
 extern CW_HIDDEN _Atomic uint32_t cw_pending_batches;
 extern CW_HIDDEN _Atomic uint64_t cw_pending_bytes_on[CW_DEVICES];
 
 void cw_pending_reset(void);
+
+/* 1 if anything may be pending anywhere: a hint. */
+static inline int cw_pending_is_any(void)
+{
+    return atomic_load_explicit(&cw_pending_batches, memory_order_relaxed) != 0;
+}
 
 /* ---- synchronisations of a whole context, the program's or ours ---- */
 
@@ -37,7 +45,24 @@ void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket);
 
 /* Waits for the realm's context, which counts as a synchronisation of the program's does. 0 with
  * the driver's code, or -1: the gate is closed, or the context cannot be worked with. */
-int cw_pending_wait(struct cw_realm *realm, int *out_code);
+static inline int cw_pending_wait(struct cw_realm *realm, int *out_code)
+{
+    uint64_t ticket = 0;
+
+    if (CW_UNLIKELY(!cw_gate_enter_wait()))
+        return -1;
+    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+        cw_gate_leave_wait();
+        return -1;
+    }
+    if (CW_UNLIKELY(cw_pending_is_any() || !cw_realm_is_alone()))
+        ticket = cw_pending_sync_begin();
+    *out_code = cw_session.ops->context_wait(realm->record->handle);
+    cw_gate_leave_wait();
+    if (CW_UNLIKELY(ticket != 0) && *out_code == 0)
+        cw_pending_sync_end(realm, ticket);
+    return 0;
+}
 
 /* The number of the last ticket drawn: a free that has it is covered by the next. */
 uint64_t cw_pending_stamp(void);
@@ -71,12 +96,6 @@ uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_relea
 static inline uint64_t cw_pending_bytes(uint8_t device)
 {
     return atomic_load_explicit(&cw_pending_bytes_on[device], memory_order_relaxed);
-}
-
-/* 1 if anything may be pending anywhere: a hint. */
-static inline int cw_pending_is_any(void)
-{
-    return atomic_load_explicit(&cw_pending_batches, memory_order_relaxed) != 0;
 }
 
 /* All pending blocks of the realm, linked, also from open batches: with the gate closed at the end

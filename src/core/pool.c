@@ -17,6 +17,7 @@
 #include "core/limit.h"
 #include "core/pending.h"
 #include "core/pressure.h"
+#include "core/prewarm.h"
 #include "core/realm.h"
 #include "core/relief.h"
 #include "core/session.h"
@@ -194,73 +195,6 @@ uint32_t cw_pool_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most
     return 0;
 }
 
-/* A block that found no record. With the gate closed it goes with its context. */
-static void give_back(const struct cw_pool *pool, uint64_t key)
-{
-    if (!cw_realm_enter_free(pool->realm))
-        return;
-    cw_session.ops->block_free(pool->realm->record->handle, pool->kind, key);
-    cw_realm_leave_free(pool->realm);
-}
-
-/* 0; -1: there is no such memory, or a limit is in the way; 1: the driver cannot be asked now. */
-static int take_from_driver(struct cw_request *request)
-{
-    enum cw_cause cause;
-    int rc;
-
-    if (cw_limit_reserve(request->device, request->held, &request->reserved, &cause) != 0)
-        return -1;
-    if (!cw_gate_enter()) {
-        cw_limit_cancel(request->device, request->reserved);
-        return 1;
-    }
-    rc = cw_session.ops->block_alloc(request->held, &request->key);
-    cw_gate_leave();
-    if (rc != 0)
-        cw_limit_cancel(request->device, request->reserved);
-    return rc;
-}
-
-static void prewarm(struct cw_pool *pool, uint32_t api)
-{
-    const struct cw_option_batches *batches = &self.options->prewarm;
-    uint32_t site = cw_site_here(api, pool->kind, pool->device);
-
-    cw_device_describe(pool->device); /* its size says how much may be kept */
-    for (unsigned i = 0; i < batches->count && site != 0; i++) {
-        for (uint32_t k = 0; k < batches->item[i].blocks; k++) {
-            struct cw_request request = {.kind = pool->kind,
-                                         .device = pool->device,
-                                         .flags = CW_BLOCK_POOLED,
-                                         .class = pool->class,
-                                         .context = pool->realm->context};
-            uint32_t block;
-            int rc;
-
-            request.held = cw_size_round(batches->item[i].bytes);
-            rc = take_from_driver(&request);
-            if (rc > 0)
-                return;
-            if (rc != 0) {
-                cw_log(CW_LOG_WARN, "PREWARM: there was no memory for block %u of %u of %ju bytes",
-                       k + 1, batches->item[i].blocks, (uintmax_t)batches->item[i].bytes);
-                return;
-            }
-            block = cw_tracker_insert_idle(&request, site, cw_session_now());
-            if (block == 0) {
-                give_back(pool, request.key);
-                cw_limit_cancel(request.device, request.reserved);
-                return;
-            }
-            cw_limit_committed(request.device, request.reserved);
-            count(&counters(pool->device)->prewarmed, 1);
-            cw_bucket_added(pool, block);
-            cw_keep_put(pool, block, 0);
-        }
-    }
-}
-
 static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
 {
     uint8_t device;
@@ -300,7 +234,7 @@ static inline void warm(struct cw_pool *pool, uint32_t api)
     if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
         !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
         !atomic_exchange(&pool->realm->warmed, 1))
-        prewarm(pool, api);
+        cw_prewarm(pool, &self.options->prewarm, api);
 }
 
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api)
@@ -329,6 +263,7 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
     struct cw_slot *slot = CW_LIKELY(site != 0) ? cw_slot_enter() : NULL;
     struct cw_live_block *record;
     int is_valid, is_counted;
+    uint64_t key;
 
     if (CW_UNLIKELY(slot == NULL))
         return 0;
@@ -349,7 +284,10 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
     }
     cw_trace_taken(record);
     cw_growth_look(now);
-    return atomic_load_explicit(&record->key, memory_order_relaxed);
+    key = atomic_load_explicit(&record->key, memory_order_relaxed);
+    cw_thread.served = block;
+    cw_thread.served_key = key;
+    return key;
 }
 
 uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
@@ -542,25 +480,45 @@ static int is_freed_by(enum cw_pool_freeing how, const struct cw_live_block *blo
     return how == (block->class >= CW_POOL_HOST ? CW_POOL_FREES_HOST : CW_POOL_FREES_DEVICE);
 }
 
+static CW_INLINE int is_pooled(const struct cw_live_block *block)
+{
+    return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
+}
+
+/* The block that the thread was served last needs no look into the index: the claim says whether it
+ * still is the one with this key. Its index, or 0. */
+static CW_INLINE uint32_t claim_served(uint64_t key)
+{
+    struct cw_live_block *block = cw_tracker_at(cw_thread.served);
+
+    return cw_thread.served_key == key && key != 0 && is_pooled(block) &&
+                   cw_tracker_claim(block, CW_SPACE_ADDRESS, key)
+               ? cw_thread.served
+               : 0;
+}
+
 enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
                                struct cw_request_free *out, int *out_wait)
 {
-    uint32_t index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
+    uint32_t index = claim_served(key);
     struct cw_live_block *block = cw_tracker_at(index);
 
     *out_wait = 0;
-    if (index == 0 ||
-        !(atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED)) {
-        cw_request_free_begin(CW_SPACE_ADDRESS, key, out);
-        return CW_POOL_DRIVER;
+    if (index == 0) {
+        index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
+        block = cw_tracker_at(index);
+        if (index == 0 || !is_pooled(block)) {
+            cw_request_free_begin(CW_SPACE_ADDRESS, key, out);
+            return CW_POOL_DRIVER;
+        }
+        if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key))) {
+            *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
+            *out_wait = fatal_of(cw_realm_of(block->context));
+            return CW_POOL_REFUSED;
+        }
     }
-    if (CW_LIKELY(cw_tracker_claim(block, CW_SPACE_ADDRESS, key)))
-        return CW_LIKELY(is_freed_by(how, block))
-                   ? free_claimed(block, index, key, api, out, out_wait)
-                   : ask_driver(key, index, out);
-    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
-    *out_wait = fatal_of(cw_realm_of(block->context));
-    return CW_POOL_REFUSED;
+    return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)
+                                              : ask_driver(key, index, out);
 }
 
 /* ---- synchronisations of the program -----------------------------------------------------------

@@ -290,10 +290,3 @@ void cw_session_reset(void)
     arming = (struct cw_once){0};
     atomic_store(&cw_session.state, CW_SESSION_NEW);
 }
-
-uint64_t cw_session_now(void)
-{
-    uint64_t now = cw_session.ops->now_ns() - cw_session.arena.header->start_ns;
-
-    return now ? now : 1; /* 0 means never */
-}

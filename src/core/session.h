@@ -61,6 +61,11 @@ void cw_session_reported(void);
 void cw_session_reset(void);
 
 /* Nanoseconds since arming. */
-uint64_t cw_session_now(void);
+static inline uint64_t cw_session_now(void)
+{
+    uint64_t now = cw_session.ops->now_ns() - cw_session.arena.header->start_ns;
+
+    return now ? now : 1; /* 0 means never */
+}
 
 #endif

@@ -48,7 +48,9 @@ struct cw_thread {
     uint64_t stream;    /* the hook layer's: that the call names, 0: none; for the trace */
     uint32_t tid;       /* kernel's, 0: not asked yet */
     uint32_t frees;     /* kept by the pool */
-    uint8_t slot;       /* this thread's own, 1..63; 0: shared or not asked yet */
+    uint32_t served;    /* block of served_key, a hint: what is taken last is often freed first */
+    uint64_t served_key;
+    uint8_t slot; /* this thread's own, 1..63; 0: shared or not asked yet */
     uint8_t slot_asked;
     uint8_t is_helper;       /* our own thread, not one of the program's */
     uint8_t ended;           /* cw_thread_ends was here: what is made now is given back by nobody */

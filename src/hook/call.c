@@ -9,9 +9,7 @@
 #include "hook/entry.h"
 #include "hook/oom_dump.h"
 
-/* Texts of the names in the arena, made when first needed; driver hooks first, then runtime
- * functions. */
-static _Atomic uint32_t api_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
+_Atomic uint32_t cw_call_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
 
 /* Errors after which cuda.h demands that the process be restarted, or the context be destroyed
  * (710). Numbers: older headers do not have all the names. */
@@ -41,20 +39,15 @@ int cw_call_is_fatal(CUresult rc)
 
 void cw_call_reset(void)
 {
-    for (size_t i = 0; i < CW_ARRAY_LEN(api_texts); i++)
-        atomic_store_explicit(&api_texts[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < CW_ARRAY_LEN(cw_call_texts); i++)
+        atomic_store_explicit(&cw_call_texts[i], 0, memory_order_relaxed);
     cw_thread.api = 0;
-}
-
-static inline _Atomic uint32_t *text_at(enum cw_hook hook)
-{
-    return &api_texts[cw_thread.api != 0 ? CW_HOOK_COUNT + cw_thread.api - 1 : (unsigned)hook];
 }
 
 uint32_t cw_call_api_text(enum cw_hook hook)
 {
     const struct cw_hook_row *row = &cw_hook_rows[hook];
-    uint32_t text = atomic_load_explicit(text_at(hook), memory_order_relaxed), none = 0;
+    uint32_t text = atomic_load_explicit(cw_call_text_at(hook), memory_order_relaxed), none = 0;
 
     if (CW_LIKELY(text != 0))
         return text;
@@ -62,50 +55,29 @@ uint32_t cw_call_api_text(enum cw_hook hook)
                         : row->base        ? row->base
                                            : row->symbol);
     /* Two threads at once: one text wins, so that one name is one site. */
-    if (!atomic_compare_exchange_strong(text_at(hook), &none, text))
+    if (!atomic_compare_exchange_strong(cw_call_text_at(hook), &none, text))
         text = none;
     return text;
 }
 
-/* The first call by this name. */
-static CW_COLD int begin_named(struct cw_call *call, enum cw_hook hook)
+int cw_call_begin_named(struct cw_call *call, enum cw_hook hook)
 {
     call->api = cw_call_api_text(hook);
     return 1;
 }
 
-static CW_INLINE int begin(struct cw_call *call, enum cw_hook hook, void *caller)
-{
-    cw_thread.depth = 1;
-    if (cw_thread.api == 0)
-        cw_thread.caller = caller;
-    cw_thread.accounted++;
-    cw_thread.stream = 0;
-    call->api = atomic_load_explicit(text_at(hook), memory_order_relaxed);
-    call->cause = CW_CAUSE_DRIVER;
-    call->attempts = 0;
-    call->is_climbing = 0;
-    call->bytes = 0;
-    call->reserved = 0;
-    call->reclaims = cw_relief_reclaims();
-    return CW_LIKELY(call->api != 0) ? 1 : begin_named(call, hook);
-}
-
-/* The first call of the process or the thread. */
-static CW_COLD int begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
+int cw_call_begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
 {
     if (!cw_session_is_armed() && !cw_entry_arm())
         return 0;
     cw_thread.depth = 1;
     cw_thread_slot(); /* here, where no lock is held */
-    return begin(call, hook, caller);
+    return cw_call_fill(call, hook, caller);
 }
 
-int cw_call_begin(struct cw_call *call, enum cw_hook hook, void *caller)
+int cw_call_enter_any(struct cw_call *call, enum cw_hook hook, void *caller)
 {
-    if (CW_UNLIKELY(!cw_session_is_armed() || !cw_thread.slot_asked))
-        return begin_first(call, hook, caller);
-    return begin(call, hook, caller);
+    return cw_call_enter_hot(call, hook, caller);
 }
 
 /* ---- limits, and what is tried when there is no memory

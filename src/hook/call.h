@@ -24,6 +24,7 @@
 #include "core/ladder.h"
 #include "core/pool.h"
 #include "core/request.h"
+#include "core/relief.h"
 #include "core/session.h"
 #include "core/thread.h"
 #include "hook/hook_table.h"
@@ -47,13 +48,54 @@ struct cw_call {
     struct cw_ladder ladder;
 };
 
-int cw_call_begin(struct cw_call *call, enum cw_hook hook, void *caller);
+/* Texts of the names in the arena, made when first needed; driver hooks first, then runtime
+ * functions. */
+#define CW_RUNTIME_MAX 64
+extern CW_HIDDEN _Atomic uint32_t cw_call_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
 
-static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *caller)
+static inline _Atomic uint32_t *cw_call_text_at(enum cw_hook hook)
+{
+    return &cw_call_texts[cw_thread.api != 0 ? CW_HOOK_COUNT + cw_thread.api - 1 : (unsigned)hook];
+}
+
+/* The first call by this name. */
+CW_COLD int cw_call_begin_named(struct cw_call *call, enum cw_hook hook);
+/* The first call of the process or the thread. */
+CW_COLD int cw_call_begin_first(struct cw_call *call, enum cw_hook hook, void *caller);
+
+static inline int cw_call_fill(struct cw_call *call, enum cw_hook hook, void *caller)
+{
+    cw_thread.depth = 1;
+    if (cw_thread.api == 0)
+        cw_thread.caller = caller;
+    cw_thread.accounted++;
+    cw_thread.stream = 0;
+    call->api = atomic_load_explicit(cw_call_text_at(hook), memory_order_relaxed);
+    call->cause = CW_CAUSE_DRIVER;
+    call->attempts = 0;
+    call->is_climbing = 0;
+    call->bytes = 0;
+    call->reserved = 0;
+    call->reclaims = cw_relief_reclaims();
+    return CW_LIKELY(call->api != 0) ? 1 : cw_call_begin_named(call, hook);
+}
+
+/* 1: the call is the program's own, and accounted for; 0: it comes from inside another one, or
+ * there is no session: on to the driver. In line, for the calls of which there are most. */
+static CW_INLINE int cw_call_enter_hot(struct cw_call *call, enum cw_hook hook, void *caller)
 {
     if (cw_thread.depth != 0)
         return 0;
-    return cw_call_begin(call, hook, caller);
+    if (CW_UNLIKELY(!cw_session_is_armed() || !cw_thread.slot_asked))
+        return cw_call_begin_first(call, hook, caller);
+    return cw_call_fill(call, hook, caller);
+}
+
+int cw_call_enter_any(struct cw_call *call, enum cw_hook hook, void *caller);
+
+static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *caller)
+{
+    return cw_thread.depth != 0 ? 0 : cw_call_enter_any(call, hook, caller);
 }
 
 /* The moment for what has come due meanwhile: the thread holds no lock, and the driver has
@@ -127,8 +169,8 @@ int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour);
 uint32_t cw_call_api_text(enum cw_hook hook);
 void cw_call_reset(void); /* in a forked child */
 
-/* Runtime functions (hooks_runtime.c): ids for cw_thread.api, counted from 1. */
+/* Runtime functions (hooks_runtime.c): ids for cw_thread.api, counted from 1; CW_RUNTIME_MAX at
+ * most. */
 const char *cw_runtime_name(uint32_t api);
-#define CW_RUNTIME_MAX 64
 
 #endif

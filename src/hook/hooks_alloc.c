@@ -41,7 +41,7 @@ CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     struct cw_call call;
 
-    if (!cw_call_enter(&call, CW_HOOK_cuMemAlloc_v2, CW_CALLER))
+    if (CW_UNLIKELY(!cw_call_enter_hot(&call, CW_HOOK_cuMemAlloc_v2, CW_CALLER)))
         return CW_REAL(cuMemAlloc_v2)(dptr, bytesize);
     return cw_pooled_alloc(&call, CW_POOL_DEVICE, dptr, bytesize);
 }
@@ -133,7 +133,7 @@ CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
     struct cw_call call;
 
-    if (!cw_call_enter(&call, CW_HOOK_cuMemFree_v2, CW_CALLER))
+    if (CW_UNLIKELY(!cw_call_enter_hot(&call, CW_HOOK_cuMemFree_v2, CW_CALLER)))
         return CW_REAL(cuMemFree_v2)(dptr);
     return cw_pooled_free(&call, CW_POOL_FREES_DEVICE, dptr, free_device);
 }

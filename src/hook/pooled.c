@@ -273,8 +273,8 @@ static CUresult refusal(CUresult usual)
     return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
 }
 
-int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
-                         struct cw_request_free *out_freed, CUresult *rc)
+static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                                struct cw_request_free *out_freed, CUresult *rc)
 {
     int wait = 0;
 
@@ -296,13 +296,19 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_
     return 1;
 }
 
+int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                         struct cw_request_free *out_freed, CUresult *rc)
+{
+    return free_begin(call, how, key, out_freed, rc);
+}
+
 CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                         cw_free_fn driver)
 {
     struct cw_request_free freed;
     CUresult rc, waited = CUDA_ERROR_INVALID_VALUE;
 
-    if (CW_LIKELY(cw_pooled_free_begin(call, how, key, &freed, &waited)))
+    if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
         return waited;
     rc = driver(key);
     if (waited == CUDA_SUCCESS) {
