@@ -108,12 +108,10 @@ static uint32_t intern_site(const struct site_key *key)
     return site;
 }
 
-/* cached: where the thread remembers it; NULL: nowhere. The owner is no part of a cache's key: the
- * cache goes when the slot does. */
-static CW_NOINLINE uint32_t find_slowly(uint32_t stack, uint32_t api, uint32_t where,
-                                        struct cw_site_cache_entry *cached)
+/* The owner is no part of a cache's key: the cache goes when the slot does. */
+uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
+                      struct cw_site_cache_entry *cached)
 {
-    uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
     struct site_key key = {.stack = stack,
                            .api = api,
                            .tag = (uint16_t)(where >> 16),
@@ -123,26 +121,9 @@ static CW_NOINLINE uint32_t find_slowly(uint32_t stack, uint32_t api, uint32_t w
     uint32_t site = intern_site(&key);
 
     if (site != 0 && cached != NULL)
-        *cached = (struct cw_site_cache_entry){
-            .stack = stack, .api = api, .where = where, .site = site, .epoch = epoch};
+        *cached =
+            (struct cw_site_cache_entry){.stack = stack, .api = api, .where = where, .site = site};
     return site;
-}
-
-uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device)
-{
-    uint32_t where = (uint32_t)cw_tag_here() << 16 | (uint32_t)kind << 8 | device;
-    struct cw_thread_caches *caches = cw_thread_caches_here();
-    struct cw_site_cache_entry *cached;
-    uint64_t hash;
-
-    if (CW_UNLIKELY(caches == NULL))
-        return find_slowly(stack, api, where, NULL);
-    hash = (stack + (uint64_t)api * 31 + (uint64_t)where * 1021) * 0x9e3779b97f4a7c15ull;
-    cached = &caches->site[(hash >> 32) % CW_SITE_CACHE];
-    if (CW_LIKELY(cached->stack == stack && cached->api == api && cached->where == where &&
-                  cached->epoch == atomic_load_explicit(&cw_epoch, memory_order_relaxed)))
-        return cached->site;
-    return find_slowly(stack, api, where, cached);
 }
 
 uint32_t cw_site_shared(uint32_t index)

@@ -14,6 +14,8 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/stack.h"
+#include "core/tag.h"
+#include "core/thread.h"
 #include "core/types.h"
 
 extern CW_HIDDEN struct cw_lock
@@ -24,7 +26,26 @@ int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
-uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device);
+/* cached: where the thread remembers it; NULL: nowhere. */
+CW_NOINLINE uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
+                                  struct cw_site_cache_entry *cached);
+
+/* No multiplication in the hash: what a hit does waits for its outcome. Stacks and names are
+ * counted up, kinds and devices are few. */
+static inline uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device)
+{
+    uint32_t where = (uint32_t)cw_tag_here() << 16 | (uint32_t)kind << 8 | device;
+    struct cw_thread_caches *caches = cw_thread_caches_here();
+    struct cw_site_cache_entry *cached;
+
+    if (CW_UNLIKELY(caches == NULL))
+        return cw_site_find(stack, api, where, NULL);
+    cached = &caches->site[(stack + api + (where ^ where >> 7 ^ where >> 14)) % CW_SITE_CACHE];
+    if (CW_LIKELY(cached->stack == stack && cached->api == api && cached->where == where &&
+                  cached->site != 0))
+        return cached->site;
+    return cw_site_find(stack, api, where, cached);
+}
 
 /* The calling thread's own record of the site of its current call; 0 when out of memory. No lock
  * held. */

@@ -86,6 +86,8 @@ void cw_thread_reset(void)
     cw_thread.api = 0;
     cw_thread.spares = 0;
     cw_thread.served_key = 0;
+    for (unsigned i = 0; cw_thread.caches != NULL && i < CW_SITE_CACHE; i++)
+        cw_thread.caches->site[i].site = 0;
     atomic_store(&slots, (uint64_t)1 | (uint64_t)(cw_thread.slot != 0) << cw_thread.slot);
     atomic_store(&slots_used, atomic_load(&slots) & ~(uint64_t)1);
     cw_epoch_advance();

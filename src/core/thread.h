@@ -27,9 +27,9 @@ struct cw_stack_cache_entry {
     uint32_t epoch;
 };
 
+/* Of no epoch: what is equal in all three has this site for good. */
 struct cw_site_cache_entry {
-    uint32_t stack, api, where, site; /* where: tag, kind and device */
-    uint32_t epoch;
+    uint32_t stack, api, where, site; /* where: tag, kind and device; site 0: none */
 };
 
 /* Not in thread-local storage itself: that comes out of every thread's stack, also of threads that
