@@ -86,6 +86,7 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve)
     arena->reserved = reserve;
     arena->committed = 0;
     arena->backing = (struct cw_backing){.fd = -1};
+    memset(arena->chunk, 0, sizeof(arena->chunk));
     cw_lock_init(&arena->lock, CW_RANK_ARENA);
     if (commit(arena, sizeof(struct cw_live_header)) != 0) {
         int saved = errno;

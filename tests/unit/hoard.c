@@ -83,6 +83,22 @@ Test(hoard, gives_the_newest_block_of_the_class)
     cr_expect_eq(pool_sums().idle_bytes, 0u);
 }
 
+Test(hoard, has_a_cell_for_each_size_up_to_a_megabyte)
+{
+    cr_expect_eq(cw_hoard_cell(CW_POOL_DEVICE, 511), CW_HOARD_NONE);
+    for (unsigned c = 0; c < CW_HOARD_CELLS; c++) {
+        uint64_t size = cw_size_class_bytes(c);
+
+        cr_expect_eq(cw_hoard_cell(CW_POOL_DEVICE, size), c);
+        cr_expect_eq(cw_hoard_cell(CW_POOL_HOST, cw_size_class_bytes(c + 1) - 1), c);
+        cr_expect_eq(cw_hoard_cell(CW_POOL_PITCHED, size), CW_HOARD_NONE);
+    }
+    cr_expect_eq(cw_size_class_bytes(CW_HOARD_CELLS - 1), CW_HOARD_LARGEST);
+    cr_expect_eq(cw_hoard_cell(CW_POOL_DEVICE, cw_size_class_bytes(CW_HOARD_CELLS)), CW_HOARD_NONE);
+    cr_expect_eq(cw_hoard_cell(CW_POOL_DEVICE, CW_SIZE_MOST), CW_HOARD_NONE);
+    cr_expect_eq(cw_hoard_cell(CW_POOL_DEVICE, UINT64_MAX), CW_HOARD_NONE);
+}
+
 Test(hoard, keeps_16_blocks_of_a_size)
 {
     cr_expect_eq(room_for(4 * KIB), 16u);

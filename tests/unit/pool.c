@@ -261,6 +261,20 @@ Test(pool, a_second_free_is_refused)
     cr_expect_eq(pool_check(), 0);
 }
 
+Test(pool, a_block_that_was_just_served_is_freed_once)
+{
+    uint64_t key = pool_get(4 * KIB), again = 0;
+
+    pool_put(key);
+    cr_assert_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, &again), 1);
+    cr_expect_eq(again, key);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(pool_put(key), CW_POOL_REFUSED);
+    cr_expect_eq(cw_session.arena.header->invalid_frees, 1u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
 static uint64_t in_flight;
 static enum cw_pool_free second_free;
 
@@ -317,6 +331,25 @@ Test(pool, an_address_that_the_driver_gave_out_again_is_no_idle_block)
     cr_expect_eq(core_held(0), 1 * MIB);
     cr_expect_eq(pool_sums().hits, 0u);
     cr_expect_eq(pool_check(), 0);
+}
+
+/* What a thread remembers of the block that it was served last is a record that may be another
+ * block's by the time the address is freed. */
+Test(pool, an_address_that_was_served_last_may_be_anothers)
+{
+    uint64_t key = pool_get(4 * KIB), other;
+
+    pool_put(key);
+    cr_assert_eq(serves(4 * KIB), 1);
+    fake_give(key);
+    fake_set_current(FIRST_CONTEXT);
+    cr_assert_eq(fake_take(FIRST_CONTEXT, CW_KIND_DEVICE, 1 * MIB), key);
+    core_put(core_site("other", CW_KIND_DEVICE, 0), key, 1 * MIB);
+    other = pool_get(64 * KIB);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_eq(pool_count(CW_BLOCK_LIVE), 1u);
+    cr_expect_eq(core_live(0), 64 * KIB);
+    cr_expect_eq(pool_put(other), CW_POOL_KEPT);
 }
 
 /* ---- threads, PREWARM, fork ---- */
@@ -397,6 +430,19 @@ Test(pool_with, a_forked_child_starts_with_nothing)
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(serves(4 * KIB), 1);
     cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_with, a_forked_child_does_not_know_what_its_parent_was_served)
+{
+    uint64_t key;
+
+    pool_start(CW_FREE_STRICT);
+    key = pool_get(4 * KIB);
+    pool_put(key);
+    cr_assert_eq(serves(4 * KIB), 1);
+    cw_session_reset();
+    pool_start(CW_FREE_STRICT);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
 }
 
 Test(pool_with, in_track_mode_everything_is_the_drivers)

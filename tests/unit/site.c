@@ -239,7 +239,7 @@ Test(site, a_new_epoch_looks_again)
     start(CW_STACKS_OFF, 32);
     cw_arena_append(&arena, CW_TABLE_FRAME);
     cw_arena_append(&arena, CW_TABLE_SITE);
-    cw_epoch_advance();
+    cw_thread_reset();
     cr_expect_eq(cw_stack_intern(stack, 2), 3u);
     cr_expect_eq(cw_site_here(1, CW_KIND_DEVICE, 0), 2u);
 }
