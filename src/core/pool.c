@@ -305,7 +305,7 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
         return 0;
     request->pool = pool;
     warm(pool, api);
-    if (CW_LIKELY(request->bytes <= CW_HOARD_LARGEST)) {
+    if (CW_LIKELY(request->bytes <= CW_HOARD_LARGEST && pool->class != CW_POOL_PITCHED)) {
         key = serve_own(pool, request->bytes, api);
         if (CW_LIKELY(key != 0))
             return key;
