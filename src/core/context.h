@@ -23,6 +23,7 @@ void cw_context_reset(void);
 
 extern CW_HIDDEN const struct cw_driver_ops *cw_context_ops;
 
+/* The same for a handle that is not the thread's last. */
 CW_NOINLINE uint32_t cw_context_meet(uint64_t handle, uint8_t *out_device);
 
 /* The calling thread's current context, 0 for none or unknown. *out_device: its ordinal, else 0. */

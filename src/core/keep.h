@@ -27,8 +27,8 @@ void cw_keep_set_most(uint8_t device, uint64_t bytes);
 /* 1 if one more block of this size may lie idle in the shared buckets. */
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held);
 
-extern CW_HIDDEN _Atomic uint64_t cw_keep_unchecked; /* blocks up to this size are kept without a
-                                                      * look at the limits */
+/* Blocks up to this size are kept without a look at the limits. */
+extern CW_HIDDEN _Atomic uint64_t cw_keep_unchecked;
 
 /* 1 if a block of this size, just being freed, has to go to the driver at once. */
 static inline int cw_keep_must_ask(const struct cw_pool *pool, uint64_t held)

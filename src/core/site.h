@@ -18,8 +18,8 @@
 #include "core/thread.h"
 #include "core/types.h"
 
-extern CW_HIDDEN struct cw_lock
-    cw_site_lock; /* CW_RANK_SITE: interning of modules, frames and sites */
+/* CW_RANK_SITE: interning of modules, frames and sites. */
+extern CW_HIDDEN struct cw_lock cw_site_lock;
 
 /* Stacks too: see cw_stack_init. 0, or -1: no memory. */
 int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);

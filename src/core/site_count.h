@@ -36,6 +36,7 @@ static inline uint8_t cw_site_counted_on(const struct cw_live_site *site)
     return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
 }
 
+/* Keeps what the site holds as what it held at that peak. */
 CW_NOINLINE void cw_site_count_peak(struct cw_live_site *site, uint64_t version);
 
 /* Before a site changes for the first time since its device's last peak, keeps what it held then.
@@ -69,6 +70,7 @@ static inline int cw_site_is_peak(const struct cw_live_site *site)
            (int64_t)bytes > (int64_t)atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
 }
 
+/* By a thread that is not the owner. */
 CW_NOINLINE void cw_site_count_in_shared(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
 CW_NOINLINE void cw_site_count_out_far(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
 

@@ -33,8 +33,8 @@ struct __attribute__((aligned(128))) cw_slot {
 };
 
 extern CW_HIDDEN struct cw_slot cw_slots[CW_SLOTS];
-extern CW_HIDDEN int
-    cw_slot_is_asymmetric; /* 1: stoppers pay for the barrier; set once, before arming */
+/* 1: stoppers pay for the barrier; set once, before arming. */
+extern CW_HIDDEN int cw_slot_is_asymmetric;
 
 /* Asks the system for membarrier. Before arming, and again in a forked child. */
 void cw_slot_init(void);

@@ -74,6 +74,7 @@ static inline uint32_t cw_tracker_next(uint32_t block)
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 
+/* Of a claim that got another block than it was after. */
 CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
 
 /* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
