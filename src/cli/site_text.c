@@ -7,8 +7,10 @@
 
 #include "base/out.h"
 #include "report/json_put.h"
+#include "report/stack.h"
 
 #define NAME_MAX_BYTES 512
+#define AROUND         3 /* a script's line: what it calls, itself, who calls it */
 
 /* ---- amounts ---- */
 
@@ -129,18 +131,51 @@ static const struct cw_model_frame *frame_of(const struct cw_model *model, uint3
     return &model->frame[model->stack_frame[model->stack[stack].first + number]];
 }
 
+static void put_frames(FILE *out, const struct cw_model *model, uint32_t stack, uint32_t from,
+                       uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        fprintf(out, "      #%" PRIu32 " ", i);
+        put_frame(out, model, frame_of(model, stack, i));
+        fputc('\n', out);
+    }
+}
+
+/* The place of the innermost line of a script that is the program's own; `count` where there is
+ * none. */
+static uint32_t find_script(const struct cw_model *model, uint32_t stack, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cw_model_frame *frame = frame_of(model, stack, i);
+
+        if (frame->is_python && !cw_file_is_installed(frame->file))
+            return i;
+    }
+    return count;
+}
+
+/* The innermost ones, and where a script's line is not among them, it and who calls and is called.
+ */
 void cw_stack_put(FILE *out, const struct cw_model *model, const struct cw_model_site *site,
                   unsigned limit)
 {
     uint32_t count = site->stack != CW_MODEL_NONE ? model->stack[site->stack].count : 0;
+    uint32_t script = find_script(model, site->stack, count);
+    uint32_t end = count < limit ? count : limit;
 
-    for (uint32_t i = 0; i < count && i < limit; i++) {
-        fprintf(out, "      #%" PRIu32 " ", i);
-        put_frame(out, model, frame_of(model, site->stack, i));
-        fputc('\n', out);
+    if (limit > AROUND && script < count && script >= limit) {
+        uint32_t begin = script - 1;
+
+        put_frames(out, model, site->stack, 0, limit - AROUND);
+        if (begin > limit - AROUND)
+            fprintf(out, "      ... %" PRIu32 " more\n", begin - (limit - AROUND));
+        end = begin + AROUND < count ? begin + AROUND : count;
+        put_frames(out, model, site->stack, begin, end);
+    } else {
+        put_frames(out, model, site->stack, 0, end);
     }
-    if (count > limit)
-        fprintf(out, "      ... %" PRIu32 " more\n", count - limit);
+    if (count > end)
+        fprintf(out, "      ... %" PRIu32 " more\n", count - end);
 }
 
 const char *cw_site_name(const struct cw_model *model, const struct cw_model_site *site, char *buf,

@@ -214,6 +214,12 @@ static uint32_t intern_merged(const struct cw_merge_frame *frames, unsigned coun
     return stack;
 }
 
+/* A framework's machine code alone may fill the depth: lines of Python have as much room again. */
+static unsigned merged_limit(void)
+{
+    return 2 * depth_limit < CW_DEPTH_MAX ? 2 * depth_limit : CW_DEPTH_MAX;
+}
+
 static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame *frames,
                                   unsigned count)
 {
@@ -232,7 +238,7 @@ static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame 
         python[i] = (struct cw_merge_python){.code = code[i], .is_entry = frames[i].is_entry};
     merge.natives = cw_stack_mode == CW_STACKS_FULL ? read_natives(native, natives) : 0;
     merge.is_cut = merge.natives == depth_limit;
-    count = cw_merge_stacks(&merge, merged, cw_stack_mode == CW_STACKS_FULL ? depth_limit : 1);
+    count = cw_merge_stacks(&merge, merged, cw_stack_mode == CW_STACKS_FULL ? merged_limit() : 1);
     return count > 0 ? intern_merged(merged, count) : native;
 }
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "report/age.h"
 #include "report/suppress.h"
 #include "report/text_audit.h"
@@ -87,13 +88,14 @@ static void put_diagnostics(const struct cw_text *text)
 
 static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
+    char asked[24], held[24];
+
+    cw_format_size(asked, sizeof(asked), cw_leaked_bytes(site));
+    cw_format_size(held, sizeof(held), site->live_held + site->reclaimed_bytes);
     cw_text_begin_line(text);
-    cw_text_size(text, cw_leaked_bytes(site));
-    if (site->live_held > site->live_bytes) {
-        cw_out_string(text->out, " (held ");
-        cw_text_size(text, site->live_held + site->reclaimed_bytes);
-        cw_out_char(text->out, ')');
-    }
+    cw_out_string(text->out, asked);
+    if (site->live_held > site->live_bytes && strcmp(asked, held) != 0)
+        cw_out_printf(text->out, " (held %s)", held);
     cw_out_string(text->out, " in ");
     cw_text_count(text, cw_leaked_blocks(site), "block");
     cw_out_printf(text->out, "  %s", cw_leak_name(site));
@@ -219,6 +221,31 @@ static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_
     cw_text_end_line(text);
 }
 
+/* How the memory that a framework's cache hides is brought to light, by the label of the rule. */
+static void put_hints(const struct cw_text *text, const struct cw_snapshot_list *list)
+{
+    static const struct {
+        const char *label, *setting;
+    } hints[] = {
+        {"PyTorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
+        {"CuPy", "cupy.cuda.set_allocator(None)"},
+        {"JAX", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"},
+    };
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(hints); i++) {
+        for (uint32_t k = 0; k < list->count; k++) {
+            const struct cw_snapshot_site *site = &text->snapshot->site[list->site[k]];
+
+            if (site->device == CW_DEVICE_HOST || strcmp(owner_of(text, site), hints[i].label) != 0)
+                continue;
+            cw_text_line(text, "  to see here what lives in the cache of %s, run it with",
+                         hints[i].label);
+            cw_text_line(text, "    %s", hints[i].setting);
+            break;
+        }
+    }
+}
+
 static void put_apart(const struct cw_text *text, const struct cw_snapshot_list *list,
                       const char *heading, const char *why)
 {
@@ -319,7 +346,7 @@ static void put_peak_site(const struct cw_text *text, const struct cw_snapshot_s
     cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
     cw_text_padding(text, cw_text_clean_len(site->api, CW_TEXT_NAME_MAX), widths->api);
     cw_out_string(text->out, "  ");
-    cw_text_innermost(text, site->stack);
+    cw_text_where(text, site->stack);
     cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
 }
@@ -395,6 +422,7 @@ static void put_body(const struct cw_text *text)
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
     put_apart(text, &text->snapshot->caches, "CACHES", "kept on purpose by frameworks");
+    put_hints(text, &text->snapshot->caches);
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
     cw_text_growth(text);
     cw_text_audit(text);

@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "report/sort.h"
 
+#define WORTH_A_WARNING (UINT64_C(1) << 20) /* less than this is not called fragmented */
+
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
 /* ---- names ---- */
@@ -224,7 +226,8 @@ static void finish_device(struct cw_snapshot_pool *pool, const struct cw_view *v
 
 int cw_pool_is_fragmented(const struct cw_snapshot_pool_device *device)
 {
-    return (double)device->peak_spare > 0.3 * (double)device->peak_held;
+    return device->peak_spare >= WORTH_A_WARNING &&
+           (double)device->peak_spare > 0.3 * (double)device->peak_held;
 }
 
 /* ---- the whole ---- */

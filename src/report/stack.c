@@ -42,6 +42,37 @@ const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t fr
     return cw_view_code(view, (uint32_t)record->pc);
 }
 
+int cw_file_is_installed(const char *path)
+{
+    static const char *const places[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
+                                         "<frozen "};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(places); i++)
+        if (strstr(path, places[i]))
+            return 1;
+    return 0;
+}
+
+int cw_stack_is_own(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_code *code = cw_stack_code(view, frame);
+
+    return code && !cw_file_is_installed(cw_view_text(view, code->file));
+}
+
+unsigned cw_stack_script(const struct cw_view *view, const struct cw_stack *stack)
+{
+    unsigned python = stack->count;
+
+    for (unsigned at = 0; at < stack->count; at++) {
+        if (cw_stack_is_own(view, stack->frame[at]))
+            return at;
+        if (python == stack->count && cw_stack_code(view, stack->frame[at]))
+            python = at;
+    }
+    return python;
+}
+
 const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
                               uint32_t frame)
 {

@@ -34,6 +34,14 @@ const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t fr
 /* The frame's function, or NULL. */
 const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
                               uint32_t frame);
+/* A file of Python that lies where pip, distributions or Python itself put theirs. */
+int cw_file_is_installed(const char *path);
+/* An interpreted frame of the program's own: of no installed package and not of Python's library.
+ */
+int cw_stack_is_own(const struct cw_view *view, uint32_t frame);
+/* The place of the innermost such frame in a stack; of the innermost interpreted one where none is
+ * the program's own; the number of frames where none is interpreted. */
+unsigned cw_stack_script(const struct cw_view *view, const struct cw_stack *stack);
 /* The last component of the file's name; two where one says little (pkg/__init__.py). */
 const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "report/qualified.h"
 #include "report/stack.h"
 #include "report/tag.h"
 
@@ -141,6 +142,15 @@ static const char *function_of(const struct cw_text *text, uint32_t frame)
     return cw_stack_function(text->source->symbols, text->view, frame);
 }
 
+/* A name that nothing has demangled, without its arguments. */
+static const char *readable(const char *name, char *buf, size_t cap)
+{
+    if (!name || strncmp(name, "_Z", 2) != 0)
+        return name;
+    cw_qualified_name(name, buf, cap);
+    return strncmp(buf, "::", 2) == 0 ? buf + 2 : buf;
+}
+
 static void put_line(const struct cw_text *text, const struct cw_live_code *code)
 {
     cw_text_clean(text, cw_code_file(text->view, code), CW_TEXT_NAME_MAX);
@@ -182,21 +192,91 @@ static void put_address(const struct cw_text *text, uint32_t frame)
     }
 }
 
-static void widen(const char *name, size_t *width)
+static void widen(const char *symbol, size_t *width)
 {
+    char buf[CW_TEXT_NAME_MAX];
+    const char *name = readable(symbol, buf, sizeof(buf));
     size_t len = name ? cw_text_clean_len(name, CW_TEXT_NAME_MAX) : 0;
 
     if (len > *width && len <= CW_TEXT_NAME_WIDTH)
         *width = len;
 }
 
+/* ---- which frames of a long stack are shown ---- */
+
+struct choice {
+    unsigned count; /* of those that are */
+    unsigned char shown[CW_DEPTH_MAX];
+};
+
+/* What they take: themselves, and a line for each row of others. */
+static unsigned count_lines(const struct choice *choice, const struct cw_stack *stack)
+{
+    unsigned lines = 0;
+
+    for (unsigned i = 0; i < stack->count; i++)
+        lines += choice->shown[i] || i == 0 || choice->shown[i - 1];
+    return lines;
+}
+
+/* At most `limit`, in at most a line more. */
+static void choose(struct choice *choice, const struct cw_stack *stack, unsigned at, unsigned limit)
+{
+    if (at >= stack->count || choice->count == limit || choice->shown[at])
+        return;
+    choice->shown[at] = 1;
+    if (choice->count > 0 && count_lines(choice, stack) > limit + 1)
+        choice->shown[at] = 0;
+    else
+        choice->count++;
+}
+
+/* The frame that follows in a trail; in that of a script only its own ones are worth the room. */
+static unsigned next_step(const struct cw_text *text, const struct cw_stack *stack, unsigned at,
+                          int only_own)
+{
+    do
+        at++;
+    while (at < stack->count && only_own && !cw_stack_is_own(text->view, stack->frame[at]));
+    return at;
+}
+
+/*
+ * The innermost ones. Where the script's own lines are not among them, these are worth more than
+ * the inside of a framework: its innermost line; then the call that was made, and where Python left
+ * off for machine code; then who called the script's line; then the innermost frames as far as they
+ * go.
+ */
+static void choose_frames(const struct cw_text *text, const struct cw_stack *stack, unsigned limit,
+                          struct choice *out_choice)
+{
+    unsigned script = cw_stack_script(text->view, stack);
+    unsigned python = 0;
+
+    *out_choice = (struct choice){0};
+    while (python < stack->count && !cw_stack_code(text->view, stack->frame[python]))
+        python++;
+    if (script >= limit && script < stack->count) {
+        choose(out_choice, stack, script, limit);
+        choose(out_choice, stack, 0, limit);
+        choose(out_choice, stack, python, limit);
+        if (python > 0)
+            choose(out_choice, stack, python - 1, limit);
+        choose(out_choice, stack, next_step(text, stack, script, 1), limit);
+    }
+    for (unsigned i = 0; i < stack->count; i++)
+        choose(out_choice, stack, i, limit);
+}
+
 static size_t function_width(const struct cw_text *text, const struct cw_stack *stack,
-                             unsigned count)
+                             const struct choice *choice)
 {
     const struct cw_symbols *symbols = text->source->symbols;
     size_t width = 0;
 
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < stack->count; i++) {
+        if (!choice->shown[i])
+            continue;
         for (unsigned k = 0; k + 1 < cw_symbols_places(symbols, stack->frame[i]); k++)
             widen(cw_symbols_place(symbols, stack->frame[i], k).function, &width);
         widen(function_of(text, stack->frame[i]), &width);
@@ -205,8 +285,11 @@ static size_t function_width(const struct cw_text *text, const struct cw_stack *
 }
 
 /* The number and the function; the place follows. */
-static void begin_frame(const struct cw_text *text, unsigned number, const char *name, size_t width)
+static void begin_frame(const struct cw_text *text, unsigned number, const char *symbol,
+                        size_t width)
 {
+    char buf[CW_TEXT_NAME_MAX];
+    const char *name = readable(symbol, buf, sizeof(buf));
     char label[16];
 
     cw_format(label, sizeof(label), "#%u", number);
@@ -276,30 +359,53 @@ static void put_no_stack(const struct cw_text *text)
         cw_out_string(text->out, "(no stack)");
 }
 
-void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit)
+static void put_more(const struct cw_text *text, unsigned count)
 {
-    struct cw_stack stack;
+    if (count > 0)
+        cw_text_line(text, "    ... %u more frame%s", count, count == 1 ? "" : "s");
+}
+
+/* The frames that are shown, and lines in place of the others. */
+static void put_frames(const struct cw_text *text, const struct cw_stack *stack,
+                       const struct choice *choice)
+{
+    size_t width = function_width(text, stack, choice);
     unsigned number = 0;
-    unsigned count;
-    size_t width;
+    unsigned skipped = 0;
 
-    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
-    count = stack.count < limit ? stack.count : limit;
-    width = function_width(text, &stack, count);
-    for (unsigned i = 0; i < count; i++) {
-        unsigned same = count_same(text->view, &stack, i, count);
+    for (unsigned i = 0; i < stack->count; i++) {
+        unsigned end = i;
+        unsigned same;
 
-        number += put_inlined(text, number, stack.frame[i], width);
-        put_frame(text, number++, stack.frame[i], width);
+        if (!choice->shown[i]) {
+            skipped++;
+            continue;
+        }
+        put_more(text, skipped);
+        number += skipped;
+        skipped = 0;
+        while (end < stack->count && choice->shown[end])
+            end++;
+        same = count_same(text->view, stack, i, end);
+        number += put_inlined(text, number, stack->frame[i], width);
+        put_frame(text, number++, stack->frame[i], width);
         if (same < SAME_MIN)
             continue;
         cw_text_line(text, "    ... %u more frames like it", same);
         i += same;
         number += same;
     }
-    if (stack.count > count)
-        cw_text_line(text, "    ... %u more frame%s", stack.count - count,
-                     stack.count - count == 1 ? "" : "s");
+    put_more(text, skipped);
+}
+
+void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit)
+{
+    struct cw_stack stack;
+    struct choice choice;
+
+    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
+    choose_frames(text, &stack, limit, &choice);
+    put_frames(text, &stack, &choice);
     if (stack.count == 0) {
         cw_text_begin_line(text);
         cw_out_string(text->out, "    ");
@@ -311,7 +417,8 @@ void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limi
 /* The function and module of one frame, or its line, in one phrase. */
 static void put_where(const struct cw_text *text, uint32_t frame)
 {
-    const char *name = function_of(text, frame);
+    char buf[CW_TEXT_NAME_MAX];
+    const char *name = readable(function_of(text, frame), buf, sizeof(buf));
     const struct cw_live_module *module = cw_stack_module(text->view, frame);
     const struct cw_live_code *code = cw_stack_code(text->view, frame);
 
@@ -331,13 +438,25 @@ static void put_where(const struct cw_text *text, uint32_t frame)
     }
 }
 
-void cw_text_innermost(const struct cw_text *text, uint32_t innermost)
+/* The visible frames from that on by which one phrase names a stack: of a script, its own. */
+static void find_telling(const struct cw_text *text, uint32_t innermost, struct cw_stack *out_stack)
 {
+    unsigned script;
+
+    cw_stack_visible(text->source->symbols, text->view, innermost, out_stack);
+    script = cw_stack_script(text->view, out_stack);
+    if (script == out_stack->count)
+        return;
+    out_stack->count -= script;
+    memmove(out_stack->frame, out_stack->frame + script, out_stack->count * sizeof(uint32_t));
+}
+
+void cw_text_where(const struct cw_text *text, uint32_t innermost)
+{
+    struct cw_symbol_place place;
     struct cw_stack stack;
 
-    struct cw_symbol_place place;
-
-    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
+    find_telling(text, innermost, &stack);
     if (stack.count == 0) {
         put_no_stack(text);
         return;
@@ -357,7 +476,8 @@ void cw_text_innermost(const struct cw_text *text, uint32_t innermost)
 static void format_step(const struct cw_text *text, const struct cw_stack *stack, unsigned at,
                         char *buf, size_t cap)
 {
-    const char *name = function_of(text, stack->frame[at]);
+    char demangled[CW_TEXT_NAME_MAX];
+    const char *name = readable(function_of(text, stack->frame[at]), demangled, sizeof(demangled));
     struct cw_text onto = *text;
     struct cw_out step;
 
@@ -374,12 +494,13 @@ static void format_step(const struct cw_text *text, const struct cw_stack *stack
 
 void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width)
 {
-    static const char arrow[] = " <- ", more[] = " <- ...";
+    static const char arrow[] = " <- ", gap[] = " <- ... <- ", more[] = " <- ...";
     char step[2 * CW_TEXT_NAME_MAX + 8];
     struct cw_stack stack;
     size_t used;
+    int is_own;
 
-    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
+    find_telling(text, innermost, &stack);
     if (stack.count == 0) {
         put_no_stack(text);
         return;
@@ -387,16 +508,23 @@ void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width)
     format_step(text, &stack, 0, step, sizeof(step));
     used = cw_text_clean_len(step, width - strlen(more));
     cw_text_clean(text, step, used);
-    for (unsigned i = 1; i < stack.count; i++) {
-        size_t last = i + 1 == stack.count ? 0 : strlen(more);
+    is_own = cw_stack_is_own(text->view, stack.frame[0]);
+    for (unsigned at = 0, next;; at = next) {
+        const char *between;
+        size_t last;
 
-        format_step(text, &stack, i, step, sizeof(step));
-        used += strlen(arrow) + strlen(step);
+        next = next_step(text, &stack, at, is_own);
+        if (next == stack.count)
+            return;
+        between = next == at + 1 ? arrow : gap;
+        last = next_step(text, &stack, next, is_own) == stack.count ? 0 : strlen(more);
+        format_step(text, &stack, next, step, sizeof(step));
+        used += strlen(between) + strlen(step);
         if (used + last > width) {
             cw_out_string(text->out, more);
             return;
         }
-        cw_out_printf(text->out, "%s%s", arrow, step);
+        cw_out_printf(text->out, "%s%s", between, step);
     }
 }
 

@@ -53,11 +53,13 @@ void cw_text_device(const struct cw_text *text, unsigned device);
 void cw_text_tag(const struct cw_text *text, const char *before,
                  const struct cw_snapshot_site *site);
 
-/* The visible frames, at most `limit`, one line each; what was inlined is a line of its own. */
+/* The visible frames, at most `limit`, one line each; what was inlined is a line of its own. Of
+ * more than that, those that say most, the lines of a script among them. */
 void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit);
 /* Function and module of the innermost visible frame, in one phrase; where its line is known, that
- * in place of the module. */
-void cw_text_innermost(const struct cw_text *text, uint32_t innermost);
+ * in place of the module. The innermost frame of a script, where there is one, is the script's own.
+ */
+void cw_text_where(const struct cw_text *text, uint32_t innermost);
 /* That frame and as many of its callers as `width` columns (at least 16) have room for, in one
  * line: "inner (lib.so) <- outer <- main (program)". */
 void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width);

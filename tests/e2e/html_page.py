@@ -151,6 +151,7 @@ def table_filters(page):
     page.run("(() => { const f = document.querySelector('#site-filter'); f.value = '/outer_1$/'; f.dispatchEvent(new Event('input')); })()")
     page.settle()
     check(page.run(count).startswith("8 of 300"), f"/outer_1$/: {page.run(count)}")
+    check(set(rows(page, "sites", 5)) == {"outer_1"}, f"a script's line names its sites: {rows(page, 'sites', 5)}")
     page.run("(() => { const f = document.querySelector('#site-filter'); f.value = ''; f.dispatchEvent(new Event('input')); })()")
     page.settle()
 

@@ -235,16 +235,17 @@ def check_size(report, mode, lines, site):
     if mode == "none":
         assert not stack, stack
         return
-    assert 0 < len(stack) <= depth, stack
+    natives = report.natives(site)
+    assert stack and len(natives) <= depth, stack
     if mode == "off":
         assert not report.lines(site)
         return
     found = report.lines(site)
     assert found == lines[:len(found)], ("found", found, "expected", lines)
-    # The rest of the room has native frames, and not more than half of it.
-    assert len(found) == min(len(lines), depth - len(report.natives(site))), (found, lines)
-    assert len(found) >= min(len(lines), (depth + 1) // 2), found
-    for frame in report.natives(site):
+    # They have as much room as native frames; where only the caller is kept, it is a line.
+    assert len(found) == min(len(lines), depth), (found, lines)
+    assert mode != "caller" or not natives, natives
+    for frame in natives:
         assert "_PyEval" not in frame.get("func", ""), frame
         assert not report.path(frame).startswith("libpython"), frame
 

@@ -18,9 +18,9 @@ mkdir -p "$out/obj" "$out/obj-old" "$out/obj-rt" "$out/obj-nvml" "$out/obj-cupti
     "$out/old" || die "cannot write to $out"
 
 flags="-std=gnu11 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -Wno-deprecated-declarations -D_GNU_SOURCE"
-stamp="$CC $CFLAGS $flags $include"
-[ "$(cat "$out/stamp" 2>/dev/null)" = "$stamp" ] || rm -f "$out"/obj*/*.o
-echo "$stamp" >"$out/stamp"
+with="$CC $CFLAGS $flags $include"
+[ "$(cat "$out/flags" 2>/dev/null)" = "$with" ] || rm -f "$out"/obj*/*.o
+echo "$with" >"$out/flags"
 
 # is_stale SOURCE_NAME OBJECT; rt_work.c is there because another source includes it
 is_stale() {

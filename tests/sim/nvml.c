@@ -19,6 +19,7 @@ enum {
     NVML_SUCCESS = 0,
     NVML_ERROR_UNINITIALIZED = 1,
     NVML_ERROR_INVALID_ARGUMENT = 2,
+    NVML_ERROR_NOT_SUPPORTED = 3,
     NVML_ERROR_NOT_FOUND = 6,
     NVML_ERROR_INSUFFICIENT_SIZE = 7,
     NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
@@ -200,6 +201,73 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
     return NVML_ERROR_NOT_FOUND;
 }
 
+/* Domain and function are 0, the bus is the ordinal and one; the domain may be left out. */
+int nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvmlDevice_t *out)
+{
+    unsigned bus, slot, domain = 0;
+
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (!text || !out)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3) {
+        domain = 0;
+        if (sscanf(text, "%x:%x", &bus, &slot) != 2)
+            return NVML_ERROR_INVALID_ARGUMENT;
+    }
+    if (domain != 0 || slot != 0 || bus == 0 || bus > count_devices())
+        return NVML_ERROR_NOT_FOUND;
+    *out = &devices[bus - 1];
+    return NVML_SUCCESS;
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    __typeof__(int(int *)) *ask = (__typeof__(int(int *)) *)ask_driver("cuDriverGetVersion");
+
+    if (!version)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (ask)
+        return ask(version) == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+    *version = (int)sim_option_number("CUSIM_DRIVER_VERSION", 13000);
+    return NVML_SUCCESS;
+}
+
+/* ---- what nothing is known of ---- */
+
+static int is_unknown(nvmlDevice_t device)
+{
+    if (!is_initialised())
+        return NVML_ERROR_UNINITIALIZED;
+    if (device < devices || device >= devices + SIM_MAX_DEVICES)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    return NVML_ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, void *out)
+{
+    (void)count, (void)out;
+    return is_unknown(device);
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, void *out)
+{
+    (void)link, (void)out;
+    return is_unknown(device);
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, void *out)
+{
+    (void)link, (void)out;
+    return is_unknown(device);
+}
+
+int nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, void *out)
+{
+    (void)out;
+    return is_unknown(device);
+}
+
 int nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned int length)
 {
     char text[UUID_TEXT];
@@ -251,6 +319,8 @@ const char *nvmlErrorString(int result)
         return "not initialised";
     case NVML_ERROR_INVALID_ARGUMENT:
         return "invalid argument";
+    case NVML_ERROR_NOT_SUPPORTED:
+        return "not supported";
     case NVML_ERROR_NOT_FOUND:
         return "not found";
     case NVML_ERROR_INSUFFICIENT_SIZE:

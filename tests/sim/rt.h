@@ -20,6 +20,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* cudaProfiler.h and cuda_profiler_api.h are in no wheel */
+CUresult cuProfilerStart(void), cuProfilerStop(void);
+cudaError_t cudaProfilerStart(void), cudaProfilerStop(void);
+
 struct rt_driver {
 #define FN(symbol, base, since) __typeof__(&symbol) symbol;
 #include "rt_driver.def"
@@ -43,7 +47,17 @@ cudaError_t rt_note(cudaError_t status);
 cudaError_t rt_end(CUresult status);
 int rt_device(void);
 CUfunction rt_function(const void *function);
-/* A kernel of code from nvcc, by its host stub; NULL if it is none. */
+/* A kernel of code from nvcc, by its host stub, or one that was adopted; NULL if it is neither. */
 CUfunction rt_registered(const void *host);
+/* From now on the driver's handle is taken where a host stub is. */
+cudaKernel_t rt_adopt(CUkernel kernel);
+
+/* Copies as the driver takes them. Which side is a host address, by kind; unified where the driver
+ * shall find out. */
+void rt_set_types(CUDA_MEMCPY3D_v2 *region, enum cudaMemcpyKind kind);
+CUDA_MEMCPY3D_v2 rt_plane(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                          size_t width, size_t height);
+/* With an array on either side, widths and x positions count its elements. */
+CUDA_MEMCPY3D_v2 rt_region(const struct cudaMemcpy3DParms *params);
 
 #endif

@@ -256,40 +256,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return rt_end(RT->cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device));
 }
 
-static int attribute_of(int device, CUdevice_attribute attribute)
-{
-    int value = 0;
-
-    RT->cuDeviceGetAttribute(&value, attribute, device);
-    return value;
-}
-
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
-{
-    cudaError_t status = rt_load();
-
-    if (status != cudaSuccess || !prop)
-        return rt_note(prop ? status : cudaErrorInvalidValue);
-    memset(prop, 0, sizeof *prop);
-    status = (cudaError_t)RT->cuDeviceGetName(prop->name, sizeof prop->name, device);
-    if (status != cudaSuccess)
-        return rt_note(cudaErrorInvalidDevice);
-    RT->cuDeviceTotalMem_v2(&prop->totalGlobalMem, device);
-    RT->cuDeviceGetUuid_v2((CUuuid *)&prop->uuid, device);
-    prop->major = attribute_of(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    prop->minor = attribute_of(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    prop->warpSize = attribute_of(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    prop->maxThreadsPerBlock = attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    prop->multiProcessorCount = attribute_of(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    prop->pciBusID = attribute_of(device, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
-    prop->sharedMemPerBlock =
-        (size_t)attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    prop->textureAlignment = (size_t)attribute_of(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
-    prop->unifiedAddressing = prop->managedMemory = prop->canMapHostMemory = 1;
-    prop->concurrentKernels = prop->memoryPoolsSupported = 1;
-    return cudaSuccess;
-}
-
 cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device)
 {
     cudaError_t status = rt_load();

@@ -266,6 +266,14 @@ CUfunction rt_registered(const void *host)
     return (CUfunction)kernel;
 }
 
+cudaKernel_t rt_adopt(CUkernel kernel)
+{
+    pthread_mutex_lock(&table.lock);
+    entry_locked(kernel, true)->kernel = kernel;
+    pthread_mutex_unlock(&table.lock);
+    return (cudaKernel_t)kernel;
+}
+
 VISIBLE void cusim_emulate(const void *host, const struct cusim_kernel *kernel);
 
 /* A kernel from nvcc is run by a host function from now on; the name in *kernel is not looked at.

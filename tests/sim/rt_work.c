@@ -85,47 +85,12 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
 }
 #endif
 
-/* Which side of a copy of this kind is a host address; unified where the driver shall find out. */
-static void set_types(CUDA_MEMCPY3D_v2 *region, enum cudaMemcpyKind kind)
-{
-    static const struct {
-        CUmemorytype from, to;
-    } types[] = {
-        [cudaMemcpyHostToHost] = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST},
-        [cudaMemcpyHostToDevice] = {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE},
-        [cudaMemcpyDeviceToHost] = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_HOST},
-        [cudaMemcpyDeviceToDevice] = {CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_DEVICE},
-        [cudaMemcpyDefault] = {CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED},
-    };
-
-    region->srcMemoryType = region->srcArray ? CU_MEMORYTYPE_ARRAY : types[kind].from;
-    region->dstMemoryType = region->dstArray ? CU_MEMORYTYPE_ARRAY : types[kind].to;
-}
-
-static CUDA_MEMCPY3D_v2 plane(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height)
-{
-    CUDA_MEMCPY3D_v2 region = {
-        .srcHost = from,
-        .srcDevice = (CUdeviceptr)from,
-        .srcPitch = from_pitch,
-        .dstHost = to,
-        .dstDevice = (CUdeviceptr)to,
-        .dstPitch = to_pitch,
-        .WidthInBytes = width,
-        .Height = height,
-        .Depth = 1,
-    };
-
-    return region;
-}
-
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                          size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    CUDA_MEMCPY3D_v2 region = plane(to, to_pitch, from, from_pitch, width, height);
+    CUDA_MEMCPY3D_v2 region = rt_plane(to, to_pitch, from, from_pitch, width, height);
 
-    set_types(&region, kind);
+    rt_set_types(&region, kind);
     return CALL(cuMemcpy3D_v2(&region));
 }
 
@@ -133,76 +98,34 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream)
 {
-    CUDA_MEMCPY3D_v2 region = plane(to, to_pitch, from, from_pitch, width, height);
+    CUDA_MEMCPY3D_v2 region = rt_plane(to, to_pitch, from, from_pitch, width, height);
 
-    set_types(&region, kind);
+    rt_set_types(&region, kind);
     return CALL(cuMemcpy3DAsync_v2(&region, stream));
 }
 
 cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch,
                                 size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    CUDA_MEMCPY3D_v2 region = plane(NULL, 0, from, pitch, width, height);
+    CUDA_MEMCPY3D_v2 region = rt_plane(NULL, 0, from, pitch, width, height);
 
     region.dstArray = (CUarray)to;
     region.dstXInBytes = x;
     region.dstY = y;
-    set_types(&region, kind);
+    rt_set_types(&region, kind);
     return CALL(cuMemcpy3D_v2(&region));
 }
 
 cudaError_t cudaMemcpy2DFromArray(void *to, size_t pitch, cudaArray_const_t from, size_t x,
                                   size_t y, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    CUDA_MEMCPY3D_v2 region = plane(to, pitch, NULL, 0, width, height);
+    CUDA_MEMCPY3D_v2 region = rt_plane(to, pitch, NULL, 0, width, height);
 
     region.srcArray = (CUarray)from;
     region.srcXInBytes = x;
     region.srcY = y;
-    set_types(&region, kind);
+    rt_set_types(&region, kind);
     return CALL(cuMemcpy3D_v2(&region));
-}
-
-static size_t element_of(cudaArray_t array)
-{
-    CUDA_ARRAY3D_DESCRIPTOR_v2 desc;
-
-    if (!array || RT->cuArray3DGetDescriptor_v2(&desc, (CUarray)array) != CUDA_SUCCESS)
-        return 1;
-    switch (desc.Format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8:
-        return desc.NumChannels;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF:
-        return 2 * desc.NumChannels;
-    default:
-        return 4 * desc.NumChannels;
-    }
-}
-
-/* With an array on either side, widths and x positions count its elements. */
-static CUDA_MEMCPY3D_v2 region_of(const struct cudaMemcpy3DParms *params)
-{
-    size_t unit = element_of(params->srcArray ? params->srcArray : params->dstArray);
-    CUDA_MEMCPY3D_v2 region =
-        plane(params->dstPtr.ptr, params->dstPtr.pitch, params->srcPtr.ptr, params->srcPtr.pitch,
-              params->extent.width * unit, params->extent.height);
-
-    region.srcHeight = params->srcPtr.ysize;
-    region.dstHeight = params->dstPtr.ysize;
-    region.srcArray = (CUarray)params->srcArray;
-    region.dstArray = (CUarray)params->dstArray;
-    region.srcXInBytes = params->srcPos.x * (params->srcArray ? unit : 1);
-    region.srcY = params->srcPos.y;
-    region.srcZ = params->srcPos.z;
-    region.dstXInBytes = params->dstPos.x * (params->dstArray ? unit : 1);
-    region.dstY = params->dstPos.y;
-    region.dstZ = params->dstPos.z;
-    region.Depth = params->extent.depth;
-    set_types(&region, params->kind);
-    return region;
 }
 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
@@ -212,7 +135,7 @@ cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
 
     if (status != cudaSuccess)
         return status;
-    region = region_of(params);
+    region = rt_region(params);
     return rt_end(RT->cuMemcpy3D_v2(&region));
 }
 
@@ -223,7 +146,7 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream
 
     if (status != cudaSuccess)
         return status;
-    region = region_of(params);
+    region = rt_region(params);
     return rt_end(RT->cuMemcpy3DAsync_v2(&region, stream));
 }
 
@@ -318,6 +241,23 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     return CALL(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode));
 }
 
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                          const cudaGraphNode_t *deps,
+                                          const cudaGraphEdgeData *edges, size_t ndeps,
+                                          enum cudaStreamCaptureMode mode)
+{
+    return CALL(cuStreamBeginCaptureToGraph(stream, graph, deps, (const CUgraphEdgeData *)edges,
+                                            ndeps, (CUstreamCaptureMode)mode));
+}
+
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *deps,
+                                                const cudaGraphEdgeData *edges, size_t ndeps,
+                                                unsigned int flags)
+{
+    return CALL(cuStreamUpdateCaptureDependencies_v2(stream, deps, (const CUgraphEdgeData *)edges,
+                                                     ndeps, flags));
+}
+
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     return CALL(cuStreamEndCapture(stream, graph));
@@ -377,6 +317,31 @@ cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 bl
         return rt_note(cudaErrorInvalidDeviceFunction);
     return CALL(cuLaunchCooperativeKernel(found, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                           (unsigned)shared, stream, arguments));
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function,
+                                void **arguments)
+{
+    CUfunction found = rt_function(function);
+    CUlaunchConfig same;
+
+    if (!config)
+        return rt_note(cudaErrorInvalidValue);
+    if (!found)
+        return rt_note(cudaErrorInvalidDeviceFunction);
+    same = (CUlaunchConfig){
+        .gridDimX = config->gridDim.x,
+        .gridDimY = config->gridDim.y,
+        .gridDimZ = config->gridDim.z,
+        .blockDimX = config->blockDim.x,
+        .blockDimY = config->blockDim.y,
+        .blockDimZ = config->blockDim.z,
+        .sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+        .hStream = config->stream,
+        .attrs = (CUlaunchAttribute *)config->attrs,
+        .numAttrs = config->numAttrs,
+    };
+    return CALL(cuLaunchKernelEx(&same, found, arguments, NULL));
 }
 
 /* ---- the driver's functions ---- */

@@ -27,6 +27,8 @@ static struct {
     int (*count)(unsigned *), (*by_index)(unsigned, void **), (*by_uuid)(const char *, void **);
     int (*uuid)(void *, char *, unsigned), (*memory)(void *, struct memory *);
     int (*memory_v2)(void *, struct memory_v2 *);
+    int (*by_bus)(const char *, void **), (*driver)(int *),
+        (*processes)(void *, unsigned *, void *);
     const char *(*text)(int);
 } nvml;
 
@@ -44,6 +46,9 @@ static void load(void)
         {"nvmlDeviceGetUUID", &nvml.uuid},
         {"nvmlDeviceGetMemoryInfo", &nvml.memory},
         {"nvmlDeviceGetMemoryInfo_v2", &nvml.memory_v2},
+        {"nvmlDeviceGetHandleByPciBusId_v2", &nvml.by_bus},
+        {"nvmlSystemGetCudaDriverVersion_v2", &nvml.driver},
+        {"nvmlDeviceGetComputeRunningProcesses", &nvml.processes},
         {"nvmlErrorString", &nvml.text},
     };
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
@@ -82,6 +87,7 @@ static void test_errors(void)
     char text[64] = "";
     void *device, *same;
     unsigned n = 0;
+    int version = 0;
 
     ok(nvml.count(&n) == 1 && nvml.shutdown() == 1, "before nvmlInit nothing works");
     ok(nvml.init() == 0 && nvml.count(&n) == 0 && n == 2, "then there are the devices");
@@ -94,6 +100,17 @@ static void test_errors(void)
     ok(nvml.by_uuid(text, &same) == 0 && same == device && nvml.by_uuid("GPU-1", &same) == 6 &&
            nvml.by_uuid(NULL, &same) == 2 && nvml.by_uuid(text, NULL) == 2,
        "a device is found by it");
+    ok(nvml.by_bus("0000:02:00.0", &same) == 0 && same == device &&
+           nvml.by_bus("00000000:02:00.0", &same) == 0 && same == device &&
+           nvml.by_bus("02:00.0", &same) == 0 && same == device,
+       "and by where it is plugged in");
+    ok(nvml.by_bus("0000:03:00.0", &same) == 6 && nvml.by_bus("0001:01:00.0", &same) == 6 &&
+           nvml.by_bus("x", &same) == 2 && nvml.by_bus(NULL, &same) == 2,
+       "but not elsewhere");
+    ok(nvml.driver(&version) == 0 && version == 13000 && nvml.driver(NULL) == 2,
+       "the driver has a version");
+    ok(nvml.processes(device, &n, NULL) == 3 && nvml.processes(NULL, &n, NULL) == 2,
+       "nobody knows of processes");
     ok(nvml.memory(device, NULL) == 2 && nvml.memory(NULL, (struct memory *)&newer) == 2 &&
            nvml.memory_v2(device, NULL) == 2 && nvml.memory_v2(NULL, &newer) == 2,
        "memory of nothing, and for nothing, is refused");

@@ -8,12 +8,15 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* cuda_profiler_api.h is in no wheel */
+cudaError_t cudaProfilerStart(void), cudaProfilerStop(void);
 cudaError_t cusim_register_kernel(const void *function, const char *name);
 
 static unsigned ntests, nfailures;
@@ -200,6 +203,145 @@ static void test_textures(void)
     cudaGetLastError();
 }
 
+static bool holds(const unsigned *block, unsigned value)
+{
+    unsigned out[4] = {0};
+
+    must(cudaMemcpy(out, block, sizeof out, cudaMemcpyDeviceToHost));
+    return out[0] == value && out[3] == value;
+}
+
+static void test_libraries(void)
+{
+    unsigned *block, value = 6, count;
+    uint64_t n = 4;
+    void *arguments[] = {&block, &value, &n};
+    cudaLaunchConfig_t config = {.gridDim = {1, 1, 1}, .blockDim = {1, 1, 1}};
+    struct cudaFuncAttributes about;
+    cudaLibrary_t library;
+    cudaKernel_t kernel, listed;
+    void *table;
+    size_t bytes;
+    int blocks;
+
+    must(cudaMalloc((void **)&block, 16));
+    must(cudaLibraryLoadData(&library, "cusim 1\nkernel fill\nglobal table 400\n", NULL, NULL, 0,
+                             NULL, NULL, 0));
+    must(cudaLibraryGetKernel(&kernel, library, "fill"));
+    must(cudaLibraryGetKernelCount(&count, library));
+    must(cudaLibraryEnumerateKernels(&listed, 1, library));
+    ok(count == 1 && listed == kernel, "a library lists its kernels");
+    must(cudaLibraryGetGlobal(&table, &bytes, library, "table"));
+    ok(table && bytes == 400, "and gives its variables");
+    ok(cudaLibraryGetManaged(&table, &bytes, library, "table") == cudaErrorSymbolNotFound &&
+           cudaLibraryGetUnifiedFunction(&table, library, "fill") == cudaErrorNotSupported,
+       "it has no managed ones, and no functions of two sides");
+    must(cudaLaunchKernelExC(&config, (const void *)kernel, arguments));
+    ok(holds(block, 6), "its kernel is launched by its handle");
+    value = 7;
+    must(cudaLaunchCooperativeKernel((const void *)kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1},
+                                     arguments, 0, NULL));
+    ok(holds(block, 7), "and as a cooperative one");
+    must(cudaFuncGetAttributes(&about, (const void *)kernel));
+    must(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              1024));
+    must(cudaKernelSetAttributeForDevice(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024,
+                                         0));
+    must(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)kernel, 256, 0));
+    ok(about.maxThreadsPerBlock == 1024 && blocks == 6, "what a launch may be like is known");
+    ok(cudaFuncGetAttributes(&about, &library) == cudaErrorInvalidDeviceFunction &&
+           cudaGetLastError() == cudaErrorInvalidDeviceFunction,
+       "what is no kernel has no attributes");
+    must(cudaLibraryUnload(library));
+    must(cudaFree(block));
+}
+
+static void note_end(void *semaphore)
+{
+    sem_post(semaphore);
+}
+
+/* The graph keeps the object, and so does what was made of it. */
+static void test_user_objects(cudaGraph_t graph, cudaGraphExec_t exec)
+{
+    cudaUserObject_t object;
+    sem_t ended;
+
+    sem_init(&ended, 0, 0);
+    must(cudaUserObjectCreate(&object, &ended, note_end, 2, cudaUserObjectNoDestructorSync));
+    must(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+    must(cudaUserObjectRetain(object, 1));
+    must(cudaUserObjectRelease(object, 2));
+    must(cudaGraphRetainUserObject(graph, object, 1, 0));
+    must(cudaGraphReleaseUserObject(graph, object, 1));
+    ok(cudaGraphReleaseUserObject(graph, object, 2) == cudaErrorInvalidValue,
+       "a graph gives back no more of an object than it has");
+    must(cudaGraphExecDestroy(exec));
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    must(cudaGraphDestroy(graph));
+    ok(cudaUserObjectRetain(object, 1) == cudaSuccess &&
+           cudaUserObjectRelease(object, 1) == cudaSuccess,
+       "an executable graph keeps the objects of its graph");
+    must(cudaGraphExecDestroy(exec));
+    ok(sem_wait(&ended) == 0 && cudaUserObjectRetain(object, 1) == cudaErrorInvalidValue &&
+           cudaGetLastError() == cudaErrorInvalidValue,
+       "and ends them with itself");
+    sem_destroy(&ended);
+}
+
+static void test_nodes(void)
+{
+    unsigned *from, *to, value = 8;
+    uint64_t n = 4;
+    void *arguments[] = {&from, &value, &n};
+    struct cudaGraphNodeParams launch = {.type = cudaGraphNodeTypeKernel},
+                               copy = {.type = cudaGraphNodeTypeMemcpy};
+    cudaGraphConditionalHandle handle;
+    cudaGraphNode_t nodes[2], first;
+    cudaGraphExec_t exec;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    size_t count = 1;
+
+    must(cudaMalloc((void **)&from, 16));
+    must(cudaMalloc((void **)&to, 16));
+    must(cudaStreamCreate(&stream));
+    must(cudaGraphCreate(&graph, 0));
+    launch.kernel = (struct cudaKernelNodeParamsV2){.func = (void *)fill,
+                                                    .gridDim = {1, 1, 1},
+                                                    .blockDim = {1, 1, 1},
+                                                    .kernelParams = arguments};
+    must(cudaGraphAddNode(&nodes[0], graph, NULL, NULL, 0, &launch));
+    copy.memcpy.copyParams = (struct cudaMemcpy3DParms){.srcPtr = {from, 16, 16, 1},
+                                                        .dstPtr = {to, 16, 16, 1},
+                                                        .extent = {16, 1, 1},
+                                                        .kind = cudaMemcpyDeviceToDevice};
+    must(cudaGraphAddNode(&nodes[1], graph, &nodes[0], NULL, 1, &copy));
+    must(cudaGraphNodeGetDependencies(nodes[1], &first, NULL, &count));
+    ok(count == 1 && first == nodes[0], "a node knows what it depends on");
+    must(cudaStreamBeginCaptureToGraph(stream, graph, &nodes[0], NULL, 1,
+                                       cudaStreamCaptureModeRelaxed));
+    must(cudaStreamUpdateCaptureDependencies(stream, &nodes[1], NULL, 1,
+                                             cudaStreamSetCaptureDependencies));
+    must(cudaMemsetAsync(from, 0, 16, stream));
+    must(cudaStreamEndCapture(stream, &graph));
+    must(cudaGraphGetNodes(graph, NULL, &count));
+    ok(count == 3, "a stream is captured into a graph that is there");
+    ok(cudaGraphConditionalHandleCreate(&handle, graph, 0, 0) == cudaErrorNotSupported &&
+           cudaGetLastError() == cudaErrorNotSupported,
+       "conditions are not to be had");
+    must(cudaGraphInstantiate(&exec, graph, 0));
+    must(cudaGraphLaunch(exec, stream));
+    must(cudaStreamSynchronize(stream));
+    ok(holds(to, 8), "nodes that were added one by one run in their order");
+    must(cudaProfilerStart());
+    must(cudaProfilerStop());
+    test_user_objects(graph, exec);
+    must(cudaStreamDestroy(stream));
+    must(cudaFree(from));
+    must(cudaFree(to));
+}
+
 static void *use_device_1(void *unused)
 {
     struct cudaPointerAttributes about;
@@ -223,6 +365,9 @@ static void test_devices(void)
     must(cudaGetDeviceCount(&count));
     must(cudaGetDeviceProperties(&prop, 1));
     must(cudaRuntimeGetVersion(&version));
+    ok(prop.maxThreadsPerMultiProcessor == 1536 && prop.maxGridSize[2] == 65535 &&
+           prop.sharedMemPerBlockOptin == 101376 && prop.memoryPoolsSupported == 1,
+       "properties are the driver's attributes");
     ok(count == 2 && !strcmp(prop.name, "Simulated GPU 1") && version == CUDART_VERSION,
        "devices have names");
     pthread_create(&thread, NULL, use_device_1, NULL);
@@ -238,6 +383,8 @@ int main(void)
     test_memory();
     test_work();
     test_textures();
+    test_libraries();
+    test_nodes();
     test_devices();
     test_errors();
     printf("1..%u\n", ntests);

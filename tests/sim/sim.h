@@ -315,6 +315,7 @@ struct sim_graph {
     struct sim_object head;
     struct sim_node *first, *last;
     size_t nnodes;
+    struct sim_share *shares; /* of user objects */
 };
 
 struct sim_exec {

@@ -4,7 +4,7 @@
  * A graph owns its nodes in creation order; a node owns its child graph and shares the block of an
  * allocation node with the copies of it that executable graphs hold. Guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_user.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +124,7 @@ void sim_graph_destroy(struct sim_graph *graph)
         graph->first = node->next;
         sim_graph_destroy_node(node);
     }
+    sim_user_drop_shares(graph);
     sim_object_destroy(graph);
 }
 
@@ -153,6 +154,7 @@ struct sim_graph *sim_graph_copy(struct sim_graph *graph)
         for (size_t i = 0; i < node->ndeps; i++)
             sim_graph_depend((struct sim_node *)node->index,
                              (struct sim_node *)node->deps[i]->index);
+    sim_user_copy_shares(copy, graph);
     return copy;
 }
 

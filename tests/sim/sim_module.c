@@ -443,6 +443,13 @@ CUresult sim_cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribut
     return function_of(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+CUresult sim_cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
+                                  CUdevice device)
+{
+    (void)device;
+    return sim_cuFuncSetAttribute((CUfunction)handle, attribute, value);
+}
+
 CUresult sim_cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
     (void)config;

@@ -100,6 +100,30 @@ Test(leak_class, cupys_pool_need_not_be_innermost_and_its_stream_ordered_memory_
     expect_line("CACHES  1.0 MiB in 1 block, not counted as leaked: kept on purpose by frameworks");
     expect_text("leaked_bytes=300 leaked_blocks=2 leak_sites=2 ");
     expect_text("  built-in  cache CuPy (/cupy/cuda/memory.*so$)\n");
+    expect_line("  to see here what lives in the cache of CuPy, run it with");
+    expect_line("    cupy.cuda.set_allocator(None)");
+    expect_no_text("PYTORCH");
+}
+
+Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
+{
+    uint32_t lib = fixture_module(&fixture, "/x/libc10_cuda.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(&fixture, 0, lib, 1);
+
+    fixture_alloc(&fixture,
+                  fixture_site(&fixture, stack, "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST),
+                  MIB, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    expect_text("CACHES  1.0 MiB in 1 block");
+    expect_no_text("to see here");
+    for (int i = 0; i < 2; i++)
+        fixture_alloc(&fixture,
+                      fixture_site(&fixture, fixture_frame(&fixture, 0, lib, 2 + (unsigned)i),
+                                   "cudaMalloc", CW_KIND_DEVICE, 0),
+                      MIB, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    cr_expect_eq(count_of("  to see here what lives in the cache of PyTorch, run it with"), 1);
+    expect_line("    PYTORCH_NO_CUDA_MEMORY_CACHING=1");
 }
 
 /* ---- by functions ---- */

@@ -159,6 +159,98 @@ Test(report_python, says_what_python_is_not_known)
     expect_text("\"text\":\"Python 3.15 is not known: native frames only\"");
 }
 
+/* ---- of a framework's stack, the lines of the script ---- */
+
+#define TORCH "/opt/venv/lib/python3.11/site-packages/torch/nn/"
+
+/* main.py calls model.py by way of a package; that one's extension has `depth` frames. */
+static uint32_t framework(unsigned depth)
+{
+    uint32_t at = fixture_line(&fixture, 0, "/usr/lib/python3.11/runpy.py", "run_path", 294);
+
+    at = fixture_line(&fixture, at, "/home/me/main.py", "train", 12);
+    at = fixture_line(&fixture, at, TORCH "module.py", "Module.call", 1798);
+    at = fixture_line(&fixture, at, "/home/me/model.py", "Net.forward", 5);
+    at = fixture_line(&fixture, at, TORCH "module.py", "Module.call", 1798);
+    at = fixture_line(&fixture, at, TORCH "linear.py", "Linear.forward", 125);
+    for (unsigned i = 0; i < depth; i++)
+        at = native(at, "/opt/libtorch.so", 0x100 + i);
+    return at;
+}
+
+static void invalid_free_at(uint32_t stack)
+{
+    fixture_event(&fixture, CW_EVENT_INVALID_FREE,
+                  fixture_site(&fixture, stack, "cudaFree", CW_KIND_DEVICE, 0), 1);
+    atomic_store(&fixture.arena.header->invalid_frees, 1);
+}
+
+static void expect_lines_in_a_row(const char *const *line)
+{
+    const char *at = strstr(report, line[0]);
+
+    cr_assert_not_null(at, "no \"%s\" in\n%s", line[0], report);
+    for (; *line; line++) {
+        cr_assert_eq(strncmp(at, *line, strlen(*line)), 0, "no \"%s\" at\n%s", *line, at);
+        at = strstr(at, "\n==");
+        at = at ? strchr(at, ' ') + 1 : "";
+    }
+}
+
+Test(report_python, a_short_stack_has_the_lines_of_the_script)
+{
+    static const char *const deep[] = {"    #0 libtorch.so+0x113",
+                                       "    ... 18 more frames",
+                                       "   #19 libtorch.so+0x100",
+                                       "   #20 Linear.forward  linear.py:125",
+                                       "   #21 Module.call     module.py:1798",
+                                       "   #22 Net.forward     model.py:5",
+                                       "    ... 3 more frames",
+                                       NULL};
+
+    invalid_free_at(framework(20));
+    write_report(CW_REPORT_TEXT);
+    expect_lines_in_a_row(deep);
+}
+
+Test(report_python, nothing_is_left_out_where_all_fits)
+{
+    static const char *const flat[] = {"    #0 libtorch.so+0x101",
+                                       "    #1 libtorch.so+0x100",
+                                       "    #2 Linear.forward  linear.py:125",
+                                       "    #3 Module.call     module.py:1798",
+                                       "    #4 Net.forward     model.py:5",
+                                       "    #5 Module.call     module.py:1798",
+                                       "    ... 2 more frames",
+                                       NULL};
+
+    invalid_free_at(framework(2));
+    write_report(CW_REPORT_TEXT);
+    expect_lines_in_a_row(flat);
+}
+
+Test(report_python, one_line_names_the_scripts_own_line)
+{
+    leak_at(framework(20));
+    write_report(CW_REPORT_TEXT);
+    expect_text("cudaMalloc  Net.forward (model.py:5)\n");
+}
+
+Test(report_python, one_line_names_a_package_that_nobody_of_the_script_called)
+{
+    leak_at(native(fixture_line(&fixture, 0, TORCH "module.py", "Module.call", 1798),
+                   "/opt/libtorch.so", 0x100));
+    write_report(CW_REPORT_TEXT);
+    expect_text("cudaMalloc  Module.call (module.py:1798)\n");
+}
+
+Test(report_python, a_trail_leaves_out_what_is_installed)
+{
+    leak_at(framework(20));
+    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .old_ns = 100 * FIXTURE_MS});
+    expect_text("      Net.forward (model.py:5) <- ... <- train (main.py:12)\n");
+}
+
 /* ---- identity ---- */
 
 static uint32_t id_of(const char *file, const char *function, uint32_t line)

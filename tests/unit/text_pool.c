@@ -194,6 +194,13 @@ Test(text_pool, warns_of_fragmentation_and_says_what_to_do)
     expect_line("    CUWARDEN_POOL_MAX         idle memory in all");
     expect_line("    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
     expect_line("    CUWARDEN_POOL_IDLE        how long large blocks stay idle");
+    device->peak_bytes = 1;
+    device->peak_held = MIB; /* too little to speak of */
+    write_section();
+    expect_no_text("warning");
+    device->peak_held = MIB + 1;
+    write_section();
+    expect_text("warning");
 }
 
 Test(text_pool, no_line_is_wider_than_100_columns)

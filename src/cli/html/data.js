@@ -35,6 +35,7 @@ main.duration = main.devices.reduce(
   Math.max(main.process.duration, 1));
 
 let strings, apis, modules, frames, nodes, sites, leaves, steps, regrowth, blocks, events, whole;
+let siteFrames; /* as far as they were asked for */
 const seriesOf = new Map(); /* row of sites -> bytes at main.moments */
 
 function readSites() {
@@ -45,6 +46,7 @@ function readSites() {
   nodes = toTable(readPart("nodes"));
   sites = toTable(readPart("sites"));
   leaves = Int32Array.from(readPart("leaves"));
+  siteFrames = new Int32Array(sites.n).fill(-1);
   for (const [row, values] of readPart("series")) seriesOf.set(row, values);
   steps = toTable(readPart("steps"));
   regrowth = toTable(readPart("regrowth"));
@@ -100,10 +102,24 @@ function siteId(site) {
   return (sites.id[site] >>> 0).toString(16).padStart(8, "0");
 }
 
-/* The frame that called, or what was called where no stack is known. */
-function siteFrame(site) {
+/* An interpreted frame of the program's own: of no installed package and not of Python's library. */
+function isOwn(frame) {
+  return isPython(frame) && !/\/(site|dist)-packages\/|\/lib\/python3|<frozen /.test(strings[frames.file[frame]]);
+}
+
+/* The frame by which the site is named: that which called, of a script the innermost of its own; or what was called
+ * where no stack is known. */
+function findSiteFrame(site) {
+  const stack = stackOf(site);
+  const script = stack.find(isOwn) ?? stack.find(isPython);
+  if (script !== undefined) return script;
   const parent = nodes.parent[leaves[site]];
   return nodes.frame[parent < 0 ? leaves[site] : parent];
+}
+
+function siteFrame(site) {
+  if (siteFrames[site] < 0) siteFrames[site] = findSiteFrame(site);
+  return siteFrames[site];
 }
 
 function siteName(site) {
