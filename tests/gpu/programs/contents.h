@@ -57,16 +57,17 @@ static inline void check(const void *block, size_t bytes, unsigned seed, unsigne
 }
 
 /* A counter of wrong elements that was allocated becomes 0; and it does count: a program whose
- * kernels do nothing must not pass. */
+ * kernels do nothing must not pass. Both kernels are loaded from here on, so that none has to be
+ * during a capture. */
 static inline void start_counter(unsigned *wrong, cudaStream_t stream)
 {
     unsigned counted;
 
-    MUST(cudaMemsetAsync(wrong, 0, sizeof(*wrong), stream));
-    check(wrong, sizeof(*wrong), 1, wrong, stream);
+    fill(wrong, sizeof(*wrong), 7, stream);
+    check(wrong, sizeof(*wrong), 8, wrong, stream); /* finds 7 where 8 should be, and adds 1 */
     MUST(cudaMemcpyAsync(&counted, wrong, sizeof(counted), cudaMemcpyDeviceToHost, stream));
     MUST(cudaStreamSynchronize(stream));
-    MUST(counted == 1 ? cudaSuccess : cudaErrorLaunchFailure);
+    MUST(counted == 8 ? cudaSuccess : cudaErrorLaunchFailure);
     MUST(cudaMemsetAsync(wrong, 0, sizeof(*wrong), stream));
 }
 

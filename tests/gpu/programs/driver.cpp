@@ -5,9 +5,10 @@
 #include "kernel.h"
 
 #include <cuda.h>
+#include <string>
 
 /* void fill_threes(u32 *block, u32 count): block[i] = 3 * i + 1, one thread each. */
-static const char fill_ptx[] = ".version 6.3\n.target sm_50\n.address_size 64\n"
+static const char fill_ptx[] = ".address_size 64\n"
                                ".visible .entry fill_threes(.param .u64 block, .param .u32 count)\n"
                                "{\n"
                                "  .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %d<4>;\n"
@@ -39,17 +40,31 @@ static void fill_on_host(const struct cusim_launch *launch)
         block[i] = 3 * i + 1;
 }
 
+/* Drivers of new devices may refuse old targets. */
+static CUresult load_ptx(CUmodule *module)
+{
+    static const char *const targets[] = {".version 6.3\n.target sm_50\n",
+                                          ".version 6.3\n.target sm_75\n",
+                                          ".version 7.8\n.target sm_90\n"};
+    CUresult result = CUDA_ERROR_INVALID_PTX;
+
+    for (const char *target : targets)
+        if (result != CUDA_SUCCESS)
+            result = cuModuleLoadData(module, (std::string(target) + fill_ptx).c_str());
+    return result;
+}
+
 /* Has the kernel defined, where it is not PTX. */
-static const char *image(void)
+static CUresult load(CUmodule *module)
 {
     static const struct cusim_kernel kernel = {"fill_threes", 2, {8, 4}, 1, fill_on_host};
 
     auto *define = control<decltype(cusim_define_kernel)>("cusim_define_kernel");
 
     if (define == NULL)
-        return fill_ptx;
+        return load_ptx(module);
     define(&kernel);
-    return "cusim 1\nkernel fill_threes\n";
+    return cuModuleLoadData(module, "cusim 1\nkernel fill_threes\n");
 }
 
 static CUcontext create_context(CUdevice device)
@@ -73,7 +88,7 @@ SITE unsigned compute(void)
     CUmodule module;
 
     MUST(cuMemAlloc(&block, sizeof(back)));
-    MUST(cuModuleLoadData(&module, image()));
+    MUST(load(&module));
     MUST(cuModuleGetFunction(&function, module, "fill_threes"));
     void *arguments[] = {&block, &count};
     MUST(cuLaunchKernel(function, (COUNT + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, arguments, NULL));

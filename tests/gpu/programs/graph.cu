@@ -195,6 +195,7 @@ int main(int argc, char **argv)
     free_behind_launch(cudaStreamCaptureModeGlobal, 15);
     free_behind_launch(cudaStreamCaptureModeThreadLocal, 17);
     free_behind_launch(cudaStreamCaptureModeRelaxed, 19);
+    MUST(cudaDeviceSynchronize()); /* a copy does not wait for the streams that are non-blocking */
     MUST(cudaMemcpy(&found, wrong, sizeof(found), cudaMemcpyDeviceToHost));
     MUST(cudaFree(wrong));
     MUST(cudaDeviceSynchronize());

@@ -9,6 +9,7 @@ static int keeps;
 static unsigned blocks;
 static unsigned *wrong;
 
+/* kind: or several, between spaces. */
 static void took(const char *site, const char *runtime_name, const char *driver_begin,
                  const char *kind, size_t bytes)
 {
@@ -17,7 +18,7 @@ static void took(const char *site, const char *runtime_name, const char *driver_
         say("json live('%s') == (1, %zu)", site, bytes);
     else
         say("json live('%s') == (0, 0)", site);
-    say("json site('%s')['kind'] == '%s'", site, kind);
+    say("json site('%s')['kind'] in '%s'.split()", site, kind);
     if (keeps)
         say_api(site, runtime_name, driver_begin);
 }
@@ -62,7 +63,8 @@ SITE void take_cuboid(void)
     cudaPitchedPtr block;
 
     MUST(cudaMalloc3D(&block, make_cudaExtent(500, 20, 10)));
-    took(__func__, "cudaMalloc3D", "cuMemAlloc", "pitched", block.pitch * 20 * 10);
+    /* No document says by which of the driver's functions the runtime takes it. */
+    took(__func__, "cudaMalloc3D", "cuMemAlloc", "pitched device", block.pitch * 20 * 10);
     use(block.ptr, block.pitch * 20 * 10);
     if (!keeps)
         MUST(cudaFree(block.ptr));

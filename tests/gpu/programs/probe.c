@@ -2,8 +2,10 @@
 /*
  * Looks for a real GPU behind the system's libcuda.so.1. Prints "MAJOR.MINOR DRIVER NAME" of device
  * 0 (compute capability; the driver's CUDA version as 12040 for 12.4), or why there is none; then
- * the exit status is 1. With an argument the simulated driver will do.
+ * the exit status is 1. On standard error, the driver's file. With an argument the simulated driver
+ * will do.
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -20,6 +22,7 @@ int main(int argc, char **argv)
     int (*attribute)(int *, int, int), (*name)(char *, int, int);
     int devices = 0, major = 0, minor = 0, cuda = 0, rc;
     static char text[256];
+    Dl_info file;
 
     (void)argv;
     if (!driver)
@@ -44,5 +47,7 @@ int main(int argc, char **argv)
         name(text, (int)sizeof(text) - 1, 0))
         return none("the device tells nothing of itself");
     printf("%d.%d %d %s\n", major, minor, cuda, text);
+    if (dladdr(*(void **)&init, &file) && file.dli_fname)
+        fprintf(stderr, "%s\n", file.dli_fname);
     return 0;
 }
