@@ -119,33 +119,20 @@ static int begin_report(struct request *request, const char *path, int with_head
     return 0;
 }
 
-/* Text by the report layer, with colours. */
-static int paint_report(struct request *request, const struct cw_source_file *file)
+/* By the report layer, which tells whether it could write and not why: into memory first. */
+static int write_report(struct request *request, const struct cw_source_file *file)
 {
+    struct cw_destination *to = &request->destination;
     struct cw_model_request how = model_request(request);
     int fd = cw_source_file_make(file, &how, request->form->report);
     int rc;
 
     if (fd < 0)
         return -1;
-    rc = cw_paint(fd, request->destination.out);
+    rc = cw_destination_has_color(to) ? cw_paint(fd, to->out) : cw_json_copy(fd, to->out);
+    rc = rc == 0 ? cw_destination_flush(to) : cw_destination_fail(to);
     close(fd);
-    return rc == 0 ? cw_destination_flush(&request->destination)
-                   : cw_destination_fail(&request->destination);
-}
-
-static int write_report(struct request *request, const struct cw_source_file *file)
-{
-    struct cw_model_request how = model_request(request);
-
-    if (cw_destination_has_color(&request->destination))
-        return paint_report(request, file);
-    if (cw_destination_flush(&request->destination) != 0)
-        return -1;
-    if (cw_source_file_write(file, &how, request->form->report, fileno(request->destination.out)) !=
-        0)
-        return cw_destination_fail(&request->destination);
-    return 0;
+    return rc;
 }
 
 /* Text by the model, with colours: into memory first. */

@@ -218,10 +218,27 @@ int cw_destination_open(struct cw_destination *destination)
     return destination->path ? open_file(destination) : open_stdout(destination);
 }
 
+/* Of what was written before: an error that stays in errno, and that nothing but a write leaves. */
+static int past_error(void)
+{
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO ? errno : 0;
+}
+
+static void say_incomplete(struct cw_destination *destination, int error)
+{
+    cw_cli_error("cannot write all of the %s to %s%s%s", destination->noun,
+                 destination->path ? destination->path : "standard output", error ? ": " : "",
+                 error ? strerror(error) : "");
+    destination->failed = 1;
+}
+
 int cw_destination_flush(struct cw_destination *destination)
 {
+    int past;
+
     if (!destination->out || destination->failed)
         return destination->failed ? -1 : 0;
+    past = past_error();
     errno = 0;
     if (fflush(destination->out) == 0 && !ferror(destination->out))
         return 0;
@@ -229,12 +246,9 @@ int cw_destination_flush(struct cw_destination *destination)
         clearerr(destination->out);
         return 0;
     }
-    cw_cli_error("cannot write all of the %s to %s%s%s", destination->noun,
-                 destination->path ? destination->path : "standard output", errno ? ": " : "",
-                 errno ? strerror(errno) : "");
+    say_incomplete(destination, errno ? errno : past);
     __fpurge(destination->out); /* and it is not said again at the end */
     clearerr(destination->out);
-    destination->failed = 1;
     return -1;
 }
 
@@ -249,14 +263,15 @@ static void leave_broken_pipe(const struct cw_destination *destination)
 
 int cw_destination_fail(struct cw_destination *destination)
 {
+    int past = past_error();
+
+    errno = past;
     if (cw_destination_flush(destination) != 0)
         return -1;
     if (destination->pager > 0)
         return 0;
     leave_broken_pipe(destination);
-    cw_cli_error("cannot write all of the %s to %s", destination->noun,
-                 destination->path ? destination->path : "standard output");
-    destination->failed = 1;
+    say_incomplete(destination, past);
     return -1;
 }
 

@@ -67,7 +67,7 @@ static void find_newest(const struct cw_model *model, const char *const *types,
 
         while (*type && strcmp(*type, model->event[i].type) != 0)
             type++;
-        if (!*type)
+        if (!*type || model->event[i].t_ns == 0)
             continue;
         newest->of++;
         if (newest->count == NEWEST_MAX)
@@ -469,7 +469,10 @@ static void put_invalid_frees(const struct cw_say *to)
     struct newest newest;
 
     find_newest(to->model, types, &newest);
-    if (newest.count == 0)
+    if (newest.of < to->model->invalid_frees)
+        newest.of =
+            to->model->invalid_frees < UINT32_MAX ? (uint32_t)to->model->invalid_frees : UINT32_MAX;
+    if (newest.of == 0)
         return;
     cw_say_heading(to, "INVALID FREES  ");
     cw_say_count(to, newest.of, "call");

@@ -301,9 +301,12 @@ static void put_main(struct page *page)
     }
     fputs("],\"moments\":", page->out);
     put_numbers(page, model->sample_ns, model->samples);
-    fputs(",\"diagnostics\":", page->out);
-    put_texts(page, model->diagnostic, model->diagnostics);
-    fputc('}', page->out);
+    fputs(",\"diagnostics\":[", page->out);
+    for (uint32_t i = 0; i < model->diagnostics; i++) {
+        fputs(i > 0 ? "," : "", page->out);
+        cw_html_put_text(page->out, model->diagnostic[i].text);
+    }
+    fputs("]}", page->out);
     end_part(page);
 }
 

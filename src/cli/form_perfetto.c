@@ -2,11 +2,14 @@
 /*
  * Use over time as a trace of Chrome's JSON form, which ui.perfetto.dev and chrome://tracing show
  * and which can be joined with traces of other tools: counters for each device, marks for what
- * happened. Times are microseconds since the library was armed.
+ * happened. Where call sites are selected there are counters for each of them that was sampled, and
+ * of what happened at a call site only theirs. Times are microseconds since the library was armed.
  */
-#include "cli/form.h"
+#include "cli/form_sites.h"
+#include "report/pattern.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -18,6 +21,7 @@
 struct trace {
     const struct cw_form_request *request;
     FILE *out;
+    const uint8_t *is_shown; /* of a site, by its index; NULL: all are */
     uint32_t pid;
     uint64_t events; /* so far */
 };
@@ -55,6 +59,27 @@ static int is_wanted(const struct trace *trace, uint32_t device)
     const struct cw_selection *selection = trace->request->selection;
 
     return !selection->has_device || selection->device == device;
+}
+
+static int selects_sites(const struct cw_selection *selection)
+{
+    return selection->has_site || selection->kind || selection->tag || selection->leak ||
+           selection->top != 0 || selection->min_age_ns != 0 || selection->min_bytes != 0;
+}
+
+/* What is about no site is about the device. */
+static int is_event_wanted(const struct trace *trace, const struct cw_model_event *event)
+{
+    if (!is_wanted(trace, event->device))
+        return 0;
+    return !trace->is_shown || event->site == CW_MODEL_NONE || trace->is_shown[event->site];
+}
+
+static int is_step_wanted(const struct trace *trace, const struct cw_model_step *step)
+{
+    const char *tag = trace->request->selection->tag;
+
+    return !tag || cw_pattern_matches(tag, step->name);
 }
 
 /* ---- names ---- */
@@ -121,6 +146,23 @@ static void put_points(struct trace *trace, const struct cw_model_device *device
     }
 }
 
+/* What a site held at the moments at which growth was watched. */
+static void put_series(struct trace *trace, const struct cw_model_site *site)
+{
+    const struct cw_model *model = trace->request->model;
+
+    for (uint32_t i = 0; site->series != CW_MODEL_NONE && i < model->samples; i++) {
+        begin_event(trace, "C", THREAD_OF_DEVICE + site->device);
+        fputs(",\"ts\":", trace->out);
+        put_time(trace, model->sample_ns[i]);
+        fprintf(trace->out, ",\"name\":\"site %08" PRIx32, site->id);
+        if (site->device != CW_MODEL_HOST)
+            fprintf(trace->out, " device %" PRIu32, site->device);
+        fprintf(trace->out, "\",\"args\":{\"bytes\":%" PRIu64 "}}",
+                model->series_bytes[site->series + i]);
+    }
+}
+
 /* ---- marks ---- */
 
 static void begin_mark(struct trace *trace, uint32_t thread, uint64_t t_ns, const char *name)
@@ -181,25 +223,45 @@ static void put_head(struct trace *trace)
             process->start_realtime_ns);
 }
 
-int cw_form_perfetto(const struct cw_form_request *request)
+static void put_trace(struct trace *trace)
 {
+    const struct cw_form_request *request = trace->request;
     const struct cw_model *model = request->model;
-    struct trace trace = {.request = request, .out = request->out, .pid = model->process.pid};
 
-    put_head(&trace);
-    put_names(&trace);
+    put_head(trace);
+    put_names(trace);
     for (uint32_t i = 0; i < model->devices; i++)
-        if (is_wanted(&trace, model->device[i].ordinal))
-            put_points(&trace, &model->device[i]);
+        if (is_wanted(trace, model->device[i].ordinal))
+            put_points(trace, &model->device[i]);
+    for (uint32_t i = 0; trace->is_shown && i < request->sites; i++)
+        put_series(trace, &model->site[request->site[i]]);
     for (uint32_t i = 0; i < model->events; i++)
-        if (is_wanted(&trace, model->event[i].device))
-            put_event(&trace, &model->event[i]);
+        if (is_event_wanted(trace, &model->event[i]))
+            put_event(trace, &model->event[i]);
     for (uint32_t i = 0; i < model->steps; i++) {
         const struct cw_model_step *step = &model->step[i];
 
-        put_step(&trace, step, "first", step->first_ns, step->first_bytes);
-        put_step(&trace, step, "last", step->last_ns, step->last_bytes);
+        if (!is_step_wanted(trace, step))
+            continue;
+        put_step(trace, step, "first", step->first_ns, step->first_bytes);
+        put_step(trace, step, "last", step->last_ns, step->last_bytes);
     }
-    fputs("\n]}\n", trace.out);
+    fputs("\n]}\n", trace->out);
+}
+
+int cw_form_perfetto(const struct cw_form_request *request)
+{
+    struct trace trace = {
+        .request = request, .out = request->out, .pid = request->model->process.pid};
+    uint8_t *is_shown = NULL;
+
+    if (selects_sites(request->selection)) {
+        is_shown = cw_form_mark_shown(request);
+        if (!is_shown)
+            return CW_FORM_TOLD;
+        trace.is_shown = is_shown;
+    }
+    put_trace(&trace);
+    free(is_shown);
     return ferror(trace.out) ? -1 : 0;
 }

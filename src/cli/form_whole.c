@@ -55,9 +55,13 @@ static void fill_pool_device(struct cw_snapshot_pool_device *to,
     to->sums.hits = device->pool_hits;
     to->sums.misses = device->pool_misses;
     to->sums.idle_blocks = pool->idle.count;
-    to->sums.idle_bytes = device->idle.bytes;
-    to->sums.asked_bytes = to_share(pool->efficiency_total);
-    to->sums.given_bytes = to->sums.asked_bytes != 0 ? SHARE_ONE : 0;
+    to->sums.idle_bytes = pool->is_there ? pool->idle.bytes : device->idle.bytes;
+    to->sums.asked_bytes = pool->requested_ever;
+    to->sums.given_bytes = pool->allocated_ever;
+    if (to->sums.given_bytes == 0 && pool->efficiency_total > 0) {
+        to->sums.asked_bytes = to_share(pool->efficiency_total);
+        to->sums.given_bytes = SHARE_ONE;
+    }
     to->requested_bytes = pool->requested;
     to->allocated_bytes = pool->allocated;
     to->held_bytes = pool->held;
@@ -117,14 +121,14 @@ static void fill_name(struct cw_live_device *live, const char *name)
 
 static void fill_device(struct cw_snapshot_device *to, const struct cw_model_device *device)
 {
-    to->seen = 1;
+    to->seen = device->is_listed;
     to->sums.live_bytes = device->live.bytes;
     to->sums.allocs = device->allocs;
     to->sums.frees = device->frees;
     to->sums.failed = device->failed;
     to->peak_bytes = device->peak_bytes;
     to->peak_ns = device->peak_ns;
-    to->sampled = device->driver_used != 0;
+    to->sampled = device->has_sample;
     to->driver_used = device->driver_used;
     to->unattributed = device->unattributed;
 }
@@ -216,21 +220,34 @@ static void fill_pressure(struct whole *whole, const struct cw_model *model)
 
 /* ---- the whole ---- */
 
-static int write_sections(const struct cw_say *to, struct whole *whole)
+int cw_form_borrow(const struct cw_say *to, struct cw_text *text,
+                   void (*write)(const struct cw_text *text))
 {
     char buffer[BUFFER_SIZE];
-    struct cw_view view = {.base = (const char *)&whole->header, .size = sizeof(whole->header)};
     struct cw_out out;
-    struct cw_text text = {
-        .view = &view, .snapshot = &whole->snapshot, .out = &out, .form = CW_TEXT_FULL};
 
     if (fflush(to->out) != 0)
         return -1;
     cw_out_init(&out, fileno(to->out), buffer, sizeof(buffer));
-    cw_text_devices(&text);
-    cw_text_pool(&text);
-    cw_text_pressure(&text);
+    text->out = &out;
+    write(text);
+    text->out = NULL;
     return cw_out_flush(&out) == 0 ? 0 : -1;
+}
+
+static void write_sections(const struct cw_text *text)
+{
+    cw_text_devices(text);
+    cw_text_pool(text);
+    cw_text_pressure(text);
+}
+
+static int write_whole(const struct cw_say *to, struct whole *whole)
+{
+    struct cw_view view = {.base = (const char *)&whole->header, .size = sizeof(whole->header)};
+    struct cw_text text = {.view = &view, .snapshot = &whole->snapshot, .form = CW_TEXT_FULL};
+
+    return cw_form_borrow(to, &text, write_sections);
 }
 
 int cw_form_whole(const struct cw_say *to)
@@ -245,7 +262,7 @@ int cw_form_whole(const struct cw_say *to)
         fill_devices(whole, to->model);
         fill_pool(whole, to->model);
         fill_pressure(whole, to->model);
-        rc = write_sections(to, whole);
+        rc = write_whole(to, whole);
         if (rc == 0)
             cw_form_changes(to);
     } else {

@@ -73,6 +73,8 @@ void cw_model_free(struct cw_model *model)
     free(model->series_bytes);
     free(model->step);
     free(model->regrowth);
+    free(model->suspect);
+    free(model->rule);
     free(model->old);
     free(model->oom);
     free(model->holder);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "cli/model_whole.h"
+#include "report/trend.h"
 
 struct cw_lines;
 struct cw_source_file;
@@ -35,6 +36,7 @@ struct cw_model_frame {
     uint32_t line;        /* 0: not known */
     uint32_t module;      /* index, or CW_MODEL_NONE: Python, or nowhere */
     uint64_t offset;      /* in the module's file */
+    uint64_t address;     /* where it returns to; 0: not known */
     uint8_t is_python;
     uint8_t is_inlined; /* into the next frame of the stack */
 };
@@ -48,7 +50,17 @@ struct cw_model_growth {
     double slope_bytes_per_s;
     double r2;
     uint32_t samples; /* 0: not worked out */
+    uint64_t floor[CW_TREND_QUARTERS];
     uint8_t is_suspect;
+    const char *step; /* the mark of whose steps it has step_bytes each; "": none */
+    double step_bytes;
+};
+
+/* How the use of a device went on from quarter to quarter. */
+struct cw_model_rise {
+    uint64_t peak[CW_TREND_QUARTERS];
+    uint8_t peak_rose;           /* the last is clearly above the others */
+    struct cw_model_growth idle; /* of what the pool kept */
 };
 
 struct cw_model_site {
@@ -56,17 +68,22 @@ struct cw_model_site {
     uint32_t stack; /* index, or CW_MODEL_NONE */
     uint32_t device;
     const char *api;
-    const char *kind;   /* JSON name: "device", "pinned", ... */
-    const char *tag;    /* "" for none */
-    const char *leak;   /* class: "lost", "growing", "library", ...; "" when nothing is left */
-    uint8_t is_leak;    /* counted */
-    uint8_t is_counted; /* its bytes are in the sums */
-    uint8_t is_empty;   /* asked for nothing, and no error names it: it was called to free */
+    const char *kind;    /* JSON name: "device", "pinned", ... */
+    const char *tag;     /* "" for none */
+    const char *leak;    /* class: "lost", "growing", "library", ...; "" when nothing is left */
+    uint8_t is_leak;     /* counted */
+    uint8_t is_counted;  /* its bytes are in the sums */
+    uint8_t is_past_cap; /* of its rule, which does not apply then */
+    uint32_t rule;       /* of the report, which the suppressions name, or CW_MODEL_NONE */
+    uint32_t owner;      /* module that asked for the memory: index, or CW_MODEL_NONE */
+    uint8_t is_empty;    /* asked for nothing, and no error names it: it was called to free */
     struct cw_model_amount live, total, peak, at_peak, reclaimed;
     uint64_t held;
     uint64_t frees, failed, oom;
     uint64_t first_ns, last_ns; /* of allocations */
     uint64_t oldest_ns;         /* birth of the oldest live block, 0: none */
+    uint64_t oldest_age_ns;     /* its age when the report was made */
+    uint8_t has_age;            /* which is known */
     struct cw_model_growth growth;
     uint32_t series; /* first of model->samples entries of model->series_bytes, or CW_MODEL_NONE */
 };
@@ -81,7 +98,9 @@ struct cw_model_bucket {
 };
 
 struct cw_model_device {
-    uint32_t ordinal; /* CW_MODEL_HOST: the host */
+    uint32_t ordinal;   /* CW_MODEL_HOST: the host */
+    uint8_t is_listed;  /* among the devices; else only the pool, pressure or growth tells of it */
+    uint8_t has_sample; /* driver_used and unattributed are known */
     const char *name;
     const char *uuid;
     uint64_t total; /* of memory, 0: not known */
@@ -96,6 +115,7 @@ struct cw_model_device {
     uint64_t ooms;
     struct cw_model_pool pool;
     struct cw_model_pressure pressure;
+    struct cw_model_rise rise;
     uint32_t first_point, points;   /* its part of model->point, by time */
     uint32_t first_bucket, buckets; /* its part of model->bucket */
 };
@@ -134,7 +154,7 @@ struct cw_model_step {
 /* Blocks of a site that were replaced by larger ones, with a copy. */
 struct cw_model_regrowth {
     uint32_t site; /* index */
-    uint64_t resizes, copied_bytes, capacity_bytes;
+    uint64_t resizes, copied_bytes, capacity_bytes, chains;
     double factor;
 };
 
@@ -151,6 +171,7 @@ struct cw_model_process {
     const char *free_sync; /* "strict", "deferred"; "" without a pool */
     const char *rank;      /* of a parallel job, "" if none is known */
     const char *version;   /* of cuwarden that wrote it */
+    uint8_t has_no_stacks; /* they were switched off */
 };
 
 struct cw_model_summary {
@@ -193,6 +214,12 @@ struct cw_model {
     uint32_t steps;
     struct cw_model_regrowth *regrowth;
     uint32_t regrowths;
+    uint32_t *suspect; /* sites that grew steadily, by index, that which grew most first */
+    uint32_t suspects;
+    uint64_t growth_end_ns; /* to which growth was watched */
+    struct cw_model_audit audit;
+    struct cw_model_rule *rule; /* in the order in which they are asked */
+    uint32_t rules;
     struct cw_model_old *old; /* most bytes first */
     uint32_t olds;
     uint64_t old_ns; /* from which age a block is old */
@@ -200,7 +227,8 @@ struct cw_model {
     uint32_t ooms;
     struct cw_model_holder *holder;
     uint32_t holders;
-    const char **diagnostic; /* sentences: why the account is incomplete */
+    uint64_t invalid_frees; /* of which the events are the last ones */
+    struct cw_model_diagnostic *diagnostic;
     uint32_t diagnostics;
     struct cw_model_pages *pages; /* what it owns */
 };

@@ -6,6 +6,12 @@
 
 #include "base/compiler.h"
 
+/* Rows of amounts serve those of an audit too. */
+_Static_assert(sizeof(struct cw_model_amount) == sizeof(struct cw_live_audit_amount) &&
+                   offsetof(struct cw_model_amount, bytes) ==
+                       offsetof(struct cw_live_audit_amount, bytes),
+               "amounts are alike");
+
 /* Base and offset. */
 #define NOW(field)     OF_READER, offsetof(struct cw_reader, now.field)
 #define DEVICE(field)  OF_READER, offsetof(struct cw_reader, now.device.field)
@@ -15,6 +21,8 @@
 #define GROWTH(field)  OF_OBJECT, offsetof(struct cw_model_growth, field)
 #define SUMMARY(field) OF_OBJECT, offsetof(struct cw_model_summary, field)
 #define LEVEL(field)   OF_OBJECT, offsetof(struct cw_model_time, field)
+#define ROW(field)     OF_OBJECT, offsetof(struct cw_live_audit_row, field)
+#define ROW_OF(op)     OF_OBJECT, (op) * sizeof(struct cw_live_audit_row)
 #define NOWHERE        OF_READER, 0
 
 static const struct cw_reader_row rows[] = {
@@ -31,6 +39,7 @@ static const struct cw_reader_row rows[] = {
     {IN_PROCESS, "cwd", TEXT, MODEL(process.cwd), 0},
     {IN_PROCESS, "host", TEXT, MODEL(process.host), 0},
     {IN_PROCESS, "rank", TEXT, MODEL(process.rank), 0},
+    {IN_PROCESS, "stacks_off", TRUTH, MODEL(process.has_no_stacks), 0},
     {IN_PROCESS, "start_ns", U64, MODEL(process.start_realtime_ns), 0},
     {IN_PROCESS, "duration_ns", U64, MODEL(process.duration_ns), 0},
     {IN_PROCESS, "exit", INTO, NOWHERE, IN_EXIT},
@@ -72,6 +81,8 @@ static const struct cw_reader_row rows[] = {
     {IN_POOL_DEVICE, "peak_reserved_bytes", U64, NOW(pool.of.peak_held), 0},
     {IN_POOL_DEVICE, "cached_bytes", U64, NOW(pool.of.idle.bytes), 0},
     {IN_POOL_DEVICE, "cached_blocks", U64, NOW(pool.of.idle.count), 0},
+    {IN_POOL_DEVICE, "requested_bytes_total", U64, NOW(pool.of.requested_ever), 0},
+    {IN_POOL_DEVICE, "allocated_bytes_total", U64, NOW(pool.of.allocated_ever), 0},
     {IN_POOL_DEVICE, "efficiency_total", REAL, NOW(pool.of.efficiency_total), 0},
     {IN_POOL_DEVICE, "num_alloc_retries", U64, NOW(pool.of.oom_retries), 0},
     {IN_POOL_DEVICE, "exact_retries", U64, NOW(pool.of.exact_retries), 0},
@@ -138,6 +149,7 @@ static const struct cw_reader_row rows[] = {
     {IN_FRAME, "id", U32, NOW(frame.id), 0},
     {IN_FRAME, "module", U32, NOW(frame.module), 0},
     {IN_FRAME, "offset", U64, NOW(frame.frame.offset), 0},
+    {IN_FRAME, "addr", TEXT, NOW(frame_address), 0},
     {IN_FRAME, "func", TEXT, NOW(frame.frame.function), 0},
     {IN_FRAME, "file", TEXT, NOW(frame.frame.file), 0},
     {IN_FRAME, "line", U32, NOW(frame.frame.line), 0},
@@ -163,6 +175,9 @@ static const struct cw_reader_row rows[] = {
     {IN_SITE, "kind", TEXT, NOW(site.kind), 0},
     {IN_SITE, "device", U32, NOW(site.device), 0},
     {IN_SITE, "tag", TEXT, NOW(site.tag), 0},
+    {IN_SITE, "owner", U32, NOW(site_owner), 0},
+    {IN_SITE, "rule", U32, NOW(site.rule), 0},
+    {IN_SITE, "past_cap", TRUTH, NOW(site.is_past_cap), 0},
     {IN_SITE, "class", TEXT, NOW(site.leak), 0},
     {IN_SITE, "live", INTO, NOW(site.live), IN_AMOUNT},
     {IN_SITE, "total", INTO, NOW(site.total), IN_AMOUNT},
@@ -180,6 +195,11 @@ static const struct cw_reader_row rows[] = {
     {IN_GROWTH, "slope_bps", REAL, GROWTH(slope_bytes_per_s), 0},
     {IN_GROWTH, "r2", REAL, GROWTH(r2), 0},
     {IN_GROWTH, "n", U32, GROWTH(samples), 0},
+    {IN_GROWTH, "floors", INTO, GROWTH(floor), IN_FLOORS},
+    {IN_FLOORS, NULL, U64, NOW(moment_bytes), 0},
+    {IN_GROWTH, "per_step", INTO, OF_OBJECT, 0, IN_PER_STEP},
+    {IN_PER_STEP, "tag", TEXT, GROWTH(step), 0},
+    {IN_PER_STEP, "bytes", REAL, GROWTH(step_bytes), 0},
     {IN_GROWTH, "bytes", INTO, NOWHERE, IN_GROWTH_BYTES},
     {IN_GROWTH_BYTES, NULL, U64, NOW(moment_bytes), 0},
     {IN_GROWTH, "suspect", TRUTH, GROWTH(is_suspect), 0},
@@ -215,9 +235,20 @@ static const struct cw_reader_row rows[] = {
     {IN_EVENT, "count", U32, NOW(event.count), 0},
     {IN_REPORT, "diagnostics", INTO, NOWHERE, IN_DIAGNOSTICS},
     {IN_DIAGNOSTICS, NULL, INTO, NOWHERE, IN_DIAGNOSTIC},
-    {IN_DIAGNOSTIC, "text", TEXT, NOW(diagnostic), 0},
+    {IN_DIAGNOSTIC, "text", TEXT, NOW(diagnostic.text), 0},
+    {IN_DIAGNOSTIC, "incomplete", TRUTH, NOW(diagnostic.is_loss), 0},
+    {IN_REPORT, "invalid_frees", U64, MODEL(invalid_frees), 0},
     {IN_REPORT, "growth", INTO, NOWHERE, IN_MOMENTS},
     {IN_MOMENTS, "t_ns", INTO, NOWHERE, IN_MOMENTS_NS},
+    {IN_MOMENTS, "watched_ns", U64, MODEL(growth_end_ns), 0},
+    {IN_MOMENTS, "suspects", INTO, NOWHERE, IN_SUSPECTS},
+    {IN_SUSPECTS, NULL, U32, NOW(suspect), 0},
+    {IN_MOMENTS, "devices", INTO, NOWHERE, IN_GROWTH_DEVICES},
+    {IN_GROWTH_DEVICES, NULL, INTO, NOWHERE, IN_GROWTH_DEVICE},
+    {IN_GROWTH_DEVICE, "device", U32, NOW(growth_device), 0},
+    {IN_GROWTH_DEVICE, "peaks", INTO, NOW(rise.peak), IN_FLOORS},
+    {IN_GROWTH_DEVICE, "peak_rose", TRUTH, NOW(rise.peak_rose), 0},
+    {IN_GROWTH_DEVICE, "idle", INTO, NOW(rise.idle), IN_GROWTH},
     {IN_MOMENTS_NS, NULL, U64, NOW(moment_ns), 0},
     {IN_REPORT, "timeline", INTO, NOWHERE, IN_TIMELINE},
     {IN_TIMELINE, "series", INTO, NOWHERE, IN_TIMELINE_SERIES},
@@ -242,6 +273,7 @@ static const struct cw_reader_row rows[] = {
     {IN_REGROWTH, "site", U32, NOW(regrowth_site), 0},
     {IN_REGROWTH, "resizes", U64, NOW(regrowth.resizes), 0},
     {IN_REGROWTH, "factor", REAL, NOW(regrowth.factor), 0},
+    {IN_REGROWTH, "chains", U64, NOW(regrowth.chains), 0},
     {IN_REGROWTH, "copied_bytes", U64, NOW(regrowth.copied_bytes), 0},
     {IN_REGROWTH, "capacity_bytes", U64, NOW(regrowth.capacity_bytes), 0},
     {IN_REPORT, "old", INTO, NOWHERE, IN_OLD},
@@ -279,6 +311,51 @@ static const struct cw_reader_row rows[] = {
     {IN_HOLDER, "api", TEXT, NOW(holder.api), 0},
     {IN_HOLDER, "count", U64, AMOUNT(count), 0},
     {IN_HOLDER, "bytes", U64, AMOUNT(bytes), 0},
+    {IN_REPORT, "suppressions", INTO, NOWHERE, IN_RULES},
+    {IN_RULES, NULL, INTO, NOW(rule.kept), IN_RULE},
+    {IN_RULE, "id", U32, NOW(rule.id), 0},
+    {IN_RULE, "pattern", TEXT, NOW(rule.pattern), 0},
+    {IN_RULE, "source", TEXT, NOW(rule.source), 0},
+    {IN_RULE, "owner", TEXT, NOW(rule.owner), 0},
+    {IN_RULE, "line", U32, NOW(rule.line), 0},
+    {IN_RULE, "class", TEXT, NOW(rule.leak), 0},
+    {IN_RULE, "sites", U64, NOW(rule.sites), 0},
+    {IN_RULE, "sites_past_cap", U64, NOW(rule.past_cap), 0},
+    {IN_RULE, "count", U64, AMOUNT(count), 0},
+    {IN_RULE, "bytes", U64, AMOUNT(bytes), 0},
+    {IN_REPORT, "audit", INTO, NOWHERE, IN_AUDIT},
+    {IN_AUDIT, "status", TEXT, NOW(audit_status), 0},
+    {IN_AUDIT, "why", TEXT, MODEL(audit.why), 0},
+    {IN_AUDIT, "cupti_version", U32, MODEL(audit.of.version), 0},
+    {IN_AUDIT, "mismatches", U64, MODEL(audit.of.all_findings), 0},
+    {IN_AUDIT, "dropped", U64, MODEL(audit.of.dropped), 0},
+    {IN_AUDIT, "not_kept", U64, MODEL(audit.of.not_kept), 0},
+    {IN_AUDIT, "static", INTO, MODEL(audit.of.fixed), IN_AMOUNT},
+    {IN_AUDIT, "kinds", INTO, NOWHERE, IN_AUDIT_KINDS},
+#define X(id, name, label, addressed)                                                              \
+    {IN_AUDIT_KINDS, name, INTO, MODEL(audit.of.row[CW_AUDIT_##id]), IN_AUDIT_KIND},
+    CW_AUDIT_CLASSES(X)
+#undef X
+        {IN_AUDIT_KIND, "allocated", INTO, ROW_OF(CW_AUDIT_TAKEN), IN_AUDIT_ROW},
+    {IN_AUDIT_KIND, "freed", INTO, ROW_OF(CW_AUDIT_GIVEN), IN_AUDIT_ROW},
+    {IN_AUDIT_ROW, "both", INTO, ROW(both), IN_AMOUNT},
+    {IN_AUDIT_ROW, "cupti_alone", INTO, ROW(tool), IN_AMOUNT},
+    {IN_AUDIT_ROW, "cuwarden_alone", INTO, ROW(ours), IN_AMOUNT},
+    {IN_AUDIT, "findings", INTO, NOWHERE, IN_FINDINGS},
+    {IN_FINDINGS, NULL, INTO, NOWHERE, IN_FINDING},
+    {IN_FINDING, "seen_by", TEXT, NOW(finding.side), 0},
+    {IN_FINDING, "kind", TEXT, NOW(finding.kind), 0},
+    {IN_FINDING, "operation", TEXT, NOW(finding.operation), 0},
+    {IN_FINDING, "address", TEXT, NOW(finding.address), 0},
+    {IN_FINDING, "count", U64, NOW(finding.of.count), 0},
+    {IN_FINDING, "bytes", U64, NOW(finding.of.bytes), 0},
+    {IN_FINDING, "cupti_bytes", U64, NOW(finding.of.tool_bytes), 0},
+    {IN_FINDING, "source", TEXT, NOW(finding.source), 0},
+    {IN_AUDIT, "variables", INTO, NOWHERE, IN_VARIABLES},
+    {IN_VARIABLES, NULL, INTO, NOWHERE, IN_VARIABLE},
+    {IN_VARIABLE, "name", TEXT, NOW(variable.name), 0},
+    {IN_VARIABLE, "bytes", U64, NOW(variable.of.bytes), 0},
+    {IN_VARIABLE, "managed", TRUTH, NOW(variable.of.is_managed), 0},
     {IN_REPORT, "selection", INTO, NOWHERE, IN_SELECTION},
     {IN_SELECTION, "of", U32, MODEL(sites_of), 0},
     {IN_REPORT, "summary", INTO, MODEL(summary), IN_SUMMARY},

@@ -260,9 +260,13 @@ static void hand_over(struct cw_reader *self)
     model->samples = (uint32_t)self->sample.count;
     model->steps = (uint32_t)self->step.count;
     model->regrowths = (uint32_t)self->regrowth.count;
+    model->suspects = (uint32_t)self->suspect.count;
+    model->rules = (uint32_t)self->rule.count;
     model->olds = (uint32_t)self->old.count;
     model->ooms = (uint32_t)self->oom.count;
     model->holders = (uint32_t)self->holder.count;
+    if (model->growth_end_ns == 0) /* of a report that does not say so */
+        model->growth_end_ns = model->process.duration_ns;
     drop_bad_series(self);
     model->diagnostics = (uint32_t)self->diagnostic.count;
     if (self->command)
@@ -294,6 +298,7 @@ int cw_model_read_json(struct cw_model *model, int fd, const char *name)
                                                .free_sync = "",
                                                .rank = "",
                                                .version = ""};
+    model->audit.why = "";
     parse(self, parser, fd);
     yajl_free(parser);
     if (!self->failed)

@@ -86,6 +86,9 @@ static void link_sites(struct cw_reader *self)
         uint64_t age_ns = site->oldest_ns;
 
         site->stack = get_id(&self->stacks, site->stack);
+        site->owner = get_id(&self->modules, site->owner);
+        site->has_age = site->live.count > 0 && age_ns != NO_AGE;
+        site->oldest_age_ns = site->has_age ? age_ns : 0;
         site->oldest_ns = site->live.count > 0 && age_ns < now_ns ? now_ns - age_ns : 0;
     }
     for (size_t i = 0; i < self->block.count; i++)
@@ -102,6 +105,8 @@ static void link_sites(struct cw_reader *self)
         model->holder[i].site = get_id(&self->sites, model->holder[i].site);
     for (size_t i = 0; i < self->regrowth.count; i++)
         model->regrowth[i].site = get_id(&self->sites, model->regrowth[i].site);
+    for (size_t i = 0; i < self->suspect.count; i++)
+        model->suspect[i] = get_id(&self->sites, model->suspect[i]);
 }
 
 /* Of calls that are no allocations. */
@@ -154,6 +159,7 @@ static void link_device(struct cw_model_device *device, const struct cw_reader_d
         device->limit = about->pressure.limit;
         device->min_free = about->pressure.min_free;
     }
+    device->rise = about->rise;
     device->first_point = about->first_point;
     device->points = about->points;
 }
@@ -165,10 +171,35 @@ static int compare_ordinals(const void *a, const void *b)
     return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
+struct cw_reader_device *cw_reader_about(struct cw_reader *self, uint32_t ordinal)
+{
+    return ordinal < CW_ARRAY_LEN(self->about) ? &self->about[ordinal] : NULL;
+}
+
+/* Those of which only a part of the report tells. */
+static void add_unlisted(struct cw_reader *self)
+{
+    for (size_t i = 0; i < self->device.count; i++)
+        if (self->model->device[i].ordinal < CW_ARRAY_LEN(self->about))
+            self->about[self->model->device[i].ordinal].is_there = 0;
+    for (uint32_t ordinal = 0; ordinal < CW_ARRAY_LEN(self->about); ordinal++) {
+        struct cw_model_device *device;
+
+        if (!self->about[ordinal].is_there)
+            continue;
+        device = cw_reader_append(self, &self->model->device, &self->device, sizeof(*device));
+        if (device)
+            *device = (struct cw_model_device){
+                .ordinal = ordinal, .name = "", .uuid = "", .level = "low"};
+    }
+}
+
 static void link_devices(struct cw_reader *self)
 {
-    struct cw_model_device *device = self->model->device;
+    struct cw_model_device *device;
 
+    add_unlisted(self);
+    device = self->model->device;
     for (size_t i = 0; i < self->device.count; i++)
         if (device[i].ordinal < CW_ARRAY_LEN(self->about))
             link_device(&device[i], &self->about[device[i].ordinal]);

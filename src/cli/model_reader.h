@@ -88,6 +88,21 @@ enum cw_reader_in {
     IN_OOM,
     IN_HOLDERS,
     IN_HOLDER,
+    IN_FLOORS,
+    IN_PER_STEP,
+    IN_SUSPECTS,
+    IN_GROWTH_DEVICES,
+    IN_GROWTH_DEVICE,
+    IN_RULES,
+    IN_RULE,
+    IN_AUDIT,
+    IN_AUDIT_KINDS,
+    IN_AUDIT_KIND,
+    IN_AUDIT_ROW,
+    IN_FINDINGS,
+    IN_FINDING,
+    IN_VARIABLES,
+    IN_VARIABLE,
     IN_CONTEXTS,
 };
 
@@ -128,14 +143,27 @@ struct pool_now {
     struct cw_model_pool of;
 };
 
-/* What the parts "pool", "pressure" and "timeline" have of a device. */
+struct finding_now {
+    struct cw_live_audit_finding of;
+    const char *side, *kind, *operation, *address, *source;
+};
+
+struct variable_now {
+    struct cw_live_audit_variable of;
+    const char *name;
+};
+
+/* What the parts "pool", "pressure", "growth" and "timeline" have of a device. */
 struct cw_reader_device {
+    uint8_t is_there;
+    struct cw_model_rise rise;
     struct pool_now pool;
     struct pressure_now pressure;
     uint32_t first_point, points;
 };
 
-#define NO_AGE UINT64_MAX /* of a site in whose oldest_ns its oldest block's age waits */
+#define NO_SAMPLE UINT64_MAX /* of a device of whose driver nothing is known */
+#define NO_AGE    UINT64_MAX /* of a site in whose oldest_ns its oldest block's age waits */
 
 /* What is being read, by kind. */
 struct now {
@@ -153,7 +181,8 @@ struct now {
     uint32_t shown_number, shown[2]; /* begin and count, among those numbers */
     unsigned shown_numbers;
     struct cw_model_site site;
-    uint32_t site_id, site_stack;
+    uint32_t site_id, site_stack, site_owner;
+    const char *frame_address;
     const char *site_key;
     struct cw_model_block block;
     uint32_t block_site;
@@ -165,7 +194,14 @@ struct now {
     struct cw_model_old old;
     struct cw_model_oom oom;
     struct cw_model_holder holder;
-    const char *diagnostic;
+    struct cw_model_diagnostic diagnostic;
+    unsigned floors;
+    uint32_t suspect, growth_device;
+    struct cw_model_rise rise;
+    struct cw_model_rule rule;
+    const char *audit_status;
+    struct finding_now finding;
+    struct variable_now variable;
     uint64_t moment_ns, moment_bytes;
     uint32_t timeline_device, first_point;
     uint64_t point[5];
@@ -193,7 +229,7 @@ struct cw_reader {
     char *command;
     size_t command_len;
     struct vector device, point, bucket, module, frame, stack_frame, stack, site, block, event,
-        diagnostic, sample, series, step, regrowth, old, oom, holder;
+        diagnostic, sample, series, step, regrowth, old, oom, holder, suspect, rule;
     struct by_id modules, frames, stacks, sites; /* these are large */
     uint32_t *inlined_of; /* by model frame: how many inlined ones stand right before it */
     struct vector inlined_ofs;
@@ -234,6 +270,26 @@ void cw_reader_begin_oom(struct cw_reader *self);
 void cw_reader_end_oom(struct cw_reader *self);
 void cw_reader_begin_holder(struct cw_reader *self);
 void cw_reader_end_holder(struct cw_reader *self);
+
+/* Records of "growth" beyond those of sites, and of "suppressions" (model_growth.c). */
+void cw_reader_begin_floors(struct cw_reader *self);
+void cw_reader_end_floor(struct cw_reader *self);
+void cw_reader_end_suspect(struct cw_reader *self);
+void cw_reader_begin_growth_device(struct cw_reader *self);
+void cw_reader_end_growth_device(struct cw_reader *self);
+void cw_reader_begin_rule(struct cw_reader *self);
+void cw_reader_end_rule(struct cw_reader *self);
+
+/* Records of "audit" (model_audit.c). */
+void cw_reader_begin_audit(struct cw_reader *self);
+void cw_reader_end_audit(struct cw_reader *self);
+void cw_reader_begin_finding(struct cw_reader *self);
+void cw_reader_end_finding(struct cw_reader *self);
+void cw_reader_begin_variable(struct cw_reader *self);
+void cw_reader_end_variable(struct cw_reader *self);
+
+/* What the report has of a device beyond its entry; NULL: of none that there can be. */
+struct cw_reader_device *cw_reader_about(struct cw_reader *self, uint32_t ordinal);
 
 /* Room for one more, zeroed; NULL after a message. */
 void *cw_reader_append(struct cw_reader *self, void *array, struct vector *vector, size_t size);

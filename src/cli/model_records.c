@@ -47,8 +47,12 @@ void *cw_reader_append(struct cw_reader *self, void *array, struct vector *vecto
 
 static void begin_device(struct cw_reader *self)
 {
-    self->now.device = (struct device_now){
-        .device = {.ordinal = CW_MODEL_HOST, .name = "", .uuid = "", .level = "low"}};
+    self->now.device = (struct device_now){.device = {.ordinal = CW_MODEL_HOST,
+                                                      .name = "",
+                                                      .uuid = "",
+                                                      .level = "low",
+                                                      .is_listed = 1,
+                                                      .driver_used = NO_SAMPLE}};
 }
 
 static void begin_pool_device(struct cw_reader *self)
@@ -82,6 +86,7 @@ static const struct frame_now no_frame = {
 static void begin_frame(struct cw_reader *self)
 {
     self->now.frame = no_frame;
+    self->now.frame_address = "";
     self->now.first_inlined = (uint32_t)self->frame.count;
 }
 
@@ -104,8 +109,10 @@ static void begin_site(struct cw_reader *self)
                                             .kind = "",
                                             .tag = "",
                                             .leak = "",
+                                            .rule = CW_MODEL_NONE,
+                                            .growth = {.step = ""},
                                             .series = CW_MODEL_NONE};
-    self->now.site_id = self->now.site_stack = 0;
+    self->now.site_id = self->now.site_stack = self->now.site_owner = 0;
     self->now.site.oldest_ns = NO_AGE;
     self->now.site_key = "";
 }
@@ -134,7 +141,7 @@ static void begin_event(struct cw_reader *self)
 
 static void begin_diagnostic(struct cw_reader *self)
 {
-    self->now.diagnostic = "";
+    self->now.diagnostic = (struct cw_model_diagnostic){.text = "", .is_loss = 1};
 }
 
 /* ---- their ends ---- */
@@ -148,32 +155,30 @@ static void end_device(struct cw_reader *self)
         return;
     *device = self->now.device.device;
     device->total_allocated.count = device->allocs;
-}
-
-static struct cw_reader_device *about_device(struct cw_reader *self, uint32_t ordinal)
-{
-    return ordinal < CW_ARRAY_LEN(self->about) ? &self->about[ordinal] : NULL;
+    device->has_sample = device->driver_used != NO_SAMPLE;
+    if (!device->has_sample)
+        device->driver_used = 0;
 }
 
 static void end_pool_device(struct cw_reader *self)
 {
-    struct cw_reader_device *about = about_device(self, self->now.pool.device);
+    struct cw_reader_device *about = cw_reader_about(self, self->now.pool.device);
 
     if (!about)
         return;
     about->pool = self->now.pool;
     about->pool.buckets = (uint32_t)self->bucket.count - about->pool.first_bucket;
-    about->pool.of.is_there = 1;
+    about->pool.of.is_there = about->is_there = 1;
 }
 
 static void end_pressure_device(struct cw_reader *self)
 {
-    struct cw_reader_device *about = about_device(self, self->now.pressure.device);
+    struct cw_reader_device *about = cw_reader_about(self, self->now.pressure.device);
 
     if (!about)
         return;
     about->pressure = self->now.pressure;
-    about->pressure.of.is_there = 1;
+    about->pressure.of.is_there = about->is_there = 1;
 }
 
 static void end_bucket(struct cw_reader *self)
@@ -223,6 +228,7 @@ static void end_frame(struct cw_reader *self)
     if (!frame)
         return;
     *frame = now->frame;
+    frame->address = strtoull(self->now.frame_address, NULL, 16);
     frame->module = now->module ? now->module : CW_MODEL_NONE;
     frame->is_python = strcmp(now->lang, "python") == 0;
     for (uint32_t i = 0; i < inlined; i++) {
@@ -288,6 +294,7 @@ static void end_site(struct cw_reader *self)
     *site = self->now.site;
     site->id = (uint32_t)strtoul(self->now.site_key, NULL, 16);
     site->stack = self->now.site_stack;
+    site->owner = self->now.site_owner;
     site->is_leak = (uint8_t)is_counted_class(site->leak);
     site->is_counted = cw_model_site_home(site) != CW_MODEL_NONE;
     cw_reader_put_id(self, &self->sites, self->now.site_id, self->site.count - 1);
@@ -318,11 +325,11 @@ static void end_event(struct cw_reader *self)
 
 static void end_diagnostic(struct cw_reader *self)
 {
-    const char **text =
-        cw_reader_append(self, &self->model->diagnostic, &self->diagnostic, sizeof(*text));
+    struct cw_model_diagnostic *diagnostic =
+        cw_reader_append(self, &self->model->diagnostic, &self->diagnostic, sizeof(*diagnostic));
 
-    if (text)
-        *text = self->now.diagnostic;
+    if (diagnostic)
+        *diagnostic = self->now.diagnostic;
 }
 
 /* ---- over time ---- */
@@ -362,7 +369,7 @@ static void end_point(struct cw_reader *self)
 
 static void end_timeline(struct cw_reader *self)
 {
-    struct cw_reader_device *about = about_device(self, self->now.timeline_device);
+    struct cw_reader_device *about = cw_reader_about(self, self->now.timeline_device);
 
     if (!about)
         return;
@@ -483,6 +490,12 @@ static const struct {
     [IN_OLD_SITE] = {cw_reader_begin_old, cw_reader_end_old},
     [IN_OOM] = {cw_reader_begin_oom, cw_reader_end_oom},
     [IN_HOLDER] = {cw_reader_begin_holder, cw_reader_end_holder},
+    [IN_FLOORS] = {cw_reader_begin_floors, NULL},
+    [IN_GROWTH_DEVICE] = {cw_reader_begin_growth_device, cw_reader_end_growth_device},
+    [IN_RULE] = {cw_reader_begin_rule, cw_reader_end_rule},
+    [IN_AUDIT] = {cw_reader_begin_audit, cw_reader_end_audit},
+    [IN_FINDING] = {cw_reader_begin_finding, cw_reader_end_finding},
+    [IN_VARIABLE] = {cw_reader_begin_variable, cw_reader_end_variable},
 };
 
 void cw_reader_begin(struct cw_reader *self, enum cw_reader_in context)
@@ -504,6 +517,7 @@ void cw_reader_after_element(struct cw_reader *self)
         [IN_ARGV] = end_argument,           [IN_STACK_FRAMES] = end_stack_frame,
         [IN_STACK_SHOWN] = end_stack_shown, [IN_GROWTH_BYTES] = end_series_number,
         [IN_MOMENTS_NS] = end_moment,       [IN_POINT] = end_point_number,
+        [IN_FLOORS] = cw_reader_end_floor,  [IN_SUSPECTS] = cw_reader_end_suspect,
     };
     enum cw_reader_in context = self->level[self->depth].context;
 

@@ -19,7 +19,8 @@ struct cw_model_pool {
     uint8_t is_there; /* the pool had something to do with the device */
     uint64_t requested, allocated, held, peak_held;
     struct cw_model_amount idle;
-    double efficiency_total; /* of all that was ever served, 0..1; 0: nothing was */
+    uint64_t requested_ever, allocated_ever; /* of all that was ever served */
+    double efficiency_total; /* the same as a share, which older reports have alone */
     uint64_t saved_frees, exact_retries, oom_retries;
     uint64_t trimmed_full, trimmed_idle, trimmed_oom;
     uint64_t bypassed[CW_BYPASS_COUNT];
@@ -67,6 +68,28 @@ struct cw_model_oom {
     uint8_t is_fragmented;
     struct cw_model_amount rest; /* of those that are not among the holders */
     uint32_t first_holder, holders;
+};
+
+/* What CUPTI has seen, as in live/layout_audit.h; texts are here. */
+struct cw_model_audit {
+    struct cw_live_audit of;
+    const char *why;
+    const char *source[CW_AUDIT_FINDINGS];
+    const char *name[CW_AUDIT_VARIABLES];
+};
+
+/* A rule of suppressions, and what it was used for. */
+struct cw_model_rule {
+    uint32_t id;
+    uint32_t line; /* of the file; 0: it is built in */
+    const char *pattern, *source, *owner, *leak;
+    uint64_t sites, past_cap;
+    struct cw_model_amount kept;
+};
+
+struct cw_model_diagnostic {
+    const char *text;
+    uint8_t is_loss; /* the account is incomplete; else only its stacks are */
 };
 
 #endif

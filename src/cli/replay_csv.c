@@ -207,6 +207,11 @@ static int read_header(struct cw_csv *csv)
         csv->column[i] = column;
         csv->has[column] = 1;
     }
+    if (csv->columns > CW_CSV_COLUMNS) {
+        cw_cli_error("%s:1: no trace: the first line has %u columns, and a trace has at most %d",
+                     csv->path, csv->columns, CW_CSV_COLUMNS);
+        return -1;
+    }
     if (csv->has[CW_CSV_ACTION] && csv->has[CW_CSV_POINTER] && csv->has[CW_CSV_SIZE])
         return 0;
     cw_cli_error(

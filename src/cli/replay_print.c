@@ -50,26 +50,32 @@ static struct cw_replay_device all_devices(const struct cw_replay_result *result
 
 /* ---- text ---- */
 
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void print_trace(const struct cw_policies *policies, FILE *out)
 {
     const struct cw_replay_result *result = &policies->policy[0].result;
     char duration[32];
 
-    fprintf(out, "%s: %" PRIu64 " allocations and %" PRIu64 " frees", policies->trace,
-            result->allocs, result->frees);
+    fprintf(out, "%s: %" PRIu64 " allocation%s and %" PRIu64 " free%s", policies->trace,
+            result->allocs, plural(result->allocs), result->frees, plural(result->frees));
     if (result->has_times)
         fprintf(out, " in %s", cw_format_duration(duration, sizeof(duration), result->span_ns));
     fprintf(out, ", on a device of %s\n", size_of(policies->device_bytes).text);
     if (result->is_cut)
         fprintf(out, "the trace ends inside a line or in zeros: its process was killed\n");
     if (result->failures > 0)
-        fprintf(out, "%" PRIu64 " allocations had failed in the program; they are left out\n",
-                result->failures);
+        fprintf(out, "%" PRIu64 " allocation%s had failed in the program and %s left out\n",
+                result->failures, plural(result->failures), result->failures == 1 ? "is" : "are");
     if (result->unknown_frees + result->doubled > 0)
         fprintf(out,
-                "%" PRIu64 " frees of blocks that were not seen allocated, %" PRIu64
-                " blocks that were not seen freed\n",
-                result->unknown_frees, result->doubled);
+                "%" PRIu64 " free%s of blocks that were not seen allocated, %" PRIu64
+                " block%s not seen freed\n",
+                result->unknown_frees, plural(result->unknown_frees), result->doubled,
+                result->doubled == 1 ? " that was" : "s that were");
     fputc('\n', out);
 }
 
@@ -83,8 +89,9 @@ static void print_oom(const struct cw_replay_result *result, const char *trace, 
     }
     fprintf(out,
             "  fits           no: %s:%" PRIu64 ": %s asked for, %s; %" PRIu64
-            " requests failed in all\n",
-            trace, oom->line, size_of(oom->asked).text, cause_of(oom), result->ooms);
+            " request%s failed in all\n",
+            trace, oom->line, size_of(oom->asked).text, cause_of(oom), result->ooms,
+            plural(result->ooms));
     fprintf(out, "  at that line   live %s, held %s, free %s, largest free piece %s\n",
             size_of(oom->live).text, size_of(oom->held).text, size_of(oom->free).text,
             size_of(oom->largest).text);
@@ -122,16 +129,18 @@ static void print_one(const struct cw_policies *policies, FILE *out)
     for (unsigned i = 0; i < CW_DEVICES; i++)
         print_device(&result->device[i], i, out);
     fprintf(out,
-            "  pool           served %" PRIu64 " of %" PRIu64 " requests (%" PRIu64 ".%" PRIu64
-            "%%), gave back %" PRIu64 " blocks\n",
-            result->hits, result->poolable, served / 100, served / 10 % 10, result->given_back);
+            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%" PRIu64 ".%" PRIu64
+            "%%), gave back %" PRIu64 " block%s\n",
+            result->hits, result->poolable, plural(result->poolable), served / 100,
+            served / 10 % 10, result->given_back, plural(result->given_back));
     fprintf(out,
-            "  driver         %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64
-            " refused, %" PRIu64 " waits, %" PRIu64 " calls for events\n",
-            result->calls.allocs, result->calls.frees, result->calls.refused, result->calls.waits,
-            result->calls.events);
-    fprintf(out, "  live at end    %s in %" PRIu64 " blocks\n", size_of(result->left_bytes).text,
-            result->left_blocks);
+            "  driver         %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64
+            " refused, %" PRIu64 " wait%s, %" PRIu64 " call%s for events\n",
+            result->calls.allocs, plural(result->calls.allocs), result->calls.frees,
+            plural(result->calls.frees), result->calls.refused, result->calls.waits,
+            plural(result->calls.waits), result->calls.events, plural(result->calls.events));
+    fprintf(out, "  live at end    %s in %" PRIu64 " block%s\n", size_of(result->left_bytes).text,
+            result->left_blocks, plural(result->left_blocks));
 }
 
 static void print_row(const struct cw_policy *policy, FILE *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words of form_text.c: lines with the prefix "==PID== ", amounts, frames. What comes from
+ * The words of the text forms: lines with the prefix "==PID== ", amounts, frames. What comes from
  * outside is cut and has no control characters, so that nothing forges a line.
  */
 #ifndef CW_CLI_SAY_H
@@ -33,6 +33,11 @@ void cw_say_amount(const struct cw_say *to, struct cw_model_amount amount);
 /* "device 0", "host" */
 void cw_say_device(const struct cw_say *to, uint32_t device);
 
+/* "cudaMalloc, device 0" */
+void cw_say_call(const struct cw_say *to, const struct cw_model_site *site, size_t max);
+/* "  tag: forward"; nothing for a site without one. */
+void cw_say_tag(const struct cw_say *to, const struct cw_model_site *site);
+
 /* All frames, one line each; or at most `limit` of them. */
 void cw_say_stack(const struct cw_say *to, const struct cw_model_site *site);
 void cw_say_frames(const struct cw_say *to, const struct cw_model_site *site, uint32_t limit);
@@ -41,5 +46,7 @@ void cw_say_frames(const struct cw_say *to, const struct cw_model_site *site, ui
 void cw_say_trail(const struct cw_say *to, const struct cw_model_site *site, size_t width);
 /* The innermost frame, in one phrase. */
 void cw_say_innermost(const struct cw_say *to, const struct cw_model_site *site);
+/* The same of the function through which the program entered the library that owns the memory. */
+void cw_say_entry(const struct cw_say *to, const struct cw_model_site *site);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/file_kind.h"
 #include "cli/lines.h"
 
 #define WHY_MAX   256
@@ -110,14 +111,39 @@ static int open_source(const char *path)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
+/* In file->fd what is compressed in it. 0, or -1 after a message. */
+static int gunzip(struct cw_source_file *file)
+{
+    int memory = create_memory_file();
+    int rc = -1;
+
+    if (memory >= 0)
+        rc = cw_file_gunzip(file->fd, memory, file->path);
+    else
+        cw_cli_error("'%s': no room in memory to unpack it: %s", file->path, strerror(errno));
+    close(file->fd);
+    file->fd = memory;
+    return rc;
+}
+
 enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path)
 {
+    const char *kind;
+
     *file = (struct cw_source_file){.path = path, .fd = open_source(path)};
     if (file->fd < 0 || (is_pipe(file->fd) && drain(file) != 0)) {
         cw_cli_error("cannot read '%s': %s", path, strerror(errno));
         return CW_SOURCE_NONE;
     }
-    return is_json(file->fd) ? CW_SOURCE_JSON : read_live(file);
+    if (cw_file_is_gzip(file->fd) && gunzip(file) != 0)
+        return CW_SOURCE_NONE;
+    if (is_json(file->fd))
+        return CW_SOURCE_JSON;
+    kind = cw_file_kind(file->fd);
+    if (!kind)
+        return read_live(file);
+    cw_cli_error("'%s' is %s", path, kind);
+    return CW_SOURCE_NONE;
 }
 
 void cw_source_file_close(struct cw_source_file *file)
@@ -158,8 +184,8 @@ void cw_source_file_prepare(const struct cw_source_file *file, struct cw_report_
     report->sysroot = file->lines->debug.sysroot;
 }
 
-int cw_source_file_write(const struct cw_source_file *file, const struct cw_model_request *request,
-                         enum cw_report_form form, int fd)
+static int write_report(const struct cw_source_file *file, const struct cw_model_request *request,
+                        enum cw_report_form form, int fd)
 {
     struct cw_report_request report = {
         .form = form,
@@ -179,7 +205,7 @@ int cw_source_file_make(const struct cw_source_file *file, const struct cw_model
 {
     int fd = create_memory_file();
 
-    if (fd >= 0 && cw_source_file_write(file, request, form, fd) == 0)
+    if (fd >= 0 && write_report(file, request, form, fd) == 0)
         return fd;
     cw_cli_error("'%s': no room in memory for its report", file->path);
     if (fd >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A file that tells of a process: its live file, or a report in JSON that it wrote. */
+/* A file that tells of a process: its live file, or a report in JSON that it wrote, either also
+ * compressed by gzip. */
 #ifndef CW_CLI_SOURCE_FILE_H
 #define CW_CLI_SOURCE_FILE_H
 
@@ -26,10 +27,8 @@ void cw_source_file_close(struct cw_source_file *file);
  * lines of the source. The file may be NULL: no lines. */
 void cw_source_file_prepare(const struct cw_source_file *file, struct cw_report_request *report);
 
-/* The report of a live file, as the library would have written it but for that. 0, or -1. */
-int cw_source_file_write(const struct cw_source_file *file, const struct cw_model_request *request,
-                         enum cw_report_form form, int fd);
-/* The same into memory: a descriptor, or -1 after a message. */
+/* The report of a live file, as the library would have written it but for that, in memory: a
+ * descriptor, or -1 after a message. */
 int cw_source_file_make(const struct cw_source_file *file, const struct cw_model_request *request,
                         enum cw_report_form form);
 /* Afterwards file->fd has the JSON of either kind of file. 0, or -1 after a message. */

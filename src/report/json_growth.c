@@ -90,6 +90,7 @@ static void put_growth(struct cw_json *json)
     cw_json_number(json, "samples", LOAD(live->taken));
     cw_json_number(json, "period_ns", LOAD(live->period_ns));
     cw_json_number(json, "sites_dropped", LOAD(live->dropped));
+    cw_json_number(json, "watched_ns", growth->end_ns);
     cw_json_open(json, "t_ns", '[');
     for (uint32_t i = 0; i < growth->moments; i++)
         cw_json_number(json, NULL, growth->t_ns[i]);

@@ -9,6 +9,8 @@
 
 void cw_json_leak_facts(struct cw_json *json, const struct cw_snapshot_site *site)
 {
+    if (site->owner != 0)
+        cw_json_number(json, "owner", site->owner);
     if (site->leak != CW_LEAK_NONE)
         cw_json_string(json, "class", cw_leak_name(site));
     if (site->rule != CW_RULE_NONE)

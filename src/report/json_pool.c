@@ -30,6 +30,8 @@ static void put_bytes(struct cw_json *json, const struct cw_snapshot_pool_device
     cw_json_number(json, "waste_bytes", cw_pool_waste(device));
     cw_json_share(json, "efficiency", device->requested_bytes, device->allocated_bytes);
     cw_json_share(json, "efficiency_total", sums->asked_bytes, sums->given_bytes);
+    cw_json_number(json, "requested_bytes_total", sums->asked_bytes);
+    cw_json_number(json, "allocated_bytes_total", sums->given_bytes);
     cw_json_share(json, "fragmentation", device->peak_spare, device->peak_held);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define DECIMAL_MAX 1e15
+#define FRACTION    UINT64_C(1000000000) /* to so many parts a decimal is exact */
 
 static void next(struct cw_json *json)
 {
@@ -58,7 +59,7 @@ void cw_json_number(struct cw_json *json, const char *key, uint64_t value)
 void cw_json_decimal(struct cw_json *json, const char *key, double value)
 {
     double magnitude = value < 0 ? -value : value;
-    uint64_t millionths;
+    uint64_t parts;
 
     cw_json_key(json, key);
     if (value != value) {
@@ -67,10 +68,10 @@ void cw_json_decimal(struct cw_json *json, const char *key, double value)
     }
     if (magnitude > DECIMAL_MAX)
         magnitude = DECIMAL_MAX;
-    millionths = (uint64_t)((magnitude - (double)(uint64_t)magnitude) * 1e6 + 0.5);
-    cw_out_printf(json->out, "%s%ju.%06ju", value < 0 ? "-" : "",
-                  (uintmax_t)magnitude + (uintmax_t)millionths / 1000000,
-                  (uintmax_t)millionths % 1000000);
+    parts = (uint64_t)((magnitude - (double)(uint64_t)magnitude) * (double)FRACTION + 0.5);
+    cw_out_printf(json->out, "%s%ju.%09ju", value < 0 ? "-" : "",
+                  (uintmax_t)magnitude + (uintmax_t)(parts / FRACTION),
+                  (uintmax_t)(parts % FRACTION));
 }
 
 void cw_json_truth(struct cw_json *json, const char *key, int value)

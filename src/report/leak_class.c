@@ -487,3 +487,14 @@ void cw_leak_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols
         if (snapshot->site[i].leak != CW_LEAK_NONE && snapshot->site[i].leak != CW_LEAK_HANDLE)
             cw_symbols_want(symbols, snapshot->site[i].stack);
 }
+
+const struct cw_leak_hint *cw_leak_hint(uint32_t index)
+{
+    static const struct cw_leak_hint hints[] = {
+        {"PyTorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
+        {"CuPy", "cupy.cuda.set_allocator(None)"},
+        {"JAX", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"},
+    };
+
+    return index < CW_ARRAY_LEN(hints) ? &hints[index] : NULL;
+}

@@ -53,4 +53,11 @@ const char *cw_leak_name(const struct cw_snapshot_site *site);
 /* The same of a class; "imported" for both kinds of imports. */
 const char *cw_leak_class_name(unsigned leak);
 
+/* How the memory that a framework's cache hides is brought to light, by the owner of its rule. */
+struct cw_leak_hint {
+    const char *owner, *setting;
+};
+/* From 0; NULL behind the last. */
+const struct cw_leak_hint *cw_leak_hint(uint32_t index);
+
 #endif

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/options.h"
 #include "report/json_audit.h"
+#include "report/json_diagnostic.h"
 #include "report/json_growth.h"
 #include "report/json_leak.h"
 #include "report/json_pool.h"
@@ -79,6 +81,8 @@ static void put_process(struct cw_json *json)
     cw_json_text(json, "host", header->host);
     cw_json_text(json, "rank", header->rank);
     put_environment(json);
+    if (header->stacks_mode == CW_STACKS_OFF)
+        cw_json_truth(json, "stacks_off", 1);
     cw_json_time(json, "start_ns", header->start_realtime_ns);
     if (end_ns != 0)
         cw_json_number(json, "end_ns", header->start_realtime_ns + end_ns);
@@ -534,22 +538,6 @@ static void put_events(struct cw_json *json)
     cw_json_close(json, ']');
 }
 
-static void put_diagnostics(struct cw_json *json)
-{
-    char sentence[256];
-
-    cw_json_open(json, "diagnostics", '[');
-    for (unsigned i = 0; i < CW_DIAGNOSTICS; i++) {
-        if (cw_report_diagnostic(json->source, i, sentence, sizeof(sentence)) == 0)
-            continue;
-        cw_json_element(json, '{');
-        cw_json_string(json, "level", "warning");
-        cw_json_string(json, "text", sentence);
-        cw_json_close(json, '}');
-    }
-    cw_json_close(json, ']');
-}
-
 static void put_summary(struct cw_json *json)
 {
     const struct cw_snapshot_summary *summary = &json->snapshot->summary;
@@ -593,7 +581,7 @@ void cw_report_json_write(const struct cw_report_source *source, struct cw_out *
     cw_json_suppressions(&json);
     put_events(&json);
     cw_json_oom_accounts(&json);
-    put_diagnostics(&json);
+    cw_json_diagnostics(&json);
     put_summary(&json);
     cw_out_string(out, "}\n");
 }

@@ -221,26 +221,19 @@ static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_
     cw_text_end_line(text);
 }
 
-/* How the memory that a framework's cache hides is brought to light, by the label of the rule. */
 static void put_hints(const struct cw_text *text, const struct cw_snapshot_list *list)
 {
-    static const struct {
-        const char *label, *setting;
-    } hints[] = {
-        {"PyTorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
-        {"CuPy", "cupy.cuda.set_allocator(None)"},
-        {"JAX", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"},
-    };
+    const struct cw_leak_hint *hint;
 
-    for (size_t i = 0; i < CW_ARRAY_LEN(hints); i++) {
+    for (uint32_t i = 0; (hint = cw_leak_hint(i)) != NULL; i++) {
         for (uint32_t k = 0; k < list->count; k++) {
             const struct cw_snapshot_site *site = &text->snapshot->site[list->site[k]];
 
-            if (site->device == CW_DEVICE_HOST || strcmp(owner_of(text, site), hints[i].label) != 0)
+            if (site->device == CW_DEVICE_HOST || strcmp(owner_of(text, site), hint->owner) != 0)
                 continue;
             cw_text_line(text, "  to see here what lives in the cache of %s, run it with",
-                         hints[i].label);
-            cw_text_line(text, "    %s", hints[i].setting);
+                         hint->owner);
+            cw_text_line(text, "    %s", hint->setting);
             break;
         }
     }

@@ -150,6 +150,13 @@ def check_perfetto(path, report, _sites):
     assert steps == {(tag["tag"], tag["steps"]) for tag in report["tags"]}, steps
 
 
+def check_picked_perfetto(path, report, sites):
+    """Of what happened at a call site only what happened at one of those."""
+    keys = {site["key"] for site in sites}
+    events = [event["args"] for event in json.load(open(path))["traceEvents"] if event["ph"] == "i"]
+    assert {event["site"] for event in events if "site" in event} <= keys, events
+
+
 # ---- torch ----
 
 def check_torch(path, report, sites):

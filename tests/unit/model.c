@@ -125,7 +125,7 @@ Test(model, has_process_devices_and_sums)
     cr_expect_str_eq(model.device[1].level, "low");
     cr_expect_eq(model.summary.leaked_bytes, 38);
     cr_assert_eq(model.diagnostics, 1);
-    cr_expect_str_eq(model.diagnostic[0], "a table was full");
+    cr_expect_str_eq(model.diagnostic[0].text, "a table was full");
 }
 
 Test(model, shows_of_a_stack_what_is_to_be_seen_with_inlined_frames_in_front)

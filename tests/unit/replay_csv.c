@@ -147,6 +147,18 @@ Test(replay_csv, what_is_no_trace_is_refused, .init = cr_redirect_stderr)
     unlink(path);
 }
 
+Test(replay_csv, too_many_columns_are_counted, .init = cr_redirect_stderr)
+{
+    char many[40]; /* 39 commas, and the end of the line */
+
+    memset(many, ',', sizeof(many));
+    many[sizeof(many) - 1] = '\n';
+    put_file(many, sizeof(many));
+    cr_expect_eq(cw_csv_open(&csv, path), -1);
+    expect_error("the first line has 40 columns, and a trace has at most 32");
+    unlink(path);
+}
+
 /* Lines that lie across the end of the buffer. */
 Test(replay_csv, long_files_pass_through_one_buffer, .fini = stop)
 {

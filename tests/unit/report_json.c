@@ -204,6 +204,7 @@ Test(report_json, tells_what_the_pool_did)
               "\"reserved_bytes\":12288,\"peak_reserved_bytes\":12288,"
               "\"cached_bytes\":8192,\"cached_blocks\":2,\"waste_bytes\":1096,"
               "\"efficiency\":0.732422,\"efficiency_total\":0.75,"
+              "\"requested_bytes_total\":90000,\"allocated_bytes_total\":120000,"
               "\"fragmentation\":0.267578,\"num_device_alloc\":50,\"num_device_free\":15,"
               "\"driver_calls_saved\":{\"alloc\":90,\"free\":60},"
               "\"num_alloc_retries\":16,\"num_ooms\":2,\"exact_retries\":15,"
