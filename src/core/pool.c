@@ -485,14 +485,17 @@ static CW_INLINE int is_pooled(const struct cw_live_block *block)
     return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
 }
 
-/* The block that the thread was served last needs no look into the index: the claim says whether it
- * still is the one with this key. Its index, or 0. */
+/* The block that the thread was served last needs no look into the index. By now its record may be
+ * another block's, whose owner would find it claimed: so the key is looked at before the claim,
+ * after a state that says that it is complete. Its index, or 0. */
 static CW_INLINE uint32_t claim_served(uint64_t key)
 {
     struct cw_live_block *block = cw_tracker_at(cw_thread.served);
 
-    return cw_thread.served_key == key && key != 0 && is_pooled(block) &&
-                   cw_tracker_claim(block, CW_SPACE_ADDRESS, key)
+    return cw_thread.served_key == key && key != 0 &&
+                   atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE &&
+                   atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
+                   is_pooled(block) && cw_tracker_claim(block, CW_SPACE_ADDRESS, key)
                ? cw_thread.served
                : 0;
 }

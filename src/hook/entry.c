@@ -281,7 +281,9 @@ static setspecific_fn set_specific;
 static void thread_ends(void *value)
 {
     (void)value;
+    cw_thread.depth++; /* a signal handler's calls are not to meet what is half taken down */
     cw_thread_ends();
+    cw_thread.depth--;
 }
 
 static int watch_thread(void)

@@ -5,12 +5,18 @@
 
 #include <criterion/criterion.h>
 
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "core/gate.h"
 #include "core/realm.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/tracker.h"
 #include "pool_fixture.h"
+
+/* Of each of two threads: they meet often. */
+#define FREES 1000000u
 
 static void setup(void)
 {
@@ -352,7 +358,121 @@ Test(pool, an_address_that_was_served_last_may_be_anothers)
     cr_expect_eq(pool_put(other), CW_POOL_KEPT);
 }
 
+/* Although the thread keeps blocks of this size to itself. */
+Test(pool, a_block_that_another_context_may_use_is_not_ready)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    pool_put(key);
+    cr_assert_eq(serves(4 * KIB), 1);
+    pool_context(1, 0);
+    fake_submit(SECOND_CONTEXT);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(serves(4 * KIB), 0);
+    fake_finish(SECOND_CONTEXT);
+    cr_expect_eq(serves(4 * KIB), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* Another thread looks at what the thread keeps at this very moment. */
+Test(pool, a_stopped_thread_does_without_its_own_blocks)
+{
+    struct cw_slot *slot = &cw_slots[cw_thread_slot()];
+    uint64_t key = pool_get(4 * KIB);
+
+    pool_put(key);
+    cr_assert_eq(serves(4 * KIB), 1);
+    cr_assert_neq(slot, &cw_slots[0]);
+    atomic_store(&slot->stop, 1);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(core_live(0), 0u);
+    cr_expect_eq(pool_sums().idle_blocks, 1u);
+    cr_expect_eq(serves(4 * KIB), 1);
+    cr_expect_eq(core_live(0), 4 * KIB);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    atomic_store(&slot->stop, 0);
+    cr_expect_eq(pool_check(), 0);
+    cr_expect_eq(serves(4 * KIB), 1);
+    cr_expect_eq(pool_sums().hits, 3u);
+    cr_expect_eq(pool_sums().kept, 3u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* Its slack was taken back: for a while it leaves none, but it keeps its blocks. */
+Test(pool, a_thread_without_slack_frees_to_its_own_blocks)
+{
+    struct cw_slot *slot = &cw_slots[cw_thread_slot()];
+    uint64_t key = pool_get(4 * KIB);
+
+    pool_put(key);
+    for (unsigned left = 3; left > 0; left--) {
+        cr_assert_eq(serves(4 * KIB), 1);
+        cr_expect_eq(core_live(0), 4 * KIB);
+        slot->no_slack = left;
+        cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+        cr_expect_eq(slot->no_slack, left - 1);
+        cr_expect_eq(core_live(0), 0u);
+        cr_expect_eq(cw_tally_slack[cw_thread.slot].slack_live, 0u);
+        cr_expect_eq(pool_check(), 0);
+    }
+    cr_expect_eq(pool_sums().kept, 4u);
+    cr_expect_eq(pool_sums().hits, 3u);
+}
+
 /* ---- threads, PREWARM, fork ---- */
+
+static uint64_t wrong, right;
+static _Atomic unsigned wrong_frees;
+static _Atomic int is_over;
+
+static void free_rightly(void)
+{
+    unsigned refused = 0;
+
+    while (atomic_load(&wrong_frees) == 0)
+        sched_yield();
+    for (unsigned i = 0; i < FREES || atomic_load(&wrong_frees) < FREES; i++) {
+        refused += pool_put(right) != CW_POOL_KEPT;
+        refused += !serves(64 * KIB);
+    }
+    atomic_store(&is_over, 1);
+    cr_expect_eq(refused, 0u, "%u", refused);
+}
+
+static void free_wrongly(void)
+{
+    struct cw_request_free freed;
+    unsigned kept = 0;
+    int wait;
+
+    cw_thread.served = cw_tracker_find(CW_SPACE_ADDRESS, right);
+    cw_thread.served_key = wrong;
+    while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
+        kept += cw_pool_free(CW_POOL_FREES_DEVICE, wrong, 0, &freed, &wait) != CW_POOL_DRIVER;
+        atomic_fetch_add_explicit(&wrong_frees, 1, memory_order_relaxed);
+    }
+    cr_expect_eq(kept, 0u);
+}
+
+static void free_one_or_the_other(unsigned id)
+{
+    fake_set_current(FIRST_CONTEXT);
+    if (id == 0)
+        free_wrongly();
+    else
+        free_rightly();
+}
+
+/* The record that a thread remembers is another block's by now: its owner does not notice. */
+Test(pool, what_a_thread_remembers_is_in_nobodys_way)
+{
+    wrong = 0x1234;
+    right = pool_get(64 * KIB);
+    run_threads(2, free_one_or_the_other);
+    cr_expect_eq(pool_count(CW_BLOCK_LIVE), 1u);
+    cr_expect_eq(cw_session.arena.header->invalid_frees, 0u);
+    cr_expect_eq(pool_check(), 0);
+}
 
 static void free_in_thread(unsigned id)
 {
