@@ -33,6 +33,8 @@ const char *cw_reason(int error)
         return "no memory";
     case ENOSPC:
         return "no space left on the device";
+    case ENXIO:
+        return "nobody reads at the other end, or there is no such device";
     case EROFS:
         return "the file system is read-only";
     case ENAMETOOLONG:

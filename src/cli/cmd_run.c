@@ -4,9 +4,9 @@
  * what all its processes did.
  *
  * The program is a child that is not to notice it (run_child.h). Where nothing is left to say at
- * the end (--exec, MODE=off, LIVE=off) the command becomes the program. Every row of options.def is
- * a flag; a value is checked by the library's own parser, so a typing error ends here and not as a
- * warning somewhere in the program's output.
+ * the end (--exec, MODE=off, LIVE=off), or no process can be made, the command becomes the program.
+ * Every row of options.def is a flag; a value is checked by the library's own parser, so a typing
+ * error ends here and not as a warning somewhere in the program's output.
  */
 #include "cli/cli.h"
 
@@ -83,7 +83,8 @@ static int print_help(void)
         "The last line on stderr sums up PROGRAM and all processes that it started, as far\n"
         "as they called CUDA and have ended. Processes that were killed or crashed get their\n"
         "report here. With --mode=off or --live=off there is nothing to read at the end, and\n"
-        "the command becomes PROGRAM as with --exec.\n"
+        "the command becomes PROGRAM as with --exec; so it does, with a warning, where limits\n"
+        "keep it from making a process.\n"
         "\n"
         "Exit status is that of PROGRAM, and if it was killed by a signal, so is the command;\n"
         "if it is 0, the N of --error-exitcode when something leaked; 2 for a bad command\n"
@@ -347,6 +348,22 @@ static int names_open_file(const char *path)
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
+/* Limits that keep us from making a process are not to keep the program from running. */
+static int run_without_child(const struct request *request, char **argv, int error)
+{
+    if (check_of(request)) {
+        cw_cli_error("cannot make a process for '%s', without which %s cannot be checked: %s",
+                     argv[0], check_of(request), strerror(error));
+        return CW_EXIT_SELF;
+    }
+    if (!request->is_quiet)
+        cw_cli_warn("cannot make a process for '%s', so there is no SUMMARY: %s", argv[0],
+                    strerror(error));
+    if (setenv(CW_OPTION_PREFIX "LIVE", request->options.live, 1) != 0)
+        return fail_setenv(CW_OPTION_PREFIX "LIVE");
+    return exec_program(argv);
+}
+
 static int run_program(const struct request *request, struct cw_run_account *account, char **argv,
                        const char *library)
 {
@@ -356,9 +373,9 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     int error;
 
     if (cw_run_child_start(&child, argv, keeps_files) != 0) {
-        cw_cli_error("cannot make a process for '%s': %s", argv[0], strerror(errno));
+        error = errno;
         cw_run_live_end(&account->live);
-        return CW_EXIT_SELF;
+        return run_without_child(request, argv, error);
     }
     account->child = child.pid;
     account->wait_status = cw_run_child_wait(&child, collect, account);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own_path.h"
+
 #define LIBRARY "libcuwarden.so"
 
 #if defined(__x86_64__)
@@ -32,13 +34,14 @@ static const struct place {
     {CW_PKGLIBDIR, 0},
 };
 
-/* The directory of this command itself, links resolved; "." where /proc is missing. */
-static void find_own_dir(char *dir, size_t cap)
+/* The directory of this command itself, links resolved; "." where it is not known. */
+static void find_own_dir(char dir[PATH_MAX])
 {
-    ssize_t len = readlink("/proc/self/exe", dir, cap - 1);
-    char *slash;
+    char path[PATH_MAX] = "", *slash;
 
-    dir[len > 0 ? len : 0] = '\0';
+    /* Where it is not /proc's, it may be a link. */
+    if (cw_own_path(path, sizeof(path)) != 0 || !realpath(path, dir))
+        dir[0] = '\0';
     slash = strrchr(dir, '/');
     if (!slash)
         strcpy(dir, ".");
@@ -101,7 +104,7 @@ int cw_library_find(const char *preload, char *path, size_t cap)
     char found[PATH_MAX];
     char own[PATH_MAX];
 
-    find_own_dir(own, sizeof(own));
+    find_own_dir(own);
     if (preload && !is_readable(preload, found)) {
         cw_cli_error("cannot read '%s' (--preload): %s", preload, strerror(errno));
         return -1;

@@ -131,6 +131,7 @@ int cw_run_child_start(struct cw_run_child *child, char **argv, int keeps_files)
         return 0;
     }
     close(failure[0]);
+    sigaction(SIGCHLD, &child->ending, NULL);
     sigprocmask(SIG_SETMASK, &child->mask, NULL);
     return -1;
 }

@@ -19,7 +19,7 @@ struct cw_run_child {
 /*
  * Starts argv in our process group, with our files, terminal, directory, limits and signals. From
  * here on every signal is blocked here, and pipes and sockets that it was given, but for stderr,
- * are closed here, unless keeps_files. 0, or -1 with errno.
+ * are closed here, unless keeps_files. 0, or -1 with errno and nothing changed.
  */
 int cw_run_child_start(struct cw_run_child *child, char **argv, int keeps_files);
 

@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "base/own_path.h"
 #include "core/loader.h"
 #include "core/site.h"
 
@@ -133,7 +134,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
     if (info->dlpi_name != NULL && info->dlpi_name[0] != '\0')
         strncpy(item->path, info->dlpi_name, sizeof(item->path) - 1);
     else if (list->count == 0)
-        (void)!readlink("/proc/self/exe", item->path, sizeof(item->path) - 1);
+        (void)cw_own_path(item->path, sizeof(item->path));
     if (item->end > item->base)
         add_found(list, item);
     cw_mem_free(item, sizeof(*item));

@@ -14,6 +14,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/own_path.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "core/context.h"
@@ -61,12 +62,13 @@ static uint64_t realtime_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint32_t text_of_link(const char *path)
+static uint32_t text_of_own_path(void)
 {
-    char buf[PATH_MAX];
-    ssize_t len = readlink(path, buf, sizeof(buf));
+    char path[PATH_MAX];
 
-    return len > 0 ? cw_arena_text(&cw_session.arena, buf, (size_t)len) : 0;
+    return cw_own_path(path, sizeof(path)) == 0
+               ? cw_arena_text(&cw_session.arena, path, strlen(path))
+               : 0;
 }
 
 /* The arguments as the kernel has them: argv of main is not ours to read. */
@@ -78,8 +80,10 @@ static void describe_command(struct cw_live_header *header)
 
     if (fd >= 0)
         cw_sys_close(fd);
-    if (len == 0)
+    if (len == 0) {
+        header->command = header->exe; /* better than no name at all */
         return;
+    }
     buf[len] = '\0';
     header->argv = cw_arena_text(&cw_session.arena, buf, len);
     for (size_t i = 0; i < len; i++) {
@@ -116,7 +120,7 @@ static void describe_process(const struct cw_launcher *launcher, unsigned driver
     header->start_ns = cw_session.ops->now_ns();
     header->driver_version = driver_version;
     header->stacks_mode = (uint32_t)cw_session.options->stacks;
-    header->exe = text_of_link("/proc/self/exe");
+    header->exe = text_of_own_path();
     describe_command(header);
     describe_rank(header, launcher);
     if (getcwd(cwd, sizeof(cwd)) != NULL)
@@ -156,13 +160,14 @@ static void back_arena(void)
     errno = saved;
 }
 
-static void publish(void)
+static int publish(void)
 {
-    int error = cw_backing_publish(&cw_session.arena.backing);
+    int error = cw_backing_publish(&cw_session.arena.backing, cw_session.arena.header);
 
-    if (error != 0)
+    if (error > 0)
         cw_log(CW_LOG_WARN, "the live file '%s' cannot be given its name: %s (errno %d)",
                cw_session.arena.backing.path, cw_reason(error), error);
+    return error < 0 ? -1 : 0;
 }
 
 static int build(const struct cw_launcher *launcher, unsigned driver_version)
@@ -192,8 +197,7 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
                      (unsigned)cw_session.options->stack_depth) != 0)
         return -1;
     cw_growth_init(arena, cw_session.options);
-    publish();
-    return 0;
+    return publish();
 }
 
 void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,

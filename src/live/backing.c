@@ -292,7 +292,55 @@ int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_pl
     return error != 0 ? -1 : 0;
 }
 
-int cw_backing_publish(struct cw_backing *backing)
+static int map_again(int fd, void *base, const struct step *step)
+{
+    char *at = (char *)base + step->offset;
+
+    if (mmap(at, step->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+             (off_t)step->offset) != MAP_FAILED ||
+        msync(at, step->len, MS_ASYNC) == 0)
+        return 0; /* the one or the other is there, and both are the same pages */
+    restore_memory(at, step->len);
+    return -1;
+}
+
+/* The settled steps from this one on that lie side by side, below size; of length 0 if it is not.
+ */
+static struct step run_at(const struct cw_backing *backing, struct step step, uint64_t size)
+{
+    struct step run = {.offset = step.offset};
+
+    while (step.offset < size && is_settled(backing, &step)) {
+        run.len += step.len;
+        step = step_at(step.offset + step.len);
+    }
+    return run;
+}
+
+/* valgrind notes for each mapping the name that its file has then, joins neighbours of one file
+ * whatever their names, and dies if those differed. So what was mapped under the hidden name is
+ * mapped once more, neighbours at one go, before something comes to lie beside it. Only by the kept
+ * descriptor, since the mapping keeps the lock. 0, or -1 when the memory is not what it was. */
+static int take_name(const struct cw_backing *backing, void *base)
+{
+    uint64_t size = atomic_load(&((struct cw_live_header *)base)->size);
+    int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD), error = 0;
+    struct step step = step_at(0);
+
+    if (fd < 0)
+        return 0;
+    while (step.offset < size && error == 0 && is_ours(backing, fd) && backing->missed == 0) {
+        struct step run = run_at(backing, step, size);
+
+        if (run.len != 0)
+            error = map_again(fd, base, &run);
+        step = step_at(step.offset + (run.len != 0 ? run.len : step.len));
+    }
+    cw_sys_close(fd);
+    return error;
+}
+
+int cw_backing_publish(struct cw_backing *backing, void *base)
 {
     char hidden[CW_PLACE_MAX];
     int saved = errno, error = 0;
@@ -308,6 +356,8 @@ int cw_backing_publish(struct cw_backing *backing)
         error = errno;
     if (error != 0)
         memcpy(backing->path, hidden, sizeof(hidden));
+    else
+        error = take_name(backing, base);
     errno = saved;
     return error;
 }

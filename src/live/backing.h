@@ -67,8 +67,9 @@ int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_pl
  */
 int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint64_t to);
 
-/* Gives the file its name: what readers need is there. 0, or the errno. */
-int cw_backing_publish(struct cw_backing *backing);
+/* Gives the file its name: what readers need is there. No other thread uses the arena yet. 0, or
+ * the errno; -1 when the memory itself is not usable. */
+int cw_backing_publish(struct cw_backing *backing, void *base);
 
 /* Takes the file away; what is mapped stays. */
 void cw_backing_remove(struct cw_backing *backing);

@@ -83,7 +83,7 @@ static void create(void)
 
 static void publish(void)
 {
-    cr_assert_eq(cw_backing_publish(&arena.backing), 0);
+    cr_assert_eq(cw_backing_publish(&arena.backing, arena.header), 0);
 }
 
 static uint64_t key_of(uint32_t index)
