@@ -198,14 +198,15 @@ Test(code, tells_stacks_apart_that_are_native_the_same)
     }
 }
 
-Test(code, counts_in_the_depth, .init = NULL)
+Test(code, has_the_room_of_the_depth_again, .init = NULL)
 {
     uint32_t python[FAKE_FRAMES];
 
     start(CW_STACKS_FULL, 2);
-    fake_arm();
     cr_expect_eq(frame_at(take())->depth, 2u);
-    cr_expect_eq(python_of(take(), python), 1u);
+    fake_arm();
+    cr_expect_eq(frame_at(take())->depth, 4u);
+    cr_expect_eq(python_of(take(), python), 2u);
 }
 
 Test(code, in_caller_mode_is_the_innermost_line, .init = NULL)
