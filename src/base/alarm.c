@@ -10,20 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+#include "base/clock.h"
 
 int cw_alarm_wait(struct cw_alarm *alarm, uint64_t ns)
 {
-    uint64_t now = clock_ns(), end = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+    uint64_t now = cw_clock_ns(), end = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
     int saved = errno;
 
-    for (; atomic_load(&alarm->rung) == 0 && now < end; now = clock_ns()) {
+    for (; atomic_load(&alarm->rung) == 0 && now < end; now = cw_clock_ns()) {
         struct timespec rest = {.tv_sec = (time_t)((end - now) / 1000000000u),
                                 .tv_nsec = (long)((end - now) % 1000000000u)};
 

@@ -18,6 +18,11 @@
 #define CW_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define CW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* What every pair of calls goes through, so that it lies together: a program that works between two
+ * calls has pushed the last ones out of its caches, and pays for each line and page. */
+#define CW_HOT      __attribute__((hot))
+#define CW_HOT_DATA __attribute__((section("cw_hot"))) /* not const */
+
 /* Initial-exec: the library is preloaded, so its TLS block is allocated with the thread and an
  * access can neither allocate nor fail, not even in a signal handler or inside malloc. */
 #define CW_TLS __thread __attribute__((tls_model("initial-exec")))

@@ -22,6 +22,7 @@
 #define SMALL_SHIFT_MAX 12 /* 4 KiB: above, whole pages waste little */
 #define CHUNK_SIZE      ((size_t)64 * 1024)
 #define PAGE_ALIGN      ((size_t)64 * 1024) /* the largest page size of aarch64 */
+#define LARGE_PAGE      ((size_t)2 << 20)
 
 struct free_block {
     struct free_block *next;
@@ -127,6 +128,26 @@ void *cw_mem_alloc(size_t size)
     if (size > SIZE_MAX - PAGE_ALIGN)
         return NULL;
     return map_pages(round_large(size));
+}
+
+void *cw_mem_alloc_dense(size_t size)
+{
+    size_t len = round_large(size), before;
+    char *pages;
+    int saved = errno;
+
+    if (size < LARGE_PAGE || size > SIZE_MAX - 2 * LARGE_PAGE)
+        return cw_mem_alloc(size);
+    pages = map_pages(len + LARGE_PAGE);
+    if (pages == NULL)
+        return NULL;
+    before = -(uintptr_t)pages % LARGE_PAGE;
+    if (before != 0)
+        munmap(pages, before);
+    munmap(pages + before + len, LARGE_PAGE - before);
+    (void)madvise(pages + before, len, MADV_HUGEPAGE);
+    errno = saved;
+    return pages + before;
 }
 
 void cw_mem_free(void *ptr, size_t size)

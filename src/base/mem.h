@@ -14,6 +14,9 @@
 #include <stddef.h>
 
 void *cw_mem_alloc(size_t size);
+/* For what will be touched all over, in no order: on large pages from 2 MiB on, where the system
+ * has them for who asks. */
+void *cw_mem_alloc_dense(size_t size);
 void cw_mem_free(void *ptr, size_t size);
 
 /* Between the two, the calling thread's blocks are pages straight from the system, without the

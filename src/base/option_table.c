@@ -18,6 +18,7 @@
 enum kind {
     KIND_ENUM,
     KIND_COUNT,
+    KIND_AUTO_COUNT,
     KIND_SIZES,
     KIND_TIME,
     KIND_INTERVAL,
@@ -52,6 +53,7 @@ struct definition {
 #define WORDS_ENUM(name)        CW_ENUM_##name(WORD)
 #define WORDS_EXTERN_ENUM(name) CW_ENUM_##name(WORD)
 #define WORDS_COUNT(min, max)
+#define WORDS_AUTO_COUNT(min, max)
 #define WORDS_SIZES(none, zero)
 #define WORDS_TIME(min, max)
 #define WORDS_INTERVAL(min, max)
@@ -68,36 +70,38 @@ struct definition {
 #undef OPTION
 
 /* ", full" ", caller" ", off", from the third character on. */
-#define LISTED(constant, word)    ", " word
-#define VALUES_ENUM(name)         &(CW_ENUM_##name(LISTED))[2]
-#define VALUES_EXTERN_ENUM(name)  &(CW_ENUM_##name(LISTED))[2]
-#define VALUES_COUNT(min, max)    #min ".." #max
-#define VALUES_SIZES(none, zero)  VALUES_SIZES_##none
-#define VALUES_SIZES_0            "SIZES"
-#define VALUES_SIZES_1            "none or SIZES"
-#define VALUES_TIME(min, max)     min ".." max
-#define VALUES_INTERVAL(min, max) "off or " min ".." max
-#define VALUES_LEVELS             "MEDIUM,HIGH,CRITICAL"
-#define VALUES_FAIL               "off or KEY=VALUE[,...]"
-#define VALUES_BATCHES            "SIZE:COUNT[,...]"
-#define VALUES_PATH               "FILE"
-#define VALUES_PLACE              "auto, off, or DIRECTORY"
-#define VALUES_INPUT              "FILE"
-#define VALUES_SIGNAL             "off or SIGNAL"
+#define LISTED(constant, word)      ", " word
+#define VALUES_ENUM(name)           &(CW_ENUM_##name(LISTED))[2]
+#define VALUES_EXTERN_ENUM(name)    &(CW_ENUM_##name(LISTED))[2]
+#define VALUES_COUNT(min, max)      #min ".." #max
+#define VALUES_AUTO_COUNT(min, max) "auto or " #min ".." #max
+#define VALUES_SIZES(none, zero)    VALUES_SIZES_##none
+#define VALUES_SIZES_0              "SIZES"
+#define VALUES_SIZES_1              "none or SIZES"
+#define VALUES_TIME(min, max)       min ".." max
+#define VALUES_INTERVAL(min, max)   "off or " min ".." max
+#define VALUES_LEVELS               "MEDIUM,HIGH,CRITICAL"
+#define VALUES_FAIL                 "off or KEY=VALUE[,...]"
+#define VALUES_BATCHES              "SIZE:COUNT[,...]"
+#define VALUES_PATH                 "FILE"
+#define VALUES_PLACE                "auto, off, or DIRECTORY"
+#define VALUES_INPUT                "FILE"
+#define VALUES_SIGNAL               "off or SIGNAL"
 
-#define KIND_OF_ENUM(name)          .kind = KIND_ENUM
-#define KIND_OF_EXTERN_ENUM(name)   .kind = KIND_ENUM
-#define KIND_OF_COUNT(low, high)    .kind = KIND_COUNT, .min = (low), .max = (high)
-#define KIND_OF_SIZES(none, zero)   .kind = KIND_SIZES, .takes_none = (none), .takes_zero = (zero)
-#define KIND_OF_TIME(low, high)     .kind = KIND_TIME, .min_time = (low), .max_time = (high)
-#define KIND_OF_INTERVAL(low, high) .kind = KIND_INTERVAL, .min_time = (low), .max_time = (high)
-#define KIND_OF_LEVELS              .kind = KIND_LEVELS
-#define KIND_OF_FAIL                .kind = KIND_FAIL
-#define KIND_OF_BATCHES             .kind = KIND_BATCHES
-#define KIND_OF_PATH                .kind = KIND_PATH
-#define KIND_OF_PLACE               .kind = KIND_PLACE
-#define KIND_OF_INPUT               .kind = KIND_INPUT
-#define KIND_OF_SIGNAL              .kind = KIND_SIGNAL
+#define KIND_OF_ENUM(name)            .kind = KIND_ENUM
+#define KIND_OF_EXTERN_ENUM(name)     .kind = KIND_ENUM
+#define KIND_OF_COUNT(low, high)      .kind = KIND_COUNT, .min = (low), .max = (high)
+#define KIND_OF_AUTO_COUNT(low, high) .kind = KIND_AUTO_COUNT, .min = (low), .max = (high)
+#define KIND_OF_SIZES(none, zero)     .kind = KIND_SIZES, .takes_none = (none), .takes_zero = (zero)
+#define KIND_OF_TIME(low, high)       .kind = KIND_TIME, .min_time = (low), .max_time = (high)
+#define KIND_OF_INTERVAL(low, high)   .kind = KIND_INTERVAL, .min_time = (low), .max_time = (high)
+#define KIND_OF_LEVELS                .kind = KIND_LEVELS
+#define KIND_OF_FAIL                  .kind = KIND_FAIL
+#define KIND_OF_BATCHES               .kind = KIND_BATCHES
+#define KIND_OF_PATH                  .kind = KIND_PATH
+#define KIND_OF_PLACE                 .kind = KIND_PLACE
+#define KIND_OF_INPUT                 .kind = KIND_INPUT
+#define KIND_OF_SIGNAL                .kind = KIND_SIGNAL
 
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     {.row = {#NAME, VALUES_##type, fallback, help, detail},                                        \
@@ -148,7 +152,9 @@ static void say_form(struct cw_out *why, const struct definition *def)
         cw_out_printf(why, "one of %s", def->row.values);
         return;
     case KIND_COUNT:
-        cw_out_printf(why, "a whole number from %ju to %ju", (uintmax_t)def->min,
+    case KIND_AUTO_COUNT:
+        cw_out_printf(why, "%sa whole number from %ju to %ju",
+                      def->kind == KIND_AUTO_COUNT ? "auto, or " : "", (uintmax_t)def->min,
                       (uintmax_t)def->max);
         return;
     case KIND_SIZES:
@@ -233,6 +239,17 @@ static enum cw_option_verdict parse_count(const struct definition *def, const ch
 
     if (cw_count_parse(value, &number) != 0 || number < def->min || number > def->max)
         return refuse(why, def, value);
+    memcpy(field, &number, sizeof(number));
+    return CW_OPTION_TAKEN;
+}
+
+static enum cw_option_verdict parse_auto_count(const struct definition *def, const char *value,
+                                               void *field, struct cw_out *why)
+{
+    uint64_t number = CW_COUNT_AUTO;
+
+    if (strcmp(value, "auto") != 0)
+        return parse_count(def, value, field, why);
     memcpy(field, &number, sizeof(number));
     return CW_OPTION_TAKEN;
 }
@@ -355,6 +372,8 @@ enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const
         return parse_enum(def, value, field, why);
     case KIND_COUNT:
         return parse_count(def, value, field, why);
+    case KIND_AUTO_COUNT:
+        return parse_auto_count(def, value, field, why);
     case KIND_SIZES:
         return parse_sizes(def, standing, value, field, why);
     case KIND_TIME:
@@ -439,6 +458,12 @@ void cw_options_print_value(const struct cw_options *options, size_t index, char
         break;
     case KIND_COUNT:
         cw_out_printf(&out, "%ju", (uintmax_t)number_in(field));
+        break;
+    case KIND_AUTO_COUNT:
+        if (number_in(field) == CW_COUNT_AUTO)
+            cw_out_string(&out, "auto");
+        else
+            cw_out_printf(&out, "%ju", (uintmax_t)number_in(field));
         break;
     case KIND_SIZES:
         cw_sizes_print(field, &out);

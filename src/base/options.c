@@ -279,7 +279,8 @@ static void parse_preset(struct parse *parse, char *const env[])
         if (strncmp(*env, preset, sizeof(preset) - 1) == 0)
             parse_known(parse, CW_OPTION_INDEX_PRESET, *env + sizeof(preset) - 1);
     }
-    follow_preset(parse->options);
+    if (parse->seen[CW_OPTION_INDEX_PRESET]) /* else every process would read all defaults twice */
+        follow_preset(parse->options);
 }
 
 /* The first one, as for getenv(3); one that is too long is none. */

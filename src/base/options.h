@@ -19,6 +19,7 @@
 #define CW_OPTION_VALUE_MAX  1024 /* longest value, with its NUL; a longer one is refused */
 #define CW_OPTION_COMPLAINTS 16   /* bad values and unknown names that are remembered */
 #define CW_OPTION_LINE_MAX   256  /* longest complaint, with its NUL */
+#define CW_COUNT_AUTO        UINT64_MAX
 
 /* ---- what options.def expands to: the enums, the struct, the indices ---- */
 
@@ -27,6 +28,7 @@
 #define CW_OPTION_DEFINE_ENUM(name)        enum cw_##name{CW_ENUM_##name(CW_OPTION_CONSTANT)};
 #define CW_OPTION_DEFINE_EXTERN_ENUM(name)
 #define CW_OPTION_DEFINE_COUNT(min, max)
+#define CW_OPTION_DEFINE_AUTO_COUNT(min, max)
 #define CW_OPTION_DEFINE_SIZES(takes_none, takes_zero)
 #define CW_OPTION_DEFINE_TIME(min, max)
 #define CW_OPTION_DEFINE_INTERVAL(min, max)
@@ -55,6 +57,7 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
 #define CW_OPTION_TYPE_ENUM(name)                         enum cw_##name
 #define CW_OPTION_TYPE_EXTERN_ENUM(name)                  enum cw_##name
 #define CW_OPTION_TYPE_COUNT(min, max)                    uint64_t
+#define CW_OPTION_TYPE_AUTO_COUNT(min, max)               uint64_t
 #define CW_OPTION_TYPE_SIZES(takes_none, takes_zero)      struct cw_device_sizes
 #define CW_OPTION_TYPE_TIME(min, max)                     uint64_t
 #define CW_OPTION_TYPE_INTERVAL(min, max)                 uint64_t

@@ -49,16 +49,18 @@ static int print_help(void)
 {
     char name[CW_FLAG_MAX], flag[64];
 
-    printf("Usage: cuwarden replay [OPTION]... TRACE\n"
-           "Say what a program's allocations would have come to under other settings. TRACE is a\n"
-           "file that CUWARDEN_TRACE or RMM's logging resource adaptor wrote, or - for standard\n"
-           "input.\n"
-           "\n"
-           "  --device-size=SIZE     memory of each device, " DEVICE_DEFAULT " by default\n"
-           "  --compare              a table of policies: native, track, pool, inference,\n"
-           "                         constrained, deferred\n"
-           "  --plot=FILE            write a picture (SVG) of memory over time to FILE\n"
-           "  --format=FORMAT        text or json\n");
+    printf(
+        "Usage: cuwarden replay [OPTION]... TRACE\n"
+        "Say what a program's allocations would have come to under other settings. TRACE is a\n"
+        "file that CUWARDEN_TRACE or RMM's logging resource adaptor wrote, as it is or\n"
+        "compressed by gzip, or - for standard input.\n"
+        "\n"
+        "  --device-size=SIZE     memory of each device, " DEVICE_DEFAULT " by default\n"
+        "  --compare              a table of policies: native, track, pool, inference,\n"
+        "                         constrained, deferred, and models of other caches: unbounded,\n"
+        "                         pytorch, rmm\n"
+        "  --plot=FILE            write a picture (SVG) of memory over time to FILE\n"
+        "  --format=FORMAT        text or json\n");
     for (size_t i = 0; i < ROWS; i++) {
         const struct cw_option_row *row = cw_options_row(rows[i]);
 

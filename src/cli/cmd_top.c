@@ -42,7 +42,7 @@ static int print_help(void)
         "  --interval=TIME  how often to look, from 100ms to 1h (default 1s)\n"
         "  --device=N       this device only, or host\n"
         "  --sort=COLUMN    pid, dev, live (default), idle, held, peak, limit, level, alloc/s,\n"
-        "                   hit%%, fail or command\n"
+        "                   hit%%, fail, frag%%, eff%%, pkfrag%% or command\n"
         "  --dead           processes too that have died and left a live file\n"
         "  --directory=DIR  look for live files there instead; may be repeated\n"
         "  -h, --help       display this help and exit\n"

@@ -34,6 +34,9 @@ struct cw_fleet_device {
     /* Since the last look; at the first one, of the whole life. */
     double alloc_rate; /* a second */
     double hit_share;  /* of the pool, 0 to 1; below 0: it was not asked */
+    /* Below 0 where there is nothing to divide by. Efficiency: live over held and not idle.
+     * Fragmentation: idle and rounding over held; that of the peaks. */
+    double efficiency, fragmentation, peak_fragmentation;
 };
 
 enum cw_fleet_state {

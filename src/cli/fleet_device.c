@@ -122,6 +122,21 @@ static void work_out_rates(struct cw_fleet_device *device, const struct cw_fleet
     device->hit_share = asked ? (double)hits / (double)asked : -1;
 }
 
+static double share_of(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? -1 : part < whole ? (double)part / (double)whole : 1;
+}
+
+static void work_out_shares(struct cw_fleet_device *device)
+{
+    uint64_t used = device->held > device->idle ? device->held - device->idle : 0;
+
+    device->efficiency = device->live > 0 ? share_of(device->live, used) : -1;
+    device->fragmentation = share_of(since(device->held, device->live), device->held);
+    device->peak_fragmentation =
+        share_of(since(device->peak_held, device->peak), device->peak_held);
+}
+
 static const struct cw_fleet_device *find(const struct cw_fleet_process *process, uint32_t ordinal)
 {
     for (uint32_t i = 0; i < process->devices; i++) {
@@ -147,6 +162,7 @@ int cw_fleet_read_devices(struct cw_fleet_process *process, uint64_t now_ns)
         if (!is_used(&all[i]))
             continue;
         work_out_rates(&all[i], find(process, i), since(now_ns, start_ns));
+        work_out_shares(&all[i]);
         all[used++] = all[i];
     }
     free(process->device);

@@ -84,6 +84,14 @@ static void put_parts(const struct cw_say *to, const struct cw_model_oom *oom)
         put_part(to, &part[i], oom->total);
 }
 
+static const char *unserved_label(const char *name)
+{
+    for (unsigned i = 0; i < CW_UNSERVED_COUNT; i++)
+        if (strcmp(name, cw_unserved_name(i)) == 0)
+            return cw_unserved_label(i);
+    return name; /* of a later version */
+}
+
 static void put_fitting(const struct cw_say *to, const struct cw_model_oom *oom)
 {
     char a[24], b[24];
@@ -102,6 +110,8 @@ static void put_fitting(const struct cw_say *to, const struct cw_model_oom *oom)
     if (oom->min_free != 0)
         cw_say_line(to, "  CUWARDEN_MIN_FREE keeps %s free",
                     cw_format_size(a, sizeof(a), oom->min_free));
+    if (oom->fallback[0] != '\0')
+        cw_say_line(to, "  CUWARDEN_FALLBACK does not serve it: %s", unserved_label(oom->fallback));
     if (oom->is_fragmented)
         cw_say_line(to, "  fragmented: the driver had %s free in sum, and no %s in one piece",
                     cw_format_size(a, sizeof(a), oom->free),

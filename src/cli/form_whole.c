@@ -42,6 +42,7 @@ static void fill_counters(struct cw_live_pool *live, const struct cw_model_pool 
     atomic_store(&live->trimmed_full, pool->trimmed_full);
     atomic_store(&live->trimmed_idle, pool->trimmed_idle);
     atomic_store(&live->trimmed_oom, pool->trimmed_oom);
+    atomic_store(&live->abandoned, pool->abandoned);
     for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
         atomic_store(&live->bypassed[i], pool->bypassed[i]);
 }
@@ -64,10 +65,9 @@ static void fill_pool_device(struct cw_snapshot_pool_device *to,
     }
     to->requested_bytes = pool->requested;
     to->allocated_bytes = pool->allocated;
+    to->live_bytes = device->live.bytes;
     to->held_bytes = pool->held;
     to->peak_held = pool->peak_held;
-    to->peak_spare =
-        pool->peak_held > device->peak_bytes ? pool->peak_held - device->peak_bytes : 0;
     to->saved_frees = pool->saved_frees;
 }
 
@@ -94,6 +94,7 @@ static void fill_bucket(struct cw_snapshot_bucket *to, const struct cw_model_buc
 static void fill_pool(struct whole *whole, const struct cw_model *model)
 {
     struct cw_snapshot_pool *pool = &whole->snapshot.pool;
+    uint64_t peak_live[CW_DEVICES] = {0};
 
     pool->on = strcmp(model->process.mode, "pool") == 0;
     pool->deferred = strcmp(model->process.free_sync, "deferred") == 0;
@@ -108,7 +109,9 @@ static void fill_pool(struct whole *whole, const struct cw_model *model)
         pool->device[device->ordinal].first = device->first_bucket;
         pool->device[device->ordinal].buckets = device->buckets;
         fill_counters(&whole->header.device[device->ordinal].pool, &device->pool);
+        peak_live[device->ordinal] = device->peak_bytes;
     }
+    cw_snapshot_pool_add_up(pool, peak_live);
 }
 
 /* ---- devices ---- */
@@ -201,8 +204,6 @@ static void add_pressure(struct cw_snapshot_pressure_device *all,
     all->fallback_bytes += pressure->fallbacks.bytes;
     all->pressure_blocks += pressure->scarce.count;
     all->pressure_bytes += pressure->scarce.bytes;
-    all->empty_blocks += pressure->emptied.count;
-    all->empty_bytes += pressure->emptied.bytes;
 }
 
 static void fill_pressure(struct whole *whole, const struct cw_model *model)

@@ -129,6 +129,20 @@ PRINT_FIELD(min_free, min_free, device->min_free != 0)
 PRINT_FIELD(hits, hits, 1)
 PRINT_FIELD(misses, misses, 1)
 
+#define PRINT_SHARE(name, field)                                                                   \
+    static void print_##name(const struct printing *printing,                                      \
+                             const struct cw_fleet_device *device)                                 \
+    {                                                                                              \
+        if (device->field < 0)                                                                     \
+            return;                                                                                \
+        begin_device_line(printing, device);                                                       \
+        fprintf(printing->to, "} %.6g\n", device->field);                                          \
+    }
+
+PRINT_SHARE(efficiency, efficiency)
+PRINT_SHARE(fragmentation, fragmentation)
+PRINT_SHARE(peak_fragmentation, peak_fragmentation)
+
 static void print_ooms(const struct printing *printing, const struct cw_fleet_device *device)
 {
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++) {
@@ -198,6 +212,14 @@ static const struct metric {
     {"cuwarden_peak_live_bytes", "gauge", "The most that was live at a time.", 0, NULL, print_peak},
     {"cuwarden_peak_held_bytes", "gauge", "The most that was held at a time.", 0, NULL,
      print_peak_held},
+    {"cuwarden_efficiency_ratio", "gauge",
+     "Share of the memory in use that the program has asked for; the rest is rounding.", 0, NULL,
+     print_efficiency},
+    {"cuwarden_fragmentation_ratio", "gauge",
+     "Share of the held memory that is idle or rounding, now.", 0, NULL, print_fragmentation},
+    {"cuwarden_peak_fragmentation_ratio", "gauge",
+     "Share of the most held memory that was never live at once.", 0, NULL,
+     print_peak_fragmentation},
     {"cuwarden_limit_bytes", "gauge", "What the process may hold, where there is a limit.", 0, NULL,
      print_limit},
     {"cuwarden_min_free_bytes", "gauge", "What must stay free on the device, where that is set.", 0,

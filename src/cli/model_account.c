@@ -40,6 +40,7 @@ void cw_reader_begin_oom(struct cw_reader *self)
                                           .device = CW_MODEL_HOST,
                                           .site = CW_MODEL_NONE,
                                           .cause = "",
+                                          .fallback = "",
                                           .first_holder = (uint32_t)self->holder.count};
 }
 

@@ -92,6 +92,7 @@ static const struct cw_reader_row rows[] = {
     {IN_TRIMMED, "full", U64, NOW(pool.of.trimmed_full), 0},
     {IN_TRIMMED, "idle", U64, NOW(pool.of.trimmed_idle), 0},
     {IN_TRIMMED, "oom", U64, NOW(pool.of.trimmed_oom), 0},
+    {IN_POOL_DEVICE, "abandoned", U64, NOW(pool.of.abandoned), 0},
     {IN_POOL_DEVICE, "bypassed", INTO, NOWHERE, IN_BYPASSED},
 #define X(id, name, label) {IN_BYPASSED, name, U64, NOW(pool.of.bypassed[CW_BYPASS_##id]), 0},
     CW_BYPASSES(X)
@@ -126,7 +127,6 @@ static const struct cw_reader_row rows[] = {
     {IN_LEVEL, "ns", U64, LEVEL(ns), 0},
     {IN_PRESSURE_DEVICE, "released", INTO, NOWHERE, IN_RELEASED},
     {IN_RELEASED, "pressure", INTO, NOW(pressure.of.scarce), IN_AMOUNT},
-    {IN_RELEASED, "empty", INTO, NOW(pressure.of.emptied), IN_AMOUNT},
     {IN_PRESSURE_DEVICE, "ladder", INTO, NOWHERE, IN_LADDER},
     {IN_LADDER, NULL, INTO, NOWHERE, IN_RUNG},
     {IN_RUNG, "rung", TEXT, NOW(rung_name), 0},
@@ -292,6 +292,7 @@ static const struct cw_reader_row rows[] = {
     {IN_OOM, "device", U32, NOW(oom.device), 0},
     {IN_OOM, "site", U32, NOW(oom.site), 0},
     {IN_OOM, "cause", TEXT, NOW(oom.cause), 0},
+    {IN_OOM, "fallback", TEXT, NOW(oom.fallback), 0},
     {IN_OOM, "bytes", U64, NOW(oom.bytes), 0},
     {IN_OOM, "fits", U64, NOW(oom.fits), 0},
     {IN_OOM, "limit", U64, NOW(oom.limit), 0},

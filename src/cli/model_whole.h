@@ -22,7 +22,7 @@ struct cw_model_pool {
     uint64_t requested_ever, allocated_ever; /* of all that was ever served */
     double efficiency_total; /* the same as a share, which older reports have alone */
     uint64_t saved_frees, exact_retries, oom_retries;
-    uint64_t trimmed_full, trimmed_idle, trimmed_oom;
+    uint64_t trimmed_full, trimmed_idle, trimmed_oom, abandoned;
     uint64_t bypassed[CW_BYPASS_COUNT];
 };
 
@@ -42,7 +42,7 @@ struct cw_model_pressure {
     struct cw_model_time at[CW_LEVEL_COUNT];
     uint64_t refused[CW_CAUSE_COUNT], limited;
     struct cw_model_rung rung[CW_RUNG_COUNT];
-    struct cw_model_amount fallbacks, scarce, emptied;
+    struct cw_model_amount fallbacks, scarce;
 };
 
 struct cw_model_old {
@@ -60,9 +60,9 @@ struct cw_model_holder {
 struct cw_model_oom {
     uint64_t t_ns;
     int code;
-    uint32_t event;        /* index, or CW_MODEL_NONE */
-    uint32_t device, site; /* index, or CW_MODEL_NONE */
-    const char *cause;
+    uint32_t event;               /* index, or CW_MODEL_NONE */
+    uint32_t device, site;        /* index, or CW_MODEL_NONE */
+    const char *cause, *fallback; /* "": nothing is said of it */
     uint64_t bytes, fits, limit, min_free;
     uint64_t live, held, idle, spare, free, total, others;
     uint8_t is_fragmented;

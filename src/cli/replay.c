@@ -6,132 +6,27 @@
 
 #include "cli/cli.h"
 #include "cli/replay_csv.h"
-#include "cli/replay_map.h"
-#include "core/context.h"
-#include "core/device.h"
-#include "core/ladder.h"
-#include "core/limit.h"
-#include "core/pool.h"
-#include "core/relief.h"
-#include "core/request.h"
-#include "core/session.h"
-#include "core/site.h"
-#include "core/tally.h"
-#include "core/thread.h"
+#include "cli/replay_engine.h"
+#include "cli/replay_memory.h"
 
 struct replay {
+    const struct cw_replay_engine *engine;
     struct cw_csv csv;
     struct cw_replay_map map;
     struct cw_replay_result *result;
-    uint32_t api;
     uint64_t first_ns;
     uint64_t given_by_program; /* blocks that the program's own frees returned to the driver */
     uint64_t live, held;       /* of all devices, after the last event of each */
     struct cw_live_sums sums[CW_DEVICES];
 };
 
-/* A request that the driver has not granted yet. */
-struct miss {
-    struct cw_pool_request pool;
-    struct cw_request request;
-    struct cw_ladder ladder;
-    enum cw_cause cause;
-    uint64_t given, key;
-    int is_climbing;
-};
-
-/* The class that could serve it, -1: none. */
-static int class_of(const struct cw_csv_event *event)
-{
-    switch (event->kind) {
-    case CW_KIND_DEVICE:
-        return CW_POOL_DEVICE;
-    case CW_KIND_PITCHED:
-        return CW_POOL_PITCHED;
-    case CW_KIND_PINNED:
-        return CW_POOL_HOST;
-    default:
-        return -1;
-    }
-}
-
-/* ---- allocations -------------------------------------------------------------------------------
+/* ---- calls -------------------------------------------------------------------------------------
  */
 
-/* 0, or -1: no memory, and why. As a hook does around the driver's call. */
-static int ask_driver(struct replay *replay, struct miss *miss)
-{
-    struct cw_request *request = &miss->request;
-
-    request->reserved = 0;
-    if (cw_limit_is_on() && request->device < CW_MAX_DEVICES &&
-        cw_limit_reserve(request->device, miss->given, &request->reserved, &miss->cause) != 0)
-        return -1;
-    request->key = cw_replay_driver_alloc(request->device, miss->given);
-    if (request->key == 0) {
-        if (request->reserved != 0)
-            cw_limit_cancel(request->device, request->reserved);
-        miss->cause = CW_CAUSE_DRIVER;
-        return -1;
-    }
-    cw_pool_granted(&miss->pool, miss->given, miss->pool.ask != 0 && miss->given != miss->pool.ask,
-                    request);
-    if (request->held < request->bytes)
-        request->held = request->bytes;
-    miss->key = request->key;
-    cw_request_granted(request, replay->api);
-    return 0;
-}
-
-/* 1: ask again; 0: served, or out of memory. */
-static int make_do(struct replay *replay, struct miss *miss)
-{
-    uint32_t block;
-
-    if (!miss->is_climbing) {
-        miss->is_climbing = 1;
-        cw_ladder_begin(&miss->ladder, miss->request.device % CW_MAX_DEVICES, miss->request.bytes);
-        miss->ladder.pool = miss->pool.pool;
-        miss->ladder.is_rounded = miss->given != miss->request.bytes;
-    }
-    for (;;) {
-        switch (cw_ladder_climb(&miss->ladder, miss->cause, &block)) {
-        case CW_LADDER_SERVED:
-            miss->key = cw_pool_hand_out(miss->pool.pool, block, miss->pool.bytes, replay->api);
-            if (miss->key == 0)
-                break;
-            replay->result->hits++;
-            return 0;
-        case CW_LADDER_EXACT:
-            miss->given = miss->request.bytes;
-            return 1;
-        case CW_LADDER_ASK:
-            return 1;
-        case CW_LADDER_MANAGED: /* there is none */
-            break;
-        default:
-            return 0;
-        }
-    }
-}
-
-static uint64_t serve_missed(struct replay *replay, struct miss *miss)
-{
-    while (ask_driver(replay, miss) != 0 && make_do(replay, miss))
-        ;
-    if (miss->key == 0)
-        cw_request_failed(&miss->request, replay->api, 2, miss->cause);
-    else if (miss->is_climbing)
-        cw_ladder_helped(&miss->ladder,
-                         cw_site_here(replay->api, miss->request.kind, miss->request.device));
-    return miss->key;
-}
-
-static void note_oom(struct replay *replay, const struct miss *miss, uint64_t line)
+static void note_oom(struct replay *replay, const struct cw_replay_take *take, uint64_t line)
 {
     struct cw_replay_result *result = replay->result;
-    uint8_t device = miss->request.device;
-    struct cw_live_sums sums = cw_tally_device(device);
+    struct cw_live_sums sums = replay->engine->sums(take->device);
 
     if (result->ooms++ > 0)
         return;
@@ -139,63 +34,40 @@ static void note_oom(struct replay *replay, const struct miss *miss, uint64_t li
         .line = line,
         .ns = result->span_ns,
         .event = result->events,
-        .asked = miss->request.bytes,
+        .asked = take->bytes,
         .live = sums.live,
         .held = sums.held,
-        .free = cw_replay_driver_free_bytes(device),
-        .largest = cw_replay_driver_largest(device),
-        .limit = device < CW_MAX_DEVICES ? cw_limit_of(device) : 0,
-        .device = device,
-        .cause = (uint8_t)miss->cause,
+        .free = cw_replay_driver_free_bytes(take->device),
+        .largest = cw_replay_driver_largest(take->device),
+        .limit = replay->engine->limit(take->device),
+        .device = take->device,
+        .cause = take->cause,
     };
 }
 
 static uint64_t allocate(struct replay *replay, const struct cw_csv_event *event)
 {
-    int class = class_of(event);
-    struct miss miss = {
-        .pool = {.class = (enum cw_pool_class)(class < 0 ? 0 : class), .bytes = event->bytes},
-        .request = {.space = CW_SPACE_ADDRESS,
-                    .kind = (enum cw_kind)event->kind,
-                    .device = event->device,
-                    .bytes = event->bytes},
-        .given = event->bytes};
-    uint64_t key = 0;
-    uint8_t current;
+    struct cw_replay_result *result = replay->result;
+    struct cw_replay_device *device = &result->device[event->device];
+    struct cw_replay_take take = {
+        .bytes = event->bytes, .device = event->device, .kind = event->kind};
 
-    if (class >= 0) {
-        replay->result->poolable++;
-        key = cw_pool_serve(&miss.pool, replay->api);
-        if (key != 0) {
-            replay->result->hits++;
-            return key;
-        }
-        if (miss.pool.ask != 0)
-            miss.given = miss.pool.ask;
-        miss.request.context = cw_context_current(&current);
+    replay->engine->take(&take);
+    if (cw_replay_is_poolable(event->kind)) {
+        result->poolable++;
+        device->requests++;
     }
-    key = serve_missed(replay, &miss);
-    if (key == 0)
-        note_oom(replay, &miss, event->line);
-    return key;
+    result->hits += take.is_hit;
+    device->hits += take.is_hit;
+    if (take.key == 0)
+        note_oom(replay, &take, event->line);
+    return take.key;
 }
-
-/* ---- frees -------------------------------------------------------------------------------------
- */
 
 static void give(struct replay *replay, const struct cw_replay_block *block)
 {
-    struct cw_request_free freed;
-    int wait;
-
-    if (block->key == 0)
-        return;
-    if (cw_pool_free(block->kind == CW_KIND_PINNED ? CW_POOL_FREES_HOST : CW_POOL_FREES_DEVICE,
-                     block->key, replay->api, &freed, &wait) != CW_POOL_DRIVER)
-        return;
-    cw_replay_driver_free(block->key);
-    replay->given_by_program++;
-    cw_request_free_end(&freed, replay->api, CW_FREE_DONE, 0);
+    if (block->key != 0)
+        replay->given_by_program += (uint64_t)replay->engine->give(block);
 }
 
 /* ---- events ------------------------------------------------------------------------------------
@@ -232,8 +104,10 @@ static int do_allocate(struct replay *replay, const struct cw_csv_event *event)
         replay->result->doubled++;
         give(replay, &block);
     }
-    block = (struct cw_replay_block){
-        .pointer = event->pointer, .device = event->device, .kind = event->kind};
+    block = (struct cw_replay_block){.pointer = event->pointer,
+                                     .bytes = event->bytes,
+                                     .device = event->device,
+                                     .kind = event->kind};
     if (event->bytes != 0)
         block.key = allocate(replay, event);
     if (cw_replay_map_put(&replay->map, &block) == 0)
@@ -260,7 +134,7 @@ static void do_free(struct replay *replay, const struct cw_csv_event *event)
 static void note_device(struct replay *replay, const struct cw_csv_event *event)
 {
     struct cw_replay_device *device = &replay->result->device[event->device];
-    struct cw_live_sums now = cw_tally_device(event->device);
+    struct cw_live_sums now = replay->engine->sums(event->device);
     uint64_t unused = now.held - now.live, largest;
 
     if (unused > device->peak_unused)
@@ -314,7 +188,7 @@ static uint64_t count_left(const struct cw_replay_map *map)
     return left;
 }
 
-static void sum_up(struct replay *replay)
+static int sum_up(struct replay *replay)
 {
     struct cw_replay_result *result = replay->result;
 
@@ -322,41 +196,33 @@ static void sum_up(struct replay *replay)
     result->calls = *cw_replay_driver_calls();
     result->given_back = result->calls.frees - replay->given_by_program;
     result->left_blocks = count_left(&replay->map);
-    result->left_bytes = cw_tally_total();
-    for (uint8_t i = 0; i < CW_DEVICES; i++) {
-        const struct cw_live_device *live = &cw_session.arena.header->device[i];
-
-        result->device[i].peak_live = live->peak_bytes;
-        result->device[i].peak_held = live->peak_held;
-        result->device[i].limit = live->memory.limit;
-    }
+    for (uint8_t i = 0; i < CW_DEVICES; i++)
+        result->left_bytes += replay->engine->sums(i).live;
+    if (replay->engine->finish(result) == 0)
+        return 0;
+    cw_cli_error("no memory to add up the replay");
+    return -1;
 }
 
-/* The one thread there is has its own blocks, like any thread of a program. */
-static int watch_thread(void)
-{
-    return 0;
-}
-
-int cw_replay_run(const char *path, const struct cw_options *options, uint64_t device_bytes,
+int cw_replay_run(const char *path, const struct cw_replay_engine *engine,
+                  const struct cw_options *options, uint64_t device_bytes,
                   struct cw_replay_result *out)
 {
-    static const struct cw_launcher no_launcher;
-    struct replay replay = {.result = out};
+    struct replay replay = {.engine = engine, .result = out};
     int rc;
 
     memset(out, 0, sizeof(*out));
     if (cw_csv_open(&replay.csv, path) != 0)
         return -1;
-    cw_replay_driver_start(device_bytes);
-    cw_thread_set_watch(watch_thread);
-    cw_session_arm(&cw_replay_ops, options, &no_launcher, 12050);
-    rc = cw_session_is_armed() ? 0 : -1;
+    cw_replay_driver_start(engine->has_endless_device ? CW_REPLAY_MOST - CW_REPLAY_PAGE
+                                                      : device_bytes);
+    rc = engine->start(options);
     if (rc == 0) {
-        replay.api = cw_site_text("replay");
         rc = play(&replay);
-        sum_up(&replay);
+        if (sum_up(&replay) != 0)
+            rc = -1;
     }
+    engine->stop();
     cw_replay_map_destroy(&replay.map);
     cw_csv_close(&replay.csv);
     cw_replay_driver_stop();

@@ -5,8 +5,9 @@
  *
  * The only files of the command that know src/core are replay*: the answer to "would it have
  * fitted" is worth something only if the code that decides is the one that runs in the program.
- * All is done on one thread, in the order of the file. State of the core is the process's, so
- * cw_replay_run may be called once in a process.
+ * For comparison a model of another allocator may take its place (cli/replay_engine.h). All is done
+ * on one thread, in the order of the file. State of the core is the process's, so cw_replay_run may
+ * be called once in a process.
  */
 #ifndef CW_CLI_REPLAY_H
 #define CW_CLI_REPLAY_H
@@ -30,6 +31,8 @@ struct cw_replay_oom {
 struct cw_replay_device {
     uint64_t peak_live, peak_held, peak_unused; /* unused: held and not live, idle or rounding */
     uint64_t limit;                             /* 0: none */
+    uint64_t requests, hits;                    /* that a pool could serve; that one has served */
+    uint64_t asked, given;  /* bytes of all that a pool has served or asked the driver for */
     uint64_t least_largest; /* smallest that the largest free piece ever was after an allocation */
     uint64_t free_then;     /* what was free in all at that moment */
     uint8_t is_used;
@@ -52,8 +55,11 @@ struct cw_replay_result {
     uint8_t is_cut, has_times;
 };
 
+struct cw_replay_engine;
+
 /* The options must live as long as the process. 0, or -1 after a message. */
-int cw_replay_run(const char *path, const struct cw_options *options, uint64_t device_bytes,
+int cw_replay_run(const char *path, const struct cw_replay_engine *engine,
+                  const struct cw_options *options, uint64_t device_bytes,
                   struct cw_replay_result *out);
 
 #endif

@@ -13,6 +13,7 @@
 #include "live/view.h"
 
 #define BUFFER       ((size_t)1 << 20)
+#define INFLATED     (1u << 17) /* zlib's own buffer */
 #define LINE_MAX_LEN ((size_t)1 << 16)
 #define SECOND       UINT64_C(1000000000)
 #define DAY          (86400 * SECOND)
@@ -122,22 +123,28 @@ static const char *action_name(unsigned action)
 
 static int fail_read(const struct cw_csv *csv)
 {
-    cw_cli_error("cannot read '%s': %s", csv->path, strerror(errno));
+    int code = Z_OK, saved = errno;
+    const char *why = gzerror(csv->file, &code);
+    const char *colon = strstr(why, ": "); /* behind zlib's own name of the file */
+
+    if (colon != NULL)
+        why = colon + 2;
+    cw_cli_error("cannot read '%s': %s", csv->path, code == Z_ERRNO ? strerror(saved) : why);
     return -1;
 }
 
 /* Moves what is left to the front and reads on. 0, or -1 after a message. */
 static int refill(struct cw_csv *csv)
 {
-    ssize_t n;
+    int code = Z_OK, n;
 
     memmove(csv->buf, csv->buf + csv->at, csv->len - csv->at);
     csv->len -= csv->at;
     csv->at = 0;
-    do
-        n = read(csv->fd, csv->buf + csv->len, BUFFER - csv->len);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
+    n = gzread(csv->file, csv->buf + csv->len, (unsigned)(BUFFER - csv->len));
+    gzerror(csv->file, &code);
+    if (n < 0 ||
+        (n == 0 && code != Z_OK)) /* a compressed one that was cut gives what it has first */
         return fail_read(csv);
     csv->at_end = n == 0;
     csv->len += (size_t)n;
@@ -221,15 +228,31 @@ static int read_header(struct cw_csv *csv)
     return -1;
 }
 
+/* Takes a plain file as well as a compressed one. */
+static gzFile open_file(const char *path)
+{
+    int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                    : open(path, O_RDONLY | O_CLOEXEC);
+    gzFile file;
+
+    if (fd < 0)
+        return NULL;
+    file = gzdopen(fd, "rb");
+    if (file == NULL)
+        close(fd);
+    return file;
+}
+
 int cw_csv_open(struct cw_csv *csv, const char *path)
 {
     memset(csv, 0, sizeof(*csv));
     csv->path = path;
-    csv->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (csv->fd < 0) {
+    csv->file = open_file(path);
+    if (csv->file == NULL) {
         cw_cli_error("cannot open '%s': %s", path, strerror(errno));
         return -1;
     }
+    gzbuffer(csv->file, INFLATED);
     csv->buf = malloc(BUFFER);
     if (csv->buf == NULL) {
         cw_cli_error("no memory to read '%s'", path);
@@ -246,9 +269,9 @@ void cw_csv_close(struct cw_csv *csv)
 {
     free(csv->buf);
     csv->buf = NULL;
-    if (csv->fd > STDIN_FILENO)
-        close(csv->fd);
-    csv->fd = -1;
+    if (csv->file != NULL)
+        gzclose(csv->file);
+    csv->file = NULL;
 }
 
 /* ---- the others ---- */

@@ -2,7 +2,8 @@
 /*
  * Reads a trace: the log of RMM's logging resource adaptor, or what CUWARDEN_TRACE wrote, which has
  * more columns (core/trace.h). Columns go by the names in the first line, in any order; Action,
- * Pointer and Size must be there. Holds one buffer, however long the file is.
+ * Pointer and Size must be there. The file may be compressed, by gzip. Holds one buffer, however
+ * long it is.
  *
  * What a killed process left ends in zeros or inside a line: that is an end, and `is_cut` says so.
  * Any other bad line is an error that names file, line and value.
@@ -12,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <zlib.h>
 
 enum cw_csv_action { CW_CSV_ALLOCATE, CW_CSV_FREE, CW_CSV_FAILURE };
 
@@ -39,7 +41,7 @@ enum cw_csv_column {
 
 struct cw_csv {
     const char *path;
-    int fd;
+    gzFile file;
     int is_cut;
     char *buf;
     size_t len, at;

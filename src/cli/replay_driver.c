@@ -13,6 +13,7 @@
 
 static struct {
     uint64_t device_bytes, now_ns;
+    uint64_t busy_ns; /* until then there is work */
     uint8_t current;
     struct cw_replay_memory *memory[CW_DEVICES]; /* made when first needed */
     uint64_t *event;                             /* when it has passed, by number; 0 is none */
@@ -40,6 +41,11 @@ void cw_replay_driver_set_time(uint64_t ns)
     ns += START_NS;
     if (ns > self.now_ns)
         self.now_ns = ns;
+}
+
+void cw_replay_driver_submit(void)
+{
+    self.busy_ns = self.now_ns + CW_REPLAY_LAG_NS;
 }
 
 void cw_replay_driver_select(uint8_t device)
@@ -84,6 +90,11 @@ void cw_replay_driver_free(uint64_t address)
         self.calls.frees++;
 }
 
+uint64_t cw_replay_driver_total(void)
+{
+    return self.device_bytes;
+}
+
 uint64_t cw_replay_driver_free_bytes(uint8_t device)
 {
     return memory_of(device) != NULL ? cw_replay_memory_free(memory_of(device)) : 0;
@@ -103,6 +114,12 @@ static uint64_t now_ns(void)
     return self.now_ns;
 }
 
+/* Calls take no time. */
+static uint64_t exact_ns(void)
+{
+    return self.now_ns;
+}
+
 static uint64_t work_ns(void)
 {
     return 0;
@@ -111,6 +128,17 @@ static uint64_t work_ns(void)
 static int context_current(uint64_t *out_handle)
 {
     *out_handle = HANDLE_FIRST + self.current;
+    return 0;
+}
+
+static int has_context_ids(void)
+{
+    return 0;
+}
+
+static int context_identity(uint64_t handle, uint64_t *out_identity)
+{
+    *out_identity = handle != 0 ? handle : HANDLE_FIRST + self.current;
     return 0;
 }
 
@@ -134,18 +162,19 @@ static int device_count(unsigned *out_count)
     return 0;
 }
 
-static int memory_info(uint64_t context, uint64_t *out_free, uint64_t *out_total)
+static int memory_info(struct cw_context_name context, uint64_t *out_free, uint64_t *out_total)
 {
-    *out_free =
-        cw_replay_driver_free_bytes(context ? (uint8_t)(context - HANDLE_FIRST) : self.current);
+    *out_free = cw_replay_driver_free_bytes(
+        context.handle ? (uint8_t)(context.handle - HANDLE_FIRST) : self.current);
     *out_total = self.device_bytes;
     return 0;
 }
 
-static int context_wait(uint64_t context)
+static int context_wait(struct cw_context_name context)
 {
     (void)context;
     self.calls.waits++;
+    self.busy_ns = self.now_ns;
     return 0;
 }
 
@@ -154,7 +183,7 @@ static int has_context_events(void)
     return 1;
 }
 
-static int event_create(uint64_t context, uint64_t *out_event)
+static int event_create(struct cw_context_name context, uint64_t *out_event)
 {
     (void)context;
     if (self.events + 1 >= self.event_room) {
@@ -171,18 +200,28 @@ static int event_create(uint64_t context, uint64_t *out_event)
     return 0;
 }
 
-static int event_record(uint64_t context, uint64_t event)
+static int event_record(struct cw_context_name context, uint64_t event)
 {
     (void)context;
     self.calls.events++;
-    self.event[event] = self.now_ns + CW_REPLAY_LAG_NS;
+    self.event[event] = self.busy_ns;
     return 0;
 }
 
-static int event_query(uint64_t event)
+static int event_query(struct cw_context_name context, uint64_t event)
 {
+    (void)context;
     self.calls.events++;
     return self.now_ns >= self.event[event];
+}
+
+static int event_wait(struct cw_context_name context, uint64_t event)
+{
+    (void)context;
+    self.calls.waits++;
+    if (self.now_ns < self.event[event])
+        self.now_ns = self.event[event];
+    return 1;
 }
 
 static int block_alloc(uint64_t bytes, uint64_t *out_key)
@@ -191,7 +230,7 @@ static int block_alloc(uint64_t bytes, uint64_t *out_key)
     return *out_key != 0 ? 0 : -1;
 }
 
-static int block_free(uint64_t context, enum cw_kind kind, uint64_t key)
+static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_t key)
 {
     (void)context;
     (void)kind;
@@ -232,8 +271,11 @@ static int driver_pool_trim(uint64_t pool)
 
 const struct cw_driver_ops cw_replay_ops = {
     .now_ns = now_ns,
+    .exact_ns = exact_ns,
     .work_ns = work_ns,
     .context_current = context_current,
+    .has_context_ids = has_context_ids,
+    .context_identity = context_identity,
     .context_facts = context_facts,
     .device_facts = device_facts,
     .device_count = device_count,
@@ -243,6 +285,7 @@ const struct cw_driver_ops cw_replay_ops = {
     .event_create = event_create,
     .event_record = event_record,
     .event_query = event_query,
+    .event_wait = event_wait,
     .block_alloc = block_alloc,
     .block_free = block_free,
     .fallback_alloc = fallback_alloc,

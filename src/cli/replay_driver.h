@@ -3,8 +3,8 @@
  * The driver of a replay: devices of one size (cli/replay_memory.h), host memory without end, one
  * context per device, and the clock of the trace. One per process, one thread.
  *
- * Work of the device is not in a trace. An event of a context is taken to have passed
- * CW_REPLAY_LAG_NS after it was recorded, a wait takes no time. The clock is the later of the
+ * Work of the device is not in a trace. It is taken to use a block until CW_REPLAY_LAG_NS after its
+ * free, unless it was waited for; a wait takes no time. The clock is the later of the
  * trace's and its own, which goes on by a tick with each look.
  */
 #ifndef CW_CLI_REPLAY_DRIVER_H
@@ -29,6 +29,8 @@ void cw_replay_driver_start(uint64_t device_bytes);
 void cw_replay_driver_stop(void);
 
 void cw_replay_driver_set_time(uint64_t ns);
+/* The program frees a block, which work may still use. */
+void cw_replay_driver_submit(void);
 /* The device whose context is current from now on. */
 void cw_replay_driver_select(uint8_t device);
 
@@ -37,6 +39,7 @@ uint64_t cw_replay_driver_alloc(uint8_t device, uint64_t bytes);
 void cw_replay_driver_free(uint64_t address);
 
 const struct cw_replay_calls *cw_replay_driver_calls(void);
+uint64_t cw_replay_driver_total(void); /* of each device */
 /* Of the device's free memory: all, and the largest piece. */
 uint64_t cw_replay_driver_free_bytes(uint8_t device);
 uint64_t cw_replay_driver_largest(uint8_t device);

@@ -9,6 +9,7 @@
 struct cw_replay_block {
     uint64_t pointer; /* of the trace; never 0 */
     uint64_t key;     /* of the replay; 0: there was no memory for it */
+    uint64_t bytes;   /* asked for */
     uint8_t device, kind;
 };
 

@@ -8,20 +8,25 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/replay_model.h"
 
 /* What a policy sets in the place of what the user may have set. */
 static const struct {
     const char *name;
+    const struct cw_replay_engine *engine;
     struct {
         const char *option, *value;
     } set[2];
 } known[CW_POLICIES_MAX] = {
-    {"native", {{"MODE", "track"}, {"LIMIT", "none"}}}, /* as without the library */
-    {"track", {{"MODE", "track"}}},
-    {"pool", {{"MODE", "pool"}}},
-    {"inference", {{"MODE", "pool"}, {"PRESET", "inference"}}},
-    {"constrained", {{"MODE", "pool"}, {"PRESET", "constrained"}}},
-    {"deferred", {{"MODE", "pool"}, {"FREE_SYNC", "deferred"}}},
+    {"native", &cw_replay_core, {{"MODE", "track"}, {"LIMIT", "none"}}}, /* as without us */
+    {"track", &cw_replay_core, {{"MODE", "track"}}},
+    {"pool", &cw_replay_core, {{"MODE", "pool"}}},
+    {"inference", &cw_replay_core, {{"MODE", "pool"}, {"PRESET", "inference"}}},
+    {"constrained", &cw_replay_core, {{"MODE", "pool"}, {"PRESET", "constrained"}}},
+    {"deferred", &cw_replay_core, {{"MODE", "pool"}, {"FREE_SYNC", "deferred"}}},
+    {CW_POLICY_UNBOUNDED, &cw_replay_unbounded, {{0}}},
+    {"pytorch", &cw_replay_pytorch, {{0}}},
+    {"rmm", &cw_replay_rmm, {{0}}},
 };
 
 /* A replay has no stacks and nobody to report to; managed memory is not modelled. */
@@ -39,11 +44,13 @@ static void set(struct cw_options *options, const char *option, const char *valu
         cw_cli_error("%s=%s: %s", option, value, why);
 }
 
-static void add(struct cw_policies *policies, const char *name, const struct cw_options *options)
+static void add(struct cw_policies *policies, const char *name,
+                const struct cw_replay_engine *engine, const struct cw_options *options)
 {
     struct cw_policy *policy = &policies->policy[policies->count++];
 
     policy->name = name;
+    policy->engine = engine;
     policy->options = *options;
     for (size_t i = 0; i < CW_ARRAY_LEN(fixed); i++)
         set(&policy->options, fixed[i].option, fixed[i].value);
@@ -52,7 +59,7 @@ static void add(struct cw_policies *policies, const char *name, const struct cw_
 void cw_policies_one(struct cw_policies *policies, const struct cw_options *options)
 {
     policies->count = 0;
-    add(policies, options->mode == CW_MODE_POOL ? "pool" : "track", options);
+    add(policies, options->mode == CW_MODE_POOL ? "pool" : "track", &cw_replay_core, options);
 }
 
 void cw_policies_all(struct cw_policies *policies, const struct cw_options *options)
@@ -63,7 +70,7 @@ void cw_policies_all(struct cw_policies *policies, const struct cw_options *opti
 
         for (size_t k = 0; k < CW_ARRAY_LEN(known[i].set) && known[i].set[k].option != NULL; k++)
             set(&own, known[i].set[k].option, known[i].set[k].value);
-        add(policies, known[i].name, &own);
+        add(policies, known[i].name, known[i].engine, &own);
     }
 }
 
@@ -118,7 +125,7 @@ static int read_all(int fd, void *data, size_t len)
 
 static int run_here(const struct cw_policies *policies, struct cw_policy *policy)
 {
-    return cw_replay_run(policies->trace, &policy->options, policies->device_bytes,
+    return cw_replay_run(policies->trace, policy->engine, &policy->options, policies->device_bytes,
                          &policy->result);
 }
 

@@ -7,10 +7,14 @@
 
 #include "cli/replay.h"
 
-#define CW_POLICIES_MAX 6
+#define CW_POLICIES_MAX 9
+
+/* A model that all others' hits are counted against (cli/replay_model.h). */
+#define CW_POLICY_UNBOUNDED "unbounded"
 
 struct cw_policy {
     const char *name;
+    const struct cw_replay_engine *engine;
     struct cw_options options;
     struct cw_replay_result result;
 };

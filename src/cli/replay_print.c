@@ -44,11 +44,44 @@ static struct cw_replay_device all_devices(const struct cw_replay_result *result
         sum.peak_live += result->device[i].peak_live;
         sum.peak_held += result->device[i].peak_held;
         sum.peak_unused += result->device[i].peak_unused;
+        sum.requests += result->device[i].requests;
+        sum.hits += result->device[i].hits;
+        sum.asked += result->device[i].asked;
+        sum.given += result->device[i].given;
     }
     return sum;
 }
 
+static uint64_t fragments(const struct cw_replay_device *all)
+{
+    return all->peak_held > all->peak_live ? all->peak_held - all->peak_live : 0;
+}
+
+/* Hits on the devices of a cache without bounds; 0: not known. */
+static uint64_t possible_hits(const struct cw_policies *policies)
+{
+    for (unsigned i = 0; i < policies->count; i++)
+        if (strcmp(policies->policy[i].name, CW_POLICY_UNBOUNDED) == 0)
+            return all_devices(&policies->policy[i].result).hits;
+    return 0;
+}
+
 /* ---- text ---- */
+
+struct percent {
+    char text[24];
+};
+
+static struct percent percent_of(uint64_t part, uint64_t whole)
+{
+    struct percent percent = {"-"};
+    uint64_t hundredths = share(part, whole);
+
+    if (whole != 0)
+        snprintf(percent.text, sizeof(percent.text), "%" PRIu64 ".%" PRIu64 "%%", hundredths / 100,
+                 hundredths / 10 % 10);
+    return percent;
+}
 
 static const char *plural(uint64_t count)
 {
@@ -119,7 +152,7 @@ static void print_one(const struct cw_policies *policies, FILE *out)
 {
     const struct cw_policy *policy = &policies->policy[0];
     const struct cw_replay_result *result = &policy->result;
-    uint64_t served = share(result->hits, result->poolable);
+    struct cw_replay_device all = all_devices(result);
 
     fprintf(out, "%s", policy->name);
     if (cw_policy_ceiling(policies, policy) < policies->device_bytes)
@@ -129,10 +162,13 @@ static void print_one(const struct cw_policies *policies, FILE *out)
     for (unsigned i = 0; i < CW_DEVICES; i++)
         print_device(&result->device[i], i, out);
     fprintf(out,
-            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%" PRIu64 ".%" PRIu64
-            "%%), gave back %" PRIu64 " block%s\n",
-            result->hits, result->poolable, plural(result->poolable), served / 100,
-            served / 10 % 10, result->given_back, plural(result->given_back));
+            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%s), gave back %" PRIu64
+            " block%s\n",
+            result->hits, result->poolable, plural(result->poolable),
+            percent_of(result->hits, result->poolable).text, result->given_back,
+            plural(result->given_back));
+    fprintf(out, "  efficiency     %s, fragmentation of the peaks %s\n",
+            percent_of(all.asked, all.given).text, percent_of(fragments(&all), all.peak_held).text);
     fprintf(out,
             "  driver         %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64
             " refused, %" PRIu64 " wait%s, %" PRIu64 " call%s for events\n",
@@ -143,22 +179,22 @@ static void print_one(const struct cw_policies *policies, FILE *out)
             result->left_blocks, plural(result->left_blocks));
 }
 
-static void print_row(const struct cw_policy *policy, FILE *out)
+static void print_row(const struct cw_policy *policy, uint64_t possible, FILE *out)
 {
     const struct cw_replay_result *result = &policy->result;
     struct cw_replay_device all = all_devices(result);
-    uint64_t served = share(result->hits, result->poolable);
     char line[24] = "-";
 
     if (result->ooms > 0)
         snprintf(line, sizeof(line), "%" PRIu64, result->oom.line);
     fprintf(out,
-            "%-12s %-4s %10s %8" PRIu64 " %11s %11s %11s %5" PRIu64 ".%" PRIu64 "%% %10" PRIu64
+            "%-12s %-4s %10s %8" PRIu64 " %11s %11s %11s %8s %11s %10s %13s %10" PRIu64
             " %10" PRIu64 " %10" PRIu64 "\n",
             policy->name, result->ooms > 0 ? "no" : "yes", line, result->ooms,
             size_of(all.peak_live).text, size_of(all.peak_held).text, size_of(all.peak_unused).text,
-            served / 100, served / 10 % 10, result->calls.allocs, result->calls.frees,
-            result->given_back);
+            percent_of(result->hits, result->poolable).text, percent_of(all.hits, possible).text,
+            percent_of(all.asked, all.given).text, percent_of(fragments(&all), all.peak_held).text,
+            result->calls.allocs, result->calls.frees, result->given_back);
 }
 
 void cw_replay_print_text(const struct cw_policies *policies, FILE *out)
@@ -168,11 +204,11 @@ void cw_replay_print_text(const struct cw_policies *policies, FILE *out)
         print_one(policies, out);
         return;
     }
-    fprintf(out, "%-12s %-4s %10s %8s %11s %11s %11s %8s %10s %10s %10s\n", "policy", "fits",
-            "first line", "failed", "peak live", "peak held", "unused", "served", "allocated",
-            "freed", "given back");
+    fprintf(out, "%-12s %-4s %10s %8s %11s %11s %11s %8s %11s %10s %13s %10s %10s %10s\n", "policy",
+            "fits", "first line", "failed", "peak live", "peak held", "unused", "served",
+            "of possible", "efficiency", "fragmentation", "allocated", "freed", "given back");
     for (unsigned i = 0; i < policies->count; i++)
-        print_row(&policies->policy[i], out);
+        print_row(&policies->policy[i], possible_hits(policies), out);
 }
 
 /* ---- JSON ---- */
@@ -219,9 +255,12 @@ static void json_devices(const struct cw_replay_result *result, FILE *out)
         fprintf(out,
                 ", \"peak_live_bytes\": %" PRIu64 ", \"peak_held_bytes\": %" PRIu64
                 ", \"peak_unused_bytes\": %" PRIu64 ", \"limit_bytes\": %" PRIu64
-                ", \"least_largest_free_bytes\": %" PRIu64 ", \"free_bytes_then\": %" PRIu64 "}",
+                ", \"least_largest_free_bytes\": %" PRIu64 ", \"free_bytes_then\": %" PRIu64
+                ", \"poolable\": %" PRIu64 ", \"served\": %" PRIu64
+                ", \"requested_bytes_total\": %" PRIu64 ", \"allocated_bytes_total\": %" PRIu64 "}",
                 device->peak_live, device->peak_held, device->peak_unused, device->limit,
-                device->least_largest, device->free_then);
+                device->least_largest, device->free_then, device->requests, device->hits,
+                device->asked, device->given);
         separator = ", ";
     }
     fprintf(out, "]");
@@ -241,9 +280,18 @@ static void json_curve(const struct cw_replay_result *result, FILE *out)
     fprintf(out, "]}");
 }
 
-static void json_policy(const struct cw_policy *policy, FILE *out)
+static void json_share(const char *key, uint64_t part, uint64_t whole, FILE *out)
+{
+    if (whole != 0)
+        fprintf(out, "\"%s\": %.6f, ", key, (double)part / (double)whole);
+    else
+        fprintf(out, "\"%s\": null, ", key);
+}
+
+static void json_policy(const struct cw_policy *policy, uint64_t possible, FILE *out)
 {
     const struct cw_replay_result *result = &policy->result;
+    struct cw_replay_device all = all_devices(result);
 
     fprintf(out, "    {\"policy\": \"%s\", \"fits\": %s, \"failed\": %" PRIu64 ",\n", policy->name,
             result->ooms ? "false" : "true", result->ooms);
@@ -260,6 +308,10 @@ static void json_policy(const struct cw_policy *policy, FILE *out)
             result->poolable, result->hits, result->given_back, result->calls.allocs,
             result->calls.frees, result->calls.refused, result->calls.waits, result->calls.events,
             result->left_bytes, result->left_blocks);
+    json_share("served_of_possible", all.hits, possible, out);
+    json_share("efficiency_total", all.asked, all.given, out);
+    json_share("fragmentation", fragments(&all), all.peak_held, out);
+    fprintf(out, "\n     ");
     json_devices(result, out);
     fprintf(out, ",\n     ");
     json_curve(result, out);
@@ -281,7 +333,7 @@ void cw_replay_print_json(const struct cw_policies *policies, FILE *out)
             result->is_cut ? "true" : "false");
     fprintf(out, "  \"device_bytes\": %" PRIu64 ",\n  \"policies\": [\n", policies->device_bytes);
     for (unsigned i = 0; i < policies->count; i++) {
-        json_policy(&policies->policy[i], out);
+        json_policy(&policies->policy[i], possible_hits(policies), out);
         fprintf(out, "%s\n", i + 1 < policies->count ? "," : "");
     }
     fprintf(out, "  ]}\n");

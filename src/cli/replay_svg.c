@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "cli/replay_engine.h"
 #include "cli/replay_policy.h"
 
 #define WIDTH  960
@@ -15,8 +16,8 @@
 #define BOTTOM 50
 #define TICKS  5
 
-static const char *const colors[CW_POLICIES_MAX] = {"#555555", "#d1495b", "#1f77b4",
-                                                    "#2e8b57", "#e08e0b", "#8e5bb5"};
+static const char *const colors[] = {"#555555", "#d1495b", "#1f77b4",
+                                     "#2e8b57", "#e08e0b", "#8e5bb5"};
 
 struct picture {
     const struct cw_policies *policies;
@@ -66,6 +67,12 @@ static uint64_t step_for(uint64_t range, int is_binary)
                 return unit * decimal[i];
 }
 
+/* The models are for the numbers: what they hold would press the rest flat. */
+static int is_left_out(const struct cw_policy *policy)
+{
+    return policy->engine != &cw_replay_core;
+}
+
 static void find_range(struct picture *picture)
 {
     const struct cw_policies *policies = picture->policies;
@@ -76,6 +83,8 @@ static void find_range(struct picture *picture)
     for (unsigned i = 0; i < policies->count; i++) {
         const struct cw_curve *curve = &policies->policy[i].result.curve;
 
+        if (is_left_out(&policies->policy[i]))
+            continue;
         for (uint32_t k = 0; k < curve->count; k++)
             most = curve->point[k].held > most ? curve->point[k].held : most;
         if (curve->count * curve->span > picture->right)
@@ -199,7 +208,7 @@ static unsigned put_curves(const struct picture *picture)
         put_key(picture, row++, colors[0], "none", "live");
         return row;
     }
-    for (unsigned i = 0; i < policies->count; i++) {
+    for (unsigned i = 0; i < policies->count && !is_left_out(&policies->policy[i]); i++) {
         put_curve(picture, &policies->policy[i].result.curve, 1, 0, colors[i]);
         put_failure(picture, &policies->policy[i].result, colors[i]);
         put_key(picture, row++, colors[i], "none", policies->policy[i].name);

@@ -179,6 +179,8 @@ static void draw_help(void)
         "arrows, PgUp, PgDn, Home, End  move",
         "LIVE asked for; IDLE kept by the pool; HELD from the driver",
         "PEAK of LIVE; HIT% served by the pool; FAIL failed calls",
+        "EFF% of what is in use was asked for; FRAG% of HELD is not LIVE",
+        "PKFRAG% of the most that was held was never LIVE at once",
         "any key: back",
     };
 

@@ -48,16 +48,24 @@ static void put_double(yajl_gen gen, const char *key, double value)
     yajl_gen_number(gen, digits, (size_t)len);
 }
 
+static void put_share(yajl_gen gen, const char *key, double share)
+{
+    if (share >= 0) {
+        put_double(gen, key, share);
+        return;
+    }
+    put_key(gen, key);
+    yajl_gen_null(gen);
+}
+
 static void put_pool(yajl_gen gen, const struct cw_fleet_device *device)
 {
     put_count(gen, "pool_hits", device->hits);
     put_count(gen, "pool_misses", device->misses);
-    if (device->hit_share >= 0) {
-        put_double(gen, "hit_share", device->hit_share);
-        return;
-    }
-    put_key(gen, "hit_share");
-    yajl_gen_null(gen);
+    put_share(gen, "hit_share", device->hit_share);
+    put_share(gen, "efficiency", device->efficiency);
+    put_share(gen, "fragmentation_now", device->fragmentation);
+    put_share(gen, "fragmentation_peak", device->peak_fragmentation);
 }
 
 static void put_device(yajl_gen gen, const struct cw_fleet_device *device)

@@ -13,6 +13,8 @@
 
 #define CELL_MAX    64
 #define COMMAND_MIN 10 /* columns, before others go */
+#define COMMAND_ALL 40 /* before those come that are for wide terminals */
+#define RANK_WIDE   12 /* theirs, and higher */
 
 static const struct {
     const char *heading;
@@ -85,6 +87,15 @@ static const char *print_rate(char *buf, size_t cap, double rate)
     return buf;
 }
 
+/* In percent. */
+static const char *print_share(char *buf, size_t cap, double share)
+{
+    if (share < 0)
+        return "-";
+    snprintf(buf, cap, "%.0f", share * 100);
+    return buf;
+}
+
 static const char *print_device(char *buf, size_t cap, const struct cw_fleet_device *device)
 {
     if (device->ordinal == CW_DEVICE_HOST)
@@ -133,10 +144,13 @@ static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_
     case CW_TOP_RATE:
         return print_rate(buf, cap, device->alloc_rate);
     case CW_TOP_HIT:
-        if (device->hit_share < 0)
-            return "-";
-        snprintf(buf, cap, "%.0f", device->hit_share * 100);
-        return buf;
+        return print_share(buf, cap, device->hit_share);
+    case CW_TOP_EFFICIENCY:
+        return print_share(buf, cap, device->efficiency);
+    case CW_TOP_FRAGMENTATION:
+        return print_share(buf, cap, device->fragmentation);
+    case CW_TOP_PEAK_FRAGMENTATION:
+        return print_share(buf, cap, device->peak_fragmentation);
     default:
         snprintf(buf, cap, "%llu", (unsigned long long)device->failed);
         return buf;
@@ -167,11 +181,13 @@ void cw_top_fit(struct cw_top_layout *layout, size_t columns)
     for (unsigned i = 0; i < CW_TOP_COLUMN_COUNT; i++)
         layout->is_shown[i] = i == CW_TOP_COMMAND;
     for (unsigned rank = 1; rank < CW_TOP_COLUMN_COUNT; rank++) {
+        size_t command = rank < RANK_WIDE ? COMMAND_MIN : COMMAND_ALL;
+
         for (unsigned i = 0; i < CW_TOP_COLUMN_COUNT; i++) {
             size_t takes = columns_of[i].width + 1;
 
             if (columns_of[i].rank != rank || columns < used + takes ||
-                columns - used - takes < COMMAND_MIN)
+                columns - used - takes < command)
                 continue;
             layout->is_shown[i] = 1;
             used += takes;
@@ -276,6 +292,12 @@ static double measure(const struct cw_top_row *row, enum cw_top_column column)
         return device->alloc_rate;
     case CW_TOP_HIT:
         return device->hit_share;
+    case CW_TOP_EFFICIENCY:
+        return device->efficiency;
+    case CW_TOP_FRAGMENTATION:
+        return device->fragmentation;
+    case CW_TOP_PEAK_FRAGMENTATION:
+        return device->peak_fragmentation;
     case CW_TOP_FAILED:
         return (double)device->failed;
     default:

@@ -24,6 +24,9 @@
     X(RATE, "ALLOC/S", 7, 5)                                                                       \
     X(HIT, "HIT%", 4, 10)                                                                          \
     X(FAILED, "FAIL", 5, 11)                                                                       \
+    X(EFFICIENCY, "EFF%", 5, 13)                                                                   \
+    X(FRAGMENTATION, "FRAG%", 6, 12)                                                               \
+    X(PEAK_FRAGMENTATION, "PKFRAG%", 8, 14)                                                        \
     X(COMMAND, "COMMAND", 0, 0)
 
 enum cw_top_column {

@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "core/realm.h"
+#include "core/session.h"
 #include "core/tracker.h"
 
 /* Blocks that a search for one that fits looks at in a bucket. */
@@ -15,7 +16,10 @@
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
 _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
-static _Atomic uint32_t looks;
+
+/* Of blocks that nobody has needed for i sweeps so many in 1024 stay that stayed at the one before:
+ * a curve that begins and ends flat (1 - 6x^5 + 15x^4 - 10x^3, as jemalloc's). */
+static const uint32_t stays[CW_BUCKET_AGES] = {1007, 932, 828, 707, 563, 385, 159, 0};
 
 void cw_bucket_init(struct cw_arena *in)
 {
@@ -75,7 +79,8 @@ struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned siz
     record->device = pool->device;
     record->kind = pool->kind;
     record->owner = owner;
-    record->size = cw_size_class_bytes(size_class); /* last: a reader skips one without a size */
+    /* Last: a reader skips one without a size. */
+    atomic_store_explicit(&record->size, cw_size_class_bytes(size_class), memory_order_release);
     return record;
 }
 
@@ -123,6 +128,8 @@ static void unlink_locked(const struct cw_pool *pool, struct cw_bucket *bucket, 
         set_next(before, cw_tracker_next(block));
     set_locked(bucket, before == 0 ? cw_tracker_next(block) : head_of(bucket), count_of(bucket) - 1,
                bytes_of(bucket) - cw_tracker_held(block));
+    if (count_of(bucket) < bucket->low)
+        bucket->low = count_of(bucket);
 }
 
 static uint32_t first_locked(const struct cw_pool *pool, struct cw_bucket *bucket)
@@ -134,19 +141,25 @@ static uint32_t first_locked(const struct cw_pool *pool, struct cw_bucket *bucke
     return block;
 }
 
-/* The smallest of the newest blocks of `bytes` to `most`. */
-static uint32_t best_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint64_t bytes,
-                            uint64_t most)
+/* The smallest of the newest blocks that fit. */
+static uint32_t best_locked(const struct cw_pool *pool, struct cw_bucket *bucket,
+                            struct cw_size_fit fit)
 {
+    uint64_t least = cw_size_class_bytes((unsigned)(bucket - pool->bucket));
     uint32_t best = 0, before_best = 0, before = 0, looks = 0;
 
+    if (least < cw_size_exact(fit.bytes))
+        least = cw_size_exact(fit.bytes);
     for (uint32_t block = head_of(bucket); block != 0 && looks < LOOKS;
          block = cw_tracker_next(block)) {
-        if (cw_tracker_held(block) >= bytes && cw_tracker_held(block) <= most &&
-            (best == 0 || cw_tracker_held(block) < cw_tracker_held(best))) {
+        uint64_t held = cw_tracker_held(block);
+
+        if (cw_size_fits(held, fit) && (best == 0 || held < cw_tracker_held(best))) {
             best = block;
             before_best = before;
         }
+        if (best != 0 && cw_tracker_held(best) <= least)
+            break;
         before = block;
         looks++;
     }
@@ -161,17 +174,17 @@ static void add_idle(struct cw_live_bucket *record, uint64_t blocks, uint64_t by
     cw_bucket_count(&record->idle_bytes, bytes);
 }
 
-void cw_bucket_touch(struct cw_pool *pool, unsigned size_class)
+/* Before the lock is taken: the clock is the driver's too (core/driver_ops.h). */
+static void stamp(struct cw_pool *pool, unsigned size_class)
 {
-    atomic_store_explicit(&pool->bucket[size_class].used,
-                          atomic_load_explicit(&looks, memory_order_relaxed), memory_order_relaxed);
+    atomic_store_explicit(&pool->bucket[size_class].stamp, cw_bucket_tick(cw_session_now()),
+                          memory_order_relaxed);
 }
 
 static void hit_locked(struct cw_pool *pool, unsigned size_class, uint32_t block, uint64_t bytes)
 {
     struct cw_live_bucket *record = record_locked(pool, size_class);
 
-    cw_bucket_touch(pool, size_class);
     if (record == NULL)
         return;
     cw_bucket_count(&record->hits, 1);
@@ -180,58 +193,46 @@ static void hit_locked(struct cw_pool *pool, unsigned size_class, uint32_t block
     add_idle(record, (uint64_t)-1, -cw_tracker_held(block));
 }
 
-/* most 0: every block of the bucket will do. */
-static uint32_t take_from(struct cw_pool *pool, unsigned size_class, uint64_t bytes, uint64_t most)
-{
-    struct cw_bucket *bucket = &pool->bucket[size_class];
-    uint32_t block;
-
-    cw_lock_acquire(&bucket->lock);
-    block = most == 0 ? first_locked(pool, bucket) : best_locked(pool, bucket, bytes, most);
-    if (block != 0)
-        hit_locked(pool, size_class, block, bytes);
-    cw_lock_release(&bucket->lock);
-    return block;
-}
-
 /* A look without the lock saves it for buckets that are empty, as most are. */
 static int is_empty(const struct cw_pool *pool, unsigned size_class)
 {
     return head_of(&pool->bucket[size_class]) == 0;
 }
 
-/* From the class that holds it exactly on, up to that of `most`. */
-static uint32_t take_between(struct cw_pool *pool, uint64_t bytes, uint64_t most, unsigned first)
+static uint32_t take_from(struct cw_pool *pool, unsigned size_class, struct cw_size_fit fit)
 {
-    unsigned last = cw_size_class_up(most < CW_SIZE_MOST ? most : CW_SIZE_MOST);
-    uint32_t block = 0;
+    struct cw_bucket *bucket = &pool->bucket[size_class];
+    uint32_t block;
 
-    for (unsigned c = first; block == 0 && c < CW_SIZE_CLASSES && c <= last; c++)
-        if (!is_empty(pool, c))
-            block = take_from(pool, c, bytes, most);
+    if (is_empty(pool, size_class))
+        return 0;
+    stamp(pool, size_class);
+    cw_lock_acquire(&bucket->lock);
+    block = best_locked(pool, bucket, fit);
+    if (block != 0)
+        hit_locked(pool, size_class, block, fit.bytes);
+    cw_lock_release(&bucket->lock);
     return block;
 }
 
-uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes)
+/* Blocks that were asked for exactly lie in the class below the one that requests are rounded to.
+ */
+uint32_t cw_bucket_take(struct cw_pool *pool, struct cw_size_fit fit)
 {
-    unsigned up = cw_size_class_up(bytes);
-    /* Rounded requests have a bucket in which every block will do. Blocks of other sizes (asked for
-     * exactly, pitched) lie one below. */
-    int rounded = bytes <= CW_SIZE_ROUNDED && pool->class != CW_POOL_PITCHED;
-    unsigned first = rounded || bytes < CW_SIZE_LEAST ? up : cw_size_class_down(bytes);
-    uint64_t most = cw_size_largest_for(bytes);
+    unsigned up = cw_size_class_up(fit.bytes);
+    unsigned down = cw_size_class_of(fit.bytes);
+    uint64_t most = cw_size_exact(fit.bytes) + fit.excess;
+    unsigned last = cw_size_class_up(most < CW_SIZE_MOST ? most : CW_SIZE_MOST);
     uint32_t block = 0;
 
-    if (rounded && !is_empty(pool, up))
-        block = take_from(pool, up, bytes, 0);
-    if (block == 0 && rounded && up > 0 && !is_empty(pool, up - 1))
-        block = take_from(pool, up - 1, bytes, most);
-    return block != 0 ? block : take_between(pool, bytes, most, first);
-}
-
-uint32_t cw_bucket_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most)
-{
-    return take_between(pool, bytes, most, bytes < CW_SIZE_LEAST ? 0 : cw_size_class_down(bytes));
+    if (down != up && fit.excess < cw_size_excess(cw_size_class_bytes(up), fit.bytes))
+        return take_from(pool, down, fit);
+    block = take_from(pool, up, fit);
+    if (block == 0 && down != up)
+        block = take_from(pool, down, fit);
+    for (unsigned c = up + 1; block == 0 && c < CW_SIZE_CLASSES && c <= last; c++)
+        block = take_from(pool, c, fit);
+    return block;
 }
 
 uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_t bytes)
@@ -242,7 +243,7 @@ uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_
     if (is_empty(pool, size_class))
         return 0;
     cw_lock_acquire(&bucket->lock);
-    block = best_locked(pool, bucket, bytes, UINT64_MAX);
+    block = best_locked(pool, bucket, (struct cw_size_fit){.bytes = bytes, .excess = UINT64_MAX});
     cw_lock_release(&bucket->lock);
     if (block != 0)
         set_next(block, 0);
@@ -271,6 +272,7 @@ uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t
     *out_count = 0;
     if (is_empty(pool, size_class))
         return 0;
+    stamp(pool, size_class);
     cw_lock_acquire(&bucket->lock);
     list = take_some_locked(pool, bucket, max, 0, out_count);
     cw_lock_release(&bucket->lock);
@@ -283,7 +285,7 @@ void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes)
     unsigned size_class = cw_size_class_down(held);
     struct cw_live_bucket *record;
 
-    /* A hoard may have counted the hit; what counts is the sum of the records. */
+    /* A thread may have counted the hit; what counts is the sum of the records. */
     cw_lock_acquire(&pool->bucket[size_class].lock);
     record = record_locked(pool, size_class);
     if (record != NULL) {
@@ -300,8 +302,8 @@ void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given)
     unsigned size_class = given < CW_SIZE_LEAST ? 0 : cw_size_class_down(given);
     struct cw_live_bucket *record;
 
+    stamp(pool, size_class); /* the size is in use, though nothing lay here */
     cw_lock_acquire(&pool->bucket[size_class].lock);
-    cw_bucket_touch(pool, size_class); /* the size is in use, though nothing lay here */
     record = record_locked(pool, size_class);
     if (record != NULL) {
         cw_bucket_count(&record->misses, 1);
@@ -401,35 +403,70 @@ uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64
     return list;
 }
 
-void cw_bucket_look(void)
+/* ---- what nobody needs -------------------------------------------------------------------------
+ */
+
+static uint32_t doom_locked(const struct cw_bucket *bucket)
 {
-    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+    uint32_t doomed = 0;
+
+    for (unsigned i = 0; i < CW_BUCKET_AGES; i++) {
+        uint32_t older = i + 1 < CW_BUCKET_AGES ? bucket->unused[i + 1] : 0;
+        uint32_t count = bucket->unused[i] - older;
+
+        doomed += count - (uint32_t)(((uint64_t)count * stays[i] + 1023) / 1024);
+    }
+    return doomed;
 }
 
-uint32_t cw_bucket_unused_for(const struct cw_pool *pool, unsigned size_class)
+static void age_locked(struct cw_bucket *bucket)
 {
-    return atomic_load_explicit(&looks, memory_order_relaxed) -
-           atomic_load_explicit(&pool->bucket[size_class].used, memory_order_relaxed);
+    for (unsigned i = CW_BUCKET_AGES - 1; i > 0; i--)
+        bucket->unused[i] =
+            bucket->unused[i - 1] < bucket->low ? bucket->unused[i - 1] : bucket->low;
+    bucket->unused[0] = bucket->low;
 }
 
-static int is_old(uint32_t block, uint64_t since_ns)
+uint32_t cw_bucket_sweep(struct cw_pool *pool, unsigned size_class, unsigned times)
 {
-    return cw_tracker_held(block) > CW_SIZE_ROUNDED &&
-           atomic_load_explicit(&cw_tracker_at(block)->born_ns, memory_order_relaxed) <= since_ns;
+    struct cw_bucket *bucket = &pool->bucket[size_class];
+    uint32_t doomed;
+
+    cw_lock_acquire(&bucket->lock);
+    for (unsigned i = 0; i < times; i++) {
+        age_locked(bucket);
+        bucket->low = count_of(bucket);
+    }
+    doomed = doom_locked(bucket);
+    cw_lock_release(&bucket->lock);
+    atomic_store_explicit(&bucket->doomed, doomed, memory_order_relaxed);
+    return doomed;
 }
 
-/* A list of those that have been idle since before; the others stay, in order. */
-static uint32_t take_old_locked(const struct cw_pool *pool, struct cw_bucket *bucket,
-                                uint64_t since_ns, uint32_t list)
+void cw_bucket_not_needed(struct cw_pool *pool, uint64_t held)
 {
-    uint32_t before = 0, next;
+    struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
 
-    for (uint32_t block = head_of(bucket); block != 0; block = next) {
-        next = cw_tracker_next(block);
-        if (!is_old(block, since_ns)) {
-            before = block;
-            continue;
-        }
+    cw_lock_acquire(&bucket->lock);
+    if (bucket->low < count_of(bucket))
+        bucket->low++;
+    cw_lock_release(&bucket->lock);
+}
+
+/* At most so many blocks are passed over to get at the oldest ones; of more than that all are
+ * alike. */
+#define PASSED 256u
+
+static uint32_t take_oldest_locked(const struct cw_pool *pool, struct cw_bucket *bucket,
+                                   uint32_t max)
+{
+    uint32_t list = 0, count = count_of(bucket) < max ? count_of(bucket) : max, before = 0;
+    uint32_t passed = count_of(bucket) - count, block;
+
+    for (uint32_t i = 0; passed <= PASSED && i < passed; i++)
+        before = before != 0 ? cw_tracker_next(before) : head_of(bucket);
+    for (; count > 0; count--) {
+        block = before != 0 ? cw_tracker_next(before) : head_of(bucket);
         unlink_locked(pool, bucket, before, block);
         set_next(block, list);
         list = block;
@@ -437,17 +474,40 @@ static uint32_t take_old_locked(const struct cw_pool *pool, struct cw_bucket *bu
     return list;
 }
 
-uint32_t cw_bucket_take_old(struct cw_pool *pool, uint64_t since_ns)
+static uint32_t take_oldest(struct cw_pool *pool, unsigned size_class, uint32_t max, int only_low)
 {
-    uint32_t list = 0;
+    struct cw_bucket *bucket = &pool->bucket[size_class];
+    uint32_t list;
 
-    for (unsigned c = cw_size_class_up(CW_SIZE_ROUNDED); c < CW_SIZE_CLASSES; c++) {
-        if (is_empty(pool, c))
-            continue;
-        cw_lock_acquire(&pool->bucket[c].lock);
-        list = take_old_locked(pool, &pool->bucket[c], since_ns, list);
-        cw_lock_release(&pool->bucket[c].lock);
-    }
+    if (is_empty(pool, size_class))
+        return 0;
+    cw_lock_acquire(&bucket->lock);
+    if (only_low && max > bucket->low)
+        max = bucket->low;
+    list = take_oldest_locked(pool, bucket, max < GO ? max : GO);
+    cw_lock_release(&bucket->lock);
+    return list;
+}
+
+uint32_t cw_bucket_take_oldest(struct cw_pool *pool, unsigned size_class, uint32_t max)
+{
+    return take_oldest(pool, size_class, max, 0);
+}
+
+/* What has been needed since the sweep stays after all. */
+uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32_t max)
+{
+    _Atomic uint32_t *doomed = &pool->bucket[size_class].doomed;
+    uint32_t left = atomic_load_explicit(doomed, memory_order_relaxed), count = 0, list;
+
+    if (left == 0)
+        return 0;
+    if (max > left)
+        max = left;
+    list = take_oldest(pool, size_class, max, 1);
+    for (uint32_t block = list; block != 0; block = cw_tracker_next(block))
+        count++;
+    atomic_store_explicit(doomed, count == max ? left - count : 0, memory_order_relaxed);
     return list;
 }
 

@@ -28,13 +28,27 @@ enum cw_pool_class {
     CW_POOL_CLASSES = CW_POOL_HOST_FLAGS + 8,
 };
 
+/* A tick is an eighth of a second: when a size was last in use. */
+#define CW_BUCKET_TICK_SHIFT 27
+
+static inline uint32_t cw_bucket_tick(uint64_t now_ns)
+{
+    return (uint32_t)(now_ns >> CW_BUCKET_TICK_SHIFT) + 1; /* 0 means never */
+}
+
+#define CW_BUCKET_AGES 8u
+
 struct cw_bucket {
     struct cw_lock lock;
     _Atomic uint32_t head; /* written under the lock; a look without it is a hint */
     _Atomic uint32_t count;
     _Atomic uint64_t bytes;
-    _Atomic uint32_t used;         /* the look at the device before which a block last went out */
-    struct cw_live_bucket *record; /* of owner 0; NULL: not made yet, or no memory */
+    _Atomic uint32_t stamp;          /* tick of the last request for this size */
+    _Atomic uint32_t pending;        /* blocks of it in lists of batches (core/pending.c) */
+    uint32_t low;                    /* the least count since the last sweep */
+    uint32_t unused[CW_BUCKET_AGES]; /* [i]: blocks that nobody needed in the last i + 1 sweeps */
+    _Atomic uint32_t doomed;         /* of them to go, at the last sweep */
+    struct cw_live_bucket *record;   /* of owner 0; NULL: not made yet, or no memory */
 };
 
 struct cw_pool {
@@ -72,14 +86,12 @@ static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
                           memory_order_relaxed);
 }
 
-/* An idle, ready block for the request: of its own size, or at most an eighth larger; 0 for none.
- * Counts a hit. */
-uint32_t cw_bucket_take(struct cw_pool *pool, uint64_t bytes);
-/* The same for a block of at most `most` bytes, the smallest that there is. */
-uint32_t cw_bucket_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most);
+/* An idle, ready block that fits, 0 for none: one of the request's own class if its excess is to be
+ * had, else the smallest of the newest. Counts a hit. */
+uint32_t cw_bucket_take(struct cw_pool *pool, struct cw_size_fit fit);
 /* The smallest of the newest blocks of this class that has so many bytes; 0 for none. No hit. */
 uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_t bytes);
-/* Up to `max` blocks of exactly this class, linked; no hit. */
+/* Up to `max` blocks of exactly this class, linked; no hit, but a request for this size. */
 uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
                              uint32_t *out_count);
 /* What was taken, and counted as a hit, did not serve after all: it counts as idle again. */
@@ -97,8 +109,9 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
 /* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 
-/* What a bucket keeps: so many blocks, or 64 MiB of them if that is more; 0: nothing. `halved`:
- * half of both, when memory is short. 1 if one more block of `held` bytes has room. */
+/* POOL_BUCKET_MAX: so many blocks, or 64 MiB of them if that is more; 0: nothing. `halved`: half of
+ * both, when memory is short. 1 if one more block of `held` bytes has room beside those that are
+ * there, ready or not. */
 #define CW_BUCKET_BYTES ((uint64_t)64 << 20)
 
 static inline int cw_bucket_is_within(uint64_t blocks, uint64_t bytes, uint64_t most_blocks,
@@ -114,10 +127,12 @@ static inline int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held,
                                      uint64_t most_blocks, int halved)
 {
     const struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
-    uint64_t blocks = atomic_load_explicit(&bucket->count, memory_order_relaxed);
+    uint64_t pending = atomic_load_explicit(&bucket->pending, memory_order_relaxed);
+    uint64_t blocks = atomic_load_explicit(&bucket->count, memory_order_relaxed) + pending;
 
     return cw_bucket_is_within(blocks + 1,
-                               atomic_load_explicit(&bucket->bytes, memory_order_relaxed) + held,
+                               atomic_load_explicit(&bucket->bytes, memory_order_relaxed) +
+                                   (pending + 1) * held,
                                most_blocks, halved);
 }
 /* Linked: at most `max` blocks that are beyond that. */
@@ -130,23 +145,21 @@ static inline int cw_bucket_has_blocks(const struct cw_pool *pool, unsigned size
     return atomic_load_explicit(&pool->bucket[size_class].head, memory_order_relaxed) != 0;
 }
 
-/* So many blocks of this class have `bytes` in all; 1..max. */
-static inline uint32_t cw_bucket_blocks_for(unsigned size_class, uint64_t bytes, uint32_t max)
+/* The tick of the last request for this size, 0: none. */
+static inline uint32_t cw_bucket_stamp(const struct cw_pool *pool, unsigned size_class)
 {
-    uint64_t size = cw_size_class_bytes(size_class), blocks = (bytes + size - 1) / size;
-
-    return blocks == 0 ? 1 : blocks < max ? (uint32_t)blocks : max;
+    return atomic_load_explicit(&pool->bucket[size_class].stamp, memory_order_relaxed);
 }
 
-/* The pools have been looked at for what is in use: counts up. */
-void cw_bucket_look(void);
-/* Blocks of this bucket serve by another way than a hit in it. */
-void cw_bucket_touch(struct cw_pool *pool, unsigned size_class);
-/* How many looks ago a block of this bucket last went out; 0: since the last. */
-uint32_t cw_bucket_unused_for(const struct cw_pool *pool, unsigned size_class);
-
-/* Linked: those above 64 MiB that have been idle since before. */
-uint32_t cw_bucket_take_old(struct cw_pool *pool, uint64_t since_ns);
+/* A sweep has come (core/demand.c), or several at once: how many blocks, of those that nobody has
+ * needed for some sweeps, are to go. */
+uint32_t cw_bucket_sweep(struct cw_pool *pool, unsigned size_class, unsigned times);
+/* A block that has just come in was a thread's before, which has not needed it since the sweep. */
+void cw_bucket_not_needed(struct cw_pool *pool, uint64_t held);
+/* Linked: at most `max` of them. */
+uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32_t max);
+/* Linked: at most `max` blocks, the oldest where the bucket is short. */
+uint32_t cw_bucket_take_oldest(struct cw_pool *pool, unsigned size_class, uint32_t max);
 /* Linked: all. No lock is held for longer than some hundred blocks take. */
 uint32_t cw_bucket_take_all(struct cw_pool *pool);
 

@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/gate.h"
@@ -16,26 +17,26 @@
 #include "core/thread.h"
 #include "core/tracker.h"
 
-/* Ids that we give where the driver has none; the driver's own count up from 1. */
-#define OWN_ID ((uint64_t)1 << 63)
-
 struct entry {
     struct cw_map_entry map; /* by handle */
     uint32_t context;
+    uint64_t identity; /* of what has the handle: a green context has its own; 0: not known yet */
 };
 
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_CONTEXT); /* guards everything below */
 static struct cw_map handles;
 static uint32_t primary[CW_MAX_DEVICES];
-static uint64_t own_ids;
+static uint64_t own_ids; /* the driver's own count up from 1 */
+static int has_ids;      /* of the driver */
 
 static struct cw_arena *arena;
-const struct cw_driver_ops *cw_context_ops;
+CW_HOT_DATA const struct cw_driver_ops *cw_context_ops;
 
 void cw_context_init(struct cw_arena *in, const struct cw_driver_ops *driver)
 {
     arena = in;
     cw_context_ops = driver;
+    has_ids = driver->has_context_ids();
 }
 
 void cw_context_reset(void)
@@ -56,18 +57,20 @@ static struct entry *find_locked(uint64_t handle)
     return (struct entry *)cw_map_find(&handles, handle);
 }
 
-static void bind_locked(uint64_t handle, uint32_t context)
+static void bind_locked(uint64_t handle, uint32_t context, uint64_t identity)
 {
     struct entry *entry = find_locked(handle);
 
     if (entry != NULL) {
         entry->context = context;
+        entry->identity = identity;
         return;
     }
     entry = cw_mem_alloc(sizeof(*entry));
     if (entry == NULL)
         return;
     entry->context = context;
+    entry->identity = identity;
     if (cw_map_insert(&handles, &entry->map, handle) != 0)
         cw_mem_free(entry, sizeof(*entry));
 }
@@ -88,7 +91,8 @@ static uint64_t now_ns(void)
     return cw_context_ops->now_ns() - arena->header->start_ns;
 }
 
-static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device, uint64_t born_ns)
+/* identity 0: not known yet. */
+static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device, uint64_t born_ns)
 {
     uint32_t index = device < CW_MAX_DEVICES ? cw_arena_append(arena, CW_TABLE_CONTEXT) : 0;
     struct cw_live_context *context;
@@ -97,11 +101,11 @@ static uint32_t make_locked(uint64_t handle, uint64_t id, unsigned device, uint6
         return 0;
     context = context_at(index);
     context->handle = handle;
-    context->id = id ? id : OWN_ID | ++own_ids;
+    atomic_store(&context->id, has_ids && identity != 0 ? identity : CW_CONTEXT_OWN_ID | ++own_ids);
     context->device = device;
     context->born_ns = born_ns;
     if (handle != 0)
-        bind_locked(handle, index);
+        bind_locked(handle, index, identity);
     return index;
 }
 
@@ -110,19 +114,91 @@ static int is_alive(uint32_t context)
     return context != 0 && atomic_load(&context_at(context)->state) != CW_CONTEXT_DEAD;
 }
 
-static uint32_t meaning_locked(uint64_t handle)
+/* ---- what a handle means -----------------------------------------------------------------------
+ */
+
+/* 0: not to be had. Not under the lock. */
+static uint64_t identity_of(uint64_t handle)
+{
+    uint64_t identity = 0;
+
+    return handle != 0 && cw_context_ops->context_identity(handle, &identity) == 0 ? identity : 0;
+}
+
+static uint32_t alive_locked(uint64_t handle)
 {
     const struct entry *entry = find_locked(handle);
 
     return entry != NULL && is_alive(entry->context) ? entry->context : 0;
 }
 
+static void adopt_locked(struct entry *entry, uint64_t handle, uint64_t identity)
+{
+    struct cw_live_context *context = context_at(entry->context);
+
+    entry->identity = identity;
+    if (has_ids && context->handle == handle && (context->id & CW_CONTEXT_OWN_ID) != 0)
+        atomic_store(&context->id, identity);
+}
+
+/* The handle's context. 0 when it has none, or has changed hands: then *out_gone is the context
+ * that had it before, for the caller to bury. */
+static uint32_t meaning_locked(uint64_t handle, uint64_t identity, uint32_t *out_gone)
+{
+    struct entry *entry = find_locked(handle);
+
+    if (entry == NULL || !is_alive(entry->context))
+        return 0;
+    if (identity != 0 && entry->identity == 0)
+        adopt_locked(entry, handle, identity);
+    if (identity == 0 || entry->identity == identity)
+        return entry->context;
+    if (context_at(entry->context)->handle == handle)
+        *out_gone = entry->context;
+    else /* a green context: its memory was the primary one's, and stays */
+        unbind_locked(handle);
+    return 0;
+}
+
+static void begin_to_close(uint32_t context);
+
+/* It has ended where we could not see it, and its memory is gone. */
+static void bury(uint32_t context)
+{
+    struct cw_context_ending ending = {.context = context};
+
+    if (context == 0)
+        return;
+    begin_to_close(context);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+}
+
+static uint32_t meaning(uint64_t handle, uint64_t identity)
+{
+    uint32_t context, gone = 0;
+
+    cw_lock_acquire(&lock);
+    context = meaning_locked(handle, identity, &gone);
+    cw_lock_release(&lock);
+    bury(gone);
+    return context;
+}
+
 uint32_t cw_context_of(uint64_t handle, uint8_t *out_device)
+{
+    uint32_t context = meaning(handle, identity_of(handle));
+
+    if (context != 0)
+        *out_device = (uint8_t)context_at(context)->device;
+    return context;
+}
+
+uint32_t cw_context_of_green(uint64_t green, uint8_t *out_device)
 {
     uint32_t context;
 
     cw_lock_acquire(&lock);
-    context = meaning_locked(handle);
+    context = alive_locked(green);
     cw_lock_release(&lock);
     if (context != 0)
         *out_device = (uint8_t)context_at(context)->device;
@@ -134,6 +210,25 @@ uint32_t cw_context_of_own_handle(uint64_t handle, uint8_t *out_device)
     uint32_t context = cw_context_of(handle, out_device);
 
     return context != 0 && context_at(context)->handle == handle ? context : 0;
+}
+
+int cw_context_is_there(const struct cw_live_context *record)
+{
+    struct cw_context_name name = cw_context_name(record);
+    uint64_t identity = 0;
+
+    return name.id == 0 || (cw_context_ops->context_identity(name.handle, &identity) == 0 &&
+                            (identity == 0 || identity == name.id));
+}
+
+void cw_context_check_all(void)
+{
+    uint32_t count =
+        atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+
+    for (uint32_t i = 1; i < count; i++)
+        if (is_alive(i) && !cw_context_is_there(context_at(i)))
+            bury(i);
 }
 
 /* Not under the lock. The pool makes room for it; and a limit must know the device before the first
@@ -163,7 +258,7 @@ static uint32_t discover(uint64_t handle)
         return 0;
     cw_lock_acquire(&lock);
     /* Another thread may have met it at the same moment. */
-    context = meaning_locked(handle);
+    context = alive_locked(handle);
     if (context == 0)
         context = make_locked(handle, facts.id, facts.device, now);
     cw_lock_release(&lock);
@@ -172,33 +267,37 @@ static uint32_t discover(uint64_t handle)
 }
 
 /* Another one than the thread's last. The epoch is read first: what ends meanwhile moves it on. */
-uint32_t cw_context_meet(uint64_t handle, uint8_t *out_device)
+uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
-    uint32_t context = cw_context_of(handle, out_device);
+    uint64_t handle = 0;
+    uint32_t context;
 
+    if (cw_context_ops->context_current(&handle) != 0 || handle == 0)
+        return 0;
+    context = meaning(handle, identity);
     if (context == 0)
         context = discover(handle);
     if (context == 0)
         return 0;
     *out_device = (uint8_t)context_at(context)->device;
-    cw_thread.context_handle = handle;
+    cw_thread.context_identity = identity;
     cw_thread.context_index = context;
     cw_thread.context_device = *out_device;
     cw_thread.context_epoch = epoch;
     return context;
 }
 
-static uint32_t primary_locked(uint64_t handle, unsigned device, uint64_t now)
+static uint32_t primary_locked(uint64_t handle, uint64_t identity, unsigned device, uint64_t now)
 {
     uint32_t context = primary[device];
 
     if (!is_alive(context) || (handle != 0 && context_at(context)->handle != 0 &&
                                context_at(context)->handle != handle)) {
         /* It may have been current before anybody retained it in our sight. */
-        context = handle ? meaning_locked(handle) : 0;
+        context = handle ? alive_locked(handle) : 0;
         if (context == 0)
-            context = make_locked(handle, 0, device, now);
+            context = make_locked(handle, identity, device, now);
         if (context == 0)
             return 0;
         context_at(context)->primary = 1;
@@ -206,20 +305,21 @@ static uint32_t primary_locked(uint64_t handle, unsigned device, uint64_t now)
     }
     if (handle != 0 && context_at(context)->handle == 0) {
         context_at(context)->handle = handle;
-        bind_locked(handle, context);
+        bind_locked(handle, context, identity);
     }
     return context;
 }
 
 void cw_context_retained(uint64_t handle, unsigned device)
 {
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(), identity = identity_of(handle);
     uint32_t context;
 
     if (device >= CW_MAX_DEVICES)
         return;
+    meaning(handle, identity); /* buries the one before, if it was reset out of our sight */
     cw_lock_acquire(&lock);
-    context = primary_locked(handle, device, now);
+    context = primary_locked(handle, identity, device, now);
     if (context != 0)
         atomic_fetch_add(&context_at(context)->retains, 1);
     cw_lock_release(&lock);
@@ -235,9 +335,9 @@ void cw_context_folded(uint64_t green_handle, unsigned device)
     if (device >= CW_MAX_DEVICES)
         return;
     cw_lock_acquire(&lock);
-    context = primary_locked(0, device, now);
+    context = primary_locked(0, 0, device, now);
     if (context != 0)
-        bind_locked(green_handle, context);
+        bind_locked(green_handle, context, 0);
     cw_lock_release(&lock);
     tell_others(context);
     cw_epoch_advance();
@@ -251,15 +351,21 @@ void cw_context_unfolded(uint64_t green_handle)
     cw_epoch_advance();
 }
 
+static void begin_to_close(uint32_t context)
+{
+    cw_gate_close();
+    atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
+    cw_realm_closing(context);
+    cw_epoch_advance();
+}
+
 void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
 {
     *out = (struct cw_context_ending){.context = context};
     if (context == 0)
         return;
-    cw_gate_close();
-    atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
-    cw_realm_closing(context);
-    cw_epoch_advance();
+    out->parked = cw_realm_drain(context);
+    begin_to_close(context);
 }
 
 /* The context's heir, 0 for none. */
@@ -269,14 +375,27 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
     uint32_t heir = 0;
 
     atomic_store(&context->state, CW_CONTEXT_DEAD);
-    unbind_locked(context->handle);
+    if (find_locked(context->handle) != NULL && find_locked(context->handle)->context == index)
+        unbind_locked(context->handle); /* else it is a newer one's already */
     if (primary[context->device] == index)
         primary[context->device] = 0;
     if (outcome == CW_CONTEXT_RENEWED)
-        heir = primary_locked(context->handle, context->device, now);
+        heir = primary_locked(context->handle, 0, context->device, now);
     if (heir != 0)
         atomic_store(&context_at(heir)->retains, atomic_load(&context->retains));
     return heir;
+}
+
+/* Nothing of ours may call the driver during a capture, so that it can only be said. */
+static void report_parked(const struct cw_context_ending *ending)
+{
+    unsigned device = context_at(ending->context)->device;
+
+    atomic_fetch_add(&arena->header->device[device].pool.abandoned, ending->parked);
+    cw_log(CW_LOG_WARN,
+           "a context of device %u ended while a stream was being captured: %u blocks that the "
+           "program had freed before went with it, and another context may still have used them",
+           device, ending->parked);
 }
 
 void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_context_outcome outcome)
@@ -285,6 +404,8 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
 
     if (ending->context == 0)
         return;
+    if (CW_UNLIKELY(ending->parked != 0) && outcome != CW_CONTEXT_KEPT)
+        report_parked(ending);
     if (outcome == CW_CONTEXT_KEPT) {
         uint32_t closing = CW_CONTEXT_CLOSING; /* another thread may have ended it */
 
@@ -307,28 +428,20 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     cw_gate_open();
 }
 
-/* A new context has a handle that we believed to be another's: that one ended where we could not
- * see it. */
-static void bury(uint64_t handle)
-{
-    struct cw_context_ending ending;
-    uint8_t device;
-    uint32_t old = cw_context_of_own_handle(handle, &device);
-
-    if (old == 0)
-        return;
-    cw_context_end_begin(old, &ending);
-    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
-}
-
+/* A new context's handle is no other's any more, even where the driver has no ids. */
 void cw_context_created(uint64_t handle, unsigned device)
 {
-    uint64_t now = now_ns();
-    uint32_t context;
+    uint64_t now = now_ns(), identity = identity_of(handle);
+    uint32_t context, gone = 0;
 
-    bury(handle);
     cw_lock_acquire(&lock);
-    context = make_locked(handle, 0, device, now);
+    context = alive_locked(handle);
+    if (context != 0 && context_at(context)->handle == handle)
+        gone = context;
+    cw_lock_release(&lock);
+    bury(gone);
+    cw_lock_acquire(&lock);
+    context = make_locked(handle, identity, device, now);
     cw_lock_release(&lock);
     tell_others(context);
     cw_epoch_advance();
@@ -389,7 +502,7 @@ int cw_context_set_fatal(uint32_t context, int code)
     return context != 0 && atomic_compare_exchange_strong(&context_at(context)->fatal, &none, code);
 }
 
-uint64_t cw_context_handle_on(unsigned device)
+struct cw_context_name cw_context_on(unsigned device)
 {
     uint32_t count =
         atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
@@ -399,7 +512,7 @@ uint64_t cw_context_handle_on(unsigned device)
 
         if (record->device == device && atomic_load(&record->state) == CW_CONTEXT_LIVE &&
             atomic_load(&record->fatal) == 0 && record->handle != 0)
-            return record->handle;
+            return cw_context_name(record);
     }
-    return 0;
+    return (struct cw_context_name){0};
 }

@@ -176,6 +176,7 @@ static uint64_t set_limit(uint8_t device, uint64_t bytes)
     uint64_t shortfall, idle;
 
     cw_limit_set(device, bytes);
+    cw_relief_gather(device);
     cw_relief_harvest(device);
     shortfall = cw_limit_shortfall(device, 0);
     idle = cw_bucket_idle(device);

@@ -129,13 +129,13 @@ int cw_device_is_sample_old(uint8_t ordinal)
     return is_sample_due(atomic_load(&cw_device_at(ordinal)->sample_ns), cw_session_now());
 }
 
-/* The gate is open. handle: of a context on the device, 0: the current one. */
-static int ask(uint8_t ordinal, uint64_t handle, uint32_t api, uint64_t *out_free)
+/* The gate is open. context: one on the device, handle 0: the current one. */
+static int ask(uint8_t ordinal, struct cw_context_name context, uint32_t api, uint64_t *out_free)
 {
     uint64_t held = held_for_certain(ordinal), total_bytes = 0;
 
     *out_free = 0;
-    if (cw_session.ops->memory_info(handle, out_free, &total_bytes) != 0)
+    if (cw_session.ops->memory_info(context, out_free, &total_bytes) != 0)
         return -1;
     store_sample(ordinal, *out_free, total_bytes, held, api);
     return 0;
@@ -143,27 +143,34 @@ static int ask(uint8_t ordinal, uint64_t handle, uint32_t api, uint64_t *out_fre
 
 void cw_device_sample(uint32_t api)
 {
-    uint64_t now = cw_session_now(), last, free_bytes;
+    uint64_t now = cw_session_now();
+
+    cw_deadline_look(now);
+    cw_device_sample_at(now, api);
+}
+
+void cw_device_sample_at(uint64_t now_ns, uint32_t api)
+{
     struct cw_live_device *device;
+    uint64_t last, free_bytes;
     uint8_t ordinal;
 
-    cw_growth_look(now);
     if (cw_context_current(&ordinal) == 0)
         return;
     device = cw_device_at(ordinal);
     last = atomic_load(&device->sample_ns);
-    if (!is_sample_due(last, now) || !cw_gate_enter())
+    if (!is_sample_due(last, now_ns) || !cw_gate_enter())
         return;
     /* One thread samples in a period; a closed gate has not used the period up. */
-    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now) &&
-        ask(ordinal, 0, api, &free_bytes) == 0)
+    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now_ns) &&
+        ask(ordinal, (struct cw_context_name){0}, api, &free_bytes) == 0)
         cw_driver_pool_sample(ordinal);
     cw_gate_leave();
 }
 
 static int sample_now(uint8_t ordinal, uint32_t api, uint64_t *out_free)
 {
-    uint64_t handle = 0;
+    struct cw_context_name context = {0};
     uint8_t current;
     int is_here = cw_context_current(&current) != 0 && current == ordinal;
     int rc = -1;
@@ -171,9 +178,9 @@ static int sample_now(uint8_t ordinal, uint32_t api, uint64_t *out_free)
     if (!cw_gate_enter())
         return -1;
     if (!is_here) /* inside the gate: there it cannot end */
-        handle = cw_context_handle_on(ordinal);
-    if (is_here || handle != 0)
-        rc = ask(ordinal, handle, api, out_free);
+        context = cw_context_on(ordinal);
+    if (is_here || context.handle != 0)
+        rc = ask(ordinal, context, api, out_free);
     if (rc == 0) {
         atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
         cw_driver_pool_sample(ordinal);

@@ -27,6 +27,8 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device);
  * which that happens, 0 for none; what follows from the sample (core/pressure.h) is its doing.
  */
 void cw_device_sample(uint32_t api);
+/* By who has just read the clock, and looked at the deadlines. */
+void cw_device_sample_at(uint64_t now_ns, uint32_t api);
 /* A fresh sample of this device, however old the last is, by any context there; 0, or -1. */
 int cw_device_sample_now(uint8_t device, uint32_t api);
 /* The same, and what is free by this very sample: others may sample too. */

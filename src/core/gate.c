@@ -2,15 +2,14 @@
 /* Counts of calls in flight, one per slot, and the reasons to stay shut. See gate.h. */
 #include "core/gate.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/lock.h"
 
 /* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a
  * driver function, unless it lost the processor in between. */
 #define WAITERS_GRACE_NS 20000000
 
-_Atomic uint32_t cw_gate_reasons;
+CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
 
 enum count { CALLING, WAITING };
 
@@ -21,14 +20,6 @@ static int is_anybody(enum count which)
                                  memory_order_acquire) != 0)
             return 1;
     return 0;
-}
-
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 void cw_gate_shut(void)
@@ -48,8 +39,8 @@ void cw_gate_close(void)
         cw_lock_relax(&turns);
     if (!is_anybody(WAITING))
         return;
-    deadline = clock_ns() + WAITERS_GRACE_NS;
-    while (is_anybody(WAITING) && clock_ns() < deadline)
+    deadline = cw_clock_ns() + WAITERS_GRACE_NS;
+    while (is_anybody(WAITING) && cw_clock_ns() < deadline)
         cw_lock_relax(&turns);
 }
 

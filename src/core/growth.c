@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "core/deadline.h"
 #include "core/due.h"
 #include "core/moments.h"
 #include "core/session.h"
@@ -15,8 +16,6 @@
 #define PAUSE_NS        UINT64_C(1000000000) /* what a sweep has seen before it is out of date */
 #define FILE_SHARE      8 /* of a file that cannot grow much, series take this part at most */
 #define SERIES_LEAST    64u
-
-struct cw_growth_clock cw_growth_clock = {UINT64_MAX};
 
 static struct {
     struct cw_arena *arena; /* NULL: off */
@@ -91,12 +90,12 @@ void cw_growth_init(struct cw_arena *arena, const struct cw_options *options)
     cw_timeline_init(arena);
     store(&growth()->period_ns, FIRST_PERIOD_NS);
     atomic_store(&growth()->is_on, 1);
-    atomic_store(&cw_growth_clock.next_ns, 0); /* the first allocation */
+    atomic_store(&cw_deadlines.growth_ns, 0); /* the first allocation */
 }
 
 void cw_growth_reset(void)
 {
-    atomic_store(&cw_growth_clock.next_ns, UINT64_MAX);
+    atomic_store(&cw_deadlines.growth_ns, UINT64_MAX);
     cw_timeline_reset();
     self.arena = NULL;
     atomic_store(&self.busy, 0);
@@ -106,10 +105,10 @@ void cw_growth_reset(void)
  * moment later. */
 void cw_growth_raise(uint64_t now_ns)
 {
-    uint64_t seen = load(&cw_growth_clock.next_ns);
+    uint64_t seen = load(&cw_deadlines.growth_ns);
 
     if (now_ns >= seen &&
-        atomic_compare_exchange_strong(&cw_growth_clock.next_ns, &seen, now_ns + FIRST_PERIOD_NS))
+        atomic_compare_exchange_strong(&cw_deadlines.growth_ns, &seen, now_ns + FIRST_PERIOD_NS))
         cw_due_set(CW_DUE_GROWTH);
 }
 
@@ -301,7 +300,7 @@ void cw_growth_serve(void)
     if (now >= self.next_ns)
         take_part(now);
     next = cw_timeline_serve(now);
-    atomic_store(&cw_growth_clock.next_ns, next < self.next_ns ? next : self.next_ns);
+    atomic_store(&cw_deadlines.growth_ns, next < self.next_ns ? next : self.next_ns);
     atomic_store(&self.busy, 0);
 }
 

@@ -4,9 +4,9 @@
  *
  * Owns header.growth and CW_TABLE_SERIES, and the clock by which samples of sites and points of
  * devices (core/timeline.h) come due. A thread that allocates has read the time and compares it
- * with one word; when it has come, CW_DUE_GROWTH is raised, and the next thread that leaves a call
- * does the rest (hook/serve.h). No lock is held meanwhile: one thread at a time is let in, another
- * one turns round. Nothing here is done at a free.
+ * with one word (core/deadline.h); when it has come, CW_DUE_GROWTH is raised, and the next thread
+ * that leaves a call does the rest (hook/serve.h). No lock is held meanwhile: one thread at a time
+ * is let in, another one turns round. Nothing here is done at a free.
  *
  * Always: a sweep over all sites costs at most a thousandth of the time until the next, and one of
  * more sites than CW_GROWTH_PART is spread over several calls of the program's, some milliseconds
@@ -22,37 +22,26 @@
 
 #include "base/compiler.h"
 #include "base/options.h"
+#include "core/deadline.h"
 #include "core/timeline.h"
 #include "live/arena.h"
 
 #define CW_SERIES_MOST 4096u
 #define CW_GROWTH_PART 16384u /* site records in one call: a millisecond at most */
 
-/* A cache line of its own: read at every allocation, rarely written. */
-struct cw_growth_clock {
-    CW_ALIGNED_LINE _Atomic uint64_t next_ns; /* UINT64_MAX: never */
-};
-extern CW_HIDDEN struct cw_growth_clock cw_growth_clock;
-
 void cw_growth_init(struct cw_arena *arena, const struct cw_options *options);
 /* In a forked child. */
 void cw_growth_reset(void);
 
+/* The time of core/deadline.h may have come. */
 CW_COLD void cw_growth_raise(uint64_t now_ns);
-
-/* Any thread, in an allocation or a wait of the program's; also under locks. */
-static inline void cw_growth_look(uint64_t now_ns)
-{
-    if (CW_UNLIKELY(now_ns >= atomic_load_explicit(&cw_growth_clock.next_ns, memory_order_relaxed)))
-        cw_growth_raise(now_ns);
-}
 
 /* The device has just come to hold something: if nothing is known of its past, it begins now. */
 static inline void cw_growth_expect(uint8_t device)
 {
     if (CW_UNLIKELY(cw_timeline_is_missing(device)) &&
-        atomic_load_explicit(&cw_growth_clock.next_ns, memory_order_relaxed) != UINT64_MAX)
-        atomic_store_explicit(&cw_growth_clock.next_ns, 0, memory_order_relaxed);
+        atomic_load_explicit(&cw_deadlines.growth_ns, memory_order_relaxed) != UINT64_MAX)
+        atomic_store_explicit(&cw_deadlines.growth_ns, 0, memory_order_relaxed);
 }
 
 /* Takes what is due. No lock held. */

@@ -9,6 +9,10 @@
  * counted. Every load of a slot acquires and every store releases, so a reader that has seen any
  * store of a counted change finds the count changed. A table that has been replaced stays mapped
  * for good, because a reader may still be in it, but its pages go back to the system.
+ *
+ * The tables of one size lie side by side, those of all shards: they come to that size at about the
+ * same number of keys, and then are large enough together for large pages. A look-up in many keys
+ * pays more for the way to its page than for the line.
  */
 #include "core/index.h"
 
@@ -25,7 +29,8 @@
 #define SHARDS      (1u << SHARD_BITS)
 #define FIRST_SHIFT 6  /* log2 of a shard's first slots */
 #define SHIFT_MASK  63 /* the bits of a table's address that are zero: cw_mem aligns to a line */
-#define TRIES       8  /* of a reader, before it takes the lock */
+#define SHIFT_MAX   31
+#define TRIES       8 /* of a reader, before it takes the lock */
 
 struct slot {
     _Atomic uint64_t key;
@@ -48,6 +53,9 @@ struct table {
 static struct shard shards[SHARDS] = {
     [0 ... SHARDS - 1] = {.lock = CW_LOCK_INIT(CW_RANK_INDEX)},
 };
+
+/* Of each size: where the tables lie, the first shard's first; NULL: none has it yet. */
+static _Atomic(struct slot *) tables[SHIFT_MAX + 1];
 
 /* Both halves of a product: keys are multiples of anything from 512 to 32 MiB, or heap pointers, so
  * their low bits say nothing, and half a product folded upon itself crowds some of them. */
@@ -144,13 +152,31 @@ static void discard(void *slots, size_t size)
     errno = saved;
 }
 
+/* Where the shard's table of this size lies, all of it empty; NULL: no memory. */
+static struct slot *table_for(const struct shard *shard, uint32_t shift)
+{
+    size_t size = sizeof(struct slot) << shift << SHARD_BITS;
+    struct slot *first = atomic_load_explicit(&tables[shift], memory_order_acquire), *fresh;
+
+    if (first == NULL) {
+        fresh = cw_mem_alloc_dense(size);
+        if (fresh == NULL)
+            return NULL;
+        if (atomic_compare_exchange_strong(&tables[shift], &first, fresh))
+            first = fresh;
+        else
+            cw_mem_free(fresh, size);
+    }
+    return first + ((size_t)(shard - shards) << shift);
+}
+
 static int grow_locked(struct shard *shard)
 {
     struct table old = table_of(shard), bigger;
     uint32_t shift = old.slots ? (uint32_t)__builtin_ctz(old.mask + 1) + 1 : FIRST_SHIFT;
 
     bigger.mask = (1u << shift) - 1;
-    bigger.slots = cw_mem_alloc(sizeof(struct slot) << shift);
+    bigger.slots = shift <= SHIFT_MAX ? table_for(shard, shift) : NULL;
     if (bigger.slots == NULL)
         return -1;
     for (uint32_t i = 0; old.slots != NULL && i <= old.mask; i++) {
@@ -248,7 +274,7 @@ static CW_NOINLINE uint32_t find(struct shard *shard, uint64_t hash, enum cw_spa
 }
 
 /* Most keys lie where they belong: as look() does, without a loop. */
-uint32_t cw_index_find(enum cw_space space, uint64_t key)
+CW_HOT uint32_t cw_index_find(enum cw_space space, uint64_t key)
 {
     uint64_t hash = hash_of(space, key), changes, owner;
     struct shard *shard = shard_of(hash);
@@ -295,6 +321,14 @@ static void erase_locked(struct shard *shard, struct table table, struct slot *s
     shard->used--;
 }
 
+/* What the lock's holder will look at is on its way while the lock is taken. */
+static inline void prefetch(const struct shard *shard, uint64_t hash)
+{
+    struct table table = table_of(shard);
+
+    __builtin_prefetch(&table.slots[home(table.mask, hash)], 1);
+}
+
 /* only: 0 for any block. */
 static uint32_t remove_key(enum cw_space space, uint64_t key, uint32_t only)
 {
@@ -302,6 +336,7 @@ static uint32_t remove_key(enum cw_space space, uint64_t key, uint32_t only)
     struct shard *shard = shard_of(hash);
     uint32_t block = 0;
 
+    prefetch(shard, hash);
     cw_lock_acquire(&shard->lock);
     if (shard->used != 0) {
         struct table table = table_of(shard);
@@ -335,4 +370,6 @@ void cw_index_reset(void)
         atomic_init(&shards[i].table, 0);
         shards[i].used = 0;
     }
+    for (uint32_t i = 0; i <= SHIFT_MAX; i++)
+        atomic_init(&tables[i], NULL);
 }

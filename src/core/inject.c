@@ -2,7 +2,7 @@
 /* Injected out of memory. See inject.h. */
 #include "core/inject.h"
 
-_Atomic int cw_injecting;
+CW_HOT_DATA _Atomic int cw_injecting;
 
 static struct cw_fail_plan plan;
 static _Atomic uint64_t matched; /* calls so far */

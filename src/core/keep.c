@@ -7,36 +7,39 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "core/demand.h"
 #include "core/device.h"
 #include "core/freed.h"
-#include "core/hoard.h"
-#include "core/limit.h"
 #include "core/pending.h"
 #include "core/pressure.h"
 #include "core/realm.h"
+#include "core/reclaim_due.h"
 #include "core/session.h"
 #include "core/tally.h"
+#include "core/thread_cache.h"
 #include "core/tracker.h"
 
 #define MIB ((uint64_t)1 << 20)
 
-/* Of all hoards of a thread, and in each at most this share of what a device may keep. */
-#define HOARD_BYTES (16 * MIB)
-#define HOARD_SHARE 64
 /* Left free on a device, or a twentieth of a small one. */
 #define LEAST_FREE (512 * MIB)
 /* Pinned memory is kept up to so much, or what POOL_MAX says for a device of this size. */
 #define HOST_MOST (1024 * MIB)
+/* Where POOL_BUCKET_MAX says how many blocks of a size are kept, threads keep no larger ones. */
+#define UNCOUNTED (1 * MIB)
 
-_Atomic uint64_t cw_keep_unchecked;
-_Atomic uint32_t cw_keep_reclaims_running;
-_Atomic uint32_t cw_keep_reclaims_done;
+CW_HOT_DATA _Atomic uint32_t cw_admission_reasons[CW_DEVICES];
+CW_HOT_DATA _Atomic uint32_t cw_keep_wanted[CW_DEVICES];
+CW_HOT_DATA _Atomic uint32_t cw_keep_reclaims_running;
+CW_HOT_DATA _Atomic uint32_t cw_keep_reclaims_done;
 
 static struct {
     const struct cw_options *options;
     struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
+    _Atomic uint64_t granted[CW_DEVICES];   /* to threads */
     _Atomic uint64_t leaving[CW_DEVICES];   /* bytes that the driver is being given back */
+    _Atomic uint8_t is_off[CW_DEVICES];     /* nothing may be kept: a reason of admission */
 } self;
 
 static struct cw_live_pool *counters(uint8_t device)
@@ -49,35 +52,39 @@ static void count(_Atomic uint64_t *counter, uint64_t value)
     atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
 }
 
-static uint64_t hoard_bytes(const struct cw_options *options)
+static uint64_t load(const _Atomic uint64_t *value)
 {
-    uint64_t most = 0;
-
-    /* What a size or share means for a device of 16 GiB: it only has to be in proportion. */
-    if (options->pool_bucket_max == 0 ||
-        !cw_sizes_for(&options->pool_max, CW_MAX_DEVICES, NULL, 16 * 1024 * MIB, &most))
-        return 0;
-    return most / HOARD_SHARE < HOARD_BYTES ? most / HOARD_SHARE : HOARD_BYTES;
+    return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-/* Small blocks find room in the thread's own hoard, or else are sorted out when they leave it; not
- * where nothing may be kept, be it on some devices only. */
-static uint64_t most_unchecked(const struct cw_options *options)
+static void store(_Atomic uint64_t *value, uint64_t to)
 {
-    return hoard_bytes(options) == 0 || options->pool_max.count != 0 ? 0 : CW_HOARD_LARGEST;
+    atomic_store_explicit(value, to, memory_order_relaxed);
+}
+
+static void set_off(uint8_t device, int is_off)
+{
+    if (atomic_exchange(&self.is_off[device], (uint8_t)is_off) == is_off)
+        return;
+    if (is_off)
+        cw_admission_close(device);
+    else
+        cw_admission_open(device);
 }
 
 void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
 {
     self.arena = arena;
     self.options = options;
-    for (int i = 0; i < CW_DEVICES; i++)
-        atomic_store_explicit(&self.most_idle[i], 0, memory_order_relaxed);
-    for (int i = 0; i < CW_DEVICES; i++)
-        atomic_store_explicit(&self.leaving[i], 0, memory_order_relaxed);
+    for (int i = 0; i < CW_DEVICES; i++) {
+        store(&self.most_idle[i], 0);
+        store(&self.granted[i], 0);
+        store(&self.leaving[i], 0);
+        atomic_store(&self.is_off[i], 0);
+        atomic_store(&cw_keep_wanted[i], 0);
+        set_off((uint8_t)i, options->pool_bucket_max == 0);
+    }
     atomic_store(&cw_keep_reclaims_running, 0); /* in a forked child nobody else is at work */
-    atomic_store(&cw_keep_unchecked, most_unchecked(options));
-    cw_hoard_init(hoard_bytes(options));
 }
 
 /* ---- what may be kept --------------------------------------------------------------------------
@@ -100,28 +107,28 @@ static uint64_t most_idle_now(uint8_t device)
     return most;
 }
 
+static void set_most(uint8_t device, uint64_t bytes)
+{
+    store(&self.most_idle[device], bytes == UINT64_MAX ? bytes : bytes + 1);
+    set_off(device, bytes == 0 || self.options->pool_bucket_max == 0);
+}
+
 /* Worked out once, when the device's size and uuid are known. */
 static uint64_t most_idle(uint8_t device)
 {
-    uint64_t most = atomic_load_explicit(&self.most_idle[device], memory_order_relaxed);
+    uint64_t most = load(&self.most_idle[device]);
 
     if (CW_LIKELY(most != 0))
         return most - 1;
     most = most_idle_now(device);
     if (device == CW_DEVICE_HOST || atomic_load(&self.arena->header->device[device].known))
-        atomic_store_explicit(&self.most_idle[device], most == UINT64_MAX ? most : most + 1,
-                              memory_order_relaxed);
+        set_most(device, most);
     return most;
 }
 
-/* Threads look at the limits for small blocks too once little may be kept. */
 void cw_keep_set_most(uint8_t device, uint64_t bytes)
 {
-    if (device == CW_DEVICE_HOST && bytes > HOST_MOST)
-        bytes = HOST_MOST;
-    atomic_store(&self.most_idle[device], bytes == UINT64_MAX ? bytes : bytes + 1);
-    if (bytes < HOARD_BYTES * HOARD_SHARE)
-        atomic_store(&cw_keep_unchecked, 0);
+    set_most(device, device == CW_DEVICE_HOST && bytes > HOST_MOST ? HOST_MOST : bytes);
 }
 
 /* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
@@ -130,50 +137,70 @@ static int has_free(uint8_t device, uint64_t least)
     const struct cw_live_device *live = &self.arena->header->device[device];
 
     return device == CW_DEVICE_HOST ||
-           cw_device_free_when(device,
-                               atomic_load_explicit(&live->held_bytes, memory_order_relaxed)) >=
-               (int64_t)least ||
+           cw_device_free_when(device, load(&live->held_bytes)) >= (int64_t)least ||
            cw_device_free_when(device, cw_tally_device(device).held) >= (int64_t)least;
 }
 
 static int leaves_enough_free(uint8_t device)
 {
-    uint64_t total = atomic_load_explicit(&self.arena->header->device[device].driver_total,
-                                          memory_order_relaxed);
+    uint64_t total = load(&self.arena->header->device[device].driver_total);
 
     return has_free(device, total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE);
 }
 
-/* 1 if so much more still leaves half of the limit, if there is one. */
-static int is_half_within(uint8_t device, uint64_t bytes)
+uint64_t cw_keep_counted(uint8_t device)
 {
-    uint64_t limit = cw_limit_of(device);
-
-    return limit == 0 || cw_tally_device(device).held + bytes <= limit / 2;
+    return cw_bucket_idle(device) + load(&self.granted[device]) + cw_pending_listed(device);
 }
 
-/* Rounding takes up to an eighth of what is live, which must not be missing when the device, or the
- * limit, fills up: from half of it on blocks are taken as they are asked for. */
-uint64_t cw_keep_round(uint8_t device, uint64_t bytes)
+static int may_keep(uint8_t device, uint64_t bytes)
 {
-    uint64_t total = atomic_load_explicit(&self.arena->header->device[device].driver_total,
-                                          memory_order_relaxed);
+    return cw_pressure_level(device) != CW_LEVEL_CRITICAL &&
+           cw_keep_counted(device) + bytes <= most_idle(device) && leaves_enough_free(device);
+}
 
-    if (bytes <= 4096 || (has_free(device, total / 2 + bytes) && is_half_within(device, bytes)))
-        return cw_size_round(bytes);
-    return (bytes + CW_SIZE_LEAST - 1) & ~(uint64_t)(CW_SIZE_LEAST - 1);
+static int is_by_count(void)
+{
+    return self.options->pool_bucket_max != CW_COUNT_AUTO;
 }
 
 int cw_keep_has_room(const struct cw_pool *pool, uint64_t held)
 {
-    enum cw_level level = cw_pressure_level(pool->device);
+    return held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST && may_keep(pool->device, held) &&
+           (!is_by_count() ||
+            cw_bucket_has_room(pool, held, self.options->pool_bucket_max,
+                               cw_pressure_level(pool->device) >= CW_LEVEL_MEDIUM));
+}
 
-    return level != CW_LEVEL_CRITICAL && held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST &&
-           cw_bucket_has_room(pool, held, self.options->pool_bucket_max,
-                              level >= CW_LEVEL_MEDIUM) &&
-           cw_bucket_idle(pool->device) + cw_pending_bytes(pool->device) + held <=
-               most_idle(pool->device) &&
-           leaves_enough_free(pool->device);
+int cw_keep_grant(const struct cw_pool *pool, uint64_t bytes, uint64_t held)
+{
+    if ((is_by_count() && (held > UNCOUNTED || self.options->pool_bucket_max == 0)) ||
+        !may_keep(pool->device, bytes))
+        return 0;
+    atomic_fetch_add(&self.granted[pool->device], bytes);
+    /* Others may have been granted something at the same moment. */
+    if (cw_keep_counted(pool->device) <= most_idle(pool->device))
+        return 1;
+    atomic_fetch_sub(&self.granted[pool->device], bytes);
+    return 0;
+}
+
+void cw_keep_want(uint8_t device)
+{
+    atomic_fetch_add(&cw_keep_wanted[device], 1);
+    cw_admission_close(device);
+}
+
+void cw_keep_unwant(uint8_t device)
+{
+    cw_admission_open(device);
+    atomic_fetch_sub(&cw_keep_wanted[device], 1);
+}
+
+void cw_keep_ungrant(uint8_t device, uint64_t bytes)
+{
+    if (bytes != 0)
+        atomic_fetch_sub(&self.granted[device], bytes);
 }
 
 /* ---- back to the driver ------------------------------------------------------------------------
@@ -197,7 +224,7 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     cw_bucket_dropped(pool, block, is_there);
     if (is_there) {
         cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed));
-        cw_session.ops->block_free(realm->record->handle, pool->kind, key);
+        cw_session.ops->block_free(cw_context_name(realm->record), pool->kind, key);
     }
     atomic_fetch_sub(&self.leaving[pool->device], held);
     cw_tracker_finish_idle(block);
@@ -213,10 +240,9 @@ void cw_keep_put(struct cw_pool *pool, uint32_t block, int kept)
 
 static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_release why)
 {
-    struct cw_live_memory *memory = &self.arena->header->device[pool->device].memory;
-
     switch (why) {
     case CW_RELEASE_FULL:
+    case CW_RELEASE_CONTEXT:
         count(&counters(pool->device)->trimmed_full, 1);
         return;
     case CW_RELEASE_IDLE:
@@ -224,10 +250,6 @@ static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_re
         return;
     case CW_RELEASE_PRESSURE:
         cw_pressure_relieved(pool->device, 1, bytes);
-        return;
-    case CW_RELEASE_EMPTY:
-        count(&memory->empty_blocks, 1);
-        count(&memory->empty_bytes, bytes);
         return;
     default:
         count(&counters(pool->device)->trimmed_oom, 1);
@@ -285,6 +307,12 @@ uint64_t cw_keep_release(struct cw_realm *realm, uint32_t list, enum cw_release 
     return cw_keep_reclaim_ends(release_list(realm, list, why));
 }
 
+void cw_keep_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why)
+{
+    atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
+    cw_keep_release(pool->realm, block, why);
+}
+
 void cw_keep_forget(struct cw_realm *realm, uint32_t list)
 {
     while (list != 0) {
@@ -297,96 +325,67 @@ void cw_keep_forget(struct cw_realm *realm, uint32_t list)
     }
 }
 
-/* At most every eighth of the time that a block may lie idle. */
-void cw_keep_trim(struct cw_realm *realm, uint64_t now)
-{
-    uint64_t idle = self.options->pool_idle;
-    uint64_t due = atomic_load_explicit(&realm->next_trim_ns, memory_order_relaxed);
-
-    if (now < due || now <= idle ||
-        !atomic_compare_exchange_strong(&realm->next_trim_ns, &due, now + idle / 8))
-        return;
-    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
-        struct cw_pool *pool = atomic_load(&realm->pool[i]);
-
-        if (pool == NULL)
-            continue;
-        cw_keep_reclaim_begins();
-        cw_keep_reclaim_ends(
-            cw_keep_release(realm, cw_bucket_take_old(pool, now - idle), CW_RELEASE_IDLE));
-    }
-}
-
 /* ---- keeping -----------------------------------------------------------------------------------
  */
 
-/* Ready, counted blocks for the shared buckets; those beyond the limits go back to the driver. */
-static void share(struct cw_pool *pool, uint32_t list)
+void cw_keep_check(uint8_t device)
 {
-    uint32_t too_many = 0;
+    const struct cw_live_device *live = &self.arena->header->device[device];
+    uint64_t cap;
 
-    while (list != 0) {
-        uint32_t next = cw_tracker_next(list);
-
-        if (cw_keep_has_room(pool, cw_tracker_held(list))) {
-            cw_keep_put(pool, list, 0);
-        } else {
-            atomic_store_explicit(&cw_tracker_at(list)->link, too_many, memory_order_relaxed);
-            too_many = list;
-        }
-        list = next;
-    }
-    if (CW_UNLIKELY(too_many != 0)) {
-        cw_keep_release(pool->realm, too_many, CW_RELEASE_FULL);
-    }
+    cw_demand_note(device, 0);
+    cap = cw_demand_cap(device);
+    if (CW_UNLIKELY(load(&live->held_bytes) > cap) && cw_tally_device(device).held > cap)
+        cw_reclaim_due_set(device, CW_RECLAIM_CAP);
+    if (CW_UNLIKELY(cw_keep_counted(device) > CW_DEMAND_LITTLE))
+        cw_demand_watch();
 }
 
-/* Inside an allocation, where nothing is given back: the device might have to be waited for. */
-static void share_all(struct cw_pool *pool, uint32_t list)
+/* Where blocks are counted, one that has left a thread may be one too many; inside an allocation it
+ * must not go. */
+static void put_counted(struct cw_pool *pool, uint32_t block)
+{
+    uint64_t held = cw_tracker_held(block);
+
+    if (is_by_count() && !cw_bucket_has_room(pool, held, self.options->pool_bucket_max,
+                                             cw_pressure_level(pool->device) >= CW_LEVEL_MEDIUM))
+        cw_reclaim_due_set(pool->device, CW_RECLAIM_COUNT);
+    cw_keep_put(pool, block, 0);
+}
+
+void cw_keep_share(struct cw_realm *realm, uint32_t list)
 {
     for (uint32_t next; list != 0; list = next) {
         next = cw_tracker_next(list);
-        cw_keep_put(pool, list, 0);
+        put_counted(pool_of(realm, list), list);
     }
 }
 
-/* A retired block that is ready. */
-void cw_keep_block(struct cw_pool *pool, uint32_t block, uint64_t now)
+void cw_keep_block(struct cw_pool *pool, uint32_t block)
 {
-    uint64_t held = cw_tracker_held(block);
     uint32_t spill;
 
-    if (cw_tracker_at(block)->cell != CW_HOARD_NONE && cw_hoard_put(pool, block, 1, &spill)) {
-        if (CW_UNLIKELY(spill != 0))
-            share(pool, spill);
-        return;
-    }
-    if (CW_LIKELY(cw_keep_has_room(pool, held))) {
-        cw_keep_put(pool, block, 1);
+    if (cw_keep_is_wanted(pool->device)) {
+        cw_keep_release_one(pool, block, CW_RELEASE_OOM);
+    } else if (cw_thread_cache_put(pool, block, &spill)) {
+        cw_keep_share(pool->realm, spill);
+    } else if (CW_LIKELY(cw_keep_has_room(pool, cw_tracker_held(block)))) {
+        cw_keep_put(pool, block, 0);
     } else {
-        cw_bucket_kept(pool, block);
-        atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
-        cw_keep_release(pool->realm, block, CW_RELEASE_FULL);
+        cw_keep_release_one(pool, block, CW_RELEASE_FULL);
     }
-    if (held >= CW_SIZE_ROUNDED)
-        cw_keep_trim(pool->realm, now);
 }
 
-void cw_keep_ready(struct cw_realm *realm, uint32_t list, int may_release)
+void cw_keep_ready(struct cw_realm *realm, uint32_t list)
 {
-    while (list != 0) {
+    for (uint32_t next; list != 0; list = next) {
         struct cw_pool *pool = pool_of(realm, list);
-        uint32_t next = cw_tracker_next(list), spill;
+        uint32_t spill;
 
-        if (!cw_hoard_put(pool, list, 0, &spill)) {
-            atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
-            spill = list;
-        }
-        if (spill != 0 && may_release)
-            share(pool, spill);
-        else
-            share_all(pool, spill);
-        list = next;
+        next = cw_tracker_next(list);
+        if (!cw_thread_cache_put(pool, list, &spill))
+            put_counted(pool, list);
+        cw_keep_share(realm, spill);
     }
 }
 
@@ -394,13 +393,15 @@ void cw_keep_thread_ends(void)
 {
     uint32_t list, next;
 
-    for (list = cw_hoard_empty(); list != 0; list = next) {
+    cw_keep_reclaim_begins();
+    cw_pending_thread_ends();
+    for (list = cw_thread_cache_empty(); list != 0; list = next) {
         struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
 
         next = cw_tracker_next(list);
         cw_keep_put(pool_of(realm, list), list, 0);
     }
-    cw_pending_thread_ends();
+    cw_keep_reclaim_ends(0);
 }
 
 /* ---- how much there is -------------------------------------------------------------------------

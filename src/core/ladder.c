@@ -12,9 +12,11 @@
 #include "core/fallback.h"
 #include "core/gate.h"
 #include "core/graph.h"
+#include "core/keep.h"
 #include "core/limit.h"
 #include "core/pending.h"
 #include "core/relief.h"
+#include "core/search.h"
 #include "core/session.h"
 #include "core/slot.h"
 #include "core/tally.h"
@@ -23,14 +25,14 @@
  * whether blocks become ready by themselves is no loss. */
 #define POLL_NS    UINT64_C(10000000)
 #define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
-/* Times that other threads may be faster to what was given back; and of those, times that only the
- * device's own count says that there should be memory: it may be in pieces. */
-#define ROUNDS_MAX  16
-#define GUESSES_MAX 8
-/* With a limit in the way an idle block up to so many times as large serves; beyond that it is
- * better given back, and the request served in its place. When it is the device that is full, a
- * block serves that any hit might get: what it has in excess could be missing for a later request,
- * which the driver would have granted. */
+/* Times that other threads may be faster to what was given back; and of those, times that there
+ * only seems to be memory, to the device's own count, where it may be in pieces, or to ours, where
+ * it may lie in a context that cannot be worked with. */
+#define ROUNDS_MAX  64
+#define GUESSES_MAX 16
+/* With a limit in the way an idle block up to so many times as large serves, as far as there may be
+ * excess; beyond that it is better given back, and the request served in its place. When it is the
+ * device that is full, a block serves that any hit might get. */
 #define LARGER_TIMES 2
 /* Events of the same kind that follow so closely are one. */
 #define ONE_EVENT_NS UINT64_C(1000000000)
@@ -46,7 +48,7 @@ void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
 
 static enum cw_ladder_step serve(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    *out_block = cw_pool_take(ladder->pool, ladder->bytes);
+    *out_block = cw_search_take(ladder->pool, ladder->bytes);
     return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
 }
 
@@ -59,13 +61,13 @@ static enum cw_ladder_step harvest(struct cw_ladder *ladder, uint32_t *out_block
 
 static enum cw_ladder_step larger(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    uint64_t most = cw_size_largest_for(ladder->bytes);
+    uint64_t most = ladder->bytes + ladder->bytes / 8;
 
     if (ladder->pool == NULL || ladder->bytes > CW_SIZE_MOST / LARGER_TIMES)
         return CW_LADDER_END;
     if (ladder->cause != CW_CAUSE_DRIVER)
         most = ladder->bytes * LARGER_TIMES;
-    *out_block = cw_pool_take_larger(ladder->pool, ladder->bytes, most);
+    *out_block = cw_search_take_larger(ladder->pool, ladder->bytes, most);
     return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
 }
 
@@ -129,11 +131,12 @@ static uint64_t pending(const struct cw_ladder *ladder)
 
 static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    uint64_t end = cw_session_now() + POLL_NS;
     unsigned turns = 0;
 
     if (pending(ladder) == 0)
         return CW_LADDER_END;
+    if (ladder->poll_end_ns == 0) /* so long in all rounds together */
+        ladder->poll_end_ns = cw_session_now() + POLL_NS;
     do {
         if (cw_relief_harvest(ladder->device) != 0) {
             if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
@@ -141,7 +144,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
             return ask_if(ladder, cw_relief_all(ladder->device));
         }
         cw_lock_relax(&turns);
-    } while (cw_session_now() < end && cw_gate_is_open());
+    } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
     return CW_LADDER_END;
 }
 
@@ -180,20 +183,28 @@ static int is_raced(void)
     return __builtin_popcountll(cw_slot_used()) > 1;
 }
 
+/* Where the rungs look. */
+static int is_within_reach(const struct cw_ladder *ladder)
+{
+    return cw_bucket_idle(ladder->device) != 0 || pending(ladder) != 0;
+}
+
 /* Another thread was faster to what was given back, or has freed behind our back while we went
  * through the buckets: into the pool, or, as it seems, to the driver. */
 static int is_worth_a_round(struct cw_ladder *ladder)
 {
     uint64_t left;
 
-    if (cw_relief_wait_for_others(ladder->reclaims) || cw_bucket_idle(ladder->device) != 0)
+    if (cw_relief_wait_for_others(ladder->reclaims) || is_within_reach(ladder))
         return 1;
-    if (ladder->cause != CW_CAUSE_DRIVER)
-        return cw_limit_shortfall(ladder->device, ladder->bytes) == 0;
+    if (ladder->cause != CW_CAUSE_DRIVER && cw_limit_shortfall(ladder->device, ladder->bytes) == 0)
+        return 1;
     if (!is_raced() || ladder->bytes == 0 || ladder->guesses == GUESSES_MAX)
         return 0;
     ladder->guesses++;
-    if (cw_device_ask_free(ladder->device, &left) != 0)
+    if (cw_keep_idle(ladder->device) != 0)
+        return 1;
+    if (ladder->cause != CW_CAUSE_DRIVER || cw_device_ask_free(ladder->device, &left) != 0)
         return 0;
     return left >= ladder->bytes;
 }
@@ -229,6 +240,27 @@ static int is_hopeless(const struct cw_ladder *ladder)
     return (total != 0 && ladder->bytes > total) || (limit != 0 && ladder->bytes > limit);
 }
 
+/* Whoever frees from now on gives it to the driver; what was freed before and lies with the threads
+ * comes to where the rungs look. */
+static void want(struct cw_ladder *ladder)
+{
+    if (ladder->is_wanting || is_hopeless(ladder))
+        return;
+    ladder->is_wanting = 1;
+    cw_keep_want(ladder->device);
+    cw_keep_want(CW_DEVICE_HOST);
+    cw_relief_gather(ladder->device);
+}
+
+void cw_ladder_end(struct cw_ladder *ladder)
+{
+    if (!ladder->is_wanting)
+        return;
+    ladder->is_wanting = 0;
+    cw_keep_unwant(ladder->device);
+    cw_keep_unwant(CW_DEVICE_HOST);
+}
+
 enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
                                     uint32_t *out_block)
 {
@@ -242,15 +274,22 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
         atomic_fetch_add(&memory_of(ladder)->limited, 1);
     }
     ladder->cause = (uint8_t)cause;
+    want(ladder);
     /* Another thread ends a context, or is about to: it opens again. */
     while (!cw_capture_is_active() && !cw_gate_is_open() && turns < GATE_TURNS)
         cw_lock_relax(&turns);
-    if (cw_capture_is_active() || !cw_gate_is_open())
-        return exact(ladder, out_block); /* the program's own call, at the size that it asked for */
+    if (cw_capture_is_active() || !cw_gate_is_open()) {
+        step = exact(ladder, out_block); /* the program's own call, at the size that it asked for */
+        if (step == CW_LADDER_END)
+            cw_ladder_end(ladder);
+        return step;
+    }
     if (is_hopeless(ladder) && ladder->rungs < CW_RUNG_FALLBACK)
         ladder->rungs = CW_RUNG_FALLBACK;
     step = next(ladder, out_block);
     ladder->reclaims = cw_relief_reclaims(); /* what has ended by now the driver knows of */
+    if (step == CW_LADDER_END)
+        cw_ladder_end(ladder);
     return step;
 }
 
@@ -274,7 +313,7 @@ static int add_to_last(const struct cw_ladder *ladder, uint64_t now)
     return 1;
 }
 
-void cw_ladder_helped(const struct cw_ladder *ladder, uint32_t site)
+void cw_ladder_helped(struct cw_ladder *ladder, uint32_t site)
 {
     struct cw_live_event event = {.type = CW_EVENT_TRIM,
                                   .device = ladder->device,
@@ -283,6 +322,7 @@ void cw_ladder_helped(const struct cw_ladder *ladder, uint32_t site)
                                   .cause = ladder->cause,
                                   .rung = ladder->last};
 
+    cw_ladder_end(ladder);
     if (ladder->last == CW_RUNG_COUNT)
         return;
     atomic_fetch_add(&memory_of(ladder)->rung[ladder->last].helped, 1);

@@ -78,8 +78,8 @@ static int is_vacant(const struct cw_memo *memo, const struct cw_memo_entry *ent
 
 /* Stacks that begin alike and go on differently are a tree: the word in which this one differs from
  * the one found, which could be read, says where to look next. */
-struct cw_memo_entry *cw_memo_find(struct cw_memo *memo, const void *frame, uint64_t hint,
-                                   uint32_t epoch)
+CW_HOT struct cw_memo_entry *cw_memo_find(struct cw_memo *memo, const void *frame, uint64_t hint,
+                                          uint32_t epoch)
 {
     uint64_t hash = mix((uint64_t)(uintptr_t)frame, hint), at;
     struct cw_memo_entry *entry = NULL;

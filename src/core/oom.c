@@ -6,6 +6,8 @@
 
 #include "core/device.h"
 #include "core/driver_pool.h"
+#include "core/fallback.h"
+#include "core/graph.h"
 #include "core/keep.h"
 #include "core/limit.h"
 #include "core/session.h"
@@ -41,6 +43,22 @@ static uint64_t what_fits(uint8_t device, const struct cw_live_oom *oom)
     if (oom->total_bytes == 0)
         return room == UINT64_MAX ? 0 : room;
     return room < there ? room : there;
+}
+
+/* What was asked for is known by its kind; a call that only takes memory on the way has no size. */
+static uint8_t why_unserved(const struct cw_request *request)
+{
+    int could_be =
+        request->bytes != 0 && (request->kind == CW_KIND_DEVICE ||
+                                request->kind == CW_KIND_PITCHED || request->kind == CW_KIND_ASYNC);
+
+    if (!cw_fallback_is_on())
+        return CW_UNSERVED_UNASKED;
+    if (request->unserved != CW_UNSERVED_UNASKED)
+        return request->unserved;
+    if (!could_be)
+        return CW_UNSERVED_KIND;
+    return cw_capture_is_active() ? CW_UNSERVED_CAPTURE : CW_UNSERVED_UNASKED;
 }
 
 static void fill(struct cw_live_oom *oom, uint8_t device)
@@ -80,6 +98,7 @@ uint32_t cw_oom_record(const struct cw_request *request, uint32_t site, uint32_t
                                 .code = code,
                                 .device = request->device,
                                 .cause = (uint8_t)cause,
+                                .unserved = why_unserved(request),
                                 .bytes = request->bytes};
     fill(oom, request->device);
     oom->t_ns = now; /* last: a reader skips one without a time */

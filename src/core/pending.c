@@ -5,59 +5,43 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
+#include "base/lock.h"
 #include "base/mem.h"
+#include "core/batch.h"
 #include "core/gate.h"
-#include "core/hoard.h"
 #include "core/keep.h"
+#include "core/lane.h"
 #include "core/session.h"
-#include "core/slot.h"
+#include "core/thread_cache.h"
 #include "core/tracker.h"
 
-/* A batch is closed when it holds so much: later frees would hold it back. */
-#define BATCH_BLOCKS 64u
-#define BATCH_BYTES  ((uint64_t)64 << 20)
+/* So long the end of a context waits for batches that other threads have in hand. */
+#define HANDS_NS UINT64_C(1000000000)
+/* Of one size: more is waited for. */
+#define MUCH_BLOCKS 8u
+#define MUCH_BYTES  ((uint64_t)64 << 20)
 
-struct mark {
-    struct cw_realm *realm;
-    uint64_t event; /* 0: passed */
-};
+CW_HOT_DATA _Atomic uint64_t cw_pending_tickets;
+CW_HOT_DATA _Atomic uint32_t cw_pending_batches; /* open ones included */
 
-struct cw_batch {
-    struct cw_batch *next;
-    struct cw_realm *realm; /* of all its blocks */
-    uint32_t head, count;
-    uint64_t bytes, host_bytes; /* on the device, and pinned */
-    uint64_t stamp;             /* the last ticket drawn before the last free */
-    int recorded;
-    uint32_t marks; /* events, one for each context that had not passed when it was recorded */
-    struct mark mark[CW_REALMS_LIVE];
-};
-
-static _Atomic uint64_t tickets;
-_Atomic uint32_t cw_pending_batches; /* open ones included */
-_Atomic uint64_t cw_pending_bytes_on[CW_DEVICES];
+static _Atomic uint64_t listed[CW_DEVICES]; /* bytes in the lists of realms */
 
 void cw_pending_reset(void)
 {
     atomic_store(&cw_pending_batches, 0);
-    for (int i = 0; i < CW_DEVICES; i++)
-        atomic_store_explicit(&cw_pending_bytes_on[i], 0, memory_order_relaxed);
+    cw_lane_reset();
+    for (int d = 0; d < CW_DEVICES; d++)
+        atomic_store_explicit(&listed[d], 0, memory_order_relaxed);
 }
 
 /* ---- tickets -----------------------------------------------------------------------------------
  */
 
-uint64_t cw_pending_stamp(void)
-{
-    /* After the work that the program has submitted, in every thread's eyes. */
-    atomic_thread_fence(memory_order_seq_cst);
-    return atomic_load(&tickets);
-}
-
 uint64_t cw_pending_sync_begin(void)
 {
-    return atomic_fetch_add(&tickets, 1) + 1;
+    return atomic_fetch_add(&cw_pending_tickets, 1) + 1;
 }
 
 void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket)
@@ -66,19 +50,6 @@ void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket)
 
     while (seen < ticket && !atomic_compare_exchange_weak(&realm->synced, &seen, ticket))
         ;
-}
-
-int cw_pending_is_passed(uint64_t stamp)
-{
-    struct cw_realm *realm[CW_REALMS_LIVE];
-    uint32_t count = cw_realm_list(realm, CW_REALMS_LIVE);
-
-    if (count > CW_REALMS_LIVE)
-        return 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (atomic_load(&realm[i]->synced) <= stamp)
-            return 0;
-    return 1;
 }
 
 int cw_pending_is_possible(void)
@@ -94,127 +65,35 @@ int cw_pending_is_possible(void)
     return 1;
 }
 
-/* ---- one batch ---------------------------------------------------------------------------------
- */
-
-static struct cw_batch *make_batch(struct cw_realm *realm)
+static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
 {
-    struct cw_batch *batch = cw_mem_alloc(sizeof(*batch));
-
-    if (batch == NULL)
-        return NULL;
-    batch->realm = realm;
-    atomic_fetch_add(&cw_pending_batches, 1);
-    return batch;
-}
-
-static void append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
-{
-    struct cw_live_block *record = cw_tracker_at(block);
-    uint64_t held = atomic_load_explicit(&record->held, memory_order_relaxed);
-
-    atomic_store_explicit(&record->link, batch->head, memory_order_relaxed);
-    batch->head = block;
-    batch->count++;
-    if (record->class >= CW_POOL_HOST) {
-        batch->host_bytes += held;
-        atomic_fetch_add_explicit(&cw_pending_bytes_on[CW_DEVICE_HOST], held, memory_order_relaxed);
-    } else {
-        batch->bytes += held;
-        atomic_fetch_add_explicit(&cw_pending_bytes_on[batch->realm->device], held,
-                                  memory_order_relaxed);
-    }
-    if (batch->stamp < stamp)
-        batch->stamp = stamp;
-}
-
-static void give_events_back(struct cw_batch *batch)
-{
-    for (uint32_t i = 0; i < batch->marks; i++)
-        if (batch->mark[i].event != 0)
-            cw_realm_release_event(batch->mark[i].realm, batch->mark[i].event);
-    batch->marks = 0;
-}
-
-/* The batch is no more; its blocks, linked. Its events are free for others. */
-static uint32_t dissolve(struct cw_batch *batch)
-{
-    uint32_t list = batch->head;
-
-    give_events_back(batch);
-    atomic_fetch_sub_explicit(&cw_pending_bytes_on[batch->realm->device], batch->bytes,
-                              memory_order_relaxed);
-    atomic_fetch_sub_explicit(&cw_pending_bytes_on[CW_DEVICE_HOST], batch->host_bytes,
-                              memory_order_relaxed);
-    cw_mem_free(batch, sizeof(*batch));
-    atomic_fetch_sub(&cw_pending_batches, 1);
-    return list;
-}
-
-static void count_on(const struct cw_realm *realm, int queries)
-{
-    struct cw_live_pool *pool = &cw_session.arena.header->device[realm->device].pool;
-
-    atomic_fetch_add_explicit(queries ? &pool->event_queries : &pool->event_records, 1,
-                              memory_order_relaxed);
-}
-
-/* Inside the gate. 0, or -1 when a context gave no event. */
-static int record(struct cw_batch *batch)
-{
-    struct cw_realm *realm[CW_REALMS_LIVE];
-    uint32_t count = cw_realm_list(realm, CW_REALMS_LIVE);
-
-    if (count > CW_REALMS_LIVE)
-        return -1;
-    give_events_back(batch); /* of an attempt that failed half-way */
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t event;
-
-        if (atomic_load(&realm[i]->synced) > batch->stamp)
-            continue;
-        event = cw_realm_acquire_event(realm[i]);
-        if (event == 0)
-            return -1;
-        batch->mark[batch->marks++] = (struct mark){.realm = realm[i], .event = event};
-        if (cw_session.ops->event_record(realm[i]->record->handle, event) != 0)
-            return -1;
-        count_on(realm[i], 0);
-    }
-    batch->recorded = 1;
-    return 0;
-}
-
-/* Inside the gate. 1: every context has passed; 0: not yet; -1: an event has failed. */
-static int query(struct cw_batch *batch)
-{
-    for (uint32_t i = 0; i < batch->marks; i++) {
-        struct mark *mark = &batch->mark[i];
-        int passed;
-
-        /* A dead context has no work left, and took its events with it. */
-        if (mark->event == 0 || atomic_load(&mark->realm->state) == CW_REALM_DEAD ||
-            atomic_load(&mark->realm->synced) > batch->stamp)
-            continue;
-        passed = cw_session.ops->event_query(mark->event);
-        count_on(mark->realm, 1);
-        if (passed != 1)
-            return passed;
-        cw_realm_release_event(mark->realm, mark->event);
-        mark->event = 0;
-    }
-    return 1;
+    return cw_realm_pool(batch->realm, cw_tracker_at(block)->class);
 }
 
 /* ---- the list of a realm -----------------------------------------------------------------------
  */
 
+static void count_listed(const struct cw_batch *batch, uint64_t sign)
+{
+    atomic_fetch_add_explicit(&listed[batch->realm->device], sign * batch->bytes,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&listed[CW_DEVICE_HOST], sign * batch->host_bytes,
+                              memory_order_relaxed);
+    for (uint32_t block = batch->head; block != 0; block = cw_tracker_next(block)) {
+        unsigned size_class = cw_size_class_down(cw_tracker_held(block));
+
+        atomic_fetch_add_explicit(&pool_of(batch, block)->bucket[size_class].pending,
+                                  (uint32_t)sign, memory_order_relaxed);
+    }
+}
+
 /* 1, or 0 when the realm is not open: the caller keeps the batch. */
-static int push(struct cw_batch *batch, int front)
+static int list_push(struct cw_batch *batch, int front)
 {
     struct cw_realm *realm = batch->realm;
     int open;
 
+    count_listed(batch, 1);
     cw_lock_acquire(&cw_realm_lock);
     open = atomic_load(&realm->state) == CW_REALM_OPEN;
     if (open && (front || realm->first == NULL)) {
@@ -228,123 +107,132 @@ static int push(struct cw_batch *batch, int front)
         realm->last = batch;
     }
     cw_lock_release(&cw_realm_lock);
+    if (!open)
+        count_listed(batch, (uint64_t)-1);
     return open;
 }
 
-static void push_or_defer(struct cw_batch *batch, int front)
+static void list_push_or_defer(struct cw_batch *batch, int front)
 {
     struct cw_realm *realm = batch->realm;
 
-    if (!push(batch, front))
-        cw_realm_defer(realm, dissolve(batch));
+    if (!list_push(batch, front))
+        cw_realm_defer(realm, cw_batch_dissolve(batch));
+    cw_lane_put_down(realm);
 }
 
-static struct cw_batch *pop(struct cw_realm *realm)
+/* To the driver's own free. */
+static void release(struct cw_batch *batch, enum cw_release why)
+{
+    struct cw_realm *realm = batch->realm;
+
+    cw_keep_release(realm, cw_batch_dissolve(batch), why);
+    cw_lane_put_down(realm);
+}
+
+static struct cw_batch *make_in_hand(struct cw_realm *realm)
+{
+    struct cw_batch *batch = cw_batch_make(realm);
+
+    if (batch != NULL)
+        cw_lane_take_in_hand(realm);
+    return batch;
+}
+
+static struct cw_batch *list_pop(struct cw_realm *realm)
 {
     struct cw_batch *batch;
 
     cw_lock_acquire(&cw_realm_lock);
     batch = realm->first;
-    if (batch != NULL)
+    if (batch != NULL) {
         realm->first = batch->next;
-    cw_lock_release(&cw_realm_lock);
-    return batch;
-}
-
-/* Takes the calling thread's open batch if it belongs to the realm (NULL: to any) and, with
- * `passed`, is ready. */
-static struct cw_batch *detach_open(const struct cw_realm *realm, int passed)
-{
-    struct cw_slot *slot = cw_slot_enter();
-    struct cw_batch **open, *batch;
-
-    if (slot == NULL)
-        return NULL;
-    open = cw_hoard_batch((unsigned)(slot - cw_slots));
-    batch = *open;
-    if (batch != NULL && (realm == NULL || batch->realm == realm) &&
-        (!passed || cw_pending_is_passed(batch->stamp)))
-        *open = NULL;
-    else
-        batch = NULL;
-    cw_slot_leave(slot);
-    return batch;
-}
-
-/* Events, then the list. A batch whose events cannot be had goes to the driver's own free, which
- * waits by itself, or where that must not be joins the list without them. */
-static void close_batch(struct cw_batch *batch, int may_release)
-{
-    struct cw_realm *realm = batch->realm;
-    int failed = 0;
-
-    if (!cw_gate_enter()) {
-        push_or_defer(batch, 0);
-        return;
+        cw_lane_take_in_hand(realm);
     }
-    failed = record(batch) != 0;
-    if (!failed || !may_release)
-        push_or_defer(batch, 0);
-    cw_gate_leave();
-    if (failed && may_release)
-        cw_keep_release(realm, dissolve(batch), CW_RELEASE_FULL);
-}
-
-void cw_pending_close(int may_release)
-{
-    struct cw_batch *batch = detach_open(NULL, 0);
-
+    cw_lock_release(&cw_realm_lock);
     if (batch != NULL)
-        close_batch(batch, may_release);
+        count_listed(batch, (uint64_t)-1);
+    return batch;
 }
 
 /* ---- in ----------------------------------------------------------------------------------------
  */
 
-static int is_full(const struct cw_batch *batch)
+/* A closed batch of held blocks: into the calling thread's lane, the oldest of which may have to go
+ * to the list. front: it was the oldest. */
+static void keep_closed(struct cw_batch *batch, int front)
 {
-    return batch->count >= BATCH_BLOCKS || batch->bytes + batch->host_bytes >= BATCH_BYTES;
+    struct cw_batch *leaving = cw_lane_keep(batch, front);
+
+    if (leaving != NULL)
+        list_push_or_defer(leaving, 0);
 }
 
-/* Inside the slot. What has to be closed to make room is in *out_full. -1: without memory. */
-static int add_to_open(struct cw_batch **open, struct cw_realm *realm, uint32_t block,
-                       uint64_t stamp, struct cw_batch **out_full)
+/* A batch of held blocks goes to the driver's own free. */
+static void give_up(struct cw_batch *batch)
 {
-    if (*open != NULL && ((*open)->realm != realm || is_full(*open))) {
-        *out_full = *open;
-        *open = NULL;
-    }
-    if (*open == NULL)
-        *open = make_batch(realm);
-    if (*open == NULL)
+    cw_lane_unhold(batch);
+    release(batch, CW_RELEASE_FULL);
+}
+
+static int record(struct cw_batch *batch)
+{
+    int rc = 0;
+
+    if (!cw_gate_enter())
+        return 0; /* later */
+    rc = cw_batch_record(batch);
+    cw_gate_leave();
+    if (rc != 0)
+        cw_context_check_all();
+    return rc;
+}
+
+/* Events, then the lane. A batch whose events cannot be had goes to the driver's own free, which
+ * waits by itself, or where that must not be is kept without them. */
+static void close_batch(struct cw_batch *batch, int may_release)
+{
+    if (record(batch) != 0 && may_release)
+        give_up(batch);
+    else
+        keep_closed(batch, 0);
+}
+
+void cw_pending_close(int may_release)
+{
+    struct cw_batch *batch;
+
+    cw_keep_reclaim_begins();
+    batch = cw_lane_detach_open(NULL, 0);
+    if (batch != NULL)
+        close_batch(batch, may_release);
+    cw_keep_reclaim_ends(0);
+}
+
+/* A batch of its own, for all. */
+static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
+{
+    struct cw_batch *alone =
+        cw_keep_has_room(pool, cw_tracker_held(block)) ? make_in_hand(pool->realm) : NULL;
+
+    if (alone == NULL)
         return -1;
-    append(*open, block, stamp);
+    cw_batch_append(alone, block, stamp);
+    if (record(alone) != 0)
+        release(alone, CW_RELEASE_FULL);
+    else
+        list_push_or_defer(alone, 0);
     return 0;
 }
 
 int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
 {
-    struct cw_slot *slot = cw_slot_enter();
-    struct cw_batch *full = NULL, *alone;
-    int rc;
+    struct cw_batch *full;
+    int is_added = cw_lane_add(pool, block, stamp, &full);
 
-    if (CW_LIKELY(slot != NULL) &&
-        atomic_load_explicit(&pool->realm->state, memory_order_acquire) == CW_REALM_OPEN) {
-        rc = add_to_open(cw_hoard_batch((unsigned)(slot - cw_slots)), pool->realm, block, stamp,
-                         &full);
-        cw_slot_leave(slot);
-        if (full != NULL)
-            close_batch(full, 1);
-        return rc;
-    }
-    if (slot != NULL)
-        cw_slot_leave(slot);
-    alone = make_batch(pool->realm);
-    if (alone == NULL)
-        return -1;
-    append(alone, block, stamp);
-    close_batch(alone, 1);
-    return 0;
+    if (full != NULL)
+        close_batch(full, 1);
+    return is_added ? 0 : add_alone(pool, block, stamp);
 }
 
 void cw_pending_add_list(struct cw_realm *realm, uint32_t list)
@@ -352,142 +240,302 @@ void cw_pending_add_list(struct cw_realm *realm, uint32_t list)
     uint64_t stamp = cw_pending_stamp();
 
     while (list != 0) {
-        uint32_t next = atomic_load_explicit(&cw_tracker_at(list)->link, memory_order_relaxed);
-        struct cw_batch *batch = make_batch(realm);
+        uint32_t next = cw_tracker_next(list);
+        struct cw_batch *batch = make_in_hand(realm);
 
         /* Without memory the block is lost to the pool; it goes with its context. */
-        for (; batch != NULL && list != 0 && !is_full(batch); list = next) {
-            next = atomic_load_explicit(&cw_tracker_at(list)->link, memory_order_relaxed);
-            append(batch, list, stamp);
+        for (; batch != NULL && list != 0 && !cw_batch_is_full(batch); list = next) {
+            next = cw_tracker_next(list);
+            cw_batch_append(batch, list, stamp);
         }
         if (batch == NULL)
             return;
-        push_or_defer(batch, 0);
+        list_push_or_defer(batch, 0);
     }
 }
 
 /* ---- out ---------------------------------------------------------------------------------------
  */
 
-static uint32_t hand_over(struct cw_realm *realm, struct cw_batch *batch, int by_event,
-                          int may_release)
+static uint32_t count_ready(const struct cw_batch *batch, int by_event)
 {
-    struct cw_live_pool *pool = &cw_session.arena.header->device[realm->device].pool;
-    uint32_t count = batch->count;
+    struct cw_live_pool *pool = &cw_session.arena.header->device[batch->realm->device].pool;
 
     atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
-                              count, memory_order_relaxed);
-    cw_keep_ready(realm, dissolve(batch), may_release);
+                              batch->count, memory_order_relaxed);
+    return batch->count;
+}
+
+/* Of the list. */
+static uint32_t hand_over(struct cw_batch *batch, int by_event)
+{
+    struct cw_realm *realm = batch->realm;
+    uint32_t count = count_ready(batch, by_event);
+
+    cw_keep_ready(realm, cw_batch_dissolve(batch));
+    cw_lane_put_down(realm);
     return count;
 }
 
-/* Asks about a batch that is in no list. 1: passed; 0: it is back in the list; -1: it has gone to
- * the driver. */
-static int ask(struct cw_batch *batch, int may_release)
+/* Of the calling thread's lane. */
+static uint32_t hand_over_own(struct cw_batch *batch, int by_event)
 {
     struct cw_realm *realm = batch->realm;
+    uint32_t count = count_ready(batch, by_event), left = cw_lane_take_in(batch);
+
+    cw_batch_dissolve(batch);
+    cw_keep_share(realm, left);
+    cw_lane_put_down(realm);
+    return count;
+}
+
+/* 1: passed; 0: not yet, or it cannot be asked now; -1:
+ * an event has failed. */
+static int ask(struct cw_batch *batch)
+{
     int passed = -1;
 
-    if (!cw_gate_enter()) {
-        push_or_defer(batch, 1);
+    if (!cw_gate_enter())
         return 0;
-    }
-    if (batch->recorded || record(batch) == 0)
-        passed = query(batch);
-    if (passed < 0 && !may_release)
-        passed = 0;
-    if (passed == 0)
-        push_or_defer(batch, 1);
+    if (batch->recorded || cw_batch_record(batch) == 0)
+        passed = cw_batch_query(batch);
     cw_gate_leave();
     if (passed < 0)
-        cw_keep_release(realm, dissolve(batch), CW_RELEASE_FULL);
+        cw_context_check_all();
     return passed;
 }
 
-uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned most, int may_release)
+static uint32_t harvest_list(struct cw_realm *realm, unsigned *queries, uint32_t most,
+                             int may_release)
 {
-    struct cw_batch *batch = detach_open(realm, 1);
+    struct cw_batch *batch;
     uint32_t count = 0;
 
-    if (batch != NULL)
-        count += hand_over(realm, batch, 0, may_release);
-    while ((batch = pop(realm)) != NULL) {
-        if (cw_pending_is_passed(batch->stamp)) {
-            count += hand_over(realm, batch, 0, may_release);
-            continue;
+    while (count < most && (batch = list_pop(realm)) != NULL) {
+        int passed = cw_batch_is_passed(batch), by_event = !passed;
+
+        if (!passed && *queries != 0) {
+            --*queries;
+            passed = ask(batch);
         }
-        if (most == 0) {
-            push_or_defer(batch, 1);
+        if (passed == 1) {
+            count += hand_over(batch, by_event);
+        } else if (passed == 0 || !may_release) {
+            list_push_or_defer(batch, 1);
             break;
-        }
-        most--;
-        switch (ask(batch, may_release)) {
-        case 1:
-            count += hand_over(realm, batch, 1, may_release);
-            break;
-        case 0:
-            return count;
-        default:
-            break;
+        } else {
+            release(batch, CW_RELEASE_FULL);
         }
     }
     return count;
 }
 
-static uint32_t join(uint32_t list, uint32_t more)
+static uint32_t harvest_lane(struct cw_realm *realm, unsigned *queries, uint32_t most,
+                             int may_release)
 {
-    while (more != 0) {
-        struct cw_live_block *record = cw_tracker_at(more);
-        uint32_t next = atomic_load_explicit(&record->link, memory_order_relaxed);
+    struct cw_batch *batch = cw_lane_detach_open(realm, 1);
+    uint32_t count = batch != NULL ? hand_over_own(batch, 0) : 0;
 
-        atomic_store_explicit(&record->link, list, memory_order_relaxed);
-        list = more;
-        more = next;
+    while (count < most && (batch = cw_lane_detach_oldest(realm)) != NULL) {
+        int passed = cw_batch_is_passed(batch), by_event = !passed;
+
+        if (!passed && *queries != 0) {
+            --*queries;
+            passed = ask(batch);
+        }
+        if (passed == 1) {
+            count += hand_over_own(batch, by_event);
+        } else if (passed == 0 || !may_release) {
+            keep_closed(batch, 1);
+            break;
+        } else {
+            give_up(batch);
+        }
     }
-    return list;
+    return count;
 }
 
-/* Out of the slots, linked through `next`. */
-static struct cw_batch *seize_open(const struct cw_realm *realm)
+uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned queries, uint32_t most,
+                            int may_release)
 {
-    uint64_t mask = cw_slot_used();
-    struct cw_batch *all = NULL;
+    uint32_t count;
 
-    cw_slot_stop(mask);
-    for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-        struct cw_batch **open = cw_hoard_batch((unsigned)__builtin_ctzll(rest));
+    cw_keep_reclaim_begins();
+    count = harvest_list(realm, &queries, most, may_release);
+    if (count < most)
+        count += harvest_lane(realm, &queries, most - count, may_release);
+    cw_keep_reclaim_ends(0);
+    return count;
+}
 
-        if (*open == NULL || (*open)->realm != realm)
-            continue;
-        (*open)->next = all;
-        all = *open;
-        *open = NULL;
+/* ---- what is pending of one size ---------------------------------------------------------------
+ */
+
+static uint64_t listed_of(const struct cw_pool *pool, unsigned size_class)
+{
+    return atomic_load_explicit(&pool->bucket[size_class].pending, memory_order_relaxed) *
+           cw_size_class_bytes(size_class);
+}
+
+int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class)
+{
+    uint64_t size = cw_size_class_bytes(size_class);
+    uint64_t bytes = cw_thread_cache_pending(pool, size_class) + size;
+
+    return bytes <= CW_PENDING_ROTATION && bytes / size <= cw_lane_most_blocks();
+}
+
+int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
+{
+    uint64_t bytes = listed_of(pool, size_class) + cw_thread_cache_pending(pool, size_class);
+
+    return bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class);
+}
+
+static uint32_t await(struct cw_realm *realm)
+{
+    struct cw_batch *batch = list_pop(realm);
+    int is_own = batch == NULL, passed;
+
+    if (batch == NULL)
+        batch = cw_lane_detach_oldest(realm);
+    if (batch == NULL)
+        batch = cw_lane_detach_open(realm, 0);
+    if (batch == NULL)
+        return 0;
+    passed = batch->recorded ? 0 : record(batch);
+    if (passed == 0 && batch->recorded && cw_gate_enter_wait()) {
+        passed = cw_batch_wait(batch);
+        cw_gate_leave_wait();
     }
-    cw_slot_resume(mask);
+    if (passed == 1)
+        return is_own ? hand_over_own(batch, 1) : hand_over(batch, 1);
+    if (is_own)
+        keep_closed(batch, 1);
+    else
+        list_push_or_defer(batch, 1);
+    return 0;
+}
+
+uint32_t cw_pending_await(struct cw_realm *realm)
+{
+    uint32_t count;
+
+    cw_keep_reclaim_begins();
+    count = await(realm);
+    cw_keep_reclaim_ends(0);
+    return count;
+}
+
+uint64_t cw_pending_listed(uint8_t device)
+{
+    return atomic_load_explicit(&listed[device], memory_order_relaxed);
+}
+
+uint64_t cw_pending_bytes(uint8_t device)
+{
+    return cw_pending_listed(device) + cw_lane_bytes(device);
+}
+
+/* ---- all threads' ------------------------------------------------------------------------------
+ */
+
+/* Newest first: behind what is in the lists already, the oldest of these comes first. */
+static void list_all(struct cw_batch *all)
+{
+    struct cw_batch *oldest = NULL;
+
+    for (struct cw_batch *next; all != NULL; all = next) {
+        next = all->next;
+        all->next = oldest;
+        oldest = all;
+    }
+    for (struct cw_batch *next; oldest != NULL; oldest = next) {
+        next = oldest->next;
+        list_push_or_defer(oldest, 0);
+    }
+}
+
+void cw_pending_collect(struct cw_realm *realm)
+{
+    cw_keep_reclaim_begins();
+    list_all(cw_lane_take_all(realm));
+    cw_keep_reclaim_ends(0);
+}
+
+/* All batches of the realm, linked. */
+static struct cw_batch *take_all(struct cw_realm *realm)
+{
+    /* Not even a hint is good enough here: a thread may be at its first batch. */
+    struct cw_batch *all = cw_lane_take_all(realm), *batch;
+
+    while ((batch = list_pop(realm)) != NULL) {
+        batch->next = all;
+        all = batch;
+    }
     return all;
 }
 
 uint32_t cw_pending_seize(struct cw_realm *realm)
 {
-    struct cw_batch *batch, *open;
+    struct cw_batch *all = take_all(realm), *batch;
     uint32_t list = 0;
 
-    /* Not even a hint is good enough here: a thread may be at its first batch. */
-    open = seize_open(realm);
-    while (open != NULL) {
-        batch = open;
-        open = open->next;
-        list = join(list, dissolve(batch));
+    while ((batch = all) != NULL) {
+        all = batch->next;
+        list = cw_tracker_join(list, cw_batch_dissolve(batch));
+        cw_lane_put_down(realm);
     }
-    while ((batch = pop(realm)) != NULL)
-        list = join(list, dissolve(batch));
     return list;
+}
+
+static int waits_for(const struct cw_batch *batch, const struct cw_realm *realm)
+{
+    for (; batch != NULL; batch = batch->next)
+        if (atomic_load(&realm->synced) <= batch->stamp)
+            return 1;
+    return 0;
+}
+
+/* How many blocks could not go. */
+static uint32_t drain_once(struct cw_realm *realm)
+{
+    struct cw_batch *all = take_all(realm), *batch;
+    uint32_t left = 0;
+    int code;
+
+    if (cw_gate_is_open() && waits_for(all, realm))
+        cw_pending_wait(realm, &code);
+    while ((batch = all) != NULL) {
+        all = batch->next;
+        if (cw_batch_is_passed(batch)) {
+            hand_over(batch, 0);
+        } else if (cw_gate_is_open()) {
+            release(batch, CW_RELEASE_CONTEXT);
+        } else {
+            left += batch->count;
+            list_push_or_defer(batch, 0);
+        }
+    }
+    return left;
+}
+
+/* Another thread may just look after a batch. */
+uint32_t cw_pending_drain(struct cw_realm *realm)
+{
+    uint64_t deadline = cw_clock_ns() + HANDS_NS;
+    unsigned turns = 0;
+    uint32_t left;
+
+    for (;;) {
+        left = drain_once(realm);
+        if (left != 0 || atomic_load(&realm->in_hand) == 0 || cw_clock_ns() >= deadline)
+            return left;
+        cw_lock_relax(&turns);
+    }
 }
 
 void cw_pending_thread_ends(void)
 {
-    struct cw_batch *batch = detach_open(NULL, 0);
-
-    if (batch != NULL)
-        push_or_defer(batch, 0);
+    list_all(cw_lane_take_own());
 }

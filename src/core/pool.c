@@ -8,29 +8,29 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "core/context.h"
+#include "core/deadline.h"
+#include "core/demand.h"
 #include "core/device.h"
+#include "core/excess.h"
 #include "core/gate.h"
-#include "core/growth.h"
-#include "core/hoard.h"
 #include "core/index.h"
 #include "core/keep.h"
-#include "core/limit.h"
+#include "core/lane.h"
 #include "core/pending.h"
-#include "core/pressure.h"
 #include "core/prewarm.h"
 #include "core/realm.h"
 #include "core/relief.h"
+#include "core/search.h"
 #include "core/session.h"
 #include "core/site.h"
 #include "core/thread.h"
+#include "core/thread_cache.h"
 #include "core/tracker.h"
 
-/* Batches asked about when a request finds nothing ready. */
-#define QUERIES 2
 /* Frees of a thread after which it looks whether the device is due to be asked again. */
 #define LOOK_FREES 1024u
 
-static struct {
+static CW_HOT_DATA struct {
     int on;
     int deferred;
     int stacks; /* a free's site is worth keeping */
@@ -75,8 +75,10 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.deferred = self.on && choose_deferred(options);
     self.stacks = options->stacks != CW_STACKS_OFF;
     cw_bucket_init(arena);
+    cw_excess_init();
     cw_keep_init(arena, options);
     cw_relief_init(options);
+    cw_demand_init(options);
     arena->header->pool_mode = (uint8_t)self.on;
     arena->header->free_sync = (uint8_t)(self.deferred ? CW_FREE_DEFERRED : CW_FREE_STRICT);
 }
@@ -84,8 +86,9 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
 void cw_pool_reset(void)
 {
     self.on = 0;
+    cw_demand_reset();
     cw_relief_reset();
-    cw_hoard_reset();
+    cw_thread_cache_reset();
     cw_pending_reset();
     cw_realm_reset();
     cw_bucket_reset();
@@ -98,102 +101,6 @@ int cw_pool_is_on(void)
 
 /* ---- serving -----------------------------------------------------------------------------------
  */
-
-/* From the thread's own blocks, then from the shared ones; the thread takes a few more along. */
-static uint32_t take_ready(struct cw_pool *pool, uint64_t bytes)
-{
-    unsigned size_class = cw_size_class_up(bytes);
-    int rounded = pool->class != CW_POOL_PITCHED;
-    uint32_t block, list, some;
-
-    if (rounded && bytes <= CW_HOARD_LARGEST) {
-        block = cw_hoard_take(pool, size_class, bytes);
-        if (CW_LIKELY(block != 0))
-            return block;
-    }
-    if (rounded && bytes <= CW_HOARD_LARGEST / 4 && cw_thread_slot() != 0) {
-        list = cw_bucket_take_some(pool, size_class, 4, &some);
-        if (list != 0)
-            cw_bucket_touch(pool, size_class);
-        for (list = cw_hoard_refill(pool, size_class, list, some); list != 0; list = some) {
-            some = cw_tracker_next(list);
-            cw_keep_put(pool, list, 0);
-        }
-        block = cw_hoard_take(pool, size_class, bytes);
-        if (block != 0)
-            return block;
-    }
-    return cw_bucket_take(pool, bytes);
-}
-
-/* What other threads keep to themselves, of this size. */
-static uint32_t take_from_others(struct cw_pool *pool, uint64_t bytes)
-{
-    uint32_t list = cw_hoard_seize(pool, cw_size_class_up(bytes));
-
-    if (list == 0)
-        return 0;
-    for (uint32_t next; list != 0; list = next) {
-        next = cw_tracker_next(list);
-        cw_keep_put(pool, list, 0);
-    }
-    return cw_bucket_take(pool, bytes);
-}
-
-static uint32_t take(struct cw_pool *pool, uint64_t bytes)
-{
-    uint32_t block = take_ready(pool, bytes);
-
-    if (CW_LIKELY(block != 0))
-        return block;
-    if (cw_pending_is_any() && cw_pending_harvest(pool->realm, QUERIES, 0) != 0)
-        block = take_ready(pool, bytes);
-    if (block == 0)
-        block = take_from_others(pool, bytes);
-    if (block == 0 && cw_pending_is_any()) {
-        cw_pending_close(0);
-        if (cw_pending_harvest(pool->realm, QUERIES, 0) != 0)
-            block = take_ready(pool, bytes);
-    }
-    return block;
-}
-
-/* Its address is a newer block's, so it is no block any more. */
-static CW_COLD void drop(struct cw_pool *pool, uint32_t block, uint64_t bytes)
-{
-    cw_bucket_put_back(pool, block, bytes);
-    cw_bucket_dropped(pool, block, 0);
-    cw_tracker_finish_idle(block);
-}
-
-static int is_valid(struct cw_pool *pool, uint32_t block, uint64_t bytes)
-{
-    if (CW_LIKELY(atomic_load_explicit(&cw_tracker_at(block)->state, memory_order_acquire) ==
-                  CW_BLOCK_IDLE))
-        return 1;
-    drop(pool, block, bytes);
-    return 0;
-}
-
-uint32_t cw_pool_take(struct cw_pool *pool, uint64_t bytes)
-{
-    uint32_t block;
-
-    while ((block = take(pool, bytes)) != 0)
-        if (CW_LIKELY(is_valid(pool, block, bytes)))
-            return block;
-    return 0;
-}
-
-uint32_t cw_pool_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most)
-{
-    uint32_t block;
-
-    while ((block = cw_bucket_take_larger(pool, bytes, most)) != 0)
-        if (is_valid(pool, block, bytes))
-            return block;
-    return 0;
-}
 
 static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
 {
@@ -223,9 +130,11 @@ struct cw_pool *cw_pool_here(enum cw_pool_class class)
     return pool_here(class);
 }
 
-static uint64_t what_to_ask(const struct cw_pool *pool, uint64_t bytes)
+static uint64_t what_to_ask(struct cw_pool_request *request)
 {
-    return pool->class == CW_POOL_PITCHED ? bytes : cw_keep_round(pool->device, bytes);
+    return request->class == CW_POOL_PITCHED
+               ? request->bytes
+               : cw_excess_round(request->pool->device, request->bytes, &request->excess);
 }
 
 /* The first of a context takes what PREWARM asks for. */
@@ -243,14 +152,25 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     uint64_t now;
 
     if (CW_UNLIKELY(site == 0)) {
+        cw_excess_cancel(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
         cw_bucket_put_back(pool, block, bytes);
         cw_keep_put(pool, block, 0);
         return 0;
     }
     now = cw_session_now();
     cw_tracker_reuse(block, site, bytes, now);
-    cw_growth_look(now);
+    cw_deadline_look(now);
     return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
+}
+
+/* What the thread may use up without a look at what threads share. */
+static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const struct cw_pool *pool,
+                                            uint64_t bytes)
+{
+    return (struct cw_size_fit){.bytes = bytes,
+                                .excess = CW_LIKELY(pool->class < CW_POOL_HOST)
+                                              ? cw_tally_spare_excess(slot, pool->device)
+                                              : cw_size_tolerance(bytes)};
 }
 
 /* The usual hit, with one look inside the slot: a block of the thread's own, accounted for with the
@@ -262,41 +182,45 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
     uint64_t now = cw_session_now();
     struct cw_slot *slot = CW_LIKELY(site != 0) ? cw_slot_enter() : NULL;
     struct cw_live_block *record;
+    uint64_t key, excess;
     int is_valid, is_counted;
-    uint64_t key;
 
     if (CW_UNLIKELY(slot == NULL))
         return 0;
-    block = cw_hoard_take_inside(slot, pool, cw_size_class_up(bytes), bytes);
+    block = cw_thread_cache_take_inside(slot, pool, own_fit(slot, pool, bytes), now, &excess);
     record = cw_tracker_at(block);
     is_valid =
         block != 0 && atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE;
-    if (CW_LIKELY(is_valid))
+    if (CW_LIKELY(is_valid)) {
         cw_tracker_renew(record, site, bytes, now);
+        if (CW_UNLIKELY(excess != 0) && pool->class < CW_POOL_HOST)
+            cw_tally_use_excess(slot, excess);
+    }
     is_counted = is_valid && cw_tally_use_slack(slot, pool->device, bytes);
     cw_slot_leave(slot);
     if (CW_UNLIKELY(!is_counted)) {
         if (block != 0 && !is_valid)
-            drop(pool, block, bytes);
+            cw_search_drop(pool, block, bytes);
         if (!is_valid)
             return 0;
         cw_tally_add(pool->device, bytes, 0, now);
     }
     cw_trace_taken(record);
-    cw_growth_look(now);
+    cw_deadline_look(now);
     key = atomic_load_explicit(&record->key, memory_order_relaxed);
     cw_thread.served = block;
     cw_thread.served_key = key;
     return key;
 }
 
-uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
+CW_HOT uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
 {
     struct cw_pool *pool;
     uint32_t block;
     uint64_t key;
 
     request->ask = 0;
+    request->excess = 0;
     request->pool = NULL;
     if (CW_UNLIKELY(!self.on || request->bytes - 1 >= CW_SIZE_MOST)) /* 0 too */
         return 0;
@@ -305,28 +229,37 @@ uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
         return 0;
     request->pool = pool;
     warm(pool, api);
-    if (CW_LIKELY(request->bytes <= CW_HOARD_LARGEST && pool->class != CW_POOL_PITCHED)) {
-        key = serve_own(pool, request->bytes, api);
-        if (CW_LIKELY(key != 0))
-            return key;
-    }
-    block = cw_pool_take(pool, request->bytes);
+    key = serve_own(pool, request->bytes, api);
+    if (CW_LIKELY(key != 0))
+        return key;
+    block = cw_search_take(pool, request->bytes);
     key = block != 0 ? cw_pool_hand_out(pool, block, request->bytes, api) : 0;
     if (key != 0)
         return key;
-    request->ask = what_to_ask(pool, request->bytes);
+    request->ask = what_to_ask(request);
+    cw_relief_before_miss(pool, request->ask);
     return 0;
 }
 
-void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int is_exact,
+void cw_pool_cancel(struct cw_pool_request *request)
+{
+    if (request->excess != 0)
+        cw_excess_cancel(request->pool->device, request->excess);
+    request->excess = 0;
+}
+
+void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exact,
                      struct cw_request *out)
 {
     struct cw_pool *pool = request->pool;
 
     if (pool == NULL)
         return;
-    if (is_exact)
+    if (is_exact) {
         count(&counters(pool->device)->exact_retries, 1);
+        cw_pool_cancel(request);
+    }
+    request->excess = 0; /* the block's from now on */
     /* Too small or too large for any bucket: when rounding was too much for the device. */
     if (given < CW_SIZE_LEAST || given > CW_SIZE_MOST)
         return;
@@ -334,6 +267,7 @@ void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int 
     out->flags |= CW_BLOCK_POOLED;
     out->class = pool->class;
     cw_bucket_miss(pool, request->bytes, given);
+    cw_keep_check(pool->device);
 }
 
 /* ---- freeing -----------------------------------------------------------------------------------
@@ -346,14 +280,16 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
     return CW_POOL_DRIVER;
 }
 
-/* Some context is current, and not one that is destroyed: without, the driver refuses a free. */
+/* Some context is current, and not one that is destroyed: without, the driver refuses a free; and
+ * the block's own is what it was. */
 static int is_current_good(const struct cw_realm *realm)
 {
-    uint64_t handle = 0;
+    uint64_t identity = 0;
     uint8_t device;
 
-    return cw_session.ops->context_current(&handle) == 0 && handle != 0 &&
-           (handle == realm->record->handle || cw_context_current(&device) != 0);
+    return cw_session.ops->context_identity(0, &identity) == 0 &&
+           (identity == realm->record->id ||
+            (cw_context_current(&device) != 0 && cw_context_is_there(realm->record)));
 }
 
 /* CW_BYPASS_COUNT: none. */
@@ -375,59 +311,80 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
         return CW_BYPASS_CONTEXTS;
     if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket is for such */
         return CW_BYPASS_KIND;
-    if (CW_UNLIKELY(cw_keep_must_ask(pool, held)))
-        return CW_BYPASS_FULL;
+    if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
+        return cw_keep_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
     return CW_BYPASS_COUNT;
 }
 
-/* The block is idle from now on. 1: it also lies among the thread's own; only if it is ready. */
-static CW_INLINE int rest(struct cw_pool *pool, uint32_t index, struct cw_live_block *block,
-                          uint32_t site, uint64_t now, int ready)
+/* A block that is being freed. */
+struct leaving {
+    uint32_t index;
+    uint32_t site;  /* of the free */
+    uint64_t stamp; /* of a block that has to wait */
+    int is_ready;
+};
+
+/* Where the block lies from now on: 1, among the thread's own. Inside the slot. */
+static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool *pool,
+                                struct leaving *leaving, struct cw_live_block *block, uint64_t held)
+{
+    if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
+        return 0;
+    return CW_LIKELY(leaving->is_ready)
+               ? cw_thread_cache_put_inside(slot, pool, leaving->index, block, held)
+               : cw_lane_add_inside(slot, pool, leaving->index, block, held, leaving->stamp);
+}
+
+/* The block is idle from now on. 1: it also lies among the thread's own; 0: it lies nowhere, and
+ * cw_keep_reclaim_begins was called for it. */
+static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
+                          struct cw_live_block *block)
 {
     struct cw_live_site *owner =
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
     uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
     uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
+    uint64_t excess = pool->class < CW_POOL_HOST ? cw_size_excess(held, bytes) : 0;
     struct cw_slot *slot;
     int is_put = 0, is_counted;
 
-    cw_regrowth_gone(index, block, 1);
+    cw_regrowth_gone(leaving->index, block, 1);
     cw_site_sub(owner, bytes, held);
     slot = cw_slot_enter();
-    is_counted = CW_LIKELY(slot != NULL) && cw_tally_leave_slack(slot, owner->device, bytes);
+    is_counted =
+        CW_LIKELY(slot != NULL) && cw_tally_leave_slack(slot, owner->device, bytes, excess);
     if (CW_LIKELY(is_counted)) {
-        cw_tracker_rest(block, site, now);
-        is_put = ready && cw_hoard_put_inside(slot, pool, index, block, held);
+        cw_tracker_rest(block, leaving->site, 0);
+        is_put = put_inside(slot, pool, leaving, block, held);
+        if (CW_UNLIKELY(!is_put)) /* who wants memory waits until it lies somewhere */
+            cw_keep_reclaim_begins();
     }
     if (CW_LIKELY(slot != NULL))
         cw_slot_leave(slot);
     if (CW_UNLIKELY(!is_counted)) { /* first, or a new owner would be counted beside the old one */
+        cw_keep_reclaim_begins();
         cw_tally_sub(owner->device, bytes, 0);
-        cw_tracker_rest(block, site, now);
+        cw_excess_cancel(owner->device, excess);
+        cw_tracker_rest(block, leaving->site, 0);
     }
     return is_put;
 }
 
-/* The context has been waited for where that is due; the block may have to wait for others. */
-static CW_INLINE void retire(struct cw_pool *pool, uint32_t index, struct cw_live_block *block,
-                             uint32_t site, uint64_t stamp, int ready)
+/* It does not lie among the thread's own yet. */
+static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving *leaving)
 {
-    uint64_t now =
-        CW_UNLIKELY(atomic_load_explicit(&block->held, memory_order_relaxed) >= CW_SIZE_ROUNDED)
-            ? cw_session_now()
-            : 0;
+    uint32_t index = leaving->index;
+    int is_wanted = cw_keep_is_wanted(pool->device);
 
-    if (CW_LIKELY(rest(pool, index, block, site, now, ready)))
-        return;
-    if (CW_LIKELY(ready)) {
-        cw_keep_block(pool, index, now);
-        return;
-    }
     cw_bucket_kept(pool, index);
-    if (cw_pending_add(pool, index, stamp) != 0) {
-        atomic_store_explicit(&cw_tracker_at(index)->link, 0, memory_order_relaxed);
-        cw_keep_release(pool->realm, index, CW_RELEASE_FULL);
-    }
+    if (is_wanted)
+        cw_keep_release_one(pool, index, CW_RELEASE_OOM);
+    else if (leaving->is_ready)
+        cw_keep_block(pool, index);
+    else if (cw_pending_add(pool, index, leaving->stamp) != 0)
+        cw_keep_release_one(pool, index, CW_RELEASE_FULL);
+    cw_keep_check(pool->device);
+    cw_keep_reclaim_ends((uint64_t)is_wanted);
 }
 
 /* Other processes take memory too, and a program that only hits never asks the driver. */
@@ -435,8 +392,7 @@ static void look_around(uint32_t api)
 {
     if (CW_UNLIKELY(++cw_thread.frees % LOOK_FREES == 0))
         cw_device_sample(api);
-    if (cw_pressure_is_due())
-        cw_relief_pressure();
+    cw_relief_look();
 }
 
 static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uint32_t index,
@@ -447,7 +403,7 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     struct cw_pool *pool = realm != NULL ? cw_realm_pool(realm, block->class) : NULL;
     enum cw_bypass why = obstacle(block, realm, pool);
     int alone = cw_realm_is_alone();
-    uint64_t stamp = 0;
+    struct leaving leaving = {.index = index, .is_ready = !self.deferred && alone};
 
     if (CW_UNLIKELY(why != CW_BYPASS_COUNT)) {
         bypass(pool != NULL ? pool->device : 0, why);
@@ -455,16 +411,17 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
             look_around(api);
         return ask_driver(key, index, out);
     }
-    if (self.deferred || !alone)
-        stamp = cw_pending_stamp();
+    if (CW_UNLIKELY(!leaving.is_ready))
+        leaving.stamp = cw_pending_stamp();
     if (!self.deferred && (cw_pending_wait(realm, out_wait) != 0 || *out_wait != 0)) {
         bypass(pool->device, *out_wait == 0           ? CW_BYPASS_CAPTURE
                              : is_current_good(realm) ? CW_BYPASS_BROKEN
                                                       : CW_BYPASS_NO_CONTEXT);
         return ask_driver(key, index, out);
     }
-    retire(pool, index, block, self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0, stamp,
-           !self.deferred && alone);
+    leaving.site = self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0;
+    if (CW_UNLIKELY(!rest(pool, &leaving, block)))
+        retire_slowly(pool, &leaving);
     look_around(api);
     return CW_POOL_KEPT;
 }
@@ -500,8 +457,8 @@ static CW_INLINE uint32_t claim_served(uint64_t key)
                : 0;
 }
 
-enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
-                               struct cw_request_free *out, int *out_wait)
+CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
+                                      struct cw_request_free *out, int *out_wait)
 {
     uint32_t index = claim_served(key);
     struct cw_live_block *block = cw_tracker_at(index);
@@ -540,12 +497,9 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket)
         return;
     if (ticket != 0) {
         cw_pending_sync_end(realm, ticket);
-        cw_pending_harvest(realm, 0, 1);
+        cw_pending_harvest(realm, 0, CW_SEARCH_HARVEST, 1);
     }
-    cw_keep_trim(realm, cw_session_now());
-    cw_relief_emptied(realm->device, cw_session_now());
-    if (cw_pressure_is_due())
-        cw_relief_pressure();
+    cw_relief_look();
 }
 
 /* ---- what the program sees ---------------------------------------------------------------------

@@ -4,9 +4,9 @@
  *
  * Whole driver blocks only. A block's record stays in the index while it is idle; a hit or a kept
  * free flips its state and rewrites who and when. Where it lies meanwhile: ready in its thread's
- * hoard (core/hoard.h) or in a shared bucket (core/bucket.h), not ready in a batch
+ * cache (core/thread_cache.h) or in a shared bucket (core/bucket.h), not ready in a batch
  * (core/pending.h), or in limbo while its context ends (core/realm.h). What is kept beyond the
- * limits goes back to the driver inside the program's own frees and synchronisations.
+ * bounds goes back to the driver inside the program's own frees and synchronisations.
  *
  * Always: a block is handed out only for a request of its own context and class; never while a
  * capture runs, in a context that failed or ends, or when it was exported. No lock is held across
@@ -34,22 +34,22 @@ struct cw_pool_request {
     enum cw_pool_class class;
     uint64_t bytes; /* that the program asks for */
     uint64_t ask; /* out: bytes to ask the driver for on a miss; 0: the block is not for the pool */
+    uint64_t excess;      /* out: reserved for that (core/excess.h); see granted and cancel */
     struct cw_pool *pool; /* out: NULL when ask is 0 */
 };
 /* The address of an idle block that serves the request, now the program's; 0: ask the driver. */
 uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api);
-/* An idle block for the request, counted as a hit; 0 for none. The second: one of up to `most`
- * bytes. To be handed out. */
-uint32_t cw_pool_take(struct cw_pool *pool, uint64_t bytes);
-uint32_t cw_pool_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most);
-/* A taken block is the program's from now on: its address. 0: it could not be accounted for, and is
- * idle again. */
+/* A block that was taken (core/search.h) is the program's from now on: its address. 0: it could not
+ * be accounted for, and is idle again. */
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api);
 /* The pool of the current context for this class, NULL when it cannot be used here and now. */
 struct cw_pool *cw_pool_here(enum cw_pool_class class);
 /* The driver gave a block of `given` bytes on a miss: fills in what marks it as the pool's. */
-void cw_pool_granted(const struct cw_pool_request *request, uint64_t given, int is_exact,
+void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exact,
                      struct cw_request *out);
+/* It gave none, or the request was served in another way: what was reserved for it is free again.
+ */
+void cw_pool_cancel(struct cw_pool_request *request);
 
 /* ---- a free ---- */
 

@@ -2,10 +2,12 @@
 /* Levels of pressure. See pressure.h. */
 #include "core/pressure.h"
 
+#include "core/admission.h"
 #include "core/device.h"
 #include "core/driver_pool.h"
 #include "core/event.h"
 #include "core/limit.h"
+#include "core/reclaim_due.h"
 #include "core/site.h"
 #include "core/tally.h"
 
@@ -15,7 +17,6 @@
 #define AGAIN_NS UINT64_C(100000000)
 
 _Atomic uint8_t cw_pressure_levels[CW_DEVICES];
-_Atomic uint64_t cw_pressure_due_mask;
 
 static struct {
     struct cw_levels thresholds;
@@ -36,7 +37,8 @@ void cw_pressure_reset(void)
         atomic_store_explicit(&self.busy[i], 0, memory_order_relaxed);
         self.due_ns[i] = 0;
     }
-    atomic_store(&cw_pressure_due_mask, 0);
+    cw_reclaim_due_reset();
+    cw_admission_reset();
 }
 
 static uint64_t load(const _Atomic uint64_t *word)
@@ -135,6 +137,10 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
     atomic_fetch_add(&memory->level_entered[to], 1);
     atomic_store(&memory->level, to);
     atomic_store(&cw_pressure_levels[device], (uint8_t)to);
+    if (to == CW_LEVEL_CRITICAL)
+        cw_admission_close(device);
+    else if (from == CW_LEVEL_CRITICAL)
+        cw_admission_open(device);
     atomic_store(&memory->last_change, cw_event_add(&event));
 }
 
@@ -152,7 +158,7 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
     /* Relief is due when it gets worse, and now and then for as long as it is bad. */
     if (to > from || (to >= CW_LEVEL_HIGH && now_ns >= self.due_ns[device] + AGAIN_NS)) {
         self.due_ns[device] = now_ns;
-        atomic_fetch_or(&cw_pressure_due_mask, (uint64_t)1 << device);
+        cw_reclaim_due_set(device, CW_RECLAIM_LEVEL);
     }
 }
 
@@ -168,13 +174,6 @@ void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns)
 
 /* ---- relief ------------------------------------------------------------------------------------
  */
-
-int cw_pressure_take_due(uint8_t device)
-{
-    uint64_t bit = (uint64_t)1 << device;
-
-    return device < CW_MAX_DEVICES && (atomic_fetch_and(&cw_pressure_due_mask, ~bit) & bit) != 0;
-}
 
 static uint64_t excess_over(uint64_t part, uint64_t whole, uint64_t aim)
 {

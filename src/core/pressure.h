@@ -5,8 +5,8 @@
  * The level follows the larger of two shares: use of the whole device by anybody, as last sampled,
  * and what this process holds of its limit. A level is entered at its threshold (PRESSURE) and left
  * CW_PRESSURE_HYSTERESIS points below it. Every change is an event. What is done about it is
- * core/keep.c's: this module only says that something is due. No lock: one thread at a time settles
- * a device, others leave it to that one.
+ * core/relief.c's: this module only says that something is due (core/reclaim_due.h). No lock: one
+ * thread at a time settles a device, others leave it to that one.
  */
 #ifndef CW_CORE_PRESSURE_H
 #define CW_CORE_PRESSURE_H
@@ -33,16 +33,6 @@ static inline enum cw_level cw_pressure_level(uint8_t device)
 {
     return (enum cw_level)atomic_load_explicit(&cw_pressure_levels[device], memory_order_relaxed);
 }
-
-extern CW_HIDDEN _Atomic uint64_t cw_pressure_due_mask; /* bit n: relief is due on device n */
-
-static inline int cw_pressure_is_due(void)
-{
-    return CW_UNLIKELY(atomic_load_explicit(&cw_pressure_due_mask, memory_order_relaxed) != 0);
-}
-
-/* The calling thread will see to the device: 1, once for each time that relief became due. */
-int cw_pressure_take_due(uint8_t device);
 
 /* Bytes to give back so that the level falls below HIGH, by either share; 0: it is below. */
 uint64_t cw_pressure_excess(uint8_t device);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/log.h"
+#include "core/demand.h"
 #include "core/device.h"
 #include "core/gate.h"
 #include "core/keep.h"
@@ -19,7 +20,7 @@ static void give_back(const struct cw_pool *pool, uint64_t key)
 {
     if (!cw_realm_enter_free(pool->realm))
         return;
-    cw_session.ops->block_free(pool->realm->record->handle, pool->kind, key);
+    cw_session.ops->block_free(cw_context_name(pool->realm->record), pool->kind, key);
     cw_realm_leave_free(pool->realm);
 }
 
@@ -46,6 +47,8 @@ void cw_prewarm(struct cw_pool *pool, const struct cw_option_batches *batches, u
 {
     uint32_t site = cw_site_here(api, pool->kind, pool->device);
 
+    if (cw_demand_is_overdue()) /* for what was idle before, not for what comes now */
+        cw_demand_serve();
     cw_device_describe(pool->device); /* its size says how much may be kept */
     for (unsigned i = 0; i < batches->count && site != 0; i++) {
         for (uint32_t k = 0; k < batches->item[i].blocks; k++) {
@@ -74,6 +77,7 @@ void cw_prewarm(struct cw_pool *pool, const struct cw_option_batches *batches, u
             }
             cw_limit_committed(request.device, request.reserved);
             atomic_fetch_add(&cw_device_at(pool->device)->pool.prewarmed, 1);
+            cw_demand_prewarmed(pool->device, request.held);
             cw_bucket_added(pool, block);
             cw_keep_put(pool, block, 0);
         }

@@ -48,7 +48,7 @@
 static struct cw_python_symbols symbols;
 static struct cw_python_layout layout;
 static char status[80] = "no Python";
-_Atomic int cw_python_is_armed;
+CW_HOT_DATA _Atomic int cw_python_is_armed;
 static _Atomic int is_claimed;
 static _Atomic uint32_t key_at;  /* offset in _PyRuntime where a state was found; 0: not yet */
 static _Atomic int is_proven;    /* a chain was followed with every step checked */

@@ -2,15 +2,14 @@
 /* Contexts as the pool sees them. See realm.h. */
 #include "core/realm.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/mem.h"
 #include "core/gate.h"
-#include "core/hoard.h"
 #include "core/pending.h"
 #include "core/keep.h"
 #include "core/pool.h"
 #include "core/session.h"
+#include "core/thread_cache.h"
 #include "core/tracker.h"
 
 #define EVENTS_FIRST 16u
@@ -20,7 +19,7 @@
 
 struct cw_lock cw_realm_lock = CW_LOCK_INIT(CW_RANK_POOL);
 _Atomic(cw_realm_slot *) cw_realm_chunks[CW_REALM_CHUNKS];
-_Atomic uint32_t cw_realms_live;
+CW_HOT_DATA _Atomic uint32_t cw_realms_live;
 
 static struct cw_realm *live; /* guarded by cw_realm_lock; newest first */
 
@@ -122,22 +121,10 @@ static struct cw_pool *pool_at(struct cw_realm *realm, unsigned class)
     return atomic_load_explicit(&realm->pool[class], memory_order_acquire);
 }
 
-static void limbo_locked(struct cw_realm *realm, uint32_t list)
-{
-    while (list != 0) {
-        struct cw_live_block *block = cw_tracker_at(list);
-        uint32_t next = atomic_load_explicit(&block->link, memory_order_relaxed);
-
-        atomic_store_explicit(&block->link, realm->limbo, memory_order_relaxed);
-        realm->limbo = list;
-        list = next;
-    }
-}
-
 static void to_limbo(struct cw_realm *realm, uint32_t list)
 {
     cw_lock_acquire(&cw_realm_lock);
-    limbo_locked(realm, list);
+    realm->limbo = cw_tracker_join(realm->limbo, list);
     cw_lock_release(&cw_realm_lock);
 }
 
@@ -156,14 +143,6 @@ void cw_realm_leave_free(struct cw_realm *realm)
     atomic_fetch_sub(&realm->freeing, 1);
 }
 
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* The gate, which is closed, gives calls that wait some milliseconds only. A free that comes later
  * than the end would be of whatever has the address, or the handle, by then. */
 static void wait_for_frees(const struct cw_realm *realm)
@@ -173,9 +152,18 @@ static void wait_for_frees(const struct cw_realm *realm)
 
     if (atomic_load(&realm->freeing) == 0)
         return;
-    deadline = clock_ns() + FREES_NS;
-    while (atomic_load(&realm->freeing) != 0 && clock_ns() < deadline)
+    deadline = cw_clock_ns() + FREES_NS;
+    while (atomic_load(&realm->freeing) != 0 && cw_clock_ns() < deadline)
         cw_lock_relax(&turns);
+}
+
+uint32_t cw_realm_drain(uint32_t context)
+{
+    struct cw_realm *realm = cw_realm_of(context);
+
+    if (realm == NULL || !cw_pending_is_any() || !cw_realm_is_usable(realm))
+        return 0;
+    return cw_pending_drain(realm);
 }
 
 void cw_realm_closing(uint32_t context)
@@ -186,15 +174,16 @@ void cw_realm_closing(uint32_t context)
         return;
     wait_for_frees(realm);
     atomic_store(&realm->state, CW_REALM_CLOSING);
+    to_limbo(realm,
+             cw_pending_seize(realm)); /* first: what is pending is part of threads' grants */
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = pool_at(realm, i);
 
         if (pool == NULL)
             continue;
-        to_limbo(realm, cw_hoard_seize(pool, CW_SIZE_CLASSES));
+        to_limbo(realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
         to_limbo(realm, cw_bucket_take_all(pool));
     }
-    to_limbo(realm, cw_pending_seize(realm));
 }
 
 /* The context stays. What was ready and what was not are one list by now: all of it waits again. */
@@ -214,17 +203,17 @@ static uint32_t reopen(struct cw_realm *realm)
     return list;
 }
 
-/* The memory is gone, and the events with it. */
+/* The memory is gone, and the events with it. Two threads may find out at once. */
 static uint32_t die(struct cw_realm *realm)
 {
     uint32_t list;
 
     cw_lock_acquire(&cw_realm_lock);
-    atomic_store(&realm->state, CW_REALM_DEAD);
+    if (atomic_exchange(&realm->state, CW_REALM_DEAD) != CW_REALM_DEAD)
+        list_remove_locked(realm);
     list = realm->limbo;
     realm->limbo = 0;
     realm->events = 0;
-    list_remove_locked(realm);
     cw_lock_release(&cw_realm_lock);
     return list;
 }
@@ -248,7 +237,7 @@ void cw_realm_defer(struct cw_realm *realm, uint32_t list)
     cw_lock_acquire(&cw_realm_lock);
     state = atomic_load(&realm->state);
     if (state == CW_REALM_CLOSING)
-        limbo_locked(realm, list);
+        realm->limbo = cw_tracker_join(realm->limbo, list);
     cw_lock_release(&cw_realm_lock);
     if (state == CW_REALM_DEAD)
         cw_keep_forget(realm, list);
@@ -281,7 +270,7 @@ uint64_t cw_realm_acquire_event(struct cw_realm *realm)
     if (realm->events > 0)
         event = realm->event[--realm->events];
     cw_lock_release(&cw_realm_lock);
-    if (event == 0 && cw_session.ops->event_create(realm->record->handle, &event) != 0)
+    if (event == 0 && cw_session.ops->event_create(cw_context_name(realm->record), &event) != 0)
         event = 0;
     return event;
 }

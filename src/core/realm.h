@@ -35,8 +35,8 @@ struct CW_ALIGNED_LINE cw_realm {
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
-    _Atomic uint64_t next_trim_ns; /* when to look for blocks that were idle for too long */
-    _Atomic uint32_t freeing;      /* threads that give a block of it back at this moment */
+    _Atomic uint32_t in_hand; /* batches of it that are in no list at this moment */
+    _Atomic uint32_t freeing; /* threads that give a block of it back at this moment */
     /* Guarded by the lock of realms: */
     struct cw_realm *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
@@ -80,6 +80,11 @@ uint32_t cw_realm_list(struct cw_realm **out, uint32_t max);
 /* ---- the life of a context: called by context.c, under no lock ---- */
 
 void cw_realm_made(uint32_t context, struct cw_live_context *record);
+/* Before that, with the gate open: what the program has freed and other contexts may still use goes
+ * through the driver's own free, which waits for them, as the program's free would have; and what
+ * the context itself may still use is waited for. Not while a capture runs: how many blocks had to
+ * be left for that. */
+uint32_t cw_realm_drain(uint32_t context);
 /* Before the driver is asked to end it, with the gate closed: nothing is served from it, and
  * nothing of it lies anywhere but in limbo. */
 void cw_realm_closing(uint32_t context);

@@ -6,35 +6,23 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
-#include "core/hoard.h"
+#include "core/demand.h"
 #include "core/keep.h"
 #include "core/pending.h"
 #include "core/pressure.h"
 #include "core/session.h"
 #include "core/tally.h"
+#include "core/thread_cache.h"
 #include "core/tracker.h"
 
+CW_HOT_DATA _Atomic uint32_t cw_reclaim_due_any;
+CW_HOT_DATA _Atomic uint8_t cw_reclaim_due_on[CW_DEVICES];
+
 #define OTHERS_TURNS 20000u /* of cw_lock_relax: about a second */
-#define GO           256u   /* blocks that are taken out of a bucket at a time */
-/* So little is not worth giving back before it is asked for: a context costs ten times as much. */
-#define EMPTY_LEAST ((uint64_t)32 << 20)
-/* Nearly nothing is live: less than one part in so many of what lies idle. */
-#define EMPTY_SHARE 16
-/* Such a release comes at most so many times in POOL_IDLE: a loop that frees everything each time
- * loses little by it, and a program that sleeps from its second emptying on has given its memory
- * back. */
-#define EMPTY_TIMES 8
-/* A bucket is unused when nothing left it for so many looks at the device, of 100 ms and more each:
- * steps of a slow loop come again. */
-#define UNUSED_LOOKS 20u
 
 static struct {
     const struct cw_options *options;
-    _Atomic uint64_t
-        emptied_ns[CW_DEVICES]; /* when all was given back last because little was live */
-    /* Of the thread that looks whether the program sleeps, which is one: */
-    uint64_t moves[CW_DEVICES], moved_ns[CW_DEVICES];
-    uint64_t gathered[CW_DEVICES]; /* moves when open batches were taken over last */
+    _Atomic int working; /* a thread has its turn */
 } self;
 
 void cw_relief_init(const struct cw_options *options)
@@ -45,16 +33,15 @@ void cw_relief_init(const struct cw_options *options)
 
 void cw_relief_reset(void)
 {
-    for (int i = 0; i < CW_DEVICES; i++) {
-        atomic_store_explicit(&self.emptied_ns[i], 0, memory_order_relaxed);
-        self.moves[i] = self.moved_ns[i] = self.gathered[i] = 0;
-    }
+    atomic_store(&self.working, 0);
+    cw_reclaim_due_reset();
 }
 
-/* ---- realms and pools of a device --------------------------------------------------------------
+/* ---- realms and pools --------------------------------------------------------------------------
  */
 
-/* The next realm after context *at whose device this is and which can be worked with. */
+/* The next realm after context *at whose device this is (CW_DEVICE_HOST: any) and which can be
+ * worked with. */
 static struct cw_realm *next_realm(uint8_t device, uint32_t *at)
 {
     uint32_t contexts = atomic_load_explicit(
@@ -63,7 +50,8 @@ static struct cw_realm *next_realm(uint8_t device, uint32_t *at)
     while (++*at < contexts) {
         struct cw_realm *realm = cw_realm_of(*at);
 
-        if (realm != NULL && realm->device == device && cw_realm_is_usable(realm))
+        if (realm != NULL && (device == CW_DEVICE_HOST || realm->device == device) &&
+            cw_realm_is_usable(realm))
             return realm;
     }
     return NULL;
@@ -78,47 +66,88 @@ static struct cw_pool *pool_of(struct cw_realm *realm, unsigned class)
     return atomic_load_explicit(&realm->pool[class], memory_order_acquire);
 }
 
-static uint64_t release_pools(struct cw_realm *realm, unsigned classes, enum cw_release why)
+/* All pools of memory of the device, or of the host, one after the other: begins at {0}. */
+struct walk {
+    uint32_t context;
+    unsigned class; /* of the next pool in realm */
+    struct cw_realm *realm;
+};
+
+static struct cw_pool *next_pool(uint8_t device, struct walk *walk)
 {
-    uint64_t bytes = 0;
+    unsigned first = device == CW_DEVICE_HOST ? CW_POOL_HOST : 0;
+    unsigned end = device == CW_DEVICE_HOST ? CW_POOL_CLASSES : CW_POOL_HOST;
 
-    for (unsigned i = 0; i < classes; i++) {
-        struct cw_pool *pool = pool_of(realm, i);
+    for (;;) {
+        if (walk->realm == NULL || walk->class >= end) {
+            walk->realm = next_realm(device, &walk->context);
+            walk->class = first;
+        }
+        if (walk->realm == NULL)
+            return NULL;
+        while (walk->class < end) {
+            struct cw_pool *pool = pool_of(walk->realm, walk->class ++);
 
-        if (pool == NULL)
-            continue;
-        bytes += cw_keep_release(realm, cw_hoard_seize(pool, CW_SIZE_CLASSES), why);
-        bytes += cw_keep_release(realm, cw_bucket_take_all(pool), why);
+            if (pool != NULL)
+                return pool;
+        }
     }
-    return bytes;
 }
 
-static uint64_t release_ready(uint8_t device, unsigned classes, enum cw_release why)
+static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
 {
-    uint64_t bytes = 0;
-    uint32_t at = 0;
+    uint64_t bytes =
+        cw_keep_release(pool->realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES), why);
 
-    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
-        bytes += release_pools(realm, classes, why);
+    return bytes + cw_keep_release(pool->realm, cw_bucket_take_all(pool), why);
+}
+
+static uint64_t release_ready(uint8_t device, enum cw_release why)
+{
+    struct walk walk = {0};
+    struct cw_pool *pool;
+    uint64_t bytes = 0;
+
+    while ((pool = next_pool(device, &walk)) != NULL)
+        bytes += release_pool(pool, why);
     return bytes;
 }
 
 /* ---- a request that found no memory ------------------------------------------------------------
  */
 
-/* One block of the class that has so many bytes, given back; 0: there is none. */
-static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, enum cw_release why)
+static void gather_pools(uint8_t device)
+{
+    struct walk walk = {0};
+    struct cw_pool *pool;
+
+    cw_keep_reclaim_begins();
+    while ((pool = next_pool(device, &walk)) != NULL)
+        cw_keep_share(pool->realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
+    cw_keep_reclaim_ends(0);
+}
+
+void cw_relief_gather(uint8_t device)
 {
     uint32_t at = 0;
 
-    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
-        for (unsigned i = 0; i < CW_POOL_HOST; i++) {
-            struct cw_pool *pool = pool_of(realm, i);
-            uint32_t block = pool != NULL ? cw_bucket_take_least(pool, size_class, need) : 0;
+    gather_pools(device);
+    gather_pools(CW_DEVICE_HOST);
+    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
+        cw_pending_collect(realm);
+}
 
-            if (block != 0)
-                return cw_keep_release(realm, block, why);
-        }
+/* One block of the class that has so many bytes, given back; 0: there is none. */
+static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, enum cw_release why)
+{
+    struct walk walk = {0};
+    struct cw_pool *pool;
+    uint32_t block;
+
+    while ((pool = next_pool(device, &walk)) != NULL) {
+        block = cw_bucket_take_least(pool, size_class, need);
+        if (block != 0)
+            return cw_keep_release(pool->realm, block, why);
     }
     return 0;
 }
@@ -152,8 +181,12 @@ uint64_t cw_relief_sufficient(uint8_t device, uint64_t need)
 
 uint64_t cw_relief_all(uint8_t device)
 {
+    uint64_t bytes;
+
     cw_keep_reclaim_begins();
-    return cw_keep_reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_OOM));
+    bytes = release_ready(device, CW_RELEASE_OOM);
+    bytes += release_ready(CW_DEVICE_HOST, CW_RELEASE_OOM);
+    return cw_keep_reclaim_ends(bytes);
 }
 
 /* Waiting first lets the blocks become ready, and the frees that follow wait for nothing; where the
@@ -165,15 +198,12 @@ static uint64_t release_rest(uint8_t device, enum cw_release why)
     int code;
 
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
-        uint32_t list;
-
         if (cw_pending_is_any())
             cw_pending_wait(realm, &code);
-        list = cw_pending_seize(realm);
-        bytes += cw_keep_release(realm, list, why);
-        bytes += release_pools(realm, CW_POOL_CLASSES, why);
+        bytes += cw_keep_release(realm, cw_pending_seize(realm), why);
     }
-    return bytes;
+    bytes += release_ready(device, why);
+    return bytes + release_ready(CW_DEVICE_HOST, why);
 }
 
 uint64_t cw_relief_rest(uint8_t device)
@@ -190,7 +220,7 @@ uint32_t cw_relief_harvest(uint8_t device)
         return 0;
     cw_pending_close(0);
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
-        blocks += cw_pending_harvest(realm, UINT32_MAX, 0);
+        blocks += cw_pending_harvest(realm, UINT32_MAX, UINT32_MAX, 1);
     return blocks;
 }
 
@@ -204,203 +234,6 @@ int cw_relief_wait_for_others(uint32_t since)
     return atomic_load(&cw_keep_reclaims_done) != since;
 }
 
-/* ---- pressure ----------------------------------------------------------------------------------
- */
-
-static uint64_t drop_excess(struct cw_realm *realm, struct cw_pool *pool)
-{
-    uint64_t bytes = 0;
-    uint32_t list;
-
-    for (unsigned c = 0; c < CW_SIZE_CLASSES; c++)
-        while ((list = cw_bucket_take_excess(pool, c, self.options->pool_bucket_max, 1, GO)) != 0)
-            bytes += cw_keep_release(realm, list, CW_RELEASE_PRESSURE);
-    return bytes;
-}
-
-static uint64_t halve(uint8_t device)
-{
-    uint64_t bytes = 0;
-    uint32_t at = 0;
-
-    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
-        for (unsigned i = 0; i < CW_POOL_HOST; i++)
-            if (pool_of(realm, i) != NULL)
-                bytes += drop_excess(realm, pool_of(realm, i));
-    return bytes;
-}
-
-struct choice {
-    struct cw_realm *realm;
-    struct cw_pool *pool; /* NULL: none was found */
-    unsigned size_class;
-    uint32_t unused_for; /* looks */
-};
-
-/* The bucket with blocks that has gone unused longest. */
-static struct choice find_unused(uint8_t device)
-{
-    struct choice best = {.unused_for = UNUSED_LOOKS};
-    uint32_t at = 0;
-
-    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
-        for (unsigned i = 0; i < CW_POOL_HOST; i++) {
-            struct cw_pool *pool = pool_of(realm, i);
-
-            for (unsigned c = 0; pool != NULL && c < CW_SIZE_CLASSES; c++) {
-                uint32_t unused = cw_bucket_unused_for(pool, c);
-
-                if (unused > best.unused_for && cw_bucket_has_blocks(pool, c))
-                    best = (struct choice){
-                        .realm = realm, .pool = pool, .size_class = c, .unused_for = unused};
-            }
-        }
-    }
-    return best;
-}
-
-/* At most `want` bytes, or one block more. */
-static uint64_t drop_unused(uint8_t device, uint64_t want)
-{
-    struct choice choice;
-    uint32_t list, count;
-    uint64_t bytes, sum = 0;
-
-    while (sum < want && (choice = find_unused(device)).pool != NULL) {
-        list = cw_bucket_take_some(choice.pool, choice.size_class,
-                                   cw_bucket_blocks_for(choice.size_class, want - sum, GO), &count);
-        bytes = cw_keep_release(choice.realm, list, CW_RELEASE_PRESSURE);
-        if (bytes == 0) /* a capture has begun */
-            break;
-        sum += bytes;
-    }
-    return sum;
-}
-
-static uint64_t relieve(uint8_t device)
-{
-    uint64_t bytes = 0;
-
-    switch (cw_pressure_level(device)) {
-    case CW_LEVEL_CRITICAL:
-        bytes = release_ready(device, CW_POOL_HOST, CW_RELEASE_PRESSURE);
-        break;
-    case CW_LEVEL_HIGH:
-        bytes = halve(device);
-        bytes += drop_unused(device, cw_pressure_excess(device));
-        break;
-    case CW_LEVEL_MEDIUM:
-        bytes = halve(device);
-        break;
-    default:
-        break;
-    }
-    cw_bucket_look();
-    return bytes;
-}
-
-/* What is on its way back a request that finds no memory waits for (cw_relief_wait_for_others). */
-void cw_relief_pressure(void)
-{
-    uint64_t due = atomic_load(&cw_pressure_due_mask), bytes = 0;
-
-    for (; due != 0; due &= due - 1) {
-        uint8_t device = (uint8_t)__builtin_ctzll(due);
-
-        if (!cw_pressure_take_due(device))
-            continue;
-        cw_keep_reclaim_begins();
-        bytes = relieve(device);
-        cw_keep_reclaim_ends(bytes);
-    }
-}
-
-/* ---- nothing to do any more --------------------------------------------------------------------
- */
-
-void cw_relief_emptied(uint8_t device, uint64_t now)
-{
-    uint64_t idle = cw_bucket_idle(device), last = atomic_load(&self.emptied_ns[device]);
-
-    /* Who has the pool filled ahead wants it full. */
-    if (CW_LIKELY(idle < EMPTY_LEAST) || self.options->prewarm.count != 0 ||
-        cw_tally_device(device).live > idle / EMPTY_SHARE ||
-        (last != 0 && now < last + self.options->pool_idle / EMPTY_TIMES) ||
-        !atomic_compare_exchange_strong(&self.emptied_ns[device], &last, now))
-        return;
-    cw_keep_reclaim_begins();
-    cw_keep_reclaim_ends(release_ready(device, CW_POOL_HOST, CW_RELEASE_EMPTY));
-}
-
-void cw_relief_old(uint8_t device, uint64_t now)
-{
-    uint32_t at = 0;
-
-    cw_relief_harvest(device);
-    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;)
-        cw_keep_trim(realm, now);
-}
-
-/* Hits, misses and kept frees: whatever the program does with the pool changes their sum. Pinned
- * memory counts to no device, and a program that uses it is awake. */
-static uint64_t count_moves(uint8_t device)
-{
-    uint64_t moves = 0;
-    struct cw_view view;
-    uint32_t count;
-
-    cw_arena_view(&cw_session.arena, &view);
-    count = cw_view_count(&view, CW_TABLE_BUCKET);
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
-
-        if (bucket != NULL && (bucket->device == device || bucket->device == CW_DEVICE_HOST))
-            moves += atomic_load_explicit(&bucket->hits, memory_order_relaxed) +
-                     atomic_load_explicit(&bucket->misses, memory_order_relaxed) +
-                     atomic_load_explicit(&bucket->kept, memory_order_relaxed);
-    }
-    return moves;
-}
-
-/* What threads freed last is in batches that only they see, and they may not come any more. */
-static void gather(uint8_t device)
-{
-    uint32_t at = 0;
-
-    for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
-        uint32_t list = cw_pending_seize(realm);
-
-        if (list != 0)
-            cw_pending_add_list(realm, list);
-    }
-}
-
-/* Once in a sleep: what is gathered has to wait anew. */
-static void gather_open(uint8_t device, uint64_t moves)
-{
-    if (moves == self.gathered[device])
-        return;
-    self.gathered[device] = moves;
-    gather(device);
-}
-
-void cw_relief_asleep(uint8_t device, uint64_t now)
-{
-    uint64_t moves = count_moves(device);
-
-    if (moves != self.moves[device]) {
-        self.moves[device] = moves;
-        self.moved_ns[device] = now;
-        return;
-    }
-    if (moves == 0 || now < self.moved_ns[device] + self.options->pool_idle)
-        return;
-    gather_open(device, moves);
-    cw_relief_harvest(device);
-    cw_keep_reclaim_begins();
-    cw_keep_reclaim_ends(release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE));
-}
-
 /* ---- another process asks ----------------------------------------------------------------------
  */
 
@@ -409,10 +242,11 @@ uint64_t cw_relief_asked(uint8_t device, int gathers, int may_wait)
     uint64_t bytes;
 
     if (gathers)
-        gather(device);
+        cw_relief_gather(device);
     cw_relief_harvest(device);
     cw_keep_reclaim_begins();
-    bytes = release_ready(device, CW_POOL_CLASSES, CW_RELEASE_IDLE);
+    bytes = release_ready(device, CW_RELEASE_IDLE);
+    bytes += release_ready(CW_DEVICE_HOST, CW_RELEASE_IDLE);
     if (may_wait)
         bytes += release_rest(device, CW_RELEASE_IDLE);
     return cw_keep_reclaim_ends(bytes);
@@ -422,12 +256,305 @@ uint64_t cw_relief_surplus(uint8_t device, uint64_t most)
 {
     uint64_t idle, bytes;
 
+    gather_pools(device);
     cw_relief_harvest(device);
     idle = cw_bucket_idle(device);
     cw_keep_reclaim_begins();
-    if (most == 0) /* what threads keep to themselves, too */
-        bytes = release_ready(device, CW_POOL_HOST, CW_RELEASE_FULL);
-    else
-        bytes = idle > most ? release_largest(device, idle - most, CW_RELEASE_FULL) : 0;
+    bytes = idle > most ? release_largest(device, idle - most, CW_RELEASE_FULL) : 0;
     return cw_keep_reclaim_ends(bytes);
+}
+
+/* ---- what nobody waits for ---------------------------------------------------------------------
+ */
+
+/* How much more may be done now. */
+struct turn {
+    unsigned calls;
+    uint64_t end_ns;
+};
+
+static int is_over(const struct turn *turn)
+{
+    return turn->calls == 0 || cw_session.ops->exact_ns() >= turn->end_ns;
+}
+
+/* One block at a time: each call of the driver may take long. 0: it could not go, for a capture has
+ * begun. */
+static uint64_t release_in_turn(struct cw_pool *pool, uint32_t list, enum cw_release why,
+                                struct turn *turn)
+{
+    uint64_t bytes = 0, more = 1;
+
+    while (list != 0 && more != 0 && (bytes == 0 || !is_over(turn))) {
+        uint32_t next = cw_tracker_next(list);
+
+        atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
+        more = cw_keep_release(pool->realm, list, why);
+        bytes += more;
+        turn->calls--;
+        list = next;
+    }
+    if (list != 0)
+        cw_keep_share(pool->realm, list);
+    return bytes;
+}
+
+/* Each returns 1 when nothing of its kind is left to do. */
+typedef int (*step_fn)(uint8_t device, struct turn *turn);
+
+/* ---- the level ---- */
+
+static int drop_all(uint8_t device, struct turn *turn)
+{
+    struct walk walk = {0};
+    struct cw_pool *pool;
+
+    gather_pools(device);
+    while ((pool = next_pool(device, &walk)) != NULL)
+        for (unsigned c = CW_SIZE_CLASSES; c-- > 0;)
+            while (cw_bucket_has_blocks(pool, c)) {
+                uint32_t count, list = cw_bucket_take_some(pool, c, turn->calls, &count);
+
+                if (release_in_turn(pool, list, CW_RELEASE_PRESSURE, turn) == 0 || is_over(turn))
+                    return 0;
+            }
+    return 1;
+}
+
+/* Beyond POOL_BUCKET_MAX, or half of that. */
+static int drop_excess(uint8_t device, struct turn *turn)
+{
+    int is_halved = device < CW_MAX_DEVICES && cw_pressure_level(device) >= CW_LEVEL_MEDIUM;
+    enum cw_release why = is_halved ? CW_RELEASE_PRESSURE : CW_RELEASE_FULL;
+    uint64_t most = self.options->pool_bucket_max;
+    struct walk walk = {0};
+    struct cw_pool *pool;
+
+    while (most != CW_COUNT_AUTO && (pool = next_pool(device, &walk)) != NULL)
+        for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
+            uint32_t list;
+
+            while ((list = cw_bucket_take_excess(pool, c, most, is_halved, turn->calls)) != 0)
+                if (release_in_turn(pool, list, why, turn) == 0 || is_over(turn))
+                    return 0;
+        }
+    return 1;
+}
+
+/* ---- what the program has not needed lately ---- */
+
+struct choice {
+    struct cw_pool *pool; /* NULL: none was found */
+    unsigned size_class;
+    uint64_t value;
+};
+
+static int has_blocks(const struct cw_pool *pool, unsigned size_class)
+{
+    return cw_bucket_has_blocks(pool, size_class) || cw_thread_cache_has(pool, size_class);
+}
+
+/* How long nobody has asked for this size, in ticks. */
+static uint64_t age_of(const struct cw_pool *pool, unsigned size_class, uint32_t now)
+{
+    uint32_t last = cw_bucket_stamp(pool, size_class);
+    uint32_t own = cw_thread_cache_stamp(pool, size_class);
+
+    if (own > last)
+        last = own;
+    return now > last ? now - last : 0;
+}
+
+/* The bucket whose next block will most likely be missed least, for what it takes: the largest of
+ * age times size. In a study of ten programs' traces, against the oldest block, that was the
+ * difference between 69 and 99 % of the hits of a cache without bounds. */
+static struct choice choose(uint8_t device)
+{
+    uint32_t now = cw_bucket_tick(cw_session_now());
+    struct choice best = {0};
+    struct walk walk = {0};
+    struct cw_pool *pool;
+
+    while ((pool = next_pool(device, &walk)) != NULL) {
+        for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
+            uint64_t value;
+
+            if (!has_blocks(pool, c))
+                continue;
+            value = (age_of(pool, c, now) + 1) * cw_size_class_bytes(c);
+            if (value > best.value)
+                best = (struct choice){.pool = pool, .size_class = c, .value = value};
+        }
+    }
+    return best;
+}
+
+static uint64_t release_chosen(const struct choice *choice, enum cw_release why, struct turn *turn)
+{
+    uint32_t block = cw_bucket_take_oldest(choice->pool, choice->size_class, 1);
+
+    if (block == 0) {
+        cw_keep_share(choice->pool->realm, cw_thread_cache_seize(choice->pool, choice->size_class));
+        block = cw_bucket_take_oldest(choice->pool, choice->size_class, 1);
+    }
+    return release_in_turn(choice->pool, block, why, turn);
+}
+
+static int drop_beyond_cap_with(uint8_t device, uint64_t more, struct turn *turn)
+{
+    while (cw_tally_device(device).held + more > cw_demand_cap(device)) {
+        struct choice choice = choose(device);
+
+        if (choice.pool == NULL)
+            return 1;
+        if (release_chosen(&choice, CW_RELEASE_FULL, turn) == 0 || is_over(turn))
+            return 0;
+    }
+    return 1;
+}
+
+static int drop_beyond_cap(uint8_t device, struct turn *turn)
+{
+    return drop_beyond_cap_with(device, 0, turn);
+}
+
+static int drop_for_level(uint8_t device, struct turn *turn)
+{
+    while (cw_pressure_excess(device) != 0) {
+        struct choice choice = choose(device);
+
+        if (choice.pool == NULL)
+            return 1;
+        if (release_chosen(&choice, CW_RELEASE_PRESSURE, turn) == 0 || is_over(turn))
+            return 0;
+    }
+    return 1;
+}
+
+static int relieve_level(uint8_t device, struct turn *turn)
+{
+    switch (device < CW_MAX_DEVICES ? cw_pressure_level(device) : CW_LEVEL_LOW) {
+    case CW_LEVEL_CRITICAL:
+        return drop_all(device, turn);
+    case CW_LEVEL_HIGH:
+        return drop_excess(device, turn) && drop_for_level(device, turn);
+    case CW_LEVEL_MEDIUM:
+        return drop_excess(device, turn);
+    default:
+        return 1;
+    }
+}
+
+static int drop_doomed(uint8_t device, struct turn *turn)
+{
+    struct walk walk = {0};
+    struct cw_pool *pool;
+
+    while ((pool = next_pool(device, &walk)) != NULL)
+        for (unsigned c = CW_SIZE_CLASSES; c-- > 0;) {
+            uint32_t block;
+
+            /* One at a time: what went back into its bucket would look as if it had been needed. */
+            while ((block = cw_bucket_take_doomed(pool, c, 1)) != 0)
+                if (release_in_turn(pool, block, CW_RELEASE_IDLE, turn) == 0 || is_over(turn))
+                    return 0;
+        }
+    return 1;
+}
+
+/* ---- a turn ---- */
+
+static const struct {
+    enum cw_reclaim_reason reason;
+    step_fn step;
+} steps[] = {
+    {CW_RECLAIM_LEVEL, relieve_level},
+    {CW_RECLAIM_COUNT, drop_excess},
+    {CW_RECLAIM_CAP, drop_beyond_cap},
+    {CW_RECLAIM_AGE, drop_doomed},
+};
+
+/* 0: the turn was over before all was done. */
+static int work_on(uint8_t device, struct turn *turn)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(steps); i++) {
+        if ((cw_reclaim_due_of(device) & steps[i].reason) == 0)
+            continue;
+        /* First: what becomes due meanwhile is looked at once more. */
+        cw_reclaim_due_take(device, steps[i].reason);
+        if (!steps[i].step(device, turn)) {
+            cw_reclaim_due_set(device, steps[i].reason);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void cw_relief_work(void)
+{
+    struct turn turn = {.calls = CW_RELIEF_CALLS,
+                        .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
+    uint64_t begun = turn.calls;
+
+    if (!cw_gate_is_open() || atomic_exchange(&self.working, 1))
+        return;
+    atomic_store(&cw_reclaim_due_any, 0);
+    cw_keep_reclaim_begins();
+    for (unsigned d = 0; d < CW_DEVICES; d++)
+        if (cw_reclaim_due_of((uint8_t)d) != 0 && !work_on((uint8_t)d, &turn))
+            break;
+    cw_keep_reclaim_ends(begun - turn.calls);
+    for (unsigned d = 0; d < CW_DEVICES; d++)
+        if (cw_reclaim_due_of((uint8_t)d) != 0)
+            atomic_store(&cw_reclaim_due_any, 1);
+    atomic_store(&self.working, 0);
+}
+
+/* ---- inside an allocation ---- */
+
+#define PROBES 16 /* questions after which an event has passed that nothing is in the way of */
+
+/* 1 if all work of the context is done, as an event says that is recorded now. */
+static int is_idle(struct cw_realm *realm)
+{
+    struct cw_context_name context = cw_context_name(realm->record);
+    uint64_t event;
+    int passed = 0;
+
+    if (!cw_session.ops->has_context_events() || !cw_gate_enter())
+        return 0;
+    event = cw_realm_acquire_event(realm);
+    if (event != 0 && cw_session.ops->event_record(context, event) == 0)
+        for (int i = 0; passed == 0 && i < PROBES; i++)
+            passed = cw_session.ops->event_query(context, event);
+    if (event != 0)
+        cw_realm_release_event(realm, event);
+    cw_gate_leave();
+    return passed == 1;
+}
+
+void cw_relief_before_miss(struct cw_pool *pool, uint64_t bytes)
+{
+    struct turn turn = {.calls = CW_RELIEF_CALLS,
+                        .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
+
+    cw_demand_note(pool->device, bytes);
+    if (CW_LIKELY(cw_tally_device(pool->device).held + bytes <= cw_demand_cap(pool->device)) ||
+        cw_keep_counted(pool->device) == 0 || !is_idle(pool->realm) ||
+        atomic_exchange(&self.working, 1))
+        return;
+    cw_keep_reclaim_begins();
+    drop_beyond_cap_with(pool->device, bytes, &turn);
+    cw_keep_reclaim_ends(CW_RELIEF_CALLS - turn.calls);
+    atomic_store(&self.working, 0);
+}
+
+void cw_relief_settle(void)
+{
+    uint32_t at = 0;
+
+    for (struct cw_realm *realm; (realm = next_realm(CW_DEVICE_HOST, &at)) != NULL;) {
+        cw_pending_collect(realm);
+        cw_pending_harvest(realm, UINT32_MAX, UINT32_MAX, 1);
+    }
 }

@@ -3,10 +3,11 @@
  * Relief: which idle blocks go back to the driver when memory is short, or the program needs it no
  * more.
  *
- * For a request that found no memory (core/ladder.h) it happens inside the allocation; for the
- * level of pressure, and after the program has freed nearly everything, only inside the program's
- * own frees and synchronisations, because the driver's free may wait for the device. No lock is
- * held across the driver, and none for longer than some hundred blocks take.
+ * For a request that found no memory (core/ladder.h) it happens inside the allocation, and takes as
+ * long as it takes. What nobody waits for (the level of pressure, blocks beyond the cap, old ones)
+ * is done in turns: inside the program's own frees and waits, or by the background thread, each of
+ * at most CW_RELIEF_CALLS calls of the driver or CW_RELIEF_NS; the rest follows in the next. No
+ * lock is held across the driver, and none for longer than some hundred blocks take.
  */
 #ifndef CW_CORE_RELIEF_H
 #define CW_CORE_RELIEF_H
@@ -16,12 +17,19 @@
 #include "base/options.h"
 #include "core/keep.h"
 #include "core/realm.h"
+#include "core/reclaim_due.h"
+
+#define CW_RELIEF_CALLS 64u
+#define CW_RELIEF_NS    UINT64_C(5000000)
 
 void cw_relief_init(const struct cw_options *options);
 void cw_relief_reset(void);
 
 /* ---- for a request that found no memory; each returns the bytes that it gave back ---- */
 
+/* What threads keep to themselves comes into the shared buckets, and what they have freed last into
+ * the lists of batches, where the functions below find it. */
+void cw_relief_gather(uint8_t device);
 /* The smallest idle block of `need` bytes; if there is none, the largest until they are enough. */
 uint64_t cw_relief_sufficient(uint8_t device, uint64_t need);
 /* All that is ready, in threads' own hands too; pinned memory as well. */
@@ -47,18 +55,27 @@ uint64_t cw_relief_asked(uint8_t device, int gathers, int may_wait);
 /* What lies idle beyond `most`; the largest blocks first. */
 uint64_t cw_relief_surplus(uint8_t device, uint64_t most);
 
-/* ---- inside the program's frees and synchronisations ---- */
+/* ---- what nobody waits for ---- */
 
-/* What the levels of pressure ask for, on each device for which it is due. */
-void cw_relief_pressure(void);
-/* The program has waited for the whole context: if nearly nothing is live on its device, what lies
- * idle goes back; at most a few times in POOL_IDLE, so that a program that empties itself in a loop
- * keeps the use of the pool. */
-void cw_relief_emptied(uint8_t device, uint64_t now_ns);
-/* For a thread of our own, while the program makes no calls: what has been idle for POOL_IDLE. */
-void cw_relief_old(uint8_t device, uint64_t now_ns);
-/* For a thread of our own. All that lies idle on the device goes back
- * if nothing was served or kept there since POOL_IDLE. */
-void cw_relief_asleep(uint8_t device, uint64_t now_ns);
+/* One turn at what is due (core/reclaim_due.h). Inside a free or a wait of the program's, or on the
+ * background thread. What is on its way back a request that finds no memory waits for
+ * (cw_relief_wait_for_others). */
+void cw_relief_work(void);
+
+static inline void cw_relief_look(void)
+{
+    if (cw_reclaim_is_due())
+        cw_relief_work();
+}
+
+/* Before the driver is asked for so many bytes more, inside an allocation: what is beyond the cap
+ * then goes, but only if the driver says that the context has no work, so that its free has nothing
+ * to wait for. A kernel that runs until the program has done something more must not be waited for
+ * here. */
+void cw_relief_before_miss(struct cw_pool *pool, uint64_t bytes);
+
+/* For the background thread, when the program makes no calls: blocks that have become ready by
+ * themselves count as idle from now on. */
+void cw_relief_settle(void);
 
 #endif

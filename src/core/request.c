@@ -43,7 +43,7 @@ uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
     block = cw_tracker_insert(request, site, now);
     if (cw_kind_counted(request->kind) != CW_COUNTED_NONE)
         cw_growth_expect(request->device);
-    cw_growth_look(now);
+    cw_deadline_look(now);
     if (CW_UNLIKELY(request->reserved != 0)) {
         if (block != 0) {
             /* First, so that a change of level has this stack. */
@@ -56,7 +56,7 @@ uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
         cw_driver_pool_taken(request->device, request->held);
     cw_device_describe(request->device);
     if (request->device != CW_DEVICE_HOST)
-        cw_device_sample(api);
+        cw_device_sample_at(now, api);
     follow(request->device, api, request->reserved != 0);
     return block;
 }
@@ -158,9 +158,14 @@ void cw_request_fatal_in(uint32_t context, uint32_t api, int code)
         .type = CW_EVENT_FATAL, .site = cw_site_here(api, CW_KIND_DEVICE, device), .code = code});
 }
 
+/* A context that has failed may not even say its id. */
 void cw_request_fatal(uint32_t api, int code)
 {
     uint8_t device;
+    uint32_t context = cw_context_current(&device);
+    uint64_t handle = 0;
 
-    cw_request_fatal_in(cw_context_current(&device), api, code);
+    if (context == 0 && cw_session.ops->context_current(&handle) == 0)
+        context = cw_context_of(handle, &device);
+    cw_request_fatal_in(context, api, code);
 }

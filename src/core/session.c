@@ -51,7 +51,7 @@
 #define RESERVE_LEAST   ((size_t)16 << 20)
 #define COMMAND_MAX     4096
 
-struct cw_session cw_session;
+CW_ALIGNED_LINE struct cw_session cw_session;
 static struct cw_once arming;
 
 static uint64_t realtime_ns(void)
@@ -117,7 +117,7 @@ static void describe_process(const struct cw_launcher *launcher, unsigned driver
     header->pid = (uint32_t)getpid();
     header->ppid = (uint32_t)getppid();
     header->start_realtime_ns = realtime_ns();
-    header->start_ns = cw_session.ops->now_ns();
+    header->start_ns = cw_session.start_ns = cw_session.ops->now_ns();
     header->driver_version = driver_version;
     header->stacks_mode = (uint32_t)cw_session.options->stacks;
     header->exe = text_of_own_path();
@@ -283,6 +283,7 @@ void cw_session_reset(void)
     cw_driver_pool_reset();
     cw_freed_reset();
     cw_pitch_reset();
+    cw_fallback_reset();
     cw_slot_reset();
     cw_context_reset();
     cw_vmm_reset();

@@ -29,9 +29,10 @@ enum cw_session_state {
 
 struct cw_session {
     _Atomic int state;
-    struct cw_arena arena;
     const struct cw_driver_ops *ops;
     const struct cw_options *options;
+    uint64_t start_ns;     /* the header's */
+    struct cw_arena arena; /* last: its first words lie with the others */
 };
 
 extern CW_HIDDEN struct cw_session cw_session;
@@ -63,7 +64,7 @@ void cw_session_reset(void);
 /* Nanoseconds since arming. */
 static inline uint64_t cw_session_now(void)
 {
-    uint64_t now = cw_session.ops->now_ns() - cw_session.arena.header->start_ns;
+    uint64_t now = cw_session.ops->now_ns() - cw_session.start_ns;
 
     return now ? now : 1; /* 0 means never */
 }

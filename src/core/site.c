@@ -14,7 +14,7 @@
 
 struct cw_lock cw_site_lock = CW_LOCK_INIT(CW_RANK_SITE);
 
-struct cw_arena *cw_site_arena;
+CW_HOT_DATA struct cw_arena *cw_site_arena;
 static _Atomic uint32_t *site_heads;
 
 int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)

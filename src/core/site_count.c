@@ -4,7 +4,7 @@
 
 #include "live/view.h"
 
-struct cw_live_device *cw_site_count_devices;
+CW_HOT_DATA struct cw_live_device *cw_site_count_devices;
 
 void cw_site_count_init(struct cw_arena *arena)
 {

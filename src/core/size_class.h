@@ -56,15 +56,56 @@ static inline uint64_t cw_size_round(uint64_t bytes)
     return (bytes + CW_SIZE_PAGE - 1) & ~(CW_SIZE_PAGE - 1);
 }
 
-/* The largest block that may serve a request of `bytes` that it was not made for. */
-static inline uint64_t cw_size_largest_for(uint64_t bytes)
+/* The least that the driver takes for a request of `bytes` (at most CW_SIZE_MOST). */
+static inline uint64_t cw_size_exact(uint64_t bytes)
 {
-    return bytes + bytes / 8;
+    return (bytes + CW_SIZE_LEAST - 1) & ~(uint64_t)(CW_SIZE_LEAST - 1);
 }
 
-static inline int cw_size_fits(uint64_t held, uint64_t bytes)
+static inline uint64_t cw_size_pages(uint64_t bytes)
 {
-    return held >= bytes && held <= cw_size_largest_for(bytes);
+    return (bytes + CW_SIZE_PAGE - 1) / CW_SIZE_PAGE;
+}
+
+/* What a block of `held` bytes, which may be any number, takes of the device beyond what a request
+ * of `bytes` takes by itself: in bytes, or in pages where that is more. Small blocks share a page.
+ */
+static inline uint64_t cw_size_excess(uint64_t held, uint64_t bytes)
+{
+    uint64_t least = cw_size_exact(bytes), by_pages;
+
+    held = cw_size_exact(held);
+    if (held <= least)
+        return 0;
+    if (held <= CW_SIZE_PAGE / 2)
+        return held - least;
+    by_pages = cw_size_pages(held) * CW_SIZE_PAGE -
+               (least <= CW_SIZE_PAGE / 2 ? least : cw_size_pages(least) * CW_SIZE_PAGE);
+    return held - least > by_pages ? held - least : by_pages;
+}
+
+/* The class in which a block of exactly this size lies. */
+static inline unsigned cw_size_class_of(uint64_t bytes)
+{
+    return bytes < CW_SIZE_LEAST ? 0 : cw_size_class_down(bytes);
+}
+
+/* Which blocks serve a request: those of at least `bytes`, and at most so much excess. */
+struct cw_size_fit {
+    uint64_t bytes, excess;
+};
+
+static inline int cw_size_fits(uint64_t held, struct cw_size_fit fit)
+{
+    return held >= fit.bytes && cw_size_excess(held, fit.bytes) <= fit.excess;
+}
+
+/* The excess of a block that is an eighth larger: of its own class every block is at most that. */
+static inline uint64_t cw_size_tolerance(uint64_t bytes)
+{
+    uint64_t least = cw_size_exact(bytes);
+
+    return cw_size_excess((least + least / 8) & ~(uint64_t)(CW_SIZE_LEAST - 1), bytes);
 }
 
 #endif

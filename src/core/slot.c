@@ -20,7 +20,7 @@
 #endif
 
 struct cw_slot cw_slots[CW_SLOTS];
-int cw_slot_is_asymmetric;
+CW_HOT_DATA int cw_slot_is_asymmetric;
 
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_SLOT); /* held by the one that stops */
 
@@ -42,6 +42,16 @@ void cw_slot_reset(void)
         atomic_store(&cw_slots[i].stop, 0);
         cw_slots[i].no_slack = 0;
     }
+}
+
+struct cw_slot *cw_slot_enter_always(void)
+{
+    struct cw_slot *slot;
+    unsigned turns = 0;
+
+    while ((slot = cw_slot_enter()) == NULL && cw_thread_slot() != 0)
+        cw_lock_relax(&turns);
+    return slot;
 }
 
 void cw_slot_barrier(void)

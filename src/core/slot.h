@@ -69,6 +69,10 @@ static inline struct cw_slot *cw_slot_enter(void)
     return NULL;
 }
 
+/* The same by a thread that has work in hand which it may do inside only: waits while the slot is
+ * stopped, which is for some microseconds. No lock held. NULL: it has no slot. */
+struct cw_slot *cw_slot_enter_always(void);
+
 /* To a counter that only the owner writes. */
 static inline void cw_slot_add(_Atomic uint64_t *counter, uint64_t value)
 {

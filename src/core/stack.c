@@ -23,7 +23,7 @@
 #define CALLER_WALK 4u /* the innermost frame that shows something is among so many */
 
 static struct cw_arena *arena;
-enum cw_stacks cw_stack_mode;
+CW_HOT_DATA enum cw_stacks cw_stack_mode;
 static unsigned depth_limit;
 static _Atomic uint32_t *frame_heads;
 /* The epoch in which the table of modules was last read. Guarded by cw_site_lock. */
@@ -324,7 +324,7 @@ static CW_NOINLINE uint32_t walk_here(const void *frame, struct cw_thread_caches
 }
 
 /* Not inlined: the memo knows places by this frame. */
-CW_NOINLINE uint32_t cw_stack_take(void)
+CW_HOT CW_NOINLINE uint32_t cw_stack_take(void)
 {
     const void *frame = __builtin_frame_address(0);
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed), stack;

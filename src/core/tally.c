@@ -12,7 +12,7 @@
  * that only frees what others allocate is stopped once in so many frees. */
 #define NO_SLACK_FREES 1024
 
-struct cw_live_slot *cw_tally_slack;
+CW_HOT_DATA struct cw_live_slot *cw_tally_slack;
 
 static struct cw_arena *arena;
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
@@ -55,13 +55,15 @@ static void give_back_slack(struct cw_live_slot *slack)
     add(&device->live_bytes, -load(&slack->slack_live));
     add(&arena->header->live_bytes, -load(&slack->slack_live));
     add(&device->held_bytes, -load(&slack->slack_held));
+    add(&device->excess_bytes, -load(&slack->slack_excess));
     store(&slack->slack_live, 0);
     store(&slack->slack_held, 0);
+    store(&slack->slack_excess, 0);
 }
 
 static int has_slack(const struct cw_live_slot *slack)
 {
-    return (load(&slack->slack_live) | load(&slack->slack_held)) != 0;
+    return (load(&slack->slack_live) | load(&slack->slack_held) | load(&slack->slack_excess)) != 0;
 }
 
 /* Takes from the slack what it has of `bytes`; what is left to find elsewhere. */
@@ -253,6 +255,99 @@ void cw_tally_sub(uint8_t device, uint64_t live, uint64_t held)
     }
     cw_slot_leave(slot);
 }
+
+/* ---- excess ------------------------------------------------------------------------------------
+ */
+
+/* Taking back what others keep costs them and us some microseconds: not for less than one part in
+ * so many of all that there may be. */
+#define WORTH_SHARE 16
+
+static uint64_t use_own_excess(uint8_t device, uint64_t bytes)
+{
+    struct cw_slot *slot = cw_slot_enter();
+    uint64_t spare;
+
+    if (slot == NULL)
+        return 0;
+    spare = cw_tally_spare_excess(slot, device);
+    if (spare > bytes)
+        spare = bytes;
+    cw_tally_use_excess(slot, spare);
+    cw_slot_leave(slot);
+    return spare;
+}
+
+/* Up to `bytes` more, as far as there is room. */
+static uint64_t add_excess(_Atomic uint64_t *sum, uint64_t bytes, uint64_t most)
+{
+    uint64_t now = load(sum), part;
+
+    do {
+        part = now >= most ? 0 : most - now < bytes ? most - now : bytes;
+        if (part == 0)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(sum, &now, now + part, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return part;
+}
+
+static uint64_t all_spare_excess(uint8_t device)
+{
+    uint64_t sum = 0;
+
+    for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1) {
+        const struct cw_live_slot *slack = &arena->header->slot[__builtin_ctzll(rest)];
+
+        if (slack->device == device)
+            sum += load(&slack->slack_excess);
+    }
+    return sum;
+}
+
+uint64_t cw_tally_take_excess(uint8_t device, uint64_t bytes, uint64_t most)
+{
+    _Atomic uint64_t *sum = &arena->header->device[device].excess_bytes;
+    uint64_t taken = use_own_excess(device, bytes);
+
+    taken += add_excess(sum, bytes - taken, most);
+    if (CW_LIKELY(taken == bytes) || all_spare_excess(device) <= most / WORTH_SHARE)
+        return taken;
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    cw_lock_release(&lock);
+    return taken + add_excess(sum, bytes - taken, most);
+}
+
+void cw_tally_give_excess(uint8_t device, uint64_t bytes)
+{
+    struct cw_slot *slot = bytes != 0 ? cw_slot_enter() : NULL;
+
+    if (bytes == 0)
+        return;
+    if (slot == NULL || !cw_tally_leave_slack(slot, device, 0, bytes))
+        add(&arena->header->device[device].excess_bytes, -bytes);
+    if (slot != NULL)
+        cw_slot_leave(slot);
+}
+
+uint64_t cw_tally_excess(uint8_t device)
+{
+    uint64_t sum = load(&arena->header->device[device].excess_bytes);
+    uint64_t spare = all_spare_excess(device);
+
+    return sum > spare ? sum - spare : 0;
+}
+
+void cw_tally_settle_slack(void)
+{
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    cw_lock_release(&lock);
+}
+
+/* ---- sums --------------------------------------------------------------------------------------
+ */
 
 struct cw_live_sums cw_tally_device(uint8_t device)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tally: bytes live and held, per device and in all, and their peaks.
+ * The tally: bytes live and held, per device and in all, and their peaks; and excess, what live
+ * blocks of the pool have beyond what was asked for (core/excess.h).
  *
  * Owns the shared sums and the slack of live/layout.h. A thread writes its own slack inside its
  * slot (core/slot.h); the shared sums are atomics; a new peak is settled under CW_RANK_PEAK, with
@@ -36,7 +37,8 @@ static inline int cw_tally_use_slack(const struct cw_slot *slot, uint8_t device,
     return 1;
 }
 
-static inline int cw_tally_leave_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
+static inline int cw_tally_leave_slack(const struct cw_slot *slot, uint8_t device, uint64_t live,
+                                       uint64_t excess)
 {
     struct cw_live_slot *slack = &cw_tally_slack[slot - cw_slots];
 
@@ -44,7 +46,24 @@ static inline int cw_tally_leave_slack(const struct cw_slot *slot, uint8_t devic
                     atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
         return 0;
     cw_slot_add(&slack->slack_live, live);
+    if (CW_UNLIKELY(excess != 0))
+        cw_slot_add(&slack->slack_excess, excess);
     return 1;
+}
+
+/* Excess that the calling thread may use up, inside its slot: all of it is counted already. */
+static inline uint64_t cw_tally_spare_excess(const struct cw_slot *slot, uint8_t device)
+{
+    const struct cw_live_slot *slack = &cw_tally_slack[slot - cw_slots];
+
+    return atomic_load_explicit(&slack->device, memory_order_relaxed) == device
+               ? atomic_load_explicit(&slack->slack_excess, memory_order_relaxed)
+               : 0;
+}
+
+static inline void cw_tally_use_excess(const struct cw_slot *slot, uint64_t excess)
+{
+    cw_slot_add(&cw_tally_slack[slot - cw_slots].slack_excess, -excess);
 }
 
 /* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank
@@ -58,8 +77,17 @@ void cw_tally_committed(uint8_t device, uint64_t now_ns);
 /* And less. */
 void cw_tally_sub(uint8_t device, uint64_t live, uint64_t held);
 
+/* Counts up to `bytes` as excess, as far as there is at most `most` of it then: how many. Exact
+ * with any number of threads. The same conditions. */
+uint64_t cw_tally_take_excess(uint8_t device, uint64_t bytes, uint64_t most);
+void cw_tally_give_excess(uint8_t device, uint64_t bytes);
+
+/* Takes all slack back: the shared sums are what is live, held and in excess at this moment. */
+void cw_tally_settle_slack(void);
+
 /* Exact at the moment when nobody else is at work. */
 struct cw_live_sums cw_tally_device(uint8_t device);
+uint64_t cw_tally_excess(uint8_t device);
 uint64_t cw_tally_total(void); /* live, on all devices and the host */
 
 #endif

@@ -12,7 +12,7 @@
 
 CW_TLS struct cw_thread cw_thread;
 
-_Atomic uint32_t cw_epoch = 1;
+CW_HOT_DATA _Atomic uint32_t cw_epoch = 1;
 
 void cw_epoch_advance(void)
 {

@@ -41,30 +41,33 @@ struct cw_thread_caches {
 };
 _Static_assert(sizeof(struct cw_thread_caches) <= 64 * 1024, "what a thread may cost");
 
-struct cw_thread {
-    unsigned depth;     /* hooks of the driver layer that this thread is inside */
-    unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
-    uint32_t api;       /* the hook layer's: runtime function that the program called, 0: none */
-    uint64_t stream;    /* the hook layer's: that the call names, 0: none; for the trace */
-    uint32_t tid;       /* kernel's, 0: not asked yet */
-    uint32_t frees;     /* kept by the pool */
-    uint32_t served;    /* block of served_key, a hint: what is taken last is often freed first */
-    uint64_t served_key;
-    uint8_t slot; /* this thread's own, 1..63; 0: shared or not asked yet */
+struct CW_ALIGNED_LINE cw_thread {
+    /* The first line: what every call goes through. */
+    unsigned depth;  /* hooks of the driver layer that this thread is inside */
+    uint32_t api;    /* the hook layer's: runtime function that the program called, 0: none */
+    uint32_t tid;    /* kernel's, 0: not asked yet */
+    uint32_t frees;  /* kept by the pool */
+    uint32_t served; /* block of served_key, a hint: what is taken last is often freed first */
+    uint8_t slot;    /* this thread's own, 1..63; 0: shared or not asked yet */
     uint8_t slot_asked;
-    uint8_t is_helper;       /* our own thread, not one of the program's */
-    uint8_t ended;           /* cw_thread_ends was here: what is made now is given back by nobody */
-    uint8_t context_device;  /* of context_index */
-    void *caller;            /* return address of the outermost hook */
-    uint64_t context_handle; /* the context that context_index belongs to */
+    uint8_t context_device; /* of context_index */
+    uint8_t is_helper;      /* our own thread, not one of the program's */
+    uint64_t served_key;
+    void *caller;              /* return address of the outermost hook */
+    uint64_t context_identity; /* of context_index */
     uint32_t context_index;
     uint32_t context_epoch;
-    uint32_t epoch; /* of the spare blocks: a forked child must not use its parent's */
-    uint32_t spares;
-    uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
     struct cw_thread_caches
         *caches; /* NULL: not made yet, or no memory; see cw_thread_caches_here */
+
+    unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
+    uint32_t epoch;     /* of the spare blocks: a forked child must not use its parent's */
+    uint64_t stream;    /* the hook layer's: that the call names, 0: none; for the trace */
+    uint8_t ended;      /* cw_thread_ends was here: what is made now is given back by nobody */
+    uint32_t spares;
+    uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
 };
+_Static_assert(offsetof(struct cw_thread, accounted) == CW_CACHE_LINE, "one line");
 
 extern CW_HIDDEN CW_TLS struct cw_thread cw_thread;
 

@@ -6,17 +6,17 @@
 
 #include "base/log.h"
 #include "base/out.h"
+#include "core/demand.h"
 #include "core/device.h"
+#include "core/gate.h"
 #include "core/keep.h"
 #include "core/limit.h"
-#include "core/pool.h"
 #include "core/pressure.h"
 #include "core/relief.h"
 #include "core/session.h"
 #include "core/tally.h"
 
-#define LEAST_NS    UINT64_C(20000000)
-#define IDLE_SHARES 4 /* looks in the time that a block may lie idle */
+#define LEAST_NS UINT64_C(20000000)
 
 static struct {
     const struct cw_options *options;
@@ -28,20 +28,14 @@ static int wants_lines(const struct cw_options *options)
     return options->log >= CW_LOG_INFO;
 }
 
-static int wants_trimming(const struct cw_options *options)
+uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
 {
-    return options->mode == CW_MODE_POOL &&
-           options->origin[CW_OPTION_INDEX_POOL_IDLE] == CW_ORIGIN_ENVIRONMENT;
-}
-
-uint64_t cw_tick_interval(const struct cw_options *options)
-{
-    uint64_t interval = UINT64_MAX, idle = options->pool_idle / IDLE_SHARES;
+    uint64_t interval = UINT64_MAX;
 
     if (options->dump_interval != 0)
         interval = options->dump_interval;
-    if (wants_trimming(options) && idle < interval)
-        interval = idle;
+    if (is_watching && cw_demand_interval() < interval)
+        interval = cw_demand_interval();
     if (interval == UINT64_MAX)
         return 0;
     return interval > LEAST_NS ? interval : LEAST_NS;
@@ -101,15 +95,22 @@ static void print_line(uint8_t device)
            level_name(cw_pressure_level(device)));
 }
 
-/* ---- trimming ----------------------------------------------------------------------------------
+/* ---- what the program's calls would do, if it made any ------------------------------------------
  */
 
-static void trim(uint8_t device, uint64_t now)
+#define TURNS 64 /* of cw_relief_work in one tick */
+
+static void look_after(void)
 {
-    cw_relief_old(device, now);
-    cw_relief_asleep(device, now);
-    if (cw_pressure_is_due())
-        cw_relief_pressure();
+    if (cw_demand_is_overdue()) {
+        for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
+            if (atomic_load(&cw_device_at((uint8_t)i)->known))
+                cw_device_sample_now((uint8_t)i, 0);
+        cw_relief_settle();
+        cw_demand_serve();
+    }
+    for (int i = 0; i < TURNS && cw_reclaim_is_due() && cw_gate_is_open(); i++)
+        cw_relief_work();
 }
 
 int cw_tick(void)
@@ -120,15 +121,15 @@ int cw_tick(void)
 
     if (is_due)
         self.next_line_ns = now + self.options->dump_interval;
-    for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
+    if (self.options->mode == CW_MODE_POOL && self.options->idle_thread == CW_THREAD_AUTO)
+        look_after();
+    for (unsigned i = 0; is_due && i < CW_MAX_DEVICES; i++) {
         uint8_t device = (uint8_t)i;
 
         if (atomic_load(&cw_device_at(device)->known) == 0)
             continue;
         cw_device_sample_now(device, 0);
-        if (wants_trimming(self.options))
-            trim(device, now);
-        if (is_due && wants_lines(self.options))
+        if (wants_lines(self.options))
             print_line(device);
     }
     return is_due;

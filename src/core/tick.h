@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done at intervals, by a thread of our own, and only where the user asks for it: a report
- * (DUMP_INTERVAL; with LOG=info a line of use per device, too), and trimming while the program
- * sleeps (POOL_IDLE set in the environment). One thread calls; every driver call passes the gate.
+ * What is done at intervals, by a thread of our own: a report (DUMP_INTERVAL; with LOG=info a line
+ * of use per device, too), where the user asks for it; and while much lies idle and the program
+ * makes no calls, what its calls would do about it (core/demand.h). One thread calls; every driver
+ * call passes the gate.
  */
 #ifndef CW_CORE_TICK_H
 #define CW_CORE_TICK_H
@@ -11,8 +12,8 @@
 
 #include "base/options.h"
 
-/* Nanoseconds between two ticks; 0: nothing asks for any. */
-uint64_t cw_tick_interval(const struct cw_options *options);
+/* Nanoseconds between two ticks; 0: nothing asks for any. is_watching: much lies idle. */
+uint64_t cw_tick_interval(const struct cw_options *options, int is_watching);
 
 void cw_tick_init(const struct cw_options *options);
 /* 1: a report is due. */

@@ -21,7 +21,7 @@
 #define LINE_MAX_LEN 512u
 #define NAME_MAX_LEN 256u /* of a function */
 
-_Atomic int cw_trace_on;
+CW_HOT_DATA _Atomic int cw_trace_on;
 
 static struct {
     struct cw_lock lock;

@@ -8,16 +8,17 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/audit.h"
-#include "core/hoard.h"
+#include "core/excess.h"
 #include "core/index.h"
 #include "core/regrowth.h"
 #include "core/site.h"
 #include "core/site_count.h"
 #include "core/tally.h"
 #include "core/thread.h"
+#include "core/thread_cache.h"
 #include "core/trace.h"
 
-struct cw_arena *cw_tracker_arena;
+CW_HOT_DATA struct cw_arena *cw_tracker_arena;
 static struct cw_lock free_lock = CW_LOCK_INIT(CW_RANK_INDEX);
 static uint32_t free_list; /* guarded by free_lock; linked through `link` */
 
@@ -122,18 +123,35 @@ static void commit(const struct cw_request *request, uint64_t now_ns)
 /* ---- blocks ------------------------------------------------------------------------------------
  */
 
+/* The state of a record that still has this key, if it has an owner: whose key the driver gave out
+ * again may have been finished since, and be another block's. CW_BLOCK_FREE: it has none. */
+static uint32_t state_of(const struct cw_live_block *block, enum cw_space space, uint64_t key)
+{
+    uint32_t state = atomic_load_explicit(&block->state, memory_order_acquire);
+
+    return (state == CW_BLOCK_LIVE || state == CW_BLOCK_IDLE) && load(&block->key) == key &&
+                   atomic_load_explicit(&block->space, memory_order_relaxed) == space
+               ? state
+               : CW_BLOCK_FREE;
+}
+
 /* A record whose key the driver gave out again: its memory went with its context, which is just
  * ending, or in a way that we did not see. */
-static void close_stale(uint32_t index)
+static void close_stale(uint32_t index, const struct cw_request *request)
 {
     struct cw_live_block *block = cw_tracker_at(index);
-    const struct cw_live_context *context =
-        block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
+    const struct cw_live_context *context;
+    uint32_t state;
 
-    /* An idle one lies in a list of the pool, which finds out when it comes to it; one that is
-     * being freed is finished by its free. */
-    if (atomic_exchange(&block->state, CW_BLOCK_LEAVING) != CW_BLOCK_LIVE)
+    do {
+        state = state_of(block, request->space, request->key);
+        if (state == CW_BLOCK_FREE) /* who is freeing it finishes it */
+            return;
+    } while (!atomic_compare_exchange_strong(&block->state, &state, CW_BLOCK_LEAVING));
+    if (state == CW_BLOCK_IDLE) /* it lies in a list of the pool, which finds out */
         return;
+    context =
+        block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
     cw_trace_gone(block);
     cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
                                  ? CW_FREE_RECLAIMED
@@ -153,11 +171,19 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->space, (uint8_t)request->space, memory_order_relaxed);
     atomic_store_explicit(&block->flags, request->flags, memory_order_relaxed);
     block->class = request->class;
-    block->cell = cw_hoard_cell(request->class, request->held);
+    block->cell = cw_thread_cache_bin(request->held);
     atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
     atomic_store_explicit(&block->link, 0, memory_order_relaxed);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+}
+
+/* No memory for a record: nobody will give back what it has in excess. */
+static void lose(const struct cw_request *request)
+{
+    add(&cw_tracker_arena->header->lost_blocks, 1);
+    if ((request->flags & CW_BLOCK_POOLED) != 0 && request->class < CW_POOL_HOST)
+        cw_excess_cancel(request->device, cw_size_excess(request->held, request->bytes));
 }
 
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
@@ -166,19 +192,19 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     uint32_t stale = 0;
 
     if (CW_UNLIKELY(block == 0)) {
-        add(&cw_tracker_arena->header->lost_blocks, 1);
+        lose(request);
         return 0;
     }
     fill(cw_tracker_at(block), request, site_index, now_ns);
     if (request->space != CW_SPACE_HANDLE &&
         cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
-        add(&cw_tracker_arena->header->lost_blocks, 1);
+        lose(request);
         return 0;
     }
     /* The old owner of the key goes first: the two never held the memory together. */
     if (CW_UNLIKELY(stale != 0))
-        close_stale(stale);
+        close_stale(stale, request);
     cw_site_count_in(cw_site_at(site_index), request->bytes, request->held,
                      request->held > request->reserved ? request->held - request->reserved : 0,
                      now_ns);
@@ -250,6 +276,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
+    cw_excess_cancel(site->device, cw_excess_of(block));
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED)
@@ -276,7 +303,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
         return 0;
     }
     if (stale != 0)
-        close_stale(stale);
+        close_stale(stale, request);
     cw_tally_add(request->device, 0,
                  request->held > request->reserved ? request->held - request->reserved : 0, now_ns);
     if (request->reserved != 0)
@@ -298,6 +325,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_regrowth_gone(index, block, 1);
+    cw_excess_cancel(cw_site_at(block->site)->device, cw_excess_of(block));
     cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
                       load(&block->bytes), load(&block->held), 0);
     cw_tracker_rest(block, freeing_site, now_ns);
@@ -330,6 +358,18 @@ void cw_tracker_finish_idle(uint32_t index)
     cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
     cw_tally_sub(site->device, 0, load(&block->held));
     release_record(index);
+}
+
+uint32_t cw_tracker_join(uint32_t list, uint32_t more)
+{
+    while (more != 0) {
+        uint32_t next = cw_tracker_next(more);
+
+        atomic_store_explicit(&cw_tracker_at(more)->link, list, memory_order_relaxed);
+        list = more;
+        more = next;
+    }
+    return list;
 }
 
 void cw_tracker_resize(uint32_t index, uint64_t bytes)

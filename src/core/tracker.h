@@ -71,6 +71,9 @@ static inline uint32_t cw_tracker_next(uint32_t block)
     return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
 }
 
+/* Two lists as one: `more`, which is walked through, comes to lie in front. */
+uint32_t cw_tracker_join(uint32_t list, uint32_t more);
+
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 

@@ -32,6 +32,7 @@ struct cw_request {
     uint8_t device;   /* ordinal or CW_DEVICE_HOST */
     uint8_t flags;    /* enum cw_block_flags */
     uint8_t class;    /* of a pooled block: enum cw_pool_class (core/pool.h) */
+    uint8_t unserved; /* of one that failed: enum cw_unserved, as far as known */
     uint32_t context; /* 0 when the block does not go with a context */
     uint64_t key;
     uint64_t bytes;    /* asked for */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock. */
+/* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock; and
+ * who finds it, at the first walk. */
 #include "core/unwind.h"
 
 #include <stdatomic.h>
@@ -19,13 +20,23 @@ extern int backtrace(void **buffer, int size) CW_OPTIONAL;
 static struct cw_unwinder use;
 static atomic_flag is_claimed = ATOMIC_FLAG_INIT;
 static _Atomic int is_set;
+static _Atomic(cw_unwind_find_fn) find; /* NULL: asked already, or nobody to ask */
 
-void cw_unwind_warm_up(void)
+void cw_unwind_set_find(cw_unwind_find_fn fn)
+{
+    atomic_store_explicit(&find, fn, memory_order_release);
+}
+
+/* Two threads may both look: the one must not wait for the other, which may wait for the loader,
+ * and the loader for the one. */
+static CW_NOINLINE void find_unwinder(cw_unwind_find_fn look)
 {
     void *first[1];
 
     if (backtrace != NULL)
         backtrace(first, 1);
+    look();
+    atomic_store_explicit(&find, NULL, memory_order_release);
 }
 
 void cw_unwind_set(const struct cw_unwinder *unwinder)
@@ -88,7 +99,10 @@ static CW_NOINLINE void walk_inexactly(struct cw_walk *walk, unsigned max)
 void cw_unwind_walk(struct cw_walk *out, unsigned max)
 {
     struct progress progress = {.walk = out, .max = max};
+    cw_unwind_find_fn look = atomic_load_explicit(&find, memory_order_acquire);
 
+    if (CW_UNLIKELY(look != NULL))
+        find_unwinder(look);
     out->count = out->own = out->exact = 0;
     out->is_whole = 0;
     if (CW_LIKELY(atomic_load_explicit(&is_set, memory_order_acquire)))

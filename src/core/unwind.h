@@ -37,14 +37,16 @@ struct cw_walk {
     uint64_t fp[CW_WALK_MAX];     /* frame pointer register there: rbp or x29 */
 };
 
-/* backtrace()'s first call loads libgcc_s, which takes the loader's lock, and allocates: do it
- * before the session is armed, with no lock held and nobody waiting for us. */
-void cw_unwind_warm_up(void);
+/* What the first walk calls, once libgcc_s is there; it shall cw_unwind_set what it finds. A
+ * process that never allocates is spared both: backtrace()'s first call loads libgcc_s, which takes
+ * the loader's lock, and allocates. */
+typedef void (*cw_unwind_find_fn)(void);
+void cw_unwind_set_find(cw_unwind_find_fn fn);
 /* The first one that is set stays. */
 void cw_unwind_set(const struct cw_unwinder *unwinder);
 
 /* Our own frames at the inner end, at most CW_OWN_FRAMES, and at most max more, 1..CW_DEPTH_MAX. No
- * lock held. */
+ * lock held, and nobody waiting for us. */
 void cw_unwind_walk(struct cw_walk *out, unsigned max);
 
 #endif

@@ -31,6 +31,8 @@ static const int fatal_codes[] = {
 
 int cw_call_is_fatal(CUresult rc)
 {
+    if (CW_LIKELY(rc == CUDA_SUCCESS))
+        return 0;
     for (size_t i = 0; i < CW_ARRAY_LEN(fatal_codes); i++)
         if ((int)rc == fatal_codes[i])
             return 1;
@@ -113,6 +115,9 @@ int cw_call_may_here(struct cw_call *call, uint64_t bytes)
 {
     uint8_t device;
 
+    /* Which device it is matters to a limit only. */
+    if (CW_LIKELY(!cw_limit_is_on() && !cw_inject_is_on()))
+        return cw_call_may(call, CW_DEVICES, bytes);
     /* Without a context it is the driver that refuses. */
     return cw_context_current(&device) == 0 || cw_call_may(call, device, bytes);
 }
@@ -122,6 +127,14 @@ void cw_call_unreserve(struct cw_call *call)
     if (CW_UNLIKELY(call->reserved != 0))
         cw_limit_cancel(call->device, call->reserved);
     call->reserved = 0;
+}
+
+/* Whatever the call has come to, it looks for memory no more. */
+static void stop_climbing(struct cw_call *call)
+{
+    if (CW_UNLIKELY(call->is_climbing))
+        cw_ladder_end(&call->ladder);
+    call->is_climbing = 0;
 }
 
 static void begin_to_climb(struct cw_call *call, unsigned device)
@@ -148,25 +161,35 @@ enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_req
         call->ladder.bytes = pool->bytes;
         call->ladder.pool = pool->pool;
         call->ladder.is_rounded = given != pool->bytes;
-        call->ladder.may_be_managed = pool->class == CW_POOL_DEVICE;
+        call->ladder.may_be_managed =
+            pool->class == CW_POOL_DEVICE || pool->class == CW_POOL_PITCHED;
     }
     return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, out_block);
 }
 
-int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
+enum cw_ladder_step cw_call_step_on(struct cw_call *call, CUresult rc, unsigned device,
+                                    int may_be_managed)
 {
     uint32_t none;
 
     if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY)) {
         if (rc == CUDA_SUCCESS)
             cw_call_helped(call);
-        return 0;
+        else
+            stop_climbing(call);
+        return CW_LADDER_END;
     }
     cw_call_unreserve(call);
     if (call->cause == CW_CAUSE_INJECTED || device >= CW_MAX_DEVICES)
-        return 0;
+        return CW_LADDER_END;
     begin_to_climb(call, device);
-    return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, &none) == CW_LADDER_ASK;
+    call->ladder.may_be_managed = may_be_managed != 0;
+    return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, &none);
+}
+
+int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
+{
+    return cw_call_step_on(call, rc, device, 0) == CW_LADDER_ASK;
 }
 
 int cw_call_again(struct cw_call *call, CUresult rc)
@@ -213,6 +236,7 @@ static void failed(struct cw_call *call, CUresult rc, const struct cw_request *r
     int is_oom = rc == CUDA_ERROR_OUT_OF_MEMORY;
     uint32_t account;
 
+    stop_climbing(call);
     cw_call_unreserve(call);
     account = cw_request_failed(request, call->api, rc,
                                 is_oom ? (enum cw_cause)call->cause : CW_CAUSE_COUNT);
@@ -288,15 +312,19 @@ int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc)
 
     if (rc == CUDA_SUCCESS)
         cw_call_helped(call);
-    if (!is_noteworthy(rc))
+    if (!is_noteworthy(rc)) {
+        stop_climbing(call);
         return 0;
+    }
     cw_thread.depth = 1;
     if (cw_thread.api == 0)
         cw_thread.caller = call->caller;
     cw_context_current(&device);
+    if (call->on != 0)
+        device = call->on - 1;
     call->api = cw_call_api_text(hook);
     call->cause = CW_CAUSE_DRIVER;
-    again = cw_call_again_on(call, rc, device);
+    again = !call->is_once && cw_call_again_on(call, rc, device);
     if (!again)
         note(call, rc, device);
     cw_call_leave();

@@ -42,9 +42,12 @@ struct cw_call {
     uint8_t cause;       /* enum cw_cause: why there was none at the last attempt */
     uint8_t attempts;    /* that cw_call_may has seen */
     uint8_t is_climbing; /* the ladder has begun */
-    uint64_t bytes;      /* asked for, 0: not known */
-    uint64_t reserved;   /* of the limit (core/limit.h), for the attempt under way */
-    uint32_t reclaims;   /* cw_relief_reclaims() before the driver was asked */
+    /* Of a call that is only observed: 1: not to be made again; and the device that it is about, 0:
+     * the current context's, else the ordinal + 1. */
+    uint8_t is_once, on;
+    uint64_t bytes;    /* asked for, 0: not known */
+    uint64_t reserved; /* of the limit (core/limit.h), for the attempt under way */
+    uint32_t reclaims; /* cw_relief_reclaims() before the driver was asked */
     struct cw_ladder ladder;
 };
 
@@ -126,6 +129,10 @@ static inline int cw_call_injects(struct cw_call *call, uint64_t bytes)
  * context's; or on the one that the call is about. */
 int cw_call_again(struct cw_call *call, CUresult rc);
 int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device);
+/* The same for one in whose place managed memory may stand, CW_LADDER_MANAGED; else CW_LADDER_ASK,
+ * or CW_LADDER_END. */
+enum cw_ladder_step cw_call_step_on(struct cw_call *call, CUresult rc, unsigned device,
+                                    int may_be_managed);
 /* The same for a call that the pool, or managed memory, might serve. */
 enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,
                                   uint64_t given, uint32_t *out_block);
@@ -159,6 +166,11 @@ int cw_call_is_fatal(CUresult rc);
 /* How a call ended that neither allocates nor frees. 1: call the driver once more, and tell how
  * that ended. *call: zeroed before the first time. */
 int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc);
+/* For the member `on`. */
+static inline uint8_t cw_call_on(int ordinal)
+{
+    return (uint8_t)(ordinal >= 0 && ordinal < CW_MAX_DEVICES ? ordinal + 1 : 0);
+}
 /* The same for one that is not to be repeated. */
 void cw_call_note(enum cw_hook hook, CUresult rc);
 

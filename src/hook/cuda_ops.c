@@ -6,11 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "hook/hook_table.h"
 
 /* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what
  * ages and a timeline in a report need. */
-static uint64_t now_ns(void)
+static CW_HOT uint64_t now_ns(void)
 {
     struct timespec now;
 
@@ -38,18 +39,42 @@ static int context_current(uint64_t *out_handle)
     return 0;
 }
 
+/* CUDA 12.0; before that the core numbers contexts itself. */
+static int has_context_ids(void)
+{
+    return cw_real_has(CW_HOOK_cuCtxGetId);
+}
+
+static CW_HOT int context_identity(uint64_t handle, uint64_t *out_identity)
+{
+    __typeof__(&cuCtxGetId) get_id = (__typeof__(&cuCtxGetId))atomic_load_explicit(
+        &cw_real[CW_HOOK_cuCtxGetId], memory_order_relaxed);
+    unsigned long long id = 0;
+
+    if (CW_LIKELY(get_id != NULL)) {
+        CUresult rc = get_id((CUcontext)(uintptr_t)handle, &id);
+
+        *out_identity = id; /* one that has failed may not even say that */
+        if (CW_LIKELY(rc == CUDA_SUCCESS))
+            return 0;
+        *out_identity = 0;
+        return rc == CUDA_ERROR_INVALID_CONTEXT || rc == CUDA_ERROR_CONTEXT_IS_DESTROYED ? -1 : 0;
+    }
+    if (handle == 0 && (context_current(&handle) != 0 || handle == 0))
+        return -1;
+    *out_identity = handle;
+    return 0;
+}
+
 static int context_facts(uint64_t handle, struct cw_context_facts *out)
 {
-    unsigned long long id = 0;
     CUdevice device = 0;
 
     if (CW_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)
         return -1;
-    /* CUDA 12.0; before that the core numbers contexts itself. */
-    if (cw_real_has(CW_HOOK_cuCtxGetId) &&
-        CW_REAL(cuCtxGetId)((CUcontext)(uintptr_t)handle, &id) != CUDA_SUCCESS)
-        id = 0;
-    out->id = id;
+    out->id = 0;
+    if (has_context_ids() && context_identity(handle, &out->id) != 0)
+        out->id = 0;
     out->device = (unsigned)device;
     return 0;
 }
@@ -95,16 +120,36 @@ static int device_count(unsigned *out_count)
 /* ---- contexts that need not be current ---------------------------------------------------------
  */
 
-/* Makes the context current if it is not. *out_pushed: leave_context must undo it. */
-static CUresult enter_context(uint64_t handle, int *out_pushed)
+/* One question says that the context is current and that it is the one: with an id, which no other
+ * context gets, else by its handle. */
+static int is_current(struct cw_context_name context)
 {
     uint64_t current = 0;
+
+    if (CW_LIKELY(context.id != 0))
+        return context_identity(0, &current) == 0 && current == context.id;
+    return context_current(&current) == 0 && current == context.handle;
+}
+
+static int is_gone(struct cw_context_name context)
+{
+    uint64_t identity = 0;
+
+    return context.id != 0 && (context_identity(context.handle, &identity) != 0 ||
+                               (identity != 0 && identity != context.id));
+}
+
+/* Makes the context current if it is not. *out_pushed: leave_context must undo it. */
+static CUresult enter_context(struct cw_context_name context, int *out_pushed)
+{
     CUresult rc;
 
     *out_pushed = 0;
-    if (CW_LIKELY(context_current(&current) == 0 && current == handle))
+    if (CW_LIKELY(is_current(context)))
         return CUDA_SUCCESS;
-    rc = CW_REAL(cuCtxPushCurrent_v2)((CUcontext)(uintptr_t)handle);
+    if (is_gone(context))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    rc = CW_REAL(cuCtxPushCurrent_v2)((CUcontext)(uintptr_t)context.handle);
     *out_pushed = rc == CUDA_SUCCESS;
     return rc;
 }
@@ -117,20 +162,20 @@ static void leave_context(int pushed)
         CW_REAL(cuCtxPopCurrent_v2)(&popped);
 }
 
-static int context_wait(uint64_t handle)
+static CW_HOT int context_wait(struct cw_context_name context)
 {
     uint64_t current = 0;
     CUdevice device;
     int pushed;
     CUresult rc;
 
-    if (CW_LIKELY(context_current(&current) == 0 && current == handle))
+    if (CW_LIKELY(is_current(context)))
         return (int)CW_REAL(cuCtxSynchronize)();
-    if (current == 0)
+    if (context_current(&current) != 0 || current == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
     rc = CW_REAL(cuCtxGetDevice)(&device); /* says if the current one is destroyed */
     if (rc == CUDA_SUCCESS)
-        rc = enter_context(handle, &pushed);
+        rc = enter_context(context, &pushed);
     if (rc != CUDA_SUCCESS)
         return (int)rc;
     rc = CW_REAL(cuCtxSynchronize)();
@@ -138,11 +183,11 @@ static int context_wait(uint64_t handle)
     return (int)rc;
 }
 
-static int memory_info(uint64_t handle, uint64_t *out_free, uint64_t *out_total)
+static int memory_info(struct cw_context_name context, uint64_t *out_free, uint64_t *out_total)
 {
     size_t free_bytes = 0, total_bytes = 0;
     int pushed = 0;
-    CUresult rc = handle == 0 ? CUDA_SUCCESS : enter_context(handle, &pushed);
+    CUresult rc = context.handle == 0 ? CUDA_SUCCESS : enter_context(context, &pushed);
 
     if (rc == CUDA_SUCCESS)
         rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
@@ -158,13 +203,13 @@ static int has_context_events(void)
     return cw_real_has(CW_HOOK_cuCtxRecordEvent);
 }
 
-static int event_create(uint64_t handle, uint64_t *out_event)
+static int event_create(struct cw_context_name context, uint64_t *out_event)
 {
     CUevent event = NULL;
     int pushed;
     CUresult rc;
 
-    if (enter_context(handle, &pushed) != CUDA_SUCCESS)
+    if (enter_context(context, &pushed) != CUDA_SUCCESS)
         return -1;
     rc = CW_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
     leave_context(pushed);
@@ -172,16 +217,18 @@ static int event_create(uint64_t handle, uint64_t *out_event)
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
-static int event_record(uint64_t handle, uint64_t event)
+static int event_record(struct cw_context_name context, uint64_t event)
 {
-    return CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)handle, (CUevent)(uintptr_t)event) ==
-                   CUDA_SUCCESS
+    return !is_gone(context) && CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle,
+                                                          (CUevent)(uintptr_t)event) == CUDA_SUCCESS
                ? 0
                : -1;
 }
 
-static int event_query(uint64_t event)
+static int event_query(struct cw_context_name context, uint64_t event)
 {
+    if (is_gone(context)) /* and the event with it */
+        return 1;
     switch (CW_REAL(cuEventQuery)((CUevent)(uintptr_t)event)) {
     case CUDA_SUCCESS:
         return 1;
@@ -190,6 +237,13 @@ static int event_query(uint64_t event)
     default:
         return -1;
     }
+}
+
+static int event_wait(struct cw_context_name context, uint64_t event)
+{
+    if (is_gone(context))
+        return 1;
+    return CW_REAL(cuEventSynchronize)((CUevent)(uintptr_t)event) == CUDA_SUCCESS ? 1 : -1;
 }
 
 static int block_alloc(uint64_t bytes, uint64_t *out_key)
@@ -202,12 +256,12 @@ static int block_alloc(uint64_t bytes, uint64_t *out_key)
     return 0;
 }
 
-static int block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
+static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_t key)
 {
     int pushed;
     CUresult rc;
 
-    if (enter_context(handle, &pushed) != CUDA_SUCCESS)
+    if (enter_context(context, &pushed) != CUDA_SUCCESS)
         return -1;
     rc = kind == CW_KIND_PINNED ? CW_REAL(cuMemFreeHost)((void *)(uintptr_t)key)
                                 : CW_REAL(cuMemFree_v2)(key);
@@ -292,8 +346,11 @@ static int driver_pool_trim(uint64_t pool)
 
 const struct cw_driver_ops cw_cuda_ops = {
     .now_ns = now_ns,
+    .exact_ns = cw_clock_ns,
     .work_ns = work_ns,
     .context_current = context_current,
+    .has_context_ids = has_context_ids,
+    .context_identity = context_identity,
     .context_facts = context_facts,
     .device_facts = device_facts,
     .device_count = device_count,
@@ -303,6 +360,7 @@ const struct cw_driver_ops cw_cuda_ops = {
     .event_create = event_create,
     .event_record = event_record,
     .event_query = event_query,
+    .event_wait = event_wait,
     .block_alloc = block_alloc,
     .block_free = block_free,
     .fallback_alloc = fallback_alloc,

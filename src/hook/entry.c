@@ -343,7 +343,6 @@ static void find_unwinder(void)
 {
     struct cw_unwinder unwinder;
 
-    cw_unwind_warm_up();
     if (cw_object_visit(match_unwinder, &unwinder))
         cw_unwind_set(&unwinder);
 }
@@ -357,7 +356,7 @@ int cw_entry_arm(void)
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;
         if (options.stacks == CW_STACKS_FULL)
-            find_unwinder();
+            cw_unwind_set_find(find_unwinder);
         cw_python_watch(&options);
         cw_session_arm(&cw_cuda_ops, &options, &launcher, cw_cuda_driver_version());
         cw_control_set_dump(cw_dump_for_process);

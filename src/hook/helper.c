@@ -18,9 +18,11 @@
 #include <unistd.h>
 
 #include "base/alarm.h"
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/sys.h"
+#include "core/demand.h"
 #include "core/gate.h"
 #include "core/session.h"
 #include "core/thread.h"
@@ -48,15 +50,8 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 
 static struct cw_alarm alarm_clock;
 static _Atomic int started, running, stopping, working;
-static uint64_t interval_ns; /* between ticks, UINT64_MAX: none */
-
-static uint64_t clock_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
+static _Atomic int watching;           /* much lies idle */
+static const struct cw_options *asked; /* what the options ask for, if anything; else NULL */
 
 static int is_over(void)
 {
@@ -65,26 +60,38 @@ static int is_over(void)
 
 static uint64_t after(uint64_t ns)
 {
-    uint64_t now = clock_ns();
+    uint64_t now = cw_clock_ns();
 
     return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 }
 
+static uint64_t interval(void)
+{
+    uint64_t ns = cw_tick_interval(cw_session.options, atomic_load(&watching));
+
+    return ns != 0 ? ns : UINT64_MAX;
+}
+
+/* Where nothing was asked for, nobody waits to be served. */
 static void wait_until(uint64_t next)
 {
-    uint64_t now = clock_ns(), left = next > now ? next - now : 0;
+    uint64_t now = cw_clock_ns(), left = next > now ? next - now : 0;
 
-    cw_alarm_wait(&alarm_clock, left < LOOK_NS ? left : LOOK_NS);
+    cw_alarm_wait(&alarm_clock, asked != NULL && left > LOOK_NS ? LOOK_NS : left);
     cw_alarm_reset(&alarm_clock);
 }
 
 static void work(uint64_t *next)
 {
-    if (clock_ns() >= *next) {
-        *next = after(interval_ns);
+    if (cw_clock_ns() >= *next) {
         if (cw_tick())
             cw_dump_ask(CW_DUMP_INTERVAL);
+        if (atomic_load(&watching) && cw_demand_end_watch())
+            atomic_store(&watching, 0);
+        *next = after(interval());
     }
+    if (*next > after(interval())) /* there is more to look at than before */
+        *next = after(interval());
     cw_serve_due();
 }
 
@@ -113,7 +120,7 @@ static int is_alone(void)
 
 static void *run(void *arg)
 {
-    uint64_t next = after(interval_ns);
+    uint64_t next = after(interval());
     int is_last = 0;
 
     (void)arg;
@@ -132,24 +139,39 @@ static void *run(void *arg)
     return NULL;
 }
 
-void cw_helper_start(const struct cw_options *options)
+static void start(const char *in_vain)
 {
-    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0, interval = cw_tick_interval(options);
+    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0;
     unsigned long thread;
     create_fn create;
 
-    if ((interval == 0 && options->dump_signal == 0) || atomic_exchange(&started, 1))
+    if (atomic_exchange(&started, 1))
         return;
-    interval_ns = interval != 0 ? interval : UINT64_MAX;
-    cw_tick_init(options);
+    cw_tick_init(cw_session.options);
     create = (create_fn)cw_object_next_symbol("pthread_create");
     /* The thread begins with the mask of the one that makes it. */
     syscall(SYS_rt_sigprocmask, SET_MASK, &all, &before, KERNEL_SIGSET_BYTES);
     if (create == NULL || create(&thread, NULL, run, NULL) != 0)
-        cw_log(CW_LOG_WARN,
-               "no thread can be made here: DUMP_INTERVAL, DUMP_SIGNAL and POOL_IDLE have no "
-               "effect while the program makes no CUDA calls");
+        cw_log(CW_LOG_WARN, "no thread can be made here: %s while the program makes no CUDA calls",
+               in_vain);
     syscall(SYS_rt_sigprocmask, SET_MASK, &before, NULL, KERNEL_SIGSET_BYTES);
+}
+
+void cw_helper_start(const struct cw_options *options)
+{
+    if (cw_tick_interval(options, 0) == 0 && options->dump_signal == 0)
+        return;
+    asked = options;
+    start("DUMP_INTERVAL and DUMP_SIGNAL have no effect");
+}
+
+void cw_helper_watch(void)
+{
+    atomic_store(&watching, 1);
+    if (!atomic_load(&started))
+        start("idle memory stays");
+    else
+        cw_alarm_ring(&alarm_clock);
 }
 
 int cw_helper_runs(void)
@@ -181,4 +203,6 @@ void cw_helper_reset(void)
     atomic_store(&running, 0);
     atomic_store(&stopping, 0);
     atomic_store(&working, 0);
+    atomic_store(&watching, 0);
+    asked = NULL;
 }

@@ -22,9 +22,11 @@ const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT] = {
 
 _Atomic(void *) cw_real[CW_REAL_COUNT];
 
-/* Open addressing over the symbols, made when the library is loaded; a slot holds row + 1. */
+/* Open addressing over the symbols, made by the first thread that asks: a process without CUDA
+ * never does. A slot holds row + 1. */
 #define NAME_SLOTS 1024
 static uint16_t names[NAME_SLOTS];
+static atomic_flag names_begun = ATOMIC_FLAG_INIT;
 static _Atomic int names_ready;
 
 _Static_assert(CW_HOOK_COUNT < NAME_SLOTS / 2, "grow NAME_SLOTS");
@@ -38,7 +40,7 @@ static uint32_t hash_of(const char *name)
     return h ^ (h >> 15);
 }
 
-static void __attribute__((constructor(101))) index_names(void)
+static void index_names(void)
 {
     for (int row = 0; row < CW_HOOK_COUNT; row++) {
         uint32_t i = hash_of(cw_hook_rows[row].symbol) & (NAME_SLOTS - 1);
@@ -50,7 +52,7 @@ static void __attribute__((constructor(101))) index_names(void)
     atomic_store_explicit(&names_ready, 1, memory_order_release);
 }
 
-/* Another library's constructor may ask before ours has run. */
+/* Nobody waits for the thread that makes the index, which a fork may have ended. */
 static int find_slowly(const char *symbol)
 {
     for (int row = 0; row < CW_HOOK_COUNT; row++)
@@ -61,8 +63,11 @@ static int find_slowly(const char *symbol)
 
 int cw_hook_find(const char *symbol)
 {
-    if (!atomic_load_explicit(&names_ready, memory_order_acquire))
-        return find_slowly(symbol);
+    if (CW_UNLIKELY(!atomic_load_explicit(&names_ready, memory_order_acquire))) {
+        if (atomic_flag_test_and_set(&names_begun))
+            return find_slowly(symbol);
+        index_names();
+    }
     for (uint32_t i = hash_of(symbol) & (NAME_SLOTS - 1); names[i] != 0;
          i = (i + 1) & (NAME_SLOTS - 1))
         if (strcmp(cw_hook_rows[names[i] - 1].symbol, symbol) == 0)

@@ -4,6 +4,7 @@
 
 #include "core/context.h"
 #include "core/driver_pool.h"
+#include "core/fallback.h"
 #include "core/gate.h"
 #include "core/limit.h"
 #include "core/site.h"
@@ -37,7 +38,7 @@ static uint64_t host_address_of(CUresult rc, void *const *pp)
 /* ---- device memory -----------------------------------------------------------------------------
  */
 
-CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+CW_HOT CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
     struct cw_call call;
 
@@ -124,12 +125,29 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     return rc;
 }
 
-static CUresult free_device(uint64_t key)
+/* The driver has waited for the context, or will have: what was left of it may go, too. */
+static CUresult freed_device(CUresult rc)
 {
-    return CW_REAL(cuMemFree_v2)(key);
+    uint8_t device;
+
+    if (CW_UNLIKELY(cw_fallback_has_left()) && rc == CUDA_SUCCESS)
+        cw_fallback_release(cw_context_current(&device));
+    return rc;
 }
 
-CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
+/* What the program has freed and only we still have the driver does not know as freed. */
+static int is_freed_before(uint64_t key)
+{
+    return CW_UNLIKELY(cw_fallback_has_left()) && cw_fallback_is_left(key);
+}
+
+static CUresult free_device(uint64_t key)
+{
+    return is_freed_before(key) ? CUDA_ERROR_INVALID_VALUE
+                                : freed_device(CW_REAL(cuMemFree_v2)(key));
+}
+
+CW_HOT CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 {
     struct cw_call call;
 
@@ -140,7 +158,7 @@ CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 
 static CUresult free_device_v1(uint64_t key)
 {
-    return CW_REAL(cuMemFree)((CUdeviceptr_v1)key);
+    return freed_device(CW_REAL(cuMemFree)((CUdeviceptr_v1)key));
 }
 
 CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
@@ -155,10 +173,68 @@ CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 /* ---- stream-ordered memory ---------------------------------------------------------------------
  */
 
+/* The pool from which the device allocates where none is named, NULL if that is not known. */
+static CUmemoryPool pool_of(CUdevice device)
+{
+    CUmemoryPool pool = NULL;
+
+    if (!cw_gate_enter())
+        return NULL;
+    if (CW_REAL(cuDeviceGetMemPool)(&pool, device) != CUDA_SUCCESS)
+        pool = NULL;
+    cw_gate_leave();
+    return pool;
+}
+
+/* Managed memory goes with the context in which it was taken, and cannot be handed to another
+ * process by its pool. `pool` NULL: none is named. */
+static enum cw_unserved cannot_stand_in(const struct cw_request *request, CUmemoryPool pool)
+{
+    uint8_t device;
+    uint32_t block, context = cw_context_current(&device);
+
+    if (context == 0 || device != request->device || context != cw_context_primary(device))
+        return CW_UNSERVED_CONTEXT;
+    if (pool == NULL)
+        pool = pool_of(device);
+    block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
+    if (block != 0 && (atomic_load(&cw_tracker_at(block)->flags) & CW_BLOCK_EXPORTED) != 0)
+        return CW_UNSERVED_SHARED;
+    return CW_UNSERVED_UNASKED;
+}
+
+/* 1: the driver is to be asked once more. 0: that is the answer; managed memory may have changed
+ * it.
+ */
+static int async_again(struct cw_call *call, CUresult *rc, struct cw_request *request,
+                       CUdeviceptr *dptr, CUmemoryPool pool)
+{
+    switch (cw_call_step_on(call, *rc, request->device, dptr != NULL)) {
+    case CW_LADDER_ASK:
+        return 1;
+    case CW_LADDER_MANAGED:
+        request->unserved = (uint8_t)cannot_stand_in(request, pool);
+        if (request->unserved == CW_UNSERVED_UNASKED &&
+            cw_fallback_alloc(request->device, request->bytes, request) == 0) {
+            *dptr = request->key;
+            *rc = CUDA_SUCCESS;
+        }
+        return 0;
+    default:
+        return 0;
+    }
+}
+
 /* In a capture the call makes a node of the graph; memory comes with its launch. */
 static void account_async(struct cw_call *call, CUresult rc, struct cw_request *request,
                           int captured)
 {
+    if ((request->flags & CW_BLOCK_FALLBACK) != 0) {
+        cw_call_helped(call);
+        cw_call_allocated(call, rc, CW_SCOPE_HOST, request);
+        cw_fallback_committed(request->bytes);
+        return;
+    }
     if (captured && rc == CUDA_SUCCESS) {
         request->kind = CW_KIND_GRAPH;
         request->held = request->bytes;
@@ -188,7 +264,7 @@ static CUresult alloc_async(enum cw_hook hook, enum cw_stream_flavour flavour, C
     do
         rc = captured || cw_call_may(&call, request.device, bytesize) ? real(dptr, bytesize, stream)
                                                                       : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again_on(&call, rc, request.device));
+    while (async_again(&call, &rc, &request, dptr, NULL));
     request.key = address_of(rc, dptr);
     account_async(&call, rc, &request, captured);
     return rc;
@@ -254,9 +330,9 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
         rc = captured || cw_call_may(&call, request.device, bytesize)
                  ? real(dptr, bytesize, pool, stream)
                  : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again_on(&call, rc, request.device));
+    while (async_again(&call, &rc, &request, dptr, pool));
     request.key = address_of(rc, dptr);
-    if (block == 0)
+    if (block == 0 && (request.flags & CW_BLOCK_FALLBACK) == 0)
         ask_device(&request);
     account_async(&call, rc, &request, captured);
     return rc;
@@ -278,6 +354,19 @@ CW_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesi
 
 typedef CUresult (*free_async_fn)(CUdeviceptr dptr, CUstream stream);
 
+/* Managed memory the driver frees at once, however much work is still to use it (core/fallback.h).
+ */
+static CUresult free_in_order(free_async_fn real, const struct cw_request_free *freed,
+                              CUstream stream)
+{
+    if (freed->block == 0)
+        return is_freed_before(freed->key) ? CUDA_ERROR_INVALID_VALUE : real(freed->key, stream);
+    if ((atomic_load(&cw_tracker_at(freed->block)->flags) & CW_BLOCK_FALLBACK) != 0 &&
+        cw_fallback_leave(freed->block) == 0)
+        return CUDA_SUCCESS;
+    return real(freed->key, stream);
+}
+
 /* In a capture the call makes a free node: what it frees stays live until a launch. */
 static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CUdeviceptr dptr,
                            CUstream stream, void *caller)
@@ -298,7 +387,7 @@ static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CU
     }
     if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, dptr, &freed, &rc))
         return rc;
-    rc = real(dptr, stream);
+    rc = free_in_order(real, &freed, stream);
     cw_call_freed(&call, rc, &freed);
     return rc;
 }
@@ -423,7 +512,9 @@ CW_EXPORT CUresult cuMemHostUnregister(void *p)
         return CW_REAL(cuMemHostUnregister)(p);
     if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, (uint64_t)(uintptr_t)p, &freed, &rc))
         return rc;
-    rc = CW_REAL(cuMemHostUnregister)(p);
+    do
+        rc = CW_REAL(cuMemHostUnregister)(p);
+    while (cw_call_again(&call, rc));
     cw_call_freed(&call, rc, &freed);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families CONTEXT and MODULE: what comes and goes with contexts. */
-#include "hook/call.h"
+#include "hook/observe.h"
 
 #include "core/context.h"
 
@@ -21,63 +21,25 @@ static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_
     cw_call_note(hook, rc);
 }
 
-CW_EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
-{
-    struct cw_call call;
-    CUresult rc;
+#define CREATES(symbol, dev)                                                                       \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        do                                                                                         \
+            rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                 \
+        while (cw_call_again_on(&call, rc, (unsigned)(dev)));                                      \
+        account_created(rc, a1, dev, CW_HOOK_##symbol);                                            \
+        return rc;                                                                                 \
+    }
 
-    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate, CW_CALLER))
-        return CW_REAL(cuCtxCreate)(pctx, flags, dev);
-    do
-        rc = CW_REAL(cuCtxCreate)(pctx, flags, dev);
-    while (cw_call_again_on(&call, rc, (unsigned)dev));
-    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate);
-    return rc;
-}
-
-CW_EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
-{
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate_v2, CW_CALLER))
-        return CW_REAL(cuCtxCreate_v2)(pctx, flags, dev);
-    do
-        rc = CW_REAL(cuCtxCreate_v2)(pctx, flags, dev);
-    while (cw_call_again_on(&call, rc, (unsigned)dev));
-    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v2);
-    return rc;
-}
-
-CW_EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
-                                  unsigned int flags, CUdevice dev)
-{
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate_v3, CW_CALLER))
-        return CW_REAL(cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
-    do
-        rc = CW_REAL(cuCtxCreate_v3)(pctx, paramsArray, numParams, flags, dev);
-    while (cw_call_again_on(&call, rc, (unsigned)dev));
-    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v3);
-    return rc;
-}
-
-CW_EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
-                                  unsigned int flags, CUdevice dev)
-{
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuCtxCreate_v4, CW_CALLER))
-        return CW_REAL(cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
-    do
-        rc = CW_REAL(cuCtxCreate_v4)(pctx, ctxCreateParams, flags, dev);
-    while (cw_call_again_on(&call, rc, (unsigned)dev));
-    account_created(rc, pctx, dev, CW_HOOK_cuCtxCreate_v4);
-    return rc;
-}
+CREATES(cuCtxCreate, a3)
+CREATES(cuCtxCreate_v2, a3)
+CREATES(cuCtxCreate_v3, a5)
+CREATES(cuCtxCreate_v4, a4)
 
 typedef CUresult (*ctx_end_fn)(CUcontext ctx);
 
@@ -249,6 +211,7 @@ CW_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, C
         cw_context_folded(handle_value(*phCtx), (unsigned)dev);
     }
     cw_call_leave();
+    cw_call_note(CW_HOOK_cuGreenCtxCreate, rc);
     return rc;
 }
 
@@ -258,7 +221,7 @@ CW_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
     uint8_t device;
 
     if (rc == CUDA_SUCCESS && cw_session_is_armed() &&
-        cw_context_of(handle_value(hCtx), &device) != 0)
+        cw_context_of_green(handle_value(hCtx), &device) != 0)
         cw_context_folded(handle_value(*pContext), device);
     return rc;
 }
@@ -271,7 +234,7 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     int active;
     CUresult rc;
 
-    if (!cw_session_is_armed() || cw_context_of(handle_value(hCtx), &device) == 0)
+    if (!cw_session_is_armed() || cw_context_of_green(handle_value(hCtx), &device) == 0)
         return CW_REAL(cuGreenCtxDestroy)(hCtx);
     cw_context_end_begin(cw_context_is_last_release(device) ? cw_context_primary(device) : 0,
                          &ending);
@@ -302,62 +265,77 @@ static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scop
     cw_call_allocated(call, rc, scope, &request);
 }
 
-CW_EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
-{
-    struct cw_call call;
-    CUresult rc;
+/* The values of a compiler's options, some of which it writes to: the size of a log becomes what
+ * was written of it. For another attempt they have to be what they were. */
+struct option_values {
+    void **at;
+    unsigned count;
+    void *value[64]; /* there are half as many options */
+};
 
-    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoad, CW_CALLER))
-        return CW_REAL(cuModuleLoad)(module, fname);
-    do
-        rc = CW_REAL(cuModuleLoad)(module, fname);
-    while (cw_call_again(&call, rc));
-    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
-    return rc;
+static void keep_values(struct option_values *out, void **at, unsigned count)
+{
+    out->at = at;
+    out->count = 0;
+    while (at != NULL && out->count < count && out->count < CW_ARRAY_LEN(out->value)) {
+        out->value[out->count] = at[out->count];
+        out->count++;
+    }
 }
 
-CW_EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image)
+static void put_values_back(const struct option_values *kept)
 {
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoadData, CW_CALLER))
-        return CW_REAL(cuModuleLoadData)(module, image);
-    do
-        rc = CW_REAL(cuModuleLoadData)(module, image);
-    while (cw_call_again(&call, rc));
-    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
-    return rc;
+    for (unsigned i = 0; i < kept->count; i++)
+        kept->at[i] = kept->value[i];
 }
 
-CW_EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
-                                      CUjit_option *options, void **optionValues)
-{
-    struct cw_call call;
-    CUresult rc;
+/* Calls it with options for a compiler, as often as there is something to give back before. */
+#define LOAD_WITH(symbol, values, options)                                                         \
+    do {                                                                                           \
+        struct option_values kept;                                                                 \
+                                                                                                   \
+        keep_values(&kept, values, options);                                                       \
+        while (rc = CW_REAL(symbol) CW_ARGS_##symbol, cw_call_again(&call, rc))                    \
+            put_values_back(&kept);                                                                \
+    } while (0)
 
-    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoadDataEx, CW_CALLER))
-        return CW_REAL(cuModuleLoadDataEx)(module, image, numOptions, options, optionValues);
-    do
-        rc = CW_REAL(cuModuleLoadDataEx)(module, image, numOptions, options, optionValues);
-    while (cw_call_again(&call, rc));
-    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
-    return rc;
-}
+#define LOADS_WITH(symbol, scope, values, options)                                                 \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        LOAD_WITH(symbol, values, options);                                                        \
+        account_module(&call, rc, scope, a1);                                                      \
+        return rc;                                                                                 \
+    }
 
-CW_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
-{
-    struct cw_call call;
-    CUresult rc;
+LOADS_WITH(cuModuleLoad, CW_SCOPE_CONTEXT, NULL, 0)
+LOADS_WITH(cuModuleLoadData, CW_SCOPE_CONTEXT, NULL, 0)
+LOADS_WITH(cuModuleLoadDataEx, CW_SCOPE_CONTEXT, a5, a3)
+LOADS_WITH(cuModuleLoadFatBinary, CW_SCOPE_CONTEXT, NULL, 0)
+/* Libraries belong to no context: they are loaded into each lazily. */
+LOADS_WITH(cuLibraryLoadData, CW_SCOPE_CURRENT, a4, a5)
+LOADS_WITH(cuLibraryLoadFromFile, CW_SCOPE_CURRENT, a4, a5)
 
-    if (!cw_call_enter(&call, CW_HOOK_cuModuleLoadFatBinary, CW_CALLER))
-        return CW_REAL(cuModuleLoadFatBinary)(module, fatCubin);
-    do
-        rc = CW_REAL(cuModuleLoadFatBinary)(module, fatCubin);
-    while (cw_call_again(&call, rc));
-    account_module(&call, rc, CW_SCOPE_CONTEXT, module);
-    return rc;
-}
+#define LINKS_WITH(symbol, values, options)                                                        \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        LOAD_WITH(symbol, values, options);                                                        \
+        cw_call_leave();                                                                           \
+        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
+        return rc;                                                                                 \
+    }
+
+LINKS_WITH(cuLinkCreate, a3, a1)
+LINKS_WITH(cuLinkCreate_v2, a3, a1)
 
 CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
@@ -370,49 +348,6 @@ CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
     cw_request_free_begin(CW_SPACE_MODULE, handle_value(hmod), &freed);
     rc = CW_REAL(cuModuleUnload)(hmod);
     cw_call_freed(&call, rc, &freed);
-    return rc;
-}
-
-/* Libraries belong to no context: they are loaded into each lazily. */
-CW_EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-                                     void **jitOptionsValues, unsigned int numJitOptions,
-                                     CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                                     unsigned int numLibraryOptions)
-{
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuLibraryLoadData, CW_CALLER))
-        return CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues,
-                                          numJitOptions, libraryOptions, libraryOptionValues,
-                                          numLibraryOptions);
-    do
-        rc = CW_REAL(cuLibraryLoadData)(library, code, jitOptions, jitOptionsValues, numJitOptions,
-                                        libraryOptions, libraryOptionValues, numLibraryOptions);
-    while (cw_call_again(&call, rc));
-    account_module(&call, rc, CW_SCOPE_CURRENT, library);
-    return rc;
-}
-
-CW_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
-                                         CUjit_option *jitOptions, void **jitOptionsValues,
-                                         unsigned int numJitOptions,
-                                         CUlibraryOption *libraryOptions,
-                                         void **libraryOptionValues, unsigned int numLibraryOptions)
-{
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuLibraryLoadFromFile, CW_CALLER))
-        return CW_REAL(cuLibraryLoadFromFile)(library, fileName, jitOptions, jitOptionsValues,
-                                              numJitOptions, libraryOptions, libraryOptionValues,
-                                              numLibraryOptions);
-    do
-        rc = CW_REAL(cuLibraryLoadFromFile)(library, fileName, jitOptions, jitOptionsValues,
-                                            numJitOptions, libraryOptions, libraryOptionValues,
-                                            numLibraryOptions);
-    while (cw_call_again(&call, rc));
-    account_module(&call, rc, CW_SCOPE_CURRENT, library);
     return rc;
 }
 

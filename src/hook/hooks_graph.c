@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families CAPTURE and GRAPH. */
-#include "hook/call.h"
+#include "hook/observe.h"
 
 #include <string.h>
 
@@ -57,56 +57,35 @@ static CUresult capture_ended(CUresult rc, CUstream stream, enum cw_stream_flavo
     return rc;
 }
 
-/* More than four bodies that differ in name and arguments only. */
-#define CAPTURE_BEGINS(symbol, flavour, params, args)                                              \
-    CW_EXPORT CUresult symbol params                                                               \
+#define CAPTURE_BEGINS(symbol, flavour)                                                            \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
         int followed = begin_capture();                                                            \
                                                                                                    \
-        return capture_begun(followed, CW_REAL(symbol) args, hStream, flavour);                    \
+        return capture_begun(followed, CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour);             \
     }
 
-#define CAPTURE_ENDS(symbol, flavour, params, args)                                                \
-    CW_EXPORT CUresult symbol params                                                               \
+#define CAPTURE_ENDS(symbol, flavour)                                                              \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
-        return capture_ended(CW_REAL(symbol) args, hStream, flavour);                              \
+        return capture_ended(CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour);                       \
     }
 
-CAPTURE_BEGINS(cuStreamBeginCapture, CW_STREAM_LEGACY, (CUstream hStream), (hStream))
-CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, CW_STREAM_THREAD, (CUstream hStream), (hStream))
-CAPTURE_BEGINS(cuStreamBeginCapture_v2, CW_STREAM_LEGACY,
-               (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
-CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, CW_STREAM_THREAD,
-               (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
-CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CW_STREAM_LEGACY,
-               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                CUstreamCaptureMode mode),
-               (hStream, hGraph, dependencies, dependencyData, numDependencies, mode))
-CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CW_STREAM_THREAD,
-               (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                CUstreamCaptureMode mode),
-               (hStream, hGraph, dependencies, dependencyData, numDependencies, mode))
-CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph, CW_STREAM_LEGACY,
-               (CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
-                CUgraphRecaptureCallback callbackFunc, void *userData),
-               (hStream, mode, hGraph, callbackFunc, userData))
-CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph_ptsz, CW_STREAM_THREAD,
-               (CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
-                CUgraphRecaptureCallback callbackFunc, void *userData),
-               (hStream, mode, hGraph, callbackFunc, userData))
-CAPTURE_BEGINS(cuStreamBeginCaptureToCig, CW_STREAM_LEGACY,
-               (CUstream hStream, CUstreamCigCaptureParams *params), (hStream, params))
-CAPTURE_BEGINS(cuStreamBeginCaptureToCig_ptsz, CW_STREAM_THREAD,
-               (CUstream hStream, CUstreamCigCaptureParams *params), (hStream, params))
+CAPTURE_BEGINS(cuStreamBeginCapture, CW_STREAM_LEGACY)
+CAPTURE_BEGINS(cuStreamBeginCapture_ptsz, CW_STREAM_THREAD)
+CAPTURE_BEGINS(cuStreamBeginCapture_v2, CW_STREAM_LEGACY)
+CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, CW_STREAM_THREAD)
+CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, CW_STREAM_LEGACY)
+CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, CW_STREAM_THREAD)
+CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph, CW_STREAM_LEGACY)
+CAPTURE_BEGINS(cuStreamBeginRecaptureToGraph_ptsz, CW_STREAM_THREAD)
+CAPTURE_BEGINS(cuStreamBeginCaptureToCig, CW_STREAM_LEGACY)
+CAPTURE_BEGINS(cuStreamBeginCaptureToCig_ptsz, CW_STREAM_THREAD)
 
-CAPTURE_ENDS(cuStreamEndCapture, CW_STREAM_LEGACY, (CUstream hStream, CUgraph *phGraph),
-             (hStream, phGraph))
-CAPTURE_ENDS(cuStreamEndCapture_ptsz, CW_STREAM_THREAD, (CUstream hStream, CUgraph *phGraph),
-             (hStream, phGraph))
-CAPTURE_ENDS(cuStreamEndCaptureToCig, CW_STREAM_LEGACY, (CUstream hStream), (hStream))
-CAPTURE_ENDS(cuStreamEndCaptureToCig_ptsz, CW_STREAM_THREAD, (CUstream hStream), (hStream))
+CAPTURE_ENDS(cuStreamEndCapture, CW_STREAM_LEGACY)
+CAPTURE_ENDS(cuStreamEndCapture_ptsz, CW_STREAM_THREAD)
+CAPTURE_ENDS(cuStreamEndCaptureToCig, CW_STREAM_LEGACY)
+CAPTURE_ENDS(cuStreamEndCaptureToCig_ptsz, CW_STREAM_THREAD)
 
 /* A stream may be destroyed while it captures; that ends the capture. */
 CW_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
@@ -166,6 +145,7 @@ CW_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGra
     if (rc == CUDA_SUCCESS)
         remember_node(call.api, nodeParams);
     cw_call_leave();
+    cw_call_note(CW_HOOK_cuGraphAddMemAllocNode, rc);
     return rc;
 }
 
@@ -203,48 +183,27 @@ static void remember_generic_node(struct cw_call *call, CUresult rc, CUgraphNode
 #endif
 }
 
-CW_EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-                                  const CUgraphNode *dependencies, size_t numDependencies,
-                                  CUgraphNodeParams *nodeParams)
-{
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuGraphAddNode, CW_CALLER))
-        return CW_REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies,
-                                       nodeParams);
-    do
-        rc =
-            CW_REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-    while (cw_call_again(&call, rc));
-    remember_generic_node(&call, rc, nodeParams);
-    cw_call_leave();
-    return rc;
-}
-
-#define ADDS_NODE(symbol)                                                                          \
-    CW_EXPORT CUresult symbol(CUgraphNode *phGraphNode, CUgraph hGraph,                            \
-                              const CUgraphNode *dependencies,                                     \
-                              const CUgraphEdgeData *dependencyData, size_t numDependencies,       \
-                              CUgraphNodeParams *nodeParams)                                       \
+/* What the nodes say is their last parameter. */
+#define ADDS_NODE(symbol, node)                                                                    \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
         struct cw_call call;                                                                       \
         CUresult rc;                                                                               \
                                                                                                    \
         if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
-            return CW_REAL(symbol)(phGraphNode, hGraph, dependencies, dependencyData,              \
-                                   numDependencies, nodeParams);                                   \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
         do                                                                                         \
-            rc = CW_REAL(symbol)(phGraphNode, hGraph, dependencies, dependencyData,                \
-                                 numDependencies, nodeParams);                                     \
+            rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                 \
         while (cw_call_again(&call, rc));                                                          \
-        remember_generic_node(&call, rc, nodeParams);                                              \
+        remember_generic_node(&call, rc, node);                                                    \
         cw_call_leave();                                                                           \
+        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
         return rc;                                                                                 \
     }
 
-ADDS_NODE(cuGraphAddNode_v2)
-ADDS_NODE(cuGraphAddNode_v3)
+ADDS_NODE(cuGraphAddNode, a5)
+ADDS_NODE(cuGraphAddNode_v2, a6)
+ADDS_NODE(cuGraphAddNode_v3, a6)
 
 /* ---- executable graphs -------------------------------------------------------------------------
  */
@@ -354,41 +313,27 @@ static void account_exec(struct cw_call *call, CUresult rc, const CUgraphExec *e
     cw_call_leave();
 }
 
-#define INSTANTIATES(symbol, params, args)                                                         \
-    CW_EXPORT CUresult symbol params                                                               \
+#define INSTANTIATES(symbol)                                                                       \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
         struct cw_call call;                                                                       \
         CUresult rc;                                                                               \
                                                                                                    \
         if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
-            return CW_REAL(symbol) args;                                                           \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
         do                                                                                         \
-            rc = CW_REAL(symbol) args;                                                             \
+            rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                 \
         while (cw_call_again(&call, rc));                                                          \
-        account_exec(&call, rc, phGraphExec, hGraph);                                              \
+        account_exec(&call, rc, a1, a2);                                                           \
         cw_call_note(CW_HOOK_##symbol, rc);                                                        \
         return rc;                                                                                 \
     }
 
-INSTANTIATES(cuGraphInstantiate,
-             (CUgraphExec * phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-              size_t bufferSize),
-             (phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))
-INSTANTIATES(cuGraphInstantiate_v2,
-             (CUgraphExec * phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-              size_t bufferSize),
-             (phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))
-INSTANTIATES(cuGraphInstantiateWithFlags,
-             (CUgraphExec * phGraphExec, CUgraph hGraph, unsigned long long flags),
-             (phGraphExec, hGraph, flags))
-INSTANTIATES(cuGraphInstantiateWithParams,
-             (CUgraphExec * phGraphExec, CUgraph hGraph,
-              CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams),
-             (phGraphExec, hGraph, instantiateParams))
-INSTANTIATES(cuGraphInstantiateWithParams_ptsz,
-             (CUgraphExec * phGraphExec, CUgraph hGraph,
-              CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams),
-             (phGraphExec, hGraph, instantiateParams))
+INSTANTIATES(cuGraphInstantiate)
+INSTANTIATES(cuGraphInstantiate_v2)
+INSTANTIATES(cuGraphInstantiateWithFlags)
+INSTANTIATES(cuGraphInstantiateWithParams)
+INSTANTIATES(cuGraphInstantiateWithParams_ptsz)
 
 typedef CUresult (*launch_fn)(CUgraphExec exec, CUstream stream);
 
@@ -423,10 +368,4 @@ CW_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     return CW_REAL(cuGraphExecDestroy)(hGraphExec);
 }
 
-CW_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-    CUresult rc = CW_REAL(cuDeviceGraphMemTrim)(device);
-
-    cw_call_note(CW_HOOK_cuDeviceGraphMemTrim, rc);
-    return rc;
-}
+CW_OBSERVED_ONCE(cuDeviceGraphMemTrim)

@@ -67,6 +67,7 @@ static CUresult memory_info(size_t *free, size_t *total)
     if (rc != CUDA_SUCCESS)
         return rc;
     cw_thread.depth = 1;
+    cw_context_check_all(); /* nothing of one that is gone lies idle */
     cw_device_sampled(free_bytes, total_bytes, cw_call_api_text(CW_HOOK_cuMemGetInfo_v2));
     view_current(&free_bytes, &total_bytes);
     cw_call_leave();

@@ -2,6 +2,7 @@
 /* Bodies of families SHARE and POOL: memory of and for other processes and APIs, and memory pools.
  */
 #include "core/driver_pool.h"
+#include "hook/observe.h"
 #include "hook/pooled.h"
 
 #include "core/gate.h"
@@ -20,9 +21,14 @@ static void mark_exported(CUresult rc, uint64_t address)
 
 CW_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-    CUresult rc = cw_pooled_is_idle(dptr) ? CUDA_ERROR_INVALID_VALUE
-                                          : CW_REAL(cuIpcGetMemHandle)(pHandle, dptr);
+    struct cw_call call = {.caller = CW_CALLER};
+    CUresult rc;
 
+    if (cw_pooled_is_idle(dptr))
+        return CUDA_ERROR_INVALID_VALUE;
+    do
+        rc = CW_REAL(cuIpcGetMemHandle)(pHandle, dptr);
+    while (cw_call_observe(&call, CW_HOOK_cuIpcGetMemHandle, rc));
     mark_exported(rc, dptr);
     return rc;
 }
@@ -228,6 +234,8 @@ CW_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poo
     request.device = CW_DEVICE_HOST;
     if (poolProps != NULL && poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         request.device = (uint8_t)poolProps->location.id;
+    if (poolProps != NULL && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        request.flags = CW_BLOCK_EXPORTED; /* its blocks may be */
     if (rc == CUDA_SUCCESS)
         cw_driver_pool_insert(request.device, request.key);
     cw_call_allocated(&call, rc, CW_SCOPE_DEVICE, &request);
@@ -270,13 +278,7 @@ CW_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
     return rc;
 }
 
-CW_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
-{
-    CUresult rc = CW_REAL(cuMemPoolExportPointer)(shareData_out, ptr);
-
-    mark_exported(rc, ptr);
-    return rc;
-}
+CW_OBSERVED_THEN(cuMemPoolExportPointer, mark_exported(rc, a2))
 
 CW_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
                                           CUmemPoolPtrExportData *shareData)
@@ -298,10 +300,4 @@ CW_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool poo
     return rc;
 }
 
-CW_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
-{
-    CUresult rc = CW_REAL(cuMemPoolTrimTo)(pool, minBytesToKeep);
-
-    cw_call_note(CW_HOOK_cuMemPoolTrimTo, rc);
-    return rc;
-}
+CW_OBSERVED_ONCE(cuMemPoolTrimTo)

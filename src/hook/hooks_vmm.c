@@ -183,26 +183,3 @@ CW_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
     cw_call_freed(&call, rc, &freed);
     return rc;
 }
-
-/* Tiles of sparse arrays: their memory is that of the handles, which are counted. */
-CW_EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count,
-                                      CUstream hStream)
-{
-    CUresult rc = CW_REAL(cuMemMapArrayAsync)(mapInfoList, count, hStream);
-    struct cw_call call = {0};
-
-    while (cw_call_observe(&call, CW_HOOK_cuMemMapArrayAsync, rc))
-        rc = CW_REAL(cuMemMapArrayAsync)(mapInfoList, count, hStream);
-    return rc;
-}
-
-CW_EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count,
-                                           CUstream hStream)
-{
-    CUresult rc = CW_REAL(cuMemMapArrayAsync_ptsz)(mapInfoList, count, hStream);
-    struct cw_call call = {0};
-
-    while (cw_call_observe(&call, CW_HOOK_cuMemMapArrayAsync_ptsz, rc))
-        rc = CW_REAL(cuMemMapArrayAsync_ptsz)(mapInfoList, count, hStream);
-    return rc;
-}

@@ -88,17 +88,6 @@ int cw_object_at(const void *address, struct cw_object *out)
 /* ---- symbols -----------------------------------------------------------------------------------
  */
 
-struct symbols {
-    const ElfW(Sym) * table;
-    const char *strings;
-    const uint32_t *gnu_hash;
-    const uint32_t *hash;
-    const uint16_t *versions;
-    const ElfW(Verdef) * defined;
-    const ElfW(Verneed) * needed;
-    const char *soname;
-};
-
 /* The loader relocates these pointers in place, except in objects that it did not load itself
  * (vdso). */
 static const void *pointer(const struct cw_object *object, uint64_t value)
@@ -106,11 +95,11 @@ static const void *pointer(const struct cw_object *object, uint64_t value)
     return (const void *)(uintptr_t)(value < object->bias ? value + object->bias : value);
 }
 
-static void read_dynamic(const struct cw_object *object, struct symbols *out)
+void cw_object_read(const struct cw_object *object, struct cw_object_symbols *out)
 {
     uint64_t soname = 0;
 
-    *out = (struct symbols){0};
+    *out = (struct cw_object_symbols){.bias = object->bias};
     for (const ElfW(Dyn) *d = object->dynamic; d->d_tag != DT_NULL; d++) {
         switch (d->d_tag) {
         case DT_SYMTAB:
@@ -145,7 +134,7 @@ static void read_dynamic(const struct cw_object *object, struct symbols *out)
         out->soname = out->strings + soname;
 }
 
-static int is_definition(const struct symbols *symbols, uint32_t index)
+static int is_definition(const struct cw_object_symbols *symbols, uint32_t index)
 {
     const ElfW(Sym) *symbol = &symbols->table[index];
     unsigned type = ELF64_ST_TYPE(symbol->st_info);
@@ -157,7 +146,7 @@ static int is_definition(const struct symbols *symbols, uint32_t index)
     return symbols->versions == NULL || !(symbols->versions[index] & 0x8000);
 }
 
-static int is_named(const struct symbols *symbols, uint32_t index, const char *name)
+static int is_named(const struct cw_object_symbols *symbols, uint32_t index, const char *name)
 {
     return is_definition(symbols, index) &&
            strcmp(symbols->strings + symbols->table[index].st_name, name) == 0;
@@ -172,7 +161,7 @@ static uint32_t gnu_hash_of(const char *name)
     return h;
 }
 
-static uint32_t find_gnu(const struct symbols *symbols, const char *name)
+static uint32_t find_gnu(const struct cw_object_symbols *symbols, const char *name)
 {
     const uint32_t *table = symbols->gnu_hash;
     uint32_t nbuckets = table[0], first = table[1], bloom_words = table[2];
@@ -202,7 +191,7 @@ static uint32_t sysv_hash_of(const char *name)
     return h & 0x0fffffff;
 }
 
-static uint32_t find_sysv(const struct symbols *symbols, const char *name)
+static uint32_t find_sysv(const struct cw_object_symbols *symbols, const char *name)
 {
     uint32_t nbuckets = symbols->hash[0];
     const uint32_t *buckets = symbols->hash + 2, *chain = buckets + nbuckets;
@@ -213,20 +202,39 @@ static uint32_t find_sysv(const struct symbols *symbols, const char *name)
     return i;
 }
 
-void *cw_object_sized_symbol(const struct cw_object *object, const char *name, uint64_t *out_size)
+/* The definition, or NULL. */
+static const ElfW(Sym) * find_symbol(const struct cw_object_symbols *symbols, const char *name)
 {
-    struct symbols symbols;
     uint32_t index = 0;
 
-    read_dynamic(object, &symbols);
-    if (symbols.table == NULL || symbols.strings == NULL)
+    if (symbols->table == NULL || symbols->strings == NULL)
         return NULL;
-    if (symbols.gnu_hash != NULL)
-        index = find_gnu(&symbols, name);
-    else if (symbols.hash != NULL)
-        index = find_sysv(&symbols, name);
-    *out_size = index ? symbols.table[index].st_size : 0;
-    return index ? (void *)(uintptr_t)(object->bias + symbols.table[index].st_value) : NULL;
+    if (symbols->gnu_hash != NULL)
+        index = find_gnu(symbols, name);
+    else if (symbols->hash != NULL)
+        index = find_sysv(symbols, name);
+    return index ? &symbols->table[index] : NULL;
+}
+
+static void *address_of(const struct cw_object_symbols *symbols, const ElfW(Sym) * symbol)
+{
+    return symbol != NULL ? (void *)(uintptr_t)(symbols->bias + symbol->st_value) : NULL;
+}
+
+void *cw_object_find(const struct cw_object_symbols *symbols, const char *name)
+{
+    return address_of(symbols, find_symbol(symbols, name));
+}
+
+void *cw_object_sized_symbol(const struct cw_object *object, const char *name, uint64_t *out_size)
+{
+    struct cw_object_symbols symbols;
+    const ElfW(Sym) * symbol;
+
+    cw_object_read(object, &symbols);
+    symbol = find_symbol(&symbols, name);
+    *out_size = symbol ? symbol->st_size : 0;
+    return address_of(&symbols, symbol);
 }
 
 void *cw_object_symbol(const struct cw_object *object, const char *name)
@@ -237,7 +245,7 @@ void *cw_object_symbol(const struct cw_object *object, const char *name)
 }
 
 /* Number of dynamic symbols: the last one that a chain of the hash table reaches. */
-static uint32_t symbol_count(const struct symbols *symbols)
+static uint32_t symbol_count(const struct cw_object_symbols *symbols)
 {
     const uint32_t *table = symbols->gnu_hash, *buckets, *chain;
     uint32_t last = 0;
@@ -258,10 +266,10 @@ static uint32_t symbol_count(const struct symbols *symbols)
 
 const char *cw_object_name_of(const struct cw_object *object, const void *address)
 {
-    struct symbols symbols;
+    struct cw_object_symbols symbols;
     uint32_t count;
 
-    read_dynamic(object, &symbols);
+    cw_object_read(object, &symbols);
     if (symbols.table == NULL || symbols.strings == NULL)
         return NULL;
     count = symbol_count(&symbols);
@@ -276,7 +284,7 @@ const char *cw_object_name_of(const struct cw_object *object, const void *addres
  */
 
 /* The name of the version that an undefined symbol of this index asks for, or NULL. */
-static const char *needed_version(const struct symbols *symbols, uint16_t version)
+static const char *needed_version(const struct cw_object_symbols *symbols, uint16_t version)
 {
     const char *at = (const char *)symbols->needed;
 
@@ -296,7 +304,7 @@ static const char *needed_version(const struct symbols *symbols, uint16_t versio
     return NULL;
 }
 
-static const char *defined_version(const struct symbols *symbols, uint16_t version)
+static const char *defined_version(const struct cw_object_symbols *symbols, uint16_t version)
 {
     const char *at = (const char *)symbols->defined;
 
@@ -313,10 +321,10 @@ static const char *defined_version(const struct symbols *symbols, uint16_t versi
 
 const char *cw_object_wanted_version(const struct cw_object *object, const char *name)
 {
-    struct symbols symbols;
+    struct cw_object_symbols symbols;
     uint32_t undefined;
 
-    read_dynamic(object, &symbols);
+    cw_object_read(object, &symbols);
     if (symbols.table == NULL || symbols.strings == NULL || symbols.versions == NULL)
         return NULL;
     /* Undefined symbols are in no hash chain of the GNU kind: they come before the first that is.
@@ -331,11 +339,11 @@ const char *cw_object_wanted_version(const struct cw_object *object, const char 
 
 int cw_object_has_version(const struct cw_object *object, const char *name, const char *version)
 {
-    struct symbols symbols;
+    struct cw_object_symbols symbols;
     const char *defined = NULL;
     uint32_t index = 0;
 
-    read_dynamic(object, &symbols);
+    cw_object_read(object, &symbols);
     if (version == NULL || symbols.versions == NULL || symbols.defined == NULL)
         return 1; /* an object without versions serves every wish, as in the loader */
     if (symbols.gnu_hash != NULL)
@@ -385,9 +393,9 @@ struct soname_query {
 static int match_soname(const struct cw_object *object, void *arg)
 {
     const struct soname_query *query = arg;
-    struct symbols symbols;
+    struct cw_object_symbols symbols;
 
-    read_dynamic(object, &symbols);
+    cw_object_read(object, &symbols);
     if ((symbols.soname == NULL || strcmp(symbols.soname, query->soname) != 0) &&
         strcmp(cw_object_basename(object), query->soname) != 0)
         return 0;
@@ -398,9 +406,9 @@ static int match_soname(const struct cw_object *object, void *arg)
 static void enqueue_needed(const struct cw_object *object, struct cw_object *queue,
                            unsigned *length)
 {
-    struct symbols symbols;
+    struct cw_object_symbols symbols;
 
-    read_dynamic(object, &symbols);
+    cw_object_read(object, &symbols);
     for (const ElfW(Dyn) *d = object->dynamic; d->d_tag != DT_NULL; d++) {
         struct cw_object needed;
         struct soname_query query = {.out = &needed};

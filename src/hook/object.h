@@ -25,6 +25,24 @@ int cw_object_visit(int (*visit)(const struct cw_object *object, void *arg), voi
 /* The object that address lies in: 0, or -1. */
 int cw_object_at(const void *address, struct cw_object *out);
 
+/* What the dynamic section says of the symbols; good while the object stays loaded. */
+struct cw_object_symbols {
+    uint64_t bias; /* of the object */
+    const ElfW(Sym) * table;
+    const char *strings;
+    const uint32_t *gnu_hash;
+    const uint32_t *hash;
+    const uint16_t *versions;
+    const ElfW(Verdef) * defined;
+    const ElfW(Verneed) * needed;
+    const char *soname;
+};
+
+/* For who looks for many. */
+void cw_object_read(const struct cw_object *object, struct cw_object_symbols *out);
+/* As cw_object_symbol. */
+void *cw_object_find(const struct cw_object_symbols *symbols, const char *name);
+
 /* Address of the symbol's default version in this object, or NULL. */
 void *cw_object_symbol(const struct cw_object *object, const char *name);
 /* Its size in bytes too. */

@@ -20,15 +20,20 @@ static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
     }
 }
 
+static int is_device(enum cw_pool_class class)
+{
+    return class == CW_POOL_DEVICE || class == CW_POOL_PITCHED;
+}
+
 static uint64_t address_at(enum cw_pool_class class, const void *out)
 {
-    return class == CW_POOL_DEVICE ? *(const CUdeviceptr *)out
-                                   : (uint64_t)(uintptr_t) * (void *const *)out;
+    return is_device(class) ? *(const CUdeviceptr *)out
+                            : (uint64_t)(uintptr_t) * (void *const *)out;
 }
 
 static void put_address(enum cw_pool_class class, void *out, uint64_t address)
 {
-    if (class == CW_POOL_DEVICE)
+    if (is_device(class))
         *(CUdeviceptr *)out = address;
     else
         *(void **)out = (void *)(uintptr_t)address;
@@ -45,9 +50,10 @@ static int may(struct cw_call *call, enum cw_pool_class class, uint64_t bytes)
  * driver is asked. */
 struct miss {
     struct cw_call *call;
-    const struct cw_pool_request *pool;
+    struct cw_pool_request *pool;
     void *out;
     uint64_t given;
+    uint8_t unserved; /* enum cw_unserved: why managed memory could not stand in */
 };
 
 static int serve_from_pool(const struct miss *miss, uint32_t block)
@@ -63,12 +69,14 @@ static int serve_from_pool(const struct miss *miss, uint32_t block)
     return 1;
 }
 
-static int serve_managed(const struct miss *miss)
+static int serve_managed(struct miss *miss)
 {
     struct cw_request request = {0};
 
-    if (cw_fallback_alloc(miss->call->ladder.device, miss->pool->bytes, &request) != 0)
+    if (cw_fallback_alloc(miss->call->ladder.device, miss->pool->bytes, &request) != 0) {
+        miss->unserved = request.unserved;
         return 0;
+    }
     put_address(miss->pool->class, miss->out, request.key);
     cw_call_helped(miss->call);
     cw_call_allocated(miss->call, CUDA_SUCCESS, CW_SCOPE_HOST, &request);
@@ -102,7 +110,7 @@ static int make_do(struct miss *miss)
     }
 }
 
-static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, const struct cw_pool_request *pool,
+static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, struct cw_pool_request *pool,
                                          void *out)
 {
     int is_device = pool->class == CW_POOL_DEVICE, next = -1;
@@ -121,13 +129,15 @@ static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, const struct cw_p
             break;
         next = make_do(&miss);
     } while (next == 0);
-    if (next == 1)
-        return CUDA_SUCCESS;
-    if (rc == CUDA_SUCCESS && out != NULL) {
+    if (rc == CUDA_SUCCESS && next != 1 && out != NULL) {
         cw_call_helped(call);
         request.key = address_at(pool->class, out);
         cw_pool_granted(pool, miss.given, pool->ask != 0 && miss.given != pool->ask, &request);
     }
+    cw_pool_cancel(pool);
+    if (next == 1)
+        return CUDA_SUCCESS;
+    request.unserved = miss.unserved;
     cw_call_allocated(call, rc, is_device ? CW_SCOPE_CONTEXT : CW_SCOPE_HOST, &request);
     return rc;
 }
@@ -142,7 +152,8 @@ static CW_NOINLINE CUresult fail_as_injected(struct cw_call *call, enum cw_kind 
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes)
+CW_HOT CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out,
+                                size_t bytes)
 {
     struct cw_pool_request pool = {.class = class, .bytes = bytes};
     uint64_t address;
@@ -177,17 +188,25 @@ static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, ui
 /* Rows are aligned to so much on all devices so far. */
 #define PITCH_STEP 512u
 
-/* Known, or as large as it will be: if the driver's pitch is larger still, it is asked again. */
-static uint64_t likely_size(const struct cw_pool_request *pool, uint64_t width, uint64_t height)
+/* As the driver has given it, else as large as it will be: if that is too little, it is asked
+ * again. */
+static uint64_t likely_pitch(uint64_t width, unsigned element)
 {
-    uint64_t bytes = pool->bytes, row;
+    uint64_t pitch = 0;
+    uint8_t device;
 
-    if (bytes != 0)
-        return bytes;
-    if (__builtin_add_overflow(width, PITCH_STEP - 1, &row) ||
-        __builtin_mul_overflow(row / PITCH_STEP * PITCH_STEP, height, &bytes))
-        return 0;
-    return bytes;
+    if (cw_context_current(&device) != 0)
+        pitch = cw_pitch_find(device, width, element);
+    if (pitch == 0 && !__builtin_add_overflow(width, PITCH_STEP - 1, &pitch))
+        pitch = pitch / PITCH_STEP * PITCH_STEP;
+    return pitch;
+}
+
+static uint64_t likely_size(uint64_t pitch, uint64_t height)
+{
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(pitch, height, &bytes) ? 0 : bytes;
 }
 
 /* What the pitch adds must be within the limit too. */
@@ -212,19 +231,45 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     return CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
 }
 
+/* No memory: 1: served in another way, and left; 0: ask again; -1: that is all. By now the driver
+ * may have told the pitch. */
+static int make_do_with_pitch(struct miss *miss, struct cw_pool_request *as, size_t *pitch,
+                              uint64_t likely, uint64_t height)
+{
+    int next;
+
+    if (miss->out == NULL || pitch == NULL || likely == 0)
+        return -1;
+    as->bytes = miss->given = likely_size(likely, height);
+    next = make_do(miss);
+    if (next == 1)
+        *pitch = likely;
+    return next;
+}
+
 /* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
 static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool, CUdeviceptr *dptr,
                              size_t *pitch, size_t width, size_t height, unsigned element)
 {
     struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = width * height};
-    uint64_t likely = likely_size(pool, width, height);
+    struct cw_pool_request as = *pool;
+    struct miss miss = {.call = call, .pool = &as, .out = dptr};
+    uint64_t likely = likely_pitch(width, element);
     uint8_t device;
+    int next = -1;
     CUresult rc;
 
-    do
-        rc = ask_pitch(call, likely, dptr, pitch, width, height, element);
-    while (cw_call_again(call, rc));
+    do {
+        rc = ask_pitch(call, likely_size(likely, height), dptr, pitch, width, height, element);
+        if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
+            break;
+        likely = likely_pitch(width, element);
+        next = make_do_with_pitch(&miss, &as, pitch, likely, height);
+    } while (next == 0);
+    if (next == 1)
+        return CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS && dptr != NULL && pitch != NULL) {
+        cw_call_helped(call);
         request.key = *dptr;
         request.bytes = *pitch * height;
         if (cw_context_current(&device) != 0)
@@ -235,6 +280,7 @@ static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool,
         pool->bytes = request.bytes;
         cw_pool_granted(pool, request.bytes, 0, &request);
     }
+    request.unserved = miss.unserved;
     cw_call_allocated(call, rc, CW_SCOPE_CONTEXT, &request);
     return rc;
 }
@@ -302,8 +348,8 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_
     return free_begin(call, how, key, out_freed, rc);
 }
 
-CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
-                        cw_free_fn driver)
+CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                               cw_free_fn driver)
 {
     struct cw_request_free freed;
     CUresult rc, waited = CUDA_ERROR_INVALID_VALUE;

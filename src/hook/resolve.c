@@ -28,12 +28,15 @@ static struct library libraries[CW_LIBRARY_COUNT] = {
 
 static struct cw_lock resolve_lock = CW_LOCK_INIT(CW_RANK_RESOLVE);
 
-/* From a real address to its row, open addressing; a slot's row is written before its address. */
-#define ADDRESS_SLOTS 2048
+/* From a real address to its row, open addressing; a slot's row is written before its address.
+ * Apart, and no larger than need be: every process that calls CUDA touches all of it. */
+#define ADDRESS_SLOTS 1024
 static struct {
-    _Atomic(void *) address;
-    _Atomic int row;
-} addresses[ADDRESS_SLOTS];
+    _Atomic(void *) at[ADDRESS_SLOTS];
+    _Atomic uint16_t row[ADDRESS_SLOTS];
+} addresses;
+
+_Static_assert(CW_HOOK_COUNT < ADDRESS_SLOTS / 2, "grow ADDRESS_SLOTS");
 
 static uint32_t address_slot(const void *address)
 {
@@ -45,12 +48,12 @@ static uint32_t address_slot(const void *address)
 static int row_of_address(const void *address)
 {
     for (uint32_t i = address_slot(address), n = 0; n < ADDRESS_SLOTS; n++) {
-        void *seen = atomic_load_explicit(&addresses[i].address, memory_order_acquire);
+        void *seen = atomic_load_explicit(&addresses.at[i], memory_order_acquire);
 
         if (seen == NULL)
             return -1;
         if (seen == address)
-            return atomic_load_explicit(&addresses[i].row, memory_order_relaxed);
+            return atomic_load_explicit(&addresses.row[i], memory_order_relaxed);
         i = (i + 1) & (ADDRESS_SLOTS - 1);
     }
     return -1;
@@ -59,14 +62,14 @@ static int row_of_address(const void *address)
 static void remember_address_locked(void *address, int row)
 {
     for (uint32_t i = address_slot(address), n = 0; n < ADDRESS_SLOTS; n++) {
-        void *seen = atomic_load_explicit(&addresses[i].address, memory_order_relaxed);
+        void *seen = atomic_load_explicit(&addresses.at[i], memory_order_relaxed);
 
         /* Two names of one address: the later row, which is the newer variant, was there first. */
         if (seen == address)
             return;
         if (seen == NULL) {
-            atomic_store_explicit(&addresses[i].row, row, memory_order_relaxed);
-            atomic_store_explicit(&addresses[i].address, address, memory_order_release);
+            atomic_store_explicit(&addresses.row[i], (uint16_t)row, memory_order_relaxed);
+            atomic_store_explicit(&addresses.at[i], address, memory_order_release);
             return;
         }
         i = (i + 1) & (ADDRESS_SLOTS - 1);
@@ -77,7 +80,7 @@ static void remember_address_locked(void *address, int row)
 static void rebuild_addresses_locked(void)
 {
     for (uint32_t i = 0; i < ADDRESS_SLOTS; i++)
-        atomic_store_explicit(&addresses[i].address, NULL, memory_order_relaxed);
+        atomic_store_explicit(&addresses.at[i], NULL, memory_order_relaxed);
     for (int row = CW_HOOK_COUNT; row-- > 0;) {
         void *real = atomic_load_explicit(&cw_real[row], memory_order_relaxed);
 
@@ -99,13 +102,15 @@ static int is_library(const struct cw_object *object, unsigned library)
 /* Takes the object's exports as the real functions. */
 static void adopt(const struct cw_object *object, unsigned library)
 {
+    struct cw_object_symbols symbols;
     void *real[CW_REAL_COUNT];
 
     if (atomic_load(&libraries[library].base) == object->base)
         return;
+    cw_object_read(object, &symbols);
     for (int row = 0; row < CW_REAL_COUNT; row++)
         real[row] = cw_hook_rows[row].library == library
-                        ? cw_object_symbol(object, cw_hook_rows[row].symbol)
+                        ? cw_object_find(&symbols, cw_hook_rows[row].symbol)
                         : NULL;
 
     cw_lock_acquire(&resolve_lock);

@@ -8,9 +8,11 @@
 
 #include "base/compiler.h"
 #include "core/control.h"
+#include "core/demand.h"
 #include "core/due.h"
-#include "hook/dump.h"
 #include "core/growth.h"
+#include "hook/dump.h"
+#include "hook/helper.h"
 
 /* By bit; each is called with no lock held, and may call the driver only through the gate. */
 static const struct {
@@ -18,9 +20,9 @@ static const struct {
     void (*serve)(void);
     int (*is_here)(void); /* NULL: by any thread */
 } servants[] = {
-    {CW_DUE_CONTROL, cw_control_serve, NULL},
-    {CW_DUE_DUMP, cw_dump_serve, cw_dump_is_here},
-    {CW_DUE_GROWTH, cw_growth_serve, NULL},
+    {CW_DUE_CONTROL, cw_control_serve, NULL}, {CW_DUE_DUMP, cw_dump_serve, cw_dump_is_here},
+    {CW_DUE_GROWTH, cw_growth_serve, NULL},   {CW_DUE_DEMAND, cw_demand_serve, NULL},
+    {CW_DUE_WATCH, cw_helper_watch, NULL},
 };
 
 static _Atomic int serving;

@@ -107,12 +107,33 @@ static int is_settled(const struct cw_backing *backing, const struct step *step)
     return backing->steps[step->number / 64] >> step->number % 64 & 1;
 }
 
-static void note_settled(struct cw_backing *backing, const struct step *step)
+/* All steps of the run. */
+static void note_settled(struct cw_backing *backing, const struct step *run)
 {
-    if (step->len == CW_STEP_FIRST)
-        backing->first_steps |= UINT32_C(1) << step->number;
-    else
-        backing->steps[step->number / 64] |= UINT64_C(1) << step->number % 64;
+    struct step step;
+
+    for (uint64_t at = run->offset; at < run->offset + run->len; at = step.offset + step.len) {
+        step = step_at(at);
+        if (step.len == CW_STEP_FIRST)
+            backing->first_steps |= UINT32_C(1) << step.number;
+        else
+            backing->steps[step.number / 64] |= UINT64_C(1) << step.number % 64;
+    }
+}
+
+/* The steps from this one on that lie side by side below `end` and are settled, or are not, as it
+ * is: one piece, with the number of its last step. */
+static struct step run_at(const struct cw_backing *backing, struct step step, uint64_t end)
+{
+    int settled = is_settled(backing, &step);
+    struct step run = {.offset = step.offset};
+
+    while (step.offset < end && is_settled(backing, &step) == settled) {
+        run.len += step.len;
+        run.number = step.number;
+        step = step_at(step.offset + step.len);
+    }
+    return run;
 }
 
 /* 0, or the errno. */
@@ -156,18 +177,18 @@ static int map_step(int fd, void *base, const struct step *step)
     return restore_memory(at, step->len) == 0 ? error : -1;
 }
 
-static int add_step(struct cw_backing *backing, void *base, const struct step *step)
+static int add_run(struct cw_backing *backing, void *base, const struct step *run)
 {
     int fd, error;
 
-    if (step->number >= CW_STEPS_MAX)
+    if (run->number >= CW_STEPS_MAX)
         return EFBIG;
     fd = borrow(backing);
     if (fd < 0)
         return errno;
-    error = take_room(backing, fd, step);
+    error = take_room(backing, fd, run);
     if (error == 0)
-        error = map_step(fd, base, step);
+        error = map_step(fd, base, run);
     cw_sys_close(fd);
     return error;
 }
@@ -178,12 +199,12 @@ static int is_out_of_descriptors(int error)
 }
 
 /* A step that was missed cannot be backed later: others write into it without a lock. */
-static int settle(struct cw_backing *backing, void *base, const struct step *step)
+static int settle(struct cw_backing *backing, void *base, const struct step *run)
 {
-    int error = add_step(backing, base, step);
+    int error = add_run(backing, base, run);
 
     if (error == 0 || is_out_of_descriptors(error))
-        note_settled(backing, step);
+        note_settled(backing, run);
     backing->missed += is_out_of_descriptors(error);
     return error;
 }
@@ -194,11 +215,11 @@ int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint
 
     while (from < to && (error == 0 || is_out_of_descriptors(error)) &&
            atomic_load(&backing->state) == CW_BACKING_GROWS) {
-        struct step step = step_at(from);
+        struct step step = step_at(from), run = run_at(backing, step, to);
 
         if (!is_settled(backing, &step))
-            error = settle(backing, base, &step);
-        from = step.offset + step.len;
+            error = settle(backing, base, &run);
+        from = run.offset + run.len;
     }
     if (error != 0 && !is_out_of_descriptors(error) &&
         !atomic_compare_exchange_strong(&backing->state, &grows, CW_BACKING_FULL) && error > 0)
@@ -252,6 +273,8 @@ static int create_in(struct cw_backing *backing, void *base, const char *directo
     if (error != 0)
         return error;
     *backing = (struct cw_backing){.fd = -1, .room = cw_place_room(dir), .stays = !is_private};
+    if (is_private) /* before there is a file of ours to look at */
+        cw_place_sweep(dir);
     if (backing->room < CW_STEP)
         error = ENOSPC;
     else if (make_file(backing, dir, directory) != 0)
@@ -262,8 +285,6 @@ static int create_in(struct cw_backing *backing, void *base, const char *directo
     }
     if (error != 0)
         cw_backing_remove(backing);
-    else if (is_private)
-        cw_place_sweep(dir);
     cw_sys_close(dir);
     return error;
 }
@@ -304,19 +325,6 @@ static int map_again(int fd, void *base, const struct step *step)
     return -1;
 }
 
-/* The settled steps from this one on that lie side by side, below size; of length 0 if it is not.
- */
-static struct step run_at(const struct cw_backing *backing, struct step step, uint64_t size)
-{
-    struct step run = {.offset = step.offset};
-
-    while (step.offset < size && is_settled(backing, &step)) {
-        run.len += step.len;
-        step = step_at(step.offset + step.len);
-    }
-    return run;
-}
-
 /* valgrind notes for each mapping the name that its file has then, joins neighbours of one file
  * whatever their names, and dies if those differed. So what was mapped under the hidden name is
  * mapped once more, neighbours at one go, before something comes to lie beside it. Only by the kept
@@ -332,9 +340,9 @@ static int take_name(const struct cw_backing *backing, void *base)
     while (step.offset < size && error == 0 && is_ours(backing, fd) && backing->missed == 0) {
         struct step run = run_at(backing, step, size);
 
-        if (run.len != 0)
+        if (is_settled(backing, &step))
             error = map_again(fd, base, &run);
-        step = step_at(step.offset + (run.len != 0 ? run.len : step.len));
+        step = step_at(run.offset + run.len);
     }
     cw_sys_close(fd);
     return error;

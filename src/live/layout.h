@@ -224,7 +224,7 @@ struct cw_live_block {
     _Atomic uint8_t space;    /* enum cw_space (core): which keys it is compared with */
     _Atomic uint8_t flags;    /* enum cw_block_flags */
     uint8_t class;            /* of a pooled block: what it can serve (core/pool.h) */
-    uint8_t cell;             /* and where a thread keeps it (core/hoard.h); writer's own */
+    uint8_t cell;             /* and where a thread keeps it (core/thread_cache.h); writer's own */
     /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
     _Atomic uint32_t refs;
     /* Mappings of a virtual memory handle; of an idle block the site of its free. */
@@ -233,8 +233,8 @@ struct cw_live_block {
 };
 
 struct cw_live_context {
-    uint64_t handle; /* CUcontext */
-    uint64_t id;     /* cuCtxGetId, or a number of our own with the top bit set */
+    uint64_t handle;     /* CUcontext */
+    _Atomic uint64_t id; /* cuCtxGetId, or a number of our own with the top bit set */
     uint32_t device;
     _Atomic uint32_t state; /* enum cw_context_state */
     _Atomic uint32_t
@@ -270,6 +270,24 @@ enum cw_cause {
     CW_CAUSES(X)
 #undef X
         CW_CAUSE_COUNT
+};
+
+/* Why managed memory did not stand in for a request that found none, with FALLBACK=managed:
+ * X(ID, "json name", label). */
+#define CW_UNSERVEDS(X)                                                                            \
+    X(UNASKED, "", "")                                                                             \
+    X(KIND, "kind", "there is no managed memory of this kind")                                     \
+    X(CAPTURE, "capture", "a stream captures")                                                     \
+    X(DEVICE, "device", "the device, or the driver, does not do it")                               \
+    X(HOST, "host", "the host has too little to spare")                                            \
+    X(CONTEXT, "context", "it would end with a context, as stream-ordered memory does not")        \
+    X(SHARED, "shared", "the memory pool is one for other processes, too")
+
+enum cw_unserved {
+#define X(id, name, label) CW_UNSERVED_##id,
+    CW_UNSERVEDS(X)
+#undef X
+        CW_UNSERVED_COUNT
 };
 
 /* What is tried in this order when memory has run out: X(ID, "json name", label). */
@@ -326,8 +344,9 @@ struct cw_live_oom {
     uint32_t site;
     int32_t code; /* the driver's */
     uint8_t device;
-    uint8_t cause; /* enum cw_cause */
-    uint8_t unused[2];
+    uint8_t cause;    /* enum cw_cause */
+    uint8_t unserved; /* enum cw_unserved */
+    uint8_t unused;
     uint32_t event;                   /* its event, 0: it was dropped */
     uint64_t bytes;                   /* asked for; 0: not known (a module, a context) */
     uint64_t fits;                    /* at most so much would have been given, as far as known */
@@ -353,7 +372,8 @@ struct cw_live_oom {
  * size.
  */
 struct __attribute__((aligned(64))) cw_live_bucket {
-    uint64_t size;    /* of its smallest block; all are smaller than the next bucket's */
+    /* Of its smallest block; all are smaller than the next bucket's. 0: it is not complete yet. */
+    _Atomic uint64_t size;
     uint32_t context; /* whose blocks */
     uint8_t device;   /* ordinal or CW_DEVICE_HOST */
     uint8_t kind;     /* enum cw_kind: DEVICE, PITCHED or PINNED */
@@ -377,6 +397,7 @@ struct __attribute__((aligned(64))) cw_live_bucket {
     X(BROKEN, "broken_context", "the context had failed or was ending")                            \
     X(CONTEXTS, "contexts", "several contexts, and a driver without context events")               \
     X(FULL, "full", "the bucket or the cache was full")                                            \
+    X(WANTED, "wanted", "another request had found no memory")                                     \
     X(KIND, "kind", "flags or a size that the pool does not serve")
 
 enum cw_bypass {
@@ -396,7 +417,10 @@ struct cw_live_pool {
     _Atomic uint64_t oom_retries;   /* out of memory, asked again after idle blocks were released */
     _Atomic uint64_t trimmed_full, trimmed_idle, trimmed_oom; /* blocks released, by reason */
     _Atomic uint64_t prewarmed; /* blocks taken ahead of any request */
-    uint64_t reserved[4];
+    /* Freed blocks that went with their context although another one may still have used them: a
+     * capture ran, so they could not be waited for. */
+    _Atomic uint64_t abandoned;
+    uint64_t reserved[3];
 };
 
 struct cw_live_rung {
@@ -423,9 +447,7 @@ struct cw_live_memory {
     _Atomic uint64_t level_entered[CW_LEVEL_COUNT];
     _Atomic uint64_t highest_use;                     /* largest share seen, in 1/10000 */
     _Atomic uint64_t pressure_blocks, pressure_bytes; /* given back because of the level */
-    _Atomic uint64_t empty_blocks,
-        empty_bytes; /* because the program had freed nearly everything */
-    uint64_t reserved[8];
+    uint64_t reserved[10];
 };
 
 /*
@@ -446,9 +468,11 @@ struct cw_live_device {
     _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
     _Atomic uint64_t sample_held;  /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
-    _Atomic uint32_t known; /* 1 once name, uuid and total are filled */
-    _Atomic uint32_t asked; /* 1: a thread is about to fill them */
-    uint64_t total;         /* bytes of memory, as the device says */
+    _Atomic uint64_t excess_bytes; /* that live blocks of the pool have beyond what was asked for;
+                                      slack included */
+    _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
+    _Atomic uint32_t asked;        /* 1: a thread is about to fill them */
+    uint64_t total;                /* bytes of memory, as the device says */
     uint8_t uuid[16];
     char name[96];
     struct cw_live_pool pool;
@@ -462,7 +486,8 @@ struct cw_live_slot {
     _Atomic uint64_t slack_held;              /* part of held_bytes of the device */
     _Atomic uint32_t device;                  /* of the slack: ordinal or CW_DEVICE_HOST */
     uint32_t unused;
-    uint64_t reserved[5];
+    _Atomic uint64_t slack_excess; /* part of excess_bytes of the device */
+    uint64_t reserved[4];
 };
 
 struct cw_live_header {

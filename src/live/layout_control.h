@@ -20,6 +20,8 @@ enum cw_due {
     CW_DUE_GROWTH = 1 << 0,  /* the time for a sample or a point has come */
     CW_DUE_CONTROL = 1 << 1, /* a request of another process */
     CW_DUE_DUMP = 1 << 2,    /* a signal, or the interval, asks for a report */
+    CW_DUE_DEMAND = 1 << 3,  /* the time for a sweep has come */
+    CW_DUE_WATCH = 1 << 4,   /* much lies idle: the background thread is wanted */
 };
 
 /* X(ID, "name"): what another process of the user may ask for. */

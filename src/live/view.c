@@ -152,6 +152,24 @@ const char *cw_cause_label(unsigned cause)
 
 static const struct {
     const char *name, *label;
+} unserveds[CW_UNSERVED_COUNT] = {
+#define X(id, name, label) [CW_UNSERVED_##id] = {name, label},
+    CW_UNSERVEDS(X)
+#undef X
+};
+
+const char *cw_unserved_name(unsigned unserved)
+{
+    return unserved < CW_UNSERVED_COUNT ? unserveds[unserved].name : "unknown";
+}
+
+const char *cw_unserved_label(unsigned unserved)
+{
+    return unserved < CW_UNSERVED_COUNT ? unserveds[unserved].label : "unknown reason";
+}
+
+static const struct {
+    const char *name, *label;
 } rungs[CW_RUNG_COUNT] = {
 #define X(id, name, label) [CW_RUNG_##id] = {name, label},
     CW_RUNGS(X)

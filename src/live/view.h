@@ -57,9 +57,13 @@ static inline const struct cw_live_event *cw_view_event(const struct cw_view *v,
     return cw_view_at(v, CW_TABLE_EVENT, i);
 }
 
+/* NULL for one that is not complete yet, too. */
 static inline const struct cw_live_bucket *cw_view_bucket(const struct cw_view *v, uint32_t i)
 {
-    return cw_view_at(v, CW_TABLE_BUCKET, i);
+    const struct cw_live_bucket *bucket = cw_view_at(v, CW_TABLE_BUCKET, i);
+
+    return bucket != NULL && atomic_load_explicit(&bucket->size, memory_order_acquire) != 0 ? bucket
+                                                                                            : NULL;
 }
 static inline const struct cw_live_oom *cw_view_oom(const struct cw_view *v, uint32_t i)
 {
@@ -126,6 +130,8 @@ const char *cw_kind_label(unsigned kind);
 const char *cw_level_name(unsigned level);
 const char *cw_cause_name(unsigned cause);
 const char *cw_cause_label(unsigned cause);
+const char *cw_unserved_name(unsigned unserved);
+const char *cw_unserved_label(unsigned unserved);
 const char *cw_rung_name(unsigned rung);
 const char *cw_rung_label(unsigned rung);
 

@@ -18,6 +18,20 @@ static void put_idle(struct cw_json *json, const struct cw_bucket_sums *sums)
     cw_json_number(json, "cached_blocks", sums->idle_blocks);
 }
 
+static void put_fragmentation(struct cw_json *json, const struct cw_snapshot_pool_device *device)
+{
+    cw_json_share(json, "fragmentation_now", device->spare, device->held_bytes);
+    cw_json_share(json, "fragmentation_peak", device->peak_spare, device->peak_held);
+}
+
+/* Of all devices together. */
+static void put_all(struct cw_json *json, const struct cw_snapshot_pool_device *all)
+{
+    cw_json_share(json, "efficiency", all->requested_bytes, all->allocated_bytes);
+    cw_json_share(json, "efficiency_total", all->sums.asked_bytes, all->sums.given_bytes);
+    put_fragmentation(json, all);
+}
+
 static void put_bytes(struct cw_json *json, const struct cw_snapshot_pool_device *device)
 {
     const struct cw_bucket_sums *sums = &device->sums;
@@ -33,6 +47,7 @@ static void put_bytes(struct cw_json *json, const struct cw_snapshot_pool_device
     cw_json_number(json, "requested_bytes_total", sums->asked_bytes);
     cw_json_number(json, "allocated_bytes_total", sums->given_bytes);
     cw_json_share(json, "fragmentation", device->peak_spare, device->peak_held);
+    put_fragmentation(json, device);
 }
 
 static void put_driver_calls(struct cw_json *json, unsigned index)
@@ -66,6 +81,7 @@ static void put_work(struct cw_json *json, const struct cw_live_pool *live)
     cw_json_number(json, "idle", LOAD(live->trimmed_idle));
     cw_json_number(json, "oom", LOAD(live->trimmed_oom));
     cw_json_close(json, '}');
+    cw_json_number(json, "abandoned", LOAD(live->abandoned));
     cw_json_open(json, "bypassed", '{');
     for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
         cw_json_number(json, cw_bypass_name(i), LOAD(live->bypassed[i]));
@@ -113,6 +129,8 @@ void cw_json_pool(struct cw_json *json)
     cw_json_string(json, "mode", pool->on ? "pool" : "track");
     if (pool->on)
         cw_json_string(json, "free_sync", pool->deferred ? "deferred" : "strict");
+    if (pool->on)
+        put_all(json, &pool->all);
     cw_json_open(json, "devices", '[');
     for (unsigned i = 0; pool->on && i < CW_DEVICES; i++)
         if (pool->device[i].used)

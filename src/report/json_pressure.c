@@ -69,7 +69,6 @@ static void put_device(struct cw_json *json, unsigned index)
     put_levels(json, device);
     cw_json_open(json, "released", '{');
     cw_json_amount(json, "pressure", device->pressure_blocks, device->pressure_bytes);
-    cw_json_amount(json, "empty", device->empty_blocks, device->empty_bytes);
     cw_json_close(json, '}');
     put_ladder(json, device);
     put_refused(json, device);
@@ -139,6 +138,8 @@ static void put_bytes(struct cw_json *json, const struct cw_live_oom *oom)
         cw_json_number(json, "fits", oom->fits);
     put_known(json, "limit", oom->limit);
     put_known(json, "min_free", oom->min_free);
+    if (oom->unserved != CW_UNSERVED_UNASKED)
+        cw_json_string(json, "fallback", cw_unserved_name(oom->unserved));
     cw_json_number(json, "live", oom->live);
     cw_json_number(json, "held", oom->held);
     cw_json_number(json, "idle", oom->idle);

@@ -13,6 +13,7 @@
 #include "report/sort.h"
 
 #define WORTH_A_WARNING (UINT64_C(1) << 20) /* less than this is not called fragmented */
+#define MUCH            0.3
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
@@ -212,28 +213,63 @@ static void finish_device(struct cw_snapshot_pool *pool, const struct cw_view *v
     const struct cw_live_device *live = &cw_view_header(view)->device[index];
     struct cw_snapshot_pool_device *device = &pool->device[index];
     struct cw_bucket_sums *sums = &device->sums;
-    uint64_t peak_live = LOAD(live->peak_bytes);
+    struct cw_live_sums now = cw_view_device_live(view, index);
 
     settle_idle(sums);
     device->used = is_used(sums, &live->pool);
-    device->held_bytes = cw_view_device_live(view, index).held;
+    device->live_bytes = now.live;
+    device->held_bytes = now.held;
     device->peak_held = LOAD(live->peak_held);
-    device->peak_spare = device->peak_held > peak_live ? device->peak_held - peak_live : 0;
     device->saved_frees = sums->kept > sums->released ? sums->kept - sums->released : 0;
     pool->hits += sums->hits;
     pool->misses += sums->misses;
 }
 
+/* ---- fragmentation ---- */
+
+static void add_device(struct cw_snapshot_pool_device *all,
+                       const struct cw_snapshot_pool_device *device)
+{
+    add_sums(&all->sums, &device->sums);
+    all->used = 1;
+    all->requested_bytes += device->requested_bytes;
+    all->allocated_bytes += device->allocated_bytes;
+    all->live_bytes += device->live_bytes;
+    all->held_bytes += device->held_bytes;
+    all->peak_held += device->peak_held;
+    all->spare += device->spare;
+    all->peak_spare += device->peak_spare;
+    all->saved_frees += device->saved_frees;
+}
+
+void cw_snapshot_pool_add_up(struct cw_snapshot_pool *pool, const uint64_t peak_live[CW_DEVICES])
+{
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        struct cw_snapshot_pool_device *device = &pool->device[i];
+
+        if (device->held_bytes > device->live_bytes)
+            device->spare = device->held_bytes - device->live_bytes;
+        if (device->peak_held > peak_live[i])
+            device->peak_spare = device->peak_held - peak_live[i];
+        if (i == CW_DEVICE_HOST || !device->used)
+            continue;
+        add_device(&pool->all, device);
+        pool->devices++;
+    }
+}
+
 int cw_pool_is_fragmented(const struct cw_snapshot_pool_device *device)
 {
-    return device->peak_spare >= WORTH_A_WARNING &&
-           (double)device->peak_spare > 0.3 * (double)device->peak_held;
+    return device->live_bytes > 0 && device->spare >= WORTH_A_WARNING &&
+           (double)device->spare > MUCH * (double)device->held_bytes;
 }
 
 /* ---- the whole ---- */
 
 int cw_snapshot_pool_init(struct cw_snapshot_pool *pool, const struct cw_view *view)
 {
+    uint64_t peak_live[CW_DEVICES];
+
     memset(pool, 0, sizeof(*pool));
     pool->on = cw_view_header(view)->pool_mode == 1;
     pool->deferred = cw_view_header(view)->free_sync != 0;
@@ -243,8 +279,11 @@ int cw_snapshot_pool_init(struct cw_snapshot_pool *pool, const struct cw_view *v
     }
     if (pool->on)
         read_blocks(pool, view);
-    for (unsigned i = 0; i < CW_DEVICES; i++)
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
         finish_device(pool, view, i);
+        peak_live[i] = LOAD(cw_view_header(view)->device[i].peak_bytes);
+    }
+    cw_snapshot_pool_add_up(pool, peak_live);
     return 0;
 }
 

@@ -37,8 +37,9 @@ struct cw_snapshot_pool_device {
     /* Of the blocks that are live and of the pool: what was asked for, and their sizes. */
     uint64_t requested_bytes, allocated_bytes;
     /* Of all that this process has from the driver there, whether it came by the pool or not. */
-    uint64_t held_bytes, peak_held;
-    uint64_t peak_spare;  /* peak_held less the peak of what was live: fragmentation, in bytes */
+    uint64_t live_bytes, held_bytes, peak_held;
+    /* Fragmentation in bytes: held less live, now (idle blocks and rounding); their peaks. */
+    uint64_t spare, peak_spare;
     uint64_t saved_frees; /* frees of which the driver was spared */
 };
 
@@ -50,13 +51,20 @@ struct cw_snapshot_pool {
     uint32_t limit; /* entries in `bucket` */
     uint64_t hits, misses;
     struct cw_snapshot_pool_device device[CW_DEVICES];
+    struct cw_snapshot_pool_device all; /* devices, the host aside; its peaks are sums of theirs */
+    unsigned devices;                   /* how many these are */
 };
 
 /* 0, or -1 when there is no memory. The view must stay as snapshot.h says. */
 int cw_snapshot_pool_init(struct cw_snapshot_pool *pool, const struct cw_view *view);
 void cw_snapshot_pool_fini(struct cw_snapshot_pool *pool);
 
-/* Whether so much was held in vain that the reader should be told what to do. */
+/* Works out `spare` and `peak_spare` of each device, and `all`, from what is known of the devices.
+ */
+void cw_snapshot_pool_add_up(struct cw_snapshot_pool *pool, const uint64_t peak_live[CW_DEVICES]);
+
+/* Whether so much is held in vain that the reader should be told what to do. A program that has
+ * freed everything has not that problem: all that is held is for the next one that it asks for. */
 int cw_pool_is_fragmented(const struct cw_snapshot_pool_device *device);
 
 static inline uint64_t cw_pool_waste(const struct cw_snapshot_pool_device *device)

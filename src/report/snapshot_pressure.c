@@ -40,7 +40,7 @@ static void read_ladder(struct cw_snapshot_pressure_device *device,
 static int is_used(const struct cw_snapshot_pressure_device *device)
 {
     uint64_t sum = device->limit | device->min_free | device->limited | device->fallbacks |
-                   device->pressure_blocks | device->empty_blocks | device->level | device->changes;
+                   device->pressure_blocks | device->level | device->changes;
 
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         sum |= device->refused[i];
@@ -64,8 +64,6 @@ static void add_up(struct cw_snapshot_pressure_device *all,
     all->fallback_bytes += device->fallback_bytes;
     all->pressure_blocks += device->pressure_blocks;
     all->pressure_bytes += device->pressure_bytes;
-    all->empty_blocks += device->empty_blocks;
-    all->empty_bytes += device->empty_bytes;
     all->used |= device->used;
 }
 
@@ -84,8 +82,6 @@ void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const stru
         device->peak_held = LOAD(live->peak_held);
         device->pressure_blocks = LOAD(live->memory.pressure_blocks);
         device->pressure_bytes = LOAD(live->memory.pressure_bytes);
-        device->empty_blocks = LOAD(live->memory.empty_blocks);
-        device->empty_bytes = LOAD(live->memory.empty_bytes);
         read_levels(device, &live->memory, now_ns);
         read_ladder(device, &live->memory);
         device->used = is_used(device);

@@ -27,12 +27,11 @@ struct cw_snapshot_pressure_device {
     struct cw_snapshot_rung rung[CW_RUNG_COUNT];
     uint64_t fallbacks, fallback_bytes;
     uint64_t pressure_blocks, pressure_bytes;
-    uint64_t empty_blocks, empty_bytes;
 };
 
 struct cw_snapshot_pressure {
     struct cw_snapshot_pressure_device device[CW_DEVICES];
-    struct cw_snapshot_pressure_device all; /* sums: refused to empty_bytes; used if any is */
+    struct cw_snapshot_pressure_device all; /* sums: refused to pressure_bytes; used if any is */
 };
 
 /* now_ns: to which the present level has lasted, since the process's start. */

@@ -58,6 +58,13 @@ static void put_limits(const struct cw_text *text, const struct cw_live_oom *oom
                      cw_format_size(least, sizeof(least), oom->min_free));
 }
 
+static void put_unserved(const struct cw_text *text, const struct cw_live_oom *oom)
+{
+    if (oom->unserved != CW_UNSERVED_UNASKED)
+        cw_text_line(text, "  CUWARDEN_FALLBACK does not serve it: %s",
+                     cw_unserved_label(oom->unserved));
+}
+
 static void put_fragmented(const struct cw_text *text, const struct cw_live_oom *oom)
 {
     char free_size[24], size[24];
@@ -159,6 +166,7 @@ void cw_text_account(const struct cw_text *text, const struct cw_live_oom *oom)
 {
     put_fitting(text, oom);
     put_limits(text, oom);
+    put_unserved(text, oom);
     put_fragmented(text, oom);
     put_parts(text, oom);
     put_holders(text, oom);

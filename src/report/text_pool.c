@@ -15,9 +15,13 @@
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
+#define ALL CW_DEVICES /* a row of all devices together */
+
 static const struct cw_snapshot_pool_device *device_at(const struct cw_text *text, uint32_t index)
 {
-    return &text->snapshot->pool.device[index];
+    const struct cw_snapshot_pool *pool = &text->snapshot->pool;
+
+    return index == ALL ? &pool->all : &pool->device[index];
 }
 
 static void format_number(char *cell, uint64_t value)
@@ -27,7 +31,11 @@ static void format_number(char *cell, uint64_t value)
 
 static void format_ordinal(char *cell, uint32_t index)
 {
-    cw_format(cell, CW_TEXT_CELL_MAX, index == CW_DEVICE_HOST ? "host" : "%u", index);
+    cw_format(cell, CW_TEXT_CELL_MAX,
+              index == CW_DEVICE_HOST ? "host"
+              : index == ALL          ? "all"
+                                      : "%u",
+              index);
 }
 
 /* ---- what it served ---- */
@@ -79,7 +87,7 @@ static void format_served(const struct cw_text *text, uint32_t index, unsigned c
 /* ---- what it holds ---- */
 
 static const char *const held_titles[] = {
-    "device", "held", "peak held", "rounding", "efficiency", "fragmentation",
+    "device", "held", "peak held", "rounding", "efficiency", "fragmentation now", "of the peaks",
 };
 
 /* With nothing in use, what was served up to now has to do: a star says so. */
@@ -119,6 +127,9 @@ static void format_held(const struct cw_text *text, uint32_t index, unsigned col
     case 4:
         format_efficiency(cell, device);
         return;
+    case 5:
+        cw_text_format_share(cell, CW_TEXT_CELL_MAX, device->spare, device->held_bytes);
+        return;
     default:
         cw_text_format_share(cell, CW_TEXT_CELL_MAX, device->peak_spare, device->peak_held);
         return;
@@ -135,20 +146,24 @@ static void put_devices(const struct cw_text *text, const uint32_t *rows, unsign
                                               .columns = CW_ARRAY_LEN(held_titles),
                                               .left = 1,
                                               .format = format_held};
+    uint32_t with_all[CW_DEVICES + 1];
     int starred = 0;
 
     for (unsigned i = 0; i < count; i++)
         starred |= is_efficiency_of_all(device_at(text, rows[i]));
+    memcpy(with_all, rows, count * sizeof(*rows));
+    with_all[count] = ALL;
     cw_text_table(text, &served, rows, count);
     cw_text_blank(text);
-    cw_text_table(text, &held, rows, count);
+    cw_text_table(text, &held, with_all, count + (text->snapshot->pool.devices > 1));
     cw_text_line(text, "  held: all that this process has from the driver, in use or idle");
     cw_text_line(text,
                  "  rounding: by how much the pool's blocks in use are larger than was asked");
     cw_text_line(text, "  efficiency: the share of these blocks that was asked for%s",
                  starred ? " (*: of all ever served)" : "");
+    cw_text_line(text, "  fragmentation now: the share of held that is idle or rounding");
     cw_text_line(text,
-                 "  fragmentation: the share of peak held that the program never used at once");
+                 "  of the peaks: the share of peak held that the program never used at once");
 }
 
 /* ---- sizes ---- */
@@ -278,6 +293,7 @@ static void put_releases(const struct cw_text *text)
         {.label = "above CUWARDEN_POOL_MAX or CUWARDEN_POOL_BUCKET_MAX"},
         {.label = "idle for longer than CUWARDEN_POOL_IDLE"},
         {.label = "to make room for a request that was out of memory"},
+        {.label = "with a context that ended during a capture, not waited for"},
     };
 
     for (unsigned i = 0; i < CW_DEVICES; i++) {
@@ -288,6 +304,7 @@ static void put_releases(const struct cw_text *text)
         trims[0].count += LOAD(pool->trimmed_full);
         trims[1].count += LOAD(pool->trimmed_idle);
         trims[2].count += LOAD(pool->trimmed_oom);
+        trims[3].count += LOAD(pool->abandoned);
     }
     put_reasons(text, "out of memory, and asked again", retries, CW_ARRAY_LEN(retries));
     put_reasons(text, "idle blocks given back to the driver", trims, CW_ARRAY_LEN(trims));
@@ -307,20 +324,21 @@ static void put_warnings(const struct cw_text *text, const uint32_t *rows, unsig
         warned = 1;
         cw_text_begin_line(text);
         cw_out_string(text->out, "  warning: ");
-        cw_text_size(text, device->peak_held);
-        cw_out_string(text->out, " were held on ");
+        cw_text_size(text, device->held_bytes);
+        cw_out_string(text->out, " are held on ");
         cw_text_device(text, rows[i]);
-        cw_out_string(text->out, ", but at most ");
-        cw_text_size(text, device->peak_held - device->peak_spare);
-        cw_out_string(text->out, " used at once");
+        cw_out_string(text->out, ", but only ");
+        cw_text_size(text, device->held_bytes - device->spare);
+        cw_out_string(text->out, " of it in use");
         cw_text_end_line(text);
     }
     if (!warned)
         return;
-    cw_text_line(text, "  The rest was idle blocks and rounding. To keep less, lower one of");
+    cw_text_line(text, "  The rest is idle blocks and rounding. To keep less, lower one of");
     cw_text_line(text, "    CUWARDEN_POOL_MAX         idle memory in all");
     cw_text_line(text, "    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
-    cw_text_line(text, "    CUWARDEN_POOL_IDLE        how long large blocks stay idle");
+    cw_text_line(text,
+                 "    CUWARDEN_POOL_IDLE        how long idle memory is kept that is not needed");
 }
 
 /* ---- the whole ---- */

@@ -136,14 +136,13 @@ static void put_devices(const struct cw_text *text)
 
 /* ---- what was done ---- */
 
-static void put_amount(const struct cw_text *text, uint64_t bytes, uint64_t count, int width,
-                       const char *noun, const char *why)
+static void put_amount(const struct cw_text *text, uint64_t bytes, uint64_t count, const char *noun,
+                       const char *why)
 {
     char size[24];
 
-    if (count != 0)
-        cw_text_line(text, "    %10s in %*ju %s%s  %s", cw_format_size(size, sizeof(size), bytes),
-                     width, (uintmax_t)count, noun, count == 1 ? " " : "s", why);
+    cw_text_line(text, "    %10s in %ju %s%s  %s", cw_format_size(size, sizeof(size), bytes),
+                 (uintmax_t)count, noun, count == 1 ? "" : "s", why);
 }
 
 static int width_of(uint64_t number)
@@ -154,17 +153,12 @@ static int width_of(uint64_t number)
 static void put_given_back(const struct cw_text *text,
                            const struct cw_snapshot_pressure_device *sums)
 {
-    uint64_t most =
-        sums->pressure_blocks > sums->empty_blocks ? sums->pressure_blocks : sums->empty_blocks;
-
-    if (most == 0)
+    if (sums->pressure_blocks == 0)
         return;
     cw_text_blank(text);
     cw_text_line(text, "  idle blocks given back to the driver, because");
-    put_amount(text, sums->pressure_bytes, sums->pressure_blocks, width_of(most), "block",
+    put_amount(text, sums->pressure_bytes, sums->pressure_blocks, "block",
                "memory was scarce on the device");
-    put_amount(text, sums->empty_bytes, sums->empty_blocks, width_of(most), "block",
-               "the program had freed nearly everything");
 }
 
 static const char *const rung_titles[] = {
@@ -242,7 +236,7 @@ static void put_fallbacks(const struct cw_text *text,
         return;
     cw_text_blank(text);
     cw_text_line(text, "  served from managed memory, which counts as the host's");
-    put_amount(text, sums->fallback_bytes, sums->fallbacks, 0, "request",
+    put_amount(text, sums->fallback_bytes, sums->fallbacks, "request",
                "(CUWARDEN_FALLBACK=managed)");
 }
 

@@ -204,7 +204,8 @@ EXPORT CUresult cuCtxGetDevice(int *device)
 
 EXPORT CUresult cuCtxGetId(void *ctx, unsigned long long *id)
 {
-    *id = ctx == &context;
+    (void)ctx; /* NULL, the current one, or the only one */
+    *id = 1;
     return SUCCESS;
 }
 

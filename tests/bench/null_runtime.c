@@ -14,7 +14,12 @@
 
 static uintptr_t last_handle;
 
+static size_t device_bytes = DEVICE_BYTES;
+static __thread uint64_t bytes_taken;
+
 uint64_t null_upstream(void);
+uint64_t null_upstream_bytes(void);
+void null_set_device(size_t bytes);
 
 /* For the workloads: how many allocations this thread made here. */
 uint64_t null_upstream(void)
@@ -22,11 +27,24 @@ uint64_t null_upstream(void)
     return addresses_taken;
 }
 
+/* And of how many bytes in all, whether they were freed or not. */
+uint64_t null_upstream_bytes(void)
+{
+    return bytes_taken;
+}
+
+/* A device of another size: so much can be taken, for what is freed does not come back. */
+void null_set_device(size_t bytes)
+{
+    device_bytes = bytes;
+}
+
 /* ---- memory ---- */
 
 cudaError_t cudaMalloc(void **address, size_t bytes)
 {
-    *address = (void *)address_take(bytes);
+    *address = bytes <= device_bytes - bytes_taken ? (void *)address_take(bytes) : NULL;
+    bytes_taken += *address ? bytes : 0;
     return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
@@ -38,7 +56,7 @@ cudaError_t cudaFree(void *address)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *free_bytes = *total = DEVICE_BYTES;
+    *free_bytes = *total = device_bytes;
     return cudaSuccess;
 }
 
@@ -74,7 +92,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 {
     memset(properties, 0, sizeof(*properties));
     strcpy(properties->name, "Null");
-    properties->totalGlobalMem = DEVICE_BYTES;
+    properties->totalGlobalMem = device_bytes;
     properties->major = 9;
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }

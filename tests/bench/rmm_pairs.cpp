@@ -77,6 +77,8 @@ static inline void give_block(uint64_t address, size_t bytes, void *stream)
 
 #include "workload.h"
 
+#include "play_trace.h"
+
 /* Never destroyed: the device may be gone by then. */
 static int open_resource(const char *kind)
 {
@@ -99,7 +101,7 @@ static int open_resource(const char *kind)
 
 int main(int argc, char **argv)
 {
-    const char *kind = "pool";
+    const char *kind = "pool", *trace;
 
     argc--;
     argv++;
@@ -108,6 +110,7 @@ int main(int argc, char **argv)
         argc--;
         argv++;
     }
+    trace = traced_file(argc, argv);
     try {
         if (open_resource(kind) != 0) {
             fprintf(stderr, "no kind %s\n", kind);
@@ -117,5 +120,7 @@ int main(int argc, char **argv)
         say_no_block(error);
         return 2;
     }
+    if (trace != NULL)
+        return play_trace(trace);
     return run_workload(argc, argv);
 }

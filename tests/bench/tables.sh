@@ -162,3 +162,21 @@ mix_table()
     done
   done
 }
+
+# What programs do, and what each policy makes of it. Leaves the figures for the aims in figure_of.
+declare -A figure_of=()
+traces_table()
+{
+  local line
+  if ! command -v python3 >/dev/null; then
+    echo 'The traces are not replayed: no python3.'
+    return
+  fi
+  # shellcheck disable=SC2154,SC2086 # set by bench/run; a list of files
+  TORCH=${program[torch]:-} RMM=${program[rmm]:-} python3 "$here/trace_tables.py" \
+    "$abs_top_builddir/src/cuwarden" "$work" "$json" $traces 2>"$errors" || give_up 'a trace is not replayed'
+  while read -r line; do
+    # shellcheck disable=SC2034 # for aims.sh
+    figure_of[${line%%=*}]=${line#*=}
+  done <"$work/traces.figures"
+}

@@ -26,8 +26,14 @@ static inline void give_block(uint64_t address, size_t, void *)
 
 #include "workload.h"
 
+#include "play_trace.h"
+
 int main(int argc, char **argv)
 {
+    const char *trace = traced_file(argc - 1, argv + 1);
+
     allocator::init(1);
+    if (trace != NULL)
+        return play_trace(trace);
     return run_workload(argc - 1, argv + 1);
 }

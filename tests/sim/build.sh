@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Builds the simulated GPU: build.sh CUDA_INCLUDE OUTDIR
 #
-# Leaves libcuda.so.1, libcuda.so, old/libcuda.so.1 (a driver of CUDA 11.4), libnvidia-ml.so.1,
-# cupti/libcupti.so.13, libcudart.so.13, libcudart.so and libcudart_static.a in OUTDIR. CC, CFLAGS, LDFLAGS and AR are honoured. An
-# object is rebuilt when its source, any header or this script is newer.
+# Leaves libcuda.so.1, libcuda.so, old/libcuda.so.1 (a driver of CUDA 11.4), new/libcuda.so.1 (one of
+# 13.5), libnvidia-ml.so.1, cupti/libcupti.so.13, libcudart.so.13, libcudart.so and
+# libcudart_static.a in OUTDIR. CC, CFLAGS, LDFLAGS and AR are honoured. An object is rebuilt when its
+# source, any header or this script is newer.
 set -eu
 
 die() { echo "build.sh: $*" >&2; exit 1; }
@@ -14,8 +15,8 @@ include=$1 out=$2
 src=$(cd "$(dirname "$0")" && pwd)
 : "${CC:=cc}" "${AR:=ar}" "${CFLAGS:=-O2 -g}" "${LDFLAGS:=}"
 [ -f "$include/cuda.h" ] || die "no cuda.h in $include"
-mkdir -p "$out/obj" "$out/obj-old" "$out/obj-rt" "$out/obj-nvml" "$out/obj-cupti" "$out/cupti" \
-    "$out/old" || die "cannot write to $out"
+mkdir -p "$out/obj" "$out/obj-rt" "$out/obj-nvml" "$out/obj-cupti" "$out/cupti" ||
+    die "cannot write to $out"
 
 flags="-std=gnu11 -fPIC -fvisibility=hidden -Wall -Wextra -Werror -Wno-deprecated-declarations -D_GNU_SOURCE"
 with="$CC $CFLAGS $flags $include"
@@ -75,19 +76,24 @@ link "$out/libnvidia-ml.so.1" libnvidia-ml.so.1 "$out"/obj-nvml/*.o "$out"/obj/s
 compile_all obj-cupti 'cupti*.c' -fvisibility=default
 link "$out/cupti/libcupti.so.13" libcupti.so.13 "$out"/obj-cupti/*.o
 
-mkdir -p "$out/obj-old"
-for object in "$out"/obj/*.o; do
-    name=$(basename "$object" .o)
-    case $name in
-    sim_table | sim_config | sim_resolve)
-        compile "$src/$name.c" "$out/obj-old/$name.o" -DCUSIM_OLD=11040
-        ;;
-    *)
-        ln -sf "../obj/$name.o" "$out/obj-old/$name.o"
-        ;;
-    esac
-done
-link "$out/old/libcuda.so.1" libcuda.so.1 "$out"/obj-old/*.o
+# The same as a driver of another version.
+variant() { # NAME VERSION
+    mkdir -p "$out/$1" "$out/obj-$1"
+    for object in "$out"/obj/*.o; do
+        name=$(basename "$object" .o)
+        case $name in
+        sim_table | sim_config | sim_resolve)
+            compile "$src/$name.c" "$out/obj-$1/$name.o" -DCUSIM_VERSION="$2"
+            ;;
+        *)
+            ln -sf "../obj/$name.o" "$out/obj-$1/$name.o"
+            ;;
+        esac
+    done
+    link "$out/$1/libcuda.so.1" libcuda.so.1 "$out/obj-$1"/*.o
+}
+variant old 11040
+variant new 13050
 
 if ls "$src"/rt_*.c >/dev/null 2>&1; then
     compile_all obj-rt 'rt_*.c' -fvisibility=default

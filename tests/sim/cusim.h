@@ -37,6 +37,16 @@ enum cusim_kind {
 
 /* How often the program called an entry point, by its exact symbol; 0 for an unknown one. */
 unsigned long long cusim_calls(const char *symbol);
+/* What the calling thread has called so far. Between two looks lies what a call of the program's
+ * made of itself, or had made by what is preloaded. */
+struct cusim_here {
+    unsigned long long calls;   /* entry points, refused ones too */
+    unsigned long long frees;   /* of them, those that free memory of any kind */
+    unsigned long long refused; /* of them, those that returned CUDA_ERROR_OUT_OF_MEMORY */
+    unsigned long long waits;   /* times that they found work undone which they had to wait for */
+    unsigned long long cost_ns; /* what CUSIM_COST_NS has made them last */
+};
+void cusim_here(struct cusim_here *out);
 /* Living bytes (as asked for) and blocks of a kind; device -1 sums over devices and host. */
 unsigned long long cusim_live_bytes(enum cusim_kind kind, int device);
 unsigned long long cusim_live_blocks(enum cusim_kind kind, int device);
@@ -97,9 +107,15 @@ void cusim_set_lazy(unsigned long long seed);
 /* When lazy: at some calls of a program with several threads, pause is called in the calling thread
  * before the driver does anything, and whenever it has waited for a piece of work. */
 void cusim_set_pause(void (*pause)(void));
+/* Called in the calling thread at each call of an entry point, by its exact symbol, before the
+ * driver does anything: it may wait for other threads. NULL: nobody. */
+void cusim_set_entered(void (*entered)(const char *symbol));
 /* When lazy: carries out so many operations that could run, if there are; returns how many. */
 unsigned cusim_step(unsigned most);
 void cusim_set_cost_ns(const char *symbol, unsigned long long ns);
+/* The next call of the function takes so many bytes of the current context's device, or is out of
+ * memory; it keeps them until this is said again. 0: nothing. */
+void cusim_take(const char *symbol, unsigned long long bytes);
 /* Adds rules written as in CUSIM_FAIL; NULL drops all rules. */
 void cusim_fail(const char *rules);
 /* Returns once no operation of any context is outstanding. */

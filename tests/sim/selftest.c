@@ -957,6 +957,24 @@ static void test_graph_memory(void)
     must(cuStreamDestroy(stream));
 }
 
+static void test_take(void)
+{
+    size_t before = free_bytes();
+    CUevent event[3];
+
+    cusim_take("cuEventCreate", before + 512);
+    ok(cuEventCreate(&event[0], 0) == CUDA_ERROR_OUT_OF_MEMORY, "any call can be out of memory");
+    cusim_take("cuEventCreate", 1 << 20);
+    must(cuEventCreate(&event[0], 0));
+    must(cuEventCreate(&event[1], 0));
+    ok(before - free_bytes() == 1 << 20, "or take some once");
+    cusim_take("cuEventCreate", 0);
+    must(cuEventCreate(&event[2], 0));
+    ok(before == free_bytes(), "until it is told otherwise");
+    for (int i = 0; i < 3; i++)
+        must(cuEventDestroy(event[i]));
+}
+
 /* ---- contexts ---- */
 
 static void test_contexts(void)
@@ -1315,6 +1333,7 @@ int main(int argc, char **argv)
     test_illegal_in_capture();
     test_graph();
     test_graph_memory();
+    test_take();
     test_contexts();
     test_green();
     test_addresses();

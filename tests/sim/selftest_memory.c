@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Proves what README.md says of how much memory there is: `selftest_memory MODE`, where MODE is
- * shared, implicit, pools, managed or unmanaged. Prints TAP; exits 1 if a test fails. Other modes
- * are its own child processes.
+ * shared, implicit, pools, managed, unmanaged, units or here. Prints TAP; exits 1 if a test fails.
+ * Other modes are its own child processes.
  */
 #include "selftest.h"
 
@@ -464,6 +464,78 @@ static void test_unmanaged(void)
     must(cuMemFree(block));
 }
 
+/* ---- units of physical memory ---- */
+
+static void test_units(void)
+{
+    CUdeviceptr small[3], large;
+    size_t before;
+
+    setenv("CUSIM_ALLOC_GRANULARITY", "2M", 1);
+    start();
+    before = free_bytes();
+    must(cuMemAlloc(&large, MiB + 1));
+    ok(before - free_bytes() == 2 * MiB, "a block of more than half a unit takes a whole one");
+    must(cuMemAlloc(&small[0], MiB));
+    ok(before - free_bytes() == 4 * MiB, "the first small one too");
+    must(cuMemAlloc(&small[1], MiB));
+    ok(before - free_bytes() == 4 * MiB, "a second small one shares it");
+    must(cuMemAlloc(&small[2], 1));
+    ok(before - free_bytes() == 6 * MiB, "until it is full");
+    must(cuMemFree(small[0]));
+    ok(before - free_bytes() == 4 * MiB, "where a small one was, another may be");
+    must(cuMemFree(large));
+    must(cuMemFree(small[1]));
+    must(cuMemFree(small[2]));
+    ok(free_bytes() == before, "nothing is left of all of them");
+    ok(cuMemAlloc(&large, before - 1) == CUDA_SUCCESS && free_bytes() == 0, "all of it in one");
+    ok(cuMemAlloc(&small[0], 1) == CUDA_ERROR_OUT_OF_MEMORY, "then there is nothing");
+    must(cuMemFree(large));
+    must(cuMemAlloc(&large, before - MiB));
+    ok(free_bytes() == 0, "a unit that is begun is taken");
+    must(cuMemFree(large));
+}
+
+/* ---- what a thread has called ---- */
+
+static unsigned entered;
+
+static void count_entry(const char *symbol)
+{
+    entered += strcmp(symbol, "cuMemAlloc_v2") == 0;
+}
+
+static void test_here(void)
+{
+    struct cusim_here before, after;
+    CUdeviceptr block;
+    CUstream stream;
+
+    start();
+    cusim_set_delay_us(2000);
+    cusim_set_cost_ns("cuMemAlloc_v2", 1000);
+    must(cuStreamCreate(&stream, 0));
+    cusim_here(&before);
+    must(cuMemAlloc(&block, 16));
+    ok(cuMemAlloc(&block, 1ul << 60) == CUDA_ERROR_OUT_OF_MEMORY, "there is a limit");
+    cusim_here(&after);
+    ok(after.calls - before.calls == 2 && after.frees == before.frees, "two calls, no free");
+    ok(after.refused - before.refused == 1, "one of them out of memory");
+    ok(after.cost_ns - before.cost_ns == 2000, "both cost something");
+    must(cuMemsetD8Async(block, 0, 16, stream));
+    ok(after.waits == before.waits, "nothing has been waited for");
+    must(cuMemFree(block));
+    must(cuCtxSynchronize());
+    cusim_here(&after);
+    ok(after.frees - before.frees == 1, "one free");
+    ok(after.waits - before.waits == 1, "which found work undone; what came after it did not");
+    cusim_set_entered(count_entry);
+    must(cuMemAlloc(&block, 16));
+    cusim_set_entered(NULL);
+    must(cuMemFree(block));
+    ok(entered == 1, "who wants to know is told of a call when it begins");
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -471,7 +543,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } modes[] = {
         {"shared", test_shared},   {"implicit", test_implicit},   {"pools", test_pools},
-        {"managed", test_managed}, {"unmanaged", test_unmanaged},
+        {"managed", test_managed}, {"unmanaged", test_unmanaged}, {"units", test_units},
+        {"here", test_here},
     };
 
     if (argc > 2 && !strcmp(argv[1], "holds"))

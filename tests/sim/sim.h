@@ -403,7 +403,7 @@ struct sim_block {
 struct sim_arena {
     int fd, device;
     uintptr_t base;
-    size_t span, top;
+    size_t span, top, end; /* fresh ranges are cut from top to end */
     struct sim_block **bins;
 };
 
@@ -473,7 +473,7 @@ struct sim_function {
     char name[SIM_MAX_NAME];
     const struct sim_kernel *kernel; /* NULL: does nothing */
     struct sim_function *next;
-    bool is_loaded; /* launched before */
+    bool is_loaded; /* needed before */
     size_t charged;
 };
 
@@ -499,7 +499,7 @@ struct sim_kernel {
 };
 
 const struct sim_kernel *sim_kernel_find(const char *name);
-CUresult sim_function_load(struct sim_function *function); /* before its first launch */
+CUresult sim_function_load(struct sim_function *function); /* before it is needed first */
 void sim_module_forget(struct sim_context *ctx);
 
 /* ---- the table of entry points ---- */
@@ -545,9 +545,9 @@ CUresult sim_leave(CUresult status);
 struct sim_thread {
     uint64_t id;
     const struct sim_row *row;
-    bool is_per_thread; /* the running call treats stream 0 as the per-thread one */
-    bool is_callback;
+    bool is_callback, is_per_thread; /* the running call treats stream 0 as the per-thread one */
     CUstreamCaptureMode mode;
+    struct cusim_here here;
     unsigned depth;
     struct {
         struct sim_context *ctx;
@@ -559,7 +559,7 @@ struct sim_thread *sim_thread(void);
 
 struct sim_config {
     int ndevices, driver_version;
-    size_t memory[SIM_MAX_DEVICES];
+    size_t memory[SIM_MAX_DEVICES], alloc_granularity;
     size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;
     bool is_private, is_lazy, is_managed;

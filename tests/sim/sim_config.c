@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef CUSIM_OLD
-#define DEFAULT_VERSION CUDA_VERSION
-#else
-#define DEFAULT_VERSION CUSIM_OLD
+#ifndef CUSIM_VERSION
+#define CUSIM_VERSION CUDA_VERSION
 #endif
 
 static void load_cost(const char *text)
@@ -36,9 +34,10 @@ void sim_config_load(void)
 
     sim.is_configured = true;
     config->ndevices = sim_world_devices();
-    config->driver_version = (int)sim_option_number("CUSIM_DRIVER_VERSION", DEFAULT_VERSION);
+    config->driver_version = (int)sim_option_number("CUSIM_DRIVER_VERSION", CUSIM_VERSION);
     config->context_bytes = sim_option_size("CUSIM_CONTEXT_BYTES", (size_t)16 << 20);
     config->granularity = sim_option_size("CUSIM_GRANULARITY", (size_t)2 << 20);
+    config->alloc_granularity = sim_option_size("CUSIM_ALLOC_GRANULARITY", SIM_UNIT);
     config->module_bytes = sim_option_size("CUSIM_MODULE_BYTES", 0);
     config->stream_bytes = sim_option_size("CUSIM_STREAM_BYTES", 0);
     config->graph_bytes = sim_option_size("CUSIM_GRAPH_BYTES", 0);

@@ -7,6 +7,7 @@
  */
 #include "sim_lazy.h"
 #include "sim_observe.h"
+#include "sim_take.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -270,6 +271,13 @@ void cusim_set_cost_ns(const char *symbol, unsigned long long ns)
         if (is_meant)
             sim_tallies[i].cost_ns = ns;
     }
+}
+
+void cusim_take(const char *symbol, unsigned long long bytes)
+{
+    lock();
+    sim_take_set(symbol, bytes);
+    unlock();
 }
 
 void cusim_fail(const char *rules)

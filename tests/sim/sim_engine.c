@@ -437,6 +437,7 @@ void sim_op_wait(struct sim_op *op)
 {
     if (sim_op_is_done(op))
         return;
+    sim_thread()->here.waits++;
     sim_op_ref(op);
     while (!op->is_done && !sim.is_down) {
         if (sim.config.is_lazy) {

@@ -5,6 +5,7 @@
  * capture. It returns CUDA_SUCCESS with sim.lock held, or an error without it.
  */
 #include "sim_lazy.h"
+#include "sim_take.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -14,6 +15,7 @@ struct sim_state_all sim = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
+static void (*_Atomic entered)(const char *symbol);
 static atomic_ullong thread_ids;
 static _Thread_local struct sim_thread thread_state;
 
@@ -22,6 +24,24 @@ struct sim_thread *sim_thread(void)
     if (!thread_state.id)
         thread_state.id = atomic_fetch_add(&thread_ids, 1) + 1;
     return &thread_state;
+}
+
+void cusim_here(struct cusim_here *out)
+{
+    *out = sim_thread()->here;
+}
+
+void cusim_set_entered(void (*function)(const char *symbol))
+{
+    atomic_store(&entered, function);
+}
+
+static void tell_of_entry(const char *symbol)
+{
+    void (*function)(const char *symbol) = atomic_load_explicit(&entered, memory_order_acquire);
+
+    if (function)
+        function(symbol);
 }
 
 uint64_t sim_now_ns(void)
@@ -82,7 +102,7 @@ static CUresult check(unsigned index)
         sim_capture_invalidate_visible();
         status = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return status;
+    return status == CUDA_SUCCESS ? sim_take(index) : status;
 }
 
 __attribute__((used)) CUresult sim_enter(unsigned index)
@@ -92,6 +112,9 @@ __attribute__((used)) CUresult sim_enter(unsigned index)
     CUresult status;
 
     atomic_fetch_add_explicit(&tally->calls, 1, memory_order_relaxed);
+    tell_of_entry(sim_rows[index].symbol);
+    self->here.calls++;
+    self->here.frees += (sim_rows[index].guard & SIM_FREES) != 0;
     pthread_mutex_lock(&sim.lock);
     if (!sim.is_configured)
         sim_config_load();
@@ -100,6 +123,7 @@ __attribute__((used)) CUresult sim_enter(unsigned index)
 
         pthread_mutex_unlock(&sim.lock);
         spend(cost);
+        self->here.cost_ns += cost;
         pthread_mutex_lock(&sim.lock);
     }
     if (sim.config.is_lazy && !sim.is_down)
@@ -108,12 +132,13 @@ __attribute__((used)) CUresult sim_enter(unsigned index)
     self->is_per_thread = sim_rows[index].flavour != SIM_PLAIN;
     status = check(index);
     if (status != CUDA_SUCCESS)
-        pthread_mutex_unlock(&sim.lock);
+        return sim_leave(status);
     return status;
 }
 
 __attribute__((used)) CUresult sim_leave(CUresult status)
 {
+    sim_thread()->here.refused += status == CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_unlock(&sim.lock);
     return status;
 }

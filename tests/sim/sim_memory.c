@@ -3,13 +3,15 @@
  *
  * Each device has one arena, a memfd mapped once so that other processes can map the same bytes;
  * one more serves pinned and managed memory. An arena hands out exact-size free ranges, newest
- * first, so addresses come back as promptly as a real allocator's do; fresh ranges are cut from its
- * top, and only when that is used up are neighbouring free ranges merged.
+ * first, so addresses come back as promptly as a real allocator's do; fresh ranges are cut from the
+ * top, and when that is used up neighbouring free ranges are merged and the largest is the next
+ * top.
  *
  * Always true, under sim.lock: ranges in the tree never overlap; a range in a bin is SIM_FREE.
  */
 #include "sim.h"
 #include "sim_observe.h"
+#include "sim_units.h"
 
 #include <fcntl.h>
 #include <search.h>
@@ -23,6 +25,10 @@
 #define GIVE_BACK ((size_t)1 << 20) /* smaller freed ranges keep their pages */
 #define MIN_SPAN  ((size_t)16 << 30)
 #define HOST_SPAN ((size_t)64 << 30)
+/* Addresses of a device, in times its memory. */
+#define MANY_TIMES 64
+#define FEW_TIMES  4
+#define TOP_TIMES  256 /* blocks of the size that is asked for now, in a new top */
 
 static void *tree;
 static struct sim_arena arenas[SIM_MAX_DEVICES + 1];
@@ -76,33 +82,41 @@ int sim_memory_file(size_t bytes)
     return fd;
 }
 
-static size_t arena_span(int device)
+/* Where address space is limited less has to do. */
+static size_t arena_span(int device, unsigned times)
 {
     size_t span;
 
     if (device < 0)
         return HOST_SPAN;
-    span = sim.config.memory[device] * 4;
+    span = sim.config.memory[device] * times;
     return span < MIN_SPAN ? MIN_SPAN : sim_round(span, (size_t)1 << 30);
+}
+
+static bool map_span(struct sim_arena *arena, size_t span)
+{
+    void *base;
+
+    arena->fd = sim_memory_file(span);
+    if (arena->fd < 0)
+        return false;
+    base = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena->fd, 0);
+    if (base == MAP_FAILED) {
+        close(arena->fd);
+        return false;
+    }
+    madvise(base, span, MADV_DONTDUMP);
+    arena->base = (uintptr_t)base;
+    arena->span = arena->end = span;
+    return true;
 }
 
 static bool map_arena(struct sim_arena *arena, int device)
 {
-    void *base;
-
-    arena->span = arena_span(device);
     arena->device = device;
     arena->bins = calloc(NBINS, sizeof *arena->bins);
-    arena->fd = sim_memory_file(arena->span);
-    if (!arena->bins || arena->fd < 0)
-        return false;
-    base =
-        mmap(NULL, arena->span, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, arena->fd, 0);
-    if (base == MAP_FAILED)
-        return false;
-    madvise(base, arena->span, MADV_DONTDUMP);
-    arena->base = (uintptr_t)base;
-    return true;
+    return arena->bins && (map_span(arena, arena_span(device, MANY_TIMES)) ||
+                           map_span(arena, arena_span(device, FEW_TIMES)));
 }
 
 static struct sim_arena *arena_of(int device)
@@ -144,7 +158,7 @@ static struct sim_block *cut_from_top(struct sim_arena *arena, size_t span)
 {
     struct sim_block *block;
 
-    if (span > arena->span - arena->top)
+    if (span > arena->end - arena->top)
         return NULL;
     block = calloc(1, sizeof *block);
     if (!block)
@@ -210,30 +224,39 @@ static void merge_free(struct sim_arena *arena)
     free(all.blocks);
 }
 
-static struct sim_block *split_free(struct sim_arena *arena, size_t span)
+/* The smallest free range that holds so much; if there is none, the largest. */
+static struct sim_block *pop_best(struct sim_arena *arena, size_t wanted)
 {
-    for (unsigned i = 0; i < NBINS; i++) {
-        for (struct sim_block **at = &arena->bins[i]; *at; at = &(*at)->next) {
-            struct sim_block *block = *at, *rest;
+    struct sim_block **best = NULL, *block;
 
-            if (block->span < span)
-                continue;
-            *at = block->next;
-            if (block->span == span)
-                return block;
-            rest = calloc(1, sizeof *rest);
-            if (!rest)
-                return NULL;
-            rest->start = block->start + span;
-            rest->span = block->span - span;
-            rest->arena = arena;
-            block->span = span;
-            tsearch(rest, &tree, compare);
-            bin_push(arena, rest);
-            return block;
-        }
-    }
-    return NULL;
+    for (unsigned i = 0; i < NBINS; i++)
+        for (struct sim_block **at = &arena->bins[i]; *at; at = &(*at)->next)
+            if (!best ||
+                ((*best)->span < wanted ? (*at)->span > (*best)->span
+                                        : (*at)->span >= wanted && (*at)->span < (*best)->span))
+                best = at;
+    if (!best)
+        return NULL;
+    block = *best;
+    *best = block->next;
+    return block;
+}
+
+/* What is left of the old top is a free range like others. */
+static void renew_top(struct sim_arena *arena, size_t span)
+{
+    struct sim_block *block;
+
+    if (arena->end > arena->top)
+        cut_from_top(arena, arena->end - arena->top);
+    merge_free(arena);
+    block = pop_best(arena, span * TOP_TIMES);
+    if (!block)
+        return;
+    tdelete(block, &tree, compare);
+    arena->top = block->start - arena->base;
+    arena->end = arena->top + block->span;
+    free(block);
 }
 
 static struct sim_block *take_range(struct sim_arena *arena, size_t span)
@@ -243,8 +266,8 @@ static struct sim_block *take_range(struct sim_arena *arena, size_t span)
     if (!block)
         block = cut_from_top(arena, span);
     if (!block) {
-        merge_free(arena);
-        block = split_free(arena, span);
+        renew_top(arena, span);
+        block = cut_from_top(arena, span);
     }
     return block;
 }
@@ -277,6 +300,20 @@ static void reset_block(struct sim_block *block)
     *block = fresh;
 }
 
+static bool charge(enum sim_kind kind, int device, size_t span)
+{
+    return kind == SIM_MEM_DEVICE ? sim_units_charge(device, span)
+                                  : sim_device_charge(device, span);
+}
+
+static void discharge(enum sim_kind kind, int device, size_t span)
+{
+    if (kind == SIM_MEM_DEVICE)
+        sim_units_discharge(device, span);
+    else
+        sim_device_discharge(device, span);
+}
+
 struct sim_block *sim_block_create(enum sim_kind kind, int device, size_t size, bool is_charged)
 {
     size_t span = sim_round(size ? size : 1, SIM_UNIT);
@@ -284,13 +321,13 @@ struct sim_block *sim_block_create(enum sim_kind kind, int device, size_t size, 
     struct sim_arena *arena;
     struct sim_block *block;
 
-    if (span < size || (is_charged && !sim_device_charge(device, span)))
+    if (span < size || (is_charged && !charge(kind, device, span)))
         return NULL;
     arena = arena_of(is_on_device ? device : -1);
     block = arena ? take_range(arena, span) : NULL;
     if (!block) {
         if (is_charged)
-            sim_device_discharge(device, span);
+            discharge(kind, device, span);
         return NULL;
     }
     reset_block(block);
@@ -321,7 +358,7 @@ void sim_block_destroy(struct sim_block *block)
     if (block->state != SIM_CACHED && block->state != SIM_IDLE)
         sim_block_count(block, -1);
     if (block->charged)
-        sim_device_discharge(block->device, block->charged);
+        discharge(block->kind, block->device, block->charged);
     sim_op_unref(block->free_op);
     sim_op_unref(block->alloc_op);
     if (block->span >= GIVE_BACK && (block->is_touched || is_of_host))

@@ -189,10 +189,18 @@ CUresult sim_cuModuleLoadData(CUmodule *out, const void *image)
     return status;
 }
 
+/* The one option that is read and then written: the compiler aims at a warp more. */
+static void compile(unsigned int n, const CUjit_option *options, void **values)
+{
+    for (unsigned i = 0; options && values && i < n; i++)
+        if (options[i] == CU_JIT_THREADS_PER_BLOCK)
+            values[i] = (void *)((uintptr_t)values[i] + 32);
+}
+
 CUresult sim_cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n,
                                 CUjit_option *options, void **values)
 {
-    (void)n, (void)options, (void)values;
+    compile(n, options, values);
     return sim_cuModuleLoadData(out, image);
 }
 
@@ -296,10 +304,11 @@ CUresult sim_cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *o
                                void **library_values, unsigned int nlibrary)
 {
     struct sim_module *module;
-    CUresult status = out ? load(&module, code, NULL) : CUDA_ERROR_INVALID_VALUE;
+    CUresult status;
 
-    (void)options, (void)values, (void)n, (void)library_options, (void)library_values;
-    (void)nlibrary;
+    (void)library_options, (void)library_values, (void)nlibrary;
+    compile(n, options, values);
+    status = out ? load(&module, code, NULL) : CUDA_ERROR_INVALID_VALUE;
     if (status != CUDA_SUCCESS)
         return status;
     module->is_library = true;
@@ -380,14 +389,37 @@ static struct sim_function *function_of(const void *handle)
     return sim_object_is(handle, SIM_FUNCTION) ? (struct sim_function *)handle : NULL;
 }
 
-CUresult sim_cuKernelGetFunction(CUfunction *out, CUkernel handle)
+/* For a call that needs the function's code. */
+static CUresult load_code(const void *handle)
 {
-    if (!out)
+    struct sim_function *function = function_of(handle);
+
+    return function ? sim_function_load(function) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult sim_cuFuncLoad(CUfunction handle)
+{
+    return load_code(handle);
+}
+
+CUresult sim_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle)
+{
+    if (!state)
         return CUDA_ERROR_INVALID_VALUE;
     if (!function_of(handle))
         return CUDA_ERROR_INVALID_HANDLE;
-    *out = (CUfunction)handle;
+    *state = function_of(handle)->is_loaded ? CU_FUNCTION_LOADING_STATE_LOADED
+                                            : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
+}
+
+CUresult sim_cuKernelGetFunction(CUfunction *out, CUkernel handle)
+{
+    CUresult status = out ? load_code(handle) : CUDA_ERROR_INVALID_VALUE;
+
+    if (status == CUDA_SUCCESS)
+        *out = (CUfunction)handle;
+    return status;
 }
 
 CUresult sim_cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
@@ -422,12 +454,11 @@ CUresult sim_cuKernelGetName(const char **out, CUkernel handle)
 
 CUresult sim_cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction handle)
 {
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!function_of(handle))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
-    return CUDA_SUCCESS;
+    CUresult status = value ? load_code(handle) : CUDA_ERROR_INVALID_VALUE;
+
+    if (status == CUDA_SUCCESS)
+        *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : 0;
+    return status;
 }
 
 CUresult sim_cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel handle,
@@ -440,7 +471,7 @@ CUresult sim_cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CU
 CUresult sim_cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value)
 {
     (void)attribute, (void)value;
-    return function_of(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return load_code(handle);
 }
 
 CUresult sim_cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
@@ -453,19 +484,24 @@ CUresult sim_cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUk
 CUresult sim_cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
     (void)config;
-    return function_of(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return load_code(handle);
+}
+
+CUresult sim_cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice device)
+{
+    (void)device;
+    return sim_cuFuncSetCacheConfig((CUfunction)handle, config);
 }
 
 CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle, int size,
                                                          size_t dynamic)
 {
+    CUresult status = blocks && size > 0 ? load_code(handle) : CUDA_ERROR_INVALID_VALUE;
+
     (void)dynamic;
-    if (!blocks || size <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!function_of(handle))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *blocks = size > 1536 ? 0 : 1536 / size > 24 ? 24 : 1536 / size;
-    return CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS)
+        *blocks = size > 1536 ? 0 : 1536 / size > 24 ? 24 : 1536 / size;
+    return status;
 }
 
 CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction handle,

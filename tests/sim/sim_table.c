@@ -11,8 +11,8 @@
  */
 #include "sim.h"
 
-#ifndef CUSIM_OLD
-#define CUSIM_OLD 99999 /* newest version that is exported; older drivers lack the rest */
+#ifndef CUSIM_VERSION
+#define CUSIM_VERSION CUDA_VERSION /* of the driver: what is newer is not exported */
 #endif
 
 #define TEXT_(x) #x
@@ -91,16 +91,16 @@ __asm__(".text\n"
 /* The local names serve the address tables: a reference by the exported name could be preempted
  * by the very library under test. */
 #define ENTRY(symbol, since)                                                                       \
-    ".if " TEXT(since) " <= " TEXT(CUSIM_OLD) "\n.globl " #symbol "\n.endif\n"                     \
-                                              ".type " #symbol ",@function\n" #symbol ":\n"        \
-                                              "sim_export_" #symbol ":\n" LOAD_ROW                 \
-                                              ".size " #symbol ",.-" #symbol "\n"                  \
-                                              "sim_private_" #symbol ":\n" LOAD_ROW                \
-                                              ".pushsection .data.rel.ro,\"aw\"\n"                 \
-                                              "    .quad sim_export_" #symbol                      \
-                                              "\n    .quad sim_private_" #symbol "\n"              \
-                                              ".popsection\n"                                      \
-                                              ".set sim_index, sim_index + 1\n"
+    ".if " TEXT(since) " <= " TEXT(CUSIM_VERSION) "\n.globl " #symbol "\n.endif\n"                 \
+                                                  ".type " #symbol ",@function\n" #symbol ":\n"    \
+                                                  "sim_export_" #symbol ":\n" LOAD_ROW             \
+                                                  ".size " #symbol ",.-" #symbol "\n"              \
+                                                  "sim_private_" #symbol ":\n" LOAD_ROW            \
+                                                  ".pushsection .data.rel.ro,\"aw\"\n"             \
+                                                  "    .quad sim_export_" #symbol                  \
+                                                  "\n    .quad sim_private_" #symbol "\n"          \
+                                                  ".popsection\n"                                  \
+                                                  ".set sim_index, sim_index + 1\n"
 
 /* clang-format off */
 __asm__(".pushsection .data.rel.ro,\"aw\"\n"
@@ -148,7 +148,7 @@ extern void *const sim_addresses[];
 
 void *sim_row_export(unsigned index)
 {
-    return sim_rows[index].since <= CUSIM_OLD ? sim_addresses[2 * index] : NULL;
+    return sim_rows[index].since <= CUSIM_VERSION ? sim_addresses[2 * index] : NULL;
 }
 
 void *sim_row_private(unsigned index)

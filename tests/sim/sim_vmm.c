@@ -199,6 +199,65 @@ CUresult sim_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
     return CUDA_SUCCESS;
 }
 
+/* ---- multicast: an object with a size, which takes no memory and reaches nobody ---- */
+
+CUresult sim_cuMulticastCreate(CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *prop)
+{
+    CUmemAllocationProp shown = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    struct sim_handle *handle;
+
+    if (!out || !prop || !prop->size || prop->size % sim.config.granularity || !prop->numDevices)
+        return CUDA_ERROR_INVALID_VALUE;
+    handle = make_handle(sim_memory_file(prop->size), prop->size, &shown);
+    if (!handle)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = (CUmemGenericAllocationHandle)(uintptr_t)handle;
+    return CUDA_SUCCESS;
+}
+
+/* Memory has a type. */
+static bool is_multicast(CUmemGenericAllocationHandle id)
+{
+    return find_handle(id) && find_handle(id)->prop.type == CU_MEM_ALLOCATION_TYPE_INVALID;
+}
+
+CUresult sim_cuMulticastAddDevice(CUmemGenericAllocationHandle id, CUdevice device)
+{
+    if (!is_multicast(id))
+        return CUDA_ERROR_INVALID_VALUE;
+    return sim_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult sim_cuMulticastBindMem(CUmemGenericAllocationHandle id, size_t offset,
+                                CUmemGenericAllocationHandle memory, size_t memory_offset,
+                                size_t size, unsigned long long flags)
+{
+    struct sim_handle *bound = find_handle(memory);
+
+    if (!is_multicast(id) || !bound || is_multicast(memory) || flags || !size ||
+        offset + size > find_handle(id)->size || memory_offset + size > bound->size)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMulticastUnbind(CUmemGenericAllocationHandle id, CUdevice device, size_t offset,
+                               size_t size)
+{
+    if (!is_multicast(id) || !size || offset + size > find_handle(id)->size)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sim_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult sim_cuMulticastGetGranularity(size_t *out, const CUmulticastObjectProp *prop,
+                                       CUmulticastGranularity_flags option)
+{
+    (void)option;
+    if (!out || !prop)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = sim.config.granularity;
+    return CUDA_SUCCESS;
+}
+
 /* ---- mappings ---- */
 
 CUresult sim_cuMemMap(CUdeviceptr address, size_t size, size_t offset,

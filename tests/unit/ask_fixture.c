@@ -109,6 +109,7 @@ struct ask ask_for(uint64_t bytes)
         }
         again = make_do(&ask, &pool, &given);
     } while (again);
+    cw_pool_cancel(&pool);
     if (ask.key != 0 && ask.refusals != 0)
         cw_ladder_helped(&ask.ladder, site());
     return ask;

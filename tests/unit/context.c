@@ -26,6 +26,14 @@ static void setup(void)
 
 TestSuite(context, .init = setup);
 
+/* A driver before CUDA 12.0. */
+static void start_without_ids(void)
+{
+    fake_driver.has_no_context_ids = 1;
+    cw_context_reset();
+    cw_context_init(&arena, &fake_driver_ops);
+}
+
 static struct cw_live_context *record(uint32_t context)
 {
     return cw_arena_at(&arena, CW_TABLE_CONTEXT, context);
@@ -131,6 +139,7 @@ Test(context, a_device_beyond_the_table_is_unknown)
 
 Test(context, one_without_an_id_gets_a_number_of_ours)
 {
+    start_without_ids();
     fake_context(0, HANDLE, 0, 0);
     fake_context(1, HANDLE + 1, 0, 0);
     fake_set_current(HANDLE);
@@ -144,12 +153,14 @@ Test(context, a_recycled_handle_is_another_context)
 {
     uint32_t old, new;
 
+    fake_context(0, HANDLE, 0, 2);
     cw_context_created(HANDLE, 2);
     fake_set_current(HANDLE);
     old = current();
     cr_assert_neq(old, 0u);
     end(old, CW_CONTEXT_DESTROYED);
     cr_expect_eq(of(HANDLE), 0u);
+    fake_context(0, HANDLE, 0, 4);
     cw_context_created(HANDLE, 4);
     new = current();
     cr_assert_neq(new, 0u);
@@ -164,12 +175,141 @@ Test(context, a_handle_recycled_behind_our_back_is_another_context)
 {
     uint32_t old;
 
+    start_without_ids();
+    fake_context(0, HANDLE, 0, 0);
     cw_context_created(HANDLE, 0);
     fake_set_current(HANDLE);
     old = current();
     cw_context_created(HANDLE, 0);
     cr_expect_neq(current(), old);
     cr_expect_neq(current(), 0u);
+}
+
+/* ---- ends and beginnings out of our sight ---- */
+
+Test(context, who_has_the_current_handle_is_asked_by_id)
+{
+    uint32_t old, new;
+
+    fake_context(0, HANDLE, 7, 1);
+    cw_context_created(HANDLE, 1);
+    fake_set_current(HANDLE);
+    old = current();
+    allocate(0x1000, old);
+    fake_context(0, HANDLE, 8, 2);
+    new = current();
+    cr_assert_neq(new, 0u);
+    cr_expect_neq(new, old);
+    cr_expect_eq(record(new)->id, 8u);
+    cr_expect_eq(record(new)->device, 2u);
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u, "what went with it is closed");
+    cr_expect_eq(current(), new);
+    cr_expect_eq(of(HANDLE), new);
+    cr_expect(cw_gate_is_open());
+}
+
+Test(context, who_has_any_other_handle_too)
+{
+    uint32_t old;
+
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_created(HANDLE, 0);
+    old = of(HANDLE);
+    cr_assert_neq(old, 0u);
+    cr_expect_eq(record(old)->id, 7u);
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_eq(of(HANDLE), 0u, "nobody has seen the new one");
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+}
+
+Test(context, a_primary_one_that_was_reset_elsewhere_is_another)
+{
+    uint32_t old;
+
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_retained(HANDLE, 0);
+    old = cw_context_primary(0);
+    fake_context(0, HANDLE, 8, 0);
+    cw_context_retained(HANDLE, 0);
+    cr_expect_neq(cw_context_primary(0), old);
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(record(cw_context_primary(0))->retains, 1u);
+}
+
+Test(context, one_whose_id_is_not_known_yet_takes_the_first_that_is_told)
+{
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0); /* the driver does not say who that is */
+    fake_context(0, HANDLE, 7, 0);
+    fake_set_current(HANDLE);
+    context = current();
+    cr_expect_eq(context, of(HANDLE));
+    cr_expect_eq(record(context)->id, 7u);
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_neq(current(), context);
+}
+
+Test(context, a_green_handle_that_is_another_ones_leaves_the_primary_alone)
+{
+    uint32_t primary;
+
+    fake_context(0, HANDLE, 7, 0);
+    fake_context(1, GREEN, 8, 0);
+    cw_context_retained(HANDLE, 0);
+    cw_context_folded(GREEN, 0);
+    primary = cw_context_primary(0);
+    cr_expect_eq(of(GREEN), primary);
+    fake_context(1, GREEN, 9, 1);
+    fake_set_current(GREEN);
+    cr_expect_neq(current(), primary);
+    cr_expect_eq(record(current())->device, 1u);
+    cr_expect_eq(cw_context_primary(0), primary);
+    cr_expect_eq(record(primary)->state, (uint32_t)CW_CONTEXT_LIVE);
+}
+
+Test(context, one_is_there_as_long_as_its_handle_has_its_id)
+{
+    const struct cw_live_context *first;
+
+    fake_context(0, HANDLE, 77, 0);
+    fake_set_current(HANDLE);
+    first = record(current());
+    cr_expect(cw_context_is_there(first));
+    fake_context(0, HANDLE, 78, 0); /* behind our back */
+    cr_expect_not(cw_context_is_there(first));
+}
+
+Test(context, a_check_buries_what_the_driver_does_not_know)
+{
+    uint32_t context;
+
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    cw_context_check_all();
+    cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_LIVE);
+    fake_context_end(HANDLE);
+    cw_context_check_all();
+    cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cw_context_check_all();
+    cr_expect(cw_gate_is_open());
+}
+
+Test(context, without_ids_a_handle_is_all_there_is)
+{
+    uint32_t old;
+
+    start_without_ids();
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_created(HANDLE, 0);
+    fake_set_current(HANDLE);
+    old = current();
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_eq(current(), old);
+    cw_context_check_all();
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_LIVE);
 }
 
 Test(context, each_thread_has_its_own)
@@ -337,6 +477,8 @@ Test(context, after_its_last_release_the_same_handle_is_a_new_one)
 
 Test(context, a_green_one_means_the_primary_one_of_its_device)
 {
+    fake_context(0, HANDLE, 0, 2);
+    fake_context(1, GREEN, 0, 2);
     cw_context_retained(HANDLE, 2);
     cw_context_folded(GREEN, 2);
     fake_set_current(GREEN);

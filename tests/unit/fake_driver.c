@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "core/thread.h"
 #include "core/context.h"
@@ -51,7 +52,7 @@ static void check_gate(enum fake_call call)
 {
     const struct cw_slot *slot = &cw_slots[cw_thread_slot()];
 
-    int waits = call == FAKE_CONTEXT_WAIT || call == FAKE_BLOCK_FREE;
+    int waits = call == FAKE_CONTEXT_WAIT || call == FAKE_EVENT_WAIT || call == FAKE_BLOCK_FREE;
 
     if (atomic_load(waits ? &slot->waiting : &slot->calling) == 0)
         fake_broken("called outside of the gate");
@@ -87,12 +88,54 @@ static uint64_t work_ns(void)
     return atomic_fetch_add(&fake_driver.worked_ns, fake_driver.work_step);
 }
 
+static struct fake_context *find_context(uint64_t handle)
+{
+    for (int i = 0; i < FAKE_CONTEXTS; i++)
+        if (handle != 0 && fake_driver.context[i].handle == handle)
+            return &fake_driver.context[i];
+    return NULL;
+}
+
 static int context_current(uint64_t *out_handle)
 {
     if (fake_begin(FAKE_CURRENT) != 0)
         return -1;
     *out_handle = current;
     return 0;
+}
+
+static int has_context_ids(void)
+{
+    return !fake_driver.has_no_context_ids;
+}
+
+static int context_identity(uint64_t handle, uint64_t *out_identity)
+{
+    const struct fake_context *context;
+
+    if (fake_begin(FAKE_CURRENT) != 0)
+        return -1;
+    if (handle == 0)
+        handle = current;
+    context = find_context(handle);
+    if (handle == 0 || (context == NULL && has_context_ids()))
+        return -1;
+    *out_identity = has_context_ids() ? context->id : handle;
+    return 0;
+}
+
+/* The context, if its handle is still its own: what a call of ours about another one must fail for.
+ */
+static struct fake_context *named(struct cw_context_name name)
+{
+    struct fake_context *context = find_context(name.handle);
+
+    return context != NULL && (name.id == 0 || context->id == name.id) ? context : NULL;
+}
+
+int fake_is_itself(struct cw_context_name name)
+{
+    return named(name) != NULL;
 }
 
 static int context_facts(uint64_t handle, struct cw_context_facts *out)
@@ -106,7 +149,8 @@ static int context_facts(uint64_t handle, struct cw_context_facts *out)
 
         if (context->handle != handle)
             continue;
-        *out = (struct cw_context_facts){.id = context->id, .device = context->device};
+        *out = (struct cw_context_facts){.id = has_context_ids() ? context->id : 0,
+                                         .device = context->device};
         return 0;
     }
     return -1;
@@ -130,13 +174,11 @@ static int device_count(unsigned *out_count)
     return 0;
 }
 
-static int memory_info(uint64_t handle, uint64_t *out_free, uint64_t *out_total)
+static int memory_info(struct cw_context_name name, uint64_t *out_free, uint64_t *out_total)
 {
-    if (handle == 0 && current == 0)
+    if (name.handle == 0 && current == 0)
         fake_broken("asked for memory without a context");
-    if (handle != 0)
-        fake_context_of(handle);
-    if (fake_begin(FAKE_MEMORY_INFO) != 0)
+    if (fake_begin(FAKE_MEMORY_INFO) != 0 || (name.handle != 0 && named(name) == NULL))
         return -1;
     *out_free = fake_free_bytes();
     *out_total = fake_driver.capacity != 0 ? fake_driver.capacity : fake_driver.total_bytes;
@@ -144,14 +186,6 @@ static int memory_info(uint64_t handle, uint64_t *out_free, uint64_t *out_total)
 }
 
 /* ---- work ---- */
-
-static struct fake_context *find_context(uint64_t handle)
-{
-    for (int i = 0; i < FAKE_CONTEXTS; i++)
-        if (handle != 0 && fake_driver.context[i].handle == handle)
-            return &fake_driver.context[i];
-    return NULL;
-}
 
 struct fake_context *fake_context_of(uint64_t handle)
 {
@@ -189,7 +223,7 @@ int fake_is_finished(unsigned slot, uint32_t generation, uint64_t work)
     return context->generation != generation || atomic_load(&context->finished) >= work;
 }
 
-static int context_wait(uint64_t handle)
+static int context_wait(struct cw_context_name name)
 {
     struct fake_context *context;
     uint64_t work;
@@ -199,10 +233,10 @@ static int context_wait(uint64_t handle)
     if (current == 0)
         return FAKE_CONTEXT_IS_DESTROYED;
     /* The gate cannot keep the context alive for a call that waits. */
-    context = find_context(handle);
+    context = named(name);
     if (context == NULL)
         return FAKE_CONTEXT_IS_DESTROYED;
-    atomic_store(&fake_driver.waited, handle);
+    atomic_store(&fake_driver.waited, name.handle);
     work = atomic_load(&context->submitted);
     if (atomic_load(&context->finished) < work)
         sched_yield();
@@ -226,12 +260,12 @@ static struct fake_event *event_at(uint64_t event)
     return at;
 }
 
-static int event_create(uint64_t handle, uint64_t *out_event)
+static int event_create(struct cw_context_name name, uint64_t *out_event)
 {
-    const struct fake_context *context = fake_context_of(handle);
+    const struct fake_context *context = named(name);
     unsigned event;
 
-    if (fake_begin(FAKE_EVENT_CREATE) != 0)
+    if (fake_begin(FAKE_EVENT_CREATE) != 0 || context == NULL)
         return -1;
     event = atomic_fetch_add(&next_event, 1) + 1;
     if (event >= FAKE_EVENTS)
@@ -243,11 +277,14 @@ static int event_create(uint64_t handle, uint64_t *out_event)
     return 0;
 }
 
-static int event_record(uint64_t handle, uint64_t event)
+static int event_record(struct cw_context_name name, uint64_t event)
 {
-    struct fake_context *context = fake_context_of(handle);
-    struct fake_event *at = event_at(event);
+    struct fake_context *context = named(name);
+    struct fake_event *at;
 
+    if (context == NULL)
+        return -1;
+    at = event_at(event);
     if (context != &fake_driver.context[at->slot])
         fake_broken("recorded an event of another context");
     if (fake_begin(FAKE_EVENT_RECORD) != 0)
@@ -256,13 +293,29 @@ static int event_record(uint64_t handle, uint64_t event)
     return 0;
 }
 
-static int event_query(uint64_t event)
+static int event_query(struct cw_context_name name, uint64_t event)
 {
-    const struct fake_event *at = event_at(event);
+    const struct fake_event *at;
 
+    if (named(name) == NULL)
+        return 1;
+    at = event_at(event);
     if (fake_begin(FAKE_EVENT_QUERY) != 0)
         return -1;
     return atomic_load(&fake_driver.context[at->slot].finished) >= atomic_load(&at->stands_for);
+}
+
+static int event_wait(struct cw_context_name name, uint64_t event)
+{
+    const struct fake_event *at;
+
+    if (named(name) == NULL)
+        return 1;
+    at = event_at(event);
+    if (fake_begin(FAKE_EVENT_WAIT) != 0)
+        return -1;
+    finish_until(&fake_driver.context[at->slot], atomic_load(&at->stands_for));
+    return 1;
 }
 
 void fake_context_end(uint64_t handle)
@@ -276,8 +329,11 @@ void fake_context_end(uint64_t handle)
 
 const struct cw_driver_ops fake_driver_ops = {
     .now_ns = now_ns,
+    .exact_ns = cw_clock_ns,
     .work_ns = work_ns,
     .context_current = context_current,
+    .has_context_ids = has_context_ids,
+    .context_identity = context_identity,
     .context_facts = context_facts,
     .device_facts = device_facts,
     .device_count = device_count,
@@ -287,6 +343,7 @@ const struct cw_driver_ops fake_driver_ops = {
     .event_create = event_create,
     .event_record = event_record,
     .event_query = event_query,
+    .event_wait = event_wait,
     .block_alloc = fake_block_alloc,
     .block_free = fake_block_free,
     .fallback_alloc = fake_fallback_alloc,
@@ -298,9 +355,11 @@ const struct cw_driver_ops fake_driver_ops = {
 void fake_driver_init(void)
 {
     int has_no_context_events = fake_driver.has_no_context_events;
+    int has_no_context_ids = fake_driver.has_no_context_ids;
 
     memset(&fake_driver, 0, sizeof(fake_driver));
     fake_driver.has_no_context_events = has_no_context_events;
+    fake_driver.has_no_context_ids = has_no_context_ids;
     fake_driver.now_ns = FAKE_START_NS;
     fake_driver.free_bytes = UINT64_C(60) << 30;
     fake_driver.total_bytes = UINT64_C(80) << 30;
@@ -311,10 +370,11 @@ void fake_driver_init(void)
 
 void fake_context(unsigned slot, uint64_t handle, uint64_t id, unsigned device)
 {
+    static _Atomic uint64_t next_id = 1000;
     struct fake_context *context = &fake_driver.context[slot];
 
     context->handle = handle;
-    context->id = id;
+    context->id = id != 0 ? id : next_id++;
     context->device = device;
     context->generation++;
     /* They go on counting: somebody may still ask about work of the context before. */

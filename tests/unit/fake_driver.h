@@ -38,6 +38,7 @@ enum fake_call {
     FAKE_EVENT_CREATE,
     FAKE_EVENT_RECORD,
     FAKE_EVENT_QUERY,
+    FAKE_EVENT_WAIT,
     FAKE_BLOCK_ALLOC,
     FAKE_BLOCK_FREE,
     FAKE_DEVICE_COUNT,
@@ -55,7 +56,7 @@ struct fake_driver {
     uint64_t work_step;         /* so long does all work of ours seem to last */
     struct fake_context {
         _Atomic uint64_t handle;
-        uint64_t id;
+        _Atomic uint64_t id;
         unsigned device;
         _Atomic uint32_t generation; /* counts the contexts that had this place */
         _Atomic uint64_t submitted, finished;
@@ -72,6 +73,7 @@ struct fake_driver {
     int fails[FAKE_CALLS];          /* 1: returns -1 and leaves its out-parameters alone */
     _Atomic unsigned calls[FAKE_CALLS];
     int has_no_context_events; /* a driver before 12.5; may be set before arming */
+    int has_no_context_ids;    /* before 12.0; the same */
     int wait_code;             /* what a wait returns, with nothing done, when not 0 */
     _Atomic uint64_t waited;   /* handle of the last wait */
     _Atomic int shut; /* set by a test while the gate is closed: no call may be under way, waits
@@ -84,6 +86,7 @@ extern struct fake_driver fake_driver;
 extern const struct cw_driver_ops fake_driver_ops;
 
 void fake_driver_init(void);
+/* id 0: one that no other context has. */
 void fake_context(unsigned slot, uint64_t handle, uint64_t id, unsigned device);
 /* It is no more, nor are its events; its blocks are free to be given out again. */
 void fake_context_end(uint64_t handle);

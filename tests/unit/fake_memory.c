@@ -36,9 +36,15 @@ unsigned fake_taken(void)
     return taken;
 }
 
+/* Of the device. */
+static int is_charged(enum cw_kind kind)
+{
+    return kind != CW_KIND_PINNED && kind != CW_KIND_MANAGED;
+}
+
 uint64_t fake_take(uint64_t handle, enum cw_kind kind, uint64_t bytes)
 {
-    uint64_t charged = kind == CW_KIND_PINNED ? 0 : bytes;
+    uint64_t charged = is_charged(kind) ? bytes : 0;
     unsigned number;
 
     pthread_mutex_lock(&memory_mutex);
@@ -60,7 +66,7 @@ uint64_t fake_take(uint64_t handle, enum cw_kind kind, uint64_t bytes)
 
 static void drop_locked(unsigned number)
 {
-    if (blocks[number].kind != CW_KIND_PINNED)
+    if (is_charged(blocks[number].kind))
         fake_driver.taken_bytes -= blocks[number].bytes;
     blocks[number].bytes = 0;
     free_blocks[free_count++] = number;
@@ -113,7 +119,7 @@ int fake_fallback_alloc(unsigned device, uint64_t bytes, uint64_t *out_key)
     (void)device;
     if (fake_begin(FAKE_FALLBACK_ALLOC) != 0)
         return -1;
-    *out_key = fake_take(fake_current(), CW_KIND_PINNED, bytes);
+    *out_key = fake_take(fake_current(), CW_KIND_MANAGED, bytes);
     return 0;
 }
 
@@ -147,9 +153,12 @@ int fake_driver_pool_trim(uint64_t pool)
     return 0;
 }
 
-int fake_block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
+int fake_block_free(struct cw_context_name name, enum cw_kind kind, uint64_t key)
 {
     struct fake_block block = {0};
+
+    if (!fake_is_itself(name))
+        return fake_begin(FAKE_BLOCK_FREE), -1;
 
     pthread_mutex_lock(&memory_mutex);
     if (block_of(key) != NULL)
@@ -157,7 +166,9 @@ int fake_block_free(uint64_t handle, enum cw_kind kind, uint64_t key)
     pthread_mutex_unlock(&memory_mutex);
     if (block.bytes == 0)
         fake_broken("gave back what is no block");
-    if (block.handle != handle || block.kind != kind)
+    if (block.kind == CW_KIND_MANAGED)
+        block.kind = CW_KIND_DEVICE;
+    if (block.handle != name.handle || block.kind != kind)
         fake_broken("gave back a block of another context or kind");
     if (fake_begin(FAKE_BLOCK_FREE) != 0)
         return -1;

@@ -18,12 +18,12 @@
 
 TestSuite(growth, .init = growth_start);
 
-/* What a hook does before it leaves. 1 if there was something due. */
+/* What a hook does before it leaves. 1 if a sample was due. */
 static int leave(void)
 {
-    int is_due = cw_due_is_any();
+    int is_due = cw_due_take(CW_DUE_GROWTH) != 0;
 
-    if (cw_due_take(CW_DUE_GROWTH))
+    if (is_due)
         cw_growth_serve();
     return is_due;
 }
@@ -138,7 +138,7 @@ Test(growth, a_million_milliseconds_are_spanned_evenly_by_true_values)
         set_live(early, expected(cw_session_now()));
         if (cw_session_now() >= BORN_NS)
             set_live(late, 7);
-        cw_growth_look(cw_session_now());
+        cw_deadline_look(cw_session_now());
         leave();
         pass(FAKE_MS);
     }
@@ -259,7 +259,7 @@ Test(growth, a_long_sweep_is_spread_over_calls)
     cr_expect_eq(live->taken, 0, "it was swept in one go");
     cr_expect_eq(slots_in_use(), 0);
     cr_expect_neq(series_of(first), 0);
-    cr_expect_eq(cw_growth_clock.next_ns, begun + FAKE_MS);
+    cr_expect_eq(cw_deadlines.growth_ns, begun + FAKE_MS);
     pass(FAKE_MS);
     cw_growth_serve();
     cr_expect_eq(live->taken, 1);

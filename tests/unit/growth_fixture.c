@@ -97,7 +97,7 @@ uint32_t site_with(uint64_t bytes)
 static int starts_anew(void)
 {
     cw_session_reset();
-    if (cw_growth_clock.next_ns != UINT64_MAX)
+    if (cw_deadlines.growth_ns != UINT64_MAX)
         return 1;
     core_arm_pool();
     live = &cw_session.arena.header->growth;

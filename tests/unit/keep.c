@@ -16,11 +16,6 @@ static void setup(void)
 
 TestSuite(keep, .init = setup);
 
-static int serves(uint64_t bytes)
-{
-    return pool_hits(CW_POOL_DEVICE, bytes, NULL);
-}
-
 /* Takes `count` blocks and frees them all: how many the pool still has. */
 static uint64_t churn(unsigned count, uint64_t bytes)
 {
@@ -35,42 +30,59 @@ static uint64_t churn(unsigned count, uint64_t bytes)
 
 /* ---- limits ---- */
 
-Test(keep, a_bucket_keeps_64_mib)
+static void start_with_bucket_max(uint64_t blocks)
 {
-    cr_expect_eq(churn(50, 2 * MIB), 32u);
-    cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 18u);
-    cr_expect_eq(pool_check(), 0);
+    core_options()->pool_bucket_max = blocks;
+    pool_start(CW_FREE_STRICT);
 }
 
-Test(keep, a_bucket_keeps_eight_blocks_of_any_size)
+/* Demand says what is kept (core/demand.h): all of it was live a moment ago. */
+Test(keep, any_number_of_blocks_that_were_just_needed_stays)
 {
-    cr_expect_eq(churn(10, 100 * MIB), 8u);
+    cr_expect_eq(churn(300, 2 * MIB), 300u);
     cr_expect_eq(pool_check(), 0);
 }
 
 Test(keep_with, bucket_max_says_how_many_blocks)
 {
-    core_options()->pool_bucket_max = 3;
-    pool_start(CW_FREE_STRICT);
+    start_with_bucket_max(3);
     cr_expect_eq(churn(5, 100 * MIB), 3u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(keep_with, with_a_bucket_max_64_mib_are_kept_in_any_case)
+{
+    start_with_bucket_max(8);
+    cr_expect_eq(churn(50, 2 * MIB), 32u);
+    cr_expect_eq(pool_counters(0)->trimmed_full, 18u);
+    cr_expect_eq(pool_check(), 0);
 }
 
 Test(keep_with, with_bucket_max_0_nothing_is_kept)
 {
-    core_options()->pool_bucket_max = 0;
-    pool_start(CW_FREE_STRICT);
+    start_with_bucket_max(0);
     cr_expect_eq(churn(5, 100 * MIB), 0u);
     cr_expect_eq(churn(5, 4 * KIB), 0u);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 10u);
     cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, small_blocks_beyond_the_limits_go_back_when_they_leave_the_hoard)
+/* A thread keeps a few of them besides. */
+Test(keep_with, small_blocks_beyond_bucket_max_go_back_when_they_leave_the_thread)
+{
+    start_with_bucket_max(1);
+    churn(600, 512 * KIB);
+    cr_expect_leq(pool_sums().idle_bytes, 64 * MIB + 5 * 512 * KIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(keep_with, blocks_that_became_ready_late_are_counted_too)
 {
     core_options()->pool_bucket_max = 1;
-    pool_start(CW_FREE_STRICT);
-    churn(600, 512 * KIB);
-    cr_expect_leq(pool_sums().idle_bytes, 65 * MIB + 512 * KIB);
-    cr_expect_gt(pool_counters(0)->trimmed_full, 400u);
+    pool_start(CW_FREE_DEFERRED);
+    churn(40, 8 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_leq(pool_sums().idle_bytes, 64 * MIB);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -113,40 +125,48 @@ static void start_with_free(uint64_t total, uint64_t free_bytes)
     cw_device_sample(0);
 }
 
-/* As long as that is not critical. */
+/* At no level. */
 static void start_without_pressure(void)
 {
-    core_options()->pressure = (struct cw_levels){{98, 99, 100}};
+    core_options()->pressure = (struct cw_levels){{101, 101, 101}};
     pool_start(CW_FREE_STRICT);
+}
+
+/* The free itself has succeeded either way. */
+static int stays_when_freed(uint64_t key)
+{
+    uint64_t before = pool_count(CW_BLOCK_IDLE);
+
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    return pool_count(CW_BLOCK_IDLE) == before + 1;
 }
 
 Test(keep_with, leaves_512_mib_free)
 {
-    uint64_t key;
+    uint64_t key[2];
 
     start_without_pressure();
-    key = pool_get(4 * MIB);
-
+    key[0] = pool_get(4 * MIB);
+    key[1] = pool_get(4 * MIB);
     start_with_free(80 * GIB, 511 * MIB);
-    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
-    cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 1u);
-    key = pool_get(4 * MIB);
+    cr_expect_not(stays_when_freed(key[0]));
+    cr_expect_eq(pool_counters(0)->trimmed_full, 1u);
     start_with_free(80 * GIB, 513 * MIB);
-    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect(stays_when_freed(key[1]));
+    cr_expect_eq(pool_check(), 0);
 }
 
 Test(keep_with, leaves_a_twentieth_of_a_small_device_free)
 {
-    uint64_t key;
+    uint64_t key[2];
 
     start_without_pressure();
-    key = pool_get(4 * MIB);
-
+    key[0] = pool_get(4 * MIB);
+    key[1] = pool_get(4 * MIB);
     start_with_free(2 * GIB, 102 * MIB);
-    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
-    key = pool_get(4 * MIB);
+    cr_expect_not(stays_when_freed(key[0]));
     start_with_free(2 * GIB, 103 * MIB);
-    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect(stays_when_freed(key[1]));
 }
 
 Test(keep, what_was_taken_since_the_last_look_counts_as_used)
@@ -158,37 +178,54 @@ Test(keep, what_was_taken_since_the_last_look_counts_as_used)
     cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
 }
 
-/* ---- what lies idle for long ---- */
+/* ---- while a request looks for memory ---- */
 
-Test(keep, blocks_above_64_mib_leave_after_their_time)
+Test(keep, what_is_freed_while_a_request_looks_for_memory_goes_to_the_driver)
 {
-    uint64_t large = pool_get(100 * MIB), small = pool_get(64 * MIB), other = pool_get(8 * MIB);
+    uint64_t key[3];
 
-    pool_get(100 * MIB); /* and stays live */
-    pool_put(large);
-    pool_put(small);
-    fake_driver.now_ns += 9000 * FAKE_MS;
-    pool_put(other);
-    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
-    fake_driver.now_ns += 2300 * FAKE_MS;
-    pool_sync(FIRST_CONTEXT);
-    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 2u);
-    cr_expect_eq(pool_counters(0)->trimmed_idle, 1u);
-    cr_expect_eq(fake_give(large), -1);
+    for (int i = 0; i < 3; i++)
+        key[i] = pool_get(4 * MIB);
+    cw_keep_want(0);
+    cw_keep_want(0);
+    cr_expect_eq(pool_put(key[0]), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_WANTED), 1u);
+    cw_keep_unwant(0);
+    cr_expect_eq(pool_put(key[1]), CW_POOL_DRIVER); /* the other one still does */
+    cr_expect_eq(pool_bypassed(CW_BYPASS_WANTED), 2u);
+    cw_keep_unwant(0);
+    cr_expect_eq(pool_put(key[2]), CW_POOL_KEPT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
     cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep, their_time_begins_with_each_free)
+Test(keep, what_another_device_wants_is_no_reason)
 {
-    uint64_t large = pool_get(100 * MIB);
+    uint64_t key = pool_get(4 * MIB);
 
-    pool_get(200 * MIB); /* and stays live */
-    for (int i = 0; i < 5; i++) {
-        pool_put(large);
-        fake_driver.now_ns += 6000 * FAKE_MS;
-        pool_sync(FIRST_CONTEXT);
-        cr_assert_eq(serves(100 * MIB), 1);
-    }
+    cw_keep_want(1);
+    cw_keep_want(CW_DEVICE_HOST);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+}
+
+/* The free has been let in, and waits for the device meanwhile. */
+static void want_inside(enum fake_call call)
+{
+    if (call == FAKE_CONTEXT_WAIT && !cw_keep_is_wanted(0))
+        cw_keep_want(0);
+}
+
+Test(keep, a_free_that_was_under_way_gives_its_block_back_too)
+{
+    uint64_t key = pool_get(4 * MIB);
+
+    fake_driver.inside = want_inside;
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(fake_taken(), 0u);
+    cr_expect_eq(pool_counters(0)->trimmed_oom, 1u);
+    cr_expect_eq(pool_check(), 0);
 }
 
 /* ---- out of memory ---- */

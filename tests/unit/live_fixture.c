@@ -375,8 +375,6 @@ static void fill_memory(struct cw_live_memory *memory)
     memory->highest_use = 9731;
     memory->pressure_blocks = 12;
     memory->pressure_bytes = 3 * GIB / 2;
-    memory->empty_blocks = 1;
-    memory->empty_bytes = GIB;
 }
 
 static struct cw_live_event *scarce_event(struct fixture *fixture, enum cw_event_type type,

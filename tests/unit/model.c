@@ -293,7 +293,7 @@ Test(model, has_the_pool_the_pressure_and_the_accounts)
         "{\"device\":0,\"requested_bytes\":10,\"efficiency\":null,\"efficiency_total\":0.5,"
         "\"trimmed\":{\"full\":1,\"idle\":2,\"oom\":3},\"bypassed\":{\"kind\":4,\"later\":5}}]},"
         "\"pressure\":{\"devices\":[{\"device\":0,\"levels\":{\"critical\":{\"ns\":6}},"
-        "\"released\":{\"empty\":{\"count\":7,\"bytes\":8}},\"refused\":{\"min_free\":9},"
+        "\"released\":{\"pressure\":{\"count\":7,\"bytes\":8}},\"refused\":{\"min_free\":9},"
         "\"ladder\":[{\"rung\":\"sync\",\"tried\":10},{\"rung\":\"later\",\"tried\":11}]}]},"
         "\"old\":{\"age_ns\":12,\"sites\":[{\"site\":0,\"count\":13,\"bytes\":14}]},"
         "\"oom_accounts\":[{\"event\":0,\"fits\":15,\"holders\":[{\"bytes\":16},{\"bytes\":17}]},"
@@ -305,7 +305,7 @@ Test(model, has_the_pool_the_pressure_and_the_accounts)
     cr_expect_eq(device->pool.trimmed_idle, 2);
     cr_expect_eq(device->pool.bypassed[CW_BYPASS_KIND], 4);
     cr_expect_eq(device->pressure.at[CW_LEVEL_CRITICAL].ns, 6);
-    cr_expect_eq(device->pressure.emptied.bytes, 8);
+    cr_expect_eq(device->pressure.scarce.bytes, 8);
     cr_expect_eq(device->pressure.refused[CW_CAUSE_MIN_FREE], 9);
     cr_expect_eq(device->pressure.rung[CW_RUNG_SYNC].tried, 10);
     cr_expect_eq(model.old_ns, 12);

@@ -140,8 +140,8 @@ Test(option_presets, devices_that_a_list_leaves_out_have_the_presets_value)
 
 Test(option_presets, a_bad_value_leaves_the_presets_and_names_it)
 {
-    static const char wanted[] = "CUWARDEN_POOL_BUCKET_MAX: '' is not a whole number from 0 to "
-                                 "1000000; the value '2' of preset constrained stays";
+    static const char wanted[] = "CUWARDEN_POOL_BUCKET_MAX: '' is not auto, or a whole number from "
+                                 "0 to 1000000; the value '2' of preset constrained stays";
 
     PARSE("CUWARDEN_POOL_BUCKET_MAX=", "CUWARDEN_PRESET=constrained");
     cr_expect_eq(complaints.count, 1u);

@@ -54,7 +54,7 @@ static void expect_defaults(void)
     cr_expect_eq(options.free_sync, CW_FREE_STRICT);
     expect_pool_max(0, CW_SHARE_OF_WHOLE, CW_SHARE_OF_WHOLE / 4);
     cr_expect_eq(options.pool_max.count, 0u);
-    cr_expect_eq(options.pool_bucket_max, 8u);
+    cr_expect(options.pool_bucket_max == CW_COUNT_AUTO && options.idle_thread == CW_THREAD_AUTO);
     cr_expect_eq(options.pool_idle, UINT64_C(10000000000));
     cr_expect_eq(options.prewarm.count, 0u);
     expect_scarcity_defaults();
@@ -90,14 +90,15 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_DUMP_SIGNAL=12", "CUWARDEN_PYTHON=off",
           "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5", "CUWARDEN_GROWTH=off",
-          "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p", "TMPDIR=/", "TMPDIR=b");
+          "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p", "CUWARDEN_THREAD=off", "TMPDIR=/",
+          "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
     cr_expect(options.mode == CW_MODE_OFF && options.growth == CW_GROWTH_OFF);
     cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
     expect_pool_max(3, 1, UINT64_C(8) << 30);
-    cr_expect_eq(options.pool_bucket_max, 0u);
+    cr_expect(options.pool_bucket_max == 0 && options.idle_thread == CW_THREAD_OFF);
     cr_expect_eq(options.pool_idle, 500000000u);
     cr_expect_eq(options.prewarm.count, 2u);
     cr_expect(options.prewarm.item[1].bytes == 2u << 20 && options.prewarm.item[1].blocks == 1);
@@ -582,7 +583,7 @@ Test(options, devices_that_a_list_leaves_out_have_the_default)
     expect_pool_max(1, 400, 200);
 }
 
-/* Each item as long as its kind can be. */
+/* Each item as long as can be. */
 Test(options, the_longest_list_of_sizes_fits_as_printed)
 {
     char entry[CW_OPTION_VALUE_MAX + 32] = "CUWARDEN_POOL_MAX=";
@@ -593,8 +594,7 @@ Test(options, the_longest_list_of_sizes_fits_as_printed)
                  "GPU-%08x-ffff-ffff-ffff-ffffffffffff:18446744073709551615,", i);
     snprintf(entry + strlen(entry), sizeof(entry) - strlen(entry), "18446744073709551615");
     PARSE(entry);
-    cr_expect_eq(complaints.count, 0u);
-    cr_expect_eq(options.pool_max.count, (unsigned)CW_SIZES_MAX);
+    cr_expect(complaints.count == 0 && options.pool_max.count == CW_SIZES_MAX);
     cw_options_print_value(&options, CW_OPTION_INDEX_POOL_MAX, printed, sizeof(printed));
     cr_expect_str_eq(printed, strchr(entry, '=') + 1);
 }

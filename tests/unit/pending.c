@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Freed blocks wait for the device: by synchronisations of the program, by events, in batches. */
+/* Freed blocks wait for the device, in the lanes of threads and in lists of batches for all. */
 #include "core/pending.h"
 
 #include <criterion/criterion.h>
+
+#include <sched.h>
 
 #include "core/gate.h"
 #include "core/session.h"
@@ -39,6 +41,24 @@ static uint64_t free_with_work(void)
 static unsigned calls(enum fake_call call)
 {
     return fake_driver.calls[call];
+}
+
+/* As the program's waits do. */
+static uint32_t harvest(unsigned queries)
+{
+    return cw_pending_harvest(realm, queries, UINT32_MAX, 1);
+}
+
+/* So many blocks of a size freed by this thread, and all of them ready. */
+static void churn(unsigned count, uint64_t bytes)
+{
+    static uint64_t key[4096];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(bytes);
+    for (unsigned i = 0; i < count; i++)
+        pool_put(key[i]);
+    pool_sync(FIRST_CONTEXT);
 }
 
 /* ---- one context ---- */
@@ -129,51 +149,140 @@ Test(pending, without_anything_pending_a_synchronisation_costs_no_ticket)
     cr_expect_eq(cw_pool_sync_begin(), 0u);
 }
 
-/* ---- batches ---- */
+/* ---- lanes ---- */
 
-Test(pending, frees_share_one_event)
+Test(pending, a_thread_keeps_its_newest_batches_and_the_older_ones_are_for_all)
 {
-    uint64_t key[20];
+    uint64_t key[5];
 
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 5; i++)
         key[i] = pool_get(PROBE);
-    for (int i = 0; i < 20; i++)
-        pool_put(key[i]);
-    fake_submit(FIRST_CONTEXT);
-    cr_expect_eq(serves(), 0);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    for (int i = 0; i < 5; i++) {
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key[i]); /* a batch of its own, as the first ones are */
+    }
+    cr_expect_eq(cw_pending_bytes(0), 5 * PROBE);
+    cr_expect_eq(cw_pending_listed(0), 2 * PROBE); /* one is open, two are closed */
+    cw_pending_collect(realm);
+    cr_expect_eq(cw_pending_listed(0), 5 * PROBE);
     fake_finish(FIRST_CONTEXT);
-    for (int i = 0; i < 20; i++)
-        cr_expect_eq(serves(), 1);
-    cr_expect_eq(pool_counters(0)->harvested_by_event, 20u);
-}
-
-Test(pending, a_batch_ends_after_64_blocks)
-{
-    uint64_t key[130];
-
-    for (int i = 0; i < 130; i++)
-        key[i] = pool_get(512);
-    for (int i = 0; i < 64; i++)
-        pool_put(key[i]);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
-    pool_put(key[64]);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
-    for (int i = 65; i < 130; i++)
-        pool_put(key[i]);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);
+    cr_expect_eq(harvest(UINT32_MAX), 5u);
+    cr_expect_eq(cw_pending_bytes(0), 0u);
     cr_expect_eq(pool_check(), 0);
 }
 
-Test(pending, a_batch_ends_after_64_mib)
-{
-    uint64_t key[4];
+static _Atomic int freed, seen;
 
-    for (int i = 0; i < 4; i++)
-        key[i] = pool_get(40 * MIB);
-    for (int i = 0; i < 4; i++)
+static void free_or_take(unsigned id)
+{
+    fake_set_current(FIRST_CONTEXT);
+    if (id == 0) {
+        uint64_t key[5];
+
+        for (int i = 0; i < 5; i++)
+            key[i] = pool_get(PROBE);
+        for (int i = 0; i < 5; i++)
+            pool_put(key[i]);
+        fake_finish(FIRST_CONTEXT);
+        freed = 1;
+        while (seen == 0)
+            sched_yield();
+        return;
+    }
+    while (freed == 0)
+        sched_yield();
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(serves(), 1);
+    seen = 1;
+}
+
+Test(pending, other_threads_are_served_from_the_list)
+{
+    run_threads(2, free_or_take);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* What is freed into a batch later is not covered by what was known of it before. */
+Test(pending, a_batch_is_as_young_as_its_youngest_block)
+{
+    uint64_t key[2], ticket;
+
+    churn(1000, 512);
+    key[0] = pool_get(PROBE);
+    key[1] = pool_get(PROBE);
+    pool_put(key[0]);
+    ticket = cw_pool_sync_begin();
+    fake_finish(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    pool_put(key[1]);
+    cw_pool_sync_end(realm->context, ticket);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cw_pending_close(1);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(serves(), 1);
+}
+
+/* ---- rotation and backpressure ---- */
+
+Test(pending, while_little_is_pending_one_block_more_is_taken_instead_of_an_event)
+{
+    unsigned before;
+
+    churn(1000, 512);
+    before = calls(FAKE_EVENT_RECORD);
+    for (int i = 0; i < 30; i++) {
+        uint64_t key = pool_get(PROBE);
+
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key);
+    }
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), before);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1030u);
+}
+
+/* So many blocks of 16 MiB, each freed while work is outstanding. */
+static void leave_pending(unsigned count)
+{
+    uint64_t key[20];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(16 * MIB);
+    for (unsigned i = 0; i < count; i++) {
+        fake_submit(FIRST_CONTEXT);
         pool_put(key[i]);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u); /* at the third */
+    }
+}
+
+Test(pending, a_request_behind_much_of_its_size_waits_for_the_oldest)
+{
+    const struct fake_context *context = fake_context_of(FIRST_CONTEXT);
+    unsigned taken;
+
+    leave_pending(20);
+    taken = fake_taken();
+    cr_expect(pool_hits(CW_POOL_DEVICE, 16 * MIB, NULL));
+    cr_expect_eq(calls(FAKE_EVENT_WAIT), 1u);
+    cr_expect_lt(context->finished, context->submitted); /* and for no more than that */
+    cr_expect_eq(fake_taken(), taken);
+}
+
+Test(pending, behind_eight_blocks_it_does_not_wait)
+{
+    leave_pending(8);
+    cr_expect_not(pool_hits(CW_POOL_DEVICE, 16 * MIB, NULL));
+    cr_expect_eq(calls(FAKE_EVENT_WAIT), 0u);
+}
+
+Test(pending, in_a_capture_nobody_waits)
+{
+    leave_pending(20);
+    cw_gate_close();
+    cr_expect_eq(cw_pending_await(realm), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_WAIT), 0u);
+    cw_gate_open();
+    cr_expect_eq(cw_pending_bytes(0), 20 * 16 * MIB);
+    cr_expect_eq(pool_check(), 0);
 }
 
 Test(pending, events_are_used_again)
@@ -195,7 +304,7 @@ static uint32_t seen_while_recording = 99;
 static void harvest_inside(enum fake_call call)
 {
     if (call == FAKE_EVENT_RECORD)
-        seen_while_recording = cw_pending_harvest(realm, UINT32_MAX, 1);
+        seen_while_recording = harvest(UINT32_MAX);
 }
 
 Test(pending, no_other_thread_sees_a_batch_before_its_event_is_recorded)
@@ -205,7 +314,7 @@ Test(pending, no_other_thread_sees_a_batch_before_its_event_is_recorded)
     cw_pending_close(1);
     cr_expect_eq(seen_while_recording, 0u);
     cr_expect_eq(calls(FAKE_EVENT_QUERY), 0u);
-    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 0u);
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
     cr_expect_eq(calls(FAKE_EVENT_QUERY), 1u);
 }
 
@@ -214,13 +323,13 @@ Test(pending, a_batch_that_was_closed_in_a_capture_is_recorded_before_it_is_aske
     free_with_work();
     cw_gate_close();
     cw_pending_close(1);
-    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 0u);
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
     cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
     cw_gate_open();
-    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 0u);
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
     cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
     fake_finish(FIRST_CONTEXT);
-    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 1u);
+    cr_expect_eq(harvest(UINT32_MAX), 1u);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -265,10 +374,11 @@ Test(pending, at_most_so_many_batches_are_asked_about)
     }
     before = calls(FAKE_EVENT_QUERY);
     fake_finish(FIRST_CONTEXT);
-    cr_expect_eq(cw_pending_harvest(realm, 2, 1), 2u);
+    cr_expect_eq(harvest(2), 2u);
     cr_expect_eq(calls(FAKE_EVENT_QUERY), before + 2);
-    cr_expect_eq(cw_pending_harvest(realm, 0, 1), 0u);
-    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1), 3u);
+    cr_expect_eq(harvest(0), 0u);
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1, 1), 1u); /* as many as are wanted */
+    cr_expect_eq(harvest(UINT32_MAX), 2u);
     cr_expect_eq(cw_pending_is_any(), 0);
 }
 
@@ -282,7 +392,7 @@ static void expect_given_back(enum fake_call call)
     cr_expect_eq(serves(), 0); /* an allocation gives nothing back */
     cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
     cw_pending_close(1);
-    cw_pending_harvest(realm, UINT32_MAX, 1);
+    harvest(UINT32_MAX);
     cr_expect_eq(fake_give(key), -1); /* the driver has it */
     cr_expect_eq(calls(FAKE_BLOCK_FREE), 1u);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
@@ -384,7 +494,7 @@ Test(pending, a_context_that_failed_sends_the_block_to_the_driver)
     key = free_with_work();
     fake_driver.fails[FAKE_EVENT_CREATE] = 1;
     cr_expect_eq(serves(), 0);
-    cw_pending_harvest(realm, UINT32_MAX, 1);
+    harvest(UINT32_MAX);
     cr_expect_eq(fake_give(key), -1);
     cr_expect_eq(pool_check(), 0);
 }
@@ -412,12 +522,67 @@ Test(pending, all_waits_on_in_a_context_that_was_kept)
 {
     leave_everywhere();
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_KEPT);
+    fake_submit(FIRST_CONTEXT);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
     cr_expect_eq(serves(), 0);
     fake_finish(FIRST_CONTEXT);
     for (int i = 0; i < 3; i++)
         cr_expect_eq(serves(), 1);
     cr_expect_eq(serves(), 0);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static uint64_t waited_at_end(void)
+{
+    struct cw_context_ending end;
+
+    cw_context_end_begin(realm->context, &end);
+    cw_context_end_finish(&end, CW_CONTEXT_KEPT);
+    return end.parked;
+}
+
+Test(pending, what_its_own_work_may_use_is_waited_for_before_the_end)
+{
+    leave_everywhere();
+    cr_expect_eq(waited_at_end(), 0u);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
+    cr_expect(fake_is_finished(0, fake_driver.context[0].generation, 2));
+}
+
+Test(pending, what_the_work_of_others_may_use_goes_to_the_drivers_free_before_the_end)
+{
+    pool_context(1, 1);
+    leave_everywhere();
+    fake_submit(SECOND_CONTEXT);
+    cr_expect_eq(waited_at_end(), 0u);
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 3u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, what_others_have_passed_ends_with_its_context)
+{
+    pool_context(1, 1);
+    leave_everywhere();
+    pool_sync(SECOND_CONTEXT);
+    cr_expect_eq(waited_at_end(), 0u);
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, in_a_capture_it_is_counted_and_said_and_nobody_is_asked)
+{
+    unsigned before;
+
+    pool_context(1, 1);
+    leave_everywhere();
+    cw_gate_close();
+    before = fake_gated_calls();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(fake_gated_calls(), before);
+    cr_expect_eq(pool_counters(0)->abandoned, 3u);
+    cw_gate_open();
     cr_expect_eq(pool_check(), 0);
 }
 

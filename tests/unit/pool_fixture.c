@@ -5,10 +5,12 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "core/excess.h"
 #include "core/relief.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/site.h"
+#include "core/tally.h"
 #include "core/tracker.h"
 
 void pool_start(enum cw_free_sync free_sync)
@@ -104,6 +106,8 @@ int pool_hits(enum cw_pool_class class, uint64_t bytes, uint64_t *out_key)
 
     if (out_key != NULL && key != 0)
         *out_key = key;
+    if (key == 0)
+        cw_pool_cancel(&pool);
     return key != 0;
 }
 
@@ -203,10 +207,24 @@ static int expect(const char *what, uint64_t is, uint64_t wanted)
     return -1;
 }
 
+static uint64_t excess_of_live(uint8_t device)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 1; i < count_of(CW_TABLE_BLOCK); i++) {
+        const struct cw_live_block *block = cw_tracker_at(i);
+
+        if (block->state == CW_BLOCK_LIVE && cw_site_at(block->site)->device == device)
+            sum += cw_excess_of(block);
+    }
+    return sum;
+}
+
 int pool_check(void)
 {
     struct pool_sums sums = pool_sums();
     uint64_t blocks = 0, bytes = 0;
+    int wrong = 0;
 
     for (uint32_t i = 1; i < count_of(CW_TABLE_BLOCK); i++) {
         const struct cw_live_block *block = cw_tracker_at(i);
@@ -214,7 +232,9 @@ int pool_check(void)
         blocks += block->state == CW_BLOCK_IDLE;
         bytes += block->state == CW_BLOCK_IDLE ? block->held : 0;
     }
-    return expect("blocks on their way out", pool_count(CW_BLOCK_LEAVING), 0) |
+    for (unsigned d = 0; d < CW_MAX_DEVICES; d++)
+        wrong |= expect("excess", cw_tally_excess((uint8_t)d), excess_of_live((uint8_t)d));
+    return wrong | expect("blocks on their way out", pool_count(CW_BLOCK_LEAVING), 0) |
            expect("check of the tracker", (uint64_t)cw_tracker_check(), 0) |
            expect("idle blocks of the buckets", sums.idle_blocks, blocks) |
            expect("idle bytes of the buckets", sums.idle_bytes, bytes) |

@@ -7,6 +7,8 @@
 
 #include "core/keep.h"
 #include "core/gate.h"
+#include "core/excess.h"
+#include "core/tally.h"
 #include "core/tracker.h"
 #include "pool_fixture.h"
 
@@ -77,9 +79,19 @@ static int is_ready(const struct model_block *block)
 
 static int is_legal_size(const struct model_block *block, uint64_t bytes)
 {
-    return block->held >= bytes && (block->held <= bytes + bytes / 8 ||
-                                    (block->class != CW_POOL_PITCHED && bytes <= CW_SIZE_ROUNDED &&
-                                     cw_size_class_down(block->held) == cw_size_class_up(bytes)));
+    uint64_t excess = cw_size_excess(block->held, bytes);
+
+    return block->held >= bytes &&
+           (excess <= cw_size_tolerance(bytes) ||
+            (block->class < CW_POOL_HOST &&
+             (excess <= bytes / 2 || cw_size_class_down(block->held) == cw_size_class_up(bytes))));
+}
+
+/* One part in 200 of the device, whatever lies idle. */
+static void expect_little_excess(void)
+{
+    for (uint8_t device = 0; device < 2; device++)
+        cr_assert_leq(cw_tally_excess(device), fake_driver.total_bytes / CW_EXCESS_SHARE);
 }
 
 static void expect_legal(const struct model_block *block, enum cw_pool_class class, uint64_t bytes)
@@ -274,10 +286,12 @@ static void operate(void)
     }
 }
 
-static void run(enum cw_free_sync free_sync, const char *most)
+static void run(enum cw_free_sync free_sync, const char *most, uint64_t total)
 {
     cr_assert_eq(cw_sizes_parse(most, 0, &core_options()->pool_max), 0);
     pool_start(free_sync);
+    fake_driver.total_bytes = total;
+    fake_driver.free_bytes = total - total / 4;
     for (unsigned i = 1; i < PLACES; i++)
         pool_context(i, i % 2);
     for (int i = 0; i < OPERATIONS; i++) {
@@ -286,6 +300,7 @@ static void run(enum cw_free_sync free_sync, const char *most)
             continue;
         cr_assert_eq(pool_check(), 0);
         cr_assert_eq(pool_count(CW_BLOCK_LIVE), live_count);
+        expect_little_excess();
     }
     cr_expect_eq(pool_check(), 0);
     cr_expect_eq(pool_sums().hits, hits);
@@ -294,22 +309,35 @@ static void run(enum cw_free_sync free_sync, const char *most)
 
 Test(pool_model, serves_only_what_is_legal_when_frees_wait)
 {
-    run(CW_FREE_STRICT, "25%");
+    run(CW_FREE_STRICT, "25%", 80 * GIB);
 }
 
 Test(pool_model, serves_only_what_is_legal_when_frees_are_deferred)
 {
-    run(CW_FREE_DEFERRED, "25%");
+    run(CW_FREE_DEFERRED, "25%", 80 * GIB);
 }
 
 Test(pool_model, serves_only_what_is_legal_within_a_small_limit)
 {
     seed = 3;
-    run(CW_FREE_STRICT, "200M");
+    run(CW_FREE_STRICT, "200M", 80 * GIB);
 }
 
 Test(pool_model, serves_only_what_is_legal_when_deferred_within_a_small_limit)
 {
     seed = 4;
-    run(CW_FREE_DEFERRED, "200M");
+    run(CW_FREE_DEFERRED, "200M", 80 * GIB);
+}
+
+/* Excess is used up most of the time. */
+Test(pool_model, serves_only_what_is_legal_on_a_small_device)
+{
+    seed = 5;
+    run(CW_FREE_STRICT, "100%", 8 * GIB);
+}
+
+Test(pool_model, serves_only_what_is_legal_when_deferred_on_a_small_device)
+{
+    seed = 6;
+    run(CW_FREE_DEFERRED, "100%", 8 * GIB);
 }

@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/event.h"
 #include "core/limit.h"
+#include "core/reclaim_due.h"
 #include "core/request.h"
 #include "core/session.h"
 
@@ -145,24 +146,30 @@ Test(pressure, a_thread_that_read_the_clock_earlier_takes_no_time_back)
         cr_expect_leq(ask_memory()->level_ns[i], before + 200 * FAKE_MS, "level %d", i);
 }
 
+/* 1 once for each time that it was set. */
+static int take_due(uint8_t device)
+{
+    return cw_reclaim_due_take(device, CW_RECLAIM_LEVEL);
+}
+
 Test(pressure, relief_is_due_when_it_gets_worse_and_with_each_look_while_it_is_bad)
 {
     ask_start("", "", TOTAL);
     use(10);
-    cr_expect_not(cw_pressure_is_due());
+    cr_expect_not(take_due(0));
     use(60);
-    cr_expect_eq(cw_pressure_due_mask, 1);
-    cr_expect_eq(cw_pressure_take_due(0), 1);
-    cr_expect_eq(cw_pressure_take_due(0), 0);
-    cr_expect_eq(cw_pressure_take_due(1), 0);
+    cr_expect(cw_reclaim_is_due());
+    cr_expect_eq(take_due(0), 1);
+    cr_expect_eq(take_due(0), 0);
+    cr_expect_eq(take_due(1), 0);
     use(61);
-    cr_expect_not(cw_pressure_is_due());
+    cr_expect_not(take_due(0));
     use(81);
-    cr_expect_eq(cw_pressure_take_due(0), 1);
+    cr_expect_eq(take_due(0), 1);
     use(81);
-    cr_expect_eq(cw_pressure_take_due(0), 1);
+    cr_expect_eq(take_due(0), 1);
     use(61);
-    cr_expect_not(cw_pressure_is_due());
+    cr_expect_not(take_due(0));
 }
 
 /* What was given back is no more in use. */
@@ -205,6 +212,6 @@ Test(pressure, nothing_is_known_of_devices_that_are_none)
 {
     ask_start("", "", TOTAL);
     cw_pressure_update(CW_DEVICE_HOST, 0, 1);
-    cr_expect_eq(cw_pressure_take_due(CW_DEVICE_HOST), 0);
+    cr_expect_eq(cw_reclaim_due_of(CW_DEVICE_HOST), 0);
     cr_expect_eq(ask_events(CW_EVENT_PRESSURE, NULL), 0);
 }

@@ -153,7 +153,8 @@ Test(realm, a_hundred_events_are_kept)
 
 /* ---- the end of a context ---- */
 
-/* One block in a hoard, one in a bucket, one in an open batch of another thread if there is one. */
+/* One block in a cache of a thread, one in a bucket, one in an open batch of another thread if
+ * there is one. */
 static uint64_t small, large;
 
 static void keep_some(void)
@@ -348,7 +349,7 @@ Test(realm, what_is_released_after_its_end_does_not_reach_the_driver)
     cr_expect_eq(pool_check(), 0);
 }
 
-Test(realm, the_hoard_of_a_thread_that_could_not_empty_it_is_found)
+Test(realm, what_a_thread_kept_that_could_not_give_it_up_is_found)
 {
     run_threads(1, keep_in_a_thread);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -77,6 +78,50 @@ Test(replay_csv, reads_what_the_library_adds, .fini = stop)
     cr_assert_eq(cw_csv_next(&csv, &event), 1);
     cr_expect(event.device == CW_DEVICE_HOST && event.kind == CW_KIND_PINNED);
     cr_expect_eq(event.ns, 70, "time goes back to %ju", (uintmax_t)event.ns);
+}
+
+/* ---- compressed ---- */
+
+#define PACKED_LINES 20000u
+
+static void put_packed(void)
+{
+    gzFile file;
+
+    put_file("", 0);
+    file = gzopen(path, "wb");
+    gzputs(file, RMM);
+    for (unsigned i = 1; i <= PACKED_LINES; i++)
+        gzprintf(file, "1,00:00:00.000000,allocate,0x%x,%u,0\n", i, i * 7919u % 100000);
+    cr_assert_eq(gzclose(file), Z_OK);
+}
+
+Test(replay_csv, a_compressed_file_reads_as_a_plain_one, .fini = stop)
+{
+    unsigned lines = 0;
+
+    put_packed();
+    cr_assert_eq(cw_csv_open(&csv, path), 0);
+    while (cw_csv_next(&csv, &event) == 1)
+        cr_assert_eq(event.pointer, ++lines);
+    cr_expect_eq(lines, PACKED_LINES);
+    cr_expect_eq(csv.is_cut, 0);
+}
+
+Test(replay_csv, a_compressed_file_that_was_cut_is_an_error, .init = cr_redirect_stderr,
+     .fini = stop)
+{
+    struct stat info;
+    int rc;
+
+    put_packed();
+    cr_assert_eq(stat(path, &info), 0);
+    cr_assert_eq(truncate(path, info.st_size / 2), 0);
+    cr_assert_eq(cw_csv_open(&csv, path), 0);
+    while ((rc = cw_csv_next(&csv, &event)) == 1)
+        ;
+    cr_expect_eq(rc, -1);
+    expect_error("unexpected end of file");
 }
 
 Test(replay_csv, columns_go_by_name, .fini = stop)
@@ -167,11 +212,12 @@ Test(replay_csv, long_files_pass_through_one_buffer, .fini = stop)
     uint64_t lines = 0;
     int rc;
 
-    start(RMM);
+    put_file(RMM, sizeof(RMM) - 1);
     file = fopen(path, "a");
     for (uint64_t i = 1; i <= LINES; i++)
         fprintf(file, "1,00:00:00.000000,allocate,0x%jx,%ju,0\n", (uintmax_t)i, (uintmax_t)i * 3);
     fclose(file);
+    cr_assert_eq(cw_csv_open(&csv, path), 0);
     while ((rc = cw_csv_next(&csv, &event)) == 1) {
         lines++;
         cr_assert(event.pointer == lines && event.bytes == 3 * lines && event.line == lines + 1);

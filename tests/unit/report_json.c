@@ -187,6 +187,7 @@ static void add_pool(void)
     device->pool.trimmed_idle = 18;
     device->pool.trimmed_oom = 19;
     device->pool.prewarmed = 20;
+    device->pool.abandoned = 21;
     header->free_sync = 1;
 }
 
@@ -205,14 +206,15 @@ Test(report_json, tells_what_the_pool_did)
               "\"cached_bytes\":8192,\"cached_blocks\":2,\"waste_bytes\":1096,"
               "\"efficiency\":0.732422,\"efficiency_total\":0.75,"
               "\"requested_bytes_total\":90000,\"allocated_bytes_total\":120000,"
-              "\"fragmentation\":0.267578,\"num_device_alloc\":50,\"num_device_free\":15,"
+              "\"fragmentation\":0.267578,\"fragmentation_now\":0.755859,"
+              "\"fragmentation_peak\":0.267578,\"num_device_alloc\":50,\"num_device_free\":15,"
               "\"driver_calls_saved\":{\"alloc\":90,\"free\":60},"
               "\"num_alloc_retries\":16,\"num_ooms\":2,\"exact_retries\":15,"
               "\"prewarmed\":20,\"harvested\":{\"by_sync\":11,\"by_event\":12},"
               "\"event_records\":13,\"event_queries\":14,"
-              "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19},"
+              "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19},\"abandoned\":21,"
               "\"bypassed\":{\"capture\":1,\"exported\":2,\"no_context\":3,"
-              "\"broken_context\":4,\"contexts\":5,\"full\":6,\"kind\":7}}"));
+              "\"broken_context\":4,\"contexts\":5,\"full\":6,\"wanted\":7,\"kind\":8}}"));
     cr_expect(holds("r[\"pool\"][\"devices\"][0][\"buckets\"]==["
                     "{\"kind\":\"device\",\"size_bytes\":512,\"hits\":30,\"misses\":10,"
                     "\"kept\":25,\"released\":5,\"released_bytes\":2560,\"cached_bytes\":0,"
@@ -221,7 +223,11 @@ Test(report_json, tells_what_the_pool_did)
                     "\"kept\":50,\"released\":10,\"released_bytes\":40960,\"cached_bytes\":8192,"
                     "\"cached_blocks\":2}]"));
     cr_expect(holds("[r[\"pool\"][\"devices\"][1][k] for k in (\"hit_rate\",\"efficiency\","
-                    "\"efficiency_total\",\"fragmentation\")]==[None]*4"));
+                    "\"efficiency_total\",\"fragmentation\",\"fragmentation_now\","
+                    "\"fragmentation_peak\")]==[None]*6"));
+    cr_expect(holds("{k: r[\"pool\"][k] for k in r[\"pool\"] if k not in (\"devices\",\"mode\","
+                    "\"free_sync\")}=={\"efficiency\":0.732422,\"efficiency_total\":0.75,"
+                    "\"fragmentation_now\":0.755859,\"fragmentation_peak\":0.267578}"));
     cr_expect(holds("r[\"devices\"][0][\"idle\"]=={\"count\":2,\"bytes\":8192} and "
                     "[b[\"bytes\"] for b in r[\"leaks\"]]==[3000] and "
                     "r[\"devices\"][0][\"live\"]=={\"count\":1,\"bytes\":3000}"));
@@ -252,8 +258,7 @@ Test(report_json, tells_of_limits_and_pressure)
                     "\"medium\":{\"entered\":0,\"ns\":0},"
                     "\"high\":{\"entered\":3,\"ns\":60000000},"
                     "\"critical\":{\"entered\":2,\"ns\":140000000}},"
-                    "\"released\":{\"pressure\":{\"count\":12,\"bytes\":3<<29},"
-                    "\"empty\":{\"count\":1,\"bytes\":1<<30}},\"limited\":9,"
+                    "\"released\":{\"pressure\":{\"count\":12,\"bytes\":3<<29}},\"limited\":9,"
                     "\"refused\":{\"driver\":1,\"limit\":2,\"min_free\":3,\"injected\":4},"
                     "\"fallbacks\":{\"count\":5,\"bytes\":3<<30}}"));
     cr_expect(holds("[[s[k] for k in (\"rung\",\"tried\",\"helped\",\"released_bytes\")] for s "

@@ -113,10 +113,37 @@ Test(size_class, classes_from_16_mib_on_are_whole_pages)
         cr_expect_eq(class_bytes[i] % CW_SIZE_PAGE, 0u);
 }
 
-Test(size_class, fits_means_at_most_an_eighth_more)
+Test(size_class, excess_is_what_the_request_alone_would_not_take)
 {
-    cr_expect_eq(cw_size_fits(1000, 1001), 0);
-    cr_expect_eq(cw_size_fits(1000, 1000), 1);
-    cr_expect_eq(cw_size_fits(1125, 1000), 1);
-    cr_expect_eq(cw_size_fits(1126, 1000), 0);
+    cr_expect_eq(cw_size_excess(512, 1), 0u); /* the driver gives 512 bytes at least */
+    cr_expect_eq(cw_size_excess(1024, 513), 0u);
+    cr_expect_eq(cw_size_excess(1536, 513), 512u);
+    cr_expect_eq(cw_size_excess(1 * MIB, 900 * KIB), 124 * KIB);
+    /* Of large ones whole pages are gone. */
+    cr_expect_eq(cw_size_excess(4 * MIB + 512, 4 * MIB), 2 * MIB);
+    cr_expect_eq(cw_size_excess(4 * MIB, 2 * MIB + 512), 2 * MIB - 512);
+    cr_expect_eq(cw_size_excess(6 * MIB, 3 * MIB), 3 * MIB);
+    cr_expect_eq(cw_size_excess(500, 1000), 0u);
+}
+
+Test(size_class, fits_means_large_enough_and_no_more_excess_than_said)
+{
+    cr_expect_eq(cw_size_fits(1000, (struct cw_size_fit){1001, UINT64_MAX}), 0);
+    cr_expect_eq(cw_size_fits(1000, (struct cw_size_fit){1000, 0}), 1);
+    cr_expect_eq(cw_size_fits(1024, (struct cw_size_fit){1000, 0}), 1);
+    cr_expect_eq(cw_size_fits(1536, (struct cw_size_fit){1000, 511}), 0);
+    cr_expect_eq(cw_size_fits(1536, (struct cw_size_fit){1000, 512}), 1);
+}
+
+Test(size_class, a_block_of_the_requests_own_class_is_within_tolerance)
+{
+    uint64_t state = 3;
+
+    for (int i = 0; i < 100000; i++) {
+        uint64_t bytes = (next_random(&state) >> (17 + i % 40)) + 1;
+        uint64_t held = cw_size_class_bytes(cw_size_class_up(bytes));
+
+        cr_assert_leq(cw_size_excess(held, bytes), cw_size_tolerance(bytes), "%ju",
+                      (uintmax_t)bytes);
+    }
 }

@@ -91,9 +91,13 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_line("  device    hits  misses  hit rate  driver calls saved               idle now");
     expect_line("  0       120355    2109     98.3%              240351  128.0 MiB in 4 blocks");
     expect_line("  host         1       1     50.0%                   3    16.0 MiB in 1 block");
-    expect_line("  device       held  peak held  rounding  efficiency  fragmentation");
-    expect_line("  0       256.0 MiB  256.0 MiB   4.0 MiB       93.8%          29.7%");
-    expect_line("  host     16.0 MiB   16.0 MiB       0 B      93.8%*           6.3%");
+    expect_line("  device       held  peak held  rounding  efficiency  fragmentation now  of the "
+                "peaks");
+    expect_line("  0       256.0 MiB  256.0 MiB   4.0 MiB       93.8%              51.6%         "
+                "29.7%");
+    expect_line("  host     16.0 MiB   16.0 MiB       0 B      93.8%*             100.0%          "
+                "6.3%");
+    expect_no_text("  all ");
     expect_line("  efficiency: the share of these blocks that was asked for (*: of all ever "
                 "served)");
     expect_line("  most used sizes, device 0");
@@ -101,7 +105,8 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_line("    64.0 MiB  device  120345    2100  120000         8     0");
     expect_line("    32.0 MiB  device      10       9      19        15     4");
     expect_line("    16.0 MiB  pinned     1       1     2         0     1");
-    expect_no_text("warning");
+    expect_line("  warning: 256.0 MiB are held on device 0, but only 124.0 MiB of it in use");
+    expect_no_text("held on the host"); /* nothing of it is in use */
     expect_no_text("because");
     expect_no_text("given back");
     write_report(CW_REPORT_TEXT);
@@ -119,12 +124,12 @@ Test(text_pool, efficiency_of_all_served_is_marked_only_where_it_is_shown)
     fixture_pool_alloc(&fixture, site, 3 * MIB, 4 * MIB, 1, 5);
     add_bucket(0, CW_KIND_DEVICE, 4 * MIB, 0, 1);
     write_section();
-    expect_text("   1.0 MiB       75.0%          25.0%\n");
+    expect_text("   1.0 MiB       75.0%              25.0%         25.0%\n");
     expect_no_text("*");
     expect_line("  efficiency: the share of these blocks that was asked for");
     fixture_keep(&fixture, site, 3 * MIB, 1);
     write_section();
-    expect_text("       0 B      93.8%*          25.0%\n");
+    expect_text("       0 B      93.8%*             100.0%         25.0%\n");
 }
 
 Test(text_pool, shows_the_eight_most_used_sizes)
@@ -178,29 +183,75 @@ Test(text_pool, reasons_are_listed_when_there_were_any)
     expect_line("    5  to make room for a request that was out of memory");
 }
 
-Test(text_pool, warns_of_fragmentation_and_says_what_to_do)
+Test(text_pool, warns_of_what_is_held_in_vain_now_and_says_what_to_do)
 {
     struct cw_live_device *device = &fixture.arena.header->device[2];
 
     add_bucket(2, CW_KIND_DEVICE, MIB, 1, 1);
-    device->peak_bytes = 7 * GIB;
-    device->peak_held = 10 * GIB;
+    device->peak_bytes = device->live_bytes = 7 * GIB;
+    device->peak_held = device->held_bytes = 10 * GIB;
     write_section();
-    expect_text("          30.0%\n");
+    expect_text("              30.0%         30.0%\n");
     expect_no_text("warning");
-    device->peak_bytes = 6 * GIB;
+    device->live_bytes = 6 * GIB;
     write_section();
-    expect_line("  warning: 10.0 GiB were held on device 2, but at most 6.0 GiB used at once");
+    expect_text("              40.0%         30.0%\n");
+    expect_line("  warning: 10.0 GiB are held on device 2, but only 6.0 GiB of it in use");
     expect_line("    CUWARDEN_POOL_MAX         idle memory in all");
     expect_line("    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
-    expect_line("    CUWARDEN_POOL_IDLE        how long large blocks stay idle");
+    expect_line("    CUWARDEN_POOL_IDLE        how long idle memory is kept that is not needed");
+    device->live_bytes = device->held_bytes; /* that the peaks lay apart is told, no more */
     device->peak_bytes = 1;
-    device->peak_held = MIB; /* too little to speak of */
+    write_section();
+    expect_text("               0.0%        100.0%\n");
+    expect_no_text("warning");
+    device->live_bytes = 0; /* a program that has freed all has not that problem */
+    write_section();
+    expect_text("             100.0%        100.0%\n");
+    expect_no_text("warning");
+    device->live_bytes = 1;
+    device->held_bytes = MIB; /* too little to speak of */
     write_section();
     expect_no_text("warning");
-    device->peak_held = MIB + 1;
+    device->held_bytes = MIB + 1;
     write_section();
     expect_text("warning");
+}
+
+/* 839 of 840 MiB idle: the peaks know nothing of it. */
+Test(text_pool, what_is_idle_at_the_end_shows_at_the_end)
+{
+    struct cw_live_device *device = &fixture.arena.header->device[0];
+
+    set_kept(add_bucket(0, CW_KIND_DEVICE, MIB, 0, 840), 839, 0, 839);
+    device->peak_bytes = 820 * MIB;
+    device->peak_held = device->held_bytes = 840 * MIB;
+    device->live_bytes = MIB;
+    write_section();
+    expect_text("              99.9%          2.4%\n");
+    expect_line("  warning: 840.0 MiB are held on device 0, but only 1.0 MiB of it in use");
+}
+
+Test(text_pool, several_devices_have_a_row_of_all)
+{
+    struct cw_live_header *header = fixture.arena.header;
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct cw_live_device *device = &header->device[i < 2 ? i : CW_DEVICE_HOST];
+
+        add_bucket(i < 2 ? i : CW_DEVICE_HOST, i < 2 ? CW_KIND_DEVICE : CW_KIND_PINNED, MIB, 0, 1);
+        device->peak_bytes = 8 * GIB;
+        device->live_bytes = (4 - 4 * i % 8) * GIB;
+        device->peak_held = 10 * GIB;
+        device->held_bytes = 8 * GIB;
+    }
+    write_section();
+    expect_text("  0        8.0 GiB   10.0 GiB       0 B      93.8%*              50.0%         "
+                "20.0%\n");
+    expect_text("  1        8.0 GiB   10.0 GiB       0 B      93.8%*             100.0%         "
+                "20.0%\n");
+    expect_text("  all     16.0 GiB   20.0 GiB       0 B      93.8%*              75.0%         "
+                "20.0%\n");
 }
 
 Test(text_pool, no_line_is_wider_than_100_columns)

@@ -12,6 +12,8 @@
 #include "ask_fixture.h"
 #include "base/alarm.h"
 #include "base/log.h"
+#include "core/demand.h"
+#include "core/due.h"
 #include "core/session.h"
 
 static int captured;
@@ -45,19 +47,17 @@ Test(tick, comes_as_often_as_something_asks_for_it)
 {
     struct cw_options options = *core_options();
 
-    options.mode = CW_MODE_POOL;
-    cr_expect_eq(cw_tick_interval(&options), 1000 * FAKE_MS);
+    ask_start("", "", 4 * GIB);
+    core_options()->pool_idle = 2000 * FAKE_MS;
+    cr_expect_eq(cw_tick_interval(&options, 0), 1000 * FAKE_MS);
     options.log = CW_LOG_WARN; /* no line, but a report */
-    cr_expect_eq(cw_tick_interval(&options), 1000 * FAKE_MS);
+    cr_expect_eq(cw_tick_interval(&options, 0), 1000 * FAKE_MS);
+    cr_expect_eq(cw_tick_interval(&options, 1), 200 * FAKE_MS); /* as often as a sweep is due */
     options.dump_interval = 0;
-    cr_expect_eq(cw_tick_interval(&options), 0);
-    options.pool_idle = 2000 * FAKE_MS;
-    options.origin[CW_OPTION_INDEX_POOL_IDLE] = CW_ORIGIN_ENVIRONMENT;
-    cr_expect_eq(cw_tick_interval(&options), 500 * FAKE_MS);
-    options.pool_idle = 0;
-    cr_expect_eq(cw_tick_interval(&options), 20 * FAKE_MS);
-    options.mode = CW_MODE_TRACK;
-    cr_expect_eq(cw_tick_interval(&options), 0);
+    cr_expect_eq(cw_tick_interval(&options, 0), 0);
+    cr_expect_eq(cw_tick_interval(&options, 1), 200 * FAKE_MS);
+    core_options()->pool_idle = 0;
+    cr_expect_eq(cw_tick_interval(&options, 1), 20 * FAKE_MS);
 }
 
 static void tick_after(uint64_t ms)
@@ -68,10 +68,13 @@ static void tick_after(uint64_t ms)
 
 Test(tick, says_how_memory_is_used)
 {
+    uint64_t key;
+
     ask_start("3G", "", 4 * GIB);
     cw_tick_init(core_options());
-    pool_put(ask_get(512 * MIB));
+    key = ask_get(512 * MIB);
     ask_get(256 * MIB);
+    pool_put(key);
     tick_after(1000);
     cr_expect_eq(lines_with("\n"), 1);
     cr_expect_eq(lines_with("device 0: live 256.0 MiB, idle 512.0 MiB, held 768.0 MiB of 3.0 GiB; "
@@ -104,18 +107,68 @@ Test(tick, a_device_of_no_size_to_speak_of_does_no_harm)
     cr_expect_eq(lines_with("device 57.1% used"), 1);
 }
 
-Test(tick, trims_while_the_program_sleeps)
+/* ---- while the program makes no calls ---- */
+
+static void start_idle(unsigned blocks)
 {
-    core_options()->origin[CW_OPTION_INDEX_POOL_IDLE] = CW_ORIGIN_ENVIRONMENT;
+    uint64_t key[64];
+
+    core_options()->dump_interval = 0;
     ask_start("", "", 4 * GIB);
     cw_tick_init(core_options());
-    pool_put(ask_get(16 * MIB));
-    tick_after(1);
-    tick_after(9000);
-    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1);
-    tick_after(1000);
-    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0);
+    for (unsigned i = 0; i < blocks; i++)
+        key[i] = ask_get(16 * MIB);
+    for (unsigned i = 0; i < blocks; i++)
+        pool_put(key[i]);
+}
+
+/* As the helper does, until the watch is over: how many ticks. */
+static unsigned sleep_until_over(void)
+{
+    unsigned ticks = 0;
+
+    do
+        tick_after(cw_demand_interval() / FAKE_MS);
+    while (!cw_demand_end_watch() && ticks++ < 100);
+    return ticks;
+}
+
+Test(tick, gives_idle_memory_back_while_the_program_sleeps)
+{
+    start_idle(20);
+    cr_expect(cw_due_take(CW_DUE_WATCH));
+    tick_after(100);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 20);
+    cr_expect_leq(sleep_until_over(), 2 * 10);
+    cr_expect_leq(pool_sums().idle_bytes, 32 * MIB);
     cr_expect_eq(pool_check(), 0);
+}
+
+Test(tick, blocks_that_nobody_looked_after_go_too)
+{
+    core_options()->free_sync = CW_FREE_DEFERRED;
+    start_idle(20); /* all pending: only the end of the work makes them ready */
+    fake_finish(FIRST_CONTEXT);
+    sleep_until_over();
+    cr_expect_leq(pool_sums().idle_bytes, 32 * MIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(tick, a_little_is_not_worth_a_thread)
+{
+    start_idle(2);
+    cr_expect_not(cw_due_take(CW_DUE_WATCH));
+    cr_expect(cw_demand_end_watch());
+}
+
+Test(tick, without_a_thread_nothing_is_done_between_calls)
+{
+    core_options()->idle_thread = CW_THREAD_OFF;
+    start_idle(20);
+    cr_expect_not(cw_due_take(CW_DUE_WATCH));
+    for (int i = 0; i < 30; i++)
+        tick_after(1000);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 20);
 }
 
 /* ---- the alarm ---- */

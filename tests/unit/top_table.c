@@ -11,8 +11,21 @@
 #define MIB (UINT64_C(1) << 20)
 
 static struct cw_fleet_device of_small[] = {
-    {.ordinal = 0, .name = "GPU A", .live = 5 * MIB, .held = 90 * MIB, .hit_share = -1},
-    {.ordinal = CW_DEVICE_HOST, .name = "host", .live = 7 * MIB, .hit_share = -1},
+    {.ordinal = 0,
+     .name = "GPU A",
+     .live = 5 * MIB,
+     .held = 90 * MIB,
+     .hit_share = -1,
+     .efficiency = 0.9,
+     .fragmentation = 0.94,
+     .peak_fragmentation = 0.01},
+    {.ordinal = CW_DEVICE_HOST,
+     .name = "host",
+     .live = 7 * MIB,
+     .hit_share = -1,
+     .efficiency = -1,
+     .fragmentation = -1,
+     .peak_fragmentation = -1},
 };
 static struct cw_fleet_device of_large[] = {
     {.ordinal = 0,
@@ -23,7 +36,10 @@ static struct cw_fleet_device of_large[] = {
      .failed = 3,
      .level = CW_LEVEL_CRITICAL,
      .alloc_rate = 123456,
-     .hit_share = 0.25},
+     .hit_share = 0.25,
+     .efficiency = 0.96,
+     .fragmentation = 0.25,
+     .peak_fragmentation = 0.024},
 };
 static struct cw_fleet_process small = {.path = "a",
                                         .pid = 20,
@@ -81,6 +97,12 @@ Test(top_table, sorts_by_any_column)
     cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
     choice = by(CW_TOP_LEVEL);
     cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_FRAGMENTATION);
+    cr_assert_str_eq(rows(&choice), "20:0 3:0 20:64 99:-1 ");
+    choice = by(CW_TOP_PEAK_FRAGMENTATION);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_EFFICIENCY);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
 }
 
 Test(top_table, shows_what_is_chosen)
@@ -122,14 +144,17 @@ Test(top_table, prints_a_row)
 {
     cr_assert_str_eq(line(&large, 0, SIZE_MAX),
                      "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
-                     "/bin/large");
+                     "   96     25        2 /bin/large");
     cr_assert_str_eq(line(&young, 0, SIZE_MAX),
                      "     99    -      -      -      -      -      -        -       -    -     - "
-                     "young");
+                     "    -      -        - young");
     cr_assert_str_eq(line(&dead, 0, SIZE_MAX),
                      "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
-                     "dead");
+                     "   96     25        2 dead");
     cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
+    cr_assert_str_eq(line(&small, 0, 125),
+                     "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "
+                     "    94 small --size 1");
 }
 
 /* The heading and the rows are as wide as the screen at most, at any width. */

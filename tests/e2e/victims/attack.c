@@ -43,24 +43,9 @@ bool is_loose(void)
 
 /* ---- dice, words and sums ---- */
 
-uint64_t roll(struct rng *rng)
-{
-    rng->state ^= rng->state >> 12;
-    rng->state ^= rng->state << 25;
-    rng->state ^= rng->state >> 27;
-    return rng->state * 0x2545F4914F6CDD1Du;
-}
-
-static void seed_dice(struct rng *rng, uint64_t seed)
-{
-    rng->state = (seed + 1) * 0x9E3779B97F4A7C15u;
-    for (int i = 0; i < 4; i++)
-        roll(rng);
-}
-
 unsigned below(struct thread *self, unsigned n)
 {
-    return (unsigned)((roll(self->rng) >> 33) % n);
+    return roll_below(self->rng, n);
 }
 
 bool chance(struct thread *self, unsigned percent)
@@ -87,6 +72,7 @@ void violated(struct thread *self, const char *format, ...)
 {
     static const char *const styles[] = {"one thread", "threads by turns", "threads by steps",
                                          "free threads"};
+    uint64_t first = attack.chain < attack.seed ? attack.chain : attack.seed;
     va_list arguments;
 
     flockfile(stdout);
@@ -96,15 +82,29 @@ void violated(struct thread *self, const char *format, ...)
     vprintf(format, arguments);
     va_end(arguments);
     printf("\nagain: attack %s-v %llu %llu\n", attack.is_deterministic ? "-d " : "",
-           (unsigned long long)attack.chain, (unsigned long long)(attack.seed - attack.chain + 1));
+           (unsigned long long)first, (unsigned long long)(attack.seed - first + 1));
     fflush(stdout);
     if (cusim_write_report && getenv("CUSIM_REPORT"))
         cusim_write_report(NULL);
     _exit(1);
 }
 
-CUresult note(CUresult code)
+static _Thread_local struct thread *running;
+static _Thread_local struct cusim_here before;
+static _Thread_local bool is_exempt;
+
+void begin_note(bool exempt)
 {
+    is_exempt = exempt;
+    bound_begin(&before);
+}
+
+CUresult end_note(CUresult code)
+{
+    char text[160];
+
+    if (!is_exempt && bound_is_broken(&before, text, sizeof text))
+        violated(running ? running : &attack.threads[0], "a call %s", text);
     if (!is_loose())
         attack.hash = (attack.hash ^ (unsigned)code) * 0x100000001b3u;
     return code;
@@ -183,8 +183,6 @@ void pass_turn(struct thread *self)
     await_turn(self);
     pthread_mutex_unlock(&attack.lock);
 }
-
-static _Thread_local struct thread *running;
 
 /* Programs differ: many short interruptions, or few long ones. */
 static void pause_call(void)
@@ -410,6 +408,7 @@ int main(int argc, char **argv)
     first = strtoull(argv[optind], NULL, 0);
     count = optind + 1 < argc ? strtoull(argv[optind + 1], NULL, 0) : 1;
     be_gpu();
+    attack.is_limited = getenv("CUWARDEN_LIMIT") || getenv("CUWARDEN_MIN_FREE");
     look_at_devices();
     if (cusim_set_pause)
         cusim_set_pause(pause_call);

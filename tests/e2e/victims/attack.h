@@ -9,6 +9,8 @@
 #ifndef ATTACK_H
 #define ATTACK_H
 
+#include "bound.h"
+#include "dice.h"
 #include "victim.h"
 
 #include <pthread.h>
@@ -36,10 +38,6 @@ enum {
     MAX_SIZES = 3,
     HEAD_WORDS = 256, /* so much of a block, and its last TAIL_WORDS, is written and checked */
     TAIL_WORDS = 64,
-};
-
-struct rng {
-    uint64_t state;
 };
 
 enum kind { DEVICE, PITCHED, PINNED };
@@ -132,7 +130,7 @@ struct thread {
 struct device {
     size_t capacity;    /* what cuMemGetInfo calls total */
     size_t exact, most; /* what all that lives takes at least, and what a pool may make of it */
-    size_t peak;        /* of most, in this program */
+    size_t peak;        /* of most_taken, in this program */
 };
 
 /* TURNS: one thread at a time, changing between operations; STEPS: changing within driver calls
@@ -144,6 +142,7 @@ struct attack {
     pthread_rwlock_t life;
     pthread_rwlock_t addresses; /* for writing: nobody gets a new address meanwhile */
     bool is_verbose, is_deterministic, is_summing, is_curious; /* options */
+    bool is_limited; /* a limit may be in the way, of which the driver knows nothing */
     /* the running program */
     bool has_waiter;      /* thread 1 waits all the time, the others replace blocks */
     uint64_t seed, chain; /* chain: the first seed since all contexts were new */
@@ -177,16 +176,21 @@ extern struct attack attack;
 
 /* ---- attack.c ---- */
 
-uint64_t roll(struct rng *rng);
 unsigned below(struct thread *self, unsigned n);
 bool chance(struct thread *self, unsigned percent);
 void __attribute__((format(printf, 2, 3))) trace(struct thread *self, const char *format, ...);
 void __attribute__((format(printf, 2, 3), noreturn))
 violated(struct thread *self, const char *format, ...);
-/* A code that does not depend on when the driver does its work goes into the hash. */
-CUresult note(CUresult code);
+/* A call whose code does not depend on when the driver does its work: the code goes into the hash,
+ * and what the library has made of the call is held against bound.h. note_end: the call may take as
+ * long as it needs. */
+#define note(call)     (begin_note(false), end_note(call))
+#define note_end(call) (begin_note(true), end_note(call))
+void begin_note(bool is_exempt);
+CUresult end_note(CUresult code);
 void expect(struct thread *self, CUresult code, CUresult wanted, const char *what);
 #define WORKS(self, call) expect(self, note(call), CUDA_SUCCESS, #call)
+#define ENDS(self, call)  expect(self, note_end(call), CUDA_SUCCESS, #call)
 /* Whether other threads may do anything during a call of self. */
 bool is_loose(void);
 /* Lets other threads go on. */
@@ -240,8 +244,9 @@ size_t head_words(const struct block *block);
 size_t tail_words(const struct block *block);
 CUdeviceptr tail_address(const struct block *block);
 
-bool is_covered(CUdeviceptr address); /* by something alive; the caller holds the lock */
-size_t most_of(size_t size);          /* what a pool may make of a request */
+bool is_covered(CUdeviceptr address);           /* by something alive; the caller holds the lock */
+size_t most_of(size_t size);                    /* what a pool may make of a request */
+size_t most_taken(const struct device *device); /* and of all that lives */
 
 /* ---- attack_work.c ---- */
 

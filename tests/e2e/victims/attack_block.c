@@ -3,8 +3,9 @@
  *
  * A block's slot is in the table from before the address is known until after it is freed, so that
  * the sums of what lives are never too small. The driver, which knows no pool, takes `exact`;
- * rounding to classes and reuse of slightly larger blocks may make it `most`. Between the two a
- * request may be granted or not; outside only one answer is right.
+ * rounding to classes and reuse of larger blocks may make it `most`, and at most half a percent of
+ * the device more than `exact`. Between the two a request may be granted or not; outside only one
+ * answer is right.
  */
 #include "attack.h"
 
@@ -22,7 +23,14 @@ static size_t round_up(size_t size, size_t unit)
 
 size_t most_of(size_t size)
 {
-    return round_up(size + size / 8, 512) + (size > 64u << 20 ? 2u << 20 : 0);
+    return round_up(size + size / 2, 512);
+}
+
+size_t most_taken(const struct device *device)
+{
+    size_t bound = device->exact + device->capacity / 200;
+
+    return device->most < bound ? device->most : bound;
 }
 
 static void charge(const struct block *block, int sign)
@@ -33,8 +41,8 @@ static void charge(const struct block *block, int sign)
         return;
     device->exact += (size_t)sign * round_up(block->size, 512);
     device->most += (size_t)sign * most_of(block->size);
-    if (device->most > device->peak)
-        device->peak = device->most;
+    if (most_taken(device) > device->peak)
+        device->peak = most_taken(device);
 }
 
 size_t head_words(const struct block *block)
@@ -173,7 +181,7 @@ static enum outlook foresee(const struct block *block)
         return UNCERTAIN;
     if (device->exact > device->capacity)
         return MUST_FAIL;
-    return device->most + reserve <= device->capacity ? MUST_WORK : UNCERTAIN;
+    return most_taken(device) + reserve <= device->capacity ? MUST_WORK : UNCERTAIN;
 }
 
 static CUresult call_pitched(struct thread *self, struct block *block)
@@ -237,7 +245,7 @@ static void judge(struct thread *self, const struct block *block, enum outlook o
         (code != CUDA_SUCCESS && outlook == MUST_WORK))
         violated(self,
                  "allocation of %zu bytes returned %d while %zu to %zu of %zu bytes are taken",
-                 block->size, (int)code, device->exact, device->most, device->capacity);
+                 block->size, (int)code, device->exact, most_taken(device), device->capacity);
 }
 
 /* A pitched block's size is given as its width and height. */
@@ -264,7 +272,8 @@ struct block *obtain(struct thread *self, struct context *context, enum kind kin
     }
     block->size = size;
     pthread_rwlock_rdlock(&attack.addresses);
-    code = note(call_allocate(self, block));
+    code =
+        attack.is_limited ? note_end(call_allocate(self, block)) : note(call_allocate(self, block));
     trace(self, "block %u: %zu bytes %s of context %d: %d at %#llx", block->serial, block->size,
           kind_names[kind], (int)(context - attack.contexts), (int)code,
           (unsigned long long)block->address);
@@ -387,7 +396,7 @@ void squeeze(struct thread *self)
     struct block *block;
 
     pthread_mutex_lock(&attack.lock);
-    room = device->capacity > device->most ? device->capacity - device->most : 0;
+    room = device->capacity > most_taken(device) ? device->capacity - most_taken(device) : 0;
     pthread_mutex_unlock(&attack.lock);
     if (room < leave + (16u << 20))
         return;

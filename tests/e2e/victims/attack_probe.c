@@ -83,9 +83,9 @@ static void ask_device(struct thread *self)
         violated(self, "cuMemGetInfo says %zu of %zu bytes", available, total);
     if (is_loose() || !attack.is_summing)
         return;
-    if (available > total - device->exact || available + device->most < total)
+    if (available > total - device->exact || available + most_taken(device) < total)
         violated(self, "cuMemGetInfo says that %zu bytes are free, but %zu to %zu of %zu are taken",
-                 available, device->exact, device->most, total);
+                 available, device->exact, most_taken(device), total);
 }
 
 void probe(struct thread *self)

@@ -129,7 +129,7 @@ static void open_context(struct thread *self, struct context *context)
 {
     context->device = (int)below(self, MAX_DEVICES);
     context->is_primary = chance(self, 40) && !has_primary(context->device);
-    if (attack.devices[context->device].most + CONTEXT_BYTES + MAX_CHECKS * 8 >
+    if (most_taken(&attack.devices[context->device]) + CONTEXT_BYTES + MAX_CHECKS * 8 >
         attack.devices[context->device].capacity)
         return;
     charge(context->device, 1);
@@ -168,26 +168,41 @@ static void end_handle(struct thread *self, struct context *context)
     if (!context->is_primary) {
         if (chance(self, 50))
             WORKS(self, cuCtxSetCurrent(NULL));
-        WORKS(self, cuCtxDestroy(context->handle));
+        ENDS(self, cuCtxDestroy(context->handle));
     } else if (chance(self, 50)) {
-        WORKS(self, cuDevicePrimaryCtxReset(context->device));
+        ENDS(self, cuDevicePrimaryCtxReset(context->device));
     } else {
-        WORKS(self, cuDevicePrimaryCtxRelease(context->device));
+        ENDS(self, cuDevicePrimaryCtxRelease(context->device));
     }
     self->current = NULL;
 }
 
-/* Work of other contexts on its memory has to be over before a context may end. */
+static bool has_blocks(const struct context *context)
+{
+    for (unsigned i = 0; i < MAX_BLOCKS; i++)
+        if (attack.blocks[i].serial && attack.blocks[i].context == context)
+            return true;
+    return false;
+}
+
+static void release_blocks(struct thread *self, struct context *context, unsigned percent)
+{
+    for (unsigned i = 0; i < MAX_BLOCKS; i++)
+        if (attack.blocks[i].serial && attack.blocks[i].context == context &&
+            chance(self, percent)) {
+            attack.blocks[i].is_busy = true;
+            release(self, &attack.blocks[i]);
+        }
+}
+
+/* Work of other contexts on what is left to a context has to be over before it may end; the free of
+ * a block has waited for it. */
 static void close_context(struct thread *self, struct context *context)
 {
     trace(self, "end of context %d", (int)(context - attack.contexts));
     drop_graphs(self, context);
-    for (unsigned i = 0; i < MAX_BLOCKS; i++)
-        if (attack.blocks[i].serial && attack.blocks[i].context == context && chance(self, 50)) {
-            attack.blocks[i].is_busy = true;
-            release(self, &attack.blocks[i]);
-        }
-    for (unsigned i = 0; i < MAX_CONTEXTS; i++) {
+    release_blocks(self, context, chance(self, 60) ? 100 : 50);
+    for (unsigned i = 0; has_blocks(context) && i < MAX_CONTEXTS; i++) {
         if (!attack.contexts[i].is_alive || &attack.contexts[i] == context)
             continue;
         enter(self, &attack.contexts[i]);
@@ -241,7 +256,7 @@ void world_begin(struct thread *self)
 
     choose_sizes(self);
     for (unsigned i = 0; i < MAX_DEVICES; i++)
-        attack.devices[i].peak = attack.devices[i].most;
+        attack.devices[i].peak = most_taken(&attack.devices[i]);
     open_some(self, wanted[below(self, is_loose() ? 6 : 8)]);
 }
 

@@ -159,12 +159,34 @@ static void ask_whole_context(void)
         cu.query(ended[0]) == 0 && cu.query(ended[1]) == 0 ? "yes" : "no");
 }
 
+/* The second context is current. */
+static void ask_ids(void *second)
+{
+    unsigned long long id = 0, id_second = 0;
+    void *current = second;
+    int result;
+
+    if (!more.id)
+        return;
+    result = more.id(context, &id);
+    MUST(more.id(second, &id_second));
+    say("fact context-id-of-one-not-current %d, %s", result,
+        id != id_second ? "two ids" : "one id");
+    result = more.id(NULL, &id);
+    say("fact context-id-of-the-current-one %d, %s", result,
+        id == id_second ? "the same" : "another");
+    while (current) { /* one lay below the other */
+        MUST(cu.set(NULL));
+        MUST(cu.current(&current));
+    }
+    say("fact context-id-of-none %d", more.id(NULL, &id));
+    MUST(cu.set(second));
+}
+
 /* How cuwarden uses an event of a context: from threads where another is current, or none. */
 static void ask_foreign_event(void)
 {
     void *second, *stream, *event;
-    unsigned long long id = 0, id_second = 0;
-    int result;
 
     begin();
     stream = new_stream();
@@ -172,12 +194,7 @@ static void ask_foreign_event(void)
     MUST(cu_spin(&kernels, 1, stream));
     MUST(cu.synchronize());
     second = new_context();
-    if (more.id) {
-        result = more.id(context, &id);
-        MUST(more.id(second, &id_second));
-        say("fact context-id-of-one-not-current %d, %s", result,
-            id != id_second ? "two ids" : "one id");
-    }
+    ask_ids(second);
     if (!cu.record_context) {
         say("fact record-context-of-one-not-current missing");
         return;
