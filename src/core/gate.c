@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/lock.h"
 
-/* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a
- * driver function, unless it lost the processor in between. */
-#define WAITERS_GRACE_NS 20000000
+/* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a driver
+ * function, also if it loses the processor in between on a machine with too much to do. */
+#define WAITERS_GRACE_NS 60000000
 
 CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
 

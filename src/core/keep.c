@@ -40,6 +40,7 @@ static struct {
     _Atomic uint64_t granted[CW_DEVICES];   /* to threads */
     _Atomic uint64_t leaving[CW_DEVICES];   /* bytes that the driver is being given back */
     _Atomic uint8_t is_off[CW_DEVICES];     /* nothing may be kept: a reason of admission */
+    _Atomic uint32_t departures, arrivals;  /* of blocks that the driver is being given back */
 } self;
 
 static struct cw_live_pool *counters(uint8_t device)
@@ -84,7 +85,10 @@ void cw_keep_init(struct cw_arena *arena, const struct cw_options *options)
         atomic_store(&cw_keep_wanted[i], 0);
         set_off((uint8_t)i, options->pool_bucket_max == 0);
     }
-    atomic_store(&cw_keep_reclaims_running, 0); /* in a forked child nobody else is at work */
+    /* In a forked child nobody else is at work. */
+    atomic_store(&cw_keep_reclaims_running, 0);
+    atomic_store(&self.departures, 0);
+    atomic_store(&self.arrivals, 0);
 }
 
 /* ---- what may be kept --------------------------------------------------------------------------
@@ -220,6 +224,7 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     int is_there = atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
                    cw_tracker_take_idle(block);
 
+    atomic_fetch_add(&self.departures, 1);
     atomic_fetch_add(&self.leaving[pool->device], held);
     cw_bucket_dropped(pool, block, is_there);
     if (is_there) {
@@ -227,6 +232,7 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
         cw_session.ops->block_free(cw_context_name(realm->record), pool->kind, key);
     }
     atomic_fetch_sub(&self.leaving[pool->device], held);
+    atomic_fetch_add(&self.arrivals, 1);
     cw_tracker_finish_idle(block);
 }
 
@@ -406,6 +412,18 @@ void cw_keep_thread_ends(void)
 
 /* ---- how much there is -------------------------------------------------------------------------
  */
+
+uint64_t cw_keep_motion(void)
+{
+    uint64_t arrivals = atomic_load(&self.arrivals); /* first: never more than departures */
+
+    return (uint64_t)atomic_load(&self.departures) << 32 | arrivals;
+}
+
+int cw_keep_is_settled(uint64_t before)
+{
+    return cw_keep_motion() == before && before >> 32 == (uint32_t)before;
+}
 
 uint64_t cw_keep_idle(uint8_t device)
 {

@@ -85,6 +85,10 @@ void cw_keep_forget(struct cw_realm *realm, uint32_t list);
 /* Bytes of the device that the program has freed and the pool keeps, ready or not, or is just
  * giving back. Exact, and some microseconds' work. */
 uint64_t cw_keep_idle(uint8_t device);
+/* Around a question to the driver for what is free and one here for what is idle: 1 if since
+ * cw_keep_motion no block was on its way from here to there, and so counted twice or not at all. */
+uint64_t cw_keep_motion(void);
+int cw_keep_is_settled(uint64_t motion);
 /* The same with what threads were granted and do not use; cheap. */
 uint64_t cw_keep_counted(uint8_t device);
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families RESOLVE and QUERY. */
+#include "base/lock.h"
 #include "core/context.h"
 #include "core/device.h"
+#include "core/keep.h"
 #include "core/limit.h"
 #include "hook/pooled.h"
 
 #include "hook/entry.h"
 #include "hook/resolve.h"
+
+/* A thread that gives memory back meanwhile needs some microseconds, or has lost the processor. */
+#define SETTLE_TURNS 200
 
 /* ---- resolution --------------------------------------------------------------------------------
  */
@@ -58,19 +63,39 @@ static void view_current(size_t *free, size_t *total)
     *total = view.total_bytes;
 }
 
+/* Asks again if another thread has given memory back meanwhile, but not for ever. */
+static CUresult ask_settled(size_t *free, size_t *total)
+{
+    unsigned turns = 0;
+    uint64_t motion;
+    CUresult rc;
+
+    do {
+        motion = cw_keep_motion();
+        rc = CW_REAL(cuMemGetInfo_v2)(free, total);
+        if (rc != CUDA_SUCCESS)
+            return rc;
+        cw_context_check_all(); /* nothing of one that is gone lies idle */
+        cw_device_sampled(*free, *total, cw_call_api_text(CW_HOOK_cuMemGetInfo_v2));
+        view_current(free, total);
+        if (cw_keep_is_settled(motion))
+            break;
+        cw_lock_relax(&turns);
+    } while (turns < SETTLE_TURNS);
+    return CUDA_SUCCESS;
+}
+
 /* The program may ask for one of the two only. */
 static CUresult memory_info(size_t *free, size_t *total)
 {
     size_t free_bytes = 0, total_bytes = 0;
-    CUresult rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
+    CUresult rc;
 
+    cw_thread.depth = 1;
+    rc = ask_settled(&free_bytes, &total_bytes);
+    cw_call_leave();
     if (rc != CUDA_SUCCESS)
         return rc;
-    cw_thread.depth = 1;
-    cw_context_check_all(); /* nothing of one that is gone lies idle */
-    cw_device_sampled(free_bytes, total_bytes, cw_call_api_text(CW_HOOK_cuMemGetInfo_v2));
-    view_current(&free_bytes, &total_bytes);
-    cw_call_leave();
     if (free != NULL)
         *free = free_bytes;
     if (total != NULL)
