@@ -16,23 +16,23 @@
 enum cw_lock_rank {
     CW_RANK_SESSION,     /* arming, disarming, the report at the end */
     CW_RANK_RESOLVE,     /* which driver is loaded, the table of real functions */
-    CW_RANK_GRAPH,       /* graphs, executable graphs and captures (core/graph.c) */
-    CW_RANK_VMM,         /* virtual memory handles and mappings (core/vmm.c) */
+    CW_RANK_GRAPH,       /* graphs, executable graphs and captures (core/device/graph.c) */
+    CW_RANK_VMM,         /* virtual memory handles and mappings (core/device/vmm.c) */
     CW_RANK_CONTEXT,     /* the table of contexts */
     CW_RANK_POOL,        /* which pools there are; batches of frees that wait for the device */
-    CW_RANK_DRIVER_POOL, /* the list of the driver's pools (core/driver_pool.c) */
-    CW_RANK_PEAK,        /* a new peak of a device or the process (core/tally.c) */
-    CW_RANK_SLOT,        /* held while slots of other threads are stopped (core/slot.c) */
-    CW_RANK_BUCKET,      /* one bucket of idle blocks (core/bucket.c) */
-    CW_RANK_INDEX,       /* one shard of the index of blocks by key (core/index.c) */
-    CW_RANK_REGROWTH,    /* copies to larger blocks, and what was replaced (core/regrowth.c) */
-    CW_RANK_SITE,        /* interning of sites, stacks and modules */
-    CW_RANK_TAG,         /* names of ranges and marks (core/tag_name.c) */
-    CW_RANK_STEPS,       /* the counters of one name; of a pattern after those of a name */
-    CW_RANK_TRACE,       /* the window of the trace (core/trace.c) */
-    CW_RANK_AUDIT,       /* what the two sides of an audit have not settled (core/audit.c) */
-    CW_RANK_ARENA,       /* growth of the live arena's tables */
-    CW_RANK_MEM,         /* the internal heap of cold maps */
+    CW_RANK_DRIVER_POOL, /* the list of the driver's pools (core/device/driver_pool.c) */
+    CW_RANK_PEAK,        /* a new peak of a device or the process (core/account/tally.c) */
+    CW_RANK_SLOT,        /* held while slots of other threads are stopped (core/process/slot.c) */
+    CW_RANK_BUCKET,      /* one bucket of idle blocks (core/cache/bucket.c) */
+    CW_RANK_INDEX,       /* one shard of the index of blocks by key (core/account/index.c) */
+    CW_RANK_REGROWTH, /* copies to larger blocks, and what was replaced (core/account/regrowth.c) */
+    CW_RANK_SITE,     /* interning of sites, stacks and modules */
+    CW_RANK_TAG,      /* names of ranges and marks (core/tags/tag_name.c) */
+    CW_RANK_STEPS,    /* the counters of one name; of a pattern after those of a name */
+    CW_RANK_TRACE,    /* the window of the trace (core/account/trace.c) */
+    CW_RANK_AUDIT,    /* what the two sides of an audit have not settled (core/account/audit.c) */
+    CW_RANK_ARENA,    /* growth of the live arena's tables */
+    CW_RANK_MEM,      /* the internal heap of cold maps */
     CW_RANK_COUNT
 };
 

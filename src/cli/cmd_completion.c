@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "cli/help_text.h"
+#include "cli/ui/help_text.h"
 
 static int print_help(void)
 {

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/option_values.h"
+#include "base/options/option_values.h"
 #include "live/image.h"
 #include "live/place.h"
 

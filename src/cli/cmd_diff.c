@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
-#include "cli/destination.h"
-#include "cli/diff.h"
-#include "cli/operand.h"
-#include "cli/select.h"
-#include "cli/site_text.h"
+#include "base/options/number.h"
+#include "cli/ui/destination.h"
+#include "cli/compare/diff.h"
+#include "cli/input/operand.h"
+#include "cli/model/select.h"
+#include "cli/model/site_text.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_COLLAPSED };
 

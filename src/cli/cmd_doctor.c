@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <yajl/yajl_gen.h>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 #define TEXT_COLUMN 22
 

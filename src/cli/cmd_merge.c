@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/destination.h"
-#include "cli/operand.h"
-#include "cli/ranks.h"
-#include "cli/select.h"
+#include "cli/ui/destination.h"
+#include "cli/input/operand.h"
+#include "cli/compare/ranks.h"
+#include "cli/model/select.h"
 
 struct request {
     int is_json;

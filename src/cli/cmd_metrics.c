@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/option_values.h"
-#include "cli/fleet.h"
-#include "cli/http_server.h"
-#include "cli/metrics_text.h"
+#include "base/options/option_values.h"
+#include "cli/fleet/fleet.h"
+#include "cli/fleet/http_server.h"
+#include "cli/fleet/metrics_text.h"
 
 #define SECOND_NS      UINT64_C(1000000000)
 #define INTERVAL_LEAST UINT64_C(100000000)

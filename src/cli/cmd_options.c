@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <unistd.h>
 
-#include "base/options.h"
+#include "base/options/options.h"
 
 static int print_help(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden replay`: a trace played against the pool, a limit, or all policies. */
 #include "cli/cli.h"
-#include "cli/destination.h"
+#include "cli/ui/destination.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/replay_memory.h"
-#include "cli/replay_policy.h"
+#include "cli/replay/replay_memory.h"
+#include "cli/replay/replay_policy.h"
 
 #define DEVICE_DEFAULT "24G"
 #define DEVICE_LEAST   (UINT64_C(64) << 20)

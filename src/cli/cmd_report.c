@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/options.h"
-#include "cli/destination.h"
-#include "cli/form.h"
-#include "cli/json_pick.h"
-#include "cli/lines.h"
-#include "cli/paint.h"
-#include "cli/source_file.h"
+#include "base/options/options.h"
+#include "cli/ui/destination.h"
+#include "cli/text/form.h"
+#include "cli/model/json_pick.h"
+#include "cli/input/lines.h"
+#include "cli/ui/paint.h"
+#include "cli/input/source_file.h"
 
 struct form {
     const char *name;

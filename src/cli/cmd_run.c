@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/options.h"
-#include "cli/run_account.h"
-#include "cli/run_child.h"
-#include "cli/run_reach.h"
+#include "base/options/options.h"
+#include "cli/run/run_account.h"
+#include "cli/run/run_child.h"
+#include "cli/run/run_reach.h"
 
 #define WHY_MAX (2 * PATH_MAX + 256)
 

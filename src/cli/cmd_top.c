@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/option_values.h"
-#include "cli/top_json.h"
-#include "cli/top_screen.h"
+#include "base/options/option_values.h"
+#include "cli/fleet/top_json.h"
+#include "cli/fleet/top_screen.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

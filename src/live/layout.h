@@ -223,8 +223,8 @@ struct cw_live_block {
     uint32_t tid;             /* kernel thread id of the allocating thread */
     _Atomic uint8_t space;    /* enum cw_space (core): which keys it is compared with */
     _Atomic uint8_t flags;    /* enum cw_block_flags */
-    uint8_t class;            /* of a pooled block: what it can serve (core/pool.h) */
-    uint8_t cell;             /* and where a thread keeps it (core/thread_cache.h); writer's own */
+    uint8_t class;            /* of a pooled block: what it can serve (core/pool/pool.h) */
+    uint8_t cell; /* and where a thread keeps it (core/cache/thread_cache.h); writer's own */
     /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
     _Atomic uint32_t refs;
     /* Mappings of a virtual memory handle; of an idle block the site of its free. */
@@ -480,7 +480,7 @@ struct cw_live_device {
 };
 
 /* Written by the thread that has the slot; by others only while they have stopped it
- * (core/slot.h). */
+ * (core/process/slot.h). */
 struct cw_live_slot {
     _Alignas(64) _Atomic uint64_t slack_live; /* part of live_bytes of device and process */
     _Atomic uint64_t slack_held;              /* part of held_bytes of the device */

@@ -15,13 +15,13 @@
 #include "base/mem.h"
 #include "base/out.h"
 #include "base/reason.h"
-#include "report/age.h"
-#include "report/path.h"
-#include "report/report_json.h"
-#include "report/report_text.h"
-#include "report/source.h"
-#include "report/suggest.h"
-#include "report/suppress.h"
+#include "report/snapshot/age.h"
+#include "report/path/path.h"
+#include "report/json/report_json.h"
+#include "report/text/report_text.h"
+#include "report/symbols/source.h"
+#include "report/leaks/suggest.h"
+#include "report/leaks/suppress.h"
 
 #define BUFFER_SIZE ((size_t)64 * 1024)
 #define OLD_NS      (UINT64_C(60) * 1000000000)

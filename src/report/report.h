@@ -9,7 +9,7 @@
 #define CW_REPORT_REPORT_H
 
 #include "live/view.h"
-#include "report/path.h"
+#include "report/path/path.h"
 
 struct cw_symbol_ops;
 
@@ -31,7 +31,7 @@ enum cw_report_process {
 struct cw_report_request {
     enum cw_report_form form;
     enum cw_report_process process;
-    const char *destination;  /* template of a file name (report/path.h); NULL or "-": `fd` */
+    const char *destination;  /* template of a file name (report/path/path.h); NULL or "-": `fd` */
     int fd;                   /* 0: 2, stderr */
     int is_dump;              /* the process runs on: what cannot be written goes nowhere else */
     char *const *env;         /* for %q{VAR}; may be NULL */

@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "report/symbol.h"
-#include "report/text_account.h"
-#include "report/text_event.h"
+#include "report/symbols/symbol.h"
+#include "report/text/text_account.h"
+#include "report/text/text_event.h"
 
 struct job {
     struct cw_symbols symbols;

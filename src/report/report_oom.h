@@ -15,7 +15,7 @@
  * Writes record `oom_index` of CW_TABLE_OOM, some forty lines in one write, to request->fd; the
  * last line names request->destination, if there is one, as where the whole report is. Nothing
  * else of the request counts. Its holders are printed if somebody has filled them in
- * (report/holders.h). 0, or -1: no such record, no memory, or it could not be written.
+ * (report/leaks/holders.h). 0, or -1: no such record, no memory, or it could not be written.
  */
 int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
                   const struct cw_report_request *request);

@@ -5,13 +5,13 @@
  *
  *   memo CALLS DEPTH
  */
-#include "core/memo.h"
+#include "core/stacks/memo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "call_trees.h"
-#include "core/module.h"
+#include "core/stacks/module.h"
 
 #define NOINLINE __attribute__((noinline))
 #define EPOCH    1

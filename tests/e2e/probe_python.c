@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/python.h"
-#include "hook/python_find.h"
+#include "core/python/python.h"
+#include "hook/tools/python_find.h"
 
 #define EXPORT     __attribute__((visibility("default")))
 #define FRAMES_MAX 4096

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Putting ranks beside each other. See ranks.h. */
+#include "cli/compare/ranks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* ---- ranks ---- */
+
+static int has_number(const struct cw_model *model)
+{
+    const char *rank = model->process.rank;
+
+    return rank[0] && rank[strspn(rank, "0123456789")] == '\0';
+}
+
+/* Those without a rank come last, in the order in which they were given. */
+struct place {
+    uint64_t number;
+    uint32_t index;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int sort_by_rank(struct cw_ranks *ranks)
+{
+    struct place *place = calloc(ranks->count + 1u, sizeof(*place));
+    struct cw_model *sorted = calloc(ranks->count + 1u, sizeof(*sorted));
+
+    for (uint32_t i = 0; place && i < ranks->count; i++)
+        place[i] = (struct place){.number = has_number(&ranks->model[i])
+                                                ? strtoull(ranks->model[i].process.rank, NULL, 10)
+                                                : UINT64_MAX,
+                                  .index = i};
+    if (!place || !sorted) {
+        free(place);
+        free(sorted);
+        return -1;
+    }
+    qsort(place, ranks->count, sizeof(*place), compare_places);
+    for (uint32_t i = 0; i < ranks->count; i++)
+        sorted[i] = ranks->model[place[i].index];
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (!has_number(&sorted[i]))
+            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "#%" PRIu32, place[i].index);
+    free(ranks->model);
+    ranks->model = sorted;
+    free(place);
+    return 0;
+}
+
+/* Two processes of one rank are told apart by their ids. */
+static void name_ranks(struct cw_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        const struct cw_model_process *process = &ranks->model[i].process;
+        int is_twice =
+            (i > 0 && strcmp(process->rank, ranks->model[i - 1].process.rank) == 0) ||
+            (i + 1 < ranks->count && strcmp(process->rank, ranks->model[i + 1].process.rank) == 0);
+
+        if (!has_number(&ranks->model[i]))
+            continue;
+        if (is_twice)
+            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.12s:%" PRIu32, process->rank,
+                     process->pid);
+        else
+            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.24s", process->rank);
+    }
+}
+
+/* ---- spread ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Sorts the numbers; of an even count it is the mean of the two in the middle. */
+static uint64_t median(uint64_t *number, uint32_t count)
+{
+    qsort(number, count, sizeof(*number), compare_numbers);
+    if (count % 2 == 1)
+        return number[count / 2];
+    return number[count / 2 - 1] + (number[count / 2] - number[count / 2 - 1]) / 2;
+}
+
+struct cw_ranks_spread cw_ranks_spread(const struct cw_ranks *ranks, uint32_t site)
+{
+    struct cw_ranks_spread spread = {.min = UINT64_MAX};
+
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        const struct cw_match_cell *cell = cw_match_cell(&ranks->match, site, i);
+
+        ranks->scratch[i] = cell->value;
+        spread.sum += cell->value;
+        spread.ranks += cell->sites > 0;
+        if (cell->value < spread.min)
+            spread.min = cell->value;
+        if (cell->value > spread.max) {
+            spread.max = cell->value;
+            spread.max_rank = i;
+        }
+    }
+    spread.mean = spread.sum / ranks->count;
+    spread.median = median(ranks->scratch, ranks->count);
+    return spread;
+}
+
+static void find_outliers(struct cw_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        const struct cw_model *model = &ranks->model[i];
+
+        for (uint32_t k = 0; k < model->devices; k++)
+            if (model->device[k].ordinal != CW_MODEL_HOST)
+                ranks->rank[i].peak += model->device[k].peak_bytes;
+        ranks->scratch[i] = ranks->rank[i].peak;
+    }
+    ranks->median_peak = median(ranks->scratch, ranks->count);
+    for (uint32_t i = 0; i < ranks->count; i++)
+        ranks->rank[i].is_outlier = (double)ranks->rank[i].peak * CW_OUTLIER_DEN >
+                                    (double)ranks->median_peak * CW_OUTLIER_NUM;
+}
+
+/* ---- order ---- */
+
+struct ranked {
+    uint64_t most;
+    uint32_t id, site;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    if (x->most != y->most)
+        return x->most < y->most ? 1 : -1;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->site < y->site ? -1 : x->site > y->site;
+}
+
+static int order_rows(struct cw_ranks *ranks)
+{
+    const struct cw_match *match = &ranks->match;
+    struct ranked *ranked = calloc(match->sites + 1u, sizeof(*ranked));
+
+    ranks->row = calloc(match->sites + 1u, sizeof(*ranks->row));
+    for (uint32_t i = 0; ranked && ranks->row && i < match->sites; i++) {
+        struct ranked row = {.id = cw_match_record(match, i)->id, .site = i};
+        uint64_t sum = 0;
+
+        for (uint32_t m = 0; m < ranks->count; m++) {
+            const struct cw_match_cell *cell = cw_match_cell(match, i, m);
+
+            sum += cell->value;
+            if (cell->order > row.most)
+                row.most = cell->order;
+        }
+        if (match->site[i].is_selected && sum > 0)
+            ranked[ranks->rows++] = row;
+    }
+    if (!ranked || !ranks->row) {
+        free(ranked);
+        return -1;
+    }
+    qsort(ranked, ranks->rows, sizeof(*ranked), compare_ranked);
+    for (uint32_t i = 0; i < ranks->rows; i++)
+        ranks->row[i] = ranked[i].site;
+    free(ranked);
+    return 0;
+}
+
+int cw_ranks_make(struct cw_ranks *ranks)
+{
+    struct cw_match_request request = {
+        .selection = &ranks->selection, .by_device = ranks->by_device, .how = CW_MATCH_ID};
+
+    ranks->rank = calloc(ranks->count + 1u, sizeof(*ranks->rank));
+    ranks->scratch = calloc(ranks->count + 1u, sizeof(*ranks->scratch));
+    if (!ranks->rank || !ranks->scratch || sort_by_rank(ranks) != 0) {
+        cw_cli_error("out of memory");
+        return -1;
+    }
+    name_ranks(ranks);
+    find_outliers(ranks);
+    if (cw_match_models(&ranks->match, ranks->model, ranks->count, &request) != 0)
+        return -1;
+    if (order_rows(ranks) == 0)
+        return 0;
+    cw_cli_error("out of memory");
+    return -1;
+}
+
+void cw_ranks_free(struct cw_ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        cw_model_free(&ranks->model[i]);
+    free(ranks->model);
+    free(ranks->rank);
+    free(ranks->scratch);
+    free(ranks->row);
+    cw_match_free(&ranks->match);
+}
+
+/* ---- what ranks have as a whole ---- */
+
+struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank, uint32_t device)
+{
+    const struct cw_model *model = &ranks->model[rank];
+    struct cw_ranks_leaks leaks = {.sites = 0};
+
+    for (uint32_t i = 0; i < model->sites; i++) {
+        const struct cw_model_site *site = &model->site[i];
+
+        if (!site->is_leak || cw_model_site_home(site) != device)
+            continue;
+        leaks.bytes += site->live.bytes + site->reclaimed.bytes;
+        leaks.blocks += site->live.count + site->reclaimed.count;
+        leaks.sites++;
+    }
+    return leaks;
+}
+
+void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums)
+{
+    *sums = (struct cw_ranks_sums){.live = 0};
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        const struct cw_model *model = &ranks->model[i];
+        const struct cw_model_summary *from = &model->summary;
+        struct cw_model_summary *to = &sums->summary;
+
+        for (uint32_t k = 0; k < model->devices; k++) {
+            sums->live += model->device[k].live.bytes;
+            sums->held += model->device[k].held;
+            sums->peak += model->device[k].peak_bytes;
+        }
+        to->leaked_bytes += from->leaked_bytes;
+        to->leaked_blocks += from->leaked_blocks;
+        to->leak_sites += from->leak_sites;
+        to->allocs += from->allocs;
+        to->frees += from->frees;
+        to->failed += from->failed;
+        to->pool_hits += from->pool_hits;
+        to->pool_misses += from->pool_misses;
+    }
+}

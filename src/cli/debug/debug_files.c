@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding files with debug information. See debug_files.h. */
+#include "cli/debug/debug_files.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SYSTEM_DIR "/usr/lib/debug"
+#define ID_MAX     64
+#define BUFFER     ((size_t)64 * 1024)
+
+static int open_regular(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+
+    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* A name that did not do must not be freed by the caller too. */
+static void drop(char **name)
+{
+    free(*name);
+    *name = NULL;
+}
+
+/* An ELF file whose build-id begins with the key's; any, where there is none. */
+static int is_match(int fd, const struct cw_debug_key *key)
+{
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    const void *id = NULL;
+    int match = elf && elf_kind(elf) == ELF_K_ELF;
+
+    if (match && key->build_id_len > 0) {
+        ssize_t len = dwelf_elf_gnu_build_id(elf, &id);
+
+        match = len > 0 && (size_t)len >= key->build_id_len &&
+                memcmp(id, key->build_id, key->build_id_len) == 0;
+    }
+    elf_end(elf);
+    return match;
+}
+
+int cw_debug_open_module(const char *path, const struct cw_debug_key *key)
+{
+    int fd = open_regular(path);
+
+    if (fd < 0 || is_match(fd, key))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The directories in the order in which they are searched; NULL behind the last. */
+static const char *directory_at(const struct cw_debug_options *options, size_t index)
+{
+    if (index < options->dirs)
+        return options->dir[index];
+    return index == options->dirs ? SYSTEM_DIR : NULL;
+}
+
+/* The system's own directory is that of the modules' root too. */
+static int try_below(const struct cw_debug_options *options, size_t index, const char *rest,
+                     const struct cw_debug_key *key, char **name)
+{
+    const char *const roots[] = {options->sysroot, ""};
+    size_t first = index < options->dirs || options->sysroot[0] == '\0';
+
+    for (size_t i = first; i < 2; i++) {
+        int fd;
+
+        if (asprintf(name, "%s%s%s", roots[i], directory_at(options, index), rest) < 0) {
+            *name = NULL;
+            return -1;
+        }
+        fd = cw_debug_open_module(*name, key);
+        if (fd >= 0)
+            return fd;
+        drop(name);
+    }
+    return -1;
+}
+
+int cw_debug_open_by_id(const struct cw_debug_options *options, const struct cw_debug_key *key,
+                        char **name)
+{
+    char rest[2 * ID_MAX + sizeof("/.build-id//.debug")];
+    size_t len;
+    int fd = -1;
+
+    if (key->build_id_len < 2 || key->build_id_len > ID_MAX)
+        return -1;
+    len = (size_t)snprintf(rest, sizeof(rest), "/.build-id/%02x/", key->build_id[0]);
+    for (size_t i = 1; i < key->build_id_len; i++)
+        len += (size_t)snprintf(rest + len, sizeof(rest) - len, "%02x", key->build_id[i]);
+    snprintf(rest + len, sizeof(rest) - len, ".debug");
+    for (size_t i = 0; fd < 0 && directory_at(options, i); i++)
+        fd = try_below(options, i, rest, key, name);
+    return fd;
+}
+
+/* ---- .gnu_debuglink ---- */
+
+/* The CRC-32 of Ethernet, which .gnu_debuglink has of the whole file. */
+static uint32_t add_checksum(uint32_t sum, const unsigned char *bytes, size_t len)
+{
+    static uint32_t table[256];
+
+    if (table[1] == 0) {
+        for (uint32_t i = 0; i < 256; i++) {
+            table[i] = i;
+            for (int bit = 0; bit < 8; bit++)
+                table[i] = table[i] >> 1 ^ (table[i] & 1 ? UINT32_C(0xedb88320) : 0);
+        }
+    }
+    while (len-- > 0)
+        sum = table[(sum ^ *bytes++) & 0xff] ^ sum >> 8;
+    return sum;
+}
+
+static int has_checksum(int fd, uint32_t checksum)
+{
+    unsigned char *buffer = malloc(BUFFER);
+    uint32_t sum = UINT32_MAX;
+    off_t at = 0;
+    ssize_t len = -1;
+
+    while (buffer && (len = pread(fd, buffer, BUFFER, at)) > 0) {
+        sum = add_checksum(sum, buffer, (size_t)len);
+        at += len;
+    }
+    free(buffer);
+    return len == 0 && ~sum == checksum;
+}
+
+static int is_linked(int fd, const struct cw_debug_key *key, uint32_t checksum)
+{
+    return key->build_id_len > 0 || has_checksum(fd, checksum);
+}
+
+static int try_linked(int fd, const struct cw_debug_key *key, uint32_t checksum, char **name)
+{
+    if (fd < 0 || is_linked(fd, key, checksum))
+        return fd;
+    close(fd);
+    drop(name);
+    return -1;
+}
+
+/* Beside the module, and beside it in .debug. */
+static int try_beside(const struct cw_debug_key *key, const char *module_path, const char *link,
+                      uint32_t checksum, char **name)
+{
+    static const char *const between[] = {"", ".debug/"};
+    const char *slash = strrchr(module_path, '/');
+    int len = slash ? (int)(slash + 1 - module_path) : 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        int fd;
+
+        if (asprintf(name, "%.*s%s%s", len, module_path, between[i], link) < 0) {
+            *name = NULL;
+            return -1;
+        }
+        fd = cw_debug_open_module(*name, key);
+        if (fd < 0)
+            drop(name);
+        fd = try_linked(fd, key, checksum, name);
+        if (fd >= 0)
+            return fd;
+    }
+    return -1;
+}
+
+/* In the directory `index`: below the module's own path, and for one of the user's, in itself. */
+static int try_directory(const struct cw_debug_options *options, size_t index,
+                         const struct cw_debug_key *key, const char *module_path, const char *link,
+                         uint32_t checksum, char **name)
+{
+    const char *path = module_path + strlen(options->sysroot);
+    const char *slash = strrchr(path, '/');
+    char *rest;
+    int fd = -1;
+
+    if (slash && asprintf(&rest, "%.*s%s", (int)(slash + 1 - path), path, link) >= 0) {
+        fd = try_linked(try_below(options, index, rest, key, name), key, checksum, name);
+        free(rest);
+    }
+    if (fd >= 0 || index >= options->dirs || asprintf(&rest, "/%s", link) < 0)
+        return fd;
+    fd = try_linked(try_below(options, index, rest, key, name), key, checksum, name);
+    free(rest);
+    return fd;
+}
+
+int cw_debug_open_by_link(const struct cw_debug_options *options, const struct cw_debug_key *key,
+                          const char *module_path, const char *link, uint32_t checksum, char **name)
+{
+    int fd;
+
+    if (*link == '\0' || strchr(link, '/')) /* a name, not a way out of the directory */
+        return -1;
+    fd = try_beside(key, module_path, link, checksum, name);
+    for (size_t i = 0; fd < 0 && directory_at(options, i); i++)
+        fd = try_directory(options, i, key, module_path, link, checksum, name);
+    return fd;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* In the place of debug_info.c in a command that was built without libdw. */
+#include "cli/debug/debug_info.h"
+
+int cw_debug_info_is_supported(void)
+{
+    return 0;
+}
+
+struct cw_debug_info *cw_debug_info_create(const struct cw_debug_options *options)
+{
+    (void)options;
+    return NULL;
+}
+
+void cw_debug_info_destroy(struct cw_debug_info *info)
+{
+    (void)info;
+}
+
+const struct cw_symbol_ops *cw_debug_info_ops(const struct cw_debug_info *info)
+{
+    (void)info;
+    return NULL;
+}

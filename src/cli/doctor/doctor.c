@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* What checks find. See doctor.h. */
+#include "cli/doctor/doctor.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add(struct cw_doctor *doctor, enum cw_verdict verdict, const char *way_out,
+                const char *fmt, va_list ap)
+{
+    struct cw_finding *grown =
+        reallocarray(doctor->finding, doctor->findings + 1, sizeof(*doctor->finding));
+    struct cw_finding *finding;
+
+    doctor->count[verdict]++;
+    if (!grown)
+        return;
+    doctor->finding = grown;
+    finding = &grown[doctor->findings];
+    *finding = (struct cw_finding){.check = doctor->check, .verdict = verdict};
+    if (vasprintf(&finding->text, fmt, ap) < 0)
+        return;
+    finding->way_out = way_out ? strdup(way_out) : NULL;
+    doctor->findings++;
+}
+
+void cw_doctor_ok(struct cw_doctor *doctor, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add(doctor, CW_VERDICT_OK, NULL, fmt, ap);
+    va_end(ap);
+}
+
+void cw_doctor_warn(struct cw_doctor *doctor, const char *way_out, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add(doctor, CW_VERDICT_WARNING, way_out, fmt, ap);
+    va_end(ap);
+}
+
+void cw_doctor_problem(struct cw_doctor *doctor, const char *way_out, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add(doctor, CW_VERDICT_PROBLEM, way_out, fmt, ap);
+    va_end(ap);
+}
+
+void cw_doctor_run(struct cw_doctor *doctor, const struct cw_check *checks, size_t count)
+{
+    doctor->is_over = 0;
+    for (size_t i = 0; i < count && !doctor->is_over; i++) {
+        doctor->check = checks[i].name;
+        checks[i].run(doctor);
+    }
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuwarden doctor`: what the library's place and the machine tell: the driver, its devices, the
+ * container, what else is preloaded, and where live files would lie. Nothing is changed and no
+ * driver is called.
+ */
+#include "cli/doctor/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/options/options.h"
+#include "cli/doctor/sysroot.h"
+#include "live/place.h"
+
+#define DRIVER_OLDEST  470 /* the branch of CUDA 11.4 */
+#define SHARE_OF_ROOM  16  /* of what is free, for a live file: live/place.h */
+#define ROOM_SCARCE    (256u << 20)
+#define MIB            (1u << 20)
+#define LINE_MAX_BYTES 512
+
+/* ---- the library ---- */
+
+static void check_place(struct cw_doctor *doctor)
+{
+    const char *library = doctor->library;
+    struct statvfs system;
+
+    if (strpbrk(library, " :"))
+        cw_doctor_problem(doctor, "move it, or link to it from a path without them",
+                          "'%s' has a space or a colon, which LD_PRELOAD cannot carry", library);
+    else if (statvfs(library, &system) == 0 && (system.f_flag & ST_NOEXEC))
+        cw_doctor_problem(doctor, "install it on another file system, or mount that one with exec",
+                          "%s is on a file system that is mounted noexec", library);
+    else
+        cw_doctor_ok(doctor, "%s", library);
+    if (*doctor->root && !cw_sysroot_has(doctor->root, library))
+        cw_doctor_warn(doctor, "mount or copy it to the same path there",
+                       "it is not in the system under %s", doctor->root);
+}
+
+void cw_doctor_check_library(struct cw_doctor *doctor)
+{
+    static const struct cw_check checks[] = {{"library", check_place}};
+
+    cw_doctor_run(doctor, checks, CW_ARRAY_LEN(checks));
+}
+
+/* ---- the driver ---- */
+
+/* What to do about a driver that is not in a container. */
+static const struct container {
+    const char *file;     /* tells by being there, or */
+    const char *variable; /* by being set in our environment */
+    const char *name, *way_out;
+} containers[] = {
+    {"/.singularity.d", "APPTAINER_CONTAINER", "Apptainer", "run it with --nv"},
+    {"/var/run/secrets/kubernetes.io", "KUBERNETES_SERVICE_HOST", "Kubernetes",
+     "request nvidia.com/gpu in the pod's resources, on a node with NVIDIA's device plugin"},
+    {"/run/.containerenv", NULL, "Podman", "start it with --device nvidia.com/gpu=all"},
+    {"/.dockerenv", NULL, "Docker",
+     "start it with --gpus all (NVIDIA Container Toolkit on the host)"},
+};
+
+static const struct container *find_container(const struct cw_doctor *doctor)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(containers); i++) {
+        if (cw_sysroot_has(doctor->root, containers[i].file) ||
+            (!*doctor->root && containers[i].variable && getenv(containers[i].variable)))
+            return &containers[i];
+    }
+    return NULL;
+}
+
+static void complain_of_no_driver(struct cw_doctor *doctor)
+{
+    const struct container *container = find_container(doctor);
+    const char *wanted = *doctor->root ? NULL : getenv("NVIDIA_DRIVER_CAPABILITIES");
+
+    if (container && wanted && !strstr(wanted, "compute") && !strstr(wanted, "all"))
+        cw_doctor_problem(doctor, "add compute to NVIDIA_DRIVER_CAPABILITIES, or leave it unset",
+                          "no libcuda.so.1 in this container (%s): NVIDIA_DRIVER_CAPABILITIES=%s "
+                          "leaves it out",
+                          container->name, wanted);
+    else if (container)
+        cw_doctor_problem(doctor, container->way_out, "no libcuda.so.1 in this container (%s)",
+                          container->name);
+    else
+        cw_doctor_problem(doctor,
+                          "install NVIDIA's driver; if it is elsewhere, set LD_LIBRARY_PATH or run "
+                          "ldconfig",
+                          "the dynamic linker finds no libcuda.so.1: no CUDA program runs here");
+}
+
+/* "550.54.15" begins with the branch; 0 where there is no such number. */
+static unsigned branch_of(const char *version)
+{
+    unsigned branch = 0;
+
+    return version && sscanf(version, "%4u.", &branch) == 1 ? branch : 0;
+}
+
+static void judge_version(struct cw_doctor *doctor, const char *path, const char *how)
+{
+    const char *base = strrchr(path, '/');
+    const char *version = base ? strstr(base, ".so.") : NULL;
+    unsigned branch = branch_of(version ? version + 4 : NULL);
+
+    if (strstr(path, "/stubs/"))
+        cw_doctor_problem(doctor,
+                          "remove that directory from the search path; it is for linking only",
+                          "%s (found %s) is the toolkit's stub, and no driver", path, how);
+    else if (branch >= 100 && branch < DRIVER_OLDEST)
+        cw_doctor_problem(doctor, "install driver 470 or newer",
+                          "%s: driver %s is older than CUDA 11.4 (driver 470)", path, version + 4);
+    else if (branch >= 100)
+        cw_doctor_ok(doctor, "driver %s: %s, found %s", version + 4, path, how);
+    else
+        cw_doctor_ok(doctor, "%s, found %s; its name has no version", path, how);
+}
+
+/* The kernel's part: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ..." */
+static int read_module_version(const struct cw_doctor *doctor, char *version, size_t cap)
+{
+    char path[PATH_MAX], line[LINE_MAX_BYTES] = "";
+    const char *word;
+    FILE *file = NULL;
+
+    if (cw_sysroot_outside(doctor->root, "/proc/driver/nvidia/version", path, sizeof(path)) == 0)
+        file = fopen(path, "re");
+    if (!file)
+        return 0;
+    if (!fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    fclose(file);
+    for (word = line; *word; word += strcspn(word, " ") + strspn(word + strcspn(word, " "), " ")) {
+        if (branch_of(word) >= 100 && strchr("0123456789", *word)) {
+            snprintf(version, cap, "%.*s", (int)strcspn(word, " \n"), word);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void compare_with_module(struct cw_doctor *doctor, const char *path)
+{
+    const char *base = strrchr(path, '/');
+    const char *version = base ? strstr(base, ".so.") : NULL;
+    char module[64];
+
+    if (!version || branch_of(version + 4) < 100 ||
+        !read_module_version(doctor, module, sizeof(module)) || strcmp(module, version + 4) == 0)
+        return;
+    /* A container may bring a newer library along (forward compatibility). */
+    if (strstr(path, "/compat/"))
+        cw_doctor_ok(doctor, "the kernel's part is %s; the library is one for compatibility",
+                     module);
+    else
+        cw_doctor_problem(
+            doctor, "reboot after an update of the driver, or load its kernel module anew",
+            "the kernel's part of the driver is %s, and the library is %s", module, version + 4);
+}
+
+static void check_driver(struct cw_doctor *doctor)
+{
+    const struct cw_program_file *program = &doctor->program;
+    int is_read = program->steps > 0 && program->state == CW_PROGRAM_FOUND;
+    const char *from = is_read ? program->step[program->steps - 1].path : NULL;
+    char path[PATH_MAX];
+    const char *how = cw_loader_find(&doctor->loader, "libcuda.so.1", from,
+                                     is_read ? &program->facts : NULL, path);
+
+    if (!how) {
+        complain_of_no_driver(doctor);
+        return;
+    }
+    judge_version(doctor, path, how);
+    compare_with_module(doctor, path);
+}
+
+/* Discrete GPUs, Windows' subsystem for Linux, Tegra. */
+static void check_devices(struct cw_doctor *doctor)
+{
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-gpu",
+                                        "/dev/nvgpu"};
+    const struct container *container = find_container(doctor);
+    char outside[PATH_MAX];
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(nodes); i++) {
+        if (!cw_sysroot_has(doctor->root, nodes[i]) ||
+            cw_sysroot_outside(doctor->root, nodes[i], outside, sizeof(outside)) != 0)
+            continue;
+        if (access(outside, R_OK | W_OK) == 0)
+            cw_doctor_ok(doctor, "%s is there", nodes[i]);
+        else
+            cw_doctor_warn(doctor, "join the group that owns it (often video or render)",
+                           "%s may not be opened by you: %s", nodes[i], strerror(errno));
+        return;
+    }
+    cw_doctor_warn(doctor,
+                   container ? container->way_out : "load NVIDIA's kernel module (nvidia-modprobe)",
+                   "no device of NVIDIA's under /dev: the driver will find no GPU");
+}
+
+static void check_container(struct cw_doctor *doctor)
+{
+    const struct container *container = find_container(doctor);
+
+    if (container)
+        cw_doctor_ok(doctor, "this is a container (%s); the library must be inside it too",
+                     container->name);
+}
+
+/* ---- the environment ---- */
+
+static const struct tool {
+    const char *part; /* of the file's name */
+    const char *what;
+    const char *way_out; /* NULL: nothing to do */
+} tools[] = {
+    {"libasan", "AddressSanitizer",
+     "it must come first: leave 'cuwarden run' out and set "
+     "LD_PRELOAD=libasan.so:libcuwarden.so with both paths"},
+    {"libclang_rt.asan", "AddressSanitizer",
+     "it must come first: leave 'cuwarden run' out and set LD_PRELOAD=it:libcuwarden.so"},
+    {"libsanitizer-collection", "compute-sanitizer",
+     "start compute-sanitizer behind it: cuwarden run -- compute-sanitizer PROGRAM"},
+    {"libInterceptorInjection", "Nsight", "start it behind it: cuwarden run -- ncu PROGRAM"},
+    {"libToolsInjection", "Nsight Systems",
+     "start it behind it: cuwarden run -- nsys profile PROGRAM"},
+    {"libcuwarden", "cuwarden itself", NULL},
+    {"jemalloc", "jemalloc", NULL},
+    {"tcmalloc", "tcmalloc", NULL},
+    {"mimalloc", "mimalloc", NULL},
+};
+
+static const struct tool *find_tool(const char *path)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(tools); i++) {
+        if (strstr(path, tools[i].part))
+            return &tools[i];
+    }
+    return NULL;
+}
+
+static void judge_preload(struct cw_doctor *doctor, const char *path)
+{
+    const struct tool *tool = find_tool(path);
+    struct cw_elf_facts facts;
+
+    if (tool && tool->way_out)
+        cw_doctor_warn(doctor, tool->way_out, "LD_PRELOAD has %s (%s)", path, tool->what);
+    else if (tool)
+        cw_doctor_ok(doctor, "LD_PRELOAD has %s (%s), which is no hindrance", path, tool->what);
+    else if (strchr(path, '/') && cw_elf_facts_read(&facts, path) != 0)
+        cw_doctor_warn(doctor, "remove it from LD_PRELOAD, or correct the path",
+                       "LD_PRELOAD has %s, which cannot be read: %s", path, strerror(errno));
+    else if (strchr(path, '/')) {
+        if (facts.exports_runtime)
+            cw_doctor_warn(doctor, "use one of the two",
+                           "LD_PRELOAD has %s, which takes CUDA calls as well; behind cuwarden it "
+                           "gets none",
+                           path);
+        else
+            cw_doctor_ok(doctor, "LD_PRELOAD has %s; it stays, behind cuwarden", path);
+        cw_elf_facts_free(&facts);
+    }
+}
+
+static void check_preload(struct cw_doctor *doctor)
+{
+    const char *value = getenv("LD_PRELOAD");
+    char *copy = value ? strdup(value) : NULL, *rest = copy, *path;
+
+    while ((path = strsep(&rest, " :"))) {
+        if (*path)
+            judge_preload(doctor, path);
+    }
+    free(copy);
+}
+
+static void check_injection(struct cw_doctor *doctor)
+{
+    const char *cuda = getenv("CUDA_INJECTION64_PATH");
+    const char *nvtx = getenv("NVTX_INJECTION64_PATH");
+
+    if (cuda && *cuda)
+        cw_doctor_warn(doctor, "unset it, unless a tool is meant to watch as well",
+                       "CUDA_INJECTION64_PATH=%s: the driver loads another tool, whose memory is "
+                       "reported as the program's",
+                       cuda);
+    if (nvtx && *nvtx && strcmp(nvtx, doctor->library) != 0)
+        cw_doctor_warn(doctor, "unset it to see them",
+                       "NVTX_INJECTION64_PATH=%s: ranges and marks go there and not to cuwarden",
+                       nvtx);
+}
+
+static void check_options(struct cw_doctor *doctor)
+{
+    static struct cw_option_complaints complaints;
+    struct cw_options options;
+    unsigned kept;
+
+    cw_options_parse(environ, 1, &options, &complaints);
+    kept = complaints.count < CW_OPTION_COMPLAINTS ? complaints.count : CW_OPTION_COMPLAINTS;
+    for (unsigned i = 0; i < kept; i++)
+        cw_doctor_warn(doctor, "correct or unset it; the default is in force", "%s",
+                       complaints.line[i]);
+    if (options.mode == CW_MODE_OFF)
+        cw_doctor_problem(doctor, "unset CUWARDEN_MODE", "CUWARDEN_MODE=off: nothing is watched");
+}
+
+static void check_address_space(struct cw_doctor *doctor)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        cw_doctor_warn(doctor, "ulimit -v unlimited; limit memory by a cgroup",
+                       "the address space is limited to %llu MiB: CUDA itself reserves more than "
+                       "the memory of all devices, and cuwarden a 64th of the limit",
+                       (unsigned long long)limit.rlim_cur / MIB);
+}
+
+/* ---- live files ---- */
+
+/* 1 if a file can be made in the directory, or the directory itself in the one above. */
+static int is_usable(const char *directory, int is_private)
+{
+    char above[CW_PLACE_MAX];
+    struct stat status;
+    char *slash;
+
+    if (lstat(directory, &status) == 0)
+        return (!is_private || (S_ISDIR(status.st_mode) && status.st_uid == geteuid())) &&
+               access(directory, W_OK | X_OK) == 0;
+    if (errno != ENOENT || snprintf(above, sizeof(above), "%s", directory) >= (int)sizeof(above))
+        return 0;
+    slash = strrchr(above, '/');
+    if (!slash)
+        return access(".", W_OK | X_OK) == 0;
+    slash[slash == above] = '\0';
+    return access(above, W_OK | X_OK) == 0;
+}
+
+static void judge_room(struct cw_doctor *doctor, const char *directory)
+{
+    char above[CW_PLACE_MAX];
+    struct statvfs system;
+    uint64_t room;
+    char *slash;
+
+    snprintf(above, sizeof(above), "%s", directory);
+    slash = strrchr(above, '/');
+    if (statvfs(above, &system) != 0 && slash)
+        slash[slash == above] = '\0';
+    if (statvfs(above, &system) != 0 || system.f_blocks == 0) {
+        cw_doctor_ok(doctor, "live files go to %s", directory);
+        return;
+    }
+    room = (uint64_t)system.f_bavail * system.f_bsize;
+    if (room < ROOM_SCARCE)
+        cw_doctor_warn(
+            doctor, "make it larger (docker run --shm-size=1g), or set CUWARDEN_LIVE=DIRECTORY",
+            "live files go to %s, where %llu MiB are free; one takes a sixteenth of that "
+            "at most, and after a crash what came later is missing",
+            directory, (unsigned long long)room / MIB);
+    else
+        cw_doctor_ok(doctor, "live files go to %s, with room for %llu MiB each", directory,
+                     (unsigned long long)room / SHARE_OF_ROOM / MIB);
+}
+
+static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
+{
+    char directory[CW_PLACE_MAX];
+
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
+        if (cw_place_default(i, geteuid(), tmpdir, directory, sizeof(directory)) != 0 ||
+            !is_usable(directory, 1))
+            continue;
+        judge_room(doctor, directory);
+        return;
+    }
+    cw_doctor_warn(
+        doctor, "set CUWARDEN_LIVE to a directory that you may write to",
+        "neither /dev/shm nor TMPDIR takes a live file: after a crash there is no report");
+}
+
+static void check_live(struct cw_doctor *doctor)
+{
+    struct cw_options options;
+
+    if (*doctor->root)
+        return;
+    cw_options_parse(environ, 1, &options, NULL);
+    if (strcmp(options.live, "off") == 0)
+        cw_doctor_warn(doctor, "unset CUWARDEN_LIVE",
+                       "CUWARDEN_LIVE=off: after a crash there is no report");
+    else if (strcmp(options.live, "auto") == 0)
+        check_default_places(doctor, options.tmpdir);
+    else if (is_usable(options.live, 0))
+        judge_room(doctor, options.live);
+    else
+        cw_doctor_warn(doctor, "make it, or name another one",
+                       "CUWARDEN_LIVE=%s: you may not write there", options.live);
+}
+
+void cw_doctor_check_machine(struct cw_doctor *doctor)
+{
+    static const struct cw_check checks[] = {
+        {"driver", check_driver},        {"devices", check_devices},
+        {"container", check_container},  {"preload", check_preload},
+        {"injection", check_injection},  {"options", check_options},
+        {"limits", check_address_space}, {"live", check_live},
+    };
+
+    cw_doctor_run(doctor, checks, CW_ARRAY_LEN(checks));
+}

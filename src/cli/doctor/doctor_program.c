@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `cuwarden doctor`: what the program's file tells. Nothing is executed; what a program opens while
+ * it runs (dlopen) is not in its file, and is said to be unknown.
+ */
+#include "cli/doctor/doctor.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "cli/doctor/sysroot.h"
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#else
+#define OWN_MACHINE EM_AARCH64
+#endif
+
+#define GLIBC_MINOR_OLDEST  28
+#define PYTHON_MINOR_OLDEST 9
+#define PYTHON_MINOR_NEWEST 14
+
+static const struct cw_program_step *executed(const struct cw_doctor *doctor)
+{
+    return &doctor->program.step[doctor->program.steps - 1];
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* ---- is there something to execute ---- */
+
+static void check_found(struct cw_doctor *doctor)
+{
+    const struct cw_program_file *program = &doctor->program;
+    const char *name = executed(doctor)->name;
+
+    doctor->is_over = program->state != CW_PROGRAM_FOUND;
+    switch (program->state) {
+    case CW_PROGRAM_FOUND:
+        if (strcmp(doctor->shown_name, program->step[0].path) == 0)
+            cw_doctor_ok(doctor, "%s", doctor->shown_name);
+        else
+            cw_doctor_ok(doctor, "%s is %s", doctor->shown_name, program->step[0].path);
+        break;
+    case CW_PROGRAM_MISSING:
+        cw_doctor_problem(doctor,
+                          program->steps > 1 ? "install it, or correct the first line of the script"
+                                             : "give its path, or a name that is in PATH",
+                          program->steps > 1 ? "the interpreter '%s' is not found: %s"
+                                             : "'%s' is not found: %s",
+                          name, strerror(program->error));
+        break;
+    case CW_PROGRAM_DIRECTORY:
+        cw_doctor_problem(doctor, "name the program in it", "'%s' is a directory", name);
+        break;
+    case CW_PROGRAM_NOT_EXECUTABLE:
+        cw_doctor_problem(doctor, "chmod +x, or name the interpreter in front of a script",
+                          "'%s' may not be executed by you", name);
+        break;
+    case CW_PROGRAM_UNREADABLE:
+        cw_doctor_problem(doctor, "ask as its owner or as root", "'%s' cannot be read: %s", name,
+                          strerror(program->error));
+        break;
+    case CW_PROGRAM_NO_FORMAT:
+        cw_doctor_problem(doctor, "name the program that runs it, for example 'sh FILE'",
+                          "'%s' is neither an ELF program nor a script with a #! line", name);
+        break;
+    case CW_PROGRAM_LOOP:
+        cw_doctor_problem(doctor, "correct the first lines of the scripts",
+                          "'%s' is a script whose interpreter is a script, and so on", name);
+        break;
+    }
+}
+
+static int is_shell(const char *path)
+{
+    static const char *const shells[] = {"sh",   "bash", "dash", "zsh", "ksh",
+                                         "mksh", "fish", "tcsh", "csh", "busybox"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(shells); i++) {
+        if (strcmp(base_of(path), shells[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void check_script(struct cw_doctor *doctor)
+{
+    const struct cw_program_file *program = &doctor->program;
+
+    if (program->steps > 1)
+        cw_doctor_ok(doctor, "it is a script; what is checked is its interpreter, %s",
+                     executed(doctor)->path);
+    if (program->drops_environment)
+        cw_doctor_problem(
+            doctor, "remove -i from the first line, or run the interpreter itself",
+            "the script's first line empties the environment, and LD_PRELOAD with it");
+    if (is_shell(executed(doctor)->path))
+        cw_doctor_warn(doctor, "check those programs too: cuwarden doctor PROGRAM",
+                       "it is a shell; the programs that it starts inherit the preload, unless the "
+                       "script sets LD_PRELOAD or uses sudo");
+}
+
+/* ---- can the dynamic linker preload into it ---- */
+
+static void check_machine(struct cw_doctor *doctor)
+{
+    const struct cw_elf_facts *facts = &doctor->program.facts;
+    char theirs[32], ours[32];
+
+    if (facts->is_64_bit && facts->is_little_endian && facts->machine == OWN_MACHINE) {
+        cw_doctor_ok(doctor, "64 bits, %s, as the library is",
+                     cw_elf_machine_name(OWN_MACHINE, ours, sizeof(ours)));
+        return;
+    }
+    doctor->is_over = 1;
+    cw_doctor_problem(
+        doctor,
+        facts->is_64_bit ? "use a cuwarden that was built for that machine"
+                         : "CUDA has no 32-bit programs any more; build it for 64 bits",
+        "it is a %d-bit program for %s, and the library is for %s", facts->is_64_bit ? 64 : 32,
+        cw_elf_machine_name(facts->machine, theirs, sizeof(theirs)),
+        cw_elf_machine_name(OWN_MACHINE, ours, sizeof(ours)));
+}
+
+static void check_linkage(struct cw_doctor *doctor)
+{
+    const struct cw_elf_facts *facts = &doctor->program.facts;
+    const char *interpreter = facts->interpreter;
+
+    if (!*interpreter && facts->type == ET_DYN &&
+        strncmp(base_of(executed(doctor)->path), "ld-", 3) == 0) {
+        cw_doctor_ok(doctor, "it is a dynamic linker itself");
+    } else if (!*interpreter) {
+        doctor->is_over = 1;
+        cw_doctor_problem(doctor, "link it dynamically (without -static)",
+                          "it is statically linked, and there is no dynamic linker to preload");
+    } else if (strstr(interpreter, "ld-musl")) {
+        doctor->is_over = 1;
+        cw_doctor_problem(doctor, "build it for the GNU C library; CUDA needs that too",
+                          "it is linked with musl (%s)", interpreter);
+    } else if (strncmp(base_of(interpreter), "ld-linux", 8) != 0 &&
+               strcmp(base_of(interpreter), "ld.so") != 0) {
+        cw_doctor_warn(doctor, "see that LD_PRELOAD works with it",
+                       "its dynamic linker, %s, is not known to be glibc's", interpreter);
+    } else if (!cw_sysroot_has(doctor->root, interpreter)) {
+        cw_doctor_problem(doctor, "install the C library that it was built for",
+                          "its dynamic linker, %s, is not there", interpreter);
+    } else {
+        cw_doctor_ok(doctor, "dynamically linked (%s)", interpreter);
+    }
+}
+
+/* Who is that user already gains nothing, and keeps the preload. */
+static void check_setid(struct cw_doctor *doctor, const char *what, int is_own)
+{
+    if (is_own)
+        cw_doctor_warn(
+            doctor, "remove that bit if others are to run it too",
+            "it is %s, to what you are: for others the dynamic linker ignores LD_PRELOAD", what);
+    else
+        cw_doctor_problem(doctor, "run it as what it changes to, from a copy without that bit",
+                          "it is %s; the dynamic linker ignores LD_PRELOAD for it", what);
+}
+
+static void check_privileges(struct cw_doctor *doctor)
+{
+    const struct stat *status = &doctor->program.status;
+    char outside[PATH_MAX];
+
+    if (status->st_mode & S_ISUID)
+        check_setid(doctor, "setuid", status->st_uid == getuid());
+    if (status->st_mode & S_ISGID)
+        check_setid(doctor, "setgid", status->st_gid == getgid());
+    if (getuid() != 0 &&
+        cw_sysroot_outside(doctor->root, executed(doctor)->path, outside, sizeof(outside)) == 0 &&
+        getxattr(outside, "security.capability", NULL, 0) > 0)
+        cw_doctor_problem(doctor, "run a copy of it without them (cp), or remove them (setcap -r)",
+                          "it has file capabilities; the dynamic linker ignores LD_PRELOAD for it");
+}
+
+/* ---- the C library ---- */
+
+static void check_glibc(struct cw_doctor *doctor)
+{
+    const struct cw_needed_library *libc = cw_needed_find(doctor->needed, "libc.so.6");
+
+    if (!libc || libc->glibc_minor == 0)
+        return;
+    if (libc->glibc_minor < GLIBC_MINOR_OLDEST)
+        cw_doctor_problem(doctor, "run it on a newer system, or in a container with one",
+                          "its C library is glibc 2.%u, and the library needs 2.%u",
+                          libc->glibc_minor, GLIBC_MINOR_OLDEST);
+    else
+        cw_doctor_ok(doctor, "its C library is glibc 2.%u (2.%u or newer is needed)",
+                     libc->glibc_minor, GLIBC_MINOR_OLDEST);
+}
+
+static void check_libraries(struct cw_doctor *doctor)
+{
+    for (unsigned i = 0; i < doctor->needed->count; i++) {
+        const struct cw_needed_library *library = &doctor->needed->library[i];
+
+        if (!library->path && strncmp(library->name, "libcuda.so", 10) != 0)
+            cw_doctor_problem(doctor, "install it, or set LD_LIBRARY_PATH",
+                              "%s is not found, which %s needs", library->name,
+                              library->by < CW_NEEDED_MAX
+                                  ? doctor->needed->library[library->by].name
+                                  : "the program");
+    }
+}
+
+static void check_asan(struct cw_doctor *doctor)
+{
+    if (cw_needed_find(doctor->needed, "libasan.so"))
+        cw_doctor_warn(doctor, "set ASAN_OPTIONS=verify_asan_link_order=0",
+                       "it is linked with libasan.so, which ends a program that another library "
+                       "was loaded into first");
+}
+
+/* ---- CUDA ---- */
+
+static const char *by_way_of(const struct cw_doctor *doctor,
+                             const struct cw_needed_library *library)
+{
+    return library->by < CW_NEEDED_MAX ? doctor->needed->library[library->by].name : "the program";
+}
+
+static int is_python(const char *path)
+{
+    return strncmp(base_of(path), "python", 6) == 0 || strncmp(base_of(path), "pypy", 4) == 0;
+}
+
+/* The runtime that stands in the program, or in one of its libraries, and in no libcudart.so. */
+static int find_own_runtime(struct cw_doctor *doctor)
+{
+    const struct cw_elf_facts *facts = &doctor->program.facts;
+
+    if (facts->defines_runtime) {
+        cw_doctor_ok(doctor, "the CUDA runtime is built into it (its symbol table has cudaMalloc)");
+        return 1;
+    }
+    for (unsigned i = 0; i < doctor->needed->count; i++) {
+        const struct cw_needed_library *library = &doctor->needed->library[i];
+
+        if (library->defines_runtime && strncmp(library->name, "libcudart.so", 12) != 0) {
+            cw_doctor_ok(doctor, "the CUDA runtime is built into %s", library->name);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void check_cuda(struct cw_doctor *doctor)
+{
+    const struct cw_elf_facts *facts = &doctor->program.facts;
+    const struct cw_needed_library *runtime = cw_needed_find(doctor->needed, "libcudart.so");
+    const struct cw_needed_library *driver = cw_needed_find(doctor->needed, "libcuda.so");
+    int is_found = runtime || driver;
+
+    if (runtime)
+        cw_doctor_ok(doctor, "%s needs the CUDA runtime %s%s%s, found %s",
+                     by_way_of(doctor, runtime), runtime->name, runtime->path ? ": " : "",
+                     runtime->path ? runtime->path : "", runtime->how ? runtime->how : "nowhere");
+    if (driver)
+        cw_doctor_ok(doctor, "%s needs the driver, %s", by_way_of(doctor, driver), driver->name);
+    is_found |= find_own_runtime(doctor);
+    if (is_found)
+        return;
+    if (facts->has_kernels)
+        cw_doctor_ok(doctor, "it has kernels for NVIDIA GPUs: it uses CUDA");
+    else if (facts->names_driver)
+        cw_doctor_ok(doctor,
+                     "it probably has the CUDA runtime built in, or opens the driver itself: "
+                     "the text libcuda.so.1 is in it");
+    else if (is_python(executed(doctor)->path) || is_shell(executed(doctor)->path))
+        cw_doctor_ok(doctor, "whether CUDA is used depends on what it runs");
+    else
+        cw_doctor_warn(
+            doctor,
+            "if it never calls CUDA there will be no report; what it loads while it runs "
+            "is watched all the same",
+            "nothing in it or its libraries points to CUDA");
+}
+
+/* Calls from within such an object to itself never leave it. */
+static void check_symbolic(struct cw_doctor *doctor)
+{
+    const struct cw_elf_facts *facts = &doctor->program.facts;
+
+    if (facts->exports_runtime && facts->is_symbolic)
+        cw_doctor_warn(doctor, "nothing is lost but the name: reports show the driver's call",
+                       "it is linked with -Bsymbolic and has its own CUDA runtime");
+    for (unsigned i = 0; i < doctor->needed->count; i++) {
+        const struct cw_needed_library *library = &doctor->needed->library[i];
+
+        if (library->is_symbolic && library->exports_runtime &&
+            strncmp(library->name, "libcudart.so", 12) != 0)
+            cw_doctor_warn(doctor, "nothing is lost but the name: reports show the driver's call",
+                           "%s is linked with -Bsymbolic and has its own CUDA runtime",
+                           library->name);
+    }
+}
+
+/* ---- Python ---- */
+
+/* "python3.11", "libpython3.13t.so.1.0"; 1 if there is a version in it. */
+static int parse_python(const char *name, unsigned *minor, int *is_free_threaded)
+{
+    const char *text = strstr(name, "python3.");
+    int len = 0;
+
+    if (!text || sscanf(text, "python3.%2u%n", minor, &len) != 1)
+        return 0;
+    *is_free_threaded = text[len] == 't';
+    return 1;
+}
+
+static void check_python(struct cw_doctor *doctor)
+{
+    const struct cw_needed_library *library = cw_needed_find(doctor->needed, "libpython3.");
+    const char *path = executed(doctor)->path;
+    unsigned minor;
+    int is_free_threaded;
+
+    if (!library && !is_python(path))
+        return;
+    if (strncmp(base_of(path), "pypy", 4) == 0) {
+        cw_doctor_warn(doctor, "use CPython to see lines of Python",
+                       "it is PyPy: call stacks will have native frames only");
+    } else if (!parse_python(library ? library->name : base_of(path), &minor, &is_free_threaded)) {
+        cw_doctor_warn(doctor, "name the interpreter by its version, python3.11 for example",
+                       "the version of this Python cannot be told from its file");
+    } else if (is_free_threaded) {
+        cw_doctor_warn(doctor, "use the build with the interpreter's lock to see lines of Python",
+                       "Python 3.%u is free-threaded: call stacks will have native frames only",
+                       minor);
+    } else if (minor < PYTHON_MINOR_OLDEST || minor > PYTHON_MINOR_NEWEST) {
+        cw_doctor_warn(doctor, "use a Python from 3.9 to 3.14 to see lines of Python",
+                       "Python 3.%u: call stacks will have native frames only", minor);
+    } else {
+        cw_doctor_ok(doctor, "Python 3.%u: call stacks show the lines of Python", minor);
+    }
+}
+
+/* ---- all ---- */
+
+static void read_needed(struct cw_doctor *doctor)
+{
+    doctor->needed =
+        cw_needed_read(&doctor->loader, executed(doctor)->path, &doctor->program.facts);
+    doctor->is_over = !doctor->needed;
+}
+
+void cw_doctor_check_program(struct cw_doctor *doctor)
+{
+    static const struct cw_check checks[] = {
+        {"program", check_found},       {"script", check_script},
+        {"machine", check_machine},     {"privileges", check_privileges},
+        {"linkage", check_linkage},     {"libraries", read_needed},
+        {"libraries", check_libraries}, {"glibc", check_glibc},
+        {"asan", check_asan},           {"cuda", check_cuda},
+        {"symbolic", check_symbolic},   {"python", check_python},
+    };
+
+    cw_doctor_run(doctor, checks, CW_ARRAY_LEN(checks));
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* One collapsed stack, without the numbers behind it. */
+#ifndef CW_CLI_FORM_COLLAPSED_H
+#define CW_CLI_FORM_COLLAPSED_H
+
+#include <stdio.h>
+
+#include "cli/model/model.h"
+
+void cw_form_collapsed_stack(FILE *out, const struct cw_model *model,
+                             const struct cw_model_site *site);
+
+#endif

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What heaptrack's own interpreter hands to heaptrack_gui and heaptrack_print: its text form,
+ * version 3, all numbers hexadecimal. (heaptrack_interpret.cpp and accumulatedtracedata.cpp of
+ * https://invent.kde.org/sdk/heaptrack are its description.)
+ *
+ * The form is a stream of single allocations and frees. Of those only sums are known, so a stream
+ * is made that has the same sums: per call site what was held at the peak of its device, what is
+ * left at the end, and how many calls there were. Blocks of a site have its mean size. Calls beyond
+ * CALLS_MAX are thinned.
+ */
+#include "cli/text/form.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/strings.h"
+
+#define HEAPTRACK_VERSION 0x010400
+#define FORM_VERSION      3
+#define PAGE_SIZE         4096
+#define FRAME_NAME_MAX    512
+#define CALLS_MAX         2000000   /* that left nothing; each takes two lines */
+#define BLOCKS_MAX        500000000 /* at the peaks and the end; each takes a line or two */
+#define NODES_MIN         4096
+
+/* Blocks of one size, or of two that differ by a byte, and the numbers of these sizes. */
+struct part {
+    struct cw_model_amount amount;
+    uint64_t info; /* of the smaller size; the larger one has the next number */
+};
+
+/* The blocks of a site, by when they are there. */
+struct plan {
+    struct part lasting;   /* at the peak, and at the end */
+    struct part peak;      /* at the peak */
+    struct part late;      /* at the end */
+    struct part transient; /* neither */
+};
+
+struct node {
+    uint32_t parent, ip, number; /* number 0: free */
+};
+
+struct heaptrack {
+    const struct cw_form_request *request;
+    const struct cw_model *model;
+    FILE *out;
+    struct cw_strings strings; /* numbers there count from 1 */
+    struct cw_strings apis;    /* whose instruction pointers come first */
+    uint32_t *ip;              /* by frame; 0: none yet */
+    uint32_t ips;
+    struct node *node; /* open addressing: the tree of stacks */
+    uint32_t nodes, node_cap;
+    struct plan *plan; /* by place in request->site */
+    uint64_t infos;
+    uint64_t peak_bytes; /* of all */
+    uint64_t passing;    /* that is to be freed behind the next call; 0: none */
+    uint64_t passing_size;
+    int failed;
+};
+
+/* ---- names ---- */
+
+/* Strings are preceded by their length, and still one line each. */
+static uint32_t text(struct heaptrack *self, const char *string)
+{
+    uint32_t before = self->strings.count;
+    uint32_t number;
+
+    if (!string[0])
+        return 0;
+    number = cw_strings_add(&self->strings, string) + 1;
+    if (self->strings.count == before)
+        return number;
+    fprintf(self->out, "s %zx ", strlen(string));
+    for (; *string; string++)
+        fputc((unsigned char)*string < ' ' ? ' ' : *string, self->out);
+    fputc('\n', self->out);
+    return number;
+}
+
+/* The functions of CUDA that were called are the leaves. */
+static void put_apis(struct heaptrack *self)
+{
+    for (uint32_t i = 0; i < self->request->sites; i++) {
+        const char *api = self->model->site[self->request->site[i]].api;
+        uint32_t before = self->apis.count;
+
+        cw_strings_add(&self->apis, api);
+        if (self->apis.count == before)
+            continue;
+        before = text(self, api);
+        self->ips++;
+        fprintf(self->out, "i %" PRIx32 " 0 %" PRIx32 " 0 0\n", self->ips, before);
+    }
+}
+
+static uint32_t put_ip(struct heaptrack *self, uint32_t at)
+{
+    const struct cw_model *model = self->model;
+    const struct cw_model_frame *frame = &model->frame[at];
+    uint32_t first = cw_model_first_inlined(model, at);
+    uint32_t module =
+        frame->module < model->modules ? text(self, model->module[frame->module].path) : 0;
+    char buf[FRAME_NAME_MAX];
+
+    for (uint32_t i = first; i <= at; i++) { /* before the line that has their numbers */
+        text(self, cw_model_frame_name(model, &model->frame[i], buf, sizeof(buf)));
+        text(self, model->frame[i].file);
+    }
+    fprintf(self->out, "i %" PRIx64 " %" PRIx32, frame->offset, module);
+    for (uint32_t i = first; i <= at; i++)
+        fprintf(self->out, " %" PRIx32 " %" PRIx32 " %" PRIx32,
+                text(self, cw_model_frame_name(model, &model->frame[i], buf, sizeof(buf))),
+                text(self, model->frame[i].file), model->frame[i].line);
+    fputc('\n', self->out);
+    return ++self->ips;
+}
+
+/* ---- the tree of stacks ---- */
+
+static struct node *find_node(const struct heaptrack *self, uint32_t parent, uint32_t ip)
+{
+    uint64_t hash = ((uint64_t)parent << 32 | ip) * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t at = (uint32_t)(hash >> 32) & (self->node_cap - 1);
+
+    while (self->node[at].number != 0 &&
+           (self->node[at].parent != parent || self->node[at].ip != ip))
+        at = (at + 1) & (self->node_cap - 1);
+    return &self->node[at];
+}
+
+static int grow_nodes(struct heaptrack *self)
+{
+    struct node *old = self->node;
+    uint32_t old_cap = self->node_cap;
+    uint32_t cap = old_cap ? old_cap * 2 : NODES_MIN;
+    struct node *grown = calloc(cap, sizeof(*grown));
+
+    if (!grown)
+        return -1;
+    self->node = grown;
+    self->node_cap = cap;
+    for (uint32_t i = 0; i < old_cap; i++)
+        if (old[i].number != 0)
+            *find_node(self, old[i].parent, old[i].ip) = old[i];
+    free(old);
+    return 0;
+}
+
+static uint32_t put_node(struct heaptrack *self, uint32_t parent, uint32_t ip)
+{
+    struct node *node;
+
+    if (self->nodes >= self->node_cap / 2 && grow_nodes(self) != 0) {
+        self->failed = 1;
+        return 0;
+    }
+    node = find_node(self, parent, ip);
+    if (node->number == 0) {
+        *node = (struct node){parent, ip, ++self->nodes};
+        fprintf(self->out, "t %" PRIx32 " %" PRIx32 "\n", ip, parent);
+    }
+    return node->number;
+}
+
+static uint32_t put_trace(struct heaptrack *self, const struct cw_model_site *site)
+{
+    const struct cw_model *model = self->model;
+    uint32_t node = 0;
+
+    if (site->stack != CW_MODEL_NONE && !self->failed) {
+        const struct cw_model_stack *stack = &model->stack[site->stack];
+
+        for (uint32_t i = stack->count; i-- > 0;) {
+            uint32_t at = model->stack_frame[stack->first + i];
+
+            if (model->frame[at].is_inlined)
+                continue;
+            if (self->ip[at] == 0)
+                self->ip[at] = put_ip(self, at);
+            node = put_node(self, node, self->ip[at]);
+        }
+    }
+    return put_node(self, node, cw_strings_add(&self->apis, site->api) + 1);
+}
+
+/* ---- what happened ---- */
+
+static struct cw_model_amount minus(struct cw_model_amount a, struct cw_model_amount b)
+{
+    return (struct cw_model_amount){a.count - b.count, a.bytes - b.bytes};
+}
+
+/* The part can be blocks of the whole, and what then remains is blocks too. */
+static int is_part(struct cw_model_amount part, struct cw_model_amount whole)
+{
+    return part.count < whole.count ? part.bytes <= whole.bytes
+                                    : part.count == whole.count && part.bytes == whole.bytes;
+}
+
+static void make_plan(const struct cw_model_site *site, struct plan *plan)
+{
+    struct cw_model_amount left = {site->live.count + site->reclaimed.count,
+                                   site->live.bytes + site->reclaimed.bytes};
+    struct cw_model_amount seen;
+
+    if (is_part(left, site->at_peak)) {
+        plan->lasting.amount = left;
+        plan->peak.amount = minus(site->at_peak, left);
+    } else if (is_part(site->at_peak, left)) {
+        plan->lasting.amount = site->at_peak;
+        plan->late.amount = minus(left, site->at_peak);
+    } else {
+        plan->peak.amount = site->at_peak;
+        plan->late.amount = left;
+    }
+    seen.count = plan->lasting.amount.count + plan->peak.amount.count + plan->late.amount.count;
+    seen.bytes = plan->lasting.amount.bytes + plan->peak.amount.bytes + plan->late.amount.bytes;
+    if (is_part(seen, site->total))
+        plan->transient.amount = minus(site->total, seen);
+}
+
+/* `copies` of each of the two sizes: who takes turns needs two. */
+static void put_sizes(struct heaptrack *self, struct part *part, uint32_t trace, unsigned copies)
+{
+    uint64_t size;
+
+    if (part->amount.count == 0)
+        return;
+    size = part->amount.bytes / part->amount.count;
+    part->info = self->infos;
+    for (unsigned i = 0; i < 2 * copies; i++)
+        fprintf(self->out, "a %" PRIx64 " %" PRIx32 "\n", size + (i >= copies), trace);
+    self->infos += 2 * (uint64_t)copies;
+}
+
+static void put_plans(struct heaptrack *self)
+{
+    for (uint32_t i = 0; i < self->request->sites; i++) {
+        const struct cw_model_site *site = &self->model->site[self->request->site[i]];
+        struct plan *plan = &self->plan[i];
+        uint32_t trace;
+
+        if (site->total.count == 0)
+            continue;
+        trace = put_trace(self, site);
+        make_plan(site, plan);
+        self->peak_bytes += site->at_peak.bytes;
+        if (self->infos ==
+            0) { /* number 0 looks like none to the reader's count of temporary blocks */
+            fprintf(self->out, "a 0 %" PRIx32 "\n", trace);
+            self->infos = 1;
+        }
+        put_sizes(self, &plan->lasting, trace, 1);
+        put_sizes(self, &plan->peak, trace, 1);
+        put_sizes(self, &plan->late, trace, 1);
+        put_sizes(self, &plan->transient, trace, 2);
+    }
+}
+
+static void put_call(struct heaptrack *self, char sign, uint64_t info)
+{
+    fprintf(self->out, "%c %" PRIx64 "\n", sign, info);
+}
+
+static void put_part(struct heaptrack *self, char sign, const struct part *part)
+{
+    uint64_t larger = part->amount.count ? part->amount.bytes % part->amount.count : 0;
+
+    for (uint64_t i = 0; i < part->amount.count; i++)
+        put_call(self, sign, part->info + (i < larger));
+}
+
+/* The reader calls a block temporary that is freed before anything else happens. Whether these were
+ * is not known, so each is freed behind the next call, where there is room for both. */
+static void put_passing(struct heaptrack *self, uint64_t info, uint64_t size)
+{
+    int has_room = self->passing_size + size <= self->peak_bytes;
+
+    if (self->passing && !has_room)
+        put_call(self, '-', self->passing);
+    put_call(self, '+', info);
+    if (self->passing && has_room)
+        put_call(self, '-', self->passing);
+    self->passing = info;
+    self->passing_size = size;
+}
+
+/* The two numbers of each size take turns. */
+static void put_transient(struct heaptrack *self, const struct part *part, double share)
+{
+    uint64_t count = part->amount.count;
+    uint64_t larger = count ? part->amount.bytes % count : 0;
+    uint64_t size = count ? part->amount.bytes / count : 0;
+
+    for (uint64_t i = 0; i < (uint64_t)((double)(count - larger) * share); i++)
+        put_passing(self, part->info + (i & 1), size);
+    for (uint64_t i = 0; i < (uint64_t)((double)larger * share); i++)
+        put_passing(self, part->info + 2 + (i & 1), size + 1);
+}
+
+static void put_transients(struct heaptrack *self)
+{
+    double share = 1, sum = 0;
+
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        sum += (double)self->plan[i].transient.amount.count;
+    if (sum > CALLS_MAX) {
+        share = CALLS_MAX / sum;
+        fprintf(self->out, "# %.0f calls that left nothing are thinned to %d\n", sum, CALLS_MAX);
+    }
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        put_transient(self, &self->plan[i].transient, share);
+    if (self->passing)
+        put_call(self, '-', self->passing);
+}
+
+static void put_clock(struct heaptrack *self, uint64_t ns)
+{
+    fprintf(self->out, "c %" PRIx64 "\n", ns / 1000000);
+}
+
+static int compare_peak(const void *a, const void *b)
+{
+    const struct cw_model_device *x = *(const struct cw_model_device *const *)a;
+    const struct cw_model_device *y = *(const struct cw_model_device *const *)b;
+
+    return x->peak_ns < y->peak_ns ? -1 : x->peak_ns > y->peak_ns;
+}
+
+static void put_at_peak(struct heaptrack *self, const struct plan *plan)
+{
+    put_part(self, '+', &plan->lasting);
+    put_part(self, '+', &plan->peak);
+}
+
+static void put_device_peak(struct heaptrack *self, const struct cw_model_device *device)
+{
+    put_clock(self, device->peak_ns);
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        if (self->model->site[self->request->site[i]].device == device->ordinal)
+            put_at_peak(self, &self->plan[i]);
+}
+
+static int is_listed(const struct cw_model *model, uint32_t device)
+{
+    for (uint32_t i = 0; i < model->devices; i++)
+        if (model->device[i].ordinal == device)
+            return 1;
+    return 0;
+}
+
+static void put_peaks(struct heaptrack *self)
+{
+    const struct cw_model_device *order[CW_MODEL_HOST + 1];
+    uint32_t count = 0;
+
+    while (count < self->model->devices && count <= CW_MODEL_HOST) {
+        order[count] = &self->model->device[count];
+        count++;
+    }
+    qsort(order, count, sizeof(order[0]), compare_peak);
+    for (uint32_t i = 0; i < count; i++)
+        put_device_peak(self, order[i]);
+    /* Of a device that the report does not list no moment is known. */
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        if (!is_listed(self->model, self->model->site[self->request->site[i]].device))
+            put_at_peak(self, &self->plan[i]);
+}
+
+static void put_end(struct heaptrack *self)
+{
+    put_clock(self, self->model->process.duration_ns);
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        put_part(self, '-', &self->plan[i].peak);
+    for (uint32_t i = 0; i < self->request->sites; i++)
+        put_part(self, '+', &self->plan[i].late);
+}
+
+/* ---- the whole ---- */
+
+static void put_head(struct heaptrack *self)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < self->model->devices; i++)
+        total += self->model->device[i].total;
+    fprintf(self->out, "v %x %x\nX ", HEAPTRACK_VERSION, FORM_VERSION);
+    for (const char *at = self->model->process.command; *at; at++)
+        fputc((unsigned char)*at < ' ' ? ' ' : *at, self->out);
+    fprintf(self->out, "\nI %x %" PRIx64 "\n", PAGE_SIZE, total / PAGE_SIZE);
+}
+
+/* A damaged report may claim so many that no disk holds their lines. */
+static int check_blocks(const struct cw_form_request *request)
+{
+    double blocks = 0;
+
+    for (uint32_t i = 0; i < request->sites; i++) {
+        const struct cw_model_site *site = &request->model->site[request->site[i]];
+
+        blocks +=
+            (double)site->at_peak.count + (double)site->live.count + (double)site->reclaimed.count;
+    }
+    if (blocks <= BLOCKS_MAX)
+        return 0;
+    cw_cli_error(
+        "'%s' has %.0f blocks at its peaks and its end, and heaptrack's form a line for each "
+        "of at most %d: select call sites, or take --format=pprof",
+        request->model->source, blocks, BLOCKS_MAX);
+    return -1;
+}
+
+int cw_form_heaptrack(const struct cw_form_request *request)
+{
+    struct heaptrack self = {.request = request, .model = request->model, .out = request->out};
+
+    if (check_blocks(request) != 0)
+        return CW_FORM_TOLD;
+    self.ip = calloc(self.model->frames + 1, sizeof(*self.ip));
+    self.plan = calloc(request->sites + 1, sizeof(*self.plan));
+    if (self.ip && self.plan) {
+        put_head(&self);
+        put_apis(&self);
+        put_plans(&self);
+        put_transients(&self);
+        put_peaks(&self);
+        put_end(&self);
+    } else {
+        self.failed = 1;
+    }
+    if (self.failed)
+        cw_cli_error("'%s': out of memory", self.model->source);
+    if (self.strings.failed || self.apis.failed)
+        self.failed = 1;
+    cw_strings_free(&self.strings);
+    cw_strings_free(&self.apis);
+    free(self.ip);
+    free(self.node);
+    free(self.plan);
+    if (self.failed)
+        return CW_FORM_TOLD;
+    return ferror(self.out) ? -1 : 0;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Use over time as a trace of Chrome's JSON form, which ui.perfetto.dev and chrome://tracing show
+ * and which can be joined with traces of other tools: counters for each device, marks for what
+ * happened. Where call sites are selected there are counters for each of them that was sampled, and
+ * of what happened at a call site only theirs. Times are microseconds since the library was armed.
+ */
+#include "cli/text/form_sites.h"
+#include "report/leaks/pattern.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+
+/* Threads of the trace: one for the events of each device, one for the program's own marks. */
+#define THREAD_OF_DEVICE 1
+#define THREAD_OF_MARKS  (THREAD_OF_DEVICE + CW_MODEL_HOST + 1)
+
+struct trace {
+    const struct cw_form_request *request;
+    FILE *out;
+    const uint8_t *is_shown; /* of a site, by its index; NULL: all are */
+    uint32_t pid;
+    uint64_t events; /* so far */
+};
+
+/* Text is UTF-8: the reader has seen to that. */
+static void put_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        if (byte == '"' || byte == '\\')
+            fprintf(out, "\\%c", byte);
+        else if (byte < 0x20 || byte == 0x7f)
+            fprintf(out, "\\u%04x", byte);
+        else
+            fputc(byte, out);
+    }
+    fputc('"', out);
+}
+
+static void put_time(const struct trace *trace, uint64_t ns)
+{
+    fprintf(trace->out, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+}
+
+static void begin_event(struct trace *trace, const char *phase, uint32_t thread)
+{
+    fprintf(trace->out, "%s{\"ph\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32,
+            trace->events++ > 0 ? ",\n" : "", phase, trace->pid, thread);
+}
+
+static int is_wanted(const struct trace *trace, uint32_t device)
+{
+    const struct cw_selection *selection = trace->request->selection;
+
+    return !selection->has_device || selection->device == device;
+}
+
+static int selects_sites(const struct cw_selection *selection)
+{
+    return selection->has_site || selection->kind || selection->tag || selection->leak ||
+           selection->top != 0 || selection->min_age_ns != 0 || selection->min_bytes != 0;
+}
+
+/* What is about no site is about the device. */
+static int is_event_wanted(const struct trace *trace, const struct cw_model_event *event)
+{
+    if (!is_wanted(trace, event->device))
+        return 0;
+    return !trace->is_shown || event->site == CW_MODEL_NONE || trace->is_shown[event->site];
+}
+
+static int is_step_wanted(const struct trace *trace, const struct cw_model_step *step)
+{
+    const char *tag = trace->request->selection->tag;
+
+    return !tag || cw_pattern_matches(tag, step->name);
+}
+
+/* ---- names ---- */
+
+static void put_name(struct trace *trace, const char *what, uint32_t thread, const char *name)
+{
+    begin_event(trace, "M", thread);
+    fprintf(trace->out, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+    put_string(trace->out, name);
+    fputs("}}", trace->out);
+}
+
+static const char *device_label(uint32_t device, char *buf, size_t cap)
+{
+    if (device == CW_MODEL_HOST)
+        snprintf(buf, cap, "host");
+    else
+        snprintf(buf, cap, "device %" PRIu32, device);
+    return buf;
+}
+
+static void put_names(struct trace *trace)
+{
+    const struct cw_model *model = trace->request->model;
+    const char *program = model->process.exe[0] ? model->process.exe : model->process.command;
+    char label[32];
+
+    put_name(trace, "process_name", 0, program);
+    for (uint32_t i = 0; i < model->devices; i++) {
+        uint32_t ordinal = model->device[i].ordinal;
+
+        if (is_wanted(trace, ordinal))
+            put_name(trace, "thread_name", THREAD_OF_DEVICE + ordinal,
+                     device_label(ordinal, label, sizeof(label)));
+    }
+    if (model->steps > 0)
+        put_name(trace, "thread_name", THREAD_OF_MARKS, "ranges and marks");
+}
+
+/* ---- counters ---- */
+
+static void put_counter(struct trace *trace, const struct cw_model_device *device, const char *what,
+                        uint64_t t_ns, uint64_t bytes)
+{
+    char label[32];
+
+    begin_event(trace, "C", THREAD_OF_DEVICE + device->ordinal);
+    fputs(",\"ts\":", trace->out);
+    put_time(trace, t_ns);
+    fprintf(trace->out, ",\"name\":\"%s %s\",\"args\":{\"bytes\":%" PRIu64 "}}",
+            device_label(device->ordinal, label, sizeof(label)), what, bytes);
+}
+
+static void put_points(struct trace *trace, const struct cw_model_device *device)
+{
+    for (uint32_t i = 0; i < device->points; i++) {
+        const struct cw_model_point *point = &trace->request->model->point[device->first_point + i];
+
+        put_counter(trace, device, "live", point->t_ns, point->live);
+        put_counter(trace, device, "held", point->t_ns, point->held);
+        put_counter(trace, device, "idle", point->t_ns, point->idle);
+        if (device->ordinal != CW_MODEL_HOST)
+            put_counter(trace, device, "used", point->t_ns, point->used);
+    }
+}
+
+/* What a site held at the moments at which growth was watched. */
+static void put_series(struct trace *trace, const struct cw_model_site *site)
+{
+    const struct cw_model *model = trace->request->model;
+
+    for (uint32_t i = 0; site->series != CW_MODEL_NONE && i < model->samples; i++) {
+        begin_event(trace, "C", THREAD_OF_DEVICE + site->device);
+        fputs(",\"ts\":", trace->out);
+        put_time(trace, model->sample_ns[i]);
+        fprintf(trace->out, ",\"name\":\"site %08" PRIx32, site->id);
+        if (site->device != CW_MODEL_HOST)
+            fprintf(trace->out, " device %" PRIu32, site->device);
+        fprintf(trace->out, "\",\"args\":{\"bytes\":%" PRIu64 "}}",
+                model->series_bytes[site->series + i]);
+    }
+}
+
+/* ---- marks ---- */
+
+static void begin_mark(struct trace *trace, uint32_t thread, uint64_t t_ns, const char *name)
+{
+    begin_event(trace, "i", thread);
+    fputs(",\"s\":\"t\",\"ts\":", trace->out);
+    put_time(trace, t_ns);
+    fputs(",\"name\":", trace->out);
+    put_string(trace->out, name);
+    fputs(",\"args\":{", trace->out);
+}
+
+static void put_text_argument(struct trace *trace, const char *key, const char *value)
+{
+    if (!value[0])
+        return;
+    fprintf(trace->out, ",\"%s\":", key);
+    put_string(trace->out, value);
+}
+
+static void put_event(struct trace *trace, const struct cw_model_event *event)
+{
+    const struct cw_model *model = trace->request->model;
+
+    begin_mark(trace, THREAD_OF_DEVICE + event->device, event->t_ns, event->type);
+    fprintf(trace->out, "\"bytes\":%" PRIu64 ",\"count\":%" PRIu32, event->bytes, event->count);
+    put_text_argument(trace, "level", event->level);
+    put_text_argument(trace, "level_before", event->level_before);
+    put_text_argument(trace, "cause", event->cause);
+    if (event->site != CW_MODEL_NONE) {
+        fprintf(trace->out, ",\"site\":\"%08" PRIx32 "\"", model->site[event->site].id);
+        put_text_argument(trace, "api", model->site[event->site].api);
+    }
+    fputs("}}", trace->out);
+}
+
+/* Of the steps of a name the first and the last are known, and what was held then. */
+static void put_step(struct trace *trace, const struct cw_model_step *step, const char *which,
+                     uint64_t t_ns, uint64_t bytes)
+{
+    begin_mark(trace, THREAD_OF_MARKS, t_ns, step->name);
+    fprintf(trace->out, "\"step\":\"%s\",\"steps\":%" PRIu64 ",\"live_bytes\":%" PRIu64 "}}", which,
+            step->steps, bytes);
+}
+
+/* ---- the whole ---- */
+
+static void put_head(struct trace *trace)
+{
+    const struct cw_model_process *process = &trace->request->model->process;
+
+    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"cuwarden\",\"version\":",
+          trace->out);
+    put_string(trace->out, process->version);
+    fputs(",\"command\":", trace->out);
+    put_string(trace->out, process->command);
+    fprintf(trace->out, ",\"start_ns\":\"%" PRIu64 "\"},\n\"traceEvents\":[\n",
+            process->start_realtime_ns);
+}
+
+static void put_trace(struct trace *trace)
+{
+    const struct cw_form_request *request = trace->request;
+    const struct cw_model *model = request->model;
+
+    put_head(trace);
+    put_names(trace);
+    for (uint32_t i = 0; i < model->devices; i++)
+        if (is_wanted(trace, model->device[i].ordinal))
+            put_points(trace, &model->device[i]);
+    for (uint32_t i = 0; trace->is_shown && i < request->sites; i++)
+        put_series(trace, &model->site[request->site[i]]);
+    for (uint32_t i = 0; i < model->events; i++)
+        if (is_event_wanted(trace, &model->event[i]))
+            put_event(trace, &model->event[i]);
+    for (uint32_t i = 0; i < model->steps; i++) {
+        const struct cw_model_step *step = &model->step[i];
+
+        if (!is_step_wanted(trace, step))
+            continue;
+        put_step(trace, step, "first", step->first_ns, step->first_bytes);
+        put_step(trace, step, "last", step->last_ns, step->last_bytes);
+    }
+    fputs("\n]}\n", trace->out);
+}
+
+int cw_form_perfetto(const struct cw_form_request *request)
+{
+    struct trace trace = {
+        .request = request, .out = request->out, .pid = request->model->process.pid};
+    uint8_t *is_shown = NULL;
+
+    if (selects_sites(request->selection)) {
+        is_shown = cw_form_mark_shown(request);
+        if (!is_shown)
+            return CW_FORM_TOLD;
+        trace.is_shown = is_shown;
+    }
+    put_trace(&trace);
+    free(is_shown);
+    return ferror(trace.out) ? -1 : 0;
+}

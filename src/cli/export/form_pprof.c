@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A profile for pprof: profile.proto, compressed by gzip. One sample for each call site, whose leaf
+ * is the function that called CUDA; what was called is the label "api".
+ * https://github.com/google/pprof/blob/main/proto/profile.proto
+ *
+ * Records are numbered by the model: location and function by frame, mapping by module. Each module
+ * has a range of addresses of its own, since the true ones are not the same in two runs, and the
+ * same size in each, by which pprof knows it again.
+ */
+#include "cli/text/form.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/export/proto.h"
+#include "cli/ui/strings.h"
+
+#define RANGE          (UINT64_C(1) << 36) /* of a module */
+#define FRAME_NAME_MAX 512
+
+/* Field numbers, by message. */
+enum { VALUE_TYPE = 1, VALUE_UNIT = 2 };
+enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3 };
+enum { LABEL_KEY = 1, LABEL_TEXT = 2, LABEL_NUMBER = 3, LABEL_UNIT = 4 };
+enum {
+    MAPPING_ID = 1,
+    MAPPING_START = 2,
+    MAPPING_LIMIT = 3,
+    MAPPING_FILE = 5,
+    MAPPING_BUILD_ID = 6,
+    MAPPING_HAS_FUNCTIONS = 7,
+    MAPPING_HAS_FILES = 8,
+    MAPPING_HAS_LINES = 9,
+    MAPPING_HAS_INLINED = 10,
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4 };
+enum { LINE_FUNCTION = 1, LINE_NUMBER = 2 };
+enum { FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4 };
+enum {
+    PROFILE_SAMPLE_TYPE = 1,
+    PROFILE_SAMPLE = 2,
+    PROFILE_MAPPING = 3,
+    PROFILE_LOCATION = 4,
+    PROFILE_FUNCTION = 5,
+    PROFILE_STRING = 6,
+    PROFILE_TIME = 9,
+    PROFILE_DURATION = 10,
+    PROFILE_PERIOD_TYPE = 11,
+    PROFILE_PERIOD = 12,
+    PROFILE_COMMENT = 13,
+    PROFILE_DEFAULT_TYPE = 14,
+};
+
+/* The order of a sample's values. */
+static const struct {
+    const char *name, *unit;
+} sample_types[] = {
+    {"alloc_objects", "count"}, {"alloc_space", "bytes"},   {"peak_objects", "count"},
+    {"peak_space", "bytes"},    {"inuse_objects", "count"}, {"inuse_space", "bytes"},
+};
+#define SAMPLE_TYPES CW_ARRAY_LEN(sample_types)
+
+static const char *const default_types[CW_METRIC_COUNT_OF] = {
+    [CW_METRIC_LIVE] = "inuse_space",
+    [CW_METRIC_PEAK] = "peak_space",
+    [CW_METRIC_TOTAL] = "alloc_space",
+    [CW_METRIC_COUNT] = "alloc_objects",
+};
+
+struct pprof {
+    const struct cw_form_request *request;
+    const struct cw_model *model;
+    struct cw_strings strings;
+    struct cw_proto top, inner, innermost;
+    struct cw_gzip gzip;
+    uint8_t *is_used;     /* by frame */
+    uint8_t *module_used; /* by module: is one of its frames in a sample */
+    uint8_t *module_bare; /* one of these has no name */
+};
+
+static uint32_t text(struct pprof *pprof, const char *string)
+{
+    return cw_strings_add(&pprof->strings, string);
+}
+
+/* A field of the profile goes out at once. */
+static void flush(struct pprof *pprof)
+{
+    cw_gzip_write(&pprof->gzip, pprof->top.data, pprof->top.len);
+    pprof->top.len = 0;
+}
+
+/* What is in `inner` becomes a field of the profile. */
+static void put_record(struct pprof *pprof, unsigned field)
+{
+    cw_proto_message(&pprof->top, field, &pprof->inner);
+    flush(pprof);
+}
+
+static void put_value_type(struct pprof *pprof, unsigned field, const char *name, const char *unit)
+{
+    cw_proto_number(&pprof->inner, VALUE_TYPE, text(pprof, name));
+    cw_proto_number(&pprof->inner, VALUE_UNIT, text(pprof, unit));
+    put_record(pprof, field);
+}
+
+/* ---- samples ---- */
+
+static void put_text_label(struct pprof *pprof, const char *key, const char *value)
+{
+    if (!value[0])
+        return;
+    cw_proto_number(&pprof->innermost, LABEL_KEY, text(pprof, key));
+    cw_proto_number(&pprof->innermost, LABEL_TEXT, text(pprof, value));
+    cw_proto_message(&pprof->inner, SAMPLE_LABEL, &pprof->innermost);
+}
+
+/* How large the blocks are, as in Go's heap profiles. */
+static void put_size_label(struct pprof *pprof, const struct cw_model_site *site)
+{
+    if (site->total.count == 0)
+        return;
+    cw_proto_number(&pprof->innermost, LABEL_KEY, text(pprof, "bytes"));
+    cw_proto_number(&pprof->innermost, LABEL_NUMBER, site->total.bytes / site->total.count);
+    cw_proto_number(&pprof->innermost, LABEL_UNIT, text(pprof, "bytes"));
+    cw_proto_message(&pprof->inner, SAMPLE_LABEL, &pprof->innermost);
+}
+
+static void put_labels(struct pprof *pprof, const struct cw_model_site *site)
+{
+    char device[16] = "host";
+
+    if (site->device != CW_MODEL_HOST)
+        snprintf(device, sizeof(device), "%u", site->device);
+    put_text_label(pprof, "device", device);
+    put_text_label(pprof, "kind", site->kind);
+    put_text_label(pprof, "api", site->api);
+    put_text_label(pprof, "tag", site->tag);
+    put_text_label(pprof, "class", site->leak);
+    put_size_label(pprof, site);
+}
+
+/* Inlined frames are lines of the location of the frame that they are in. */
+static void put_locations(struct pprof *pprof, const struct cw_model_stack *stack)
+{
+    for (uint32_t i = 0; i < stack->count; i++) {
+        uint32_t at = pprof->model->stack_frame[stack->first + i];
+        const struct cw_model_frame *frame = &pprof->model->frame[at];
+
+        pprof->is_used[at] = 1;
+        if (frame->is_inlined)
+            continue;
+        if (frame->module < pprof->model->modules) {
+            pprof->module_used[frame->module] = 1;
+            if (!frame->function[0])
+                pprof->module_bare[frame->module] = 1;
+        }
+        cw_proto_number(&pprof->inner, SAMPLE_LOCATION, at + 1);
+    }
+}
+
+static void put_sample(struct pprof *pprof, const struct cw_model_site *site)
+{
+    const uint64_t values[SAMPLE_TYPES] = {
+        site->total.count,
+        site->total.bytes,
+        site->at_peak.count,
+        site->at_peak.bytes,
+        site->live.count + site->reclaimed.count,
+        site->live.bytes + site->reclaimed.bytes,
+    };
+
+    if (site->total.count == 0) /* of failed calls, or of frees */
+        return;
+    if (site->stack != CW_MODEL_NONE)
+        put_locations(pprof, &pprof->model->stack[site->stack]);
+    for (size_t i = 0; i < SAMPLE_TYPES; i++)
+        cw_proto_number(&pprof->inner, SAMPLE_VALUE, values[i]);
+    put_labels(pprof, site);
+    put_record(pprof, PROFILE_SAMPLE);
+}
+
+/* ---- what they refer to ---- */
+
+static void put_mapping(struct pprof *pprof, uint32_t index)
+{
+    const struct cw_model_module *module = &pprof->model->module[index];
+    int has_names = !pprof->module_bare[index];
+
+    cw_proto_number(&pprof->inner, MAPPING_ID, index + 1);
+    cw_proto_number(&pprof->inner, MAPPING_START, (index + 1) * RANGE);
+    cw_proto_number(&pprof->inner, MAPPING_LIMIT, (index + 2) * RANGE);
+    cw_proto_number(&pprof->inner, MAPPING_FILE, text(pprof, module->path));
+    cw_proto_number(&pprof->inner, MAPPING_BUILD_ID, text(pprof, module->build_id));
+    /* With these pprof does not look for names itself. */
+    cw_proto_number(&pprof->inner, MAPPING_HAS_FUNCTIONS, (uint64_t)has_names);
+    cw_proto_number(&pprof->inner, MAPPING_HAS_FILES, (uint64_t)has_names);
+    cw_proto_number(&pprof->inner, MAPPING_HAS_LINES, (uint64_t)has_names);
+    cw_proto_number(&pprof->inner, MAPPING_HAS_INLINED, (uint64_t)has_names);
+    put_record(pprof, PROFILE_MAPPING);
+}
+
+/* Readers take the first one for the program. */
+static void put_mappings(struct pprof *pprof)
+{
+    const struct cw_model *model = pprof->model;
+    uint32_t program = 0;
+
+    while (program < model->modules && strcmp(model->module[program].path, model->process.exe) != 0)
+        program++;
+    if (program < model->modules)
+        put_mapping(pprof, program);
+    for (uint32_t i = 0; i < model->modules; i++)
+        if (pprof->module_used[i] && i != program)
+            put_mapping(pprof, i);
+}
+
+static void put_line(struct pprof *pprof, uint32_t at)
+{
+    cw_proto_number(&pprof->innermost, LINE_FUNCTION, at + 1);
+    cw_proto_number(&pprof->innermost, LINE_NUMBER, pprof->model->frame[at].line);
+    cw_proto_message(&pprof->inner, LOCATION_LINE, &pprof->innermost);
+}
+
+static void put_location(struct pprof *pprof, uint32_t index)
+{
+    const struct cw_model_frame *frame = &pprof->model->frame[index];
+
+    cw_proto_number(&pprof->inner, LOCATION_ID, index + 1);
+    if (frame->module < pprof->model->modules) {
+        cw_proto_number(&pprof->inner, LOCATION_MAPPING, frame->module + 1);
+        cw_proto_number(&pprof->inner, LOCATION_ADDRESS,
+                        (frame->module + 1) * RANGE + frame->offset % RANGE);
+    }
+    for (uint32_t at = cw_model_first_inlined(pprof->model, index); at <= index; at++)
+        put_line(pprof, at);
+    put_record(pprof, PROFILE_LOCATION);
+}
+
+static void put_function(struct pprof *pprof, uint32_t index)
+{
+    const struct cw_model_frame *frame = &pprof->model->frame[index];
+    char buf[FRAME_NAME_MAX];
+    uint32_t name = text(pprof, cw_model_frame_name(pprof->model, frame, buf, sizeof(buf)));
+
+    cw_proto_number(&pprof->inner, FUNCTION_ID, index + 1);
+    cw_proto_number(&pprof->inner, FUNCTION_NAME, name);
+    cw_proto_number(&pprof->inner, FUNCTION_SYSTEM_NAME, name);
+    cw_proto_number(&pprof->inner, FUNCTION_FILE, text(pprof, frame->file));
+    put_record(pprof, PROFILE_FUNCTION);
+}
+
+static void put_frames(struct pprof *pprof)
+{
+    for (uint32_t i = 0; i < pprof->model->frames; i++) {
+        if (!pprof->is_used[i])
+            continue;
+        put_function(pprof, i);
+        if (!pprof->model->frame[i].is_inlined)
+            put_location(pprof, i);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void put_head(struct pprof *pprof)
+{
+    const struct cw_model_process *process = &pprof->model->process;
+    const char *type = default_types[pprof->request->selection->metric];
+
+    for (size_t i = 0; i < SAMPLE_TYPES; i++)
+        put_value_type(pprof, PROFILE_SAMPLE_TYPE, sample_types[i].name, sample_types[i].unit);
+    put_value_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
+    cw_proto_number(&pprof->top, PROFILE_PERIOD, 1);
+    cw_proto_number(&pprof->top, PROFILE_TIME, process->start_realtime_ns);
+    cw_proto_number(&pprof->top, PROFILE_DURATION, process->duration_ns);
+    cw_proto_number(&pprof->top, PROFILE_COMMENT, text(pprof, process->command));
+    cw_proto_number(&pprof->top, PROFILE_DEFAULT_TYPE, text(pprof, type));
+    flush(pprof);
+}
+
+/* Last, when all of them are known. */
+static void put_strings(struct pprof *pprof)
+{
+    for (uint32_t i = 0; i < pprof->strings.count; i++) {
+        const char *string = pprof->strings.text[i];
+
+        cw_proto_bytes(&pprof->top, PROFILE_STRING, string, strlen(string));
+        flush(pprof);
+    }
+}
+
+static void put_all(struct pprof *pprof)
+{
+    text(pprof, ""); /* number 0 by the format's rule */
+    put_head(pprof);
+    for (uint32_t i = 0; i < pprof->request->sites; i++)
+        put_sample(pprof, &pprof->model->site[pprof->request->site[i]]);
+    put_mappings(pprof);
+    put_frames(pprof);
+    put_strings(pprof);
+}
+
+int cw_form_pprof(const struct cw_form_request *request)
+{
+    const struct cw_model *model = request->model;
+    struct pprof pprof = {.request = request, .model = model};
+    int rc = -1;
+
+    pprof.is_used = calloc(model->frames + 1, 1);
+    pprof.module_used = calloc(model->modules + 1, 1);
+    pprof.module_bare = calloc(model->modules + 1, 1);
+    if (pprof.is_used && pprof.module_used && pprof.module_bare &&
+        cw_gzip_begin(&pprof.gzip, request->out) == 0) {
+        put_all(&pprof);
+        rc = cw_gzip_end(&pprof.gzip);
+    } else {
+        cw_cli_error("'%s': out of memory", model->source);
+        rc = CW_FORM_TOLD;
+    }
+    if (pprof.top.failed)
+        cw_cli_error("'%s': out of memory", model->source);
+    if (pprof.strings.failed || pprof.top.failed)
+        rc = CW_FORM_TOLD;
+    cw_strings_free(&pprof.strings);
+    cw_proto_free(&pprof.top);
+    cw_proto_free(&pprof.inner);
+    cw_proto_free(&pprof.innermost);
+    free(pprof.is_used);
+    free(pprof.module_used);
+    free(pprof.module_bare);
+    return rc;
+}

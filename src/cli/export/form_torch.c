@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The blocks that are left, as a snapshot of PyTorch's allocator: a pickle for
+ * https://pytorch.org/memory_viz. Each block is a segment of its own, since the driver gave it so;
+ * where the pool's block is larger than what was asked, the viewer shows the rest as lost by
+ * rounding. The traces have the blocks in the order in which they came. Host memory is not shown:
+ * the viewer knows devices only.
+ * https://docs.pytorch.org/docs/stable/torch_cuda_memory.html
+ */
+#include "cli/text/form.h"
+
+#include <stdlib.h>
+
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/export/pickle.h"
+
+#define FRAME_NAME_MAX 512
+#define NO_MEMO        UINT32_MAX
+
+struct torch {
+    const struct cw_form_request *request;
+    const struct cw_model *model;
+    struct cw_pickle pickle;
+    uint8_t *is_shown;    /* by site */
+    uint32_t *frame_memo; /* by frame */
+    uint32_t *stack_memo; /* by stack */
+    uint32_t *block;      /* those to show, by birth */
+    uint32_t blocks;
+    uint32_t devices; /* highest ordinal + 1 */
+};
+
+/* ---- fields ---- */
+
+static void put_number(struct torch *torch, const char *key, uint64_t value)
+{
+    cw_pickle_text(&torch->pickle, key);
+    cw_pickle_number(&torch->pickle, value);
+    cw_pickle_set(&torch->pickle);
+}
+
+static void put_text(struct torch *torch, const char *key, const char *value)
+{
+    cw_pickle_text(&torch->pickle, key);
+    cw_pickle_text(&torch->pickle, value);
+    cw_pickle_set(&torch->pickle);
+}
+
+/* ---- frames: each once ---- */
+
+static void put_frame(struct torch *torch, uint32_t at)
+{
+    const struct cw_model_frame *frame = &torch->model->frame[at];
+    char buf[FRAME_NAME_MAX];
+
+    if (torch->frame_memo[at] != NO_MEMO) {
+        cw_pickle_recall(&torch->pickle, torch->frame_memo[at]);
+        return;
+    }
+    cw_pickle_dictionary(&torch->pickle);
+    put_text(torch, "name", cw_model_frame_name(torch->model, frame, buf, sizeof(buf)));
+    put_text(torch, "filename",
+             frame->file[0] ? frame->file : cw_model_module_name(torch->model, frame->module));
+    put_number(torch, "line", frame->line);
+    torch->frame_memo[at] = cw_pickle_remember(&torch->pickle);
+}
+
+static void put_stack(struct torch *torch, uint32_t at)
+{
+    const struct cw_model_stack *stack = &torch->model->stack[at];
+
+    if (torch->stack_memo[at] != NO_MEMO) {
+        cw_pickle_recall(&torch->pickle, torch->stack_memo[at]);
+        return;
+    }
+    cw_pickle_list(&torch->pickle);
+    for (uint32_t i = 0; i < stack->count; i++) {
+        put_frame(torch, torch->model->stack_frame[stack->first + i]);
+        cw_pickle_append(&torch->pickle);
+    }
+    torch->stack_memo[at] = cw_pickle_remember(&torch->pickle);
+}
+
+static const struct cw_model_site *site_of(const struct torch *torch, uint32_t block)
+{
+    return &torch->model->site[torch->model->block[block].site];
+}
+
+static void put_frames(struct torch *torch, uint32_t stack)
+{
+    cw_pickle_text(&torch->pickle, "frames");
+    if (stack < torch->model->stacks)
+        put_stack(torch, stack);
+    else
+        cw_pickle_list(&torch->pickle);
+    cw_pickle_set(&torch->pickle);
+}
+
+/* ---- segments ---- */
+
+static uint64_t size_of(const struct cw_model_block *block)
+{
+    return block->held > block->bytes ? block->held : block->bytes;
+}
+
+static void put_block(struct torch *torch, uint32_t at)
+{
+    const struct cw_model_block *block = &torch->model->block[at];
+
+    cw_pickle_dictionary(&torch->pickle);
+    put_number(torch, "address", block->address);
+    put_number(torch, "size", size_of(block));
+    put_number(torch, "requested_size", block->bytes);
+    put_text(torch, "state", "active_allocated");
+    put_frames(torch, site_of(torch, at)->stack);
+}
+
+static void put_segment(struct torch *torch, uint32_t at)
+{
+    const struct cw_model_block *block = &torch->model->block[at];
+
+    cw_pickle_dictionary(&torch->pickle);
+    put_number(torch, "device", site_of(torch, at)->device);
+    put_number(torch, "address", block->address);
+    put_number(torch, "total_size", size_of(block));
+    put_number(torch, "allocated_size", size_of(block));
+    put_number(torch, "active_size", size_of(block));
+    put_number(torch, "requested_size", block->bytes);
+    put_number(torch, "stream", 0);
+    put_text(torch, "segment_type", site_of(torch, at)->kind);
+    cw_pickle_text(&torch->pickle, "is_expandable");
+    cw_pickle_false(&torch->pickle);
+    cw_pickle_set(&torch->pickle);
+    put_frames(torch, site_of(torch, at)->stack);
+    cw_pickle_text(&torch->pickle, "blocks");
+    cw_pickle_list(&torch->pickle);
+    put_block(torch, at);
+    cw_pickle_append(&torch->pickle);
+    cw_pickle_set(&torch->pickle);
+}
+
+static void put_segments(struct torch *torch)
+{
+    cw_pickle_text(&torch->pickle, "segments");
+    cw_pickle_list(&torch->pickle);
+    for (uint32_t i = 0; i < torch->blocks; i++) {
+        put_segment(torch, torch->block[i]);
+        cw_pickle_append(&torch->pickle);
+    }
+    cw_pickle_set(&torch->pickle);
+}
+
+/* ---- traces ---- */
+
+static void put_arrival(struct torch *torch, const char *action, uint32_t at, uint64_t size)
+{
+    const struct cw_model_block *block = &torch->model->block[at];
+    uint64_t t_ns = torch->model->process.start_realtime_ns + block->born_ns;
+
+    cw_pickle_dictionary(&torch->pickle);
+    put_text(torch, "action", action);
+    put_number(torch, "addr", block->address);
+    put_number(torch, "size", size);
+    put_number(torch, "stream", 0);
+    put_number(torch, "time_us", t_ns / 1000);
+    put_frames(torch, site_of(torch, at)->stack);
+    cw_pickle_append(&torch->pickle);
+}
+
+static void put_trace(struct torch *torch, uint32_t device)
+{
+    cw_pickle_list(&torch->pickle);
+    for (uint32_t i = 0; i < torch->blocks; i++) {
+        uint32_t at = torch->block[i];
+
+        if (site_of(torch, at)->device != device)
+            continue;
+        put_arrival(torch, "segment_alloc", at, size_of(&torch->model->block[at]));
+        put_arrival(torch, "alloc", at, torch->model->block[at].bytes);
+    }
+    cw_pickle_append(&torch->pickle);
+}
+
+static void put_traces(struct torch *torch)
+{
+    cw_pickle_text(&torch->pickle, "device_traces");
+    cw_pickle_list(&torch->pickle);
+    for (uint32_t device = 0; device < torch->devices; device++)
+        put_trace(torch, device);
+    cw_pickle_set(&torch->pickle);
+}
+
+/* ---- the whole ---- */
+
+static const struct cw_model *ordered; /* the model whose blocks are being sorted */
+
+static int compare_birth(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t x_ns = ordered->block[x].born_ns, y_ns = ordered->block[y].born_ns;
+
+    if (x_ns != y_ns)
+        return x_ns < y_ns ? -1 : 1;
+    return x < y ? -1 : 1;
+}
+
+static void find_blocks(struct torch *torch)
+{
+    const struct cw_model *model = torch->model;
+
+    for (uint32_t i = 0; i < torch->request->sites; i++)
+        torch->is_shown[torch->request->site[i]] = 1;
+    for (uint32_t i = 0; i < model->blocks; i++) {
+        uint32_t site = model->block[i].site;
+
+        if (site < model->sites && torch->is_shown[site] &&
+            model->site[site].device < CW_MODEL_HOST && model->block[i].address != 0)
+            torch->block[torch->blocks++] = i;
+    }
+    ordered = model;
+    qsort(torch->block, torch->blocks, sizeof(*torch->block), compare_birth);
+    for (uint32_t i = 0; i < model->devices; i++)
+        if (model->device[i].ordinal < CW_MODEL_HOST && model->device[i].ordinal >= torch->devices)
+            torch->devices = model->device[i].ordinal + 1;
+    for (uint32_t i = 0; i < torch->blocks; i++)
+        if (site_of(torch, torch->block[i])->device >= torch->devices)
+            torch->devices = site_of(torch, torch->block[i])->device + 1;
+}
+
+static int put_all(struct torch *torch)
+{
+    find_blocks(torch);
+    cw_pickle_begin(&torch->pickle, torch->request->out);
+    cw_pickle_dictionary(&torch->pickle);
+    put_segments(torch);
+    put_traces(torch);
+    return cw_pickle_end(&torch->pickle);
+}
+
+static uint32_t *make_memo(uint32_t count)
+{
+    uint32_t *memo = malloc(((size_t)count + 1) * sizeof(*memo));
+
+    for (uint32_t i = 0; memo && i < count; i++)
+        memo[i] = NO_MEMO;
+    return memo;
+}
+
+int cw_form_torch(const struct cw_form_request *request)
+{
+    const struct cw_model *model = request->model;
+    struct torch torch = {.request = request, .model = model};
+    int rc = -1;
+
+    torch.is_shown = calloc((size_t)model->sites + 1, 1);
+    torch.block = calloc((size_t)model->blocks + 1, sizeof(*torch.block));
+    torch.frame_memo = make_memo(model->frames);
+    torch.stack_memo = make_memo(model->stacks);
+    if (torch.is_shown && torch.block && torch.frame_memo && torch.stack_memo)
+        rc = put_all(&torch);
+    else
+        cw_cli_error("'%s': out of memory", model->source);
+    if (rc != 0 && !ferror(request->out))
+        rc = CW_FORM_TOLD;
+    free(torch.is_shown);
+    free(torch.block);
+    free(torch.frame_memo);
+    free(torch.stack_memo);
+    return rc;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records as columns of numbers in JSON, {"n":3,"bytes":[1,2,3],"device":0}: a column whose values
+ * are all the same is that one value. Texts are numbers of a table of texts.
+ */
+#ifndef CW_CLI_HTML_COLUMNS_H
+#define CW_CLI_HTML_COLUMNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/ui/strings.h"
+
+enum cw_html_type {
+    CW_HTML_U8,
+    CW_HTML_U32, /* UINT32_MAX is -1 */
+    CW_HTML_U64,
+    CW_HTML_REAL,
+    CW_HTML_TEXT,
+    CW_HTML_STEP, /* a uint64_t, less that of the record before */
+    CW_HTML_ROW,  /* a uint32_t that `row` renumbers, -1 for what is not shown */
+};
+
+/* The last one of a table has no name. */
+struct cw_html_column {
+    const char *name;
+    enum cw_html_type type;
+    size_t offset; /* in the record */
+};
+
+struct cw_html_records {
+    const void *base;
+    size_t size;           /* of a record */
+    const uint32_t *index; /* which, in this order; NULL: all */
+    uint32_t count;
+};
+
+struct cw_html_writer {
+    FILE *out;
+    struct cw_strings strings;
+    const uint32_t *row; /* of CW_HTML_ROW, by index */
+    uint32_t rows;
+};
+
+void cw_html_put_number(FILE *out, int64_t value);
+/* The whole object. */
+void cw_html_put_columns(struct cw_html_writer *self, const struct cw_html_column *column,
+                         const struct cw_html_records *records);
+
+/*
+ * The text as a string of JSON that may stand inside <script>: no '<' is left that could close the
+ * element or open a comment.
+ */
+void cw_html_put_text(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Pressure, old blocks and accounts for the page. See html_whole.h. */
+#include "cli/export/html_whole.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "cli/text/form_whole.h"
+#include "live/view.h"
+
+/* Before all but the first value of a list. */
+static void put_comma(FILE *out, uint32_t before)
+{
+    if (before > 0)
+        fputc(',', out);
+}
+
+static int64_t row_of(const struct cw_html_writer *writer, uint32_t site)
+{
+    return site < writer->rows && writer->row[site] != UINT32_MAX ? (int64_t)writer->row[site] : -1;
+}
+
+static void put_row(const struct cw_html_writer *writer, uint32_t site)
+{
+    fprintf(writer->out, "%" PRId64, row_of(writer, site));
+}
+
+/* ---- pressure ---- */
+
+static void put_device(FILE *out, const struct cw_model_device *device)
+{
+    const struct cw_model_pressure *pressure = &device->pressure;
+    uint64_t refused = 0;
+
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
+        refused += pressure->refused[i];
+    fprintf(out, "{\"device\":%" PRIu32 ",\"held\":%" PRIu64 ",\"peakHeld\":%" PRIu64,
+            device->ordinal, pressure->held, pressure->peak_held);
+    fprintf(out, ",\"use\":%.6g,\"changes\":%" PRIu64 ",\"limited\":%" PRIu64,
+            isfinite(pressure->highest_use) ? pressure->highest_use : 0, pressure->changes,
+            pressure->limited);
+    fprintf(out, ",\"refused\":%" PRIu64 ",\"fallbacks\":%" PRIu64 ",\"ns\":[", refused,
+            pressure->fallbacks.bytes);
+    for (unsigned i = 0; i < CW_LEVEL_COUNT; i++) {
+        put_comma(out, i);
+        fprintf(out, "%" PRIu64, pressure->at[i].ns);
+    }
+    fputs("]}", out);
+}
+
+static void put_pressure(FILE *out, const struct cw_model *model)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->devices; i++) {
+        if (!model->device[i].pressure.is_there)
+            continue;
+        put_comma(out, count++);
+        put_device(out, &model->device[i]);
+    }
+}
+
+/* Of all devices together, in the order in which they are tried. */
+static void put_rungs(FILE *out, const struct cw_model *model)
+{
+    for (unsigned rung = 0; rung < CW_RUNG_COUNT; rung++) {
+        struct cw_model_rung sum = {.tried = 0};
+
+        for (uint32_t i = 0; i < model->devices; i++) {
+            const struct cw_model_rung *one = &model->device[i].pressure.rung[rung];
+
+            sum.tried += one->tried;
+            sum.helped += one->helped;
+            sum.released += one->released;
+        }
+        put_comma(out, rung);
+        fputc('[', out);
+        cw_html_put_text(out, cw_rung_label(rung));
+        fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", sum.tried, sum.helped, sum.released);
+    }
+}
+
+/* ---- old blocks ---- */
+
+static void put_old(const struct cw_html_writer *writer, const struct cw_model *model)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < model->olds; i++) {
+        const struct cw_model_old *old = &model->old[i];
+
+        if (row_of(writer, old->site) < 0)
+            continue;
+        put_comma(writer->out, count++);
+        fputc('[', writer->out);
+        put_row(writer, old->site);
+        fprintf(writer->out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", old->old.count,
+                old->old.bytes, old->age_ns);
+    }
+}
+
+/* ---- accounts ---- */
+
+static void put_parts(FILE *out, const struct cw_model_oom *oom)
+{
+    struct cw_form_part part[CW_FORM_PARTS];
+    unsigned count = cw_form_oom_parts(oom, part);
+
+    fputs(",\"parts\":[", out);
+    for (unsigned i = 0; i < count; i++) {
+        put_comma(out, i);
+        fputc('[', out);
+        cw_html_put_text(out, part[i].label);
+        fprintf(out, ",%" PRIu64 "]", part[i].bytes);
+    }
+    fputc(']', out);
+}
+
+static void put_holders(const struct cw_html_writer *writer, const struct cw_model *model,
+                        const struct cw_model_oom *oom)
+{
+    fputs(",\"holders\":[", writer->out);
+    for (uint32_t i = 0; i < oom->holders; i++) {
+        const struct cw_model_holder *holder = &model->holder[oom->first_holder + i];
+
+        put_comma(writer->out, i);
+        fputc('[', writer->out);
+        put_row(writer, holder->site);
+        fputc(',', writer->out);
+        cw_html_put_text(writer->out, holder->api);
+        fprintf(writer->out, ",%" PRIu64 ",%" PRIu64 "]", holder->held.count, holder->held.bytes);
+    }
+    fprintf(writer->out, "],\"rest\":[%" PRIu64 ",%" PRIu64 "]", oom->rest.count, oom->rest.bytes);
+}
+
+static void put_account(const struct cw_html_writer *writer, const struct cw_model *model,
+                        const struct cw_model_oom *oom)
+{
+    FILE *out = writer->out;
+
+    fprintf(out, "{\"t\":%" PRIu64 ",\"device\":%" PRIu32 ",\"site\":", oom->t_ns, oom->device);
+    put_row(writer, oom->site);
+    fprintf(out, ",\"bytes\":%" PRIu64 ",\"code\":%d,\"cause\":", oom->bytes, oom->code);
+    cw_html_put_text(out, cw_form_cause_label(oom->cause));
+    fprintf(out, ",\"fits\":%" PRIu64 ",\"limit\":%" PRIu64 ",\"minFree\":%" PRIu64, oom->fits,
+            oom->limit, oom->min_free);
+    fprintf(out, ",\"live\":%" PRIu64 ",\"free\":%" PRIu64 ",\"total\":%" PRIu64, oom->live,
+            oom->free, oom->total);
+    fprintf(out, ",\"fragmented\":%s", oom->is_fragmented ? "true" : "false");
+    put_parts(out, oom);
+    put_holders(writer, model, oom);
+    fputc('}', out);
+}
+
+void cw_html_put_whole(const struct cw_html_writer *writer, const struct cw_model *model)
+{
+    FILE *out = writer->out;
+
+    fputs("{\"pressure\":[", out);
+    put_pressure(out, model);
+    fputs("],\"rungs\":[", out);
+    put_rungs(out, model);
+    fprintf(out, "],\"oldNs\":%" PRIu64 ",\"old\":[", model->old_ns);
+    put_old(writer, model);
+    fputs("],\"ooms\":[", out);
+    for (uint32_t i = 0; i < model->ooms; i++) {
+        put_comma(out, i);
+        put_account(writer, model, &model->oom[i]);
+    }
+    fputs("]}", out);
+}

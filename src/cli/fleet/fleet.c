@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding processes and looking at them again. See fleet.h.
+ *
+ * A process is known by the path of its live file, whose name is random. One that has ended is not
+ * read again. The file is open only while it is read, so there may be more of them than
+ * descriptors.
+ */
+#include "cli/fleet/fleet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/options/option_values.h"
+#include "cli/cli.h"
+
+#define WHY_MAX   256
+#define SECOND_NS UINT64_C(1000000000)
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+const char *cw_fleet_state_name(enum cw_fleet_state state)
+{
+    static const char *const names[] = {
+        [CW_FLEET_RUNNING] = "running", [CW_FLEET_ENDED] = "ended", [CW_FLEET_DIED] = "died"};
+
+    return names[state];
+}
+
+/* ---- one process ---- */
+
+static void free_process(struct cw_fleet_process *process)
+{
+    cw_look_free(&process->look);
+    free(process->path);
+    free((char *)process->exe);
+    free((char *)process->command);
+    free((char *)process->host);
+    free(process->device);
+    free(process);
+}
+
+static int fail_memory(void)
+{
+    cw_cli_error("out of memory");
+    return -1;
+}
+
+static int read_names(struct cw_fleet_process *process)
+{
+    const struct cw_view *view = &process->look.view;
+    const struct cw_live_header *header = cw_view_header(view);
+
+    process->pid = header->pid;
+    process->ppid = header->ppid;
+    process->start_realtime_ns = header->start_realtime_ns;
+    process->exe = strdup(cw_view_text(view, header->exe));
+    process->command = strdup(cw_view_text(view, header->command));
+    process->host = strdup(cw_view_text(view, header->host));
+    return process->exe && process->command && process->host ? 0 : fail_memory();
+}
+
+/* Whether it runs is asked before anything is read: one that is dead by then writes no more. */
+static enum cw_fleet_state state_of(const struct cw_fleet_process *process, int was_in_use)
+{
+    const struct cw_live_header *header = cw_view_header(&process->look.view);
+
+    if (atomic_load(&header->exit_kind) != CW_EXIT_RUNNING)
+        return CW_FLEET_ENDED;
+    return was_in_use ? CW_FLEET_RUNNING : CW_FLEET_DIED;
+}
+
+/* 1: read, 0: it cannot be read, and `why` says so; -1 after a message. */
+static int look_at(struct cw_fleet_process *process, int fd, uint32_t pid, char *why)
+{
+    unsigned tables = CW_LOOK_AT(CW_TABLE_SITE) | CW_LOOK_AT(CW_TABLE_BUCKET);
+    int is_first = process->looked_ns == 0;
+    int is_in_use = cw_live_file_is_in_use(fd, pid, process->path);
+    uint64_t now = now_ns();
+
+    if (is_first)
+        tables |= CW_LOOK_AT(CW_TABLE_TEXT);
+    if (cw_look_take(&process->look, fd, tables, why, WHY_MAX) != 0)
+        return 0;
+    if (is_first && read_names(process) != 0)
+        return -1;
+    process->state = state_of(process, is_in_use);
+    process->invalid_frees = atomic_load(&cw_view_header(&process->look.view)->invalid_frees);
+    if (cw_fleet_read_devices(process, now) != 0)
+        return fail_memory();
+    process->looked_ns = now;
+    if (process->state != CW_FLEET_RUNNING) /* its numbers stay; the copy is of no use any more */
+        cw_look_free(&process->look);
+    return 1;
+}
+
+/* ---- whom ---- */
+
+int cw_fleet_add_pid(struct cw_fleet_choice *choice, const char *text)
+{
+    uint64_t pid;
+    uint32_t *grown;
+
+    if (cw_count_parse(text, &pid) != 0 || pid == 0 || pid > INT32_MAX) {
+        cw_cli_error("'%s' is no process id", text);
+        return -1;
+    }
+    grown = reallocarray(choice->pid, choice->pids + 1, sizeof(*grown));
+    if (!grown)
+        return fail_memory();
+    choice->pid = grown;
+    choice->pid[choice->pids++] = (uint32_t)pid;
+    return 0;
+}
+
+int cw_fleet_add_directory(struct cw_fleet_choice *choice, const char *path)
+{
+    struct stat info;
+    const char **grown;
+
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        cw_cli_error("--directory: '%s' is no directory", path);
+        return -1;
+    }
+    grown = reallocarray(choice->directory, choice->directories + 1, sizeof(*grown));
+    if (!grown)
+        return fail_memory();
+    choice->directory = grown;
+    choice->directory[choice->directories++] = path;
+    return 0;
+}
+
+void cw_fleet_choice_free(struct cw_fleet_choice *choice)
+{
+    free(choice->pid);
+    free(choice->directory);
+    *choice = (struct cw_fleet_choice){.pids = 0};
+}
+
+/* ---- all of them ---- */
+
+static struct cw_fleet_process *find(const struct cw_fleet *fleet, const char *path)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (strcmp(fleet->process[i]->path, path) == 0)
+            return fleet->process[i];
+    }
+    return NULL;
+}
+
+static struct cw_fleet_process *add(struct cw_fleet *fleet, const char *path)
+{
+    struct cw_fleet_process *process = calloc(1, sizeof(*process));
+    struct cw_fleet_process **grown =
+        reallocarray(fleet->process, fleet->count + 1, sizeof(struct cw_fleet_process *));
+
+    if (grown)
+        fleet->process = grown;
+    if (process)
+        process->path = strdup(path);
+    if (!grown || !process || !process->path) {
+        if (process)
+            free(process->path);
+        free(process);
+        return NULL;
+    }
+    fleet->process[fleet->count++] = process;
+    return process;
+}
+
+static void note_unreadable(struct cw_fleet *fleet, const char *path, const char *why)
+{
+    if (fleet->unreadable++ == 0)
+        snprintf(fleet->why, sizeof(fleet->why), "'%.240s' %s", path, why);
+}
+
+/* 0, or -1 after a message. */
+static int visit(struct cw_fleet *fleet, const struct cw_live_name *name)
+{
+    struct cw_fleet_process *process = find(fleet, name->path);
+    char why[WHY_MAX];
+    int fd, rc;
+
+    if (process && (process->is_there || (process->looked_ns && process->state))) {
+        process->is_there = 1; /* found twice, or it has ended */
+        return 0;
+    }
+    fd = open(name->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno != ENOENT) {
+            snprintf(why, sizeof(why), "cannot be read: %s", strerror(errno));
+            note_unreadable(fleet, name->path, why);
+        }
+        return 0;
+    }
+    if (!process)
+        process = add(fleet, name->path);
+    rc = process ? look_at(process, fd, name->pid, why) : fail_memory();
+    close(fd);
+    if (rc == 1)
+        process->is_there = 1;
+    else if (rc == 0)
+        note_unreadable(fleet, name->path, why);
+    return rc < 0 ? -1 : 0;
+}
+
+static void find_files(struct cw_live_files *files, const struct cw_fleet_choice *choice)
+{
+    static const uint32_t anybody;
+    const uint32_t *pid = choice->pids ? choice->pid : &anybody;
+    size_t pids = choice->pids ? choice->pids : 1;
+    char where[4 * PATH_MAX];
+
+    for (size_t i = 0; i < pids; i++) {
+        if (choice->directories == 0)
+            cw_live_files_of(files, pid[i], where, sizeof(where));
+        for (size_t k = 0; k < choice->directories; k++)
+            (void)cw_live_files_add(files, choice->directory[k], pid[i], 1);
+    }
+}
+
+static void drop_gone(struct cw_fleet *fleet)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < fleet->count; i++) {
+        if (fleet->process[i]->is_there)
+            fleet->process[kept++] = fleet->process[i];
+        else
+            free_process(fleet->process[i]);
+    }
+    fleet->count = kept;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct cw_fleet_process *x = *(struct cw_fleet_process *const *)a;
+    const struct cw_fleet_process *y = *(struct cw_fleet_process *const *)b;
+    int x_ended = x->state != CW_FLEET_RUNNING, y_ended = y->state != CW_FLEET_RUNNING;
+
+    if (x_ended != y_ended)
+        return x_ended - y_ended;
+    if (x->start_realtime_ns != y->start_realtime_ns)
+        return x->start_realtime_ns < y->start_realtime_ns ? 1 : -1;
+    return strcmp(x->path, y->path);
+}
+
+int cw_fleet_look(struct cw_fleet *fleet, const struct cw_fleet_choice *choice)
+{
+    struct cw_live_files files = {.count = 0};
+    int rc = 0;
+
+    fleet->unreadable = 0;
+    for (size_t i = 0; i < fleet->count; i++)
+        fleet->process[i]->is_there = 0;
+    find_files(&files, choice);
+    for (size_t i = 0; rc == 0 && i < files.count; i++)
+        rc = visit(fleet, &files.file[i]);
+    cw_live_files_free(&files);
+    drop_gone(fleet);
+    if (fleet->count > 1)
+        qsort(fleet->process, fleet->count, sizeof(struct cw_fleet_process *), compare);
+    return rc;
+}
+
+void cw_fleet_free(struct cw_fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->count; i++)
+        free_process(fleet->process[i]);
+    free(fleet->process);
+    *fleet = (struct cw_fleet){.count = 0};
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process holds on each device, from one look at it. See fleet.h.
+ *
+ * Peaks, limits and levels are in the header; allocations, by kind, are sums over the records of
+ * sites, and what the pool did over those of buckets.
+ */
+#include "cli/fleet/fleet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+static void add_sites(struct cw_fleet_device *device, const struct cw_view *view)
+{
+    uint32_t count = cw_view_count(view, CW_TABLE_SITE);
+
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_site *site = cw_view_site(view, i);
+        unsigned home = site ? cw_kind_home(site->kind, site->device) : CW_DEVICES;
+        struct cw_site_sums sums;
+        struct cw_fleet_kind *kind;
+
+        if (home >= CW_DEVICES)
+            continue;
+        cw_view_site_sums(site, &sums);
+        kind = &device[home].kind[site->kind];
+        kind->live_bytes += sums.live_bytes;
+        kind->allocs += sums.allocs;
+        kind->frees += sums.frees;
+        kind->failed += sums.failed;
+        device[home].allocs += sums.allocs;
+        device[home].frees += sums.frees;
+        device[home].failed += sums.failed;
+    }
+}
+
+/* Sums of idle bytes wrap while they are added up: a single record may be below zero. */
+static void add_buckets(struct cw_fleet_device *device, const struct cw_view *view)
+{
+    uint32_t count = cw_view_count(view, CW_TABLE_BUCKET);
+
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_bucket *bucket = cw_view_bucket(view, i);
+
+        if (!bucket || bucket->device >= CW_DEVICES)
+            continue;
+        device[bucket->device].hits += LOAD(bucket->hits);
+        device[bucket->device].misses += LOAD(bucket->misses);
+        device[bucket->device].idle += LOAD(bucket->idle_bytes);
+    }
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        if ((int64_t)device[i].idle < 0)
+            device[i].idle = 0;
+    }
+}
+
+static void print_uuid(char *buf, size_t cap, const uint8_t uuid[16])
+{
+    size_t len = (size_t)snprintf(buf, cap, "GPU");
+
+    for (int i = 0; i < 16 && len < cap; i++)
+        len +=
+            (size_t)snprintf(buf + len, cap - len, "%s%02x",
+                             i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+static void read_header(struct cw_fleet_device *device, const struct cw_view *view,
+                        unsigned ordinal)
+{
+    const struct cw_live_device *live = &cw_view_header(view)->device[ordinal];
+    struct cw_live_sums sums = cw_view_device_live(view, ordinal);
+
+    device->ordinal = ordinal;
+    device->live = sums.live;
+    device->held = sums.held;
+    device->peak = LOAD(live->peak_bytes);
+    device->peak_held = LOAD(live->peak_held);
+    device->limit = LOAD(live->memory.limit);
+    device->min_free = LOAD(live->memory.min_free);
+    device->level = LOAD(live->memory.level) < CW_LEVEL_COUNT ? LOAD(live->memory.level) : 0;
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
+        device->ooms[i] = LOAD(live->memory.refused[i]);
+    if (ordinal == CW_DEVICE_HOST) {
+        snprintf(device->name, sizeof(device->name), "host");
+    } else if (atomic_load(&live->known)) {
+        snprintf(device->name, sizeof(device->name), "%.*s", (int)sizeof(live->name) - 1,
+                 live->name);
+        print_uuid(device->uuid, sizeof(device->uuid), live->uuid);
+    }
+}
+
+static int is_used(const struct cw_fleet_device *device)
+{
+    uint64_t sum = device->held | device->peak_held | device->allocs | device->failed |
+                   device->hits | device->misses;
+
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
+        sum |= device->ooms[i];
+    return sum != 0 || device->uuid[0] != '\0';
+}
+
+static uint64_t since(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+static void work_out_rates(struct cw_fleet_device *device, const struct cw_fleet_device *before,
+                           uint64_t passed_ns)
+{
+    static const struct cw_fleet_device nothing;
+    uint64_t hits, asked;
+
+    if (!before)
+        before = &nothing;
+    hits = since(device->hits, before->hits);
+    asked = hits + since(device->misses, before->misses);
+    device->alloc_rate =
+        passed_ns ? (double)since(device->allocs, before->allocs) * 1e9 / (double)passed_ns : 0;
+    device->hit_share = asked ? (double)hits / (double)asked : -1;
+}
+
+static double share_of(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? -1 : part < whole ? (double)part / (double)whole : 1;
+}
+
+static void work_out_shares(struct cw_fleet_device *device)
+{
+    uint64_t used = device->held > device->idle ? device->held - device->idle : 0;
+
+    device->efficiency = device->live > 0 ? share_of(device->live, used) : -1;
+    device->fragmentation = share_of(since(device->held, device->live), device->held);
+    device->peak_fragmentation =
+        share_of(since(device->peak_held, device->peak), device->peak_held);
+}
+
+static const struct cw_fleet_device *find(const struct cw_fleet_process *process, uint32_t ordinal)
+{
+    for (uint32_t i = 0; i < process->devices; i++) {
+        if (process->device[i].ordinal == ordinal)
+            return &process->device[i];
+    }
+    return NULL;
+}
+
+int cw_fleet_read_devices(struct cw_fleet_process *process, uint64_t now_ns)
+{
+    const struct cw_view *view = &process->look.view;
+    uint64_t start_ns = process->looked_ns ? process->looked_ns : cw_view_header(view)->start_ns;
+    struct cw_fleet_device *all = calloc(CW_DEVICES, sizeof(*all));
+    uint32_t used = 0;
+
+    if (!all)
+        return -1;
+    add_sites(all, view);
+    add_buckets(all, view);
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        read_header(&all[i], view, i);
+        if (!is_used(&all[i]))
+            continue;
+        work_out_rates(&all[i], find(process, i), since(now_ns, start_ns));
+        work_out_shares(&all[i]);
+        all[used++] = all[i];
+    }
+    free(process->device);
+    process->device = used ? reallocarray(all, used, sizeof(*all)) : all;
+    if (!process->device) /* to make it smaller: it is as it was */
+        process->device = all;
+    process->devices = used;
+    return 0;
+}

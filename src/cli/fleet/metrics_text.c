@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Metrics of a fleet. See metrics_text.h.
+ *
+ * What a dead process held is not there any more, so it has only `cuwarden_up`, which is 0. No two
+ * lines may have the same labels, or Prometheus refuses them all: of the processes that have host
+ * and id in common (a file that is left of an earlier program of the process, or of an earlier
+ * process with this id), the first one counts, which runs, or is the newest. No metric is by call
+ * site: there may be thousands.
+ */
+#include "cli/fleet/metrics_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/ui/utf8.h"
+
+#define LABEL_MAX 1024
+
+/* Where a line goes, and the labels that all lines of the process have. */
+struct printing {
+    FILE *to;
+    const char *metric;
+    const struct cw_fleet_process *process;
+};
+
+/* Value of a label: `"`, `\` and the end of a line are escaped, and it is UTF-8. */
+static void print_value(FILE *to, const char *text)
+{
+    char clean[LABEL_MAX];
+
+    cw_utf8_clean(clean, sizeof(clean), text);
+    putc('"', to);
+    for (const char *at = clean; *at; at++) {
+        if (*at == '\n')
+            fputs("\\n", to);
+        else if (*at == '"' || *at == '\\')
+            fprintf(to, "\\%c", *at);
+        else
+            putc(*at, to);
+    }
+    putc('"', to);
+}
+
+static void print_label(FILE *to, const char *name, const char *value)
+{
+    fprintf(to, ",%s=", name);
+    print_value(to, value);
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static void begin_line(const struct printing *printing)
+{
+    fprintf(printing->to, "%s{pid=\"%u\"", printing->metric, (unsigned)printing->process->pid);
+    print_label(printing->to, "exe", base_name(printing->process->exe));
+    print_label(printing->to, "host", printing->process->host);
+}
+
+static void begin_device_line(const struct printing *printing, const struct cw_fleet_device *device)
+{
+    begin_line(printing);
+    if (device->ordinal == CW_DEVICE_HOST)
+        print_label(printing->to, "device", "host");
+    else
+        fprintf(printing->to, ",device=\"%u\"", (unsigned)device->ordinal);
+    print_label(printing->to, "uuid", device->uuid);
+}
+
+static void end_line(const struct printing *printing, uint64_t value)
+{
+    fprintf(printing->to, "} %llu\n", (unsigned long long)value);
+}
+
+/* ---- of a process ---- */
+
+static void print_up(const struct printing *printing)
+{
+    begin_line(printing);
+    end_line(printing, printing->process->state == CW_FLEET_RUNNING);
+}
+
+static void print_info(const struct printing *printing)
+{
+    begin_line(printing);
+    print_label(printing->to, "path", printing->process->exe);
+    end_line(printing, 1);
+}
+
+static void print_start(const struct printing *printing)
+{
+    uint64_t ns = printing->process->start_realtime_ns;
+
+    begin_line(printing);
+    fprintf(printing->to, "} %llu.%03u\n", (unsigned long long)(ns / 1000000000),
+            (unsigned)(ns % 1000000000 / 1000000));
+}
+
+static void print_invalid_frees(const struct printing *printing)
+{
+    begin_line(printing);
+    end_line(printing, printing->process->invalid_frees);
+}
+
+/* ---- of a device ---- */
+
+#define PRINT_FIELD(name, field, condition)                                                        \
+    static void print_##name(const struct printing *printing,                                      \
+                             const struct cw_fleet_device *device)                                 \
+    {                                                                                              \
+        if (!(condition))                                                                          \
+            return;                                                                                \
+        begin_device_line(printing, device);                                                       \
+        end_line(printing, device->field);                                                         \
+    }
+
+PRINT_FIELD(cached, idle, 1)
+PRINT_FIELD(held, held, 1)
+PRINT_FIELD(peak, peak, 1)
+PRINT_FIELD(peak_held, peak_held, 1)
+PRINT_FIELD(limit, limit, device->limit != 0)
+PRINT_FIELD(min_free, min_free, device->min_free != 0)
+PRINT_FIELD(hits, hits, 1)
+PRINT_FIELD(misses, misses, 1)
+
+#define PRINT_SHARE(name, field)                                                                   \
+    static void print_##name(const struct printing *printing,                                      \
+                             const struct cw_fleet_device *device)                                 \
+    {                                                                                              \
+        if (device->field < 0)                                                                     \
+            return;                                                                                \
+        begin_device_line(printing, device);                                                       \
+        fprintf(printing->to, "} %.6g\n", device->field);                                          \
+    }
+
+PRINT_SHARE(efficiency, efficiency)
+PRINT_SHARE(fragmentation, fragmentation)
+PRINT_SHARE(peak_fragmentation, peak_fragmentation)
+
+static void print_ooms(const struct printing *printing, const struct cw_fleet_device *device)
+{
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++) {
+        if (device->ordinal == CW_DEVICE_HOST && i != CW_CAUSE_DRIVER && device->ooms[i] == 0)
+            continue; /* it has no limit */
+        begin_device_line(printing, device);
+        print_label(printing->to, "cause", cw_cause_name(i));
+        end_line(printing, device->ooms[i]);
+    }
+}
+
+/* A state set: one line for each level, of which one is 1. */
+static void print_level(const struct printing *printing, const struct cw_fleet_device *device)
+{
+    if (device->ordinal == CW_DEVICE_HOST)
+        return;
+    for (unsigned i = 0; i < CW_LEVEL_COUNT; i++) {
+        begin_device_line(printing, device);
+        print_label(printing->to, "level", cw_level_name(i));
+        end_line(printing, device->level == i);
+    }
+}
+
+/* ---- of a kind of memory on a device ---- */
+
+static int is_used(const struct cw_fleet_kind *kind)
+{
+    return (kind->allocs | kind->failed) != 0;
+}
+
+#define PRINT_KIND(name, field)                                                                    \
+    static void print_##name(const struct printing *printing,                                      \
+                             const struct cw_fleet_device *device)                                 \
+    {                                                                                              \
+        for (unsigned i = 0; i < CW_KIND_COUNT; i++) {                                             \
+            if (!is_used(&device->kind[i]))                                                        \
+                continue;                                                                          \
+            begin_device_line(printing, device);                                                   \
+            print_label(printing->to, "kind", cw_kind_name(i));                                    \
+            end_line(printing, device->kind[i].field);                                             \
+        }                                                                                          \
+    }
+
+PRINT_KIND(live, live_bytes)
+PRINT_KIND(allocs, allocs)
+PRINT_KIND(frees, frees)
+PRINT_KIND(failed, failed)
+
+/* ---- the table ---- */
+
+static const struct metric {
+    const char *name, *type, *help;
+    int has_dead; /* processes too */
+    void (*print)(const struct printing *printing);
+    void (*print_device)(const struct printing *printing, const struct cw_fleet_device *device);
+} metrics[] = {
+    {"cuwarden_up", "gauge", "Whether the process runs; 0: it died and left a live file.", 1,
+     print_up, NULL},
+    {"cuwarden_process_info", "gauge", "The program of the process.", 0, print_info, NULL},
+    {"cuwarden_process_start_time_seconds", "gauge",
+     "When the process made its first CUDA call, since 1970.", 0, print_start, NULL},
+    {"cuwarden_live_bytes", "gauge", "Memory that the program has asked for and not freed.", 0,
+     NULL, print_live},
+    {"cuwarden_cached_bytes", "gauge", "Freed memory that the pool keeps.", 0, NULL, print_cached},
+    {"cuwarden_held_bytes", "gauge", "Memory taken from the driver: live, rounding and cached.", 0,
+     NULL, print_held},
+    {"cuwarden_peak_live_bytes", "gauge", "The most that was live at a time.", 0, NULL, print_peak},
+    {"cuwarden_peak_held_bytes", "gauge", "The most that was held at a time.", 0, NULL,
+     print_peak_held},
+    {"cuwarden_efficiency_ratio", "gauge",
+     "Share of the memory in use that the program has asked for; the rest is rounding.", 0, NULL,
+     print_efficiency},
+    {"cuwarden_fragmentation_ratio", "gauge",
+     "Share of the held memory that is idle or rounding, now.", 0, NULL, print_fragmentation},
+    {"cuwarden_peak_fragmentation_ratio", "gauge",
+     "Share of the most held memory that was never live at once.", 0, NULL,
+     print_peak_fragmentation},
+    {"cuwarden_limit_bytes", "gauge", "What the process may hold, where there is a limit.", 0, NULL,
+     print_limit},
+    {"cuwarden_min_free_bytes", "gauge", "What must stay free on the device, where that is set.", 0,
+     NULL, print_min_free},
+    {"cuwarden_pressure_level", "gauge", "How scarce memory is: 1 for the level that it is at.", 0,
+     NULL, print_level},
+    {"cuwarden_allocations_total", "counter", "Allocations that succeeded.", 0, NULL, print_allocs},
+    {"cuwarden_frees_total", "counter", "Frees.", 0, NULL, print_frees},
+    {"cuwarden_failed_allocations_total", "counter", "Allocations that returned an error.", 0, NULL,
+     print_failed},
+    {"cuwarden_oom_total", "counter", "Calls that returned out of memory to the program.", 0, NULL,
+     print_ooms},
+    {"cuwarden_pool_hits_total", "counter", "Requests that the pool served.", 0, NULL, print_hits},
+    {"cuwarden_pool_misses_total", "counter", "Requests for which the driver was asked.", 0, NULL,
+     print_misses},
+    {"cuwarden_invalid_frees_total", "counter", "Frees that the driver refused.", 0,
+     print_invalid_frees, NULL},
+};
+
+static void print_head(FILE *to, const char *name, const char *type, const char *help)
+{
+    fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void print_process(const struct metric *metric, const struct printing *printing)
+{
+    const struct cw_fleet_process *process = printing->process;
+
+    if (process->state != CW_FLEET_RUNNING && !metric->has_dead)
+        return;
+    if (metric->print) {
+        metric->print(printing);
+        return;
+    }
+    for (uint32_t i = 0; i < process->devices; i++)
+        metric->print_device(printing, &process->device[i]);
+}
+
+static int is_repeated(const struct cw_fleet *fleet, size_t at)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (fleet->process[i]->pid == fleet->process[at]->pid &&
+            strcmp(fleet->process[i]->host, fleet->process[at]->host) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void print_metric(FILE *to, const struct metric *metric, const struct cw_fleet *fleet)
+{
+    print_head(to, metric->name, metric->type, metric->help);
+    for (size_t i = 0; i < fleet->count; i++) {
+        struct printing printing = {.to = to, .metric = metric->name, .process = fleet->process[i]};
+
+        /* One that ended in order is not missed. */
+        if (fleet->process[i]->state != CW_FLEET_ENDED && !is_repeated(fleet, i))
+            print_process(metric, &printing);
+    }
+}
+
+static void print_totals(FILE *to, const struct cw_fleet *fleet)
+{
+    size_t count[3] = {0};
+
+    for (size_t i = 0; i < fleet->count; i++)
+        count[fleet->process[i]->state]++;
+    print_head(to, "cuwarden_build_info", "gauge", "The command that wrote this.");
+    fprintf(to, "cuwarden_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
+    print_head(to, "cuwarden_processes", "gauge", "Processes with a live file, by state.");
+    for (unsigned i = 0; i < CW_ARRAY_LEN(count); i++)
+        fprintf(to, "cuwarden_processes{state=\"%s\"} %zu\n",
+                cw_fleet_state_name((enum cw_fleet_state)i), count[i]);
+    print_head(to, "cuwarden_unreadable_files", "gauge",
+               "Live files that could not be read, of another version, for example.");
+    fprintf(to, "cuwarden_unreadable_files %zu\n", fleet->unreadable);
+}
+
+void cw_metrics_print(FILE *to, const struct cw_fleet *fleet)
+{
+    print_totals(to, fleet);
+    for (size_t i = 0; i < CW_ARRAY_LEN(metrics); i++)
+        print_metric(to, &metrics[i], fleet);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* `top --once --format=json`: one object, schema "cuwarden-top/1" (cuwarden(1)). */
+#ifndef CW_CLI_TOP_JSON_H
+#define CW_CLI_TOP_JSON_H
+
+#include <stdio.h>
+
+#include "cli/fleet/top_table.h"
+
+/* A process with its devices stands where its first row does. 0, or -1: no memory. */
+int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_top_row *rows,
+                      long count);
+
+#endif

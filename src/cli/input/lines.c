@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Where debug information is. See lines.h. */
+#include "cli/input/lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/compiler.h"
+#include "cli/cli.h"
+
+enum flag {
+    FLAG_DEBUG_DIR = CW_LINES_FLAG,
+    FLAG_DEBUGINFOD,
+    FLAG_NO_LINES,
+    FLAG_SYSROOT,
+};
+
+static const struct option rows[] = {
+    {"debug-dir", required_argument, NULL, FLAG_DEBUG_DIR},
+    {"debuginfod", no_argument, NULL, FLAG_DEBUGINFOD},
+    {"no-lines", no_argument, NULL, FLAG_NO_LINES},
+    {"sysroot", required_argument, NULL, FLAG_SYSROOT},
+};
+_Static_assert(CW_ARRAY_LEN(rows) == CW_LINES_FLAGS, "lines.h promises so many");
+
+void cw_lines_fill_flags(struct option *flags)
+{
+    memcpy(flags, rows, sizeof(rows));
+}
+
+int cw_lines_has_flag(int flag)
+{
+    return flag >= CW_LINES_FLAG && flag < CW_LINES_FLAG + CW_LINES_FLAGS;
+}
+
+static int check_directory(const char *flag, const char *path)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return 0;
+    cw_cli_error("--%s: '%s' is not a directory that can be read; name one", flag, path);
+    return -1;
+}
+
+static int add_debug_directory(struct cw_debug_options *debug, const char *path)
+{
+    const char **grown;
+
+    if (check_directory("debug-dir", path) != 0)
+        return -1;
+    grown = reallocarray(debug->dir, debug->dirs + 1, sizeof(*debug->dir));
+    if (!grown) {
+        cw_cli_error("no memory for --debug-dir '%s'", path);
+        return -1;
+    }
+    debug->dir = grown;
+    debug->dir[debug->dirs++] = path;
+    return 0;
+}
+
+/* Modules' paths begin with a slash, so the directory does not end with one. */
+static int set_sysroot(struct cw_debug_options *debug, char *path)
+{
+    size_t len = strlen(path);
+
+    if (check_directory("sysroot", path) != 0)
+        return -1;
+    while (len > 0 && path[len - 1] == '/')
+        path[--len] = '\0';
+    debug->sysroot = path;
+    return 0;
+}
+
+int cw_lines_set(struct cw_lines *lines, int flag, char *value)
+{
+    switch (flag) {
+    case FLAG_DEBUG_DIR:
+        return add_debug_directory(&lines->debug, value);
+    case FLAG_DEBUGINFOD:
+        lines->debug.may_download = 1;
+        return 0;
+    case FLAG_NO_LINES:
+        lines->is_off = 1;
+        return 0;
+    default:
+        return set_sysroot(&lines->debug, value);
+    }
+}
+
+void cw_lines_print_help(void)
+{
+    printf("  --debug-dir=DIR        look in DIR too for files with debug information (more\n"
+           "                         than one may be given; /usr/lib/debug is the last)\n"
+           "  --debuginfod           ask the servers of DEBUGINFOD_URLS for those not found\n"
+           "                         here\n"
+           "  --no-lines             neither source lines nor inlined functions\n"
+           "  --sysroot=DIR          the process's files are under DIR: it ran on another\n"
+           "                         machine, or in a container\n");
+}
+
+void cw_lines_open(struct cw_lines *lines)
+{
+    if (!lines->debug.sysroot)
+        lines->debug.sysroot = "";
+    if (lines->is_off)
+        return;
+    if (!cw_debug_info_is_supported())
+        cw_cli_warn("no source lines: this command was built without libdw (--no-lines says that "
+                    "none are wanted)");
+    lines->info = cw_debug_info_create(&lines->debug);
+}
+
+void cw_lines_close(struct cw_lines *lines)
+{
+    cw_debug_info_destroy(lines->info);
+    lines->info = NULL;
+    free(lines->debug.dir);
+    lines->debug.dir = NULL;
+    lines->debug.dirs = 0;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Finding and reading what an operand means. See operand.h. */
+#include "cli/input/operand.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/options/options.h"
+#include "cli/cli.h"
+
+#define LOOK_SIZE 256 /* a report begins with its schema */
+
+static int is_number(const char *text)
+{
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static int read_path(struct cw_model *model, const char *path)
+{
+    struct cw_options options;
+    struct cw_model_request request;
+
+    cw_options_parse(environ, 1, &options, NULL);
+    request =
+        (struct cw_model_request){.suppressions = options.suppressions, .old_ns = options.old};
+    return cw_model_read(model, path, &request);
+}
+
+int cw_operand_read(struct cw_model *model, const char *operand)
+{
+    struct cw_live_files files = {.count = 0};
+    const char *path = operand;
+    int rc = -1;
+
+    *model = (struct cw_model){.source = ""};
+    if (is_number(operand))
+        path = cw_live_files_of_process(&files, operand);
+    if (path)
+        rc = read_path(model, path);
+    cw_live_files_free(&files);
+    return rc;
+}
+
+/* ---- directories ---- */
+
+static int add(struct cw_operands *operands, const char *name)
+{
+    char **grown = reallocarray(operands->name, operands->count + 1, sizeof(*grown));
+    char *copy = strdup(name);
+
+    if (grown)
+        operands->name = grown;
+    if (!grown || !copy) {
+        cw_cli_error("'%s': out of memory", name);
+        free(copy);
+        return -1;
+    }
+    operands->name[operands->count++] = copy;
+    return 0;
+}
+
+/* Other files in JSON may lie there too, and what a merge has made of these. */
+static int is_report(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char begin[LOOK_SIZE];
+    ssize_t len;
+
+    if (fd < 0)
+        return 0;
+    len = pread(fd, begin, sizeof(begin), 0);
+    close(fd);
+    return len > 0 && memmem(begin, (size_t)len, "\"cuwarden-report/", 17) != NULL;
+}
+
+/* "r.dump-12.json" is of a moment of a process whose end may lie beside it. */
+static int is_name_of_dump(const char *name)
+{
+    const char *at = strstr(name, ".dump-");
+
+    return at && isdigit((unsigned char)at[6]);
+}
+
+static int is_name_of_json(const struct dirent *entry)
+{
+    size_t len = strlen(entry->d_name);
+
+    return len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0 &&
+           !is_name_of_dump(entry->d_name);
+}
+
+static int add_reports(struct cw_operands *operands, const char *directory)
+{
+    struct dirent **entry;
+    int count = scandir(directory, &entry, is_name_of_json, alphasort);
+    int rc = 0;
+
+    for (int i = 0; i < count; i++) {
+        char *path = NULL;
+
+        if (rc == 0 && asprintf(&path, "%s/%s", directory, entry[i]->d_name) < 0)
+            rc = -1;
+        else if (rc == 0 && is_report(path))
+            rc = add(operands, path);
+        free(path);
+        free(entry[i]);
+    }
+    if (count >= 0)
+        free(entry);
+    return rc;
+}
+
+static int add_directory(struct cw_operands *operands, const char *directory)
+{
+    struct cw_live_files files = {.count = 0};
+    size_t before = operands->count;
+    int rc = cw_live_files_add(&files, directory, 0, 1);
+
+    if (rc != 0)
+        cw_cli_error("cannot read '%s': %s", directory, strerror(errno));
+    for (size_t i = 0; rc == 0 && i < files.count; i++)
+        rc = add(operands, files.file[i].path);
+    cw_live_files_free(&files);
+    if (rc == 0)
+        rc = add_reports(operands, directory);
+    if (rc == 0 && operands->count == before) {
+        cw_cli_error("'%s' has neither reports in JSON (*.json) nor live files "
+                     "(PID-START-RANDOM.live); CUWARDEN_FORMAT=json makes such reports",
+                     directory);
+        rc = -1;
+    }
+    return rc;
+}
+
+int cw_operands_add(struct cw_operands *operands, const char *operand)
+{
+    struct stat status;
+
+    if (!is_number(operand) && stat(operand, &status) == 0 && S_ISDIR(status.st_mode))
+        return add_directory(operands, operand);
+    return add(operands, operand);
+}
+
+void cw_operands_free(struct cw_operands *operands)
+{
+    for (size_t i = 0; i < operands->count; i++)
+        free(operands->name[i]);
+    free(operands->name);
+    *operands = (struct cw_operands){.count = 0};
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directories of `cuwarden run`. See run_live.h.
+ *
+ * One whose run was killed stays, with what is in it; later runs of the same user take it away by
+ * the rules of live/place.h, a day after its processes were first seen dead.
+ */
+#include "cli/input/run_live.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+#define PREFIX     "run-"
+#define ROOM       ((uint64_t)1 << 20) /* with less the library makes no file */
+#define OLD_SECOND 60                  /* one that is empty may just have been made */
+
+int cw_run_live_is_name(const char *name)
+{
+    return strncmp(name, PREFIX, sizeof(PREFIX) - 1) == 0 && name[sizeof(PREFIX) - 1] >= '0' &&
+           name[sizeof(PREFIX) - 1] <= '9';
+}
+
+/* The descriptor, or -1 where it is no directory, or its run lives. */
+static int open_idle(int parent, const char *name)
+{
+    int dir = cw_sys_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) != 0) {
+        close(dir);
+        return -1;
+    }
+    return dir;
+}
+
+/* ---- making it ---- */
+
+static void take_away_all(DIR *dir, time_t age, unsigned depth);
+
+/* If its run is no more, and nobody's file is left in it. With an age only one that has not changed
+ * for so long, and what lies in it by the rules of live/place.h. */
+static void take_away(int parent, const char *name, time_t age, unsigned depth)
+{
+    int fd = depth > 0 ? open_idle(parent, name) : -1;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct stat info;
+
+    if (dir && fstat(fd, &info) == 0 && (age == 0 || time(NULL) - info.st_mtime > age)) {
+        if (age > 0)
+            cw_place_sweep(fd);
+        take_away_all(dir, age, depth - 1);
+        unlinkat(parent, name, AT_REMOVEDIR);
+    }
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+}
+
+static void take_away_all(DIR *dir, time_t age, unsigned depth)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(dir)))
+        if (cw_run_live_is_name(entry->d_name))
+            take_away(dirfd(dir), entry->d_name, age, depth);
+}
+
+/* What killed runs have left. */
+static void sweep_all(int parent)
+{
+    int copy = cw_sys_open_at(parent, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+
+    if (!dir)
+        return;
+    take_away_all(dir, OLD_SECOND, CW_RUNS_MAX);
+    closedir(dir);
+}
+
+/* 0, or the errno. */
+static int make_in(struct cw_run_live *live, int parent, const char *directory)
+{
+    char name[128], *suffix;
+    int len;
+
+    cw_place_name(name, sizeof(name));
+    suffix = strstr(name, CW_PLACE_SUFFIX);
+    if (suffix)
+        *suffix = '\0';
+    len = snprintf(live->directory, sizeof(live->directory), "%s/" PREFIX "%s", directory, name);
+    if (len >= (int)sizeof(live->directory))
+        return ENAMETOOLONG;
+    if (mkdir(live->directory, 0700) != 0)
+        return errno;
+    (void)chmod(live->directory, 0700); /* whatever the umask */
+    live->lock = open_idle(parent, live->directory + strlen(directory) + 1);
+    return 0;
+}
+
+/* 0, or the errno. */
+static int try_place(struct cw_run_live *live, const char *directory, int is_private)
+{
+    int parent = cw_place_open(directory, is_private);
+    int error;
+
+    if (parent < 0)
+        return errno;
+    if (is_private)
+        sweep_all(parent);
+    error = cw_place_room(parent) < ROOM ? ENOSPC : make_in(live, parent, directory);
+    close(parent);
+    if (error != 0)
+        live->directory[0] = '\0';
+    return error;
+}
+
+static int make_at_home(struct cw_run_live *live, const char *directory, char *why, size_t cap)
+{
+    char start[CW_PLACE_MAX] = "";
+    int error;
+
+    if (directory[0] != '/' && !getcwd(start, sizeof(start)))
+        start[0] = '\0';
+    if (snprintf(live->home, sizeof(live->home), "%s%s%s", start, start[0] ? "/" : "", directory) >=
+        (int)sizeof(live->home))
+        error = ENAMETOOLONG;
+    else
+        error = try_place(live, live->home, 0);
+    if (error == 0)
+        return 0;
+    snprintf(why, cap, "'%s' (CUWARDEN_LIVE): %s", directory, strerror(error));
+    return -1;
+}
+
+int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options, char *why,
+                     size_t cap)
+{
+    char directory[CW_PLACE_MAX];
+    size_t len = 0;
+
+    *live = (struct cw_run_live){.lock = -1};
+    if (strcmp(options->live, "auto") != 0)
+        return make_at_home(live, options->live, why, cap);
+    why[0] = '\0';
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
+        int error = ENAMETOOLONG;
+
+        if (cw_place_default(i, geteuid(), options->tmpdir, directory, sizeof(directory)) == 0)
+            error = try_place(live, directory, 1);
+        if (error == 0)
+            return 0;
+        if (len < cap)
+            len += (size_t)snprintf(why + len, cap - len, "%s'%s': %s", len > 0 ? "; " : "",
+                                    directory, strerror(error));
+    }
+    return -1;
+}
+
+/* ---- its end ---- */
+
+void cw_run_live_settle(const struct cw_run_live *live, const char *path, int is_reported)
+{
+    char target[CW_PLACE_MAX];
+    const char *name = strrchr(path, '/') + 1;
+
+    if (live->home[0] == '\0') {
+        unlink(path);
+        return;
+    }
+    if (is_reported)
+        (void)chmod(path, CW_RUN_LIVE_REPORTED);
+    if (snprintf(target, sizeof(target), "%s/%s", live->home, name) < (int)sizeof(target))
+        (void)rename(path, target);
+}
+
+/* Of the runs around the file any that lives will read it: from the inmost on it goes from one home
+ * to the next. */
+int cw_run_live_is_of_other(const struct cw_run_live *live, const char *path)
+{
+    size_t len = strlen(live->directory);
+    const char *slash = path + len;
+    char inner[CW_PLACE_MAX];
+    int is_idle = 1;
+
+    if (strncmp(path, live->directory, len) != 0)
+        return 0;
+    while (is_idle && *slash && (slash = strchr(slash + 1, '/'))) {
+        int dir;
+
+        snprintf(inner, sizeof(inner), "%.*s", (int)(slash - path), path);
+        dir = open_idle(AT_FDCWD, inner);
+        is_idle = dir >= 0;
+        if (dir >= 0)
+            close(dir);
+    }
+    return !is_idle;
+}
+
+/* A process that died while it made its file has left one that nobody can read. */
+static void remove_unfinished(int dir, const char *name)
+{
+    int fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+
+    if (fd < 0)
+        return;
+    if (cw_place_is_locked(fd) == 0)
+        unlinkat(dir, name, 0);
+    close(fd);
+}
+
+void cw_run_live_end(struct cw_run_live *live)
+{
+    DIR *dir = live->directory[0] ? opendir(live->directory) : NULL;
+    const struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        size_t len = strlen(entry->d_name);
+
+        if (cw_run_live_is_name(entry->d_name))
+            take_away(dirfd(dir), entry->d_name, 0, CW_RUNS_MAX);
+        else if (entry->d_name[0] == '.' && len > 5 &&
+                 strcmp(entry->d_name + len - 5, CW_PLACE_SUFFIX) == 0)
+            remove_unfinished(dirfd(dir), entry->d_name);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(live->directory);
+    if (live->lock >= 0)
+        close(live->lock);
+    live->lock = -1;
+}

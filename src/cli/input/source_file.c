@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Telling live files from reports in JSON. See source_file.h. */
+#include "cli/input/source_file.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/input/file_kind.h"
+#include "cli/input/lines.h"
+
+#define WHY_MAX   256
+#define LOOK_SIZE 4096 /* white space may stand in front of JSON */
+#define COPY_SIZE 65536
+
+static int is_json(int fd)
+{
+    char begin[LOOK_SIZE];
+    ssize_t len = pread(fd, begin, sizeof(begin), 0);
+    ssize_t at = 0;
+
+    while (at < len && isspace((unsigned char)begin[at]))
+        at++;
+    return at < len && begin[at] == '{';
+}
+
+static enum cw_source read_live(struct cw_source_file *file)
+{
+    char why[WHY_MAX];
+    int rc = cw_image_read(file->fd, &file->image, why, sizeof(why));
+
+    close(file->fd);
+    file->fd = -1;
+    if (rc != 0) {
+        cw_cli_error("'%s' %s", file->path, why);
+        return CW_SOURCE_NONE;
+    }
+    file->is_alive = file->image.is_locked == 1 ||
+                     cw_live_file_is_mapped(cw_view_header(&file->image.view)->pid, file->path);
+    return CW_SOURCE_LIVE;
+}
+
+/* Not one of the numbers 0 to 2, whose owners may have closed them. */
+static int create_memory_file(void)
+{
+    int fd = memfd_create("cuwarden-report", MFD_CLOEXEC), high;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return high;
+}
+
+/* ---- what is no file: a pipe can be read once, and from its beginning only ---- */
+
+static int copy_all(int from, int to)
+{
+    static char buf[COPY_SIZE];
+    ssize_t got;
+
+    while ((got = read(from, buf, sizeof(buf))) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        for (ssize_t done = 0, n; done < got; done += n) {
+            n = write(to, buf + done, (size_t)(got - done));
+            if (n < 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* In file->fd what comes out of the pipe, all of it. 0, or -1 with errno. */
+static int drain(struct cw_source_file *file)
+{
+    int flags = fcntl(file->fd, F_GETFL);
+    int memory = create_memory_file();
+    int rc = -1, error;
+
+    if (memory >= 0 && flags >= 0 && fcntl(file->fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        rc = copy_all(file->fd, memory);
+    error = errno;
+    close(file->fd);
+    file->fd = memory;
+    errno = error;
+    return rc;
+}
+
+static int is_pipe(int fd)
+{
+    struct stat info;
+
+    return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
+/* "-" is standard input; the descriptor that is opened here is ours to change. */
+static int open_source(const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+/* In file->fd what is compressed in it. 0, or -1 after a message. */
+static int gunzip(struct cw_source_file *file)
+{
+    int memory = create_memory_file();
+    int rc = -1;
+
+    if (memory >= 0)
+        rc = cw_file_gunzip(file->fd, memory, file->path);
+    else
+        cw_cli_error("'%s': no room in memory to unpack it: %s", file->path, strerror(errno));
+    close(file->fd);
+    file->fd = memory;
+    return rc;
+}
+
+enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path)
+{
+    const char *kind;
+
+    *file = (struct cw_source_file){.path = path, .fd = open_source(path)};
+    if (file->fd < 0 || (is_pipe(file->fd) && drain(file) != 0)) {
+        cw_cli_error("cannot read '%s': %s", path, strerror(errno));
+        return CW_SOURCE_NONE;
+    }
+    if (cw_file_is_gzip(file->fd) && gunzip(file) != 0)
+        return CW_SOURCE_NONE;
+    if (is_json(file->fd))
+        return CW_SOURCE_JSON;
+    kind = cw_file_kind(file->fd);
+    if (!kind)
+        return read_live(file);
+    cw_cli_error("'%s' is %s", path, kind);
+    return CW_SOURCE_NONE;
+}
+
+void cw_source_file_close(struct cw_source_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    cw_image_free(&file->image);
+}
+
+typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
+
+static const char *demangle(const char *mangled, void *arg)
+{
+    static char *last;
+    int status = -1;
+
+    free(last);
+    last = ((demangle_fn)arg)(mangled, NULL, NULL, &status);
+    return status == 0 ? last : NULL;
+}
+
+static void *find_demangler(void)
+{
+    static void *library;
+
+    if (!library)
+        library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    return library ? dlsym(library, "__cxa_demangle") : NULL;
+}
+
+void cw_source_file_prepare(const struct cw_source_file *file, struct cw_report_request *report)
+{
+    report->demangle_arg = find_demangler();
+    report->demangle = report->demangle_arg ? demangle : NULL;
+    if (!file || !file->lines)
+        return;
+    report->lines = cw_debug_info_ops(file->lines->info);
+    report->sysroot = file->lines->debug.sysroot;
+}
+
+static int write_report(const struct cw_source_file *file, const struct cw_model_request *request,
+                        enum cw_report_form form, int fd)
+{
+    struct cw_report_request report = {
+        .form = form,
+        .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
+        .fd = fd,
+        .version = PACKAGE_VERSION,
+        .suppressions = request->suppressions,
+        .old_ns = request->old_ns,
+    };
+
+    cw_source_file_prepare(file, &report);
+    return cw_report_write(&file->image.view, &report);
+}
+
+int cw_source_file_make(const struct cw_source_file *file, const struct cw_model_request *request,
+                        enum cw_report_form form)
+{
+    int fd = create_memory_file();
+
+    if (fd >= 0 && write_report(file, request, form, fd) == 0)
+        return fd;
+    cw_cli_error("'%s': no room in memory for its report", file->path);
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+int cw_source_file_to_json(struct cw_source_file *file, const struct cw_model_request *request)
+{
+    if (file->fd < 0)
+        file->fd = cw_source_file_make(file, request, CW_REPORT_JSON);
+    return file->fd < 0 ? -1 : 0;
+}

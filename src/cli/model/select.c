@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* Choosing and ordering sites. See select.h. */
+#include "cli/model/select.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/options/number.h"
+#include "base/options/option_values.h"
+#include "cli/cli.h"
+#include "report/leaks/pattern.h"
+
+static const struct {
+    const char *name, *help;
+} metrics[CW_METRIC_COUNT_OF] = {
+#define X(id, name, help) [CW_METRIC_##id] = {name, help},
+    CW_METRICS(X)
+#undef X
+};
+
+const char *cw_metric_name(enum cw_metric metric)
+{
+    return metrics[metric].name;
+}
+
+const char *cw_metric_unit(enum cw_metric metric)
+{
+    return metric == CW_METRIC_COUNT ? "count" : "bytes";
+}
+
+uint64_t cw_metric_of(const struct cw_model_site *site, enum cw_metric metric)
+{
+    switch (metric) {
+    case CW_METRIC_LIVE:
+        return site->live.bytes + site->reclaimed.bytes;
+    case CW_METRIC_PEAK:
+        return site->at_peak.bytes;
+    case CW_METRIC_TOTAL:
+        return site->total.bytes;
+    default:
+        return site->total.count;
+    }
+}
+
+/* ---- flags ---- */
+
+enum flag {
+    FLAG_DEVICE = CW_SELECT_FLAG,
+    FLAG_KIND,
+    FLAG_TAG,
+    FLAG_SITE,
+    FLAG_CLASS,
+    FLAG_MIN_AGE,
+    FLAG_MIN_SIZE,
+    FLAG_SORT,
+    FLAG_TOP,
+    FLAG_METRIC,
+};
+
+static int set_device(struct cw_selection *selection, const char *value)
+{
+    uint64_t number;
+
+    selection->has_device = 1;
+    selection->device = CW_MODEL_HOST;
+    if (strcmp(value, "host") == 0)
+        return 0;
+    if (cw_count_parse(value, &number) != 0 || number >= CW_MODEL_HOST)
+        return -1;
+    selection->device = (uint32_t)number;
+    return 0;
+}
+
+static int set_kind(struct cw_selection *selection, const char *value)
+{
+    selection->kind = value;
+    return 0;
+}
+
+static int set_tag(struct cw_selection *selection, const char *value)
+{
+    selection->tag = value;
+    return 0;
+}
+
+static int set_class(struct cw_selection *selection, const char *value)
+{
+    selection->leak = value;
+    return 0;
+}
+
+static int set_site(struct cw_selection *selection, const char *value)
+{
+    selection->has_site = 1;
+    selection->site = (uint32_t)strtoul(value, NULL, 16);
+    return strlen(value) == 8 && strspn(value, "0123456789abcdefABCDEF") == 8 ? 0 : -1;
+}
+
+static int set_min_age(struct cw_selection *selection, const char *value)
+{
+    return cw_time_parse(value, &selection->min_age_ns);
+}
+
+static int set_min_size(struct cw_selection *selection, const char *value)
+{
+    struct cw_decimal number;
+    const char *end = cw_number_read_decimal(value, &number);
+
+    if (end)
+        end = cw_number_read_bytes(end, &number, &selection->min_bytes);
+    return end && *end == '\0' ? 0 : -1;
+}
+
+static int find_metric(const char *value, enum cw_metric *out)
+{
+    for (unsigned i = 0; i < CW_METRIC_COUNT_OF; i++) {
+        if (strcmp(value, metrics[i].name) == 0) {
+            *out = (enum cw_metric)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int set_sort(struct cw_selection *selection, const char *value)
+{
+    selection->has_sort = 1;
+    return find_metric(value, &selection->sort);
+}
+
+static int set_top(struct cw_selection *selection, const char *value)
+{
+    uint64_t number;
+
+    if (cw_count_parse(value, &number) != 0 || number == 0 || number > UINT32_MAX)
+        return -1;
+    selection->top = (uint32_t)number;
+    return 0;
+}
+
+static int set_metric(struct cw_selection *selection, const char *value)
+{
+    return find_metric(value, &selection->metric);
+}
+
+#define METRIC_NAMES "live, peak, total, count"
+
+static const struct {
+    const char *name, *argument, *help;
+    int flag;
+    int (*set)(struct cw_selection *selection, const char *value);
+    const char *form; /* for a complaint: "is not " ... */
+} flag_rows[] = {
+    {"device", "N", "only call sites of device N, or of the \"host\"", FLAG_DEVICE, set_device,
+     "a device's number from 0 to 63, or host"},
+    {"kind", "PATTERN", "only this kind of memory, as in pinned", FLAG_KIND, set_kind, ""},
+    {"tag", "PATTERN", "only call sites with this tag", FLAG_TAG, set_tag, ""},
+    {"site", "ID", "only the call site that a report calls so", FLAG_SITE, set_site,
+     "an id of 8 hexadecimal digits, as in 9f3c21aa"},
+    {"class", "PATTERN", "only this class of leaks, as in growing", FLAG_CLASS, set_class, ""},
+    {"min-age", "TIME", "only call sites with a block that old", FLAG_MIN_AGE, set_min_age,
+     "a time, as in 500ms, 10s or 2m"},
+    {"min-size", "SIZE", "only call sites with so much, by the metric live", FLAG_MIN_SIZE,
+     set_min_size, "a size, as in 512K or 1.5G"},
+    {"sort", "METRIC", "order by another metric than is shown", FLAG_SORT, set_sort,
+     "one of " METRIC_NAMES},
+    {"top", "N", "at most N call sites", FLAG_TOP, set_top, "a number from 1 on"},
+    {"metric", "METRIC", "live, peak, total (all in bytes) or count", FLAG_METRIC, set_metric,
+     "one of " METRIC_NAMES},
+};
+_Static_assert(CW_ARRAY_LEN(flag_rows) == CW_SELECT_FLAGS, "select.h promises so many");
+
+void cw_select_fill_flags(struct option *flags)
+{
+    for (size_t i = 0; i < CW_SELECT_FLAGS; i++)
+        flags[i] = (struct option){flag_rows[i].name, required_argument, NULL, flag_rows[i].flag};
+}
+
+int cw_select_set(struct cw_selection *selection, int flag, const char *value)
+{
+    for (size_t i = 0; i < CW_SELECT_FLAGS; i++) {
+        if (flag_rows[i].flag != flag)
+            continue;
+        if (flag_rows[i].set(selection, value) == 0)
+            return 0;
+        cw_cli_error("--%s: '%s' is not %s", flag_rows[i].name, value, flag_rows[i].form);
+        return -1;
+    }
+    return -1;
+}
+
+void cw_select_print_help(void)
+{
+    for (size_t i = 0; i < CW_SELECT_FLAGS; i++) {
+        char flag[32];
+
+        snprintf(flag, sizeof(flag), "--%s=%s", flag_rows[i].name, flag_rows[i].argument);
+        printf("  %-22s %s\n", flag, flag_rows[i].help);
+    }
+}
+
+/* ---- sites ---- */
+
+static int passes(const struct cw_model *model, const struct cw_model_site *site,
+                  const struct cw_selection *selection)
+{
+    if (site->is_empty)
+        return 0;
+    if ((selection->has_device && site->device != selection->device) ||
+        (selection->has_site && site->id != selection->site))
+        return 0;
+    if ((selection->kind && !cw_pattern_matches(selection->kind, site->kind)) ||
+        (selection->tag && !cw_pattern_matches(selection->tag, site->tag)) ||
+        (selection->leak && !cw_pattern_matches(selection->leak, site->leak)))
+        return 0;
+    if (selection->min_age_ns != 0 &&
+        (site->oldest_ns == 0 || site->oldest_ns > model->process.duration_ns ||
+         model->process.duration_ns - site->oldest_ns < selection->min_age_ns))
+        return 0;
+    return cw_metric_of(site, CW_METRIC_LIVE) >= selection->min_bytes;
+}
+
+struct ranked {
+    uint64_t value;
+    uint32_t id, site;
+};
+
+/* Most first; the same order in every run. */
+static int compare(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value < y->value ? 1 : -1;
+    if (x->id != y->id)
+        return x->id < y->id ? -1 : 1;
+    return x->site < y->site ? -1 : 1;
+}
+
+uint32_t *cw_select_sites(const struct cw_model *model, const struct cw_selection *selection,
+                          uint32_t *out_count)
+{
+    enum cw_metric by = selection->has_sort ? selection->sort : selection->metric;
+    struct ranked *ranked = malloc((model->sites + 1) * sizeof(*ranked));
+    uint32_t *sites = malloc((model->sites + 1) * sizeof(*sites));
+    uint32_t count = 0;
+
+    *out_count = 0;
+    for (uint32_t i = 0; ranked && i < model->sites; i++) {
+        const struct cw_model_site *site = &model->site[i];
+
+        if (passes(model, site, selection))
+            ranked[count++] =
+                (struct ranked){.value = cw_metric_of(site, by), .id = site->id, .site = i};
+    }
+    if (!ranked || !sites) {
+        cw_cli_error("'%s': out of memory", model->source);
+        free(ranked);
+        free(sites);
+        return NULL;
+    }
+    qsort(ranked, count, sizeof(*ranked), compare);
+    if (selection->top != 0 && count > selection->top)
+        count = selection->top;
+    for (uint32_t i = 0; i < count; i++)
+        sites[i] = ranked[i].site;
+    free(ranked);
+    *out_count = count;
+    return sites;
+}

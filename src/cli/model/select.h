@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which sites of a model a reader wants to see, by which measure, and in which order: the flags
+ * that `report`, `diff` and `merge` share (--device, --kind, --tag, --site, --class, --min-age,
+ * --min-size,
+ * --sort, --top, --metric).
+ */
+#ifndef CW_CLI_SELECT_H
+#define CW_CLI_SELECT_H
+
+#include <getopt.h>
+#include <stdint.h>
+
+#include "cli/model/model.h"
+
+/* X(ID, "name", help): what a site is measured by. */
+#define CW_METRICS(X)                                                                              \
+    X(LIVE, "live", "bytes that were never freed")                                                 \
+    X(PEAK, "peak", "bytes held when the device was fullest")                                      \
+    X(TOTAL, "total", "bytes of all allocations")                                                  \
+    X(COUNT, "count", "number of allocations")
+
+enum cw_metric {
+#define X(id, name, help) CW_METRIC_##id,
+    CW_METRICS(X)
+#undef X
+        CW_METRIC_COUNT_OF
+};
+
+/* Zeroed: everything, by live bytes. */
+struct cw_selection {
+    enum cw_metric metric; /* what is shown */
+    int has_sort;
+    enum cw_metric sort; /* if has_sort; else by `metric` */
+    uint32_t top;        /* at most so many, 0: all */
+    int has_device;
+    uint32_t device;               /* ordinal, or CW_MODEL_HOST */
+    const char *kind, *tag, *leak; /* patterns as in suppressions; NULL: any */
+    int has_site;
+    uint32_t site; /* id */
+    uint64_t min_age_ns, min_bytes;
+};
+
+/* Flags for getopt_long, whose values begin at CW_SELECT_FLAG; the last one is not zero. */
+#define CW_SELECT_FLAG  0x300
+#define CW_SELECT_FLAGS 10
+
+void cw_select_fill_flags(struct option *flags); /* CW_SELECT_FLAGS of them */
+/* 0, or -1 after a message that names the flag and the accepted form. */
+int cw_select_set(struct cw_selection *selection, int flag, const char *value);
+/* The flags as lines of --help. */
+void cw_select_print_help(void);
+
+/* The sites that pass, most first: indexes, to be freed; NULL after a message without memory. */
+uint32_t *cw_select_sites(const struct cw_model *model, const struct cw_selection *selection,
+                          uint32_t *out_count);
+
+/* Of a site. */
+uint64_t cw_metric_of(const struct cw_model_site *site, enum cw_metric metric);
+const char *cw_metric_name(enum cw_metric metric);
+const char *cw_metric_unit(enum cw_metric metric); /* "bytes" or "count" */
+
+#endif

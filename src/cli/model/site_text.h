@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* Call sites and amounts as `diff` and `merge` show them: in text, and in JSON. */
+#ifndef CW_CLI_SITE_TEXT_H
+#define CW_CLI_SITE_TEXT_H
+
+#include <stdio.h>
+
+#include "cli/model/model.h"
+#include "cli/model/select.h"
+
+struct cw_json;
+
+#define CW_AMOUNT_MAX 32
+
+/* A printed amount of the metric: "1.5 MiB", or "1200". buf of CW_AMOUNT_MAX bytes; returns it. */
+char *cw_amount_format(char *buf, enum cw_metric metric, uint64_t amount);
+/* With the sign of the change: "+1.5 MiB". */
+char *cw_change_format(char *buf, enum cw_metric metric, uint64_t before, uint64_t after);
+/* "+12.5%"; "" where there was nothing before. */
+char *cw_share_format(char *buf, uint64_t before, uint64_t after);
+/* "device 0" or "host" */
+char *cw_device_format(char *buf, uint32_t device);
+
+/* Without control characters: nothing of the program's reaches a terminal as a command. */
+void cw_text_put(FILE *out, const char *text);
+/* "train (rank 3, pid 4711), 12.3s, exit 0" */
+void cw_process_put(FILE *out, const struct cw_model *model);
+
+/* "site 9f3c21aa  cuMemAlloc_v2, device 0, tag: forward"; device: CW_MODEL_NONE for none. */
+void cw_site_put(FILE *out, const struct cw_model_site *site, uint32_t device);
+/* Its frames, at most `limit`, one line each. */
+void cw_stack_put(FILE *out, const struct cw_model *model, const struct cw_model_site *site,
+                  unsigned limit);
+/* The name of its innermost frame, for one line; "" if it has no stack. */
+const char *cw_site_name(const struct cw_model *model, const struct cw_model_site *site, char *buf,
+                         size_t cap);
+
+/* Members of an object: "site", "api", "kind", "device" unless CW_MODEL_NONE, "tag", "counted",
+ * and "stack", an array of frames. */
+void cw_site_json(struct cw_json *json, const struct cw_model *model,
+                  const struct cw_model_site *site, uint32_t device);
+/* "device": its number, or "host". */
+void cw_device_json(struct cw_json *json, uint32_t device);
+/* Members: "file", "pid", "exe", "host", "rank" and "duration_ns" of the process. */
+void cw_process_json(struct cw_json *json, const struct cw_model *model);
+/* An object: "before", "after", "delta". */
+void cw_change_json(struct cw_json *json, const char *key, uint64_t before, uint64_t after);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The forms in which `cuwarden report` writes a model: one row and one file form_NAME.c each. A
+ * writer gets a complete model and the sites to show, writes to `out` and tells whether it could;
+ * a message is printed by it only where something else went wrong. What it cannot express it leaves
+ * out.
+ */
+#ifndef CW_CLI_FORM_H
+#define CW_CLI_FORM_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/model/model.h"
+#include "cli/model/select.h"
+
+struct cw_form_request {
+    const struct cw_model *model;
+    const struct cw_selection *selection;
+    const uint32_t *site; /* those to show, most first */
+    uint32_t sites;
+    FILE *out;
+};
+
+#define CW_FORM_TOLD (-2)
+
+/* 0; -1: it could not be written; CW_FORM_TOLD: it failed, after a message. */
+typedef int (*cw_form_fn)(const struct cw_form_request *request);
+
+int cw_form_text(const struct cw_form_request *request);
+int cw_form_html(const struct cw_form_request *request);
+int cw_form_collapsed(const struct cw_form_request *request);
+int cw_form_pprof(const struct cw_form_request *request);
+int cw_form_perfetto(const struct cw_form_request *request);
+int cw_form_heaptrack(const struct cw_form_request *request);
+int cw_form_torch(const struct cw_form_request *request);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* Where results go. See destination.h. */
+#include "cli/ui/destination.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "cli/cli.h"
+
+#define DEFAULT_PAGER "less"
+#define LESS_FLAGS    "FRX" /* as git has it: leave a short text alone, keep colours */
+
+static int fail(struct cw_destination *destination)
+{
+    cw_cli_error("cannot write '%s': %s", destination->path, strerror(errno));
+    destination->failed = 1;
+    return -1;
+}
+
+void cw_destination_set_path(struct cw_destination *destination, const char *path)
+{
+    destination->path = strcmp(path, "-") == 0 ? NULL : path;
+}
+
+/* ---- colours ---- */
+
+int cw_destination_set_color(struct cw_destination *destination, const char *value)
+{
+    static const char *const names[] = {"auto", "always", "never"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++) {
+        if (strcmp(value, names[i]) == 0) {
+            destination->color = (enum cw_color)i;
+            return 0;
+        }
+    }
+    cw_cli_error("--color: '%s' is not one of auto, always, never", value);
+    return -1;
+}
+
+static int is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value;
+}
+
+static int goes_to_terminal(const struct cw_destination *destination)
+{
+    return !destination->path && isatty(STDOUT_FILENO);
+}
+
+int cw_destination_has_color(const struct cw_destination *destination)
+{
+    const char *terminal = getenv("TERM");
+
+    if (!destination->is_text || destination->color == CW_COLOR_NEVER)
+        return 0;
+    if (destination->color == CW_COLOR_ALWAYS)
+        return 1;
+    return goes_to_terminal(destination) && !is_set("NO_COLOR") && terminal &&
+           strcmp(terminal, "dumb") != 0;
+}
+
+/* ---- the pager ---- */
+
+static void run_pager(const char *pager, const int ends[2])
+{
+    dup2(ends[0], STDIN_FILENO);
+    setenv("LESS", LESS_FLAGS, 0); /* what the user has set stands */
+    execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
+    _exit(CW_EXIT_NOT_FOUND);
+}
+
+/* One that does not start shows nothing: then the text goes out as it is. */
+static int open_pager(struct cw_destination *destination, const char *pager)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    destination->out = fdopen(ends[1], "w");
+    destination->pager = destination->out ? fork() : -1;
+    if (destination->pager == 0)
+        run_pager(pager, ends);
+    close(ends[0]);
+    if (destination->pager > 0) {
+        signal(SIGPIPE, SIG_IGN); /* its user may leave it early */
+        return 0;
+    }
+    destination->pager = 0;
+    if (destination->out)
+        fclose(destination->out);
+    else
+        close(ends[1]);
+    return -1;
+}
+
+static const char *pager_of(const struct cw_destination *destination)
+{
+    const char *pager = getenv("PAGER");
+
+    if (!destination->is_text || destination->without_pager || !goes_to_terminal(destination))
+        return NULL;
+    if (!pager)
+        return DEFAULT_PAGER;
+    return *pager && strcmp(pager, "cat") != 0 ? pager : NULL;
+}
+
+static int open_stdout(struct cw_destination *destination)
+{
+    const char *pager = pager_of(destination);
+
+    if (!pager || open_pager(destination, pager) != 0)
+        destination->out = stdout;
+    return 0;
+}
+
+/* ---- files ---- */
+
+/* Not one of the numbers 0 to 2, whose owners may have closed them. */
+static int above_standard(int fd)
+{
+    int high;
+
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return high;
+}
+
+/* The permissions of the file that is there, else those of a new one. */
+static mode_t mode_for(const struct stat *status)
+{
+    mode_t mask;
+
+    if (status)
+        return status->st_mode & 0777;
+    mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+static int open_in_place(struct cw_destination *destination)
+{
+    int fd = above_standard(open(destination->path, O_WRONLY | O_CLOEXEC));
+
+    destination->out = fd < 0 ? NULL : fdopen(fd, "w");
+    return destination->out ? 0 : fail(destination);
+}
+
+/* Whatever stands in the way shows when the file is made. */
+static void make_directories(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+}
+
+static int open_temporary(struct cw_destination *destination, const struct stat *status)
+{
+    int fd;
+
+    destination->target = status ? realpath(destination->path, NULL) : strdup(destination->path);
+    if (!destination->target ||
+        asprintf(&destination->temporary, "%s.XXXXXX", destination->target) < 0) {
+        destination->temporary = NULL;
+        return fail(destination);
+    }
+    if (destination->makes_directories)
+        make_directories(destination->target);
+    fd = above_standard(mkostemp(destination->temporary, O_CLOEXEC));
+    if (fd < 0) {
+        free(destination->temporary);
+        destination->temporary = NULL;
+        return fail(destination);
+    }
+    (void)fchmod(fd, mode_for(status)); /* else it is the user's alone */
+    destination->out = fdopen(fd, "w");
+    return destination->out ? 0 : fail(destination);
+}
+
+/* A device or a FIFO has its name already. */
+static int open_file(struct cw_destination *destination)
+{
+    struct stat status;
+    int is_there = stat(destination->path, &status) == 0;
+
+    if (is_there && S_ISDIR(status.st_mode)) {
+        errno = EISDIR;
+        return fail(destination);
+    }
+    if (is_there && access(destination->path, W_OK) != 0)
+        return fail(destination);
+    if (is_there && !S_ISREG(status.st_mode))
+        return open_in_place(destination);
+    return open_temporary(destination, is_there ? &status : NULL);
+}
+
+int cw_destination_open(struct cw_destination *destination)
+{
+    if (destination->failed)
+        return -1;
+    if (destination->out)
+        return 0;
+    return destination->path ? open_file(destination) : open_stdout(destination);
+}
+
+/* Of what was written before: an error that stays in errno, and that nothing but a write leaves. */
+static int past_error(void)
+{
+    return errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO ? errno : 0;
+}
+
+static void say_incomplete(struct cw_destination *destination, int error)
+{
+    cw_cli_error("cannot write all of the %s to %s%s%s", destination->noun,
+                 destination->path ? destination->path : "standard output", error ? ": " : "",
+                 error ? strerror(error) : "");
+    destination->failed = 1;
+}
+
+int cw_destination_flush(struct cw_destination *destination)
+{
+    int past;
+
+    if (!destination->out || destination->failed)
+        return destination->failed ? -1 : 0;
+    past = past_error();
+    errno = 0;
+    if (fflush(destination->out) == 0 && !ferror(destination->out))
+        return 0;
+    if (destination->pager > 0 && errno == EPIPE) {
+        clearerr(destination->out);
+        return 0;
+    }
+    say_incomplete(destination, errno ? errno : past);
+    __fpurge(destination->out); /* and it is not said again at the end */
+    clearerr(destination->out);
+    return -1;
+}
+
+/* Who stands behind a pipe may have read enough: that ends a program of the shell's in silence. */
+static void leave_broken_pipe(const struct cw_destination *destination)
+{
+    struct pollfd end = {.fd = fileno(destination->out), .events = POLLOUT};
+
+    if (destination->out == stdout && poll(&end, 1, 0) == 1 && end.revents & POLLERR)
+        raise(SIGPIPE);
+}
+
+int cw_destination_fail(struct cw_destination *destination)
+{
+    int past = past_error();
+
+    errno = past;
+    if (cw_destination_flush(destination) != 0)
+        return -1;
+    if (destination->pager > 0)
+        return 0;
+    leave_broken_pipe(destination);
+    say_incomplete(destination, past);
+    return -1;
+}
+
+static int name_file(struct cw_destination *destination)
+{
+    int rc = 0;
+
+    if (destination->failed)
+        unlink(destination->temporary);
+    else if (rename(destination->temporary, destination->target) != 0) {
+        rc = fail(destination);
+        unlink(destination->temporary);
+    }
+    free(destination->temporary);
+    destination->temporary = NULL;
+    return rc;
+}
+
+int cw_destination_close(struct cw_destination *destination)
+{
+    int rc = cw_destination_flush(destination);
+
+    if (destination->out && destination->out != stdout && fclose(destination->out) != 0 &&
+        destination->pager == 0 && rc == 0)
+        rc = fail(destination);
+    destination->out = NULL;
+    while (destination->pager > 0 && waitpid(destination->pager, NULL, 0) < 0 && errno == EINTR)
+        ;
+    destination->pager = 0;
+    if (destination->temporary && name_file(destination) != 0)
+        rc = -1;
+    free(destination->target);
+    destination->target = NULL;
+    return rc;
+}

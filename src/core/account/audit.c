@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+/* Settling what two sides have seen. See audit.h. */
+#include "core/account/audit.h"
+
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/account/site.h"
+#include "live/view.h"
+
+#define ENTRIES_MAX ((size_t)1 << 20) /* not settled at once: 128 MiB */
+#define SOURCES_MAX 64u
+#define WHY_CUT     "the process ended without its exit handlers, and records were not delivered"
+
+_Atomic int cw_audit_on;
+
+struct side {
+    uint64_t count, bytes;
+};
+
+/* What was told of one address, and is not settled. */
+struct entry {
+    struct cw_map_entry map; /* first */
+    uint64_t address;
+    struct side ours, tool;
+    uint64_t excused;
+    uint32_t source; /* text, of the tool's last record */
+    uint8_t class, op;
+};
+
+static struct {
+    struct cw_lock lock;
+    struct cw_arena *arena;
+    struct cw_map entries;
+    uint32_t source[SOURCES_MAX]; /* text; those that were named so far */
+    unsigned sources;
+    uint32_t why_cut; /* text */
+    int is_open;      /* the tool may tell */
+} self = {.lock = CW_LOCK_INIT(CW_RANK_AUDIT)};
+
+static const uint8_t is_addressed[CW_AUDIT_CLASS_COUNT] = {
+#define X(id, name, label, addressed) [CW_AUDIT_##id] = (addressed),
+    CW_AUDIT_CLASSES(X)
+#undef X
+};
+
+static struct cw_live_audit *audit(void)
+{
+    return &self.arena->header->audit;
+}
+
+/* ---- entries: under the lock ---- */
+
+/* Addresses of programs have at most 57 bits. */
+static uint64_t key_of(enum cw_audit_op op, enum cw_audit_class class, uint64_t address)
+{
+    return address ^ (uint64_t) class << 58 ^ (uint64_t)op << 63;
+}
+
+static struct entry *entry_at(enum cw_audit_op op, enum cw_audit_class class, uint64_t address)
+{
+    uint64_t key;
+    struct entry *entry;
+
+    if (!is_addressed[class])
+        address = 0;
+    key = key_of(op, class, address);
+    entry = (struct entry *)cw_map_find(&self.entries, key);
+    if (entry != NULL)
+        return entry;
+    entry = cw_map_count(&self.entries) < ENTRIES_MAX ? cw_mem_alloc(sizeof(*entry)) : NULL;
+    if (entry != NULL && cw_map_insert(&self.entries, &entry->map, key) != 0) {
+        cw_mem_free(entry, sizeof(*entry));
+        entry = NULL;
+    }
+    if (entry == NULL) {
+        audit()->not_kept++;
+        return NULL;
+    }
+    entry->address = address;
+    entry->class = (uint8_t) class;
+    entry->op = (uint8_t)op;
+    return entry;
+}
+
+static void forget(struct entry *entry)
+{
+    cw_map_remove(&self.entries, &entry->map);
+    cw_mem_free(entry, sizeof(*entry));
+}
+
+static void note_finding(enum cw_audit_side side, const struct entry *entry, struct side amount)
+{
+    struct cw_live_audit_finding *finding;
+
+    audit()->all_findings++;
+    if (audit()->findings == CW_AUDIT_FINDINGS)
+        return;
+    finding = &audit()->finding[audit()->findings++];
+    finding->address = entry->address;
+    finding->count = amount.count;
+    finding->bytes = amount.bytes;
+    finding->tool_bytes = side == CW_AUDIT_SIZES ? entry->tool.bytes : 0;
+    finding->source = entry->source;
+    finding->side = (uint8_t)side;
+    finding->class = entry->class;
+    finding->op = entry->op;
+}
+
+static struct cw_live_audit_row *row_of(const struct entry *entry)
+{
+    return &audit()->row[entry->class][entry->op];
+}
+
+/* Both sides have told equally often. */
+static void settle(struct entry *entry)
+{
+    struct cw_live_audit_row *row = row_of(entry);
+
+    row->both.count += entry->ours.count;
+    row->both.bytes += entry->ours.bytes;
+    row->tool_bytes += entry->tool.bytes;
+    if (is_addressed[entry->class] && entry->ours.bytes != entry->tool.bytes) {
+        row->differing++;
+        note_finding(CW_AUDIT_SIZES, entry, entry->ours);
+    }
+    entry->ours = entry->tool = (struct side){0};
+    if (entry->excused == 0)
+        forget(entry);
+}
+
+static void add_to(struct side *side, uint64_t bytes)
+{
+    side->count++;
+    side->bytes += bytes;
+}
+
+/* Those without an address are settled at the end, when all of them have been told. */
+static void settle_if_even(struct entry *entry)
+{
+    if (is_addressed[entry->class] && entry->ours.count == entry->tool.count)
+        settle(entry);
+}
+
+/* ---- the end: under the lock ---- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Takes from the side that told more often what the other has not, in bytes as far as they show. */
+static struct side split_off(struct side *more, const struct side *less)
+{
+    struct side rest = {more->count - less->count,
+                        less->count == 0 ? more->bytes
+                                         : more->bytes - least(more->bytes, less->bytes)};
+
+    more->count -= rest.count;
+    more->bytes -= rest.bytes;
+    return rest;
+}
+
+static void excuse(struct entry *entry)
+{
+    uint64_t extra = entry->tool.count - least(entry->tool.count, entry->ours.count);
+    uint64_t excused = least(extra, entry->excused);
+
+    if (excused == 0)
+        return;
+    audit()->excused += excused;
+    if (excused == entry->tool.count)
+        entry->tool = (struct side){0};
+    else {
+        entry->tool.bytes -= entry->tool.bytes / entry->tool.count * excused;
+        entry->tool.count -= excused;
+    }
+}
+
+static void close_entry(struct cw_map_entry *map, void *arg)
+{
+    struct entry *entry = (struct entry *)map;
+    struct cw_live_audit_row *row = row_of(entry);
+    struct side rest;
+
+    (void)arg;
+    excuse(entry);
+    entry->excused = 0;
+    if (entry->tool.count > entry->ours.count) {
+        rest = split_off(&entry->tool, &entry->ours);
+        row->tool.count += rest.count;
+        row->tool.bytes += rest.bytes;
+        note_finding(CW_AUDIT_TOOL_ALONE, entry, rest);
+    } else if (entry->ours.count > entry->tool.count) {
+        rest = split_off(&entry->ours, &entry->tool);
+        row->ours.count += rest.count;
+        row->ours.bytes += rest.bytes;
+        note_finding(CW_AUDIT_OURS_ALONE, entry, rest);
+    }
+    settle(entry);
+}
+
+void cw_audit_end(void)
+{
+    cw_lock_acquire(&self.lock);
+    if (self.is_open) {
+        self.is_open = 0;
+        cw_map_visit(&self.entries, close_entry, NULL);
+        atomic_store_explicit(&audit()->status, CW_AUDIT_DONE, memory_order_release);
+    }
+    cw_lock_release(&self.lock);
+}
+
+void cw_audit_cut(void)
+{
+    if (self.arena == NULL || atomic_load(&audit()->status) != CW_AUDIT_RUNNING)
+        return;
+    atomic_store(&cw_audit_on, 0);
+    audit()->why = self.why_cut;
+    atomic_store_explicit(&audit()->status, CW_AUDIT_CUT, memory_order_release);
+}
+
+/* ---- our side ---- */
+
+/* CW_AUDIT_CLASS_COUNT: the tool does not tell of such. */
+static enum cw_audit_class class_of(const struct cw_live_block *block)
+{
+    static const uint8_t class[CW_KIND_COUNT] = {
+        [CW_KIND_DEVICE] = 1 + CW_AUDIT_DEVICE,   [CW_KIND_PITCHED] = 1 + CW_AUDIT_DEVICE,
+        [CW_KIND_MANAGED] = 1 + CW_AUDIT_MANAGED, [CW_KIND_ARRAY] = 1 + CW_AUDIT_ARRAY,
+        [CW_KIND_MIPMAP] = 1 + CW_AUDIT_ARRAY,    [CW_KIND_ASYNC] = 1 + CW_AUDIT_ASYNC,
+        [CW_KIND_PINNED] = 1 + CW_AUDIT_PINNED,   [CW_KIND_POOL] = 1 + CW_AUDIT_POOL,
+    };
+    unsigned kind = cw_site_at(block->site)->kind;
+
+    if ((block->flags & CW_BLOCK_FALLBACK) != 0)
+        return CW_AUDIT_MANAGED;
+    return class[kind] != 0 ? (enum cw_audit_class)(class[kind] - 1) : CW_AUDIT_CLASS_COUNT;
+}
+
+static int has_ended(uint32_t context)
+{
+    const struct cw_live_context *record;
+
+    if (context == 0)
+        return 0;
+    record = cw_arena_at(self.arena, CW_TABLE_CONTEXT, context);
+    return atomic_load(&record->state) != CW_CONTEXT_LIVE;
+}
+
+void cw_audit_block(const struct cw_live_block *block, enum cw_audit_op op, int with_context)
+{
+    enum cw_audit_class class = class_of(block);
+    struct entry *entry;
+
+    if (class == CW_AUDIT_CLASS_COUNT)
+        return;
+    if (op == CW_AUDIT_GIVEN && has_ended(block->context))
+        with_context = 1;
+    cw_lock_acquire(&self.lock);
+    entry = self.is_open ? entry_at(op, class, block->key) : NULL;
+    if (entry != NULL && with_context)
+        entry->excused++;
+    else if (entry != NULL) {
+        add_to(&entry->ours, block->held);
+        settle_if_even(entry);
+    }
+    cw_lock_release(&self.lock);
+}
+
+/* ---- the tool's side ---- */
+
+static uint32_t text_of(const char *s)
+{
+    struct cw_view view;
+
+    if (s == NULL || *s == '\0')
+        return 0;
+    cw_arena_view(self.arena, &view);
+    for (unsigned i = 0; i < self.sources; i++)
+        if (strcmp(cw_view_text(&view, self.source[i]), s) == 0)
+            return self.source[i];
+    if (self.sources == SOURCES_MAX)
+        return 0;
+    self.source[self.sources] = cw_arena_text(self.arena, s, strlen(s));
+    return self.source[self.sources++];
+}
+
+void cw_audit_seen(const struct cw_audit_record *record)
+{
+    struct entry *entry;
+
+    cw_lock_acquire(&self.lock);
+    entry = self.is_open ? entry_at(record->op, record->class, record->address) : NULL;
+    if (entry != NULL) {
+        entry->source = text_of(record->source);
+        add_to(&entry->tool, record->bytes);
+        settle_if_even(entry);
+    }
+    cw_lock_release(&self.lock);
+}
+
+void cw_audit_variable(const char *name, uint64_t bytes, int is_managed)
+{
+    cw_lock_acquire(&self.lock);
+    if (self.is_open) {
+        audit()->fixed.count++;
+        audit()->fixed.bytes += bytes;
+        if (audit()->variables < CW_AUDIT_VARIABLES) {
+            struct cw_live_audit_variable *variable = &audit()->variable[audit()->variables];
+
+            if (name != NULL && *name != '\0')
+                variable->name = cw_arena_text(self.arena, name, strlen(name));
+            variable->bytes = bytes;
+            variable->is_managed = is_managed != 0;
+            audit()->variables++;
+        }
+    }
+    cw_lock_release(&self.lock);
+}
+
+void cw_audit_dropped(uint64_t records)
+{
+    cw_lock_acquire(&self.lock);
+    if (self.is_open)
+        audit()->dropped += records;
+    cw_lock_release(&self.lock);
+}
+
+/* ---- begin and reset ---- */
+
+void cw_audit_begin(struct cw_arena *arena, uint32_t tool_version)
+{
+    cw_lock_acquire(&self.lock);
+    self.arena = arena;
+    self.is_open = 1;
+    self.why_cut = cw_arena_text(arena, WHY_CUT, sizeof(WHY_CUT) - 1);
+    audit()->version = tool_version;
+    atomic_store_explicit(&audit()->status, CW_AUDIT_RUNNING, memory_order_release);
+    cw_lock_release(&self.lock);
+    atomic_store(&cw_audit_on, 1);
+}
+
+void cw_audit_refuse(struct cw_arena *arena, const char *why)
+{
+    struct cw_live_audit *refused = &arena->header->audit;
+
+    refused->why = cw_arena_text(arena, why, strlen(why));
+    atomic_store_explicit(&refused->status, CW_AUDIT_REFUSED, memory_order_release);
+}
+
+void cw_audit_close(void)
+{
+    atomic_store(&cw_audit_on, 0);
+}
+
+void cw_audit_reset(void)
+{
+    cw_lock_reset(&self.lock);
+    atomic_store(&cw_audit_on, 0);
+    cw_map_clear(&self.entries);
+    self.arena = NULL;
+    self.sources = 0;
+    self.is_open = 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of events. See event.h. */
+#include "core/account/event.h"
+
+#include <stdatomic.h>
+
+#include "core/process/session.h"
+#include "core/account/site.h"
+
+#define EVENTS_MAX 4096u
+
+static struct cw_arena *arena;
+
+void cw_event_init(struct cw_arena *in)
+{
+    arena = in;
+}
+
+struct cw_live_event *cw_event_at(uint32_t index)
+{
+    return cw_arena_at(arena, CW_TABLE_EVENT, index);
+}
+
+uint32_t cw_event_add(const struct cw_live_event *what)
+{
+    const struct cw_live_table *table = &arena->header->table[CW_TABLE_EVENT];
+    const struct cw_live_device *device;
+    struct cw_live_event *event;
+    uint32_t index = 0;
+
+    /* A program that swings around a threshold must not push out what it did wrong. */
+    if (atomic_load(&table->count) <=
+        (what->type == CW_EVENT_PRESSURE ? EVENTS_MAX / 2 : EVENTS_MAX))
+        index = cw_arena_append(arena, CW_TABLE_EVENT);
+    if (index == 0) {
+        atomic_fetch_add(&arena->header->events_dropped, 1);
+        return 0;
+    }
+    event = cw_event_at(index);
+    *event = *what;
+    if (event->site != 0)
+        event->device = cw_site_at(event->site)->device;
+    device = &arena->header->device[event->device];
+    event->total_bytes = atomic_load(&device->driver_total);
+    event->free_bytes = event->total_bytes - atomic_load(&device->driver_used);
+    if (atomic_load(&event->count) == 0)
+        atomic_store(&event->count, 1);
+    event->t_ns = cw_session_now(); /* last: a reader skips an event without a time */
+    return index;
+}

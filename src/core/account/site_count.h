@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a block that comes or goes changes: the counters of its site, and the sums of its device
+ * (core/account/tally.h).
+ *
+ * A site's own counters have one writer, the thread in its slot `owner` (live/layout.h); whoever
+ * else frees its blocks adds to the far ones, atomically. No lock. Every hit of the pool and every
+ * free comes through here, so what is not the owner's common case is out of line.
+ */
+#ifndef CW_CORE_SITE_COUNT_H
+#define CW_CORE_SITE_COUNT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "core/process/slot.h"
+#include "core/account/tally.h"
+#include "core/process/thread.h"
+#include "core/process/types.h"
+#include "live/arena.h"
+
+void cw_site_count_init(struct cw_arena *arena);
+
+extern CW_HIDDEN struct cw_live_device *cw_site_count_devices;
+
+/* 1 if the calling thread alone writes this record's own counters. */
+static inline int cw_site_is_mine(const struct cw_live_site *site)
+{
+    return CW_LIKELY(site->owner != 0 && site->owner == cw_thread.slot);
+}
+
+/* The device that counts a block of this site, CW_DEVICES for none. */
+static inline uint8_t cw_site_counted_on(const struct cw_live_site *site)
+{
+    return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
+}
+
+/* Keeps what the site holds as what it held at that peak. */
+CW_NOINLINE void cw_site_count_peak(struct cw_live_site *site, uint64_t version);
+
+/* Before a site changes for the first time since its device's last peak, keeps what it held then.
+ */
+static inline void cw_site_save_at_peak(struct cw_live_site *site)
+{
+    const struct cw_live_device *device =
+        &cw_site_count_devices[site->device < CW_DEVICES ? site->device : 0];
+    uint64_t version = atomic_load_explicit(&device->peak_version, memory_order_relaxed);
+
+    if (CW_UNLIKELY(atomic_load_explicit(&site->at_peak_version, memory_order_relaxed) != version))
+        cw_site_count_peak(site, version);
+}
+
+CW_NOINLINE void cw_site_raise_peaks(struct cw_live_site *site);
+
+/* So much is more than it has been; what others are just taking away may make it less than none. */
+static inline int cw_site_is_peak(const struct cw_live_site *site)
+{
+    uint64_t blocks = atomic_load_explicit(&site->allocs, memory_order_relaxed) -
+                      atomic_load_explicit(&site->frees, memory_order_relaxed) -
+                      atomic_load_explicit(&site->far_frees, memory_order_relaxed) -
+                      atomic_load_explicit(&site->reclaimed, memory_order_relaxed);
+    uint64_t bytes = atomic_load_explicit(&site->total_bytes, memory_order_relaxed) -
+                     atomic_load_explicit(&site->freed_bytes, memory_order_relaxed) -
+                     atomic_load_explicit(&site->far_bytes, memory_order_relaxed) -
+                     atomic_load_explicit(&site->reclaimed_bytes, memory_order_relaxed);
+
+    return (int64_t)blocks >
+               (int64_t)atomic_load_explicit(&site->peak_blocks, memory_order_relaxed) ||
+           (int64_t)bytes > (int64_t)atomic_load_explicit(&site->peak_bytes, memory_order_relaxed);
+}
+
+/* By a thread that is not the owner. */
+CW_NOINLINE void cw_site_count_in_shared(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
+CW_NOINLINE void cw_site_count_out_far(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
+
+/* The program has a block: all but what the device's sums say. */
+static inline void cw_site_add(struct cw_live_site *site, uint64_t bytes, uint64_t held,
+                               uint64_t now_ns)
+{
+    cw_site_save_at_peak(site);
+    if (CW_UNLIKELY(atomic_load_explicit(&site->first_ns, memory_order_relaxed) == 0))
+        atomic_store_explicit(&site->first_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&site->last_ns, now_ns, memory_order_relaxed);
+    if (cw_site_is_mine(site)) {
+        cw_slot_add(&site->allocs, 1);
+        cw_slot_add(&site->total_bytes, bytes);
+        cw_slot_add(&site->extra_bytes, held - bytes);
+    } else {
+        cw_site_count_in_shared(site, bytes, held - bytes);
+    }
+    if (CW_UNLIKELY(cw_site_is_peak(site)))
+        cw_site_raise_peaks(site);
+}
+
+/* The program has freed it. */
+static inline void cw_site_sub(struct cw_live_site *site, uint64_t bytes, uint64_t held)
+{
+    cw_site_save_at_peak(site);
+    if (cw_site_is_mine(site)) {
+        cw_slot_add(&site->frees, 1);
+        cw_slot_add(&site->freed_bytes, bytes);
+        cw_slot_add(&site->freed_extra, held - bytes);
+    } else {
+        cw_site_count_out_far(site, bytes, held - bytes);
+    }
+}
+
+/* With the device's sums; `more`: bytes that were not held before, nor reserved; `less`: bytes that
+ * are not held any more either. */
+void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t more,
+                      uint64_t now_ns);
+void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t less);
+
+/* It went with its context. */
+void cw_site_count_reclaimed(struct cw_live_site *site, uint64_t bytes, uint64_t held);
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* The window of the file, and its lines. See trace.h. */
+#include "core/account/trace.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/sys.h"
+#include "core/account/site.h"
+#include "core/process/thread.h"
+#include "live/view.h"
+
+#define WINDOW       (UINT64_C(1) << 20)
+#define ZEROS        4096u
+#define LINE_MAX_LEN 512u
+#define NAME_MAX_LEN 256u /* of a function */
+
+CW_HOT_DATA _Atomic int cw_trace_on;
+
+static struct {
+    struct cw_lock lock;
+    struct cw_arena *arena;
+    const char *path;
+    int fd;
+    dev_t device;
+    ino_t inode;
+    char *base;              /* of the window's addresses, which stay for the life of the process */
+    uint64_t start;          /* of the window in the file */
+    _Atomic uint64_t length; /* of all lines so far */
+    _Atomic int ended;
+} self = {.lock = CW_LOCK_INIT(CW_RANK_TRACE), .fd = -1};
+
+/* ---- the window --------------------------------------------------------------------------------
+ */
+
+static int is_ours(int fd)
+{
+    struct stat info;
+
+    return fd >= 0 && cw_sys_stat(fd, &info) == 0 && info.st_ino == self.inode &&
+           info.st_dev == self.device;
+}
+
+/* The program may have closed our descriptor, and opened a file of its own under the same number.
+ */
+static int find_file(void)
+{
+    int fd;
+
+    if (is_ours(self.fd))
+        return 0;
+    fd = cw_sys_open(self.path, O_RDWR, 0);
+    if (fd >= 0 && is_ours(fd)) {
+        self.fd = fd;
+        return 0;
+    }
+    if (fd >= 0)
+        cw_sys_close(fd);
+    self.fd = -1;
+    return ENOENT;
+}
+
+/* A file beyond the limit would end the program by a signal. */
+static int is_beyond_limit(uint64_t end)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           end > limit.rlim_cur;
+}
+
+/* For file systems without fallocate, as NFS. */
+static int write_zeros(uint64_t offset)
+{
+    static const char zeros[ZEROS];
+
+    for (uint64_t done = 0; done < WINDOW; done += ZEROS) {
+        long n = syscall(SYS_pwrite64, self.fd, zeros, (size_t)ZEROS, (long)(offset + done));
+
+        if (n != ZEROS)
+            return n < 0 ? errno : ENOSPC;
+    }
+    return 0;
+}
+
+/* Room on the disk comes first: a write to a mapping that has none ends the program. */
+static int take_room(uint64_t offset)
+{
+    int rc;
+
+    if (is_beyond_limit(offset + WINDOW))
+        return EFBIG;
+    do
+        rc = cw_sys_fallocate(self.fd, offset, WINDOW);
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0)
+        return 0;
+    return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(offset) : errno;
+}
+
+/* Whoever still writes does so to nobody's pages. */
+static void cover_window(void)
+{
+    mmap(self.base, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* 0, or the errno, with the window as it was or covered. */
+static int move_window(uint64_t start)
+{
+    int error = find_file();
+
+    if (error == 0)
+        error = take_room(start);
+    if (error != 0)
+        return error;
+    if (mmap(self.base, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, self.fd,
+             (off_t)start) == MAP_FAILED) {
+        error = errno;
+        cover_window();
+        return error;
+    }
+    self.start = start;
+    /* The end did not wait for us: the file may be shorter now than the window. */
+    if (atomic_load(&self.ended))
+        cover_window();
+    return 0;
+}
+
+static void cut_file(void)
+{
+    if (find_file() == 0)
+        (void)!syscall(SYS_ftruncate, self.fd, (long)atomic_load(&self.length));
+}
+
+/* The error of the first line that found no room, else 0. */
+static int put_line(const char *line, size_t len)
+{
+    uint64_t at;
+    int error = 0;
+
+    cw_lock_acquire(&self.lock);
+    at = atomic_load_explicit(&self.length, memory_order_relaxed);
+    while (len > 0 && error == 0 && cw_trace_is_on()) {
+        size_t some = (size_t)(self.start + WINDOW - at);
+
+        if (some == 0) {
+            error = move_window(at);
+            continue;
+        }
+        some = some < len ? some : len;
+        memcpy(self.base + (at - self.start), line, some);
+        line += some;
+        len -= some;
+        at += some;
+    }
+    if (error == 0 && len == 0)
+        atomic_store(&self.length, at);
+    else if (error != 0) {
+        atomic_store(&cw_trace_on, 0);
+        cover_window();
+        cut_file();
+    }
+    cw_lock_release(&self.lock);
+    return error;
+}
+
+int cw_trace_begin(struct cw_arena *arena, int fd, const char *path)
+{
+    struct stat info;
+    void *base;
+    int error;
+
+    if (cw_sys_stat(fd, &info) != 0)
+        return errno;
+    base = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                -1, 0);
+    if (base == MAP_FAILED)
+        return errno;
+    self.arena = arena;
+    self.path = path;
+    self.fd = fd;
+    self.device = info.st_dev;
+    self.inode = info.st_ino;
+    self.base = base;
+    atomic_store(&self.length, sizeof(CW_TRACE_HEADER) - 1);
+    atomic_store(&self.ended, 0);
+    error = move_window(0);
+    if (error != 0) {
+        munmap(base, WINDOW);
+        self.fd = -1;
+        return error;
+    }
+    memcpy(base, CW_TRACE_HEADER, sizeof(CW_TRACE_HEADER) - 1);
+    atomic_store(&cw_trace_on, 1);
+    return 0;
+}
+
+void cw_trace_end(void)
+{
+    if (!atomic_exchange(&cw_trace_on, 0))
+        return;
+    atomic_store(&self.ended, 1);
+    cover_window();
+    cut_file();
+}
+
+void cw_trace_reset(void)
+{
+    int was_on = atomic_exchange(&cw_trace_on, 0);
+
+    cw_lock_reset(&self.lock);
+    if (was_on)
+        munmap(self.base, WINDOW);
+    if (was_on && is_ours(self.fd))
+        cw_sys_close(self.fd);
+    self.fd = -1;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------
+ */
+
+static char *put_text(char *at, const char *text, size_t len)
+{
+    memcpy(at, text, len);
+    return at + len;
+}
+
+static char *put_decimal(char *at, uint64_t value)
+{
+    char digits[20];
+    unsigned len = 0;
+
+    do
+        digits[len++] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    while (len > 0)
+        *at++ = digits[--len];
+    return at;
+}
+
+/* With zeros in front. */
+static char *put_padded(char *at, uint64_t value, unsigned width)
+{
+    for (unsigned i = width; i-- > 0; value /= 10)
+        at[i] = (char)('0' + value % 10);
+    return at + width;
+}
+
+static char *put_hex(char *at, uint64_t value)
+{
+    unsigned shift = value != 0 ? (63u - (unsigned)__builtin_clzll(value)) / 4 * 4 : 0;
+
+    for (;; shift -= 4) {
+        *at++ = "0123456789abcdef"[value >> shift & 15];
+        if (shift == 0)
+            return at;
+    }
+}
+
+/* Since the session began, by the exact clock: the session's own ticks every few milliseconds. */
+static uint64_t elapsed_ns(void)
+{
+    uint64_t start = self.arena->header->start_ns, now_ns;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return now_ns > start ? now_ns - start : 0;
+}
+
+/* UTC: the local time would need files of the system's. */
+static char *put_time(char *at, uint64_t elapsed)
+{
+    uint64_t us = (self.arena->header->start_realtime_ns + elapsed) / 1000;
+    unsigned second = (unsigned)(us / 1000000 % 86400);
+
+    at = put_padded(at, second / 3600, 2);
+    *at++ = ':';
+    at = put_padded(at, second / 60 % 60, 2);
+    *at++ = ':';
+    at = put_padded(at, second % 60, 2);
+    *at++ = '.';
+    return put_padded(at, us % 1000000, 6);
+}
+
+struct line {
+    const char *action;
+    uint64_t pointer, bytes, stream;
+    uint8_t device;
+    uint8_t kind;
+    uint32_t api;
+};
+
+static char *put_name(char *at, uint32_t text)
+{
+    struct cw_view view;
+    const char *name;
+
+    cw_arena_view(self.arena, &view);
+    name = cw_view_text(&view, text);
+    return put_text(at, name, strnlen(name, NAME_MAX_LEN));
+}
+
+static size_t make_line(char *buf, const struct line *line)
+{
+    const char *kind = cw_kind_name(line->kind);
+    uint64_t elapsed = elapsed_ns();
+    char *at = put_decimal(buf, cw_thread_tid());
+
+    *at++ = ',';
+    at = put_time(at, elapsed);
+    *at++ = ',';
+    at = put_text(at, line->action, strlen(line->action));
+    if (line->pointer != 0) {
+        at = put_text(at, ",0x", 3);
+        at = put_hex(at, line->pointer);
+    } else /* as printf and RMM have it */
+        at = put_text(at, ",(nil)", 6);
+    *at++ = ',';
+    at = put_decimal(at, line->bytes);
+    *at++ = ',';
+    at = put_hex(at, line->stream);
+    *at++ = ',';
+    if (line->device < CW_MAX_DEVICES)
+        at = put_decimal(at, line->device);
+    else
+        at = put_text(at, "host", 4);
+    *at++ = ',';
+    at = put_text(at, kind, strlen(kind));
+    *at++ = ',';
+    at = put_name(at, line->api);
+    *at++ = ',';
+    at = put_decimal(at, elapsed);
+    *at++ = '\n';
+    return (size_t)(at - buf);
+}
+
+static void write_line(const struct line *line)
+{
+    char buf[LINE_MAX_LEN];
+    int saved = errno; /* the program's */
+    int error = put_line(buf, make_line(buf, line));
+
+    if (CW_UNLIKELY(error != 0))
+        cw_log(CW_LOG_WARN,
+               "the trace '%s' ends here: %s (errno %d); the program runs on without it; "
+               "CUWARDEN_TRACE=FILE names another place",
+               self.path, cw_reason(error), error);
+    errno = saved;
+}
+
+void cw_trace_block(const struct cw_live_block *block, int is_free)
+{
+    const struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+
+    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+        return;
+    write_line(&(struct line){
+        .action = is_free ? "free" : "allocate",
+        .pointer = atomic_load_explicit(&block->key, memory_order_relaxed),
+        .bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed),
+        .stream = cw_thread.stream,
+        .device = site->device,
+        .kind = site->kind,
+        .api = site->api,
+    });
+}
+
+void cw_trace_failed(const struct cw_request *request, uint32_t api)
+{
+    if (!cw_trace_is_on())
+        return;
+    write_line(&(struct line){.action = "allocate failure",
+                              .bytes = request->bytes,
+                              .stream = cw_thread.stream,
+                              .device = request->device,
+                              .kind = (uint8_t)request->kind,
+                              .api = api});
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT */
+/* Live blocks, site counters, device sums and peaks. See tracker.h. */
+#include "core/account/tracker.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/account/audit.h"
+#include "core/limits/excess.h"
+#include "core/account/index.h"
+#include "core/account/regrowth.h"
+#include "core/account/site.h"
+#include "core/account/site_count.h"
+#include "core/account/tally.h"
+#include "core/process/thread.h"
+#include "core/cache/thread_cache.h"
+#include "core/account/trace.h"
+
+CW_HOT_DATA struct cw_arena *cw_tracker_arena;
+static struct cw_lock free_lock = CW_LOCK_INIT(CW_RANK_INDEX);
+static uint32_t free_list; /* guarded by free_lock; linked through `link` */
+
+void cw_tracker_init(struct cw_arena *in)
+{
+    cw_tracker_arena = in;
+    cw_site_count_init(in);
+}
+
+void cw_tracker_reset(void)
+{
+    cw_lock_reset(&free_lock);
+    free_list = 0;
+}
+
+static void add(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* ---- free records ------------------------------------------------------------------------------
+ */
+
+/* The spare records of a parent's thread do not belong to the forked child's arena. */
+static void check_spares(void)
+{
+    uint32_t epoch = cw_tracker_arena->header->pid;
+
+    if (CW_UNLIKELY(cw_thread.epoch != epoch)) {
+        cw_thread.epoch = epoch;
+        cw_thread.spares = 0;
+    }
+}
+
+static void refill_spares(void)
+{
+    cw_lock_acquire(&free_lock);
+    while (free_list != 0 && cw_thread.spares < (cw_thread.ended ? 1 : CW_SPARE_BLOCKS / 2)) {
+        cw_thread.spare[cw_thread.spares++] = free_list;
+        free_list = cw_tracker_at(free_list)->link;
+    }
+    cw_lock_release(&free_lock);
+}
+
+/* Down to `keep` records. */
+static void spill_spares(uint32_t keep)
+{
+    cw_lock_acquire(&free_lock);
+    while (cw_thread.spares > keep) {
+        uint32_t block = cw_thread.spare[--cw_thread.spares];
+
+        cw_tracker_at(block)->link = free_list;
+        free_list = block;
+    }
+    cw_lock_release(&free_lock);
+}
+
+static uint32_t acquire_record(void)
+{
+    check_spares();
+    if (cw_thread.spares == 0)
+        refill_spares();
+    if (cw_thread.spares == 0)
+        return cw_arena_append(cw_tracker_arena, CW_TABLE_BLOCK);
+    return cw_thread.spare[--cw_thread.spares];
+}
+
+static void release_record(uint32_t block)
+{
+    check_spares();
+    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_FREE, memory_order_release);
+    if (cw_thread.spares == CW_SPARE_BLOCKS)
+        spill_spares(CW_SPARE_BLOCKS / 2);
+    cw_thread.spare[cw_thread.spares++] = block;
+    if (CW_UNLIKELY(cw_thread.ended))
+        spill_spares(0);
+}
+
+void cw_tracker_thread_ends(void)
+{
+    if (cw_tracker_arena == NULL || cw_tracker_arena->header == NULL)
+        return;
+    check_spares();
+    spill_spares(0);
+}
+
+/* ---- sums --------------------------------------------------------------------------------------
+ */
+
+static void commit(const struct cw_request *request, uint64_t now_ns)
+{
+    if (request->reserved > request->held)
+        cw_tally_sub(request->device, 0, request->reserved - request->held);
+    cw_tally_committed(request->device, now_ns);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------
+ */
+
+/* The state of a record that still has this key, if it has an owner: whose key the driver gave out
+ * again may have been finished since, and be another block's. CW_BLOCK_FREE: it has none. */
+static uint32_t state_of(const struct cw_live_block *block, enum cw_space space, uint64_t key)
+{
+    uint32_t state = atomic_load_explicit(&block->state, memory_order_acquire);
+
+    return (state == CW_BLOCK_LIVE || state == CW_BLOCK_IDLE) && load(&block->key) == key &&
+                   atomic_load_explicit(&block->space, memory_order_relaxed) == space
+               ? state
+               : CW_BLOCK_FREE;
+}
+
+/* A record whose key the driver gave out again: its memory went with its context, which is just
+ * ending, or in a way that we did not see. */
+static void close_stale(uint32_t index, const struct cw_request *request)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+    const struct cw_live_context *context;
+    uint32_t state;
+
+    do {
+        state = state_of(block, request->space, request->key);
+        if (state == CW_BLOCK_FREE) /* who is freeing it finishes it */
+            return;
+    } while (!atomic_compare_exchange_strong(&block->state, &state, CW_BLOCK_LEAVING));
+    if (state == CW_BLOCK_IDLE) /* it lies in a list of the pool, which finds out */
+        return;
+    context =
+        block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
+    cw_trace_gone(block);
+    cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
+                                 ? CW_FREE_RECLAIMED
+                                 : CW_FREE_DONE);
+}
+
+static void fill(struct cw_live_block *block, const struct cw_request *request, uint32_t site,
+                 uint64_t now_ns)
+{
+    atomic_store_explicit(&block->key, request->key, memory_order_relaxed);
+    atomic_store_explicit(&block->bytes, request->bytes, memory_order_relaxed);
+    atomic_store_explicit(&block->held, request->held, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->site, site, memory_order_release);
+    atomic_store_explicit(&block->context, request->context, memory_order_relaxed);
+    block->tid = cw_thread_tid();
+    atomic_store_explicit(&block->space, (uint8_t)request->space, memory_order_relaxed);
+    atomic_store_explicit(&block->flags, request->flags, memory_order_relaxed);
+    block->class = request->class;
+    block->cell = cw_thread_cache_bin(request->held);
+    atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
+    atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->link, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+}
+
+/* No memory for a record: nobody will give back what it has in excess. */
+static void lose(const struct cw_request *request)
+{
+    add(&cw_tracker_arena->header->lost_blocks, 1);
+    if ((request->flags & CW_BLOCK_POOLED) != 0 && request->class < CW_POOL_HOST)
+        cw_excess_cancel(request->device, cw_size_excess(request->held, request->bytes));
+}
+
+uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
+{
+    uint32_t block = site_index ? acquire_record() : 0;
+    uint32_t stale = 0;
+
+    if (CW_UNLIKELY(block == 0)) {
+        lose(request);
+        return 0;
+    }
+    fill(cw_tracker_at(block), request, site_index, now_ns);
+    if (request->space != CW_SPACE_HANDLE &&
+        cw_index_insert(request->space, request->key, block, &stale) != 0) {
+        release_record(block);
+        lose(request);
+        return 0;
+    }
+    /* The old owner of the key goes first: the two never held the memory together. */
+    if (CW_UNLIKELY(stale != 0))
+        close_stale(stale, request);
+    cw_site_count_in(cw_site_at(site_index), request->bytes, request->held,
+                     request->held > request->reserved ? request->held - request->reserved : 0,
+                     now_ns);
+    if (request->reserved != 0)
+        commit(request, now_ns);
+    cw_audit_taken(cw_tracker_at(block));
+    cw_trace_taken(cw_tracker_at(block));
+    return block;
+}
+
+void cw_tracker_fail(uint32_t site_index, int is_oom)
+{
+    if (site_index == 0)
+        return;
+    add(&cw_site_at(site_index)->failed, 1);
+    if (is_oom)
+        add(&cw_site_at(site_index)->oom, 1);
+}
+
+uint32_t cw_tracker_take(enum cw_space space, uint64_t key)
+{
+    uint32_t block = cw_index_remove(space, key);
+
+    if (block != 0)
+        cw_tracker_take_block(block);
+    return block;
+}
+
+void cw_tracker_take_block(uint32_t block)
+{
+    cw_trace_gone(cw_tracker_at(block));
+    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+}
+
+static int is_context_dead(uint32_t context)
+{
+    const struct cw_live_context *record;
+
+    if (context == 0)
+        return 0;
+    record = cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, context);
+    return atomic_load(&record->state) == CW_CONTEXT_DEAD;
+}
+
+/* 1 if the block lives on under its key. Not if the key has a new owner, or the context has ended
+ * while the free was inside the driver. */
+static int put_back(uint32_t index)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    if (is_context_dead(block->context))
+        return 0;
+    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_relaxed);
+    return block->space == CW_SPACE_HANDLE ||
+           cw_index_restore(block->space, load(&block->key), index) == 0;
+}
+
+void cw_tracker_finish(uint32_t index, enum cw_free_result result)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+    struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+    uint64_t bytes = load(&block->bytes);
+
+    if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
+        if (put_back(index)) {
+            cw_trace_taken(block);
+            return;
+        }
+        result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
+    }
+    cw_excess_cancel(site->device, cw_excess_of(block));
+    cw_regrowth_gone(index, block, result == CW_FREE_DONE);
+    cw_audit_given(block, result == CW_FREE_RECLAIMED);
+    if (result == CW_FREE_RECLAIMED)
+        cw_site_count_reclaimed(site, bytes, load(&block->held));
+    else
+        cw_site_count_out(site, bytes, load(&block->held), load(&block->held));
+    release_record(index);
+}
+
+/* ---- blocks of the pool ------------------------------------------------------------------------
+ */
+
+uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_index,
+                                uint64_t now_ns)
+{
+    uint32_t block = acquire_record(), stale = 0;
+
+    if (block == 0)
+        return 0;
+    fill(cw_tracker_at(block), request, site_index, now_ns);
+    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_IDLE, memory_order_relaxed);
+    if (cw_index_insert(request->space, request->key, block, &stale) != 0) {
+        release_record(block);
+        return 0;
+    }
+    if (stale != 0)
+        close_stale(stale, request);
+    cw_tally_add(request->device, 0,
+                 request->held > request->reserved ? request->held - request->reserved : 0, now_ns);
+    if (request->reserved != 0)
+        commit(request, now_ns);
+    cw_audit_taken(cw_tracker_at(block));
+    return block;
+}
+
+/* The record changed hands between the look into the index and the claim. */
+void cw_tracker_unclaim(struct cw_live_block *block)
+{
+    uint32_t leaving = CW_BLOCK_LEAVING;
+
+    atomic_compare_exchange_strong(&block->state, &leaving, CW_BLOCK_LIVE);
+}
+
+void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    cw_regrowth_gone(index, block, 1);
+    cw_excess_cancel(cw_site_at(block->site)->device, cw_excess_of(block));
+    cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
+                      load(&block->bytes), load(&block->held), 0);
+    cw_tracker_rest(block, freeing_site, now_ns);
+}
+
+void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint64_t now_ns)
+{
+    const struct cw_live_site *site = cw_site_at(site_index);
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    cw_tracker_renew(block, site_index, bytes, now_ns);
+    cw_tally_add(site->device, bytes, 0, now_ns);
+    cw_trace_taken(block);
+}
+
+int cw_tracker_take_idle(uint32_t index)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    return cw_index_find(block->space, load(&block->key)) == index;
+}
+
+void cw_tracker_finish_idle(uint32_t index)
+{
+    const struct cw_live_block *block = cw_tracker_at(index);
+    const struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+
+    cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
+    cw_tally_sub(site->device, 0, load(&block->held));
+    release_record(index);
+}
+
+uint32_t cw_tracker_join(uint32_t list, uint32_t more)
+{
+    while (more != 0) {
+        uint32_t next = cw_tracker_next(more);
+
+        atomic_store_explicit(&cw_tracker_at(more)->link, list, memory_order_relaxed);
+        list = more;
+        more = next;
+    }
+    return list;
+}
+
+void cw_tracker_resize(uint32_t index, uint64_t bytes)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+    struct cw_live_site *site =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+    uint64_t growth = bytes - load(&block->bytes);
+    uint64_t extra = load(&block->held) - load(&block->bytes);
+
+    cw_site_save_at_peak(site);
+    atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
+    /* Not the owner's call: what came on top counts as less freed. */
+    add(&site->far_bytes, -growth);
+    add(&site->far_extra, extra);
+    cw_site_raise_peaks(site);
+    if (cw_site_counted_on(site) == CW_DEVICES)
+        return;
+    /* In two steps: each of the sums may grow or shrink. */
+    cw_tally_sub(site->device, bytes - growth, bytes - growth + extra);
+    cw_tally_add(site->device, bytes, bytes, load(&site->last_ns));
+}
+
+static int is_pooled(const struct cw_live_block *block)
+{
+    return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
+}
+
+/* A block of the pool belongs to who claims it. */
+static int take_pooled(uint32_t index, uint32_t context)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+    uint32_t live = CW_BLOCK_LIVE;
+
+    if (!atomic_compare_exchange_strong(&block->state, &live, CW_BLOCK_LEAVING))
+        return 0;
+    /* Freed and taken by another owner between the look and the claim. */
+    if (block->context != context || !is_pooled(block)) {
+        atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+        return 0;
+    }
+    cw_index_remove_block(block->space, load(&block->key), index);
+    cw_trace_gone(block);
+    return 1;
+}
+
+/* Any other belongs to who takes it out of the index. */
+static int take_unpooled(uint32_t index, uint32_t context)
+{
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    if (!cw_index_remove_block(block->space, load(&block->key), index))
+        return 0;
+    if (block->context != context) {
+        cw_index_restore(block->space, load(&block->key), index);
+        return 0;
+    }
+    cw_tracker_take_block(index);
+    return 1;
+}
+
+uint32_t cw_tracker_take_context(uint32_t context)
+{
+    uint32_t count = atomic_load_explicit(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count,
+                                          memory_order_acquire);
+    uint32_t list = 0;
+
+    for (uint32_t i = 1; i < count; i++) {
+        struct cw_live_block *block = cw_tracker_at(i);
+
+        if (block->context != context ||
+            atomic_load_explicit(&block->state, memory_order_acquire) != CW_BLOCK_LIVE ||
+            !(is_pooled(block) ? take_pooled(i, context) : take_unpooled(i, context)))
+            continue;
+        atomic_store_explicit(&block->link, list, memory_order_relaxed);
+        list = i;
+    }
+    return list;
+}
+
+void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
+{
+    while (list != 0) {
+        uint32_t next = cw_tracker_at(list)->link;
+
+        cw_tracker_finish(list, result);
+        list = next;
+    }
+}
+
+/* ---- self-check --------------------------------------------------------------------------------
+ */
+
+static int check_sites(uint64_t live[CW_DEVICES])
+{
+    uint32_t count = atomic_load(&cw_tracker_arena->header->table[CW_TABLE_SITE].count);
+
+    memset(live, 0, CW_DEVICES * sizeof(*live));
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_site *site = cw_site_at(i);
+        struct cw_site_sums sums;
+
+        cw_view_site_sums(site, &sums);
+        if (sums.allocs != sums.frees + sums.reclaimed + sums.live_blocks)
+            return -1;
+        if (cw_kind_counted(site->kind) != CW_COUNTED_NONE)
+            live[site->device] += sums.live_bytes;
+    }
+    return 0;
+}
+
+static void add_block(const struct cw_live_block *block, struct cw_live_sums sums[CW_DEVICES])
+{
+    uint32_t state = atomic_load(&block->state);
+    const struct cw_live_site *site;
+
+    if (state != CW_BLOCK_LIVE && state != CW_BLOCK_IDLE)
+        return;
+    site = cw_site_at(block->site);
+    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+        return;
+    if (state == CW_BLOCK_LIVE)
+        sums[site->device].live += load(&block->bytes);
+    sums[site->device].held += load(&block->held);
+}
+
+int cw_tracker_check(void)
+{
+    struct cw_live_sums sums[CW_DEVICES] = {{0}};
+    uint64_t live[CW_DEVICES], total = 0;
+    uint32_t count = atomic_load(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count);
+
+    if (check_sites(live) != 0)
+        return -1;
+    for (uint32_t i = 1; i < count; i++)
+        add_block(cw_tracker_at(i), sums);
+    for (uint8_t i = 0; i < CW_DEVICES; i++) {
+        struct cw_live_sums tally = cw_tally_device(i);
+
+        if (tally.live != sums[i].live || tally.held != sums[i].held || tally.live != live[i])
+            return -1;
+        total += tally.live;
+    }
+    return total == cw_tally_total() ? 0 : -1;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tracker: the live blocks and the sums over them.
+ *
+ * A block's life: insert (after the driver gave it), then take (before the driver is asked to free
+ * it) and finish (after it answered). Take comes first because the driver may give the same address
+ * to another thread the moment it is free; insert comes last because only then the address is
+ * known. Who takes a block owns it until finish; a second take of the same key finds nothing.
+ *
+ * A block of the pool stays in the index when the program frees it: claim, retire, and at the next
+ * request reuse. The claim settles who frees it. take_idle and finish_idle give it back for good.
+ *
+ * No lock of its own: the index and the claims settle who owns a block, counters are atomics, free
+ * records lie in per-thread stashes over one list under CW_RANK_INDEX. Always: a device's live
+ * bytes (core/account/tally.h) are the sum over its sites of counted kinds, up to calls that are in
+ * flight.
+ */
+#ifndef CW_CORE_TRACKER_H
+#define CW_CORE_TRACKER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "core/account/index.h"
+#include "core/account/regrowth.h"
+#include "core/account/site.h"
+#include "core/account/site_count.h"
+#include "core/process/thread.h"
+#include "core/account/trace.h"
+#include "core/process/types.h"
+#include "live/arena.h"
+
+void cw_tracker_init(struct cw_arena *arena);
+void cw_tracker_reset(void);
+
+/* Accounts for a block that the driver gave at this site. The block, or 0 when there was no room
+ * (it is then counted in header.lost_blocks). A block that still had the key is closed as freed
+ * unseen. */
+uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site, uint64_t now_ns);
+
+/* Counts a failed allocating call. */
+void cw_tracker_fail(uint32_t site, int is_oom);
+
+static inline uint32_t cw_tracker_find(enum cw_space space, uint64_t key)
+{
+    return cw_index_find(space, key);
+}
+
+uint32_t cw_tracker_take(enum cw_space space, uint64_t key);
+void cw_tracker_finish(uint32_t block, enum cw_free_result result);
+/* As take, for a block of CW_SPACE_HANDLE, which has no key in the index; its owner (vmm.c) knows
+ * it. */
+void cw_tracker_take_block(uint32_t block);
+
+extern CW_HIDDEN struct cw_arena *cw_tracker_arena;
+
+static inline struct cw_live_block *cw_tracker_at(uint32_t block)
+{
+    return cw_arena_at_shape(cw_tracker_arena, CW_TABLE_BLOCK, CW_BLOCKS_FIRST,
+                             sizeof(struct cw_live_block), block);
+}
+
+/* Bytes taken from the driver for the block; the next in the list that it lies in. */
+static inline uint64_t cw_tracker_held(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->held, memory_order_relaxed);
+}
+
+static inline uint32_t cw_tracker_next(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
+}
+
+/* Two lists as one: `more`, which is walked through, comes to lie in front. */
+uint32_t cw_tracker_join(uint32_t list, uint32_t more);
+
+/* A block that the driver gave ahead of any request; 0 without memory. */
+uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
+
+/* Of a claim that got another block than it was after. */
+CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
+
+/* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
+ * with this key. Then either retire it, or take it out of the index and finish it. */
+static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space space, uint64_t key)
+{
+    uint32_t live = CW_BLOCK_LIVE;
+
+    if (CW_UNLIKELY(!atomic_compare_exchange_strong_explicit(
+            &block->state, &live, CW_BLOCK_LEAVING, memory_order_acquire, memory_order_relaxed)))
+        return 0;
+    if (CW_LIKELY(atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
+                  atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
+        cw_trace_gone(block);
+        return 1;
+    }
+    cw_tracker_unclaim(block);
+    return 0;
+}
+
+/* A claimed block, of which all sums know that the program has it no more, is idle. */
+static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing_site,
+                                   uint64_t now_ns)
+{
+    atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
+}
+
+/* A claimed block is freed by the program and kept by the pool. now_ns 0: nobody will ask. */
+void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
+
+/* An idle block, which the caller has taken from the pool, serves a new request: all but what the
+ * device's sums and the trace say. */
+static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t site, uint64_t bytes,
+                                    uint64_t now_ns)
+{
+    atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&block->site, site, memory_order_release);
+    block->tid = cw_thread_tid();
+    atomic_store_explicit(&block->refs,
+                          atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+    cw_site_add(cw_site_at(site), bytes, atomic_load_explicit(&block->held, memory_order_relaxed),
+                now_ns);
+}
+
+/* All of it. */
+void cw_tracker_reuse(uint32_t block, uint32_t site, uint64_t bytes, uint64_t now_ns);
+
+/* An idle block goes back: marked before the driver is asked, so that a second free is refused
+ * until its memory is gone, and taken out of the index after. 0 when its address belongs to a newer
+ * block by now: its memory is gone already, and the driver must not be asked. */
+int cw_tracker_take_idle(uint32_t block);
+void cw_tracker_finish_idle(uint32_t block);
+
+/* Changes the size of a live block: a mapping tells how large an imported handle is. */
+void cw_tracker_resize(uint32_t block, uint64_t bytes);
+
+/*
+ * Takes every block that went with the context, once the driver has said that it did. The list is
+ * for cw_tracker_finish_list. 0 when there is none.
+ */
+uint32_t cw_tracker_take_context(uint32_t context);
+void cw_tracker_finish_list(uint32_t list, enum cw_free_result result);
+
+/* The calling thread ends: its stash of free records goes back. */
+void cw_tracker_thread_ends(void);
+
+/* Debug and unit tests: 0, or -1 when the sums do not agree. Nobody else may be at work. */
+int cw_tracker_check(void);
+
+#endif

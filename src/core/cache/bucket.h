@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Buckets: the idle blocks that all threads share.
+ *
+ * A pool holds the ready blocks of one context that can serve one class of requests, in a bucket
+ * for each size (core/account/size_class.h): a list through the blocks' `link`, newest first. Each
+ * bucket has its lock (CW_RANK_BUCKET), which also guards the bucket's record in the live layout.
+ * Always: a block in a bucket is idle, ready, and at least as large as the bucket's size.
+ */
+#ifndef CW_CORE_BUCKET_H
+#define CW_CORE_BUCKET_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/account/size_class.h"
+#include "live/arena.h"
+
+/* What can stand in for what. Pinned memory by the flags of cuMemHostAlloc; cuMemAllocHost is a
+ * class of its own, because the flags that it implies are the driver's business. */
+enum cw_pool_class {
+    CW_POOL_DEVICE,
+    CW_POOL_PITCHED,
+    CW_POOL_HOST,
+    CW_POOL_HOST_FLAGS, /* + flags 0..7 */
+    CW_POOL_CLASSES = CW_POOL_HOST_FLAGS + 8,
+};
+
+/* A tick is an eighth of a second: when a size was last in use. */
+#define CW_BUCKET_TICK_SHIFT 27
+
+static inline uint32_t cw_bucket_tick(uint64_t now_ns)
+{
+    return (uint32_t)(now_ns >> CW_BUCKET_TICK_SHIFT) + 1; /* 0 means never */
+}
+
+#define CW_BUCKET_AGES 8u
+
+struct cw_bucket {
+    struct cw_lock lock;
+    _Atomic uint32_t head; /* written under the lock; a look without it is a hint */
+    _Atomic uint32_t count;
+    _Atomic uint64_t bytes;
+    _Atomic uint32_t stamp;          /* tick of the last request for this size */
+    _Atomic uint32_t pending;        /* blocks of it in lists of batches (core/pending/pending.c) */
+    uint32_t low;                    /* the least count since the last sweep */
+    uint32_t unused[CW_BUCKET_AGES]; /* [i]: blocks that nobody needed in the last i + 1 sweeps */
+    _Atomic uint32_t doomed;         /* of them to go, at the last sweep */
+    struct cw_live_bucket *record;   /* of owner 0; NULL: not made yet, or no memory */
+};
+
+struct cw_pool {
+    struct cw_realm *realm;
+    uint8_t class;  /* enum cw_pool_class */
+    uint8_t device; /* that the blocks count to: ordinal or CW_DEVICE_HOST */
+    uint8_t kind;   /* enum cw_kind */
+    uint32_t id;    /* counts up over all pools */
+    struct cw_bucket bucket[CW_SIZE_CLASSES];
+};
+
+void cw_bucket_init(struct cw_arena *arena);
+void cw_bucket_reset(void);
+
+extern CW_HIDDEN _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
+
+/* Bytes in all buckets of a device. */
+static inline uint64_t cw_bucket_idle(uint8_t device)
+{
+    return atomic_load_explicit(&cw_bucket_idle_bytes[device], memory_order_relaxed);
+}
+
+/* A pool without blocks; NULL without memory. */
+struct cw_pool *cw_bucket_make_pool(struct cw_realm *realm, enum cw_pool_class class,
+                                    uint8_t device);
+
+/* A record of the live layout for blocks of this size; NULL without memory. */
+struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned size_class,
+                                        uint8_t owner);
+
+/* To a counter with one writer. */
+static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value,
+                          memory_order_relaxed);
+}
+
+/* An idle, ready block that fits, 0 for none: one of the request's own class if its excess is to be
+ * had, else the smallest of the newest. Counts a hit. */
+uint32_t cw_bucket_take(struct cw_pool *pool, struct cw_size_fit fit);
+/* The smallest of the newest blocks of this class that has so many bytes; 0 for none. No hit. */
+uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_t bytes);
+/* Up to `max` blocks of exactly this class, linked; no hit, but a request for this size. */
+uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
+                             uint32_t *out_count);
+/* What was taken, and counted as a hit, did not serve after all: it counts as idle again. */
+void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes);
+/* The driver had to be asked. */
+void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given);
+
+/* A free was kept: counts the block among the idle ones, wherever it goes. */
+void cw_bucket_kept(struct cw_pool *pool, uint32_t block);
+/* The same for a block that was taken from the driver ahead of any request. */
+void cw_bucket_added(struct cw_pool *pool, uint32_t block);
+/* Puts an idle, ready block in; `kept`: and counts it as cw_bucket_kept does, else it is counted
+ * already. 1, or 0: the realm is not open, the block must wait elsewhere. */
+int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
+/* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
+void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
+
+/* POOL_BUCKET_MAX: so many blocks, or 64 MiB of them if that is more; 0: nothing. `halved`: half of
+ * both, when memory is short. 1 if one more block of `held` bytes has room beside those that are
+ * there, ready or not. */
+#define CW_BUCKET_BYTES ((uint64_t)64 << 20)
+
+static inline int cw_bucket_is_within(uint64_t blocks, uint64_t bytes, uint64_t most_blocks,
+                                      int halved)
+{
+    if (most_blocks == 0)
+        return 0;
+    return halved ? blocks <= (most_blocks + 1) / 2 || bytes <= CW_BUCKET_BYTES / 2
+                  : blocks <= most_blocks || bytes <= CW_BUCKET_BYTES;
+}
+
+static inline int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held,
+                                     uint64_t most_blocks, int halved)
+{
+    const struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
+    uint64_t pending = atomic_load_explicit(&bucket->pending, memory_order_relaxed);
+    uint64_t blocks = atomic_load_explicit(&bucket->count, memory_order_relaxed) + pending;
+
+    return cw_bucket_is_within(blocks + 1,
+                               atomic_load_explicit(&bucket->bytes, memory_order_relaxed) +
+                                   (pending + 1) * held,
+                               most_blocks, halved);
+}
+/* Linked: at most `max` blocks that are beyond that. */
+uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64_t most_blocks,
+                               int halved, uint32_t max);
+
+/* A hint. */
+static inline int cw_bucket_has_blocks(const struct cw_pool *pool, unsigned size_class)
+{
+    return atomic_load_explicit(&pool->bucket[size_class].head, memory_order_relaxed) != 0;
+}
+
+/* The tick of the last request for this size, 0: none. */
+static inline uint32_t cw_bucket_stamp(const struct cw_pool *pool, unsigned size_class)
+{
+    return atomic_load_explicit(&pool->bucket[size_class].stamp, memory_order_relaxed);
+}
+
+/* A sweep has come (core/reclaim/demand.c), or several at once: how many blocks, of those that
+ * nobody has needed for some sweeps, are to go. */
+uint32_t cw_bucket_sweep(struct cw_pool *pool, unsigned size_class, unsigned times);
+/* A block that has just come in was a thread's before, which has not needed it since the sweep. */
+void cw_bucket_not_needed(struct cw_pool *pool, uint64_t held);
+/* Linked: at most `max` of them. */
+uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32_t max);
+/* Linked: at most `max` blocks, the oldest where the bucket is short. */
+uint32_t cw_bucket_take_oldest(struct cw_pool *pool, unsigned size_class, uint32_t max);
+/* Linked: all. No lock is held for longer than some hundred blocks take. */
+uint32_t cw_bucket_take_all(struct cw_pool *pool);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* Answering requests of other processes. See control.h. */
+#include "core/control/control.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/out.h"
+#include "core/device/device.h"
+#include "core/process/gate.h"
+#include "core/device/graph.h"
+#include "core/reclaim/keep.h"
+#include "core/limits/limit.h"
+#include "core/pending/pending.h"
+#include "core/reclaim/relief.h"
+#include "core/process/session.h"
+#include "core/account/tally.h"
+#include "core/process/thread.h"
+
+#define WHOLE 10000u /* shares are in parts of this */
+
+struct request {
+    uint32_t what, device, is_share, asker;
+    uint64_t argument;
+    unsigned first, end; /* the devices that it is about */
+};
+
+struct answer {
+    int result; /* 0 or an errno */
+    uint64_t bytes, blocks;
+    struct cw_out text;
+};
+
+static cw_control_dump_fn dump_fn;
+
+void cw_control_set_dump(cw_control_dump_fn dump)
+{
+    dump_fn = dump;
+}
+
+static void refuse(struct answer *answer, int error, const char *why)
+{
+    answer->result = error;
+    answer->text.len = 0;
+    cw_out_string(&answer->text, why);
+}
+
+/* ---- devices ---- */
+
+/* What was given back for whatever reason: who reads the sum before and after knows how many blocks
+ * went, and those that others gave back meanwhile. */
+static uint64_t released_blocks(const struct request *request)
+{
+    uint64_t blocks = 0;
+
+    for (unsigned i = request->first; i < request->end; i++) {
+        const struct cw_live_pool *pool = &cw_device_at((uint8_t)i)->pool;
+
+        blocks += atomic_load(&pool->trimmed_full) + atomic_load(&pool->trimmed_idle) +
+                  atomic_load(&pool->trimmed_oom);
+    }
+    return blocks;
+}
+
+/* The devices that are meant. -1: *answer says why not. */
+static int find_devices(struct request *request, struct answer *answer)
+{
+    unsigned count = 0;
+    int rc = -1;
+
+    if (cw_gate_enter()) {
+        rc = cw_session.ops->device_count(&count);
+        cw_gate_leave();
+    }
+    if (rc != 0 || count == 0) {
+        refuse(answer, EAGAIN, "the driver does not say which devices there are; ask again");
+        return -1;
+    }
+    count = count < CW_MAX_DEVICES ? count : CW_MAX_DEVICES;
+    if (request->device == CW_CONTROL_ALL_DEVICES) {
+        request->end = count;
+        return 0;
+    }
+    if (request->device >= count) {
+        answer->result = ENODEV;
+        cw_out_printf(&answer->text, "it has no device %u; its devices are 0 to %u",
+                      (unsigned)request->device, count - 1);
+        return -1;
+    }
+    request->first = request->device;
+    request->end = request->device + 1;
+    return 0;
+}
+
+static void say_devices(const struct request *request, struct answer *answer)
+{
+    if (request->end - request->first == 1)
+        cw_out_printf(&answer->text, "device %u: ", request->first);
+    else
+        cw_out_printf(&answer->text, "devices 0 to %u: ", request->end - 1);
+}
+
+static void say_size(struct answer *answer, uint64_t bytes)
+{
+    char size[24];
+
+    cw_out_string(&answer->text, cw_format_size(size, sizeof(size), bytes));
+}
+
+static void say_given_back(struct answer *answer)
+{
+    cw_out_printf(&answer->text, "gave back %ju block%s, ", (uintmax_t)answer->blocks,
+                  answer->blocks == 1 ? "" : "s");
+    say_size(answer, answer->bytes);
+}
+
+/* ---- what may be asked ---- */
+
+static void trim(const struct request *request, struct answer *answer)
+{
+    uint64_t busy = 0;
+    int is_all = request->argument == 1;
+
+    if (request->argument > 1) {
+        refuse(answer, EINVAL, "no such kind of trimming");
+        return;
+    }
+    for (unsigned i = request->first; i < request->end; i++) {
+        answer->bytes += cw_relief_asked((uint8_t)i, is_all, is_all && !cw_thread.is_helper);
+        busy += cw_pending_bytes((uint8_t)i);
+    }
+    answer->blocks = released_blocks(request) - answer->blocks;
+    say_given_back(answer);
+    if (busy == 0)
+        return;
+    cw_out_string(&answer->text, "; ");
+    say_size(answer, busy);
+    cw_out_string(&answer->text, " more once the device is done with it");
+}
+
+static void dump(const struct request *request, struct answer *answer)
+{
+    struct cw_out *text = &answer->text;
+
+    if (dump_fn == NULL) {
+        refuse(answer, ENOTSUP, "it cannot write reports while it runs");
+        return;
+    }
+    answer->result = dump_fn(request->asker, text->buf, text->cap);
+    text->len = strnlen(text->buf, text->cap);
+}
+
+/* The bytes that are meant on this device. -1: a share of a device whose size is not known. */
+static int amount(const struct request *request, uint8_t device, uint64_t *out_bytes)
+{
+    *out_bytes = request->argument;
+    if (!request->is_share)
+        return 0;
+    if (!cw_device_describe(device))
+        return -1;
+    *out_bytes =
+        (uint64_t)((unsigned __int128)cw_device_at(device)->total * request->argument / WHOLE);
+    return 0;
+}
+
+static int is_amount(const struct request *request)
+{
+    return request->is_share == 0 || (request->is_share == 1 && request->argument <= WHOLE);
+}
+
+/* What lies idle beyond the limit goes back at once; what the program holds stays. */
+static uint64_t set_limit(uint8_t device, uint64_t bytes)
+{
+    uint64_t shortfall, idle;
+
+    cw_limit_set(device, bytes);
+    cw_relief_gather(device);
+    cw_relief_harvest(device);
+    shortfall = cw_limit_shortfall(device, 0);
+    idle = cw_bucket_idle(device);
+    return cw_relief_sufficient(device, shortfall < idle ? shortfall : idle);
+}
+
+static uint64_t set_pool_max(uint8_t device, uint64_t bytes)
+{
+    cw_keep_set_most(device, bytes);
+    return cw_relief_surplus(device, bytes);
+}
+
+static void set(const struct request *request, struct answer *answer, const char *name,
+                uint64_t (*set_one)(uint8_t device, uint64_t bytes))
+{
+    uint64_t bytes = 0;
+
+    if (!is_amount(request)) {
+        refuse(answer, EINVAL, "a share is at most all of the device");
+        return;
+    }
+    for (unsigned i = request->first; i < request->end; i++) {
+        if (amount(request, (uint8_t)i, &bytes) != 0) {
+            refuse(answer, EAGAIN, "the driver does not say how large the device is; ask again");
+            return;
+        }
+        answer->bytes += set_one((uint8_t)i, bytes);
+    }
+    answer->blocks = released_blocks(request) - answer->blocks;
+    say_devices(request, answer);
+    cw_out_printf(&answer->text, "%s ", name);
+    if (request->is_share)
+        cw_out_printf(&answer->text, "%u.%02u%%", (unsigned)(request->argument / 100),
+                      (unsigned)(request->argument % 100));
+    else
+        say_size(answer, bytes);
+    cw_out_string(&answer->text, ", ");
+    say_given_back(answer);
+}
+
+static void limit(const struct request *request, struct answer *answer)
+{
+    if (request->argument != 0 || request->is_share) {
+        set(request, answer, "limit", set_limit);
+        return;
+    }
+    for (unsigned i = request->first; i < request->end; i++)
+        cw_limit_set((uint8_t)i, 0);
+    answer->blocks = 0;
+    say_devices(request, answer);
+    cw_out_string(&answer->text, "no limit");
+}
+
+static void pool_max(const struct request *request, struct answer *answer)
+{
+    if (cw_session.options->mode != CW_MODE_POOL) {
+        refuse(answer, ENOTSUP, "it has no pool (CUWARDEN_MODE=track)");
+        return;
+    }
+    if (request->device == CW_CONTROL_ALL_DEVICES && !request->is_share)
+        cw_keep_set_most(CW_DEVICE_HOST, request->argument);
+    set(request, answer, "pool-max", set_pool_max);
+}
+
+/* ---- requests ---- */
+
+static const struct {
+    void (*answer)(const struct request *request, struct answer *answer);
+    int needs_driver;
+} verbs[CW_CONTROL_COUNT] = {
+    [CW_CONTROL_TRIM] = {trim, 1},
+    [CW_CONTROL_DUMP] = {dump, 0},
+    [CW_CONTROL_LIMIT] = {limit, 1},
+    [CW_CONTROL_POOL_MAX] = {pool_max, 1},
+};
+
+static void answer_request(struct request *request, struct answer *answer)
+{
+    if (request->what >= CW_CONTROL_COUNT || verbs[request->what].answer == NULL) {
+        refuse(answer, EINVAL, "it does not know this request; use the command of its version");
+        return;
+    }
+    if (!verbs[request->what].needs_driver) {
+        verbs[request->what].answer(request, answer);
+        return;
+    }
+    if (cw_capture_is_active() || !cw_gate_is_open()) {
+        refuse(answer, EBUSY, "it captures a stream, or ends a context; ask again");
+        return;
+    }
+    if (find_devices(request, answer) != 0)
+        return;
+    answer->blocks = released_blocks(request); /* before; the verb turns it into a difference */
+    verbs[request->what].answer(request, answer);
+    if (answer->result != 0)
+        answer->blocks = 0;
+}
+
+void cw_control_serve(void)
+{
+    struct cw_live_control *control = &cw_session.arena.header->control;
+    struct request request = {.what = atomic_exchange(&control->what, CW_CONTROL_NONE)};
+    struct answer answer = {.result = 0};
+    char text[sizeof(control->answer)];
+    uint32_t asked;
+
+    if (request.what == CW_CONTROL_NONE)
+        return;
+    asked = atomic_load(&control->asked);
+    request.asker = atomic_load(&control->lock);
+    request.device = atomic_load(&control->device);
+    request.is_share = atomic_load(&control->is_share);
+    request.argument = atomic_load(&control->argument);
+    cw_out_init(&answer.text, -1, text, sizeof(text) - 1);
+    answer_request(&request, &answer);
+    text[answer.text.len] = '\0';
+    memcpy(control->answer, text, answer.text.len + 1);
+    atomic_store(&control->result_bytes, answer.bytes);
+    atomic_store(&control->result_blocks, answer.blocks);
+    atomic_store(&control->result, answer.result);
+    atomic_store(&control->answered, asked);
+}

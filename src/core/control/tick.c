@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* One tick. See tick.h. */
+#include "core/control/tick.h"
+
+#include <stdatomic.h>
+
+#include "base/log.h"
+#include "base/out.h"
+#include "core/reclaim/demand.h"
+#include "core/device/device.h"
+#include "core/process/gate.h"
+#include "core/reclaim/keep.h"
+#include "core/limits/limit.h"
+#include "core/limits/pressure.h"
+#include "core/reclaim/relief.h"
+#include "core/process/session.h"
+#include "core/account/tally.h"
+
+#define LEAST_NS UINT64_C(20000000)
+
+static struct {
+    const struct cw_options *options;
+    uint64_t next_line_ns;
+} self;
+
+static int wants_lines(const struct cw_options *options)
+{
+    return options->log >= CW_LOG_INFO;
+}
+
+uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
+{
+    uint64_t interval = UINT64_MAX;
+
+    if (options->dump_interval != 0)
+        interval = options->dump_interval;
+    if (is_watching && cw_demand_interval() < interval)
+        interval = cw_demand_interval();
+    if (interval == UINT64_MAX)
+        return 0;
+    return interval > LEAST_NS ? interval : LEAST_NS;
+}
+
+void cw_tick_init(const struct cw_options *options)
+{
+    self.options = options;
+    self.next_line_ns = 0;
+}
+
+/* In thousandths. */
+static uint64_t share_of(uint64_t part, uint64_t whole)
+{
+    return (uint64_t)((unsigned __int128)part * 1000 / whole);
+}
+
+/* ---- a line of use -----------------------------------------------------------------------------
+ */
+
+static const char *level_name(enum cw_level level)
+{
+    static const char *const names[CW_LEVEL_COUNT] = {
+#define X(id, name) [CW_LEVEL_##id] = (name),
+        CW_LEVELS(X)
+#undef X
+    };
+
+    return names[level];
+}
+
+static void print_line(uint8_t device)
+{
+    const struct cw_live_device *live = cw_device_at(device);
+    struct cw_live_sums sums = cw_tally_device(device);
+    uint64_t total = atomic_load(&live->driver_total), limit = cw_limit_of(device);
+    uint64_t used = atomic_load(&live->driver_used);
+    char of_limit[48] = "", size[6][24];
+
+    if (limit != 0)
+        cw_format(of_limit, sizeof(of_limit), " of %s", cw_format_size(size[0], 24, limit));
+    if (total == 0) {
+        cw_log(CW_LOG_INFO, "device %u: live %s, idle %s, held %s%s; the device could not be asked",
+               device, cw_format_size(size[1], 24, sums.live),
+               cw_format_size(size[2], 24, cw_keep_idle(device)),
+               cw_format_size(size[3], 24, sums.held), of_limit);
+        return;
+    }
+    cw_log(CW_LOG_INFO,
+           "device %u: live %s, idle %s, held %s%s; device %ju.%ju%% used (%s of %s), "
+           "pressure %s",
+           device, cw_format_size(size[1], 24, sums.live),
+           cw_format_size(size[2], 24, cw_keep_idle(device)),
+           cw_format_size(size[3], 24, sums.held), of_limit,
+           (uintmax_t)(share_of(used, total) / 10), (uintmax_t)(share_of(used, total) % 10),
+           cw_format_size(size[4], 24, used), cw_format_size(size[5], 24, total),
+           level_name(cw_pressure_level(device)));
+}
+
+/* ---- what the program's calls would do, if it made any ------------------------------------------
+ */
+
+#define TURNS 64 /* of cw_relief_work in one tick */
+
+static void look_after(void)
+{
+    if (cw_demand_is_overdue()) {
+        for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
+            if (atomic_load(&cw_device_at((uint8_t)i)->known))
+                cw_device_sample_now((uint8_t)i, 0);
+        cw_relief_settle();
+        cw_demand_serve();
+    }
+    for (int i = 0; i < TURNS && cw_reclaim_is_due() && cw_gate_is_open(); i++)
+        cw_relief_work();
+}
+
+int cw_tick(void)
+{
+    uint64_t now = cw_session_now();
+    /* The clock may be some ms behind, by less at the last tick. */
+    int is_due = self.options->dump_interval != 0 && now + LEAST_NS / 2 >= self.next_line_ns;
+
+    if (is_due)
+        self.next_line_ns = now + self.options->dump_interval;
+    if (self.options->mode == CW_MODE_POOL && self.options->idle_thread == CW_THREAD_AUTO)
+        look_after();
+    for (unsigned i = 0; is_due && i < CW_MAX_DEVICES; i++) {
+        uint8_t device = (uint8_t)i;
+
+        if (atomic_load(&cw_device_at(device)->known) == 0)
+            continue;
+        cw_device_sample_now(device, 0);
+        if (wants_lines(self.options))
+            print_line(device);
+    }
+    return is_due;
+}

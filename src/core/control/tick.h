@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is done at intervals, by a thread of our own: a report (DUMP_INTERVAL; with LOG=info a line
+ * of use per device, too), where the user asks for it; and while much lies idle and the program
+ * makes no calls, what its calls would do about it (core/reclaim/demand.h). One thread calls; every
+ * driver call passes the gate.
+ */
+#ifndef CW_CORE_TICK_H
+#define CW_CORE_TICK_H
+
+#include <stdint.h>
+
+#include "base/options/options.h"
+
+/* Nanoseconds between two ticks; 0: nothing asks for any. is_watching: much lies idle. */
+uint64_t cw_tick_interval(const struct cw_options *options, int is_watching);
+
+void cw_tick_init(const struct cw_options *options);
+/* 1: a report is due. */
+int cw_tick(void);
+
+#endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of contexts. See context.h. */
+#include "core/device/device.h"
+#include "core/limits/limit.h"
+#include "core/device/context.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/process/gate.h"
+#include "core/device/graph.h"
+#include "core/cache/realm.h"
+#include "core/process/thread.h"
+#include "core/account/tracker.h"
+
+struct entry {
+    struct cw_map_entry map; /* by handle */
+    uint32_t context;
+    uint64_t identity; /* of what has the handle: a green context has its own; 0: not known yet */
+};
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_CONTEXT); /* guards everything below */
+static struct cw_map handles;
+static uint32_t primary[CW_MAX_DEVICES];
+static uint64_t own_ids; /* the driver's own count up from 1 */
+static int has_ids;      /* of the driver */
+
+static struct cw_arena *arena;
+CW_HOT_DATA const struct cw_driver_ops *cw_context_ops;
+
+void cw_context_init(struct cw_arena *in, const struct cw_driver_ops *driver)
+{
+    arena = in;
+    cw_context_ops = driver;
+    has_ids = driver->has_context_ids();
+}
+
+void cw_context_reset(void)
+{
+    cw_lock_reset(&lock);
+    handles = (struct cw_map){0};
+    for (int i = 0; i < CW_MAX_DEVICES; i++)
+        primary[i] = 0;
+}
+
+static struct cw_live_context *context_at(uint32_t context)
+{
+    return cw_arena_at(arena, CW_TABLE_CONTEXT, context);
+}
+
+static struct entry *find_locked(uint64_t handle)
+{
+    return (struct entry *)cw_map_find(&handles, handle);
+}
+
+static void bind_locked(uint64_t handle, uint32_t context, uint64_t identity)
+{
+    struct entry *entry = find_locked(handle);
+
+    if (entry != NULL) {
+        entry->context = context;
+        entry->identity = identity;
+        return;
+    }
+    entry = cw_mem_alloc(sizeof(*entry));
+    if (entry == NULL)
+        return;
+    entry->context = context;
+    entry->identity = identity;
+    if (cw_map_insert(&handles, &entry->map, handle) != 0)
+        cw_mem_free(entry, sizeof(*entry));
+}
+
+static void unbind_locked(uint64_t handle)
+{
+    struct entry *entry = find_locked(handle);
+
+    if (entry == NULL)
+        return;
+    cw_map_remove(&handles, &entry->map);
+    cw_mem_free(entry, sizeof(*entry));
+}
+
+/* Read before the lock is taken: the clock is the driver's too (core/process/driver_ops.h). */
+static uint64_t now_ns(void)
+{
+    return cw_context_ops->now_ns() - arena->header->start_ns;
+}
+
+/* identity 0: not known yet. */
+static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device, uint64_t born_ns)
+{
+    uint32_t index = device < CW_MAX_DEVICES ? cw_arena_append(arena, CW_TABLE_CONTEXT) : 0;
+    struct cw_live_context *context;
+
+    if (index == 0)
+        return 0;
+    context = context_at(index);
+    context->handle = handle;
+    atomic_store(&context->id, has_ids && identity != 0 ? identity : CW_CONTEXT_OWN_ID | ++own_ids);
+    context->device = device;
+    context->born_ns = born_ns;
+    if (handle != 0)
+        bind_locked(handle, index, identity);
+    return index;
+}
+
+static int is_alive(uint32_t context)
+{
+    return context != 0 && atomic_load(&context_at(context)->state) != CW_CONTEXT_DEAD;
+}
+
+/* ---- what a handle means -----------------------------------------------------------------------
+ */
+
+/* 0: not to be had. Not under the lock. */
+static uint64_t identity_of(uint64_t handle)
+{
+    uint64_t identity = 0;
+
+    return handle != 0 && cw_context_ops->context_identity(handle, &identity) == 0 ? identity : 0;
+}
+
+static uint32_t alive_locked(uint64_t handle)
+{
+    const struct entry *entry = find_locked(handle);
+
+    return entry != NULL && is_alive(entry->context) ? entry->context : 0;
+}
+
+static void adopt_locked(struct entry *entry, uint64_t handle, uint64_t identity)
+{
+    struct cw_live_context *context = context_at(entry->context);
+
+    entry->identity = identity;
+    if (has_ids && context->handle == handle && (context->id & CW_CONTEXT_OWN_ID) != 0)
+        atomic_store(&context->id, identity);
+}
+
+/* The handle's context. 0 when it has none, or has changed hands: then *out_gone is the context
+ * that had it before, for the caller to bury. */
+static uint32_t meaning_locked(uint64_t handle, uint64_t identity, uint32_t *out_gone)
+{
+    struct entry *entry = find_locked(handle);
+
+    if (entry == NULL || !is_alive(entry->context))
+        return 0;
+    if (identity != 0 && entry->identity == 0)
+        adopt_locked(entry, handle, identity);
+    if (identity == 0 || entry->identity == identity)
+        return entry->context;
+    if (context_at(entry->context)->handle == handle)
+        *out_gone = entry->context;
+    else /* a green context: its memory was the primary one's, and stays */
+        unbind_locked(handle);
+    return 0;
+}
+
+static void begin_to_close(uint32_t context);
+
+/* It has ended where we could not see it, and its memory is gone. */
+static void bury(uint32_t context)
+{
+    struct cw_context_ending ending = {.context = context};
+
+    if (context == 0)
+        return;
+    begin_to_close(context);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+}
+
+static uint32_t meaning(uint64_t handle, uint64_t identity)
+{
+    uint32_t context, gone = 0;
+
+    cw_lock_acquire(&lock);
+    context = meaning_locked(handle, identity, &gone);
+    cw_lock_release(&lock);
+    bury(gone);
+    return context;
+}
+
+uint32_t cw_context_of(uint64_t handle, uint8_t *out_device)
+{
+    uint32_t context = meaning(handle, identity_of(handle));
+
+    if (context != 0)
+        *out_device = (uint8_t)context_at(context)->device;
+    return context;
+}
+
+uint32_t cw_context_of_green(uint64_t green, uint8_t *out_device)
+{
+    uint32_t context;
+
+    cw_lock_acquire(&lock);
+    context = alive_locked(green);
+    cw_lock_release(&lock);
+    if (context != 0)
+        *out_device = (uint8_t)context_at(context)->device;
+    return context;
+}
+
+uint32_t cw_context_of_own_handle(uint64_t handle, uint8_t *out_device)
+{
+    uint32_t context = cw_context_of(handle, out_device);
+
+    return context != 0 && context_at(context)->handle == handle ? context : 0;
+}
+
+int cw_context_is_there(const struct cw_live_context *record)
+{
+    struct cw_context_name name = cw_context_name(record);
+    uint64_t identity = 0;
+
+    return name.id == 0 || (cw_context_ops->context_identity(name.handle, &identity) == 0 &&
+                            (identity == 0 || identity == name.id));
+}
+
+void cw_context_check_all(void)
+{
+    uint32_t count =
+        atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+
+    for (uint32_t i = 1; i < count; i++)
+        if (is_alive(i) && !cw_context_is_there(context_at(i)))
+            bury(i);
+}
+
+/* Not under the lock. The pool makes room for it; and a limit must know the device before the first
+ * capture, in which the driver could not be asked. */
+static void tell_others(uint32_t context)
+{
+    if (context == 0)
+        return;
+    cw_realm_made(context, context_at(context));
+    if (cw_limit_is_on())
+        cw_device_describe((uint8_t)context_at(context)->device);
+}
+
+/* First sight of a context that was made where we could not see it: ask the driver. */
+static uint32_t discover(uint64_t handle)
+{
+    struct cw_context_facts facts;
+    uint64_t now = now_ns();
+    uint32_t context;
+    int rc;
+
+    if (!cw_gate_enter())
+        return 0;
+    rc = cw_context_ops->context_facts(handle, &facts);
+    cw_gate_leave();
+    if (rc != 0)
+        return 0;
+    cw_lock_acquire(&lock);
+    /* Another thread may have met it at the same moment. */
+    context = alive_locked(handle);
+    if (context == 0)
+        context = make_locked(handle, facts.id, facts.device, now);
+    cw_lock_release(&lock);
+    tell_others(context);
+    return context;
+}
+
+/* Another one than the thread's last. The epoch is read first: what ends meanwhile moves it on. */
+uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device)
+{
+    uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
+    uint64_t handle = 0;
+    uint32_t context;
+
+    if (cw_context_ops->context_current(&handle) != 0 || handle == 0)
+        return 0;
+    context = meaning(handle, identity);
+    if (context == 0)
+        context = discover(handle);
+    if (context == 0)
+        return 0;
+    *out_device = (uint8_t)context_at(context)->device;
+    cw_thread.context_identity = identity;
+    cw_thread.context_index = context;
+    cw_thread.context_device = *out_device;
+    cw_thread.context_epoch = epoch;
+    return context;
+}
+
+static uint32_t primary_locked(uint64_t handle, uint64_t identity, unsigned device, uint64_t now)
+{
+    uint32_t context = primary[device];
+
+    if (!is_alive(context) || (handle != 0 && context_at(context)->handle != 0 &&
+                               context_at(context)->handle != handle)) {
+        /* It may have been current before anybody retained it in our sight. */
+        context = handle ? alive_locked(handle) : 0;
+        if (context == 0)
+            context = make_locked(handle, identity, device, now);
+        if (context == 0)
+            return 0;
+        context_at(context)->primary = 1;
+        primary[device] = context;
+    }
+    if (handle != 0 && context_at(context)->handle == 0) {
+        context_at(context)->handle = handle;
+        bind_locked(handle, context, identity);
+    }
+    return context;
+}
+
+void cw_context_retained(uint64_t handle, unsigned device)
+{
+    uint64_t now = now_ns(), identity = identity_of(handle);
+    uint32_t context;
+
+    if (device >= CW_MAX_DEVICES)
+        return;
+    meaning(handle, identity); /* buries the one before, if it was reset out of our sight */
+    cw_lock_acquire(&lock);
+    context = primary_locked(handle, identity, device, now);
+    if (context != 0)
+        atomic_fetch_add(&context_at(context)->retains, 1);
+    cw_lock_release(&lock);
+    tell_others(context);
+    cw_epoch_advance();
+}
+
+void cw_context_folded(uint64_t green_handle, unsigned device)
+{
+    uint64_t now = now_ns();
+    uint32_t context;
+
+    if (device >= CW_MAX_DEVICES)
+        return;
+    cw_lock_acquire(&lock);
+    context = primary_locked(0, 0, device, now);
+    if (context != 0)
+        bind_locked(green_handle, context, 0);
+    cw_lock_release(&lock);
+    tell_others(context);
+    cw_epoch_advance();
+}
+
+void cw_context_unfolded(uint64_t green_handle)
+{
+    cw_lock_acquire(&lock);
+    unbind_locked(green_handle);
+    cw_lock_release(&lock);
+    cw_epoch_advance();
+}
+
+static void begin_to_close(uint32_t context)
+{
+    cw_gate_close();
+    atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
+    cw_realm_closing(context);
+    cw_epoch_advance();
+}
+
+void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
+{
+    *out = (struct cw_context_ending){.context = context};
+    if (context == 0)
+        return;
+    out->parked = cw_realm_drain(context);
+    begin_to_close(context);
+}
+
+/* The context's heir, 0 for none. */
+static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, uint64_t now)
+{
+    struct cw_live_context *context = context_at(index);
+    uint32_t heir = 0;
+
+    atomic_store(&context->state, CW_CONTEXT_DEAD);
+    if (find_locked(context->handle) != NULL && find_locked(context->handle)->context == index)
+        unbind_locked(context->handle); /* else it is a newer one's already */
+    if (primary[context->device] == index)
+        primary[context->device] = 0;
+    if (outcome == CW_CONTEXT_RENEWED)
+        heir = primary_locked(context->handle, 0, context->device, now);
+    if (heir != 0)
+        atomic_store(&context_at(heir)->retains, atomic_load(&context->retains));
+    return heir;
+}
+
+/* Nothing of ours may call the driver during a capture, so that it can only be said. */
+static void report_parked(const struct cw_context_ending *ending)
+{
+    unsigned device = context_at(ending->context)->device;
+
+    atomic_fetch_add(&arena->header->device[device].pool.abandoned, ending->parked);
+    cw_log(CW_LOG_WARN,
+           "a context of device %u ended while a stream was being captured: %u blocks that the "
+           "program had freed before went with it, and another context may still have used them",
+           device, ending->parked);
+}
+
+void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_context_outcome outcome)
+{
+    uint32_t heir = 0;
+
+    if (ending->context == 0)
+        return;
+    if (CW_UNLIKELY(ending->parked != 0) && outcome != CW_CONTEXT_KEPT)
+        report_parked(ending);
+    if (outcome == CW_CONTEXT_KEPT) {
+        uint32_t closing = CW_CONTEXT_CLOSING; /* another thread may have ended it */
+
+        atomic_compare_exchange_strong(&context_at(ending->context)->state, &closing,
+                                       CW_CONTEXT_LIVE);
+    } else {
+        uint64_t now = now_ns();
+
+        cw_lock_acquire(&lock);
+        heir = close_locked(ending->context, outcome, now);
+        cw_lock_release(&lock);
+    }
+    cw_realm_ended(ending->context, outcome != CW_CONTEXT_KEPT);
+    tell_others(heir);
+    if (outcome != CW_CONTEXT_KEPT)
+        cw_tracker_finish_list(cw_tracker_take_context(ending->context), CW_FREE_RECLAIMED);
+    if (outcome != CW_CONTEXT_KEPT)
+        cw_capture_context_ended(ending->context);
+    cw_epoch_advance();
+    cw_gate_open();
+}
+
+/* A new context's handle is no other's any more, even where the driver has no ids. */
+void cw_context_created(uint64_t handle, unsigned device)
+{
+    uint64_t now = now_ns(), identity = identity_of(handle);
+    uint32_t context, gone = 0;
+
+    cw_lock_acquire(&lock);
+    context = alive_locked(handle);
+    if (context != 0 && context_at(context)->handle == handle)
+        gone = context;
+    cw_lock_release(&lock);
+    bury(gone);
+    cw_lock_acquire(&lock);
+    context = make_locked(handle, identity, device, now);
+    cw_lock_release(&lock);
+    tell_others(context);
+    cw_epoch_advance();
+}
+
+uint32_t cw_context_primary(unsigned device)
+{
+    uint32_t context = 0;
+
+    if (device >= CW_MAX_DEVICES)
+        return 0;
+    cw_lock_acquire(&lock);
+    if (is_alive(primary[device]))
+        context = primary[device];
+    cw_lock_release(&lock);
+    return context;
+}
+
+int cw_context_is_last_release(unsigned device)
+{
+    uint32_t context = cw_context_primary(device);
+
+    return context != 0 && atomic_load(&context_at(context)->retains) <= 1;
+}
+
+void cw_context_released(unsigned device)
+{
+    uint32_t context = cw_context_primary(device);
+
+    if (context != 0 && atomic_load(&context_at(context)->retains) > 0)
+        atomic_fetch_sub(&context_at(context)->retains, 1);
+}
+
+void cw_context_attached(uint32_t context)
+{
+    if (context != 0)
+        atomic_fetch_add(&context_at(context)->retains, 1);
+}
+
+int cw_context_detached(uint32_t context)
+{
+    if (context == 0 || atomic_load(&context_at(context)->retains) == 0)
+        return 1;
+    atomic_fetch_sub(&context_at(context)->retains, 1);
+    return 0;
+}
+
+void cw_context_device(uint32_t context, uint8_t *out_device)
+{
+    if (context != 0)
+        *out_device = (uint8_t)context_at(context)->device;
+}
+
+int cw_context_set_fatal(uint32_t context, int code)
+{
+    int32_t none = 0;
+
+    return context != 0 && atomic_compare_exchange_strong(&context_at(context)->fatal, &none, code);
+}
+
+struct cw_context_name cw_context_on(unsigned device)
+{
+    uint32_t count =
+        atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_context *record = context_at(i);
+
+        if (record->device == device && atomic_load(&record->state) == CW_CONTEXT_LIVE &&
+            atomic_load(&record->fatal) == 0 && record->handle != 0)
+            return cw_context_name(record);
+    }
+    return (struct cw_context_name){0};
+}

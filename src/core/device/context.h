@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts: who they are, and their end.
+ *
+ * A context is known by the driver's id, or by a number of our own where the driver has none,
+ * because handles are recycled. Green contexts fold into the primary context of their device: that
+ * is where their memory lives. Records are append-only; which record a handle means now is in one
+ * map under CW_RANK_CONTEXT, and in a per-thread cache that cw_epoch invalidates.
+ *
+ * Always: where the driver has ids, no handle is taken for the context that had it before. A
+ * look-up asks for the id and compares, so a context that ended out of our sight (dlsym(RTLD_NEXT),
+ * another interposer) is buried when its handle is next met, and nothing of it is served.
+ */
+#ifndef CW_CORE_CONTEXT_H
+#define CW_CORE_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "core/process/driver_ops.h"
+#include "core/process/thread.h"
+#include "live/arena.h"
+
+void cw_context_init(struct cw_arena *arena, const struct cw_driver_ops *ops);
+void cw_context_reset(void);
+
+extern CW_HIDDEN const struct cw_driver_ops *cw_context_ops;
+
+/* The same for one that is not the thread's last. */
+CW_NOINLINE uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device);
+
+/* The calling thread's current context, 0 for none or unknown. *out_device: its ordinal, else 0. */
+static inline uint32_t cw_context_current(uint8_t *out_device)
+{
+    uint64_t identity = 0;
+
+    *out_device = 0;
+    if (CW_UNLIKELY(cw_context_ops->context_identity(0, &identity) != 0 || identity == 0))
+        return 0;
+    if (CW_LIKELY(cw_thread.context_identity == identity &&
+                  cw_thread.context_epoch ==
+                      atomic_load_explicit(&cw_epoch, memory_order_relaxed))) {
+        *out_device = cw_thread.context_device;
+        return cw_thread.context_index;
+    }
+    return cw_context_meet(identity, out_device);
+}
+
+/* The context of a handle that need not be current; 0 when it was never seen, or is another one's
+ * by now. No lock held, not inside the gate: burying the other one closes it. */
+uint32_t cw_context_of(uint64_t handle, uint8_t *out_device);
+
+/* The same for a CUgreenCtx, which is no handle that the driver could be asked about here. */
+uint32_t cw_context_of_green(uint64_t green, uint8_t *out_device);
+
+/* The same for a handle that is the context's own: 0 for that of a green context. */
+uint32_t cw_context_of_own_handle(uint64_t handle, uint8_t *out_device);
+
+/* A context was created on the device, or its primary context was retained. */
+void cw_context_created(uint64_t handle, unsigned device);
+void cw_context_retained(uint64_t handle, unsigned device);
+/* A green context's handle: from now on it means the primary context of the device. */
+void cw_context_folded(uint64_t green_handle, unsigned device);
+void cw_context_unfolded(uint64_t green_handle);
+
+/*
+ * The end of a context, around the driver's call: begin gives back what others may still use,
+ * closes the gate and marks the context, end tells the outcome, closes the records of what went
+ * with it, and opens the gate. In between, the blocks stay where frees find them: whether the
+ * context really ends only the driver knows. An address that the driver gives out again meanwhile
+ * closes its old record by itself. `context` 0 is allowed and does nothing.
+ */
+struct cw_context_ending {
+    uint32_t context;
+    uint32_t parked; /* freed blocks that others may use, and that could not be waited for */
+};
+void cw_context_end_begin(uint32_t context, struct cw_context_ending *out);
+enum cw_context_outcome {
+    CW_CONTEXT_KEPT,      /* the driver refused, or others still hold it */
+    CW_CONTEXT_DESTROYED, /* the handle means nothing any more */
+    CW_CONTEXT_RENEWED,   /* a reset: all memory gone, handle and retains stay */
+};
+void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_context_outcome outcome);
+
+/* The primary context of the device as last seen, 0 if none. */
+uint32_t cw_context_primary(unsigned device);
+/* A release of the primary context: 1 if, as far as seen, it is the last one. */
+int cw_context_is_last_release(unsigned device);
+void cw_context_released(unsigned device);
+
+/* One more reference to a context that is not primary, and one given up: 1 if it was the last. */
+void cw_context_attached(uint32_t context);
+int cw_context_detached(uint32_t context);
+
+/* Its device, where the context is known. */
+void cw_context_device(uint32_t context, uint8_t *out_device);
+
+/* For calls of our own (core/process/driver_ops.h). */
+#define CW_CONTEXT_OWN_ID ((uint64_t)1 << 63) /* of an id: the driver has given none */
+
+static inline struct cw_context_name cw_context_name(const struct cw_live_context *record)
+{
+    uint64_t id = atomic_load_explicit(&record->id, memory_order_relaxed);
+
+    return (struct cw_context_name){.handle = record->handle,
+                                    .id = (id & CW_CONTEXT_OWN_ID) == 0 ? id : 0};
+}
+
+/* A live context on the device that has not failed; handle 0 for none. */
+struct cw_context_name cw_context_on(unsigned device);
+
+/* 0: the driver says that the context has ended, or that its handle is another one's. */
+int cw_context_is_there(const struct cw_live_context *record);
+
+/* Buries what the driver says is gone, of all contexts: before the program is told what is free,
+ * and when a call of ours about one has failed. No lock held, not inside the gate. */
+void cw_context_check_all(void);
+
+/* The driver said that this context is beyond repair; 1 for the first time. */
+int cw_context_set_fatal(uint32_t context, int code);
+
+#endif

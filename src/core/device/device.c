@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* Identity and samples of devices. See device.h. */
+#include "core/device/device.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "core/device/context.h"
+#include "core/device/driver_pool.h"
+#include "core/process/gate.h"
+#include "core/growth/growth.h"
+#include "core/limits/limit.h"
+#include "core/limits/pressure.h"
+#include "core/process/session.h"
+#include "core/account/tally.h"
+
+#define SAMPLE_PERIOD_NS 100000000u
+
+static struct cw_arena *arena;
+/* Used by others, as last sampled: used by anybody less held by this process. In one word, because
+ * the two of a sample must not be mixed with those of another. */
+static _Atomic int64_t by_others[CW_DEVICES];
+
+void cw_device_init(struct cw_arena *in)
+{
+    arena = in;
+    for (int i = 0; i < CW_DEVICES; i++)
+        atomic_store_explicit(&by_others[i], 0, memory_order_relaxed);
+}
+
+struct cw_live_device *cw_device_at(uint8_t device)
+{
+    return &arena->header->device[device < CW_DEVICES ? device : 0];
+}
+
+int cw_device_describe(uint8_t ordinal)
+{
+    struct cw_live_device *device = cw_device_at(ordinal);
+    struct cw_device_facts facts;
+    int rc;
+
+    if (CW_LIKELY(atomic_load_explicit(&device->known, memory_order_acquire)))
+        return 1;
+    if (ordinal == CW_DEVICE_HOST || atomic_exchange(&device->asked, 1))
+        return 0;
+    rc = cw_gate_enter() ? 0 : -1;
+    if (rc == 0) {
+        rc = cw_session.ops->device_facts(ordinal, &facts);
+        cw_gate_leave();
+    }
+    if (rc != 0) {
+        atomic_store(&device->asked, 0); /* the next allocation tries again */
+        return 0;
+    }
+    device->total = facts.total;
+    memcpy(device->uuid, facts.uuid, sizeof(device->uuid));
+    memcpy(device->name, facts.name, sizeof(device->name));
+    atomic_store_explicit(&device->known, 1, memory_order_release);
+    cw_limit_check_devices();
+    return 1;
+}
+
+static unsigned device_count(void)
+{
+    unsigned count = 0;
+
+    if (!cw_gate_enter())
+        return CW_MAX_DEVICES; /* those that are known may still be found */
+    if (cw_session.ops->device_count(&count) != 0)
+        count = 0;
+    cw_gate_leave();
+    return count < CW_MAX_DEVICES ? count : CW_MAX_DEVICES;
+}
+
+int cw_device_find(const uint8_t uuid[16], uint8_t *out_device)
+{
+    unsigned count = device_count();
+
+    for (unsigned i = 0; i < count; i++) {
+        if (!cw_device_describe((uint8_t)i) ||
+            memcmp(cw_device_at((uint8_t)i)->uuid, uuid, 16) != 0)
+            continue;
+        *out_device = (uint8_t)i;
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- samples -----------------------------------------------------------------------------------
+ */
+
+/* held: without what was only reserved. */
+static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes, uint64_t held,
+                         uint32_t api)
+{
+    struct cw_live_device *device = cw_device_at(ordinal);
+
+    /* Nothing is assumed of what a driver answers. */
+    if (total_bytes == 0 || free_bytes > total_bytes)
+        return;
+    atomic_store(&device->driver_used, total_bytes - free_bytes);
+    atomic_store(&device->sample_held, held);
+    atomic_store(&by_others[ordinal], (int64_t)(total_bytes - free_bytes - held));
+    atomic_store(&device->driver_total, total_bytes);
+    cw_pressure_update(ordinal, api, cw_session_now());
+}
+
+/* What is held, less what is only reserved, so that the ceiling which follows is rather too low
+ * than too high: a reservation that comes or goes between two of the looks counts as one. */
+static uint64_t held_for_certain(uint8_t ordinal)
+{
+    uint64_t before = cw_limit_in_flight(ordinal);
+    uint64_t held = cw_tally_device(ordinal).held;
+    uint64_t after = cw_limit_in_flight(ordinal);
+    uint64_t flight = before > after ? before : after;
+
+    return held > flight ? held - flight : 0;
+}
+
+static int is_sample_due(uint64_t last_ns, uint64_t now_ns)
+{
+    /* Another thread may have sampled after now_ns was read. */
+    return last_ns == 0 || now_ns >= last_ns + SAMPLE_PERIOD_NS;
+}
+
+int cw_device_is_sample_old(uint8_t ordinal)
+{
+    return is_sample_due(atomic_load(&cw_device_at(ordinal)->sample_ns), cw_session_now());
+}
+
+/* The gate is open. context: one on the device, handle 0: the current one. */
+static int ask(uint8_t ordinal, struct cw_context_name context, uint32_t api, uint64_t *out_free)
+{
+    uint64_t held = held_for_certain(ordinal), total_bytes = 0;
+
+    *out_free = 0;
+    if (cw_session.ops->memory_info(context, out_free, &total_bytes) != 0)
+        return -1;
+    store_sample(ordinal, *out_free, total_bytes, held, api);
+    return 0;
+}
+
+void cw_device_sample(uint32_t api)
+{
+    uint64_t now = cw_session_now();
+
+    cw_deadline_look(now);
+    cw_device_sample_at(now, api);
+}
+
+void cw_device_sample_at(uint64_t now_ns, uint32_t api)
+{
+    struct cw_live_device *device;
+    uint64_t last, free_bytes;
+    uint8_t ordinal;
+
+    if (cw_context_current(&ordinal) == 0)
+        return;
+    device = cw_device_at(ordinal);
+    last = atomic_load(&device->sample_ns);
+    if (!is_sample_due(last, now_ns) || !cw_gate_enter())
+        return;
+    /* One thread samples in a period; a closed gate has not used the period up. */
+    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now_ns) &&
+        ask(ordinal, (struct cw_context_name){0}, api, &free_bytes) == 0)
+        cw_driver_pool_sample(ordinal);
+    cw_gate_leave();
+}
+
+static int sample_now(uint8_t ordinal, uint32_t api, uint64_t *out_free)
+{
+    struct cw_context_name context = {0};
+    uint8_t current;
+    int is_here = cw_context_current(&current) != 0 && current == ordinal;
+    int rc = -1;
+
+    if (!cw_gate_enter())
+        return -1;
+    if (!is_here) /* inside the gate: there it cannot end */
+        context = cw_context_on(ordinal);
+    if (is_here || context.handle != 0)
+        rc = ask(ordinal, context, api, out_free);
+    if (rc == 0) {
+        atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
+        cw_driver_pool_sample(ordinal);
+    }
+    cw_gate_leave();
+    return rc;
+}
+
+int cw_device_sample_now(uint8_t ordinal, uint32_t api)
+{
+    uint64_t free_bytes;
+
+    return sample_now(ordinal, api, &free_bytes);
+}
+
+int cw_device_ask_free(uint8_t ordinal, uint64_t *out_free)
+{
+    return sample_now(ordinal, 0, out_free);
+}
+
+void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
+{
+    uint8_t ordinal;
+
+    if (total_bytes == 0 || cw_context_current(&ordinal) == 0)
+        return;
+    atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
+    store_sample(ordinal, free_bytes, total_bytes, held_for_certain(ordinal), api);
+}
+
+/* ---- what follows ------------------------------------------------------------------------------
+ */
+
+int64_t cw_device_free_when(uint8_t ordinal, uint64_t held)
+{
+    const struct cw_live_device *device = cw_device_at(ordinal);
+    uint64_t total = atomic_load_explicit(&device->driver_total, memory_order_relaxed);
+
+    if (total == 0)
+        return INT64_MAX;
+    return (int64_t)(total - held) -
+           atomic_load_explicit(&by_others[ordinal < CW_DEVICES ? ordinal : 0],
+                                memory_order_relaxed);
+}
+
+uint64_t cw_device_ceiling(uint8_t ordinal, uint64_t least)
+{
+    int64_t most;
+
+    if (atomic_load_explicit(&cw_device_at(ordinal)->driver_total, memory_order_relaxed) == 0)
+        return UINT64_MAX;
+    /* Free when this process held nothing at all. */
+    most = cw_device_free_when(ordinal, 0) - (int64_t)least;
+    return most > 0 ? (uint64_t)most : 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices: what they are, and how much of their memory is in use by anybody, as last asked.
+ *
+ * Owns identity and samples in struct cw_live_device. No lock: one thread asks for the identity,
+ * and one samples in a period; the others use what is there.
+ */
+#ifndef CW_CORE_DEVICE_H
+#define CW_CORE_DEVICE_H
+
+#include <stdint.h>
+
+#include "live/arena.h"
+
+void cw_device_init(struct cw_arena *arena);
+
+struct cw_live_device *cw_device_at(uint8_t device);
+
+/* Asks the driver for name, size and uuid, unless that was done; 1 if they are known. */
+int cw_device_describe(uint8_t device);
+
+/* The device with this uuid, if this process has it: 1. Describes devices on the way. */
+int cw_device_find(const uint8_t uuid[16], uint8_t *out_device);
+
+/*
+ * Samples the current context's device; at most every 100 ms per device. api: of the call inside
+ * which that happens, 0 for none; what follows from the sample (core/limits/pressure.h) is its
+ * doing.
+ */
+void cw_device_sample(uint32_t api);
+/* By who has just read the clock, and looked at the deadlines. */
+void cw_device_sample_at(uint64_t now_ns, uint32_t api);
+/* A fresh sample of this device, however old the last is, by any context there; 0, or -1. */
+int cw_device_sample_now(uint8_t device, uint32_t api);
+/* The same, and what is free by this very sample: others may sample too. */
+int cw_device_ask_free(uint8_t device, uint64_t *out_free);
+/* A sample of the device is due. */
+int cw_device_is_sample_old(uint8_t device);
+/* The program asked the driver itself: the same sample for nothing. */
+void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api);
+
+/* Bytes free on the device as far as the last sample tells, if this process held so much now;
+ * INT64_MAX when there is none. */
+int64_t cw_device_free_when(uint8_t device, uint64_t held);
+/* The most that this process may hold so that `least` stays free, by the last sample; UINT64_MAX
+ * when there is none. Reservations in flight at that moment count against it. */
+uint64_t cw_device_ceiling(uint8_t device, uint64_t least);
+
+#endif

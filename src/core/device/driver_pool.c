@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools of stream-ordered memory. See driver_pool.h. */
+#include "core/device/driver_pool.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/device/device.h"
+#include "core/process/gate.h"
+#include "core/process/session.h"
+
+/* More are not asked about. */
+#define POOLS_MAX 64
+
+struct entry {
+    uint64_t pool;
+    uint8_t device;
+};
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_DRIVER_POOL);
+static struct entry entries[POOLS_MAX];
+static unsigned count;
+static _Atomic uint64_t used; /* bit n: on device n */
+/* Of stream-ordered memory, by our own count, from the start. */
+static _Atomic uint64_t taken[CW_DEVICES], returned[CW_DEVICES];
+/* What was spare at the last sample, less what had been returned by then. In one word: with what
+ * was returned since it says what may be spare now, and never too little, however old it is,
+ * because what was taken since counts as held in full. */
+static _Atomic int64_t spare_before[CW_DEVICES];
+
+void cw_driver_pool_reset(void)
+{
+    cw_lock_reset(&lock);
+    count = 0;
+    atomic_store(&used, 0);
+    for (int i = 0; i < CW_DEVICES; i++) {
+        atomic_store_explicit(&taken[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&returned[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&spare_before[i], 0, memory_order_relaxed);
+    }
+}
+
+void cw_driver_pool_used(uint8_t device)
+{
+    uint64_t bit;
+
+    if (device >= CW_MAX_DEVICES)
+        return;
+    bit = (uint64_t)1 << device;
+    if (CW_UNLIKELY((atomic_load_explicit(&used, memory_order_relaxed) & bit) == 0))
+        atomic_fetch_or(&used, bit);
+}
+
+void cw_driver_pool_taken(uint8_t device, uint64_t bytes)
+{
+    cw_driver_pool_used(device);
+    atomic_fetch_add(&taken[device], bytes);
+}
+
+void cw_driver_pool_returned(uint8_t device, uint64_t bytes)
+{
+    atomic_fetch_add(&returned[device], bytes);
+}
+
+void cw_driver_pool_insert(uint8_t device, uint64_t pool)
+{
+    if (device >= CW_MAX_DEVICES)
+        return;
+    cw_driver_pool_used(device);
+    cw_lock_acquire(&lock);
+    if (count < POOLS_MAX)
+        entries[count++] = (struct entry){.pool = pool, .device = device};
+    cw_lock_release(&lock);
+}
+
+void cw_driver_pool_remove_begin(uint64_t pool)
+{
+    cw_lock_acquire(&lock);
+    for (unsigned i = 0; i < count; i++) {
+        if (entries[i].pool != pool)
+            continue;
+        entries[i] = entries[--count];
+        break;
+    }
+    cw_lock_release(&lock);
+    cw_gate_close(); /* a query may have found it, be it as the device's present pool */
+}
+
+void cw_driver_pool_remove_end(void)
+{
+    cw_gate_open();
+}
+
+/* The pools of a device, its own and those that the program made, each once. Inside the gate. */
+static unsigned list(uint8_t device, uint64_t out[CW_DRIVER_POOLS + POOLS_MAX])
+{
+    unsigned own = 0, all;
+
+    if (cw_session.ops->driver_pools(device, out, &own) != 0)
+        own = 0;
+    all = own;
+    cw_lock_acquire(&lock);
+    for (unsigned i = 0; i < count; i++) {
+        int is_own = 0;
+
+        for (unsigned k = 0; k < own; k++) /* the program's may have become the device's */
+            is_own |= out[k] == entries[i].pool;
+        if (!is_own && entries[i].device == device)
+            out[all++] = entries[i].pool;
+    }
+    cw_lock_release(&lock);
+    return all;
+}
+
+static uint64_t for_each(uint8_t device, uint64_t (*visit)(uint64_t pool))
+{
+    uint64_t pool[CW_DRIVER_POOLS + POOLS_MAX], sum = 0;
+    unsigned pools = list(device, pool);
+
+    for (unsigned i = 0; i < pools; i++)
+        sum += visit(pool[i]);
+    return sum;
+}
+
+static int is_used(uint8_t device)
+{
+    return device < CW_MAX_DEVICES && (atomic_load(&used) >> device & 1) != 0;
+}
+
+static uint64_t held_by(uint64_t pool)
+{
+    uint64_t held = 0, in_use = 0;
+
+    return cw_session.ops->driver_pool_use(pool, &held, &in_use) == 0 ? held : 0;
+}
+
+static uint64_t spare_of(uint64_t pool)
+{
+    uint64_t held = 0, in_use = 0;
+
+    return cw_session.ops->driver_pool_use(pool, &held, &in_use) == 0 && held > in_use
+               ? held - in_use
+               : 0;
+}
+
+void cw_driver_pool_sample(uint8_t device)
+{
+    uint64_t in, out, held;
+    int64_t spare;
+
+    if (!is_used(device))
+        return;
+    in = atomic_load(&taken[device]); /* before the pools are asked: rather too little in use */
+    out = atomic_load(&returned[device]);
+    held = for_each(device, held_by);
+    spare = (int64_t)(held - (in - out));
+    atomic_store(&spare_before[device], (spare > 0 ? spare : 0) - (int64_t)out);
+    atomic_store(&cw_device_at(device)->memory.spare, cw_driver_pool_spare(device));
+}
+
+void cw_driver_pool_refresh(uint8_t device)
+{
+    if (!is_used(device) || !cw_gate_enter())
+        return;
+    cw_driver_pool_sample(device);
+    cw_gate_leave();
+}
+
+static uint64_t trim(uint64_t pool)
+{
+    uint64_t before = spare_of(pool), after;
+
+    if (before == 0 || cw_session.ops->driver_pool_trim(pool) != 0)
+        return 0;
+    after = spare_of(pool);
+    return before > after ? before - after : 0;
+}
+
+uint64_t cw_driver_pool_trim(uint8_t device)
+{
+    uint64_t bytes;
+
+    if (!is_used(device) || !cw_gate_enter())
+        return 0;
+    bytes = for_each(device, trim);
+    cw_driver_pool_sample(device);
+    cw_gate_leave();
+    return bytes;
+}
+
+uint64_t cw_driver_pool_spare(uint8_t device)
+{
+    int64_t spare = atomic_load(&spare_before[device]) + (int64_t)atomic_load(&returned[device]);
+
+    return spare > 0 ? (uint64_t)spare : 0;
+}
+
+static int is_own(uint64_t pool, unsigned device)
+{
+    uint64_t own[CW_DRIVER_POOLS];
+    unsigned count_of_own = 0;
+
+    if (cw_session.ops->driver_pools(device, own, &count_of_own) != 0)
+        return 0;
+    for (unsigned i = 0; i < count_of_own; i++)
+        if (own[i] == pool)
+            return 1;
+    return 0;
+}
+
+int cw_driver_pool_find(uint64_t pool, uint8_t *out_device)
+{
+    unsigned devices = 0, i = 0;
+
+    if (!cw_gate_enter())
+        return 0;
+    if (cw_session.ops->device_count(&devices) != 0 || devices > CW_MAX_DEVICES)
+        devices = 0;
+    while (i < devices && !is_own(pool, i))
+        i++;
+    cw_gate_leave();
+    if (i >= devices)
+        return 0;
+    *out_device = (uint8_t)i;
+    return 1;
+}

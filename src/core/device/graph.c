@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Allocation nodes, executable graphs, captures. See graph.h. */
+#include "core/device/graph.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/process/gate.h"
+#include "core/account/site.h"
+#include "core/process/thread.h"
+#include "core/account/tracker.h"
+
+struct node {
+    struct cw_map_entry map; /* by address */
+    struct cw_request request;
+    uint32_t site;
+};
+
+struct exec {
+    struct cw_map_entry map; /* by handle */
+    uint32_t alloc_count, free_count;
+    uint64_t addresses[]; /* allocs, then frees */
+};
+
+struct capture {
+    struct cw_map_entry map; /* by stream, see capture_key */
+    uint32_t context;
+};
+
+/* CU_STREAM_PER_THREAD: one handle that means another stream on each thread. */
+#define STREAM_PER_THREAD 2
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_GRAPH); /* guards the maps */
+static struct cw_map nodes, execs, captures;
+static _Atomic int memory_nodes_seen;
+static _Atomic int captures_active;
+
+void cw_graph_reset(void)
+{
+    cw_lock_reset(&lock);
+    nodes = execs = captures = (struct cw_map){0};
+    atomic_store(&memory_nodes_seen, 0);
+    atomic_store(&captures_active, 0);
+}
+
+void cw_graph_node_added(const struct cw_request *request, uint32_t site)
+{
+    uint32_t shared = cw_site_shared(site);
+    struct node *node;
+
+    atomic_store(&memory_nodes_seen, 1);
+    cw_lock_acquire(&lock);
+    node = (struct node *)cw_map_find(&nodes, request->key);
+    if (node == NULL) {
+        node = cw_mem_alloc(sizeof(*node));
+        if (node != NULL && cw_map_insert(&nodes, &node->map, request->key) != 0) {
+            cw_mem_free(node, sizeof(*node));
+            node = NULL;
+        }
+    }
+    if (node != NULL) {
+        node->request = *request;
+        node->site = shared;
+    }
+    cw_lock_release(&lock);
+}
+
+int cw_graph_knows_node(uint64_t address)
+{
+    int known;
+
+    cw_lock_acquire(&lock);
+    known = cw_map_find(&nodes, address) != NULL;
+    cw_lock_release(&lock);
+    return known;
+}
+
+void cw_graph_free_node_added(void)
+{
+    atomic_store(&memory_nodes_seen, 1);
+}
+
+int cw_graph_has_memory_nodes(void)
+{
+    return atomic_load_explicit(&memory_nodes_seen, memory_order_relaxed);
+}
+
+static size_t exec_size(uint32_t allocs, uint32_t frees)
+{
+    return sizeof(struct exec) + ((size_t)allocs + frees) * sizeof(uint64_t);
+}
+
+static void forget_exec_locked(uint64_t handle)
+{
+    struct exec *exec = (struct exec *)cw_map_find(&execs, handle);
+
+    if (exec == NULL)
+        return;
+    cw_map_remove(&execs, &exec->map);
+    cw_mem_free(exec, exec_size(exec->alloc_count, exec->free_count));
+}
+
+void cw_graph_instantiated(uint64_t handle, const uint64_t *allocs, uint32_t alloc_count,
+                           const uint64_t *frees, uint32_t free_count)
+{
+    struct exec *exec;
+
+    cw_lock_acquire(&lock);
+    forget_exec_locked(handle);
+    exec = alloc_count + free_count ? cw_mem_alloc(exec_size(alloc_count, free_count)) : NULL;
+    if (exec != NULL) {
+        exec->alloc_count = alloc_count;
+        exec->free_count = free_count;
+        /* Not memcpy: an empty list may be a null pointer. */
+        for (uint32_t i = 0; i < alloc_count; i++)
+            exec->addresses[i] = allocs[i];
+        for (uint32_t i = 0; i < free_count; i++)
+            exec->addresses[alloc_count + i] = frees[i];
+        if (cw_map_insert(&execs, &exec->map, handle) != 0)
+            cw_mem_free(exec, exec_size(alloc_count, free_count));
+    }
+    cw_lock_release(&lock);
+}
+
+void cw_graph_exec_destroyed(uint64_t handle)
+{
+    cw_lock_acquire(&lock);
+    forget_exec_locked(handle);
+    cw_lock_release(&lock);
+}
+
+static void launch_alloc_locked(uint64_t address, uint64_t now_ns)
+{
+    const struct node *node = (struct node *)cw_map_find(&nodes, address);
+
+    /* Live already: an earlier launch brought it, and this one freed and took it again. */
+    if (node != NULL && cw_tracker_find(CW_SPACE_ADDRESS, address) == 0)
+        cw_tracker_insert(&node->request, node->site, now_ns);
+}
+
+static void launch_free_locked(uint64_t address)
+{
+    uint32_t block = cw_tracker_take(CW_SPACE_ADDRESS, address);
+
+    if (block != 0)
+        cw_tracker_finish(block, CW_FREE_DONE);
+}
+
+void cw_graph_launched(uint64_t handle, uint64_t now_ns)
+{
+    const struct exec *exec;
+
+    if (!cw_graph_has_memory_nodes())
+        return;
+    cw_lock_acquire(&lock);
+    exec = (struct exec *)cw_map_find(&execs, handle);
+    for (uint32_t i = 0; exec != NULL && i < exec->alloc_count; i++)
+        launch_alloc_locked(exec->addresses[i], now_ns);
+    for (uint32_t i = 0; exec != NULL && i < exec->free_count; i++)
+        launch_free_locked(exec->addresses[exec->alloc_count + i]);
+    cw_lock_release(&lock);
+}
+
+static uint64_t capture_key(uint64_t stream)
+{
+    return stream == STREAM_PER_THREAD ? (uint64_t)cw_thread_tid() << 8 | STREAM_PER_THREAD
+                                       : stream;
+}
+
+void cw_capture_begin(void)
+{
+    cw_gate_close();
+}
+
+void cw_capture_started(uint64_t stream, uint32_t context, int started)
+{
+    struct capture *capture = NULL;
+
+    cw_lock_acquire(&lock);
+    if (started && cw_map_find(&captures, capture_key(stream)) == NULL)
+        capture = cw_mem_alloc(sizeof(*capture));
+    if (capture != NULL && cw_map_insert(&captures, &capture->map, capture_key(stream)) != 0) {
+        cw_mem_free(capture, sizeof(*capture));
+        capture = NULL;
+    }
+    if (capture != NULL) {
+        capture->context = context;
+        atomic_fetch_add(&captures_active, 1);
+    }
+    cw_lock_release(&lock);
+    if (capture == NULL)
+        cw_gate_open();
+}
+
+void cw_capture_ended(uint64_t stream)
+{
+    struct capture *capture;
+
+    if (!cw_capture_is_active())
+        return;
+    cw_lock_acquire(&lock);
+    capture = (struct capture *)cw_map_find(&captures, capture_key(stream));
+    if (capture != NULL) {
+        cw_map_remove(&captures, &capture->map);
+        cw_mem_free(capture, sizeof(*capture));
+        atomic_fetch_sub(&captures_active, 1);
+    }
+    cw_lock_release(&lock);
+    if (capture != NULL)
+        cw_gate_open();
+}
+
+struct ended_context {
+    uint32_t context;
+    unsigned captures;
+};
+
+static void drop_capture(struct cw_map_entry *entry, void *arg)
+{
+    struct capture *capture = (struct capture *)entry;
+    struct ended_context *ended = arg;
+
+    if (capture->context != ended->context)
+        return;
+    cw_map_remove(&captures, entry);
+    cw_mem_free(capture, sizeof(*capture));
+    atomic_fetch_sub(&captures_active, 1);
+    ended->captures++;
+}
+
+void cw_capture_context_ended(uint32_t context)
+{
+    struct ended_context ended = {.context = context};
+
+    if (!cw_capture_is_active())
+        return;
+    cw_lock_acquire(&lock);
+    cw_map_visit(&captures, drop_capture, &ended);
+    cw_lock_release(&lock);
+    while (ended.captures-- > 0)
+        cw_gate_open();
+}
+
+int cw_capture_is_active(void)
+{
+    return atomic_load_explicit(&captures_active, memory_order_relaxed) > 0;
+}

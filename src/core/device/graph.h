@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of graphs, and which captures are running.
+ *
+ * An allocation node fixes its address when it is made, by a call or by a capture; memory stands
+ * behind it from a launch of an executable graph that has the node until a free: by a node of that
+ * or another graph, or by an ordinary free of the program. So the node remembers the site, and a
+ * launch makes the block. What is allocated and freed inside one graph never outlives a launch and
+ * is no block. Guarded by one lock (CW_RANK_GRAPH), never held across the driver.
+ */
+#ifndef CW_CORE_GRAPH_H
+#define CW_CORE_GRAPH_H
+
+#include <stdint.h>
+
+#include "core/process/types.h"
+
+void cw_graph_reset(void);
+
+/* An allocation node was made; a block will come of it at each launch, by whichever thread. */
+void cw_graph_node_added(const struct cw_request *request, uint32_t site);
+/* 1 if the address belongs to a node that was told of. */
+int cw_graph_knows_node(uint64_t address);
+/* A free node was made: executable graphs are worth looking into. */
+void cw_graph_free_node_added(void);
+/* 1 once any memory node was made: only then is an instantiated graph looked through. */
+int cw_graph_has_memory_nodes(void);
+
+/* An executable graph: addresses that a launch brings to life, and those that it frees. */
+void cw_graph_instantiated(uint64_t exec, const uint64_t *allocs, uint32_t alloc_count,
+                           const uint64_t *frees, uint32_t free_count);
+void cw_graph_exec_destroyed(uint64_t exec);
+void cw_graph_launched(uint64_t exec, uint64_t now_ns);
+
+/*
+ * Captures. begin closes the gate (core/process/gate.h) before the driver is asked; started tells
+ * how that ended; ended opens it again. Capturing streams are known by handle, and per thread where
+ * the handle means "the calling thread's stream".
+ */
+void cw_capture_begin(void);
+void cw_capture_started(uint64_t stream, uint32_t context, int started);
+void cw_capture_ended(uint64_t stream);
+/* A context is gone, and the captures of its streams with it. */
+void cw_capture_context_ended(uint32_t context);
+/* 1 while any stream of the process captures, as far as seen. */
+int cw_capture_is_active(void);
+
+#endif

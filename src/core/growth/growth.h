@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Growth: when it is time to write down what is held, and what each site held at that moment.
+ *
+ * Owns header.growth and CW_TABLE_SERIES, and the clock by which samples of sites and points of
+ * devices (core/growth/timeline.h) come due. A thread that allocates has read the time and compares
+ * it with one word (core/process/deadline.h); when it has come, CW_DUE_GROWTH is raised, and the
+ * next thread that leaves a call does the rest (hook/services/serve.h). No lock is held meanwhile:
+ * one thread at a time is let in, another one turns round. Nothing here is done at a free.
+ *
+ * Always: a sweep over all sites costs at most a thousandth of the time until the next, and one of
+ * more sites than CW_GROWTH_PART is spread over several calls of the program's, some milliseconds
+ * apart; there are at most CW_SERIES_MOST series, however long the process lives. Whoever reads a
+ * series checks before and after that the series names the site and the site the series (layout.h):
+ * a series of a site that has held nothing for a while is handed on to another.
+ */
+#ifndef CW_CORE_GROWTH_H
+#define CW_CORE_GROWTH_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/options/options.h"
+#include "core/process/deadline.h"
+#include "core/growth/timeline.h"
+#include "live/arena.h"
+
+#define CW_SERIES_MOST 4096u
+#define CW_GROWTH_PART 16384u /* site records in one call: a millisecond at most */
+
+void cw_growth_init(struct cw_arena *arena, const struct cw_options *options);
+/* In a forked child. */
+void cw_growth_reset(void);
+
+/* The time of core/process/deadline.h may have come. */
+CW_COLD void cw_growth_raise(uint64_t now_ns);
+
+/* The device has just come to hold something: if nothing is known of its past, it begins now. */
+static inline void cw_growth_expect(uint8_t device)
+{
+    if (CW_UNLIKELY(cw_timeline_is_missing(device)) &&
+        atomic_load_explicit(&cw_deadlines.growth_ns, memory_order_relaxed) != UINT64_MAX)
+        atomic_store_explicit(&cw_deadlines.growth_ns, 0, memory_order_relaxed);
+}
+
+/* Takes what is due. No lock held. */
+void cw_growth_serve(void);
+
+/* The last sample and the last points. Takes no lock, and leaves it alone if the thread that ends
+ * the process may be in the middle of one. */
+void cw_growth_finish(uint64_t end_ns);
+
+#endif

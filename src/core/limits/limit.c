@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* Limits and reservations. See limit.h. */
+#include "core/limits/limit.h"
+
+#include <string.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/out.h"
+#include "core/device/device.h"
+#include "core/device/driver_pool.h"
+#include "core/account/event.h"
+#include "core/process/gate.h"
+#include "core/reclaim/keep.h"
+#include "core/limits/pressure.h"
+#include "core/process/session.h"
+#include "core/account/tally.h"
+
+/* With MIN_FREE the device is asked before each allocation, unless it would leave so much more. */
+#define MIN_FREE_MARGIN_SHARE 8 /* of the device: one in so many */
+/* And while what is asked for in all is at most one part in so many of the device: what other
+ * processes take meanwhile is seen only by asking. */
+#define ANSWER_SHARE 64
+/* Turns of cw_lock_relax that a request waits for others whose reservations may be counted twice
+ * (leaves_free). */
+#define FLIGHT_TURNS 50u
+/* And for another thread that is asking the driver what the device is. */
+#define DESCRIBE_TURNS 20000u
+
+_Atomic int cw_limits_on;
+
+static struct {
+    struct cw_arena *arena;
+    const struct cw_options *options;
+    _Atomic int resolved[CW_DEVICES]; /* limit and min_free of the device's record are filled */
+    _Atomic int is_set[CW_DEVICES];   /* by cw_limit_set: the options do not say the limit */
+    _Atomic uint64_t in_flight[CW_DEVICES];
+    _Atomic int checked; /* whether the options name devices that are not there */
+} self;
+
+static int is_any(const struct cw_device_sizes *sizes)
+{
+    return sizes->count != 0 || sizes->fallback.kind != CW_SIZE_NONE;
+}
+
+void cw_limit_init(struct cw_arena *arena, const struct cw_options *options)
+{
+    self.arena = arena;
+    self.options = options;
+    for (int i = 0; i < CW_DEVICES; i++) {
+        atomic_store_explicit(&self.resolved[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.is_set[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.in_flight[i], 0, memory_order_relaxed);
+    }
+    atomic_store(&self.checked, 0);
+    atomic_store(&cw_limits_on, is_any(&options->limit) || is_any(&options->min_free));
+}
+
+void cw_limit_reset(void)
+{
+    atomic_store(&cw_limits_on, 0);
+}
+
+static struct cw_live_memory *memory_of(uint8_t device)
+{
+    return &cw_device_at(device)->memory;
+}
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* ---- what the options say ----------------------------------------------------------------------
+ */
+
+static uint64_t size_for(const struct cw_device_sizes *sizes, uint8_t device)
+{
+    const struct cw_live_device *live = cw_device_at(device);
+    uint64_t bytes = 0;
+
+    return cw_sizes_for(sizes, device, live->uuid, live->total, &bytes) ? bytes : 0;
+}
+
+/* 1, or 0 when the driver does not say what the device is. Another thread may be asking it. */
+static int describe(uint8_t device)
+{
+    unsigned turns = 0;
+
+    while (!cw_device_describe(device)) {
+        if (atomic_load(&cw_device_at(device)->asked) == 0 || turns >= DESCRIBE_TURNS)
+            return 0;
+        cw_lock_relax(&turns);
+    }
+    return 1;
+}
+
+/* Once the device's size and uuid are known; until then nothing is limited. */
+static void resolve(uint8_t device)
+{
+    uint64_t none = 0;
+
+    if (CW_LIKELY(atomic_load_explicit(&self.resolved[device], memory_order_acquire)) ||
+        !describe(device))
+        return;
+    if (!atomic_load(&self.is_set[device]))
+        atomic_compare_exchange_strong(&memory_of(device)->limit, &none,
+                                       size_for(&self.options->limit, device));
+    atomic_store(&memory_of(device)->min_free, size_for(&self.options->min_free, device));
+    atomic_store_explicit(&self.resolved[device], 1, memory_order_release);
+}
+
+uint64_t cw_limit_of(uint8_t device)
+{
+    if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
+        return 0;
+    resolve(device);
+    return load(&memory_of(device)->limit);
+}
+
+void cw_limit_set(uint8_t device, uint64_t bytes)
+{
+    if (device >= CW_MAX_DEVICES)
+        return;
+    resolve(device);
+    atomic_store(&self.is_set[device], 1);
+    atomic_store(&memory_of(device)->limit, bytes);
+    if (bytes != 0)
+        atomic_store(&cw_limits_on, 1);
+    cw_event_add(&(struct cw_live_event){.type = CW_EVENT_LIMIT, .device = device, .bytes = bytes});
+    cw_pressure_update(device, 0, cw_session_now());
+}
+
+/* ---- reservations ------------------------------------------------------------------------------
+ */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* The most that may be held by the limit. */
+static uint64_t most_by_limit(uint8_t device)
+{
+    uint64_t limit = load(&memory_of(device)->limit);
+
+    return limit != 0 ? minus(limit, cw_driver_pool_spare(device)) : UINT64_MAX;
+}
+
+/* By the limit, and by MIN_FREE as the device was last sampled. */
+static uint64_t most_held(uint8_t device)
+{
+    uint64_t min_free = load(&memory_of(device)->min_free);
+
+    return least(most_by_limit(device),
+                 min_free != 0 ? cw_device_ceiling(device, min_free) : UINT64_MAX);
+}
+
+/*
+ * What is asked for is counted as held and in flight already. Other processes take memory too:
+ * where it gets tight the device is asked each time. What it says does not know of reservations in
+ * flight, or knows of them already: they are taken off, so of two threads at least one sees the
+ * other. What is being freed is held for a moment longer than it is taken, so what is held does not
+ * come into it.
+ */
+static int leaves_free(uint8_t device)
+{
+    uint64_t min_free = load(&memory_of(device)->min_free), free_bytes;
+    uint64_t total = load(&cw_device_at(device)->driver_total), flight;
+    int64_t left = cw_device_free_when(device, cw_tally_device(device).held);
+
+    if (min_free == 0)
+        return 1;
+    flight = atomic_load(&self.in_flight[device]);
+    if (total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
+        left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
+        return 1;
+    if (cw_device_ask_free(device, &free_bytes) != 0)
+        return left >= (int64_t)min_free;
+    return free_bytes >= flight && free_bytes - flight >= min_free;
+}
+
+/* What the driver's pools were seen to hold may have changed while the bytes were counted: a free
+ * of stream-ordered memory moves it from what is held to what is spare. */
+static int is_beyond_limit(uint8_t device)
+{
+    uint64_t limit = load(&memory_of(device)->limit);
+
+    return limit != 0 && cw_tally_device(device).held + cw_driver_pool_spare(device) > limit;
+}
+
+static int count(uint8_t device, uint64_t bytes)
+{
+    cw_driver_pool_refresh(device);
+    if (cw_tally_reserve(device, bytes, most_by_limit(device)) != 0)
+        return -1;
+    if (!is_beyond_limit(device))
+        return 0;
+    cw_tally_sub(device, 0, bytes);
+    return -1;
+}
+
+static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
+{
+    int rc;
+
+    *out_cause = CW_CAUSE_LIMIT;
+    atomic_fetch_add(&self.in_flight[device], bytes);
+    rc = count(device, bytes);
+    if (rc == 0 && !leaves_free(device)) {
+        *out_cause = CW_CAUSE_MIN_FREE;
+        cw_tally_sub(device, 0, bytes);
+        rc = -1;
+    }
+    if (rc != 0)
+        atomic_fetch_sub(&self.in_flight[device], bytes);
+    return rc;
+}
+
+int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
+                     enum cw_cause *out_cause)
+{
+    unsigned turns = 0;
+
+    *out_reserved = 0;
+    if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
+        return 0;
+    resolve(device);
+    if ((load(&memory_of(device)->limit) | load(&memory_of(device)->min_free)) == 0)
+        return 0;
+    while (try(device, bytes, out_cause) != 0) {
+        /* A sample may have counted what others were just being given twice. */
+        if (*out_cause == CW_CAUSE_MIN_FREE && load(&self.in_flight[device]) != 0 &&
+            turns < FLIGHT_TURNS) {
+            cw_lock_relax(&turns);
+            continue;
+        }
+        return -1;
+    }
+    *out_reserved = bytes;
+    return 0;
+}
+
+void cw_limit_cancel(uint8_t device, uint64_t bytes)
+{
+    if (bytes == 0)
+        return;
+    cw_tally_sub(device, 0, bytes);
+    atomic_fetch_sub(&self.in_flight[device], bytes);
+}
+
+void cw_limit_committed(uint8_t device, uint64_t bytes)
+{
+    if (CW_LIKELY(bytes == 0))
+        return;
+    atomic_fetch_sub(&self.in_flight[device], bytes);
+}
+
+uint64_t cw_limit_in_flight(uint8_t device)
+{
+    return atomic_load(&self.in_flight[device]);
+}
+
+uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)
+{
+    uint64_t held = cw_tally_device(device).held;
+
+    /* Of what nobody can have, too. */
+    return minus(bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes, most_held(device));
+}
+
+uint64_t cw_limit_room(uint8_t device)
+{
+    uint64_t held = cw_tally_device(device).held;
+    uint64_t most;
+
+    if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
+        return UINT64_MAX;
+    resolve(device);
+    most = most_held(device);
+    return most == UINT64_MAX ? UINT64_MAX : minus(most, minus(held, cw_keep_idle(device)));
+}
+
+/* ---- what the program is told ------------------------------------------------------------------
+ */
+
+uint64_t cw_limit_total(uint8_t device, uint64_t driver_total)
+{
+    uint64_t limit = cw_limit_of(device);
+
+    return limit != 0 ? least(limit, driver_total) : driver_total;
+}
+
+void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
+                   struct cw_memory_view *out)
+{
+    uint64_t idle = cw_keep_idle(device), limit = cw_limit_of(device), in_use;
+
+    if (limit != 0)
+        cw_driver_pool_refresh(device);
+    out->total_bytes = cw_limit_total(device, driver_total);
+    out->free_bytes = least(driver_free + idle, driver_total);
+    if (cw_limit_is_on() && device < CW_MAX_DEVICES)
+        out->free_bytes = minus(out->free_bytes, load(&memory_of(device)->min_free));
+    if (limit != 0) {
+        in_use = minus(cw_tally_device(device).held, idle) + cw_driver_pool_spare(device);
+        out->free_bytes = least(out->free_bytes, minus(limit, in_use));
+    }
+    out->free_bytes = least(out->free_bytes, out->total_bytes);
+}
+
+/* ---- devices that are not there ----------------------------------------------------------------
+ */
+
+struct devices {
+    unsigned count;
+    uint8_t uuid[CW_MAX_DEVICES][16];
+};
+
+/* 0, or -1 when the driver does not say. */
+static int list_devices(struct devices *out)
+{
+    struct cw_device_facts facts;
+    int rc;
+
+    if (!cw_gate_enter())
+        return -1;
+    rc = cw_session.ops->device_count(&out->count);
+    if (out->count > CW_MAX_DEVICES)
+        out->count = CW_MAX_DEVICES;
+    for (unsigned i = 0; rc == 0 && i < out->count; i++) {
+        rc = cw_session.ops->device_facts(i, &facts);
+        memcpy(out->uuid[i], facts.uuid, 16);
+    }
+    cw_gate_leave();
+    return rc;
+}
+
+static int is_there(const struct devices *devices, const struct cw_device_size *item)
+{
+    if (item->named_by == CW_DEVICE_ORDINAL)
+        return item->ordinal < devices->count;
+    for (unsigned i = 0; i < devices->count; i++)
+        if (memcmp(devices->uuid[i], item->uuid, 16) == 0)
+            return 1;
+    return 0;
+}
+
+static void complain(const char *name, const struct cw_device_size *item, unsigned count)
+{
+    char text[96];
+    struct cw_out out;
+
+    cw_out_init(&out, -1, text, sizeof(text) - 1);
+    cw_device_size_print(item, &out);
+    text[out.len] = '\0';
+    if (count == 1)
+        cw_log(CW_LOG_WARN,
+               CW_OPTION_PREFIX "%s: '%s' names a device that this process does not have (it has "
+                                "device 0 only); this item has no effect",
+               name, text);
+    else
+        cw_log(CW_LOG_WARN,
+               CW_OPTION_PREFIX "%s: '%s' names a device that this process does not have (it has "
+                                "devices 0 to %u); this item has no effect",
+               name, text, count - 1);
+}
+
+static void check(const struct devices *devices, const char *name,
+                  const struct cw_device_sizes *sizes)
+{
+    for (unsigned i = 0; i < sizes->count; i++)
+        if (!is_there(devices, &sizes->device[i]))
+            complain(name, &sizes->device[i], devices->count);
+}
+
+void cw_limit_check_devices(void)
+{
+    const struct cw_options *options = self.options;
+    struct devices devices = {0};
+
+    if ((options->limit.count | options->min_free.count | options->pool_max.count) == 0 ||
+        atomic_exchange(&self.checked, 1))
+        return;
+    if (list_devices(&devices) != 0 || devices.count == 0) {
+        atomic_store(&self.checked, 0); /* the next device that is described tries again */
+        return;
+    }
+    check(&devices, "LIMIT", &options->limit);
+    check(&devices, "MIN_FREE", &options->min_free);
+    check(&devices, "POOL_MAX", &options->pool_max);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* Levels of pressure. See pressure.h. */
+#include "core/limits/pressure.h"
+
+#include "core/cache/admission.h"
+#include "core/device/device.h"
+#include "core/device/driver_pool.h"
+#include "core/account/event.h"
+#include "core/limits/limit.h"
+#include "core/reclaim/reclaim_due.h"
+#include "core/account/site.h"
+#include "core/account/tally.h"
+
+#define WHOLE 10000u /* shares are in 1/10000 */
+#define POINT (WHOLE / 100)
+/* Relief is due again after so long while the level stays high. */
+#define AGAIN_NS UINT64_C(100000000)
+
+_Atomic uint8_t cw_pressure_levels[CW_DEVICES];
+
+static struct {
+    struct cw_levels thresholds;
+    _Atomic int busy[CW_DEVICES]; /* a thread is settling the level of the device */
+    uint64_t due_ns[CW_DEVICES];  /* when relief last became due; of the settling thread */
+} self;
+
+void cw_pressure_init(const struct cw_options *options)
+{
+    self.thresholds = options->pressure;
+    cw_pressure_reset();
+}
+
+void cw_pressure_reset(void)
+{
+    for (int i = 0; i < CW_DEVICES; i++) {
+        atomic_store_explicit(&cw_pressure_levels[i], CW_LEVEL_LOW, memory_order_relaxed);
+        atomic_store_explicit(&self.busy[i], 0, memory_order_relaxed);
+        self.due_ns[i] = 0;
+    }
+    cw_reclaim_due_reset();
+    cw_admission_reset();
+}
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* ---- how much is in use ------------------------------------------------------------------------
+ */
+
+struct use {
+    uint64_t device_used, device_total; /* by anybody; total 0: not known */
+    uint64_t held, limit;               /* by this process; limit 0: none */
+};
+
+static struct use use_of(uint8_t ordinal)
+{
+    const struct cw_live_device *device = cw_device_at(ordinal);
+    struct use use = {.held = cw_tally_device(ordinal).held, .limit = cw_limit_of(ordinal)};
+    int64_t free_bytes = cw_device_free_when(ordinal, use.held);
+
+    use.held += cw_driver_pool_spare(ordinal);
+    use.device_total = load(&device->driver_total);
+    if (free_bytes < 0)
+        free_bytes = 0;
+    /* What is held may be more than is taken of the device: managed memory, never touched. */
+    if ((uint64_t)free_bytes < use.device_total)
+        use.device_used = use.device_total - (uint64_t)free_bytes;
+    return use;
+}
+
+static uint64_t share(uint64_t part, uint64_t whole)
+{
+    if (whole == 0)
+        return 0;
+    return part >= whole ? WHOLE : (uint64_t)((unsigned __int128)part * WHOLE / whole);
+}
+
+static int is_by_limit(const struct use *use)
+{
+    return share(use->held, use->limit) > share(use->device_used, use->device_total);
+}
+
+static uint64_t share_of(const struct use *use)
+{
+    return is_by_limit(use) ? share(use->held, use->limit)
+                            : share(use->device_used, use->device_total);
+}
+
+static uint64_t begins_at(unsigned level)
+{
+    return level == CW_LEVEL_LOW ? 0 : (uint64_t)self.thresholds.percent[level - 1] * POINT;
+}
+
+/* Below so much the level is left; never 0, however low it begins. */
+static uint64_t ends_below(unsigned level)
+{
+    uint64_t begins = begins_at(level), hysteresis = CW_PRESSURE_HYSTERESIS * POINT;
+
+    return begins - (hysteresis < begins / 2 ? hysteresis : begins / 2);
+}
+
+/* Up at a threshold, down a little below it: use that swings around one does not flap. */
+static unsigned next_level(unsigned level, uint64_t now)
+{
+    while (level < CW_LEVEL_CRITICAL && now >= begins_at(level + 1))
+        level++;
+    while (level > CW_LEVEL_LOW && now < ends_below(level))
+        level--;
+    return level;
+}
+
+/* ---- a change ----------------------------------------------------------------------------------
+ */
+
+static void change(uint8_t device, unsigned from, unsigned to, const struct use *use, uint32_t api,
+                   uint64_t now_ns)
+{
+    struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    uint64_t since = load(&memory->level_since_ns);
+    struct cw_live_event event = {
+        .type = CW_EVENT_PRESSURE,
+        .device = device,
+        .site = api != 0 ? cw_site_here(api, CW_KIND_DEVICE, device) : 0,
+        .level = (uint8_t)to,
+        .level_before = (uint8_t)from,
+        .cause = is_by_limit(use) ? CW_CAUSE_LIMIT : CW_CAUSE_DRIVER,
+        .share = (uint16_t)share_of(use),
+        .bytes = is_by_limit(use) ? use->held : use->device_used,
+    };
+
+    if (now_ns < since) /* another thread looked at the clock later and was here first */
+        now_ns = since;
+    atomic_fetch_add(&memory->level_ns[from], now_ns - since);
+    atomic_store(&memory->level_since_ns, now_ns);
+    atomic_fetch_add(&memory->level_entered[to], 1);
+    atomic_store(&memory->level, to);
+    atomic_store(&cw_pressure_levels[device], (uint8_t)to);
+    if (to == CW_LEVEL_CRITICAL)
+        cw_admission_close(device);
+    else if (from == CW_LEVEL_CRITICAL)
+        cw_admission_open(device);
+    atomic_store(&memory->last_change, cw_event_add(&event));
+}
+
+static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
+{
+    struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    struct use use = use_of(device);
+    uint64_t now = share_of(&use);
+    unsigned from = cw_pressure_level(device), to = next_level(from, now);
+
+    if (now > load(&memory->highest_use))
+        atomic_store(&memory->highest_use, now);
+    if (to != from)
+        change(device, from, to, &use, api, now_ns);
+    /* Relief is due when it gets worse, and now and then for as long as it is bad. */
+    if (to > from || (to >= CW_LEVEL_HIGH && now_ns >= self.due_ns[device] + AGAIN_NS)) {
+        self.due_ns[device] = now_ns;
+        cw_reclaim_due_set(device, CW_RECLAIM_LEVEL);
+    }
+}
+
+void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns)
+{
+    int idle = 0;
+
+    if (device >= CW_MAX_DEVICES || !atomic_compare_exchange_strong(&self.busy[device], &idle, 1))
+        return;
+    settle(device, api, now_ns);
+    atomic_store(&self.busy[device], 0);
+}
+
+/* ---- relief ------------------------------------------------------------------------------------
+ */
+
+static uint64_t excess_over(uint64_t part, uint64_t whole, uint64_t aim)
+{
+    uint64_t most = (uint64_t)((unsigned __int128)whole * aim / WHOLE);
+
+    return whole != 0 && part > most ? part - most : 0;
+}
+
+uint64_t cw_pressure_excess(uint8_t device)
+{
+    struct use use = use_of(device);
+    uint64_t aim = ends_below(CW_LEVEL_HIGH) - 1;
+    uint64_t of_device = excess_over(use.device_used, use.device_total, aim);
+    uint64_t of_limit = excess_over(use.held, use.limit, aim);
+
+    return of_device > of_limit ? of_device : of_limit;
+}
+
+void cw_pressure_relieved(uint8_t device, uint64_t blocks, uint64_t bytes)
+{
+    struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    uint32_t event = atomic_load(&memory->last_change);
+
+    if (blocks == 0)
+        return;
+    atomic_fetch_add(&memory->pressure_blocks, blocks);
+    atomic_fetch_add(&memory->pressure_bytes, bytes);
+    if (event != 0)
+        atomic_fetch_add(&cw_event_at(event)->released, bytes);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pressure: how scarce memory is on each device, in four levels (live/layout.h: CW_LEVELS).
+ *
+ * The level follows the larger of two shares: use of the whole device by anybody, as last sampled,
+ * and what this process holds of its limit. A level is entered at its threshold (PRESSURE) and left
+ * CW_PRESSURE_HYSTERESIS points below it. Every change is an event. What is done about it is
+ * core/reclaim/relief.c's: this module only says that something is due
+ * (core/reclaim/reclaim_due.h). No lock: one thread at a time settles a device, others leave it to
+ * that one.
+ */
+#ifndef CW_CORE_PRESSURE_H
+#define CW_CORE_PRESSURE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/options/options.h"
+#include "live/arena.h"
+
+#define CW_PRESSURE_HYSTERESIS 5 /* points */
+
+void cw_pressure_init(const struct cw_options *options);
+void cw_pressure_reset(void);
+
+/* Works the level out anew from what is known now. api: of the call that looked, 0 for none. Not
+ * under a lock, not inside a slot. */
+void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns);
+
+extern CW_HIDDEN _Atomic uint8_t cw_pressure_levels[CW_DEVICES]; /* enum cw_level */
+
+static inline enum cw_level cw_pressure_level(uint8_t device)
+{
+    return (enum cw_level)atomic_load_explicit(&cw_pressure_levels[device], memory_order_relaxed);
+}
+
+/* Bytes to give back so that the level falls below HIGH, by either share; 0: it is below. */
+uint64_t cw_pressure_excess(uint8_t device);
+
+/* Idle blocks were given back because of the level. */
+void cw_pressure_relieved(uint8_t device, uint64_t blocks, uint64_t bytes);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The blocks and events of a batch. See batch.h. */
+#include "core/pending/batch.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "core/pending/pending.h"
+#include "core/process/session.h"
+#include "core/account/tracker.h"
+
+struct cw_batch *cw_batch_make(struct cw_realm *realm)
+{
+    struct cw_batch *batch = cw_mem_alloc(sizeof(*batch));
+
+    if (batch == NULL)
+        return NULL;
+    batch->realm = realm;
+    atomic_fetch_add(&cw_pending_batches, 1);
+    return batch;
+}
+
+static void give_events_back(struct cw_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->marks; i++)
+        if (batch->mark[i].event != 0)
+            cw_realm_release_event(batch->mark[i].realm, batch->mark[i].event);
+    batch->marks = 0;
+}
+
+uint32_t cw_batch_dissolve(struct cw_batch *batch)
+{
+    uint32_t list = batch->head;
+
+    give_events_back(batch);
+    cw_mem_free(batch, sizeof(*batch));
+    atomic_fetch_sub(&cw_pending_batches, 1);
+    return list;
+}
+
+void cw_batch_append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
+{
+    struct cw_live_block *record = cw_tracker_at(block);
+    uint64_t held = atomic_load_explicit(&record->held, memory_order_relaxed);
+
+    atomic_store_explicit(&record->link, batch->head, memory_order_relaxed);
+    batch->head = block;
+    batch->count++;
+    if (record->class >= CW_POOL_HOST)
+        batch->host_bytes += held;
+    else
+        batch->bytes += held;
+    if (batch->stamp < stamp)
+        batch->stamp = stamp;
+}
+
+/* ---- events ------------------------------------------------------------------------------------
+ */
+
+/* The live contexts but for those that have been waited for since. -1: too many. */
+static int contexts_to_pass(const struct cw_batch *batch, struct cw_realm **out)
+{
+    uint32_t count, left = 0;
+
+    if (CW_LIKELY(cw_realm_is_alone())) {
+        out[0] = batch->realm;
+        count = 1;
+    } else {
+        count = cw_realm_list(out, CW_REALMS_LIVE);
+    }
+    if (count > CW_REALMS_LIVE)
+        return -1;
+    for (uint32_t i = 0; i < count; i++)
+        if (atomic_load(&out[i]->synced) <= batch->stamp)
+            out[left++] = out[i];
+    return (int)left;
+}
+
+int cw_batch_is_passed(const struct cw_batch *batch)
+{
+    struct cw_realm *realm[CW_REALMS_LIVE];
+
+    return contexts_to_pass(batch, realm) == 0;
+}
+
+static void count_on(const struct cw_realm *realm, int queries)
+{
+    struct cw_live_pool *pool = &cw_session.arena.header->device[realm->device].pool;
+
+    atomic_fetch_add_explicit(queries ? &pool->event_queries : &pool->event_records, 1,
+                              memory_order_relaxed);
+}
+
+int cw_batch_record(struct cw_batch *batch)
+{
+    struct cw_realm *realm[CW_REALMS_LIVE];
+    int count = contexts_to_pass(batch, realm);
+
+    give_events_back(batch); /* of an attempt that failed half-way */
+    for (int i = 0; i < count; i++) {
+        uint64_t event = cw_realm_acquire_event(realm[i]);
+
+        if (event == 0)
+            return -1;
+        batch->mark[batch->marks++] = (struct cw_mark){.realm = realm[i], .event = event};
+        if (cw_session.ops->event_record(cw_context_name(realm[i]->record), event) != 0)
+            return -1;
+        count_on(realm[i], 0);
+    }
+    batch->recorded = count >= 0;
+    return count < 0 ? -1 : 0;
+}
+
+/* `ask`: of the driver, 1 when the event has passed. */
+static int pass(struct cw_batch *batch, int (*ask)(struct cw_context_name context, uint64_t event))
+{
+    for (uint32_t i = 0; i < batch->marks; i++) {
+        struct cw_mark *mark = &batch->mark[i];
+        int passed;
+
+        /* A dead context has no work left, and took its events with it. */
+        if (mark->event == 0 || atomic_load(&mark->realm->state) == CW_REALM_DEAD ||
+            atomic_load(&mark->realm->synced) > batch->stamp)
+            continue;
+        passed = ask(cw_context_name(mark->realm->record), mark->event);
+        count_on(mark->realm, 1);
+        if (passed != 1)
+            return passed;
+        cw_realm_release_event(mark->realm, mark->event);
+        mark->event = 0;
+    }
+    return 1;
+}
+
+int cw_batch_query(struct cw_batch *batch)
+{
+    return pass(batch, cw_session.ops->event_query);
+}
+
+int cw_batch_wait(struct cw_batch *batch)
+{
+    return pass(batch, cw_session.ops->event_wait);
+}

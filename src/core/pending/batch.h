@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batches: freed blocks of one realm that become ready together.
+ *
+ * A batch belongs to who has it (core/pending/pending.c); nothing here takes a lock but that of the
+ * realms' events. Always: `stamp` is at least the stamp of each free in it; its events, once
+ * `recorded`, stand for all work that its blocks may still be used by.
+ */
+#ifndef CW_CORE_BATCH_H
+#define CW_CORE_BATCH_H
+
+#include <stdint.h>
+
+#include "core/cache/realm.h"
+
+/* It is closed when it holds so much: later frees would hold it back. */
+#define CW_BATCH_MOST_BLOCKS 64u
+#define CW_BATCH_MOST_BYTES  ((uint64_t)64 << 20)
+
+struct cw_mark {
+    struct cw_realm *realm;
+    uint64_t event; /* 0: passed */
+};
+
+struct cw_batch {
+    struct cw_batch *next;
+    struct cw_realm *realm; /* of all its blocks */
+    uint32_t head, count;
+    uint64_t bytes, host_bytes; /* on the device, and pinned */
+    uint64_t stamp;             /* the last ticket drawn before the last free */
+    int recorded;
+    uint32_t marks; /* events, one for each context that had not passed when it was recorded */
+    struct cw_mark mark[CW_REALMS_LIVE];
+};
+
+/* NULL without memory. */
+struct cw_batch *cw_batch_make(struct cw_realm *realm);
+/* The batch is no more, and its events are free for others; its blocks, linked. */
+uint32_t cw_batch_dissolve(struct cw_batch *batch);
+
+static inline int cw_batch_is_full(const struct cw_batch *batch)
+{
+    return batch->count >= CW_BATCH_MOST_BLOCKS ||
+           batch->bytes + batch->host_bytes >= CW_BATCH_MOST_BYTES;
+}
+
+void cw_batch_append(struct cw_batch *batch, uint32_t block, uint64_t stamp);
+
+/* 1 if no event is needed: every live context has been waited for since. */
+int cw_batch_is_passed(const struct cw_batch *batch);
+
+/* Inside the gate: marks a point in each context that has to pass one. 0, or -1 when a context gave
+ * no event. */
+int cw_batch_record(struct cw_batch *batch);
+/* Inside the gate, once it is recorded. 1: every context has passed; 0: not yet; -1: failed. */
+int cw_batch_query(struct cw_batch *batch);
+/* The same between cw_gate_enter_wait and leave, waiting; 1 or -1. */
+int cw_batch_wait(struct cw_batch *batch);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lane of a thread: batches of blocks that it has freed and that are not ready yet.
+ *
+ * One batch is open and takes more blocks, a few are closed. A lane is worked on inside its slot,
+ * by its thread or while that is stopped; no lock. Always: all blocks of a lane's batches are held
+ * by the thread (core/cache/thread_cache.h), and only of realms that were open when they came in.
+ *
+ * A batch that was taken out of a lane, or of the list of its realm (core/pending/pending.c), is in
+ * hand until it is in one again or dissolved: the end of its context waits for that.
+ */
+#ifndef CW_CORE_LANE_H
+#define CW_CORE_LANE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "core/pending/batch.h"
+#include "core/process/slot.h"
+
+void cw_lane_reset(void);
+
+/* Of the batch's realm. */
+static inline void cw_lane_take_in_hand(struct cw_realm *realm)
+{
+    atomic_fetch_add(&realm->in_hand, 1);
+}
+
+static inline void cw_lane_put_down(struct cw_realm *realm)
+{
+    atomic_fetch_sub(&realm->in_hand, 1);
+}
+
+/* Blocks of the calling thread's next batch, and of one size in rotation. */
+uint32_t cw_lane_most_blocks(void);
+
+/* Bytes on a device, or of pinned memory, in all lanes. */
+uint64_t cw_lane_bytes(uint8_t device);
+
+/* ---- the calling thread's ---- */
+
+/* Inside the slot, and what is usual: a block that was just freed into the open batch. 0: nothing
+ * is changed. */
+int cw_lane_add_inside(const struct cw_slot *slot, const struct cw_pool *pool, uint32_t block,
+                       struct cw_live_block *record, uint64_t held, uint64_t stamp);
+/* The same of a block that counts as kept already. 0: the thread cannot hold it. What has to be
+ * closed to make room is in *out_full, in hand; NULL: nothing. */
+int cw_lane_add(struct cw_pool *pool, uint32_t block, uint64_t stamp, struct cw_batch **out_full);
+
+/* Takes the open batch if it belongs to the realm (NULL: to any) and, with `passed`, is ready; the
+ * oldest closed one if it belongs to the realm. In hand, its blocks still held; or NULL. */
+struct cw_batch *cw_lane_detach_open(struct cw_realm *realm, int passed);
+struct cw_batch *cw_lane_detach_oldest(struct cw_realm *realm);
+
+/* A closed batch of held blocks, in hand, goes into the lane; front: it was the oldest. What has to
+ * leave for it, or because the realm is not open, is the result: in hand, not held; or NULL. */
+struct cw_batch *cw_lane_keep(struct cw_batch *batch, int front);
+/* Its blocks are held by the thread no more. */
+void cw_lane_unhold(struct cw_batch *batch);
+/* They are ready, and the thread's own from now on, but for those for which there is no room:
+ * linked. */
+uint32_t cw_lane_take_in(struct cw_batch *batch);
+
+/* All of its batches, newest first, linked, in hand, not held. */
+struct cw_batch *cw_lane_take_own(void);
+
+/* ---- all threads' ---- */
+
+/* The batches of the realm, newest first in each lane, linked, in hand, not held. */
+struct cw_batch *cw_lane_take_all(const struct cw_realm *realm);
+
+#endif

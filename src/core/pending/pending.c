@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: MIT */
+/* Batches of freed blocks, tickets, events. See pending.h. */
+#include "core/pending/pending.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "core/pending/batch.h"
+#include "core/process/gate.h"
+#include "core/reclaim/keep.h"
+#include "core/pending/lane.h"
+#include "core/process/session.h"
+#include "core/cache/thread_cache.h"
+#include "core/account/tracker.h"
+
+/* So long the end of a context waits for batches that other threads have in hand. */
+#define HANDS_NS UINT64_C(1000000000)
+/* Of one size: more is waited for. */
+#define MUCH_BLOCKS 8u
+#define MUCH_BYTES  ((uint64_t)64 << 20)
+
+CW_HOT_DATA _Atomic uint64_t cw_pending_tickets;
+CW_HOT_DATA _Atomic uint32_t cw_pending_batches; /* open ones included */
+
+static _Atomic uint64_t listed[CW_DEVICES]; /* bytes in the lists of realms */
+
+void cw_pending_reset(void)
+{
+    atomic_store(&cw_pending_batches, 0);
+    cw_lane_reset();
+    for (int d = 0; d < CW_DEVICES; d++)
+        atomic_store_explicit(&listed[d], 0, memory_order_relaxed);
+}
+
+/* ---- tickets -----------------------------------------------------------------------------------
+ */
+
+uint64_t cw_pending_sync_begin(void)
+{
+    return atomic_fetch_add(&cw_pending_tickets, 1) + 1;
+}
+
+void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket)
+{
+    uint64_t seen = atomic_load(&realm->synced);
+
+    while (seen < ticket && !atomic_compare_exchange_weak(&realm->synced, &seen, ticket))
+        ;
+}
+
+int cw_pending_is_possible(void)
+{
+    struct cw_realm *realm[CW_REALMS_LIVE];
+    uint32_t count = cw_realm_list(realm, CW_REALMS_LIVE);
+
+    if (count > CW_REALMS_LIVE || !cw_session.ops->has_context_events())
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (realm[i]->record->handle == 0 || atomic_load(&realm[i]->record->fatal) != 0)
+            return 0;
+    return 1;
+}
+
+static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
+{
+    return cw_realm_pool(batch->realm, cw_tracker_at(block)->class);
+}
+
+/* ---- the list of a realm -----------------------------------------------------------------------
+ */
+
+static void count_listed(const struct cw_batch *batch, uint64_t sign)
+{
+    atomic_fetch_add_explicit(&listed[batch->realm->device], sign * batch->bytes,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&listed[CW_DEVICE_HOST], sign * batch->host_bytes,
+                              memory_order_relaxed);
+    for (uint32_t block = batch->head; block != 0; block = cw_tracker_next(block)) {
+        unsigned size_class = cw_size_class_down(cw_tracker_held(block));
+
+        atomic_fetch_add_explicit(&pool_of(batch, block)->bucket[size_class].pending,
+                                  (uint32_t)sign, memory_order_relaxed);
+    }
+}
+
+/* 1, or 0 when the realm is not open: the caller keeps the batch. */
+static int list_push(struct cw_batch *batch, int front)
+{
+    struct cw_realm *realm = batch->realm;
+    int open;
+
+    count_listed(batch, 1);
+    cw_lock_acquire(&cw_realm_lock);
+    open = atomic_load(&realm->state) == CW_REALM_OPEN;
+    if (open && (front || realm->first == NULL)) {
+        batch->next = realm->first;
+        if (realm->first == NULL)
+            realm->last = batch;
+        realm->first = batch;
+    } else if (open) {
+        batch->next = NULL;
+        realm->last->next = batch;
+        realm->last = batch;
+    }
+    cw_lock_release(&cw_realm_lock);
+    if (!open)
+        count_listed(batch, (uint64_t)-1);
+    return open;
+}
+
+static void list_push_or_defer(struct cw_batch *batch, int front)
+{
+    struct cw_realm *realm = batch->realm;
+
+    if (!list_push(batch, front))
+        cw_realm_defer(realm, cw_batch_dissolve(batch));
+    cw_lane_put_down(realm);
+}
+
+/* To the driver's own free. */
+static void release(struct cw_batch *batch, enum cw_release why)
+{
+    struct cw_realm *realm = batch->realm;
+
+    cw_keep_release(realm, cw_batch_dissolve(batch), why);
+    cw_lane_put_down(realm);
+}
+
+static struct cw_batch *make_in_hand(struct cw_realm *realm)
+{
+    struct cw_batch *batch = cw_batch_make(realm);
+
+    if (batch != NULL)
+        cw_lane_take_in_hand(realm);
+    return batch;
+}
+
+static struct cw_batch *list_pop(struct cw_realm *realm)
+{
+    struct cw_batch *batch;
+
+    cw_lock_acquire(&cw_realm_lock);
+    batch = realm->first;
+    if (batch != NULL) {
+        realm->first = batch->next;
+        cw_lane_take_in_hand(realm);
+    }
+    cw_lock_release(&cw_realm_lock);
+    if (batch != NULL)
+        count_listed(batch, (uint64_t)-1);
+    return batch;
+}
+
+/* ---- in ----------------------------------------------------------------------------------------
+ */
+
+/* A closed batch of held blocks: into the calling thread's lane, the oldest of which may have to go
+ * to the list. front: it was the oldest. */
+static void keep_closed(struct cw_batch *batch, int front)
+{
+    struct cw_batch *leaving = cw_lane_keep(batch, front);
+
+    if (leaving != NULL)
+        list_push_or_defer(leaving, 0);
+}
+
+/* A batch of held blocks goes to the driver's own free. */
+static void give_up(struct cw_batch *batch)
+{
+    cw_lane_unhold(batch);
+    release(batch, CW_RELEASE_FULL);
+}
+
+static int record(struct cw_batch *batch)
+{
+    int rc = 0;
+
+    if (!cw_gate_enter())
+        return 0; /* later */
+    rc = cw_batch_record(batch);
+    cw_gate_leave();
+    if (rc != 0)
+        cw_context_check_all();
+    return rc;
+}
+
+/* Events, then the lane. A batch whose events cannot be had goes to the driver's own free, which
+ * waits by itself, or where that must not be is kept without them. */
+static void close_batch(struct cw_batch *batch, int may_release)
+{
+    if (record(batch) != 0 && may_release)
+        give_up(batch);
+    else
+        keep_closed(batch, 0);
+}
+
+void cw_pending_close(int may_release)
+{
+    struct cw_batch *batch;
+
+    cw_keep_reclaim_begins();
+    batch = cw_lane_detach_open(NULL, 0);
+    if (batch != NULL)
+        close_batch(batch, may_release);
+    cw_keep_reclaim_ends(0);
+}
+
+/* A batch of its own, for all. */
+static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
+{
+    struct cw_batch *alone =
+        cw_keep_has_room(pool, cw_tracker_held(block)) ? make_in_hand(pool->realm) : NULL;
+
+    if (alone == NULL)
+        return -1;
+    cw_batch_append(alone, block, stamp);
+    if (record(alone) != 0)
+        release(alone, CW_RELEASE_FULL);
+    else
+        list_push_or_defer(alone, 0);
+    return 0;
+}
+
+int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
+{
+    struct cw_batch *full;
+    int is_added = cw_lane_add(pool, block, stamp, &full);
+
+    if (full != NULL)
+        close_batch(full, 1);
+    return is_added ? 0 : add_alone(pool, block, stamp);
+}
+
+void cw_pending_add_list(struct cw_realm *realm, uint32_t list)
+{
+    uint64_t stamp = cw_pending_stamp();
+
+    while (list != 0) {
+        uint32_t next = cw_tracker_next(list);
+        struct cw_batch *batch = make_in_hand(realm);
+
+        /* Without memory the block is lost to the pool; it goes with its context. */
+        for (; batch != NULL && list != 0 && !cw_batch_is_full(batch); list = next) {
+            next = cw_tracker_next(list);
+            cw_batch_append(batch, list, stamp);
+        }
+        if (batch == NULL)
+            return;
+        list_push_or_defer(batch, 0);
+    }
+}
+
+/* ---- out ---------------------------------------------------------------------------------------
+ */
+
+static uint32_t count_ready(const struct cw_batch *batch, int by_event)
+{
+    struct cw_live_pool *pool = &cw_session.arena.header->device[batch->realm->device].pool;
+
+    atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
+                              batch->count, memory_order_relaxed);
+    return batch->count;
+}
+
+/* Of the list. */
+static uint32_t hand_over(struct cw_batch *batch, int by_event)
+{
+    struct cw_realm *realm = batch->realm;
+    uint32_t count = count_ready(batch, by_event);
+
+    cw_keep_ready(realm, cw_batch_dissolve(batch));
+    cw_lane_put_down(realm);
+    return count;
+}
+
+/* Of the calling thread's lane. */
+static uint32_t hand_over_own(struct cw_batch *batch, int by_event)
+{
+    struct cw_realm *realm = batch->realm;
+    uint32_t count = count_ready(batch, by_event), left = cw_lane_take_in(batch);
+
+    cw_batch_dissolve(batch);
+    cw_keep_share(realm, left);
+    cw_lane_put_down(realm);
+    return count;
+}
+
+/* 1: passed; 0: not yet, or it cannot be asked now; -1:
+ * an event has failed. */
+static int ask(struct cw_batch *batch)
+{
+    int passed = -1;
+
+    if (!cw_gate_enter())
+        return 0;
+    if (batch->recorded || cw_batch_record(batch) == 0)
+        passed = cw_batch_query(batch);
+    cw_gate_leave();
+    if (passed < 0)
+        cw_context_check_all();
+    return passed;
+}
+
+static uint32_t harvest_list(struct cw_realm *realm, unsigned *queries, uint32_t most,
+                             int may_release)
+{
+    struct cw_batch *batch;
+    uint32_t count = 0;
+
+    while (count < most && (batch = list_pop(realm)) != NULL) {
+        int passed = cw_batch_is_passed(batch), by_event = !passed;
+
+        if (!passed && *queries != 0) {
+            --*queries;
+            passed = ask(batch);
+        }
+        if (passed == 1) {
+            count += hand_over(batch, by_event);
+        } else if (passed == 0 || !may_release) {
+            list_push_or_defer(batch, 1);
+            break;
+        } else {
+            release(batch, CW_RELEASE_FULL);
+        }
+    }
+    return count;
+}
+
+static uint32_t harvest_lane(struct cw_realm *realm, unsigned *queries, uint32_t most,
+                             int may_release)
+{
+    struct cw_batch *batch = cw_lane_detach_open(realm, 1);
+    uint32_t count = batch != NULL ? hand_over_own(batch, 0) : 0;
+
+    while (count < most && (batch = cw_lane_detach_oldest(realm)) != NULL) {
+        int passed = cw_batch_is_passed(batch), by_event = !passed;
+
+        if (!passed && *queries != 0) {
+            --*queries;
+            passed = ask(batch);
+        }
+        if (passed == 1) {
+            count += hand_over_own(batch, by_event);
+        } else if (passed == 0 || !may_release) {
+            keep_closed(batch, 1);
+            break;
+        } else {
+            give_up(batch);
+        }
+    }
+    return count;
+}
+
+uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned queries, uint32_t most,
+                            int may_release)
+{
+    uint32_t count;
+
+    cw_keep_reclaim_begins();
+    count = harvest_list(realm, &queries, most, may_release);
+    if (count < most)
+        count += harvest_lane(realm, &queries, most - count, may_release);
+    cw_keep_reclaim_ends(0);
+    return count;
+}
+
+/* ---- what is pending of one size ---------------------------------------------------------------
+ */
+
+static uint64_t listed_of(const struct cw_pool *pool, unsigned size_class)
+{
+    return atomic_load_explicit(&pool->bucket[size_class].pending, memory_order_relaxed) *
+           cw_size_class_bytes(size_class);
+}
+
+int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class)
+{
+    uint64_t size = cw_size_class_bytes(size_class);
+    uint64_t bytes = cw_thread_cache_pending(pool, size_class) + size;
+
+    return bytes <= CW_PENDING_ROTATION && bytes / size <= cw_lane_most_blocks();
+}
+
+int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
+{
+    uint64_t bytes = listed_of(pool, size_class) + cw_thread_cache_pending(pool, size_class);
+
+    return bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class);
+}
+
+static uint32_t await(struct cw_realm *realm)
+{
+    struct cw_batch *batch = list_pop(realm);
+    int is_own = batch == NULL, passed;
+
+    if (batch == NULL)
+        batch = cw_lane_detach_oldest(realm);
+    if (batch == NULL)
+        batch = cw_lane_detach_open(realm, 0);
+    if (batch == NULL)
+        return 0;
+    passed = batch->recorded ? 0 : record(batch);
+    if (passed == 0 && batch->recorded && cw_gate_enter_wait()) {
+        passed = cw_batch_wait(batch);
+        cw_gate_leave_wait();
+    }
+    if (passed == 1)
+        return is_own ? hand_over_own(batch, 1) : hand_over(batch, 1);
+    if (is_own)
+        keep_closed(batch, 1);
+    else
+        list_push_or_defer(batch, 1);
+    return 0;
+}
+
+uint32_t cw_pending_await(struct cw_realm *realm)
+{
+    uint32_t count;
+
+    cw_keep_reclaim_begins();
+    count = await(realm);
+    cw_keep_reclaim_ends(0);
+    return count;
+}
+
+uint64_t cw_pending_listed(uint8_t device)
+{
+    return atomic_load_explicit(&listed[device], memory_order_relaxed);
+}
+
+uint64_t cw_pending_bytes(uint8_t device)
+{
+    return cw_pending_listed(device) + cw_lane_bytes(device);
+}
+
+/* ---- all threads' ------------------------------------------------------------------------------
+ */
+
+/* Newest first: behind what is in the lists already, the oldest of these comes first. */
+static void list_all(struct cw_batch *all)
+{
+    struct cw_batch *oldest = NULL;
+
+    for (struct cw_batch *next; all != NULL; all = next) {
+        next = all->next;
+        all->next = oldest;
+        oldest = all;
+    }
+    for (struct cw_batch *next; oldest != NULL; oldest = next) {
+        next = oldest->next;
+        list_push_or_defer(oldest, 0);
+    }
+}
+
+void cw_pending_collect(struct cw_realm *realm)
+{
+    cw_keep_reclaim_begins();
+    list_all(cw_lane_take_all(realm));
+    cw_keep_reclaim_ends(0);
+}
+
+/* All batches of the realm, linked. */
+static struct cw_batch *take_all(struct cw_realm *realm)
+{
+    /* Not even a hint is good enough here: a thread may be at its first batch. */
+    struct cw_batch *all = cw_lane_take_all(realm), *batch;
+
+    while ((batch = list_pop(realm)) != NULL) {
+        batch->next = all;
+        all = batch;
+    }
+    return all;
+}
+
+uint32_t cw_pending_seize(struct cw_realm *realm)
+{
+    struct cw_batch *all = take_all(realm), *batch;
+    uint32_t list = 0;
+
+    while ((batch = all) != NULL) {
+        all = batch->next;
+        list = cw_tracker_join(list, cw_batch_dissolve(batch));
+        cw_lane_put_down(realm);
+    }
+    return list;
+}
+
+static int waits_for(const struct cw_batch *batch, const struct cw_realm *realm)
+{
+    for (; batch != NULL; batch = batch->next)
+        if (atomic_load(&realm->synced) <= batch->stamp)
+            return 1;
+    return 0;
+}
+
+/* How many blocks could not go. */
+static uint32_t drain_once(struct cw_realm *realm)
+{
+    struct cw_batch *all = take_all(realm), *batch;
+    uint32_t left = 0;
+    int code;
+
+    if (cw_gate_is_open() && waits_for(all, realm))
+        cw_pending_wait(realm, &code);
+    while ((batch = all) != NULL) {
+        all = batch->next;
+        if (cw_batch_is_passed(batch)) {
+            hand_over(batch, 0);
+        } else if (cw_gate_is_open()) {
+            release(batch, CW_RELEASE_CONTEXT);
+        } else {
+            left += batch->count;
+            list_push_or_defer(batch, 0);
+        }
+    }
+    return left;
+}
+
+/* Another thread may just look after a batch. */
+uint32_t cw_pending_drain(struct cw_realm *realm)
+{
+    uint64_t deadline = cw_clock_ns() + HANDS_NS;
+    unsigned turns = 0;
+    uint32_t left;
+
+    for (;;) {
+        left = drain_once(realm);
+        if (left != 0 || atomic_load(&realm->in_hand) == 0 || cw_clock_ns() >= deadline)
+            return left;
+        cw_lock_relax(&turns);
+    }
+}
+
+void cw_pending_thread_ends(void)
+{
+    list_all(cw_lane_take_own());
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pending blocks: freed by the program, while work of the device that was submitted before may
+ * still run.
+ *
+ * A block is ready when every live context has passed a point after the free. Two kinds of points
+ * count: a synchronisation of the whole context that started after the free and has returned
+ * success (a ticket), and an event of the whole context that was recorded after the free. Frees
+ * collect in batches (core/pending/batch.h). Each thread has a lane of its own
+ * (core/pending/lane.h); what is too old for that goes to the list of its realm (CW_RANK_POOL),
+ * from which all threads harvest. Closing a batch records one event in each context that still
+ * needs one. Whoever works on a batch has taken it out of lane or list. An event that was never
+ * recorded reads as passed (the race of CUB's allocator, NVIDIA/cub#156): a batch says itself
+ * whether its events are recorded, and one that was closed without, because a capture kept the gate
+ * shut, is recorded before it is asked about.
+ *
+ * Memory in rotation is what makes events cheap: as long as a thread has little pending of a size
+ * it takes one block more from the driver rather than close its batch, and so one event is for many
+ * blocks. When much of a size is pending its request waits for the oldest batch, as the driver's
+ * own free would have waited before.
+ *
+ * Tickets: one counter for the process, stamped into a batch at each free, drawn by each
+ * synchronisation before it starts. A ticket larger than the stamp began after the free.
+ */
+#ifndef CW_CORE_PENDING_H
+#define CW_CORE_PENDING_H
+
+#include <stdint.h>
+
+#include "core/process/gate.h"
+#include "core/cache/realm.h"
+#include "core/process/session.h"
+
+extern CW_HIDDEN _Atomic uint32_t cw_pending_batches;
+
+void cw_pending_reset(void);
+
+/* 1 if anything may be pending anywhere: a hint. */
+static inline int cw_pending_is_any(void)
+{
+    return atomic_load_explicit(&cw_pending_batches, memory_order_relaxed) != 0;
+}
+
+/* ---- synchronisations of a whole context, the program's or ours ---- */
+
+/* Before: the ticket. */
+uint64_t cw_pending_sync_begin(void);
+/* After it has returned success. */
+void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket);
+
+/* Waits for the realm's context, which counts as a synchronisation of the program's does. 0 with
+ * the driver's code, or -1: the gate is closed, or the context cannot be worked with. */
+static inline int cw_pending_wait(struct cw_realm *realm, int *out_code)
+{
+    uint64_t ticket = 0;
+
+    if (CW_UNLIKELY(!cw_gate_enter_wait()))
+        return -1;
+    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+        cw_gate_leave_wait();
+        return -1;
+    }
+    if (CW_UNLIKELY(cw_pending_is_any() || !cw_realm_is_alone()))
+        ticket = cw_pending_sync_begin();
+    *out_code = cw_session.ops->context_wait(cw_context_name(realm->record));
+    cw_gate_leave_wait();
+    if (CW_UNLIKELY(ticket != 0) && *out_code == 0)
+        cw_pending_sync_end(realm, ticket);
+    return 0;
+}
+
+extern CW_HIDDEN _Atomic uint64_t cw_pending_tickets;
+
+/* The number of the last ticket drawn: a free that has it is covered by the next. Read after the
+ * work that the program has submitted, in every thread's eyes: the claim of the block comes before,
+ * which is a barrier where locked instructions are. */
+static inline uint64_t cw_pending_stamp(void)
+{
+#if defined(__x86_64__)
+    atomic_signal_fence(memory_order_seq_cst);
+#else
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+    return atomic_load_explicit(&cw_pending_tickets, memory_order_relaxed);
+}
+
+/* ---- blocks ---- */
+
+/* 1 if blocks that are not ready can be kept: events, and not too many contexts, all known. */
+int cw_pending_is_possible(void);
+
+/* Keeps an idle block that counts as kept, until it is ready. 0, or -1: give it to the driver. May
+ * close batches, so no lock is held. */
+int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
+
+/* Linked idle blocks of the realm that have to wait again; no driver call. */
+void cw_pending_add_list(struct cw_realm *realm, uint32_t list);
+
+/* Closes the calling thread's open batch: records its events now. may_release: without them its
+ * blocks go to the driver, which waits by itself. */
+void cw_pending_close(int may_release);
+
+/*
+ * Looks which blocks of the realm have become ready, by ticket or event, in its list and in the
+ * calling thread's lane, and hands them to the pool (cw_keep_ready). Asks the driver about
+ * `queries` batches at most, and ends once `blocks` were handed over. How many. may_release: a
+ * batch whose events fail goes to the driver, which waits by itself; else, inside an allocation, it
+ * stays.
+ */
+uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned queries, uint32_t blocks,
+                            int may_release);
+
+/* ---- what is pending of one size ---- */
+
+/* Bytes of a size that a thread has in rotation before it closes a batch that is not full. */
+#define CW_PENDING_ROTATION ((uint64_t)2 << 20)
+
+/* So little is pending of this size that one block more is cheaper than an event. */
+int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class);
+/* So much that a request waits. */
+int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class);
+/* Waits for the oldest batch of the realm, and hands its blocks over: how many, 0: there is none,
+ * or the gate is closed. */
+uint32_t cw_pending_await(struct cw_realm *realm);
+
+/* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */
+uint64_t cw_pending_bytes(uint8_t device);
+/* Of them in no thread's grant (core/cache/thread_cache.h). */
+uint64_t cw_pending_listed(uint8_t device);
+
+/* ---- all threads' ---- */
+
+/* What threads have in their lanes, of this realm, comes into its list. */
+void cw_pending_collect(struct cw_realm *realm);
+
+/* All pending blocks of the realm, linked: with the gate closed at the end of a context, and when
+ * memory is short. */
+uint32_t cw_pending_seize(struct cw_realm *realm);
+
+/* Before a context ends, with the gate open: what waits for the context itself is waited for, what
+ * waits for others goes to the driver's own free. How many blocks had to stay because the gate is
+ * closed. */
+uint32_t cw_pending_drain(struct cw_realm *realm);
+
+/* The calling thread ends: its batches are for all. */
+void cw_pending_thread_ends(void);
+
+#endif

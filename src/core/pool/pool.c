@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/* Serving requests and taking frees. See pool.h. */
+#include "core/pool/pool.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "base/log.h"
+#include "core/device/context.h"
+#include "core/process/deadline.h"
+#include "core/reclaim/demand.h"
+#include "core/device/device.h"
+#include "core/limits/excess.h"
+#include "core/process/gate.h"
+#include "core/account/index.h"
+#include "core/reclaim/keep.h"
+#include "core/pending/lane.h"
+#include "core/pending/pending.h"
+#include "core/pool/prewarm.h"
+#include "core/cache/realm.h"
+#include "core/reclaim/relief.h"
+#include "core/pool/search.h"
+#include "core/process/session.h"
+#include "core/account/site.h"
+#include "core/process/thread.h"
+#include "core/cache/thread_cache.h"
+#include "core/account/tracker.h"
+
+/* Frees of a thread after which it looks whether the device is due to be asked again. */
+#define LOOK_FREES 1024u
+
+static CW_HOT_DATA struct {
+    int on;
+    int deferred;
+    int stacks; /* a free's site is worth keeping */
+    const struct cw_options *options;
+    struct cw_arena *arena;
+} self;
+
+static struct cw_live_pool *counters(uint8_t device)
+{
+    return &self.arena->header->device[device].pool;
+}
+
+static void count(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+}
+
+static void bypass(uint8_t device, enum cw_bypass why)
+{
+    count(&counters(device)->bypassed[why], 1);
+}
+
+/* ---- start -------------------------------------------------------------------------------------
+ */
+
+static int choose_deferred(const struct cw_options *options)
+{
+    if (options->free_sync != CW_FREE_DEFERRED)
+        return 0;
+    if (cw_session.ops->has_context_events())
+        return 1;
+    cw_log(CW_LOG_INFO, "FREE_SYNC=deferred needs a driver with events of whole contexts (12.5); "
+                        "frees wait, as with FREE_SYNC=strict");
+    return 0;
+}
+
+void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
+{
+    self.arena = arena;
+    self.options = options;
+    self.on = options->mode == CW_MODE_POOL;
+    self.deferred = self.on && choose_deferred(options);
+    self.stacks = options->stacks != CW_STACKS_OFF;
+    cw_bucket_init(arena);
+    cw_excess_init();
+    cw_keep_init(arena, options);
+    cw_relief_init(options);
+    cw_demand_init(options);
+    arena->header->pool_mode = (uint8_t)self.on;
+    arena->header->free_sync = (uint8_t)(self.deferred ? CW_FREE_DEFERRED : CW_FREE_STRICT);
+}
+
+void cw_pool_reset(void)
+{
+    self.on = 0;
+    cw_demand_reset();
+    cw_relief_reset();
+    cw_thread_cache_reset();
+    cw_pending_reset();
+    cw_realm_reset();
+    cw_bucket_reset();
+}
+
+int cw_pool_is_on(void)
+{
+    return self.on;
+}
+
+/* ---- serving -----------------------------------------------------------------------------------
+ */
+
+static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
+{
+    uint8_t device;
+    uint32_t context = cw_context_current(&device);
+    struct cw_realm *realm = cw_realm_of(context);
+
+    if (!self.on)
+        return NULL;
+    if (CW_UNLIKELY(context == 0 || realm == NULL)) {
+        bypass(device, CW_BYPASS_NO_CONTEXT);
+        return NULL;
+    }
+    if (CW_UNLIKELY(!cw_gate_is_open())) {
+        bypass(device, CW_BYPASS_CAPTURE);
+        return NULL;
+    }
+    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+        bypass(device, CW_BYPASS_BROKEN);
+        return NULL;
+    }
+    return cw_realm_pool(realm, class);
+}
+
+struct cw_pool *cw_pool_here(enum cw_pool_class class)
+{
+    return pool_here(class);
+}
+
+static uint64_t what_to_ask(struct cw_pool_request *request)
+{
+    return request->class == CW_POOL_PITCHED
+               ? request->bytes
+               : cw_excess_round(request->pool->device, request->bytes, &request->excess);
+}
+
+/* The first of a context takes what PREWARM asks for. */
+static inline void warm(struct cw_pool *pool, uint32_t api)
+{
+    if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
+        !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
+        !atomic_exchange(&pool->realm->warmed, 1))
+        cw_prewarm(pool, &self.options->prewarm, api);
+}
+
+uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api)
+{
+    uint32_t site = cw_site_here(api, pool->kind, pool->device);
+    uint64_t now;
+
+    if (CW_UNLIKELY(site == 0)) {
+        cw_excess_cancel(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
+        cw_bucket_put_back(pool, block, bytes);
+        cw_keep_put(pool, block, 0);
+        return 0;
+    }
+    now = cw_session_now();
+    cw_tracker_reuse(block, site, bytes, now);
+    cw_deadline_look(now);
+    return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
+}
+
+/* What the thread may use up without a look at what threads share. */
+static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const struct cw_pool *pool,
+                                            uint64_t bytes)
+{
+    return (struct cw_size_fit){.bytes = bytes,
+                                .excess = CW_LIKELY(pool->class < CW_POOL_HOST)
+                                              ? cw_tally_spare_excess(slot, pool->device)
+                                              : cw_size_tolerance(bytes)};
+}
+
+/* The usual hit, with one look inside the slot: a block of the thread's own, accounted for with the
+ * thread's own slack. The stack is walked before, because nothing that may take long happens in
+ * there. 0: it takes more. */
+static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32_t api)
+{
+    uint32_t site = cw_site_here(api, pool->kind, pool->device), block;
+    uint64_t now = cw_session_now();
+    struct cw_slot *slot = CW_LIKELY(site != 0) ? cw_slot_enter() : NULL;
+    struct cw_live_block *record;
+    uint64_t key, excess;
+    int is_valid, is_counted;
+
+    if (CW_UNLIKELY(slot == NULL))
+        return 0;
+    block = cw_thread_cache_take_inside(slot, pool, own_fit(slot, pool, bytes), now, &excess);
+    record = cw_tracker_at(block);
+    is_valid =
+        block != 0 && atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE;
+    if (CW_LIKELY(is_valid)) {
+        cw_tracker_renew(record, site, bytes, now);
+        if (CW_UNLIKELY(excess != 0) && pool->class < CW_POOL_HOST)
+            cw_tally_use_excess(slot, excess);
+    }
+    is_counted = is_valid && cw_tally_use_slack(slot, pool->device, bytes);
+    cw_slot_leave(slot);
+    if (CW_UNLIKELY(!is_counted)) {
+        if (block != 0 && !is_valid)
+            cw_search_drop(pool, block, bytes);
+        if (!is_valid)
+            return 0;
+        cw_tally_add(pool->device, bytes, 0, now);
+    }
+    cw_trace_taken(record);
+    cw_deadline_look(now);
+    key = atomic_load_explicit(&record->key, memory_order_relaxed);
+    cw_thread.served = block;
+    cw_thread.served_key = key;
+    return key;
+}
+
+CW_HOT uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
+{
+    struct cw_pool *pool;
+    uint32_t block;
+    uint64_t key;
+
+    request->ask = 0;
+    request->excess = 0;
+    request->pool = NULL;
+    if (CW_UNLIKELY(!self.on || request->bytes - 1 >= CW_SIZE_MOST)) /* 0 too */
+        return 0;
+    pool = pool_here(request->class);
+    if (CW_UNLIKELY(pool == NULL))
+        return 0;
+    request->pool = pool;
+    warm(pool, api);
+    key = serve_own(pool, request->bytes, api);
+    if (CW_LIKELY(key != 0))
+        return key;
+    block = cw_search_take(pool, request->bytes);
+    key = block != 0 ? cw_pool_hand_out(pool, block, request->bytes, api) : 0;
+    if (key != 0)
+        return key;
+    request->ask = what_to_ask(request);
+    cw_relief_before_miss(pool, request->ask);
+    return 0;
+}
+
+void cw_pool_cancel(struct cw_pool_request *request)
+{
+    if (request->excess != 0)
+        cw_excess_cancel(request->pool->device, request->excess);
+    request->excess = 0;
+}
+
+void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exact,
+                     struct cw_request *out)
+{
+    struct cw_pool *pool = request->pool;
+
+    if (pool == NULL)
+        return;
+    if (is_exact) {
+        count(&counters(pool->device)->exact_retries, 1);
+        cw_pool_cancel(request);
+    }
+    request->excess = 0; /* the block's from now on */
+    /* Too small or too large for any bucket: when rounding was too much for the device. */
+    if (given < CW_SIZE_LEAST || given > CW_SIZE_MOST)
+        return;
+    out->held = given;
+    out->flags |= CW_BLOCK_POOLED;
+    out->class = pool->class;
+    cw_bucket_miss(pool, request->bytes, given);
+    cw_keep_check(pool->device);
+}
+
+/* ---- freeing -----------------------------------------------------------------------------------
+ */
+
+static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_request_free *out)
+{
+    cw_index_remove_block(CW_SPACE_ADDRESS, key, index);
+    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key, .block = index};
+    return CW_POOL_DRIVER;
+}
+
+/* Some context is current, and not one that is destroyed: without, the driver refuses a free; and
+ * the block's own is what it was. */
+static int is_current_good(const struct cw_realm *realm)
+{
+    uint64_t identity = 0;
+    uint8_t device;
+
+    return cw_session.ops->context_identity(0, &identity) == 0 &&
+           (identity == realm->record->id ||
+            (cw_context_current(&device) != 0 && cw_context_is_there(realm->record)));
+}
+
+/* CW_BYPASS_COUNT: none. */
+static enum cw_bypass obstacle(const struct cw_live_block *block, const struct cw_realm *realm,
+                               const struct cw_pool *pool)
+{
+    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
+
+    if (CW_UNLIKELY(!cw_gate_is_open()))
+        return CW_BYPASS_CAPTURE;
+    if (CW_UNLIKELY(atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_EXPORTED))
+        return CW_BYPASS_EXPORTED;
+    if (CW_UNLIKELY(realm == NULL || pool == NULL || !cw_realm_is_usable(realm)))
+        return CW_BYPASS_BROKEN;
+    /* A wait finds that out by itself. */
+    if (self.deferred && !is_current_good(realm))
+        return CW_BYPASS_NO_CONTEXT;
+    if (CW_UNLIKELY(!cw_realm_is_alone() && !cw_pending_is_possible()))
+        return CW_BYPASS_CONTEXTS;
+    if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket is for such */
+        return CW_BYPASS_KIND;
+    if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
+        return cw_keep_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
+    return CW_BYPASS_COUNT;
+}
+
+/* A block that is being freed. */
+struct leaving {
+    uint32_t index;
+    uint32_t site;  /* of the free */
+    uint64_t stamp; /* of a block that has to wait */
+    int is_ready;
+};
+
+/* Where the block lies from now on: 1, among the thread's own. Inside the slot. */
+static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool *pool,
+                                struct leaving *leaving, struct cw_live_block *block, uint64_t held)
+{
+    if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
+        return 0;
+    return CW_LIKELY(leaving->is_ready)
+               ? cw_thread_cache_put_inside(slot, pool, leaving->index, block, held)
+               : cw_lane_add_inside(slot, pool, leaving->index, block, held, leaving->stamp);
+}
+
+/* The block is idle from now on. 1: it also lies among the thread's own; 0: it lies nowhere, and
+ * cw_keep_reclaim_begins was called for it. */
+static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
+                          struct cw_live_block *block)
+{
+    struct cw_live_site *owner =
+        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+    uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
+    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
+    uint64_t excess = pool->class < CW_POOL_HOST ? cw_size_excess(held, bytes) : 0;
+    struct cw_slot *slot;
+    int is_put = 0, is_counted;
+
+    cw_regrowth_gone(leaving->index, block, 1);
+    cw_site_sub(owner, bytes, held);
+    slot = cw_slot_enter();
+    is_counted =
+        CW_LIKELY(slot != NULL) && cw_tally_leave_slack(slot, owner->device, bytes, excess);
+    if (CW_LIKELY(is_counted)) {
+        cw_tracker_rest(block, leaving->site, 0);
+        is_put = put_inside(slot, pool, leaving, block, held);
+        if (CW_UNLIKELY(!is_put)) /* who wants memory waits until it lies somewhere */
+            cw_keep_reclaim_begins();
+    }
+    if (CW_LIKELY(slot != NULL))
+        cw_slot_leave(slot);
+    if (CW_UNLIKELY(!is_counted)) { /* first, or a new owner would be counted beside the old one */
+        cw_keep_reclaim_begins();
+        cw_tally_sub(owner->device, bytes, 0);
+        cw_excess_cancel(owner->device, excess);
+        cw_tracker_rest(block, leaving->site, 0);
+    }
+    return is_put;
+}
+
+/* It does not lie among the thread's own yet. */
+static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving *leaving)
+{
+    uint32_t index = leaving->index;
+    int is_wanted = cw_keep_is_wanted(pool->device);
+
+    cw_bucket_kept(pool, index);
+    if (is_wanted)
+        cw_keep_release_one(pool, index, CW_RELEASE_OOM);
+    else if (leaving->is_ready)
+        cw_keep_block(pool, index);
+    else if (cw_pending_add(pool, index, leaving->stamp) != 0)
+        cw_keep_release_one(pool, index, CW_RELEASE_FULL);
+    cw_keep_check(pool->device);
+    cw_keep_reclaim_ends((uint64_t)is_wanted);
+}
+
+/* Other processes take memory too, and a program that only hits never asks the driver. */
+static void look_around(uint32_t api)
+{
+    if (CW_UNLIKELY(++cw_thread.frees % LOOK_FREES == 0))
+        cw_device_sample(api);
+    cw_relief_look();
+}
+
+static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uint32_t index,
+                                                uint64_t key, uint32_t api,
+                                                struct cw_request_free *out, int *out_wait)
+{
+    struct cw_realm *realm = cw_realm_of(block->context);
+    struct cw_pool *pool = realm != NULL ? cw_realm_pool(realm, block->class) : NULL;
+    enum cw_bypass why = obstacle(block, realm, pool);
+    int alone = cw_realm_is_alone();
+    struct leaving leaving = {.index = index, .is_ready = !self.deferred && alone};
+
+    if (CW_UNLIKELY(why != CW_BYPASS_COUNT)) {
+        bypass(pool != NULL ? pool->device : 0, why);
+        if (why == CW_BYPASS_FULL) /* with the level critical no free is kept */
+            look_around(api);
+        return ask_driver(key, index, out);
+    }
+    if (CW_UNLIKELY(!leaving.is_ready))
+        leaving.stamp = cw_pending_stamp();
+    if (!self.deferred && (cw_pending_wait(realm, out_wait) != 0 || *out_wait != 0)) {
+        bypass(pool->device, *out_wait == 0           ? CW_BYPASS_CAPTURE
+                             : is_current_good(realm) ? CW_BYPASS_BROKEN
+                                                      : CW_BYPASS_NO_CONTEXT);
+        return ask_driver(key, index, out);
+    }
+    leaving.site = self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0;
+    if (CW_UNLIKELY(!rest(pool, &leaving, block)))
+        retire_slowly(pool, &leaving);
+    look_around(api);
+    return CW_POOL_KEPT;
+}
+
+static int fatal_of(const struct cw_realm *realm)
+{
+    return realm != NULL ? (int)atomic_load_explicit(&realm->record->fatal, memory_order_relaxed)
+                         : 0;
+}
+
+static int is_freed_by(enum cw_pool_freeing how, const struct cw_live_block *block)
+{
+    return how == (block->class >= CW_POOL_HOST ? CW_POOL_FREES_HOST : CW_POOL_FREES_DEVICE);
+}
+
+static CW_INLINE int is_pooled(const struct cw_live_block *block)
+{
+    return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
+}
+
+/* The block that the thread was served last needs no look into the index. By now its record may be
+ * another block's, whose owner would find it claimed: so the key is looked at before the claim,
+ * after a state that says that it is complete. Its index, or 0. */
+static CW_INLINE uint32_t claim_served(uint64_t key)
+{
+    struct cw_live_block *block = cw_tracker_at(cw_thread.served);
+
+    return cw_thread.served_key == key && key != 0 &&
+                   atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE &&
+                   atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
+                   is_pooled(block) && cw_tracker_claim(block, CW_SPACE_ADDRESS, key)
+               ? cw_thread.served
+               : 0;
+}
+
+CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
+                                      struct cw_request_free *out, int *out_wait)
+{
+    uint32_t index = claim_served(key);
+    struct cw_live_block *block = cw_tracker_at(index);
+
+    *out_wait = 0;
+    if (index == 0) {
+        index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
+        block = cw_tracker_at(index);
+        if (index == 0 || !is_pooled(block)) {
+            cw_request_free_begin(CW_SPACE_ADDRESS, key, out);
+            return CW_POOL_DRIVER;
+        }
+        if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key))) {
+            *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
+            *out_wait = fatal_of(cw_realm_of(block->context));
+            return CW_POOL_REFUSED;
+        }
+    }
+    return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)
+                                              : ask_driver(key, index, out);
+}
+
+/* ---- synchronisations of the program -----------------------------------------------------------
+ */
+
+uint64_t cw_pool_sync_begin(void)
+{
+    return self.on && cw_pending_is_any() ? cw_pending_sync_begin() : 0;
+}
+
+void cw_pool_sync_end(uint32_t context, uint64_t ticket)
+{
+    struct cw_realm *realm = cw_realm_of(context);
+
+    if (!self.on || realm == NULL || !cw_realm_is_usable(realm))
+        return;
+    if (ticket != 0) {
+        cw_pending_sync_end(realm, ticket);
+        cw_pending_harvest(realm, 0, CW_SEARCH_HARVEST, 1);
+    }
+    cw_relief_look();
+}
+
+/* ---- what the program sees ---------------------------------------------------------------------
+ */
+
+int cw_pool_look(uint64_t key, struct cw_pool_view *out)
+{
+    uint32_t index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
+    const struct cw_live_block *block = cw_tracker_at(index);
+
+    if (index == 0 ||
+        !(atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED))
+        return 0;
+    out->block = index;
+    out->reuses = atomic_load_explicit(&block->refs, memory_order_relaxed) - 1;
+    out->bytes = atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE
+                     ? atomic_load_explicit(&block->bytes, memory_order_relaxed)
+                     : 0;
+    return 1;
+}

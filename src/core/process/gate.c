@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts of calls in flight, one per slot, and the reasons to stay shut. See gate.h. */
+#include "core/process/gate.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+
+/* Much longer than a thread needs from cw_gate_enter_wait to the checks at the head of a driver
+ * function, also if it loses the processor in between on a machine with too much to do. */
+#define WAITERS_GRACE_NS 60000000
+
+CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
+
+enum count { CALLING, WAITING };
+
+static int is_anybody(enum count which)
+{
+    for (int i = 0; i < CW_SLOTS; i++)
+        if (atomic_load_explicit(which == CALLING ? &cw_slots[i].calling : &cw_slots[i].waiting,
+                                 memory_order_acquire) != 0)
+            return 1;
+    return 0;
+}
+
+void cw_gate_shut(void)
+{
+    atomic_fetch_add(&cw_gate_reasons, 1);
+    cw_slot_barrier();
+}
+
+void cw_gate_close(void)
+{
+    unsigned turns = 0;
+    uint64_t deadline;
+
+    cw_gate_shut();
+    /* What is in flight is a query of some microseconds: giving up the processor is enough. */
+    while (is_anybody(CALLING))
+        cw_lock_relax(&turns);
+    if (!is_anybody(WAITING))
+        return;
+    deadline = cw_clock_ns() + WAITERS_GRACE_NS;
+    while (is_anybody(WAITING) && cw_clock_ns() < deadline)
+        cw_lock_relax(&turns);
+}
+
+void cw_gate_open(void)
+{
+    atomic_fetch_sub(&cw_gate_reasons, 1);
+}
+
+void cw_gate_reset(void)
+{
+    atomic_store(&cw_gate_reasons, 0);
+    for (int i = 0; i < CW_SLOTS; i++) {
+        atomic_store(&cw_slots[i].calling, 0);
+        atomic_store(&cw_slots[i].waiting, 0);
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nouns of the core. See live/layout.h for the glossary of what is kept.
+ *
+ *   call     one call of the program into a hooked function.
+ *   request  what an allocating call asked for and got, in words that know nothing of CUDA.
+ *   key      the name under which the program knows a block: an address or a handle.
+ *   space    the set in which a key is unique; equal numbers in different spaces are different
+ * blocks.
+ */
+#ifndef CW_CORE_TYPES_H
+#define CW_CORE_TYPES_H
+
+#include <stdint.h>
+
+#include "live/layout.h"
+
+enum cw_space {
+    CW_SPACE_ADDRESS,     /* device, managed, pinned, registered and imported pointers: one address
+                             space */
+    CW_SPACE_ARRAY,       /* arrays and mipmapped arrays */
+    CW_SPACE_HANDLE,      /* virtual memory handles: kept by vmm.c, not by the index */
+    CW_SPACE_RESERVATION, /* reserved address ranges */
+    CW_SPACE_EXTERNAL,    /* external memory objects */
+    CW_SPACE_POOL,        /* memory pools */
+    CW_SPACE_MODULE,      /* loaded modules and libraries */
+};
+
+struct cw_request {
+    enum cw_space space;
+    enum cw_kind kind;
+    uint8_t device;   /* ordinal or CW_DEVICE_HOST */
+    uint8_t flags;    /* enum cw_block_flags */
+    uint8_t class;    /* of a pooled block: enum cw_pool_class (core/pool/pool.h) */
+    uint8_t unserved; /* of one that failed: enum cw_unserved, as far as known */
+    uint32_t context; /* 0 when the block does not go with a context */
+    uint64_t key;
+    uint64_t bytes;    /* asked for */
+    uint64_t held;     /* taken from the driver as far as known, else bytes */
+    uint64_t reserved; /* of held: counted as such already (core/limits/limit.h) */
+};
+
+/* How a free ended, as the tracker needs to know it. */
+enum cw_free_result {
+    CW_FREE_DONE,    /* the memory is gone by the program's own call */
+    CW_FREE_REFUSED, /* the driver said that there is no such block: as live as before, and an event
+                      */
+    CW_FREE_FAILED,  /* the driver could not, whatever the pointer: as live as before */
+    CW_FREE_RECLAIMED, /* the memory went with its context */
+};
+
+#endif

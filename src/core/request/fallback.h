@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The fallback (FALLBACK=managed): when a device has no memory left, managed memory that prefers to
+ * stay on the host and is mapped for the device. Never more of it than the host has to spare: what
+ * the program holds of it already counts in full, because its pages may not have been touched yet.
+ * Counts on the host, as kind MANAGED. Not for blocks that are pinned, nor for arrays and handles.
+ *
+ * Memory that is freed in stream order (cuMemFreeAsync) the driver cannot free so, and the work
+ * that uses it may not even have begun: it is left here, out of everybody's hands, until a call of
+ * the program's waits for its context anyway, or the next request needs it. The lock of what is
+ * left has CW_RANK_POOL and is not held across the driver.
+ */
+#ifndef CW_CORE_FALLBACK_H
+#define CW_CORE_FALLBACK_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/options/options.h"
+#include "core/process/types.h"
+
+void cw_fallback_init(const struct cw_options *options);
+/* In a forked child. */
+void cw_fallback_reset(void);
+int cw_fallback_is_on(void);
+
+/* 0, and what the block is in *out (key, kind, flags, held); -1: the device cannot, or the host has
+ * too little to spare, and out->unserved says which. Inside a hook, with no lock held. May wait for
+ * the device. */
+int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out);
+
+/* The block that came of it has its record. */
+void cw_fallback_committed(uint64_t bytes);
+
+/* Bytes that are left. */
+extern CW_HIDDEN _Atomic uint64_t cw_fallback_left;
+
+static inline int cw_fallback_has_left(void)
+{
+    return atomic_load_explicit(&cw_fallback_left, memory_order_relaxed) != 0;
+}
+
+/* A block of the fallback that the program has freed in stream order: it is left until it may go.
+ * 0, or -1: no memory for it, or its context cannot be worked with. */
+int cw_fallback_leave(uint32_t block);
+/* 1 if the program has freed this address, and only we still have it. */
+int cw_fallback_is_left(uint64_t key);
+/* Gives what is left of this context back to the driver, of all with 0; waits for the context. */
+void cw_fallback_release(uint32_t context);
+
+#endif

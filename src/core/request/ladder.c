@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* The rungs of the ladder. See ladder.h. */
+#include "core/request/ladder.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/lock.h"
+#include "core/device/device.h"
+#include "core/device/driver_pool.h"
+#include "core/account/event.h"
+#include "core/request/fallback.h"
+#include "core/process/gate.h"
+#include "core/device/graph.h"
+#include "core/reclaim/keep.h"
+#include "core/limits/limit.h"
+#include "core/pending/pending.h"
+#include "core/reclaim/relief.h"
+#include "core/pool/search.h"
+#include "core/process/session.h"
+#include "core/process/slot.h"
+#include "core/account/tally.h"
+
+/* A free that the program made without us would have waited for the device: so long a look at
+ * whether blocks become ready by themselves is no loss. */
+#define POLL_NS    UINT64_C(10000000)
+#define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
+/* Times that other threads may be faster to what was given back; and of those, times that there
+ * only seems to be memory, to the device's own count, where it may be in pieces, or to ours, where
+ * it may lie in a context that cannot be worked with. */
+#define ROUNDS_MAX  64
+#define GUESSES_MAX 16
+/* With a limit in the way an idle block up to so many times as large serves, as far as there may be
+ * excess; beyond that it is better given back, and the request served in its place. When it is the
+ * device that is full, a block serves that any hit might get. */
+#define LARGER_TIMES 2
+/* Events of the same kind that follow so closely are one. */
+#define ONE_EVENT_NS UINT64_C(1000000000)
+
+void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
+{
+    *out = (struct cw_ladder){
+        .bytes = bytes, .reclaims = cw_relief_reclaims(), .device = device, .last = CW_RUNG_COUNT};
+}
+
+/* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do -------------
+ */
+
+static enum cw_ladder_step serve(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    *out_block = cw_search_take(ladder->pool, ladder->bytes);
+    return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
+}
+
+static enum cw_ladder_step harvest(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    if (ladder->pool == NULL || cw_relief_harvest(ladder->device) == 0)
+        return CW_LADDER_END;
+    return serve(ladder, out_block);
+}
+
+static enum cw_ladder_step larger(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t most = ladder->bytes + ladder->bytes / 8;
+
+    if (ladder->pool == NULL || ladder->bytes > CW_SIZE_MOST / LARGER_TIMES)
+        return CW_LADDER_END;
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        most = ladder->bytes * LARGER_TIMES;
+    *out_block = cw_search_take_larger(ladder->pool, ladder->bytes, most);
+    return *out_block != 0 ? CW_LADDER_SERVED : CW_LADDER_END;
+}
+
+static enum cw_ladder_step exact(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    (void)out_block;
+    if (!ladder->is_rounded)
+        return CW_LADDER_END;
+    ladder->is_rounded = 0;
+    return CW_LADDER_EXACT;
+}
+
+static enum cw_ladder_step ask_if(struct cw_ladder *ladder, uint64_t bytes)
+{
+    atomic_fetch_add(&cw_device_at(ladder->device)->memory.rung[ladder->rungs - 1].released, bytes);
+    ladder->released += bytes;
+    if (bytes == 0)
+        return CW_LADDER_END;
+    atomic_fetch_add(&cw_device_at(ladder->device)->pool.oom_retries, 1);
+    return CW_LADDER_ASK;
+}
+
+/* What this thread did not find may be in the hands of another one, which is giving it back. */
+static enum cw_ladder_step ask_or_wait(struct cw_ladder *ladder, uint64_t bytes)
+{
+    if (bytes == 0 && cw_relief_wait_for_others(ladder->reclaims))
+        return CW_LADDER_ASK;
+    return ask_if(ladder, bytes);
+}
+
+/* A limit says how much is missing; the driver does not. */
+static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t need = ladder->bytes;
+
+    (void)out_block;
+    if (ladder->pool != NULL && ladder->pool->device != ladder->device)
+        return CW_LADDER_END; /* pinned memory */
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        need = cw_limit_shortfall(ladder->device, ladder->bytes);
+    return ask_if(ladder, cw_relief_sufficient(ladder->device, need));
+}
+
+/* What the driver's stream-ordered pools hold unused the driver takes by itself when the device is
+ * full; when a limit is in the way it has to be told. */
+static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t bytes = cw_relief_all(ladder->device);
+
+    (void)out_block;
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        bytes += cw_driver_pool_trim(ladder->device);
+    return ask_or_wait(ladder, bytes);
+}
+
+/* What is pending of the memory that is short. */
+static uint64_t pending(const struct cw_ladder *ladder)
+{
+    return cw_pending_bytes(ladder->device) + cw_pending_bytes(CW_DEVICE_HOST);
+}
+
+static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    unsigned turns = 0;
+
+    if (pending(ladder) == 0)
+        return CW_LADDER_END;
+    if (ladder->poll_end_ns == 0) /* so long in all rounds together */
+        ladder->poll_end_ns = cw_session_now() + POLL_NS;
+    do {
+        if (cw_relief_harvest(ladder->device) != 0) {
+            if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
+                return CW_LADDER_SERVED;
+            return ask_if(ladder, cw_relief_all(ladder->device));
+        }
+        cw_lock_relax(&turns);
+    } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
+    return CW_LADDER_END;
+}
+
+static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    (void)out_block;
+    return ask_or_wait(ladder, pending(ladder) != 0 ? cw_relief_rest(ladder->device) : 0);
+}
+
+static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    (void)out_block;
+    return ladder->may_be_managed && cw_fallback_is_on() ? CW_LADDER_MANAGED : CW_LADDER_END;
+}
+
+typedef enum cw_ladder_step (*rung_fn)(struct cw_ladder *ladder, uint32_t *out_block);
+
+static const rung_fn rungs[CW_RUNG_COUNT] = {
+    [CW_RUNG_HARVEST] = harvest, [CW_RUNG_LARGER] = larger,
+    [CW_RUNG_EXACT] = exact,     [CW_RUNG_SUFFICIENT] = sufficient,
+    [CW_RUNG_ALL] = all,         [CW_RUNG_POLL] = poll,
+    [CW_RUNG_SYNC] = sync,       [CW_RUNG_FALLBACK] = fallback,
+};
+
+/* ---- climbing ----------------------------------------------------------------------------------
+ */
+
+static struct cw_live_memory *memory_of(const struct cw_ladder *ladder)
+{
+    return &cw_device_at(ladder->device)->memory;
+}
+
+/* Alone, a thread has missed nothing. */
+static int is_raced(void)
+{
+    return __builtin_popcountll(cw_slot_used()) > 1;
+}
+
+/* Where the rungs look. */
+static int is_within_reach(const struct cw_ladder *ladder)
+{
+    return cw_bucket_idle(ladder->device) != 0 || pending(ladder) != 0;
+}
+
+/* Another thread was faster to what was given back, or has freed behind our back while we went
+ * through the buckets: into the pool, or, as it seems, to the driver. */
+static int is_worth_a_round(struct cw_ladder *ladder)
+{
+    uint64_t left;
+
+    if (cw_relief_wait_for_others(ladder->reclaims) || is_within_reach(ladder))
+        return 1;
+    if (ladder->cause != CW_CAUSE_DRIVER && cw_limit_shortfall(ladder->device, ladder->bytes) == 0)
+        return 1;
+    if (!is_raced() || ladder->bytes == 0 || ladder->guesses == GUESSES_MAX)
+        return 0;
+    ladder->guesses++;
+    if (cw_keep_idle(ladder->device) != 0)
+        return 1;
+    if (ladder->cause != CW_CAUSE_DRIVER || cw_device_ask_free(ladder->device, &left) != 0)
+        return 0;
+    return left >= ladder->bytes;
+}
+
+static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    while (ladder->rungs < CW_RUNG_COUNT) {
+        unsigned rung = ladder->rungs++;
+        enum cw_ladder_step step;
+
+        /* Before memory of another kind. */
+        if (rung == CW_RUNG_FALLBACK && ladder->rounds < ROUNDS_MAX && is_worth_a_round(ladder)) {
+            ladder->rounds++;
+            ladder->rungs = CW_RUNG_SUFFICIENT;
+            return CW_LADDER_ASK;
+        }
+        step = rungs[rung](ladder, out_block);
+        if (step == CW_LADDER_END)
+            continue;
+        ladder->last = (uint8_t)rung;
+        atomic_fetch_add(&memory_of(ladder)->rung[rung].tried, 1);
+        return step;
+    }
+    return CW_LADDER_END;
+}
+
+/* More than there is even when nothing is in use: what lies idle stays. */
+static int is_hopeless(const struct cw_ladder *ladder)
+{
+    uint64_t total = atomic_load(&cw_device_at(ladder->device)->driver_total);
+    uint64_t limit = ladder->cause == CW_CAUSE_LIMIT ? cw_limit_of(ladder->device) : 0;
+
+    return (total != 0 && ladder->bytes > total) || (limit != 0 && ladder->bytes > limit);
+}
+
+/* Whoever frees from now on gives it to the driver; what was freed before and lies with the threads
+ * comes to where the rungs look. */
+static void want(struct cw_ladder *ladder)
+{
+    if (ladder->is_wanting || is_hopeless(ladder))
+        return;
+    ladder->is_wanting = 1;
+    cw_keep_want(ladder->device);
+    cw_keep_want(CW_DEVICE_HOST);
+    cw_relief_gather(ladder->device);
+}
+
+void cw_ladder_end(struct cw_ladder *ladder)
+{
+    if (!ladder->is_wanting)
+        return;
+    ladder->is_wanting = 0;
+    cw_keep_unwant(ladder->device);
+    cw_keep_unwant(CW_DEVICE_HOST);
+}
+
+enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
+                                    uint32_t *out_block)
+{
+    enum cw_ladder_step step;
+    unsigned turns = 0;
+
+    *out_block = 0;
+    if (!ladder->is_counted && ladder->rungs == 0 &&
+        (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE)) {
+        ladder->is_counted = 1;
+        atomic_fetch_add(&memory_of(ladder)->limited, 1);
+    }
+    ladder->cause = (uint8_t)cause;
+    want(ladder);
+    /* Another thread ends a context, or is about to: it opens again. */
+    while (!cw_capture_is_active() && !cw_gate_is_open() && turns < GATE_TURNS)
+        cw_lock_relax(&turns);
+    if (cw_capture_is_active() || !cw_gate_is_open()) {
+        step = exact(ladder, out_block); /* the program's own call, at the size that it asked for */
+        if (step == CW_LADDER_END)
+            cw_ladder_end(ladder);
+        return step;
+    }
+    if (is_hopeless(ladder) && ladder->rungs < CW_RUNG_FALLBACK)
+        ladder->rungs = CW_RUNG_FALLBACK;
+    step = next(ladder, out_block);
+    ladder->reclaims = cw_relief_reclaims(); /* what has ended by now the driver knows of */
+    if (step == CW_LADDER_END)
+        cw_ladder_end(ladder);
+    return step;
+}
+
+/* ---- the outcome -------------------------------------------------------------------------------
+ */
+
+/* Adds to the last event of the device if that says the same and is fresh. */
+static int add_to_last(const struct cw_ladder *ladder, uint64_t now)
+{
+    uint32_t index = atomic_load(&memory_of(ladder)->last_trim);
+    struct cw_live_event *event;
+
+    if (index == 0)
+        return 0;
+    event = cw_event_at(index);
+    if (event->cause != ladder->cause || event->rung != ladder->last ||
+        now > event->t_ns + ONE_EVENT_NS)
+        return 0;
+    atomic_fetch_add(&event->count, 1);
+    atomic_fetch_add(&event->released, ladder->released);
+    return 1;
+}
+
+void cw_ladder_helped(struct cw_ladder *ladder, uint32_t site)
+{
+    struct cw_live_event event = {.type = CW_EVENT_TRIM,
+                                  .device = ladder->device,
+                                  .site = site,
+                                  .bytes = ladder->bytes,
+                                  .cause = ladder->cause,
+                                  .rung = ladder->last};
+
+    cw_ladder_end(ladder);
+    if (ladder->last == CW_RUNG_COUNT)
+        return;
+    atomic_fetch_add(&memory_of(ladder)->rung[ladder->last].helped, 1);
+    if (ladder->released == 0 || add_to_last(ladder, cw_session_now()))
+        return;
+    atomic_store(&event.released, ladder->released);
+    atomic_store(&memory_of(ladder)->last_trim, cw_event_add(&event));
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls in terms of the tracker, sites and events. See request.h. */
+#include "core/request/request.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/device/context.h"
+#include "core/device/device.h"
+#include "core/device/driver_pool.h"
+#include "core/account/event.h"
+#include "core/account/freed.h"
+#include "core/process/gate.h"
+#include "core/growth/growth.h"
+#include "core/limits/limit.h"
+#include "core/request/oom.h"
+#include "core/pool/pool.h"
+#include "core/limits/pressure.h"
+#include "core/process/session.h"
+#include "core/account/site.h"
+#include "core/account/tally.h"
+#include "core/account/trace.h"
+#include "core/account/tracker.h"
+
+/* ---- calls -------------------------------------------------------------------------------------
+ */
+
+/* Between samples the level follows what this process takes and gives back, once it has risen, or
+ * where there is a limit. */
+static void follow(uint8_t device, uint32_t api, int is_limited)
+{
+    if (CW_UNLIKELY(is_limited || cw_pressure_level(device) != CW_LEVEL_LOW))
+        cw_pressure_update(device, api, cw_session_now());
+}
+
+uint32_t cw_request_granted(const struct cw_request *request, uint32_t api)
+{
+    uint32_t site = cw_site_here(api, request->kind, request->device), block;
+    uint64_t now = cw_session_now();
+
+    block = cw_tracker_insert(request, site, now);
+    if (cw_kind_counted(request->kind) != CW_COUNTED_NONE)
+        cw_growth_expect(request->device);
+    cw_deadline_look(now);
+    if (CW_UNLIKELY(request->reserved != 0)) {
+        if (block != 0) {
+            /* First, so that a change of level has this stack. */
+            cw_pressure_update(request->device, api, cw_session_now());
+            cw_limit_committed(request->device, request->reserved);
+        } else /* no memory for a record: it is held all the same, but not by any count */
+            cw_limit_cancel(request->device, request->reserved);
+    }
+    if (block != 0 && request->kind == CW_KIND_ASYNC && request->device < CW_MAX_DEVICES)
+        cw_driver_pool_taken(request->device, request->held);
+    cw_device_describe(request->device);
+    if (request->device != CW_DEVICE_HOST)
+        cw_device_sample_at(now, api);
+    follow(request->device, api, request->reserved != 0);
+    return block;
+}
+
+uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int code,
+                           enum cw_cause cause)
+{
+    uint32_t site = cw_site_here(api, request->kind, request->device);
+    int is_oom = cause != CW_CAUSE_COUNT;
+    uint32_t event;
+
+    cw_device_describe(request->device);
+    cw_tracker_fail(site, is_oom);
+    if (!is_oom)
+        return 0;
+    cw_trace_failed(request, api);
+    cw_device_sample(api);
+    atomic_fetch_add(&cw_device_at(request->device)->memory.refused[cause], 1);
+    event = cw_event_add(&(struct cw_live_event){.type = CW_EVENT_OOM,
+                                                 .site = site,
+                                                 .device = request->device,
+                                                 .cause = (uint8_t)cause,
+                                                 .bytes = request->bytes,
+                                                 .code = code});
+    return cw_oom_record(request, site, event, code, cause);
+}
+
+void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out)
+{
+    *out =
+        (struct cw_request_free){.space = space, .key = key, .block = cw_tracker_take(space, key)};
+}
+
+/* So that a second free can be shown with the first. */
+static void remember_free(const struct cw_request_free *call, uint32_t api)
+{
+    const struct cw_live_site *site;
+
+    if (call->block == 0 || call->space != CW_SPACE_ADDRESS)
+        return;
+    site = cw_site_at(atomic_load(&cw_tracker_at(call->block)->site));
+    cw_freed_remember(call->key, cw_site_here(api, site->kind, site->device));
+}
+
+/* Of an idle block the record knows who freed it, of others the last frees. */
+static uint32_t first_freed(const struct cw_request_free *call)
+{
+    struct cw_pool_view view;
+
+    if (call->block != 0 || call->space != CW_SPACE_ADDRESS)
+        return 0;
+    if (cw_pool_look(call->key, &view))
+        return view.bytes == 0
+                   ? atomic_load_explicit(&cw_tracker_at(view.block)->maps, memory_order_relaxed)
+                   : 0;
+    return cw_freed_find(call->key);
+}
+
+static void refused_free(const struct cw_request_free *call, uint32_t api, int code)
+{
+    uint8_t device;
+
+    cw_context_current(&device);
+    atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
+    cw_event_add(&(struct cw_live_event){.type = CW_EVENT_INVALID_FREE,
+                                         .site = cw_site_here(api, CW_KIND_DEVICE, device),
+                                         .key = call->key,
+                                         .code = code,
+                                         .other_site = first_freed(call)});
+}
+
+void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
+                         enum cw_free_result result, int code)
+{
+    if (CW_LIKELY(result == CW_FREE_DONE))
+        remember_free(call, api);
+    if (call->block != 0) {
+        const struct cw_live_site *site =
+            cw_site_at(atomic_load(&cw_tracker_at(call->block)->site));
+
+        if (site->kind == CW_KIND_ASYNC && site->device < CW_MAX_DEVICES && result == CW_FREE_DONE)
+            cw_driver_pool_returned(site->device, cw_tracker_held(call->block));
+        cw_tracker_finish(call->block, result);
+        follow(site->device, api, 0);
+    } else if (result == CW_FREE_DONE)
+        atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
+    if (result == CW_FREE_REFUSED)
+        refused_free(call, api, code);
+}
+
+void cw_request_fatal_in(uint32_t context, uint32_t api, int code)
+{
+    uint8_t device = 0;
+
+    if (!cw_context_set_fatal(context, code))
+        return;
+    cw_context_device(context, &device);
+    cw_event_add(&(struct cw_live_event){
+        .type = CW_EVENT_FATAL, .site = cw_site_here(api, CW_KIND_DEVICE, device), .code = code});
+}
+
+/* A context that has failed may not even say its id. */
+void cw_request_fatal(uint32_t api, int code)
+{
+    uint8_t device;
+    uint32_t context = cw_context_current(&device);
+    uint64_t handle = 0;
+
+    if (context == 0 && cw_session.ops->context_current(&handle) == 0)
+        context = cw_context_of(handle, &device);
+    cw_request_fatal_in(context, api, code);
+}

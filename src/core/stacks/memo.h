@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks that a thread has already walked, known again without a walk.
+ *
+ * One per thread, seen by no other: no lock. See memo.c for why a match is the same stack.
+ */
+#ifndef CW_CORE_MEMO_H
+#define CW_CORE_MEMO_H
+
+#include <stdint.h>
+
+#include "core/stacks/unwind.h"
+
+#define CW_MEMO_STACKS 256  /* powers of two */
+#define CW_MEMO_SLOTS  4096 /* words of all stacks together; a new stack takes the oldest's room */
+
+struct cw_memo_entry {
+    uint64_t frame; /* address of the frame in which the walk began */
+    uint64_t first; /* its words, counted from the first ever noted */
+    uint32_t count;
+    uint32_t stack; /* what the caller wants to know again; 0: nothing noted */
+    uint32_t epoch;
+};
+
+struct cw_memo {
+    uint64_t noted; /* words ever noted */
+    struct cw_memo_entry entry[CW_MEMO_STACKS];
+    uint32_t offset[CW_MEMO_SLOTS]; /* from the frame, in bytes */
+    uint64_t value[CW_MEMO_SLOTS];
+};
+
+/* The entry of the stack above `frame`, the caller's __builtin_frame_address(0); or, with stack 0,
+ * the entry to note it in. hint: any number that tells stacks apart. */
+struct cw_memo_entry *cw_memo_find(struct cw_memo *memo, const void *frame, uint64_t hint,
+                                   uint32_t epoch);
+
+/* Notes the walk, which began at or below the frame and has a frame that is not our own. What could
+ * not be known again with certainty is not noted. */
+void cw_memo_note(struct cw_memo *memo, struct cw_memo_entry *entry, const void *frame,
+                  const struct cw_walk *walk, uint32_t stack, uint32_t epoch);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Merging of stacks. See merge.h. No state. */
+#include "core/stacks/merge.h"
+
+#include <string.h>
+
+#include "live/layout.h"
+
+struct progress {
+    const struct cw_merge *merge;
+    struct cw_merge_frame *out;
+    unsigned count, max;
+    unsigned natives_left; /* room for native frames */
+    unsigned next;         /* the Python frame whose turn it is */
+};
+
+static int is_within(uint64_t pc, uint64_t start, uint64_t end)
+{
+    return pc - 1 >= start && pc - 1 < end; /* the call, not what follows it */
+}
+
+static int is_interpreter(const struct cw_merge *merge, unsigned native)
+{
+    return is_within(merge->native[native].pc, merge->interpreter->object,
+                     merge->interpreter->object_end);
+}
+
+static int is_evaluator(const struct cw_merge *merge, unsigned native)
+{
+    return is_within(merge->native[native].pc, merge->interpreter->evaluator,
+                     merge->interpreter->evaluator_end);
+}
+
+static unsigned count_shown(const struct cw_merge *merge)
+{
+    unsigned shown = 0;
+
+    for (unsigned i = 0; i < merge->pythons; i++)
+        shown += merge->python[i].code != 0;
+    return shown;
+}
+
+/* Before which native frame the Python frames go that no evaluator stands for: it may be one that
+ * is not known as such, so as far out as the interpreter reaches. */
+static unsigned find_rest(const struct cw_merge *merge)
+{
+    unsigned at = merge->natives;
+
+    if (merge->is_cut)
+        return at;
+    while (at > 0 && !is_interpreter(merge, at - 1))
+        at--;
+    return at > 0 ? at : merge->natives;
+}
+
+static void put(struct progress *progress, uint64_t pc, uint32_t module)
+{
+    if (progress->count < progress->max)
+        progress->out[progress->count++] = (struct cw_merge_frame){.pc = pc, .module = module};
+}
+
+static void put_native(struct progress *progress, unsigned native)
+{
+    const struct cw_merge_frame *frame = &progress->merge->native[native];
+
+    if (progress->natives_left == 0)
+        return;
+    progress->natives_left--;
+    put(progress, frame->pc, frame->module);
+}
+
+/* Those of one evaluator. */
+static void put_python(struct progress *progress)
+{
+    const struct cw_merge *merge = progress->merge;
+    int is_last = 0;
+
+    while (!is_last && progress->next < merge->pythons) {
+        const struct cw_merge_python *python = &merge->python[progress->next++];
+
+        if (python->code != 0)
+            put(progress, python->code, CW_MODULE_PYTHON);
+        is_last = python->is_entry;
+    }
+}
+
+static void put_rest(struct progress *progress)
+{
+    while (progress->next < progress->merge->pythons)
+        put_python(progress);
+}
+
+static unsigned copy_natives(const struct cw_merge *merge, struct cw_merge_frame *out, unsigned max)
+{
+    unsigned count = merge->natives < max ? merge->natives : max;
+
+    memcpy(out, merge->native, count * sizeof(*out));
+    return count;
+}
+
+unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *out, unsigned max)
+{
+    struct progress progress = {.merge = merge, .out = out, .max = max};
+    unsigned shown = count_shown(merge), half = (max + 1) / 2;
+    unsigned rest_at = find_rest(merge);
+
+    if (shown == 0)
+        return copy_natives(merge, out, max);
+    progress.natives_left = max - (shown < half ? shown : half);
+    for (unsigned i = 0; i < merge->natives; i++) {
+        if (i == rest_at)
+            put_rest(&progress);
+        if (is_evaluator(merge, i))
+            put_python(&progress);
+        else if (!is_interpreter(merge, i))
+            put_native(&progress, i);
+    }
+    put_rest(&progress);
+    return progress.count;
+}

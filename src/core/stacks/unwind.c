@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock; and
+ * who finds it, at the first walk. */
+#include "core/stacks/unwind.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "core/stacks/module.h"
+
+#if defined(__x86_64__)
+#define FRAME_POINTER 6 /* rbp, in DWARF's numbers */
+#elif defined(__aarch64__)
+#define FRAME_POINTER 29
+#endif
+
+/* <execinfo.h>'s, as an optional function. */
+extern int backtrace(void **buffer, int size) CW_OPTIONAL;
+
+static struct cw_unwinder use;
+static atomic_flag is_claimed = ATOMIC_FLAG_INIT;
+static _Atomic int is_set;
+static _Atomic(cw_unwind_find_fn) find; /* NULL: asked already, or nobody to ask */
+
+void cw_unwind_set_find(cw_unwind_find_fn fn)
+{
+    atomic_store_explicit(&find, fn, memory_order_release);
+}
+
+/* Two threads may both look: the one must not wait for the other, which may wait for the loader,
+ * and the loader for the one. */
+static CW_NOINLINE void find_unwinder(cw_unwind_find_fn look)
+{
+    void *first[1];
+
+    if (backtrace != NULL)
+        backtrace(first, 1);
+    look();
+    atomic_store_explicit(&find, NULL, memory_order_release);
+}
+
+void cw_unwind_set(const struct cw_unwinder *unwinder)
+{
+    if (atomic_flag_test_and_set(&is_claimed))
+        return;
+    use = *unwinder;
+    atomic_store_explicit(&is_set, 1, memory_order_release);
+}
+
+struct progress {
+    struct cw_walk *walk;
+    unsigned max;
+    int is_inexact;
+};
+
+static int is_enough(const struct cw_walk *walk, unsigned max)
+{
+    return walk->count - walk->own == max || walk->count == max + CW_OWN_FRAMES;
+}
+
+/* Stops where glibc's backtrace() does. */
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg)
+{
+    struct progress *progress = arg;
+    struct cw_walk *walk = progress->walk;
+    unsigned at = walk->count;
+    int is_interrupted = 0;
+
+    walk->pc[at] = use.ip_info(context, &is_interrupted);
+    walk->sp[at] = use.cfa(context);
+    if (walk->pc[at] == 0) {
+        walk->is_whole = 1;
+        return _URC_END_OF_STACK;
+    }
+    if (at > 0 && walk->pc[at] == walk->pc[at - 1] && walk->sp[at] == walk->sp[at - 1]) {
+        walk->exact = 0; /* a frame that is its own caller */
+        return _URC_END_OF_STACK;
+    }
+    walk->fp[at] = use.gr(context, FRAME_POINTER);
+    progress->is_inexact |= is_interrupted;
+    walk->exact += !progress->is_inexact;
+    walk->own += walk->own == at && cw_module_is_self(walk->pc[at]);
+    walk->count++;
+    return is_enough(walk, progress->max) ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+static CW_NOINLINE void walk_inexactly(struct cw_walk *walk, unsigned max)
+{
+    void *raw[CW_WALK_MAX];
+    int taken = backtrace != NULL ? backtrace(raw, (int)(max + CW_OWN_FRAMES)) : 0;
+
+    for (int i = 0; i < taken && !is_enough(walk, max); i++) {
+        walk->pc[walk->count] = (uint64_t)(uintptr_t)raw[i];
+        walk->own += walk->own == walk->count && cw_module_is_self(walk->pc[walk->count]);
+        walk->count++;
+    }
+}
+
+void cw_unwind_walk(struct cw_walk *out, unsigned max)
+{
+    struct progress progress = {.walk = out, .max = max};
+    cw_unwind_find_fn look = atomic_load_explicit(&find, memory_order_acquire);
+
+    if (CW_UNLIKELY(look != NULL))
+        find_unwinder(look);
+    out->count = out->own = out->exact = 0;
+    out->is_whole = 0;
+    if (CW_LIKELY(atomic_load_explicit(&is_set, memory_order_acquire)))
+        use.backtrace(take_frame, &progress);
+    else
+        walk_inexactly(out, max);
+}

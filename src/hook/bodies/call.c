@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* The common part of the hook bodies. See call.h. */
+#include "hook/bodies/call.h"
+
+#include "core/device/context.h"
+#include "core/limits/limit.h"
+#include "core/reclaim/relief.h"
+#include "core/account/site.h"
+#include "hook/entry.h"
+#include "hook/services/oom_dump.h"
+
+_Atomic uint32_t cw_call_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
+
+/* Errors after which cuda.h demands that the process be restarted, or the context be destroyed
+ * (710). Numbers: older headers do not have all the names. */
+static const int fatal_codes[] = {
+    226, /* CONTAINED */
+    700, /* ILLEGAL_ADDRESS */
+    702, /* LAUNCH_TIMEOUT */
+    710, /* ASSERT */
+    714, /* HARDWARE_STACK_ERROR */
+    715, /* ILLEGAL_INSTRUCTION */
+    716, /* MISALIGNED_ADDRESS */
+    717, /* INVALID_ADDRESS_SPACE */
+    718, /* INVALID_PC */
+    719, /* LAUNCH_FAILED */
+    721, /* TENSOR_MEMORY_LEAK */
+    810, /* MPS_CLIENT_TERMINATED */
+    911, /* EXTERNAL_DEVICE */
+};
+
+int cw_call_is_fatal(CUresult rc)
+{
+    if (CW_LIKELY(rc == CUDA_SUCCESS))
+        return 0;
+    for (size_t i = 0; i < CW_ARRAY_LEN(fatal_codes); i++)
+        if ((int)rc == fatal_codes[i])
+            return 1;
+    return 0;
+}
+
+void cw_call_reset(void)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(cw_call_texts); i++)
+        atomic_store_explicit(&cw_call_texts[i], 0, memory_order_relaxed);
+    cw_thread.api = 0;
+}
+
+uint32_t cw_call_api_text(enum cw_hook hook)
+{
+    const struct cw_hook_row *row = &cw_hook_rows[hook];
+    uint32_t text = atomic_load_explicit(cw_call_text_at(hook), memory_order_relaxed), none = 0;
+
+    if (CW_LIKELY(text != 0))
+        return text;
+    text = cw_site_text(cw_thread.api != 0 ? cw_runtime_name(cw_thread.api)
+                        : row->base        ? row->base
+                                           : row->symbol);
+    /* Two threads at once: one text wins, so that one name is one site. */
+    if (!atomic_compare_exchange_strong(cw_call_text_at(hook), &none, text))
+        text = none;
+    return text;
+}
+
+int cw_call_begin_named(struct cw_call *call, enum cw_hook hook)
+{
+    call->api = cw_call_api_text(hook);
+    return 1;
+}
+
+int cw_call_begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
+{
+    if (!cw_session_is_armed() && !cw_entry_arm())
+        return 0;
+    cw_thread.depth = 1;
+    cw_thread_slot(); /* here, where no lock is held */
+    return cw_call_fill(call, hook, caller);
+}
+
+int cw_call_enter_any(struct cw_call *call, enum cw_hook hook, void *caller)
+{
+    return cw_call_enter_hot(call, hook, caller);
+}
+
+/* ---- limits, and what is tried when there is no memory
+ * -------------------------------------------
+ */
+
+int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes)
+{
+    if (call->attempts++ != 0 || !cw_inject_fails(bytes))
+        return 0;
+    call->cause = CW_CAUSE_INJECTED;
+    call->bytes = bytes;
+    return 1;
+}
+
+int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
+{
+    enum cw_cause cause;
+
+    if (CW_UNLIKELY(cw_call_injects(call, bytes)))
+        return 0;
+    call->device = (uint8_t)device;
+    call->bytes = bytes;
+    call->cause = CW_CAUSE_DRIVER;
+    if (CW_LIKELY(!cw_limit_is_on()) || device >= CW_DEVICES ||
+        cw_limit_reserve(call->device, bytes, &call->reserved, &cause) == 0)
+        return 1;
+    call->cause = (uint8_t)cause;
+    return 0;
+}
+
+int cw_call_may_here(struct cw_call *call, uint64_t bytes)
+{
+    uint8_t device;
+
+    /* Which device it is matters to a limit only. */
+    if (CW_LIKELY(!cw_limit_is_on() && !cw_inject_is_on()))
+        return cw_call_may(call, CW_DEVICES, bytes);
+    /* Without a context it is the driver that refuses. */
+    return cw_context_current(&device) == 0 || cw_call_may(call, device, bytes);
+}
+
+void cw_call_unreserve(struct cw_call *call)
+{
+    if (CW_UNLIKELY(call->reserved != 0))
+        cw_limit_cancel(call->device, call->reserved);
+    call->reserved = 0;
+}
+
+/* Whatever the call has come to, it looks for memory no more. */
+static void stop_climbing(struct cw_call *call)
+{
+    if (CW_UNLIKELY(call->is_climbing))
+        cw_ladder_end(&call->ladder);
+    call->is_climbing = 0;
+}
+
+static void begin_to_climb(struct cw_call *call, unsigned device)
+{
+    if (call->is_climbing)
+        return;
+    call->is_climbing = 1;
+    cw_ladder_begin(&call->ladder, (uint8_t)device, call->bytes);
+    call->ladder.reclaims = call->reclaims;
+}
+
+enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_request *pool,
+                                  uint64_t given, uint32_t *out_block)
+{
+    uint8_t device;
+
+    cw_call_unreserve(call);
+    *out_block = 0;
+    if (call->cause == CW_CAUSE_INJECTED)
+        return CW_LADDER_END;
+    cw_context_current(&device);
+    if (!call->is_climbing) {
+        begin_to_climb(call, device);
+        call->ladder.bytes = pool->bytes;
+        call->ladder.pool = pool->pool;
+        call->ladder.is_rounded = given != pool->bytes;
+        call->ladder.may_be_managed =
+            pool->class == CW_POOL_DEVICE || pool->class == CW_POOL_PITCHED;
+    }
+    return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, out_block);
+}
+
+enum cw_ladder_step cw_call_step_on(struct cw_call *call, CUresult rc, unsigned device,
+                                    int may_be_managed)
+{
+    uint32_t none;
+
+    if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY)) {
+        if (rc == CUDA_SUCCESS)
+            cw_call_helped(call);
+        else
+            stop_climbing(call);
+        return CW_LADDER_END;
+    }
+    cw_call_unreserve(call);
+    if (call->cause == CW_CAUSE_INJECTED || device >= CW_MAX_DEVICES)
+        return CW_LADDER_END;
+    begin_to_climb(call, device);
+    call->ladder.may_be_managed = may_be_managed != 0;
+    return cw_ladder_climb(&call->ladder, (enum cw_cause)call->cause, &none);
+}
+
+int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device)
+{
+    return cw_call_step_on(call, rc, device, 0) == CW_LADDER_ASK;
+}
+
+int cw_call_again(struct cw_call *call, CUresult rc)
+{
+    uint8_t device = 0;
+
+    if (CW_UNLIKELY(rc == CUDA_ERROR_OUT_OF_MEMORY))
+        cw_context_current(&device);
+    return cw_call_again_on(call, rc, device);
+}
+
+void cw_call_helped(struct cw_call *call)
+{
+    if (CW_LIKELY(!call->is_climbing))
+        return;
+    call->is_climbing = 0;
+    cw_ladder_helped(&call->ladder, cw_site_here(call->api, CW_KIND_DEVICE, call->ladder.device));
+}
+
+static void set_owner(enum cw_scope scope, struct cw_request *request)
+{
+    uint8_t device;
+    uint32_t context;
+
+    if (scope == CW_SCOPE_DEVICE)
+        return;
+    context = cw_context_current(&device);
+    request->device = scope == CW_SCOPE_HOST ? CW_DEVICE_HOST : device;
+    request->context = scope == CW_SCOPE_CURRENT ? 0 : context;
+}
+
+static uint32_t granted(struct cw_call *call, struct cw_request *request)
+{
+    /* The memory is elsewhere than where it was reserved. */
+    if (CW_UNLIKELY(call->reserved != 0 && call->device != request->device))
+        cw_call_unreserve(call);
+    request->reserved = call->reserved;
+    call->reserved = 0;
+    return cw_request_granted(request, call->api);
+}
+
+static void failed(struct cw_call *call, CUresult rc, const struct cw_request *request)
+{
+    int is_oom = rc == CUDA_ERROR_OUT_OF_MEMORY;
+    uint32_t account;
+
+    stop_climbing(call);
+    cw_call_unreserve(call);
+    account = cw_request_failed(request, call->api, rc,
+                                is_oom ? (enum cw_cause)call->cause : CW_CAUSE_COUNT);
+    if (account != 0)
+        cw_oom_dump(account);
+    if (cw_call_is_fatal(rc))
+        cw_request_fatal(call->api, rc);
+}
+
+uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scope,
+                           struct cw_request *request)
+{
+    uint32_t block = 0;
+
+    set_owner(scope, request);
+    if (request->held < request->bytes)
+        request->held = request->bytes;
+    if (CW_LIKELY(rc == CUDA_SUCCESS))
+        block = granted(call, request);
+    else
+        failed(call, rc, request);
+    cw_call_leave();
+    return block;
+}
+
+enum cw_free_result cw_call_free_result(CUresult rc)
+{
+    /* The driver is gone, or the context is: the program has done its part, and the memory went
+     * too. */
+    if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED ||
+        rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || cw_call_is_fatal(rc))
+        return CW_FREE_DONE;
+    switch ((int)rc) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_NOT_MAPPED:
+    case CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED:
+        return CW_FREE_REFUSED;
+    default: /* inside a capture, without a context, before cuInit: not the pointer's fault */
+        return CW_FREE_FAILED;
+    }
+}
+
+void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_request_free *free_call)
+{
+    if (free_call->key != 0)
+        cw_request_free_end(free_call, call->api, cw_call_free_result(rc), rc);
+    if (CW_UNLIKELY(cw_call_is_fatal(rc)))
+        cw_request_fatal(call->api, rc);
+    cw_call_leave();
+}
+
+static int is_noteworthy(CUresult rc)
+{
+    return (rc == CUDA_ERROR_OUT_OF_MEMORY || cw_call_is_fatal(rc)) && cw_session_is_armed() &&
+           cw_thread.depth == 0;
+}
+
+static void note(struct cw_call *call, CUresult rc, uint8_t device)
+{
+    struct cw_request request = {.kind = CW_KIND_DEVICE, .device = device};
+
+    if (cw_call_is_fatal(rc))
+        cw_request_fatal(call->api, rc);
+    else
+        failed(call, rc, &request);
+}
+
+int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc)
+{
+    uint8_t device;
+    int again;
+
+    if (rc == CUDA_SUCCESS)
+        cw_call_helped(call);
+    if (!is_noteworthy(rc)) {
+        stop_climbing(call);
+        return 0;
+    }
+    cw_thread.depth = 1;
+    if (cw_thread.api == 0)
+        cw_thread.caller = call->caller;
+    cw_context_current(&device);
+    if (call->on != 0)
+        device = call->on - 1;
+    call->api = cw_call_api_text(hook);
+    call->cause = CW_CAUSE_DRIVER;
+    again = !call->is_once && cw_call_again_on(call, rc, device);
+    if (!again)
+        note(call, rc, device);
+    cw_call_leave();
+    return again;
+}
+
+void cw_call_note(enum cw_hook hook, CUresult rc)
+{
+    struct cw_call call = {.cause = CW_CAUSE_DRIVER};
+    uint8_t device;
+
+    if (CW_LIKELY(!is_noteworthy(rc)))
+        return;
+    cw_thread.depth = 1;
+    cw_context_current(&device);
+    call.api = cw_call_api_text(hook);
+    note(&call, rc, device);
+    cw_call_leave();
+}
+
+int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+
+    if (CW_LIKELY(!cw_capture_is_active()))
+        return 0;
+    if (stream == NULL && flavour == CW_STREAM_THREAD)
+        stream = CW_STREAM_PER_THREAD;
+    return CW_REAL(cuStreamIsCapturing)(stream, &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}

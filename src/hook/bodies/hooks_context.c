@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* Bodies of families CONTEXT and MODULE: what comes and goes with contexts. */
+#include "hook/bodies/observe.h"
+
+#include "core/device/context.h"
+
+static uint64_t handle_value(const void *handle)
+{
+    return (uint64_t)(uintptr_t)handle;
+}
+
+/* ---- contexts ----------------------------------------------------------------------------------
+ */
+
+/* Creating a context takes memory, so it can be out of it. */
+static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook)
+{
+    if (rc == CUDA_SUCCESS && pctx != NULL)
+        cw_context_created(handle_value(*pctx), (unsigned)dev);
+    cw_call_leave();
+    cw_call_note(hook, rc);
+}
+
+#define CREATES(symbol, dev)                                                                       \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        do                                                                                         \
+            rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                 \
+        while (cw_call_again_on(&call, rc, (unsigned)(dev)));                                      \
+        account_created(rc, a1, dev, CW_HOOK_##symbol);                                            \
+        return rc;                                                                                 \
+    }
+
+CREATES(cuCtxCreate, a3)
+CREATES(cuCtxCreate_v2, a3)
+CREATES(cuCtxCreate_v3, a5)
+CREATES(cuCtxCreate_v4, a4)
+
+typedef CUresult (*ctx_end_fn)(CUcontext ctx);
+
+static CUresult end_context(enum cw_hook hook, CUcontext ctx, void *caller)
+{
+    ctx_end_fn real = (ctx_end_fn)cw_real_of(hook);
+    struct cw_context_ending ending;
+    struct cw_call call;
+    uint8_t device;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(ctx);
+    cw_context_end_begin(cw_context_of(handle_value(ctx), &device), &ending);
+    rc = real(ctx);
+    cw_context_end_finish(&ending, rc == CUDA_SUCCESS ? CW_CONTEXT_DESTROYED : CW_CONTEXT_KEPT);
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+    return end_context(CW_HOOK_cuCtxDestroy_v2, ctx, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
+{
+    return end_context(CW_HOOK_cuCtxDestroy, ctx, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+    CUresult rc = CW_REAL(cuCtxAttach)(pctx, flags);
+    uint8_t device;
+
+    if (rc == CUDA_SUCCESS && pctx != NULL && cw_session_is_armed())
+        cw_context_attached(cw_context_of(handle_value(*pctx), &device));
+    return rc;
+}
+
+/* Gives up a reference: the one that creation made ends the context. */
+CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+    uint8_t device;
+
+    if (cw_session_is_armed() && !cw_context_detached(cw_context_of(handle_value(ctx), &device)))
+        return CW_REAL(cuCtxDetach)(ctx);
+    return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
+}
+
+/* ---- primary contexts --------------------------------------------------------------------------
+ */
+
+CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuDevicePrimaryCtxRetain, CW_CALLER))
+        return CW_REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
+    do
+        rc = CW_REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
+    if (rc == CUDA_SUCCESS && pctx != NULL)
+        cw_context_retained(handle_value(*pctx), (unsigned)dev);
+    cw_call_leave();
+    cw_call_note(CW_HOOK_cuDevicePrimaryCtxRetain, rc);
+    return rc;
+}
+
+static int is_primary_active(CUdevice dev)
+{
+    unsigned int flags;
+    int active = 1;
+
+    if (CW_REAL(cuDevicePrimaryCtxGetState)(dev, &flags, &active) != CUDA_SUCCESS)
+        return 1;
+    return active;
+}
+
+typedef CUresult (*primary_fn)(CUdevice dev);
+
+/* The last release destroys the context: its records are closed before, if we counted right, and
+ * put back if the driver says that it is still active. */
+static CUresult release_primary(enum cw_hook hook, CUdevice dev, void *caller)
+{
+    primary_fn real = (primary_fn)cw_real_of(hook);
+    struct cw_context_ending ending;
+    struct cw_call call;
+    int active;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dev);
+    cw_context_end_begin(
+        cw_context_is_last_release((unsigned)dev) ? cw_context_primary((unsigned)dev) : 0, &ending);
+    rc = real(dev);
+    if (rc == CUDA_SUCCESS)
+        cw_context_released((unsigned)dev);
+    active = rc != CUDA_SUCCESS || is_primary_active(dev);
+    /* Somebody else's retains and releases escaped us: close what is gone, if late. */
+    if (!active && ending.context == 0)
+        cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
+    cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    return release_primary(CW_HOOK_cuDevicePrimaryCtxRelease_v2, dev, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    return release_primary(CW_HOOK_cuDevicePrimaryCtxRelease, dev, CW_CALLER);
+}
+
+static CUresult reset_primary(enum cw_hook hook, CUdevice dev, void *caller)
+{
+    primary_fn real = (primary_fn)cw_real_of(hook);
+    enum cw_context_outcome outcome = CW_CONTEXT_RENEWED;
+    struct cw_context_ending ending;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, hook, caller))
+        return real(dev);
+    cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
+    rc = real(dev);
+    if (rc != CUDA_SUCCESS)
+        outcome = CW_CONTEXT_KEPT;
+    else if (!is_primary_active(dev)) /* its handle may be given to another context next */
+        outcome = CW_CONTEXT_DESTROYED;
+    cw_context_end_finish(&ending, outcome);
+    cw_call_leave();
+    return rc;
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset_v2, dev, CW_CALLER);
+}
+
+CW_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset, dev, CW_CALLER);
+}
+
+/* ---- green contexts ----------------------------------------------------------------------------
+ */
+
+/* The handle of the green context itself is kept in the same table, so that its device is known
+ * when it is turned into a CUcontext. A green context holds a reference to the primary one
+ * (cuda.h). */
+CW_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
+                                    unsigned int flags)
+{
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuGreenCtxCreate, CW_CALLER))
+        return CW_REAL(cuGreenCtxCreate)(phCtx, desc, dev, flags);
+    do
+        rc = CW_REAL(cuGreenCtxCreate)(phCtx, desc, dev, flags);
+    while (cw_call_again_on(&call, rc, (unsigned)dev));
+    if (rc == CUDA_SUCCESS) {
+        cw_context_retained(0, (unsigned)dev);
+        cw_context_folded(handle_value(*phCtx), (unsigned)dev);
+    }
+    cw_call_leave();
+    cw_call_note(CW_HOOK_cuGreenCtxCreate, rc);
+    return rc;
+}
+
+CW_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
+{
+    CUresult rc = CW_REAL(cuCtxFromGreenCtx)(pContext, hCtx);
+    uint8_t device;
+
+    if (rc == CUDA_SUCCESS && cw_session_is_armed() &&
+        cw_context_of_green(handle_value(hCtx), &device) != 0)
+        cw_context_folded(handle_value(*pContext), device);
+    return rc;
+}
+
+/* The green context may have held the last reference to the primary one. */
+CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+    struct cw_context_ending ending;
+    uint8_t device;
+    int active;
+    CUresult rc;
+
+    if (!cw_session_is_armed() || cw_context_of_green(handle_value(hCtx), &device) == 0)
+        return CW_REAL(cuGreenCtxDestroy)(hCtx);
+    cw_context_end_begin(cw_context_is_last_release(device) ? cw_context_primary(device) : 0,
+                         &ending);
+    rc = CW_REAL(cuGreenCtxDestroy)(hCtx);
+    if (rc == CUDA_SUCCESS) {
+        cw_context_unfolded(handle_value(hCtx));
+        cw_context_released(device);
+    }
+    active = rc != CUDA_SUCCESS || is_primary_active(device);
+    if (!active && ending.context == 0)
+        cw_context_end_begin(cw_context_primary(device), &ending);
+    cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
+    return rc;
+}
+
+/* ---- modules -----------------------------------------------------------------------------------
+ */
+
+/* What a module takes on the device nobody tells: it is part of "unattributed". The record says
+ * that it is loaded, and goes with its context. */
+static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope,
+                           const void *handle)
+{
+    struct cw_request request = {.space = CW_SPACE_MODULE, .kind = CW_KIND_MODULE};
+
+    if (rc == CUDA_SUCCESS && handle != NULL)
+        request.key = handle_value(*(void *const *)handle);
+    cw_call_allocated(call, rc, scope, &request);
+}
+
+/* The values of a compiler's options, some of which it writes to: the size of a log becomes what
+ * was written of it. For another attempt they have to be what they were. */
+struct option_values {
+    void **at;
+    unsigned count;
+    void *value[64]; /* there are half as many options */
+};
+
+static void keep_values(struct option_values *out, void **at, unsigned count)
+{
+    out->at = at;
+    out->count = 0;
+    while (at != NULL && out->count < count && out->count < CW_ARRAY_LEN(out->value)) {
+        out->value[out->count] = at[out->count];
+        out->count++;
+    }
+}
+
+static void put_values_back(const struct option_values *kept)
+{
+    for (unsigned i = 0; i < kept->count; i++)
+        kept->at[i] = kept->value[i];
+}
+
+/* Calls it with options for a compiler, as often as there is something to give back before. */
+#define LOAD_WITH(symbol, values, options)                                                         \
+    do {                                                                                           \
+        struct option_values kept;                                                                 \
+                                                                                                   \
+        keep_values(&kept, values, options);                                                       \
+        while (rc = CW_REAL(symbol) CW_ARGS_##symbol, cw_call_again(&call, rc))                    \
+            put_values_back(&kept);                                                                \
+    } while (0)
+
+#define LOADS_WITH(symbol, scope, values, options)                                                 \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        LOAD_WITH(symbol, values, options);                                                        \
+        account_module(&call, rc, scope, a1);                                                      \
+        return rc;                                                                                 \
+    }
+
+LOADS_WITH(cuModuleLoad, CW_SCOPE_CONTEXT, NULL, 0)
+LOADS_WITH(cuModuleLoadData, CW_SCOPE_CONTEXT, NULL, 0)
+LOADS_WITH(cuModuleLoadDataEx, CW_SCOPE_CONTEXT, a5, a3)
+LOADS_WITH(cuModuleLoadFatBinary, CW_SCOPE_CONTEXT, NULL, 0)
+/* Libraries belong to no context: they are loaded into each lazily. */
+LOADS_WITH(cuLibraryLoadData, CW_SCOPE_CURRENT, a4, a5)
+LOADS_WITH(cuLibraryLoadFromFile, CW_SCOPE_CURRENT, a4, a5)
+
+#define LINKS_WITH(symbol, values, options)                                                        \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        LOAD_WITH(symbol, values, options);                                                        \
+        cw_call_leave();                                                                           \
+        cw_call_note(CW_HOOK_##symbol, rc);                                                        \
+        return rc;                                                                                 \
+    }
+
+LINKS_WITH(cuLinkCreate, a3, a1)
+LINKS_WITH(cuLinkCreate_v2, a3, a1)
+
+CW_EXPORT CUresult cuModuleUnload(CUmodule hmod)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuModuleUnload, CW_CALLER))
+        return CW_REAL(cuModuleUnload)(hmod);
+    cw_request_free_begin(CW_SPACE_MODULE, handle_value(hmod), &freed);
+    rc = CW_REAL(cuModuleUnload)(hmod);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}
+
+CW_EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+    struct cw_request_free freed;
+    struct cw_call call;
+    CUresult rc;
+
+    if (!cw_call_enter(&call, CW_HOOK_cuLibraryUnload, CW_CALLER))
+        return CW_REAL(cuLibraryUnload)(library);
+    cw_request_free_begin(CW_SPACE_MODULE, handle_value(library), &freed);
+    rc = CW_REAL(cuLibraryUnload)(library);
+    cw_call_freed(&call, rc, &freed);
+    return rc;
+}

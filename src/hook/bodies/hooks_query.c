@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Bodies of families RESOLVE and QUERY. */
+#include "base/lock.h"
+#include "core/device/context.h"
+#include "core/device/device.h"
+#include "core/reclaim/keep.h"
+#include "core/limits/limit.h"
+#include "hook/bodies/pooled.h"
+
+#include "hook/entry.h"
+#include "hook/resolve/resolve.h"
+
+/* A thread that gives memory back meanwhile needs some microseconds, or has lost the processor. */
+#define SETTLE_TURNS 200
+
+/* ---- resolution --------------------------------------------------------------------------------
+ */
+
+CW_EXPORT CUresult cuInit(unsigned int Flags)
+{
+    CUresult rc = CW_REAL(cuInit)(Flags);
+
+    if (rc == CUDA_SUCCESS)
+        cw_entry_arm();
+    return rc;
+}
+
+/* The 4-argument form; asked for as "cuGetProcAddress" up to version 11.8. */
+CW_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
+                                    cuuint64_t flags)
+{
+    CUresult rc = CW_REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
+
+    if (rc == CUDA_SUCCESS && pfn != NULL && *pfn != NULL)
+        *pfn = cw_resolve_substitute(*pfn, symbol, cudaVersion, flags);
+    return rc;
+}
+
+CW_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+                                       cuuint64_t flags,
+                                       CUdriverProcAddressQueryResult *symbolStatus)
+{
+    CUresult rc = CW_REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
+
+    if (rc == CUDA_SUCCESS && pfn != NULL && *pfn != NULL)
+        *pfn = cw_resolve_substitute(*pfn, symbol, cudaVersion, flags);
+    return rc;
+}
+
+/* ---- memory use --------------------------------------------------------------------------------
+ */
+
+/* What the driver said of the current context's device, as the program is told it. */
+static void view_current(size_t *free, size_t *total)
+{
+    struct cw_memory_view view;
+    uint8_t device;
+
+    if (cw_context_current(&device) == 0)
+        return;
+    cw_limit_view(device, *free, *total, &view);
+    *free = view.free_bytes;
+    *total = view.total_bytes;
+}
+
+/* Asks again if another thread has given memory back meanwhile, but not for ever. */
+static CUresult ask_settled(size_t *free, size_t *total)
+{
+    unsigned turns = 0;
+    uint64_t motion;
+    CUresult rc;
+
+    do {
+        motion = cw_keep_motion();
+        rc = CW_REAL(cuMemGetInfo_v2)(free, total);
+        if (rc != CUDA_SUCCESS)
+            return rc;
+        cw_context_check_all(); /* nothing of one that is gone lies idle */
+        cw_device_sampled(*free, *total, cw_call_api_text(CW_HOOK_cuMemGetInfo_v2));
+        view_current(free, total);
+        if (cw_keep_is_settled(motion))
+            break;
+        cw_lock_relax(&turns);
+    } while (turns < SETTLE_TURNS);
+    return CUDA_SUCCESS;
+}
+
+/* The program may ask for one of the two only. */
+static CUresult memory_info(size_t *free, size_t *total)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    CUresult rc;
+
+    cw_thread.depth = 1;
+    rc = ask_settled(&free_bytes, &total_bytes);
+    cw_call_leave();
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (free != NULL)
+        *free = free_bytes;
+    if (total != NULL)
+        *total = total_bytes;
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+    CUresult rc;
+
+    if (!cw_session_is_armed() || cw_thread.depth != 0)
+        return CW_REAL(cuMemGetInfo_v2)(free, total);
+    /* Whether one pointer may be missing is the driver's to say, and both. */
+    rc = free != NULL && total != NULL ? CUDA_SUCCESS : CW_REAL(cuMemGetInfo_v2)(free, total);
+    if (rc == CUDA_SUCCESS)
+        rc = memory_info(free, total);
+    cw_call_note(CW_HOOK_cuMemGetInfo_v2, rc);
+    return rc;
+}
+
+/* 32-bit sizes: they wrap on today's devices, as the driver's own answers do. */
+CW_EXPORT CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
+{
+    CUresult rc = CW_REAL(cuMemGetInfo)(free, total);
+    size_t free_bytes = 0, total_bytes = 0;
+
+    if (rc != CUDA_SUCCESS || !cw_session_is_armed() || cw_thread.depth != 0 ||
+        memory_info(&free_bytes, &total_bytes) != CUDA_SUCCESS)
+        return rc;
+    if (free != NULL)
+        *free = (unsigned int)free_bytes;
+    if (total != NULL)
+        *total = (unsigned int)total_bytes;
+    return rc;
+}
+
+static uint64_t total_of(CUdevice dev, uint64_t total)
+{
+    if (!cw_limit_is_on() || !cw_session_is_armed() || cw_thread.depth != 0 || dev < 0 ||
+        dev >= CW_MAX_DEVICES)
+        return total;
+    cw_thread.depth = 1;
+    total = cw_limit_total((uint8_t)dev, total);
+    cw_call_leave();
+    return total;
+}
+
+CW_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    CUresult rc = CW_REAL(cuDeviceTotalMem_v2)(bytes, dev);
+
+    if (rc == CUDA_SUCCESS && bytes != NULL)
+        *bytes = total_of(dev, *bytes);
+    return rc;
+}
+
+CW_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+    CUresult rc = CW_REAL(cuDeviceTotalMem)(bytes, dev);
+    size_t total = 0;
+
+    if (rc == CUDA_SUCCESS && bytes != NULL && cw_limit_is_on() &&
+        CW_REAL(cuDeviceTotalMem_v2)(&total, dev) == CUDA_SUCCESS)
+        *bytes = (unsigned int)total_of(dev, total);
+    return rc;
+}
+
+/* A pooled block is larger than what was asked for: the program is told what it asked for. Of a
+ * block that it has freed the driver shall say what it says of memory that is nobody's. */
+CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    struct cw_pool_view block;
+    CUdeviceptr base = 0;
+    size_t bytes = 0;
+    CUresult rc;
+
+    if (!cw_session_is_armed() || !cw_pool_is_on())
+        return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, dptr);
+    rc = CW_REAL(cuMemGetAddressRange_v2)(&base, &bytes, dptr);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    if (cw_pool_look(base, &block)) {
+        if (block.bytes == 0)
+            return CW_REAL(cuMemGetAddressRange_v2)(pbase, psize, CW_NOBODYS_ADDRESS);
+        bytes = block.bytes;
+    }
+    if (pbase != NULL)
+        *pbase = base;
+    if (psize != NULL)
+        *psize = bytes;
+    return rc;
+}
+
+CW_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize,
+                                        CUdeviceptr_v1 dptr)
+{
+    return CW_REAL(cuMemGetAddressRange)(pbase, psize, dptr);
+}
+
+/* A block that served before has the identity that the driver gave its memory; for the program it
+ * is another allocation. Numbers of our own have the top bit set, which the driver's count never
+ * reaches. */
+static unsigned long long buffer_id(const struct cw_pool_view *block, unsigned long long drivers)
+{
+    return block->reuses == 0 ? drivers
+                              : 1ull << 63 | (unsigned long long)block->reuses << 32 | block->block;
+}
+
+static int find_block(CUdeviceptr ptr, struct cw_pool_view *out)
+{
+    CUdeviceptr base = 0;
+
+    if (cw_pool_look(ptr, out))
+        return 1;
+    return CW_REAL(cuMemGetAddressRange_v2)(&base, NULL, ptr) == CUDA_SUCCESS &&
+           cw_pool_look(base, out);
+}
+
+/* What the driver has answered, in terms of the program's own allocation. */
+static void correct_attribute(CUpointer_attribute attribute, void *data, CUdeviceptr ptr)
+{
+    struct cw_pool_view block;
+
+    if (!cw_pool_is_on())
+        return;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        if (find_block(ptr, &block) && block.bytes != 0)
+            *(size_t *)data = block.bytes;
+        break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        if (find_block(ptr, &block))
+            *(unsigned long long *)data = buffer_id(&block, *(unsigned long long *)data);
+        break;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* sets SYNC_MEMOPS on the way */
+        cw_pooled_export(ptr);
+        break;
+    default:
+        break;
+    }
+}
+
+/* The address to ask the driver about. Only the start of a freed block is recognised: to find that
+ * of another address takes a call, and programs ask about live memory all the time. */
+static CUdeviceptr hide_freed(CUdeviceptr ptr)
+{
+    struct cw_pool_view block;
+
+    if (cw_session_is_armed() && cw_pool_look(ptr, &block) && block.bytes == 0)
+        return CW_NOBODYS_ADDRESS;
+    return ptr;
+}
+
+CW_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    CUresult rc;
+
+    ptr = hide_freed(ptr);
+    rc = CW_REAL(cuPointerGetAttribute)(data, attribute, ptr);
+    if (rc == CUDA_SUCCESS && data != NULL && cw_session_is_armed())
+        correct_attribute(attribute, data, ptr);
+    return rc;
+}
+
+CW_EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes,
+                                          CUpointer_attribute *attributes, void **data,
+                                          CUdeviceptr ptr)
+{
+    CUresult rc;
+
+    ptr = hide_freed(ptr);
+    rc = CW_REAL(cuPointerGetAttributes)(numAttributes, attributes, data, ptr);
+    if (rc != CUDA_SUCCESS || !cw_session_is_armed())
+        return rc;
+    for (unsigned i = 0; i < numAttributes; i++)
+        if (data[i] != NULL)
+            correct_attribute(attributes[i], data[i], ptr);
+    return rc;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/* The pool around the driver's functions. See pooled.h. */
+#include "hook/bodies/pooled.h"
+
+#include "core/device/context.h"
+#include "core/request/fallback.h"
+#include "core/process/gate.h"
+#include "core/device/pitch.h"
+#include "core/account/tracker.h"
+
+static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
+{
+    switch (class) {
+    case CW_POOL_DEVICE:
+        return CW_REAL(cuMemAlloc_v2)(out, bytes);
+    case CW_POOL_HOST:
+        return CW_REAL(cuMemAllocHost_v2)(out, bytes);
+    default:
+        return CW_REAL(cuMemHostAlloc)(out, bytes, (unsigned)class - CW_POOL_HOST_FLAGS);
+    }
+}
+
+static int is_device(enum cw_pool_class class)
+{
+    return class == CW_POOL_DEVICE || class == CW_POOL_PITCHED;
+}
+
+static uint64_t address_at(enum cw_pool_class class, const void *out)
+{
+    return is_device(class) ? *(const CUdeviceptr *)out
+                            : (uint64_t)(uintptr_t) * (void *const *)out;
+}
+
+static void put_address(enum cw_pool_class class, void *out, uint64_t address)
+{
+    if (is_device(class))
+        *(CUdeviceptr *)out = address;
+    else
+        *(void **)out = (void *)(uintptr_t)address;
+}
+
+/* Where the class's memory lies, for limits; host memory has none. */
+static int may(struct cw_call *call, enum cw_pool_class class, uint64_t bytes)
+{
+    return class == CW_POOL_DEVICE ? cw_call_may_here(call, bytes)
+                                   : cw_call_may(call, CW_DEVICE_HOST, bytes);
+}
+
+/* A request that the driver has not answered yet; `bytes` as the program asked, `given` as the
+ * driver is asked. */
+struct miss {
+    struct cw_call *call;
+    struct cw_pool_request *pool;
+    void *out;
+    uint64_t given;
+    uint8_t unserved; /* enum cw_unserved: why managed memory could not stand in */
+};
+
+static int serve_from_pool(const struct miss *miss, uint32_t block)
+{
+    uint64_t address =
+        cw_pool_hand_out(miss->pool->pool, block, miss->pool->bytes, miss->call->api);
+
+    if (address == 0)
+        return 0;
+    put_address(miss->pool->class, miss->out, address);
+    cw_call_helped(miss->call);
+    cw_call_leave();
+    return 1;
+}
+
+static int serve_managed(struct miss *miss)
+{
+    struct cw_request request = {0};
+
+    if (cw_fallback_alloc(miss->call->ladder.device, miss->pool->bytes, &request) != 0) {
+        miss->unserved = request.unserved;
+        return 0;
+    }
+    put_address(miss->pool->class, miss->out, request.key);
+    cw_call_helped(miss->call);
+    cw_call_allocated(miss->call, CUDA_SUCCESS, CW_SCOPE_HOST, &request);
+    cw_fallback_committed(request.bytes);
+    return 1;
+}
+
+/* No memory. 1: served in another way, and left; 0: ask again; -1: that is all. */
+static int make_do(struct miss *miss)
+{
+    uint32_t block;
+
+    for (;;) {
+        switch (cw_call_climb(miss->call, miss->pool, miss->given, &block)) {
+        case CW_LADDER_SERVED:
+            if (serve_from_pool(miss, block))
+                return 1;
+            break;
+        case CW_LADDER_MANAGED:
+            if (serve_managed(miss))
+                return 1;
+            break;
+        case CW_LADDER_EXACT:
+            miss->given = miss->pool->bytes;
+            return 0;
+        case CW_LADDER_ASK:
+            return 0;
+        default:
+            return -1;
+        }
+    }
+}
+
+static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, struct cw_pool_request *pool,
+                                         void *out)
+{
+    int is_device = pool->class == CW_POOL_DEVICE, next = -1;
+    struct cw_request request = {.kind = is_device ? CW_KIND_DEVICE : CW_KIND_PINNED,
+                                 .bytes = pool->bytes};
+    struct miss miss = {
+        .call = call, .pool = pool, .out = out, .given = pool->ask ? pool->ask : pool->bytes};
+    CUresult rc;
+
+    do {
+        rc = CUDA_ERROR_OUT_OF_MEMORY;
+        /* What the driver refuses for another reason it shall refuse itself. */
+        if (out == NULL || pool->bytes == 0 || may(call, pool->class, miss.given))
+            rc = ask_driver(pool->class, out, miss.given);
+        if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
+            break;
+        next = make_do(&miss);
+    } while (next == 0);
+    if (rc == CUDA_SUCCESS && next != 1 && out != NULL) {
+        cw_call_helped(call);
+        request.key = address_at(pool->class, out);
+        cw_pool_granted(pool, miss.given, pool->ask != 0 && miss.given != pool->ask, &request);
+    }
+    cw_pool_cancel(pool);
+    if (next == 1)
+        return CUDA_SUCCESS;
+    request.unserved = miss.unserved;
+    cw_call_allocated(call, rc, is_device ? CW_SCOPE_CONTEXT : CW_SCOPE_HOST, &request);
+    return rc;
+}
+
+/* Before anything idle could serve it. */
+static CW_NOINLINE CUresult fail_as_injected(struct cw_call *call, enum cw_kind kind,
+                                             enum cw_scope scope, uint64_t bytes)
+{
+    struct cw_request request = {.kind = kind, .bytes = bytes};
+
+    cw_call_allocated(call, CUDA_ERROR_OUT_OF_MEMORY, scope, &request);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CW_HOT CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out,
+                                size_t bytes)
+{
+    struct cw_pool_request pool = {.class = class, .bytes = bytes};
+    uint64_t address;
+
+    if (CW_UNLIKELY(cw_call_injects(call, bytes)))
+        return class == CW_POOL_DEVICE
+                   ? fail_as_injected(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes)
+                   : fail_as_injected(call, CW_KIND_PINNED, CW_SCOPE_HOST, bytes);
+    address = CW_LIKELY(out != NULL) ? cw_pool_serve(&pool, call->api) : 0;
+    if (CW_UNLIKELY(address == 0))
+        return alloc_missed(call, &pool, out);
+    put_address(class, out, address);
+    cw_call_leave();
+    return CUDA_SUCCESS;
+}
+
+/* ---- pitched -----------------------------------------------------------------------------------
+ */
+
+/* Bytes of the block if the driver has given a pitch for such rows here, else 0. */
+static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, uint64_t *out_pitch)
+{
+    uint64_t bytes = 0;
+    uint8_t device;
+
+    if (!cw_pool_is_on() || cw_context_current(&device) == 0)
+        return 0;
+    *out_pitch = cw_pitch_find(device, width, element);
+    return __builtin_mul_overflow(*out_pitch, height, &bytes) ? 0 : bytes;
+}
+
+/* Rows are aligned to so much on all devices so far. */
+#define PITCH_STEP 512u
+
+/* As the driver has given it, else as large as it will be: if that is too little, it is asked
+ * again. */
+static uint64_t likely_pitch(uint64_t width, unsigned element)
+{
+    uint64_t pitch = 0;
+    uint8_t device;
+
+    if (cw_context_current(&device) != 0)
+        pitch = cw_pitch_find(device, width, element);
+    if (pitch == 0 && !__builtin_add_overflow(width, PITCH_STEP - 1, &pitch))
+        pitch = pitch / PITCH_STEP * PITCH_STEP;
+    return pitch;
+}
+
+static uint64_t likely_size(uint64_t pitch, uint64_t height)
+{
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(pitch, height, &bytes) ? 0 : bytes;
+}
+
+/* What the pitch adds must be within the limit too. */
+static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dptr, size_t *pitch,
+                          size_t width, size_t height, unsigned element)
+{
+    uint8_t device;
+    CUresult rc;
+
+    if (dptr != NULL && pitch != NULL && likely != 0 && !cw_call_may_here(call, likely))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
+    if (rc != CUDA_SUCCESS || call->reserved == 0 || *pitch * height <= call->reserved)
+        return rc;
+    /* Now the size is known: once more, with all of it reserved before the driver is asked. */
+    if (cw_context_current(&device) != 0)
+        cw_pitch_learn(device, width, element, *pitch);
+    CW_REAL(cuMemFree_v2)(*dptr);
+    cw_call_unreserve(call);
+    if (!cw_call_may_here(call, *pitch * height))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
+}
+
+/* No memory: 1: served in another way, and left; 0: ask again; -1: that is all. By now the driver
+ * may have told the pitch. */
+static int make_do_with_pitch(struct miss *miss, struct cw_pool_request *as, size_t *pitch,
+                              uint64_t likely, uint64_t height)
+{
+    int next;
+
+    if (miss->out == NULL || pitch == NULL || likely == 0)
+        return -1;
+    as->bytes = miss->given = likely_size(likely, height);
+    next = make_do(miss);
+    if (next == 1)
+        *pitch = likely;
+    return next;
+}
+
+/* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
+static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool, CUdeviceptr *dptr,
+                             size_t *pitch, size_t width, size_t height, unsigned element)
+{
+    struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = width * height};
+    struct cw_pool_request as = *pool;
+    struct miss miss = {.call = call, .pool = &as, .out = dptr};
+    uint64_t likely = likely_pitch(width, element);
+    uint8_t device;
+    int next = -1;
+    CUresult rc;
+
+    do {
+        rc = ask_pitch(call, likely_size(likely, height), dptr, pitch, width, height, element);
+        if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
+            break;
+        likely = likely_pitch(width, element);
+        next = make_do_with_pitch(&miss, &as, pitch, likely, height);
+    } while (next == 0);
+    if (next == 1)
+        return CUDA_SUCCESS;
+    if (rc == CUDA_SUCCESS && dptr != NULL && pitch != NULL) {
+        cw_call_helped(call);
+        request.key = *dptr;
+        request.bytes = *pitch * height;
+        if (cw_context_current(&device) != 0)
+            cw_pitch_learn(device, width, element, *pitch);
+        /* The first of its kind: it was not offered to the pool before its size was known. */
+        if (pool->bytes == 0)
+            pool->pool = cw_pool_here(CW_POOL_PITCHED);
+        pool->bytes = request.bytes;
+        cw_pool_granted(pool, request.bytes, 0, &request);
+    }
+    request.unserved = miss.unserved;
+    cw_call_allocated(call, rc, CW_SCOPE_CONTEXT, &request);
+    return rc;
+}
+
+CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *pitch, size_t width,
+                               size_t height, unsigned element)
+{
+    struct cw_pool_request pool = {.class = CW_POOL_PITCHED};
+    uint64_t known = 0, address = 0;
+
+    if (CW_UNLIKELY(cw_call_injects(call, width * height)))
+        return fail_as_injected(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, width * height);
+    if (dptr != NULL && pitch != NULL)
+        pool.bytes = known_size(width, height, element, &known);
+    if (pool.bytes != 0)
+        address = cw_pool_serve(&pool, call->api);
+    if (address == 0)
+        return pitch_missed(call, &pool, dptr, pitch, width, height, element);
+    *dptr = address;
+    *pitch = known;
+    cw_call_leave();
+    return CUDA_SUCCESS;
+}
+
+/* ---- frees -------------------------------------------------------------------------------------
+ */
+
+/* What the driver says to a free of what is free. While a capture runs it may have more to say, and
+ * is asked about an address that is nobody's. */
+static CUresult refusal(CUresult usual)
+{
+    CUresult rc = CUDA_SUCCESS;
+
+    if (CW_UNLIKELY(cw_capture_is_active()))
+        rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
+    return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
+}
+
+static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                                struct cw_request_free *out_freed, CUresult *rc)
+{
+    int wait = 0;
+
+    switch (cw_pool_free(how, key, call->api, out_freed, &wait)) {
+    case CW_POOL_KEPT:
+        *rc = CUDA_SUCCESS;
+        break;
+    case CW_POOL_REFUSED:
+        *rc = wait != 0 ? (CUresult)wait : refusal(*rc);
+        if (wait == 0) /* else it is what any call gets there */
+            cw_request_free_end(out_freed, call->api, cw_call_free_result(*rc), *rc);
+        break;
+    default:
+        /* A wait that says the context is broken speaks for the free, which would say the same. */
+        *rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
+        return 0;
+    }
+    cw_call_leave();
+    return 1;
+}
+
+int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                         struct cw_request_free *out_freed, CUresult *rc)
+{
+    return free_begin(call, how, key, out_freed, rc);
+}
+
+CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                               cw_free_fn driver)
+{
+    struct cw_request_free freed;
+    CUresult rc, waited = CUDA_ERROR_INVALID_VALUE;
+
+    if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
+        return waited;
+    rc = driver(key);
+    if (waited == CUDA_SUCCESS) {
+        cw_call_freed(call, rc, &freed);
+        return rc;
+    }
+    /* It is the block's context that is broken, whichever is current. */
+    cw_request_fatal_in(cw_tracker_at(freed.block)->context, call->api, waited);
+    cw_request_free_end(&freed, call->api, CW_FREE_DONE, waited);
+    cw_call_leave();
+    return waited;
+}
+
+/* ---- what sticks to a block --------------------------------------------------------------------
+ */
+
+/* The start of the block that holds the address, which may be its own. Not past the gate: the
+ * program asks about the same memory. */
+static uint64_t start_of(uint64_t address)
+{
+    CUdeviceptr start = 0;
+
+    if (cw_tracker_find(CW_SPACE_ADDRESS, address) != 0 ||
+        CW_REAL(cuMemGetAddressRange_v2)(&start, NULL, address) != CUDA_SUCCESS)
+        return address;
+    return start;
+}
+
+int cw_pooled_is_idle(uint64_t address)
+{
+    struct cw_pool_view block;
+
+    return cw_session_is_armed() && cw_pool_is_on() && cw_pool_look(start_of(address), &block) &&
+           block.bytes == 0;
+}
+
+void cw_pooled_export(uint64_t address)
+{
+    uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, start_of(address));
+
+    if (block != 0)
+        atomic_fetch_or(&cw_tracker_at(block)->flags, CW_BLOCK_EXPORTED);
+}

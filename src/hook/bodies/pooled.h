@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocations that the pool may serve, and frees that it may keep, around the driver's own
+ * functions (core/pool/pool.h). To be used between cw_call_enter and the driver.
+ */
+#ifndef CW_HOOK_POOLED_H
+#define CW_HOOK_POOLED_H
+
+#include "core/pool/pool.h"
+#include "hook/bodies/call.h"
+
+/* To ask the driver about, where it shall say what it says of memory that does not exist. */
+#define CW_NOBODYS_ADDRESS ((CUdeviceptr)1)
+
+/* What cuMemAlloc, cuMemAllocHost and cuMemHostAlloc have in common. Serves or asks the driver,
+ * writes *out (a CUdeviceptr or void *), accounts for it, and leaves. */
+CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes);
+CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *pitch, size_t width,
+                               size_t height, unsigned element);
+
+typedef CUresult (*cw_free_fn)(uint64_t key);
+/* Keeps or asks the driver, accounts for it, and leaves. `how`: which blocks this function frees.
+ */
+CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                        cw_free_fn driver);
+/* The same for functions with more arguments: 1 when it is done, with the code and the call left;
+ * 0: ask the driver, then cw_call_freed. *rc: before, what the function says of memory that is not
+ * the program's. */
+int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+                         struct cw_request_free *out_freed, CUresult *rc);
+
+/* The block that holds this address was exported, or got attributes that stick to its memory: it
+ * will not be kept when it is freed. */
+void cw_pooled_export(uint64_t address);
+
+/* 1 if the address lies in a block that the program has freed and the pool keeps: for the program
+ * it is no memory, although it is for the driver. */
+int cw_pooled_is_idle(uint64_t address);
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/* The core's questions, put to the driver's own functions. See core/process/driver_ops.h for the
+ * contract.
+ */
+#include "hook/driver/cuda_ops.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "hook/resolve/hook_table.h"
+
+/* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what
+ * ages and a timeline in a report need. */
+static CW_HOT uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The coarse clock would say that a millisecond's work was nothing; and a thread that has lost its
+ * processor does not work. */
+static uint64_t work_ns(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+static int context_current(uint64_t *out_handle)
+{
+    CUcontext context = NULL;
+
+    if (CW_REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS)
+        return -1;
+    *out_handle = (uint64_t)(uintptr_t)context;
+    return 0;
+}
+
+/* CUDA 12.0; before that the core numbers contexts itself. */
+static int has_context_ids(void)
+{
+    return cw_real_has(CW_HOOK_cuCtxGetId);
+}
+
+static CW_HOT int context_identity(uint64_t handle, uint64_t *out_identity)
+{
+    __typeof__(&cuCtxGetId) get_id = (__typeof__(&cuCtxGetId))atomic_load_explicit(
+        &cw_real[CW_HOOK_cuCtxGetId], memory_order_relaxed);
+    unsigned long long id = 0;
+
+    if (CW_LIKELY(get_id != NULL)) {
+        CUresult rc = get_id((CUcontext)(uintptr_t)handle, &id);
+
+        *out_identity = id; /* one that has failed may not even say that */
+        if (CW_LIKELY(rc == CUDA_SUCCESS))
+            return 0;
+        *out_identity = 0;
+        return rc == CUDA_ERROR_INVALID_CONTEXT || rc == CUDA_ERROR_CONTEXT_IS_DESTROYED ? -1 : 0;
+    }
+    if (handle == 0 && (context_current(&handle) != 0 || handle == 0))
+        return -1;
+    *out_identity = handle;
+    return 0;
+}
+
+static int context_facts(uint64_t handle, struct cw_context_facts *out)
+{
+    CUdevice device = 0;
+
+    if (CW_REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0)
+        return -1;
+    out->id = 0;
+    if (has_context_ids() && context_identity(handle, &out->id) != 0)
+        out->id = 0;
+    out->device = (unsigned)device;
+    return 0;
+}
+
+/* Headers differ in which of the two names they declare. */
+typedef CUresult (*uuid_fn)(CUuuid *uuid, CUdevice dev);
+
+/* The second form gives a MIG instance its own identity, the first that of the whole GPU. */
+static void ask_uuid(CUdevice device, uint8_t out[16])
+{
+    enum cw_hook hook = cw_real_has(CW_HOOK_cuDeviceGetUuid_v2) ? CW_HOOK_cuDeviceGetUuid_v2
+                                                                : CW_HOOK_cuDeviceGetUuid;
+    CUuuid uuid;
+
+    if (((uuid_fn)cw_real_of(hook))(&uuid, device) == CUDA_SUCCESS)
+        memcpy(out, uuid.bytes, 16);
+}
+
+static int device_facts(unsigned device, struct cw_device_facts *out)
+{
+    size_t total = 0;
+
+    memset(out, 0, sizeof(*out));
+    if (CW_REAL(cuDeviceGetName)(out->name, (int)sizeof(out->name) - 1, (CUdevice)device) !=
+            CUDA_SUCCESS ||
+        CW_REAL(cuDeviceTotalMem_v2)(&total, (CUdevice)device) != CUDA_SUCCESS)
+        return -1;
+    out->total = total;
+    ask_uuid((CUdevice)device, out->uuid);
+    return 0;
+}
+
+static int device_count(unsigned *out_count)
+{
+    int count = 0;
+
+    if (CW_REAL(cuDeviceGetCount)(&count) != CUDA_SUCCESS || count < 0)
+        return -1;
+    *out_count = (unsigned)count;
+    return 0;
+}
+
+/* ---- contexts that need not be current ---------------------------------------------------------
+ */
+
+/* One question says that the context is current and that it is the one: with an id, which no other
+ * context gets, else by its handle. */
+static int is_current(struct cw_context_name context)
+{
+    uint64_t current = 0;
+
+    if (CW_LIKELY(context.id != 0))
+        return context_identity(0, &current) == 0 && current == context.id;
+    return context_current(&current) == 0 && current == context.handle;
+}
+
+static int is_gone(struct cw_context_name context)
+{
+    uint64_t identity = 0;
+
+    return context.id != 0 && (context_identity(context.handle, &identity) != 0 ||
+                               (identity != 0 && identity != context.id));
+}
+
+/* Makes the context current if it is not. *out_pushed: leave_context must undo it. */
+static CUresult enter_context(struct cw_context_name context, int *out_pushed)
+{
+    CUresult rc;
+
+    *out_pushed = 0;
+    if (CW_LIKELY(is_current(context)))
+        return CUDA_SUCCESS;
+    if (is_gone(context))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    rc = CW_REAL(cuCtxPushCurrent_v2)((CUcontext)(uintptr_t)context.handle);
+    *out_pushed = rc == CUDA_SUCCESS;
+    return rc;
+}
+
+static void leave_context(int pushed)
+{
+    CUcontext popped;
+
+    if (CW_UNLIKELY(pushed))
+        CW_REAL(cuCtxPopCurrent_v2)(&popped);
+}
+
+static CW_HOT int context_wait(struct cw_context_name context)
+{
+    uint64_t current = 0;
+    CUdevice device;
+    int pushed;
+    CUresult rc;
+
+    if (CW_LIKELY(is_current(context)))
+        return (int)CW_REAL(cuCtxSynchronize)();
+    if (context_current(&current) != 0 || current == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    rc = CW_REAL(cuCtxGetDevice)(&device); /* says if the current one is destroyed */
+    if (rc == CUDA_SUCCESS)
+        rc = enter_context(context, &pushed);
+    if (rc != CUDA_SUCCESS)
+        return (int)rc;
+    rc = CW_REAL(cuCtxSynchronize)();
+    leave_context(pushed);
+    return (int)rc;
+}
+
+static int memory_info(struct cw_context_name context, uint64_t *out_free, uint64_t *out_total)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    int pushed = 0;
+    CUresult rc = context.handle == 0 ? CUDA_SUCCESS : enter_context(context, &pushed);
+
+    if (rc == CUDA_SUCCESS)
+        rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
+    leave_context(pushed);
+    *out_free = free_bytes;
+    *out_total = total_bytes;
+    return rc == CUDA_SUCCESS ? 0 : -1;
+}
+
+/* CUDA 12.5. */
+static int has_context_events(void)
+{
+    return cw_real_has(CW_HOOK_cuCtxRecordEvent);
+}
+
+static int event_create(struct cw_context_name context, uint64_t *out_event)
+{
+    CUevent event = NULL;
+    int pushed;
+    CUresult rc;
+
+    if (enter_context(context, &pushed) != CUDA_SUCCESS)
+        return -1;
+    rc = CW_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
+    leave_context(pushed);
+    *out_event = (uint64_t)(uintptr_t)event;
+    return rc == CUDA_SUCCESS ? 0 : -1;
+}
+
+static int event_record(struct cw_context_name context, uint64_t event)
+{
+    return !is_gone(context) && CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle,
+                                                          (CUevent)(uintptr_t)event) == CUDA_SUCCESS
+               ? 0
+               : -1;
+}
+
+static int event_query(struct cw_context_name context, uint64_t event)
+{
+    if (is_gone(context)) /* and the event with it */
+        return 1;
+    switch (CW_REAL(cuEventQuery)((CUevent)(uintptr_t)event)) {
+    case CUDA_SUCCESS:
+        return 1;
+    case CUDA_ERROR_NOT_READY:
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int event_wait(struct cw_context_name context, uint64_t event)
+{
+    if (is_gone(context))
+        return 1;
+    return CW_REAL(cuEventSynchronize)((CUevent)(uintptr_t)event) == CUDA_SUCCESS ? 1 : -1;
+}
+
+static int block_alloc(uint64_t bytes, uint64_t *out_key)
+{
+    CUdeviceptr dptr = 0;
+
+    if (CW_REAL(cuMemAlloc_v2)(&dptr, bytes) != CUDA_SUCCESS)
+        return -1;
+    *out_key = dptr;
+    return 0;
+}
+
+static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_t key)
+{
+    int pushed;
+    CUresult rc;
+
+    if (enter_context(context, &pushed) != CUDA_SUCCESS)
+        return -1;
+    rc = kind == CW_KIND_PINNED ? CW_REAL(cuMemFreeHost)((void *)(uintptr_t)key)
+                                : CW_REAL(cuMemFree_v2)(key);
+    leave_context(pushed);
+    return rc == CUDA_SUCCESS ? 0 : -1;
+}
+
+/* ---- managed memory in the place of device memory ----------------------------------------------
+ */
+
+/* The form of CUDA 8, which every driver exports: newer headers give the name to the second one. */
+typedef CUresult (*advise_fn)(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device);
+
+static int can_manage(CUdevice device)
+{
+    static const CUdevice_attribute needed[] = {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+                                                CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS};
+    int value = 0;
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(needed); i++)
+        if (CW_REAL(cuDeviceGetAttribute)(&value, needed[i], device) != CUDA_SUCCESS || value == 0)
+            return 0;
+    return 1;
+}
+
+static int fallback_alloc(unsigned device, uint64_t bytes, uint64_t *out_key)
+{
+    advise_fn advise = (advise_fn)cw_real_of(CW_HOOK_cuMemAdvise);
+    CUdeviceptr dptr = 0;
+
+    if (!can_manage((CUdevice)device) ||
+        CW_REAL(cuMemAllocManaged)(&dptr, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS)
+        return -1;
+    if (advise(dptr, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU) != CUDA_SUCCESS ||
+        advise(dptr, bytes, CU_MEM_ADVISE_SET_ACCESSED_BY, (CUdevice)device) != CUDA_SUCCESS) {
+        CW_REAL(cuMemFree_v2)(dptr);
+        return -1;
+    }
+    *out_key = dptr;
+    return 0;
+}
+
+/* ---- the driver's pools of stream-ordered memory ------------------------------------------------
+ */
+
+/* CUDA 11.2, and devices that have them. */
+static int driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count)
+{
+    CUmemoryPool first = NULL, now = NULL;
+
+    if (!cw_real_has(CW_HOOK_cuDeviceGetDefaultMemPool) ||
+        CW_REAL(cuDeviceGetDefaultMemPool)(&first, (CUdevice)device) != CUDA_SUCCESS)
+        return -1;
+    if (CW_REAL(cuDeviceGetMemPool)(&now, (CUdevice)device) != CUDA_SUCCESS)
+        now = first;
+    out_pool[0] = (uint64_t)(uintptr_t)first;
+    out_pool[1] = (uint64_t)(uintptr_t)now;
+    *out_count = now != first ? 2 : 1;
+    return 0;
+}
+
+/* CUDA 11.3. */
+static int driver_pool_use(uint64_t pool, uint64_t *out_held, uint64_t *out_used)
+{
+    CUmemoryPool handle = (CUmemoryPool)(uintptr_t)pool;
+    cuuint64_t reserved = 0, used = 0;
+
+    if (CW_REAL(cuMemPoolGetAttribute)(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) !=
+            CUDA_SUCCESS ||
+        CW_REAL(cuMemPoolGetAttribute)(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) !=
+            CUDA_SUCCESS)
+        return -1;
+    *out_held = reserved;
+    *out_used = used;
+    return 0;
+}
+
+static int driver_pool_trim(uint64_t pool)
+{
+    return CW_REAL(cuMemPoolTrimTo)((CUmemoryPool)(uintptr_t)pool, 0) == CUDA_SUCCESS ? 0 : -1;
+}
+
+const struct cw_driver_ops cw_cuda_ops = {
+    .now_ns = now_ns,
+    .exact_ns = cw_clock_ns,
+    .work_ns = work_ns,
+    .context_current = context_current,
+    .has_context_ids = has_context_ids,
+    .context_identity = context_identity,
+    .context_facts = context_facts,
+    .device_facts = device_facts,
+    .device_count = device_count,
+    .memory_info = memory_info,
+    .context_wait = context_wait,
+    .has_context_events = has_context_events,
+    .event_create = event_create,
+    .event_record = event_record,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .block_alloc = block_alloc,
+    .block_free = block_free,
+    .fallback_alloc = fallback_alloc,
+    .driver_pools = driver_pools,
+    .driver_pool_use = driver_pool_use,
+    .driver_pool_trim = driver_pool_trim,
+};
+
+unsigned cw_cuda_driver_version(void)
+{
+    int version = 0;
+
+    return CW_REAL(cuDriverGetVersion)(&version) == CUDA_SUCCESS && version > 0 ? (unsigned)version
+                                                                                : 0;
+}

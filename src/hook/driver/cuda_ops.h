@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The real driver, as the core sees it (core/process/driver_ops.h). */
+#ifndef CW_HOOK_CUDA_OPS_H
+#define CW_HOOK_CUDA_OPS_H
+
+#include "base/compiler.h"
+#include "core/process/driver_ops.h"
+
+extern CW_HIDDEN const struct cw_driver_ops cw_cuda_ops;
+
+/* cuDriverGetVersion, 0 where it fails. */
+unsigned cw_cuda_driver_version(void);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reports while the process runs. See dump.h.
+ *
+ * Owns the number of the next one and what has been asked for; atomics, no lock. What is large lies
+ * in one job from cw_mem: this may run on a small stack, inside a call of the program's. The report
+ * is made from the arena as it is at that moment, while other threads change it; no driver call.
+ */
+#include "hook/services/dump.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/out.h"
+#include "base/reason.h"
+#include "base/sys.h"
+#include "core/process/due.h"
+#include "core/process/session.h"
+#include "core/process/thread.h"
+#include "hook/entry.h"
+#include "hook/services/helper.h"
+#include "live/place.h"
+#include "report/path/dump_name.h"
+#include "report/report.h"
+
+struct job {
+    struct cw_view view;
+    struct cw_dump_name name;
+    struct cw_path_values values;
+    char path[CW_PATH_MAX];
+    char pattern[2 * CW_PATH_MAX];
+};
+
+/* The program's threads leave a report to the helper for so long. */
+#define HELPER_NS UINT64_C(5000000000)
+
+static _Atomic unsigned asked;    /* bits of enum cw_dump_cause */
+static _Atomic uint64_t asked_ns; /* since when there are any */
+static _Atomic unsigned next = 1; /* number to try first */
+static _Atomic uint32_t chosen;   /* for %n of REPORT, 0: not yet */
+
+void cw_dump_reset(void)
+{
+    atomic_store(&asked, 0);
+    atomic_store(&next, 1);
+    atomic_store(&chosen, 0);
+}
+
+/* ---- where it goes ---- */
+
+/* A device, a FIFO or a link to one takes no numbers. */
+static int is_file(const char *path)
+{
+    int fd = cw_sys_open(path, O_PATH, 0); /* follows links, and waits for no FIFO's other end */
+    struct stat info;
+    int is_one = fd < 0 || cw_sys_stat(fd, &info) != 0 || S_ISREG(info.st_mode);
+
+    if (fd >= 0)
+        cw_sys_close(fd);
+    return is_one;
+}
+
+/* 1 if REPORT names a file beside which dumps may lie. */
+static int is_beside_report(struct job *job)
+{
+    const char *report = cw_session.options->report;
+
+    if (report[0] == '\0' || strcmp(report, "-") == 0)
+        return 0;
+    return cw_path_expand(job->path, sizeof(job->path), report, &job->values) == 0 &&
+           is_file(job->path);
+}
+
+static int take_name(struct job *job, const char *pattern)
+{
+    unsigned number = atomic_load(&next);
+    int error;
+
+    job->values.number = atomic_load(&chosen);
+    error = cw_dump_name_take(&job->name, pattern, cw_session.options->format == CW_FORMAT_BOTH,
+                              &number, &job->values);
+    if (error != 0)
+        return error;
+    atomic_store(&next, number + 1);
+    atomic_store(&chosen, job->values.number);
+    return 0;
+}
+
+/* EPERM: the directory is somebody else's. */
+static int take_private_name(struct job *job)
+{
+    const struct cw_options *options = cw_session.options;
+    const char *extension = options->format == CW_FORMAT_JSON ? "json" : "txt";
+    size_t len;
+    int dir;
+
+    job->name.path[0] = '\0';
+    if (cw_place_default(CW_PLACE_DEFAULTS - 1, (uint32_t)geteuid(), options->tmpdir, job->path,
+                         CW_PLACE_MAX) != 0)
+        return ENAMETOOLONG;
+    dir = cw_place_open(job->path, 1);
+    if (dir < 0) {
+        memcpy(job->name.path, job->path, CW_PLACE_MAX);
+        return errno;
+    }
+    cw_sys_close(dir);
+    cw_dump_name_escape(job->pattern, sizeof(job->pattern), job->path);
+    len = strlen(job->pattern);
+    cw_format(job->pattern + len, sizeof(job->pattern) - len, "/%%e.%%p.%s", extension);
+    return take_name(job, job->pattern);
+}
+
+/* ---- writing ---- */
+
+static enum cw_report_form form(void)
+{
+    switch (cw_session.options->format) {
+    case CW_FORMAT_JSON:
+        return CW_REPORT_JSON;
+    case CW_FORMAT_BOTH:
+        return CW_REPORT_BOTH;
+    default:
+        return CW_REPORT_TEXT;
+    }
+}
+
+static int fill(struct job *job)
+{
+    const struct cw_options *options = cw_session.options;
+    struct cw_report_request request = {.form = form(),
+                                        .process = CW_REPORT_PROCESS_ALIVE,
+                                        .destination = job->pattern,
+                                        .is_dump = 1,
+                                        .env = cw_entry_environment(),
+                                        .version = PACKAGE_VERSION,
+                                        .suppressions = options->suppressions,
+                                        .old_ns = options->old};
+
+    cw_dump_name_escape(job->pattern, sizeof(job->pattern), job->name.path);
+    if (cw_report_write(&job->view, &request) == 0)
+        return 0;
+    cw_dump_name_drop(&job->name);
+    return EIO;
+}
+
+static void complain(const struct job *job, int error)
+{
+    cw_log(CW_LOG_WARN, "cannot write a report to \"%s\": %s (errno %d)", job->name.path,
+           cw_reason(error), error);
+}
+
+/* Takes a name and fills it; a report that cannot be written is no reason to lose what it says. */
+static int write_somewhere(struct job *job)
+{
+    int error = EIO;
+
+    if (is_beside_report(job)) {
+        error = take_name(job, cw_session.options->report);
+        if (error == 0)
+            error = fill(job);
+        else
+            complain(job, error);
+    }
+    if (error == 0)
+        return 0;
+    error = take_private_name(job);
+    if (error == 0)
+        return fill(job);
+    complain(job, error);
+    return error;
+}
+
+int cw_dump_write(char *name, size_t cap)
+{
+    int saved = errno, error;
+    struct job *job = cw_mem_alloc(sizeof(*job));
+
+    name[0] = '\0';
+    if (job == NULL) {
+        cw_log(CW_LOG_WARN, "no memory for a report while the program runs: there is none");
+        errno = saved;
+        return ENOMEM;
+    }
+    cw_arena_view(&cw_session.arena, &job->view);
+    cw_report_path_values(&job->view, cw_entry_environment(), &job->values);
+    error = write_somewhere(job);
+    if (error == 0) {
+        atomic_fetch_add(&cw_session.arena.header->control.dumps, 1);
+        cw_format(name, cap, "%s", job->name.path);
+    }
+    cw_mem_free(job, sizeof(*job));
+    errno = saved;
+    return error;
+}
+
+/* ---- what asks for them ---- */
+
+void cw_dump_ask(enum cw_dump_cause cause)
+{
+    if (atomic_fetch_or(&asked, 1u << cause) == 0)
+        atomic_store(&asked_ns, cw_session_now());
+    cw_due_set(CW_DUE_DUMP);
+}
+
+int cw_dump_is_here(void)
+{
+    return cw_thread.is_helper || !cw_helper_runs() ||
+           cw_session_now() > atomic_load(&asked_ns) + HELPER_NS;
+}
+
+void cw_dump_serve(void)
+{
+    unsigned causes = atomic_exchange(&asked, 0);
+    char name[CW_LOG_LINE_MAX];
+
+    if (causes == 0 || cw_dump_write(name, sizeof(name)) != 0)
+        return;
+    cw_log_note("report written to %s (%s)", name,
+                (causes & 1u << CW_DUMP_SIGNAL) != 0 ? "signal" : "interval");
+}
+
+int cw_dump_for_process(uint32_t asker, char *text, size_t cap)
+{
+    int error = cw_dump_write(text, cap);
+
+    if (error == 0)
+        cw_log_note("report written to %s (asked by process %u)", text, (unsigned)asker);
+    else
+        cw_format(text, cap, "no report could be written (%s); its standard error says more",
+                  cw_reason(error));
+    return error;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dumps: complete reports of this process while it runs, each in a file of its own, whose name is
+ * never one that was there. Where REPORT names a file they lie beside it; else, or where that
+ * cannot be written, in the user's private directory under TMPDIR (live/place.h).
+ */
+#ifndef CW_HOOK_DUMP_H
+#define CW_HOOK_DUMP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum cw_dump_cause {
+    CW_DUMP_SIGNAL,
+    CW_DUMP_INTERVAL,
+};
+
+/* Has one made by the next thread that serves (core/process/due.h). Also in a signal handler. */
+void cw_dump_ask(enum cw_dump_cause cause);
+/* 1: the calling thread is to make it. Of many blocks it takes a while, so the program's threads
+ * leave it to the helper, unless that is held up (by a driver that hangs, say). */
+int cw_dump_is_here(void);
+/* Makes what was asked for; several causes at a time have one report. */
+void cw_dump_serve(void);
+
+/*
+ * Makes one now; no lock held. Any thread, several at a time. Its name (of FORMAT=both that of the
+ * text) goes to `name`. 0, or an errno after a warning. errno is preserved.
+ */
+int cw_dump_write(char *name, size_t cap);
+
+/* For process `asker`: says so on stderr; `text` is the name, or why there is none. 0 or an errno.
+ */
+int cw_dump_for_process(uint32_t asker, char *text, size_t cap);
+
+/* In a forked child, which has made none yet. */
+void cw_dump_reset(void);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The file of the trace (core/account/trace.h): its name, and who gets one. */
+#ifndef CW_HOOK_TRACE_FILE_H
+#define CW_HOOK_TRACE_FILE_H
+
+#include "base/options/options.h"
+
+/* After arming, by any number of threads: opens the file that TRACE names, if it names one. Says in
+ * one line why there is none. */
+void cw_trace_file_open(const struct cw_options *options);
+
+/* In a forked child: only a name that tells processes apart gives it a trace. */
+void cw_trace_file_forked(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* When the interpreter comes and goes: the reader of its frames (core/python/python.h) is told. */
+#ifndef CW_HOOK_PYTHON_WATCH_H
+#define CW_HOOK_PYTHON_WATCH_H
+
+#include "base/options/options.h"
+
+/* Before the session is armed: looks for an interpreter now, and again whenever objects have been
+ * loaded. No lock of ours is held. */
+void cw_python_watch(const struct cw_options *options);
+
+/* Around an unloading, which may be that of the interpreter. Whether it was one that could be
+ * unloaded; then the second call follows. */
+int cw_python_unload_begin(void);
+void cw_python_unload_end(void);
+
+/* In a forked child. */
+void cw_python_watch_reset(void);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Suggested suppressions. See suggest.h. Neither the program as a module nor its main: those would
+ * suppress all of its leaks. */
+#include "report/leaks/suggest.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/mem.h"
+#include "report/symbols/qualified.h"
+#include "report/symbols/stack.h"
+
+#define RULE_MAX 1024 /* a longer name ends in * */
+
+/* ---- one rule ---- */
+
+/* Text of the layout inside a pattern: what is no printable character matches anything. */
+static void put_pattern(struct cw_out *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        cw_out_char(out, byte < 0x20 || byte == 0x7f ? '*' : (char)byte);
+    }
+}
+
+static int is_program(const struct cw_view *view, const struct cw_live_module *module)
+{
+    return strcmp(cw_view_text(view, module->path),
+                  cw_view_text(view, cw_view_header(view)->exe)) == 0;
+}
+
+/* A namespace without a name has one in a mangled symbol, and another one in a readable. */
+static void put_qualified(struct cw_out *out, const char *name)
+{
+    static const char *const anonymous[] = {"(anonymous namespace)", "_GLOBAL__N_1"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(anonymous); i++) {
+        const char *at = strstr(name, anonymous[i]);
+
+        if (!at)
+            continue;
+        cw_out_write(out, name, (size_t)(at - name));
+        cw_out_char(out, '*');
+        name = at + strlen(anonymous[i]);
+    }
+    put_pattern(out, name);
+}
+
+/* Mangled and readable, constructors, destructors, operators and lambdas have no name in common. */
+static int is_special(const char *name, const char *qualified)
+{
+    const char *last = qualified;
+    const char *before = qualified;
+    size_t len;
+
+    for (const char *at = strstr(qualified, "::"); at; at = strstr(at + 2, "::")) {
+        before = last;
+        last = at + 2;
+    }
+    len = strlen(last);
+    return *last == '~' || strstr(name, "operator") || strstr(name, "{lambda") ||
+           (strncmp(before, last, len) == 0 && strncmp(before + len, "::", 2) == 0);
+}
+
+/*
+ * A name by which the library knows the function too: neither one that only debug information has,
+ * nor what stands for a whole file of Python. Of a function of C++ the class and name without the
+ * arguments, which match whether it is mangled or not.
+ */
+static int put_function(const struct cw_report_source *source, uint32_t frame, struct cw_out *out)
+{
+    const struct cw_live_code *code = cw_stack_code(source->view, frame);
+    const char *name = code ? cw_view_text(source->view, code->function)
+                            : cw_symbols_table_name(source->symbols, frame);
+    char qualified[RULE_MAX / 2];
+
+    if (!name || *name == '\0' || *name == '<' || strcmp(name, "main") == 0)
+        return 0;
+    if (code || (strncmp(name, "_Z", 2) != 0 && !strchr(name, '('))) {
+        cw_out_string(out, "leak:^");
+        put_pattern(out, name);
+        cw_out_char(out, '$');
+        return 1;
+    }
+    cw_qualified_name(name, qualified, sizeof(qualified));
+    if (is_special(name, qualified))
+        return 0;
+    cw_out_string(out, "leak:^");
+    put_qualified(out, strncmp(qualified, "::", 2) == 0 ? qualified + 2 : qualified);
+    cw_out_char(out, '(');
+    return 1;
+}
+
+static int is_named(const struct cw_report_source *source, const struct cw_stack *stack)
+{
+    return stack->count > 0 && cw_stack_function(source->symbols, source->view, stack->frame[0]);
+}
+
+/* The rule for a site, in RULE_MAX bytes: the site itself where its function is main, or known only
+ * by debug information. */
+static void make_rule(const struct cw_report_source *source, const struct cw_snapshot_site *site,
+                      char *rule)
+{
+    const struct cw_live_module *owner = cw_view_module(source->view, site->owner);
+    struct cw_stack stack;
+    struct cw_out out;
+
+    cw_stack_visible(source->symbols, source->view, site->stack, &stack);
+    cw_out_init(&out, -1, rule, RULE_MAX - 2);
+    if (stack.count > 0 && put_function(source, stack.frame[0], &out)) {
+        /* it is there */
+    } else if (owner && *cw_module_name(source->view, owner) && !is_program(source->view, owner) &&
+               !is_named(source, &stack)) {
+        cw_out_string(&out, "module:/");
+        put_pattern(&out, cw_module_name(source->view, owner));
+        cw_out_char(&out, '$');
+    } else {
+        cw_out_printf(&out, "site:%08x", site->id);
+    }
+    if (out.truncated) /* the $ with it */
+        rule[out.len++] = '*';
+    rule[out.len] = '\0';
+}
+
+/* ---- which are there already ---- */
+
+struct seen {
+    uint64_t *hash; /* open addressing, 0: free */
+    uint32_t slots; /* a power of two, more than there are sites */
+};
+
+/* 1 when the rule was there; without memory none ever is. */
+static int is_repeated(struct seen *seen, const char *rule)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint32_t at;
+
+    for (; *rule != '\0'; rule++)
+        hash = (hash ^ (unsigned char)*rule) * UINT64_C(0x100000001b3);
+    hash |= 1;
+    if (!seen->hash)
+        return 0;
+    at = (uint32_t)(hash >> 32) & (seen->slots - 1);
+    while (seen->hash[at] != 0 && seen->hash[at] != hash)
+        at = (at + 1) & (seen->slots - 1);
+    if (seen->hash[at] == hash)
+        return 1;
+    seen->hash[at] = hash;
+    return 0;
+}
+
+/* ---- all of them ---- */
+
+static void put_clean(struct cw_out *out, const char *text)
+{
+    for (; *text != '\0'; text++)
+        cw_out_char(out, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+}
+
+static void put_comment(const struct cw_snapshot_site *site, struct cw_out *out)
+{
+    uint64_t blocks = cw_leaked_blocks(site);
+    char size[24];
+
+    cw_out_printf(out, "\n# %s in %ju block%s, %s, ",
+                  cw_format_size(size, sizeof(size), cw_leaked_bytes(site)), (uintmax_t)blocks,
+                  blocks == 1 ? "" : "s", cw_leak_name(site));
+    put_clean(out, site->api);
+    if (site->device == CW_DEVICE_HOST)
+        cw_out_string(out, " on the host");
+    else
+        cw_out_printf(out, " on device %u", site->device);
+    cw_out_printf(out, ", site %08x\n", site->id);
+}
+
+void cw_suppressions_want(const struct cw_report_source *source)
+{
+    const struct cw_snapshot_list *leaks = &source->snapshot->leaks;
+
+    for (uint32_t i = 0; i < leaks->count; i++)
+        cw_symbols_want(source->symbols, source->snapshot->site[leaks->site[i]].stack);
+}
+
+void cw_suppressions_suggest(const struct cw_report_source *source, struct cw_out *out)
+{
+    const struct cw_snapshot_list *leaks = &source->snapshot->leaks;
+    struct seen seen = {.slots = 2};
+    char rule[RULE_MAX];
+
+    while (seen.slots <= leaks->count && seen.slots < UINT32_MAX / 4)
+        seen.slots *= 2;
+    seen.hash = cw_mem_alloc(seen.slots * sizeof(*seen.hash));
+    cw_out_string(out, "# What leaked in ");
+    put_clean(out, cw_view_text(source->view, cw_view_header(source->view)->exe));
+    cw_out_printf(out,
+                  ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those of leaks that "
+                  "are to be found.\n",
+                  cw_view_header(source->view)->pid);
+    for (uint32_t i = 0; i < leaks->count; i++) {
+        const struct cw_snapshot_site *site = &source->snapshot->site[leaks->site[i]];
+
+        make_rule(source, site, rule);
+        put_comment(site, out);
+        cw_out_printf(out, "%s%s\n", is_repeated(&seen, rule) ? "# as above: " : "", rule);
+    }
+    cw_mem_free(seen.hash, seen.slots * sizeof(*seen.hash));
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Freezing and adding up a live layout. See snapshot.h.
+ *
+ * Every array here is as long as a table of the view was when it was made; the tables may have
+ * grown since, so an index is compared with the length of the array, never with the table's count.
+ * Linear in the records, but for the sorting of sites: frames are looked at once, callers first,
+ * for a frame's parent has a lower index.
+ */
+#include "report/snapshot/snapshot.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/mem.h"
+#include "report/snapshot/sort.h"
+#include "report/symbols/stack.h"
+
+/* ---- identity of stacks ---- */
+
+struct module_facts {
+    uint64_t name_hash;
+    uint64_t bias;
+    uint8_t is_self, is_cuda;
+};
+
+struct frame_facts {
+    uint64_t hash;  /* of the stack from here outwards */
+    uint32_t owner; /* module that owns what is allocated from here */
+};
+
+struct facts {
+    struct module_facts *module;
+    struct frame_facts *frame;
+    uint32_t modules, frames;
+};
+
+#define HASH_SEED UINT64_C(0xcbf29ce484222325)
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (hash >> 29);
+}
+
+static uint64_t hash_string(const char *s)
+{
+    uint64_t hash = HASH_SEED;
+
+    for (; *s; s++)
+        hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static void learn_module(const struct cw_view *view, uint32_t index, struct module_facts *facts)
+{
+    const struct cw_live_module *module = cw_view_module(view, index);
+    const char *name = cw_module_name(view, module);
+
+    facts->name_hash = hash_string(name);
+    if (!module)
+        return;
+    facts->bias = module->bias;
+    facts->is_self = module->role == CW_MODULE_SELF;
+    facts->is_cuda = (uint8_t)cw_module_is_cuda(module);
+}
+
+/* What a line of Python shows; where its file lies has no part in it. */
+static uint64_t hash_code(const struct cw_view *view, uint32_t frame, uint64_t outer)
+{
+    const struct cw_live_code *code = cw_stack_code(view, frame);
+    uint64_t hash = mix(outer, hash_string(cw_code_file(view, code)));
+
+    return mix(mix(hash, hash_string(cw_view_text(view, code->function))), code->line);
+}
+
+/*
+ * The hash takes a module's name and the address within its file, neither of which depends on where
+ * the module was loaded. Our own frames have no part in it: they change with our version.
+ */
+static void learn_frame(const struct cw_view *view, uint32_t index, struct facts *facts)
+{
+    const struct cw_live_frame *frame = cw_view_frame(view, index);
+    struct frame_facts *out = &facts->frame[index];
+    const struct frame_facts *parent;
+    const struct module_facts *module;
+    uint32_t caller;
+    uint32_t home;
+    uint64_t offset;
+
+    if (!frame)
+        return;
+    caller = frame->parent;
+    home = frame->module;
+    parent = &facts->frame[caller < index ? caller : 0];
+    if (cw_stack_code(view, index)) {
+        *out = (struct frame_facts){.hash = hash_code(view, index, parent->hash)};
+        return;
+    }
+    module = &facts->module[home < facts->modules ? home : 0];
+    *out = *parent;
+    if (!module->is_self) {
+        offset = module == &facts->module[0] ? 0 : frame->pc - module->bias;
+        out->hash = mix(mix(parent->hash, module->name_hash), offset);
+    }
+    if (!module->is_cuda)
+        out->owner = (uint32_t)(module - facts->module);
+}
+
+static void facts_fini(struct facts *facts)
+{
+    cw_mem_free(facts->module, facts->modules * sizeof(*facts->module));
+    cw_mem_free(facts->frame, facts->frames * sizeof(*facts->frame));
+}
+
+static int facts_init(struct facts *facts, const struct cw_view *view)
+{
+    facts->modules = cw_view_count(view, CW_TABLE_MODULE);
+    facts->frames = cw_view_count(view, CW_TABLE_FRAME);
+    facts->module = cw_mem_alloc(facts->modules * sizeof(*facts->module));
+    facts->frame = cw_mem_alloc(facts->frames * sizeof(*facts->frame));
+    if (!facts->module || !facts->frame) {
+        facts_fini(facts);
+        return -1;
+    }
+    facts->module[0].name_hash = HASH_SEED;
+    for (uint32_t i = 1; i < facts->modules; i++)
+        learn_module(view, i, &facts->module[i]);
+    facts->frame[0].hash = HASH_SEED;
+    for (uint32_t i = 1; i < facts->frames; i++)
+        learn_frame(view, i, facts);
+    return 0;
+}
+
+static const struct frame_facts *stack_facts(const struct facts *facts, uint32_t stack)
+{
+    return &facts->frame[stack < facts->frames ? stack : 0];
+}
+
+/* ---- merging of live sites ---- */
+
+struct merge_key {
+    uint64_t api_hash;
+    uint32_t stack;
+    uint32_t live_site;
+    uint16_t tag;
+    uint8_t kind, device;
+};
+
+static int compare_keys(const struct merge_key *a, const struct merge_key *b)
+{
+    if (a->stack != b->stack)
+        return a->stack < b->stack ? -1 : 1;
+    if (a->api_hash != b->api_hash)
+        return a->api_hash < b->api_hash ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    return a->tag == b->tag ? 0 : a->tag < b->tag ? -1 : 1;
+}
+
+static int is_key_before(const void *a, const void *b, const void *arg)
+{
+    const struct merge_key *left = a;
+    const struct merge_key *right = b;
+    int order = compare_keys(left, right);
+
+    (void)arg;
+    return order != 0 ? order < 0 : left->live_site < right->live_site;
+}
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+/* The process was killed while it made the record. */
+static int is_incomplete(const struct cw_live_site *site)
+{
+    return site->api == 0 && LOAD(site->allocs) == 0 && LOAD(site->failed) == 0;
+}
+
+static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys, uint32_t limit)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < limit; i++) {
+        const struct cw_live_site *site = cw_view_site(view, i);
+        struct merge_key *key = &keys[count];
+
+        if (!site || is_incomplete(site))
+            continue;
+        *key = (struct merge_key){.api_hash = hash_string(cw_view_text(view, site->api)),
+                                  .stack = site->stack,
+                                  .live_site = i,
+                                  .tag = site->tag,
+                                  .kind = site->kind,
+                                  .device = site->device};
+        if (key->device < CW_DEVICES && key->kind < CW_KIND_COUNT)
+            count++;
+    }
+    return count;
+}
+
+static void add_times(struct cw_snapshot_site *to, uint64_t first_ns, uint64_t last_ns)
+{
+    if (first_ns != 0 && (to->first_ns == 0 || first_ns < to->first_ns))
+        to->first_ns = first_ns;
+    if (last_ns > to->last_ns)
+        to->last_ns = last_ns;
+}
+
+static void add_live_site(const struct cw_view *view, struct cw_snapshot_site *to,
+                          const struct cw_live_site *from)
+{
+    struct cw_site_sums sums;
+    uint64_t blocks;
+    uint64_t bytes;
+
+    cw_view_site_sums(from, &sums);
+    add_times(to, LOAD(from->first_ns), LOAD(from->last_ns));
+    to->allocs += sums.allocs;
+    to->frees += sums.frees;
+    to->failed += sums.failed;
+    to->oom += sums.oom;
+    to->total_bytes += sums.total_bytes;
+    to->reclaimed += sums.reclaimed;
+    to->reclaimed_bytes += sums.reclaimed_bytes;
+    to->live_blocks += sums.live_blocks;
+    to->live_bytes += sums.live_bytes;
+    to->live_held += sums.live_held;
+    to->peak_blocks += sums.peak_blocks;
+    to->peak_bytes += sums.peak_bytes;
+    cw_view_site_at_peak(view, from, &blocks, &bytes);
+    to->at_peak_blocks += blocks;
+    to->at_peak_bytes += bytes;
+}
+
+static uint32_t site_id(const struct merge_key *key, const struct frame_facts *stack)
+{
+    uint64_t hash = mix(mix(stack->hash, key->api_hash), hash_string(cw_kind_name(key->kind)));
+
+    return (uint32_t)(hash ^ (hash >> 32));
+}
+
+static void start_site(const struct cw_view *view, const struct facts *facts,
+                       const struct merge_key *key, struct cw_snapshot_site *site)
+{
+    const struct frame_facts *stack = stack_facts(facts, key->stack);
+    const struct cw_live_site *live = cw_view_site(view, key->live_site);
+
+    site->stack = key->stack;
+    site->id = site_id(key, stack);
+    site->owner = stack->owner;
+    site->kind = key->kind;
+    site->device = key->device;
+    site->tag = key->tag;
+    site->api = live ? cw_view_text(view, live->api) : "";
+}
+
+static void merge_sites(struct cw_snapshot *snapshot, const struct facts *facts,
+                        const struct merge_key *keys, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct cw_live_site *live = cw_view_site(snapshot->view, keys[i].live_site);
+
+        if (i == 0 || compare_keys(&keys[i - 1], &keys[i]) != 0)
+            start_site(snapshot->view, facts, &keys[i], &snapshot->site[snapshot->sites++]);
+        if (live)
+            add_live_site(snapshot->view, &snapshot->site[snapshot->sites - 1], live);
+        snapshot->merged[keys[i].live_site] = snapshot->sites - 1;
+    }
+}
+
+/* ---- sums ---- */
+
+static void add_site(struct cw_snapshot_sums *sums, const struct cw_snapshot_site *site)
+{
+    sums->live_blocks += site->live_blocks;
+    sums->live_bytes += site->live_bytes;
+    sums->live_held += site->live_held;
+    sums->allocs += site->allocs;
+    sums->frees += site->frees;
+    sums->failed += site->failed;
+    sums->oom += site->oom;
+    sums->reclaimed += site->reclaimed;
+    sums->reclaimed_bytes += site->reclaimed_bytes;
+    sums->total_bytes += site->total_bytes;
+}
+
+/* Keeps the largest CW_PEAK_SITES, by insertion. */
+static void note_at_peak(const struct cw_snapshot *snapshot, struct cw_snapshot_device *device,
+                         uint32_t index)
+{
+    const struct cw_snapshot_site *sites = snapshot->site;
+    uint32_t kept = device->peak_sites < CW_PEAK_SITES ? device->peak_sites : CW_PEAK_SITES;
+    uint32_t at = kept;
+
+    if (sites[index].at_peak_bytes == 0)
+        return;
+    device->peak_sites++;
+    while (at > 0 && sites[device->peak[at - 1]].at_peak_bytes < sites[index].at_peak_bytes)
+        at--;
+    if (kept == CW_PEAK_SITES) {
+        uint32_t loser = at == CW_PEAK_SITES ? index : device->peak[CW_PEAK_SITES - 1];
+
+        device->peak_rest += sites[loser].at_peak_bytes;
+        if (loser == index)
+            return;
+        kept--;
+    }
+    memmove(&device->peak[at + 1], &device->peak[at], (kept - at) * sizeof(uint32_t));
+    device->peak[at] = index;
+}
+
+/* The device that a counted site's bytes belong to, or NULL. */
+static struct cw_snapshot_device *device_of(struct cw_snapshot *snapshot,
+                                            const struct cw_snapshot_site *site)
+{
+    unsigned home = cw_kind_home(site->kind, site->device);
+
+    return home < CW_DEVICES ? &snapshot->device[home] : NULL;
+}
+
+static void add_up(struct cw_snapshot *snapshot)
+{
+    for (uint32_t i = 0; i < snapshot->sites; i++) {
+        struct cw_snapshot_site *site = &snapshot->site[i];
+        struct cw_snapshot_device *device = device_of(snapshot, site);
+
+        add_site(&snapshot->kind[site->kind], site);
+        if (!device)
+            continue;
+        device->seen = 1;
+        add_site(&device->sums, site);
+        note_at_peak(snapshot, device, i);
+    }
+}
+
+static void finish_device(struct cw_snapshot *snapshot, unsigned index)
+{
+    const struct cw_live_device *live = &cw_view_header(snapshot->view)->device[index];
+    struct cw_snapshot_device *device = &snapshot->device[index];
+    uint64_t held = LOAD(live->sample_held);
+
+    device->peak_bytes = LOAD(live->peak_bytes);
+    device->peak_ns = LOAD(live->peak_ns);
+    if (LOAD(live->known) || device->peak_bytes > 0 || snapshot->pool.device[index].used)
+        device->seen = 1;
+    if (LOAD(live->driver_total) != 0) {
+        device->seen = 1;
+        device->sampled = 1;
+        device->driver_used = LOAD(live->driver_used);
+        device->unattributed = device->driver_used > held ? device->driver_used - held : 0;
+    }
+    if (device->seen && index < CW_DEVICE_HOST)
+        snapshot->devices++;
+}
+
+static void sum_up(struct cw_snapshot *snapshot)
+{
+    struct cw_snapshot_summary *summary = &snapshot->summary;
+
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        finish_device(snapshot, i);
+        summary->allocs += snapshot->device[i].sums.allocs;
+        summary->frees += snapshot->device[i].sums.frees;
+        summary->failed += snapshot->device[i].sums.failed;
+    }
+    summary->peak_bytes = LOAD(cw_view_header(snapshot->view)->peak_bytes);
+    summary->pool_hits = snapshot->pool.hits;
+    summary->pool_misses = snapshot->pool.misses;
+}
+
+static void find_duration(struct cw_snapshot *snapshot)
+{
+    uint32_t events = cw_view_count(snapshot->view, CW_TABLE_EVENT);
+
+    snapshot->duration_ns = LOAD(cw_view_header(snapshot->view)->end_ns);
+    if (snapshot->duration_ns != 0)
+        return;
+    for (uint32_t i = 0; i < snapshot->sites; i++)
+        if (snapshot->site[i].last_ns > snapshot->duration_ns)
+            snapshot->duration_ns = snapshot->site[i].last_ns;
+    for (uint32_t i = 1; i < events; i++) {
+        const struct cw_live_event *event = cw_view_event(snapshot->view, i);
+
+        if (event && event->t_ns > snapshot->duration_ns)
+            snapshot->duration_ns = event->t_ns;
+    }
+}
+
+/* ---- the whole ---- */
+
+static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t count)
+{
+    struct facts facts;
+
+    if (cw_snapshot_pool_init(&snapshot->pool, snapshot->view) != 0 ||
+        facts_init(&facts, snapshot->view) != 0)
+        return -1;
+    cw_sort(keys, count, sizeof(*keys), is_key_before, NULL);
+    merge_sites(snapshot, &facts, keys, count);
+    cw_leak_classify(snapshot, NULL, NULL);
+    add_up(snapshot);
+    sum_up(snapshot);
+    find_duration(snapshot);
+    cw_snapshot_pressure_init(&snapshot->pressure, snapshot->view, snapshot->duration_ns);
+    facts_fini(&facts);
+    return 0;
+}
+
+int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view)
+{
+    uint32_t limit = cw_view_count(view, CW_TABLE_SITE);
+    struct merge_key *keys = cw_mem_alloc(limit * sizeof(*keys));
+    int result = -1;
+
+    memset(snapshot, 0, sizeof(*snapshot));
+    snapshot->view = view;
+    snapshot->merged_count = limit;
+    snapshot->site = cw_mem_alloc(limit * sizeof(*snapshot->site));
+    snapshot->merged = cw_mem_alloc(limit * sizeof(uint32_t));
+    snapshot->list_storage = cw_mem_alloc(limit * sizeof(uint32_t));
+    if (keys && snapshot->site && snapshot->merged && snapshot->list_storage) {
+        memset(snapshot->merged, 0xff, limit * sizeof(uint32_t)); /* CW_SITE_NONE */
+        result = fill(snapshot, keys, collect_keys(view, keys, limit));
+    }
+    cw_mem_free(keys, limit * sizeof(*keys));
+    if (result != 0)
+        cw_snapshot_fini(snapshot);
+    return result;
+}
+
+void cw_snapshot_fini(struct cw_snapshot *snapshot)
+{
+    uint32_t limit = snapshot->merged_count;
+
+    cw_snapshot_pool_fini(&snapshot->pool);
+    cw_snapshot_growth_fini(&snapshot->growth);
+    cw_mem_free(snapshot->site, limit * sizeof(*snapshot->site));
+    cw_mem_free(snapshot->merged, limit * sizeof(uint32_t));
+    cw_mem_free(snapshot->list_storage, limit * sizeof(uint32_t));
+    cw_mem_free(snapshot->old.site, limit * sizeof(uint32_t));
+    memset(snapshot, 0, sizeof(*snapshot));
+}
+
+const struct cw_snapshot_site *cw_snapshot_find(const struct cw_snapshot *snapshot,
+                                                uint32_t live_site)
+{
+    uint32_t index =
+        live_site < snapshot->merged_count ? snapshot->merged[live_site] : CW_SITE_NONE;
+
+    return index != CW_SITE_NONE ? &snapshot->site[index] : NULL;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A live layout at one moment, added up: what every form of the report is printed from.
+ *
+ * Glossary
+ *   site     here: all live sites of equal stack, API, kind, device and tag, merged.
+ *   leaked   never freed by the program: live at the end, or reclaimed with its context.
+ *   owner    the module that asked for the memory: that of the innermost frame which lies outside
+ *            our library, the driver and the runtime.
+ *   counted  in the sums: kinds whose memory is this process's own (CW_COUNTED_DEVICE and _HOST).
+ *
+ * The view must stay mapped for as long as the snapshot is used; its bytes may change meanwhile and
+ * are not trusted.
+ */
+#ifndef CW_REPORT_SNAPSHOT_H
+#define CW_REPORT_SNAPSHOT_H
+
+#include <stdint.h>
+
+#include "live/view.h"
+#include "report/leaks/leak_class.h"
+#include "report/snapshot/snapshot_growth.h"
+#include "report/snapshot/snapshot_pool.h"
+#include "report/snapshot/snapshot_pressure.h"
+
+struct cw_snapshot_site {
+    uint32_t stack; /* innermost frame, 0: no stack */
+    uint32_t
+        id; /* equal in every run of the same binaries; the device and tag have no part in it */
+    uint32_t owner; /* module, 0: none known */
+    uint8_t kind;
+    uint8_t device;
+    uint8_t leak;     /* enum cw_leak_class */
+    uint8_t past_cap; /* it is more than the cap of its rule allows, and so no rule applies */
+    uint16_t tag;     /* index, for cw_tag_label; 0: none */
+    uint16_t rule;    /* that decided the class (cw_rules_at), or CW_RULE_NONE: its kind did */
+    const char *api;
+    uint64_t first_ns, last_ns;
+    uint64_t allocs, frees, failed, oom;
+    uint64_t total_bytes;
+    uint64_t reclaimed, reclaimed_bytes;
+    uint64_t live_blocks, live_bytes, live_held;
+    uint64_t peak_blocks, peak_bytes; /* an upper bound where several live sites were merged */
+    uint64_t at_peak_blocks, at_peak_bytes;
+    uint64_t oldest_ns; /* when the oldest live block was allocated, 0: there is none */
+    uint64_t old_blocks, old_bytes;
+    uint32_t growth; /* its row in the snapshot's growth, counted from 1; 0: none */
+    uint8_t grows;   /* that row is a suspect */
+};
+
+struct cw_snapshot_sums {
+    uint64_t live_blocks, live_bytes, live_held;
+    uint64_t allocs, frees, failed, oom;
+    uint64_t reclaimed, reclaimed_bytes;
+    uint64_t total_bytes;
+};
+
+#define CW_PEAK_SITES 10
+
+struct cw_snapshot_device {
+    int seen;                     /* the program used it, or its name is known */
+    struct cw_snapshot_sums sums; /* counted kinds */
+    uint64_t peak_bytes, peak_ns;
+    int sampled;
+    uint64_t driver_used, unattributed; /* when sampled */
+    uint32_t peak_sites;                /* that held something at the peak */
+    uint64_t peak_rest;                 /* bytes held by those that are not in `peak` */
+    uint32_t peak[CW_PEAK_SITES];       /* indexes of sites, largest first */
+};
+
+/* Indexes of sites, most bytes first. */
+struct cw_snapshot_list {
+    uint32_t *site;
+    uint32_t count;
+    uint64_t bytes, blocks;
+};
+
+/* The SUMMARY line. */
+struct cw_snapshot_summary {
+    uint64_t leaked_bytes, leaked_blocks, leak_sites;
+    uint64_t peak_bytes;
+    uint64_t allocs, frees, failed;
+    uint64_t pool_hits, pool_misses;
+};
+
+struct cw_snapshot {
+    const struct cw_view *view;
+    struct cw_snapshot_site *site;
+    uint32_t sites;
+    uint32_t *merged;       /* of a live site's index: the index in `site`, or CW_SITE_NONE */
+    uint32_t merged_count;  /* entries in `merged` */
+    uint32_t *list_storage; /* `sites` entries, which the lists share */
+    struct cw_snapshot_list leaks, library, caches, imports, suppressed;
+    struct cw_snapshot_list old; /* leaked sites with old blocks (age.h); its storage is its own */
+    uint64_t now_ns, old_ns;     /* the moment of the report, and from which age a block is old */
+    struct cw_snapshot_device device[CW_DEVICES];
+    struct cw_snapshot_sums kind[CW_KIND_COUNT];
+    struct cw_snapshot_pool pool;
+    struct cw_snapshot_pressure pressure;
+    struct cw_snapshot_growth growth; /* empty until cw_snapshot_growth_read */
+    struct cw_snapshot_summary summary;
+    uint32_t devices;     /* seen, without the host */
+    uint64_t duration_ns; /* to the end, else to the last thing that was seen */
+};
+
+#define CW_SITE_NONE UINT32_MAX
+
+/* 0, or -1 when there is no memory; large: belongs into cw_mem_alloc, not on the stack. */
+int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view);
+void cw_snapshot_fini(struct cw_snapshot *snapshot);
+
+/* What became of a live site, or NULL. */
+const struct cw_snapshot_site *cw_snapshot_find(const struct cw_snapshot *snapshot,
+                                                uint32_t live_site);
+
+static inline uint64_t cw_leaked_bytes(const struct cw_snapshot_site *site)
+{
+    return site->live_bytes + site->reclaimed_bytes;
+}
+
+static inline uint64_t cw_leaked_blocks(const struct cw_snapshot_site *site)
+{
+    return site->live_blocks + site->reclaimed;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the pool did, added up: a part of the snapshot (report/snapshot/snapshot.h).
+ *
+ * Glossary
+ *   bucket   here: all records of equal device, kind and size, whatever their context and thread.
+ *   used     of a device: the pool had something to do with it.
+ *   live, held, idle as in live/layout.h. Idle blocks are in no sum of the other parts of a
+ *            snapshot: their sites count them as freed.
+ */
+#ifndef CW_REPORT_SNAPSHOT_POOL_H
+#define CW_REPORT_SNAPSHOT_POOL_H
+
+#include <stdint.h>
+
+#include "live/view.h"
+
+struct cw_bucket_sums {
+    uint64_t hits, misses;
+    uint64_t asked_bytes, given_bytes; /* of both */
+    uint64_t kept;
+    uint64_t released, released_bytes;
+    uint64_t idle_blocks, idle_bytes;
+};
+
+struct cw_snapshot_bucket {
+    uint64_t size;
+    uint8_t kind;
+    uint8_t device;
+    struct cw_bucket_sums sums;
+};
+
+struct cw_snapshot_pool_device {
+    int used;
+    struct cw_bucket_sums sums; /* over its buckets */
+    uint32_t first, buckets;    /* its part of `bucket` */
+    /* Of the blocks that are live and of the pool: what was asked for, and their sizes. */
+    uint64_t requested_bytes, allocated_bytes;
+    /* Of all that this process has from the driver there, whether it came by the pool or not. */
+    uint64_t live_bytes, held_bytes, peak_held;
+    /* Fragmentation in bytes: held less live, now (idle blocks and rounding); their peaks. */
+    uint64_t spare, peak_spare;
+    uint64_t saved_frees; /* frees of which the driver was spared */
+};
+
+struct cw_snapshot_pool {
+    int on;                            /* MODE=pool */
+    int deferred;                      /* FREE_SYNC, what is in force */
+    struct cw_snapshot_bucket *bucket; /* by device, kind and size */
+    uint32_t buckets;
+    uint32_t limit; /* entries in `bucket` */
+    uint64_t hits, misses;
+    struct cw_snapshot_pool_device device[CW_DEVICES];
+    struct cw_snapshot_pool_device all; /* devices, the host aside; its peaks are sums of theirs */
+    unsigned devices;                   /* how many these are */
+};
+
+/* 0, or -1 when there is no memory. The view must stay as snapshot.h says. */
+int cw_snapshot_pool_init(struct cw_snapshot_pool *pool, const struct cw_view *view);
+void cw_snapshot_pool_fini(struct cw_snapshot_pool *pool);
+
+/* Works out `spare` and `peak_spare` of each device, and `all`, from what is known of the devices.
+ */
+void cw_snapshot_pool_add_up(struct cw_snapshot_pool *pool, const uint64_t peak_live[CW_DEVICES]);
+
+/* Whether so much is held in vain that the reader should be told what to do. A program that has
+ * freed everything has not that problem: all that is held is for the next one that it asks for. */
+int cw_pool_is_fragmented(const struct cw_snapshot_pool_device *device);
+
+static inline uint64_t cw_pool_waste(const struct cw_snapshot_pool_device *device)
+{
+    return device->allocated_bytes > device->requested_bytes
+               ? device->allocated_bytes - device->requested_bytes
+               : 0;
+}
+
+/* Why the pool did not serve or keep: the JSON name, and the words for people. */
+const char *cw_bypass_name(unsigned reason);
+const char *cw_bypass_label(unsigned reason);
+
+#endif

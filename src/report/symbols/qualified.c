@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Qualified names, of mangled and of readable symbols. See qualified.h. Of the mangling of the
+ * Itanium C++ ABI it reads as much as a nested name needs: names with their length, and where
+ * template arguments begin and end.
+ */
+#include "report/symbols/qualified.h"
+
+#include <string.h>
+
+#include "base/out.h"
+
+static int is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static void add(struct cw_out *out, const char *name, size_t len)
+{
+    cw_out_string(out, "::");
+    cw_out_write(out, name, len);
+}
+
+/* ---- mangled ---- */
+
+/* A name with its length in front; where it ends, or NULL. */
+static const char *read_name(const char *at, const char **out_name, size_t *out_len)
+{
+    size_t len = 0;
+
+    for (; is_digit(*at) && len < 4096; at++)
+        len = len * 10 + (size_t)(*at - '0');
+    if (len == 0 || strnlen(at, len) < len)
+        return NULL;
+    *out_name = at;
+    *out_len = len;
+    return at + len;
+}
+
+/* Template arguments, from their I on; where they end, or NULL. */
+static const char *skip_arguments(const char *at)
+{
+    const char *name;
+    size_t len;
+    int depth = 0;
+
+    do {
+        if (is_digit(*at)) {
+            at = read_name(at, &name, &len);
+            if (!at)
+                return NULL;
+            continue;
+        }
+        if (*at == '\0')
+            return NULL;
+        if (*at == 'L' && at[1] >= 'a' && at[1] <= 'z') { /* a number, "Lb1E" */
+            at = strchr(at, 'E') ? strchr(at, 'E') + 1 : "";
+            continue;
+        }
+        if (*at == 'S' || *at == 'T') { /* a substitution, St, S_, S0_, T_ */
+            at += at[1] == '\0' ? 1 : 2;
+            continue;
+        }
+        if (strchr("INXJLF", *at))
+            depth++;
+        else if (*at == 'E')
+            depth--;
+        at++;
+    } while (depth > 0);
+    return at;
+}
+
+/* Of a nested name; 0, or -1 when there is none in it that is understood. */
+static int read_nested(const char *at, struct cw_out *out)
+{
+    const char *name;
+    size_t len;
+    int parts = 0;
+
+    while (*at != '\0' && *at != 'E') {
+        if (*at == 'I')
+            at = skip_arguments(at);
+        else if (is_digit(*at)) {
+            at = read_name(at, &name, &len);
+            if (at) {
+                add(out, name, len);
+                parts++;
+            }
+        } else if (*at == 'S' && at[1] == 't') {
+            add(out, "std", 3);
+            at += 2;
+        } else if (strchr("KVrRO", *at) || (*at == 'L' && is_digit(at[1])) || parts == 0)
+            at++; /* L: of a static function */
+        else      /* a constructor, a destructor or an operator: the class is what matters */
+            break;
+        if (!at) /* what was understood up to there counts */
+            break;
+    }
+    return parts > 0 ? 0 : -1;
+}
+
+static int read_mangled(const char *symbol, struct cw_out *out)
+{
+    const char *at = symbol + 2;
+    const char *name;
+    size_t len;
+
+    if (*at == 'N')
+        return read_nested(at + 1, out);
+    if (*at == 'L')
+        at++;
+    if (!is_digit(*at) || !read_name(at, &name, &len))
+        return -1;
+    add(out, name, len);
+    return 0;
+}
+
+/* ---- readable ---- */
+
+static const char anonymous[] = "(anonymous namespace)";
+
+/* Where the name itself begins: behind a return type, which functions of templates have. */
+static const char *skip_return_type(const char *symbol)
+{
+    const char *begin = symbol;
+    int depth = 0;
+
+    for (const char *at = symbol; *at != '\0'; at++) {
+        if (strncmp(at, anonymous, strlen(anonymous)) == 0)
+            at += strlen(anonymous) - 1;
+        else if (strncmp(at, "operator", 8) == 0 || (*at == '(' && depth == 0))
+            break;
+        else if (*at == '<')
+            depth++;
+        else if (*at == '>')
+            depth--;
+        else if (*at == ' ' && depth == 0)
+            begin = at + 1;
+    }
+    return begin;
+}
+
+static void read_readable(const char *symbol, struct cw_out *out)
+{
+    int depth = 0;
+
+    cw_out_string(out, "::");
+    for (const char *at = skip_return_type(symbol); *at != '\0'; at++) {
+        if (depth == 0 && strncmp(at, anonymous, strlen(anonymous)) == 0) {
+            cw_out_string(out, anonymous);
+            at += strlen(anonymous) - 1;
+            continue;
+        }
+        if (depth == 0 && (*at == '(' || strncmp(at, "operator", 8) == 0))
+            return;
+        if (*at == '<')
+            depth++;
+        if (depth == 0)
+            cw_out_char(out, *at);
+        if (*at == '>' && depth > 0)
+            depth--;
+    }
+}
+
+char *cw_qualified_name(const char *symbol, char *buf, size_t cap)
+{
+    struct cw_out out;
+
+    cw_out_init(&out, -1, buf, cap - 1);
+    if (strncmp(symbol, "_Z", 2) != 0 || read_mangled(symbol, &out) != 0) {
+        cw_out_init(&out, -1, buf, cap - 1);
+        read_readable(symbol, &out);
+    }
+    buf[out.len] = '\0';
+    return buf;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Walking stacks and choosing visible frames. See stack.h. */
+#include "report/symbols/stack.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "report/symbols/symbol.h"
+
+void cw_stack_walk(const struct cw_view *view, uint32_t innermost, struct cw_stack *out_stack)
+{
+    uint32_t at = innermost;
+
+    out_stack->count = 0;
+    while (at != 0 && out_stack->count < CW_DEPTH_MAX) {
+        const struct cw_live_frame *frame = cw_view_frame(view, at);
+        uint32_t parent;
+
+        if (frame == NULL)
+            return;
+        out_stack->frame[out_stack->count++] = at;
+        parent = frame->parent;
+        if (parent >= at)
+            return;
+        at = parent;
+    }
+}
+
+const struct cw_live_module *cw_stack_module(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_frame *record = cw_view_frame(view, frame);
+
+    return record ? cw_view_module(view, record->module) : NULL;
+}
+
+const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_frame *record = cw_view_frame(view, frame);
+
+    if (!record || record->module != CW_MODULE_PYTHON || record->pc > UINT32_MAX)
+        return NULL;
+    return cw_view_code(view, (uint32_t)record->pc);
+}
+
+int cw_file_is_installed(const char *path)
+{
+    static const char *const places[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
+                                         "<frozen "};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(places); i++)
+        if (strstr(path, places[i]))
+            return 1;
+    return 0;
+}
+
+int cw_stack_is_own(const struct cw_view *view, uint32_t frame)
+{
+    const struct cw_live_code *code = cw_stack_code(view, frame);
+
+    return code && !cw_file_is_installed(cw_view_text(view, code->file));
+}
+
+unsigned cw_stack_script(const struct cw_view *view, const struct cw_stack *stack)
+{
+    unsigned python = stack->count;
+
+    for (unsigned at = 0; at < stack->count; at++) {
+        if (cw_stack_is_own(view, stack->frame[at]))
+            return at;
+        if (python == stack->count && cw_stack_code(view, stack->frame[at]))
+            python = at;
+    }
+    return python;
+}
+
+const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
+                              uint32_t frame)
+{
+    const struct cw_live_code *code = cw_stack_code(view, frame);
+    const char *name = code ? cw_view_text(view, code->function) : "";
+
+    return name[0] ? name : cw_symbols_name(symbols, frame);
+}
+
+const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code)
+{
+    const char *path = cw_view_text(view, code->file);
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+
+    if (strncmp(name, "__", 2) != 0 || slash == NULL)
+        return name;
+    while (slash > path && slash[-1] != '/')
+        slash--;
+    return slash[0] == '/' ? name : slash;
+}
+
+const char *cw_module_name(const struct cw_view *view, const struct cw_live_module *module)
+{
+    const char *path = module ? cw_view_text(view, module->path) : "";
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+static int has_prefix(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* What a reader knows of the frame at one place of a stack. */
+struct place {
+    const char *function;                /* NULL: no name */
+    const struct cw_live_module *module; /* NULL: in none */
+};
+
+static struct place look(const struct cw_symbols *symbols, const struct cw_view *view,
+                         const struct cw_stack *stack, unsigned at)
+{
+    return (struct place){.function = cw_symbols_name(symbols, stack->frame[at]),
+                          .module = cw_stack_module(view, stack->frame[at])};
+}
+
+static int is_cuda(const struct place *place)
+{
+    if (place->module && cw_module_is_cuda(place->module))
+        return 1;
+    return place->function && (has_prefix(place->function, "__cudart") ||
+                               has_prefix(place->function, "libcudart_static_"));
+}
+
+/* What a Python program reaches a library with that knows nothing of Python. */
+static int is_glue(const struct cw_view *view, const struct place *place)
+{
+    static const char *const names[] = {"libffi.so", "_ctypes.", "_cffi_backend."};
+    const char *name = cw_module_name(view, place->module);
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++)
+        if (has_prefix(name, names[i]))
+            return 1;
+    return 0;
+}
+
+static int is_start_function(const struct place *place)
+{
+    static const char *const names[] = {
+        "_start",
+        "__libc_start_main",
+        "__libc_start_main_impl",
+        "__libc_start_call_main",
+        "start_thread",
+        "clone",
+        "clone3",
+        "__clone",
+        "__clone3",
+        "thread_start",
+    };
+
+    for (size_t i = 0; place->function && i < CW_ARRAY_LEN(names); i++)
+        if (strcmp(place->function, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* A stripped libc names neither start_thread nor clone3. */
+static int is_unnamed_libc(const struct cw_view *view, const struct place *place)
+{
+    const char *name = cw_module_name(view, place->module);
+
+    return !place->function && (has_prefix(name, "libc.so") || has_prefix(name, "libc-2") ||
+                                has_prefix(name, "libpthread"));
+}
+
+/* Number of frames that are left when those outside of main, or of a thread's function, go. */
+static unsigned trim_outer(const struct cw_symbols *symbols, const struct cw_view *view,
+                           const struct cw_stack *stack)
+{
+    unsigned end = stack->count;
+    struct place place;
+
+    for (unsigned i = end; i-- > 0;) {
+        place = look(symbols, view, stack, i);
+        if (place.function && strcmp(place.function, "main") == 0)
+            return i + 1;
+    }
+    if (end >= 2) { /* the _start of a stripped program */
+        struct place caller = look(symbols, view, stack, end - 1);
+
+        place = look(symbols, view, stack, end - 2);
+        if (!caller.function && is_start_function(&place))
+            end--;
+    }
+    for (; end > 0; end--) {
+        place = look(symbols, view, stack, end - 1);
+        if (!is_start_function(&place) && !is_unnamed_libc(view, &place))
+            break;
+    }
+    return end;
+}
+
+/* Where Python comes behind the glue; begin elsewhere. */
+static unsigned skip_glue(const struct cw_symbols *symbols, const struct cw_view *view,
+                          const struct cw_stack *stack, unsigned begin, unsigned end)
+{
+    for (unsigned at = begin; at < end; at++) {
+        struct place place = look(symbols, view, stack, at);
+
+        if (cw_stack_code(view, stack->frame[at]))
+            return at;
+        if (!is_glue(view, &place))
+            break;
+    }
+    return begin;
+}
+
+void cw_stack_visible(const struct cw_symbols *symbols, const struct cw_view *view,
+                      uint32_t innermost, struct cw_stack *out_stack)
+{
+    unsigned begin = 0;
+    unsigned end;
+
+    cw_stack_walk(view, innermost, out_stack);
+    end = trim_outer(symbols, view, out_stack);
+    for (; begin < end; begin++) {
+        struct place place = look(symbols, view, out_stack, begin);
+
+        if (!is_cuda(&place))
+            break;
+    }
+    if (begin >= end)
+        return;
+    begin = skip_glue(symbols, view, out_stack, begin, end);
+    out_stack->count = end - begin;
+    memmove(out_stack->frame, out_stack->frame + begin, out_stack->count * sizeof(uint32_t));
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What the sections of the text report that list events share. */
+#ifndef CW_REPORT_TEXT_EVENT_H
+#define CW_REPORT_TEXT_EVENT_H
+
+#include "report/text/text_put.h"
+
+#define CW_NEWEST_MAX   10
+#define CW_FRAMES_EVENT 6
+
+struct cw_newest {
+    uint32_t event[CW_NEWEST_MAX]; /* oldest of them first */
+    unsigned count;
+    uint32_t of; /* events of these types in all */
+};
+
+/* types: bit n for events of type n. */
+void cw_newest_find(const struct cw_view *view, unsigned types, struct cw_newest *newest);
+
+/* ", the last 10 of them" where there are more, and the end of the line. */
+void cw_text_newest_note(const struct cw_text *text, const struct cw_newest *newest);
+/* "cudaMalloc, device 0" of a site of the layout, "unknown call" without one. */
+void cw_text_call(const struct cw_text *text, uint32_t live_site);
+/* Its innermost frames. */
+void cw_text_call_stack(const struct cw_text *text, uint32_t live_site);
+/* The same in one line of at most `width` columns: "inner (lib.so) <- outer <- main (program)". */
+void cw_text_call_trail(const struct cw_text *text, uint32_t live_site, size_t width);
+/* ", 3 times" */
+void cw_text_times(const struct cw_text *text, const struct cw_live_event *event);
+
+/* Marks the site's stack as one that will be printed. */
+void cw_text_want_site(const struct cw_report_source *source, uint32_t live_site);
+void cw_text_want_newest(const struct cw_report_source *source, unsigned types);
+
+#endif

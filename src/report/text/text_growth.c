@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* The section GROWTH. See text_growth.h. A line for the figures, and one for the place, as in OLD.
+ */
+#include "report/text/text_growth.h"
+
+#include "base/compiler.h"
+#include "report/snapshot/snapshot_growth.h"
+#include "report/snapshot/tag.h"
+
+#define SUSPECTS_MAX 10
+#define TRAIL_WIDTH  76
+#define INDENT       7
+#define SLOPE_MAX    32
+
+/* ---- words ---- */
+
+/* "+37.4 MiB/min": of a program that ran for a minute or more not by the second, and in a unit in
+ * which it is a KiB at least, if there is one. */
+static const char *format_slope(const struct cw_text *text, double per_second, char *buf)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"day", 86400}};
+    unsigned at = text->snapshot->growth.end_ns >= UINT64_C(60000000000) ? 1 : 0;
+    char size[24];
+
+    while (at + 1 < CW_ARRAY_LEN(units) && per_second * units[at].seconds < 1024)
+        at++;
+    cw_format_size(size, sizeof(size), cw_trend_to_bytes(per_second * units[at].seconds));
+    cw_format(buf, SLOPE_MAX, "+%s/%s", size, units[at].name);
+    return buf;
+}
+
+static void put_slope(const struct cw_text *text, double per_second)
+{
+    char slope[SLOPE_MAX];
+
+    cw_out_string(text->out, format_slope(text, per_second, slope));
+}
+
+static void put_r2(const struct cw_text *text, double r2)
+{
+    unsigned hundredths = (unsigned)(r2 * 100 + 0.5);
+
+    cw_out_printf(text->out, "R2 %u.%02u", hundredths / 100, hundredths % 100);
+}
+
+static void put_from_to(const struct cw_text *text, uint64_t from, uint64_t to)
+{
+    cw_text_size(text, from);
+    cw_out_string(text->out, " -> ");
+    cw_text_size(text, to);
+}
+
+static void put_floors(const struct cw_text *text, const struct cw_trend *trend)
+{
+    cw_out_string(text->out, "floor ");
+    put_from_to(text, trend->floor[0], trend->floor[CW_TREND_QUARTERS - 1]);
+}
+
+/* "+1.0 MiB per step of "train_step" (domain)" */
+static void put_per_step(const struct cw_text *text, double bytes, uint32_t tag)
+{
+    char label[CW_TAG_LABEL_MAX];
+
+    cw_out_char(text->out, '+');
+    cw_text_size(text, cw_trend_to_bytes(bytes));
+    cw_out_string(text->out, " per step of \"");
+    cw_text_clean(text, cw_tag_label(text->view, tag, label, sizeof(label)), CW_TEXT_NAME_MAX);
+    cw_out_char(text->out, '"');
+}
+
+static void begin_detail(const struct cw_text *text)
+{
+    cw_text_begin_line(text);
+    cw_text_padding(text, 0, INDENT);
+}
+
+/* "  site 9f3c21aa  cudaMalloc, device 0", the end of the line, and the place on one of its own. */
+static void put_place(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    cw_out_printf(text->out, "  site %08x  ", site->id);
+    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
+    cw_out_string(text->out, ", ");
+    cw_text_device(text, site->device);
+    cw_text_end_line(text);
+    begin_detail(text);
+    cw_text_trail(text, site->stack, TRAIL_WIDTH);
+    cw_text_end_line(text);
+}
+
+void cw_text_site_slope(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    const struct cw_growth_row *row =
+        cw_snapshot_growth_row(text->snapshot, (uint32_t)(site - text->snapshot->site));
+
+    if (!row)
+        return;
+    cw_out_char(text->out, ' ');
+    put_slope(text, row->trend.slope);
+}
+
+/* ---- places ---- */
+
+static void put_suspect(const struct cw_text *text, const struct cw_growth_row *row)
+{
+    const struct cw_snapshot_site *site = &text->snapshot->site[row->site];
+
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  ");
+    put_slope(text, row->trend.slope);
+    cw_out_string(text->out, "  ");
+    put_r2(text, row->trend.r2);
+    cw_out_printf(text->out, ", %u samples  ", row->trend.n);
+    put_floors(text, &row->trend);
+    if (site->live_blocks == 0)
+        cw_out_string(text->out, site->reclaimed > 0 ? ", gone with its context" : ", all freed");
+    put_place(text, site);
+    if (row->tag == 0)
+        return;
+    begin_detail(text);
+    put_per_step(text, row->per_step, row->tag);
+    cw_text_end_line(text);
+}
+
+static uint32_t count_shown(const struct cw_snapshot_growth *growth)
+{
+    return growth->suspects < SUSPECTS_MAX ? growth->suspects : SUSPECTS_MAX;
+}
+
+static void put_suspects(const struct cw_text *text)
+{
+    const struct cw_snapshot_growth *growth = &text->snapshot->growth;
+    uint32_t shown = count_shown(growth);
+
+    for (uint32_t i = 0; i < shown; i++)
+        put_suspect(text, &growth->row[growth->suspect[i]]);
+    if (growth->suspects == shown)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  ... ");
+    cw_text_count(text, growth->suspects - shown, "more site");
+    cw_text_end_line(text);
+}
+
+/* ---- steps, regrowth, devices ---- */
+
+static void put_steps(const struct cw_text *text)
+{
+    const struct cw_snapshot_growth *growth = &text->snapshot->growth;
+
+    for (uint32_t i = 0; i < growth->risings; i++) {
+        const struct cw_growth_step *step = &growth->step[growth->rising[i]];
+        const struct cw_live_tag *live = cw_view_tag(text->view, step->tag);
+
+        if (!live)
+            continue;
+        cw_text_begin_line(text);
+        cw_out_string(text->out, "  whole process: ");
+        put_per_step(text, step->slope, step->tag);
+        cw_out_string(text->out, "  ");
+        put_r2(text, step->r2);
+        cw_out_printf(text->out, ", %ju steps  ", (uintmax_t)step->steps);
+        put_from_to(text, atomic_load_explicit(&live->first_bytes, memory_order_relaxed),
+                    atomic_load_explicit(&live->last_bytes, memory_order_relaxed));
+        cw_text_end_line(text);
+    }
+}
+
+static void put_regrowth(const struct cw_text *text, const struct cw_growth_regrowth *regrowth)
+{
+    uint64_t factor = cw_trend_to_bytes(cw_snapshot_regrowth_factor(regrowth) * 100);
+
+    cw_text_begin_line(text);
+    cw_out_printf(text->out, "  regrown %ju times, by %ju.%02ju on average, ",
+                  (uintmax_t)regrowth->resizes, (uintmax_t)(factor / 100),
+                  (uintmax_t)(factor % 100));
+    cw_text_size(text, regrowth->copied_bytes);
+    cw_out_string(text->out, " copied");
+    put_place(text, &text->snapshot->site[regrowth->site]);
+    begin_detail(text);
+    cw_out_string(text->out, "an initial capacity of ");
+    cw_text_size(text, regrowth->largest_bytes);
+    cw_out_string(text->out, " would have avoided ");
+    cw_out_string(text->out, regrowth->chains > 1 ? "them for each of " : "them");
+    if (regrowth->chains > 1)
+        cw_text_count(text, regrowth->chains, "block");
+    cw_text_end_line(text);
+}
+
+/* Those worth a line, most bytes copied first; at most CW_REGROWTHS_SHOWN. */
+static uint32_t find_regrowths(const struct cw_snapshot_growth *growth,
+                               const struct cw_growth_regrowth **out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < growth->regrowths && count < CW_REGROWTHS_SHOWN; i++)
+        if (cw_snapshot_regrowth_is_large(&growth->regrowth[i]))
+            out[count++] = &growth->regrowth[i];
+    return count;
+}
+
+static void put_peak(const struct cw_text *text, unsigned device)
+{
+    const struct cw_growth_timeline *timeline = &text->snapshot->growth.timeline[device];
+    uint64_t before = 0;
+
+    for (unsigned i = 0; i + 1 < CW_TREND_QUARTERS; i++)
+        before = timeline->peak[i] > before ? timeline->peak[i] : before;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  ");
+    cw_text_device(text, device);
+    cw_out_string(text->out, ": the peak still rose in the last quarter of the run, ");
+    put_from_to(text, before, timeline->peak[CW_TREND_QUARTERS - 1]);
+    cw_text_end_line(text);
+}
+
+static void put_idle(const struct cw_text *text, unsigned device)
+{
+    const struct cw_trend *idle = &text->snapshot->growth.timeline[device].idle;
+
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  ");
+    cw_text_device(text, device);
+    cw_out_string(text->out, ": what the pool keeps idle grew steadily, ");
+    put_slope(text, idle->slope);
+    cw_out_string(text->out, ", ");
+    put_floors(text, idle);
+    cw_text_end_line(text);
+}
+
+/* ---- the section ---- */
+
+static int has_device_growth(const struct cw_growth_timeline *timeline)
+{
+    return timeline->peak_rose || timeline->idle.is_steady;
+}
+
+static int has_more(const struct cw_snapshot_growth *growth, uint32_t regrowths)
+{
+    int found = growth->risings > 0 || regrowths > 0;
+
+    for (unsigned i = 0; i < CW_DEVICES; i++)
+        found |= has_device_growth(&growth->timeline[i]);
+    return found;
+}
+
+static void put_heading(const struct cw_text *text, int more)
+{
+    uint32_t suspects = text->snapshot->growth.suspects;
+
+    cw_text_heading(text, "GROWTH  ");
+    if (suspects > 0) {
+        cw_text_count(text, suspects, "call site");
+        cw_out_string(text->out, " grew steadily");
+    } else {
+        cw_out_string(text->out, more ? "no call site grew steadily" : "nothing grew steadily");
+    }
+    cw_text_end_line(text);
+}
+
+void cw_text_growth(const struct cw_text *text)
+{
+    const struct cw_snapshot_growth *growth = &text->snapshot->growth;
+    const struct cw_growth_regrowth *regrowth[CW_REGROWTHS_SHOWN];
+    uint32_t regrowths = find_regrowths(growth, regrowth);
+    int more = has_more(growth, regrowths);
+
+    if (growth->suspects == 0 && !more && !cw_snapshot_growth_was_watched(growth))
+        return;
+    put_heading(text, more);
+    put_suspects(text);
+    put_steps(text);
+    for (uint32_t i = 0; i < regrowths; i++)
+        put_regrowth(text, regrowth[i]);
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        if (growth->timeline[i].peak_rose)
+            put_peak(text, i);
+        if (growth->timeline[i].idle.is_steady)
+            put_idle(text, i);
+    }
+}
+
+void cw_text_growth_want(const struct cw_report_source *source)
+{
+    const struct cw_snapshot *snapshot = source->snapshot;
+    const struct cw_snapshot_growth *growth = &snapshot->growth;
+    const struct cw_growth_regrowth *regrowth[CW_REGROWTHS_SHOWN];
+    uint32_t regrowths = find_regrowths(growth, regrowth);
+
+    for (uint32_t i = 0; i < count_shown(growth); i++)
+        cw_symbols_want(source->symbols,
+                        snapshot->site[growth->row[growth->suspect[i]].site].stack);
+    for (uint32_t i = 0; i < regrowths; i++)
+        cw_symbols_want(source->symbols, snapshot->site[regrowth[i]->site].stack);
+}

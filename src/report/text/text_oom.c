@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The section OUT OF MEMORY: the newest calls that were refused, each with the account of where the
+ * memory was if there is one. The first account of the process comes even if its call is not among
+ * the newest: what follows it is often but a consequence.
+ */
+#include "report/text/text_oom.h"
+
+#include "report/text/text_account.h"
+#include "report/text/text_event.h"
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+#define OOM_EVENTS  (1u << CW_EVENT_OOM)
+
+/* The account that goes with the event, or NULL. */
+static const struct cw_live_oom *find_account(const struct cw_view *view, uint32_t event)
+{
+    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
+
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_oom *oom = cw_view_oom(view, i);
+
+        if (oom && oom->t_ns != 0 && oom->event == event)
+            return oom;
+    }
+    return NULL;
+}
+
+static int is_listed(const struct cw_newest *newest, uint32_t event)
+{
+    for (unsigned i = 0; i < newest->count; i++)
+        if (newest->event[i] == event)
+            return 1;
+    return 0;
+}
+
+/* The first account, if its event is not listed, else NULL; and how many more are not. */
+static const struct cw_live_oom *find_unlisted(const struct cw_view *view,
+                                               const struct cw_newest *newest, uint32_t *out_more)
+{
+    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
+    const struct cw_live_oom *first = NULL;
+
+    *out_more = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_oom *oom = cw_view_oom(view, i);
+
+        if (!oom || oom->t_ns == 0 || is_listed(newest, oom->event))
+            continue;
+        if (first)
+            ++*out_more;
+        else
+            first = oom;
+    }
+    return first;
+}
+
+static void put_sample(const struct cw_text *text, const struct cw_live_event *event)
+{
+    if (event->total_bytes == 0)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  at the last look ");
+    cw_text_size(text, event->free_bytes);
+    cw_out_string(text->out, " of ");
+    cw_text_size(text, event->total_bytes);
+    cw_out_string(text->out, " were free\n");
+}
+
+static void put_event(const struct cw_text *text, uint32_t index)
+{
+    const struct cw_live_event *event = cw_view_event(text->view, index);
+    const struct cw_live_oom *oom = find_account(text->view, index);
+
+    if (!event)
+        return;
+    cw_text_begin_line(text);
+    cw_text_time(text, event->t_ns);
+    cw_out_string(text->out, "  ");
+    cw_text_refusal(text, &(struct cw_refusal){.site = event->site,
+                                               .device = event->device,
+                                               .cause = event->cause,
+                                               .bytes = event->bytes,
+                                               .code = event->code,
+                                               .count = LOAD(event->count)});
+    if (oom)
+        cw_text_account(text, oom);
+    else
+        put_sample(text, event);
+}
+
+static void put_unlisted(const struct cw_text *text, const struct cw_live_oom *oom, uint32_t more)
+{
+    cw_text_begin_line(text);
+    cw_text_time(text, oom->t_ns);
+    cw_out_string(text->out, "  ");
+    cw_text_refusal(text, &(struct cw_refusal){.site = oom->site,
+                                               .device = oom->device,
+                                               .cause = oom->cause,
+                                               .bytes = oom->bytes,
+                                               .code = oom->code});
+    cw_text_account(text, oom);
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "...");
+    if (more != 0) {
+        cw_out_char(text->out, ' ');
+        cw_text_count(text, more, "more account");
+        cw_out_string(text->out, " of what was in use then: CUWARDEN_FORMAT=json");
+    }
+    cw_text_end_line(text);
+}
+
+/* ---- the heading ---- */
+
+struct calls {
+    uint64_t all, injected;
+    uint64_t listed; /* by the newest events */
+};
+
+static void keep_larger(uint64_t *number, uint64_t other)
+{
+    if (*number < other)
+        *number = other;
+}
+
+/* Events are kept up to a number, and counters of calls without a site are kept by device only. */
+static struct calls count_calls(const struct cw_text *text, const struct cw_newest *newest)
+{
+    const uint64_t *refused = text->snapshot->pressure.all.refused;
+    struct calls calls = {.injected = refused[CW_CAUSE_INJECTED]};
+    uint64_t by_cause = 0;
+
+    for (unsigned i = 0; i < newest->count; i++) {
+        const struct cw_live_event *event = cw_view_event(text->view, newest->event[i]);
+
+        calls.listed += event && LOAD(event->count) > 1 ? LOAD(event->count) : 1;
+    }
+    for (unsigned i = 0; i < CW_KIND_COUNT; i++)
+        calls.all += text->snapshot->kind[i].oom;
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
+        by_cause += refused[i];
+    keep_larger(&calls.all, by_cause);
+    keep_larger(&calls.all, newest->of);
+    keep_larger(&calls.all, calls.listed);
+    return calls;
+}
+
+static void put_heading(const struct cw_text *text, const struct calls *calls)
+{
+    cw_text_heading(text, "OUT OF MEMORY  ");
+    if (calls->all > calls->injected)
+        cw_text_count(text, calls->all - calls->injected, "call");
+    else
+        cw_out_string(text->out, "none");
+    if (calls->injected != 0) {
+        cw_out_string(text->out, ", and ");
+        cw_text_count(text, calls->injected, "call");
+        cw_out_string(text->out, " injected by CUWARDEN_FAIL");
+    }
+    if (calls->all > calls->listed)
+        cw_out_printf(text->out, ", the last %ju of them", (uintmax_t)calls->listed);
+    cw_text_end_line(text);
+}
+
+void cw_text_ooms(const struct cw_text *text)
+{
+    const struct cw_live_oom *unlisted;
+    struct cw_newest newest;
+    struct calls calls;
+    uint32_t more;
+
+    cw_newest_find(text->view, OOM_EVENTS, &newest);
+    calls = count_calls(text, &newest);
+    if (calls.all == 0)
+        return;
+    put_heading(text, &calls);
+    unlisted = find_unlisted(text->view, &newest, &more);
+    if (unlisted)
+        put_unlisted(text, unlisted, more);
+    for (unsigned i = 0; i < newest.count; i++)
+        put_event(text, newest.event[i]);
+}
+
+void cw_text_ooms_want(const struct cw_report_source *source)
+{
+    uint32_t count = cw_view_count(source->view, CW_TABLE_OOM);
+
+    cw_text_want_newest(source, OOM_EVENTS);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_oom *oom = cw_view_oom(source->view, i);
+
+        if (!oom)
+            continue;
+        cw_text_want_site(source, oom->site);
+        cw_text_account_want(source, oom);
+    }
+}

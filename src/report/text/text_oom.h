@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The section OUT OF MEMORY of the text report. */
+#ifndef CW_REPORT_TEXT_OOM_H
+#define CW_REPORT_TEXT_OOM_H
+
+#include "report/text/text_put.h"
+
+void cw_text_ooms(const struct cw_text *text);
+/* Marks the stacks that cw_text_ooms prints. */
+void cw_text_ooms_want(const struct cw_report_source *source);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The section POOL: what it served, what it holds, and where it did nothing and why. No line is
+ * wider than 100 columns.
+ */
+#include "report/text/text_pool.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "report/snapshot/snapshot_pool.h"
+#include "report/text/text_table.h"
+
+#define SIZES_MAX 8 /* buckets shown of each device */
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+#define ALL CW_DEVICES /* a row of all devices together */
+
+static const struct cw_snapshot_pool_device *device_at(const struct cw_text *text, uint32_t index)
+{
+    const struct cw_snapshot_pool *pool = &text->snapshot->pool;
+
+    return index == ALL ? &pool->all : &pool->device[index];
+}
+
+static void format_number(char *cell, uint64_t value)
+{
+    cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)value);
+}
+
+static void format_ordinal(char *cell, uint32_t index)
+{
+    cw_format(cell, CW_TEXT_CELL_MAX,
+              index == CW_DEVICE_HOST ? "host"
+              : index == ALL          ? "all"
+                                      : "%u",
+              index);
+}
+
+/* ---- what it served ---- */
+
+static const char *const served_titles[] = {
+    "device", "hits", "misses", "hit rate", "driver calls saved", "idle now",
+};
+
+static void format_idle(char *cell, const struct cw_bucket_sums *sums)
+{
+    char size[24];
+
+    if (sums->idle_blocks == 0) {
+        cw_format(cell, CW_TEXT_CELL_MAX, "-");
+        return;
+    }
+    cw_format(cell, CW_TEXT_CELL_MAX,
+              sums->idle_blocks == 1 ? "%s in %ju block" : "%s in %ju blocks",
+              cw_format_size(size, sizeof(size), sums->idle_bytes), (uintmax_t)sums->idle_blocks);
+}
+
+static void format_served(const struct cw_text *text, uint32_t index, unsigned column, char *cell)
+{
+    const struct cw_snapshot_pool_device *device = device_at(text, index);
+    const struct cw_bucket_sums *sums = &device->sums;
+
+    switch (column) {
+    case 0:
+        format_ordinal(cell, index);
+        return;
+    case 1:
+        format_number(cell, sums->hits);
+        return;
+    case 2:
+        format_number(cell, sums->misses);
+        return;
+    case 3:
+        cw_text_format_share(cell, CW_TEXT_CELL_MAX, sums->hits, sums->hits + sums->misses);
+        return;
+    case 4:
+        format_number(cell, sums->hits + device->saved_frees);
+        return;
+    default:
+        format_idle(cell, sums);
+        return;
+    }
+}
+
+/* ---- what it holds ---- */
+
+static const char *const held_titles[] = {
+    "device", "held", "peak held", "rounding", "efficiency", "fragmentation now", "of the peaks",
+};
+
+/* With nothing in use, what was served up to now has to do: a star says so. */
+static int is_efficiency_of_all(const struct cw_snapshot_pool_device *device)
+{
+    return device->allocated_bytes == 0 && device->sums.given_bytes != 0;
+}
+
+static void format_efficiency(char *cell, const struct cw_snapshot_pool_device *device)
+{
+    if (is_efficiency_of_all(device)) {
+        cw_text_format_share(cell, CW_TEXT_CELL_MAX - 1, device->sums.asked_bytes,
+                             device->sums.given_bytes);
+        strcat(cell, "*");
+        return;
+    }
+    cw_text_format_share(cell, CW_TEXT_CELL_MAX, device->requested_bytes, device->allocated_bytes);
+}
+
+static void format_held(const struct cw_text *text, uint32_t index, unsigned column, char *cell)
+{
+    const struct cw_snapshot_pool_device *device = device_at(text, index);
+
+    switch (column) {
+    case 0:
+        format_ordinal(cell, index);
+        return;
+    case 1:
+        cw_format_size(cell, CW_TEXT_CELL_MAX, device->held_bytes);
+        return;
+    case 2:
+        cw_format_size(cell, CW_TEXT_CELL_MAX, device->peak_held);
+        return;
+    case 3:
+        cw_format_size(cell, CW_TEXT_CELL_MAX, cw_pool_waste(device));
+        return;
+    case 4:
+        format_efficiency(cell, device);
+        return;
+    case 5:
+        cw_text_format_share(cell, CW_TEXT_CELL_MAX, device->spare, device->held_bytes);
+        return;
+    default:
+        cw_text_format_share(cell, CW_TEXT_CELL_MAX, device->peak_spare, device->peak_held);
+        return;
+    }
+}
+
+static void put_devices(const struct cw_text *text, const uint32_t *rows, unsigned count)
+{
+    static const struct cw_text_table served = {.title = served_titles,
+                                                .columns = CW_ARRAY_LEN(served_titles),
+                                                .left = 1,
+                                                .format = format_served};
+    static const struct cw_text_table held = {.title = held_titles,
+                                              .columns = CW_ARRAY_LEN(held_titles),
+                                              .left = 1,
+                                              .format = format_held};
+    uint32_t with_all[CW_DEVICES + 1];
+    int starred = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        starred |= is_efficiency_of_all(device_at(text, rows[i]));
+    memcpy(with_all, rows, count * sizeof(*rows));
+    with_all[count] = ALL;
+    cw_text_table(text, &served, rows, count);
+    cw_text_blank(text);
+    cw_text_table(text, &held, with_all, count + (text->snapshot->pool.devices > 1));
+    cw_text_line(text, "  held: all that this process has from the driver, in use or idle");
+    cw_text_line(text,
+                 "  rounding: by how much the pool's blocks in use are larger than was asked");
+    cw_text_line(text, "  efficiency: the share of these blocks that was asked for%s",
+                 starred ? " (*: of all ever served)" : "");
+    cw_text_line(text, "  fragmentation now: the share of held that is idle or rounding");
+    cw_text_line(text,
+                 "  of the peaks: the share of peak held that the program never used at once");
+}
+
+/* ---- sizes ---- */
+
+static const char *const size_titles[] = {
+    "size", "kind", "hits", "misses", "kept", "released", "idle",
+};
+
+static void format_size(const struct cw_text *text, uint32_t index, unsigned column, char *cell)
+{
+    const struct cw_snapshot_bucket *bucket = &text->snapshot->pool.bucket[index];
+    const struct cw_bucket_sums *sums = &bucket->sums;
+    const uint64_t counts[] = {sums->hits, sums->misses, sums->kept, sums->released,
+                               sums->idle_blocks};
+
+    if (column == 0)
+        cw_format_size(cell, CW_TEXT_CELL_MAX, bucket->size);
+    else if (column == 1)
+        cw_format(cell, CW_TEXT_CELL_MAX, "%s", cw_kind_name(bucket->kind));
+    else
+        format_number(cell, counts[column - 2]);
+}
+
+static uint64_t use_of(const struct cw_text *text, uint32_t bucket)
+{
+    const struct cw_bucket_sums *sums = &text->snapshot->pool.bucket[bucket].sums;
+
+    return sums->hits + sums->misses;
+}
+
+/* The most used buckets of the device, by insertion. Returns how many were used at all. */
+static unsigned find_most_used(const struct cw_text *text,
+                               const struct cw_snapshot_pool_device *device,
+                               uint32_t most[SIZES_MAX])
+{
+    unsigned used = 0;
+
+    for (uint32_t i = device->first; i < device->first + device->buckets; i++) {
+        unsigned at = used < SIZES_MAX ? used : SIZES_MAX;
+        unsigned kept = at;
+
+        if (use_of(text, i) == 0)
+            continue;
+        used++;
+        while (at > 0 && use_of(text, most[at - 1]) < use_of(text, i))
+            at--;
+        if (at == SIZES_MAX)
+            continue;
+        if (kept == SIZES_MAX)
+            kept--;
+        memmove(&most[at + 1], &most[at], (kept - at) * sizeof(most[0]));
+        most[at] = i;
+    }
+    return used;
+}
+
+static void put_sizes(const struct cw_text *text, uint32_t index)
+{
+    static const struct cw_text_table table = {.title = size_titles,
+                                               .columns = CW_ARRAY_LEN(size_titles),
+                                               .left = 1 << 1,
+                                               .indent = 2,
+                                               .format = format_size};
+    uint32_t most[SIZES_MAX];
+    unsigned used = find_most_used(text, device_at(text, index), most);
+    unsigned shown = used < SIZES_MAX ? used : SIZES_MAX;
+
+    if (shown == 0)
+        return;
+    cw_text_blank(text);
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  most used sizes, ");
+    cw_text_device(text, index);
+    if (used > shown)
+        cw_out_printf(text->out, " (%u of %u)", shown, used);
+    cw_text_end_line(text);
+    cw_text_table(text, &table, most, shown);
+}
+
+/* ---- what it left to the driver, and why ---- */
+
+struct reason {
+    uint64_t count;
+    const char *label;
+};
+
+static void put_reasons(const struct cw_text *text, const char *heading,
+                        const struct reason *reasons, unsigned count)
+{
+    size_t width = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        size_t len = cw_format(NULL, 0, "%ju", (uintmax_t)reasons[i].count);
+
+        if (reasons[i].count != 0 && len > width)
+            width = len;
+    }
+    if (width == 0)
+        return;
+    cw_text_blank(text);
+    cw_text_line(text, "  %s", heading);
+    for (unsigned i = 0; i < count; i++)
+        if (reasons[i].count != 0)
+            cw_text_line(text, "    %*ju  %s", (int)width, (uintmax_t)reasons[i].count,
+                         reasons[i].label);
+}
+
+static void put_bypasses(const struct cw_text *text)
+{
+    struct reason reasons[CW_BYPASS_COUNT];
+
+    for (unsigned i = 0; i < CW_BYPASS_COUNT; i++) {
+        reasons[i] = (struct reason){.label = cw_bypass_label(i)};
+        for (unsigned device = 0; device < CW_DEVICES; device++)
+            reasons[i].count += LOAD(cw_view_header(text->view)->device[device].pool.bypassed[i]);
+    }
+    put_reasons(text, "left to the driver, because", reasons, CW_BYPASS_COUNT);
+}
+
+static void put_releases(const struct cw_text *text)
+{
+    struct reason retries[] = {
+        {.label = "for the exact size, without rounding"},
+        {.label = "after idle blocks had been given back"},
+    };
+    struct reason trims[] = {
+        {.label = "above CUWARDEN_POOL_MAX or CUWARDEN_POOL_BUCKET_MAX"},
+        {.label = "idle for longer than CUWARDEN_POOL_IDLE"},
+        {.label = "to make room for a request that was out of memory"},
+        {.label = "with a context that ended during a capture, not waited for"},
+    };
+
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        const struct cw_live_pool *pool = &cw_view_header(text->view)->device[i].pool;
+
+        retries[0].count += LOAD(pool->exact_retries);
+        retries[1].count += LOAD(pool->oom_retries);
+        trims[0].count += LOAD(pool->trimmed_full);
+        trims[1].count += LOAD(pool->trimmed_idle);
+        trims[2].count += LOAD(pool->trimmed_oom);
+        trims[3].count += LOAD(pool->abandoned);
+    }
+    put_reasons(text, "out of memory, and asked again", retries, CW_ARRAY_LEN(retries));
+    put_reasons(text, "idle blocks given back to the driver", trims, CW_ARRAY_LEN(trims));
+}
+
+/* ---- fragmentation ---- */
+
+static void put_warnings(const struct cw_text *text, const uint32_t *rows, unsigned count)
+{
+    int warned = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct cw_snapshot_pool_device *device = device_at(text, rows[i]);
+
+        if (!cw_pool_is_fragmented(device))
+            continue;
+        warned = 1;
+        cw_text_begin_line(text);
+        cw_out_string(text->out, "  warning: ");
+        cw_text_size(text, device->held_bytes);
+        cw_out_string(text->out, " are held on ");
+        cw_text_device(text, rows[i]);
+        cw_out_string(text->out, ", but only ");
+        cw_text_size(text, device->held_bytes - device->spare);
+        cw_out_string(text->out, " of it in use");
+        cw_text_end_line(text);
+    }
+    if (!warned)
+        return;
+    cw_text_line(text, "  The rest is idle blocks and rounding. To keep less, lower one of");
+    cw_text_line(text, "    CUWARDEN_POOL_MAX         idle memory in all");
+    cw_text_line(text, "    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
+    cw_text_line(text,
+                 "    CUWARDEN_POOL_IDLE        how long idle memory is kept that is not needed");
+}
+
+/* ---- the whole ---- */
+
+void cw_text_pool(const struct cw_text *text)
+{
+    uint32_t rows[CW_DEVICES];
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < CW_DEVICES; i++)
+        if (device_at(text, i)->used)
+            rows[count++] = i;
+    if (!text->snapshot->pool.on || count == 0)
+        return;
+    cw_text_heading(text, "POOL  ");
+    if (text->snapshot->pool.deferred)
+        cw_out_string(text->out,
+                      "FREE_SYNC=deferred: a free does not wait; its block is ready when "
+                      "the work is done\n");
+    else
+        cw_out_string(text->out, "FREE_SYNC=strict: a free waits for the device, and its block is "
+                                 "ready at once\n");
+    put_devices(text, rows, count);
+    put_warnings(text, rows, count);
+    for (unsigned i = 0; i < count; i++)
+        put_sizes(text, rows[i]);
+    put_bypasses(text);
+    put_releases(text);
+}

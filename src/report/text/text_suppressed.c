@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* The section SUPPRESSED. See text_suppressed.h. No line is wider than 100 columns. */
+#include "report/text/text_suppressed.h"
+
+#include <string.h>
+
+#include "report/leaks/suppress.h"
+#include "report/text/text_table.h"
+
+#define ROWS_MAX   30
+#define UNUSED_MAX 10
+#define RULE_WIDTH 60
+#define CELL_WIDTH 44 /* of a rule in the table, with its NUL */
+#define PATH_WIDTH 60
+
+enum column { BYTES, BLOCKS, SITES, PAST, FROM, RULE, COLUMNS };
+
+static const char *const titles[COLUMNS] = {"bytes", "blocks", "sites", "past cap", "from", "rule"};
+
+/* ---- words ---- */
+
+static void format_rule(const struct cw_rule *rule, char *buf, size_t cap)
+{
+    struct cw_out out;
+
+    cw_out_init(&out, -1, buf, cap - 1);
+    cw_rule_print(rule, &out);
+    buf[out.len] = '\0';
+    if (out.truncated && cap > 4)
+        cw_format(buf + cap - 4, 4, "...");
+    for (; *buf; buf++)
+        if ((unsigned char)*buf < 0x20 || *buf == 0x7f)
+            *buf = '?';
+}
+
+static void format_from(const struct cw_rule *rule, char *buf, size_t cap)
+{
+    if (cw_rule_is_builtin(rule))
+        cw_format(buf, cap, "built-in");
+    else
+        cw_format(buf, cap, "line %u", rule->line);
+}
+
+static void format_cell(const struct cw_text *text, uint32_t row, unsigned column, char *cell)
+{
+    const struct cw_rules *rules = text->source->rules;
+    const struct cw_rule *rule = cw_rules_at(rules, row);
+    const struct cw_rule_use *use = &rules->use[row];
+
+    switch ((enum column)column) {
+    case BYTES:
+        cw_format_size(cell, CW_TEXT_CELL_MAX, use->bytes);
+        return;
+    case BLOCKS:
+        cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)use->blocks);
+        return;
+    case SITES:
+        cw_format(cell, CW_TEXT_CELL_MAX, "%u", use->sites);
+        return;
+    case PAST:
+        cw_format(cell, CW_TEXT_CELL_MAX, "%u", use->past);
+        return;
+    case FROM:
+        format_from(rule, cell, CW_TEXT_CELL_MAX);
+        return;
+    default:
+        format_rule(rule, cell, CELL_WIDTH);
+        return;
+    }
+}
+
+/* ---- the section ---- */
+
+static int is_used(const struct cw_rules *rules, uint32_t index)
+{
+    return rules->use[index].sites > 0 || rules->use[index].past > 0;
+}
+
+static void put_used(const struct cw_text *text)
+{
+    const struct cw_rules *rules = text->source->rules;
+    struct cw_text_table table = {.title = titles,
+                                  .columns = COLUMNS,
+                                  .left = 1u << FROM | 1u << RULE,
+                                  .hidden = 1u << PAST,
+                                  .format = format_cell};
+    uint32_t rows[ROWS_MAX];
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < cw_rules_count(rules); i++) {
+        if (!is_used(rules, i))
+            continue;
+        if (rules->use[i].past > 0)
+            table.hidden = 0;
+        if (used++ < ROWS_MAX)
+            rows[used - 1] = i;
+    }
+    if (used == 0)
+        return;
+    cw_text_table(text, &table, rows, used < ROWS_MAX ? used : ROWS_MAX);
+    if (used > ROWS_MAX)
+        cw_text_line(text, "  ... %u more rules (all of them: CUWARDEN_FORMAT=json)",
+                     used - ROWS_MAX);
+}
+
+static void put_unused(const struct cw_text *text)
+{
+    const struct cw_rules *rules = text->source->rules;
+    char rule[RULE_WIDTH];
+    uint32_t unused = 0;
+
+    for (uint32_t i = 0; i < rules->count; i++)
+        unused += !is_used(rules, i);
+    if (unused == 0)
+        return;
+    cw_text_line(text,
+                 "  %u rule%s of the file matched nothing, or only what an earlier one decides:",
+                 unused, unused == 1 ? "" : "s");
+    unused = 0;
+    for (uint32_t i = 0; i < rules->count; i++) {
+        if (is_used(rules, i) || unused++ >= UNUSED_MAX)
+            continue;
+        format_rule(&rules->rule[i], rule, sizeof(rule));
+        cw_text_line(text, "    line %u  %s", rules->rule[i].line, rule);
+    }
+    if (unused > UNUSED_MAX)
+        cw_text_line(text, "    ... %u more", unused - UNUSED_MAX);
+}
+
+static void put_heading(const struct cw_text *text)
+{
+    const struct cw_snapshot_list *list = &text->snapshot->suppressed;
+    const char *path = text->source->rules->path;
+    size_t len = strnlen(path, CW_TEXT_NAME_MAX * 8);
+
+    cw_text_heading(text, "SUPPRESSED  ");
+    if (list->count > 0) {
+        cw_text_bytes_in_blocks(text, list->bytes, list->blocks);
+        cw_out_string(text->out, ", not counted as leaked");
+    } else {
+        cw_out_string(text->out, text->source->rules->count > 0 ? "nothing by rules of the file"
+                                                                : "only by what is built in");
+    }
+    cw_text_end_line(text);
+    if (text->source->rules->count == 0)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  the file is ");
+    if (len > PATH_WIDTH) /* its end says more than its beginning */
+        cw_out_string(text->out, "...");
+    cw_text_clean(text, len > PATH_WIDTH ? path + len - PATH_WIDTH : path, PATH_WIDTH);
+    cw_text_end_line(text);
+}
+
+void cw_text_suppressed(const struct cw_text *text)
+{
+    const struct cw_rules *rules = text->source->rules;
+    int due = 0;
+
+    if (!rules || !rules->use)
+        return;
+    due = rules->count > 0;
+    for (uint32_t i = 0; i < cw_rules_count(rules) && !due; i++)
+        due = is_used(rules, i);
+    if (!due)
+        return;
+    put_heading(text);
+    put_used(text);
+    put_unused(text);
+}
+
+void cw_text_past_cap(const struct cw_text *text, const struct cw_snapshot_site *site)
+{
+    const struct cw_rules *rules = text->source->rules;
+    const struct cw_rule *rule = rules ? cw_rules_at(rules, site->rule) : NULL;
+    char words[RULE_WIDTH], from[24];
+
+    if (!site->past_cap || !rule)
+        return;
+    format_rule(rule, words, sizeof(words));
+    format_from(rule, from, sizeof(from));
+    cw_text_line(text, "    past the cap of %s (%s)", words, from);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows and columns of `cuwarden top`. */
+#include "cli/fleet/top_table.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (UINT64_C(1) << 20)
+
+static struct cw_fleet_device of_small[] = {
+    {.ordinal = 0,
+     .name = "GPU A",
+     .live = 5 * MIB,
+     .held = 90 * MIB,
+     .hit_share = -1,
+     .efficiency = 0.9,
+     .fragmentation = 0.94,
+     .peak_fragmentation = 0.01},
+    {.ordinal = CW_DEVICE_HOST,
+     .name = "host",
+     .live = 7 * MIB,
+     .hit_share = -1,
+     .efficiency = -1,
+     .fragmentation = -1,
+     .peak_fragmentation = -1},
+};
+static struct cw_fleet_device of_large[] = {
+    {.ordinal = 0,
+     .name = "GPU A",
+     .live = 6 * MIB,
+     .held = 8 * MIB,
+     .limit = 1024 * MIB,
+     .failed = 3,
+     .level = CW_LEVEL_CRITICAL,
+     .alloc_rate = 123456,
+     .hit_share = 0.25,
+     .efficiency = 0.96,
+     .fragmentation = 0.25,
+     .peak_fragmentation = 0.024},
+};
+static struct cw_fleet_process small = {.path = "a",
+                                        .pid = 20,
+                                        .exe = "/bin/small",
+                                        .command = "/opt/bin/small --size 1",
+                                        .device = of_small,
+                                        .devices = 2};
+static struct cw_fleet_process large = {
+    .path = "b", .pid = 3, .exe = "/bin/large", .command = "", .device = of_large, .devices = 1};
+static struct cw_fleet_process young = {.path = "c", .pid = 99, .exe = "young", .command = "young"};
+static struct cw_fleet_process dead = {.path = "d",
+                                       .pid = 7,
+                                       .exe = "dead",
+                                       .command = "dead",
+                                       .state = CW_FLEET_DIED,
+                                       .device = of_large,
+                                       .devices = 1};
+static struct cw_fleet_process *all[] = {&small, &large, &young, &dead};
+static const struct cw_fleet fleet = {.process = all, .count = 4};
+
+/* "20:0 3:0 ": process and device of each row. */
+static const char *rows(const struct cw_top_choice *choice)
+{
+    static char text[256];
+    long count;
+    struct cw_top_row *row = cw_top_rows(&fleet, choice, &count);
+    size_t at = 0;
+
+    text[0] = '\0';
+    cr_assert(count >= 0);
+    for (long i = 0; i < count; i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%u:%d ", row[i].process->pid,
+                               row[i].device ? (int)row[i].device->ordinal : -1);
+    free(row);
+    return text;
+}
+
+static struct cw_top_choice by(enum cw_top_column column)
+{
+    return (struct cw_top_choice){.sort = column, .device = CW_TOP_ANY_DEVICE, .filter = ""};
+}
+
+Test(top_table, sorts_by_any_column)
+{
+    struct cw_top_choice choice = by(CW_TOP_LIVE);
+
+    cr_assert_str_eq(rows(&choice), "20:64 3:0 20:0 99:-1 ");
+    choice.is_reversed = 1;
+    cr_assert_str_eq(rows(&choice), "99:-1 20:0 3:0 20:64 ");
+    choice = by(CW_TOP_HELD);
+    cr_assert_str_eq(rows(&choice), "20:0 3:0 20:64 99:-1 ");
+    choice = by(CW_TOP_PID);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_COMMAND);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_LEVEL);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_FRAGMENTATION);
+    cr_assert_str_eq(rows(&choice), "20:0 3:0 20:64 99:-1 ");
+    choice = by(CW_TOP_PEAK_FRAGMENTATION);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_EFFICIENCY);
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
+}
+
+Test(top_table, shows_what_is_chosen)
+{
+    struct cw_top_choice choice = by(CW_TOP_PID);
+
+    choice.shows_dead = 1;
+    cr_assert_str_eq(rows(&choice), "3:0 7:0 20:0 20:64 99:-1 ");
+    choice = by(CW_TOP_PID);
+    choice.device = 0;
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 ");
+    choice.device = CW_DEVICE_HOST;
+    cr_assert_str_eq(rows(&choice), "20:64 ");
+    choice = by(CW_TOP_PID);
+    choice.filter = "SIZE";
+    cr_assert_str_eq(rows(&choice), "20:0 20:64 ");
+    choice.filter = "99";
+    cr_assert_str_eq(rows(&choice), "99:-1 ");
+    choice.filter = "critical";
+    cr_assert_str_eq(rows(&choice), "3:0 ");
+    choice.filter = "gpu a";
+    cr_assert_str_eq(rows(&choice), "3:0 20:0 ");
+    choice.filter = "nothing";
+    cr_assert_str_eq(rows(&choice), "");
+}
+
+static const char *line(const struct cw_fleet_process *process, unsigned device, size_t columns)
+{
+    static char text[CW_TOP_LINE_MAX];
+    struct cw_top_row row = {process, process->devices ? &process->device[device] : NULL};
+    struct cw_top_layout layout;
+
+    cw_top_fit(&layout, columns);
+    cw_top_print_row(text, sizeof(text), &layout, &row);
+    return text;
+}
+
+Test(top_table, prints_a_row)
+{
+    cr_assert_str_eq(line(&large, 0, SIZE_MAX),
+                     "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
+                     "   96     25        2 /bin/large");
+    cr_assert_str_eq(line(&young, 0, SIZE_MAX),
+                     "     99    -      -      -      -      -      -        -       -    -     - "
+                     "    -      -        - young");
+    cr_assert_str_eq(line(&dead, 0, SIZE_MAX),
+                     "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
+                     "   96     25        2 dead");
+    cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
+    cr_assert_str_eq(line(&small, 0, 125),
+                     "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "
+                     "    94 small --size 1");
+}
+
+/* The heading and the rows are as wide as the screen at most, at any width. */
+Test(top_table, fits_any_width)
+{
+    struct cw_top_choice choice = by(CW_TOP_LIVE);
+    char text[CW_TOP_LINE_MAX];
+    struct cw_top_layout layout;
+
+    for (size_t columns = 0; columns < 200; columns++) {
+        cw_top_fit(&layout, columns);
+        cw_top_print_heading(text, sizeof(text), &layout, &choice);
+        cr_assert(strlen(text) <= columns, "%zu: '%s'", columns, text);
+        cr_assert(strlen(line(&small, 0, columns)) <= columns, "%zu", columns);
+    }
+}
+
+Test(top_table, sizes_take_five_characters)
+{
+    char buf[16];
+
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 0), "0B");
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 1023), "1023B");
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 1024), "1.0K");
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 102300), "99.9K");
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 102400), "100K");
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), MIB - 1), "1.0M");
+    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), UINT64_MAX), "16.0E");
+    for (uint64_t size = 1; size < UINT64_MAX / 3; size += size / 2 + 1)
+        cr_assert(strlen(cw_top_size(buf, sizeof(buf), size)) <= 5, "%s", buf);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* Why a library is not in a program: made-up programs, each with one thing that keeps it out. */
+#include <criterion/criterion.h>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/run/run_reach.h"
+
+#define LINKER "/lib64/ld-linux-x86-64.so.2"
+
+struct made {
+    Elf64_Ehdr header;
+    Elf64_Phdr part;
+    char linker[64];
+};
+
+static char directory[] = "/tmp/cuwarden-reach-XXXXXX";
+static char program[64], library[64], why[1024];
+
+static void write_file(const char *path, const void *bytes, size_t len, mode_t mode)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0700);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, bytes, len), (ssize_t)len);
+    close(fd);
+    cr_assert_eq(chmod(path, mode), 0);
+}
+
+static struct made make(const char *linker)
+{
+    struct made made = {.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
+                                   .e_type = ET_DYN,
+                                   .e_machine = EM_X86_64,
+                                   .e_phoff = sizeof(Elf64_Ehdr),
+                                   .e_phnum = 1},
+                        .part = {.p_type = linker ? PT_INTERP : PT_LOAD,
+                                 .p_offset = offsetof(struct made, linker),
+                                 .p_filesz = linker ? strlen(linker) + 1 : 0}};
+
+    snprintf(made.linker, sizeof(made.linker), "%s", linker ? linker : "");
+    return made;
+}
+
+static void begin(void)
+{
+    struct made made = make(LINKER);
+
+    cr_assert(mkdtemp(directory));
+    snprintf(program, sizeof(program), "%s/program", directory);
+    snprintf(library, sizeof(library), "%s/library", directory);
+    write_file(program, &made, sizeof(made), 0755);
+    write_file(library, &made, sizeof(made), 0755);
+}
+
+static void end(void)
+{
+    unlink(program);
+    unlink(library);
+    cr_assert_eq(rmdir(directory), 0);
+}
+
+TestSuite(run_reach, .init = begin, .fini = end);
+
+#define KEPT_OUT(words)                                                                            \
+    do {                                                                                           \
+        cr_assert_eq(cw_run_reach(program, library, why, sizeof(why)), 1);                         \
+        cr_assert(strstr(why, program), "no name in: %s", why);                                    \
+        cr_assert(strstr(why, words), "not so: %s", why);                                          \
+    } while (0)
+
+Test(run_reach, an_ordinary_program_is_reached)
+{
+    cr_assert_eq(cw_run_reach(program, library, why, sizeof(why)), 0);
+}
+
+Test(run_reach, one_that_names_no_linker_is_static)
+{
+    struct made made = make(NULL);
+
+    write_file(program, &made, sizeof(made), 0755);
+    KEPT_OUT("statically linked");
+}
+
+Test(run_reach, musl)
+{
+    struct made made = make("/lib/ld-musl-x86_64.so.1");
+
+    write_file(program, &made, sizeof(made), 0755);
+    KEPT_OUT("musl");
+}
+
+Test(run_reach, another_machine)
+{
+    struct made made = make(LINKER);
+
+    made.header.e_machine = EM_AARCH64;
+    write_file(program, &made, sizeof(made), 0755);
+    KEPT_OUT("wrong ELF class");
+}
+
+Test(run_reach, thirty_two_bits)
+{
+    struct {
+        Elf32_Ehdr header;
+        Elf32_Phdr part;
+        char linker[32];
+    } made = {.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32},
+                         .e_machine = EM_386,
+                         .e_phoff = sizeof(Elf32_Ehdr),
+                         .e_phnum = 1},
+              .part = {.p_type = PT_INTERP,
+                       .p_offset = sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr),
+                       .p_filesz = 20},
+              .linker = "/lib/ld-linux.so.2"};
+
+    write_file(program, &made, sizeof(made), 0755);
+    KEPT_OUT("wrong ELF class");
+}
+
+Test(run_reach, setuid_of_somebody_else)
+{
+    if (geteuid() != 0)
+        cr_skip_test("only root can give a file away");
+    cr_assert_eq(chown(program, 12345, 0), 0);
+    cr_assert_eq(chmod(program, 04755), 0);
+    KEPT_OUT("setuid");
+}
+
+Test(run_reach, setuid_of_the_caller_is_reached)
+{
+    cr_assert_eq(chmod(program, 04755), 0);
+    cr_assert_eq(cw_run_reach(program, library, why, sizeof(why)), 0);
+}
+
+Test(run_reach, a_library_that_is_gone)
+{
+    cr_assert_eq(unlink(library), 0);
+    KEPT_OUT("missing");
+    write_file(library, "", 0, 0755);
+}
+
+Test(run_reach, a_library_whose_name_LD_PRELOAD_cannot_carry)
+{
+    struct made made = make(LINKER);
+    char usual[64];
+
+    memcpy(usual, library, sizeof(usual));
+    unlink(library);
+    snprintf(library, sizeof(library), "%s/a library", directory);
+    write_file(library, &made, sizeof(made), 0755);
+    KEPT_OUT("space");
+    unlink(library);
+    memcpy(library, usual, sizeof(usual));
+}
+
+/* A directory of a file system that is mounted noexec, or "". */
+static void find_noexec(char *path, size_t cap)
+{
+    FILE *mounts = fopen("/proc/mounts", "r");
+    char line[512], options[256];
+
+    path[0] = '\0';
+    while (mounts && path[0] == '\0' && fgets(line, sizeof(line), mounts))
+        if (sscanf(line, "%*s %63s %*s %255s", path, options) != 2 || !strstr(options, "noexec") ||
+            strlen(path) >= cap || access(path, R_OK) != 0)
+            path[0] = '\0';
+    if (mounts)
+        fclose(mounts);
+}
+
+Test(run_reach, a_library_where_nothing_is_executed)
+{
+    char usual[64];
+
+    memcpy(usual, library, sizeof(usual));
+    find_noexec(library, sizeof(library));
+    if (library[0] == '\0') {
+        memcpy(library, usual, sizeof(usual));
+        cr_skip_test("nothing is mounted noexec here");
+    }
+    KEPT_OUT("noexec");
+    memcpy(library, usual, sizeof(usual));
+}
+
+Test(run_reach, a_script_is_its_interpreter)
+{
+    struct made made = make(NULL);
+    char script[64], text[128];
+
+    write_file(program, &made, sizeof(made), 0755);
+    snprintf(script, sizeof(script), "%s/script", directory);
+    snprintf(text, sizeof(text), "#! %s -x\n", program);
+    write_file(script, text, strlen(text), 0755);
+    cr_expect_eq(cw_run_reach(script, library, why, sizeof(why)), 1);
+    cr_expect(strstr(why, program));
+    /* One that is its own ends somewhere, too. */
+    snprintf(text, sizeof(text), "#!%s\n", script);
+    write_file(script, text, strlen(text), 0755);
+    cr_expect_eq(cw_run_reach(script, library, why, sizeof(why)), 0);
+    unlink(script);
+}
+
+Test(run_reach, it_is_looked_for_in_PATH)
+{
+    struct made made = make(NULL);
+    char path[128];
+
+    write_file(program, &made, sizeof(made), 0755);
+    snprintf(path, sizeof(path), "/nowhere:%s:/bin", directory);
+    setenv("PATH", path, 1);
+    cr_assert_eq(cw_run_reach("program", library, why, sizeof(why)), 1);
+    cr_assert(strstr(why, program));
+    cr_assert_eq(cw_run_reach("not-there", library, why, sizeof(why)), 0);
+}
+
+Test(run_reach, of_what_is_no_program_nothing_is_claimed)
+{
+    static const char bad[][16] = {"",   "\177ELF", "\177ELF\002", "\177ELF\001xxxxxxx",
+                                   "#!", "#!\n"};
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        write_file(program, bad[i], strlen(bad[i]), 0755);
+        cr_expect_eq(cw_run_reach(program, library, why, sizeof(why)), 0, "%zu: %s", i, why);
+    }
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* The shared buckets: which block serves which request, and what the records say. */
+#include "core/cache/bucket.h"
+
+#include <criterion/criterion.h>
+
+#include "core/cache/realm.h"
+#include "core/process/session.h"
+#include "core/account/tracker.h"
+#include "pool_fixture.h"
+
+static struct cw_pool *pool, *pitched;
+
+static void setup(void)
+{
+    struct cw_realm *realm;
+
+    pool_start(CW_FREE_STRICT);
+    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
+    pool = cw_realm_pool(realm, CW_POOL_DEVICE);
+    pitched = cw_realm_pool(realm, CW_POOL_PITCHED);
+}
+
+TestSuite(bucket, .init = setup);
+
+/* An idle block of this size, in no list. */
+static uint32_t block_of(struct cw_pool *in, uint64_t held)
+{
+    struct cw_request request = {.kind = in->kind,
+                                 .device = 0,
+                                 .flags = CW_BLOCK_POOLED,
+                                 .class = in->class,
+                                 .context = in->realm->context,
+                                 .held = held};
+    uint32_t block;
+
+    request.key = fake_take(FIRST_CONTEXT, in->kind, held);
+    block = cw_tracker_insert_idle(&request, core_site("a", in->kind, 0), 100);
+    cw_bucket_added(in, block);
+    return block;
+}
+
+static uint32_t put(struct cw_pool *in, uint64_t held)
+{
+    uint32_t block = block_of(in, held);
+
+    cr_assert_eq(cw_bucket_put(in, block, 0), 1);
+    return block;
+}
+
+/* With the excess that a request may have of blocks of its own class. */
+static uint32_t take(struct cw_pool *in, uint64_t bytes)
+{
+    return cw_bucket_take(in,
+                          (struct cw_size_fit){.bytes = bytes, .excess = cw_size_tolerance(bytes)});
+}
+
+static unsigned length(uint32_t list)
+{
+    unsigned count = 0;
+
+    for (; list != 0; list = cw_tracker_at(list)->link)
+        count++;
+    return count;
+}
+
+Test(bucket, the_newest_block_serves_first)
+{
+    uint32_t old = put(pool, 4 * KIB), new = put(pool, 4 * KIB);
+
+    cr_expect_eq(take(pool, 4000), new);
+    cr_expect_eq(take(pool, 4096), old);
+    cr_expect_eq(take(pool, 4096), 0u);
+}
+
+Test(bucket, a_request_takes_its_own_size_before_an_odd_one)
+{
+    uint32_t odd = put(pool, 4 * KIB + 100), own = put(pool, 4 * KIB + 512);
+
+    cr_expect_eq(take(pool, 4 * KIB + 80), own);
+    cr_expect_eq(take(pool, 4 * KIB + 80), odd);
+}
+
+Test(bucket, an_odd_block_serves_only_what_fits)
+{
+    put(pool, 4 * KIB + 100);
+    cr_expect_eq(take(pool, 4 * KIB + 101), 0u);
+    cr_expect_neq(take(pool, 4 * KIB + 100), 0u);
+}
+
+Test(bucket, a_rounded_request_may_take_the_next_size_within_an_eighth)
+{
+    put(pool, 72 * KIB);
+    cr_expect_eq(take(pool, 63 * KIB), 0u); /* 72 is more than 63 and an eighth */
+    cr_expect_neq(take(pool, 64 * KIB), 0u);
+}
+
+Test(bucket, without_excess_only_a_block_of_just_the_size_serves)
+{
+    struct cw_size_fit exact = {.bytes = 4 * KIB + 80, .excess = 0};
+    uint32_t block;
+
+    put(pool, 5 * KIB);
+    cr_expect_eq(cw_bucket_take(pool, exact), 0u);
+    block = put(pool, 4 * KIB + 100); /* the driver gives 512 bytes at a time */
+    cr_expect_eq(cw_bucket_take(pool, exact), block);
+}
+
+Test(bucket, of_a_class_the_smallest_that_fits_serves)
+{
+    uint32_t large = put(pool, 94 * MIB), small = put(pool, 90 * MIB), medium = put(pool, 92 * MIB);
+
+    cr_expect_eq(take(pool, 100 * MIB), 0u);
+    cr_expect_eq(take(pool, 70 * MIB), 0u);
+    cr_expect_eq(take(pool, 86 * MIB), small);
+    cr_expect_eq(take(pool, 86 * MIB), medium);
+    cr_expect_eq(take(pool, 86 * MIB), large);
+    cr_expect_eq(take(pool, 86 * MIB), 0u);
+}
+
+/* They were asked for exactly, when excess was not to be had. */
+Test(bucket, blocks_of_the_class_below_serve_after_those_of_the_requests_own)
+{
+    uint32_t below = put(pool, 82 * MIB), own = put(pool, 90 * MIB);
+
+    cr_expect_eq(take(pool, 81 * MIB), own);
+    cr_expect_eq(take(pool, 81 * MIB), below);
+}
+
+Test(bucket, a_request_with_more_excess_takes_from_larger_classes)
+{
+    struct cw_size_fit fit = {.bytes = 64 * MIB, .excess = 30 * MIB};
+    uint32_t large = put(pool, 96 * MIB), small = put(pool, 80 * MIB);
+
+    cr_expect_eq(cw_bucket_take(pool, fit), small);
+    cr_expect_eq(cw_bucket_take(pool, fit), 0u);
+    fit.excess = 32 * MIB;
+    cr_expect_eq(cw_bucket_take(pool, fit), large);
+}
+
+Test(bucket, pitched_blocks_are_of_any_size)
+{
+    uint32_t block = put(pitched, 51300);
+
+    cr_expect_eq(take(pitched, 51301), 0u);
+    cr_expect_eq(take(pitched, 45000), 0u);
+    cr_expect_eq(take(pool, 51300), 0u);
+    cr_expect_eq(take(pitched, 51300), block);
+}
+
+/* Whatever is taken is large enough, and has no more excess than was said. */
+Test(bucket, random_requests_get_what_is_legal)
+{
+    uint64_t state = 7;
+
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bytes = (next_random(&state) >> (36 + i % 27)) + 1, held;
+        uint32_t block;
+
+        if (i % 2 != 0) {
+            put(pool, bytes < CW_SIZE_LEAST ? CW_SIZE_LEAST : bytes);
+            continue;
+        }
+        block = take(pool, bytes);
+        if (block == 0)
+            continue;
+        held = cw_tracker_at(block)->held;
+        cr_assert(held >= bytes);
+        cr_assert(cw_size_excess(held, bytes) <= cw_size_tolerance(bytes));
+    }
+}
+
+Test(bucket, some_are_taken_at_once_and_are_no_hits)
+{
+    uint32_t count, list;
+
+    for (int i = 0; i < 6; i++)
+        put(pool, 1 * KIB);
+    list = cw_bucket_take_some(pool, cw_size_class_up(1 * KIB), 4, &count);
+    cr_expect_eq(count, 4u);
+    cr_expect_eq(length(list), 4u);
+    list = cw_bucket_take_some(pool, cw_size_class_up(1 * KIB), 4, &count);
+    cr_expect_eq(count, 2u);
+    cr_expect_eq(length(list), 2u);
+    cr_expect_eq(cw_bucket_take_some(pool, cw_size_class_up(1 * KIB), 4, &count), 0u);
+    cr_expect_eq(count, 0u);
+    cr_expect_eq(pool_sums().hits, 0u);
+    cr_expect_eq(pool_sums().idle_blocks, 6u);
+}
+
+Test(bucket, all_are_taken)
+{
+    put(pool, 1 * MIB);
+    put(pool, 70 * MIB);
+    put(pool, 70 * MIB);
+    cr_expect_eq(length(cw_bucket_take_all(pool)), 3u);
+    cr_expect_eq(cw_bucket_idle(0), 0u);
+    cr_expect_eq(cw_bucket_take_all(pool), 0u);
+}
+
+Test(bucket, the_oldest_are_taken_and_the_newest_stay)
+{
+    unsigned class = cw_size_class_up(1 * KIB);
+    uint32_t block[5], list;
+
+    for (int i = 0; i < 5; i++)
+        block[i] = put(pool, 1 * KIB);
+    list = cw_bucket_take_oldest(pool, class, 2);
+    cr_expect_eq(length(list), 2u);
+    for (; list != 0; list = cw_tracker_next(list))
+        cr_expect(list == block[0] || list == block[1]);
+    for (int i = 4; i > 1; i--)
+        cr_expect_eq(take(pool, 1 * KIB), block[i]);
+    cr_expect_eq(cw_bucket_take_oldest(pool, class, 2), 0u);
+}
+
+Test(bucket, room_is_by_count_or_by_bytes)
+{
+    for (int i = 0; i < 8; i++)
+        put(pool, 1 * MIB);
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 8, 0), 1); /* 9 MiB of 64 */
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 0, 0), 0);
+    for (int i = 0; i < 56; i++)
+        put(pool, 1 * MIB);
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 8, 0), 0);
+    cr_expect_eq(cw_bucket_has_room(pool, 1 * MIB, 65, 0), 1);
+    put(pool, 80 * MIB);
+    cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 2, 0), 1);
+    cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 1, 0), 0);
+}
+
+Test(bucket, a_realm_that_is_not_open_takes_nothing)
+{
+    uint32_t block = block_of(pool, 4 * KIB);
+
+    pool->realm->state = CW_REALM_CLOSING;
+    cr_expect_eq(cw_bucket_put(pool, block, 0), 0);
+    pool->realm->state = CW_REALM_OPEN;
+    cr_expect_eq(cw_bucket_put(pool, block, 0), 1);
+}
+
+Test(bucket, records_count_what_happened)
+{
+    uint32_t block = put(pool, 4 * KIB), other = put(pool, 8 * KIB);
+    struct pool_sums sums;
+
+    cw_bucket_kept(pool, other); /* counted twice, as if it were two blocks */
+    cr_expect_eq(take(pool, 4000), block);
+    cw_bucket_miss(pool, 300, 512);
+    cw_bucket_dropped(pool, other, 1);
+    cw_bucket_dropped(pool, other, 0);
+    sums = pool_sums();
+    cr_expect_eq(sums.hits, 1u);
+    cr_expect_eq(sums.misses, 1u);
+    cr_expect_eq(sums.asked, 4300u);
+    cr_expect_eq(sums.given, 4 * KIB + 512);
+    cr_expect_eq(sums.kept, 1u);
+    cr_expect_eq(sums.released, 1u);
+    cr_expect_eq(sums.released_bytes, 8 * KIB);
+    cr_expect_eq(sums.idle_blocks, 0u);
+    cr_expect_eq(sums.idle_bytes, 0u);
+}
+
+Test(bucket, what_was_put_back_is_no_hit)
+{
+    uint32_t block = put(pool, 4 * KIB);
+
+    cr_expect_eq(take(pool, 4000), block);
+    cw_bucket_put_back(pool, block, 4000);
+    cr_expect_eq(pool_sums().hits, 0u);
+    cr_expect_eq(pool_sums().asked, 0u);
+    cr_expect_eq(pool_sums().given, 0u);
+    cr_expect_eq(pool_sums().idle_blocks, 1u);
+    cr_expect_eq(pool_sums().idle_bytes, 4 * KIB);
+}
+
+Test(bucket, idle_bytes_are_by_device)
+{
+    put(pool, 4 * KIB);
+    put(pool, 70 * MIB);
+    cr_expect_eq(cw_bucket_idle(0), 70 * MIB + 4 * KIB);
+    cr_expect_eq(cw_bucket_idle(1), 0u);
+    take(pool, 4 * KIB);
+    cr_expect_eq(cw_bucket_idle(0), 70 * MIB);
+}
+
+/* ---- what nobody needs ---- */
+
+#define CLASS cw_size_class_up(1 * KIB)
+
+static void fill(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        put(pool, 1 * KIB);
+}
+
+static unsigned left_of(void)
+{
+    return pool->bucket[CLASS].count;
+}
+
+/* The sweep, and what follows from it. */
+static void sweep(void)
+{
+    cw_bucket_sweep(pool, CLASS, 1);
+    while (cw_bucket_take_doomed(pool, CLASS, 10) != 0)
+        ;
+}
+
+/* Slowly at first and at the end, and nothing is left after so many sweeps. */
+Test(bucket, what_nobody_needs_leaves_along_a_smooth_curve)
+{
+    unsigned before = 1000, gone[CW_BUCKET_AGES + 1];
+
+    fill(1000);
+    sweep(); /* they came after the one before: nothing is known of them yet */
+    cr_expect_eq(left_of(), 1000u);
+    for (unsigned i = 0; i < CW_BUCKET_AGES; i++) {
+        sweep();
+        gone[i] = before - left_of();
+        before = left_of();
+    }
+    cr_expect_eq(left_of(), 0u);
+    cr_expect_leq(gone[0], 50u);
+    cr_expect_lt(gone[0], gone[1]);
+    cr_expect_lt(gone[1], gone[2]);
+    cr_expect_gt(gone[0] + gone[1] + gone[2] + gone[3], 100u);
+    cr_expect_lt(gone[0] + gone[1] + gone[2] + gone[3], 600u);
+}
+
+Test(bucket, what_is_needed_once_in_a_sweep_stays)
+{
+    fill(100);
+    for (unsigned i = 0; i < 50; i++) {
+        uint32_t count, list = cw_bucket_take_some(pool, CLASS, 100, &count);
+
+        cr_expect_eq(count, 100u);
+        for (uint32_t next; list != 0; list = next) {
+            next = cw_tracker_next(list);
+            cw_bucket_put(pool, list, 0);
+        }
+        sweep();
+    }
+}
+
+Test(bucket, what_is_needed_in_part_keeps_that_part)
+{
+    fill(100);
+    for (unsigned i = 0; i < 20; i++) {
+        uint32_t block[30];
+
+        for (unsigned k = 0; k < 30; k++)
+            cr_assert_neq(block[k] = take(pool, 1 * KIB), 0u);
+        for (unsigned k = 0; k < 30; k++)
+            cw_bucket_put(pool, block[k], 0);
+        sweep();
+    }
+    cr_expect_eq(left_of(), 30u);
+}
+
+Test(bucket, no_more_of_the_doomed_are_taken_than_were_doomed)
+{
+    uint32_t doomed;
+
+    fill(1000);
+    for (unsigned i = 0; i < 4; i++)
+        doomed = cw_bucket_sweep(pool, CLASS, 1);
+    cr_assert_gt(doomed, 20u);
+    cr_expect_eq(length(cw_bucket_take_doomed(pool, CLASS, 7)), 7u);
+    cr_expect_eq(length(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX)), doomed - 7);
+    cr_expect_eq(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX), 0u);
+}

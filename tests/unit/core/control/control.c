@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests of other processes: what is done, what is refused, and what is left alone. */
+#include "core/control/control.h"
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ask_fixture.h"
+#include "core/process/due.h"
+#include "core/process/gate.h"
+#include "core/reclaim/keep.h"
+#include "core/limits/limit.h"
+#include "core/process/session.h"
+#include "core/process/thread.h"
+
+#define TOTAL (10000 * MIB)
+#define ASKER 4712
+
+static void start(void)
+{
+    core_options()->free_sync = CW_FREE_DEFERRED;
+    ask_start("", "", TOTAL);
+}
+
+TestSuite(control, .init = start);
+
+static struct cw_live_control *control(void)
+{
+    return &cw_session.arena.header->control;
+}
+
+/* As `cuwarden ctl` writes it; answered by cw_control_serve. */
+static void put(uint32_t what, uint32_t device, uint32_t is_share, uint64_t argument)
+{
+    control()->lock = ASKER;
+    control()->device = device;
+    control()->is_share = is_share;
+    control()->argument = argument;
+    control()->asked++;
+    control()->what = what;
+}
+
+/* The result; -1: no answer. */
+static int ask(uint32_t what, uint32_t device, uint32_t is_share, uint64_t argument)
+{
+    put(what, device, is_share, argument);
+    cw_control_serve();
+    return control()->answered == control()->asked ? control()->result : -1;
+}
+
+static const char *answer(void)
+{
+    return control()->answer;
+}
+
+static void churn(unsigned count, uint64_t bytes)
+{
+    uint64_t key[64];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(bytes);
+    for (unsigned i = 0; i < count; i++)
+        pool_put(key[i]);
+}
+
+/* ---- trim ---- */
+
+Test(control, a_trim_gives_back_what_is_ready)
+{
+    churn(3, 10 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+    cr_expect_eq(control()->result_bytes, 30 * MIB);
+    cr_expect_eq(control()->result_blocks, 3);
+    cr_expect_str_eq(answer(), "gave back 3 blocks, 30.0 MiB");
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(control, a_trim_leaves_alone_what_is_busy)
+{
+    fake_submit(FIRST_CONTEXT);
+    churn(1, 10 * MIB);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 0), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 1);
+    cr_expect_str_eq(answer(),
+                     "gave back 0 blocks, 0 B; 10.0 MiB more once the device is done with it");
+}
+
+Test(control, a_trim_of_all_waits_for_what_is_busy)
+{
+    fake_submit(FIRST_CONTEXT);
+    churn(1, 10 * MIB);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+    cr_expect_str_eq(answer(), "gave back 1 block, 10.0 MiB");
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(control, the_helper_waits_for_nothing)
+{
+    unsigned waits = fake_driver.calls[FAKE_CONTEXT_WAIT];
+
+    fake_submit(FIRST_CONTEXT);
+    churn(1, 10 * MIB);
+    cw_thread.is_helper = 1;
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
+    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_WAIT], waits);
+    cr_expect_eq(pool_sums().idle_blocks, 1);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+}
+
+Test(control, one_device_is_trimmed_alone)
+{
+    churn(2, 10 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 1, 0, 0), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 2);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 0), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+}
+
+/* ---- limit ---- */
+
+Test(control, a_limit_holds_from_then_on_and_is_an_event)
+{
+    const struct cw_live_event *event;
+
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, 100 * MIB), 0);
+    cr_expect_str_eq(answer(), "device 0: limit 100.0 MiB, gave back 0 blocks, 0 B");
+    cr_expect_eq(cw_limit_of(0), 100 * MIB);
+    cr_expect_eq(cw_limit_of(1), 0);
+    cr_expect_eq(ask_events(CW_EVENT_LIMIT, &event), 1);
+    cr_expect_eq(event->bytes, 100 * MIB);
+    cr_expect_neq(ask_get(60 * MIB), 0);
+    cr_expect_eq(ask_get(60 * MIB), 0);
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, 0), 0);
+    cr_expect_str_eq(answer(), "device 0: no limit");
+    cr_expect_neq(ask_get(60 * MIB), 0);
+}
+
+Test(control, a_limit_for_all_is_for_each_device)
+{
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, CW_CONTROL_ALL_DEVICES, 0, GIB), 0);
+    cr_expect_eq(cw_limit_of(0), GIB);
+    cr_expect_eq(cw_limit_of(1), GIB);
+    cr_expect_str_eq(answer(), "devices 0 to 1: limit 1.0 GiB, gave back 0 blocks, 0 B");
+}
+
+Test(control, a_limit_may_be_a_share)
+{
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 1, 2550), 0);
+    cr_expect_eq(cw_limit_of(0), TOTAL / 10000 * 2550);
+    cr_expect_str_eq(answer(), "device 0: limit 25.50%, gave back 0 blocks, 0 B");
+}
+
+Test(control, idle_memory_beyond_the_limit_goes_at_once)
+{
+    ask_get(100 * MIB); /* a program that has freed everything keeps little anyhow */
+    churn(6, 100 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, 350 * MIB), 0);
+    cr_expect_leq(core_held(0), 350 * MIB);
+    cr_expect_gt(pool_sums().idle_blocks, 0);
+    cr_expect_eq(control()->result_bytes, 400 * MIB);
+    cr_expect_eq(control()->result_blocks, 4);
+}
+
+/* ---- pool-max ---- */
+
+Test(control, pool_max_says_what_is_kept_from_then_on)
+{
+    ask_get(100 * MIB);
+    churn(6, 100 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 250 * MIB), 0);
+    cr_expect_eq(pool_sums().idle_bytes, 200 * MIB);
+    cr_expect_str_eq(answer(), "device 0: pool-max 250.0 MiB, gave back 4 blocks, 400.0 MiB");
+    churn(6, 100 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_leq(pool_sums().idle_bytes, 250 * MIB);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 1, 1000), 0);
+    churn(6, 100 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_sums().idle_bytes, 600 * MIB);
+}
+
+Test(control, with_pool_max_0_not_even_a_thread_keeps_anything)
+{
+    churn(6, 1000);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+    churn(6, 1000);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- dump ---- */
+
+static int dump_code;
+
+static int fake_dump(uint32_t asker, char *text, size_t cap)
+{
+    snprintf(text, cap, "/r.dump-1 for %u", (unsigned)asker);
+    return dump_code;
+}
+
+Test(control, a_dump_is_somebody_elses_work)
+{
+    cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), ENOTSUP);
+    cw_control_set_dump(fake_dump);
+    cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
+    cr_expect_str_eq(answer(), "/r.dump-1 for 4712");
+    dump_code = EIO;
+    cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), EIO);
+}
+
+/* ---- what is refused ---- */
+
+static void expect_refused(int code, uint32_t what, uint32_t device, uint32_t is_share,
+                           uint64_t argument)
+{
+    cr_expect_eq(ask(what, device, is_share, argument), code, "%u %u %u", what, device, is_share);
+    cr_expect_gt(strlen(answer()), 0u);
+    cr_expect_eq(control()->result_bytes, 0);
+    cr_expect_eq(cw_limit_of(0), 0);
+    cr_expect_eq(ask_events(CW_EVENT_LIMIT, NULL), 0);
+}
+
+Test(control, what_makes_no_sense_is_refused_and_answered)
+{
+    expect_refused(EINVAL, CW_CONTROL_COUNT, 0, 0, 0);
+    expect_refused(EINVAL, 0xffffffffu, 0, 0, 0);
+    expect_refused(EINVAL, CW_CONTROL_TRIM, 0, 0, 2);
+    expect_refused(EINVAL, CW_CONTROL_LIMIT, 0, 2, 100);
+    expect_refused(EINVAL, CW_CONTROL_LIMIT, 0, 1, 10001);
+    expect_refused(EINVAL, CW_CONTROL_POOL_MAX, 0, 1, UINT64_MAX);
+    expect_refused(ENODEV, CW_CONTROL_LIMIT, 2, 0, MIB);
+    expect_refused(ENODEV, CW_CONTROL_TRIM, 64, 0, 0);
+    expect_refused(ENODEV, CW_CONTROL_TRIM, 0xfffffffeu, 0, 0);
+    cr_expect_str_eq(answer(), "it has no device 4294967294; its devices are 0 to 1");
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, UINT64_MAX), 0); /* more than there is: harmless */
+}
+
+Test(control, nothing_is_done_while_the_gate_is_closed)
+{
+    cw_gate_close();
+    expect_refused(EBUSY, CW_CONTROL_TRIM, 0, 0, 1);
+    expect_refused(EBUSY, CW_CONTROL_LIMIT, CW_CONTROL_ALL_DEVICES, 0, MIB);
+    cw_gate_open();
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
+}
+
+Test(control, a_driver_that_does_not_count_its_devices_is_asked_later)
+{
+    fake_driver.fails[FAKE_DEVICE_COUNT] = 1;
+    expect_refused(EAGAIN, CW_CONTROL_LIMIT, CW_CONTROL_ALL_DEVICES, 0, MIB);
+}
+
+/* ---- the protocol ---- */
+
+Test(control, what_was_withdrawn_is_not_done)
+{
+    put(CW_CONTROL_LIMIT, 0, 0, MIB);
+    control()->what = CW_CONTROL_NONE;
+    cw_control_serve();
+    cr_expect_neq(control()->answered, control()->asked);
+    cr_expect_eq(cw_limit_of(0), 0);
+}
+
+Test(control, a_request_is_done_once)
+{
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, MIB), 0);
+    cw_control_serve();
+    cw_control_serve();
+    cr_expect_eq(ask_events(CW_EVENT_LIMIT, NULL), 1);
+}
+
+Test(control, without_a_request_nothing_is_answered)
+{
+    cw_due_set(CW_DUE_CONTROL);
+    cw_control_serve();
+    cr_expect_eq(control()->answered, 0);
+    cr_expect_eq(answer()[0], '\0');
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* What is done at intervals, and the alarm that ends them. */
+#include "core/control/tick.h"
+
+#include <criterion/criterion.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ask_fixture.h"
+#include "base/alarm.h"
+#include "base/log.h"
+#include "core/reclaim/demand.h"
+#include "core/process/due.h"
+#include "core/process/session.h"
+
+static int captured;
+
+static unsigned lines_with(const char *what)
+{
+    static char text[1 << 14];
+    ssize_t len = pread(captured, text, sizeof(text) - 1, 0);
+    unsigned lines = 0;
+
+    text[len > 0 ? len : 0] = '\0';
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        lines++;
+    return lines;
+}
+
+static void setup(void)
+{
+    struct cw_options *options = core_options();
+
+    captured = memfd_create("stderr", 0);
+    dup2(captured, STDERR_FILENO);
+    cw_log_set_level(CW_LOG_INFO);
+    options->log = CW_LOG_INFO;
+    options->dump_interval = 1000 * FAKE_MS;
+}
+
+TestSuite(tick, .init = setup);
+
+Test(tick, comes_as_often_as_something_asks_for_it)
+{
+    struct cw_options options = *core_options();
+
+    ask_start("", "", 4 * GIB);
+    core_options()->pool_idle = 2000 * FAKE_MS;
+    cr_expect_eq(cw_tick_interval(&options, 0), 1000 * FAKE_MS);
+    options.log = CW_LOG_WARN; /* no line, but a report */
+    cr_expect_eq(cw_tick_interval(&options, 0), 1000 * FAKE_MS);
+    cr_expect_eq(cw_tick_interval(&options, 1), 200 * FAKE_MS); /* as often as a sweep is due */
+    options.dump_interval = 0;
+    cr_expect_eq(cw_tick_interval(&options, 0), 0);
+    cr_expect_eq(cw_tick_interval(&options, 1), 200 * FAKE_MS);
+    core_options()->pool_idle = 0;
+    cr_expect_eq(cw_tick_interval(&options, 1), 20 * FAKE_MS);
+}
+
+static void tick_after(uint64_t ms)
+{
+    fake_driver.now_ns += ms * FAKE_MS;
+    cw_tick();
+}
+
+Test(tick, says_how_memory_is_used)
+{
+    uint64_t key;
+
+    ask_start("3G", "", 4 * GIB);
+    cw_tick_init(core_options());
+    key = ask_get(512 * MIB);
+    ask_get(256 * MIB);
+    pool_put(key);
+    tick_after(1000);
+    cr_expect_eq(lines_with("\n"), 1);
+    cr_expect_eq(lines_with("device 0: live 256.0 MiB, idle 512.0 MiB, held 768.0 MiB of 3.0 GiB; "
+                            "device 18.7% used (768.0 MiB of 4.0 GiB), pressure low\n"),
+                 1);
+}
+
+/* The clock is only exact to some ms. */
+Test(tick, says_so_at_each_tick_though_the_clock_is_coarse)
+{
+    ask_start("", "", 4 * GIB);
+    cw_tick_init(core_options());
+    ask_get(MIB);
+    tick_after(1000);
+    tick_after(996);
+    tick_after(1004);
+    cr_expect_eq(lines_with("device 0: "), 3);
+    tick_after(500);
+    cr_expect_eq(lines_with("device 0: "), 3);
+}
+
+Test(tick, a_device_of_no_size_to_speak_of_does_no_harm)
+{
+    ask_start("", "", 0);
+    cw_tick_init(core_options());
+    ask_get(MIB);
+    fake_driver.total_bytes = 7;
+    fake_driver.free_bytes = 3;
+    tick_after(1000);
+    cr_expect_eq(lines_with("device 57.1% used"), 1);
+}
+
+/* ---- while the program makes no calls ---- */
+
+static void start_idle(unsigned blocks)
+{
+    uint64_t key[64];
+
+    core_options()->dump_interval = 0;
+    ask_start("", "", 4 * GIB);
+    cw_tick_init(core_options());
+    for (unsigned i = 0; i < blocks; i++)
+        key[i] = ask_get(16 * MIB);
+    for (unsigned i = 0; i < blocks; i++)
+        pool_put(key[i]);
+}
+
+/* As the helper does, until the watch is over: how many ticks. */
+static unsigned sleep_until_over(void)
+{
+    unsigned ticks = 0;
+
+    do
+        tick_after(cw_demand_interval() / FAKE_MS);
+    while (!cw_demand_end_watch() && ticks++ < 100);
+    return ticks;
+}
+
+Test(tick, gives_idle_memory_back_while_the_program_sleeps)
+{
+    start_idle(20);
+    cr_expect(cw_due_take(CW_DUE_WATCH));
+    tick_after(100);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 20);
+    cr_expect_leq(sleep_until_over(), 2 * 10);
+    cr_expect_leq(pool_sums().idle_bytes, 32 * MIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(tick, blocks_that_nobody_looked_after_go_too)
+{
+    core_options()->free_sync = CW_FREE_DEFERRED;
+    start_idle(20); /* all pending: only the end of the work makes them ready */
+    fake_finish(FIRST_CONTEXT);
+    sleep_until_over();
+    cr_expect_leq(pool_sums().idle_bytes, 32 * MIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(tick, a_little_is_not_worth_a_thread)
+{
+    start_idle(2);
+    cr_expect_not(cw_due_take(CW_DUE_WATCH));
+    cr_expect(cw_demand_end_watch());
+}
+
+Test(tick, without_a_thread_nothing_is_done_between_calls)
+{
+    core_options()->idle_thread = CW_THREAD_OFF;
+    start_idle(20);
+    cr_expect_not(cw_due_take(CW_DUE_WATCH));
+    for (int i = 0; i < 30; i++)
+        tick_after(1000);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 20);
+}
+
+/* ---- the alarm ---- */
+
+static struct cw_alarm alarm_clock;
+static _Atomic int rung_seen;
+
+static void wait_or_ring(unsigned id)
+{
+    errno = 77;
+    if (id == 0)
+        cw_alarm_ring(&alarm_clock);
+    else
+        rung_seen += cw_alarm_wait(&alarm_clock, id == 1 ? UINT64_MAX : UINT64_C(1) << 62);
+    cr_expect_eq(errno, 77);
+}
+
+Test(alarm, ends_each_wait_however_long)
+{
+    run_threads(4, wait_or_ring);
+    cr_expect_eq(rung_seen, 3);
+    cr_expect_eq(cw_alarm_wait(&alarm_clock, UINT64_MAX), 1);
+    cr_expect_eq(cw_alarm_wait(&alarm_clock, 0), 1);
+    cw_alarm_reset(&alarm_clock);
+    cr_expect_eq(cw_alarm_wait(&alarm_clock, 1000000), 0);
+}
+
+static void wait_forever(unsigned id)
+{
+    if (id != 0) {
+        rung_seen += cw_alarm_wait(&alarm_clock, UINT64_MAX);
+        return;
+    }
+    usleep(20000);
+    cw_alarm_ring(&alarm_clock);
+}
+
+Test(alarm, a_wait_without_end_ends_when_it_is_rung)
+{
+    run_threads(2, wait_forever);
+    cr_expect_eq(rung_seen, 1);
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts: who a handle means, primary contexts and their retains, and how a context ends. */
+#include "core/device/context.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#include "core/process/gate.h"
+#include "core/account/site.h"
+#include "core/account/tracker.h"
+#include "fake_driver.h"
+
+#define HANDLE 0xc0ffee00u
+#define GREEN  0x9e9e9e00u
+
+static struct cw_arena arena;
+static uint32_t site;
+
+static void setup(void)
+{
+    core_start(&arena, (size_t)1 << 30);
+    site = core_site("cuMemAlloc", CW_KIND_DEVICE, 0);
+}
+
+TestSuite(context, .init = setup);
+
+/* A driver before CUDA 12.0. */
+static void start_without_ids(void)
+{
+    fake_driver.has_no_context_ids = 1;
+    cw_context_reset();
+    cw_context_init(&arena, &fake_driver_ops);
+}
+
+static struct cw_live_context *record(uint32_t context)
+{
+    return cw_arena_at(&arena, CW_TABLE_CONTEXT, context);
+}
+
+static uint32_t current(void)
+{
+    uint8_t device;
+
+    return cw_context_current(&device);
+}
+
+static uint32_t of(uint64_t handle)
+{
+    uint8_t device;
+
+    return cw_context_of(handle, &device);
+}
+
+static void allocate(uint64_t key, uint32_t context)
+{
+    struct cw_request request = core_request(CW_KIND_DEVICE, 0, key, 64);
+
+    request.context = context;
+    cr_assert_neq(cw_tracker_insert(&request, site, 1), 0u);
+}
+
+static void end(uint32_t context, enum cw_context_outcome outcome)
+{
+    struct cw_context_ending ending;
+
+    cw_context_end_begin(context, &ending);
+    cw_context_end_finish(&ending, outcome);
+}
+
+Test(context, there_is_none_without_a_current_one)
+{
+    uint8_t device = 9;
+
+    cr_expect_eq(cw_context_current(&device), 0u);
+    cr_expect_eq(device, 0);
+    cr_expect_eq(of(HANDLE), 0u);
+    cr_expect_eq(fake_gated_calls(), 0u);
+}
+
+Test(context, one_that_was_never_seen_is_asked_for_once)
+{
+    uint32_t context;
+    uint8_t device = 0;
+
+    fake_context(0, HANDLE, 7, 3);
+    fake_set_current(HANDLE);
+    context = cw_context_current(&device);
+    cr_assert_neq(context, 0u);
+    cr_expect_eq(device, 3);
+    cr_expect_eq(record(context)->id, 7u);
+    cr_expect_eq(record(context)->handle, HANDLE);
+    cr_expect_eq(record(context)->device, 3u);
+    for (int i = 0; i < 10; i++)
+        cr_expect_eq(current(), context);
+    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_FACTS], 1u);
+    cr_expect_eq(of(HANDLE), context);
+}
+
+Test(context, one_that_the_driver_does_not_describe_stays_unknown)
+{
+    fake_context(0, HANDLE, 7, 0);
+    fake_set_current(HANDLE);
+    fake_driver.fails[FAKE_CONTEXT_FACTS] = 1;
+    cr_expect_eq(current(), 0u);
+    fake_driver.fails[FAKE_CONTEXT_FACTS] = 0;
+    cr_expect_neq(current(), 0u);
+    fake_driver.fails[FAKE_CURRENT] = 1;
+    cr_expect_eq(current(), 0u);
+}
+
+Test(context, nothing_is_asked_while_the_gate_is_closed)
+{
+    uint32_t known;
+
+    fake_context(0, HANDLE, 7, 0);
+    fake_context(1, HANDLE + 1, 8, 0);
+    fake_set_current(HANDLE);
+    known = current();
+    cw_gate_close();
+    cr_expect_eq(current(), known);
+    fake_set_current(HANDLE + 1);
+    cr_expect_eq(current(), 0u);
+    cw_gate_open();
+    cr_expect_neq(current(), 0u);
+}
+
+Test(context, a_device_beyond_the_table_is_unknown)
+{
+    fake_context(0, HANDLE, 7, CW_MAX_DEVICES);
+    fake_set_current(HANDLE);
+    cr_expect_eq(current(), 0u);
+    cw_context_retained(HANDLE, CW_MAX_DEVICES);
+    cw_context_folded(GREEN, CW_MAX_DEVICES);
+    cr_expect_eq(cw_context_primary(CW_MAX_DEVICES), 0u);
+    cr_expect_eq(cw_context_is_last_release(CW_MAX_DEVICES), 0);
+}
+
+Test(context, one_without_an_id_gets_a_number_of_ours)
+{
+    start_without_ids();
+    fake_context(0, HANDLE, 0, 0);
+    fake_context(1, HANDLE + 1, 0, 0);
+    fake_set_current(HANDLE);
+    cr_expect_eq(record(current())->id >> 63, 1u);
+    fake_set_current(HANDLE + 1);
+    cr_expect_eq(record(current())->id >> 63, 1u);
+    cr_expect_neq(record(of(HANDLE))->id, record(of(HANDLE + 1))->id);
+}
+
+Test(context, a_recycled_handle_is_another_context)
+{
+    uint32_t old, new;
+
+    fake_context(0, HANDLE, 0, 2);
+    cw_context_created(HANDLE, 2);
+    fake_set_current(HANDLE);
+    old = current();
+    cr_assert_neq(old, 0u);
+    end(old, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(of(HANDLE), 0u);
+    fake_context(0, HANDLE, 0, 4);
+    cw_context_created(HANDLE, 4);
+    new = current();
+    cr_assert_neq(new, 0u);
+    cr_expect_neq(new, old);
+    cr_expect_neq(record(new)->id, record(old)->id);
+    cr_expect_eq(record(new)->device, 4u);
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(fake_gated_calls(), 0u);
+}
+
+Test(context, a_handle_recycled_behind_our_back_is_another_context)
+{
+    uint32_t old;
+
+    start_without_ids();
+    fake_context(0, HANDLE, 0, 0);
+    cw_context_created(HANDLE, 0);
+    fake_set_current(HANDLE);
+    old = current();
+    cw_context_created(HANDLE, 0);
+    cr_expect_neq(current(), old);
+    cr_expect_neq(current(), 0u);
+}
+
+/* ---- ends and beginnings out of our sight ---- */
+
+Test(context, who_has_the_current_handle_is_asked_by_id)
+{
+    uint32_t old, new;
+
+    fake_context(0, HANDLE, 7, 1);
+    cw_context_created(HANDLE, 1);
+    fake_set_current(HANDLE);
+    old = current();
+    allocate(0x1000, old);
+    fake_context(0, HANDLE, 8, 2);
+    new = current();
+    cr_assert_neq(new, 0u);
+    cr_expect_neq(new, old);
+    cr_expect_eq(record(new)->id, 8u);
+    cr_expect_eq(record(new)->device, 2u);
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u, "what went with it is closed");
+    cr_expect_eq(current(), new);
+    cr_expect_eq(of(HANDLE), new);
+    cr_expect(cw_gate_is_open());
+}
+
+Test(context, who_has_any_other_handle_too)
+{
+    uint32_t old;
+
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_created(HANDLE, 0);
+    old = of(HANDLE);
+    cr_assert_neq(old, 0u);
+    cr_expect_eq(record(old)->id, 7u);
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_eq(of(HANDLE), 0u, "nobody has seen the new one");
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+}
+
+Test(context, a_primary_one_that_was_reset_elsewhere_is_another)
+{
+    uint32_t old;
+
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_retained(HANDLE, 0);
+    old = cw_context_primary(0);
+    fake_context(0, HANDLE, 8, 0);
+    cw_context_retained(HANDLE, 0);
+    cr_expect_neq(cw_context_primary(0), old);
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(record(cw_context_primary(0))->retains, 1u);
+}
+
+Test(context, one_whose_id_is_not_known_yet_takes_the_first_that_is_told)
+{
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0); /* the driver does not say who that is */
+    fake_context(0, HANDLE, 7, 0);
+    fake_set_current(HANDLE);
+    context = current();
+    cr_expect_eq(context, of(HANDLE));
+    cr_expect_eq(record(context)->id, 7u);
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_neq(current(), context);
+}
+
+Test(context, a_green_handle_that_is_another_ones_leaves_the_primary_alone)
+{
+    uint32_t primary;
+
+    fake_context(0, HANDLE, 7, 0);
+    fake_context(1, GREEN, 8, 0);
+    cw_context_retained(HANDLE, 0);
+    cw_context_folded(GREEN, 0);
+    primary = cw_context_primary(0);
+    cr_expect_eq(of(GREEN), primary);
+    fake_context(1, GREEN, 9, 1);
+    fake_set_current(GREEN);
+    cr_expect_neq(current(), primary);
+    cr_expect_eq(record(current())->device, 1u);
+    cr_expect_eq(cw_context_primary(0), primary);
+    cr_expect_eq(record(primary)->state, (uint32_t)CW_CONTEXT_LIVE);
+}
+
+Test(context, one_is_there_as_long_as_its_handle_has_its_id)
+{
+    const struct cw_live_context *first;
+
+    fake_context(0, HANDLE, 77, 0);
+    fake_set_current(HANDLE);
+    first = record(current());
+    cr_expect(cw_context_is_there(first));
+    fake_context(0, HANDLE, 78, 0); /* behind our back */
+    cr_expect_not(cw_context_is_there(first));
+}
+
+Test(context, a_check_buries_what_the_driver_does_not_know)
+{
+    uint32_t context;
+
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    cw_context_check_all();
+    cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_LIVE);
+    fake_context_end(HANDLE);
+    cw_context_check_all();
+    cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cw_context_check_all();
+    cr_expect(cw_gate_is_open());
+}
+
+Test(context, without_ids_a_handle_is_all_there_is)
+{
+    uint32_t old;
+
+    start_without_ids();
+    fake_context(0, HANDLE, 7, 0);
+    cw_context_created(HANDLE, 0);
+    fake_set_current(HANDLE);
+    old = current();
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_eq(current(), old);
+    cw_context_check_all();
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_LIVE);
+}
+
+Test(context, each_thread_has_its_own)
+{
+    fake_context(0, HANDLE, 7, 0);
+    fake_context(1, HANDLE + 1, 8, 1);
+    fake_set_current(HANDLE);
+    cr_expect_eq(record(current())->id, 7u);
+    fake_set_current(HANDLE + 1);
+    cr_expect_eq(record(current())->id, 8u);
+    fake_set_current(HANDLE);
+    cr_expect_eq(record(current())->id, 7u);
+    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_FACTS], 2u);
+}
+
+/* ---- the end ---- */
+
+Test(context, a_destroyed_one_takes_its_blocks_along)
+{
+    struct cw_context_ending ending;
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    allocate(0x1000, context);
+    allocate(0x2000, context);
+    allocate(0x3000, 0);
+    cw_context_end_begin(context, &ending);
+    cr_expect_eq(cw_gate_enter(), 0);
+    cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
+    cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x3000), 0u);
+    cr_expect_eq(cw_gate_enter(), 1);
+    cr_expect_eq(core_sums(site).reclaimed, 2u);
+    cr_expect_eq(core_sums(site).live_blocks, 1u);
+    cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(cw_tracker_check(), 0);
+}
+
+Test(context, an_address_given_out_again_while_it_ends_closes_the_old_record)
+{
+    struct cw_context_ending ending;
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    allocate(0x1000, context);
+    cw_context_end_begin(context, &ending);
+    allocate(0x1000, 0);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(core_sums(site).reclaimed, 1u);
+    cr_expect_eq(core_sums(site).live_blocks, 1u);
+    cr_expect_eq(cw_tracker_check(), 0);
+}
+
+Test(context, a_refused_destroy_puts_everything_back)
+{
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    allocate(0x1000, context);
+    end(context, CW_CONTEXT_KEPT);
+    cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
+    cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_LIVE);
+    cr_expect_eq(of(HANDLE), context);
+    cr_expect_eq(cw_gate_enter(), 1);
+    cr_expect_eq(core_sums(site).reclaimed, 0u);
+    cr_expect_eq(core_sums(site).live_blocks, 1u);
+}
+
+Test(context, the_end_of_none_does_nothing)
+{
+    end(0, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(cw_gate_enter(), 1);
+}
+
+Test(context, a_thread_that_still_has_a_destroyed_one_current_asks_again)
+{
+    uint32_t old;
+
+    fake_context(0, HANDLE, 7, 0);
+    fake_set_current(HANDLE);
+    old = current();
+    end(old, CW_CONTEXT_DESTROYED);
+    fake_context(0, HANDLE, 8, 0);
+    cr_expect_neq(current(), old);
+    cr_expect_eq(record(current())->id, 8u);
+}
+
+/* ---- primary contexts ---- */
+
+Test(context, retains_and_releases_of_a_primary_one_are_counted)
+{
+    uint32_t context;
+
+    cr_expect_eq(cw_context_primary(1), 0u);
+    cr_expect_eq(cw_context_is_last_release(1), 0);
+    cw_context_retained(HANDLE, 1);
+    context = cw_context_primary(1);
+    cr_assert_neq(context, 0u);
+    cr_expect_eq(record(context)->primary, 1);
+    cr_expect_eq(cw_context_primary(0), 0u);
+    cw_context_retained(HANDLE, 1);
+    cw_context_retained(HANDLE, 1);
+    cr_expect_eq(record(context)->retains, 3u);
+    cr_expect_eq(cw_context_primary(1), context);
+    cw_context_released(1);
+    cr_expect_eq(cw_context_is_last_release(1), 0);
+    cw_context_released(1);
+    cr_expect_eq(cw_context_is_last_release(1), 1);
+    cw_context_released(1);
+    cw_context_released(1);
+    cr_expect_eq(record(context)->retains, 0u);
+}
+
+Test(context, a_primary_one_may_have_been_current_before_its_retain)
+{
+    uint32_t context;
+
+    fake_context(0, HANDLE, 7, 0);
+    fake_set_current(HANDLE);
+    context = current();
+    cw_context_retained(HANDLE, 0);
+    cr_expect_eq(cw_context_primary(0), context);
+    cr_expect_eq(current(), context);
+}
+
+Test(context, a_reset_keeps_handle_and_retains_and_loses_the_memory)
+{
+    uint32_t old, new;
+
+    cw_context_retained(HANDLE, 0);
+    cw_context_retained(HANDLE, 0);
+    old = cw_context_primary(0);
+    allocate(0x1000, old);
+    end(old, CW_CONTEXT_RENEWED);
+    new = cw_context_primary(0);
+    cr_assert_neq(new, 0u);
+    cr_expect_neq(new, old);
+    cr_expect_eq(of(HANDLE), new);
+    cr_expect_eq(record(new)->handle, HANDLE);
+    cr_expect_eq(record(new)->retains, 2u);
+    cr_expect_eq(record(new)->primary, 1);
+    cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
+    cr_expect_eq(core_sums(site).reclaimed, 1u);
+    cr_expect_eq(cw_context_is_last_release(0), 0);
+}
+
+Test(context, after_its_last_release_the_same_handle_is_a_new_one)
+{
+    uint32_t old;
+
+    cw_context_retained(HANDLE, 0);
+    old = cw_context_primary(0);
+    end(old, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(cw_context_primary(0), 0u);
+    cw_context_retained(HANDLE, 0);
+    cr_expect_neq(cw_context_primary(0), old);
+    cr_expect_eq(record(cw_context_primary(0))->retains, 1u);
+}
+
+/* ---- green contexts ---- */
+
+Test(context, a_green_one_means_the_primary_one_of_its_device)
+{
+    fake_context(0, HANDLE, 0, 2);
+    fake_context(1, GREEN, 0, 2);
+    cw_context_retained(HANDLE, 2);
+    cw_context_folded(GREEN, 2);
+    fake_set_current(GREEN);
+    cr_expect_eq(current(), cw_context_primary(2));
+    cr_expect_eq(record(current())->handle, HANDLE);
+    cr_expect_eq(fake_gated_calls(), 0u);
+    cw_context_unfolded(GREEN);
+    cr_expect_eq(of(GREEN), 0u);
+    cr_expect_eq(of(HANDLE), cw_context_primary(2));
+    cw_context_unfolded(GREEN);
+}
+
+Test(context, a_green_one_may_come_before_its_primary_one)
+{
+    uint32_t context;
+
+    cw_context_folded(GREEN, 2);
+    context = of(GREEN);
+    cr_assert_neq(context, 0u);
+    cr_expect_eq(context, cw_context_primary(2));
+    cw_context_retained(HANDLE, 2);
+    cr_expect_eq(of(HANDLE), context);
+    cr_expect_eq(record(context)->handle, HANDLE);
+    cr_expect_eq(record(context)->retains, 1u);
+}
+
+/* ---- fatal errors ---- */
+
+Test(context, the_first_fatal_code_stays)
+{
+    uint32_t context;
+
+    cw_context_created(HANDLE, 0);
+    context = of(HANDLE);
+    cr_expect_eq(cw_context_set_fatal(0, 700), 0);
+    cr_expect_eq(cw_context_set_fatal(context, 700), 1);
+    cr_expect_eq(cw_context_set_fatal(context, 719), 0);
+    cr_expect_eq(record(context)->fatal, 700);
+}
+
+/* ---- threads ---- */
+
+static pthread_barrier_t both_asked;
+static uint32_t found[2];
+
+static void wait_for_the_other(enum fake_call call)
+{
+    if (call == FAKE_CONTEXT_FACTS)
+        pthread_barrier_wait(&both_asked);
+}
+
+static void look(unsigned id)
+{
+    fake_set_current(HANDLE);
+    found[id] = current();
+}
+
+Test(context, two_threads_that_meet_one_at_once_agree_on_its_record)
+{
+    fake_context(0, HANDLE, 7, 0);
+    pthread_barrier_init(&both_asked, NULL, 2);
+    fake_driver.inside = wait_for_the_other;
+    run_threads(2, look);
+    cr_expect_neq(found[0], 0u);
+    cr_expect_eq(found[0], found[1]);
+    cr_expect_eq(of(HANDLE), found[0]);
+}
+
+static _Atomic unsigned wrong;
+
+static void use_and_end(unsigned id)
+{
+    uint64_t handle = 0x100 + id % 4;
+    uint8_t device;
+
+    fake_set_current(handle);
+    for (int i = 0; i < 3000; i++) {
+        if (id < 4 && i % 10 == 0) {
+            cw_context_created(handle, id);
+            end(of(handle), i % 20 ? CW_CONTEXT_DESTROYED : CW_CONTEXT_KEPT);
+        } else if (cw_context_current(&device) != 0 && device != id % 4) {
+            wrong++;
+        }
+    }
+}
+
+Test(context, eight_threads_use_and_end_contexts_at_once)
+{
+    for (unsigned i = 0; i < 4; i++)
+        fake_context(i, 0x100 + i, 0, i);
+    fake_driver.gate_may_close = 1;
+    run_threads(8, use_and_end);
+    cr_expect_eq(wrong, 0u);
+    cr_expect_eq(cw_gate_enter(), 1);
+}

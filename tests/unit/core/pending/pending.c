@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: MIT */
+/* Freed blocks wait for the device, in the lanes of threads and in lists of batches for all. */
+#include "core/pending/pending.h"
+
+#include <criterion/criterion.h>
+
+#include <sched.h>
+
+#include "core/process/gate.h"
+#include "core/process/session.h"
+#include "core/account/tracker.h"
+#include "pool_fixture.h"
+
+#define PROBE (4 * KIB)
+
+static struct cw_realm *realm;
+
+static void setup(void)
+{
+    pool_start(CW_FREE_DEFERRED);
+    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
+}
+
+TestSuite(pending, .init = setup);
+
+static int serves(void)
+{
+    return pool_hits(CW_POOL_DEVICE, PROBE, NULL);
+}
+
+/* A block that the program has used and freed; the work is outstanding. */
+static uint64_t free_with_work(void)
+{
+    uint64_t key = pool_get(PROBE);
+
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(pool_put(key), CW_POOL_KEPT);
+    return key;
+}
+
+static unsigned calls(enum fake_call call)
+{
+    return fake_driver.calls[call];
+}
+
+/* As the program's waits do. */
+static uint32_t harvest(unsigned queries)
+{
+    return cw_pending_harvest(realm, queries, UINT32_MAX, 1);
+}
+
+/* So many blocks of a size freed by this thread, and all of them ready. */
+static void churn(unsigned count, uint64_t bytes)
+{
+    static uint64_t key[4096];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(bytes);
+    for (unsigned i = 0; i < count; i++)
+        pool_put(key[i]);
+    pool_sync(FIRST_CONTEXT);
+}
+
+/* ---- one context ---- */
+
+Test(pending, a_deferred_free_does_not_wait)
+{
+    free_with_work();
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+    cr_expect_eq(core_live(0), 0u);
+    cr_expect_eq(core_held(0), PROBE);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_block_waits_for_the_work_before_its_free)
+{
+    free_with_work();
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_counters(0)->harvested_by_event, 1u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, work_after_the_event_does_not_matter)
+{
+    free_with_work();
+    cr_expect_eq(serves(), 0); /* the event is recorded */
+    fake_finish(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, a_synchronisation_that_began_after_the_free_makes_it_ready)
+{
+    free_with_work();
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(pool_counters(0)->harvested_by_sync, 1u);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, one_that_began_before_does_not)
+{
+    uint64_t second = pool_get(PROBE), first = free_with_work(), ticket, key = 0;
+
+    ticket = cw_pool_sync_begin();
+    cr_assert_neq(ticket, 0u);
+    fake_finish(FIRST_CONTEXT);
+    cw_pending_close(1); /* the first is in a batch of its own */
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(pool_put(second), CW_POOL_KEPT);
+    cw_pool_sync_end(realm->context, ticket);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, PROBE, &key), 1);
+    cr_expect_eq(key, first);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, one_that_failed_does_not)
+{
+    free_with_work();
+    cw_pool_sync_begin(); /* and no end */
+    cr_expect_eq(serves(), 0);
+}
+
+Test(pending, an_older_synchronisation_that_ends_late_takes_nothing_back)
+{
+    uint64_t first, second;
+
+    free_with_work();
+    first = cw_pool_sync_begin();
+    second = cw_pool_sync_begin();
+    fake_finish(FIRST_CONTEXT);
+    cw_pool_sync_end(realm->context, second);
+    cw_pool_sync_end(realm->context, first);
+    cr_expect_eq(realm->synced, second);
+}
+
+Test(pending, without_anything_pending_a_synchronisation_costs_no_ticket)
+{
+    cr_expect_eq(cw_pool_sync_begin(), 0u);
+}
+
+/* ---- lanes ---- */
+
+Test(pending, a_thread_keeps_its_newest_batches_and_the_older_ones_are_for_all)
+{
+    uint64_t key[5];
+
+    for (int i = 0; i < 5; i++)
+        key[i] = pool_get(PROBE);
+    for (int i = 0; i < 5; i++) {
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key[i]); /* a batch of its own, as the first ones are */
+    }
+    cr_expect_eq(cw_pending_bytes(0), 5 * PROBE);
+    cr_expect_eq(cw_pending_listed(0), 2 * PROBE); /* one is open, two are closed */
+    cw_pending_collect(realm);
+    cr_expect_eq(cw_pending_listed(0), 5 * PROBE);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(harvest(UINT32_MAX), 5u);
+    cr_expect_eq(cw_pending_bytes(0), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static _Atomic int freed, seen;
+
+static void free_or_take(unsigned id)
+{
+    fake_set_current(FIRST_CONTEXT);
+    if (id == 0) {
+        uint64_t key[5];
+
+        for (int i = 0; i < 5; i++)
+            key[i] = pool_get(PROBE);
+        for (int i = 0; i < 5; i++)
+            pool_put(key[i]);
+        fake_finish(FIRST_CONTEXT);
+        freed = 1;
+        while (seen == 0)
+            sched_yield();
+        return;
+    }
+    while (freed == 0)
+        sched_yield();
+    for (int i = 0; i < 2; i++)
+        cr_expect_eq(serves(), 1);
+    seen = 1;
+}
+
+Test(pending, other_threads_are_served_from_the_list)
+{
+    run_threads(2, free_or_take);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* What is freed into a batch later is not covered by what was known of it before. */
+Test(pending, a_batch_is_as_young_as_its_youngest_block)
+{
+    uint64_t key[2], ticket;
+
+    churn(1000, 512);
+    key[0] = pool_get(PROBE);
+    key[1] = pool_get(PROBE);
+    pool_put(key[0]);
+    ticket = cw_pool_sync_begin();
+    fake_finish(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    pool_put(key[1]);
+    cw_pool_sync_end(realm->context, ticket);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cw_pending_close(1);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(serves(), 1);
+}
+
+/* ---- rotation and backpressure ---- */
+
+Test(pending, while_little_is_pending_one_block_more_is_taken_instead_of_an_event)
+{
+    unsigned before;
+
+    churn(1000, 512);
+    before = calls(FAKE_EVENT_RECORD);
+    for (int i = 0; i < 30; i++) {
+        uint64_t key = pool_get(PROBE);
+
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key);
+    }
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), before);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1030u);
+}
+
+/* So many blocks of 16 MiB, each freed while work is outstanding. */
+static void leave_pending(unsigned count)
+{
+    uint64_t key[20];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(16 * MIB);
+    for (unsigned i = 0; i < count; i++) {
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key[i]);
+    }
+}
+
+Test(pending, a_request_behind_much_of_its_size_waits_for_the_oldest)
+{
+    const struct fake_context *context = fake_context_of(FIRST_CONTEXT);
+    unsigned taken;
+
+    leave_pending(20);
+    taken = fake_taken();
+    cr_expect(pool_hits(CW_POOL_DEVICE, 16 * MIB, NULL));
+    cr_expect_eq(calls(FAKE_EVENT_WAIT), 1u);
+    cr_expect_lt(context->finished, context->submitted); /* and for no more than that */
+    cr_expect_eq(fake_taken(), taken);
+}
+
+Test(pending, behind_eight_blocks_it_does_not_wait)
+{
+    leave_pending(8);
+    cr_expect_not(pool_hits(CW_POOL_DEVICE, 16 * MIB, NULL));
+    cr_expect_eq(calls(FAKE_EVENT_WAIT), 0u);
+}
+
+Test(pending, in_a_capture_nobody_waits)
+{
+    leave_pending(20);
+    cw_gate_close();
+    cr_expect_eq(cw_pending_await(realm), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_WAIT), 0u);
+    cw_gate_open();
+    cr_expect_eq(cw_pending_bytes(0), 20 * 16 * MIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, events_are_used_again)
+{
+    for (int i = 0; i < 10; i++) {
+        free_with_work();
+        cr_expect_eq(serves(), 0);
+        fake_finish(FIRST_CONTEXT);
+        cr_expect_eq(serves(), 1);
+    }
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 10u);
+    cr_expect_eq(calls(FAKE_EVENT_CREATE), 1u);
+    cr_expect_eq(pool_counters(0)->event_records, 10u);
+    cr_expect_eq(pool_counters(0)->event_queries, calls(FAKE_EVENT_QUERY));
+}
+
+static uint32_t seen_while_recording = 99;
+
+static void harvest_inside(enum fake_call call)
+{
+    if (call == FAKE_EVENT_RECORD)
+        seen_while_recording = harvest(UINT32_MAX);
+}
+
+Test(pending, no_other_thread_sees_a_batch_before_its_event_is_recorded)
+{
+    free_with_work();
+    fake_driver.inside = harvest_inside;
+    cw_pending_close(1);
+    cr_expect_eq(seen_while_recording, 0u);
+    cr_expect_eq(calls(FAKE_EVENT_QUERY), 0u);
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_QUERY), 1u);
+}
+
+Test(pending, a_batch_that_was_closed_in_a_capture_is_recorded_before_it_is_asked_about)
+{
+    free_with_work();
+    cw_gate_close();
+    cw_pending_close(1);
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cw_gate_open();
+    cr_expect_eq(harvest(UINT32_MAX), 0u);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(harvest(UINT32_MAX), 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static void free_in_thread(unsigned id)
+{
+    (void)id;
+    fake_set_current(FIRST_CONTEXT);
+    free_with_work();
+}
+
+Test(pending, the_open_batch_of_a_thread_that_ended_is_recorded_before_it_is_asked_about)
+{
+    run_threads(1, free_in_thread);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 0u);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, frees_of_a_thread_without_a_slot_are_batches_of_their_own)
+{
+    cw_thread_ends();
+    free_with_work();
+    free_with_work();
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, at_most_so_many_batches_are_asked_about)
+{
+    unsigned before;
+
+    for (int i = 0; i < 5; i++) {
+        free_with_work();
+        cw_pending_close(1);
+    }
+    before = calls(FAKE_EVENT_QUERY);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(harvest(2), 2u);
+    cr_expect_eq(calls(FAKE_EVENT_QUERY), before + 2);
+    cr_expect_eq(harvest(0), 0u);
+    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1, 1), 1u); /* as many as are wanted */
+    cr_expect_eq(harvest(UINT32_MAX), 2u);
+    cr_expect_eq(cw_pending_is_any(), 0);
+}
+
+/* ---- events that cannot be had ---- */
+
+static void expect_given_back(enum fake_call call)
+{
+    uint64_t key = free_with_work();
+
+    fake_driver.fails[call] = 1;
+    cr_expect_eq(serves(), 0); /* an allocation gives nothing back */
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
+    cw_pending_close(1);
+    harvest(UINT32_MAX);
+    cr_expect_eq(fake_give(key), -1); /* the driver has it */
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 1u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_counters(0)->trimmed_full, 1u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, without_an_event_the_driver_frees)
+{
+    expect_given_back(FAKE_EVENT_CREATE);
+}
+
+Test(pending, when_recording_fails_the_driver_frees)
+{
+    expect_given_back(FAKE_EVENT_RECORD);
+}
+
+Test(pending, when_a_query_fails_the_driver_frees)
+{
+    expect_given_back(FAKE_EVENT_QUERY);
+}
+
+Test(pending_without_events, a_driver_without_context_events_makes_frees_wait)
+{
+    fake_driver.has_no_context_events = 1;
+    pool_start(CW_FREE_DEFERRED);
+    cr_expect_eq(cw_session.arena.header->free_sync, CW_FREE_STRICT);
+    free_with_work();
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(calls(FAKE_EVENT_CREATE), 0u);
+}
+
+/* ---- several contexts ---- */
+
+Test(pending, every_context_has_to_pass)
+{
+    pool_context(1, 1);
+    fake_submit(SECOND_CONTEXT);
+    free_with_work();
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    fake_finish(SECOND_CONTEXT);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_synchronisation_of_one_context_leaves_the_others_to_events)
+{
+    pool_context(1, 1);
+    fake_submit(SECOND_CONTEXT);
+    free_with_work();
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(calls(FAKE_EVENT_RECORD), 1u);
+    fake_finish(SECOND_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, synchronisations_of_all_contexts_make_it_ready)
+{
+    pool_context(1, 1);
+    free_with_work();
+    pool_sync(SECOND_CONTEXT);
+    cr_expect_eq(serves(), 0);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, a_context_that_ended_has_no_work_left)
+{
+    uint64_t second = pool_context(1, 1);
+
+    fake_submit(second);
+    free_with_work();
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 0); /* recorded in both */
+    pool_end_context(second, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_context_that_came_later_need_not_pass)
+{
+    free_with_work();
+    cr_expect_eq(serves(), 0);
+    fake_submit(pool_context(1, 1));
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(serves(), 1);
+}
+
+Test(pending, a_context_that_failed_sends_the_block_to_the_driver)
+{
+    uint64_t key;
+
+    pool_context(1, 1);
+    key = free_with_work();
+    fake_driver.fails[FAKE_EVENT_CREATE] = 1;
+    cr_expect_eq(serves(), 0);
+    harvest(UINT32_MAX);
+    cr_expect_eq(fake_give(key), -1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- the end of the block's own context ---- */
+
+static void leave_everywhere(void)
+{
+    free_with_work();
+    cw_pending_close(1);            /* in the list, recorded */
+    run_threads(1, free_in_thread); /* in the list, not recorded */
+    free_with_work();               /* open */
+}
+
+Test(pending, nothing_waits_for_a_destroyed_context)
+{
+    leave_everywhere();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(cw_pending_is_any(), 0);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, all_waits_on_in_a_context_that_was_kept)
+{
+    leave_everywhere();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_KEPT);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
+    cr_expect_eq(serves(), 0);
+    fake_finish(FIRST_CONTEXT);
+    for (int i = 0; i < 3; i++)
+        cr_expect_eq(serves(), 1);
+    cr_expect_eq(serves(), 0);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static uint64_t waited_at_end(void)
+{
+    struct cw_context_ending end;
+
+    cw_context_end_begin(realm->context, &end);
+    cw_context_end_finish(&end, CW_CONTEXT_KEPT);
+    return end.parked;
+}
+
+Test(pending, what_its_own_work_may_use_is_waited_for_before_the_end)
+{
+    leave_everywhere();
+    cr_expect_eq(waited_at_end(), 0u);
+    cr_expect_eq(calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
+    cr_expect(fake_is_finished(0, fake_driver.context[0].generation, 2));
+}
+
+Test(pending, what_the_work_of_others_may_use_goes_to_the_drivers_free_before_the_end)
+{
+    pool_context(1, 1);
+    leave_everywhere();
+    fake_submit(SECOND_CONTEXT);
+    cr_expect_eq(waited_at_end(), 0u);
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 3u);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, what_others_have_passed_ends_with_its_context)
+{
+    pool_context(1, 1);
+    leave_everywhere();
+    pool_sync(SECOND_CONTEXT);
+    cr_expect_eq(waited_at_end(), 0u);
+    cr_expect_eq(calls(FAKE_BLOCK_FREE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, in_a_capture_it_is_counted_and_said_and_nobody_is_asked)
+{
+    unsigned before;
+
+    pool_context(1, 1);
+    leave_everywhere();
+    cw_gate_close();
+    before = fake_gated_calls();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(fake_gated_calls(), before);
+    cr_expect_eq(pool_counters(0)->abandoned, 3u);
+    cw_gate_open();
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pending, a_free_while_the_context_closes_goes_to_the_driver)
+{
+    uint64_t key = pool_get(PROBE);
+    struct cw_context_ending end;
+
+    cw_context_end_begin(realm->context, &end);
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cw_context_end_finish(&end, CW_CONTEXT_KEPT);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_CAPTURE), 1u);
+    cr_expect_eq(pool_check(), 0);
+}

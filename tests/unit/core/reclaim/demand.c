@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program has needed lately, what may be held for it, and what nobody needs. */
+#include "core/reclaim/demand.h"
+
+#include <criterion/criterion.h>
+
+#include "ask_fixture.h"
+#include "core/process/deadline.h"
+#include "core/device/device.h"
+#include "core/process/due.h"
+#include "core/reclaim/keep.h"
+#include "core/reclaim/relief.h"
+#include "core/process/session.h"
+
+#define TOTAL (10000 * MIB)
+
+static void start(uint64_t bucket_max)
+{
+    cr_assert_eq(cw_sizes_parse("100%", 0, &core_options()->pool_max), 0);
+    core_options()->pool_bucket_max = bucket_max;
+    ask_start("", "", TOTAL);
+}
+
+static void setup(void)
+{
+    start(CW_COUNT_AUTO);
+}
+
+TestSuite(demand, .init = setup);
+
+/* So many tenths of POOL_IDLE, in which the program does nothing but look at the clock. */
+static void pass_tenths(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        fake_driver.now_ns += cw_demand_interval();
+        cw_demand_serve();
+    }
+}
+
+/* And what is due then is done. */
+static void pass_and_work(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        pass_tenths(1);
+        while (cw_reclaim_is_due())
+            cw_relief_work();
+    }
+}
+
+/* Takes `count` blocks and frees them all. */
+static void churn(unsigned count, uint64_t bytes)
+{
+    uint64_t key[64];
+
+    for (unsigned i = 0; i < count; i++)
+        key[i] = pool_get(bytes);
+    for (unsigned i = 0; i < count; i++)
+        pool_put(key[i]);
+}
+
+/* ---- the window ---- */
+
+Test(demand, is_the_most_that_was_live_within_pool_idle)
+{
+    churn(10, 100 * MIB);
+    cr_expect_eq(cw_demand_live(0), 1000 * MIB);
+    pass_tenths(9);
+    cr_expect_eq(cw_demand_live(0), 1000 * MIB);
+    pass_tenths(2);
+    cr_expect_eq(cw_demand_live(0), 0u);
+}
+
+Test(demand, what_stays_live_is_in_every_part_of_the_window)
+{
+    pool_get(300 * MIB);
+    pass_tenths(25);
+    cr_expect_eq(cw_demand_live(0), 300 * MIB);
+}
+
+/* A thread that only hits changes nothing that is shared. */
+Test(demand, peaks_that_a_thread_kept_to_itself_count)
+{
+    churn(3, 100 * MIB);
+    pass_tenths(5);
+    churn(2, 100 * MIB); /* hits */
+    pass_tenths(6);
+    cr_expect_eq(cw_demand_live(0), 200 * MIB);
+}
+
+Test(demand, is_by_device)
+{
+    churn(1, 100 * MIB);
+    cr_expect_eq(cw_demand_live(1), 0u);
+}
+
+/* ---- the cap ---- */
+
+Test(demand, a_little_less_than_a_quarter_more_may_be_held)
+{
+    churn(10, 100 * MIB);
+    cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15);
+}
+
+Test(demand, of_a_small_program_at_least_32_mib_or_so)
+{
+    cr_expect_eq(cw_demand_cap(0), 32 * MIB);
+    churn(1, 64 * MIB);
+    cr_expect_eq(cw_demand_cap(0), 64 * MIB + 32 * MIB);
+    churn(1, 100 * MIB);
+    cr_expect_geq(cw_demand_cap(0), 100 * MIB + 100 * MIB / 64 * 15);
+    cr_expect_leq(cw_demand_cap(0), 100 * MIB + 32 * MIB);
+}
+
+static void use(uint64_t percent)
+{
+    fake_driver.others = percent * (TOTAL / 100) - fake_driver.taken_bytes;
+    fake_driver.now_ns += 200 * FAKE_MS;
+    cw_device_sample(0);
+}
+
+Test(demand, less_may_be_held_where_memory_is_short)
+{
+    churn(10, 100 * MIB);
+    use(60);
+    cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15 / 2);
+    use(80);
+    cr_expect_eq(cw_demand_cap(0), 1000 * MIB);
+}
+
+Test(demand_with, with_a_number_of_blocks_there_is_no_cap)
+{
+    start(8);
+    cr_expect_eq(cw_demand_cap(0), UINT64_MAX);
+}
+
+/* ---- sweeps ---- */
+
+Test(demand, a_sweep_is_made_at_its_time_and_once)
+{
+    uint64_t next;
+
+    pass_tenths(1);
+    next = cw_deadlines.demand_ns;
+    cr_expect_eq(next, cw_session_now() + cw_demand_interval());
+    fake_driver.now_ns += cw_demand_interval() - 1;
+    cw_demand_serve();
+    cr_expect_eq(cw_deadlines.demand_ns, next);
+    fake_driver.now_ns++;
+    cw_demand_serve();
+    cr_expect_eq(cw_deadlines.demand_ns, next + cw_demand_interval());
+}
+
+Test(demand, an_allocation_after_its_time_makes_a_sweep_due)
+{
+    pass_tenths(1);
+    cw_due_take(CW_DUE_DEMAND);
+    pool_get(512);
+    cr_expect_not(cw_due_take(CW_DUE_DEMAND));
+    fake_driver.now_ns += cw_demand_interval();
+    cr_expect_not(cw_demand_is_overdue());
+    pool_get(512);
+    cr_expect(cw_due_take(CW_DUE_DEMAND));
+    fake_driver.now_ns += cw_demand_interval();
+    cr_expect(cw_demand_is_overdue()); /* and nobody came */
+}
+
+static uint64_t idle(void)
+{
+    return pool_sums().idle_bytes;
+}
+
+Test(demand, what_nobody_needs_decays_and_is_gone_after_pool_idle)
+{
+    uint64_t before, after;
+
+    churn(64, 4 * MIB);
+    pass_and_work(1);
+    cr_expect_eq(idle(), 256 * MIB); /* nothing at once */
+    pass_and_work(3);
+    before = idle();
+    cr_expect_lt(before, 256 * MIB);
+    cr_expect_gt(before, 128 * MIB);
+    pass_and_work(3);
+    after = idle();
+    cr_expect_lt(after, before);
+    cr_expect_gt(after, 0u);
+    pass_and_work(3);
+    cr_expect_eq(idle(), 0u);
+    cr_expect_eq(pool_counters(0)->trimmed_idle + pool_counters(0)->trimmed_full, 64u);
+    cr_expect_gt(pool_counters(0)->trimmed_idle, 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(demand, a_loop_that_empties_and_refills_keeps_its_hits)
+{
+    uint64_t misses;
+
+    churn(20, 4 * MIB);
+    misses = pool_sums().misses;
+    for (unsigned i = 0; i < 50; i++) {
+        pass_and_work(1);
+        churn(20, 4 * MIB);
+    }
+    cr_expect_eq(pool_sums().misses, misses);
+    cr_expect_eq(idle(), 80 * MIB);
+}
+
+Test(demand, a_step_as_long_as_half_of_pool_idle_keeps_most_of_its_hits)
+{
+    uint64_t misses;
+
+    churn(40, 4 * MIB);
+    misses = pool_sums().misses;
+    for (unsigned i = 0; i < 10; i++) {
+        pass_and_work(5);
+        churn(40, 4 * MIB);
+    }
+    cr_expect_leq(pool_sums().misses, misses + 10 * 40 / 2, "%ju",
+                  (uintmax_t)(pool_sums().misses - misses));
+}
+
+Test(demand, a_program_that_shrank_gives_back_what_it_had)
+{
+    uint64_t key[4];
+
+    churn(40, 20 * MIB);
+    for (unsigned i = 0; i < 40; i++) {
+        for (unsigned k = 0; k < 4; k++)
+            key[k] = pool_get(20 * MIB);
+        for (unsigned k = 0; k < 4; k++)
+            pool_put(key[k]);
+        pass_and_work(1);
+    }
+    cr_expect_leq(core_held(0), 80 * MIB + 32 * MIB);
+    cr_expect_geq(core_held(0), 80 * MIB);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* ---- the watch ---- */
+
+Test(demand, calls_for_somebody_to_look_after_much_that_is_idle)
+{
+    churn(1, 20 * MIB);
+    cr_expect_not(cw_due_take(CW_DUE_WATCH));
+    churn(4, 20 * MIB);
+    cr_expect(cw_due_take(CW_DUE_WATCH));
+    churn(6, 20 * MIB);
+    cr_expect_not(cw_due_take(CW_DUE_WATCH)); /* somebody is there */
+    cr_expect_not(cw_demand_end_watch());
+    pool_reclaim(0);
+    cw_thread_ends(); /* and what it was granted */
+    cr_expect(cw_demand_end_watch());
+    churn(6, 20 * MIB);
+    cr_expect(cw_due_take(CW_DUE_WATCH));
+}

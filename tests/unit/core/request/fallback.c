@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* The fallback: what becomes of its memory when the program frees it in stream order. That it
+ * serves at all is in ladder.c. */
+#include "core/request/fallback.h"
+
+#include <criterion/criterion.h>
+
+#include "ask_fixture.h"
+#include "core/process/gate.h"
+#include "core/request/request.h"
+#include "core/process/session.h"
+#include "core/account/tracker.h"
+
+#define BYTES (200 * MIB)
+
+TestSuite(fallback);
+
+static void start(void)
+{
+    core_options()->fallback = CW_FALLBACK_MANAGED;
+    core_options()->free_sync = CW_FREE_STRICT;
+    ask_start("", "", 1000 * MIB);
+    ask_get(900 * MIB);
+}
+
+static unsigned frees(void)
+{
+    return fake_driver.calls[FAKE_BLOCK_FREE];
+}
+
+/* As hook/bodies/hooks_alloc.c does it. */
+static int free_in_order(uint64_t key)
+{
+    struct cw_request_free freed;
+    int rc;
+
+    cw_request_free_begin(CW_SPACE_ADDRESS, key, &freed);
+    cr_assert_neq(freed.block, 0);
+    rc = cw_fallback_leave(freed.block);
+    cw_request_free_end(&freed, 0, rc == 0 ? CW_FREE_DONE : CW_FREE_FAILED, 0);
+    return rc;
+}
+
+Test(fallback, waits_until_somebody_waits)
+{
+    uint64_t key;
+
+    start();
+    key = ask_get(BYTES);
+    cr_expect(!cw_fallback_has_left());
+    cr_expect(!cw_fallback_is_left(key));
+    cr_assert_eq(free_in_order(key), 0);
+    cr_expect(cw_fallback_has_left());
+    cr_expect(cw_fallback_is_left(key));
+    cr_expect(!cw_fallback_is_left(key + 1));
+    cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, key), 0);
+    cr_expect_eq(frees(), 0);
+    cw_fallback_release(pool_index(FIRST_CONTEXT));
+    cr_expect_eq(frees(), 1);
+    cr_expect(!cw_fallback_has_left());
+    cr_expect(!cw_fallback_is_left(key));
+    cw_fallback_release(0);
+    cr_expect_eq(frees(), 1);
+}
+
+Test(fallback, goes_before_the_next_request_is_served)
+{
+    uint64_t key[3];
+
+    start();
+    for (int i = 0; i < 3; i++)
+        key[i] = ask_get(BYTES);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(free_in_order(key[i]), 0);
+    cr_expect_eq(cw_fallback_left, 3 * BYTES);
+    cr_expect_neq(ask_get(BYTES), 0);
+    cr_expect_eq(frees(), 3);
+    cr_expect_eq(cw_fallback_left, 0);
+}
+
+Test(fallback, goes_with_its_context)
+{
+    static const enum cw_context_outcome outcomes[] = {CW_CONTEXT_DESTROYED, CW_CONTEXT_RENEWED};
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t key;
+
+        start();
+        key = ask_get(BYTES);
+        cr_assert_eq(free_in_order(key), 0);
+        pool_end_context(FIRST_CONTEXT, CW_CONTEXT_KEPT);
+        cr_expect(cw_fallback_is_left(key));
+        pool_end_context(FIRST_CONTEXT, outcomes[i]);
+        /* The address may be anybody's. */
+        cr_expect(!cw_fallback_is_left(key));
+        cw_fallback_release(0);
+        cr_expect_eq(frees(), 0);
+        cr_expect_eq(cw_fallback_left, 0);
+    }
+}
+
+Test(fallback, is_of_its_context_alone)
+{
+    uint64_t key;
+
+    start();
+    pool_context(1, 0);
+    key = ask_get(BYTES);
+    cr_assert_eq(free_in_order(key), 0);
+    cw_fallback_release(pool_index(SECOND_CONTEXT));
+    cr_expect_eq(frees(), 0);
+    cr_expect(cw_fallback_is_left(key));
+    cw_fallback_release(0);
+    cr_expect_eq(frees(), 1);
+}
+
+Test(fallback, stays_while_the_gate_is_closed)
+{
+    uint64_t key;
+
+    start();
+    key = ask_get(BYTES);
+    cr_assert_eq(free_in_order(key), 0);
+    cw_gate_close();
+    cw_fallback_release(0);
+    cr_expect_eq(frees(), 0);
+    cr_expect(cw_fallback_is_left(key));
+    cw_gate_open();
+    cw_fallback_release(0);
+    cr_expect_eq(frees(), 1);
+}
+
+Test(fallback, goes_without_a_pool_too)
+{
+    uint64_t key;
+
+    core_options()->mode = CW_MODE_TRACK;
+    start();
+    key = ask_get(BYTES);
+    cr_assert_eq(free_in_order(key), 0);
+    cw_fallback_release(pool_index(FIRST_CONTEXT));
+    cr_expect_eq(frees(), 1);
+    cr_expect(!cw_fallback_has_left());
+}
+
+Test(fallback, leaves_a_broken_context_to_the_driver)
+{
+    uint64_t key;
+
+    start();
+    key = ask_get(BYTES);
+    cw_context_set_fatal(pool_index(FIRST_CONTEXT), 700);
+    cr_expect_neq(free_in_order(key), 0);
+    cr_expect(!cw_fallback_has_left());
+    cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, key), 0);
+}
+
+Test(fallback, says_why_it_does_not_serve)
+{
+    struct cw_request request = {0};
+
+    start();
+    cr_expect_eq(cw_fallback_alloc(0, (uint64_t)1 << 60, &request), -1);
+    cr_expect_eq(request.unserved, CW_UNSERVED_HOST);
+    fake_driver.fails[FAKE_FALLBACK_ALLOC] = 1;
+    cr_expect_eq(cw_fallback_alloc(0, BYTES, &request), -1);
+    cr_expect_eq(request.unserved, CW_UNSERVED_DEVICE);
+}

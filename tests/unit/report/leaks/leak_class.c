@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* Who owns what was never freed, by the built-in rules; how old it is; what is suggested. */
+#include "report/leaks/leak_class.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "report/leaks/suggest.h"
+#include "report/leaks/suppress.h"
+#include "report_fixture.h"
+
+TestSuite(leak_class, .init = report_setup, .fini = report_teardown);
+
+/* ---- by the module that asked ---- */
+
+static const struct {
+    const char *path, *name;
+} owners[] = {
+    {"/usr/local/cuda/lib64/libcublas.so.12", "library"},
+    {"/x/nvidia/cublas/lib/libcublasLt.so.13", "library"},
+    {"/x/libcublas-1a2b3c4d.so.12.1.0", "library"},
+    {"/x/libcudnn.so.9", "library"},
+    {"/x/libcudnn_engines_precompiled.so.9", "library"},
+    {"/x/libnccl.so.2", "library"},
+    {"/x/libcufft.so.11", "library"},
+    {"/x/libcufftw.so.11", "library"},
+    {"/x/libcurand.so.10", "library"},
+    {"/x/libcusolver.so.11", "library"},
+    {"/x/libcusolverMg.so.11", "library"},
+    {"/x/libcusparse.so.12", "library"},
+    {"/x/libcusparseLt.so.0", "library"},
+    {"/x/libnvjpeg.so.12", "library"},
+    {"/x/libnppc.so.12", "library"},
+    {"/x/libnppicc.so.12", "library"},
+    {"/x/libnvrtc.so.12", "library"},
+    {"/x/libcutensor.so.2", "library"},
+    {"/x/libnvinfer.so.10", "library"},
+    {"/x/libnvinfer_plugin.so.10", "library"},
+    {"/x/libnvidia-encode.so.1", "library"},
+    {"/x/torch/lib/libc10_cuda.so", "cache"},
+    {"/x/cupy/cuda/memory.cpython-311-x86_64-linux-gnu.so", "cache"},
+    {"/x/cupy/cuda/pinned_memory.cpython-311-x86_64-linux-gnu.so", "cache"},
+    {"/x/jaxlib/xla_extension.so", "cache"},
+    {"/x/jax_plugins/xla_cuda12/xla_cuda_plugin.so", "cache"},
+    {"/x/onnxruntime/capi/libonnxruntime_providers_cuda.so", "cache"},
+    /* Of somebody else, whatever it sounds like. */
+    {"/x/libcublas_helper.so", "lost"},
+    {"/x/libmycublas.so.12", "lost"},
+    {"/x/libcudnn", "lost"},
+    {"/libcublas.so.12/libapp.so", "lost"},
+    {"/x/cupy/cuda/memory_hook.py", "lost"},
+    {"/x/libtorch_cuda.so", "lost"},
+    {"/x/librmm.so", "lost"},
+};
+
+Test(leak_class, is_by_the_file_that_asked)
+{
+    for (size_t i = 0; i < CW_ARRAY_LEN(owners); i++) {
+        uint32_t module =
+            fixture_module(&fixture, owners[i].path, (i + 1) << 20, CW_MODULE_PROGRAM);
+        struct cw_snapshot *snapshot = malloc(sizeof(*snapshot));
+        uint32_t site = fixture_site(&fixture, fixture_frame(&fixture, 0, module, 0x2),
+                                     "cudaMalloc", CW_KIND_DEVICE, 0);
+        struct cw_view view;
+
+        fixture_alloc(&fixture, site, 512, 1, 1);
+        view = fixture_view(&fixture);
+        cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
+        cr_expect_str_eq(cw_leak_name(cw_snapshot_find(snapshot, site)), owners[i].name, "%s",
+                         owners[i].path);
+        cw_snapshot_fini(snapshot);
+        free(snapshot);
+    }
+}
+
+/* CuPy's pool calls the runtime through a module that others of CuPy use too. */
+Test(leak_class, cupys_pool_need_not_be_innermost_and_its_stream_ordered_memory_is_the_programs)
+{
+    uint32_t pool =
+        fixture_module(&fixture, "/x/cupy/cuda/memory.cpython-311.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t api = fixture_module(&fixture, "/x/cupy_backends/cuda/api/runtime.cpython-311.so",
+                                  1 << 24, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(&fixture, fixture_frame(&fixture, 0, pool, 1), api, 2);
+
+    fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0), MIB, 1,
+                  1);
+    fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMallocAsync", CW_KIND_ASYNC, 0), 100,
+                  1, 1);
+    fixture_alloc(&fixture,
+                  fixture_site(&fixture, fixture_frame(&fixture, 0, api, 2), "cudaMallocManaged",
+                               CW_KIND_MANAGED, 0),
+                  200, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    expect_line("CACHES  1.0 MiB in 1 block, not counted as leaked: kept on purpose by frameworks");
+    expect_text("leaked_bytes=300 leaked_blocks=2 leak_sites=2 ");
+    expect_text("  built-in  cache CuPy (/cupy/cuda/memory.*so$)\n");
+    expect_line("  to see here what lives in the cache of CuPy, run it with");
+    expect_line("    cupy.cuda.set_allocator(None)");
+    expect_no_text("PYTORCH");
+}
+
+Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
+{
+    uint32_t lib = fixture_module(&fixture, "/x/libc10_cuda.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(&fixture, 0, lib, 1);
+
+    fixture_alloc(&fixture,
+                  fixture_site(&fixture, stack, "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST),
+                  MIB, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    expect_text("CACHES  1.0 MiB in 1 block");
+    expect_no_text("to see here");
+    for (int i = 0; i < 2; i++)
+        fixture_alloc(&fixture,
+                      fixture_site(&fixture, fixture_frame(&fixture, 0, lib, 2 + (unsigned)i),
+                                   "cudaMalloc", CW_KIND_DEVICE, 0),
+                      MIB, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    cr_expect_eq(count_of("  to see here what lives in the cache of PyTorch, run it with"), 1);
+    expect_line("    PYTORCH_NO_CUDA_MEMORY_CACHING=1");
+}
+
+/* ---- by functions ---- */
+
+#define FUNCTION(name, symbol)                                                                     \
+    static CW_NOINLINE int name(volatile int *value) __asm__(symbol);                              \
+    static int name(volatile int *value)                                                           \
+    {                                                                                              \
+        *value += __LINE__;                                                                        \
+        return *value * 7;                                                                         \
+    }
+
+FUNCTION(torch_malloc,
+         "_ZN3c104cuda20CUDACachingAllocator6Native22DeviceCachingAllocator11alloc_blockERNS_1EE")
+FUNCTION(torch_front,
+         "_ZN3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocator8allocateEm")
+FUNCTION(torch_uncached, "_ZN3c104cuda20CUDACachingAllocator6Native17uncached_allocateEm")
+FUNCTION(torch_host, "_ZN2at4cuda28CUDACachingHostAllocatorImpl20allocate_host_memoryEmPPv")
+FUNCTION(xla_extend, "_ZN3tsl12BFCAllocator6ExtendEmm")
+FUNCTION(rmm_pool, "_ZN3rmm2mr20pool_memory_resourceINS0_20cuda_memory_resourceEE11expand_poolEm")
+FUNCTION(rmm_arena, "_ZN3rmm2mr21arena_memory_resourceINS0_1xEE11do_allocateEm")
+FUNCTION(ort_extend, "_ZN11onnxruntime8BFCArena6ExtendEm")
+FUNCTION(npp_malloc, "nppiMalloc_8u_C1")
+FUNCTION(nccl_malloc, "ncclMemAlloc")
+FUNCTION(fft_malloc, "cufftXtMalloc")
+/* The pool is an argument. */
+FUNCTION(rmm_user, "_ZN3app5trainEPN3rmm2mr20pool_memory_resourceINS1_20cuda_memory_resourceEEE")
+FUNCTION(plain, "app_train")
+FUNCTION(main_function, "main")
+
+static const struct {
+    int (*function)(volatile int *), (*caller)(volatile int *);
+    const char *module; /* around both; NULL: the test program */
+    const char *name;
+} functions[] = {
+    {torch_malloc, torch_front, NULL, "cache"},
+    {torch_malloc, plain, NULL, "cache"},
+    {torch_front, plain, NULL, "lost"}, /* PYTORCH_NO_CUDA_MEMORY_CACHING=1 */
+    {torch_uncached, plain, NULL, "lost"},
+    {torch_host, plain, NULL, "cache"},
+    {xla_extend, plain, NULL, "cache"},
+    {rmm_pool, plain, NULL, "cache"},
+    {rmm_arena, plain, NULL, "cache"},
+    {ort_extend, plain, NULL, "cache"},
+    {rmm_user, plain, NULL, "lost"},
+    {plain, plain, NULL, "lost"},
+    {npp_malloc, plain, "libnppisu.so.12", "lost"}, /* the caller's to free */
+    {nccl_malloc, plain, "libnccl.so.2", "lost"},
+    {fft_malloc, plain, "libcufft.so.11", "lost"},
+    {plain, plain, "libnccl.so.2", "library"},
+};
+
+static char directory[] = "/tmp/cuwarden-class-XXXXXX";
+
+/* The test program, where its functions have names, under the name of a library. */
+static uint32_t module_named(const char *name)
+{
+    uint32_t own = fixture_own_module(&fixture);
+    struct cw_view view = fixture_view(&fixture);
+    const char *program = cw_view_text(&view, fixture_module_at(&fixture, own)->path);
+    char link[256];
+
+    if (!name)
+        return own;
+    snprintf(link, sizeof(link), "%s/%s", directory, name);
+    cr_assert(symlink(program, link) == 0 || access(link, R_OK) == 0);
+    fixture_module_at(&fixture, own)->path = fixture_text(&fixture, link);
+    return own;
+}
+
+static uint32_t function_frame(uint32_t caller, uint32_t own, int (*function)(volatile int *))
+{
+    uint64_t address = (uint64_t)(uintptr_t)function - fixture_module_at(&fixture, own)->bias;
+
+    return fixture_frame(&fixture, caller, own, address + 4);
+}
+
+static void remove_directory(void)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "rm -r %s", directory);
+    cr_expect_eq(system(command), 0);
+}
+
+Test(leak_class, is_by_functions_of_their_own_class)
+{
+    char api[32], line[64];
+
+    cr_assert_not_null(mkdtemp(directory));
+    for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++) {
+        uint32_t own = module_named(functions[i].module);
+        uint32_t caller = function_frame(0, own, functions[i].caller);
+        uint32_t stack = function_frame(caller, own, functions[i].function);
+
+        snprintf(api, sizeof(api), "alloc%zu", i);
+        fixture_alloc(&fixture, fixture_site(&fixture, stack, api, CW_KIND_DEVICE, 0), 512, 1, 1);
+    }
+    write_report(CW_REPORT_JSON);
+    for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++) {
+        const char *at;
+
+        snprintf(line, sizeof(line), "\"api\":\"alloc%zu\",", i);
+        at = strstr(report, line);
+        snprintf(line, sizeof(line), "\"class\":\"%s\"", functions[i].name);
+        cr_assert_not_null(at);
+        cr_expect(strstr(at, line) && strstr(at, line) < strchr(at, '\n'), "%zu is not %s", i,
+                  functions[i].name);
+    }
+    remove_directory();
+}
+
+/* ---- age ---- */
+
+Test(leak_class, old_blocks_are_those_of_the_age_and_above)
+{
+    uint32_t young = fixture_site(&fixture, 0, "young", CW_KIND_DEVICE, 0);
+    uint32_t mixed = fixture_site(&fixture, 0, "mixed", CW_KIND_DEVICE, 0);
+    uint32_t old = fixture_site(&fixture, 0, "old", CW_KIND_PINNED, CW_DEVICE_HOST);
+    uint32_t handle = fixture_site(&fixture, 0, "range", CW_KIND_RESERVATION, 0);
+    struct cw_report_request request = {.form = CW_REPORT_TEXT, .old_ns = 100 * FIXTURE_MS};
+
+    /* The process ended at 400 ms. */
+    fixture_alloc(&fixture, young, MIB, 1, 301 * FIXTURE_MS);
+    fixture_alloc(&fixture, mixed, 2 * MIB, 2, 300 * FIXTURE_MS);
+    fixture_alloc(&fixture, mixed, MIB, 1, 399 * FIXTURE_MS);
+    fixture_alloc(&fixture, old, 512, 1, 50 * FIXTURE_MS);
+    fixture_alloc(&fixture, old, 512, 1, 40 * FIXTURE_MS);
+    fixture_free(&fixture, old, 512, 1);
+    fixture_alloc(&fixture, handle, GIB, 1, 1);
+    write_report_as(request);
+    expect_line("OLD  4.0 MiB in 3 blocks live for 0.100s and more (CUWARDEN_OLD)");
+    expect_text("==4711==      4.0 MiB in 2 blocks of 3  up to 0.100s old  site ");
+    expect_text("  mixed, device 0\n==4711==              (no stack)\n");
+    expect_text("        512 B in 1 block  now 0.3");
+    expect_text("  old, host\n");
+    expect_no_text("young, device 0\n==4711==              (no stack)");
+    expect_text("lost  young, device 0");
+    expect_text("  oldest 0.099s ago\n");
+    request.old_ns = 0; /* a minute */
+    write_report_as(request);
+    expect_no_text("OLD");
+    request.form = CW_REPORT_JSON;
+    request.old_ns = 100 * FIXTURE_MS;
+    write_report_as(request);
+    expect_text("\"old\":{\"age_ns\":100000000,\"count\":3,\"bytes\":4194816,\"sites\":[\n");
+    expect_text("\"count\":2,\"bytes\":4194304,\"oldest_age_ns\":100000000}");
+    request.form = CW_REPORT_SHORT_IF_LEAKED;
+    write_report_as(request);
+    expect_no_text("OLD");
+    expect_text("  oldest 0.099s ago\n");
+}
+
+Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
+{
+    struct cw_live_header *header = fixture.arena.header;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    header->start_ns = (uint64_t)(now.tv_sec - 1000) * 1000000000;
+    header->end_ns = 0;
+    header->exit_kind = CW_EXIT_RUNNING;
+    fixture_alloc(&fixture, fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0), 512, 1, 1);
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_ALIVE});
+    expect_line("OLD  512 B in 1 block live for 00:01:00 and more (CUWARDEN_OLD)");
+    expect_text("512 B in 1 block  now 00:16:4");
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_DEAD});
+    expect_no_text("OLD");
+}
+
+/* ---- suggestions ---- */
+
+/* What would be suggested, made the way the command makes it. */
+static void suggest(char *buf, size_t cap)
+{
+    struct cw_view view = fixture_view(&fixture);
+    struct cw_snapshot *snapshot = malloc(sizeof(*snapshot));
+    struct cw_symbols symbols;
+    struct cw_report_source source = {.view = &view, .snapshot = snapshot, .symbols = &symbols};
+    struct cw_out out;
+
+    cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
+    cr_assert_eq(cw_symbols_init(&symbols, &view, NULL, NULL), 0);
+    cw_suppressions_want(&source);
+    cw_symbols_resolve(&symbols);
+    cw_out_init(&out, -1, buf, cap - 1);
+    cw_suppressions_suggest(&source, &out);
+    buf[out.len] = '\0';
+    cw_symbols_fini(&symbols);
+    cw_snapshot_fini(snapshot);
+    free(snapshot);
+}
+
+/* A leak whose stack is of one frame. */
+static void leak_at(uint32_t module, uint64_t offset, const char *api, uint64_t bytes)
+{
+    uint32_t stack = module ? fixture_frame(&fixture, 0, module, offset) : 0;
+
+    fixture_alloc(&fixture, fixture_site(&fixture, stack, api, CW_KIND_DEVICE, 0), bytes, 1, 1);
+}
+
+static void leak_of_each_kind(void)
+{
+    uint32_t own = fixture_own_module(&fixture);
+    uint32_t lib = fixture_module(&fixture, "/opt/none/lib\ntrain.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint64_t address = (uint64_t)(uintptr_t)plain - fixture_module_at(&fixture, own)->bias;
+    struct cw_view view = fixture_view(&fixture);
+    const char *exe = cw_view_text(&view, fixture.arena.header->exe);
+    uint32_t program = fixture_module(&fixture, exe, 1 << 24, CW_MODULE_PROGRAM);
+
+    leak_at(own, address + 4, "cudaMalloc", 5 * MIB);
+    leak_at(lib, 0x99, "cuMemAlloc", 4 * MIB);
+    leak_at(program, 0x99, "cuMemAlloc", 3 * MIB);
+    leak_at(0, 0, "cuMem\nAlloc", 2 * MIB);
+    leak_at(own, address + 5, "cudaMallocManaged", MIB);
+    address = (uint64_t)(uintptr_t)main_function - fixture_module_at(&fixture, own)->bias;
+    leak_at(own, address + 4, "cuMemAllocManaged", 512);
+}
+
+Test(leak_class, suggests_a_rule_for_each_leak)
+{
+    static char text[1 << 14];
+
+    leak_of_each_kind();
+    suggest(text, sizeof(text));
+    cr_expect(strstr(text, "\n# 5.0 MiB in 1 block, lost, cudaMalloc on device 0, site "));
+    cr_expect(strstr(text, "\nleak:^app_train$\n"));
+    cr_expect(strstr(text, "\nmodule:/lib*train.so$\n"));
+    cr_expect(strstr(text, "\n# 2.0 MiB in 1 block, lost, cuMem?Alloc on device 0, site "));
+    cr_expect(strstr(text, "\n# as above: leak:^app_train$\n"));
+    /* Neither would leave anything to be found. */
+    cr_expect_null(strstr(text, "victim$"));
+    cr_expect_null(strstr(text, "main$"));
+    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        cr_expect(*line == '#' || *line == '\n' || *line == '\0' ||
+                      strncmp(line, "leak:^", 6) == 0 || strncmp(line, "module:/", 8) == 0 ||
+                      strncmp(line, "site:", 5) == 0,
+                  "%s", line);
+}
+
+/* What is suggested works. */
+Test(leak_class, with_all_suggestions_nothing_is_leaked)
+{
+    static char text[1 << 14];
+    char file[] = "/tmp/cuwarden-suggest-XXXXXX";
+    int fd = mkstemp(file);
+
+    leak_of_each_kind();
+    suggest(text, sizeof(text));
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
+    unlink(file);
+    expect_text("SUMMARY: leaked_bytes=0 leaked_blocks=0 leak_sites=0 ");
+    expect_line("SUPPRESSED  15.0 MiB in 6 blocks, not counted as leaked");
+    expect_no_text("matched nothing");
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Source lines and inlined functions in the report, from a reader of debug information that is made
+ * up; and what suppressions make of them. */
+#include "report/symbols/symbol.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "report_fixture.h"
+
+static char file[] = "/tmp/cuwarden-lines-XXXXXX";
+static uint32_t own, elsewhere;
+
+static CW_NOINLINE int in_table(volatile int *value)
+{
+    *value += 3;
+    return *value * 11;
+}
+
+/* ---- the reader ---- */
+
+static unsigned opened, asked;
+static char opened_path[256];
+
+/* By the offset in the file; what is in no row is not known. */
+static const struct row {
+    uint64_t offset;
+    size_t count;
+    struct cw_symbol_place place[3];
+} rows[] = {
+    {0x100, 3, {{"take", "src/take.h", 4}, {"_Z5twicei", "src/take.h", 9}, {"fill", "a/b.c", 88}}},
+    {0x200, 1, {{"work", "/abs/c.c", 0}}},
+    {0x300, 1, {{"nowhere", NULL, 0}}},
+    {0x400, 2, {{NULL, NULL, 0}, {"outer", "d.c", 7}}},
+    {0x500, 2, {{"c10::cuda::DeviceCachingAllocator::malloc", "x.c", 1}, {"plain", "y.c", 2}}},
+    {0x700, 1, {{"c10::cuda::DeviceCachingAllocator::malloc", "x.c", 1}}},
+    {0x600, 1, {{"evil", "a\n==1== SUMMARY: leaked_bytes=0", 3}}},
+};
+
+static void *open_file(void *arg, const char *path, const uint8_t *build_id, size_t build_id_len)
+{
+    cr_assert_eq(arg, &opened);
+    cr_assert(build_id_len == 0 || build_id[0] != 0 || build_id_len == 20);
+    opened++;
+    snprintf(opened_path, sizeof(opened_path), "%s", path);
+    return strstr(path, "libtrain") ? (void *)rows : NULL;
+}
+
+static size_t find(void *opened_file, uint64_t address, struct cw_symbol_place *places, size_t cap)
+{
+    cr_assert_eq(opened_file, rows);
+    asked++;
+    for (size_t i = 0; i < CW_ARRAY_LEN(rows); i++) {
+        if (rows[i].offset != address)
+            continue;
+        cr_assert_leq(rows[i].count, cap);
+        memcpy(places, rows[i].place, rows[i].count * sizeof(*places));
+        return rows[i].count;
+    }
+    return 0;
+}
+
+static const struct cw_symbol_ops ops = {.open = open_file, .find = find, .arg = &opened};
+
+static const char *readable(const char *name, void *arg)
+{
+    (void)arg;
+    return strcmp(name, "_Z5twicei") == 0 ? "twice(int)" : NULL;
+}
+
+/* ---- the layout ---- */
+
+static void setup(void)
+{
+    int fd = mkstemp(file);
+
+    close(fd);
+    report_setup();
+    opened = asked = 0;
+    own = fixture_own_module(&fixture);
+    elsewhere = fixture_module(&fixture, "/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
+}
+
+static void teardown(void)
+{
+    report_teardown();
+    unlink(file);
+}
+
+TestSuite(symbol_lines, .init = setup, .fini = teardown);
+
+static uint32_t call(uint32_t caller, uint64_t offset)
+{
+    return fixture_frame(&fixture, caller, elsewhere, offset);
+}
+
+static uint32_t call_of_table(uint32_t caller)
+{
+    uint64_t address = (uint64_t)(uintptr_t)in_table - fixture_module_at(&fixture, own)->bias;
+
+    return fixture_frame(&fixture, caller, own, address + 4);
+}
+
+static void leak(uint32_t stack)
+{
+    uint32_t site = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0);
+
+    fixture_alloc(&fixture, site, 512, 1, FIXTURE_MS);
+}
+
+static const char *write_lines(enum cw_report_form form, const char *rules)
+{
+    FILE *out = fopen(file, "w");
+
+    cr_assert_not_null(out);
+    fputs(rules, out);
+    fclose(out);
+    return write_report_as((struct cw_report_request){
+        .form = form, .lines = &ops, .demangle = readable, .suppressions = *rules ? file : NULL});
+}
+
+Test(symbol_lines, inlined_functions_are_frames_of_their_own)
+{
+    leak(call(call(call_of_table(0), 0x200), 0x100));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 take        src/take.h:4 (inlined)");
+    expect_line("    #1 twice(int)  src/take.h:9 (inlined)");
+    expect_line("    #2 fill        a/b.c:88 libtrain.so");
+    expect_line("    #3 work        /abs/c.c libtrain.so");
+    expect_text("    #4 in_table    symbol_lines.ut+0x");
+    expect_text("cudaMalloc  take (src/take.h:4)");
+}
+
+Test(symbol_lines, what_is_not_known_is_left_out)
+{
+    leak(call(call(call(0, 0x400), 0x300), 0x999));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_line("    #0 libtrain.so+0x999");
+    expect_line("    #1 nowhere  libtrain.so+0x300");
+    expect_line("    #2 ?        (inlined)");
+    expect_line("    #3 outer    d.c:7 libtrain.so");
+}
+
+Test(symbol_lines, a_name_cannot_forge_a_line)
+{
+    leak(call(0, 0x600));
+    write_lines(CW_REPORT_TEXT, "");
+    cr_expect_eq(count_of("\n==1== "), 0);
+    cr_expect_eq(count_of("SUMMARY: leaked_bytes=512 "), 1);
+}
+
+Test(symbol_lines, json_has_them_in_the_frame)
+{
+    leak(call(call(0, 0x200), 0x100));
+    write_lines(CW_REPORT_JSON, "");
+    expect_text("\"func\":\"fill\",\"file\":\"a/b.c\",\"line\":88,\"inlined\":["
+                "{\"func\":\"take\",\"file\":\"src/take.h\",\"line\":4},"
+                "{\"func\":\"twice(int)\",\"file\":\"src/take.h\",\"line\":9}]}");
+    expect_text("\"func\":\"work\",\"file\":\"/abs/c.c\"}");
+}
+
+Test(symbol_lines, without_a_reader_the_report_is_as_ever)
+{
+    leak(call(0, 0x100));
+    write_report(CW_REPORT_TEXT);
+    expect_line("    #0 libtrain.so+0x100");
+    write_report(CW_REPORT_JSON);
+    expect_no_text("inlined");
+    cr_expect_eq(opened, 0);
+}
+
+Test(symbol_lines, an_address_is_looked_up_once_a_file_twice)
+{
+    uint32_t outer = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        outer = i % 20 == 0 ? 0 : outer;
+        outer = call(outer, 0x100);
+        leak(outer);
+    }
+    write_lines(CW_REPORT_JSON, "");
+    cr_expect_leq(opened, 2, "%u", opened); /* for classes, and for what is printed */
+    cr_expect_leq(asked, 2, "%u", asked);
+    cr_expect_geq(asked, 1);
+}
+
+Test(symbol_lines, the_driver_and_the_runtime_are_not_read)
+{
+    uint32_t driver =
+        fixture_module(&fixture, "/opt/none/libtrain-cuda.so.1", 1 << 28, CW_MODULE_DRIVER);
+
+    leak(fixture_frame(&fixture, 0, driver, 0x100));
+    write_lines(CW_REPORT_TEXT, "");
+    cr_expect_eq(opened, 0);
+}
+
+Test(symbol_lines, files_are_under_the_sysroot)
+{
+    leak(call(0, 0x100));
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .lines = &ops, .sysroot = "/mnt/other"});
+    cr_expect_str_eq(opened_path, "/mnt/other/opt/none/libtrain.so");
+    /* No name of a file that happens to have the same path here. */
+    leak(call_of_table(0));
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .lines = &ops, .sysroot = "/mnt/other"});
+    expect_no_text("in_table");
+}
+
+/* ---- suppressions ---- */
+
+static void expect_sites(unsigned sites)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), " leak_sites=%u ", sites);
+    expect_text(text);
+}
+
+Test(symbol_lines, rules_match_files_and_inlined_functions_where_they_are_known)
+{
+    static const char *const good[] = {"leak:take.h\n", "leak:^a/b.c$\n", "leak:^take$\n",
+                                       "leak:^twice(int)$\n", "leak:^fill$\n"};
+    static const char *const bad[] = {"leak:take.c\n", "leak:^b.c\n", "module:take.h\n"};
+
+    leak(call(0, 0x100));
+    for (size_t i = 0; i < CW_ARRAY_LEN(good); i++) {
+        write_lines(CW_REPORT_TEXT, good[i]);
+        expect_sites(0);
+        write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
+        expect_sites(1); /* as the library has it */
+    }
+    for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
+        write_lines(CW_REPORT_TEXT, bad[i]);
+        expect_sites(1);
+    }
+}
+
+Test(symbol_lines, built_in_rules_do_not_hang_on_debug_information)
+{
+    leak(call(0, 0x500));
+    write_lines(CW_REPORT_TEXT, "");
+    expect_text("#0 c10::cuda::DeviceCachingAllocator::malloc");
+    expect_sites(1);
+    leak(call(0, 0x700));
+    write_lines(CW_REPORT_TEXT, "");
+    cr_expect_eq(count_of("#0 c10::cuda::DeviceCachingAllocator::malloc"), 2);
+    expect_sites(2);
+}
+
+Test(symbol_lines, the_first_rule_decides_whatever_it_is_about)
+{
+    leak(call(0, 0x100));
+    write_lines(CW_REPORT_TEXT, "leak:b.c\nmodule:libtrain\n");
+    expect_text("    line 2  module:libtrain"); /* matched nothing */
+    write_lines(CW_REPORT_TEXT, "module:libtrain\nleak:b.c\n");
+    expect_text("    line 2  leak:b.c");
+}
+
+Test(symbol_lines, rules_match_functions_and_files_of_python)
+{
+    static const char *const good[] = {"leak:^Model.step$\n", "leak:me/train.py$\n",
+                                       "leak:main.py\n"};
+
+    leak(fixture_line(&fixture, fixture_line(&fixture, 0, "/home/me/main.py", "<module>", 3),
+                      "/home/me/train.py", "Model.step", 218));
+    for (size_t i = 0; i < CW_ARRAY_LEN(good); i++) {
+        write_lines(CW_REPORT_TEXT, good[i]);
+        expect_sites(0);
+        write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
+        expect_sites(0); /* the library knows them too */
+    }
+    write_lines(CW_REPORT_TEXT, "leak:other.py\nmodule:train.py\n");
+    expect_sites(1);
+}
+
+Test(symbol_lines, what_is_suggested_is_known_to_the_library)
+{
+    uint32_t python = fixture_line(&fixture, 0, "/home/me/train.py", "Model.step", 218);
+
+    leak(call_of_table(0));
+    leak(call(0, 0x100)); /* its name is in the debug information alone */
+    leak(python);
+    leak(fixture_line(&fixture, 0, "/home/me/train.py", "<module>", 1));
+    write_lines(CW_REPORT_SUGGESTIONS, "");
+    expect_text("\nleak:^in_table$\n");
+    expect_text("\nleak:^Model.step$\n");
+    expect_no_text("fill");
+    expect_no_text("<module>");
+    cr_expect_eq(count_of("\nsite:"), 2);
+    expect_no_text("SUMMARY");
+}
