@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
+#include "cli/ui/flags.h"
 
 enum cw_exit {
     CW_EXIT_OK = 0,
@@ -24,32 +25,38 @@ enum cw_exit {
     CW_EXIT_NOT_FOUND = 127,  /* run: there is no such program */
 };
 
-/* ---- the subcommands; argv[0] is "cuwarden NAME" and getopt is fresh ---- */
+/* ---- the subcommands ---- */
 
-int cw_cmd_run(int argc, char **argv);
-int cw_cmd_options(int argc, char **argv);
-int cw_cmd_hooks(int argc, char **argv);
-int cw_cmd_report(int argc, char **argv);
-int cw_cmd_diff(int argc, char **argv);
-int cw_cmd_merge(int argc, char **argv);
-int cw_cmd_completion(int argc, char **argv);
-int cw_cmd_ctl(int argc, char **argv);
-int cw_cmd_doctor(int argc, char **argv);
-int cw_cmd_top(int argc, char **argv);
-int cw_cmd_metrics(int argc, char **argv);
-int cw_cmd_replay(int argc, char **argv);
+/* X(NAME, "what it does"), in the order of --help. */
+#define CW_COMMANDS(X)                                                                             \
+    X(run, "run a program under libcuwarden.so")                                                   \
+    X(report, "report on a process that runs or has died")                                         \
+    X(diff, "compare two processes by call site")                                                  \
+    X(merge, "put the ranks of a parallel job beside each other")                                  \
+    X(top, "watch what running processes hold")                                                    \
+    X(metrics, "the same for Prometheus")                                                          \
+    X(ctl, "ask a running process to trim, report, or change a limit")                             \
+    X(doctor, "say whether and how a program can be watched")                                      \
+    X(replay, "play a trace under other settings")                                                 \
+    X(options, "show every option, its value and its origin")                                      \
+    X(hooks, "list the functions that libcuwarden.so intercepts")                                  \
+    X(completion, "print a script for a shell")
 
-/* ---- main.c ---- */
+/* cw_cmd_NAME: argv[0] is "cuwarden NAME" and getopt is fresh. cw_line_NAME: its table. */
+#define X(name, summary)                                                                           \
+    int cw_cmd_##name(int argc, char **argv);                                                      \
+    const struct cw_command_line *cw_line_##name(void);
+CW_COMMANDS(X)
+#undef X
 
 struct cw_command {
     const char *name;
     const char *full_name; /* what getopt puts in front of its messages */
     int (*run)(int argc, char **argv);
+    const struct cw_command_line *(*line)(void);
     const char *summary;
 };
 
-/* All of them, in the order of --help. */
-#define CW_CLI_COMMANDS_MAX 32
 const struct cw_command *cw_cli_commands(size_t *count);
 
 /* ---- complain.c ---- */
@@ -115,13 +122,18 @@ void cw_exports_destroy(struct cw_exports *exports);
 
 /* ---- docs.c: the options as documentation ---- */
 
-/* form: "text", "man" or "readme"; returns -1 for another one. */
-int cw_docs_print(FILE *to, const char *form);
-/* The flags of `cuwarden run`, as lines of its --help. */
-void cw_docs_print_flags(FILE *to);
+/* form: "text", "man" or "readme". */
+void cw_docs_print(FILE *to, const char *form);
 /* "STACK_DEPTH" becomes "stack-depth"; returns buf. */
 char *cw_docs_flag_name(char *buf, size_t cap, const char *name);
 
 #define CW_FLAG_MAX 32 /* longest flag, with its NUL */
+
+/* A row of options.def as a flag. */
+struct cw_docs_flag {
+    struct cw_flag flag;
+    char name[CW_FLAG_MAX], offers[128];
+};
+void cw_docs_flag(struct cw_docs_flag *flag, size_t row, int id);
 
 #endif

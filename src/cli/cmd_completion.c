@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `cuwarden completion SHELL`: a script by which the shell completes commands, flags and their
- * values. It is made from what each command's --help says, so it cannot lag behind.
+ * values. It is made from the tables of the commands (cli/ui/flags.h).
  */
 #include "cli/cli.h"
 
 #include <getopt.h>
 #include <string.h>
 
-#include "cli/ui/help_text.h"
+#include "cli/ui/flags.h"
 
-static int print_help(void)
+const struct cw_command_line *cw_line_completion(void)
 {
-    printf("Usage: cuwarden completion bash|zsh|fish\n"
-           "Print a script by which the shell completes the command line of cuwarden:\n"
-           "for bash and zsh 'source <(cuwarden completion bash)', for fish\n"
-           "'cuwarden completion fish | source'. An installed cuwarden has put it in its place.\n"
-           "\n"
-           "  -h, --help  display this help and exit\n");
-    return CW_EXIT_OK;
+    static const struct cw_command_line line = {
+        .usage = "bash|zsh|fish",
+        .about = "Print a script by which the shell completes the command line of cuwarden: for "
+                 "bash and zsh 'source <(cuwarden completion bash)', for fish 'cuwarden completion "
+                 "fish | source'. An installed cuwarden has put it in its place.",
+        .words = "bash zsh fish",
+        .least = 1,
+        .most = 1,
+        .missing = "shell: bash, zsh or fish",
+    };
+
+    return &line;
 }
+
+#define WORDS_MAX 512 /* longest help of a flag, or list of values */
 
 /* ---- bash ---- */
 
@@ -105,49 +112,65 @@ static const char bash_end[] =
     "}\n"
     "complete -F _cuwarden cuwarden\n";
 
-static void print_bash_values(const char *command, const struct cw_help *help)
+enum value { VALUE_NONE, VALUE_FILE, VALUE_DIRECTORY, VALUE_OTHER };
+
+static enum value value_of(const struct cw_flag *flag)
+{
+    if (!flag->value)
+        return VALUE_NONE;
+    if (strcmp(flag->value, "FILE") == 0)
+        return VALUE_FILE;
+    return strcmp(flag->value, "DIR") == 0 ? VALUE_DIRECTORY : VALUE_OTHER;
+}
+
+static void print_bash_values(const struct cw_command *command)
 {
     static const char *const kinds[] = {
-        [CW_HELP_VALUE_FILE] = "file",
-        [CW_HELP_VALUE_DIRECTORY] = "directory",
-        [CW_HELP_VALUE_OTHER] = "other",
+        [VALUE_FILE] = "file",
+        [VALUE_DIRECTORY] = "directory",
+        [VALUE_OTHER] = "other",
     };
+    const struct cw_flag *flag;
+    char words[WORDS_MAX];
 
-    for (size_t i = 0; i < help->flags; i++) {
-        const struct cw_help_flag *flag = &help->flag[i];
-
-        if (flag->value == CW_HELP_VALUE_NONE)
+    for (size_t i = 0; (flag = cw_flags_at(command->line(), i)); i++) {
+        if (!flag->value)
             continue;
-        printf("    %s--%s", command, flag->name);
-        if (flag->letter)
-            printf(" | %s-%c", command, flag->letter);
-        if (*flag->words)
-            printf(") kind=words values='%s' ;;\n", flag->words);
+        printf("    %s--%s", command->name, flag->name);
+        if (cw_flag_letter(flag))
+            printf(" | %s-%c", command->name, cw_flag_letter(flag));
+        if (*cw_flag_values(flag, words, sizeof(words)))
+            printf(") kind=words values='%s' ;;\n", words);
         else
-            printf(") kind=%s ;;\n", kinds[flag->value]);
+            printf(") kind=%s ;;\n", kinds[value_of(flag)]);
     }
 }
 
-static void print_bash_command(const char *command, const struct cw_help *help)
+static void print_bash_command(const struct cw_command *command)
 {
-    printf("    %s)\n      flags='", command);
-    for (size_t i = 0; i < help->flags; i++)
-        printf("%s--%s%s", i > 0 ? " " : "", help->flag[i].name,
-               help->flag[i].value == CW_HELP_VALUE_NONE ? "" : "=");
+    const struct cw_command_line *line = command->line();
+    const struct cw_flag *flag;
+    char words[WORDS_MAX];
+
+    printf("    %s)\n      flags='", command->name);
+    for (size_t i = 0; (flag = cw_flags_at(line, i)); i++)
+        printf("%s--%s%s", i > 0 ? " " : "", flag->name, flag->value ? "=" : "");
     printf("'\n      takes='");
-    for (size_t i = 0; i < help->flags; i++) {
-        if (help->flag[i].value == CW_HELP_VALUE_NONE)
+    for (size_t i = 0; (flag = cw_flags_at(line, i)); i++) {
+        if (!flag->value)
             continue;
-        printf("--%s ", help->flag[i].name);
-        if (help->flag[i].letter)
-            printf("-%c ", help->flag[i].letter);
+        printf("--%s ", flag->name);
+        if (cw_flag_letter(flag))
+            printf("-%c ", cw_flag_letter(flag));
     }
-    printf("'\n      operands='%s%s%s' words='%s' ;;\n", help->operands.program ? "program " : "",
-           help->operands.pid ? "pid " : "", help->operands.file ? "file " : "",
-           help->operands.words);
+    printf("'\n      operands='%s%s%s' words='%s' ;;\n",
+           line->operands & CW_OPERAND_PROGRAM ? "program " : "",
+           line->operands & CW_OPERAND_PID ? "pid " : "",
+           line->operands & CW_OPERAND_FILE ? "file " : "",
+           cw_flags_operand_words(line, words, sizeof(words)));
 }
 
-static void print_bash(const struct cw_command *commands, const struct cw_help *help, size_t count)
+static void print_bash(const struct cw_command *commands, size_t count)
 {
     fputs(bash_begin, stdout);
     printf("  if [ \"$COMP_CWORD\" -le 1 ]; then\n    COMPREPLY=($(compgen -W '");
@@ -155,11 +178,11 @@ static void print_bash(const struct cw_command *commands, const struct cw_help *
         printf("%s ", commands[i].name);
     printf("--help --version' -- \"$cur\"))\n    return\n  fi\n  case $command in\n");
     for (size_t i = 0; i < count; i++)
-        print_bash_command(commands[i].name, &help[i]);
+        print_bash_command(&commands[i]);
     fputs(bash_end, stdout);
     printf("\n_cuwarden_value()\n{\n  case $1 in\n");
     for (size_t i = 0; i < count; i++)
-        print_bash_values(commands[i].name, &help[i]);
+        print_bash_values(&commands[i]);
     printf("    *) return 0 ;;\n  esac\n}\n");
 }
 
@@ -178,47 +201,54 @@ static void put_zsh_text(const char *text)
     }
 }
 
-static void print_zsh_action(const struct cw_help_flag *flag)
+static void print_zsh_action(const struct cw_flag *flag)
 {
-    if (flag->value == CW_HELP_VALUE_NONE)
+    char words[WORDS_MAX];
+
+    if (!flag->value)
         return;
     printf(":value:");
-    if (*flag->words)
-        printf("(%s)", flag->words);
-    else if (flag->value != CW_HELP_VALUE_OTHER)
-        printf("%s", flag->value == CW_HELP_VALUE_FILE ? "_files" : "_files -/");
+    if (*cw_flag_values(flag, words, sizeof(words)))
+        printf("(%s)", words);
+    else if (value_of(flag) != VALUE_OTHER)
+        printf("%s", value_of(flag) == VALUE_FILE ? "_files" : "_files -/");
     else
         putchar(' ');
 }
 
-static void print_zsh_flag(const struct cw_help_flag *flag)
+static void print_zsh_flag(const struct cw_flag *flag)
 {
-    const char *equals = flag->value == CW_HELP_VALUE_NONE ? "" : "=";
+    char help[WORDS_MAX], letter = cw_flag_letter(flag);
 
-    if (flag->letter) {
-        printf(" \\\n        '-%c%s[", flag->letter, *equals ? "+" : "");
-        put_zsh_text(flag->help);
+    cw_flag_help(flag, help, sizeof(help));
+    if (letter) {
+        printf(" \\\n        '-%c%s[", letter, flag->value ? "+" : "");
+        put_zsh_text(help);
         printf("]");
         print_zsh_action(flag);
         printf("'");
     }
-    printf(" \\\n        '--%s%s[", flag->name, equals);
-    put_zsh_text(flag->help);
+    printf(" \\\n        '--%s%s[", flag->name, flag->value ? "=" : "");
+    put_zsh_text(help);
     printf("]");
     print_zsh_action(flag);
     printf("'");
 }
 
-static void print_zsh_operands(const struct cw_help_operands *operands)
+static void print_zsh_operands(const struct cw_command_line *line)
 {
-    if (operands->program)
+    char words[WORDS_MAX];
+
+    cw_flags_operand_words(line, words, sizeof(words));
+    if (line->operands & CW_OPERAND_PROGRAM)
         printf(" \\\n        '(-)1:program:_cuwarden_program' '*::arguments: _normal'");
-    else if (operands->pid || operands->file || *operands->words)
-        printf(" \\\n        '*:operand: _cuwarden_operands %d %d \"%s\"'", operands->pid,
-               operands->file, operands->words);
+    else if (line->operands || *words)
+        printf(" \\\n        '*:operand: _cuwarden_operands %d %d \"%s\"'",
+               (line->operands & CW_OPERAND_PID) != 0, (line->operands & CW_OPERAND_FILE) != 0,
+               words);
 }
 
-static void print_zsh(const struct cw_command *commands, const struct cw_help *help, size_t count)
+static void print_zsh(const struct cw_command *commands, size_t count)
 {
     printf("#compdef cuwarden\n"
            "# cuwarden(1) completion for zsh, made by 'cuwarden completion zsh'.\n"
@@ -259,9 +289,9 @@ static void print_zsh(const struct cw_command *commands, const struct cw_help *h
            "  case $command in\n");
     for (size_t i = 0; i < count; i++) {
         printf("    %s)\n      _arguments -S", commands[i].name);
-        for (size_t j = 0; j < help[i].flags; j++)
-            print_zsh_flag(&help[i].flag[j]);
-        print_zsh_operands(&help[i].operands);
+        for (size_t j = 0; cw_flags_at(commands[i].line(), j); j++)
+            print_zsh_flag(cw_flags_at(commands[i].line(), j));
+        print_zsh_operands(commands[i].line());
         printf(" ;;\n");
     }
     printf("  esac\n"
@@ -284,39 +314,44 @@ static void put_fish_text(const char *text)
     putchar('\'');
 }
 
-static void print_fish_flag(const char *command, const struct cw_help_flag *flag)
+static void print_fish_flag(const char *command, const struct cw_flag *flag)
 {
+    static const char *const kinds[] = {
+        [VALUE_NONE] = "",
+        [VALUE_FILE] = " -r -F",
+        [VALUE_DIRECTORY] = " -x -a '(__fish_complete_directories)'",
+        [VALUE_OTHER] = " -x",
+    };
+    char text[WORDS_MAX];
+
     printf("complete -c cuwarden -n '__cuwarden_in %s' -l %s", command, flag->name);
-    if (flag->letter)
-        printf(" -s %c", flag->letter);
-    if (flag->value == CW_HELP_VALUE_FILE)
-        printf(" -r -F");
-    else if (flag->value == CW_HELP_VALUE_DIRECTORY)
-        printf(" -x -a '(__fish_complete_directories)'");
-    else if (flag->value == CW_HELP_VALUE_OTHER)
-        printf(" -x");
-    if (*flag->words)
-        printf(" -a '%s'", flag->words);
+    if (cw_flag_letter(flag))
+        printf(" -s %c", cw_flag_letter(flag));
+    printf("%s", kinds[value_of(flag)]);
+    if (*cw_flag_values(flag, text, sizeof(text)))
+        printf(" -a '%s'", text);
     printf(" -d ");
-    put_fish_text(flag->help);
+    put_fish_text(cw_flag_help(flag, text, sizeof(text)));
     putchar('\n');
 }
 
-static void print_fish_operands(const char *command, const struct cw_help_operands *operands)
+static void print_fish_operands(const char *command, const struct cw_command_line *line)
 {
-    if (operands->program)
+    char words[WORDS_MAX];
+
+    if (line->operands & CW_OPERAND_PROGRAM)
         printf("complete -c cuwarden -n '__cuwarden_in %s' -x -a "
                "'(__fish_complete_subcommand --fcs-skip=2)'\n",
                command);
-    if (operands->pid)
+    if (line->operands & CW_OPERAND_PID)
         printf("complete -c cuwarden -n '__cuwarden_in %s' -a '(__cuwarden_processes)'\n", command);
-    if (operands->file)
+    if (line->operands & CW_OPERAND_FILE)
         printf("complete -c cuwarden -n '__cuwarden_in %s' -F\n", command);
-    if (*operands->words)
-        printf("complete -c cuwarden -n '__cuwarden_in %s' -a '%s'\n", command, operands->words);
+    if (*cw_flags_operand_words(line, words, sizeof(words)))
+        printf("complete -c cuwarden -n '__cuwarden_in %s' -a '%s'\n", command, words);
 }
 
-static void print_fish(const struct cw_command *commands, const struct cw_help *help, size_t count)
+static void print_fish(const struct cw_command *commands, size_t count)
 {
     printf("# cuwarden(1) completion for fish, made by 'cuwarden completion fish'.\n"
            "function __cuwarden_in\n"
@@ -337,9 +372,9 @@ static void print_fish(const struct cw_command *commands, const struct cw_help *
         printf("complete -c cuwarden -n __fish_use_subcommand -a %s -d ", commands[i].name);
         put_fish_text(commands[i].summary);
         putchar('\n');
-        for (size_t j = 0; j < help[i].flags; j++)
-            print_fish_flag(commands[i].name, &help[i].flag[j]);
-        print_fish_operands(commands[i].name, &help[i].operands);
+        for (size_t j = 0; cw_flags_at(commands[i].line(), j); j++)
+            print_fish_flag(commands[i].name, cw_flags_at(commands[i].line(), j));
+        print_fish_operands(commands[i].name, commands[i].line());
     }
 }
 
@@ -347,7 +382,7 @@ static void print_fish(const struct cw_command *commands, const struct cw_help *
 
 static const struct shell {
     const char *name;
-    void (*print)(const struct cw_command *commands, const struct cw_help *help, size_t count);
+    void (*print)(const struct cw_command *commands, size_t count);
 } shells[] = {
     {"bash", print_bash},
     {"zsh", print_zsh},
@@ -364,36 +399,19 @@ static const struct shell *find_shell(const char *name)
     return NULL;
 }
 
-static int print_script(const struct shell *shell)
-{
-    static struct cw_help help[CW_CLI_COMMANDS_MAX];
-    size_t count, read = 0;
-    const struct cw_command *commands = cw_cli_commands(&count);
-
-    while (read < count && cw_help_read(&help[read], &commands[read]) == 0)
-        read++;
-    if (read == count)
-        shell->print(commands, help, count);
-    for (size_t i = 0; i < read; i++)
-        cw_help_free(&help[i]);
-    return read == count ? CW_EXIT_OK : CW_EXIT_FAILURE;
-}
-
 int cw_cmd_completion(int argc, char **argv)
 {
-    static const struct option flags[] = {
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
+    int status = cw_flags_parse(cw_line_completion(), argc, argv, NULL, NULL);
+    const struct cw_command *commands;
     const struct shell *shell;
-    int flag;
+    size_t count;
 
-    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1)
-        return flag == 'h' ? print_help() : cw_cli_usage_error();
-    if (optind == argc)
-        cw_cli_error("missing shell: bash, zsh or fish");
-    else if (optind + 1 < argc)
-        cw_cli_error("extra operand '%s'", argv[optind + 1]);
-    shell = optind + 1 == argc ? find_shell(argv[optind]) : NULL;
-    return shell ? print_script(shell) : cw_cli_usage_error();
+    if (status >= 0)
+        return status;
+    shell = find_shell(argv[optind]);
+    if (!shell)
+        return cw_cli_usage_error();
+    commands = cw_cli_commands(&count);
+    shell->print(commands, count);
+    return CW_EXIT_OK;
 }

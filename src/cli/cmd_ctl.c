@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,49 @@ struct wish {
     uint32_t device, is_share;
     uint64_t argument;
     uint64_t timeout_ns;
+    int is_all;
 };
+
+/* ---- the command line ---- */
+
+enum { FLAG_ALL = 0x100, FLAG_DEVICE, FLAG_TIMEOUT };
+
+const struct cw_command_line *cw_line_ctl(void)
+{
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_ALL, .name = "all", .help = "of trim: also memory whose work is not done yet"},
+        {.id = FLAG_DEVICE,
+         .name = "device",
+         .value = "N",
+         .help = "on this device only; default: all that the process has"},
+        {.id = FLAG_TIMEOUT,
+         .name = "timeout",
+         .value = "TIME",
+         .help = "how long to wait for the answer (default 5s)"},
+    };
+    static const struct cw_flag_word requests[] = {
+        {"trim", "give idle memory of the pool back to the driver"},
+        {"dump", "write a complete report now and print the name of its file"},
+        {"limit=SIZE", "what the process may hold on a device from now on: 8G, 50%, none"},
+        {"pool-max=SIZE", "what its pool may keep idle on a device: 1G, 10%, 0"},
+        {NULL, NULL},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... PID|FILE REQUEST",
+        .about = "Ask a process that runs under libcuwarden.so for something.",
+        .requests = requests,
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
+        .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
+        .most = 2,
+        .notes = "The process answers in its next CUDA call that takes or frees memory or waits "
+                 "for the device, or by the thread of the library that it has with "
+                 "CUWARDEN_DUMP_SIGNAL, CUWARDEN_DUMP_INTERVAL or CUWARDEN_POOL_IDLE. PID is "
+                 "looked for as 'cuwarden report' does.\n\n"
+                 "Exit status is 0 if the process did it, 1 if not, 2 for a bad command line.",
+    };
+
+    return &line;
+}
 
 struct target {
     const char *path;
@@ -42,31 +83,6 @@ struct target {
     uint32_t pid;
     struct cw_live_header *header;
 };
-
-static int print_help(void)
-{
-    printf("Usage: cuwarden ctl [OPTION]... PID|FILE REQUEST\n"
-           "Ask a process that runs under libcuwarden.so for something.\n"
-           "\n"
-           "Requests:\n"
-           "  trim            give idle memory of the pool back to the driver\n"
-           "  dump            write a complete report now; prints the name of its file\n"
-           "  limit=SIZE      what the process may hold on a device from now on: 8G, 50%%, none\n"
-           "  pool-max=SIZE   what its pool may keep idle on a device: 1G, 10%%, 0\n"
-           "\n"
-           "  --all           of trim: also memory whose work is not done yet\n"
-           "  --device=N      on this device only; default: all that the process has\n"
-           "  --timeout=TIME  how long to wait for the answer (default 5s)\n"
-           "  -h, --help      display this help and exit\n"
-           "\n"
-           "The process answers in its next CUDA call that takes or frees memory or waits for the\n"
-           "device, or by the thread of the library that it has with CUWARDEN_DUMP_SIGNAL,\n"
-           "CUWARDEN_DUMP_INTERVAL or CUWARDEN_POOL_IDLE. PID is looked for as 'cuwarden report' "
-           "does.\n"
-           "\n"
-           "Exit status is 0 if the process did it, 1 if not, 2 for a bad command line.\n");
-    return CW_EXIT_OK;
-}
 
 static uint64_t now_ns(void)
 {
@@ -407,9 +423,9 @@ static int set_timeout(struct wish *wish, const char *value)
 }
 
 /* What does not belong together. */
-static int check_wish(const struct wish *wish, int is_all)
+static int check_wish(const struct wish *wish)
 {
-    if (is_all && wish->what != CW_CONTROL_TRIM) {
+    if (wish->is_all && wish->what != CW_CONTROL_TRIM) {
         cw_cli_error("--all goes with trim only");
         return -1;
     }
@@ -420,41 +436,40 @@ static int check_wish(const struct wish *wish, int is_all)
     return 0;
 }
 
-static int parse_operands(struct wish *wish, int argc, char **argv, int is_all)
+static int parse_operands(struct wish *wish, int argc, char **argv)
 {
     if (optind + 2 > argc)
         cw_cli_error("missing %s", optind == argc ? "process id or file" : "request");
-    else if (optind + 2 < argc)
-        cw_cli_error("extra operand '%s'", argv[optind + 2]);
     if (optind + 2 != argc || parse_request(wish, argv[optind + 1]) != 0)
         return -1;
     if (wish->what == CW_CONTROL_TRIM)
-        wish->argument = (uint64_t)is_all;
-    return check_wish(wish, is_all);
+        wish->argument = (uint64_t)wish->is_all;
+    return check_wish(wish);
+}
+
+static int set_flag(void *request, int flag, char *value)
+{
+    struct wish *wish = request;
+
+    switch (flag) {
+    case FLAG_DEVICE:
+        return set_device(wish, value);
+    case FLAG_TIMEOUT:
+        return set_timeout(wish, value);
+    default:
+        wish->is_all = 1;
+        return 0;
+    }
 }
 
 int cw_cmd_ctl(int argc, char **argv)
 {
-    static const struct option flags[] = {
-        {"all", no_argument, NULL, 'a'},
-        {"device", required_argument, NULL, 'd'},
-        {"timeout", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     struct wish wish = {.device = CW_CONTROL_ALL_DEVICES, .timeout_ns = TIMEOUT_NS};
-    int flag, is_all = 0;
+    int status = cw_flags_parse(cw_line_ctl(), argc, argv, set_flag, &wish);
 
-    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return print_help();
-        if (flag == 'a')
-            is_all = 1;
-        else if (flag == '?' || (flag == 'd' && set_device(&wish, optarg) != 0) ||
-                 (flag == 't' && set_timeout(&wish, optarg) != 0))
-            return cw_cli_usage_error();
-    }
-    if (parse_operands(&wish, argc, argv, is_all) != 0)
+    if (status >= 0)
+        return status;
+    if (parse_operands(&wish, argc, argv) != 0)
         return cw_cli_usage_error();
     return run_operand(argv[optind], &wish) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
 }

@@ -30,30 +30,50 @@ struct request {
     struct cw_diff diff;
 };
 
-static int print_help(void)
+enum flag { FLAG_GROWTH = 0x200, FLAG_NEW, FLAG_BY_DEVICE, FLAG_MATCH, FLAG_FORMAT };
+
+const struct cw_command_line *cw_line_diff(void)
 {
-    printf(
-        "Usage: cuwarden diff [OPTION]... BEFORE AFTER\n"
-        "Compare two processes by call site: each is a report in JSON, a live file, the id of a\n"
-        "process, or - for standard input.\n"
-        "\n"
-        "  --format=FORM          text (default), json, or collapsed: stacks with both values,\n"
-        "                         as flamegraph.pl draws them\n"
-        "  -o, --output=FILE      write to FILE, not to standard output\n"
-        "  --fail-on-growth=SIZE|N%%\n"
-        "                         exit with 1 if the sum of the metric, live by default, grew\n"
-        "                         by more than that\n"
-        "  --fail-on-new          exit with 1 if a call site is new\n"
-        "  --by-device            call sites of two devices are two\n"
-        "  --match=HOW            auto (default): by id, and by the names of functions where\n"
-        "                         a module is another build; id: never by name; name: whatever\n"
-        "                         has no equal id by name, lines of Python by their function\n");
-    cw_select_print_help();
-    printf("  -h, --help             display this help and exit\n"
-           "\n"
-           "Exit status is 0 if all went well, 1 if something failed or what --fail-on- names has\n"
-           "happened, 2 for a bad command line.\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag_word ways[] = {
+        {"auto", "by id, and by the names of functions where a module is another build (default)"},
+        {"id", "never by name"},
+        {"name", "whatever has no equal id by name, lines of Python by their function"},
+        {NULL, NULL},
+    };
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_FORMAT,
+         .name = "format",
+         .value = "FORM",
+         .words = "*text json collapsed",
+         .help = "%w: stacks with both values, as flamegraph.pl draws them"},
+        {.id = 'o',
+         .name = "output",
+         .value = "FILE",
+         .help = "write to FILE, not to standard output"},
+        {.id = FLAG_GROWTH,
+         .name = "fail-on-growth",
+         .value = "SIZE|N%",
+         .help = "exit with 1 if the sum of the metric, live by default, grew by more than that"},
+        {.id = FLAG_NEW, .name = "fail-on-new", .help = "exit with 1 if a call site is new"},
+        {.id = FLAG_BY_DEVICE, .name = "by-device", .help = "call sites of two devices are two"},
+        {.id = FLAG_MATCH, .name = "match", .value = "HOW", .help = "one of", .each = ways},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... BEFORE AFTER",
+        .about = "Compare two processes by call site: each is a report in JSON, a live file, the "
+                 "id of a process, or - for standard input.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL},
+                  {cw_select_flags, CW_SELECT_FLAGS,
+                   "Which call sites, and by what they are measured:"}},
+        .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
+        .least = 2,
+        .most = 2,
+        .missing = "operand: name the two processes to compare, BEFORE and AFTER",
+        .notes = "Exit status is 0 if all went well, 1 if something failed or what --fail-on- "
+                 "names has happened, 2 for a bad command line.",
+    };
+
+    return &line;
 }
 
 /* ---- what is too much ---- */
@@ -125,22 +145,6 @@ static int judge(const struct request *request)
 
 /* ---- the command line ---- */
 
-static int find_word(const char *flag, const char *value, const char *const *words, int *out)
-{
-    char known[128] = "";
-
-    for (int i = 0; words[i]; i++) {
-        if (strcmp(value, words[i]) == 0) {
-            *out = i;
-            return 0;
-        }
-        snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s", i ? ", " : "",
-                 words[i]);
-    }
-    cw_cli_error("--%s: '%s' is not one of %s", flag, value, known);
-    return -1;
-}
-
 static int set_limit(struct request *request, const char *value)
 {
     struct cw_decimal number;
@@ -163,27 +167,19 @@ static int set_limit(struct request *request, const char *value)
     return -1;
 }
 
-enum flag { FLAG_GROWTH = 0x200, FLAG_NEW, FLAG_BY_DEVICE, FLAG_MATCH, FLAG_FORMAT };
-
-static int set_flag(struct request *request, int flag)
+static int set_flag(void *to, int flag, char *value)
 {
-    static const char *const forms[] = {"text", "json", "collapsed", NULL};
-    static const char *const ways[] = {"auto", "id", "name", NULL};
-    int word = 0;
+    struct request *request = to;
 
     switch (flag) {
     case FLAG_FORMAT:
-        if (find_word("format", optarg, forms, &word) != 0)
-            return -1;
-        request->form = (enum form)word;
+        request->form = *value == 't' ? FORM_TEXT : *value == 'j' ? FORM_JSON : FORM_COLLAPSED;
         return 0;
     case FLAG_MATCH:
-        if (find_word("match", optarg, ways, &word) != 0)
-            return -1;
-        request->how = (enum cw_match_how)word;
+        request->how = *value == 'a' ? CW_MATCH_AUTO : *value == 'i' ? CW_MATCH_ID : CW_MATCH_NAME;
         return 0;
     case FLAG_GROWTH:
-        return set_limit(request, optarg);
+        return set_limit(request, value);
     case FLAG_NEW:
         request->fails_on_new = 1;
         return 0;
@@ -191,10 +187,10 @@ static int set_flag(struct request *request, int flag)
         request->diff.by_device = 1;
         return 0;
     case 'o':
-        cw_destination_set_path(&request->destination, optarg);
+        cw_destination_set_path(&request->destination, value);
         return 0;
     default:
-        return cw_select_set(&request->diff.selection, flag, optarg);
+        return cw_select_set(&request->diff.selection, flag, value);
     }
 }
 
@@ -231,31 +227,9 @@ static int compare(struct request *request, char **operand)
 
 int cw_cmd_diff(int argc, char **argv)
 {
-    static struct option flags[CW_SELECT_FLAGS + 8] = {
-        {"format", required_argument, NULL, FLAG_FORMAT},
-        {"output", required_argument, NULL, 'o'},
-        {"fail-on-growth", required_argument, NULL, FLAG_GROWTH},
-        {"fail-on-new", no_argument, NULL, FLAG_NEW},
-        {"by-device", no_argument, NULL, FLAG_BY_DEVICE},
-        {"match", required_argument, NULL, FLAG_MATCH},
-        {"help", no_argument, NULL, 'h'},
-    };
     static struct request request = {
         .destination = {.noun = "comparison", .without_pager = 1, .makes_directories = 1}};
-    int flag;
+    int status = cw_flags_parse(cw_line_diff(), argc, argv, set_flag, &request);
 
-    cw_select_fill_flags(flags + 7);
-    while ((flag = getopt_long(argc, argv, "ho:", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return print_help();
-        if (flag == '?' || set_flag(&request, flag) != 0)
-            return cw_cli_usage_error();
-    }
-    if (argc - optind < 2)
-        cw_cli_error("two processes are compared: name BEFORE and AFTER");
-    else if (argc - optind > 2)
-        cw_cli_error("extra operand '%s'", argv[optind + 2]);
-    if (argc - optind != 2)
-        return cw_cli_usage_error();
-    return compare(&request, argv + optind);
+    return status >= 0 ? status : compare(&request, argv + optind);
 }

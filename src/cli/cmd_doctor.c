@@ -29,23 +29,36 @@ struct request {
     char **argv; /* the program and its arguments; NULL behind the last */
 };
 
-static int print_help(void)
+enum { FLAG_FORMAT = 0x100, FLAG_PRELOAD, FLAG_SYSROOT };
+
+const struct cw_command_line *cw_line_doctor(void)
 {
-    printf("Usage: cuwarden doctor [OPTION]... [PROGRAM [ARGUMENT]...]\n"
-           "  or:  cuwarden doctor [OPTION]... PID\n"
-           "Say whether and how PROGRAM can be watched here, and the line that does it; without\n"
-           "PROGRAM, whether the machine is fit; of process PID, whether it is watched.\n"
-           "\n"
-           "  --format=FORM   text (default) or json\n"
-           "  --preload=FILE  the library is FILE, not the libcuwarden.so that is found\n"
-           "  --sysroot=DIR   look at the system under DIR: an unpacked image, or /proc/PID/root\n"
-           "  -h, --help      display this help and exit\n"
-           "\n"
-           "Nothing is executed, loaded or changed. A program whose name is a number is ./NUMBER.\n"
-           "\n"
-           "Exit status is 0 if it can be (or is) watched, 1 if there is a problem, 2 for a bad\n"
-           "command line.\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .words = "*text json", .help = "%w"},
+        {.id = FLAG_PRELOAD,
+         .name = "preload",
+         .value = "FILE",
+         .help = "the library is FILE, not the libcuwarden.so that is found"},
+        {.id = FLAG_SYSROOT,
+         .name = "sysroot",
+         .value = "DIR",
+         .help = "look at the system under DIR: an unpacked image, or /proc/PID/root"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... [PROGRAM [ARGUMENT]...]\n[OPTION]... PID",
+        .about = "Say whether and how PROGRAM can be watched here, and the line that does it; "
+                 "without PROGRAM, whether the machine is fit; of process PID, whether it is "
+                 "watched.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
+        .operands = CW_OPERAND_PROGRAM | CW_OPERAND_PID,
+        .most = -1,
+        .notes = "Nothing is executed, loaded or changed. A program whose name is a number is "
+                 "./NUMBER.\n\n"
+                 "Exit status is 0 if it can be (or is) watched, 1 if there is a problem, 2 for a "
+                 "bad command line.",
+    };
+
+    return &line;
 }
 
 /* ---- the line to run ---- */
@@ -225,15 +238,6 @@ static void print_json(const struct cw_doctor *doctor, const struct request *req
 
 /* ---- the command line ---- */
 
-static int set_form(struct request *request, const char *form)
-{
-    request->is_json = strcmp(form, "json") == 0;
-    if (request->is_json || strcmp(form, "text") == 0)
-        return 0;
-    cw_cli_error("--format: '%s' is not one of text, json", form);
-    return -1;
-}
-
 /* Paths inside begin with a slash, so the directory does not end with one. */
 static int set_root(struct request *request, char *path)
 {
@@ -250,29 +254,20 @@ static int set_root(struct request *request, char *path)
     return 0;
 }
 
-static int parse_flags(int argc, char **argv, struct request *request)
+static int set_flag(void *to, int flag, char *value)
 {
-    static const struct option flags[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"preload", required_argument, NULL, 'p'},
-        {"sysroot", required_argument, NULL, 'r'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int flag;
+    struct request *request = to;
 
-    /* What follows the program is the program's own. */
-    while ((flag = getopt_long(argc, argv, "+h", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return 'h';
-        if (flag == 'p')
-            request->preload = optarg;
-        else if (flag == '?' || (flag == 'f' && set_form(request, optarg) != 0) ||
-                 (flag == 'r' && set_root(request, optarg) != 0))
-            return -1;
+    switch (flag) {
+    case FLAG_FORMAT:
+        request->is_json = strcmp(value, "json") == 0;
+        return 0;
+    case FLAG_PRELOAD:
+        request->preload = value;
+        return 0;
+    default:
+        return set_root(request, value);
     }
-    request->argv = argv + optind;
-    return 0;
 }
 
 /* 0 where the operand is no number of a process; -1 after a message. */
@@ -323,10 +318,11 @@ int cw_cmd_doctor(int argc, char **argv)
     static struct cw_doctor doctor;
     struct request request = {.root = ""};
     char library[PATH_MAX];
-    int flag = parse_flags(argc, argv, &request);
+    int status = cw_flags_parse(cw_line_doctor(), argc, argv, set_flag, &request);
 
-    if (flag != 0)
-        return flag == 'h' ? print_help() : cw_cli_usage_error();
+    if (status >= 0)
+        return status;
+    request.argv = argv + optind;
     if (request.argv[0] && !request.argv[1] && parse_pid(request.argv[0], &doctor.pid) != 0)
         return cw_cli_usage_error();
     if (cw_library_find(request.preload, library, sizeof(library)) != 0)

@@ -7,20 +7,26 @@
  */
 #include "cli/cli.h"
 
-#include <getopt.h>
 #include <limits.h>
 #include <string.h>
 
-static int print_help(void)
+const struct cw_command_line *cw_line_hooks(void)
 {
-    printf("Usage: cuwarden hooks [--preload=FILE]\n"
-           "List the functions that libcuwarden.so takes the place of, and the layer of each:\n"
-           "driver (libcuda), runtime (libcudart), nvml, nvtx (what NVTX in a program calls),\n"
-           "or libc.\n"
-           "\n"
-           "  --preload=FILE  read FILE, not the libcuwarden.so that is found\n"
-           "  -h, --help      display this help and exit\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag flags[] = {
+        {.id = 0x100,
+         .name = "preload",
+         .value = "FILE",
+         .help = "read FILE, not the libcuwarden.so that is found"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]...",
+        .about = "List the functions that libcuwarden.so takes the place of, and the layer of "
+                 "each: driver (libcuda), runtime (libcudart), nvml, nvtx (what NVTX in a program "
+                 "calls), or libc.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
+    };
+
+    return &line;
 }
 
 static int begins_with(const char *name, const char *prefix)
@@ -60,28 +66,21 @@ static int print_hooks(const char *path)
     return CW_EXIT_OK;
 }
 
+static int set_preload(void *preload, int flag, char *value)
+{
+    (void)flag;
+    *(const char **)preload = value;
+    return 0;
+}
+
 int cw_cmd_hooks(int argc, char **argv)
 {
-    static const struct option flags[] = {
-        {"preload", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     const char *preload = NULL;
     char path[PATH_MAX];
-    int flag;
+    int status = cw_flags_parse(cw_line_hooks(), argc, argv, set_preload, &preload);
 
-    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return print_help();
-        if (flag != 'p')
-            return cw_cli_usage_error();
-        preload = optarg;
-    }
-    if (optind < argc) {
-        cw_cli_error("extra operand '%s'", argv[optind]);
-        return cw_cli_usage_error();
-    }
+    if (status >= 0)
+        return status;
     if (cw_library_find(preload, path, sizeof(path)) != 0)
         return CW_EXIT_FAILURE;
     return print_hooks(path);

@@ -17,21 +17,35 @@ struct request {
     struct cw_ranks ranks;
 };
 
-static int print_help(void)
+enum flag { FLAG_FORMAT = 0x200, FLAG_BY_DEVICE };
+
+const struct cw_command_line *cw_line_merge(void)
 {
-    printf("Usage: cuwarden merge [OPTION]... FILE|PID|DIR...\n"
-           "Put the ranks of a parallel job beside each other: each is a report in JSON, a live\n"
-           "file, the id of a process, or - for standard input; of DIR, all reports (*.json) and\n"
-           "live files in it.\n"
-           "\n"
-           "  --format=FORM          text (default) or json\n"
-           "  -o, --output=FILE      write to FILE, not to standard output\n"
-           "  --by-device            call sites of two devices are two\n");
-    cw_select_print_help();
-    printf("  -h, --help             display this help and exit\n"
-           "\n"
-           "Exit status is 0 if all went well, 1 if something failed, 2 for a bad command line.\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .words = "*text json", .help = "%w"},
+        {.id = 'o',
+         .name = "output",
+         .value = "FILE",
+         .help = "write to FILE, not to standard output"},
+        {.id = FLAG_BY_DEVICE, .name = "by-device", .help = "call sites of two devices are two"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... FILE|PID|DIR...",
+        .about = "Put the ranks of a parallel job beside each other: each is a report in JSON, a "
+                 "live file, the id of a process, or - for standard input; of DIR, all reports "
+                 "(*.json) and live files in it.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL},
+                  {cw_select_flags, CW_SELECT_FLAGS,
+                   "Which call sites, and by what they are measured:"}},
+        .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
+        .least = 1,
+        .most = -1,
+        .missing = "file, process id or directory",
+        .notes = "Exit status is 0 if all went well, 1 if something failed, 2 for a bad command "
+                 "line.",
+    };
+
+    return &line;
 }
 
 /* ---- reading ---- */
@@ -116,55 +130,30 @@ static int merge_all(struct request *request, char **operand, int count)
 
 /* ---- the command line ---- */
 
-enum flag { FLAG_FORMAT = 0x200, FLAG_BY_DEVICE };
-
-static int set_form(struct request *request, const char *form)
+static int set_flag(void *to, int flag, char *value)
 {
-    request->is_json = strcmp(form, "json") == 0;
-    if (request->is_json || strcmp(form, "text") == 0)
-        return 0;
-    cw_cli_error("--format: '%s' is not one of text, json", form);
-    return -1;
-}
+    struct request *request = to;
 
-static int set_flag(struct request *request, int flag)
-{
     switch (flag) {
     case FLAG_FORMAT:
-        return set_form(request, optarg);
+        request->is_json = strcmp(value, "json") == 0;
+        return 0;
     case FLAG_BY_DEVICE:
         request->ranks.by_device = 1;
         return 0;
     case 'o':
-        cw_destination_set_path(&request->destination, optarg);
+        cw_destination_set_path(&request->destination, value);
         return 0;
     default:
-        return cw_select_set(&request->ranks.selection, flag, optarg);
+        return cw_select_set(&request->ranks.selection, flag, value);
     }
 }
 
 int cw_cmd_merge(int argc, char **argv)
 {
-    static struct option flags[CW_SELECT_FLAGS + 5] = {
-        {"format", required_argument, NULL, FLAG_FORMAT},
-        {"output", required_argument, NULL, 'o'},
-        {"by-device", no_argument, NULL, FLAG_BY_DEVICE},
-        {"help", no_argument, NULL, 'h'},
-    };
     static struct request request = {
         .destination = {.noun = "merged report", .without_pager = 1, .makes_directories = 1}};
-    int flag;
+    int status = cw_flags_parse(cw_line_merge(), argc, argv, set_flag, &request);
 
-    cw_select_fill_flags(flags + 4);
-    while ((flag = getopt_long(argc, argv, "ho:", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return print_help();
-        if (flag == '?' || set_flag(&request, flag) != 0)
-            return cw_cli_usage_error();
-    }
-    if (optind == argc) {
-        cw_cli_error("missing file, process id or directory");
-        return cw_cli_usage_error();
-    }
-    return merge_all(&request, argv + optind, argc - optind);
+    return status >= 0 ? status : merge_all(&request, argv + optind, argc - optind);
 }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -37,25 +36,44 @@ struct request {
 
 static volatile sig_atomic_t ended_by;
 
-static int print_help(void)
+enum { FLAG_TEXTFILE = 0x100, FLAG_INTERVAL, FLAG_LISTEN, FLAG_LISTEN_ANY, FLAG_DIRECTORY };
+
+const struct cw_command_line *cw_line_metrics(void)
 {
-    printf("Usage: cuwarden metrics [OPTION]...\n"
-           "Print what processes under libcuwarden.so hold in the format of Prometheus.\n"
-           "\n"
-           "  --textfile=FILE   write FILE, for the textfile collector of node_exporter\n"
-           "  --interval=TIME   of --textfile: again and again, as in 15s\n"
-           "  --listen=ADDRESS  answer GET /metrics there, as in 127.0.0.1:9835 or [::1]:9835;\n"
-           "                    may be repeated; port 0 is any free one\n"
-           "  --listen-any      allow addresses that other machines can reach\n"
-           "  --directory=DIR   look for live files there instead; may be repeated\n"
-           "  -h, --help        display this help and exit\n"
-           "\n"
-           "Processes are those of the user who runs it; root can name the directories of others\n"
-           "with --directory. Without --textfile or --listen the metrics are printed once.\n"
-           "\n"
-           "Exit status is 0, also after SIGTERM or SIGINT; 1 if something failed, 2 for a bad\n"
-           "command line.\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_TEXTFILE,
+         .name = "textfile",
+         .value = "FILE",
+         .help = "write FILE, for the textfile collector of node_exporter"},
+        {.id = FLAG_INTERVAL,
+         .name = "interval",
+         .value = "TIME",
+         .help = "of --textfile: again and again, as in 15s"},
+        {.id = FLAG_LISTEN,
+         .name = "listen",
+         .value = "ADDRESS",
+         .help = "answer GET /metrics there, as in 127.0.0.1:9835 or [::1]:9835; may be repeated; "
+                 "port 0 is any free one"},
+        {.id = FLAG_LISTEN_ANY,
+         .name = "listen-any",
+         .help = "allow addresses that other machines can reach"},
+        {.id = FLAG_DIRECTORY,
+         .name = "directory",
+         .value = "DIR",
+         .help = "look for live files there instead; may be repeated"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]...",
+        .about = "Print what processes under libcuwarden.so hold in the format of Prometheus.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
+        .notes = "Processes are those of the user who runs it; root can name the directories of "
+                 "others with --directory. Without --textfile or --listen the metrics are printed "
+                 "once.\n\n"
+                 "Exit status is 0, also after SIGTERM or SIGINT; 1 if something failed, 2 for a "
+                 "bad command line.",
+    };
+
+    return &line;
 }
 
 /* ---- the text ---- */
@@ -247,31 +265,29 @@ static int add_address(struct request *request, const char *value)
     return 0;
 }
 
-static int set_flag(struct request *request, int flag, const char *value)
+static int set_flag(void *to, int flag, char *value)
 {
+    struct request *request = to;
+
     switch (flag) {
-    case 't':
+    case FLAG_TEXTFILE:
         request->textfile = value;
         return 0;
-    case 'i':
+    case FLAG_INTERVAL:
         return set_interval(request, value);
-    case 'l':
+    case FLAG_LISTEN:
         return add_address(request, value);
-    case 'L':
+    case FLAG_LISTEN_ANY:
         request->may_listen_anywhere = 1;
         return 0;
-    case 'D':
-        return cw_fleet_add_directory(&request->whom, value);
     default:
-        return -1;
+        return cw_fleet_add_directory(&request->whom, value);
     }
 }
 
-static int check(const struct request *request, int argc, char **argv)
+static int check(const struct request *request)
 {
-    if (optind < argc)
-        cw_cli_error("extra operand '%s'", argv[optind]);
-    else if (request->textfile && request->addresses)
+    if (request->textfile && request->addresses)
         cw_cli_error("--textfile and --listen: one of them at a time");
     else if (request->interval_ns && !request->textfile)
         cw_cli_error("--interval goes with --textfile only");
@@ -280,28 +296,6 @@ static int check(const struct request *request, int argc, char **argv)
     else
         return 0;
     return -1;
-}
-
-static int parse(struct request *request, int argc, char **argv)
-{
-    static const struct option flags[] = {
-        {"textfile", required_argument, NULL, 't'},
-        {"interval", required_argument, NULL, 'i'},
-        {"listen", required_argument, NULL, 'l'},
-        {"listen-any", no_argument, NULL, 'L'},
-        {"directory", required_argument, NULL, 'D'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int flag;
-
-    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return 1;
-        if (set_flag(request, flag, optarg) != 0)
-            return -1;
-    }
-    return check(request, argc, argv);
 }
 
 static int run(const struct request *request)
@@ -324,12 +318,10 @@ static int run(const struct request *request)
 int cw_cmd_metrics(int argc, char **argv)
 {
     struct request request = {.textfile = NULL};
-    int rc = parse(&request, argc, argv);
+    int status = cw_flags_parse(cw_line_metrics(), argc, argv, set_flag, &request);
 
-    if (rc == 0)
-        rc = run(&request);
-    else
-        rc = rc > 0 ? print_help() : cw_cli_usage_error();
+    if (status < 0)
+        status = check(&request) == 0 ? run(&request) : cw_cli_usage_error();
     cw_fleet_choice_free(&request.whom);
-    return rc;
+    return status;
 }

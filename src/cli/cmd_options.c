@@ -5,20 +5,29 @@
  */
 #include "cli/cli.h"
 
-#include <getopt.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/options/options.h"
 
-static int print_help(void)
+const struct cw_command_line *cw_line_options(void)
 {
-    printf("Usage: cuwarden options [--format=FORM]\n"
-           "Show every option, its effective value and where it came from. What is wrong in\n"
-           "the environment goes to stderr.\n"
-           "\n"
-           "  --format=FORM  describe the options instead: text, man, or readme\n"
-           "  -h, --help     display this help and exit\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag flags[] = {
+        {.id = 0x100,
+         .name = "format",
+         .value = "FORM",
+         .words = "text man readme synopsis flags",
+         .help = "describe the options instead: as text, for a manual, or for a README; synopsis "
+                 "and flags are of the command itself, for its manual"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]...",
+        .about = "Show every option, its effective value and where it came from. What is wrong in "
+                 "the environment goes to stderr.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
+    };
+
+    return &line;
 }
 
 static void print_complaints(const struct cw_option_complaints *complaints)
@@ -70,32 +79,33 @@ static int print_table(void)
 
 static int print_form(const char *form)
 {
-    if (cw_docs_print(stdout, form) == 0)
+    size_t count;
+    const struct cw_command *command = cw_cli_commands(&count);
+    int is_synopsis = strcmp(form, "synopsis") == 0;
+
+    if (!is_synopsis && strcmp(form, "flags") != 0) {
+        cw_docs_print(stdout, form);
         return CW_EXIT_OK;
-    cw_cli_error("--format: '%s' is not one of text, man, readme", form);
-    return cw_cli_usage_error();
+    }
+    for (size_t i = 0; i < count; i++)
+        (is_synopsis ? cw_flags_print_synopsis : cw_flags_print_man)(stdout, command[i].name,
+                                                                     command[i].line());
+    return CW_EXIT_OK;
+}
+
+static int set_form(void *form, int flag, char *value)
+{
+    (void)flag;
+    *(const char **)form = value;
+    return 0;
 }
 
 int cw_cmd_options(int argc, char **argv)
 {
-    static const struct option flags[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     const char *form = NULL;
-    int flag;
+    int status = cw_flags_parse(cw_line_options(), argc, argv, set_form, &form);
 
-    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return print_help();
-        if (flag != 'f')
-            return cw_cli_usage_error();
-        form = optarg;
-    }
-    if (optind < argc) {
-        cw_cli_error("extra operand '%s'", argv[optind]);
-        return cw_cli_usage_error();
-    }
+    if (status >= 0)
+        return status;
     return form ? print_form(form) : print_table();
 }

@@ -18,14 +18,7 @@
 #define DEVICE_LEAST   (UINT64_C(64) << 20)
 #define DEVICE_MOST    (CW_REPLAY_MOST - CW_REPLAY_PAGE)
 
-enum {
-    FLAG_HELP = 'h',
-    FLAG_DEVICE_SIZE = 0x100,
-    FLAG_COMPARE,
-    FLAG_PLOT,
-    FLAG_FORMAT,
-    FLAG_FIRST_ROW
-};
+enum { FLAG_DEVICE_SIZE = 0x100, FLAG_COMPARE, FLAG_PLOT, FLAG_FORMAT, FLAG_FIRST_ROW };
 
 /* Options of the library that mean something in a replay; the first ones are what policies differ
  * in. */
@@ -42,38 +35,48 @@ struct request {
     struct cw_options options;
     struct cw_policies policies;
     struct cw_destination plot;
-    int wants_json, compares, wants_help;
+    int wants_json, compares;
 };
 
-static int print_help(void)
+const struct cw_command_line *cw_line_replay(void)
 {
-    char name[CW_FLAG_MAX], flag[64];
+    static struct cw_docs_flag options[ROWS];
+    static struct cw_flag rows_as_flags[ROWS];
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_DEVICE_SIZE,
+         .name = "device-size",
+         .value = "SIZE",
+         .help = "memory of each device, " DEVICE_DEFAULT " by default"},
+        {.id = FLAG_COMPARE,
+         .name = "compare",
+         .help = "a table of policies: native, track, pool, inference, constrained, deferred, and "
+                 "models of other caches: unbounded, pytorch, rmm"},
+        {.id = FLAG_PLOT,
+         .name = "plot",
+         .value = "FILE",
+         .help = "write a picture (SVG) of memory over time to FILE"},
+        {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .words = "*text json", .help = "%w"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... TRACE",
+        .about = "Say what a program's allocations would have come to under other settings. TRACE "
+                 "is a file that CUWARDEN_TRACE or RMM's logging resource adaptor wrote, as it is "
+                 "or compressed by gzip, or - for standard input.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}, {rows_as_flags, ROWS, NULL}},
+        .operands = CW_OPERAND_FILE,
+        .least = 1,
+        .most = 1,
+        .missing = "TRACE",
+        .notes = "The trace is played on one thread against the pool's own code and a simulated "
+                 "driver that places blocks first-fit in pages of 2 MiB. Values are those of "
+                 "'cuwarden run'; the environment is not asked.",
+    };
 
-    printf(
-        "Usage: cuwarden replay [OPTION]... TRACE\n"
-        "Say what a program's allocations would have come to under other settings. TRACE is a\n"
-        "file that CUWARDEN_TRACE or RMM's logging resource adaptor wrote, as it is or\n"
-        "compressed by gzip, or - for standard input.\n"
-        "\n"
-        "  --device-size=SIZE     memory of each device, " DEVICE_DEFAULT " by default\n"
-        "  --compare              a table of policies: native, track, pool, inference,\n"
-        "                         constrained, deferred, and models of other caches: unbounded,\n"
-        "                         pytorch, rmm\n"
-        "  --plot=FILE            write a picture (SVG) of memory over time to FILE\n"
-        "  --format=FORMAT        text or json\n");
     for (size_t i = 0; i < ROWS; i++) {
-        const struct cw_option_row *row = cw_options_row(rows[i]);
-
-        cw_docs_flag_name(name, sizeof(name), row->name);
-        snprintf(flag, sizeof(flag), "--%s=...", name);
-        printf("  %-22s %s\n", flag, row->help);
+        cw_docs_flag(&options[i], rows[i], FLAG_FIRST_ROW + (int)i);
+        rows_as_flags[i] = options[i].flag;
     }
-    printf("  -h, --help             display this help and exit\n"
-           "\n"
-           "The trace is played on one thread against the pool's own code and a simulated driver\n"
-           "that places blocks first-fit in pages of 2 MiB. Values are those of 'cuwarden run';\n"
-           "the environment is not asked.\n");
-    return CW_EXIT_OK;
+    return &line;
 }
 
 static int set_row(struct request *request, size_t row, const char *value)
@@ -82,9 +85,9 @@ static int set_row(struct request *request, size_t row, const char *value)
     char why[CW_OPTION_LINE_MAX], flag[CW_FLAG_MAX];
 
     if (cw_options_set(&request->options, name, value, why, sizeof(why)) == 0)
-        return CW_EXIT_OK;
+        return 0;
     cw_cli_error("--%s: %s", cw_docs_flag_name(flag, sizeof(flag), name), why);
-    return CW_EXIT_USAGE;
+    return -1;
 }
 
 static int set_device_size(struct request *request, const char *value)
@@ -95,60 +98,31 @@ static int set_device_size(struct request *request, const char *value)
         sizes.fallback.kind != CW_SIZE_BYTES || sizes.fallback.amount < DEVICE_LEAST ||
         sizes.fallback.amount > DEVICE_MOST) {
         cw_cli_error("--device-size: '%s' is no size from 64M to 4095G", value);
-        return CW_EXIT_USAGE;
+        return -1;
     }
     request->policies.device_bytes = sizes.fallback.amount / CW_REPLAY_PAGE * CW_REPLAY_PAGE;
-    return CW_EXIT_OK;
+    return 0;
 }
 
-static int set_format(struct request *request, const char *value)
+static int set_flag(void *to, int flag, char *value)
 {
-    request->wants_json = strcmp(value, "json") == 0;
-    if (request->wants_json || strcmp(value, "text") == 0)
-        return CW_EXIT_OK;
-    cw_cli_error("--format: '%s' is neither text nor json", value);
-    return CW_EXIT_USAGE;
-}
+    struct request *request = to;
 
-static int set_flag(struct request *request, int flag)
-{
     switch (flag) {
-    case FLAG_HELP:
-        request->wants_help = 1;
-        return CW_EXIT_OK;
     case FLAG_DEVICE_SIZE:
-        return set_device_size(request, optarg);
+        return set_device_size(request, value);
     case FLAG_COMPARE:
         request->compares = 1;
-        return CW_EXIT_OK;
+        return 0;
     case FLAG_PLOT:
-        request->plot = (struct cw_destination){.noun = "plot", .path = optarg};
-        return CW_EXIT_OK;
+        request->plot = (struct cw_destination){.noun = "plot", .path = value};
+        return 0;
     case FLAG_FORMAT:
-        return set_format(request, optarg);
+        request->wants_json = strcmp(value, "json") == 0;
+        return 0;
     default:
-        return flag >= FLAG_FIRST_ROW ? set_row(request, (size_t)(flag - FLAG_FIRST_ROW), optarg)
-                                      : cw_cli_usage_error();
+        return set_row(request, (size_t)(flag - FLAG_FIRST_ROW), value);
     }
-}
-
-static int parse_flags(int argc, char **argv, struct request *request)
-{
-    struct option flags[ROWS + 6] = {{"help", no_argument, NULL, FLAG_HELP},
-                                     {"device-size", required_argument, NULL, FLAG_DEVICE_SIZE},
-                                     {"compare", no_argument, NULL, FLAG_COMPARE},
-                                     {"plot", required_argument, NULL, FLAG_PLOT},
-                                     {"format", required_argument, NULL, FLAG_FORMAT}};
-    char names[ROWS][CW_FLAG_MAX];
-    int status = CW_EXIT_OK, flag;
-
-    for (size_t i = 0; i < ROWS; i++)
-        flags[5 + i] =
-            (struct option){cw_docs_flag_name(names[i], CW_FLAG_MAX, cw_options_row(rows[i])->name),
-                            required_argument, NULL, FLAG_FIRST_ROW + (int)i};
-    while (status == CW_EXIT_OK && (flag = getopt_long(argc, argv, "h", flags, NULL)) != -1)
-        status = set_flag(request, flag);
-    return status;
 }
 
 /* What does not go together, or cannot be read several times. */
@@ -190,15 +164,11 @@ static int write_plot(struct request *request)
     return cw_destination_close(to) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
 }
 
-static int run(struct request *request, int argc, char **argv)
+static int run(struct request *request, const char *trace)
 {
     int status;
 
-    if (optind + 1 != argc) {
-        cw_cli_error(optind == argc ? "missing TRACE" : "only one TRACE can be replayed");
-        return cw_cli_usage_error();
-    }
-    request->policies.trace = argv[optind];
+    request->policies.trace = trace;
     status = check(request);
     if (status != CW_EXIT_OK)
         return status;
@@ -228,11 +198,10 @@ int cw_cmd_replay(int argc, char **argv)
         return CW_EXIT_FAILURE;
     }
     cw_options_parse(NULL, 1, &request->options, NULL);
-    status = set_device_size(request, DEVICE_DEFAULT);
-    if (status == CW_EXIT_OK)
-        status = parse_flags(argc, argv, request);
-    if (status == CW_EXIT_OK)
-        status = request->wants_help ? print_help() : run(request, argc, argv);
+    set_device_size(request, DEVICE_DEFAULT);
+    status = cw_flags_parse(cw_line_replay(), argc, argv, set_flag, request);
+    if (status < 0)
+        status = run(request, argv[optind]);
     free(request);
     return status;
 }

@@ -33,6 +33,14 @@ struct form {
     const char *help;
 };
 
+enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST };
+
+#define NOTES                                                                                      \
+    "PID is looked for in the directory that CUWARDEN_LIVE names, and in the directories "         \
+    "cuwarden-UID under /dev/shm and TMPDIR. A file whose name is a number is ./NUMBER.\n\n"       \
+    "Exit status is 0 if every report was written, 1 if not, 2 for a bad command line."
+#define WITHOUT_LINES "\n\nThis command was built without libdw and has no source lines."
+
 static const struct form forms[] = {
     {"text", cw_form_text, CW_REPORT_TEXT, 1, 1, 1, "for people (default)"},
     {"json", NULL, CW_REPORT_JSON, 1, 0, 1, "for programs, and to be reported on later"},
@@ -56,44 +64,47 @@ struct request {
     unsigned written; /* reports so far */
 };
 
-static void print_forms(void)
-{
-    for (size_t i = 0; i < CW_ARRAY_LEN(forms); i++)
-        printf("    %-20s %s\n", forms[i].name, forms[i].help);
-}
+#define FORMS CW_ARRAY_LEN(forms)
 
-static int print_help(void)
+const struct cw_command_line *cw_line_report(void)
 {
-    printf("Usage: cuwarden report [OPTION]... FILE|PID|DIR\n"
-           "Report on a process that runs, or that died before it could write its report, from\n"
-           "its live file: FILE, that of process PID, or all in DIR, the newest first. FILE may\n"
-           "also be a report in JSON, and - is standard input.\n"
-           "\n"
-           "  --format=FORM          one of\n");
-    print_forms();
-    printf("  -o, --output=FILE      write to FILE, not to standard output\n"
-           "  --color=WHEN           auto (default), always or never\n"
-           "  --no-pager             show text on a terminal without PAGER\n"
-           "  --suggest-suppressions write, in place of the report, rules for\n"
-           "                         CUWARDEN_SUPPRESSIONS that match what leaked\n"
-           "\n"
-           "Which call sites, and by what they are measured:\n");
-    cw_select_print_help();
-    printf("\n"
-           "Source lines:\n");
-    cw_lines_print_help();
-    printf("\n"
-           "  -h, --help             display this help and exit\n"
-           "\n"
-           "PID is looked for in the directory that CUWARDEN_LIVE names, and in the directories\n"
-           "cuwarden-UID under /dev/shm and TMPDIR. A file whose name is a number is ./NUMBER.\n"
-           "%s"
-           "\n"
-           "Exit status is 0 if every report was written, 1 if not, 2 for a bad command line.\n",
-           cw_debug_info_is_supported()
-               ? ""
-               : "This command was built without libdw and has no source lines.\n");
-    return CW_EXIT_OK;
+    static struct cw_flag_word words[FORMS + 1];
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .help = "one of", .each = words},
+        {.id = 'o',
+         .name = "output",
+         .value = "FILE",
+         .help = "write to FILE, not to standard output"},
+        {.id = FLAG_COLOR,
+         .name = "color",
+         .value = "WHEN",
+         .words = "*auto always never",
+         .help = "%w"},
+        {.id = FLAG_NO_PAGER, .name = "no-pager", .help = "show text on a terminal without PAGER"},
+        {.id = FLAG_SUGGEST,
+         .name = "suggest-suppressions",
+         .help = "write, in place of the report, rules for CUWARDEN_SUPPRESSIONS that match what "
+                 "leaked"},
+    };
+    static struct cw_command_line line = {
+        .usage = "[OPTION]... FILE|PID|DIR",
+        .about = "Report on a process that runs, or that died before it could write its report, "
+                 "from its live file: FILE, that of process PID, or all in DIR, the newest first. "
+                 "FILE may also be a report in JSON, and - is standard input.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL},
+                  {cw_select_flags, CW_SELECT_FLAGS,
+                   "Which call sites, and by what they are measured:"},
+                  {cw_lines_flags, CW_LINES_FLAGS, "Source lines:"}},
+        .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
+        .least = 1,
+        .most = 1,
+        .missing = "file, process id or directory",
+    };
+
+    for (size_t i = 0; i < FORMS; i++)
+        words[i] = (struct cw_flag_word){forms[i].name, forms[i].help};
+    line.notes = cw_debug_info_is_supported() ? NOTES : NOTES WITHOUT_LINES;
+    return &line;
 }
 
 static struct cw_model_request model_request(const struct request *request)
@@ -300,67 +311,39 @@ static int report_operand(struct request *request, const char *operand)
 
 static int set_form(struct request *request, const char *name)
 {
-    char names[128] = "";
-    size_t len = 0;
-
     request->has_form = 1;
-    for (size_t i = 0; i < CW_ARRAY_LEN(forms); i++) {
-        if (strcmp(name, forms[i].name) == 0) {
-            request->form = &forms[i];
-            return 0;
-        }
-        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i > 0 ? ", " : "",
-                                forms[i].name);
-    }
-    cw_cli_error("--format: '%s' is not one of %s", name, names);
-    return -1;
+    request->form = forms;
+    while (strcmp(name, request->form->name) != 0)
+        request->form++;
+    return 0;
 }
 
-static int set_flag(struct request *request, int flag)
+static int set_flag(void *to, int flag, char *value)
 {
+    struct request *request = to;
+
     if (cw_lines_has_flag(flag))
-        return cw_lines_set(&request->lines, flag, optarg);
-    if (flag >= CW_SELECT_FLAG && flag < CW_SELECT_FLAG + CW_SELECT_FLAGS) {
+        return cw_lines_set(&request->lines, flag, value);
+    if (cw_select_has_flag(flag)) {
         request->has_selection = 1;
-        return cw_select_set(&request->selection, flag, optarg);
+        return cw_select_set(&request->selection, flag, value);
     }
     switch (flag) {
-    case 'f':
-        return set_form(request, optarg);
-    case 'o':
-        cw_destination_set_path(&request->destination, optarg);
+    case FLAG_FORMAT:
+        return set_form(request, value);
+    case FLAG_COLOR:
+        cw_destination_set_color(&request->destination, value);
         return 0;
-    case 's':
-        request->suggests = 1;
-        return 0;
-    case 'c':
-        return cw_destination_set_color(&request->destination, optarg);
-    case 'P':
+    case FLAG_NO_PAGER:
         request->destination.without_pager = 1;
         return 0;
+    case FLAG_SUGGEST:
+        request->suggests = 1;
+        return 0;
     default:
-        return -1;
+        cw_destination_set_path(&request->destination, value);
+        return 0;
     }
-}
-
-#define OWN_FLAGS 6
-
-/* Those of this command, then the shared ones; the last one is zero. */
-static void fill_flags(struct option flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS + 1])
-{
-    static const struct option own[OWN_FLAGS] = {
-        {"format", required_argument, NULL, 'f'},
-        {"output", required_argument, NULL, 'o'},
-        {"suggest-suppressions", no_argument, NULL, 's'},
-        {"color", required_argument, NULL, 'c'},
-        {"no-pager", no_argument, NULL, 'P'},
-        {"help", no_argument, NULL, 'h'},
-    };
-
-    memcpy(flags, own, sizeof(own));
-    cw_select_fill_flags(flags + OWN_FLAGS);
-    cw_lines_fill_flags(flags + OWN_FLAGS + CW_SELECT_FLAGS);
-    flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS] = (struct option){NULL, 0, NULL, 0};
 }
 
 /* What does not go together; 0, or -1 after a message. */
@@ -377,31 +360,16 @@ static int check_request(struct request *request)
     return 0;
 }
 
-static int check_operands(int argc, char **argv)
-{
-    if (optind == argc)
-        cw_cli_error("missing file, process id or directory");
-    else if (optind + 1 < argc)
-        cw_cli_error("extra operand '%s'", argv[optind + 1]);
-    return optind + 1 == argc ? 0 : -1;
-}
-
 int cw_cmd_report(int argc, char **argv)
 {
-    struct option flags[OWN_FLAGS + CW_SELECT_FLAGS + CW_LINES_FLAGS + 1];
     static struct request request = {.form = forms, .destination = {.noun = "report"}};
-    int failed;
-    int flag;
+    int failed, status;
 
-    fill_flags(flags);
     cw_options_parse(environ, 1, &request.options, NULL);
-    while ((flag = getopt_long(argc, argv, "ho:", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return print_help();
-        if (set_flag(&request, flag) != 0)
-            return cw_cli_usage_error();
-    }
-    if (check_operands(argc, argv) != 0 || check_request(&request) != 0)
+    status = cw_flags_parse(cw_line_report(), argc, argv, set_flag, &request);
+    if (status >= 0)
+        return status;
+    if (check_request(&request) != 0)
         return cw_cli_usage_error();
     request.destination.is_text = request.form->is_text;
     cw_lines_open(&request.lines);

@@ -27,7 +27,6 @@
 #define WHY_MAX (2 * PATH_MAX + 256)
 
 enum {
-    FLAG_HELP = 'h',
     FLAG_QUIET = 'q',
     FLAG_PRELOAD = 0x100,
     FLAG_ERROR_EXITCODE,
@@ -38,68 +37,70 @@ enum {
     FLAG_FIRST_ROW
 };
 
-static const struct option own_flags[] = {
-    {"error-exitcode", required_argument, NULL, FLAG_ERROR_EXITCODE},
-    {"leak-bytes", required_argument, NULL, FLAG_LEAK_BYTES},
-    {"leak-count", required_argument, NULL, FLAG_LEAK_COUNT},
-    {"require-cuda", no_argument, NULL, FLAG_REQUIRE_CUDA},
-    {"exec", no_argument, NULL, FLAG_EXEC},
-    {"quiet", no_argument, NULL, FLAG_QUIET},
-    {"preload", required_argument, NULL, FLAG_PRELOAD},
-    {"help", no_argument, NULL, FLAG_HELP},
-    {NULL, 0, NULL, 0},
-};
-
 struct request {
     struct cw_options options; /* to check values against, then what is in force */
     const char *preload;
     int error_exitcode;              /* 0: none */
     uint64_t leak_bytes, leak_count; /* 0: not asked for */
-    int requires_cuda, is_exec, is_quiet, wants_help;
+    int requires_cuda, is_exec, is_quiet;
 };
 
-static int print_help(void)
+const struct cw_command_line *cw_line_run(void)
 {
-    printf("Usage: cuwarden run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
-           "Run PROGRAM with libcuwarden.so preloaded, and say at the end what it leaked.\n"
-           "\n");
-    cw_docs_print_flags(stdout);
-    printf(
-        "\n"
-        "  --error-exitcode=N     end with N if something leaked and PROGRAM succeeded\n"
-        "  --leak-bytes=SIZE      only if SIZE or more leaked, over all processes\n"
-        "  --leak-count=N         only if N or more blocks leaked; with both, either will do\n"
-        "  --require-cuda         fail if no process called CUDA under the library, and say why\n"
-        "  -q, --quiet            no line of the command's own at the end\n"
-        "  --exec                 become PROGRAM, with no SUMMARY at the end\n"
-        "  --preload=FILE         preload FILE, not the libcuwarden.so that is found\n"
-        "  -h, --help             display this help and exit\n"
-        "\n"
-        "A flag sets the environment variable CUWARDEN_NAME for PROGRAM and wins over one\n"
-        "that is set; 'cuwarden options --format=text' explains each.\n"
-        "Unless NVTX_INJECTION64_PATH is set, it is set to the library too, so that the\n"
-        "ranges and marks of NVTX in PROGRAM are seen.\n"
-        "\n"
-        "The last line on stderr sums up PROGRAM and all processes that it started, as far\n"
-        "as they called CUDA and have ended. Processes that were killed or crashed get their\n"
-        "report here. With --mode=off or --live=off there is nothing to read at the end, and\n"
-        "the command becomes PROGRAM as with --exec; so it does, with a warning, where limits\n"
-        "keep it from making a process.\n"
-        "\n"
-        "Exit status is that of PROGRAM, and if it was killed by a signal, so is the command;\n"
-        "if it is 0, the N of --error-exitcode when something leaked; 2 for a bad command\n"
-        "line, 125 if the library is not found or a check could not be made, 126 if PROGRAM\n"
-        "cannot be executed, 127 if it cannot be found.\n");
-    return CW_EXIT_OK;
-}
+    static struct cw_docs_flag options[CW_OPTION_COUNT];
+    static struct cw_flag options_as_flags[CW_OPTION_COUNT];
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_ERROR_EXITCODE,
+         .name = "error-exitcode",
+         .value = "N",
+         .help = "end with N if something leaked and PROGRAM succeeded"},
+        {.id = FLAG_LEAK_BYTES,
+         .name = "leak-bytes",
+         .value = "SIZE",
+         .help = "only if SIZE or more leaked, over all processes"},
+        {.id = FLAG_LEAK_COUNT,
+         .name = "leak-count",
+         .value = "N",
+         .help = "only if N or more blocks leaked; with both, either will do"},
+        {.id = FLAG_REQUIRE_CUDA,
+         .name = "require-cuda",
+         .help = "fail if no process called CUDA under the library, and say why"},
+        {.id = FLAG_QUIET, .name = "quiet", .help = "no line of the command's own at the end"},
+        {.id = FLAG_EXEC, .name = "exec", .help = "become PROGRAM, with no SUMMARY at the end"},
+        {.id = FLAG_PRELOAD,
+         .name = "preload",
+         .value = "FILE",
+         .help = "preload FILE, not the libcuwarden.so that is found"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
+        .about = "Run PROGRAM with libcuwarden.so preloaded, and say at the end what it leaked.",
+        .group = {{options_as_flags, CW_OPTION_COUNT, NULL}, {flags, CW_ARRAY_LEN(flags), NULL}},
+        .operands = CW_OPERAND_PROGRAM,
+        .least = 1,
+        .most = -1,
+        .missing = "program",
+        .notes =
+            "A flag sets the environment variable CUWARDEN_NAME for PROGRAM and wins over one "
+            "that is set; 'cuwarden options --format=text' explains each. Unless "
+            "NVTX_INJECTION64_PATH is set, it is set to the library too, so that the ranges and "
+            "marks of NVTX in PROGRAM are seen.\n\n"
+            "The last line on stderr sums up PROGRAM and all processes that it started, as far as "
+            "they called CUDA and have ended. Processes that were killed or crashed get their "
+            "report here. With --mode=off or --live=off there is nothing to read at the end, and "
+            "the command becomes PROGRAM as with --exec; so it does, with a warning, where limits "
+            "keep it from making a process.\n\n"
+            "Exit status is that of PROGRAM, and if it was killed by a signal, so is the command; "
+            "if it is 0, the N of --error-exitcode when something leaked; 2 for a bad command "
+            "line, 125 if the library is not found or a check could not be made, 126 if PROGRAM "
+            "cannot be executed, 127 if it cannot be found.",
+    };
 
-static void fill_flags(struct option *flags, char names[][CW_FLAG_MAX])
-{
     for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
-        cw_docs_flag_name(names[i], CW_FLAG_MAX, cw_options_row(i)->name);
-        flags[i] = (struct option){names[i], required_argument, NULL, FLAG_FIRST_ROW + (int)i};
+        cw_docs_flag(&options[i], i, FLAG_FIRST_ROW + (int)i);
+        options_as_flags[i] = options[i].flag;
     }
-    memcpy(flags + CW_OPTION_COUNT, own_flags, sizeof(own_flags));
+    return &line;
 }
 
 static int fail_setenv(const char *variable)
@@ -108,26 +109,27 @@ static int fail_setenv(const char *variable)
     return CW_EXIT_SELF;
 }
 
-static int set_option(struct request *request, const char *flag, size_t index, const char *value)
+/* A variable that cannot be set is no fault of the command line's, and a process without memory. */
+static int set_option(struct request *request, size_t index, const char *value)
 {
     const char *name = cw_options_row(index)->name;
     char variable[sizeof(CW_OPTION_PREFIX) + CW_FLAG_MAX];
-    char why[CW_OPTION_LINE_MAX];
+    char why[CW_OPTION_LINE_MAX], flag[CW_FLAG_MAX];
 
     if (cw_options_set(&request->options, name, value, why, sizeof(why)) != 0) {
-        cw_cli_error("--%s: %s", flag, why);
-        return CW_EXIT_USAGE;
+        cw_cli_error("--%s: %s", cw_docs_flag_name(flag, sizeof(flag), name), why);
+        return -1;
     }
     snprintf(variable, sizeof(variable), "%s%s", CW_OPTION_PREFIX, name);
     if (setenv(variable, value, 1) != 0)
-        return fail_setenv(variable);
-    return CW_EXIT_OK;
+        exit(fail_setenv(variable));
+    return 0;
 }
 
 static int fail_value(const char *flag, const char *value, const char *form)
 {
     cw_cli_error("--%s: '%s' is not %s", flag, value, form);
-    return CW_EXIT_USAGE;
+    return -1;
 }
 
 static int set_error_exitcode(struct request *request, const char *value)
@@ -137,7 +139,7 @@ static int set_error_exitcode(struct request *request, const char *value)
     if (cw_count_parse(value, &number) != 0 || number < 1 || number > 255)
         return fail_value("error-exitcode", value, "a number from 1 to 255");
     request->error_exitcode = (int)number;
-    return CW_EXIT_OK;
+    return 0;
 }
 
 static int set_leak_bytes(struct request *request, const char *value)
@@ -148,62 +150,42 @@ static int set_leak_bytes(struct request *request, const char *value)
         sizes.fallback.kind != CW_SIZE_BYTES || sizes.fallback.amount == 0)
         return fail_value("leak-bytes", value, "a size from 1 byte on, as in 4096, 64K or 1.5G");
     request->leak_bytes = sizes.fallback.amount;
-    return CW_EXIT_OK;
+    return 0;
 }
 
 static int set_leak_count(struct request *request, const char *value)
 {
     if (cw_count_parse(value, &request->leak_count) != 0 || request->leak_count == 0)
         return fail_value("leak-count", value, "a number from 1 on");
-    return CW_EXIT_OK;
+    return 0;
 }
 
-static int set_own_flag(struct request *request, int flag)
+static int set_flag(void *to, int flag, char *value)
 {
+    struct request *request = to;
+
     switch (flag) {
     case FLAG_ERROR_EXITCODE:
-        return set_error_exitcode(request, optarg);
+        return set_error_exitcode(request, value);
     case FLAG_LEAK_BYTES:
-        return set_leak_bytes(request, optarg);
+        return set_leak_bytes(request, value);
     case FLAG_LEAK_COUNT:
-        return set_leak_count(request, optarg);
+        return set_leak_count(request, value);
     case FLAG_REQUIRE_CUDA:
         request->requires_cuda = 1;
-        return CW_EXIT_OK;
+        return 0;
     case FLAG_EXEC:
         request->is_exec = 1;
-        return CW_EXIT_OK;
+        return 0;
     case FLAG_QUIET:
         request->is_quiet = 1;
-        return CW_EXIT_OK;
+        return 0;
     case FLAG_PRELOAD:
-        request->preload = optarg;
-        return CW_EXIT_OK;
-    case FLAG_HELP:
-        request->wants_help = 1;
-        return CW_EXIT_OK;
+        request->preload = value;
+        return 0;
     default:
-        return cw_cli_usage_error();
+        return set_option(request, (size_t)(flag - FLAG_FIRST_ROW), value);
     }
-}
-
-static int parse_flags(int argc, char **argv, struct request *request)
-{
-    struct option flags[CW_OPTION_COUNT + CW_ARRAY_LEN(own_flags)];
-    char names[CW_OPTION_COUNT][CW_FLAG_MAX];
-    int status = CW_EXIT_OK;
-    int flag;
-
-    fill_flags(flags, names);
-    while (status == CW_EXIT_OK && (flag = getopt_long(argc, argv, "+hq", flags, NULL)) != -1) {
-        size_t index = (size_t)(flag - FLAG_FIRST_ROW);
-
-        if (flag >= FLAG_FIRST_ROW)
-            status = set_option(request, names[index], index, optarg);
-        else
-            status = set_own_flag(request, flag);
-    }
-    return status;
 }
 
 /* ---- what can be checked at the end ---- */
@@ -429,15 +411,9 @@ int cw_cmd_run(int argc, char **argv)
     int status;
 
     cw_options_parse(NULL, 1, &request.options, NULL);
-    status = parse_flags(argc, argv, &request);
-    if (status != CW_EXIT_OK)
+    status = cw_flags_parse(cw_line_run(), argc, argv, set_flag, &request);
+    if (status >= 0)
         return status;
-    if (request.wants_help)
-        return print_help();
-    if (optind == argc) {
-        cw_cli_error("missing program");
-        return cw_cli_usage_error();
-    }
     cw_options_parse(environ, 1, &request.options, NULL);
     status = check_request(&request);
     if (status != CW_EXIT_OK)

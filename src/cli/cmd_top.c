@@ -31,28 +31,61 @@ struct request {
     int is_once, is_json, has_format;
 };
 
-static int print_help(void)
+enum {
+    FLAG_ONCE = 0x100,
+    FLAG_FORMAT,
+    FLAG_INTERVAL,
+    FLAG_DEVICE,
+    FLAG_SORT,
+    FLAG_DEAD,
+    FLAG_DIRECTORY
+};
+
+const struct cw_command_line *cw_line_top(void)
 {
-    printf(
-        "Usage: cuwarden top [OPTION]... [PID]...\n"
-        "Show what the processes that run under libcuwarden.so hold on each device.\n"
-        "\n"
-        "  --once           print a table once and end\n"
-        "  --format=FORM    of --once: text (default) or json\n"
-        "  --interval=TIME  how often to look, from 100ms to 1h (default 1s)\n"
-        "  --device=N       this device only, or host\n"
-        "  --sort=COLUMN    pid, dev, live (default), idle, held, peak, limit, level, alloc/s,\n"
-        "                   hit%%, fail, frag%%, eff%%, pkfrag%% or command\n"
-        "  --dead           processes too that have died and left a live file\n"
-        "  --directory=DIR  look for live files there instead; may be repeated\n"
-        "  -h, --help       display this help and exit\n"
-        "\n"
-        "Keys: s sort, r reverse, / filter, Enter call stacks, d dead, p pause, + and - interval,\n"
-        "arrows, h help, q quit.\n"
-        "\n"
-        "Exit status is 0, 1 if a PID has no live file (with --once) or the terminal cannot be\n"
-        "used, 2 for a bad command line.\n");
-    return CW_EXIT_OK;
+    static const struct cw_flag flags[] = {
+        {.id = FLAG_ONCE, .name = "once", .help = "print a table once and end"},
+        {.id = FLAG_FORMAT,
+         .name = "format",
+         .value = "FORM",
+         .words = "*text json",
+         .help = "of --once: %w"},
+        {.id = FLAG_INTERVAL,
+         .name = "interval",
+         .value = "TIME",
+         .help = "how often to look, from 100ms to 1h (default 1s)"},
+        {.id = FLAG_DEVICE,
+         .name = "device",
+         .value = "N",
+         .offers = "host",
+         .help = "this device only, or host"},
+        {.id = FLAG_SORT,
+         .name = "sort",
+         .value = "COLUMN",
+         .words = "pid dev *live idle held peak limit level alloc/s hit% fail frag% eff% pkfrag% "
+                  "command",
+         .help = "%w"},
+        {.id = FLAG_DEAD,
+         .name = "dead",
+         .help = "processes too that have died and left a live file"},
+        {.id = FLAG_DIRECTORY,
+         .name = "directory",
+         .value = "DIR",
+         .help = "look for live files there instead; may be repeated"},
+    };
+    static const struct cw_command_line line = {
+        .usage = "[OPTION]... [PID]...",
+        .about = "Show what the processes that run under libcuwarden.so hold on each device.",
+        .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
+        .operands = CW_OPERAND_PID,
+        .most = -1,
+        .notes = "Keys: s sort, r reverse, / filter, Enter call stacks, d dead, p pause, + and - "
+                 "interval, arrows, h help, q quit.\n\n"
+                 "Exit status is 0, 1 if a PID has no live file (with --once) or the terminal "
+                 "cannot be used, 2 for a bad command line.",
+    };
+
+    return &line;
 }
 
 /* ---- once ---- */
@@ -266,16 +299,6 @@ static int run_screen(const struct request *request)
 
 /* ---- the command line ---- */
 
-static int set_form(struct request *request, const char *value)
-{
-    request->has_format = 1;
-    request->is_json = strcmp(value, "json") == 0;
-    if (request->is_json || strcmp(value, "text") == 0)
-        return 0;
-    cw_cli_error("--format: '%s' is neither text nor json", value);
-    return -1;
-}
-
 static int set_interval(struct request *request, const char *value)
 {
     if (cw_time_parse(value, &request->interval_ns) == 0 &&
@@ -295,35 +318,29 @@ static int set_device(struct request *request, const char *value)
     return -1;
 }
 
-static int set_sort(struct request *request, const char *value)
+static int set_flag(void *to, int flag, char *value)
 {
-    if (cw_top_parse_sort(value, &request->what.sort) == 0)
-        return 0;
-    cw_cli_error("--sort: '%s' is no column; --help names them", value);
-    return -1;
-}
+    struct request *request = to;
 
-static int set_flag(struct request *request, int flag, const char *value)
-{
     switch (flag) {
-    case 'o':
+    case FLAG_ONCE:
         request->is_once = 1;
         return 0;
-    case 'a':
+    case FLAG_DEAD:
         request->what.shows_dead = 1;
         return 0;
-    case 'f':
-        return set_form(request, value);
-    case 'i':
+    case FLAG_FORMAT:
+        request->has_format = 1;
+        request->is_json = strcmp(value, "json") == 0;
+        return 0;
+    case FLAG_INTERVAL:
         return set_interval(request, value);
-    case 'd':
+    case FLAG_DEVICE:
         return set_device(request, value);
-    case 's':
-        return set_sort(request, value);
-    case 'D':
-        return cw_fleet_add_directory(&request->whom, value);
+    case FLAG_SORT:
+        return cw_top_parse_sort(value, &request->what.sort);
     default:
-        return -1;
+        return cw_fleet_add_directory(&request->whom, value);
     }
 }
 
@@ -340,45 +357,21 @@ static int parse_operands(struct request *request, int argc, char **argv)
     return 0;
 }
 
-static int parse(struct request *request, int argc, char **argv)
-{
-    static const struct option flags[] = {
-        {"once", no_argument, NULL, 'o'},
-        {"format", required_argument, NULL, 'f'},
-        {"interval", required_argument, NULL, 'i'},
-        {"device", required_argument, NULL, 'd'},
-        {"sort", required_argument, NULL, 's'},
-        {"dead", no_argument, NULL, 'a'},
-        {"directory", required_argument, NULL, 'D'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int flag;
-
-    while ((flag = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
-        if (flag == 'h')
-            return 1;
-        if (set_flag(request, flag, optarg) != 0)
-            return -1;
-    }
-    return parse_operands(request, argc, argv);
-}
-
 int cw_cmd_top(int argc, char **argv)
 {
     struct request request = {
         .what = {.sort = CW_TOP_LIVE, .device = CW_TOP_ANY_DEVICE, .filter = ""},
         .interval_ns = SECOND_NS,
     };
-    int rc = parse(&request, argc, argv);
+    int status = cw_flags_parse(cw_line_top(), argc, argv, set_flag, &request);
 
-    if (rc == 0) {
+    if (status < 0 && parse_operands(&request, argc, argv) != 0)
+        status = cw_cli_usage_error();
+    if (status < 0) {
         setlocale(LC_CTYPE, "");
-        rc = request.is_once ? run_once(&request) : run_screen(&request);
-        rc = rc == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
-    } else {
-        rc = rc > 0 ? print_help() : cw_cli_usage_error();
+        status = request.is_once ? run_once(&request) : run_screen(&request);
+        status = status == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
     }
     cw_fleet_choice_free(&request.whom);
-    return rc;
+    return status;
 }

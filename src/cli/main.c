@@ -13,20 +13,10 @@
 #include <string.h>
 
 static const struct cw_command commands[] = {
-    {"run", "cuwarden run", cw_cmd_run, "run a program under libcuwarden.so"},
-    {"report", "cuwarden report", cw_cmd_report, "report on a process that runs or has died"},
-    {"diff", "cuwarden diff", cw_cmd_diff, "compare two processes by call site"},
-    {"merge", "cuwarden merge", cw_cmd_merge, "put the ranks of a parallel job beside each other"},
-    {"top", "cuwarden top", cw_cmd_top, "watch what running processes hold"},
-    {"metrics", "cuwarden metrics", cw_cmd_metrics, "the same for Prometheus"},
-    {"ctl", "cuwarden ctl", cw_cmd_ctl, "ask a running process to trim, report, or change a limit"},
-    {"doctor", "cuwarden doctor", cw_cmd_doctor, "say whether and how a program can be watched"},
-    {"replay", "cuwarden replay", cw_cmd_replay, "play a trace under other settings"},
-    {"options", "cuwarden options", cw_cmd_options, "show every option, its value and its origin"},
-    {"hooks", "cuwarden hooks", cw_cmd_hooks, "list the functions that libcuwarden.so intercepts"},
-    {"completion", "cuwarden completion", cw_cmd_completion, "print a script for a shell"},
+#define X(name, summary) {#name, "cuwarden " #name, cw_cmd_##name, cw_line_##name, summary},
+    CW_COMMANDS(X)
+#undef X
 };
-_Static_assert(CW_ARRAY_LEN(commands) <= CW_CLI_COMMANDS_MAX, "completion has no room for them");
 
 const struct cw_command *cw_cli_commands(size_t *count)
 {

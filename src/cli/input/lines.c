@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/compiler.h"
 #include "cli/cli.h"
 
 enum flag {
@@ -16,18 +15,21 @@ enum flag {
     FLAG_SYSROOT,
 };
 
-static const struct option rows[] = {
-    {"debug-dir", required_argument, NULL, FLAG_DEBUG_DIR},
-    {"debuginfod", no_argument, NULL, FLAG_DEBUGINFOD},
-    {"no-lines", no_argument, NULL, FLAG_NO_LINES},
-    {"sysroot", required_argument, NULL, FLAG_SYSROOT},
+const struct cw_flag cw_lines_flags[CW_LINES_FLAGS] = {
+    {.id = FLAG_DEBUG_DIR,
+     .name = "debug-dir",
+     .value = "DIR",
+     .help = "look in DIR too for files with debug information (more than one may be given; "
+             "/usr/lib/debug is the last)"},
+    {.id = FLAG_DEBUGINFOD,
+     .name = "debuginfod",
+     .help = "ask the servers of DEBUGINFOD_URLS for those not found here"},
+    {.id = FLAG_NO_LINES, .name = "no-lines", .help = "neither source lines nor inlined functions"},
+    {.id = FLAG_SYSROOT,
+     .name = "sysroot",
+     .value = "DIR",
+     .help = "the process's files are under DIR: it ran on another machine, or in a container"},
 };
-_Static_assert(CW_ARRAY_LEN(rows) == CW_LINES_FLAGS, "lines.h promises so many");
-
-void cw_lines_fill_flags(struct option *flags)
-{
-    memcpy(flags, rows, sizeof(rows));
-}
 
 int cw_lines_has_flag(int flag)
 {
@@ -87,17 +89,6 @@ int cw_lines_set(struct cw_lines *lines, int flag, char *value)
     default:
         return set_sysroot(&lines->debug, value);
     }
-}
-
-void cw_lines_print_help(void)
-{
-    printf("  --debug-dir=DIR        look in DIR too for files with debug information (more\n"
-           "                         than one may be given; /usr/lib/debug is the last)\n"
-           "  --debuginfod           ask the servers of DEBUGINFOD_URLS for those not found\n"
-           "                         here\n"
-           "  --no-lines             neither source lines nor inlined functions\n"
-           "  --sysroot=DIR          the process's files are under DIR: it ran on another\n"
-           "                         machine, or in a container\n");
 }
 
 void cw_lines_open(struct cw_lines *lines)

@@ -2,7 +2,6 @@
 /* Choosing and ordering sites. See select.h. */
 #include "cli/model/select.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,60 +145,79 @@ static int set_metric(struct cw_selection *selection, const char *value)
     return find_metric(value, &selection->metric);
 }
 
-#define METRIC_NAMES "live, peak, total, count"
-
-static const struct {
-    const char *name, *argument, *help;
-    int flag;
-    int (*set)(struct cw_selection *selection, const char *value);
-    const char *form; /* for a complaint: "is not " ... */
-} flag_rows[] = {
-    {"device", "N", "only call sites of device N, or of the \"host\"", FLAG_DEVICE, set_device,
-     "a device's number from 0 to 63, or host"},
-    {"kind", "PATTERN", "only this kind of memory, as in pinned", FLAG_KIND, set_kind, ""},
-    {"tag", "PATTERN", "only call sites with this tag", FLAG_TAG, set_tag, ""},
-    {"site", "ID", "only the call site that a report calls so", FLAG_SITE, set_site,
-     "an id of 8 hexadecimal digits, as in 9f3c21aa"},
-    {"class", "PATTERN", "only this class of leaks, as in growing", FLAG_CLASS, set_class, ""},
-    {"min-age", "TIME", "only call sites with a block that old", FLAG_MIN_AGE, set_min_age,
-     "a time, as in 500ms, 10s or 2m"},
-    {"min-size", "SIZE", "only call sites with so much, by the metric live", FLAG_MIN_SIZE,
-     set_min_size, "a size, as in 512K or 1.5G"},
-    {"sort", "METRIC", "order by another metric than is shown", FLAG_SORT, set_sort,
-     "one of " METRIC_NAMES},
-    {"top", "N", "at most N call sites", FLAG_TOP, set_top, "a number from 1 on"},
-    {"metric", "METRIC", "live, peak, total (all in bytes) or count", FLAG_METRIC, set_metric,
-     "one of " METRIC_NAMES},
+const struct cw_flag cw_select_flags[CW_SELECT_FLAGS] = {
+    {.id = FLAG_DEVICE,
+     .name = "device",
+     .value = "N",
+     .offers = "host",
+     .help = "only call sites of device N, or of the \"host\""},
+    {.id = FLAG_KIND,
+     .name = "kind",
+     .value = "PATTERN",
+     .help = "only this kind of memory, as in pinned"},
+    {.id = FLAG_TAG, .name = "tag", .value = "PATTERN", .help = "only call sites with this tag"},
+    {.id = FLAG_SITE,
+     .name = "site",
+     .value = "ID",
+     .help = "only the call site that a report calls so"},
+    {.id = FLAG_CLASS,
+     .name = "class",
+     .value = "PATTERN",
+     .help = "only this class of leaks, as in growing"},
+    {.id = FLAG_MIN_AGE,
+     .name = "min-age",
+     .value = "TIME",
+     .help = "only call sites with a block that old"},
+    {.id = FLAG_MIN_SIZE,
+     .name = "min-size",
+     .value = "SIZE",
+     .help = "only call sites with so much, by the metric live"},
+    {.id = FLAG_SORT,
+     .name = "sort",
+     .value = "METRIC",
+     .words = "live peak total count",
+     .help = "order by another metric than is shown"},
+    {.id = FLAG_TOP, .name = "top", .value = "N", .help = "at most N call sites"},
+    {.id = FLAG_METRIC,
+     .name = "metric",
+     .value = "METRIC",
+     .words = "*live peak total count",
+     .help = "%w: bytes that are left, bytes when the device was fullest, bytes of all "
+             "allocations, or their number"},
 };
-_Static_assert(CW_ARRAY_LEN(flag_rows) == CW_SELECT_FLAGS, "select.h promises so many");
 
-void cw_select_fill_flags(struct option *flags)
+/* How to set each, and what its value has to be: "is not " ... */
+static const struct {
+    int (*set)(struct cw_selection *selection, const char *value);
+    const char *form;
+} setters[CW_SELECT_FLAGS] = {
+    [FLAG_DEVICE - CW_SELECT_FLAG] = {set_device, "a device's number from 0 to 63, or host"},
+    [FLAG_KIND - CW_SELECT_FLAG] = {set_kind, ""},
+    [FLAG_TAG - CW_SELECT_FLAG] = {set_tag, ""},
+    [FLAG_SITE - CW_SELECT_FLAG] = {set_site, "an id of 8 hexadecimal digits, as in 9f3c21aa"},
+    [FLAG_CLASS - CW_SELECT_FLAG] = {set_class, ""},
+    [FLAG_MIN_AGE - CW_SELECT_FLAG] = {set_min_age, "a time, as in 500ms, 10s or 2m"},
+    [FLAG_MIN_SIZE - CW_SELECT_FLAG] = {set_min_size, "a size, as in 512K or 1.5G"},
+    [FLAG_SORT - CW_SELECT_FLAG] = {set_sort, ""},
+    [FLAG_TOP - CW_SELECT_FLAG] = {set_top, "a number from 1 on"},
+    [FLAG_METRIC - CW_SELECT_FLAG] = {set_metric, ""},
+};
+
+int cw_select_has_flag(int flag)
 {
-    for (size_t i = 0; i < CW_SELECT_FLAGS; i++)
-        flags[i] = (struct option){flag_rows[i].name, required_argument, NULL, flag_rows[i].flag};
+    return flag >= CW_SELECT_FLAG && flag < CW_SELECT_FLAG + CW_SELECT_FLAGS;
 }
 
 int cw_select_set(struct cw_selection *selection, int flag, const char *value)
 {
-    for (size_t i = 0; i < CW_SELECT_FLAGS; i++) {
-        if (flag_rows[i].flag != flag)
-            continue;
-        if (flag_rows[i].set(selection, value) == 0)
-            return 0;
-        cw_cli_error("--%s: '%s' is not %s", flag_rows[i].name, value, flag_rows[i].form);
-        return -1;
-    }
+    size_t i = (size_t)(flag - CW_SELECT_FLAG);
+
+    if (setters[i].set(selection, value) == 0)
+        return 0;
+    for (size_t k = 0; k < CW_SELECT_FLAGS; k++)
+        if (cw_select_flags[k].id == flag)
+            cw_cli_error("--%s: '%s' is not %s", cw_select_flags[k].name, value, setters[i].form);
     return -1;
-}
-
-void cw_select_print_help(void)
-{
-    for (size_t i = 0; i < CW_SELECT_FLAGS; i++) {
-        char flag[32];
-
-        snprintf(flag, sizeof(flag), "--%s=%s", flag_rows[i].name, flag_rows[i].argument);
-        printf("  %-22s %s\n", flag, flag_rows[i].help);
-    }
 }
 
 /* ---- sites ---- */

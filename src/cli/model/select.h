@@ -2,16 +2,15 @@
 /*
  * Which sites of a model a reader wants to see, by which measure, and in which order: the flags
  * that `report`, `diff` and `merge` share (--device, --kind, --tag, --site, --class, --min-age,
- * --min-size,
- * --sort, --top, --metric).
+ * --min-size, --sort, --top, --metric).
  */
 #ifndef CW_CLI_SELECT_H
 #define CW_CLI_SELECT_H
 
-#include <getopt.h>
 #include <stdint.h>
 
 #include "cli/model/model.h"
+#include "cli/ui/flags.h"
 
 /* X(ID, "name", help): what a site is measured by. */
 #define CW_METRICS(X)                                                                              \
@@ -41,15 +40,14 @@ struct cw_selection {
     uint64_t min_age_ns, min_bytes;
 };
 
-/* Flags for getopt_long, whose values begin at CW_SELECT_FLAG; the last one is not zero. */
+/* Rows of a command line, whose ids begin at CW_SELECT_FLAG. */
 #define CW_SELECT_FLAG  0x300
 #define CW_SELECT_FLAGS 10
+extern const struct cw_flag cw_select_flags[CW_SELECT_FLAGS];
 
-void cw_select_fill_flags(struct option *flags); /* CW_SELECT_FLAGS of them */
+int cw_select_has_flag(int flag);
 /* 0, or -1 after a message that names the flag and the accepted form. */
 int cw_select_set(struct cw_selection *selection, int flag, const char *value);
-/* The flags as lines of --help. */
-void cw_select_print_help(void);
 
 /* The sites that pass, most first: indexes, to be freed; NULL after a message without memory. */
 uint32_t *cw_select_sites(const struct cw_model *model, const struct cw_selection *selection,

@@ -33,18 +33,11 @@ void cw_destination_set_path(struct cw_destination *destination, const char *pat
 
 /* ---- colours ---- */
 
-int cw_destination_set_color(struct cw_destination *destination, const char *value)
+void cw_destination_set_color(struct cw_destination *destination, const char *value)
 {
-    static const char *const names[] = {"auto", "always", "never"};
-
-    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++) {
-        if (strcmp(value, names[i]) == 0) {
-            destination->color = (enum cw_color)i;
-            return 0;
-        }
-    }
-    cw_cli_error("--color: '%s' is not one of auto, always, never", value);
-    return -1;
+    destination->color = strcmp(value, "always") == 0  ? CW_COLOR_ALWAYS
+                         : strcmp(value, "never") == 0 ? CW_COLOR_NEVER
+                                                       : CW_COLOR_AUTO;
 }
 
 static int is_set(const char *name)

@@ -29,8 +29,8 @@ struct cw_destination {
 
 /* The value of --output: a file, or "-". */
 void cw_destination_set_path(struct cw_destination *destination, const char *path);
-/* "always", "never" or "auto"; -1 after a message. */
-int cw_destination_set_color(struct cw_destination *destination, const char *value);
+/* "always", "never" or "auto". */
+void cw_destination_set_color(struct cw_destination *destination, const char *value);
 
 /* Whether it will have colours; before or after it is open. */
 int cw_destination_has_color(const struct cw_destination *destination);

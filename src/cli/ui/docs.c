@@ -8,9 +8,8 @@
 
 #include "base/options/options.h"
 
-#define COLUMNS     79
-#define FLAG_COLUMN 25  /* where the help of a flag begins */
-#define PRESET_MAX  512 /* longest list of a preset's values, with its NUL */
+#define COLUMNS    79
+#define PRESET_MAX 512 /* longest list of a preset's values, with its NUL */
 
 char *cw_docs_flag_name(char *buf, size_t cap, const char *name)
 {
@@ -37,24 +36,38 @@ static const char *placeholder(const struct cw_option_row *row)
     return strstr(row->values, ", ") ? "WORD" : "VALUE";
 }
 
-void cw_docs_print_flags(FILE *to)
+/* The words of "pool, track or off", with a blank between them; "" where it is something else. */
+static void offer_words(const char *values, char *buf, size_t cap)
 {
-    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
-        const struct cw_option_row *row = cw_options_row(i);
-        char flag[CW_FLAG_MAX];
-        int is_below = strchr(row->values, ' ') != NULL;
-        int len;
+    size_t len = 0, count = 0, word;
 
-        cw_docs_flag_name(flag, sizeof(flag), row->name);
-        len = fprintf(to, "  --%s=%s", flag, placeholder(row));
-        if (len >= FLAG_COLUMN) {
-            fputc('\n', to);
-            len = 0;
+    for (buf[0] = '\0'; *values; values += word + strspn(values + word, ", ")) {
+        word = strspn(values, "abcdefghijklmnopqrstuvwxyz-");
+        if (word == 0 || (values[word] && !strchr(", ", values[word]))) {
+            buf[0] = '\0';
+            return;
         }
-        fprintf(to, "%*s%s%s\n", FLAG_COLUMN - len, "", row->help, is_below ? ":" : "");
-        if (is_below)
-            fprintf(to, "%*s%s\n", FLAG_COLUMN + 2, "", row->values);
+        if (strncmp(values, "or ", 3) != 0 && ++count)
+            len += (size_t)snprintf(buf + len, cap - len, "%s%.*s", len > 0 ? " " : "", (int)word,
+                                    values);
     }
+    if (count < 2)
+        buf[0] = '\0';
+}
+
+void cw_docs_flag(struct cw_docs_flag *flag, size_t row_index, int id)
+{
+    const struct cw_option_row *row = cw_options_row(row_index);
+
+    cw_docs_flag_name(flag->name, sizeof(flag->name), row->name);
+    offer_words(row->values, flag->offers, sizeof(flag->offers));
+    flag->flag = (struct cw_flag){.id = id,
+                                  .name = flag->name,
+                                  .value = placeholder(row),
+                                  .help = row->help,
+                                  .offers = flag->offers[0] ? flag->offers : NULL,
+                                  .below = strchr(row->values, ' ') ? row->values : NULL,
+                                  .is_option = 1};
 }
 
 /* ---- running text ---- */
@@ -206,16 +219,14 @@ static const struct form {
      print_preset_table},
 };
 
-int cw_docs_print(FILE *to, const char *form)
+void cw_docs_print(FILE *to, const char *name)
 {
-    for (size_t i = 0; i < CW_ARRAY_LEN(forms); i++) {
-        if (strcmp(form, forms[i].name) != 0)
-            continue;
-        fputs(forms[i].heading, to);
-        for (size_t row = 0; row < CW_OPTION_COUNT; row++)
-            forms[i].print(to, cw_options_row(row));
-        forms[i].end(to);
-        return 0;
-    }
-    return -1;
+    const struct form *form = forms;
+
+    while (strcmp(name, form->name) != 0)
+        form++;
+    fputs(form->heading, to);
+    for (size_t row = 0; row < CW_OPTION_COUNT; row++)
+        form->print(to, cw_options_row(row));
+    form->end(to);
 }
