@@ -359,10 +359,8 @@ struct cw_live_sums cw_tally_device(uint8_t device)
 
 uint64_t cw_tally_total(void)
 {
-    const struct cw_live_header *header = arena->header;
-    uint64_t live = load(&header->live_bytes), slack = 0;
+    struct cw_view view;
 
-    for (uint64_t left = cw_slot_used(); left != 0; left &= left - 1)
-        slack += load(&header->slot[__builtin_ctzll(left)].slack_live);
-    return live > slack ? live - slack : 0;
+    cw_arena_view(arena, &view);
+    return cw_view_live(&view);
 }

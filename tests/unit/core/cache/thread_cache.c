@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread keeps to itself, what it was granted for that, and how others get at it. */
+#include "core/control/lifecycle.h"
 #include "core/cache/thread_cache.h"
 
 #include <criterion/criterion.h>
@@ -251,7 +252,7 @@ Test(thread_cache, of_a_realm_that_is_not_open_takes_nothing)
 
 Test(thread_cache, of_a_thread_without_a_slot_is_none)
 {
-    cw_thread_ends(); /* takes the slot away */
+    cw_lifecycle_thread_ends(); /* takes the slot away */
     cr_expect_eq(keeps(512), 0);
     cr_expect_eq(take(512), 0u);
     cr_expect_eq(cw_thread_cache_empty(), 0u);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Freed blocks wait for the device, in the lanes of threads and in lists of batches for all. */
+#include "core/control/lifecycle.h"
 #include "core/pending/pending.h"
 
 #include <criterion/criterion.h>
@@ -353,7 +354,7 @@ Test(pending, the_open_batch_of_a_thread_that_ended_is_recorded_before_it_is_ask
 
 Test(pending, frees_of_a_thread_without_a_slot_are_batches_of_their_own)
 {
-    cw_thread_ends();
+    cw_lifecycle_thread_ends();
     free_with_work();
     free_with_work();
     cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);

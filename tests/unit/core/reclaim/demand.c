@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the program has needed lately, what may be held for it, and what nobody needs. */
+#include "core/control/lifecycle.h"
 #include "core/reclaim/demand.h"
 
 #include <criterion/criterion.h>
@@ -248,7 +249,7 @@ Test(demand, calls_for_somebody_to_look_after_much_that_is_idle)
     cr_expect_not(cw_due_take(CW_DUE_WATCH)); /* somebody is there */
     cr_expect_not(cw_demand_end_watch());
     pool_reclaim(0);
-    cw_thread_ends(); /* and what it was granted */
+    cw_lifecycle_thread_ends(); /* and what it was granted */
     cr_expect(cw_demand_end_watch());
     churn(6, 20 * MIB);
     cr_expect(cw_due_take(CW_DUE_WATCH));

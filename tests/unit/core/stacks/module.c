@@ -66,9 +66,9 @@ static uint32_t find(uint64_t pc)
     uint32_t module;
 
     cw_module_refresh();
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     module = cw_module_find_locked(pc);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return module;
 }
 
