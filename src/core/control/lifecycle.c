@@ -7,12 +7,17 @@
 #include "base/mem.h"
 #include "core/account/event.h"
 #include "core/account/freed.h"
+#include "core/account/idle.h"
 #include "core/account/index.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/tally.h"
 #include "core/account/trace.h"
 #include "core/account/tracker.h"
+#include "core/cache/bucket.h"
+#include "core/cache/keep.h"
+#include "core/cache/realm.h"
+#include "core/cache/thread_cache.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
@@ -20,9 +25,13 @@
 #include "core/device/pitch.h"
 #include "core/device/vmm.h"
 #include "core/growth/growth.h"
+#include "core/limits/demand.h"
+#include "core/limits/excess.h"
 #include "core/limits/inject.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
+#include "core/pending/pending.h"
+#include "core/pool/context_life.h"
 #include "core/pool/pool.h"
 #include "core/process/describe.h"
 #include "core/process/gate.h"
@@ -30,12 +39,22 @@
 #include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/process/thread.h"
-#include "core/reclaim/keep.h"
+#include "core/reclaim/relief.h"
+#include "core/reclaim/sweep.h"
 #include "core/request/fallback.h"
 #include "core/request/oom.h"
 #include "core/stacks/module.h"
 #include "core/stacks/stack.h"
 #include "core/tags/tag.h"
+
+/* ---- news that go upwards ---- */
+
+static const struct cw_device_listener on_device = {
+    .described = cw_limit_check_devices,
+    .sampled = cw_pressure_update,
+};
+
+/* ---- the beginning ---- */
 
 /* Nobody else is at work yet. From the ground up: each may use those before it. The name of the
  * live file comes last, so that readers find complete tables. */
@@ -48,15 +67,24 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
         return -1;
     cw_slot_init();
     cw_describe_process(launcher, driver_version);
+    cw_device_set_listener(&on_device);
+    cw_context_set_listener(&cw_context_life_listener);
     cw_module_init(arena);
     cw_context_init(arena, cw_session.ops);
     cw_device_init(arena);
     cw_event_init(arena);
     cw_oom_init(arena);
+    cw_idle_init(arena);
     cw_limit_init(arena, options);
     cw_pressure_init(options);
     cw_inject_init(&options->fail);
     cw_fallback_init(options);
+    cw_bucket_init(arena);
+    cw_excess_init();
+    cw_keep_init(arena, options);
+    cw_relief_init(options);
+    cw_demand_init(options);
+    cw_sweep_init(options);
     cw_pool_init(arena, options);
     cw_tally_init(arena);
     cw_tracker_init(arena);
@@ -82,6 +110,8 @@ void cw_lifecycle_arm(const struct cw_driver_ops *ops, const struct cw_options *
                driver_version % 1000 / 10);
 }
 
+/* ---- the end ---- */
+
 /* Takes no lock: the thread that ends the process may hold any. */
 int cw_lifecycle_finish(enum cw_exit_kind kind, int code)
 {
@@ -101,6 +131,8 @@ int cw_lifecycle_finish(enum cw_exit_kind kind, int code)
     return 1;
 }
 
+/* ---- a forked child ---- */
+
 /* The calling thread is the only one. Locks may have been held by threads that are no more: all
  * become free. The arena, which is shared with the parent, goes last. */
 void cw_lifecycle_reset(void)
@@ -117,6 +149,13 @@ void cw_lifecycle_reset(void)
     cw_tally_reset();
     cw_tag_reset();
     cw_pool_reset();
+    cw_sweep_reset();
+    cw_demand_reset();
+    cw_relief_reset();
+    cw_thread_cache_reset();
+    cw_pending_reset();
+    cw_realm_reset();
+    cw_bucket_reset();
     cw_limit_reset();
     cw_pressure_reset();
     cw_inject_reset();
@@ -134,10 +173,12 @@ void cw_lifecycle_reset(void)
     cw_session_reset();
 }
 
+/* ---- the end of a thread ---- */
+
 /* The slot goes last: until then the thread may work inside it. */
 void cw_lifecycle_thread_ends(void)
 {
-    cw_keep_thread_ends();
+    cw_pending_thread_ends();
     cw_tracker_thread_ends();
     cw_thread_ends();
 }

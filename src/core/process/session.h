@@ -76,4 +76,12 @@ static inline uint64_t cw_session_now(void)
     return now ? now : 1; /* 0 means never */
 }
 
+/* A tick is an eighth of a second of that clock, for what only has to be known roughly. */
+#define CW_SESSION_TICK_SHIFT 27
+
+static inline uint32_t cw_session_tick(uint64_t now_ns)
+{
+    return (uint32_t)(now_ns >> CW_SESSION_TICK_SHIFT) + 1; /* 0 means never */
+}
+
 #endif

@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "core/device/device.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/cache/realm.h"
 #include "core/process/session.h"
 #include "core/process/slot.h"
@@ -114,14 +114,14 @@ Test(thread_cache, gives_a_larger_block_for_the_excess_that_may_be_had)
 
 Test(thread_cache, has_a_bin_for_each_size_class)
 {
-    cr_expect_eq(cw_thread_cache_bin(511), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(511), CW_BIN_NONE);
     for (unsigned c = 0; c < CW_BINS; c++) {
-        cr_expect_eq(cw_thread_cache_bin(cw_size_class_bytes(c)), c);
-        cr_expect_eq(cw_thread_cache_bin(cw_size_class_bytes(c + 1) - 1), c);
+        cr_expect_eq(cw_size_bin(cw_size_class_bytes(c)), c);
+        cr_expect_eq(cw_size_bin(cw_size_class_bytes(c + 1) - 1), c);
     }
-    cr_expect_eq(cw_thread_cache_bin(cw_size_class_bytes(CW_BINS)), CW_BIN_NONE);
-    cr_expect_eq(cw_thread_cache_bin(CW_SIZE_MOST), CW_BIN_NONE);
-    cr_expect_eq(cw_thread_cache_bin(UINT64_MAX), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(cw_size_class_bytes(CW_BINS)), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(CW_SIZE_MOST), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(UINT64_MAX), CW_BIN_NONE);
 }
 
 /* ---- how much ---- */

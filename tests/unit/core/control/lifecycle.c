@@ -20,6 +20,7 @@
 #include "core/request/request.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/process/intern.h"
 #include "fake_driver.h"
 
 #define HANDLE 0xc0ffee00u

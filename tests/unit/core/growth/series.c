@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
+#include "core/process/intern.h"
 #include "growth_fixture.h"
 
 TestSuite(series, .init = growth_start);

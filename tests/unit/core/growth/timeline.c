@@ -12,6 +12,7 @@
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/request/request.h"
 
 static void start(void)
 {

@@ -163,9 +163,9 @@ Test(pending, a_thread_keeps_its_newest_batches_and_the_older_ones_are_for_all)
         pool_put(key[i]); /* a batch of its own, as the first ones are */
     }
     cr_expect_eq(cw_pending_bytes(0), 5 * PROBE);
-    cr_expect_eq(cw_pending_listed(0), 2 * PROBE); /* one is open, two are closed */
+    cr_expect_eq(cw_bucket_listed(0), 2 * PROBE); /* one is open, two are closed */
     cw_pending_collect(realm);
-    cr_expect_eq(cw_pending_listed(0), 5 * PROBE);
+    cr_expect_eq(cw_bucket_listed(0), 5 * PROBE);
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(harvest(UINT32_MAX), 5u);
     cr_expect_eq(cw_pending_bytes(0), 0u);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool as a whole: what is served, what is kept, and what goes back. */
 #include "core/control/lifecycle.h"
-#include "core/reclaim/keep.h"
 #include "core/pool/pool.h"
 
 #include <criterion/criterion.h>

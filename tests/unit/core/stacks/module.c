@@ -12,6 +12,7 @@
 
 #include "core/account/site.h"
 #include "core/process/thread.h"
+#include "core/process/intern.h"
 #include "fake_driver.h"
 #include "live_fixture.h"
 
