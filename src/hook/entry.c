@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "base/options/options.h"
 #include "base/out.h"
+#include "core/control/lifecycle.h"
 #include "core/account/audit.h"
 #include "core/control/control.h"
 #include "base/sys.h"
@@ -190,7 +191,7 @@ static int write_report(int orderly)
 
 static void finish(enum cw_exit_kind kind, int status)
 {
-    if (!cw_session_finish(kind, status))
+    if (!cw_lifecycle_finish(kind, status))
         return;
     cw_audit_cut();
     cw_trace_end();
@@ -258,7 +259,7 @@ static void forked(void)
     cw_loader_fork_end_child();
     cw_log_reset();
     cw_resolve_reset();
-    cw_session_reset();
+    cw_lifecycle_reset();
     cw_helper_reset();
     cw_serve_reset();
     cw_dump_reset();
@@ -282,7 +283,7 @@ static void thread_ends(void *value)
 {
     (void)value;
     cw_thread.depth++; /* a signal handler's calls are not to meet what is half taken down */
-    cw_thread_ends();
+    cw_lifecycle_thread_ends();
     cw_thread.depth--;
 }
 
@@ -358,7 +359,7 @@ int cw_entry_arm(void)
         if (options.stacks == CW_STACKS_FULL)
             cw_unwind_set_find(find_unwinder);
         cw_python_watch(&options);
-        cw_session_arm(&cw_cuda_ops, &options, &launcher, cw_cuda_driver_version());
+        cw_lifecycle_arm(&cw_cuda_ops, &options, &launcher, cw_cuda_driver_version());
         cw_control_set_dump(cw_dump_for_process);
         if (cw_session_is_armed()) {
             cw_trace_file_open(&options);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/replay/replay_engine.h"
+#include "core/control/lifecycle.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/request/ladder.h"
@@ -189,7 +190,7 @@ static int start(const struct cw_options *options)
     static const struct cw_launcher no_launcher;
 
     cw_thread_set_watch(watch_thread);
-    cw_session_arm(&cw_replay_ops, options, &no_launcher, 12050);
+    cw_lifecycle_arm(&cw_replay_ops, options, &no_launcher, 12050);
     if (!cw_session_is_armed())
         return -1;
     api = cw_site_text("replay");

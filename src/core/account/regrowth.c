@@ -3,10 +3,10 @@
 #include "core/account/regrowth.h"
 
 #include "base/lock.h"
-#include "core/device/graph.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/process/gate.h"
 
 #define HEADS 1024u
 
@@ -201,7 +201,7 @@ void cw_regrowth_copied(uint64_t to, uint64_t from, uint64_t bytes)
     struct end small, large;
     struct pair *pair;
 
-    if (cw_capture_is_active() || bytes == 0 || goes_on(to, from, bytes))
+    if (cw_gate_is_capturing() || bytes == 0 || goes_on(to, from, bytes))
         return;
     if (!find_end(from, &small) || !find_end(to, &large) || !may_replace(&large, &small))
         return;

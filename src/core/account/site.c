@@ -7,12 +7,11 @@
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "core/tags/tag.h"
+#include "core/process/intern.h"
 #include "core/process/thread.h"
 
 /* Heads of the hash chains; zero pages until touched. */
 #define SITE_HEADS (1u << 14)
-
-struct cw_lock cw_site_lock = CW_LOCK_INIT(CW_RANK_SITE);
 
 CW_HOT_DATA struct cw_arena *cw_site_arena;
 static _Atomic uint32_t *site_heads;
@@ -28,7 +27,6 @@ int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
 
 void cw_site_reset(void)
 {
-    cw_lock_reset(&cw_site_lock);
     site_heads = NULL;
     cw_stack_reset();
 }
@@ -100,11 +98,11 @@ static uint32_t intern_site(const struct site_key *key)
 
     if (site != 0)
         return site;
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     site = find_site(key);
     if (site == 0)
         site = add_site_locked(key);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return site;
 }
 

@@ -4,7 +4,7 @@
  *
  * A site is (call stack, API, kind, device, tag of the thread's range). Sites are interned: found
  * without a lock through chains that are only ever extended at their head, added under
- * cw_site_lock. The counters are atomics in the site's record; nobody needs the lock for them.
+ * cw_intern_lock. The counters are atomics in the site's record; nobody needs the lock for them.
  */
 #ifndef CW_CORE_SITE_H
 #define CW_CORE_SITE_H
@@ -12,14 +12,10 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "base/lock.h"
 #include "core/stacks/stack.h"
 #include "core/tags/tag.h"
 #include "core/process/thread.h"
 #include "core/process/types.h"
-
-/* CW_RANK_SITE: interning of modules, frames and sites. */
-extern CW_HIDDEN struct cw_lock cw_site_lock;
 
 /* Stacks too: see cw_stack_init. 0, or -1: no memory. */
 int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);

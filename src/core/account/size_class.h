@@ -90,6 +90,19 @@ static inline unsigned cw_size_class_of(uint64_t bytes)
     return bytes < CW_SIZE_LEAST ? 0 : cw_size_class_down(bytes);
 }
 
+/* Bins of threads (core/cache/thread_cache.h): one for each of the lower classes. */
+#define CW_BINS     255u /* classes that have one: up to 4 TiB */
+#define CW_BIN_NONE 255u
+
+/* The bin of a block of so many bytes. */
+static inline uint8_t cw_size_bin(uint64_t held)
+{
+    unsigned size_class =
+        held < CW_SIZE_LEAST || held > CW_SIZE_MOST ? CW_BIN_NONE : cw_size_class_down(held);
+
+    return size_class < CW_BINS ? (uint8_t)size_class : CW_BIN_NONE;
+}
+
 /* Which blocks serve a request: those of at least `bytes`, and at most so much excess. */
 struct cw_size_fit {
     uint64_t bytes, excess;

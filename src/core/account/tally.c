@@ -17,6 +17,8 @@ CW_HOT_DATA struct cw_live_slot *cw_tally_slack;
 static struct cw_arena *arena;
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
 
+_Atomic uint64_t cw_tally_flight[CW_DEVICES];
+
 void cw_tally_init(struct cw_arena *in)
 {
     arena = in;
@@ -321,10 +323,11 @@ uint64_t cw_tally_take_excess(uint8_t device, uint64_t bytes, uint64_t most)
 
 void cw_tally_give_excess(uint8_t device, uint64_t bytes)
 {
-    struct cw_slot *slot = bytes != 0 ? cw_slot_enter() : NULL;
+    struct cw_slot *slot;
 
-    if (bytes == 0)
+    if (bytes == 0 || device == CW_DEVICE_HOST) /* pinned memory has no bound of excess */
         return;
+    slot = cw_slot_enter();
     if (slot == NULL || !cw_tally_leave_slack(slot, device, 0, bytes))
         add(&arena->header->device[device].excess_bytes, -bytes);
     if (slot != NULL)
@@ -359,10 +362,8 @@ struct cw_live_sums cw_tally_device(uint8_t device)
 
 uint64_t cw_tally_total(void)
 {
-    const struct cw_live_header *header = arena->header;
-    uint64_t live = load(&header->live_bytes), slack = 0;
+    struct cw_view view;
 
-    for (uint64_t left = cw_slot_used(); left != 0; left &= left - 1)
-        slack += load(&header->slot[__builtin_ctzll(left)].slack_live);
-    return live > slack ? live - slack : 0;
+    cw_arena_view(arena, &view);
+    return cw_view_live(&view);
 }

@@ -75,6 +75,14 @@ void cw_tally_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
 int cw_tally_reserve(uint8_t device, uint64_t bytes, uint64_t most);
 /* What was reserved has become a block: only now it may be a peak. */
 void cw_tally_committed(uint8_t device, uint64_t now_ns);
+/* Reserved, and neither cancelled nor committed yet: counted by core/limits/limit.c. */
+extern CW_HIDDEN _Atomic uint64_t cw_tally_flight[CW_DEVICES];
+
+static inline uint64_t cw_tally_in_flight(uint8_t device)
+{
+    return atomic_load(&cw_tally_flight[device]);
+}
+
 /* And less. */
 void cw_tally_sub(uint8_t device, uint64_t live, uint64_t held);
 

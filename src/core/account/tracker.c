@@ -8,14 +8,12 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/account/audit.h"
-#include "core/limits/excess.h"
 #include "core/account/index.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/site_count.h"
 #include "core/account/tally.h"
 #include "core/process/thread.h"
-#include "core/cache/thread_cache.h"
 #include "core/account/trace.h"
 
 CW_HOT_DATA struct cw_arena *cw_tracker_arena;
@@ -171,7 +169,7 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->space, (uint8_t)request->space, memory_order_relaxed);
     atomic_store_explicit(&block->flags, request->flags, memory_order_relaxed);
     block->class = request->class;
-    block->cell = cw_thread_cache_bin(request->held);
+    block->cell = cw_size_bin(request->held);
     atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
     atomic_store_explicit(&block->link, 0, memory_order_relaxed);
@@ -183,7 +181,7 @@ static void lose(const struct cw_request *request)
 {
     add(&cw_tracker_arena->header->lost_blocks, 1);
     if ((request->flags & CW_BLOCK_POOLED) != 0 && request->class < CW_POOL_HOST)
-        cw_excess_cancel(request->device, cw_size_excess(request->held, request->bytes));
+        cw_tally_give_excess(request->device, cw_size_excess(request->held, request->bytes));
 }
 
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
@@ -276,7 +274,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
-    cw_excess_cancel(site->device, cw_excess_of(block));
+    cw_tally_give_excess(site->device, cw_tracker_excess(block));
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED)
@@ -325,7 +323,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_regrowth_gone(index, block, 1);
-    cw_excess_cancel(cw_site_at(block->site)->device, cw_excess_of(block));
+    cw_tally_give_excess(cw_site_at(block->site)->device, cw_tracker_excess(block));
     cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
                       load(&block->bytes), load(&block->held), 0);
     cw_tracker_rest(block, freeing_site, now_ns);

@@ -23,6 +23,7 @@
 
 #include "base/compiler.h"
 #include "core/account/index.h"
+#include "core/account/size_class.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/site_count.h"
@@ -70,6 +71,16 @@ static inline uint64_t cw_tracker_held(uint32_t block)
 static inline uint32_t cw_tracker_next(uint32_t block)
 {
     return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
+}
+
+/* What a live block of the pool has in excess (core/limits/excess.h); 0 for others. */
+static inline uint64_t cw_tracker_excess(const struct cw_live_block *block)
+{
+    if ((atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) == 0 ||
+        block->class >= CW_POOL_HOST)
+        return 0;
+    return cw_size_excess(atomic_load_explicit(&block->held, memory_order_relaxed),
+                          atomic_load_explicit(&block->bytes, memory_order_relaxed));
 }
 
 /* Two lists as one: `more`, which is walked through, comes to lie in front. */

@@ -16,6 +16,7 @@
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
 _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
+_Atomic uint64_t cw_bucket_listed_bytes[CW_DEVICES];
 
 /* Of blocks that nobody has needed for i sweeps so many in 1024 stay that stayed at the one before:
  * a curve that begins and ends flat (1 - 6x^5 + 15x^4 - 10x^3, as jemalloc's). */
@@ -28,8 +29,10 @@ void cw_bucket_init(struct cw_arena *in)
 
 void cw_bucket_reset(void)
 {
-    for (int i = 0; i < CW_DEVICES; i++)
+    for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&cw_bucket_idle_bytes[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&cw_bucket_listed_bytes[i], 0, memory_order_relaxed);
+    }
 }
 
 static void set_next(uint32_t block, uint32_t next)
@@ -177,7 +180,7 @@ static void add_idle(struct cw_live_bucket *record, uint64_t blocks, uint64_t by
 /* Before the lock is taken: the clock is the driver's too (core/process/driver_ops.h). */
 static void stamp(struct cw_pool *pool, unsigned size_class)
 {
-    atomic_store_explicit(&pool->bucket[size_class].stamp, cw_bucket_tick(cw_session_now()),
+    atomic_store_explicit(&pool->bucket[size_class].stamp, cw_session_tick(cw_session_now()),
                           memory_order_relaxed);
 }
 

@@ -16,25 +16,8 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/account/size_class.h"
+#include "core/process/types.h"
 #include "live/arena.h"
-
-/* What can stand in for what. Pinned memory by the flags of cuMemHostAlloc; cuMemAllocHost is a
- * class of its own, because the flags that it implies are the driver's business. */
-enum cw_pool_class {
-    CW_POOL_DEVICE,
-    CW_POOL_PITCHED,
-    CW_POOL_HOST,
-    CW_POOL_HOST_FLAGS, /* + flags 0..7 */
-    CW_POOL_CLASSES = CW_POOL_HOST_FLAGS + 8,
-};
-
-/* A tick is an eighth of a second: when a size was last in use. */
-#define CW_BUCKET_TICK_SHIFT 27
-
-static inline uint32_t cw_bucket_tick(uint64_t now_ns)
-{
-    return (uint32_t)(now_ns >> CW_BUCKET_TICK_SHIFT) + 1; /* 0 means never */
-}
 
 #define CW_BUCKET_AGES 8u
 
@@ -44,7 +27,7 @@ struct cw_bucket {
     _Atomic uint32_t count;
     _Atomic uint64_t bytes;
     _Atomic uint32_t stamp;          /* tick of the last request for this size */
-    _Atomic uint32_t pending;        /* blocks of it in lists of batches (core/pending/pending.c) */
+    _Atomic uint32_t pending;        /* blocks of it in lists of batches (core/pending/waiting.c) */
     uint32_t low;                    /* the least count since the last sweep */
     uint32_t unused[CW_BUCKET_AGES]; /* [i]: blocks that nobody needed in the last i + 1 sweeps */
     _Atomic uint32_t doomed;         /* of them to go, at the last sweep */
@@ -69,6 +52,19 @@ extern CW_HIDDEN _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
 static inline uint64_t cw_bucket_idle(uint8_t device)
 {
     return atomic_load_explicit(&cw_bucket_idle_bytes[device], memory_order_relaxed);
+}
+
+extern CW_HIDDEN _Atomic uint64_t cw_bucket_listed_bytes[CW_DEVICES];
+
+/* Bytes of a device in the lists of batches (core/pending/waiting.h), which counts them here. */
+static inline uint64_t cw_bucket_listed(uint8_t device)
+{
+    return atomic_load_explicit(&cw_bucket_listed_bytes[device], memory_order_relaxed);
+}
+
+static inline void cw_bucket_list(uint8_t device, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&cw_bucket_listed_bytes[device], bytes, memory_order_relaxed);
 }
 
 /* A pool without blocks; NULL without memory. */
@@ -151,7 +147,7 @@ static inline uint32_t cw_bucket_stamp(const struct cw_pool *pool, unsigned size
     return atomic_load_explicit(&pool->bucket[size_class].stamp, memory_order_relaxed);
 }
 
-/* A sweep has come (core/reclaim/demand.c), or several at once: how many blocks, of those that
+/* A sweep has come (core/reclaim/sweep.c), or several at once: how many blocks, of those that
  * nobody has needed for some sweeps, are to go. */
 uint32_t cw_bucket_sweep(struct cw_pool *pool, unsigned size_class, unsigned times);
 /* A block that has just come in was a thread's before, which has not needed it since the sweep. */

@@ -5,11 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "core/process/gate.h"
-#include "core/pending/pending.h"
-#include "core/reclaim/keep.h"
-#include "core/pool/pool.h"
 #include "core/process/session.h"
-#include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
 
 #define EVENTS_FIRST 16u
@@ -92,13 +88,11 @@ static cw_realm_slot *place_locked(uint32_t context)
     return &chunk[context % CW_REALM_CHUNK];
 }
 
-void cw_realm_made(uint32_t context, struct cw_live_context *record)
+void cw_realm_make(uint32_t context, struct cw_live_context *record)
 {
     cw_realm_slot *place;
     struct cw_realm *realm;
 
-    if (!cw_pool_is_on())
-        return;
     cw_lock_acquire(&cw_realm_lock);
     place = place_locked(context);
     if (place == NULL || atomic_load(place) == NULL) {
@@ -121,7 +115,7 @@ static struct cw_pool *pool_at(struct cw_realm *realm, unsigned class)
     return atomic_load_explicit(&realm->pool[class], memory_order_acquire);
 }
 
-static void to_limbo(struct cw_realm *realm, uint32_t list)
+void cw_realm_to_limbo(struct cw_realm *realm, uint32_t list)
 {
     cw_lock_acquire(&cw_realm_lock);
     realm->limbo = cw_tracker_join(realm->limbo, list);
@@ -157,37 +151,13 @@ static void wait_for_frees(const struct cw_realm *realm)
         cw_lock_relax(&turns);
 }
 
-uint32_t cw_realm_drain(uint32_t context)
+void cw_realm_close(struct cw_realm *realm)
 {
-    struct cw_realm *realm = cw_realm_of(context);
-
-    if (realm == NULL || !cw_pending_is_any() || !cw_realm_is_usable(realm))
-        return 0;
-    return cw_pending_drain(realm);
-}
-
-void cw_realm_closing(uint32_t context)
-{
-    struct cw_realm *realm = cw_realm_of(context);
-
-    if (realm == NULL)
-        return;
     wait_for_frees(realm);
     atomic_store(&realm->state, CW_REALM_CLOSING);
-    to_limbo(realm,
-             cw_pending_seize(realm)); /* first: what is pending is part of threads' grants */
-    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
-        struct cw_pool *pool = pool_at(realm, i);
-
-        if (pool == NULL)
-            continue;
-        to_limbo(realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
-        to_limbo(realm, cw_bucket_take_all(pool));
-    }
 }
 
-/* The context stays. What was ready and what was not are one list by now: all of it waits again. */
-static uint32_t reopen(struct cw_realm *realm)
+uint32_t cw_realm_reopen(struct cw_realm *realm)
 {
     uint32_t closing = CW_REALM_CLOSING, list;
 
@@ -203,8 +173,8 @@ static uint32_t reopen(struct cw_realm *realm)
     return list;
 }
 
-/* The memory is gone, and the events with it. Two threads may find out at once. */
-static uint32_t die(struct cw_realm *realm)
+/* Two threads may find out at once. */
+uint32_t cw_realm_die(struct cw_realm *realm)
 {
     uint32_t list;
 
@@ -218,31 +188,28 @@ static uint32_t die(struct cw_realm *realm)
     return list;
 }
 
-void cw_realm_ended(uint32_t context, int gone)
+enum cw_realm_state cw_realm_park(struct cw_realm *realm, uint32_t list)
 {
-    struct cw_realm *realm = cw_realm_of(context);
-
-    if (realm == NULL)
-        return;
-    if (gone)
-        cw_keep_forget(realm, die(realm));
-    else
-        cw_pending_add_list(realm, reopen(realm));
-}
-
-void cw_realm_defer(struct cw_realm *realm, uint32_t list)
-{
-    uint32_t state;
+    enum cw_realm_state state;
 
     cw_lock_acquire(&cw_realm_lock);
-    state = atomic_load(&realm->state);
+    state = (enum cw_realm_state)atomic_load(&realm->state);
     if (state == CW_REALM_CLOSING)
         realm->limbo = cw_tracker_join(realm->limbo, list);
     cw_lock_release(&cw_realm_lock);
-    if (state == CW_REALM_DEAD)
-        cw_keep_forget(realm, list);
-    else if (state == CW_REALM_OPEN) /* again: the context was kept */
-        cw_pending_add_list(realm, list);
+    return state;
+}
+
+void cw_realm_forget(struct cw_realm *realm, uint32_t list)
+{
+    while (list != 0) {
+        uint32_t next = cw_tracker_next(list);
+
+        cw_bucket_dropped(cw_realm_pool(realm, cw_tracker_at(list)->class), list, 0);
+        cw_tracker_take_idle(list);
+        cw_tracker_finish_idle(list);
+        list = next;
+    }
 }
 
 /* ---- pools and events --------------------------------------------------------------------------

@@ -77,19 +77,17 @@ static inline int cw_realm_is_alone(void)
 /* The live realms, at most `max`, and NULL for the rest; how many live contexts there are. */
 uint32_t cw_realm_list(struct cw_realm **out, uint32_t max);
 
-/* ---- the life of a context: called by context.c, under no lock ---- */
+/* ---- the life of a context: core/pool/context_life.c says in which order, under no lock ---- */
 
-void cw_realm_made(uint32_t context, struct cw_live_context *record);
-/* Before that, with the gate open: what the program has freed and other contexts may still use goes
- * through the driver's own free, which waits for them, as the program's free would have; and what
- * the context itself may still use is waited for. Not while a capture runs: how many blocks had to
- * be left for that. */
-uint32_t cw_realm_drain(uint32_t context);
-/* Before the driver is asked to end it, with the gate closed: nothing is served from it, and
- * nothing of it lies anywhere but in limbo. */
-void cw_realm_closing(uint32_t context);
-/* When it has answered; `gone`: its memory is no more. */
-void cw_realm_ended(uint32_t context, int gone);
+void cw_realm_make(uint32_t context, struct cw_live_context *record);
+/* With the gate closed: waits for frees in it, and nothing comes in from now on but to limbo. */
+void cw_realm_close(struct cw_realm *realm);
+/* Linked idle blocks of a realm that is closing wait for the outcome. */
+void cw_realm_to_limbo(struct cw_realm *realm, uint32_t list);
+/* The context stays: what was in limbo, ready or not, linked. */
+uint32_t cw_realm_reopen(struct cw_realm *realm);
+/* Its memory is gone, and the events with it: what was in limbo, linked. */
+uint32_t cw_realm_die(struct cw_realm *realm);
 
 /* ---- for the pool ---- */
 
@@ -116,15 +114,17 @@ static inline struct cw_pool *cw_realm_pool(struct cw_realm *realm, enum cw_pool
 int cw_realm_enter_free(struct cw_realm *realm);
 void cw_realm_leave_free(struct cw_realm *realm);
 
-/* Linked idle blocks come in while the realm is not open: they wait for the outcome, or are
- * forgotten. */
-void cw_realm_defer(struct cw_realm *realm, uint32_t list);
+/* Linked idle blocks come in: they are in limbo if the result is CW_REALM_CLOSING; else they are
+ * still the caller's, to forget or, the context was kept, to wait again. */
+enum cw_realm_state cw_realm_park(struct cw_realm *realm, uint32_t list);
+/* Linked idle blocks whose memory went with their context. */
+void cw_realm_forget(struct cw_realm *realm, uint32_t list);
 
 /* An event of the context that nobody uses, or 0. Inside the gate. */
 uint64_t cw_realm_acquire_event(struct cw_realm *realm);
 void cw_realm_release_event(struct cw_realm *realm, uint64_t event);
 
-/* The lock of realms and of what waits (core/pending/pending.c): CW_RANK_POOL. */
+/* The lock of realms and of what waits (core/pending/waiting.h): CW_RANK_POOL. */
 extern CW_HIDDEN struct cw_lock cw_realm_lock;
 
 #endif

@@ -6,9 +6,10 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/cache/realm.h"
 #include "core/account/tracker.h"
+#include "core/process/session.h"
 
 #define SETS  8u /* pools that one thread keeps blocks of; more go to the shared buckets */
 #define LOOKS 8u /* blocks of a bin that a search looks at */
@@ -189,7 +190,7 @@ static CW_INLINE uint32_t first(struct set *set, struct bin *bin, struct cw_size
     if (CW_UNLIKELY(held < fit.bytes || excess > fit.excess))
         return 0;
     take_out(set, bin, 0, block, fit.bytes);
-    atomic_store_explicit(&bin->stamp, cw_bucket_tick(now_ns), memory_order_relaxed);
+    atomic_store_explicit(&bin->stamp, cw_session_tick(now_ns), memory_order_relaxed);
     *out_excess = excess;
     return block;
 }

@@ -5,9 +5,9 @@
  * A thread with a slot (core/process/slot.h) keeps a few ready blocks of each size class of each
  * pool, in bins. It works on them inside its slot, without a lock or a locked instruction; another
  * thread that needs them stops the slot. What a thread keeps, ready or freed but pending
- * (core/pending/pending.c), it was granted by core/reclaim/keep.c, so that the bounds of idle
+ * (core/pending/pending.c), it was granted by core/cache/keep.c, so that the bounds of idle
  * memory hold over all threads; a grant that the thread does not use is taken back at the next
- * sweep (core/reclaim/demand.c).
+ * sweep (core/reclaim/sweep.c).
  *
  * Always: a ready block in a bin is idle, belongs to the pool that the bins name, whose realm was
  * open when it came in, and is at least as large as the bin's class. What the bins hold and what is
@@ -20,18 +20,6 @@
 
 #include "core/cache/bucket.h"
 #include "core/process/slot.h"
-
-#define CW_BINS     255u /* classes that have one: up to 4 TiB */
-#define CW_BIN_NONE 255u
-
-/* The bin of a block of so many bytes. */
-static inline uint8_t cw_thread_cache_bin(uint64_t held)
-{
-    unsigned size_class =
-        held < CW_SIZE_LEAST || held > CW_SIZE_MOST ? CW_BIN_NONE : cw_size_class_down(held);
-
-    return size_class < CW_BINS ? (uint8_t)size_class : CW_BIN_NONE;
-}
 
 void cw_thread_cache_reset(void);
 

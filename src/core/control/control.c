@@ -10,14 +10,14 @@
 #include "base/out.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/device/graph.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
 #include "core/reclaim/relief.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
 #include "core/process/thread.h"
+#include "core/limits/pressure.h"
 
 #define WHOLE 10000u /* shares are in parts of this */
 
@@ -171,11 +171,18 @@ static int is_amount(const struct request *request)
 }
 
 /* What lies idle beyond the limit goes back at once; what the program holds stays. */
+/* Of a limit the level of pressure depends. */
+static void change_limit(uint8_t device, uint64_t bytes)
+{
+    cw_limit_set(device, bytes);
+    cw_pressure_update(device, 0, cw_session_now());
+}
+
 static uint64_t set_limit(uint8_t device, uint64_t bytes)
 {
     uint64_t shortfall, idle;
 
-    cw_limit_set(device, bytes);
+    change_limit(device, bytes);
     cw_relief_gather(device);
     cw_relief_harvest(device);
     shortfall = cw_limit_shortfall(device, 0);
@@ -224,7 +231,7 @@ static void limit(const struct request *request, struct answer *answer)
         return;
     }
     for (unsigned i = request->first; i < request->end; i++)
-        cw_limit_set((uint8_t)i, 0);
+        change_limit((uint8_t)i, 0);
     answer->blocks = 0;
     say_devices(request, answer);
     cw_out_string(&answer->text, "no limit");
@@ -263,7 +270,7 @@ static void answer_request(struct request *request, struct answer *answer)
         verbs[request->what].answer(request, answer);
         return;
     }
-    if (cw_capture_is_active() || !cw_gate_is_open()) {
+    if (cw_gate_is_capturing() || !cw_gate_is_open()) {
         refuse(answer, EBUSY, "it captures a stream, or ends a context; ask again");
         return;
     }

@@ -6,15 +6,15 @@
 
 #include "base/log.h"
 #include "base/out.h"
-#include "core/reclaim/demand.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/reclaim/relief.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/account/idle.h"
+#include "core/reclaim/sweep.h"
 
 #define LEAST_NS UINT64_C(20000000)
 
@@ -34,8 +34,8 @@ uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
 
     if (options->dump_interval != 0)
         interval = options->dump_interval;
-    if (is_watching && cw_demand_interval() < interval)
-        interval = cw_demand_interval();
+    if (is_watching && cw_sweep_interval() < interval)
+        interval = cw_sweep_interval();
     if (interval == UINT64_MAX)
         return 0;
     return interval > LEAST_NS ? interval : LEAST_NS;
@@ -80,7 +80,7 @@ static void print_line(uint8_t device)
     if (total == 0) {
         cw_log(CW_LOG_INFO, "device %u: live %s, idle %s, held %s%s; the device could not be asked",
                device, cw_format_size(size[1], 24, sums.live),
-               cw_format_size(size[2], 24, cw_keep_idle(device)),
+               cw_format_size(size[2], 24, cw_idle_bytes(device)),
                cw_format_size(size[3], 24, sums.held), of_limit);
         return;
     }
@@ -88,7 +88,7 @@ static void print_line(uint8_t device)
            "device %u: live %s, idle %s, held %s%s; device %ju.%ju%% used (%s of %s), "
            "pressure %s",
            device, cw_format_size(size[1], 24, sums.live),
-           cw_format_size(size[2], 24, cw_keep_idle(device)),
+           cw_format_size(size[2], 24, cw_idle_bytes(device)),
            cw_format_size(size[3], 24, sums.held), of_limit,
            (uintmax_t)(share_of(used, total) / 10), (uintmax_t)(share_of(used, total) % 10),
            cw_format_size(size[4], 24, used), cw_format_size(size[5], 24, total),
@@ -102,12 +102,12 @@ static void print_line(uint8_t device)
 
 static void look_after(void)
 {
-    if (cw_demand_is_overdue()) {
+    if (cw_sweep_is_overdue()) {
         for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
             if (atomic_load(&cw_device_at((uint8_t)i)->known))
                 cw_device_sample_now((uint8_t)i, 0);
         cw_relief_settle();
-        cw_demand_serve();
+        cw_sweep_serve();
     }
     for (int i = 0; i < TURNS && cw_reclaim_is_due() && cw_gate_is_open(); i++)
         cw_relief_work();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of contexts. See context.h. */
-#include "core/device/device.h"
-#include "core/limits/limit.h"
 #include "core/device/context.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "base/compiler.h"
 #include "base/lock.h"
@@ -13,7 +12,6 @@
 #include "base/mem.h"
 #include "core/process/gate.h"
 #include "core/device/graph.h"
-#include "core/cache/realm.h"
 #include "core/process/thread.h"
 #include "core/account/tracker.h"
 
@@ -30,6 +28,7 @@ static uint64_t own_ids; /* the driver's own count up from 1 */
 static int has_ids;      /* of the driver */
 
 static struct cw_arena *arena;
+static const struct cw_context_listener *listener;
 CW_HOT_DATA const struct cw_driver_ops *cw_context_ops;
 
 void cw_context_init(struct cw_arena *in, const struct cw_driver_ops *driver)
@@ -37,6 +36,11 @@ void cw_context_init(struct cw_arena *in, const struct cw_driver_ops *driver)
     arena = in;
     cw_context_ops = driver;
     has_ids = driver->has_context_ids();
+}
+
+void cw_context_set_listener(const struct cw_context_listener *to)
+{
+    listener = to;
 }
 
 void cw_context_reset(void)
@@ -231,15 +235,11 @@ void cw_context_check_all(void)
             bury(i);
 }
 
-/* Not under the lock. The pool makes room for it; and a limit must know the device before the first
- * capture, in which the driver could not be asked. */
+/* Not under the lock. */
 static void tell_others(uint32_t context)
 {
-    if (context == 0)
-        return;
-    cw_realm_made(context, context_at(context));
-    if (cw_limit_is_on())
-        cw_device_describe((uint8_t)context_at(context)->device);
+    if (context != 0 && listener != NULL)
+        listener->made(context, context_at(context));
 }
 
 /* First sight of a context that was made where we could not see it: ask the driver. */
@@ -355,7 +355,8 @@ static void begin_to_close(uint32_t context)
 {
     cw_gate_close();
     atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
-    cw_realm_closing(context);
+    if (listener != NULL)
+        listener->closing(context);
     cw_epoch_advance();
 }
 
@@ -364,7 +365,8 @@ void cw_context_end_begin(uint32_t context, struct cw_context_ending *out)
     *out = (struct cw_context_ending){.context = context};
     if (context == 0)
         return;
-    out->parked = cw_realm_drain(context);
+    if (listener != NULL)
+        out->parked = listener->drain(context);
     begin_to_close(context);
 }
 
@@ -418,7 +420,8 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
         heir = close_locked(ending->context, outcome, now);
         cw_lock_release(&lock);
     }
-    cw_realm_ended(ending->context, outcome != CW_CONTEXT_KEPT);
+    if (listener != NULL)
+        listener->ended(ending->context, outcome != CW_CONTEXT_KEPT);
     tell_others(heir);
     if (outcome != CW_CONTEXT_KEPT)
         cw_tracker_finish_list(cw_tracker_take_context(ending->context), CW_FREE_RECLAIMED);

@@ -25,6 +25,24 @@
 void cw_context_init(struct cw_arena *arena, const struct cw_driver_ops *ops);
 void cw_context_reset(void);
 
+/* Who has to do with the life of a context besides its record. Set once, before the first context
+ * (core/control/lifecycle.c); without one, nobody has. Called under no lock. */
+struct cw_context_listener {
+    /* It is known from now on, and has a record. */
+    void (*made)(uint32_t context, struct cw_live_context *record);
+    /* Before its end, with the gate open: what the program has freed and other contexts may still
+     * use goes through the driver's own free, which waits for them, as the program's free would
+     * have; and what the context itself may still use is waited for. Not while a capture runs: how
+     * many blocks had to be left for that. */
+    uint32_t (*drain)(uint32_t context);
+    /* Before the driver is asked to end it, with the gate closed: nothing is served from it any
+     * more. */
+    void (*closing)(uint32_t context);
+    /* When the driver has answered, with the gate closed; `gone`: its memory is no more. */
+    void (*ended)(uint32_t context, int gone);
+};
+void cw_context_set_listener(const struct cw_context_listener *listener);
+
 extern CW_HIDDEN const struct cw_driver_ops *cw_context_ops;
 
 /* The same for one that is not the thread's last. */

@@ -3,21 +3,21 @@
 #include "core/device/device.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "core/device/context.h"
 #include "core/device/driver_pool.h"
 #include "core/process/gate.h"
-#include "core/growth/growth.h"
-#include "core/limits/limit.h"
-#include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/process/deadline.h"
 
 #define SAMPLE_PERIOD_NS 100000000u
 
 static struct cw_arena *arena;
+static const struct cw_device_listener *listener;
 /* Used by others, as last sampled: used by anybody less held by this process. In one word, because
  * the two of a sample must not be mixed with those of another. */
 static _Atomic int64_t by_others[CW_DEVICES];
@@ -27,6 +27,11 @@ void cw_device_init(struct cw_arena *in)
     arena = in;
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&by_others[i], 0, memory_order_relaxed);
+}
+
+void cw_device_set_listener(const struct cw_device_listener *to)
+{
+    listener = to;
 }
 
 struct cw_live_device *cw_device_at(uint8_t device)
@@ -57,7 +62,8 @@ int cw_device_describe(uint8_t ordinal)
     memcpy(device->uuid, facts.uuid, sizeof(device->uuid));
     memcpy(device->name, facts.name, sizeof(device->name));
     atomic_store_explicit(&device->known, 1, memory_order_release);
-    cw_limit_check_devices();
+    if (listener != NULL)
+        listener->described();
     return 1;
 }
 
@@ -103,16 +109,17 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
     atomic_store(&device->sample_held, held);
     atomic_store(&by_others[ordinal], (int64_t)(total_bytes - free_bytes - held));
     atomic_store(&device->driver_total, total_bytes);
-    cw_pressure_update(ordinal, api, cw_session_now());
+    if (listener != NULL)
+        listener->sampled(ordinal, api, cw_session_now());
 }
 
 /* What is held, less what is only reserved, so that the ceiling which follows is rather too low
  * than too high: a reservation that comes or goes between two of the looks counts as one. */
 static uint64_t held_for_certain(uint8_t ordinal)
 {
-    uint64_t before = cw_limit_in_flight(ordinal);
+    uint64_t before = cw_tally_in_flight(ordinal);
     uint64_t held = cw_tally_device(ordinal).held;
-    uint64_t after = cw_limit_in_flight(ordinal);
+    uint64_t after = cw_tally_in_flight(ordinal);
     uint64_t flight = before > after ? before : after;
 
     return held > flight ? held - flight : 0;

@@ -14,6 +14,18 @@
 
 void cw_device_init(struct cw_arena *arena);
 
+/* What follows from news of a device. Set once, before the first context
+ * (core/control/lifecycle.c); without one, nothing does. Called by the thread that has the news,
+ * under no lock. */
+struct cw_device_listener {
+    /* Size and uuid of one more device are known. Not inside the gate. */
+    void (*described)(void);
+    /* A sample was stored. Maybe inside the gate: no call of the driver. api: of the call that
+     * looked, 0 for none. */
+    void (*sampled)(uint8_t device, uint32_t api, uint64_t now_ns);
+};
+void cw_device_set_listener(const struct cw_device_listener *listener);
+
 struct cw_live_device *cw_device_at(uint8_t device);
 
 /* Asks the driver for name, size and uuid, unless that was done; 1 if they are known. */

@@ -36,14 +36,13 @@ struct capture {
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_GRAPH); /* guards the maps */
 static struct cw_map nodes, execs, captures;
 static _Atomic int memory_nodes_seen;
-static _Atomic int captures_active;
 
 void cw_graph_reset(void)
 {
     cw_lock_reset(&lock);
     nodes = execs = captures = (struct cw_map){0};
     atomic_store(&memory_nodes_seen, 0);
-    atomic_store(&captures_active, 0);
+    atomic_store(&cw_gate_captures, 0);
 }
 
 void cw_graph_node_added(const struct cw_request *request, uint32_t site)
@@ -188,7 +187,7 @@ void cw_capture_started(uint64_t stream, uint32_t context, int started)
     }
     if (capture != NULL) {
         capture->context = context;
-        atomic_fetch_add(&captures_active, 1);
+        atomic_fetch_add(&cw_gate_captures, 1);
     }
     cw_lock_release(&lock);
     if (capture == NULL)
@@ -199,14 +198,14 @@ void cw_capture_ended(uint64_t stream)
 {
     struct capture *capture;
 
-    if (!cw_capture_is_active())
+    if (!cw_gate_is_capturing())
         return;
     cw_lock_acquire(&lock);
     capture = (struct capture *)cw_map_find(&captures, capture_key(stream));
     if (capture != NULL) {
         cw_map_remove(&captures, &capture->map);
         cw_mem_free(capture, sizeof(*capture));
-        atomic_fetch_sub(&captures_active, 1);
+        atomic_fetch_sub(&cw_gate_captures, 1);
     }
     cw_lock_release(&lock);
     if (capture != NULL)
@@ -227,7 +226,7 @@ static void drop_capture(struct cw_map_entry *entry, void *arg)
         return;
     cw_map_remove(&captures, entry);
     cw_mem_free(capture, sizeof(*capture));
-    atomic_fetch_sub(&captures_active, 1);
+    atomic_fetch_sub(&cw_gate_captures, 1);
     ended->captures++;
 }
 
@@ -235,16 +234,11 @@ void cw_capture_context_ended(uint32_t context)
 {
     struct ended_context ended = {.context = context};
 
-    if (!cw_capture_is_active())
+    if (!cw_gate_is_capturing())
         return;
     cw_lock_acquire(&lock);
     cw_map_visit(&captures, drop_capture, &ended);
     cw_lock_release(&lock);
     while (ended.captures-- > 0)
         cw_gate_open();
-}
-
-int cw_capture_is_active(void)
-{
-    return atomic_load_explicit(&captures_active, memory_order_relaxed) > 0;
 }

@@ -42,7 +42,5 @@ void cw_capture_started(uint64_t stream, uint32_t context, int started);
 void cw_capture_ended(uint64_t stream);
 /* A context is gone, and the captures of its streams with it. */
 void cw_capture_context_ended(uint32_t context);
-/* 1 while any stream of the process captures, as far as seen. */
-int cw_capture_is_active(void);
 
 #endif

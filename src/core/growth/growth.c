@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 #include "core/process/deadline.h"
-#include "core/process/due.h"
 #include "core/growth/moments.h"
+#include "core/process/intern.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 
@@ -101,17 +101,6 @@ void cw_growth_reset(void)
     atomic_store(&self.busy, 0);
 }
 
-/* Of the threads that see it one raises the bit; should that come to nothing, the next does a
- * moment later. */
-void cw_growth_raise(uint64_t now_ns)
-{
-    uint64_t seen = load(&cw_deadlines.growth_ns);
-
-    if (now_ns >= seen &&
-        atomic_compare_exchange_strong(&cw_deadlines.growth_ns, &seen, now_ns + FIRST_PERIOD_NS))
-        cw_due_set(CW_DUE_GROWTH);
-}
-
 /* ---- series ------------------------------------------------------------------------------------
  */
 
@@ -187,10 +176,10 @@ static uint32_t complete_sites(void)
 {
     uint32_t count;
 
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     count =
         atomic_load_explicit(&self.arena->header->table[CW_TABLE_SITE].count, memory_order_relaxed);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return count;
 }
 

@@ -33,9 +33,6 @@ void cw_growth_init(struct cw_arena *arena, const struct cw_options *options);
 /* In a forked child. */
 void cw_growth_reset(void);
 
-/* The time of core/process/deadline.h may have come. */
-CW_COLD void cw_growth_raise(uint64_t now_ns);
-
 /* The device has just come to hold something: if nothing is known of its past, it begins now. */
 static inline void cw_growth_expect(uint8_t device)
 {

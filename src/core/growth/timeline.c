@@ -2,10 +2,10 @@
 /* Points of devices. See timeline.h. */
 #include "core/growth/timeline.h"
 
-#include "core/reclaim/keep.h"
 #include "core/growth/moments.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/account/idle.h"
 
 #define FIRST_PERIOD_NS UINT64_C(1000000)
 #define COST_SHARE      1000 /* a point costs at most this part of the time until the next */
@@ -79,7 +79,7 @@ static void put_point(uint8_t device, uint64_t t_ns)
     atomic_thread_fence(memory_order_release);
     store(&point->live, sums.live);
     store(&point->held, sums.held);
-    store(&point->idle, cw_keep_idle(device));
+    store(&point->idle, cw_idle_bytes(device));
     store(&point->used, atomic_load_explicit(&live->driver_total, memory_order_relaxed) != 0
                             ? atomic_load_explicit(&live->driver_used, memory_order_relaxed)
                             : 0);

@@ -5,15 +5,16 @@
 #include <stdatomic.h>
 
 #include "base/compiler.h"
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/device/device.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/account/size_class.h"
 
 /* What was ever asked and given, as last added up: a sum over all records of buckets. */
 static struct {
-    _Atomic uint32_t tick; /* core/cache/bucket.h; 0: never */
+    _Atomic uint32_t tick; /* core/process/session.h; 0: never */
     _Atomic uint64_t asked, given;
 } sums[CW_DEVICES];
 
@@ -37,12 +38,6 @@ uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes)
     return bytes == 0 || device == CW_DEVICE_HOST
                ? bytes
                : cw_tally_take_excess(device, bytes, most_of(device));
-}
-
-void cw_excess_cancel(uint8_t device, uint64_t bytes)
-{
-    if (device != CW_DEVICE_HOST)
-        cw_tally_give_excess(device, bytes);
 }
 
 /* ---- efficiency --------------------------------------------------------------------------------
@@ -71,7 +66,7 @@ static void add_up(uint8_t device)
 /* So much more than `bytes` may be given for them. */
 static uint64_t spare_of(uint8_t device, uint64_t bytes)
 {
-    uint32_t now = cw_bucket_tick(cw_session_now());
+    uint32_t now = cw_session_tick(cw_session_now());
     unsigned __int128 most, given;
 
     if (atomic_exchange(&sums[device].tick, now) != now)
@@ -109,7 +104,7 @@ uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess)
     *out_excess = cw_excess_reserve(device, excess);
     if (CW_LIKELY(*out_excess == excess))
         return rounded;
-    cw_excess_cancel(device, *out_excess);
+    cw_tally_give_excess(device, *out_excess);
     *out_excess = 0;
     return cw_size_exact(bytes);
 }

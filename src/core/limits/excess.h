@@ -20,8 +20,6 @@
 
 #include <stdint.h>
 
-#include "core/cache/bucket.h"
-
 #define CW_EXCESS_SHARE     200
 #define CW_EXCESS_EFFICIENT 955u /* in thousandths */
 /* Where it is efficient a block serves that is larger by one part in so many of the request; but
@@ -32,10 +30,9 @@
 /* Before arming, and again in a forked child. */
 void cw_excess_init(void);
 
-/* Up to `bytes` of it: how many there are to be had, which count from now on. No lock held, not
- * inside a slot. */
+/* Up to `bytes` of it: how many there are to be had, which count from now on, until
+ * cw_tally_give_excess. No lock held, not inside a slot. */
 uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes);
-void cw_excess_cancel(uint8_t device, uint64_t bytes);
 
 /* The same for a block of another class than the request's own, of at most so much more: 0 unless
  * the device is efficient with it. */
@@ -43,15 +40,5 @@ uint64_t cw_excess_reserve_larger(uint8_t device, uint64_t bytes);
 
 /* What the driver is asked for: `bytes` rounded, with *out_excess reserved for it, or exactly. */
 uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess);
-
-/* Of a block of the pool while it lives; 0 for others. */
-static inline uint64_t cw_excess_of(const struct cw_live_block *block)
-{
-    if ((atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) == 0 ||
-        block->class >= CW_POOL_HOST)
-        return 0;
-    return cw_size_excess(atomic_load_explicit(&block->held, memory_order_relaxed),
-                          atomic_load_explicit(&block->bytes, memory_order_relaxed));
-}
 
 #endif

@@ -11,10 +11,9 @@
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
-#include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/account/idle.h"
 
 /* With MIN_FREE the device is asked before each allocation, unless it would leave so much more. */
 #define MIN_FREE_MARGIN_SHARE 8 /* of the device: one in so many */
@@ -34,8 +33,7 @@ static struct {
     const struct cw_options *options;
     _Atomic int resolved[CW_DEVICES]; /* limit and min_free of the device's record are filled */
     _Atomic int is_set[CW_DEVICES];   /* by cw_limit_set: the options do not say the limit */
-    _Atomic uint64_t in_flight[CW_DEVICES];
-    _Atomic int checked; /* whether the options name devices that are not there */
+    _Atomic int checked;              /* whether the options name devices that are not there */
 } self;
 
 static int is_any(const struct cw_device_sizes *sizes)
@@ -50,7 +48,7 @@ void cw_limit_init(struct cw_arena *arena, const struct cw_options *options)
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.resolved[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.is_set[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&self.in_flight[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&cw_tally_flight[i], 0, memory_order_relaxed);
     }
     atomic_store(&self.checked, 0);
     atomic_store(&cw_limits_on, is_any(&options->limit) || is_any(&options->min_free));
@@ -128,7 +126,6 @@ void cw_limit_set(uint8_t device, uint64_t bytes)
     if (bytes != 0)
         atomic_store(&cw_limits_on, 1);
     cw_event_add(&(struct cw_live_event){.type = CW_EVENT_LIMIT, .device = device, .bytes = bytes});
-    cw_pressure_update(device, 0, cw_session_now());
 }
 
 /* ---- reservations ------------------------------------------------------------------------------
@@ -176,7 +173,7 @@ static int leaves_free(uint8_t device)
 
     if (min_free == 0)
         return 1;
-    flight = atomic_load(&self.in_flight[device]);
+    flight = atomic_load(&cw_tally_flight[device]);
     if (total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
         left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
         return 1;
@@ -210,7 +207,7 @@ static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
     int rc;
 
     *out_cause = CW_CAUSE_LIMIT;
-    atomic_fetch_add(&self.in_flight[device], bytes);
+    atomic_fetch_add(&cw_tally_flight[device], bytes);
     rc = count(device, bytes);
     if (rc == 0 && !leaves_free(device)) {
         *out_cause = CW_CAUSE_MIN_FREE;
@@ -218,7 +215,7 @@ static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
         rc = -1;
     }
     if (rc != 0)
-        atomic_fetch_sub(&self.in_flight[device], bytes);
+        atomic_fetch_sub(&cw_tally_flight[device], bytes);
     return rc;
 }
 
@@ -235,7 +232,7 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
         return 0;
     while (try(device, bytes, out_cause) != 0) {
         /* A sample may have counted what others were just being given twice. */
-        if (*out_cause == CW_CAUSE_MIN_FREE && load(&self.in_flight[device]) != 0 &&
+        if (*out_cause == CW_CAUSE_MIN_FREE && load(&cw_tally_flight[device]) != 0 &&
             turns < FLIGHT_TURNS) {
             cw_lock_relax(&turns);
             continue;
@@ -251,19 +248,14 @@ void cw_limit_cancel(uint8_t device, uint64_t bytes)
     if (bytes == 0)
         return;
     cw_tally_sub(device, 0, bytes);
-    atomic_fetch_sub(&self.in_flight[device], bytes);
+    atomic_fetch_sub(&cw_tally_flight[device], bytes);
 }
 
 void cw_limit_committed(uint8_t device, uint64_t bytes)
 {
     if (CW_LIKELY(bytes == 0))
         return;
-    atomic_fetch_sub(&self.in_flight[device], bytes);
-}
-
-uint64_t cw_limit_in_flight(uint8_t device)
-{
-    return atomic_load(&self.in_flight[device]);
+    atomic_fetch_sub(&cw_tally_flight[device], bytes);
 }
 
 uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)
@@ -283,7 +275,7 @@ uint64_t cw_limit_room(uint8_t device)
         return UINT64_MAX;
     resolve(device);
     most = most_held(device);
-    return most == UINT64_MAX ? UINT64_MAX : minus(most, minus(held, cw_keep_idle(device)));
+    return most == UINT64_MAX ? UINT64_MAX : minus(most, minus(held, cw_idle_bytes(device)));
 }
 
 /* ---- what the program is told ------------------------------------------------------------------
@@ -299,7 +291,7 @@ uint64_t cw_limit_total(uint8_t device, uint64_t driver_total)
 void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
                    struct cw_memory_view *out)
 {
-    uint64_t idle = cw_keep_idle(device), limit = cw_limit_of(device), in_use;
+    uint64_t idle = cw_idle_bytes(device), limit = cw_limit_of(device), in_use;
 
     if (limit != 0)
         cw_driver_pool_refresh(device);

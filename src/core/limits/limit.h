@@ -45,8 +45,6 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
 void cw_limit_cancel(uint8_t device, uint64_t bytes);
 /* A block has taken them over. */
 void cw_limit_committed(uint8_t device, uint64_t bytes);
-/* Reserved, and neither cancelled nor committed yet. */
-uint64_t cw_limit_in_flight(uint8_t device);
 
 /* How much has to be given back so that a request of so many bytes fits; 0: nothing. */
 uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes);

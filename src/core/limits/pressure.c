@@ -2,12 +2,12 @@
 /* Levels of pressure. See pressure.h. */
 #include "core/limits/pressure.h"
 
-#include "core/cache/admission.h"
+#include "core/limits/admission.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/limits/limit.h"
-#include "core/reclaim/reclaim_due.h"
+#include "core/limits/reclaim_due.h"
 #include "core/account/site.h"
 #include "core/account/tally.h"
 

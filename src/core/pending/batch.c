@@ -6,9 +6,11 @@
 #include <stddef.h>
 
 #include "base/mem.h"
-#include "core/pending/pending.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
+
+CW_HOT_DATA _Atomic uint64_t cw_batch_tickets;
+CW_HOT_DATA _Atomic uint32_t cw_batches;
 
 struct cw_batch *cw_batch_make(struct cw_realm *realm)
 {
@@ -17,7 +19,7 @@ struct cw_batch *cw_batch_make(struct cw_realm *realm)
     if (batch == NULL)
         return NULL;
     batch->realm = realm;
-    atomic_fetch_add(&cw_pending_batches, 1);
+    atomic_fetch_add(&cw_batches, 1);
     return batch;
 }
 
@@ -35,7 +37,7 @@ uint32_t cw_batch_dissolve(struct cw_batch *batch)
 
     give_events_back(batch);
     cw_mem_free(batch, sizeof(*batch));
-    atomic_fetch_sub(&cw_pending_batches, 1);
+    atomic_fetch_sub(&cw_batches, 1);
     return list;
 }
 

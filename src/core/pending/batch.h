@@ -9,8 +9,10 @@
 #ifndef CW_CORE_BATCH_H
 #define CW_CORE_BATCH_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/compiler.h"
 #include "core/cache/realm.h"
 
 /* It is closed when it holds so much: later frees would hold it back. */
@@ -32,6 +34,23 @@ struct cw_batch {
     uint32_t marks; /* events, one for each context that had not passed when it was recorded */
     struct cw_mark mark[CW_REALMS_LIVE];
 };
+
+extern CW_HIDDEN _Atomic uint32_t cw_batches; /* that there are, open ones included */
+
+extern CW_HIDDEN _Atomic uint64_t cw_batch_tickets;
+
+/* The number of the last ticket drawn: a free that has it is covered by the next. Read after the
+ * work that the program has submitted, in every thread's eyes: the claim of the block comes before,
+ * which is a barrier where locked instructions are. */
+static inline uint64_t cw_batch_stamp(void)
+{
+#if defined(__x86_64__)
+    atomic_signal_fence(memory_order_seq_cst);
+#else
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+    return atomic_load_explicit(&cw_batch_tickets, memory_order_relaxed);
+}
 
 /* NULL without memory. */
 struct cw_batch *cw_batch_make(struct cw_realm *realm);

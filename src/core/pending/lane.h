@@ -6,7 +6,7 @@
  * by its thread or while that is stopped; no lock. Always: all blocks of a lane's batches are held
  * by the thread (core/cache/thread_cache.h), and only of realms that were open when they came in.
  *
- * A batch that was taken out of a lane, or of the list of its realm (core/pending/pending.c), is in
+ * A batch that was taken out of a lane, or of the list of its realm (core/pending/waiting.h), is in
  * hand until it is in one again or dissolved: the end of its context waits for that.
  */
 #ifndef CW_CORE_LANE_H

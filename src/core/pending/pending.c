@@ -11,8 +11,11 @@
 #include "base/mem.h"
 #include "core/pending/batch.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/pending/lane.h"
+#include "core/pending/ready.h"
+#include "core/pending/release.h"
+#include "core/pending/waiting.h"
 #include "core/process/session.h"
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
@@ -23,17 +26,10 @@
 #define MUCH_BLOCKS 8u
 #define MUCH_BYTES  ((uint64_t)64 << 20)
 
-CW_HOT_DATA _Atomic uint64_t cw_pending_tickets;
-CW_HOT_DATA _Atomic uint32_t cw_pending_batches; /* open ones included */
-
-static _Atomic uint64_t listed[CW_DEVICES]; /* bytes in the lists of realms */
-
 void cw_pending_reset(void)
 {
-    atomic_store(&cw_pending_batches, 0);
+    atomic_store(&cw_batches, 0);
     cw_lane_reset();
-    for (int d = 0; d < CW_DEVICES; d++)
-        atomic_store_explicit(&listed[d], 0, memory_order_relaxed);
 }
 
 /* ---- tickets -----------------------------------------------------------------------------------
@@ -41,7 +37,7 @@ void cw_pending_reset(void)
 
 uint64_t cw_pending_sync_begin(void)
 {
-    return atomic_fetch_add(&cw_pending_tickets, 1) + 1;
+    return atomic_fetch_add(&cw_batch_tickets, 1) + 1;
 }
 
 void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket)
@@ -65,94 +61,13 @@ int cw_pending_is_possible(void)
     return 1;
 }
 
-static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
-{
-    return cw_realm_pool(batch->realm, cw_tracker_at(block)->class);
-}
-
-/* ---- the list of a realm -----------------------------------------------------------------------
- */
-
-static void count_listed(const struct cw_batch *batch, uint64_t sign)
-{
-    atomic_fetch_add_explicit(&listed[batch->realm->device], sign * batch->bytes,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&listed[CW_DEVICE_HOST], sign * batch->host_bytes,
-                              memory_order_relaxed);
-    for (uint32_t block = batch->head; block != 0; block = cw_tracker_next(block)) {
-        unsigned size_class = cw_size_class_down(cw_tracker_held(block));
-
-        atomic_fetch_add_explicit(&pool_of(batch, block)->bucket[size_class].pending,
-                                  (uint32_t)sign, memory_order_relaxed);
-    }
-}
-
-/* 1, or 0 when the realm is not open: the caller keeps the batch. */
-static int list_push(struct cw_batch *batch, int front)
-{
-    struct cw_realm *realm = batch->realm;
-    int open;
-
-    count_listed(batch, 1);
-    cw_lock_acquire(&cw_realm_lock);
-    open = atomic_load(&realm->state) == CW_REALM_OPEN;
-    if (open && (front || realm->first == NULL)) {
-        batch->next = realm->first;
-        if (realm->first == NULL)
-            realm->last = batch;
-        realm->first = batch;
-    } else if (open) {
-        batch->next = NULL;
-        realm->last->next = batch;
-        realm->last = batch;
-    }
-    cw_lock_release(&cw_realm_lock);
-    if (!open)
-        count_listed(batch, (uint64_t)-1);
-    return open;
-}
-
-static void list_push_or_defer(struct cw_batch *batch, int front)
-{
-    struct cw_realm *realm = batch->realm;
-
-    if (!list_push(batch, front))
-        cw_realm_defer(realm, cw_batch_dissolve(batch));
-    cw_lane_put_down(realm);
-}
-
 /* To the driver's own free. */
 static void release(struct cw_batch *batch, enum cw_release why)
 {
     struct cw_realm *realm = batch->realm;
 
-    cw_keep_release(realm, cw_batch_dissolve(batch), why);
+    cw_release_list(realm, cw_batch_dissolve(batch), why);
     cw_lane_put_down(realm);
-}
-
-static struct cw_batch *make_in_hand(struct cw_realm *realm)
-{
-    struct cw_batch *batch = cw_batch_make(realm);
-
-    if (batch != NULL)
-        cw_lane_take_in_hand(realm);
-    return batch;
-}
-
-static struct cw_batch *list_pop(struct cw_realm *realm)
-{
-    struct cw_batch *batch;
-
-    cw_lock_acquire(&cw_realm_lock);
-    batch = realm->first;
-    if (batch != NULL) {
-        realm->first = batch->next;
-        cw_lane_take_in_hand(realm);
-    }
-    cw_lock_release(&cw_realm_lock);
-    if (batch != NULL)
-        count_listed(batch, (uint64_t)-1);
-    return batch;
 }
 
 /* ---- in ----------------------------------------------------------------------------------------
@@ -165,7 +80,7 @@ static void keep_closed(struct cw_batch *batch, int front)
     struct cw_batch *leaving = cw_lane_keep(batch, front);
 
     if (leaving != NULL)
-        list_push_or_defer(leaving, 0);
+        cw_waiting_push(leaving, 0);
 }
 
 /* A batch of held blocks goes to the driver's own free. */
@@ -213,7 +128,7 @@ void cw_pending_close(int may_release)
 static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
 {
     struct cw_batch *alone =
-        cw_keep_has_room(pool, cw_tracker_held(block)) ? make_in_hand(pool->realm) : NULL;
+        cw_keep_has_room(pool, cw_tracker_held(block)) ? cw_waiting_make(pool->realm) : NULL;
 
     if (alone == NULL)
         return -1;
@@ -221,7 +136,7 @@ static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
     if (record(alone) != 0)
         release(alone, CW_RELEASE_FULL);
     else
-        list_push_or_defer(alone, 0);
+        cw_waiting_push(alone, 0);
     return 0;
 }
 
@@ -233,25 +148,6 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
     if (full != NULL)
         close_batch(full, 1);
     return is_added ? 0 : add_alone(pool, block, stamp);
-}
-
-void cw_pending_add_list(struct cw_realm *realm, uint32_t list)
-{
-    uint64_t stamp = cw_pending_stamp();
-
-    while (list != 0) {
-        uint32_t next = cw_tracker_next(list);
-        struct cw_batch *batch = make_in_hand(realm);
-
-        /* Without memory the block is lost to the pool; it goes with its context. */
-        for (; batch != NULL && list != 0 && !cw_batch_is_full(batch); list = next) {
-            next = cw_tracker_next(list);
-            cw_batch_append(batch, list, stamp);
-        }
-        if (batch == NULL)
-            return;
-        list_push_or_defer(batch, 0);
-    }
 }
 
 /* ---- out ---------------------------------------------------------------------------------------
@@ -272,7 +168,7 @@ static uint32_t hand_over(struct cw_batch *batch, int by_event)
     struct cw_realm *realm = batch->realm;
     uint32_t count = count_ready(batch, by_event);
 
-    cw_keep_ready(realm, cw_batch_dissolve(batch));
+    cw_ready_hand_over(realm, cw_batch_dissolve(batch));
     cw_lane_put_down(realm);
     return count;
 }
@@ -284,7 +180,7 @@ static uint32_t hand_over_own(struct cw_batch *batch, int by_event)
     uint32_t count = count_ready(batch, by_event), left = cw_lane_take_in(batch);
 
     cw_batch_dissolve(batch);
-    cw_keep_share(realm, left);
+    cw_ready_share(realm, left);
     cw_lane_put_down(realm);
     return count;
 }
@@ -311,7 +207,7 @@ static uint32_t harvest_list(struct cw_realm *realm, unsigned *queries, uint32_t
     struct cw_batch *batch;
     uint32_t count = 0;
 
-    while (count < most && (batch = list_pop(realm)) != NULL) {
+    while (count < most && (batch = cw_waiting_pop(realm)) != NULL) {
         int passed = cw_batch_is_passed(batch), by_event = !passed;
 
         if (!passed && *queries != 0) {
@@ -321,7 +217,7 @@ static uint32_t harvest_list(struct cw_realm *realm, unsigned *queries, uint32_t
         if (passed == 1) {
             count += hand_over(batch, by_event);
         } else if (passed == 0 || !may_release) {
-            list_push_or_defer(batch, 1);
+            cw_waiting_push(batch, 1);
             break;
         } else {
             release(batch, CW_RELEASE_FULL);
@@ -394,7 +290,7 @@ int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
 
 static uint32_t await(struct cw_realm *realm)
 {
-    struct cw_batch *batch = list_pop(realm);
+    struct cw_batch *batch = cw_waiting_pop(realm);
     int is_own = batch == NULL, passed;
 
     if (batch == NULL)
@@ -413,7 +309,7 @@ static uint32_t await(struct cw_realm *realm)
     if (is_own)
         keep_closed(batch, 1);
     else
-        list_push_or_defer(batch, 1);
+        cw_waiting_push(batch, 1);
     return 0;
 }
 
@@ -427,14 +323,9 @@ uint32_t cw_pending_await(struct cw_realm *realm)
     return count;
 }
 
-uint64_t cw_pending_listed(uint8_t device)
-{
-    return atomic_load_explicit(&listed[device], memory_order_relaxed);
-}
-
 uint64_t cw_pending_bytes(uint8_t device)
 {
-    return cw_pending_listed(device) + cw_lane_bytes(device);
+    return cw_bucket_listed(device) + cw_lane_bytes(device);
 }
 
 /* ---- all threads' ------------------------------------------------------------------------------
@@ -452,7 +343,7 @@ static void list_all(struct cw_batch *all)
     }
     for (struct cw_batch *next; oldest != NULL; oldest = next) {
         next = oldest->next;
-        list_push_or_defer(oldest, 0);
+        cw_waiting_push(oldest, 0);
     }
 }
 
@@ -469,7 +360,7 @@ static struct cw_batch *take_all(struct cw_realm *realm)
     /* Not even a hint is good enough here: a thread may be at its first batch. */
     struct cw_batch *all = cw_lane_take_all(realm), *batch;
 
-    while ((batch = list_pop(realm)) != NULL) {
+    while ((batch = cw_waiting_pop(realm)) != NULL) {
         batch->next = all;
         all = batch;
     }
@@ -514,7 +405,7 @@ static uint32_t drain_once(struct cw_realm *realm)
             release(batch, CW_RELEASE_CONTEXT);
         } else {
             left += batch->count;
-            list_push_or_defer(batch, 0);
+            cw_waiting_push(batch, 0);
         }
     }
     return left;
@@ -537,5 +428,15 @@ uint32_t cw_pending_drain(struct cw_realm *realm)
 
 void cw_pending_thread_ends(void)
 {
+    uint32_t list, next;
+
+    cw_keep_reclaim_begins();
     list_all(cw_lane_take_own());
+    for (list = cw_thread_cache_empty(); list != 0; list = next) {
+        struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
+
+        next = cw_tracker_next(list);
+        cw_ready_put(cw_realm_pool(realm, cw_tracker_at(list)->class), list, 0);
+    }
+    cw_keep_reclaim_ends(0);
 }

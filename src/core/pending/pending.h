@@ -7,12 +7,12 @@
  * count: a synchronisation of the whole context that started after the free and has returned
  * success (a ticket), and an event of the whole context that was recorded after the free. Frees
  * collect in batches (core/pending/batch.h). Each thread has a lane of its own
- * (core/pending/lane.h); what is too old for that goes to the list of its realm (CW_RANK_POOL),
- * from which all threads harvest. Closing a batch records one event in each context that still
- * needs one. Whoever works on a batch has taken it out of lane or list. An event that was never
- * recorded reads as passed (the race of CUB's allocator, NVIDIA/cub#156): a batch says itself
- * whether its events are recorded, and one that was closed without, because a capture kept the gate
- * shut, is recorded before it is asked about.
+ * (core/pending/lane.h); what is too old for that goes to the list of its realm
+ * (core/pending/waiting.h), from which all threads harvest. Closing a batch records one event in
+ * each context that still needs one. Whoever works on a batch has taken it out of lane or list. An
+ * event that was never recorded reads as passed (the race of CUB's allocator, NVIDIA/cub#156): a
+ * batch says itself whether its events are recorded, and one that was closed without, because a
+ * capture kept the gate shut, is recorded before it is asked about.
  *
  * Memory in rotation is what makes events cheap: as long as a thread has little pending of a size
  * it takes one block more from the driver rather than close its batch, and so one event is for many
@@ -27,18 +27,18 @@
 
 #include <stdint.h>
 
+#include "core/pending/batch.h"
+#include "core/pending/waiting.h"
 #include "core/process/gate.h"
 #include "core/cache/realm.h"
 #include "core/process/session.h"
-
-extern CW_HIDDEN _Atomic uint32_t cw_pending_batches;
 
 void cw_pending_reset(void);
 
 /* 1 if anything may be pending anywhere: a hint. */
 static inline int cw_pending_is_any(void)
 {
-    return atomic_load_explicit(&cw_pending_batches, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&cw_batches, memory_order_relaxed) != 0;
 }
 
 /* ---- synchronisations of a whole context, the program's or ours ---- */
@@ -69,21 +69,6 @@ static inline int cw_pending_wait(struct cw_realm *realm, int *out_code)
     return 0;
 }
 
-extern CW_HIDDEN _Atomic uint64_t cw_pending_tickets;
-
-/* The number of the last ticket drawn: a free that has it is covered by the next. Read after the
- * work that the program has submitted, in every thread's eyes: the claim of the block comes before,
- * which is a barrier where locked instructions are. */
-static inline uint64_t cw_pending_stamp(void)
-{
-#if defined(__x86_64__)
-    atomic_signal_fence(memory_order_seq_cst);
-#else
-    atomic_thread_fence(memory_order_seq_cst);
-#endif
-    return atomic_load_explicit(&cw_pending_tickets, memory_order_relaxed);
-}
-
 /* ---- blocks ---- */
 
 /* 1 if blocks that are not ready can be kept: events, and not too many contexts, all known. */
@@ -93,16 +78,13 @@ int cw_pending_is_possible(void);
  * close batches, so no lock is held. */
 int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
 
-/* Linked idle blocks of the realm that have to wait again; no driver call. */
-void cw_pending_add_list(struct cw_realm *realm, uint32_t list);
-
 /* Closes the calling thread's open batch: records its events now. may_release: without them its
  * blocks go to the driver, which waits by itself. */
 void cw_pending_close(int may_release);
 
 /*
  * Looks which blocks of the realm have become ready, by ticket or event, in its list and in the
- * calling thread's lane, and hands them to the pool (cw_keep_ready). Asks the driver about
+ * calling thread's lane, and hands them to the pool (core/pending/ready.h). Asks the driver about
  * `queries` batches at most, and ends once `blocks` were handed over. How many. may_release: a
  * batch whose events fail goes to the driver, which waits by itself; else, inside an allocation, it
  * stays.
@@ -125,8 +107,6 @@ uint32_t cw_pending_await(struct cw_realm *realm);
 
 /* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */
 uint64_t cw_pending_bytes(uint8_t device);
-/* Of them in no thread's grant (core/cache/thread_cache.h). */
-uint64_t cw_pending_listed(uint8_t device);
 
 /* ---- all threads' ---- */
 
@@ -142,7 +122,8 @@ uint32_t cw_pending_seize(struct cw_realm *realm);
  * closed. */
 uint32_t cw_pending_drain(struct cw_realm *realm);
 
-/* The calling thread ends: its batches are for all. */
+/* The calling thread ends: its batches, and the ready blocks that it kept to itself, are for all.
+ */
 void cw_pending_thread_ends(void);
 
 #endif

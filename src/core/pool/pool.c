@@ -9,12 +9,12 @@
 #include "base/log.h"
 #include "core/device/context.h"
 #include "core/process/deadline.h"
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/device/device.h"
 #include "core/limits/excess.h"
 #include "core/process/gate.h"
 #include "core/account/index.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/pending/lane.h"
 #include "core/pending/pending.h"
 #include "core/pool/prewarm.h"
@@ -26,6 +26,9 @@
 #include "core/process/thread.h"
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
+#include "core/reclaim/sweep.h"
+#include "core/pending/ready.h"
+#include "core/pending/release.h"
 
 /* Frees of a thread after which it looks whether the device is due to be asked again. */
 #define LOOK_FREES 1024u
@@ -74,11 +77,6 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.on = options->mode == CW_MODE_POOL;
     self.deferred = self.on && choose_deferred(options);
     self.stacks = options->stacks != CW_STACKS_OFF;
-    cw_bucket_init(arena);
-    cw_excess_init();
-    cw_keep_init(arena, options);
-    cw_relief_init(options);
-    cw_demand_init(options);
     arena->header->pool_mode = (uint8_t)self.on;
     arena->header->free_sync = (uint8_t)(self.deferred ? CW_FREE_DEFERRED : CW_FREE_STRICT);
 }
@@ -86,12 +84,6 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
 void cw_pool_reset(void)
 {
     self.on = 0;
-    cw_demand_reset();
-    cw_relief_reset();
-    cw_thread_cache_reset();
-    cw_pending_reset();
-    cw_realm_reset();
-    cw_bucket_reset();
 }
 
 int cw_pool_is_on(void)
@@ -152,9 +144,9 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     uint64_t now;
 
     if (CW_UNLIKELY(site == 0)) {
-        cw_excess_cancel(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
+        cw_tally_give_excess(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
         cw_bucket_put_back(pool, block, bytes);
-        cw_keep_put(pool, block, 0);
+        cw_ready_put(pool, block, 0);
         return 0;
     }
     now = cw_session_now();
@@ -244,7 +236,7 @@ CW_HOT uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
 void cw_pool_cancel(struct cw_pool_request *request)
 {
     if (request->excess != 0)
-        cw_excess_cancel(request->pool->device, request->excess);
+        cw_tally_give_excess(request->pool->device, request->excess);
     request->excess = 0;
 }
 
@@ -364,7 +356,7 @@ static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
     if (CW_UNLIKELY(!is_counted)) { /* first, or a new owner would be counted beside the old one */
         cw_keep_reclaim_begins();
         cw_tally_sub(owner->device, bytes, 0);
-        cw_excess_cancel(owner->device, excess);
+        cw_tally_give_excess(owner->device, excess);
         cw_tracker_rest(block, leaving->site, 0);
     }
     return is_put;
@@ -378,11 +370,11 @@ static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving
 
     cw_bucket_kept(pool, index);
     if (is_wanted)
-        cw_keep_release_one(pool, index, CW_RELEASE_OOM);
+        cw_release_one(pool, index, CW_RELEASE_OOM);
     else if (leaving->is_ready)
-        cw_keep_block(pool, index);
+        cw_ready_keep(pool, index);
     else if (cw_pending_add(pool, index, leaving->stamp) != 0)
-        cw_keep_release_one(pool, index, CW_RELEASE_FULL);
+        cw_release_one(pool, index, CW_RELEASE_FULL);
     cw_keep_check(pool->device);
     cw_keep_reclaim_ends((uint64_t)is_wanted);
 }
@@ -412,7 +404,7 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
         return ask_driver(key, index, out);
     }
     if (CW_UNLIKELY(!leaving.is_ready))
-        leaving.stamp = cw_pending_stamp();
+        leaving.stamp = cw_batch_stamp();
     if (!self.deferred && (cw_pending_wait(realm, out_wait) != 0 || *out_wait != 0)) {
         bypass(pool->device, *out_wait == 0           ? CW_BYPASS_CAPTURE
                              : is_current_good(realm) ? CW_BYPASS_BROKEN
@@ -468,7 +460,9 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
         index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
         block = cw_tracker_at(index);
         if (index == 0 || !is_pooled(block)) {
-            cw_request_free_begin(CW_SPACE_ADDRESS, key, out);
+            *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS,
+                                            .key = key,
+                                            .block = cw_tracker_take(CW_SPACE_ADDRESS, key)};
             return CW_POOL_DRIVER;
         }
         if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key))) {

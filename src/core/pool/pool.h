@@ -20,7 +20,6 @@
 
 #include "base/options/options.h"
 #include "core/cache/bucket.h"
-#include "core/request/request.h"
 #include "core/process/types.h"
 
 /* Before the session is armed, and again in a forked child. */

@@ -5,15 +5,16 @@
 #include <stdatomic.h>
 
 #include "base/log.h"
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
 #include "core/limits/limit.h"
 #include "core/cache/realm.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/reclaim/sweep.h"
+#include "core/pending/ready.h"
 
 /* A block that found no record. With the gate closed it goes with its context. */
 static void give_back(const struct cw_pool *pool, uint64_t key)
@@ -47,8 +48,8 @@ void cw_prewarm(struct cw_pool *pool, const struct cw_option_batches *batches, u
 {
     uint32_t site = cw_site_here(api, pool->kind, pool->device);
 
-    if (cw_demand_is_overdue()) /* for what was idle before, not for what comes now */
-        cw_demand_serve();
+    if (cw_sweep_is_overdue()) /* for what was idle before, not for what comes now */
+        cw_sweep_serve();
     cw_device_describe(pool->device); /* its size says how much may be kept */
     for (unsigned i = 0; i < batches->count && site != 0; i++) {
         for (uint32_t k = 0; k < batches->item[i].blocks; k++) {
@@ -79,7 +80,7 @@ void cw_prewarm(struct cw_pool *pool, const struct cw_option_batches *batches, u
             atomic_fetch_add(&cw_device_at(pool->device)->pool.prewarmed, 1);
             cw_demand_prewarmed(pool->device, request.held);
             cw_bucket_added(pool, block);
-            cw_keep_put(pool, block, 0);
+            cw_ready_put(pool, block, 0);
         }
     }
 }

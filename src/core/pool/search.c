@@ -6,11 +6,12 @@
 
 #include "base/compiler.h"
 #include "core/limits/excess.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/pending/pending.h"
 #include "core/process/thread.h"
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
+#include "core/pending/ready.h"
 
 /* Batches asked about when a request finds nothing ready. */
 #define QUERIES 2u
@@ -29,7 +30,7 @@ static void take_along(struct cw_pool *pool, struct cw_size_fit fit)
         return;
     cw_keep_reclaim_begins();
     list = cw_bucket_take_some(pool, size_class, ALONG, &count);
-    cw_keep_share(pool->realm, cw_thread_cache_refill(pool, list));
+    cw_ready_share(pool->realm, cw_thread_cache_refill(pool, list));
     cw_keep_reclaim_ends(0);
 }
 
@@ -56,7 +57,7 @@ static uint32_t take_from_others(struct cw_pool *pool, struct cw_size_fit fit)
     if (list == 0 && down != up)
         list = cw_thread_cache_seize(pool, down);
     if (list != 0)
-        cw_keep_share(pool->realm, list);
+        cw_ready_share(pool->realm, list);
     cw_keep_reclaim_ends(0);
     return list != 0 ? cw_bucket_take(pool, fit) : 0;
 }
@@ -132,7 +133,7 @@ static uint32_t take_within(struct cw_pool *pool, struct cw_size_fit fit,
     while (CW_UNLIKELY(block != 0 && !is_valid(pool, block, fit.bytes)));
     if (block != 0)
         used = cw_size_excess(cw_tracker_held(block), fit.bytes);
-    cw_excess_cancel(pool->device, fit.excess - used);
+    cw_tally_give_excess(pool->device, fit.excess - used);
     return block;
 }
 

@@ -18,7 +18,7 @@
 
 struct cw_deadlines {
     CW_ALIGNED_LINE _Atomic uint64_t growth_ns; /* core/growth/growth.h; UINT64_MAX: never */
-    _Atomic uint64_t demand_ns;                 /* core/reclaim/demand.h; the same */
+    _Atomic uint64_t demand_ns;                 /* core/reclaim/sweep.h; the same */
 };
 extern CW_HIDDEN struct cw_deadlines cw_deadlines;
 

@@ -10,6 +10,7 @@
 #define WAITERS_GRACE_NS 60000000
 
 CW_HOT_DATA _Atomic uint32_t cw_gate_reasons;
+_Atomic int cw_gate_captures;
 
 enum count { CALLING, WAITING };
 
@@ -52,6 +53,7 @@ void cw_gate_open(void)
 void cw_gate_reset(void)
 {
     atomic_store(&cw_gate_reasons, 0);
+    atomic_store(&cw_gate_captures, 0);
     for (int i = 0; i < CW_SLOTS; i++) {
         atomic_store(&cw_slots[i].calling, 0);
         atomic_store(&cw_slots[i].waiting, 0);

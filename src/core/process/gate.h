@@ -26,6 +26,14 @@
 
 extern CW_HIDDEN _Atomic uint32_t cw_gate_reasons; /* to stay shut; 0: open */
 
+/* Streams of the process that capture, as far as seen; written by core/device/graph.c. */
+extern CW_HIDDEN _Atomic int cw_gate_captures;
+
+static inline int cw_gate_is_capturing(void)
+{
+    return atomic_load_explicit(&cw_gate_captures, memory_order_relaxed) > 0;
+}
+
 static inline int cw_gate_is_open(void)
 {
     return CW_LIKELY(atomic_load_explicit(&cw_gate_reasons, memory_order_acquire) == 0);

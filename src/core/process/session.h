@@ -5,8 +5,8 @@
  *   NEW --arm--> ARMED --finish--> FINISHED          any --disarm--> DISARMED
  *
  * Only ARMED accounts for anything; in every other state calls pass through. A forked child starts
- * over in NEW with nothing of its parent's. Arming is guarded by one cw_once; the state is an
- * atomic.
+ * over in NEW with nothing of its parent's. In which order the modules are started, and by whom
+ * this one is: core/control/lifecycle.c. Arming is guarded by one cw_once; the state is an atomic.
  */
 #ifndef CW_CORE_SESSION_H
 #define CW_CORE_SESSION_H
@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "base/launcher.h"
 #include "base/options/options.h"
 #include "core/process/driver_ops.h"
 #include "live/arena.h"
@@ -43,22 +42,30 @@ static inline int cw_session_is_armed(void)
                      CW_SESSION_ARMED);
 }
 
-/* Makes the arena and starts accounting; does nothing when that was done. Any thread, no lock held.
- * ops and options must live as long as the process; launcher is copied, NULL: nothing is known. */
-void cw_session_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
-                    const struct cw_launcher *launcher, unsigned driver_version);
-
 /* Something of ours failed: says why, once, and passes every call through from now on. */
 void cw_session_disarm(const char *why);
-
-/* Notes how the process ends. 1 for the one caller that must write the report, once. */
-int cw_session_finish(enum cw_exit_kind kind, int code);
 
 /* The report is where it belongs: the live file has done its duty, and goes unless the user has
  * named a directory for it. */
 void cw_session_reported(void);
 
-/* In a forked child. */
+/* ---- the steps of core/control/lifecycle.c, which calls everybody else in between ---- */
+
+/* 1 for the one caller that arms the session, and tells cw_session_begun how that went. Others wait
+ * here meanwhile, and get 0. */
+int cw_session_begin(const struct cw_driver_ops *ops, const struct cw_options *options);
+void cw_session_begun(int is_built);
+
+/* The arena, with a live file behind it if there may be one; then, when all is in place, the name
+ * of that file. 0, or -1. */
+int cw_session_make_arena(void);
+int cw_session_publish(void);
+
+/* ARMED or DISARMED, the state before, for the one caller that is to write the report; NEW for all
+ * others. */
+enum cw_session_state cw_session_close(void);
+
+/* In a forked child: last, for it takes the arena away. */
 void cw_session_reset(void);
 
 /* Nanoseconds since arming. */
@@ -67,6 +74,14 @@ static inline uint64_t cw_session_now(void)
     uint64_t now = cw_session.ops->now_ns() - cw_session.start_ns;
 
     return now ? now : 1; /* 0 means never */
+}
+
+/* A tick is an eighth of a second of that clock, for what only has to be known roughly. */
+#define CW_SESSION_TICK_SHIFT 27
+
+static inline uint32_t cw_session_tick(uint64_t now_ns)
+{
+    return (uint32_t)(now_ns >> CW_SESSION_TICK_SHIFT) + 1; /* 0 means never */
 }
 
 #endif

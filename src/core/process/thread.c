@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "core/reclaim/keep.h"
 #include "core/process/slot.h"
-#include "core/account/tracker.h"
 
 CW_TLS struct cw_thread cw_thread;
 
@@ -32,8 +30,6 @@ void cw_thread_set_watch(cw_thread_watch_fn fn)
 
 void cw_thread_ends(void)
 {
-    cw_keep_thread_ends();
-    cw_tracker_thread_ends();
     if (cw_thread.slot != 0)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
     /* A later destructor of this thread may still allocate: as one of the shared. */

@@ -14,12 +14,30 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "core/stacks/memo.h"
 #include "live/layout.h"
 
 #define CW_STACK_CACHE  256 /* entries; powers of two */
 #define CW_SITE_CACHE   128
 #define CW_SPARE_BLOCKS 32
+
+/* Walks that the thread has made (core/stacks/memo.h). */
+#define CW_MEMO_STACKS 256  /* powers of two */
+#define CW_MEMO_SLOTS  4096 /* words of all stacks together; a new stack takes the oldest's room */
+
+struct cw_memo_entry {
+    uint64_t frame; /* address of the frame in which the walk began */
+    uint64_t first; /* its words, counted from the first ever noted */
+    uint32_t count;
+    uint32_t stack; /* what the caller wants to know again; 0: nothing noted */
+    uint32_t epoch;
+};
+
+struct cw_memo {
+    uint64_t noted; /* words ever noted */
+    struct cw_memo_entry entry[CW_MEMO_STACKS];
+    uint32_t offset[CW_MEMO_SLOTS]; /* from the frame, in bytes */
+    uint64_t value[CW_MEMO_SLOTS];
+};
 
 struct cw_stack_cache_entry {
     uint64_t hash;

@@ -26,18 +26,35 @@ enum cw_space {
     CW_SPACE_MODULE,      /* loaded modules and libraries */
 };
 
+/* What can stand in for what. Pinned memory by the flags of cuMemHostAlloc; cuMemAllocHost is a
+ * class of its own, because the flags that it implies are the driver's business. */
+enum cw_pool_class {
+    CW_POOL_DEVICE,
+    CW_POOL_PITCHED,
+    CW_POOL_HOST,
+    CW_POOL_HOST_FLAGS, /* + flags 0..7 */
+    CW_POOL_CLASSES = CW_POOL_HOST_FLAGS + 8,
+};
+
 struct cw_request {
     enum cw_space space;
     enum cw_kind kind;
     uint8_t device;   /* ordinal or CW_DEVICE_HOST */
     uint8_t flags;    /* enum cw_block_flags */
-    uint8_t class;    /* of a pooled block: enum cw_pool_class (core/pool/pool.h) */
+    uint8_t class;    /* of a pooled block: enum cw_pool_class */
     uint8_t unserved; /* of one that failed: enum cw_unserved, as far as known */
     uint32_t context; /* 0 when the block does not go with a context */
     uint64_t key;
     uint64_t bytes;    /* asked for */
     uint64_t held;     /* taken from the driver as far as known, else bytes */
     uint64_t reserved; /* of held: counted as such already (core/limits/limit.h) */
+};
+
+/* A free of the program's that goes to the driver, from before the call until after it. */
+struct cw_request_free {
+    enum cw_space space;
+    uint64_t key;
+    uint32_t block; /* 0: not known to us */
 };
 
 /* How a free ended, as the tracker needs to know it. */

@@ -27,21 +27,17 @@
  */
 #include "core/python/python.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/compiler.h"
 #include "base/out.h"
 #include "core/python/python_layout.h"
 #include "core/python/python_read.h"
 
-#define KEYS_MAX        1024        /* PTHREAD_KEYS_MAX */
-#define SIGNAL_SET_SIZE ((size_t)8) /* the kernel's */
-#define INSTR_MAX       ((int64_t)1 << 30)
-#define NAME_MAX        ((uint64_t)1 << 16) /* characters; longer is nonsense */
+#define KEYS_MAX  1024 /* PTHREAD_KEYS_MAX */
+#define INSTR_MAX ((int64_t)1 << 30)
+#define NAME_MAX  ((uint64_t)1 << 16) /* characters; longer is nonsense */
 /* Shims and frames that are not Python's, for each frame that is asked for. */
 #define STEPS_PER_MAX 4
 
@@ -122,26 +118,6 @@ const struct cw_python_layout *cw_python_layout_now(const struct cw_python_symbo
         return NULL;
     *out_symbols = &symbols;
     return &layout;
-}
-
-/* ---- reading with care -------------------------------------------------------------------------
- */
-
-/* The kernel reads the first signal set before it looks at what is to be done with it; there is no
- * such thing to be done as ~0. A few words suffice: no structure is larger than a page. */
-static int is_word_readable(uintptr_t at)
-{
-    return syscall(SYS_rt_sigprocmask, ~0, at, NULL, SIGNAL_SET_SIZE) == 0 || errno != EFAULT;
-}
-
-int cw_python_is_readable(uintptr_t at, size_t size)
-{
-    int saved_errno = errno;
-    int answer = at != 0 && at % sizeof(void *) == 0 && is_word_readable(at) &&
-                 is_word_readable((at + size - 1) & ~(uintptr_t)7);
-
-    errno = saved_errno;
-    return answer;
 }
 
 /* ---- the thread's state ------------------------------------------------------------------------

@@ -16,20 +16,8 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-
-/* What a process has of one interpreter and of the C library. */
-struct cw_python_symbols {
-    uint32_t version;         /* as in PY_VERSION_HEX; 0: older than 3.9 */
-    const void *runtime;      /* _PyRuntime */
-    const void *code_type;    /* PyCode_Type */
-    const void *unicode_type; /* PyUnicode_Type */
-    /* The object that has the evaluator, and _PyEval_EvalFrameDefault in it as far as one piece of
-     * it is known. Addresses of machine code; 0: not known. */
-    uint64_t object, object_end;
-    uint64_t evaluator, evaluator_end;
-    void *(*thread_value)(unsigned key); /* pthread_getspecific */
-    unsigned long (*thread_self)(void);  /* pthread_self */
-};
+#include "core/python/python_layout.h"
+#include "core/python/python_symbols.h"
 
 /* The first ones that are set stay, until NULL says that this interpreter was unloaded: before its
  * memory goes, and while no thread walks. */
@@ -39,6 +27,8 @@ void cw_python_reset(void);
 
 /* The interpreter's, NULL: there is none, or none that is known. */
 const struct cw_python_symbols *cw_python_symbols_now(void);
+/* How it lays out what is read; NULL: no Python. */
+const struct cw_python_layout *cw_python_layout_now(const struct cw_python_symbols **out_symbols);
 /* 1: there may be frames. 0: a walk finds none. */
 extern CW_HIDDEN _Atomic int cw_python_is_armed;
 

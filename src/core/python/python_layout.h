@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/python/python.h"
+#include "core/python/python_symbols.h"
 
 #define CW_PYTHON_NONE UINT16_MAX /* this version has no such field */
 

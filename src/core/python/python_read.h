@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading of the interpreter's memory; between python.c and python_text.c. */
+/* Reading of the interpreter's memory, word by word; no state. */
 #ifndef CW_CORE_PYTHON_READ_H
 #define CW_CORE_PYTHON_READ_H
 
@@ -8,12 +8,21 @@
 
 #include "core/python/python_layout.h"
 
-/* NULL: no Python. */
-const struct cw_python_layout *cw_python_layout_now(const struct cw_python_symbols **out_symbols);
-
 /* Whether at is aligned and size bytes from there, at most a page, can be read, by asking the
  * kernel: two system calls. errno is preserved. */
 int cw_python_is_readable(uintptr_t at, size_t size);
+
+/* The characters of a str. */
+struct cw_python_chars {
+    uintptr_t at;
+    uint64_t count;
+    unsigned width; /* 1, 2, 4 bytes each */
+};
+
+/* 0, or -1: this is no str whose characters follow it, or one of nonsense length. */
+int cw_python_find_chars(const struct cw_python_layout *layout,
+                         const struct cw_python_symbols *symbols, uintptr_t object,
+                         struct cw_python_chars *out);
 
 /* Bytes of a str from its start to the end of its characters, as far as they follow it. */
 uint64_t cw_python_text_size(const struct cw_python_layout *layout,

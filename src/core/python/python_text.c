@@ -9,7 +9,6 @@
 #include "base/compiler.h"
 #include "core/python/python_read.h"
 
-#define TEXT_MAX   ((uint64_t)1 << 16) /* characters of a name; longer is nonsense */
 #define TABLE_MAX  ((uint64_t)1 << 26) /* bytes of a line table */
 #define NO_CHAR    UINT32_C(0xfffd)
 #define NO_LINE    (-128) /* 3.10: this range has none */
@@ -20,42 +19,7 @@
 /* ---- text --------------------------------------------------------------------------------------
  */
 
-/* The characters of a str. */
-struct chars {
-    uintptr_t at;
-    uint64_t count;
-    unsigned width; /* 1, 2, 4 bytes each */
-};
-
-static int find_chars(const struct cw_python_layout *layout,
-                      const struct cw_python_symbols *symbols, uintptr_t object, struct chars *out)
-{
-    uint32_t state;
-
-    if (object == 0 || cw_read_word(object + CW_PYTHON_TYPE) != (uintptr_t)symbols->unicode_type)
-        return -1;
-    state = cw_read_int(object + CW_PYTHON_TEXT_STATE) >> layout->kind_bit;
-    out->width = state & 7;
-    out->count = cw_read_word(object + CW_PYTHON_TEXT_LENGTH);
-    /* Three bits of kind, is it in one piece with its characters, is it ASCII. */
-    if ((out->width != 1 && out->width != 2 && out->width != 4) || !(state & 8) ||
-        out->count > TEXT_MAX)
-        return -1;
-    out->at = object + (state & 16 ? layout->ascii : layout->compact);
-    return 0;
-}
-
-uint64_t cw_python_text_size(const struct cw_python_layout *layout,
-                             const struct cw_python_symbols *symbols, uintptr_t object)
-{
-    struct chars chars;
-
-    if (find_chars(layout, symbols, object, &chars) != 0)
-        return layout->compact;
-    return chars.at + chars.count * chars.width - object;
-}
-
-static uint32_t char_at(const struct chars *chars, uint64_t index)
+static uint32_t char_at(const struct cw_python_chars *chars, uint64_t index)
 {
     uintptr_t at = chars->at + index * chars->width;
     uint32_t c = 0;
@@ -82,7 +46,7 @@ static void put_utf8(uint32_t c, char *out)
 }
 
 /* From character first on, as much as fits. */
-static void put_chars(const struct chars *chars, uint64_t first, char *out, size_t cap)
+static void put_chars(const struct cw_python_chars *chars, uint64_t first, char *out, size_t cap)
 {
     size_t used = 0;
 
@@ -97,7 +61,7 @@ static void put_chars(const struct chars *chars, uint64_t first, char *out, size
     out[used] = '\0';
 }
 
-static void put_end(const struct chars *chars, char *out, size_t cap)
+static void put_end(const struct cw_python_chars *chars, char *out, size_t cap)
 {
     size_t length = 0;
     uint64_t first = 0;
@@ -213,16 +177,16 @@ int cw_python_describe(const struct cw_python_frame *frame, struct cw_python_tex
     const struct cw_python_symbols *symbols;
     const struct cw_python_layout *layout = cw_python_layout_now(&symbols);
     uintptr_t code = (uintptr_t)frame->code;
-    struct chars chars;
+    struct cw_python_chars chars;
 
     memcpy(out->file, UNKNOWN, sizeof(UNKNOWN));
     memcpy(out->function, UNKNOWN, sizeof(UNKNOWN));
     out->line = 0;
     if (layout == NULL || code == 0)
         return -1;
-    if (find_chars(layout, symbols, cw_read_word(code + layout->file), &chars) == 0)
+    if (cw_python_find_chars(layout, symbols, cw_read_word(code + layout->file), &chars) == 0)
         put_end(&chars, out->file, sizeof(out->file));
-    if (find_chars(layout, symbols, cw_read_word(code + layout->function), &chars) == 0)
+    if (cw_python_find_chars(layout, symbols, cw_read_word(code + layout->function), &chars) == 0)
         put_chars(&chars, 0, out->function, sizeof(out->function));
     out->line = line_of(layout, code, frame->instr);
     return 0;

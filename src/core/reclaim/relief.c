@@ -6,17 +6,16 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
-#include "core/reclaim/demand.h"
-#include "core/reclaim/keep.h"
+#include "core/limits/demand.h"
+#include "core/cache/keep.h"
 #include "core/pending/pending.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
-
-CW_HOT_DATA _Atomic uint32_t cw_reclaim_due_any;
-CW_HOT_DATA _Atomic uint8_t cw_reclaim_due_on[CW_DEVICES];
+#include "core/pending/ready.h"
+#include "core/pending/release.h"
 
 #define OTHERS_TURNS 20000u /* of cw_lock_relax: about a second */
 
@@ -34,7 +33,6 @@ void cw_relief_init(const struct cw_options *options)
 void cw_relief_reset(void)
 {
     atomic_store(&self.working, 0);
-    cw_reclaim_due_reset();
 }
 
 /* ---- realms and pools --------------------------------------------------------------------------
@@ -97,9 +95,9 @@ static struct cw_pool *next_pool(uint8_t device, struct walk *walk)
 static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
 {
     uint64_t bytes =
-        cw_keep_release(pool->realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES), why);
+        cw_release_list(pool->realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES), why);
 
-    return bytes + cw_keep_release(pool->realm, cw_bucket_take_all(pool), why);
+    return bytes + cw_release_list(pool->realm, cw_bucket_take_all(pool), why);
 }
 
 static uint64_t release_ready(uint8_t device, enum cw_release why)
@@ -123,7 +121,7 @@ static void gather_pools(uint8_t device)
 
     cw_keep_reclaim_begins();
     while ((pool = next_pool(device, &walk)) != NULL)
-        cw_keep_share(pool->realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
+        cw_ready_share(pool->realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
     cw_keep_reclaim_ends(0);
 }
 
@@ -147,7 +145,7 @@ static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, 
     while ((pool = next_pool(device, &walk)) != NULL) {
         block = cw_bucket_take_least(pool, size_class, need);
         if (block != 0)
-            return cw_keep_release(pool->realm, block, why);
+            return cw_release_list(pool->realm, block, why);
     }
     return 0;
 }
@@ -200,7 +198,7 @@ static uint64_t release_rest(uint8_t device, enum cw_release why)
     for (struct cw_realm *realm; (realm = next_realm(device, &at)) != NULL;) {
         if (cw_pending_is_any())
             cw_pending_wait(realm, &code);
-        bytes += cw_keep_release(realm, cw_pending_seize(realm), why);
+        bytes += cw_release_list(realm, cw_pending_seize(realm), why);
     }
     bytes += release_ready(device, why);
     return bytes + release_ready(CW_DEVICE_HOST, why);
@@ -289,13 +287,13 @@ static uint64_t release_in_turn(struct cw_pool *pool, uint32_t list, enum cw_rel
         uint32_t next = cw_tracker_next(list);
 
         atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
-        more = cw_keep_release(pool->realm, list, why);
+        more = cw_release_list(pool->realm, list, why);
         bytes += more;
         turn->calls--;
         list = next;
     }
     if (list != 0)
-        cw_keep_share(pool->realm, list);
+        cw_ready_share(pool->realm, list);
     return bytes;
 }
 
@@ -370,7 +368,7 @@ static uint64_t age_of(const struct cw_pool *pool, unsigned size_class, uint32_t
  * difference between 69 and 99 % of the hits of a cache without bounds. */
 static struct choice choose(uint8_t device)
 {
-    uint32_t now = cw_bucket_tick(cw_session_now());
+    uint32_t now = cw_session_tick(cw_session_now());
     struct choice best = {0};
     struct walk walk = {0};
     struct cw_pool *pool;
@@ -394,7 +392,8 @@ static uint64_t release_chosen(const struct choice *choice, enum cw_release why,
     uint32_t block = cw_bucket_take_oldest(choice->pool, choice->size_class, 1);
 
     if (block == 0) {
-        cw_keep_share(choice->pool->realm, cw_thread_cache_seize(choice->pool, choice->size_class));
+        cw_ready_share(choice->pool->realm,
+                       cw_thread_cache_seize(choice->pool, choice->size_class));
         block = cw_bucket_take_oldest(choice->pool, choice->size_class, 1);
     }
     return release_in_turn(choice->pool, block, why, turn);

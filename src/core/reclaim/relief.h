@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "base/options/options.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/cache/realm.h"
-#include "core/reclaim/reclaim_due.h"
+#include "core/limits/reclaim_due.h"
 
 #define CW_RELIEF_CALLS 64u
 #define CW_RELIEF_NS    UINT64_C(5000000)
@@ -57,7 +57,7 @@ uint64_t cw_relief_surplus(uint8_t device, uint64_t most);
 
 /* ---- what nobody waits for ---- */
 
-/* One turn at what is due (core/reclaim/reclaim_due.h). Inside a free or a wait of the program's,
+/* One turn at what is due (core/limits/reclaim_due.h). Inside a free or a wait of the program's,
  * or on the background thread. What is on its way back a request that finds no memory waits for
  * (cw_relief_wait_for_others). */
 void cw_relief_work(void);

@@ -11,8 +11,7 @@
 #include "core/account/event.h"
 #include "core/request/fallback.h"
 #include "core/process/gate.h"
-#include "core/device/graph.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
 #include "core/reclaim/relief.h"
@@ -20,6 +19,7 @@
 #include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/account/tally.h"
+#include "core/account/idle.h"
 
 /* A free that the program made without us would have waited for the device: so long a look at
  * whether blocks become ready by themselves is no loss. */
@@ -202,7 +202,7 @@ static int is_worth_a_round(struct cw_ladder *ladder)
     if (!is_raced() || ladder->bytes == 0 || ladder->guesses == GUESSES_MAX)
         return 0;
     ladder->guesses++;
-    if (cw_keep_idle(ladder->device) != 0)
+    if (cw_idle_bytes(ladder->device) != 0)
         return 1;
     if (ladder->cause != CW_CAUSE_DRIVER || cw_device_ask_free(ladder->device, &left) != 0)
         return 0;
@@ -276,9 +276,9 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     ladder->cause = (uint8_t)cause;
     want(ladder);
     /* Another thread ends a context, or is about to: it opens again. */
-    while (!cw_capture_is_active() && !cw_gate_is_open() && turns < GATE_TURNS)
+    while (!cw_gate_is_capturing() && !cw_gate_is_open() && turns < GATE_TURNS)
         cw_lock_relax(&turns);
-    if (cw_capture_is_active() || !cw_gate_is_open()) {
+    if (cw_gate_is_capturing() || !cw_gate_is_open()) {
         step = exact(ladder, out_block); /* the program's own call, at the size that it asked for */
         if (step == CW_LADDER_END)
             cw_ladder_end(ladder);

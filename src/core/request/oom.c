@@ -7,11 +7,11 @@
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "core/request/fallback.h"
-#include "core/device/graph.h"
-#include "core/reclaim/keep.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/account/idle.h"
+#include "core/process/gate.h"
 
 #define RECORDS_MAX 16u
 #define PERIOD_NS   UINT64_C(10000000000)
@@ -58,7 +58,7 @@ static uint8_t why_unserved(const struct cw_request *request)
         return request->unserved;
     if (!could_be)
         return CW_UNSERVED_KIND;
-    return cw_capture_is_active() ? CW_UNSERVED_CAPTURE : CW_UNSERVED_UNASKED;
+    return cw_gate_is_capturing() ? CW_UNSERVED_CAPTURE : CW_UNSERVED_UNASKED;
 }
 
 static void fill(struct cw_live_oom *oom, uint8_t device)
@@ -70,7 +70,7 @@ static void fill(struct cw_live_oom *oom, uint8_t device)
     oom->min_free = atomic_load(&live->memory.min_free);
     oom->live = sums.live;
     oom->held = sums.held;
-    oom->idle = cw_keep_idle(device);
+    oom->idle = cw_idle_bytes(device);
     oom->spare = cw_driver_pool_spare(device);
     oom->total_bytes = atomic_load(&live->driver_total);
     oom->free_bytes = oom->total_bytes - atomic_load(&live->driver_used);

@@ -23,11 +23,6 @@ uint32_t cw_request_granted(const struct cw_request *request, uint32_t api);
 uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int code,
                            enum cw_cause cause);
 
-struct cw_request_free {
-    enum cw_space space;
-    uint64_t key;
-    uint32_t block; /* 0: not known to us */
-};
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out);
 /* A refused free (result CW_FREE_REFUSED) becomes an event with the code and the stack. */
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,

@@ -14,7 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "core/account/site.h"
+#include "core/process/intern.h"
 
 #define KNOWN 4096 /* powers of two */
 #define HEADS 4096
@@ -142,12 +142,12 @@ static uint32_t describe(const struct cw_python_frame *frame)
 
     if (cw_python_describe(frame, &text) != 0)
         return 0;
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     record = intern_locked(&text);
     if (record != 0)
         *known_of(frame) = (struct known){
             .code = frame->code, .instr = frame->instr, .stamp = frame->stamp, .record = record};
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return record;
 }
 
@@ -156,13 +156,13 @@ void cw_code_find(const struct cw_python_frame *frames, unsigned count, uint32_t
     int is_ready;
 
     memset(out, 0, count * sizeof(*out));
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     if (tables == NULL)
         tables = cw_mem_alloc(sizeof(*tables));
     is_ready = tables != NULL;
     for (unsigned i = 0; is_ready && i < count; i++)
         out[i] = recall_locked(&frames[i]);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     for (unsigned i = 0; is_ready && i < count; i++)
         if (out[i] == 0 && frames[i].code != 0)
             out[i] = describe(&frames[i]);

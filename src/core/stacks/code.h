@@ -3,7 +3,7 @@
  * Lines of Python code as records of the arena (CW_TABLE_CODE): one for each file, function and
  * line, however often the code is compiled anew.
  *
- * All of it is guarded by cw_site_lock, which is not held while a code object is read.
+ * All of it is guarded by cw_intern_lock, which is not held while a code object is read.
  */
 #ifndef CW_CORE_CODE_H
 #define CW_CORE_CODE_H

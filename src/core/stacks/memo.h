@@ -2,32 +2,16 @@
 /*
  * Stacks that a thread has already walked, known again without a walk.
  *
- * One per thread, seen by no other: no lock. See memo.c for why a match is the same stack.
+ * One per thread (struct cw_memo of core/process/thread.h), seen by no other: no lock. See memo.c
+ * for why a match is the same stack.
  */
 #ifndef CW_CORE_MEMO_H
 #define CW_CORE_MEMO_H
 
 #include <stdint.h>
 
+#include "core/process/thread.h"
 #include "core/stacks/unwind.h"
-
-#define CW_MEMO_STACKS 256  /* powers of two */
-#define CW_MEMO_SLOTS  4096 /* words of all stacks together; a new stack takes the oldest's room */
-
-struct cw_memo_entry {
-    uint64_t frame; /* address of the frame in which the walk began */
-    uint64_t first; /* its words, counted from the first ever noted */
-    uint32_t count;
-    uint32_t stack; /* what the caller wants to know again; 0: nothing noted */
-    uint32_t epoch;
-};
-
-struct cw_memo {
-    uint64_t noted; /* words ever noted */
-    struct cw_memo_entry entry[CW_MEMO_STACKS];
-    uint32_t offset[CW_MEMO_SLOTS]; /* from the frame, in bytes */
-    uint64_t value[CW_MEMO_SLOTS];
-};
 
 /* The entry of the stack above `frame`, the caller's __builtin_frame_address(0); or, with stack 0,
  * the entry to note it in. hint: any number that tells stacks apart. */

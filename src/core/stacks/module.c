@@ -3,7 +3,7 @@
  * Modules. See module.h.
  *
  * Owns `ranges`, sorted by start, and the counters by which the loader says that its list changed.
- * Both are guarded by cw_site_lock. A refresh collects without a lock and then merges under it.
+ * Both are guarded by cw_intern_lock. A refresh collects without a lock and then merges under it.
  */
 #include "core/stacks/module.h"
 
@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/own_path.h"
 #include "core/process/loader.h"
-#include "core/account/site.h"
+#include "core/process/intern.h"
 
 struct range {
     uint64_t base, end;
@@ -302,16 +302,16 @@ void cw_module_refresh(void)
 {
     struct found_list list = {0};
 
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     list.known_adds = loader_adds;
     list.known_subs = loader_subs;
     list.has_known = refreshes != 0;
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     cw_loader_visit(collect, &list);
     if (!list.unchanged && list.count != 0) {
-        cw_lock_acquire(&cw_site_lock);
+        cw_lock_acquire(&cw_intern_lock);
         merge_locked(&list);
-        cw_lock_release(&cw_site_lock);
+        cw_lock_release(&cw_intern_lock);
         if (watch != NULL)
             watch();
     }

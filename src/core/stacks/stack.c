@@ -2,7 +2,7 @@
 /*
  * Taking and interning of stacks. See stack.h.
  *
- * Owns the heads of the chains of frames; frames are added under cw_site_lock, and found without.
+ * Owns the heads of the chains of frames; frames are added under cw_intern_lock, and found without.
  */
 #include "core/stacks/stack.h"
 
@@ -12,9 +12,10 @@
 #include "base/mem.h"
 #include "core/stacks/code.h"
 #include "core/stacks/merge.h"
+#include "core/stacks/memo.h"
 #include "core/stacks/module.h"
 #include "core/python/python.h"
-#include "core/account/site.h"
+#include "core/process/intern.h"
 #include "core/process/thread.h"
 
 /* Heads of the hash chains; zero pages until touched. */
@@ -26,7 +27,7 @@ static struct cw_arena *arena;
 CW_HOT_DATA enum cw_stacks cw_stack_mode;
 static unsigned depth_limit;
 static _Atomic uint32_t *frame_heads;
-/* The epoch in which the table of modules was last read. Guarded by cw_site_lock. */
+/* The epoch in which the table of modules was last read. Guarded by cw_intern_lock. */
 static uint32_t modules_epoch;
 
 static uint64_t mix(uint64_t h, uint64_t value)
@@ -138,18 +139,18 @@ static uint32_t intern(const uint64_t *pcs, unsigned count, uint32_t epoch)
     uint32_t stack = 0;
     int known;
 
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     known = cw_stack_mode != CW_STACKS_CALLER && knows_modules_locked(pcs, count, epoch);
     if (known)
         stack = intern_locked(pcs, count);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     if (known)
         return stack;
     cw_module_refresh();
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     modules_epoch = epoch;
     stack = intern_locked(pcs, count);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return stack;
 }
 
@@ -204,13 +205,13 @@ static uint32_t intern_merged(const struct cw_merge_frame *frames, unsigned coun
 {
     uint32_t stack = 0;
 
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     for (unsigned i = count; i-- > 0;) {
         stack = extend_locked(stack, frames[i].pc, frames[i].module);
         if (stack == 0)
             break;
     }
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return stack;
 }
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/process/session.h"
-#include "core/account/tally.h"
 
 CW_TLS struct cw_tag_stack cw_tag_stack;
 
@@ -48,11 +47,14 @@ static uint8_t begun(uint16_t tag)
 
 static void ended(uint16_t tag, uint8_t begun_in)
 {
+    struct cw_view view;
+
     if (tag == 0 || !cw_session_is_armed())
         return;
     if (CW_UNLIKELY(begun_in != atomic_load_explicit(&life, memory_order_relaxed)))
         begun(tag);
-    cw_tag_name_step(tag, cw_session_now(), cw_tally_total());
+    cw_arena_view(&cw_session.arena, &view);
+    cw_tag_name_step(tag, cw_session_now(), cw_view_live(&view));
 }
 
 void cw_tag_mark(uint16_t tag)

@@ -6,6 +6,7 @@
 #include "core/limits/limit.h"
 #include "core/reclaim/relief.h"
 #include "core/account/site.h"
+#include "core/process/gate.h"
 #include "hook/entry.h"
 #include "hook/services/oom_dump.h"
 
@@ -349,7 +350,7 @@ int cw_call_is_capturing(CUstream stream, enum cw_stream_flavour flavour)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 
-    if (CW_LIKELY(!cw_capture_is_active()))
+    if (CW_LIKELY(!cw_gate_is_capturing()))
         return 0;
     if (stream == NULL && flavour == CW_STREAM_THREAD)
         stream = CW_STREAM_PER_THREAD;

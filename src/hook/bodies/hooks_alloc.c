@@ -18,7 +18,7 @@ static void set_stream_device(CUstream stream, struct cw_request *request)
 
     cw_context_current(&device);
     request->device = device;
-    if ((uintptr_t)stream <= (uintptr_t)CW_STREAM_PER_THREAD || cw_capture_is_active())
+    if ((uintptr_t)stream <= (uintptr_t)CW_STREAM_PER_THREAD || cw_gate_is_capturing())
         return;
     if (CW_REAL(cuStreamGetCtx)(stream, &context) == CUDA_SUCCESS &&
         cw_context_of((uint64_t)(uintptr_t)context, &device) != 0)

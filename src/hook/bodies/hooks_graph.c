@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "core/device/context.h"
 #include "core/account/site.h"
+#include "core/process/gate.h"
 
 /* ---- captures ----------------------------------------------------------------------------------
  */
@@ -51,7 +52,7 @@ static CUresult capture_begun(int followed, CUresult rc, CUstream stream,
 
 static CUresult capture_ended(CUresult rc, CUstream stream, enum cw_stream_flavour flavour)
 {
-    if (cw_session_is_armed() && cw_capture_is_active() &&
+    if (cw_session_is_armed() && cw_gate_is_capturing() &&
         (rc == CUDA_SUCCESS || has_ended(stream, flavour)))
         cw_capture_ended(stream_key(stream, flavour));
     return rc;

@@ -6,9 +6,9 @@
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/request/fallback.h"
-#include "core/reclaim/keep.h"
 #include "core/pool/pool.h"
 #include "core/account/regrowth.h"
+#include "core/account/idle.h"
 #include "hook/bodies/observe.h"
 
 /* ---- What is copied from one block to another: core/account/regrowth.h ---- */
@@ -99,8 +99,8 @@ static uint8_t on_any_of(const CUmemAccessDesc *desc, size_t count)
                           ? cw_call_on(desc[i].location.id)
                           : 0;
 
-        if (one != 0 && cw_keep_idle(one - 1) > most) {
-            most = cw_keep_idle(one - 1);
+        if (one != 0 && cw_idle_bytes(one - 1) > most) {
+            most = cw_idle_bytes(one - 1);
             on = one;
         }
     }

@@ -3,8 +3,8 @@
 #include "base/lock.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
-#include "core/reclaim/keep.h"
 #include "core/limits/limit.h"
+#include "core/account/idle.h"
 #include "hook/bodies/pooled.h"
 
 #include "hook/entry.h"
@@ -71,14 +71,14 @@ static CUresult ask_settled(size_t *free, size_t *total)
     CUresult rc;
 
     do {
-        motion = cw_keep_motion();
+        motion = cw_idle_motion();
         rc = CW_REAL(cuMemGetInfo_v2)(free, total);
         if (rc != CUDA_SUCCESS)
             return rc;
         cw_context_check_all(); /* nothing of one that is gone lies idle */
         cw_device_sampled(*free, *total, cw_call_api_text(CW_HOOK_cuMemGetInfo_v2));
         view_current(free, total);
-        if (cw_keep_is_settled(motion))
+        if (cw_idle_is_settled(motion))
             break;
         cw_lock_relax(&turns);
     } while (turns < SETTLE_TURNS);

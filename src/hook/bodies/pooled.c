@@ -314,7 +314,7 @@ static CUresult refusal(CUresult usual)
 {
     CUresult rc = CUDA_SUCCESS;
 
-    if (CW_UNLIKELY(cw_capture_is_active()))
+    if (CW_UNLIKELY(cw_gate_is_capturing()))
         rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
     return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
 }

@@ -22,11 +22,12 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/sys.h"
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "core/control/tick.h"
+#include "core/cache/keep.h"
 #include "hook/services/dump.h"
 #include "hook/resolve/object.h"
 #include "hook/services/serve.h"
@@ -86,7 +87,7 @@ static void work(uint64_t *next)
     if (cw_clock_ns() >= *next) {
         if (cw_tick())
             cw_dump_ask(CW_DUMP_INTERVAL);
-        if (atomic_load(&watching) && cw_demand_end_watch())
+        if (atomic_load(&watching) && cw_keep_end_watch())
             atomic_store(&watching, 0);
         *next = after(interval());
     }

@@ -8,9 +8,9 @@
 
 #include "base/compiler.h"
 #include "core/control/control.h"
-#include "core/reclaim/demand.h"
 #include "core/process/due.h"
 #include "core/growth/growth.h"
+#include "core/reclaim/sweep.h"
 #include "hook/services/dump.h"
 #include "hook/services/helper.h"
 
@@ -21,7 +21,7 @@ static const struct {
     int (*is_here)(void); /* NULL: by any thread */
 } servants[] = {
     {CW_DUE_CONTROL, cw_control_serve, NULL}, {CW_DUE_DUMP, cw_dump_serve, cw_dump_is_here},
-    {CW_DUE_GROWTH, cw_growth_serve, NULL},   {CW_DUE_DEMAND, cw_demand_serve, NULL},
+    {CW_DUE_GROWTH, cw_growth_serve, NULL},   {CW_DUE_DEMAND, cw_sweep_serve, NULL},
     {CW_DUE_WATCH, cw_helper_watch, NULL},
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks that are replaced by larger ones: what counts as a resize, and what it comes to. */
+#include "core/control/lifecycle.h"
 #include "core/account/regrowth.h"
 
 #include <criterion/criterion.h>
@@ -564,7 +565,7 @@ Test(regrowth, a_fork_forgets)
     cw_regrowth_copied(large, small, 60);
     resize(get(100), 200, 100);
     cr_assert_eq(resizes(), 1u);
-    cw_session_reset();
+    cw_lifecycle_reset();
     setup();
     /* The same blocks, as it were. */
     next_key = first;

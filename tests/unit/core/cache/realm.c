@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Contexts as the pool sees them: which are live, and what lies in limbo when one ends. */
-#include "core/reclaim/keep.h"
 #include "core/cache/realm.h"
 
 #include <criterion/criterion.h>
@@ -9,6 +8,9 @@
 #include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/account/tracker.h"
+#include "core/pending/release.h"
+#include "core/pending/waiting.h"
+#include "core/request/request.h"
 #include "pool_fixture.h"
 
 static struct cw_realm *realm;
@@ -45,7 +47,7 @@ Test(realm, is_made_with_its_context)
 
 Test(realm, of_a_context_that_is_made_known_twice_is_one)
 {
-    cw_realm_made(realm->context, realm->record);
+    cw_realm_make(realm->context, realm->record);
     cr_expect_eq(live(), 1u);
 }
 
@@ -308,7 +310,7 @@ Test(realm, what_comes_in_while_it_closes_waits_in_limbo)
     cw_context_end_begin(realm->context, &ending);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_realm_pool(realm, CW_POOL_DEVICE), block);
-    cw_realm_defer(realm, block);
+    cw_waiting_defer(realm, block);
     cr_expect_eq(realm->limbo, block);
     cw_context_end_finish(&ending, CW_CONTEXT_KEPT);
     cr_expect_eq(realm->limbo, 0u);
@@ -325,7 +327,7 @@ Test(realm, what_comes_in_after_its_end_is_forgotten)
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_realm_pool(realm, CW_POOL_DEVICE), block);
-    cw_realm_defer(realm, block);
+    cw_waiting_defer(realm, block);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
     cr_expect_eq(pool_check(), 0);
 }
@@ -342,7 +344,7 @@ Test(realm, what_is_released_after_its_end_does_not_reach_the_driver)
     cr_assert_eq(others, key);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_realm_pool(realm, CW_POOL_DEVICE), block);
-    cw_keep_release(realm, block, CW_RELEASE_FULL);
+    cw_release_list(realm, block, CW_RELEASE_FULL);
     cr_expect_eq(fake_driver.calls[FAKE_BLOCK_FREE], 0u);
     cr_expect_eq(fake_give(others), 0);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread keeps to itself, what it was granted for that, and how others get at it. */
+#include "core/control/lifecycle.h"
 #include "core/cache/thread_cache.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +8,7 @@
 #include <sched.h>
 
 #include "core/device/device.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/cache/realm.h"
 #include "core/process/session.h"
 #include "core/process/slot.h"
@@ -113,14 +114,14 @@ Test(thread_cache, gives_a_larger_block_for_the_excess_that_may_be_had)
 
 Test(thread_cache, has_a_bin_for_each_size_class)
 {
-    cr_expect_eq(cw_thread_cache_bin(511), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(511), CW_BIN_NONE);
     for (unsigned c = 0; c < CW_BINS; c++) {
-        cr_expect_eq(cw_thread_cache_bin(cw_size_class_bytes(c)), c);
-        cr_expect_eq(cw_thread_cache_bin(cw_size_class_bytes(c + 1) - 1), c);
+        cr_expect_eq(cw_size_bin(cw_size_class_bytes(c)), c);
+        cr_expect_eq(cw_size_bin(cw_size_class_bytes(c + 1) - 1), c);
     }
-    cr_expect_eq(cw_thread_cache_bin(cw_size_class_bytes(CW_BINS)), CW_BIN_NONE);
-    cr_expect_eq(cw_thread_cache_bin(CW_SIZE_MOST), CW_BIN_NONE);
-    cr_expect_eq(cw_thread_cache_bin(UINT64_MAX), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(cw_size_class_bytes(CW_BINS)), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(CW_SIZE_MOST), CW_BIN_NONE);
+    cr_expect_eq(cw_size_bin(UINT64_MAX), CW_BIN_NONE);
 }
 
 /* ---- how much ---- */
@@ -251,7 +252,7 @@ Test(thread_cache, of_a_realm_that_is_not_open_takes_nothing)
 
 Test(thread_cache, of_a_thread_without_a_slot_is_none)
 {
-    cw_thread_ends(); /* takes the slot away */
+    cw_lifecycle_thread_ends(); /* takes the slot away */
     cr_expect_eq(keeps(512), 0);
     cr_expect_eq(take(512), 0u);
     cr_expect_eq(cw_thread_cache_empty(), 0u);

@@ -11,7 +11,6 @@
 #include "ask_fixture.h"
 #include "core/process/due.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"

@@ -12,9 +12,10 @@
 #include "ask_fixture.h"
 #include "base/alarm.h"
 #include "base/log.h"
-#include "core/reclaim/demand.h"
 #include "core/process/due.h"
 #include "core/process/session.h"
+#include "core/reclaim/sweep.h"
+#include "core/cache/keep.h"
 
 static int captured;
 
@@ -128,8 +129,8 @@ static unsigned sleep_until_over(void)
     unsigned ticks = 0;
 
     do
-        tick_after(cw_demand_interval() / FAKE_MS);
-    while (!cw_demand_end_watch() && ticks++ < 100);
+        tick_after(cw_sweep_interval() / FAKE_MS);
+    while (!cw_keep_end_watch() && ticks++ < 100);
     return ticks;
 }
 
@@ -158,7 +159,7 @@ Test(tick, a_little_is_not_worth_a_thread)
 {
     start_idle(2);
     cr_expect_not(cw_due_take(CW_DUE_WATCH));
-    cr_expect(cw_demand_end_watch());
+    cr_expect(cw_keep_end_watch());
 }
 
 Test(tick, without_a_thread_nothing_is_done_between_calls)

@@ -232,12 +232,12 @@ static void begin_capture(uint64_t stream)
 
 Test(capture, keeps_the_gate_closed_until_it_has_ended)
 {
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
     begin_capture(STREAM);
-    cr_expect_eq(cw_capture_is_active(), 1);
+    cr_expect_eq(cw_gate_is_capturing(), 1);
     cr_expect_not(is_gate_open());
     cw_capture_ended(STREAM);
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
 }
 
@@ -245,7 +245,7 @@ Test(capture, one_that_did_not_start_opens_it_at_once)
 {
     cw_capture_begin();
     cw_capture_started(STREAM, 1, 0);
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
     cw_capture_ended(STREAM);
     cr_expect(is_gate_open());
@@ -256,7 +256,7 @@ Test(capture, captures_nest)
     begin_capture(STREAM);
     begin_capture(STREAM + 64);
     cw_capture_ended(STREAM);
-    cr_expect_eq(cw_capture_is_active(), 1);
+    cr_expect_eq(cw_gate_is_capturing(), 1);
     cr_expect_not(is_gate_open());
     cw_capture_ended(STREAM + 64);
     cr_expect(is_gate_open());
@@ -270,7 +270,7 @@ Test(capture, a_second_start_and_a_second_end_are_nothing)
     cr_expect(is_gate_open());
     cw_capture_ended(STREAM);
     cr_expect(is_gate_open());
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
 }
 
 Test(capture, the_end_of_another_stream_is_not_its_end)
@@ -290,11 +290,11 @@ Test(capture, those_of_a_context_end_with_it)
     }
     cw_capture_context_ended(7);
     cw_capture_context_ended(1);
-    cr_expect_eq(cw_capture_is_active(), 1);
+    cr_expect_eq(cw_gate_is_capturing(), 1);
     cw_capture_ended(STREAM); /* gone already */
     cr_expect_not(is_gate_open());
     cw_capture_context_ended(2);
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
     cw_capture_context_ended(2);
     cr_expect(is_gate_open());
@@ -305,7 +305,7 @@ Test(capture, a_reset_forgets_them)
     begin_capture(STREAM);
     cw_graph_reset();
     cw_gate_reset();
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
     cw_capture_ended(STREAM);
     cr_expect(is_gate_open());
 }
@@ -333,5 +333,5 @@ Test(capture, the_per_thread_stream_is_another_on_each_thread)
     run_threads(2, capture_own_stream);
     cr_expect_eq(open_too_early, 0);
     cr_expect(is_gate_open());
-    cr_expect_eq(cw_capture_is_active(), 0);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
 }

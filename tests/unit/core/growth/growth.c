@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of sites: when they come due, and what stands in them. */
+#include "core/control/lifecycle.h"
 #include "core/growth/growth.h"
 
 #include <criterion/criterion.h>
@@ -234,7 +235,7 @@ Test(growth, off_does_nothing)
     pool_get(4096);
     cr_expect_eq(leave(), 0);
     cw_growth_serve();
-    cw_session_finish(CW_EXIT_EXIT, 0);
+    cw_lifecycle_finish(CW_EXIT_EXIT, 0);
     cr_expect_eq(live->is_on, 0);
     cr_expect_eq(live->taken, 0);
     cr_expect_eq(series_count(), 0);
@@ -290,7 +291,7 @@ Test(growth, the_end_takes_the_place_of_a_sweep_that_is_not_over)
     cw_growth_serve();
     set_live(first, 6);
     pass(FAKE_MS);
-    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 1);
     cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
     cr_expect_eq(series_at(series_of(first))->bytes[newest()], 6);
@@ -306,7 +307,7 @@ Test(growth, the_end_is_a_sample)
     set_live(known, 9);
     unknown = site_with(1);
     pass(1);
-    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 2);
     cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
     cr_expect_eq(series_at(series_of(known))->bytes[newest()], 9);
@@ -320,7 +321,7 @@ Test(growth, an_end_at_the_last_sample_takes_its_place)
 
     sample();
     set_live(site, 9);
-    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 1);
     cr_expect_eq(slots_in_use(), 1);
     cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
@@ -333,7 +334,7 @@ Test(growth, the_end_of_a_disarmed_one_is_none)
     sample();
     pass(1);
     cw_session_disarm("why");
-    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 1);
 }
 

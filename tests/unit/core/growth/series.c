@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Series of sites: who has one when there is not room for all, and what others see of a sample that
  * is being taken. */
+#include "core/control/lifecycle.h"
 #include "core/growth/growth.h"
 
 #include <criterion/criterion.h>
@@ -11,6 +12,7 @@
 #include "base/lock.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
+#include "core/process/intern.h"
 #include "growth_fixture.h"
 
 TestSuite(series, .init = growth_start);
@@ -215,12 +217,12 @@ static void serve_or_keep(unsigned id)
         cw_growth_serve();
         return;
     }
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     is_held = 1;
-    while (cw_site_lock.word != 2) /* somebody waits for it */
+    while (cw_intern_lock.word != 2) /* somebody waits for it */
         sched_yield();
     middle();
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
 }
 
 /* All slots are in use, and one is being written. */
@@ -250,7 +252,7 @@ Test(series, a_slot_has_no_time_while_it_is_written, .timeout = 60)
 static void serve_and_finish(void)
 {
     cw_growth_serve();
-    cr_expect_eq(cw_session_finish(CW_EXIT_UNDERSCORE, 0), 1);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_UNDERSCORE, 0), 1);
     cr_expect_eq(live->taken, CW_SAMPLES);
     cr_expect_eq(slots_in_use(), CW_SAMPLES - 1);
 }

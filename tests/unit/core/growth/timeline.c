@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Points of devices: who has a record, what stands in it, and how it is thinned. */
+#include "core/control/lifecycle.h"
 #include "core/growth/timeline.h"
 
 #include <criterion/criterion.h>
@@ -11,6 +12,7 @@
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/request/request.h"
 
 static void start(void)
 {
@@ -199,7 +201,7 @@ Test(timeline, the_end_is_a_point)
     pass(1);
     ask_get(MIB);
     fake_driver.now_ns++;
-    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(record_of(0)->taken, 2);
     cr_expect_eq(newest(0)->live, 2 * MIB);
     cr_expect_eq(newest(0)->t_ns, cw_session.arena.header->end_ns);

@@ -30,9 +30,9 @@ Test(excess, there_is_so_much_of_it_and_no_more)
 Test(excess, what_is_given_back_can_be_had_again)
 {
     cw_excess_reserve(0, MOST);
-    cw_excess_cancel(0, 3 * MIB);
+    cw_tally_give_excess(0, 3 * MIB);
     cr_expect_eq(cw_excess_reserve(0, MOST), 3 * MIB);
-    cw_excess_cancel(0, MOST);
+    cw_tally_give_excess(0, MOST);
     cr_expect_eq(cw_tally_excess(0), 0u);
 }
 
@@ -189,7 +189,7 @@ static void take_and_give(unsigned id)
         there = cw_tally_excess(0);
         if (there > most_seen)
             most_seen = there;
-        cw_excess_cancel(0, got);
+        cw_tally_give_excess(0, got);
     }
 }
 

@@ -14,11 +14,11 @@
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
 #include "core/request/oom.h"
 #include "core/request/request.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
+#include "core/account/tally.h"
 
 TestSuite(limit_view);
 
@@ -101,7 +101,7 @@ static void expect_nine_tenths(const char *limit, const char *min_free, uint64_t
     told = view(fake_driver.capacity - fake_driver.others - fake_driver.taken_bytes, 4 * GIB);
     cr_expect_gt(told.free_bytes, 512 * MIB);
     cr_expect_neq(ask_get(told.free_bytes / 10 * 9), 0);
-    cr_expect_eq(cw_limit_in_flight(0), 0);
+    cr_expect_eq(cw_tally_in_flight(0), 0);
     pool_put(keep);
     cr_expect_eq(pool_check(), 0);
 }

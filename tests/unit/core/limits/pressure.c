@@ -8,7 +8,7 @@
 #include "core/device/device.h"
 #include "core/account/event.h"
 #include "core/limits/limit.h"
-#include "core/reclaim/reclaim_due.h"
+#include "core/limits/reclaim_due.h"
 #include "core/request/request.h"
 #include "core/process/session.h"
 
@@ -82,6 +82,7 @@ Test(pressure, follows_the_limit_where_that_is_scarcer)
     cr_expect_eq(cw_pressure_level(0), CW_LEVEL_HIGH);
     pool_put(key);
     cw_limit_set(0, 8000 * MIB);
+    cw_pressure_update(0, 0, cw_session_now());
     cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
     cr_expect_eq(use(96), CW_LEVEL_CRITICAL);
     cr_expect_eq(cw_pressure_level(1), CW_LEVEL_LOW);

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/pending/pending.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
@@ -284,6 +284,6 @@ static void free_three(unsigned id)
 Test(batch, the_end_of_a_thread_leaves_its_batches_to_all)
 {
     run_threads(1, free_three);
-    cr_expect_eq(cw_pending_listed(0), 3 * PROBE);
+    cr_expect_eq(cw_bucket_listed(0), 3 * PROBE);
     cr_expect_eq(cw_keep_counted(0), 3 * PROBE); /* and its grant to nobody */
 }

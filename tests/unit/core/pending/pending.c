@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Freed blocks wait for the device, in the lanes of threads and in lists of batches for all. */
+#include "core/control/lifecycle.h"
 #include "core/pending/pending.h"
 
 #include <criterion/criterion.h>
@@ -162,9 +163,9 @@ Test(pending, a_thread_keeps_its_newest_batches_and_the_older_ones_are_for_all)
         pool_put(key[i]); /* a batch of its own, as the first ones are */
     }
     cr_expect_eq(cw_pending_bytes(0), 5 * PROBE);
-    cr_expect_eq(cw_pending_listed(0), 2 * PROBE); /* one is open, two are closed */
+    cr_expect_eq(cw_bucket_listed(0), 2 * PROBE); /* one is open, two are closed */
     cw_pending_collect(realm);
-    cr_expect_eq(cw_pending_listed(0), 5 * PROBE);
+    cr_expect_eq(cw_bucket_listed(0), 5 * PROBE);
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(harvest(UINT32_MAX), 5u);
     cr_expect_eq(cw_pending_bytes(0), 0u);
@@ -353,7 +354,7 @@ Test(pending, the_open_batch_of_a_thread_that_ended_is_recorded_before_it_is_ask
 
 Test(pending, frees_of_a_thread_without_a_slot_are_batches_of_their_own)
 {
-    cw_thread_ends();
+    cw_lifecycle_thread_ends();
     free_with_work();
     free_with_work();
     cr_expect_eq(calls(FAKE_EVENT_RECORD), 2u);

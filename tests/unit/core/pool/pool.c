@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool as a whole: what is served, what is kept, and what goes back. */
-#include "core/reclaim/keep.h"
+#include "core/control/lifecycle.h"
 #include "core/pool/pool.h"
 
 #include <criterion/criterion.h>
@@ -500,7 +500,7 @@ Test(pool_with, a_forked_child_starts_with_nothing)
     free_in_thread(1);
     pool_sync(FIRST_CONTEXT);
     free_in_thread(2);
-    cw_session_reset();
+    cw_lifecycle_reset();
     cr_expect_eq(cw_pool_is_on(), 0);
     pool_start(CW_FREE_DEFERRED);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
@@ -522,7 +522,7 @@ Test(pool_with, a_forked_child_does_not_know_what_its_parent_was_served)
     key = pool_get(4 * KIB);
     pool_put(key);
     cr_assert_eq(serves(4 * KIB), 1);
-    cw_session_reset();
+    cw_lifecycle_reset();
     pool_start(CW_FREE_STRICT);
     cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
 }

@@ -5,7 +5,6 @@
  */
 #include <criterion/criterion.h>
 
-#include "core/reclaim/keep.h"
 #include "core/process/gate.h"
 #include "core/limits/excess.h"
 #include "core/account/tally.h"

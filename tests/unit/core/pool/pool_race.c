@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "core/reclaim/keep.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
 #include "core/account/tracker.h"

@@ -4,8 +4,9 @@
 
 #include <criterion/criterion.h>
 
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/pool/pool.h"
+#include "core/reclaim/sweep.h"
 #include "pool_fixture.h"
 
 static int serves(uint64_t bytes)
@@ -42,7 +43,7 @@ static void pass_seconds(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         fake_driver.now_ns += 1000 * FAKE_MS;
-        cw_demand_serve();
+        cw_sweep_serve();
         pool_sync(FIRST_CONTEXT);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the program has needed lately, what may be held for it, and what nobody needs. */
-#include "core/reclaim/demand.h"
+#include "core/control/lifecycle.h"
+#include "core/limits/demand.h"
 
 #include <criterion/criterion.h>
 
@@ -8,9 +9,10 @@
 #include "core/process/deadline.h"
 #include "core/device/device.h"
 #include "core/process/due.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/reclaim/relief.h"
 #include "core/process/session.h"
+#include "core/reclaim/sweep.h"
 
 #define TOTAL (10000 * MIB)
 
@@ -32,8 +34,8 @@ TestSuite(demand, .init = setup);
 static void pass_tenths(unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        fake_driver.now_ns += cw_demand_interval();
-        cw_demand_serve();
+        fake_driver.now_ns += cw_sweep_interval();
+        cw_sweep_serve();
     }
 }
 
@@ -141,13 +143,13 @@ Test(demand, a_sweep_is_made_at_its_time_and_once)
 
     pass_tenths(1);
     next = cw_deadlines.demand_ns;
-    cr_expect_eq(next, cw_session_now() + cw_demand_interval());
-    fake_driver.now_ns += cw_demand_interval() - 1;
-    cw_demand_serve();
+    cr_expect_eq(next, cw_session_now() + cw_sweep_interval());
+    fake_driver.now_ns += cw_sweep_interval() - 1;
+    cw_sweep_serve();
     cr_expect_eq(cw_deadlines.demand_ns, next);
     fake_driver.now_ns++;
-    cw_demand_serve();
-    cr_expect_eq(cw_deadlines.demand_ns, next + cw_demand_interval());
+    cw_sweep_serve();
+    cr_expect_eq(cw_deadlines.demand_ns, next + cw_sweep_interval());
 }
 
 Test(demand, an_allocation_after_its_time_makes_a_sweep_due)
@@ -156,12 +158,12 @@ Test(demand, an_allocation_after_its_time_makes_a_sweep_due)
     cw_due_take(CW_DUE_DEMAND);
     pool_get(512);
     cr_expect_not(cw_due_take(CW_DUE_DEMAND));
-    fake_driver.now_ns += cw_demand_interval();
-    cr_expect_not(cw_demand_is_overdue());
+    fake_driver.now_ns += cw_sweep_interval();
+    cr_expect_not(cw_sweep_is_overdue());
     pool_get(512);
     cr_expect(cw_due_take(CW_DUE_DEMAND));
-    fake_driver.now_ns += cw_demand_interval();
-    cr_expect(cw_demand_is_overdue()); /* and nobody came */
+    fake_driver.now_ns += cw_sweep_interval();
+    cr_expect(cw_sweep_is_overdue()); /* and nobody came */
 }
 
 static uint64_t idle(void)
@@ -246,10 +248,10 @@ Test(demand, calls_for_somebody_to_look_after_much_that_is_idle)
     cr_expect(cw_due_take(CW_DUE_WATCH));
     churn(6, 20 * MIB);
     cr_expect_not(cw_due_take(CW_DUE_WATCH)); /* somebody is there */
-    cr_expect_not(cw_demand_end_watch());
+    cr_expect_not(cw_keep_end_watch());
     pool_reclaim(0);
-    cw_thread_ends(); /* and what it was granted */
-    cr_expect(cw_demand_end_watch());
+    cw_lifecycle_thread_ends(); /* and what it was granted */
+    cr_expect(cw_keep_end_watch());
     churn(6, 20 * MIB);
     cr_expect(cw_due_take(CW_DUE_WATCH));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the pool keeps at most, how long, and what it gives back when memory is short. */
 #include "core/device/device.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 
 #include <criterion/criterion.h>
 
@@ -36,7 +36,7 @@ static void start_with_bucket_max(uint64_t blocks)
     pool_start(CW_FREE_STRICT);
 }
 
-/* Demand says what is kept (core/reclaim/demand.h): all of it was live a moment ago. */
+/* Demand says what is kept (core/limits/demand.h): all of it was live a moment ago. */
 Test(keep, any_number_of_blocks_that_were_just_needed_stays)
 {
     cr_expect_eq(churn(300, 2 * MIB), 300u);

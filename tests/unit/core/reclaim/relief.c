@@ -7,14 +7,15 @@
 
 #include "ask_fixture.h"
 #include "base/clock.h"
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/reclaim/keep.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
+#include "core/reclaim/sweep.h"
+#include "core/pending/release.h"
 
 #define TOTAL (10000 * MIB)
 
@@ -284,8 +285,8 @@ static void start_doomed(unsigned blocks)
         live_key[live_keys++] = pool_get(4 * KIB);
     churn(blocks, 64 * KIB);
     for (int i = 0; i < 12; i++) {
-        fake_driver.now_ns += cw_demand_interval();
-        cw_demand_serve();
+        fake_driver.now_ns += cw_sweep_interval();
+        cw_sweep_serve();
     }
     cr_assert_eq(idle(), blocks * 64 * KIB);
     cr_assert(cw_reclaim_is_due());
@@ -386,6 +387,6 @@ Test(steps, blocks_beyond_a_number_leave_a_bucket_256_at_a_time)
     for (uint32_t at = list; at != 0; at = cw_tracker_next(at))
         count++;
     cr_expect_eq(count, 256);
-    cw_keep_release(pool->realm, list, CW_RELEASE_FULL);
+    cw_release_list(pool->realm, list, CW_RELEASE_FULL);
     cr_expect_eq(pool_check(), 0);
 }

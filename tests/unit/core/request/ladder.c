@@ -7,19 +7,20 @@
 #include <sched.h>
 
 #include "ask_fixture.h"
-#include "core/reclaim/demand.h"
+#include "core/limits/demand.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/process/gate.h"
 #include "core/device/graph.h"
-#include "core/reclaim/keep.h"
+#include "core/cache/keep.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
 #include "core/limits/pressure.h"
 #include "core/reclaim/relief.h"
 #include "core/process/session.h"
 #include "core/account/tally.h"
+#include "core/pending/ready.h"
 
 /* Before a test: 1000 MiB, and neither a level of pressure nor a lack of demand that gives anything
  * back: what is idle stays until a request finds no memory. */
@@ -458,7 +459,7 @@ static void run_shares(unsigned threads, const char *limit, enum cw_free_sync fr
     fake_driver.clock_step = FAKE_MS / 4;
     run_threads(threads, use_share);
     cr_expect_eq(failures, 0, "%d", failures);
-    cr_expect_eq(cw_limit_in_flight(0), 0);
+    cr_expect_eq(cw_tally_in_flight(0), 0);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -567,7 +568,7 @@ static void move(void)
     is_inside = 1;
     for (int i = 0; i < 2000; i++)
         sched_yield();
-    cw_keep_share(pool->realm, list);
+    cw_ready_share(pool->realm, list);
     cw_keep_reclaim_ends(0);
 }
 

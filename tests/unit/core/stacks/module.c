@@ -12,6 +12,7 @@
 
 #include "core/account/site.h"
 #include "core/process/thread.h"
+#include "core/process/intern.h"
 #include "fake_driver.h"
 #include "live_fixture.h"
 
@@ -66,9 +67,9 @@ static uint32_t find(uint64_t pc)
     uint32_t module;
 
     cw_module_refresh();
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     module = cw_module_find_locked(pc);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
     return module;
 }
 

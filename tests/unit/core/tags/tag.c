@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges and marks: which tag a thread's allocations have, what counts as a step and where, names
  * of one form, the bounds of it all, and a forked child. */
+#include "core/control/lifecycle.h"
 #include "core/tags/tag.h"
 
 #include <criterion/criterion.h>
@@ -480,7 +481,7 @@ Test(tag, after_the_end_nothing_is_counted)
     uint16_t tag = named("late");
 
     cw_tag_push(0, tag);
-    cr_assert_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(cw_tag_pop(0), 0);
     cr_expect_eq(record(tag)->steps, 0u);
 }
@@ -518,7 +519,7 @@ Test(tag, a_forked_child_goes_on_with_the_open_ranges_and_counts_anew)
     cw_tag_push(0, open_tag);
     child = fork();
     if (child == 0) {
-        cw_session_reset();
+        cw_lifecycle_reset();
         _exit(goes_on_in_child());
     }
     cr_assert_eq(waitpid(child, &status, 0), child);

@@ -16,7 +16,7 @@
 enum cw_reclaim_reason {
     CW_RECLAIM_LEVEL = 1 << 0, /* the level of pressure has risen, or stays high */
     CW_RECLAIM_CAP = 1 << 1,   /* more is held than the program has needed lately */
-    CW_RECLAIM_AGE = 1 << 2,   /* blocks are doomed (core/reclaim/demand.h) */
+    CW_RECLAIM_AGE = 1 << 2,   /* blocks are doomed (core/reclaim/sweep.h) */
     CW_RECLAIM_COUNT = 1 << 3, /* a bucket has more than POOL_BUCKET_MAX */
 };
 

@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "core/control/lifecycle.h"
 #include "core/device/context.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/process/intern.h"
 #include "fake_driver.h"
 
 #define HANDLE 0xc0ffee00u
@@ -33,11 +35,11 @@ static void setup(void)
     strcpy(options.live, "off");
 }
 
-TestSuite(session, .init = setup);
+TestSuite(lifecycle, .init = setup);
 
 static void arm(void)
 {
-    cw_session_arm(&fake_driver_ops, &options, NULL, 12040);
+    cw_lifecycle_arm(&fake_driver_ops, &options, NULL, 12040);
 }
 
 static struct cw_live_header *header(void)
@@ -75,7 +77,7 @@ static unsigned count_lines(char *buf, size_t cap)
     return lines;
 }
 
-Test(session, is_new_until_it_is_armed)
+Test(lifecycle, is_new_until_it_is_armed)
 {
     cr_expect_not(cw_session_is_armed());
     arm();
@@ -85,7 +87,7 @@ Test(session, is_new_until_it_is_armed)
     cr_expect_eq(cw_session_now(), 5u);
 }
 
-Test(session, knows_the_process)
+Test(lifecycle, knows_the_process)
 {
     char path[4096];
     char cwd[4096];
@@ -108,14 +110,14 @@ Test(session, knows_the_process)
     cr_expect_eq(header()->end_ns, 0u);
 }
 
-Test(session, knows_its_rank)
+Test(lifecycle, knows_its_rank)
 {
     static struct cw_launcher launcher;
     const char *env;
 
     cw_launcher_read(&launcher,
                      (char *[]){"LOCAL_RANK=1", "RANK=17", "CUDA_VISIBLE_DEVICES=", NULL});
-    cw_session_arm(&fake_driver_ops, &options, &launcher, 12040);
+    cw_lifecycle_arm(&fake_driver_ops, &options, &launcher, 12040);
     cr_expect_str_eq(text(header()->rank), "17");
     cr_assert_eq(header()->envc, 3u);
     env = text(header()->env);
@@ -124,12 +126,12 @@ Test(session, knows_its_rank)
     cr_expect_str_eq(env + 21, "CUDA_VISIBLE_DEVICES=");
 }
 
-Test(session, has_no_rank_outside_of_a_job)
+Test(lifecycle, has_no_rank_outside_of_a_job)
 {
     static struct cw_launcher launcher;
 
     cw_launcher_read(&launcher, NULL);
-    cw_session_arm(&fake_driver_ops, &options, &launcher, 12040);
+    cw_lifecycle_arm(&fake_driver_ops, &options, &launcher, 12040);
     cr_expect_eq(header()->rank, 0u);
     cr_expect_eq(header()->env, 0u);
     cr_expect_eq(header()->envc, 0u);
@@ -143,7 +145,7 @@ static void arm_at_once(unsigned id)
     armed_with[id] = header();
 }
 
-Test(session, is_armed_once_by_eight_threads_at_once)
+Test(lifecycle, is_armed_once_by_eight_threads_at_once)
 {
     run_threads(8, arm_at_once);
     cr_expect(cw_session_is_armed());
@@ -153,13 +155,13 @@ Test(session, is_armed_once_by_eight_threads_at_once)
     }
 }
 
-Test(session, a_second_arming_changes_nothing)
+Test(lifecycle, a_second_arming_changes_nothing)
 {
     const struct cw_live_header *first;
 
     arm();
     first = header();
-    cw_session_arm(NULL, NULL, NULL, 99);
+    cw_lifecycle_arm(NULL, NULL, NULL, 99);
     cr_expect_eq(header(), first);
     cr_expect_eq(header()->driver_version, 12040u);
     cr_expect_eq(cw_session.ops, &fake_driver_ops);
@@ -178,7 +180,7 @@ static void grow_or_end(unsigned id)
     }
     while (atomic_load(&header()->size) < 4u << 20)
         cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cw_session_reported();
     for (int i = 0; i < 100000; i++)
         cw_arena_append(&cw_session.arena, CW_TABLE_FRAME);
@@ -186,7 +188,7 @@ static void grow_or_end(unsigned id)
 }
 
 /* Threads that outlive main go on in what is mapped. */
-Test(session, the_file_goes_while_others_make_it_grow)
+Test(lifecycle, the_file_goes_while_others_make_it_grow)
 {
     char lines[4096], directory[] = "/tmp/cuwarden-unit-XXXXXX";
     struct cw_backing *backing = &cw_session.arena.backing;
@@ -212,7 +214,7 @@ static void disarm(unsigned id)
     cw_session_disarm(id % 2 ? "this" : "that");
 }
 
-Test(session, a_disarm_says_why_once)
+Test(lifecycle, a_disarm_says_why_once)
 {
     char buf[4096];
 
@@ -229,7 +231,7 @@ Test(session, a_disarm_says_why_once)
     cr_expect_not(cw_session_is_armed());
 }
 
-Test(session, a_disarm_before_arming_keeps_it_from_arming)
+Test(lifecycle, a_disarm_before_arming_keeps_it_from_arming)
 {
     char buf[4096];
 
@@ -238,7 +240,7 @@ Test(session, a_disarm_before_arming_keeps_it_from_arming)
     cr_expect_eq(count_lines(buf, sizeof(buf)), 1u);
     arm();
     cr_expect_not(cw_session_is_armed());
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 0);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 0);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -247,7 +249,7 @@ Test(session, a_disarm_before_arming_keeps_it_from_arming)
 #define CAN_LIMIT true
 #endif
 
-Test(session, without_memory_it_disarms_and_says_so, .disabled = !CAN_LIMIT)
+Test(lifecycle, without_memory_it_disarms_and_says_so, .disabled = !CAN_LIMIT)
 {
     struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
     char buf[4096];
@@ -260,7 +262,7 @@ Test(session, without_memory_it_disarms_and_says_so, .disabled = !CAN_LIMIT)
     cr_expect_not(cw_session_is_armed());
     cr_expect_eq(count_lines(buf, sizeof(buf)), 1u);
     cr_expect_not_null(strstr(buf, "accounting stopped: no memory for its own tables"));
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 0);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 0);
 }
 
 /* ---- the end ---- */
@@ -269,10 +271,10 @@ static _Atomic unsigned finished;
 
 static void finish(unsigned id)
 {
-    finished += (unsigned)cw_session_finish(CW_EXIT_EXIT, (int)id);
+    finished += (unsigned)cw_lifecycle_finish(CW_EXIT_EXIT, (int)id);
 }
 
-Test(session, one_of_eight_threads_finishes_it)
+Test(lifecycle, one_of_eight_threads_finishes_it)
 {
     arm();
     fake_driver.now_ns += 7;
@@ -283,39 +285,39 @@ Test(session, one_of_eight_threads_finishes_it)
     cr_expect_eq(header()->end_ns, 7u);
 }
 
-Test(session, the_first_end_is_the_one_that_counts)
+Test(lifecycle, the_first_end_is_the_one_that_counts)
 {
     arm();
-    cr_expect_eq(cw_session_finish(CW_EXIT_UNDERSCORE, 3), 1);
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 0);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_UNDERSCORE, 3), 1);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 0);
     cr_expect_eq(header()->exit_kind, (uint32_t)CW_EXIT_UNDERSCORE);
     cr_expect_eq(header()->exit_code, 3);
 }
 
-Test(session, a_finished_one_is_not_disarmed)
+Test(lifecycle, a_finished_one_is_not_disarmed)
 {
     char buf[4096];
 
     listen_to_stderr();
     arm();
-    cw_session_finish(CW_EXIT_EXIT, 0);
+    cw_lifecycle_finish(CW_EXIT_EXIT, 0);
     cw_session_disarm("late");
     cr_expect_eq(count_lines(buf, sizeof(buf)), 0u, "%s", buf);
     cr_expect_eq(header()->disarmed, 0u);
 }
 
-Test(session, there_is_no_end_of_one_that_was_never_armed)
+Test(lifecycle, there_is_no_end_of_one_that_was_never_armed)
 {
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 0);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 0);
 }
 
-Test(session, a_disarmed_one_still_gives_its_report)
+Test(lifecycle, a_disarmed_one_still_gives_its_report)
 {
     listen_to_stderr();
     arm();
     cw_session_disarm("why");
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 0);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 0);
     cr_expect_str_eq(text(header()->disarmed), "why");
 }
 
@@ -336,17 +338,17 @@ static int ask_child(int (*question)(void))
 
 static int can_finish(void)
 {
-    return cw_session_finish(CW_EXIT_EXIT, 9) == 0 && header()->exit_code == 0 &&
+    return cw_lifecycle_finish(CW_EXIT_EXIT, 9) == 0 && header()->exit_code == 0 &&
                    header()->exit_kind == CW_EXIT_RUNNING
                ? 0
                : 1;
 }
 
-Test(session, a_process_with_another_pid_does_not_finish_it)
+Test(lifecycle, a_process_with_another_pid_does_not_finish_it)
 {
     arm();
     cr_expect_eq(ask_child(can_finish), 0);
-    cr_expect_eq(cw_session_finish(CW_EXIT_EXIT, 0), 1);
+    cr_expect_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
 }
 
 static uint32_t allocate(uint64_t key)
@@ -360,7 +362,7 @@ static uint32_t allocate(uint64_t key)
 
 static int starts_clean(void)
 {
-    cw_session_reset();
+    cw_lifecycle_reset();
     if (cw_session_is_armed() || header() != NULL)
         return 1;
     arm();
@@ -372,7 +374,7 @@ static int starts_clean(void)
         return 4;
     if (allocate(0x1000) != 1 || core_live_total() != 64 || cw_tracker_check() != 0)
         return 5;
-    return cw_session_finish(CW_EXIT_EXIT, 0) == 1 ? 0 : 6;
+    return cw_lifecycle_finish(CW_EXIT_EXIT, 0) == 1 ? 0 : 6;
 }
 
 static void arm_and_use(void)
@@ -386,7 +388,7 @@ static void arm_and_use(void)
         cw_tracker_finish(cw_tracker_take(CW_SPACE_ADDRESS, 0x1000 + i), CW_FREE_DONE);
 }
 
-Test(session, a_forked_child_starts_clean)
+Test(lifecycle, a_forked_child_starts_clean)
 {
     arm_and_use();
     cr_expect_eq(ask_child(starts_clean), 0);
@@ -394,22 +396,22 @@ Test(session, a_forked_child_starts_clean)
     cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(session, a_child_forked_in_a_capture_has_an_open_gate)
+Test(lifecycle, a_child_forked_in_a_capture_has_an_open_gate)
 {
     arm_and_use();
     cw_gate_close();
     cr_expect_eq(ask_child(starts_clean), 0);
 }
 
-Test(session, a_child_forked_while_the_sites_were_locked_starts_clean)
+Test(lifecycle, a_child_forked_while_the_sites_were_locked_starts_clean)
 {
     arm_and_use();
-    cw_lock_acquire(&cw_site_lock);
+    cw_lock_acquire(&cw_intern_lock);
     cr_expect_eq(ask_child(starts_clean), 0);
-    cw_lock_release(&cw_site_lock);
+    cw_lock_release(&cw_intern_lock);
 }
 
-Test(session, a_child_of_a_disarmed_one_starts_anew)
+Test(lifecycle, a_child_of_a_disarmed_one_starts_anew)
 {
     listen_to_stderr();
     arm_and_use();

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* The order of beginnings and ends. See lifecycle.h. */
+#include "core/control/lifecycle.h"
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/account/event.h"
+#include "core/account/freed.h"
+#include "core/account/idle.h"
+#include "core/account/index.h"
+#include "core/account/regrowth.h"
+#include "core/account/site.h"
+#include "core/account/tally.h"
+#include "core/account/trace.h"
+#include "core/account/tracker.h"
+#include "core/cache/bucket.h"
+#include "core/cache/keep.h"
+#include "core/cache/realm.h"
+#include "core/cache/thread_cache.h"
+#include "core/device/context.h"
+#include "core/device/device.h"
+#include "core/device/driver_pool.h"
+#include "core/device/graph.h"
+#include "core/device/pitch.h"
+#include "core/device/vmm.h"
+#include "core/growth/growth.h"
+#include "core/limits/demand.h"
+#include "core/limits/excess.h"
+#include "core/limits/inject.h"
+#include "core/limits/limit.h"
+#include "core/limits/pressure.h"
+#include "core/pending/pending.h"
+#include "core/pool/context_life.h"
+#include "core/pool/pool.h"
+#include "core/process/describe.h"
+#include "core/process/gate.h"
+#include "core/process/intern.h"
+#include "core/process/session.h"
+#include "core/process/slot.h"
+#include "core/process/thread.h"
+#include "core/reclaim/relief.h"
+#include "core/reclaim/sweep.h"
+#include "core/request/fallback.h"
+#include "core/request/oom.h"
+#include "core/stacks/module.h"
+#include "core/stacks/stack.h"
+#include "core/tags/tag.h"
+
+/* ---- news that go upwards ---- */
+
+static const struct cw_device_listener on_device = {
+    .described = cw_limit_check_devices,
+    .sampled = cw_pressure_update,
+};
+
+/* ---- the beginning ---- */
+
+/* Nobody else is at work yet. From the ground up: each may use those before it. The name of the
+ * live file comes last, so that readers find complete tables. */
+static int build(const struct cw_launcher *launcher, unsigned driver_version)
+{
+    const struct cw_options *options = cw_session.options;
+    struct cw_arena *arena = &cw_session.arena;
+
+    if (cw_session_make_arena() != 0)
+        return -1;
+    cw_slot_init();
+    cw_describe_process(launcher, driver_version);
+    cw_device_set_listener(&on_device);
+    cw_context_set_listener(&cw_context_life_listener);
+    cw_module_init(arena);
+    cw_context_init(arena, cw_session.ops);
+    cw_device_init(arena);
+    cw_event_init(arena);
+    cw_oom_init(arena);
+    cw_idle_init(arena);
+    cw_limit_init(arena, options);
+    cw_pressure_init(options);
+    cw_inject_init(&options->fail);
+    cw_fallback_init(options);
+    cw_bucket_init(arena);
+    cw_excess_init();
+    cw_keep_init(arena, options);
+    cw_relief_init(options);
+    cw_demand_init(options);
+    cw_sweep_init(options);
+    cw_pool_init(arena, options);
+    cw_tally_init(arena);
+    cw_tracker_init(arena);
+    cw_regrowth_init(arena, options->growth == CW_GROWTH_ON);
+    cw_tag_init(arena);
+    if (cw_site_init(arena, options->stacks, (unsigned)options->stack_depth) != 0)
+        return -1;
+    cw_growth_init(arena, options);
+    return cw_session_publish();
+}
+
+void cw_lifecycle_arm(const struct cw_driver_ops *ops, const struct cw_options *options,
+                      const struct cw_launcher *launcher, unsigned driver_version)
+{
+    int is_built;
+
+    if (!cw_session_begin(ops, options))
+        return;
+    is_built = build(launcher, driver_version) == 0;
+    cw_session_begun(is_built);
+    if (is_built)
+        cw_log(CW_LOG_DEBUG, "armed, driver %u.%u", driver_version / 1000,
+               driver_version % 1000 / 10);
+}
+
+/* ---- the end ---- */
+
+/* Takes no lock: the thread that ends the process may hold any. */
+int cw_lifecycle_finish(enum cw_exit_kind kind, int code)
+{
+    enum cw_session_state was = cw_session_close();
+    struct cw_live_header *header = cw_session.arena.header;
+    uint64_t now;
+
+    if (was == CW_SESSION_NEW)
+        return 0;
+    cw_stack_note_python();
+    atomic_store(&header->exit_kind, (uint32_t)kind);
+    atomic_store(&header->exit_code, code);
+    now = cw_session_now();
+    if (was == CW_SESSION_ARMED) /* what came after a disarm is not in any counter */
+        cw_growth_finish(now);
+    atomic_store(&header->end_ns, now);
+    return 1;
+}
+
+/* ---- a forked child ---- */
+
+/* The calling thread is the only one. Locks may have been held by threads that are no more: all
+ * become free. The arena, which is shared with the parent, goes last. */
+void cw_lifecycle_reset(void)
+{
+    cw_lock_reset_thread();
+    cw_mem_reset();
+    cw_gate_reset();
+    cw_intern_reset();
+    cw_index_reset();
+    cw_site_reset();
+    cw_module_reset();
+    cw_tracker_reset();
+    cw_regrowth_reset();
+    cw_tally_reset();
+    cw_tag_reset();
+    cw_pool_reset();
+    cw_sweep_reset();
+    cw_demand_reset();
+    cw_relief_reset();
+    cw_thread_cache_reset();
+    cw_pending_reset();
+    cw_realm_reset();
+    cw_bucket_reset();
+    cw_limit_reset();
+    cw_pressure_reset();
+    cw_inject_reset();
+    cw_driver_pool_reset();
+    cw_freed_reset();
+    cw_pitch_reset();
+    cw_fallback_reset();
+    cw_slot_reset();
+    cw_context_reset();
+    cw_vmm_reset();
+    cw_graph_reset();
+    cw_growth_reset();
+    cw_trace_reset();
+    cw_thread_reset();
+    cw_session_reset();
+}
+
+/* ---- the end of a thread ---- */
+
+/* The slot goes last: until then the thread may work inside it. */
+void cw_lifecycle_thread_ends(void)
+{
+    cw_pending_thread_ends();
+    cw_tracker_thread_ends();
+    cw_thread_ends();
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* The window of what was live. See demand.h. */
+#include "core/limits/demand.h"
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+#include "core/limits/pressure.h"
+#include "core/process/session.h"
+#include "core/account/tally.h"
+
+/* Beyond the most that was live so many 64ths of it may be held, and half of that, or nothing,
+ * where memory is short: a little less than a quarter, so that of what is held at most a fifth lies
+ * idle at the peaks. By a study of ten programs' traces (tests/bench/traces) that has 95 % of the
+ * hits of a cache without bounds, if it is chosen well what goes (core/reclaim/relief.c). */
+#define SPARE_64THS     15
+#define MORE_THAN_SHARE ((uint64_t)47 << 20)
+
+static struct {
+    const struct cw_options *options;
+    _Atomic unsigned slot;                              /* of the window, that is open */
+    _Atomic uint64_t peak[CW_DEMAND_SLOTS][CW_DEVICES]; /* the most that was live */
+    _Atomic uint64_t prewarmed[CW_DEVICES];
+} self;
+
+static uint64_t load(const _Atomic uint64_t *value)
+{
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *value, uint64_t to)
+{
+    atomic_store_explicit(value, to, memory_order_relaxed);
+}
+
+void cw_demand_init(const struct cw_options *options)
+{
+    self.options = options;
+    cw_demand_reset();
+}
+
+void cw_demand_reset(void)
+{
+    for (unsigned d = 0; d < CW_DEVICES; d++) {
+        store(&self.prewarmed[d], 0);
+        for (unsigned i = 0; i < CW_DEMAND_SLOTS; i++)
+            store(&self.peak[i][d], 0);
+    }
+}
+
+/* ---- the window --------------------------------------------------------------------------------
+ */
+
+/* The shared sum is what is live and what threads keep as slack, which is the most that was live
+ * since the slack was taken back last: just what is wanted. */
+void cw_demand_note(uint8_t device, uint64_t more)
+{
+    uint64_t most = load(&cw_session.arena.header->device[device].live_bytes), live = 0;
+    _Atomic uint64_t *peak =
+        &self.peak[atomic_load_explicit(&self.slot, memory_order_relaxed)][device];
+
+    if (more != 0)
+        live = cw_tally_device(device).live + more;
+    if ((int64_t)most < (int64_t)live)
+        most = live;
+    if ((int64_t)most > (int64_t)load(peak))
+        store(peak, most);
+}
+
+uint64_t cw_demand_live(uint8_t device)
+{
+    uint64_t most = load(&self.prewarmed[device]);
+
+    for (unsigned i = 0; i < CW_DEMAND_SLOTS; i++)
+        if (load(&self.peak[i][device]) > most)
+            most = load(&self.peak[i][device]);
+    return most;
+}
+
+/* Of a program of 64 MiB half of that, which is no loss to anybody, and its few blocks are worth
+ * keeping; from 100 MiB on the share. */
+static uint64_t spare_for(uint64_t live)
+{
+    uint64_t share = live / 64 * SPARE_64THS;
+    uint64_t least = share < MORE_THAN_SHARE ? MORE_THAN_SHARE - share : 0;
+
+    if (least > CW_DEMAND_LITTLE)
+        least = CW_DEMAND_LITTLE;
+    return share > least ? share : least;
+}
+
+uint64_t cw_demand_cap(uint8_t device)
+{
+    enum cw_level level = device < CW_MAX_DEVICES ? cw_pressure_level(device) : CW_LEVEL_LOW;
+    uint64_t live;
+
+    if (self.options->pool_bucket_max != CW_COUNT_AUTO)
+        return UINT64_MAX;
+    live = cw_demand_live(device);
+    switch (level) {
+    case CW_LEVEL_LOW:
+        return live + spare_for(live);
+    case CW_LEVEL_MEDIUM:
+        return live + spare_for(live) / 2;
+    default:
+        return live;
+    }
+}
+
+void cw_demand_prewarmed(uint8_t device, uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&self.prewarmed[device], bytes, memory_order_relaxed);
+}
+
+void cw_demand_turn(void)
+{
+    unsigned next = (atomic_load_explicit(&self.slot, memory_order_relaxed) + 1) % CW_DEMAND_SLOTS;
+
+    for (unsigned d = 0; d < CW_DEVICES; d++)
+        cw_demand_note((uint8_t)d, 0);
+    cw_tally_settle_slack();
+    for (unsigned d = 0; d < CW_DEVICES; d++)
+        store(&self.peak[next][d], 0);
+    atomic_store_explicit(&self.slot, next, memory_order_relaxed);
+    for (unsigned d = 0; d < CW_DEVICES; d++)
+        cw_demand_note((uint8_t)d, 0);
+}

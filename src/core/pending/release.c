@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Idle blocks back to the driver. See release.h. */
+#include "core/pending/release.h"
+
+#include <stdatomic.h>
+
+#include "core/account/freed.h"
+#include "core/account/idle.h"
+#include "core/account/tracker.h"
+#include "core/cache/keep.h"
+#include "core/limits/pressure.h"
+#include "core/pending/waiting.h"
+#include "core/process/session.h"
+
+/* One block; the gate is open. */
+static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t block)
+{
+    const struct cw_live_block *record = cw_tracker_at(block);
+    uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
+    uint64_t held = cw_tracker_held(block);
+    int is_there = atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE &&
+                   cw_tracker_take_idle(block);
+
+    cw_idle_departs(pool->device, held);
+    cw_bucket_dropped(pool, block, is_there);
+    if (is_there) {
+        cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed));
+        cw_session.ops->block_free(cw_context_name(realm->record), pool->kind, key);
+    }
+    cw_idle_arrives(pool->device, held);
+    cw_tracker_finish_idle(block);
+}
+
+static void count(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_release why)
+{
+    struct cw_live_pool *counters = &cw_session.arena.header->device[pool->device].pool;
+
+    switch (why) {
+    case CW_RELEASE_FULL:
+    case CW_RELEASE_CONTEXT:
+        count(&counters->trimmed_full);
+        return;
+    case CW_RELEASE_IDLE:
+        count(&counters->trimmed_idle);
+        return;
+    case CW_RELEASE_PRESSURE:
+        cw_pressure_relieved(pool->device, 1, bytes);
+        return;
+    default:
+        count(&counters->trimmed_oom);
+    }
+}
+
+static uint64_t release_each(struct cw_realm *realm, uint32_t list, enum cw_release why)
+{
+    uint64_t sum = 0, bytes;
+
+    while (list != 0) {
+        struct cw_pool *pool = cw_realm_pool(realm, cw_tracker_at(list)->class);
+        uint32_t next = cw_tracker_next(list);
+
+        if (cw_realm_enter_free(realm)) {
+            int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
+
+            bytes = cw_tracker_held(list);
+            if (!dead)
+                release_block(realm, pool, list);
+            cw_realm_leave_free(realm);
+            if (dead) { /* the context has ended since: the memory went with it */
+                cw_realm_forget(realm, list);
+                return sum;
+            }
+            sum += bytes;
+            count_release(pool, bytes, why);
+        } else {
+            atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
+            cw_waiting_add(realm, list);
+        }
+        list = next;
+    }
+    return sum;
+}
+
+uint64_t cw_release_list(struct cw_realm *realm, uint32_t list, enum cw_release why)
+{
+    if (list == 0)
+        return 0;
+    cw_keep_reclaim_begins();
+    return cw_keep_reclaim_ends(release_each(realm, list, why));
+}
+
+void cw_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why)
+{
+    atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
+    cw_release_list(pool->realm, block, why);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Releases: idle blocks go back to the driver. All of them are made here; which ones are released
+ * when memory is short, or not needed any more, core/reclaim/relief.c chooses.
+ *
+ * A release happens inside the program's own frees and waits, never inside an allocation, where the
+ * device might have to be waited for, unless the driver has said that it is out of memory. No lock
+ * is held across the driver. A block that cannot go now, because the gate is closed, waits again.
+ */
+#ifndef CW_CORE_RELEASE_H
+#define CW_CORE_RELEASE_H
+
+#include <stdint.h>
+
+#include "core/cache/realm.h"
+
+enum cw_release {
+    CW_RELEASE_FULL,     /* beyond what may be kept */
+    CW_RELEASE_IDLE,     /* nobody has needed it for some time */
+    CW_RELEASE_OOM,      /* for a request that found no memory */
+    CW_RELEASE_PRESSURE, /* because of the level of the device */
+    CW_RELEASE_CONTEXT,  /* its context ends, and others may still use it */
+};
+
+/* Linked idle blocks of the realm. The bytes given back. */
+uint64_t cw_release_list(struct cw_realm *realm, uint32_t list, enum cw_release why);
+void cw_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why);
+
+#endif

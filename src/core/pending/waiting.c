@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* The lists of batches that all threads share. See waiting.h. */
+#include "core/pending/waiting.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/lock.h"
+#include "core/account/tracker.h"
+#include "core/pending/lane.h"
+
+static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
+{
+    return cw_realm_pool(batch->realm, cw_tracker_at(block)->class);
+}
+
+static void count_listed(const struct cw_batch *batch, uint64_t sign)
+{
+    cw_bucket_list(batch->realm->device, sign * batch->bytes);
+    cw_bucket_list(CW_DEVICE_HOST, sign * batch->host_bytes);
+    for (uint32_t block = batch->head; block != 0; block = cw_tracker_next(block)) {
+        unsigned size_class = cw_size_class_down(cw_tracker_held(block));
+
+        atomic_fetch_add_explicit(&pool_of(batch, block)->bucket[size_class].pending,
+                                  (uint32_t)sign, memory_order_relaxed);
+    }
+}
+
+/* 1, or 0 when the realm is not open: the caller keeps the batch. */
+static int push(struct cw_batch *batch, int front)
+{
+    struct cw_realm *realm = batch->realm;
+    int open;
+
+    count_listed(batch, 1);
+    cw_lock_acquire(&cw_realm_lock);
+    open = atomic_load(&realm->state) == CW_REALM_OPEN;
+    if (open && (front || realm->first == NULL)) {
+        batch->next = realm->first;
+        if (realm->first == NULL)
+            realm->last = batch;
+        realm->first = batch;
+    } else if (open) {
+        batch->next = NULL;
+        realm->last->next = batch;
+        realm->last = batch;
+    }
+    cw_lock_release(&cw_realm_lock);
+    if (!open)
+        count_listed(batch, (uint64_t)-1);
+    return open;
+}
+
+void cw_waiting_push(struct cw_batch *batch, int front)
+{
+    struct cw_realm *realm = batch->realm;
+
+    if (!push(batch, front))
+        cw_waiting_defer(realm, cw_batch_dissolve(batch));
+    cw_lane_put_down(realm);
+}
+
+struct cw_batch *cw_waiting_make(struct cw_realm *realm)
+{
+    struct cw_batch *batch = cw_batch_make(realm);
+
+    if (batch != NULL)
+        cw_lane_take_in_hand(realm);
+    return batch;
+}
+
+struct cw_batch *cw_waiting_pop(struct cw_realm *realm)
+{
+    struct cw_batch *batch;
+
+    cw_lock_acquire(&cw_realm_lock);
+    batch = realm->first;
+    if (batch != NULL) {
+        realm->first = batch->next;
+        cw_lane_take_in_hand(realm);
+    }
+    cw_lock_release(&cw_realm_lock);
+    if (batch != NULL)
+        count_listed(batch, (uint64_t)-1);
+    return batch;
+}
+
+void cw_waiting_add(struct cw_realm *realm, uint32_t list)
+{
+    uint64_t stamp = cw_batch_stamp();
+
+    while (list != 0) {
+        uint32_t next = cw_tracker_next(list);
+        struct cw_batch *batch = cw_waiting_make(realm);
+
+        /* Without memory the block is lost to the pool; it goes with its context. */
+        for (; batch != NULL && list != 0 && !cw_batch_is_full(batch); list = next) {
+            next = cw_tracker_next(list);
+            cw_batch_append(batch, list, stamp);
+        }
+        if (batch == NULL)
+            return;
+        cw_waiting_push(batch, 0);
+    }
+}
+
+void cw_waiting_defer(struct cw_realm *realm, uint32_t list)
+{
+    switch (cw_realm_park(realm, list)) {
+    case CW_REALM_OPEN: /* again: the context was kept */
+        cw_waiting_add(realm, list);
+        return;
+    case CW_REALM_CLOSING:
+        return;
+    case CW_REALM_DEAD:
+        cw_realm_forget(realm, list);
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The batches that wait for the device in no thread's hands: one list for each realm, oldest first.
+ *
+ * Guarded by the lock of realms (CW_RANK_POOL). Whoever works on a batch has taken it out, and has
+ * it in hand (core/pending/lane.h) until it is in a list again or dissolved. A realm that is not
+ * open takes none: what comes in then waits in limbo for the outcome, or is forgotten. What is
+ * listed is in no thread's grant (core/cache/thread_cache.h). No call of the driver.
+ */
+#ifndef CW_CORE_WAITING_H
+#define CW_CORE_WAITING_H
+
+#include <stdint.h>
+
+#include "core/pending/batch.h"
+
+/* A batch in hand into the list of its realm; front: it was the oldest. */
+void cw_waiting_push(struct cw_batch *batch, int front);
+/* The oldest batch, in hand; NULL: there is none. */
+struct cw_batch *cw_waiting_pop(struct cw_realm *realm);
+/* An empty batch in hand; NULL without memory. */
+struct cw_batch *cw_waiting_make(struct cw_realm *realm);
+
+/* Linked idle blocks of the realm that have to wait again. */
+void cw_waiting_add(struct cw_realm *realm, uint32_t list);
+/* The same of blocks that come in while the realm may not be open. */
+void cw_waiting_defer(struct cw_realm *realm, uint32_t list);
+
+#endif

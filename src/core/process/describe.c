@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Name, arguments, place and rank of the process. See describe.h. */
+#include "core/process/describe.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/own_path.h"
+#include "base/sys.h"
+#include "core/process/session.h"
+
+#define COMMAND_MAX 4096
+
+static uint64_t realtime_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint32_t text_of_own_path(void)
+{
+    char path[PATH_MAX];
+
+    return cw_own_path(path, sizeof(path)) == 0
+               ? cw_arena_text(&cw_session.arena, path, strlen(path))
+               : 0;
+}
+
+/* The arguments as the kernel has them: argv of main is not ours to read. */
+static void describe_command(struct cw_live_header *header)
+{
+    char buf[COMMAND_MAX];
+    int fd = cw_sys_open("/proc/self/cmdline", O_RDONLY, 0);
+    size_t len = fd >= 0 ? cw_sys_read_at(fd, buf, sizeof(buf) - 1, 0) : 0;
+
+    if (fd >= 0)
+        cw_sys_close(fd);
+    if (len == 0) {
+        header->command = header->exe; /* better than no name at all */
+        return;
+    }
+    buf[len] = '\0';
+    header->argv = cw_arena_text(&cw_session.arena, buf, len);
+    for (size_t i = 0; i < len; i++) {
+        if (buf[i] != '\0')
+            continue;
+        header->argc++;
+        if (i + 1 < len)
+            buf[i] = ' ';
+    }
+    header->command = cw_arena_text(&cw_session.arena, buf, strlen(buf));
+}
+
+static void describe_rank(struct cw_live_header *header, const struct cw_launcher *launcher)
+{
+    if (!launcher)
+        return;
+    if (launcher->rank[0] != '\0')
+        header->rank = cw_arena_text(&cw_session.arena, launcher->rank, strlen(launcher->rank));
+    if (launcher->envc > 0)
+        header->env = cw_arena_text(&cw_session.arena, launcher->env, launcher->env_len - 1);
+    if (header->env != 0)
+        header->envc = launcher->envc;
+}
+
+void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_version)
+{
+    struct cw_live_header *header = cw_session.arena.header;
+    struct utsname system;
+    char cwd[PATH_MAX];
+
+    header->pid = (uint32_t)getpid();
+    header->ppid = (uint32_t)getppid();
+    header->start_realtime_ns = realtime_ns();
+    header->start_ns = cw_session.start_ns = cw_session.ops->now_ns();
+    header->driver_version = driver_version;
+    header->stacks_mode = (uint32_t)cw_session.options->stacks;
+    header->exe = text_of_own_path();
+    describe_command(header);
+    describe_rank(header, launcher);
+    if (getcwd(cwd, sizeof(cwd)) != NULL)
+        header->cwd = cw_arena_text(&cw_session.arena, cwd, strlen(cwd));
+    if (uname(&system) == 0)
+        header->host = cw_arena_text(&cw_session.arena, system.nodename, strlen(system.nodename));
+}
