@@ -355,6 +355,37 @@ static void read_needed(struct cw_doctor *doctor)
     doctor->is_over = !doctor->needed;
 }
 
+/* Who asks has seen the program run: that it is not found, or is no ELF file, keeps nothing out. */
+int cw_doctor_keeps_out(const char *program, const char *library, char *why, size_t cap)
+{
+    static const struct cw_check checks[] = {
+        {"script", check_script},
+        {"machine", check_machine},
+        {"privileges", check_privileges},
+        {"linkage", check_linkage},
+    };
+    static struct cw_doctor doctor;
+    const struct cw_finding *first = NULL;
+
+    doctor = (struct cw_doctor){.root = "", .library = library, .shown_name = program};
+    cw_program_file_find(&doctor.program, "", program, getenv("PATH"));
+    if (doctor.program.state == CW_PROGRAM_FOUND) {
+        cw_doctor_run(&doctor, checks, CW_ARRAY_LEN(checks));
+        cw_doctor_check_library(&doctor);
+    }
+    for (size_t i = 0; i < doctor.findings && !first; i++) {
+        if (doctor.finding[i].verdict == CW_VERDICT_PROBLEM)
+            first = &doctor.finding[i];
+    }
+    if (first)
+        snprintf(why, cap, "'%s': %s; %s",
+                 strchr(executed(&doctor)->name, '/') ? executed(&doctor)->name
+                                                      : executed(&doctor)->path,
+                 first->text, first->way_out ? first->way_out : "");
+    cw_doctor_free(&doctor);
+    return first != NULL;
+}
+
 void cw_doctor_check_program(struct cw_doctor *doctor)
 {
     static const struct cw_check checks[] = {
