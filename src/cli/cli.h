@@ -110,10 +110,8 @@ void cw_live_files_free(struct cw_live_files *files);
 /* ---- exports.c: what an ELF library exports ---- */
 
 struct cw_exports {
-    const char **name; /* sorted; they point into the mapped file */
+    char **name; /* sorted */
     size_t count;
-    void *file;
-    size_t file_len;
 };
 
 /* Returns 0, or -1 after a message. */

@@ -301,18 +301,6 @@ static void check_all(struct cw_doctor *doctor, const struct request *request)
     cw_doctor_check_machine(doctor);
 }
 
-static void free_all(struct cw_doctor *doctor)
-{
-    for (size_t i = 0; i < doctor->findings; i++) {
-        free(doctor->finding[i].text);
-        free(doctor->finding[i].way_out);
-    }
-    free(doctor->finding);
-    cw_needed_free(doctor->needed);
-    cw_program_file_free(&doctor->program);
-    cw_loader_destroy(&doctor->loader);
-}
-
 int cw_cmd_doctor(int argc, char **argv)
 {
     static struct cw_doctor doctor;
@@ -335,6 +323,6 @@ int cw_cmd_doctor(int argc, char **argv)
         print_json(&doctor, &request);
     else
         print_text(&doctor, &request);
-    free_all(&doctor);
+    cw_doctor_free(&doctor);
     return doctor.count[CW_VERDICT_PROBLEM] > 0 ? CW_EXIT_FAILURE : CW_EXIT_OK;
 }

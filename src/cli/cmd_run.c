@@ -20,9 +20,9 @@
 
 #include "base/log.h"
 #include "base/options/options.h"
+#include "cli/doctor/doctor.h"
 #include "cli/run/run_account.h"
 #include "cli/run/run_child.h"
-#include "cli/run/run_reach.h"
 
 #define WHY_MAX (2 * PATH_MAX + 256)
 
@@ -295,7 +295,7 @@ static int explain_silence(const struct request *request, const char *directory,
                            const char *program, const char *library)
 {
     char why[WHY_MAX];
-    int is_kept_out = cw_run_reach(program, library, why, sizeof(why));
+    int is_kept_out = cw_doctor_keeps_out(program, library, why, sizeof(why));
 
     if (request->requires_cuda && is_kept_out)
         cw_cli_error("--require-cuda: no process called CUDA under the library: %s", why);

@@ -61,3 +61,15 @@ void cw_doctor_run(struct cw_doctor *doctor, const struct cw_check *checks, size
         checks[i].run(doctor);
     }
 }
+
+void cw_doctor_free(struct cw_doctor *doctor)
+{
+    for (size_t i = 0; i < doctor->findings; i++) {
+        free(doctor->finding[i].text);
+        free(doctor->finding[i].way_out);
+    }
+    free(doctor->finding);
+    cw_needed_free(doctor->needed);
+    cw_program_file_free(&doctor->program);
+    cw_loader_destroy(&doctor->loader);
+}

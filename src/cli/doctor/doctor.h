@@ -49,6 +49,8 @@ struct cw_check {
 /* In their order, until one says that what follows makes no sense. */
 void cw_doctor_run(struct cw_doctor *doctor, const struct cw_check *checks, size_t count);
 
+void cw_doctor_free(struct cw_doctor *doctor);
+
 void cw_doctor_ok(struct cw_doctor *doctor, const char *fmt, ...) CW_PRINTF(2, 3);
 void cw_doctor_warn(struct cw_doctor *doctor, const char *way_out, const char *fmt, ...)
     CW_PRINTF(3, 4);
@@ -60,5 +62,11 @@ void cw_doctor_check_library(struct cw_doctor *doctor);
 void cw_doctor_check_machine(struct cw_doctor *doctor);
 void cw_doctor_check_program(struct cw_doctor *doctor);
 void cw_doctor_check_process(struct cw_doctor *doctor);
+
+/*
+ * Whether a program that ran, and is looked for as execvp does, could not have the library
+ * preloaded: 1, and `why` has the first problem that a check finds, with the way out; else 0.
+ */
+int cw_doctor_keeps_out(const char *program, const char *library, char *why, size_t cap);
 
 #endif

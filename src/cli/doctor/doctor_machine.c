@@ -35,6 +35,9 @@ static void check_place(struct cw_doctor *doctor)
     if (strpbrk(library, " :"))
         cw_doctor_problem(doctor, "move it, or link to it from a path without them",
                           "'%s' has a space or a colon, which LD_PRELOAD cannot carry", library);
+    else if (access(library, R_OK) != 0)
+        cw_doctor_problem(doctor, "install it again, or let everybody read it",
+                          "the library %s is missing or unreadable", library);
     else if (statvfs(library, &system) == 0 && (system.f_flag & ST_NOEXEC))
         cw_doctor_problem(doctor, "install it on another file system, or mount that one with exec",
                           "%s is on a file system that is mounted noexec", library);

@@ -14,12 +14,6 @@
 
 #include "cli/doctor/sysroot.h"
 
-#if defined(__x86_64__)
-#define OWN_MACHINE EM_X86_64
-#else
-#define OWN_MACHINE EM_AARCH64
-#endif
-
 #define GLIBC_MINOR_OLDEST  28
 #define PYTHON_MINOR_OLDEST 9
 #define PYTHON_MINOR_NEWEST 14
@@ -117,9 +111,9 @@ static void check_machine(struct cw_doctor *doctor)
     const struct cw_elf_facts *facts = &doctor->program.facts;
     char theirs[32], ours[32];
 
-    if (facts->is_64_bit && facts->is_little_endian && facts->machine == OWN_MACHINE) {
+    if (facts->is_64_bit && facts->is_little_endian && facts->machine == CW_ELF_OWN_MACHINE) {
         cw_doctor_ok(doctor, "64 bits, %s, as the library is",
-                     cw_elf_machine_name(OWN_MACHINE, ours, sizeof(ours)));
+                     cw_elf_machine_name(CW_ELF_OWN_MACHINE, ours, sizeof(ours)));
         return;
     }
     doctor->is_over = 1;
@@ -129,7 +123,7 @@ static void check_machine(struct cw_doctor *doctor)
                          : "CUDA has no 32-bit programs any more; build it for 64 bits",
         "it is a %d-bit program for %s, and the library is for %s", facts->is_64_bit ? 64 : 32,
         cw_elf_machine_name(facts->machine, theirs, sizeof(theirs)),
-        cw_elf_machine_name(OWN_MACHINE, ours, sizeof(ours)));
+        cw_elf_machine_name(CW_ELF_OWN_MACHINE, ours, sizeof(ours)));
 }
 
 static void check_linkage(struct cw_doctor *doctor)
@@ -359,6 +353,37 @@ static void read_needed(struct cw_doctor *doctor)
     doctor->needed =
         cw_needed_read(&doctor->loader, executed(doctor)->path, &doctor->program.facts);
     doctor->is_over = !doctor->needed;
+}
+
+/* Who asks has seen the program run: that it is not found, or is no ELF file, keeps nothing out. */
+int cw_doctor_keeps_out(const char *program, const char *library, char *why, size_t cap)
+{
+    static const struct cw_check checks[] = {
+        {"script", check_script},
+        {"machine", check_machine},
+        {"privileges", check_privileges},
+        {"linkage", check_linkage},
+    };
+    static struct cw_doctor doctor;
+    const struct cw_finding *first = NULL;
+
+    doctor = (struct cw_doctor){.root = "", .library = library, .shown_name = program};
+    cw_program_file_find(&doctor.program, "", program, getenv("PATH"));
+    if (doctor.program.state == CW_PROGRAM_FOUND) {
+        cw_doctor_run(&doctor, checks, CW_ARRAY_LEN(checks));
+        cw_doctor_check_library(&doctor);
+    }
+    for (size_t i = 0; i < doctor.findings && !first; i++) {
+        if (doctor.finding[i].verdict == CW_VERDICT_PROBLEM)
+            first = &doctor.finding[i];
+    }
+    if (first)
+        snprintf(why, cap, "'%s': %s; %s",
+                 strchr(executed(&doctor)->name, '/') ? executed(&doctor)->name
+                                                      : executed(&doctor)->path,
+                 first->text, first->way_out ? first->way_out : "");
+    cw_doctor_free(&doctor);
+    return first != NULL;
 }
 
 void cw_doctor_check_program(struct cw_doctor *doctor)

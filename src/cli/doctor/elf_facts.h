@@ -6,11 +6,18 @@
 #ifndef CW_CLI_ELF_FACTS_H
 #define CW_CLI_ELF_FACTS_H
 
+#include <elf.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define CW_ELF_NEEDED_MAX 256
+
+#if defined(__x86_64__)
+#define CW_ELF_OWN_MACHINE EM_X86_64
+#else
+#define CW_ELF_OWN_MACHINE EM_AARCH64
+#endif
 
 struct cw_elf_facts {
     int is_elf;

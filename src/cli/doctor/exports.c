@@ -1,84 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the functions that a 64-bit ELF library exports, from its mapped file.
- *
- * The file is untrusted: every offset is checked against its size before use. dlopen() would be
- * shorter, but would run the library's constructors in this process.
+ * The functions that an ELF library exports. dlopen() would be shorter, but would run the library's
+ * constructors in this process.
  */
 #include "cli/cli.h"
 
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define OWN_ORDER ELFDATA2LSB
-#else
-#define OWN_ORDER ELFDATA2MSB
-#endif
+#include "report/symbols/elf.h"
 
-/* Bytes [offset, offset + len) of the file, or NULL when it has no such bytes. */
-static const void *slice(const struct cw_exports *exports, uint64_t offset, uint64_t len)
-{
-    if (offset > exports->file_len || len > exports->file_len - offset)
-        return NULL;
-    return (const char *)exports->file + offset;
-}
-
-static int map_file(struct cw_exports *exports, const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat status;
-    void *file = MAP_FAILED;
-
-    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > 0)
-        file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (file == MAP_FAILED) {
-        cw_cli_error("cannot read '%s': %s", path, errno ? strerror(errno) : "empty file");
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    close(fd);
-    exports->file = file;
-    exports->file_len = (size_t)status.st_size;
-    return 0;
-}
-
-static const Elf64_Ehdr *check_header(const struct cw_exports *exports)
-{
-    const Elf64_Ehdr *header = slice(exports, 0, sizeof(*header));
-
-    if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
-        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != OWN_ORDER ||
-        header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % 8 != 0)
-        return NULL;
-    return header;
-}
-
-/* The sections that hold the dynamic exports and their names. */
-static const Elf64_Shdr *find_dynsym(const struct cw_exports *exports, const Elf64_Shdr **names)
-{
-    const Elf64_Ehdr *header = check_header(exports);
-    const Elf64_Shdr *sections;
-
-    if (!header)
-        return NULL;
-    sections = slice(exports, header->e_shoff, (uint64_t)header->e_shnum * sizeof(*sections));
-    for (size_t i = 0; sections && i < header->e_shnum; i++) {
-        if (sections[i].sh_type != SHT_DYNSYM || sections[i].sh_link >= header->e_shnum)
-            continue;
-        *names = &sections[sections[i].sh_link];
-        return &sections[i];
-    }
-    return NULL;
-}
+#define SYMBOLS_ONCE 512
+#define NAME_CAP     1024
 
 static int is_exported_function(const Elf64_Sym *symbol)
 {
@@ -91,30 +25,30 @@ static int is_exported_function(const Elf64_Sym *symbol)
 
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int collect(struct cw_exports *exports)
+/* 0, or -1 without memory. */
+static int collect(struct cw_exports *exports, const struct cw_elf *elf)
 {
-    const Elf64_Shdr *names_section;
-    const Elf64_Shdr *section = find_dynsym(exports, &names_section);
-    const Elf64_Sym *symbol;
-    const char *names;
+    Elf64_Sym symbol[SYMBOLS_ONCE];
+    char name[NAME_CAP];
     size_t count;
 
-    if (!section || section->sh_offset % 8 != 0)
-        return -1;
-    symbol = slice(exports, section->sh_offset, section->sh_size);
-    names = slice(exports, names_section->sh_offset, names_section->sh_size);
-    count = section->sh_size / sizeof(*symbol);
-    if (!symbol || !names || names_section->sh_size == 0 || names[names_section->sh_size - 1])
-        return -1;
-    exports->name = calloc(count + 1, sizeof(*exports->name));
+    exports->name = calloc(elf->symbols + 1, sizeof(*exports->name));
     if (!exports->name)
         return -1;
-    for (size_t i = 0; i < count; i++) {
-        if (is_exported_function(&symbol[i]) && symbol[i].st_name < names_section->sh_size)
-            exports->name[exports->count++] = names + symbol[i].st_name;
+    for (uint64_t first = 0; (count = cw_elf_read_symbols(elf, first, symbol, SYMBOLS_ONCE)) > 0;
+         first += count) {
+        for (size_t i = 0; i < count; i++) {
+            if (!is_exported_function(&symbol[i]) ||
+                cw_elf_read_name(elf, symbol[i].st_name, name, sizeof(name)) == 0)
+                continue;
+            exports->name[exports->count] = strdup(name);
+            if (!exports->name[exports->count])
+                return -1;
+            exports->count++;
+        }
     }
     qsort(exports->name, exports->count, sizeof(*exports->name), compare_names);
     return 0;
@@ -122,19 +56,27 @@ static int collect(struct cw_exports *exports)
 
 int cw_exports_read(struct cw_exports *exports, const char *path)
 {
+    struct cw_elf elf;
+    int status = -1;
+
     *exports = (struct cw_exports){.name = NULL};
-    errno = 0;
-    if (map_file(exports, path) != 0)
+    if (cw_elf_open(&elf, path) != 0) {
+        cw_cli_error("cannot read '%s': %s", path, strerror(errno));
         return -1;
-    if (collect(exports) == 0)
-        return 0;
-    cw_cli_error("'%s' is not a 64-bit ELF library with dynamic exports", path);
-    cw_exports_destroy(exports);
-    return -1;
+    }
+    if (cw_elf_use_symbols(&elf, SHT_DYNSYM) == 0)
+        status = collect(exports, &elf);
+    cw_elf_close(&elf);
+    if (status != 0) {
+        cw_cli_error("'%s' is not a 64-bit ELF library with dynamic exports", path);
+        cw_exports_destroy(exports);
+    }
+    return status;
 }
 
 void cw_exports_destroy(struct cw_exports *exports)
 {
+    for (size_t i = 0; i < exports->count; i++)
+        free(exports->name[i]);
     free(exports->name);
-    munmap(exports->file, exports->file_len);
 }

@@ -2,7 +2,6 @@
 /* Finding libraries as the dynamic linker does. See loader.h. */
 #include "cli/doctor/loader.h"
 
-#include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,13 +12,12 @@
 
 #include "base/compiler.h"
 #include "cli/doctor/sysroot.h"
+#include "report/symbols/elf.h"
 
 #if defined(__x86_64__)
-#define OWN_MACHINE   EM_X86_64
 #define OWN_PLATFORM  "x86_64"
 #define OWN_MULTIARCH "x86_64-linux-gnu"
 #else
-#define OWN_MACHINE   EM_AARCH64
 #define OWN_PLATFORM  "aarch64"
 #define OWN_MULTIARCH "aarch64-linux-gnu"
 #endif
@@ -74,20 +72,16 @@ void cw_loader_destroy(struct cw_loader *loader)
 static int is_usable(const char *root, const char *candidate, char *buf)
 {
     char outside[PATH_MAX];
-    Elf64_Ehdr header = {.e_machine = 0};
-    int fd;
+    struct cw_elf elf;
+    int is_ours;
 
     if (cw_sysroot_resolve(root, candidate, buf) != 0 ||
-        cw_sysroot_outside(root, buf, outside, sizeof(outside)) != 0)
+        cw_sysroot_outside(root, buf, outside, sizeof(outside)) != 0 ||
+        cw_elf_open(&elf, outside) != 0)
         return 0;
-    fd = open(outside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return 0;
-    if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
-        header.e_machine = 0;
-    close(fd);
-    return memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-           header.e_machine == OWN_MACHINE;
+    is_ours = elf.kind == CW_ELF_64 && elf.header.e_machine == CW_ELF_OWN_MACHINE;
+    cw_elf_close(&elf);
+    return is_ours;
 }
 
 /* Replaces $ORIGIN, $LIB and $PLATFORM, also in braces. 0, or -1 when there is no room. */

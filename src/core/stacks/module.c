@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/elf_note.h"
 #include "base/mem.h"
 #include "base/own_path.h"
 #include "core/process/loader.h"
@@ -71,27 +72,14 @@ static int add_found(struct found_list *list, const struct found *item)
 static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) * segment,
                           struct found *item)
 {
-    const char *note = (const char *)(info->dlpi_addr + segment->p_vaddr);
-    const char *end = note + segment->p_memsz;
+    const char *id;
+    size_t len = cw_elf_note_build_id((const char *)(info->dlpi_addr + segment->p_vaddr),
+                                      segment->p_memsz, &id);
 
-    while (end - note >= (ptrdiff_t)sizeof(ElfW(Nhdr))) {
-        const ElfW(Nhdr) *header = (const void *)note;
-        const char *name = note + sizeof(*header);
-        const char *desc = name + ((header->n_namesz + 3) & ~3u);
-        const char *next = desc + ((header->n_descsz + 3) & ~3u);
-
-        if (next > end || next < note)
-            return;
-        if (header->n_type == NT_GNU_BUILD_ID && header->n_namesz == 4 &&
-            memcmp(name, "GNU", 4) == 0) {
-            item->build_id_len = header->n_descsz < sizeof(item->build_id)
-                                     ? (uint8_t)header->n_descsz
-                                     : (uint8_t)sizeof(item->build_id);
-            memcpy(item->build_id, desc, item->build_id_len);
-            return;
-        }
-        note = next;
-    }
+    if (len == 0)
+        return;
+    item->build_id_len = (uint8_t)(len < sizeof(item->build_id) ? len : sizeof(item->build_id));
+    memcpy(item->build_id, id, item->build_id_len);
 }
 
 static void read_segments(const struct dl_phdr_info *info, struct found *item)

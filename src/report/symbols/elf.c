@@ -7,9 +7,11 @@
  */
 #include "report/symbols/elf.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/elf_note.h"
 #include "base/mem.h"
 #include "base/sys.h"
 
@@ -18,18 +20,21 @@
 #define SYMBOLS_MAX  (1u << 25) /* a sparse file must not cost hours */
 #define NOTES_MAX    (64u * 1024)
 #define BUILD_ID_MAX 64
+#define SECTION_NAME 32
 
 static int is_inside(const struct cw_elf *elf, uint64_t offset, uint64_t len)
 {
     return offset <= elf->size && len <= elf->size - offset;
 }
 
-static int read_exactly(const struct cw_elf *elf, void *buf, size_t len, uint64_t offset)
+int cw_elf_read(const struct cw_elf *elf, void *buf, size_t len, uint64_t offset)
 {
     if (!is_inside(elf, offset, len) || cw_sys_read_at(elf->fd, buf, len, offset) != len)
         return -1;
     return 0;
 }
+
+/* ---- the file ---- */
 
 /* Not a device or a FIFO that has taken the place of the file: opening those may block. */
 static int open_regular(struct cw_elf *elf, const char *path)
@@ -37,54 +42,93 @@ static int open_regular(struct cw_elf *elf, const char *path)
     struct stat info;
 
     elf->fd = cw_sys_open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (elf->fd < 0)
+    if (elf->fd < 0 || cw_sys_stat(elf->fd, &info) != 0)
         return -1;
-    if (cw_sys_stat(elf->fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size < 0)
+    errno = EINVAL;
+    if (!S_ISREG(info.st_mode) || info.st_size < 0)
         return -1;
     elf->size = (uint64_t)info.st_size;
     return 0;
 }
 
-static int read_header(struct cw_elf *elf)
+/* e_type and e_machine stand at the same place in both classes. */
+static enum cw_elf_kind read_header(struct cw_elf *elf)
+{
+    Elf64_Ehdr *header = &elf->header;
+
+    if (cw_elf_read(elf, header, offsetof(Elf64_Ehdr, e_version), 0) != 0 ||
+        memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+        return CW_ELF_NONE;
+    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+        cw_elf_read(elf, header, sizeof(*header), 0) != 0)
+        return CW_ELF_OTHER;
+    return CW_ELF_64;
+}
+
+static void read_segments(struct cw_elf *elf)
 {
     const Elf64_Ehdr *header = &elf->header;
+    uint32_t count = header->e_phnum < SEGMENTS_MAX ? header->e_phnum : SEGMENTS_MAX;
 
-    if (read_exactly(elf, &elf->header, sizeof(elf->header), 0) != 0)
+    if (header->e_phentsize != sizeof(Elf64_Phdr) || count == 0)
+        return;
+    elf->segment = cw_mem_alloc(count * sizeof(Elf64_Phdr));
+    elf->segments = elf->segment ? count : 0;
+    if (elf->segment &&
+        cw_elf_read(elf, elf->segment, elf->segments * sizeof(Elf64_Phdr), header->e_phoff) == 0)
+        return;
+    cw_mem_free(elf->segment, elf->segments * sizeof(Elf64_Phdr));
+    elf->segment = NULL;
+    elf->segments = 0;
+}
+
+int cw_elf_open(struct cw_elf *elf, const char *path)
+{
+    int saved;
+
+    *elf = (struct cw_elf){.fd = -1};
+    if (open_regular(elf, path) != 0) {
+        saved = errno;
+        cw_elf_close(elf);
+        errno = saved;
         return -1;
-    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
-        header->e_ident[EI_DATA] != ELFDATA2LSB)
-        return -1;
+    }
+    elf->kind = read_header(elf);
+    if (elf->kind == CW_ELF_64)
+        read_segments(elf);
     return 0;
 }
 
-/* ---- the build-id ---- */
-
-/* Finds the build-id in a segment of notes; its length, or 0. */
-static size_t find_build_id(const char *notes, size_t len, const char **out_id)
+void cw_elf_close(struct cw_elf *elf)
 {
-    size_t at = 0;
+    if (elf->fd >= 0)
+        cw_sys_close(elf->fd);
+    cw_mem_free(elf->segment, elf->segments * sizeof(*elf->segment));
+    cw_mem_free(elf->sections, elf->section_count * sizeof(*elf->sections));
+    *elf = (struct cw_elf){.fd = -1};
+}
 
-    while (len - at >= sizeof(Elf64_Nhdr)) {
-        Elf64_Nhdr note;
-        size_t name, id;
+/* ---- segments ---- */
 
-        memcpy(&note, notes + at, sizeof(note));
-        name = at + sizeof(note);
-        if (note.n_namesz > len - name)
-            return 0;
-        id = name + (((size_t)note.n_namesz + 3) & ~(size_t)3);
-        if (id > len || note.n_descsz > len - id)
-            return 0;
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            memcmp(notes + name, "GNU", 4) == 0) {
-            *out_id = notes + id;
-            return note.n_descsz;
-        }
-        at = id + (((size_t)note.n_descsz + 3) & ~(size_t)3);
-        if (at > len)
-            return 0;
+const Elf64_Phdr *cw_elf_segment(const struct cw_elf *elf, uint32_t type)
+{
+    for (uint32_t i = 0; i < elf->segments; i++) {
+        if (elf->segment[i].p_type == type)
+            return &elf->segment[i];
     }
-    return 0;
+    return NULL;
+}
+
+uint64_t cw_elf_offset_of(const struct cw_elf *elf, uint64_t address)
+{
+    for (uint32_t i = 0; i < elf->segments; i++) {
+        const Elf64_Phdr *segment = &elf->segment[i];
+
+        if (segment->p_type == PT_LOAD && address >= segment->p_vaddr &&
+            address - segment->p_vaddr < segment->p_filesz)
+            return segment->p_offset + (address - segment->p_vaddr);
+    }
+    return UINT64_MAX;
 }
 
 static int is_match_in(const struct cw_elf *elf, const Elf64_Phdr *segment, const uint8_t *build_id,
@@ -95,8 +139,8 @@ static int is_match_in(const struct cw_elf *elf, const Elf64_Phdr *segment, cons
     const char *id = NULL;
     int match = 0;
 
-    if (notes && len > 0 && read_exactly(elf, notes, len, segment->p_offset) == 0)
-        match = find_build_id(notes, len, &id) >= build_id_len && id &&
+    if (notes && len > 0 && cw_elf_read(elf, notes, len, segment->p_offset) == 0)
+        match = cw_elf_note_build_id(notes, len, &id) >= build_id_len && id &&
                 memcmp(id, build_id, build_id_len) == 0;
     cw_mem_free(notes, len);
     return match;
@@ -104,20 +148,11 @@ static int is_match_in(const struct cw_elf *elf, const Elf64_Phdr *segment, cons
 
 static int has_build_id(const struct cw_elf *elf, const uint8_t *build_id, size_t build_id_len)
 {
-    unsigned count = elf->header.e_phnum < SEGMENTS_MAX ? elf->header.e_phnum : SEGMENTS_MAX;
-
     if (build_id_len == 0)
         return 1;
-    if (elf->header.e_phentsize != sizeof(Elf64_Phdr) || build_id_len > BUILD_ID_MAX)
-        return 0;
-    for (unsigned i = 0; i < count; i++) {
-        Elf64_Phdr segment;
-
-        if (elf->header.e_phoff > elf->size ||
-            read_exactly(elf, &segment, sizeof(segment),
-                         elf->header.e_phoff + i * sizeof(segment)) != 0)
-            return 0;
-        if (segment.p_type == PT_NOTE && is_match_in(elf, &segment, build_id, build_id_len))
+    for (uint32_t i = 0; build_id_len <= BUILD_ID_MAX && i < elf->segments; i++) {
+        if (elf->segment[i].p_type == PT_NOTE &&
+            is_match_in(elf, &elf->segment[i], build_id, build_id_len))
             return 1;
     }
     return 0;
@@ -125,27 +160,56 @@ static int has_build_id(const struct cw_elf *elf, const uint8_t *build_id, size_
 
 /* ---- sections ---- */
 
+/* Once, when the first is asked for. */
 static int read_sections(struct cw_elf *elf)
 {
     Elf64_Shdr first;
     uint64_t count = elf->header.e_shnum;
 
-    if (elf->header.e_shentsize != sizeof(first) || elf->header.e_shoff == 0 ||
-        read_exactly(elf, &first, sizeof(first), elf->header.e_shoff) != 0)
+    if (elf->sections)
+        return 0;
+    if (elf->kind != CW_ELF_64 || elf->header.e_shentsize != sizeof(first) ||
+        elf->header.e_shoff == 0 ||
+        cw_elf_read(elf, &first, sizeof(first), elf->header.e_shoff) != 0)
         return -1;
     if (count == 0) /* too many for the header: the first section tells */
         count = first.sh_size;
     if (count == 0 || count > SECTIONS_MAX)
         return -1;
-    elf->section_count = (uint32_t)count;
     elf->sections = cw_mem_alloc(count * sizeof(first));
-    if (!elf->sections)
-        return -1;
-    return read_exactly(elf, elf->sections, count * sizeof(first), elf->header.e_shoff);
+    elf->section_count = elf->sections ? (uint32_t)count : 0;
+    if (elf->sections &&
+        cw_elf_read(elf, elf->sections, count * sizeof(first), elf->header.e_shoff) == 0)
+        return 0;
+    cw_mem_free(elf->sections, elf->section_count * sizeof(first));
+    elf->sections = NULL;
+    elf->section_count = 0;
+    return -1;
 }
 
-static int use_table(struct cw_elf *elf, uint32_t type)
+int cw_elf_has_section(struct cw_elf *elf, const char *name)
 {
+    char buf[SECTION_NAME];
+    size_t len = strlen(name) + 1;
+    uint64_t base;
+
+    if (len > sizeof(buf) || read_sections(elf) != 0 ||
+        elf->header.e_shstrndx >= elf->section_count)
+        return 0;
+    base = elf->sections[elf->header.e_shstrndx].sh_offset;
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        if (is_inside(elf, base, elf->sections[i].sh_name) &&
+            cw_elf_read(elf, buf, len, base + elf->sections[i].sh_name) == 0 &&
+            memcmp(buf, name, len) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+int cw_elf_use_symbols(struct cw_elf *elf, uint32_t type)
+{
+    if (read_sections(elf) != 0)
+        return -1;
     for (uint32_t i = 0; i < elf->section_count; i++) {
         const Elf64_Shdr *table = &elf->sections[i];
         const Elf64_Shdr *names;
@@ -168,24 +232,15 @@ static int use_table(struct cw_elf *elf, uint32_t type)
     return -1;
 }
 
-int cw_elf_open(struct cw_elf *elf, const char *path, const uint8_t *build_id, size_t build_id_len)
+int cw_elf_open_symbols(struct cw_elf *elf, const char *path, const uint8_t *build_id,
+                        size_t build_id_len)
 {
-    memset(elf, 0, sizeof(*elf));
-    if (open_regular(elf, path) == 0 && read_header(elf) == 0 &&
-        has_build_id(elf, build_id, build_id_len) && read_sections(elf) == 0 &&
-        (use_table(elf, SHT_SYMTAB) == 0 || use_table(elf, SHT_DYNSYM) == 0))
+    if (cw_elf_open(elf, path) == 0 && elf->kind == CW_ELF_64 &&
+        has_build_id(elf, build_id, build_id_len) &&
+        (cw_elf_use_symbols(elf, SHT_SYMTAB) == 0 || cw_elf_use_symbols(elf, SHT_DYNSYM) == 0))
         return 0;
     cw_elf_close(elf);
     return -1;
-}
-
-void cw_elf_close(struct cw_elf *elf)
-{
-    if (elf->fd >= 0)
-        cw_sys_close(elf->fd);
-    cw_mem_free(elf->sections, elf->section_count * sizeof(*elf->sections));
-    memset(elf, 0, sizeof(*elf));
-    elf->fd = -1;
 }
 
 size_t cw_elf_read_symbols(const struct cw_elf *elf, uint64_t first, Elf64_Sym *out, size_t count)

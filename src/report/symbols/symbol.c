@@ -347,7 +347,7 @@ static void resolve_module(struct batch *batch)
     memcpy(build_id, module->build_id, sizeof(build_id));
     build_id_len =
         module->build_id_len < sizeof(build_id) ? module->build_id_len : sizeof(build_id);
-    if (cw_elf_open(batch->elf, batch->path, build_id, build_id_len) == 0) {
+    if (cw_elf_open_symbols(batch->elf, batch->path, build_id, build_id_len) == 0) {
         memset(batch->candidate, 0, batch->count * sizeof(*batch->candidate));
         read_symbols(batch);
         assign_names(batch);

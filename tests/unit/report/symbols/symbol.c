@@ -222,7 +222,7 @@ static void probe(const char *path, const char *bytes, size_t len, const uint8_t
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 
     cr_assert_eq(write(fd, bytes, len), (ssize_t)len);
-    if (cw_elf_open(&elf, path, build_id, build_id ? 20 : 0) == 0) {
+    if (cw_elf_open_symbols(&elf, path, build_id, build_id ? 20 : 0) == 0) {
         size_t count = cw_elf_read_symbols(&elf, elf.symbols > 64 ? elf.symbols - 64 : 0, some, 64);
 
         if (len % 3 == 0)

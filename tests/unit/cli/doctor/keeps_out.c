@@ -10,9 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/run/run_reach.h"
+#include "cli/doctor/doctor.h"
 
-#define LINKER "/lib64/ld-linux-x86-64.so.2"
+#if defined(__x86_64__)
+#define LINKER        "/lib64/ld-linux-x86-64.so.2"
+#define OTHER_MACHINE EM_AARCH64
+#else
+#define LINKER        "/lib/ld-linux-aarch64.so.1"
+#define OTHER_MACHINE EM_X86_64
+#endif
 
 struct made {
     Elf64_Ehdr header;
@@ -35,14 +41,16 @@ static void write_file(const char *path, const void *bytes, size_t len, mode_t m
 
 static struct made make(const char *linker)
 {
-    struct made made = {.header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
-                                   .e_type = ET_DYN,
-                                   .e_machine = EM_X86_64,
-                                   .e_phoff = sizeof(Elf64_Ehdr),
-                                   .e_phnum = 1},
-                        .part = {.p_type = linker ? PT_INTERP : PT_LOAD,
-                                 .p_offset = offsetof(struct made, linker),
-                                 .p_filesz = linker ? strlen(linker) + 1 : 0}};
+    struct made made = {
+        .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB},
+                   .e_type = ET_DYN,
+                   .e_machine = CW_ELF_OWN_MACHINE,
+                   .e_phoff = sizeof(Elf64_Ehdr),
+                   .e_phentsize = sizeof(Elf64_Phdr),
+                   .e_phnum = 1},
+        .part = {.p_type = linker ? PT_INTERP : PT_LOAD,
+                 .p_offset = offsetof(struct made, linker),
+                 .p_filesz = linker ? strlen(linker) + 1 : 0}};
 
     snprintf(made.linker, sizeof(made.linker), "%s", linker ? linker : "");
     return made;
@@ -66,21 +74,21 @@ static void end(void)
     cr_assert_eq(rmdir(directory), 0);
 }
 
-TestSuite(run_reach, .init = begin, .fini = end);
+TestSuite(keeps_out, .init = begin, .fini = end);
 
 #define KEPT_OUT(words)                                                                            \
     do {                                                                                           \
-        cr_assert_eq(cw_run_reach(program, library, why, sizeof(why)), 1);                         \
+        cr_assert_eq(cw_doctor_keeps_out(program, library, why, sizeof(why)), 1);                  \
         cr_assert(strstr(why, program), "no name in: %s", why);                                    \
         cr_assert(strstr(why, words), "not so: %s", why);                                          \
     } while (0)
 
-Test(run_reach, an_ordinary_program_is_reached)
+Test(keeps_out, an_ordinary_program_is_reached)
 {
-    cr_assert_eq(cw_run_reach(program, library, why, sizeof(why)), 0);
+    cr_assert_eq(cw_doctor_keeps_out(program, library, why, sizeof(why)), 0);
 }
 
-Test(run_reach, one_that_names_no_linker_is_static)
+Test(keeps_out, one_that_names_no_linker_is_static)
 {
     struct made made = make(NULL);
 
@@ -88,7 +96,7 @@ Test(run_reach, one_that_names_no_linker_is_static)
     KEPT_OUT("statically linked");
 }
 
-Test(run_reach, musl)
+Test(keeps_out, musl)
 {
     struct made made = make("/lib/ld-musl-x86_64.so.1");
 
@@ -96,16 +104,16 @@ Test(run_reach, musl)
     KEPT_OUT("musl");
 }
 
-Test(run_reach, another_machine)
+Test(keeps_out, another_machine)
 {
     struct made made = make(LINKER);
 
-    made.header.e_machine = EM_AARCH64;
+    made.header.e_machine = OTHER_MACHINE;
     write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("wrong ELF class");
+    KEPT_OUT("and the library is for");
 }
 
-Test(run_reach, thirty_two_bits)
+Test(keeps_out, thirty_two_bits)
 {
     struct {
         Elf32_Ehdr header;
@@ -121,10 +129,10 @@ Test(run_reach, thirty_two_bits)
               .linker = "/lib/ld-linux.so.2"};
 
     write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("wrong ELF class");
+    KEPT_OUT("32-bit program");
 }
 
-Test(run_reach, setuid_of_somebody_else)
+Test(keeps_out, setuid_of_somebody_else)
 {
     if (geteuid() != 0)
         cr_skip_test("only root can give a file away");
@@ -133,20 +141,20 @@ Test(run_reach, setuid_of_somebody_else)
     KEPT_OUT("setuid");
 }
 
-Test(run_reach, setuid_of_the_caller_is_reached)
+Test(keeps_out, setuid_of_the_caller_is_reached)
 {
     cr_assert_eq(chmod(program, 04755), 0);
-    cr_assert_eq(cw_run_reach(program, library, why, sizeof(why)), 0);
+    cr_assert_eq(cw_doctor_keeps_out(program, library, why, sizeof(why)), 0);
 }
 
-Test(run_reach, a_library_that_is_gone)
+Test(keeps_out, a_library_that_is_gone)
 {
     cr_assert_eq(unlink(library), 0);
     KEPT_OUT("missing");
     write_file(library, "", 0, 0755);
 }
 
-Test(run_reach, a_library_whose_name_LD_PRELOAD_cannot_carry)
+Test(keeps_out, a_library_whose_name_LD_PRELOAD_cannot_carry)
 {
     struct made made = make(LINKER);
     char usual[64];
@@ -175,7 +183,7 @@ static void find_noexec(char *path, size_t cap)
         fclose(mounts);
 }
 
-Test(run_reach, a_library_where_nothing_is_executed)
+Test(keeps_out, a_library_where_nothing_is_executed)
 {
     char usual[64];
 
@@ -189,7 +197,7 @@ Test(run_reach, a_library_where_nothing_is_executed)
     memcpy(library, usual, sizeof(usual));
 }
 
-Test(run_reach, a_script_is_its_interpreter)
+Test(keeps_out, a_script_is_its_interpreter)
 {
     struct made made = make(NULL);
     char script[64], text[128];
@@ -198,16 +206,16 @@ Test(run_reach, a_script_is_its_interpreter)
     snprintf(script, sizeof(script), "%s/script", directory);
     snprintf(text, sizeof(text), "#! %s -x\n", program);
     write_file(script, text, strlen(text), 0755);
-    cr_expect_eq(cw_run_reach(script, library, why, sizeof(why)), 1);
+    cr_expect_eq(cw_doctor_keeps_out(script, library, why, sizeof(why)), 1);
     cr_expect(strstr(why, program));
     /* One that is its own ends somewhere, too. */
     snprintf(text, sizeof(text), "#!%s\n", script);
     write_file(script, text, strlen(text), 0755);
-    cr_expect_eq(cw_run_reach(script, library, why, sizeof(why)), 0);
+    cr_expect_eq(cw_doctor_keeps_out(script, library, why, sizeof(why)), 0);
     unlink(script);
 }
 
-Test(run_reach, it_is_looked_for_in_PATH)
+Test(keeps_out, it_is_looked_for_in_PATH)
 {
     struct made made = make(NULL);
     char path[128];
@@ -215,18 +223,18 @@ Test(run_reach, it_is_looked_for_in_PATH)
     write_file(program, &made, sizeof(made), 0755);
     snprintf(path, sizeof(path), "/nowhere:%s:/bin", directory);
     setenv("PATH", path, 1);
-    cr_assert_eq(cw_run_reach("program", library, why, sizeof(why)), 1);
+    cr_assert_eq(cw_doctor_keeps_out("program", library, why, sizeof(why)), 1);
     cr_assert(strstr(why, program));
-    cr_assert_eq(cw_run_reach("not-there", library, why, sizeof(why)), 0);
+    cr_assert_eq(cw_doctor_keeps_out("not-there", library, why, sizeof(why)), 0);
 }
 
-Test(run_reach, of_what_is_no_program_nothing_is_claimed)
+Test(keeps_out, of_what_is_no_program_nothing_is_claimed)
 {
     static const char bad[][16] = {"",   "\177ELF", "\177ELF\002", "\177ELF\001xxxxxxx",
                                    "#!", "#!\n"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         write_file(program, bad[i], strlen(bad[i]), 0755);
-        cr_expect_eq(cw_run_reach(program, library, why, sizeof(why)), 0, "%zu: %s", i, why);
+        cr_expect_eq(cw_doctor_keeps_out(program, library, why, sizeof(why)), 0, "%zu: %s", i, why);
     }
 }
