@@ -7,7 +7,7 @@
 #include "core/reclaim/relief.h"
 #include "core/account/site.h"
 #include "core/process/gate.h"
-#include "hook/entry.h"
+#include "hook/start.h"
 #include "hook/services/oom_dump.h"
 
 _Atomic uint32_t cw_call_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
@@ -71,7 +71,7 @@ int cw_call_begin_named(struct cw_call *call, enum cw_hook hook)
 
 int cw_call_begin_first(struct cw_call *call, enum cw_hook hook, void *caller)
 {
-    if (!cw_session_is_armed() && !cw_entry_arm())
+    if (!cw_session_is_armed() && !cw_start_arm())
         return 0;
     cw_thread.depth = 1;
     cw_thread_slot(); /* here, where no lock is held */

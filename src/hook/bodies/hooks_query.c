@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of families RESOLVE and QUERY. */
+/* Bodies of family QUERY, and of cuInit. */
 #include "base/lock.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
@@ -7,43 +7,17 @@
 #include "core/account/idle.h"
 #include "hook/bodies/pooled.h"
 
-#include "hook/entry.h"
-#include "hook/resolve/resolve.h"
+#include "hook/start.h"
 
 /* A thread that gives memory back meanwhile needs some microseconds, or has lost the processor. */
 #define SETTLE_TURNS 200
-
-/* ---- resolution --------------------------------------------------------------------------------
- */
 
 CW_EXPORT CUresult cuInit(unsigned int Flags)
 {
     CUresult rc = CW_REAL(cuInit)(Flags);
 
     if (rc == CUDA_SUCCESS)
-        cw_entry_arm();
-    return rc;
-}
-
-/* The 4-argument form; asked for as "cuGetProcAddress" up to version 11.8. */
-CW_EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion,
-                                    cuuint64_t flags)
-{
-    CUresult rc = CW_REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
-
-    if (rc == CUDA_SUCCESS && pfn != NULL && *pfn != NULL)
-        *pfn = cw_resolve_substitute(*pfn, symbol, cudaVersion, flags);
-    return rc;
-}
-
-CW_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
-                                       cuuint64_t flags,
-                                       CUdriverProcAddressQueryResult *symbolStatus)
-{
-    CUresult rc = CW_REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
-
-    if (rc == CUDA_SUCCESS && pfn != NULL && *pfn != NULL)
-        *pfn = cw_resolve_substitute(*pfn, symbol, cudaVersion, flags);
+        cw_start_arm();
     return rc;
 }
 

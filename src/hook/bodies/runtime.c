@@ -6,7 +6,7 @@
 #include "core/device/context.h"
 #include "core/account/tracker.h"
 #include "hook/bodies/call.h"
-#include "hook/entry.h"
+#include "hook/start.h"
 #include "hook/resolve/resolve.h"
 
 #define BINDINGS 32 /* a power of two */
@@ -81,7 +81,7 @@ void cw_runtime_leave(const struct cw_runtime_call *call)
 static int is_unseen(const struct cw_runtime_call *call)
 {
     return call->outer_api == 0 && cw_thread.depth == 0 && cw_thread.accounted == call->accounted &&
-           cw_entry_arm();
+           cw_start_arm();
 }
 
 void cw_runtime_allocated(const struct cw_runtime_call *call, enum cw_kind kind, const void *ptr,

@@ -4,19 +4,17 @@
 
 #include <string.h>
 
-#include "hook/bodies/nvml_types.h"
 #include "hook/resolve/resolve.h"
 
 const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT] = {
 #define HOOK(symbol, base, since, stream, family)                                                  \
-    [CW_HOOK_##                                                                                    \
-        symbol] = {#symbol, base, since, CW_STREAM_##stream, CW_LIBRARY_DRIVER, (void *)&symbol},
+    [CW_HOOK_##symbol] = {#symbol, base, since, CW_STREAM_##stream, CW_LIBRARY_DRIVER},
 #include "hook/hooks.def"
-#define NVML(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_NVML, (void *)&symbol},
+#define NVML(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_NVML},
 #include "hook/hooks.def"
-#define CALL(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_DRIVER, NULL},
+#define CALL(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_DRIVER},
 #include "hook/hooks.def"
-#define NVML_CALL(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_NVML, NULL},
+#define NVML_CALL(symbol) [CW_HOOK_##symbol] = {#symbol, NULL, 0, 0, CW_LIBRARY_NVML},
 #include "hook/hooks.def"
 };
 

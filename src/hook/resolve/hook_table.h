@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tables that hooks.def expands to: ids of hooks, our functions, the driver's real ones.
+ * The tables that hooks.def expands to: ids of hooks, their names, the driver's real functions.
+ * Ours are in hook/answers/answer.c.
  *
  * cw_real[] is filled when the driver is found and may be read at any moment; entries change only
  * when another libcuda is loaded in the place of one that was unloaded.
@@ -13,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "hook/driver/cuda_compat.h"
+#include "hook/resolve/cuda_compat.h"
 
 enum cw_hook {
 #define HOOK(symbol, base, since, stream, family) CW_HOOK_##symbol,
@@ -40,7 +41,6 @@ struct cw_hook_row {
     int since;        /* first CUDA version that answers this symbol for the base name */
     uint8_t stream;   /* enum cw_stream_flavour */
     uint8_t library;  /* enum cw_library */
-    void *ours;       /* NULL for what we only call */
 };
 
 extern CW_HIDDEN const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT];

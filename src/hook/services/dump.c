@@ -22,7 +22,7 @@
 #include "core/process/due.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
-#include "hook/entry.h"
+#include "hook/settings.h"
 #include "hook/services/helper.h"
 #include "live/place.h"
 #include "report/path/dump_name.h"
@@ -136,7 +136,7 @@ static int fill(struct job *job)
                                         .process = CW_REPORT_PROCESS_ALIVE,
                                         .destination = job->pattern,
                                         .is_dump = 1,
-                                        .env = cw_entry_environment(),
+                                        .env = cw_settings_environment(),
                                         .version = PACKAGE_VERSION,
                                         .suppressions = options->suppressions,
                                         .old_ns = options->old};
@@ -187,7 +187,7 @@ int cw_dump_write(char *name, size_t cap)
         return ENOMEM;
     }
     cw_arena_view(&cw_session.arena, &job->view);
-    cw_report_path_values(&job->view, cw_entry_environment(), &job->values);
+    cw_report_path_values(&job->view, cw_settings_environment(), &job->values);
     error = write_somewhere(job);
     if (error == 0) {
         atomic_fetch_add(&cw_session.arena.header->control.dumps, 1);

@@ -17,7 +17,7 @@
 #include "base/sys.h"
 #include "core/process/session.h"
 #include "core/account/trace.h"
-#include "hook/entry.h"
+#include "hook/settings.h"
 #include "report/path/path.h"
 #include "report/report.h"
 
@@ -129,7 +129,7 @@ void cw_trace_file_open(const struct cw_options *options)
         (is_child && !has_number && !has_process_id(pattern)))
         return;
     cw_arena_view(&cw_session.arena, &view);
-    cw_report_path_values(&view, cw_entry_environment(), &values);
+    cw_report_path_values(&view, cw_settings_environment(), &values);
     fd = has_number ? create_numbered(pattern, &values) : create_named(pattern, &values);
     error = fd < 0 ? errno : cw_trace_begin(&cw_session.arena, fd, path);
     if (error != 0)

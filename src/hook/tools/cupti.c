@@ -23,7 +23,7 @@
 #include "core/account/audit.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
-#include "hook/entry.h"
+#include "hook/settings.h"
 #include "hook/resolve/object.h"
 
 /* ---- the ABI ---- */
@@ -293,7 +293,7 @@ static int may_start(char why[WHY_MAX])
             "this process was forked from one in which CUPTI ran; start it anew for an audit");
         return 0;
     }
-    for (char *const *env = cw_entry_environment(); env != NULL && *env != NULL; env++)
+    for (char *const *env = cw_settings_environment(); env != NULL && *env != NULL; env++)
         for (size_t i = 0; i < CW_ARRAY_LEN(signs); i++) {
             size_t len = strlen(signs[i].name);
 

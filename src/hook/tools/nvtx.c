@@ -19,7 +19,7 @@
 #include "base/compiler.h"
 #include "core/process/session.h"
 #include "core/tags/tag.h"
-#include "hook/entry.h"
+#include "hook/settings.h"
 #include "hook/resolve/object.h"
 
 /* ---- the ABI ---- */
@@ -322,7 +322,7 @@ CW_EXPORT int InitializeInjectionNvtx2(const void *(*export_table)(uint32_t id))
 {
     const struct callbacks *callbacks;
 
-    if (export_table == NULL || !cw_entry_wants_tags() || !sees_calls())
+    if (export_table == NULL || !cw_settings_want_tags() || !sees_calls())
         return 0;
     callbacks = export_table(EXPORT_CALLBACKS);
     if (callbacks == NULL || callbacks->struct_size < sizeof(*callbacks))

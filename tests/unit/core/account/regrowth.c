@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks that are replaced by larger ones: what counts as a resize, and what it comes to. */
-#include "core/control/lifecycle.h"
 #include "core/account/regrowth.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/control/lifecycle.h"
 #include "core/device/context.h"
 #include "core/device/graph.h"
 #include "core/request/request.h"
 #include "core/process/session.h"
-#include "core/account/site.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a thread keeps to itself, what it was granted for that, and how others get at it. */
-#include "core/control/lifecycle.h"
 #include "core/cache/thread_cache.h"
 
 #include <criterion/criterion.h>
 
 #include <sched.h>
 
+#include "core/control/lifecycle.h"
 #include "core/device/device.h"
 #include "core/cache/keep.h"
 #include "core/cache/realm.h"

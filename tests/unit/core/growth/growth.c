@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of sites: when they come due, and what stands in them. */
-#include "core/control/lifecycle.h"
 #include "core/growth/growth.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "core/control/lifecycle.h"
 #include "core/device/device.h"
 #include "core/process/due.h"
 #include "core/request/request.h"

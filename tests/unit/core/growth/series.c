@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Series of sites: who has one when there is not room for all, and what others see of a sample that
  * is being taken. */
-#include "core/control/lifecycle.h"
 #include "core/growth/growth.h"
 
 #include <criterion/criterion.h>
@@ -9,6 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "core/control/lifecycle.h"
 #include "base/lock.h"
 #include "core/process/session.h"
 #include "core/account/site.h"

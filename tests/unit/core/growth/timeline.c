@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Points of devices: who has a record, what stands in it, and how it is thinned. */
-#include "core/control/lifecycle.h"
 #include "core/growth/timeline.h"
 
 #include <criterion/criterion.h>
 
+#include "core/control/lifecycle.h"
 #include "ask_fixture.h"
 #include "core/process/due.h"
 #include "core/growth/growth.h"

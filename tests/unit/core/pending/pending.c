@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Freed blocks wait for the device, in the lanes of threads and in lists of batches for all. */
-#include "core/control/lifecycle.h"
 #include "core/pending/pending.h"
 
 #include <criterion/criterion.h>
 
 #include <sched.h>
 
+#include "core/control/lifecycle.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"

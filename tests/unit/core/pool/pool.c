@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool as a whole: what is served, what is kept, and what goes back. */
-#include "core/control/lifecycle.h"
 #include "core/pool/pool.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "core/control/lifecycle.h"
 #include "core/process/gate.h"
 #include "core/cache/realm.h"
 #include "core/request/request.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the program has needed lately, what may be held for it, and what nobody needs. */
-#include "core/control/lifecycle.h"
 #include "core/limits/demand.h"
 
 #include <criterion/criterion.h>
 
+#include "core/control/lifecycle.h"
 #include "ask_fixture.h"
 #include "core/process/deadline.h"
 #include "core/device/device.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges and marks: which tag a thread's allocations have, what counts as a step and where, names
  * of one form, the bounds of it all, and a forked child. */
-#include "core/control/lifecycle.h"
 #include "core/tags/tag.h"
 
 #include <criterion/criterion.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/control/lifecycle.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"

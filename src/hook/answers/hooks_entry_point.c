@@ -8,7 +8,7 @@
  * runtime does not read it.
  */
 #include "base/compiler.h"
-#include "hook/resolve/resolve.h"
+#include "hook/answers/answer.h"
 #include "hook/bodies/runtime.h"
 
 #define CALLER __builtin_return_address(0)
@@ -35,7 +35,7 @@ static int entry_point(enum cw_runtime function, const char *symbol, void **pfn,
 
     /* Which version the runtime asked for is its own secret: exact exports only. */
     if (rc == 0 && pfn != NULL && *pfn != NULL)
-        *pfn = cw_resolve_substitute(*pfn, symbol, 0, flags);
+        *pfn = cw_answer_instead(*pfn, symbol, 0, flags);
     cw_runtime_leave(&call);
     return rc;
 }
@@ -70,7 +70,7 @@ static int entry_point_by_version(enum cw_runtime function, const char *symbol, 
     int rc = real(symbol, pfn, version, flags, status);
 
     if (rc == 0 && pfn != NULL && *pfn != NULL)
-        *pfn = cw_resolve_substitute(*pfn, symbol, (int)version, meant_flags(function, flags));
+        *pfn = cw_answer_instead(*pfn, symbol, (int)version, meant_flags(function, flags));
     cw_runtime_leave(&call);
     return rc;
 }

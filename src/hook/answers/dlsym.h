@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What our dlsym and dlvsym (dlsym_*.S) do with a look-up. */
+#ifndef CW_HOOK_DLSYM_H
+#define CW_HOOK_DLSYM_H
+
+/*
+ * Called by the assembly of dlsym and dlvsym. jump != NULL: go on there with the caller's registers
+ * and stack untouched. Else return value.
+ */
+struct cw_dlsym_answer {
+    void *jump;
+    void *value;
+};
+struct cw_dlsym_answer cw_dlsym_filter(void *handle, const char *name, const void *caller);
+struct cw_dlsym_answer cw_dlvsym_filter(void *handle, const char *name, const char *version,
+                                        const void *caller);
+
+#endif

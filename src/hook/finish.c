@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Ways to end, and the report. See finish.h. */
+#include "hook/finish.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/mem.h"
+#include "core/account/audit.h"
+#include "core/account/trace.h"
+#include "core/control/lifecycle.h"
+#include "core/process/session.h"
+#include "hook/resolve/object.h"
+#include "hook/services/helper.h"
+#include "hook/settings.h"
+#include "hook/tools/cupti.h"
+#include "report/report.h"
+
+/* Not at_quick_exit: that is in libc's static part, which would need libc_nonshared of the build
+ * machine; this is what it calls, exported since glibc 2.10. */
+extern int __cxa_at_quick_exit(void (*func)(void *), void *dso) CW_OPTIONAL;
+extern int on_exit(void (*func)(int, void *), void *arg) CW_OPTIONAL;
+extern void *__dso_handle;
+
+static _Atomic int exit_status;
+
+/* ---- the report --------------------------------------------------------------------------------
+ */
+
+static enum cw_report_form report_form(const struct cw_options *options)
+{
+    if (options->report[0] == '\0' && options->format == CW_FORMAT_TEXT)
+        return CW_REPORT_SHORT_IF_LEAKED;
+    if (options->format == CW_FORMAT_JSON)
+        return CW_REPORT_JSON;
+    return options->format == CW_FORMAT_BOTH ? CW_REPORT_BOTH : CW_REPORT_TEXT;
+}
+
+/* Found where it lives if the program has it: C++ programs do. Only at an orderly exit: it
+ * allocates. */
+typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
+
+static const char *demangle(const char *mangled, void *arg)
+{
+    static char *last;
+    int status = -1;
+
+    free(last);
+    last = ((demangle_fn)arg)(mangled, NULL, NULL, &status);
+    return status == 0 ? last : NULL;
+}
+
+static int write_report(int orderly)
+{
+    const struct cw_options *options = cw_settings_options();
+    void *demangler = orderly ? cw_object_next_symbol("__cxa_demangle") : NULL;
+    struct cw_report_request request = {
+        .form = report_form(options),
+        .destination = options->report[0] ? options->report : NULL,
+        .env = cw_settings_environment(),
+        .version = PACKAGE_VERSION,
+        .suppressions = options->suppressions,
+        .old_ns = options->old,
+        .demangle = demangler ? demangle : NULL,
+        .demangle_arg = demangler,
+    };
+    struct cw_view view;
+
+    cw_arena_view(&cw_session.arena, &view);
+    return cw_report_write(&view, &request);
+}
+
+static void finish(enum cw_exit_kind kind, int status)
+{
+    if (!cw_lifecycle_finish(kind, status))
+        return;
+    cw_audit_cut();
+    cw_trace_end();
+    cw_helper_stop();
+    cw_mem_detach();
+    if (write_report(kind == CW_EXIT_EXIT) == 0)
+        cw_session_reported();
+    cw_mem_attach();
+}
+
+/* ---- ways to end -------------------------------------------------------------------------------
+ */
+
+static void note_status(int status, void *arg)
+{
+    (void)arg;
+    atomic_store(&exit_status, status);
+    cw_helper_stop(); /* the driver may be torn down before our destructor runs */
+}
+
+static void quick_exiting(void *arg)
+{
+    (void)arg;
+    cw_cupti_end();
+    finish(CW_EXIT_QUICK_EXIT, 0);
+}
+
+/* Registered once CUPTI runs, so that it comes before CUPTI's own exit handlers. */
+static void end_audit(int status, void *arg)
+{
+    (void)status;
+    (void)arg;
+    cw_cupti_end();
+}
+
+/* After main's return, exit handlers and static destructors; a block freed by a later library's
+ * destructor function is still reported. */
+static void __attribute__((destructor)) unload(void)
+{
+    finish(CW_EXIT_EXIT, atomic_load(&exit_status));
+}
+
+static void leave_now(int status) __attribute__((noreturn));
+
+static void leave_now(int status)
+{
+    finish(CW_EXIT_UNDERSCORE, status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+CW_EXPORT void _exit(int status)
+{
+    leave_now(status);
+}
+
+CW_EXPORT void _Exit(int status)
+{
+    leave_now(status);
+}
+
+void cw_finish_register(void)
+{
+    if (__cxa_at_quick_exit != NULL)
+        __cxa_at_quick_exit(quick_exiting, &__dso_handle);
+    if (on_exit != NULL)
+        on_exit(note_status, NULL);
+}
+
+void cw_finish_register_audit(void)
+{
+    if (on_exit != NULL)
+        on_exit(end_audit, NULL);
+}

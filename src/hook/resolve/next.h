@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The dlsym and dlvsym that ours stand in front of. No state but their addresses. */
+#ifndef CW_HOOK_NEXT_H
+#define CW_HOOK_NEXT_H
+
+/* What a program asks. */
+struct cw_next_query {
+    void *handle;
+    const char *name;
+    const char *version; /* NULL for dlsym */
+};
+
+/* The answer as called from this library: RTLD_NEXT means what comes after us. */
+void *cw_next_ask(void *handle, const struct cw_next_query *query);
+
+/* The functions themselves; where there is none yet one that finds nothing. */
+void *cw_next_dlsym(void);
+void *cw_next_dlvsym(void);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* Options, launcher, environment. See settings.h. */
+#include "hook/settings.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/out.h"
+#include "report/path/path.h"
+
+extern char **environ;
+
+enum { READ_NOT_YET, READ_DONE };
+
+static struct {
+    struct cw_options options;
+    struct cw_option_complaints complaints;
+    struct cw_launcher launcher; /* read at the first call: a parent may set it in its child */
+    _Atomic int is_read;
+} self;
+
+char *const *cw_settings_environment(void)
+{
+    return environ;
+}
+
+const struct cw_options *cw_settings_options(void)
+{
+    return &self.options;
+}
+
+const struct cw_launcher *cw_settings_launcher(void)
+{
+    return &self.launcher;
+}
+
+void cw_settings_read(void)
+{
+    int before = READ_NOT_YET;
+
+    /* A constructor of another library may call CUDA before ours has run. */
+    if (!atomic_compare_exchange_strong(&self.is_read, &before, READ_DONE))
+        return;
+    cw_options_parse(environ, !getauxval(AT_SECURE), &self.options, &self.complaints);
+    /* A setuid program: whoever put us here did it for all programs; stay out of the privileged
+     * ones. */
+    if (getauxval(AT_SECURE))
+        self.options.mode = CW_MODE_OFF;
+    cw_log_set_level(self.options.log);
+}
+
+int cw_settings_want_tags(void)
+{
+    cw_settings_read(); /* a constructor of the program may use NVTX before ours has run */
+    return self.options.mode != CW_MODE_OFF && self.options.growth == CW_GROWTH_ON;
+}
+
+/* A relative name counts from where the program first calls CUDA, not from where it happens to end:
+ * a server may have moved to / by then. Not from its start: a process without CUDA asks for
+ * nothing. is_template: a % in the directory's name is no escape. */
+static void pin(cw_option_path path, int is_template)
+{
+    char start[CW_OPTION_VALUE_MAX], pinned[CW_OPTION_VALUE_MAX];
+    size_t len = 0;
+
+    if (path[0] == '\0' || path[0] == '/' || getcwd(start, sizeof(start)) == NULL)
+        return;
+    for (const char *from = start; *from != '\0' && len + 2 < sizeof(pinned); from++) {
+        if (*from == '%' && is_template)
+            pinned[len++] = '%';
+        pinned[len++] = *from;
+    }
+    pinned[len] = '\0';
+    if (len + 1 + strlen(path) >= CW_OPTION_VALUE_MAX)
+        return;
+    memcpy(start, path, sizeof(start));
+    cw_format(path, CW_OPTION_VALUE_MAX, "%s/%s", pinned, start);
+}
+
+static void pin_files(void)
+{
+    if (strcmp(self.options.report, "-") != 0)
+        pin(self.options.report, 1);
+    pin(self.options.suppressions, 0);
+    pin(self.options.trace, 1);
+}
+
+/* The ranks of a job have the same environment but for their number. The dumps follow, and what a
+ * forked child finds tells it from others already. */
+static void name_rank(void)
+{
+    char named[CW_OPTION_VALUE_MAX];
+
+    if (self.options.report[0] == '\0' || strcmp(self.options.report, "-") == 0 ||
+        self.launcher.rank[0] == '\0' || self.launcher.size < 2 ||
+        !cw_path_is_shared(self.options.report) ||
+        cw_path_insert(named, sizeof(named), self.options.report, ".rank-%r") != 0)
+        return;
+    memcpy(self.options.report, named, strlen(named) + 1);
+    cw_log(CW_LOG_INFO,
+           "rank %s of a job of %ju: the report's name gets \".rank-%s\", because CUWARDEN_REPORT "
+           "is the same for all ranks",
+           self.launcher.rank, (uintmax_t)self.launcher.size, self.launcher.rank);
+}
+
+void cw_settings_announce(void)
+{
+    const struct cw_option_complaints *complaints = &self.complaints;
+
+    for (unsigned i = 0; i < complaints->count && i < CW_OPTION_COMPLAINTS; i++)
+        cw_log(CW_LOG_WARN, "%s", complaints->line[i]);
+    if (complaints->count > CW_OPTION_COMPLAINTS)
+        cw_log(CW_LOG_WARN, "%u more complaints about CUWARDEN_ variables; see 'cuwarden options'",
+               complaints->count - CW_OPTION_COMPLAINTS);
+    if (self.options.mode == CW_MODE_OFF)
+        return;
+    cw_launcher_read(&self.launcher, environ);
+    pin_files();
+    name_rank();
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Arming. See start.h. */
+#include "hook/start.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/control/control.h"
+#include "core/control/lifecycle.h"
+#include "core/process/session.h"
+#include "core/process/thread.h"
+#include "core/stacks/unwind.h"
+#include "hook/driver/cuda_ops.h"
+#include "hook/finish.h"
+#include "hook/resolve/object.h"
+#include "hook/services/dump.h"
+#include "hook/services/dump_signal.h"
+#include "hook/services/helper.h"
+#include "hook/services/trace_file.h"
+#include "hook/settings.h"
+#include "hook/tools/cupti.h"
+#include "hook/tools/python_watch.h"
+
+static struct cw_once announcing; /* complaints are said once per process */
+
+/* ---- the end of a thread -----------------------------------------------------------------------
+ */
+
+/* pthread_key_create and pthread_setspecific are looked up: glibc moved them between libraries, and
+ * a reference would carry the version of the build machine. They neither wait for the loader nor
+ * allocate, as what C++ uses for thread_local objects does. */
+typedef int (*key_create_fn)(unsigned *key, void (*destroy)(void *));
+typedef int (*setspecific_fn)(unsigned key, const void *value);
+
+static unsigned thread_key;
+static setspecific_fn set_specific;
+
+static void thread_ends(void *value)
+{
+    (void)value;
+    cw_thread.depth++; /* a signal handler's calls are not to meet what is half taken down */
+    cw_lifecycle_thread_ends();
+    cw_thread.depth--;
+}
+
+static int watch_thread(void)
+{
+    return set_specific(thread_key, &thread_key);
+}
+
+static void watch_threads(void)
+{
+    key_create_fn create = (key_create_fn)cw_object_next_symbol("pthread_key_create");
+
+    set_specific = (setspecific_fn)cw_object_next_symbol("pthread_setspecific");
+    if (create != NULL && set_specific != NULL && create(&thread_key, thread_ends) == 0)
+        cw_thread_set_watch(watch_thread);
+}
+
+/* ---- the first call -----------------------------------------------------------------------------
+ */
+
+static void announce(void)
+{
+    if (!cw_once_begin(&announcing))
+        return;
+    cw_settings_read();
+    cw_settings_announce();
+    if (cw_settings_options()->mode != CW_MODE_OFF) {
+        watch_threads();
+        cw_finish_register();
+    }
+    cw_once_end(&announcing);
+}
+
+/* Not by dlsym: libgcc_s is loaded locally, out of reach of its default search. */
+static int match_unwinder(const struct cw_object *object, void *arg)
+{
+    struct cw_unwinder *unwinder = arg;
+
+    if (strcmp(cw_object_basename(object), "libgcc_s.so.1") != 0)
+        return 0;
+    *unwinder = (struct cw_unwinder){
+        .backtrace = (__typeof__(&_Unwind_Backtrace))cw_object_symbol(object, "_Unwind_Backtrace"),
+        .ip_info = (__typeof__(&_Unwind_GetIPInfo))cw_object_symbol(object, "_Unwind_GetIPInfo"),
+        .cfa = (__typeof__(&_Unwind_GetCFA))cw_object_symbol(object, "_Unwind_GetCFA"),
+        .gr = (__typeof__(&_Unwind_GetGR))cw_object_symbol(object, "_Unwind_GetGR")};
+    return unwinder->backtrace != NULL && unwinder->ip_info != NULL && unwinder->cfa != NULL &&
+           unwinder->gr != NULL;
+}
+
+static void find_unwinder(void)
+{
+    struct cw_unwinder unwinder;
+
+    if (cw_object_visit(match_unwinder, &unwinder))
+        cw_unwind_set(&unwinder);
+}
+
+int cw_start_arm(void)
+{
+    const struct cw_options *options = cw_settings_options();
+
+    if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
+        announce();
+    if (options->mode == CW_MODE_OFF)
+        return 0;
+    if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
+        cw_thread.depth++;
+        if (options->stacks == CW_STACKS_FULL)
+            cw_unwind_set_find(find_unwinder);
+        cw_python_watch(options);
+        cw_lifecycle_arm(&cw_cuda_ops, options, cw_settings_launcher(), cw_cuda_driver_version());
+        cw_control_set_dump(cw_dump_for_process);
+        if (cw_session_is_armed()) {
+            cw_trace_file_open(options);
+            cw_helper_start(options);
+            cw_dump_signal_install(options);
+            if (cw_cupti_start(options))
+                cw_finish_register_audit();
+        }
+        cw_thread.depth--;
+    }
+    return cw_session_is_armed();
+}
+
+void cw_start_reset(void)
+{
+    announcing = (struct cw_once){0};
+}
