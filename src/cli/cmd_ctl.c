@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options/option_values.h"
 #include "live/image.h"
 #include "live/place.h"
@@ -66,14 +67,6 @@ static int print_help(void)
            "\n"
            "Exit status is 0 if the process did it, 1 if not, 2 for a bad command line.\n");
     return CW_EXIT_OK;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
 static void pause_briefly(void)
@@ -192,7 +185,7 @@ static int take_lock(const struct target *target, uint64_t deadline)
         }
         if (!is_alive(target))
             return fail_dead(target);
-        if (now_ns() >= deadline)
+        if (cw_clock_ns() >= deadline)
             break;
         pause_briefly();
     }
@@ -219,7 +212,7 @@ static uint32_t ask(struct cw_live_control *control, const struct wish *wish)
 static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
 {
     while (atomic_load(&target->header->control.answered) != number) {
-        if (!is_alive(target) || now_ns() >= deadline)
+        if (!is_alive(target) || cw_clock_ns() >= deadline)
             return atomic_load(&target->header->control.answered) == number;
         pause_briefly();
     }
@@ -276,7 +269,7 @@ static int tell(const struct target *target, const struct wish *wish)
 static int ask_and_tell(const struct target *target, const struct wish *wish)
 {
     struct cw_live_control *control = &target->header->control;
-    uint64_t deadline = now_ns() + wish->timeout_ns;
+    uint64_t deadline = cw_clock_ns() + wish->timeout_ns;
     uint32_t number;
 
     if (take_lock(target, deadline) != 0)

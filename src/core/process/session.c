@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -53,14 +54,6 @@
 
 CW_ALIGNED_LINE struct cw_session cw_session;
 static struct cw_once arming;
-
-static uint64_t realtime_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static uint32_t text_of_own_path(void)
 {
@@ -116,7 +109,7 @@ static void describe_process(const struct cw_launcher *launcher, unsigned driver
 
     header->pid = (uint32_t)getpid();
     header->ppid = (uint32_t)getppid();
-    header->start_realtime_ns = realtime_ns();
+    header->start_realtime_ns = cw_clock_real_ns();
     header->start_ns = cw_session.start_ns = cw_session.ops->now_ns();
     header->driver_version = driver_version;
     header->stacks_mode = (uint32_t)cw_session.options->stacks;
