@@ -2,9 +2,17 @@
 /*
  * A map from a 64-bit key to a caller's structure, for cold paths (contexts, graphs, mappings).
  *
- * The only file that includes uthash.h. Intrusive: the entry structure begins with struct
- * cw_map_entry, so inserting needs no allocation for the entry itself (uthash's table comes from
- * cw_mem). Not locked: the owner guards it.
+ * Intrusive: the entry structure begins with struct cw_map_entry, so inserting needs no allocation
+ * for the entry itself (uthash's table comes from cw_mem). Not locked: the owner guards it.
+ *
+ * uthash serves here, and map.c alone includes it: a map of records that come and go, in the
+ * library, is this one. It is not for
+ * - sites, stacks, tags and modules: they lie in the live file, which other processes read, and are
+ *   linked by index; uthash links by pointer;
+ * - the index of blocks, the cache of walks and the table of hooks: they are looked at in every
+ *   call, without a lock, and fit in lines of the processor's cache;
+ * - the command's tables of texts, of nodes of a tree and of a trace's addresses: a million small
+ *   entries that are only added, in one array; uthash would take 56 bytes more for each.
  */
 #ifndef CW_BASE_MAP_H
 #define CW_BASE_MAP_H

@@ -17,6 +17,7 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "base/round.h"
 
 #define SMALL_SHIFT_MIN 4  /* 16 bytes: room for a free block's link, aligned as malloc does */
 #define SMALL_SHIFT_MAX 12 /* 4 KiB: above, whole pages waste little */
@@ -118,7 +119,7 @@ static void free_small(void *ptr, size_t size)
 
 static size_t round_large(size_t size)
 {
-    return (size + PAGE_ALIGN - 1) & ~(PAGE_ALIGN - 1);
+    return cw_round_up(size, PAGE_ALIGN);
 }
 
 void *cw_mem_alloc(size_t size)

@@ -14,7 +14,6 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
-#include "cli/ui/flags.h"
 
 enum cw_exit {
     CW_EXIT_OK = 0,
@@ -41,6 +40,8 @@ enum cw_exit {
     X(options, "show every option, its value and its origin")                                      \
     X(hooks, "list the functions that libcuwarden.so intercepts")                                  \
     X(completion, "print a script for a shell")
+
+struct cw_command_line;
 
 /* cw_cmd_NAME: argv[0] is "cuwarden NAME" and getopt is fresh. cw_line_NAME: its table. */
 #define X(name, summary)                                                                           \
@@ -117,21 +118,5 @@ struct cw_exports {
 /* Returns 0, or -1 after a message. */
 int cw_exports_read(struct cw_exports *exports, const char *path);
 void cw_exports_destroy(struct cw_exports *exports);
-
-/* ---- docs.c: the options as documentation ---- */
-
-/* form: "text", "man" or "readme". */
-void cw_docs_print(FILE *to, const char *form);
-/* "STACK_DEPTH" becomes "stack-depth"; returns buf. */
-char *cw_docs_flag_name(char *buf, size_t cap, const char *name);
-
-#define CW_FLAG_MAX 32 /* longest flag, with its NUL */
-
-/* A row of options.def as a flag. */
-struct cw_docs_flag {
-    struct cw_flag flag;
-    char name[CW_FLAG_MAX], offers[128];
-};
-void cw_docs_flag(struct cw_docs_flag *flag, size_t row, int id);
 
 #endif

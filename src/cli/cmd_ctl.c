@@ -6,6 +6,7 @@
  * so it never takes effect later.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options/option_values.h"
 #include "live/image.h"
 #include "live/place.h"
@@ -83,14 +85,6 @@ struct target {
     uint32_t pid;
     struct cw_live_header *header;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
 
 static void pause_briefly(void)
 {
@@ -208,7 +202,7 @@ static int take_lock(const struct target *target, uint64_t deadline)
         }
         if (!is_alive(target))
             return fail_dead(target);
-        if (now_ns() >= deadline)
+        if (cw_clock_ns() >= deadline)
             break;
         pause_briefly();
     }
@@ -235,7 +229,7 @@ static uint32_t ask(struct cw_live_control *control, const struct wish *wish)
 static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
 {
     while (atomic_load(&target->header->control.answered) != number) {
-        if (!is_alive(target) || now_ns() >= deadline)
+        if (!is_alive(target) || cw_clock_ns() >= deadline)
             return atomic_load(&target->header->control.answered) == number;
         pause_briefly();
     }
@@ -292,7 +286,7 @@ static int tell(const struct target *target, const struct wish *wish)
 static int ask_and_tell(const struct target *target, const struct wish *wish)
 {
     struct cw_live_control *control = &target->header->control;
-    uint64_t deadline = now_ns() + wish->timeout_ns;
+    uint64_t deadline = cw_clock_ns() + wish->timeout_ns;
     uint32_t number;
 
     if (take_lock(target, deadline) != 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden diff`: what has changed from one process to another, and whether that is too much. */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -4,6 +4,7 @@
  * checks are in doctor_*.c; this file has the command line and the two forms of the answer.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <ctype.h>
 #include <getopt.h>

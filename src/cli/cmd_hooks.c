@@ -6,6 +6,7 @@
  * intercepted, also when the library at hand is of another build than this command.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden merge`: one report of the ranks of a parallel job, from the report of each. */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <getopt.h>
 #include <stdlib.h>

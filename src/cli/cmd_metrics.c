@@ -4,6 +4,7 @@
  * node_exporter, or over HTTP.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/options/option_values.h"
+#include "base/out.h"
 #include "cli/fleet/fleet.h"
 #include "cli/fleet/http_server.h"
 #include "cli/fleet/metrics_text.h"
@@ -126,21 +128,6 @@ static int print_once(struct source *source)
 
 /* ---- the file ---- */
 
-static int write_all(int fd, const char *text, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        text += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 /* The collector reads what ends in .prom: the name until it is complete does not. */
 static int replace_file(const char *path, const char *text, size_t len)
 {
@@ -151,7 +138,8 @@ static int replace_file(const char *path, const char *text, size_t len)
         return -1;
     fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd >= 0) {
-        rc = write_all(fd, text, len);
+        errno = cw_write(fd, text, len, 0);
+        rc = errno ? -1 : 0;
         if (close(fd) != 0)
             rc = -1;
         if (rc == 0)

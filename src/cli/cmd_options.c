@@ -4,6 +4,8 @@
  * library would complain of; with --format the sections that scripts/update-docs pastes.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
+#include "cli/ui/docs.h"
 
 #include <string.h>
 #include <unistd.h>

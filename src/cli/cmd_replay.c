@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden replay`: a trace played against the pool, a limit, or all policies. */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
+#include "cli/ui/docs.h"
 #include "cli/ui/destination.h"
 
 #include <errno.h>

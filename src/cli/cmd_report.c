@@ -7,6 +7,7 @@
  * end; whatever else is asked for goes by the model (model.h), and a row of `forms`.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <errno.h>
 #include <getopt.h>

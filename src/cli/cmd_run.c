@@ -9,6 +9,8 @@
  * error ends here and not as a warning somewhere in the program's output.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
+#include "cli/ui/docs.h"
 
 #include <errno.h>
 #include <getopt.h>

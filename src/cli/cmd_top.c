@@ -6,6 +6,7 @@
  * the command, the terminal is given back as it was.
  */
 #include "cli/cli.h"
+#include "cli/ui/flags.h"
 
 #include <curses.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options/option_values.h"
 #include "cli/fleet/top_json.h"
 #include "cli/fleet/top_screen.h"
@@ -222,19 +224,11 @@ static int open_terminal(struct cw_top_screen *screen)
     return 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 /* Until a key, a signal or the moment. 0, or -1: the terminal is gone. */
 static int wait_until(uint64_t moment_ns, const sigset_t *old)
 {
     struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};
-    uint64_t now = now_ns(), left = moment_ns > now ? moment_ns - now : 0;
+    uint64_t now = cw_clock_ns(), left = moment_ns > now ? moment_ns - now : 0;
     struct timespec timeout = {.tv_sec = (time_t)(left / SECOND_NS),
                                .tv_nsec = (long)(left % SECOND_NS)};
 
@@ -257,7 +251,7 @@ static int show(struct cw_top_screen *screen, const struct cw_fleet_choice *whom
     uint64_t looked_ns = 0;
 
     while (!screen->is_done && !ended_by) {
-        uint64_t now = now_ns();
+        uint64_t now = cw_clock_ns();
 
         if (!screen->is_paused && now - looked_ns >= screen->interval_ns) {
             if (cw_fleet_look(&screen->fleet, whom) != 0)

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "base/round.h"
 
 #define COMMIT_STEP (1u << 20)
 #define MIN_RESERVE (16u << 20)
@@ -44,7 +45,7 @@ static const struct {
 
 static int commit(struct cw_arena *arena, size_t end)
 {
-    size_t target = (end + COMMIT_STEP - 1) & ~(size_t)(COMMIT_STEP - 1);
+    size_t target = cw_round_up(end, COMMIT_STEP);
 
     if (end <= arena->committed)
         return 0;
@@ -135,8 +136,7 @@ static uint64_t chunk_end(const struct cw_live_table *table, unsigned k)
 
 static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table, unsigned k)
 {
-    uint64_t offset =
-        (atomic_load(&arena->header->size) + CHUNK_ALIGN - 1) & ~(uint64_t)(CHUNK_ALIGN - 1);
+    uint64_t offset = cw_round_up(atomic_load(&arena->header->size), CHUNK_ALIGN);
     uint64_t bytes = ((uint64_t)table->first << k) * table->elem_size;
 
     if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0)

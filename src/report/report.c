@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/out.h"
@@ -156,13 +157,10 @@ static void prepare(struct job *job, const struct cw_view *view,
 static uint64_t moment(const struct job *job, const struct cw_view *view)
 {
     uint64_t start_ns = cw_view_header(view)->start_ns;
-    struct timespec now;
-    uint64_t now_ns;
+    uint64_t now_ns = cw_clock_ns();
 
-    if (job->request->process != CW_REPORT_PROCESS_ALIVE ||
-        clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+    if (job->request->process != CW_REPORT_PROCESS_ALIVE)
         return job->snapshot.duration_ns;
-    now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
     return now_ns > start_ns ? now_ns - start_ns : job->snapshot.duration_ns;
 }
 

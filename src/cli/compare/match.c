@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "cli/cli.h"
 #include "cli/compare/match_name.h"
 
@@ -33,12 +34,12 @@ static int compare(const void *a, const void *b)
 
 static uint64_t key_of(const struct cw_model_site *site, uint64_t place, int by_device)
 {
-    uint64_t key = cw_match_mix(CW_MATCH_SEED, place);
+    uint64_t key = cw_hash_mix(CW_MATCH_SEED, place);
 
     key = cw_match_mix_text(key, site->kind);
     key = cw_match_mix_text(key, site->api);
     key = cw_match_mix_text(key, site->tag);
-    return by_device ? cw_match_mix(key, site->device) : key;
+    return by_device ? cw_hash_mix(key, site->device) : key;
 }
 
 /* ---- by id ---- */

@@ -5,17 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t cw_match_mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0xbf58476d1ce4e5b9);
-    return hash ^ (hash >> 29);
-}
+#include "base/hash.h"
 
 uint64_t cw_match_mix_text(uint64_t hash, const char *text)
 {
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return cw_match_mix(hash, 0xff);
+    return cw_hash_mix(cw_hash_add_text(hash, text), 0xff);
 }
 
 /* ---- builds ---- */
@@ -73,13 +67,13 @@ static uint64_t mix_frame(uint64_t hash, const struct cw_model *model,
     if (frame->is_python) {
         hash = cw_match_mix_text(hash, last_component(frame->file));
         if (how != CW_MATCH_NAME)
-            hash = cw_match_mix(hash, frame->line);
+            hash = cw_hash_mix(hash, frame->line);
         return cw_match_mix_text(hash, frame->function);
     }
     hash = cw_match_mix_text(hash, cw_model_module_name(model, frame->module));
     if (frame->function[0])
         return cw_match_mix_text(hash, frame->function);
-    return is_moved ? 0 : cw_match_mix(hash, frame->offset);
+    return is_moved ? 0 : cw_hash_mix(hash, frame->offset);
 }
 
 uint64_t cw_match_name_hash(const struct cw_match_builds *builds, unsigned which,

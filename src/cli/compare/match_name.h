@@ -23,7 +23,6 @@ uint64_t cw_match_name_hash(const struct cw_match_builds *builds, unsigned which
 
 /* For keys, where a clash among a million is out of the question. */
 #define CW_MATCH_SEED UINT64_C(0x9e3779b97f4a7c15)
-uint64_t cw_match_mix(uint64_t hash, uint64_t value);
 uint64_t cw_match_mix_text(uint64_t hash, const char *text);
 
 #endif

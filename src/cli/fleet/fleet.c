@@ -18,20 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options/option_values.h"
 #include "cli/cli.h"
 
-#define WHY_MAX   256
-#define SECOND_NS UINT64_C(1000000000)
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
+#define WHY_MAX 256
 const char *cw_fleet_state_name(enum cw_fleet_state state)
 {
     static const char *const names[] = {
@@ -89,7 +80,7 @@ static int look_at(struct cw_fleet_process *process, int fd, uint32_t pid, char 
     unsigned tables = CW_LOOK_AT(CW_TABLE_SITE) | CW_LOOK_AT(CW_TABLE_BUCKET);
     int is_first = process->looked_ns == 0;
     int is_in_use = cw_live_file_is_in_use(fd, pid, process->path);
-    uint64_t now = now_ns();
+    uint64_t now = cw_clock_ns();
 
     if (is_first)
         tables |= CW_LOOK_AT(CW_TABLE_TEXT);

@@ -6,10 +6,10 @@
  * gone, and what the client still sends is read away until it closes too, because a connection that
  * is closed with bytes unread takes the answer down with it. Each state ends by its deadline.
  *
- * By hand, because GNU libmicrohttpd (tried: 0.9.75, Debian 12) cannot keep what is promised here. Where
- * silent clients hold all places it lets nobody in until their timeout; here they give way at once. A
- * request that does not come in time gets no 408, and an empty one, "GET" alone and a TLS hello get no
- * 400: it closes without a word.
+ * By hand, because GNU libmicrohttpd (tried: 0.9.75, Debian 12) cannot keep what is promised here.
+ * Where silent clients hold all places it lets nobody in until their timeout; here they give way at
+ * once. A request that does not come in time gets no 408, and an empty one, "GET" alone and a TLS
+ * hello get no 400: it closes without a word.
  */
 #include "cli/fleet/http_server.h"
 
@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
 
@@ -49,10 +50,7 @@ struct serving {
 
 static uint64_t now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return cw_clock_ns() / 1000000;
 }
 
 /* ---- answers ---- */

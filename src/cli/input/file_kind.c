@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/compiler.h"
+#include "base/out.h"
 #include "cli/cli.h"
 
 #define BEGIN_MAX 16
@@ -68,29 +69,16 @@ int cw_file_is_gzip(int fd)
     return read_begin(fd, begin) > sizeof(magic) && memcmp(begin, magic, sizeof(magic)) == 0;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    for (size_t done = 0; done < len;) {
-        ssize_t n = write(fd, data + done, len - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        done += (size_t)n;
-    }
-    return 0;
-}
-
 static int unpack(gzFile gzip, int to, const char *path)
 {
     static char chunk[CHUNK];
     int got, error;
 
     while ((got = gzread(gzip, chunk, sizeof(chunk))) > 0) {
-        if (write_all(to, chunk, (size_t)got) == 0)
+        error = cw_write(to, chunk, (size_t)got, 0);
+        if (error == 0)
             continue;
-        cw_cli_error("'%s': no room in memory to unpack it: %s", path, strerror(errno));
+        cw_cli_error("'%s': no room in memory to unpack it: %s", path, strerror(error));
         return -1;
     }
     (void)gzerror(gzip, &error); /* the end may be missing */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/out.h"
 #include "cli/cli.h"
 #include "cli/input/file_kind.h"
 #include "cli/input/lines.h"
@@ -71,11 +72,9 @@ static int copy_all(int from, int to)
             continue;
         if (got < 0)
             return -1;
-        for (ssize_t done = 0, n; done < got; done += n) {
-            n = write(to, buf + done, (size_t)(got - done));
-            if (n < 0)
-                return -1;
-        }
+        errno = cw_write(to, buf, (size_t)got, 0);
+        if (errno)
+            return -1;
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 /* The models over the simulated driver. See replay_model.h. */
 #include "cli/replay/replay_model.h"
 
+#include "base/round.h"
 #include "cli/replay/replay_pieces.h"
 #include "core/account/size_class.h"
 
@@ -92,10 +93,9 @@ static struct wish wish_unbounded(uint64_t bytes)
 
 static int grow_pytorch(struct place *place, uint8_t device, const struct wish *wish)
 {
-    uint64_t bytes = wish->sort == SMALL ? TORCH_STEP
-                     : wish->bytes < TORCH_LARGE
-                         ? TORCH_SEGMENT
-                         : (wish->bytes + TORCH_STEP - 1) / TORCH_STEP * TORCH_STEP;
+    uint64_t bytes = wish->sort == SMALL         ? TORCH_STEP
+                     : wish->bytes < TORCH_LARGE ? TORCH_SEGMENT
+                                                 : cw_round_up(wish->bytes, TORCH_STEP);
 
     if (add_segment(place, device, wish->sort, bytes) == 0)
         return 0;
@@ -105,7 +105,7 @@ static int grow_pytorch(struct place *place, uint8_t device, const struct wish *
 
 static struct wish wish_pytorch(uint64_t bytes)
 {
-    bytes = (bytes + TORCH_UNIT - 1) / TORCH_UNIT * TORCH_UNIT;
+    bytes = cw_round_up(bytes, TORCH_UNIT);
     return bytes <= TORCH_SMALL ? (struct wish){bytes, UINT64_MAX, TORCH_UNIT, SMALL}
                                 : (struct wish){bytes, UINT64_MAX, MIB + 1, LARGE};
 }
@@ -128,7 +128,7 @@ static int grow_rmm(struct place *place, uint8_t device, const struct wish *wish
     if (wish->bytes > remains)
         return -1;
     bytes = remains / 2 > wish->bytes ? remains / 2 : wish->bytes;
-    bytes = (bytes + RMM_UNIT - 1) / RMM_UNIT * RMM_UNIT;
+    bytes = cw_round_up(bytes, RMM_UNIT);
     while (add_segment(place, device, wish->sort, bytes) != 0) {
         if (bytes == wish->bytes)
             return -1;
@@ -139,7 +139,7 @@ static int grow_rmm(struct place *place, uint8_t device, const struct wish *wish
 
 static struct wish wish_rmm(uint64_t bytes)
 {
-    bytes = (bytes + RMM_UNIT - 1) / RMM_UNIT * RMM_UNIT;
+    bytes = cw_round_up(bytes, RMM_UNIT);
     return (struct wish){bytes, UINT64_MAX, RMM_UNIT, LARGE};
 }
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/out.h"
 #include "cli/cli.h"
 #include "cli/replay/replay_model.h"
 
@@ -89,23 +90,6 @@ uint64_t cw_policy_ceiling(const struct cw_policies *policies, const struct cw_p
 
 /* ---- running ---- */
 
-static int write_all(int fd, const void *data, size_t len)
-{
-    const char *at = data;
-
-    while (len > 0) {
-        ssize_t n = write(fd, at, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return -1;
-        at += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static int read_all(int fd, void *data, size_t len)
 {
     char *at = data;
@@ -144,7 +128,7 @@ static pid_t start(const struct cw_policies *policies, struct cw_policy *policy,
         close(ends[0]);
         rc = run_here(policies, policy);
         if (rc == 0)
-            rc = write_all(ends[1], &policy->result, sizeof(policy->result));
+            rc = cw_write(ends[1], &policy->result, sizeof(policy->result), 0);
         _exit(rc == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE);
     }
     close(ends[1]);

@@ -2,7 +2,7 @@
 /*
  * The options as documentation: made from the rows of options.def, so it cannot drift from them.
  */
-#include "cli/cli.h"
+#include "cli/ui/docs.h"
 
 #include <string.h>
 

@@ -5,18 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "cli/cli.h"
 
 #define SLOTS_MIN 1024
-
-static uint32_t hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 16777619u;
-    return hash;
-}
 
 static uint32_t fail(struct cw_strings *strings)
 {
@@ -29,7 +21,7 @@ static uint32_t fail(struct cw_strings *strings)
 /* Where the string is, or where it would be. */
 static uint32_t *find_slot(const struct cw_strings *strings, const char *text)
 {
-    uint32_t at = hash_of(text) & (strings->slots - 1);
+    uint32_t at = (uint32_t)cw_hash_text(text) & (strings->slots - 1);
 
     while (strings->slot[at] != 0 && strcmp(strings->text[strings->slot[at] - 1], text) != 0)
         at = (at + 1) & (strings->slots - 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "core/tags/tag.h"
 #include "core/process/intern.h"
@@ -42,16 +43,11 @@ struct site_key {
     uint8_t kind, device, owner;
 };
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-    h = (h ^ value) * 0x9e3779b97f4a7c15ull;
-    return h ^ (h >> 32);
-}
-
 static uint64_t hash_site(const struct site_key *key)
 {
-    return mix(mix(key->stack, key->api), (uint64_t)key->tag << 24 | (uint64_t)key->owner << 16 |
-                                              (uint64_t)key->kind << 8 | key->device);
+    return cw_hash_mix(cw_hash_mix(key->stack, key->api),
+                       (uint64_t)key->tag << 24 | (uint64_t)key->owner << 16 |
+                           (uint64_t)key->kind << 8 | key->device);
 }
 
 static uint32_t find_site(const struct site_key *key)

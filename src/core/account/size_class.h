@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/round.h"
+
 #define CW_SIZE_CLASSES 288u
 #define CW_SIZE_LEAST   512u
 #define CW_SIZE_MOST    ((uint64_t)1 << 47)
@@ -53,13 +55,13 @@ static inline uint64_t cw_size_round(uint64_t bytes)
         return cw_size_class_bytes(cw_size_class_up(bytes));
     if (bytes > CW_SIZE_MOST)
         return bytes;
-    return (bytes + CW_SIZE_PAGE - 1) & ~(CW_SIZE_PAGE - 1);
+    return cw_round_up(bytes, CW_SIZE_PAGE);
 }
 
 /* The least that the driver takes for a request of `bytes` (at most CW_SIZE_MOST). */
 static inline uint64_t cw_size_exact(uint64_t bytes)
 {
-    return (bytes + CW_SIZE_LEAST - 1) & ~(uint64_t)(CW_SIZE_LEAST - 1);
+    return cw_round_up(bytes, CW_SIZE_LEAST);
 }
 
 static inline uint64_t cw_size_pages(uint64_t bytes)

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
@@ -266,11 +267,8 @@ static char *put_hex(char *at, uint64_t value)
 /* Since the session began, by the exact clock: the session's own ticks every few milliseconds. */
 static uint64_t elapsed_ns(void)
 {
-    uint64_t start = self.arena->header->start_ns, now_ns;
-    struct timespec now;
+    uint64_t start = self.arena->header->start_ns, now_ns = cw_clock_ns();
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     return now_ns > start ? now_ns - start : 0;
 }
 

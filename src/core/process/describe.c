@@ -6,22 +6,14 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own_path.h"
 #include "base/sys.h"
 #include "core/process/session.h"
 
 #define COMMAND_MAX 4096
-
-static uint64_t realtime_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static uint32_t text_of_own_path(void)
 {
@@ -77,7 +69,7 @@ void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_ver
 
     header->pid = (uint32_t)getpid();
     header->ppid = (uint32_t)getppid();
-    header->start_realtime_ns = realtime_ns();
+    header->start_realtime_ns = cw_clock_real_ns();
     header->start_ns = cw_session.start_ns = cw_session.ops->now_ns();
     header->driver_version = driver_version;
     header->stacks_mode = (uint32_t)cw_session.options->stacks;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "core/process/intern.h"
 
@@ -45,27 +46,12 @@ void cw_code_reset(void)
     tables = NULL;
 }
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-    h = (h ^ value) * 0x9e3779b97f4a7c15ull;
-    return h ^ (h >> 32);
-}
-
-static uint64_t hash_string(const char *s)
-{
-    uint64_t hash = 0xcbf29ce484222325ull;
-
-    for (; *s != '\0'; s++)
-        hash = (hash ^ (unsigned char)*s) * 0x100000001b3ull;
-    return mix(hash, 0);
-}
-
 /* ---- code objects that were read ---------------------------------------------------------------
  */
 
 static struct known *known_of(const struct cw_python_frame *frame)
 {
-    uint64_t hash = mix(frame->code, (uint64_t)(uint32_t)frame->instr << 32 | frame->stamp);
+    uint64_t hash = cw_hash_mix(frame->code, (uint64_t)(uint32_t)frame->instr << 32 | frame->stamp);
 
     return &tables->known[hash % KNOWN];
 }
@@ -105,8 +91,8 @@ static uint32_t add_locked(const struct cw_python_text *text, uint32_t *head)
     if (index == 0)
         return 0;
     code = cw_arena_at(arena, CW_TABLE_CODE, index);
-    code->file = keep_text_locked(text->file, hash_string(text->file));
-    code->function = keep_text_locked(text->function, hash_string(text->function));
+    code->file = keep_text_locked(text->file, cw_hash_text(text->file));
+    code->function = keep_text_locked(text->function, cw_hash_text(text->function));
     code->line = text->line > 0 ? (uint32_t)text->line : 0;
     code->hash_next = *head;
     *head = index;
@@ -115,8 +101,8 @@ static uint32_t add_locked(const struct cw_python_text *text, uint32_t *head)
 
 static uint32_t intern_locked(const struct cw_python_text *text)
 {
-    uint64_t hash = mix(mix(hash_string(text->file), hash_string(text->function)),
-                        (uint64_t)(uint32_t)text->line);
+    uint64_t hash = cw_hash_mix(cw_hash_mix(cw_hash_text(text->file), cw_hash_text(text->function)),
+                                (uint64_t)(uint32_t)text->line);
     uint32_t *head = &tables->heads[hash % HEADS];
     uint32_t line = text->line > 0 ? (uint32_t)text->line : 0;
     uint32_t i = *head;

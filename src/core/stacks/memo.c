@@ -34,6 +34,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 
 #define PROBES     8           /* entries looked at in one search */
 #define WORDS_MAX  512         /* of one stack */
@@ -51,12 +52,6 @@ static uint64_t word_at(uint64_t address)
 
 /* ---- finding -----------------------------------------------------------------------------------
  */
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    return hash ^ hash >> 29;
-}
 
 /* Words that match, from the inside outwards. */
 static uint32_t count_equal(const struct cw_memo *memo, const struct cw_memo_entry *entry)
@@ -81,7 +76,7 @@ static int is_vacant(const struct cw_memo *memo, const struct cw_memo_entry *ent
 CW_HOT struct cw_memo_entry *cw_memo_find(struct cw_memo *memo, const void *frame, uint64_t hint,
                                           uint32_t epoch)
 {
-    uint64_t hash = mix((uint64_t)(uintptr_t)frame, hint), at;
+    uint64_t hash = cw_hash_mix((uint64_t)(uintptr_t)frame, hint), at;
     struct cw_memo_entry *entry = NULL;
 
     for (unsigned probe = 0; probe < PROBES; probe++) {
@@ -91,14 +86,14 @@ CW_HOT struct cw_memo_entry *cw_memo_find(struct cw_memo *memo, const void *fram
         if (is_vacant(memo, entry, epoch))
             break;
         if (CW_UNLIKELY(entry->frame != (uint64_t)(uintptr_t)frame)) {
-            hash = mix(hash, probe);
+            hash = cw_hash_mix(hash, probe);
             continue;
         }
         equal = count_equal(memo, entry);
         if (CW_LIKELY(equal == entry->count))
             return entry;
         at = (entry->first + equal) % CW_MEMO_SLOTS;
-        hash = mix(hash + memo->offset[at], word_at(entry->frame + memo->offset[at]));
+        hash = cw_hash_mix(hash + memo->offset[at], word_at(entry->frame + memo->offset[at]));
     }
     entry->stack = 0;
     return entry;

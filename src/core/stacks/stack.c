@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "core/stacks/code.h"
 #include "core/stacks/merge.h"
@@ -29,12 +30,6 @@ static unsigned depth_limit;
 static _Atomic uint32_t *frame_heads;
 /* The epoch in which the table of modules was last read. Guarded by cw_intern_lock. */
 static uint32_t modules_epoch;
-
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-    h = (h ^ value) * 0x9e3779b97f4a7c15ull;
-    return h ^ (h >> 32);
-}
 
 int cw_stack_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
 {
@@ -64,7 +59,7 @@ static struct cw_live_frame *frame_at(uint32_t frame)
 
 static _Atomic uint32_t *frame_head(uint32_t parent, uint64_t pc)
 {
-    return &frame_heads[mix(parent, pc) & (FRAME_HEADS - 1)];
+    return &frame_heads[cw_hash_mix(parent, pc) & (FRAME_HEADS - 1)];
 }
 
 static uint32_t find_frame(uint32_t parent, uint64_t pc, uint32_t module)
@@ -165,7 +160,7 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
     if (count == 0)
         return 0;
     for (unsigned i = 0; i < count; i++)
-        hash = mix(hash, pcs[i]);
+        hash = cw_hash_mix(hash, pcs[i]);
     if (CW_LIKELY(caches != NULL))
         cached = &caches->stack[hash & (CW_STACK_CACHE - 1)];
     if (CW_LIKELY(cached != NULL && cached->hash == hash && cached->epoch == epoch))
@@ -251,14 +246,14 @@ static CW_NOINLINE uint32_t with_python(uint32_t native, uint32_t epoch)
         cw_python_walk(frames, cw_stack_mode == CW_STACKS_FULL ? depth_limit : CALLER_WALK);
     struct cw_thread_caches *caches = cw_thread_caches_here();
     struct cw_stack_cache_entry *cached = NULL;
-    uint64_t hash = mix(PYTHON_SEED, native);
+    uint64_t hash = cw_hash_mix(PYTHON_SEED, native);
     uint32_t stack;
 
     if (count == 0)
         return native;
     for (unsigned i = 0; i < count; i++)
-        hash = mix(mix(hash, frames[i].code),
-                   (uint64_t)(uint32_t)frames[i].instr << 32 | frames[i].stamp);
+        hash = cw_hash_mix(cw_hash_mix(hash, frames[i].code),
+                           (uint64_t)(uint32_t)frames[i].instr << 32 | frames[i].stamp);
     if (CW_LIKELY(caches != NULL))
         cached = &caches->stack[hash & (CW_STACK_CACHE - 1)];
     if (CW_LIKELY(cached != NULL && cached->hash == hash && cached->epoch == epoch))

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 
 #define HEADS      1024 /* powers of two */
 #define FORM_HEADS 256
@@ -56,12 +57,6 @@ static int is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static uint64_t mix(uint64_t h, uint64_t value)
-{
-    h = (h ^ value) * 0x9e3779b97f4a7c15ull;
-    return h ^ (h >> 32);
-}
-
 /* Not in the middle of a character. */
 static size_t cut(const char *s)
 {
@@ -82,13 +77,13 @@ static struct key make_key(uint8_t domain, const char *text)
     size_t i = 0;
 
     for (; i + sizeof(word) <= key.len; i += sizeof(word)) {
-        h = mix(h, word);
+        h = cw_hash_mix(h, word);
         memcpy(&word, text + i, sizeof(word));
     }
-    h = mix(h, word);
+    h = cw_hash_mix(h, word);
     for (word = 0; i < key.len; i++)
         word = word << 8 | (unsigned char)text[i];
-    key.hash = (uint32_t)mix(h, word);
+    key.hash = (uint32_t)cw_hash_mix(h, word);
     return key;
 }
 

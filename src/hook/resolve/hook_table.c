@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "hook/resolve/resolve.h"
 
 const struct cw_hook_row cw_hook_rows[CW_REAL_COUNT] = {
@@ -29,19 +30,10 @@ static _Atomic int names_ready;
 
 _Static_assert(CW_HOOK_COUNT < NAME_SLOTS / 2, "grow NAME_SLOTS");
 
-static uint32_t hash_of(const char *name)
-{
-    uint32_t h = 2166136261u;
-
-    for (; *name != '\0'; name++)
-        h = (h ^ (unsigned char)*name) * 16777619u;
-    return h ^ (h >> 15);
-}
-
 static void index_names(void)
 {
     for (int row = 0; row < CW_HOOK_COUNT; row++) {
-        uint32_t i = hash_of(cw_hook_rows[row].symbol) & (NAME_SLOTS - 1);
+        uint32_t i = (uint32_t)cw_hash_text(cw_hook_rows[row].symbol) & (NAME_SLOTS - 1);
 
         while (names[i] != 0)
             i = (i + 1) & (NAME_SLOTS - 1);
@@ -66,7 +58,7 @@ int cw_hook_find(const char *symbol)
             return find_slowly(symbol);
         index_names();
     }
-    for (uint32_t i = hash_of(symbol) & (NAME_SLOTS - 1); names[i] != 0;
+    for (uint32_t i = (uint32_t)cw_hash_text(symbol) & (NAME_SLOTS - 1); names[i] != 0;
          i = (i + 1) & (NAME_SLOTS - 1))
         if (strcmp(cw_hook_rows[names[i] - 1].symbol, symbol) == 0)
             return names[i] - 1;

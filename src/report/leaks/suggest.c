@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
@@ -133,12 +134,9 @@ struct seen {
 /* 1 when the rule was there; without memory none ever is. */
 static int is_repeated(struct seen *seen, const char *rule)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = cw_hash_text(rule) | 1;
     uint32_t at;
 
-    for (; *rule != '\0'; rule++)
-        hash = (hash ^ (unsigned char)*rule) * UINT64_C(0x100000001b3);
-    hash |= 1;
     if (!seen->hash)
         return 0;
     at = (uint32_t)(hash >> 32) & (seen->slots - 1);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "report/snapshot/sort.h"
 #include "report/symbols/stack.h"
@@ -35,29 +36,12 @@ struct facts {
     uint32_t modules, frames;
 };
 
-#define HASH_SEED UINT64_C(0xcbf29ce484222325)
-
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ (hash >> 29);
-}
-
-static uint64_t hash_string(const char *s)
-{
-    uint64_t hash = HASH_SEED;
-
-    for (; *s; s++)
-        hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static void learn_module(const struct cw_view *view, uint32_t index, struct module_facts *facts)
 {
     const struct cw_live_module *module = cw_view_module(view, index);
     const char *name = cw_module_name(view, module);
 
-    facts->name_hash = hash_string(name);
+    facts->name_hash = cw_hash_text(name);
     if (!module)
         return;
     facts->bias = module->bias;
@@ -69,9 +53,10 @@ static void learn_module(const struct cw_view *view, uint32_t index, struct modu
 static uint64_t hash_code(const struct cw_view *view, uint32_t frame, uint64_t outer)
 {
     const struct cw_live_code *code = cw_stack_code(view, frame);
-    uint64_t hash = mix(outer, hash_string(cw_code_file(view, code)));
+    uint64_t hash = cw_hash_mix(outer, cw_hash_text(cw_code_file(view, code)));
 
-    return mix(mix(hash, hash_string(cw_view_text(view, code->function))), code->line);
+    return cw_hash_mix(cw_hash_mix(hash, cw_hash_text(cw_view_text(view, code->function))),
+                       code->line);
 }
 
 /*
@@ -101,7 +86,7 @@ static void learn_frame(const struct cw_view *view, uint32_t index, struct facts
     *out = *parent;
     if (!module->is_self) {
         offset = module == &facts->module[0] ? 0 : frame->pc - module->bias;
-        out->hash = mix(mix(parent->hash, module->name_hash), offset);
+        out->hash = cw_hash_mix(cw_hash_mix(parent->hash, module->name_hash), offset);
     }
     if (!module->is_cuda)
         out->owner = (uint32_t)(module - facts->module);
@@ -123,10 +108,10 @@ static int facts_init(struct facts *facts, const struct cw_view *view)
         facts_fini(facts);
         return -1;
     }
-    facts->module[0].name_hash = HASH_SEED;
+    facts->module[0].name_hash = CW_HASH_SEED;
     for (uint32_t i = 1; i < facts->modules; i++)
         learn_module(view, i, &facts->module[i]);
-    facts->frame[0].hash = HASH_SEED;
+    facts->frame[0].hash = CW_HASH_SEED;
     for (uint32_t i = 1; i < facts->frames; i++)
         learn_frame(view, i, facts);
     return 0;
@@ -188,7 +173,7 @@ static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys,
 
         if (!site || is_incomplete(site))
             continue;
-        *key = (struct merge_key){.api_hash = hash_string(cw_view_text(view, site->api)),
+        *key = (struct merge_key){.api_hash = cw_hash_text(cw_view_text(view, site->api)),
                                   .stack = site->stack,
                                   .live_site = i,
                                   .tag = site->tag,
@@ -236,7 +221,8 @@ static void add_live_site(const struct cw_view *view, struct cw_snapshot_site *t
 
 static uint32_t site_id(const struct merge_key *key, const struct frame_facts *stack)
 {
-    uint64_t hash = mix(mix(stack->hash, key->api_hash), hash_string(cw_kind_name(key->kind)));
+    uint64_t hash =
+        cw_hash_mix(cw_hash_mix(stack->hash, key->api_hash), cw_hash_text(cw_kind_name(key->kind)));
 
     return (uint32_t)(hash ^ (hash >> 32));
 }

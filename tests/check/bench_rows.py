@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+# bench.test: the rows of bench.json.
+import json, sys
+rows = [json.loads(line) for line in open(sys.argv[1])]
+pairs = [row for row in rows if row["what"] == "pair"]
+for row in pairs:
+    for key in ("ns", "median", "bytes", "threads", "streams", "live"):
+        if row.get("pattern") == "mix" and key == "bytes":
+            continue
+        assert isinstance(row[key], (int, float)) and row[key] >= 0, (key, row)
+    assert 0 < row["ns"] <= row["median"], row
+    assert ("stacks" in row) == (row["contestant"] not in ("plain", "CUB", "PyTorch", "RMM", "MODE=off")), row
+def has(**wanted):
+    return any(all(row.get(key) == value for key, value in wanted.items()) for row in pairs)
+for contestant in ("plain", "STACKS=off", "FREE_SYNC=deferred"):
+    assert has(contestant=contestant, bytes=17179869184), contestant
+for threads in (1, 2):
+    for streams in (1, 2):
+        assert has(contestant="STACKS=off", threads=threads, streams=streams), (threads, streams)
+assert has(contestant="STACKS=full", threads=2, live=0)
+assert has(contestant="STACKS=off", pattern="any", live=100)
+assert has(contestant="STACKS=off", pattern="mix", low=256, high=65536)
+assert has(contestant="STACKS=off", kind="asyncmax")
+assert sum(row["what"] == "aim" for row in rows) >= 8
+assert sum(row["what"] == "start" for row in rows) == 2
+traces = [row for row in rows if row["what"] == "trace"]
+assert {row["trace"] for row in traces} == {"videos"} and len({row["device_bytes"] for row in traces}) == 2
+for row in traces:
+    assert row["requests"] == 194 and 0 <= row["hits"] <= 194 and (row["failed"] or row["peak_live_bytes"] > 49e6), row
+    assert row["policy"] != "unbounded" or row["of_possible"] == 1 and row["failed"] == 0, row
+assert {row["policy"] for row in traces} >= {"pool", "inference", "constrained", "unbounded", "pytorch", "rmm"}
+aims = {row["name"]: row for row in rows if row["what"] == "aim"}
+default = next(row for row in traces if row["policy"] == "pool" and row["device_bytes"] == 80 << 30)
+for name, key in (("traces: hits of possible, worst videos", "of_possible"),
+                  ("traces: efficiency, worst videos", "efficiency")):
+    assert abs(aims[name]["figure"] - default[key]) < 1e-3, (aims[name], default)
+# 33 MiB held in vain count, however small the program; less would not.
+waste = default["peak_held_bytes"] - default["peak_live_bytes"]
+counted = default["fragmentation"] if waste >= 32 << 20 else 0
+assert abs(aims["traces: fragmentation, worst videos"]["figure"] - counted) < 1e-3, (aims, default)
+assert rows[0]["what"] == "machine" and rows[0]["iters"] == 400 and "PyTorch" not in rows[0]

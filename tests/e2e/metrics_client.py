@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# metrics.test: a client that asks well and badly.
+import http.client, socket, sys
+from parse import parse
+port, one, two = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+def ask(method, path, body=None):
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    link.request(method, path, body)
+    answer = link.getresponse()
+    return answer, answer.read()
+def connect():
+    return socket.create_connection(("127.0.0.1", port), timeout=60)
+def raw(request):
+    link = connect()
+    link.sendall(request)
+    answer = b""
+    while True:
+        more = link.recv(65536)
+        if not more:
+            return answer
+        answer += more
+answer, body = ask("GET", "/metrics")
+assert answer.status == 200 and answer.getheader("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
+assert int(answer.getheader("Content-Length")) == len(body)
+values, _ = parse(body.decode())
+assert sum(name == "cuwarden_up" for name, _ in values) == 2
+open("scraped", "wb").write(body)
+answer, body = ask("HEAD", "/metrics")
+assert answer.status == 200 and int(answer.getheader("Content-Length")) > 1000 and body == b""
+assert ask("GET", "/metrics?name=x")[0].status == 200
+answer, body = ask("GET", "/-/healthy")
+assert (answer.status, body) == (200, b"ok\n")
+assert ask("GET", "/")[0].status == 404
+assert ask("GET", "/metrics/../etc/passwd")[0].status == 404
+answer, _ = ask("POST", "/metrics", b"x" * 100000)
+assert answer.status == 405 and answer.getheader("Allow") == "GET, HEAD"
+assert raw(b"GET /metrics HTTP/1.0\n\n").startswith(b"HTTP/1.1 200 OK\r\n")
+for bad in b"\r\n\r\n", b"GET\r\n\r\n", b"GET /metrics\r\n\r\n", b"GET http HTTP/1.1\r\n\r\n", b"GET /m\0 HTTP/1.1\r\n\r\n", \
+        b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n":
+    assert raw(bad).startswith(b"HTTP/1.1 400 "), bad
+assert raw(b"GET /metrics HTTP/2.0\r\n\r\n").startswith(b"HTTP/1.1 505 ")
+assert raw(b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 20000).startswith(b"HTTP/1.1 431 ")
+# Who says nothing, or little at a time, keeps nobody from an answer.
+idle = [connect() for _ in range(8)]
+slow = connect()
+for byte in b"GET /-/healthy HTTP/1.1\r\n":
+    slow.send(bytes([byte]))
+    assert ask("GET", "/-/healthy")[0].status == 200
+slow.send(b"\r\n")
+assert slow.recv(12) == b"HTTP/1.1 200"
+# More of them than there are places: the silent give way, and who began to ask has its time.
+late = connect()
+late.send(b"GET /metrics HTTP/1.1\r\n")
+many = [connect() for _ in range(40)]
+assert late.recv(65536).startswith(b"HTTP/1.1 408 ")
+assert ask("GET", "/-/healthy")[0].status == 200
+for link in idle + many:
+    link.close()
+assert ask("GET", "/metrics")[0].status == 200
