@@ -11,43 +11,8 @@
 #define VICTIM_H
 
 #include <cuda.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-/* Functions that must have a frame of their own. */
-#define NOINLINE __attribute__((noinline))
-
-/* At once: some victims end without exit handlers, some fork. */
-static inline void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vprintf(format, arguments);
-    va_end(arguments);
-    putchar('\n');
-    fflush(stdout);
-}
-
-static inline void must(CUresult result, const char *what)
-{
-    if (result == CUDA_SUCCESS)
-        return;
-    fprintf(stderr, "%s returned %d\n", what, (int)result);
-    exit(99);
-}
-#define MUST(call) must(call, #call)
-
-/* The call must fail, and with this code. */
-static inline void must_fail(CUresult result, int code, const char *what)
-{
-    if ((int)result == code)
-        return;
-    fprintf(stderr, "%s returned %d, expected %d\n", what, (int)result, code);
-    exit(99);
-}
-#define MUST_FAIL(call, code) must_fail(call, code, #call)
+#include "say.h"
 
 static inline CUcontext use_device(int ordinal)
 {

@@ -9,12 +9,13 @@
 #define CU_H
 
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "../../e2e/victims/say.h"
 
 typedef uint64_t cu_block;
 struct cu_ipc {
@@ -77,26 +78,6 @@ struct cu_kernels {
 };
 
 static void *cu_library;
-
-static inline void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vprintf(format, arguments);
-    va_end(arguments);
-    putchar('\n');
-    fflush(stdout);
-}
-
-static inline void must(int result, const char *what)
-{
-    if (result == 0)
-        return;
-    fprintf(stderr, "%s returned %d\n", what, result);
-    exit(99);
-}
-#define MUST(call) must((call), #call)
 
 static inline uint64_t now_ns(void)
 {

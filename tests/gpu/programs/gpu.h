@@ -9,35 +9,15 @@
 
 #include <cuda_runtime.h>
 #include <link.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../e2e/victims/say.h"
+
 /* Functions that must have a frame of their own, under this very name. */
 #define SITE extern "C" __attribute__((noinline))
-
-static inline void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vprintf(format, arguments);
-    va_end(arguments);
-    putchar('\n');
-    fflush(stdout);
-}
-
-/* Both results, cudaError_t and CUresult, are 0 for success. */
-static inline void must(int result, const char *what)
-{
-    if (result == 0)
-        return;
-    fprintf(stderr, "%s returned %d\n", what, result);
-    exit(99);
-}
-#define MUST(call) must((int)(call), #call)
 
 static inline int find_shared_runtime(struct dl_phdr_info *object, size_t size, void *found)
 {
