@@ -56,8 +56,9 @@ static const struct cw_device_listener on_device = {
 
 /* ---- the beginning ---- */
 
-/* Nobody else is at work yet. From the ground up: each may use those before it. The name of the
- * live file comes last, so that readers find complete tables. */
+/* Nobody else is at work yet. First the arena and the clock, which all others have; the listeners
+ * before whoever tells them something; the name of the live file last, so that readers find
+ * complete tables. */
 static int build(const struct cw_launcher *launcher, unsigned driver_version)
 {
     const struct cw_options *options = cw_session.options;

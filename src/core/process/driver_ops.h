@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the core asks of the driver, clock included. The hook layer gives the real one, unit tests a
- * fake; the core knows no other way out.
+ * What the core asks of the driver, clock included. The hook layer gives the real one, a replay one
+ * of its own, unit tests a fake behind a double that checks every condition below and records the
+ * calls (tests/unit/fixtures/fake_trace.h); the core knows no other way out.
  *
- * Contract, for every member: never NULL; called without any lock of ours held; may be called on
- * any thread; leaves the program's error state alone; returns 0 or -1, and writes its
- * out-parameters on 0 only. context_current and context_identity may be called at any time, even
- * during a capture: they read what the driver knows of the thread, or of a handle. All others are
- * called only between cw_gate_enter and cw_gate_leave.
+ * For every function:
+ *   - The pointer is never NULL.
+ *   - Any thread may call, with no lock of ours held and not inside a slot.
+ *   - It leaves the program's error state and its current context as they were.
+ *   - Unless said otherwise it returns 0 or -1, and writes its out-parameters on 0 only.
+ *   - A context named by handle and id need not be current. If it has ended, whoever has its handle
+ *     now, the call fails and touches nothing.
+ *
+ * When it may be called (core/process/gate.h):
+ *   any time   also during a capture, and while a context ends: it reads what the driver knows of
+ *              the thread, or of a handle.
+ *   gated      between cw_gate_enter, which returned 1, and cw_gate_leave. It does not wait for the
+ *              device.
+ *   waiting    between cw_gate_enter_wait, which returned 1, and cw_gate_leave_wait. It may wait
+ * for work of the device for as long as that lasts.
  */
 #ifndef CW_CORE_DRIVER_OPS_H
 #define CW_CORE_DRIVER_OPS_H
@@ -36,55 +47,82 @@ struct cw_device_facts {
 #define CW_DRIVER_POOLS 2
 
 struct cw_driver_ops {
-    /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Cannot fail. */
+    /* ---- clocks: any time, cannot fail ---- */
+
+    /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Never goes back. */
     uint64_t (*now_ns)(void);
     /* The same, exact: how long calls of ours have taken. */
     uint64_t (*exact_ns)(void);
     /* Processor time of the calling thread in ns, exact: what our own work costs. */
     uint64_t (*work_ns)(void);
-    /* Handle of the calling thread's current context, 0 for none. */
-    int (*context_current)(uint64_t *out_handle);
-    /* 1 if the driver numbers contexts (12.0). May be called at any time. */
+
+    /* ---- what the driver can do: any time, 1 or 0, always the same ---- */
+
+    /* It numbers contexts (12.0). */
     int (*has_context_ids)(void);
-    /* The id of a context, 0 for the calling thread's current one; its handle where the driver has
-     * no ids; 0 where it does not say, as of a context that has failed. -1: there is no such
-     * context. */
-    int (*context_identity)(uint64_t handle, uint64_t *out_identity);
-    /* Identity of the calling thread's current context. */
-    int (*context_facts)(uint64_t handle, struct cw_context_facts *out);
-    int (*device_facts)(unsigned device, struct cw_device_facts *out);
-    int (*device_count)(unsigned *out_count);
-
-    /* Contexts below need not be current; a call may make one current for its own time. */
-
-    /* Memory of the context's device, over all processes; handle 0 for the current context. */
-    int (*memory_info)(struct cw_context_name context, uint64_t *out_free, uint64_t *out_total);
-    /* Waits for all work of the context; the driver's code, 0 for success. Fails if the calling
-     * thread has no context current, or one that is destroyed. Called between cw_gate_enter_wait
-     * and cw_gate_leave_wait. */
-    int (*context_wait)(struct cw_context_name context);
-    /* 1 if the driver has events of a whole context. May be called at any time. */
+    /* It has events of a whole context (12.5). Without, no event_... is called. */
     int (*has_context_events)(void);
-    int (*event_create)(struct cw_context_name context, uint64_t *out_event);
-    /* The event stands for all work that the context has at this moment. */
-    int (*event_record)(struct cw_context_name context, uint64_t event);
-    /* 1: all that it stands for is done, or its context is no more; 0: not yet; -1: failed. */
-    int (*event_query)(struct cw_context_name context, uint64_t event);
-    /* The same, waiting: 1 or -1. Called between cw_gate_enter_wait and cw_gate_leave_wait. */
-    int (*event_wait)(struct cw_context_name context, uint64_t event);
-    /* Takes a block of CW_KIND_DEVICE in the calling thread's current context. */
-    int (*block_alloc)(uint64_t bytes, uint64_t *out_key);
-    /* Gives back a block of CW_KIND_DEVICE, PITCHED or PINNED. */
-    int (*block_free)(struct cw_context_name context, enum cw_kind kind, uint64_t key);
-    /* Managed memory that prefers the host and that the device reaches there, in the current
-     * context; freed as CW_KIND_DEVICE. Fails where the device cannot. */
-    int (*fallback_alloc)(unsigned device, uint64_t bytes, uint64_t *out_key);
 
-    /* The driver's own pools of stream-ordered memory: those that a device has from the start or
-     * allocates from now, at most CW_DRIVER_POOLS; what one holds of the device, and how much of
-     * that is in use; and to make it give the rest back. */
+    /* ---- who is who ---- */
+
+    /* Any time. After 0: *out_handle is the calling thread's current context, 0 for none. */
+    int (*context_current)(uint64_t *out_handle);
+    /* Any time. handle 0: the calling thread's current context. After 0: *out_identity is its id;
+     * its handle where the driver has no ids; 0 where it does not say, as of a context that has
+     * failed. -1: there is no such context. */
+    int (*context_identity)(uint64_t handle, uint64_t *out_identity);
+    /* Gated. Before: handle is the calling thread's current context, not 0. After 0: *out is
+     * complete. */
+    int (*context_facts)(uint64_t handle, struct cw_context_facts *out);
+    /* Gated. After 0: *out_count devices, 0 .. *out_count - 1 are their ordinals. */
+    int (*device_count)(unsigned *out_count);
+    /* Gated. After 0: *out is complete, and the same whenever it is asked. -1: no such device. */
+    int (*device_facts)(unsigned device, struct cw_device_facts *out);
+
+    /* ---- memory of a device ---- */
+
+    /* Gated. Before: the handle is not 0, or the calling thread has a current context, which is
+     * meant then. After 0: what is free of the context's device, over all processes. Nothing is
+     * promised of the numbers: *out_free may be larger than *out_total. */
+    int (*memory_info)(struct cw_context_name context, uint64_t *out_free, uint64_t *out_total);
+    /* Gated. Before: bytes is not 0; the calling thread has a current context. After 0: *out_key,
+     * not 0, is a block of CW_KIND_DEVICE of that context, of at least so many bytes, for
+     * block_free. */
+    int (*block_alloc)(uint64_t bytes, uint64_t *out_key);
+    /* Gated. The same of managed memory that prefers the host and that the device reaches there;
+     * its kind is CW_KIND_DEVICE for block_free. -1 also where the device cannot. */
+    int (*fallback_alloc)(unsigned device, uint64_t bytes, uint64_t *out_key);
+    /* Waiting. Before: key is a block of the context of this kind (CW_KIND_DEVICE, PITCHED or
+     * PINNED), which the program or block_alloc got and nobody has freed. After 0: it is gone, and
+     * its address may be given out again. -1: the driver would not; the block is lost to us. */
+    int (*block_free)(struct cw_context_name context, enum cw_kind kind, uint64_t key);
+
+    /* ---- work of a context ---- */
+
+    /* Waiting. Before: the handle is not 0. After 0: all work that the context had when it was
+     * called is done. Else the driver's code: the calling thread has no context current, or the
+     * context has failed or ended. */
+    int (*context_wait)(struct cw_context_name context);
+    /* Gated. After 0: *out_event, not 0, is an event of the context, which goes with it. */
+    int (*event_create)(struct cw_context_name context, uint64_t *out_event);
+    /* Gated. Before: the event is the context's. After 0: it stands for all work that the context
+     * has at this moment, and for nothing else. */
+    int (*event_record)(struct cw_context_name context, uint64_t event);
+    /* Gated. Before: the event was recorded; one that was not reads as passed. 1: all that it
+     * stands for is done, or its context is no more; 0: not yet; -1: it has failed. */
+    int (*event_query)(struct cw_context_name context, uint64_t event);
+    /* Waiting. The same, but 1 or -1 alone. */
+    int (*event_wait)(struct cw_context_name context, uint64_t event);
+
+    /* ---- the driver's own pools of stream-ordered memory ---- */
+
+    /* Gated. After 0: out_pool[0 .. *out_count - 1] are those that the device has from the start or
+     * allocates from now, at most CW_DRIVER_POOLS. */
     int (*driver_pools)(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count);
+    /* Gated. After 0: what the pool holds of its device, and how much of that is in use: at most
+     * all. */
     int (*driver_pool_use)(uint64_t pool, uint64_t *out_held, uint64_t *out_used);
+    /* Gated. After 0: what was not in use is the device's again, as far as the driver could. */
     int (*driver_pool_trim)(uint64_t pool);
 };
 

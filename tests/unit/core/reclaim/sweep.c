@@ -28,7 +28,7 @@ static void setup(void)
     start(CW_COUNT_AUTO);
 }
 
-TestSuite(demand, .init = setup);
+TestSuite(sweep, .init = setup);
 
 /* So many tenths of POOL_IDLE, in which the program does nothing but look at the clock. */
 static void pass_tenths(unsigned count)
@@ -62,7 +62,7 @@ static void churn(unsigned count, uint64_t bytes)
 
 /* ---- the window ---- */
 
-Test(demand, is_the_most_that_was_live_within_pool_idle)
+Test(sweep, is_the_most_that_was_live_within_pool_idle)
 {
     churn(10, 100 * MIB);
     cr_expect_eq(cw_demand_live(0), 1000 * MIB);
@@ -72,7 +72,7 @@ Test(demand, is_the_most_that_was_live_within_pool_idle)
     cr_expect_eq(cw_demand_live(0), 0u);
 }
 
-Test(demand, what_stays_live_is_in_every_part_of_the_window)
+Test(sweep, what_stays_live_is_in_every_part_of_the_window)
 {
     pool_get(300 * MIB);
     pass_tenths(25);
@@ -80,7 +80,7 @@ Test(demand, what_stays_live_is_in_every_part_of_the_window)
 }
 
 /* A thread that only hits changes nothing that is shared. */
-Test(demand, peaks_that_a_thread_kept_to_itself_count)
+Test(sweep, peaks_that_a_thread_kept_to_itself_count)
 {
     churn(3, 100 * MIB);
     pass_tenths(5);
@@ -89,7 +89,7 @@ Test(demand, peaks_that_a_thread_kept_to_itself_count)
     cr_expect_eq(cw_demand_live(0), 200 * MIB);
 }
 
-Test(demand, is_by_device)
+Test(sweep, is_by_device)
 {
     churn(1, 100 * MIB);
     cr_expect_eq(cw_demand_live(1), 0u);
@@ -97,13 +97,13 @@ Test(demand, is_by_device)
 
 /* ---- the cap ---- */
 
-Test(demand, a_little_less_than_a_quarter_more_may_be_held)
+Test(sweep, a_little_less_than_a_quarter_more_may_be_held)
 {
     churn(10, 100 * MIB);
     cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15);
 }
 
-Test(demand, of_a_small_program_at_least_32_mib_or_so)
+Test(sweep, of_a_small_program_at_least_32_mib_or_so)
 {
     cr_expect_eq(cw_demand_cap(0), 32 * MIB);
     churn(1, 64 * MIB);
@@ -120,7 +120,7 @@ static void use(uint64_t percent)
     cw_device_sample(0);
 }
 
-Test(demand, less_may_be_held_where_memory_is_short)
+Test(sweep, less_may_be_held_where_memory_is_short)
 {
     churn(10, 100 * MIB);
     use(60);
@@ -137,7 +137,7 @@ Test(demand_with, with_a_number_of_blocks_there_is_no_cap)
 
 /* ---- sweeps ---- */
 
-Test(demand, a_sweep_is_made_at_its_time_and_once)
+Test(sweep, a_sweep_is_made_at_its_time_and_once)
 {
     uint64_t next;
 
@@ -152,7 +152,7 @@ Test(demand, a_sweep_is_made_at_its_time_and_once)
     cr_expect_eq(cw_deadlines.demand_ns, next + cw_sweep_interval());
 }
 
-Test(demand, an_allocation_after_its_time_makes_a_sweep_due)
+Test(sweep, an_allocation_after_its_time_makes_a_sweep_due)
 {
     pass_tenths(1);
     cw_due_take(CW_DUE_DEMAND);
@@ -171,7 +171,7 @@ static uint64_t idle(void)
     return pool_sums().idle_bytes;
 }
 
-Test(demand, what_nobody_needs_decays_and_is_gone_after_pool_idle)
+Test(sweep, what_nobody_needs_decays_and_is_gone_after_pool_idle)
 {
     uint64_t before, after;
 
@@ -193,7 +193,7 @@ Test(demand, what_nobody_needs_decays_and_is_gone_after_pool_idle)
     cr_expect_eq(pool_check(), 0);
 }
 
-Test(demand, a_loop_that_empties_and_refills_keeps_its_hits)
+Test(sweep, a_loop_that_empties_and_refills_keeps_its_hits)
 {
     uint64_t misses;
 
@@ -207,7 +207,7 @@ Test(demand, a_loop_that_empties_and_refills_keeps_its_hits)
     cr_expect_eq(idle(), 80 * MIB);
 }
 
-Test(demand, a_step_as_long_as_half_of_pool_idle_keeps_most_of_its_hits)
+Test(sweep, a_step_as_long_as_half_of_pool_idle_keeps_most_of_its_hits)
 {
     uint64_t misses;
 
@@ -221,7 +221,7 @@ Test(demand, a_step_as_long_as_half_of_pool_idle_keeps_most_of_its_hits)
                   (uintmax_t)(pool_sums().misses - misses));
 }
 
-Test(demand, a_program_that_shrank_gives_back_what_it_had)
+Test(sweep, a_program_that_shrank_gives_back_what_it_had)
 {
     uint64_t key[4];
 
@@ -240,7 +240,7 @@ Test(demand, a_program_that_shrank_gives_back_what_it_had)
 
 /* ---- the watch ---- */
 
-Test(demand, calls_for_somebody_to_look_after_much_that_is_idle)
+Test(sweep, calls_for_somebody_to_look_after_much_that_is_idle)
 {
     churn(1, 20 * MIB);
     cr_expect_not(cw_due_take(CW_DUE_WATCH));
