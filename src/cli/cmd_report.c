@@ -18,7 +18,7 @@
 
 #include "base/options/options.h"
 #include "cli/ui/destination.h"
-#include "cli/text/form.h"
+#include "cli/export/form.h"
 #include "cli/model/json_pick.h"
 #include "cli/input/lines.h"
 #include "cli/ui/paint.h"

@@ -308,13 +308,28 @@ enum cw_rung {
         CW_RUNG_COUNT
 };
 
+/*
+ * X(ID, "json name")
+ *   OOM           an allocating call failed with out of memory
+ *   INVALID_FREE  a free that the driver refused
+ *   FATAL         a context took an error that demands a restart of the process
+ *   PRESSURE      the level of a device has changed
+ *   TRIM          memory had run out, and giving idle blocks back helped
+ *   LIMIT         the limit was changed while the process ran: to `bytes`
+ */
+#define CW_EVENTS(X)                                                                               \
+    X(OOM, "oom")                                                                                  \
+    X(INVALID_FREE, "invalid-free")                                                                \
+    X(FATAL, "fatal")                                                                              \
+    X(PRESSURE, "pressure")                                                                        \
+    X(TRIM, "trim")                                                                                \
+    X(LIMIT, "limit")
+
 enum cw_event_type {
-    CW_EVENT_OOM,          /* an allocating call failed with out of memory */
-    CW_EVENT_INVALID_FREE, /* a free that the driver refused */
-    CW_EVENT_FATAL,        /* a context took an error that demands a restart of the process */
-    CW_EVENT_PRESSURE,     /* the level of a device has changed */
-    CW_EVENT_TRIM,         /* memory had run out, and giving idle blocks back helped */
-    CW_EVENT_LIMIT,        /* the limit was changed while the process ran: to `bytes` */
+#define X(id, name) CW_EVENT_##id,
+    CW_EVENTS(X)
+#undef X
+        CW_EVENT_COUNT
 };
 
 struct cw_live_event {

@@ -121,6 +121,17 @@ const char *cw_kind_label(unsigned kind)
     return kind < CW_KIND_COUNT ? kinds[kind].label : "unknown kind";
 }
 
+static const char *const events[CW_EVENT_COUNT] = {
+#define X(id, name) [CW_EVENT_##id] = name,
+    CW_EVENTS(X)
+#undef X
+};
+
+const char *cw_event_name(unsigned type)
+{
+    return type < CW_EVENT_COUNT ? events[type] : "unknown";
+}
+
 static const char *const levels[CW_LEVEL_COUNT] = {
 #define X(id, name) [CW_LEVEL_##id] = name,
     CW_LEVELS(X)

@@ -126,7 +126,8 @@ static inline unsigned cw_kind_home(unsigned kind, unsigned device)
 const char *cw_kind_name(unsigned kind);
 const char *cw_kind_label(unsigned kind);
 
-/* JSON names and labels of the rows of CW_LEVELS, CW_CAUSES and CW_RUNGS. */
+/* JSON names and labels of the rows of CW_EVENTS, CW_LEVELS, CW_CAUSES, CW_UNSERVEDS, CW_RUNGS. */
+const char *cw_event_name(unsigned type);
 const char *cw_level_name(unsigned level);
 const char *cw_cause_name(unsigned cause);
 const char *cw_cause_label(unsigned cause);

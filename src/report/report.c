@@ -19,6 +19,7 @@
 #include "report/snapshot/age.h"
 #include "report/path/path.h"
 #include "report/json/report_json.h"
+#include "report/model/model_live.h"
 #include "report/text/report_text.h"
 #include "report/symbols/source.h"
 #include "report/leaks/suggest.h"
@@ -34,6 +35,7 @@ struct job {
     struct cw_report_file file;
     struct cw_path_values values;
     struct cw_report_source source;
+    struct cw_live_model model;
     const struct cw_report_request *request;
     char buffer[BUFFER_SIZE];
 };
@@ -51,26 +53,38 @@ static int goes_to_fd(const struct cw_report_request *request)
            strcmp(request->destination, "-") == 0;
 }
 
-/* Looks up the names that the content needs, then writes it. The errno, or 0. */
+static void write_text(struct job *job, enum cw_text_form form, struct cw_out *out)
+{
+    struct cw_live_model *live = &job->model;
+
+    cw_live_model_init(live, &job->source);
+    cw_report_text_want(&live->model, form, cw_live_model_want, live);
+    cw_live_model_resolve(live);
+    cw_report_text_write(&live->model, form, out);
+    cw_live_model_fini(live);
+}
+
+/* With the names that it needs. The errno, or 0. */
 static int write_content(struct job *job, enum content content, int fd)
 {
-    enum cw_text_form form = content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL;
     struct cw_out out;
 
-    if (content == CONTENT_JSON)
-        cw_symbols_want_all(&job->symbols);
-    else if (content == CONTENT_SUGGESTIONS)
-        cw_suppressions_want(&job->source);
-    else
-        cw_report_text_want(&job->source, form);
-    cw_symbols_resolve(&job->symbols);
     cw_out_init(&out, fd, job->buffer, sizeof(job->buffer));
-    if (content == CONTENT_JSON)
+    switch (content) {
+    case CONTENT_JSON:
+        cw_symbols_want_all(&job->symbols);
+        cw_symbols_resolve(&job->symbols);
         cw_report_json_write(&job->source, &out);
-    else if (content == CONTENT_SUGGESTIONS)
+        break;
+    case CONTENT_SUGGESTIONS:
+        cw_suppressions_want(&job->source);
+        cw_symbols_resolve(&job->symbols);
         cw_suppressions_suggest(&job->source, &out);
-    else
-        cw_report_text_write(&job->source, form, &out);
+        break;
+    default:
+        write_text(job, content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL, &out);
+        break;
+    }
     return cw_out_flush(&out);
 }
 

@@ -5,18 +5,48 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "report/symbols/symbol.h"
+#include "report/model/model_live.h"
 #include "report/text/text_account.h"
-#include "report/text/text_event.h"
+#include "report/text/text_put.h"
+
+#define SITES (CW_OOM_HOLDERS + 1)
 
 struct job {
     struct cw_symbols symbols;
     struct cw_report_source source;
+    struct cw_snapshot snapshot; /* nothing but the sites that are named */
+    struct cw_snapshot_site site[SITES];
+    struct cw_live_model live;
+    struct cw_report_oom account;
     struct cw_out out;
     char buffer[(size_t)16 * 1024];
 };
 
-static void put_dump(const struct cw_text *text, const struct cw_live_oom *oom, const char *file)
+/* The index of a site of the layout among those of the job. */
+static uint32_t add_site(struct job *job, uint32_t live_site)
+{
+    const struct cw_view *view = job->source.view;
+    const struct cw_live_site *site = cw_view_site(view, live_site);
+
+    if (!site || job->snapshot.sites == SITES)
+        return CW_SITE_NONE;
+    job->site[job->snapshot.sites] = (struct cw_snapshot_site){
+        .stack = site->stack, .device = site->device, .api = cw_view_text(view, site->api)};
+    return job->snapshot.sites++;
+}
+
+static void read_account(struct job *job, const struct cw_live_oom *oom)
+{
+    job->snapshot.site = job->site;
+    cw_live_model_begin(&job->live, &job->source);
+    job->live.model.has_no_ids = 1;
+    cw_live_model_read_oom(oom, &job->snapshot, &job->account);
+    job->account.site = add_site(job, oom->site);
+    for (unsigned i = 0; i < job->account.holders; i++)
+        job->account.holder[i].site = add_site(job, oom->holder[i].site);
+}
+
+static void put_dump(const struct cw_text *text, const struct cw_report_oom *oom, const char *file)
 {
     cw_text_begin_line(text);
     cw_out_string(text->out, "cuwarden: out of memory: ");
@@ -34,17 +64,21 @@ static void put_dump(const struct cw_text *text, const struct cw_live_oom *oom, 
     cw_out_string(text->out, " (out of memory)\n");
 }
 
-static int write_dump(struct job *job, const struct cw_live_oom *oom,
-                      const struct cw_report_request *request)
+static int write_dump(struct job *job, const struct cw_report_request *request)
 {
-    struct cw_text text = {
-        .source = &job->source, .view = job->source.view, .out = &job->out, .form = CW_TEXT_FULL};
+    struct cw_text text = {.model = &job->live.model,
+                           .snapshot = &job->snapshot,
+                           .out = &job->out,
+                           .form = CW_TEXT_FULL,
+                           .want = cw_live_model_want,
+                           .want_arg = &job->live};
 
-    cw_text_want_site(&job->source, oom->site);
-    cw_text_account_want(&job->source, oom);
-    cw_symbols_resolve(&job->symbols);
+    cw_out_init(&job->out, -1, job->buffer, sizeof(job->buffer));
+    put_dump(&text, &job->account, request->destination);
+    cw_live_model_resolve(&job->live);
+    text.want = NULL;
     cw_out_init(&job->out, request->fd > 0 ? request->fd : 2, job->buffer, sizeof(job->buffer));
-    put_dump(&text, oom, request->destination);
+    put_dump(&text, &job->account, request->destination);
     return cw_out_flush(&job->out) == 0 ? 0 : -1;
 }
 
@@ -62,10 +96,13 @@ int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
         errno = saved;
         return -1;
     }
-    job->source = (struct cw_report_source){.view = view, .symbols = &job->symbols};
+    job->source = (struct cw_report_source){
+        .view = view, .snapshot = &job->snapshot, .symbols = &job->symbols};
     /* Without memory for names the frames have addresses. */
     cw_symbols_init(&job->symbols, view, NULL, NULL);
-    result = write_dump(job, oom, request);
+    read_account(job, oom);
+    result = write_dump(job, request);
+    cw_live_model_fini(&job->live);
     cw_symbols_fini(&job->symbols);
     cw_mem_free(job, sizeof(*job));
     errno = saved;

@@ -4,7 +4,7 @@
  * input of flamegraph.pl and inferno, which speedscope reads too. The leaf is what was called.
  * https://github.com/brendangregg/FlameGraph (stackcollapse)
  */
-#include "cli/text/form.h"
+#include "cli/export/form.h"
 #include "cli/export/form_collapsed.h"
 
 #include <inttypes.h>

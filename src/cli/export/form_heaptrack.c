@@ -9,7 +9,7 @@
  * left at the end, and how many calls there were. Blocks of a site have its mean size. Calls beyond
  * CALLS_MAX are thinned.
  */
-#include "cli/text/form.h"
+#include "cli/export/form.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

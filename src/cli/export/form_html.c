@@ -8,7 +8,7 @@
  *
  * Numbers beyond 2^53 are rounded by the page; times of day are therefore in milliseconds.
  */
-#include "cli/text/form.h"
+#include "cli/export/form.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * happened. Where call sites are selected there are counters for each of them that was sampled, and
  * of what happened at a call site only theirs. Times are microseconds since the library was armed.
  */
-#include "cli/text/form_sites.h"
+#include "cli/export/form.h"
 #include "report/leaks/pattern.h"
 
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "cli/cli.h"
 
 /* Threads of the trace: one for the events of each device, one for the program's own marks. */
 #define THREAD_OF_DEVICE 1
@@ -249,6 +250,18 @@ static void put_trace(struct trace *trace)
     fputs("\n]}\n", trace->out);
 }
 
+/* Which sites are selected, by their index, to be freed; NULL after a message: no memory. */
+static uint8_t *mark_shown(const struct cw_form_request *request)
+{
+    uint8_t *is_shown = calloc(request->model->sites + 1u, 1);
+
+    if (!is_shown)
+        cw_cli_error("'%s': out of memory", request->model->source);
+    for (uint32_t i = 0; is_shown && i < request->sites; i++)
+        is_shown[request->site[i]] = 1;
+    return is_shown;
+}
+
 int cw_form_perfetto(const struct cw_form_request *request)
 {
     struct trace trace = {
@@ -256,7 +269,7 @@ int cw_form_perfetto(const struct cw_form_request *request)
     uint8_t *is_shown = NULL;
 
     if (selects_sites(request->selection)) {
-        is_shown = cw_form_mark_shown(request);
+        is_shown = mark_shown(request);
         if (!is_shown)
             return CW_FORM_TOLD;
         trace.is_shown = is_shown;

@@ -8,7 +8,7 @@
  * has a range of addresses of its own, since the true ones are not the same in two runs, and the
  * same size in each, by which pprof knows it again.
  */
-#include "cli/text/form.h"
+#include "cli/export/form.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * the viewer knows devices only.
  * https://docs.pytorch.org/docs/stable/torch_cuda_memory.html
  */
-#include "cli/text/form.h"
+#include "cli/export/form.h"
 
 #include <stdlib.h>
 

@@ -5,8 +5,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "cli/text/form_whole.h"
+#include "cli/model/model_report.h"
 #include "live/view.h"
+#include "report/text/text_account.h"
 
 /* Before all but the first value of a list. */
 static void put_comma(FILE *out, uint32_t before)
@@ -101,10 +102,10 @@ static void put_old(const struct cw_html_writer *writer, const struct cw_model *
 
 /* ---- accounts ---- */
 
-static void put_parts(FILE *out, const struct cw_model_oom *oom)
+static void put_parts(FILE *out, const struct cw_report_oom *oom)
 {
-    struct cw_form_part part[CW_FORM_PARTS];
-    unsigned count = cw_form_oom_parts(oom, part);
+    struct cw_report_part part[CW_REPORT_PARTS];
+    unsigned count = cw_report_oom_parts(oom, part);
 
     fputs(",\"parts\":[", out);
     for (unsigned i = 0; i < count; i++) {
@@ -136,18 +137,20 @@ static void put_holders(const struct cw_html_writer *writer, const struct cw_mod
 static void put_account(const struct cw_html_writer *writer, const struct cw_model *model,
                         const struct cw_model_oom *oom)
 {
+    struct cw_report_oom account;
     FILE *out = writer->out;
 
+    cw_model_report_oom(model, oom, &account);
     fprintf(out, "{\"t\":%" PRIu64 ",\"device\":%" PRIu32 ",\"site\":", oom->t_ns, oom->device);
     put_row(writer, oom->site);
     fprintf(out, ",\"bytes\":%" PRIu64 ",\"code\":%d,\"cause\":", oom->bytes, oom->code);
-    cw_html_put_text(out, cw_form_cause_label(oom->cause));
+    cw_html_put_text(out, cw_cause_label(account.cause));
     fprintf(out, ",\"fits\":%" PRIu64 ",\"limit\":%" PRIu64 ",\"minFree\":%" PRIu64, oom->fits,
             oom->limit, oom->min_free);
     fprintf(out, ",\"live\":%" PRIu64 ",\"free\":%" PRIu64 ",\"total\":%" PRIu64, oom->live,
             oom->free, oom->total);
     fprintf(out, ",\"fragmented\":%s", oom->is_fragmented ? "true" : "false");
-    put_parts(out, oom);
+    put_parts(out, &account);
     put_holders(writer, model, oom);
     fputc('}', out);
 }

@@ -79,6 +79,7 @@ static const struct cw_reader_row rows[] = {
     {IN_POOL_DEVICE, "allocated_bytes", U64, NOW(pool.of.allocated), 0},
     {IN_POOL_DEVICE, "reserved_bytes", U64, NOW(pool.of.held), 0},
     {IN_POOL_DEVICE, "peak_reserved_bytes", U64, NOW(pool.of.peak_held), 0},
+    {IN_POOL_DEVICE, "in_use_bytes", U64, NOW(pool.of.in_use), 0},
     {IN_POOL_DEVICE, "cached_bytes", U64, NOW(pool.of.idle.bytes), 0},
     {IN_POOL_DEVICE, "cached_blocks", U64, NOW(pool.of.idle.count), 0},
     {IN_POOL_DEVICE, "requested_bytes_total", U64, NOW(pool.of.requested_ever), 0},

@@ -59,6 +59,7 @@ static void begin_pool_device(struct cw_reader *self)
 {
     memset(&self->now.pool, 0, sizeof(self->now.pool));
     self->now.pool.device = CW_MODEL_HOST;
+    self->now.pool.of.in_use = UINT64_MAX;
     self->now.pool.first_bucket = (uint32_t)self->bucket.count;
 }
 

@@ -18,6 +18,7 @@ struct cw_model_amount {
 struct cw_model_pool {
     uint8_t is_there; /* the pool had something to do with the device */
     uint64_t requested, allocated, held, peak_held;
+    uint64_t in_use; /* of what is held; UINT64_MAX: not known, as of older reports */
     struct cw_model_amount idle;
     uint64_t requested_ever, allocated_ever; /* of all that was ever served */
     double efficiency_total; /* the same as a share, which older reports have alone */

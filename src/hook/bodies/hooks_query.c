@@ -11,6 +11,7 @@
 
 /* A thread that gives memory back meanwhile needs some microseconds, or has lost the processor. */
 #define SETTLE_TURNS 200
+#define SETTLE_ASKS  8
 
 CW_EXPORT CUresult cuInit(unsigned int Flags)
 {
@@ -44,8 +45,9 @@ static CUresult ask_settled(size_t *free, size_t *total)
     uint64_t motion;
     CUresult rc;
 
-    do {
-        motion = cw_idle_motion();
+    for (unsigned i = 0; i < SETTLE_ASKS; i++) {
+        while (!cw_idle_is_settled(motion = cw_idle_motion()) && turns < SETTLE_TURNS)
+            cw_lock_relax(&turns);
         rc = CW_REAL(cuMemGetInfo_v2)(free, total);
         if (rc != CUDA_SUCCESS)
             return rc;
@@ -54,8 +56,7 @@ static CUresult ask_settled(size_t *free, size_t *total)
         view_current(free, total);
         if (cw_idle_is_settled(motion))
             break;
-        cw_lock_relax(&turns);
-    } while (turns < SETTLE_TURNS);
+    }
     return CUDA_SUCCESS;
 }
 

@@ -101,7 +101,7 @@ static void put_growth(struct cw_json *json)
     cw_json_close(json, ']');
     cw_json_open(json, "devices", '[');
     for (unsigned i = 0; i < CW_DEVICES; i++)
-        if (growth->timeline[i].has_peaks)
+        if (growth->timeline[i].has_peaks || growth->timeline[i].idle.is_steady)
             put_device(json, i);
     cw_json_close(json, ']');
     cw_json_close(json, '}');
@@ -153,7 +153,7 @@ static void put_regrowth(struct cw_json *json, const struct cw_growth_regrowth *
     cw_json_element(json, '{');
     cw_json_number(json, "site", regrowth->site);
     cw_json_number(json, "resizes", regrowth->resizes);
-    cw_json_decimal(json, "factor", cw_snapshot_regrowth_factor(regrowth));
+    cw_json_decimal(json, "factor", regrowth->factor);
     cw_json_number(json, "copied_bytes", regrowth->copied_bytes);
     cw_json_number(json, "chains", regrowth->chains);
     cw_json_number(json, "first_bytes", regrowth->first_bytes);

@@ -40,6 +40,7 @@ static void put_bytes(struct cw_json *json, const struct cw_snapshot_pool_device
     cw_json_number(json, "allocated_bytes", device->allocated_bytes);
     cw_json_number(json, "reserved_bytes", device->held_bytes);
     cw_json_number(json, "peak_reserved_bytes", device->peak_held);
+    cw_json_number(json, "in_use_bytes", device->live_bytes);
     put_idle(json, sums);
     cw_json_number(json, "waste_bytes", cw_pool_waste(device));
     cw_json_share(json, "efficiency", device->requested_bytes, device->allocated_bytes);

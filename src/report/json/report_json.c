@@ -454,26 +454,6 @@ static void put_leaks(struct cw_json *json)
 
 /* ---- events, the end ---- */
 
-static const char *event_name(unsigned type)
-{
-    switch (type) {
-    case CW_EVENT_OOM:
-        return "oom";
-    case CW_EVENT_INVALID_FREE:
-        return "invalid-free";
-    case CW_EVENT_FATAL:
-        return "fatal";
-    case CW_EVENT_PRESSURE:
-        return "pressure";
-    case CW_EVENT_TRIM:
-        return "trim";
-    case CW_EVENT_LIMIT:
-        return "limit";
-    default:
-        return "unknown";
-    }
-}
-
 /* Of a second free of the same block. */
 static void put_first_free(struct cw_json *json, const struct cw_live_event *event)
 {
@@ -500,7 +480,7 @@ static void put_event(struct cw_json *json, const struct cw_live_event *event)
     const struct cw_snapshot_site *site = cw_snapshot_find(json->snapshot, event->site);
 
     cw_json_element(json, '{');
-    cw_json_string(json, "type", event_name(event->type));
+    cw_json_string(json, "type", cw_event_name(event->type));
     cw_json_number(json, "t_ns", event->t_ns);
     cw_json_key(json, "code");
     cw_out_printf(json->out, "%d", event->code);

@@ -329,6 +329,7 @@ static void finish_device(struct cw_snapshot *snapshot, unsigned index)
 
     device->peak_bytes = LOAD(live->peak_bytes);
     device->peak_ns = LOAD(live->peak_ns);
+    device->name = LOAD(live->known) && live->name[0] != '\0' ? live->name : NULL;
     if (LOAD(live->known) || device->peak_bytes > 0 || snapshot->pool.device[index].used)
         device->seen = 1;
     if (LOAD(live->driver_total) != 0) {

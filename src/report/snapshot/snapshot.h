@@ -55,10 +55,12 @@ struct cw_snapshot_sums {
     uint64_t total_bytes;
 };
 
-#define CW_PEAK_SITES 10
+#define CW_PEAK_SITES  10
+#define CW_DEVICE_NAME 24 /* bytes of a name that are shown */
 
 struct cw_snapshot_device {
     int seen;                     /* the program used it, or its name is known */
+    const char *name;             /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
     struct cw_snapshot_sums sums; /* counted kinds */
     uint64_t peak_bytes, peak_ns;
     int sampled;

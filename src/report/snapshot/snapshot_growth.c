@@ -258,7 +258,7 @@ static void find_tags(struct reader *reader)
             row->trend.is_steady ? find_step(growth, row->tag) : NULL;
 
         row->tag = step ? step->tag : 0;
-        row->per_step = step ? row->trend.slope * step->mean_ns / 1e9 : 0;
+        row->per_step = step ? cw_trend_to_decimal(row->trend.slope * step->mean_ns / 1e9) : 0;
     }
 }
 

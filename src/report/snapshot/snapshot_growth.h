@@ -42,12 +42,14 @@ struct cw_growth_step {
     double slope, r2; /* a step */
     double growth;    /* of the line from the first to the last step */
     double mean_ns;   /* from one end to the next */
+    uint64_t first_bytes, last_bytes;
 };
 
 struct cw_growth_regrowth {
     uint32_t site; /* of the snapshot */
     uint64_t resizes, copied_bytes, chains;
     uint64_t factor_sum; /* in 1/1000 */
+    double factor;       /* by which a block became larger, on average */
     uint64_t first_bytes, largest_bytes;
 };
 
@@ -92,8 +94,6 @@ const struct cw_growth_row *cw_snapshot_growth_row(const struct cw_snapshot *sna
                                                    uint32_t site);
 /* Whether growth was watched for long enough that nothing found means something. */
 int cw_snapshot_growth_was_watched(const struct cw_snapshot_growth *growth);
-/* By how much a block became larger, on average. */
-double cw_snapshot_regrowth_factor(const struct cw_growth_regrowth *regrowth);
 /* Whether it is worth a line. */
 int cw_snapshot_regrowth_is_large(const struct cw_growth_regrowth *regrowth);
 
@@ -113,5 +113,7 @@ static inline uint64_t cw_add_capped(uint64_t a, uint64_t b)
 void cw_snapshot_read_steps(struct cw_snapshot *snapshot);
 void cw_snapshot_read_regrowth(struct cw_snapshot *snapshot);
 void cw_snapshot_read_timelines(struct cw_snapshot *snapshot);
+/* Step `index` rises: it is among `rising` if it grew more than others there. */
+void cw_snapshot_note_rising(struct cw_snapshot_growth *growth, uint32_t index);
 
 #endif

@@ -208,6 +208,18 @@ static int is_used(const struct cw_bucket_sums *sums, const struct cw_live_pool 
     return (sum | LOAD(live->prewarmed)) != 0;
 }
 
+static void read_counters(struct cw_snapshot_pool_device *device, const struct cw_live_pool *live)
+{
+    for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
+        device->bypassed[i] = LOAD(live->bypassed[i]);
+    device->exact_retries = LOAD(live->exact_retries);
+    device->oom_retries = LOAD(live->oom_retries);
+    device->trimmed_full = LOAD(live->trimmed_full);
+    device->trimmed_idle = LOAD(live->trimmed_idle);
+    device->trimmed_oom = LOAD(live->trimmed_oom);
+    device->abandoned = LOAD(live->abandoned);
+}
+
 static void finish_device(struct cw_snapshot_pool *pool, const struct cw_view *view, unsigned index)
 {
     const struct cw_live_device *live = &cw_view_header(view)->device[index];
@@ -216,6 +228,7 @@ static void finish_device(struct cw_snapshot_pool *pool, const struct cw_view *v
     struct cw_live_sums now = cw_view_device_live(view, index);
 
     settle_idle(sums);
+    read_counters(device, &live->pool);
     device->used = is_used(sums, &live->pool);
     device->live_bytes = now.live;
     device->held_bytes = now.held;

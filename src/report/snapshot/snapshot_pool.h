@@ -41,6 +41,10 @@ struct cw_snapshot_pool_device {
     /* Fragmentation in bytes: held less live, now (idle blocks and rounding); their peaks. */
     uint64_t spare, peak_spare;
     uint64_t saved_frees; /* frees of which the driver was spared */
+    /* What it left to the driver, asked for again and gave back. */
+    uint64_t bypassed[CW_BYPASS_COUNT];
+    uint64_t exact_retries, oom_retries;
+    uint64_t trimmed_full, trimmed_idle, trimmed_oom, abandoned;
 };
 
 struct cw_snapshot_pool {

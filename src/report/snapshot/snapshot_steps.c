@@ -69,8 +69,8 @@ static void fit_steps(const struct sums *sums, struct cw_growth_step *step)
     if (!is_number(xy / xx) || !is_number(yy) || !is_number(r2) || sums->y < 0)
         return;
     step->has_line = 1;
-    step->slope = xy / xx;
-    step->r2 = r2 > 1 ? 1 : r2; /* by rounding */
+    step->slope = cw_trend_to_decimal(xy / xx);
+    step->r2 = cw_trend_to_decimal(r2 > 1 ? 1 : r2); /* by rounding */
     step->growth = step->slope * (n - 1);
     step->is_rising = cw_trend_is_large(step->growth, sums->y / n) && step->r2 >= STEP_R2 &&
                       cw_trend_is_certain(step->r2, sums->steps);
@@ -82,6 +82,8 @@ static void read_step(const struct cw_live_tag *tag, struct cw_growth_step *step
     int whole = read_sums(tag, &sums) == 0;
 
     step->steps = sums.steps;
+    step->first_bytes = LOAD(tag->first_bytes);
+    step->last_bytes = LOAD(tag->last_bytes);
     if (!whole || sums.steps < CW_STEPS_MIN || sums.last_ns <= sums.first_ns)
         return;
     step->mean_ns = (double)(sums.last_ns - sums.first_ns) / (double)(sums.steps - 1);
@@ -89,7 +91,7 @@ static void read_step(const struct cw_live_tag *tag, struct cw_growth_step *step
 }
 
 /* Keeps the CW_STEPS_SHOWN that grew most, by insertion. */
-static void note_rising(struct cw_snapshot_growth *growth, uint32_t index)
+void cw_snapshot_note_rising(struct cw_snapshot_growth *growth, uint32_t index)
 {
     uint32_t at = growth->risings;
 
@@ -121,7 +123,7 @@ void cw_snapshot_read_steps(struct cw_snapshot *snapshot)
         growth->step[growth->steps] = (struct cw_growth_step){.tag = i};
         read_step(tag, &growth->step[growth->steps++]);
         if (growth->step[growth->steps - 1].is_rising)
-            note_rising(growth, growth->steps - 1);
+            cw_snapshot_note_rising(growth, growth->steps - 1);
     }
 }
 
@@ -205,15 +207,13 @@ void cw_snapshot_read_regrowth(struct cw_snapshot *snapshot)
     if (!growth->regrowth)
         return;
     growth->regrowths = merge(growth->regrowth, collect(snapshot, growth->regrowth, limit));
+    for (uint32_t i = 0; i < growth->regrowths; i++)
+        growth->regrowth[i].factor = cw_trend_to_decimal(
+            (double)growth->regrowth[i].factor_sum / 1000 / (double)growth->regrowth[i].resizes);
     cw_sort(growth->regrowth, growth->regrowths, sizeof(*growth->regrowth), copied_more, NULL);
 }
 
 int cw_snapshot_regrowth_is_large(const struct cw_growth_regrowth *regrowth)
 {
     return regrowth->resizes >= RESIZES && regrowth->copied_bytes >= COPIED_MIN;
-}
-
-double cw_snapshot_regrowth_factor(const struct cw_growth_regrowth *regrowth)
-{
-    return (double)regrowth->factor_sum / 1000 / (double)regrowth->resizes;
 }

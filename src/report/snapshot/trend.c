@@ -153,4 +153,18 @@ void cw_trend_fit(const struct cw_trend_point *point, uint32_t count, uint64_t b
             out->rises++;
     }
     out->is_steady = (uint8_t)is_steady(out, &quarters);
+    out->slope = cw_trend_to_decimal(out->slope);
+    out->r2 = cw_trend_to_decimal(out->r2);
+}
+
+double cw_trend_to_decimal(double value)
+{
+    const double parts = 1e9;
+    double magnitude = value < 0 ? -value : value;
+    double rounded;
+
+    if (!(magnitude < 9e6)) /* beyond it a double has hardly more decimals */
+        return value;
+    rounded = (double)(uint64_t)(magnitude * parts + 0.5) / parts;
+    return value < 0 ? -rounded : rounded;
 }

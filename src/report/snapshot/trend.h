@@ -58,6 +58,10 @@ int cw_trend_is_large(double growth, double mean);
 /* Whether a slope found in n points is three times its standard error at least. */
 int cw_trend_is_certain(double r2, uint64_t n);
 
+/* As a report in JSON has it, to nine decimals: what is worked out from the one is worked out from
+ * the other. */
+double cw_trend_to_decimal(double value);
+
 /* Rounded; 0 below 0, UINT64_MAX beyond it. */
 uint64_t cw_trend_to_bytes(double value);
 

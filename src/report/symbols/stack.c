@@ -53,26 +53,6 @@ int cw_file_is_installed(const char *path)
     return 0;
 }
 
-int cw_stack_is_own(const struct cw_view *view, uint32_t frame)
-{
-    const struct cw_live_code *code = cw_stack_code(view, frame);
-
-    return code && !cw_file_is_installed(cw_view_text(view, code->file));
-}
-
-unsigned cw_stack_script(const struct cw_view *view, const struct cw_stack *stack)
-{
-    unsigned python = stack->count;
-
-    for (unsigned at = 0; at < stack->count; at++) {
-        if (cw_stack_is_own(view, stack->frame[at]))
-            return at;
-        if (python == stack->count && cw_stack_code(view, stack->frame[at]))
-            python = at;
-    }
-    return python;
-}
-
 const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
                               uint32_t frame)
 {
@@ -82,9 +62,8 @@ const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_
     return name[0] ? name : cw_symbols_name(symbols, frame);
 }
 
-const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code)
+const char *cw_short_file(const char *path)
 {
-    const char *path = cw_view_text(view, code->file);
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
 
@@ -93,6 +72,11 @@ const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *
     while (slash > path && slash[-1] != '/')
         slash--;
     return slash[0] == '/' ? name : slash;
+}
+
+const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code)
+{
+    return cw_short_file(cw_view_text(view, code->file));
 }
 
 const char *cw_module_name(const struct cw_view *view, const struct cw_live_module *module)

@@ -36,13 +36,8 @@ const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_
                               uint32_t frame);
 /* A file of Python that lies where pip, distributions or Python itself put theirs. */
 int cw_file_is_installed(const char *path);
-/* An interpreted frame of the program's own: of no installed package and not of Python's library.
- */
-int cw_stack_is_own(const struct cw_view *view, uint32_t frame);
-/* The place of the innermost such frame in a stack; of the innermost interpreted one where none is
- * the program's own; the number of frames where none is interpreted. */
-unsigned cw_stack_script(const struct cw_view *view, const struct cw_stack *stack);
-/* The last component of the file's name; two where one says little (pkg/__init__.py). */
+/* The last component of a path; two where one says little (pkg/__init__.py). */
+const char *cw_short_file(const char *path);
 const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code);
 
 /* The frame's module, or NULL. */

@@ -11,7 +11,6 @@
 
 #include "base/compiler.h"
 #include "report/snapshot/age.h"
-#include "report/leaks/suppress.h"
 #include "report/text/text_audit.h"
 #include "report/text/text_devices.h"
 #include "report/text/text_event.h"
@@ -27,38 +26,35 @@
 #define LEAKS_SHORT  5
 #define FRAMES_SHORT 6
 #define APART_MAX    10
+#define RANKS_MAX    20
 #define COMMAND_MAX  64
 #define TRAIL_WIDTH  80
-
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
 /* ---- the head ---- */
 
 static void put_end(const struct cw_text *text)
 {
-    const char *end = cw_report_end(text->source);
+    const struct cw_report_model *model = text->model;
 
-    if (cw_report_has_exit_code(text->source))
-        cw_out_printf(text->out, "%s %d", end, LOAD(cw_view_header(text->view)->exit_code));
-    else if (LOAD(cw_view_header(text->view)->exit_kind) == CW_EXIT_QUICK_EXIT)
-        cw_out_string(text->out, end);
-    else if (text->source->process == CW_REPORT_PROCESS_DEAD)
+    if (strcmp(model->end, "died") == 0)
         cw_out_string(text->out, "died: no orderly end was recorded");
-    else if (text->source->process == CW_REPORT_PROCESS_ALIVE)
+    else if (strcmp(model->end, "running") == 0)
         cw_out_string(text->out, "still running");
-    else
+    else if (strcmp(model->end, "unknown") == 0)
         cw_out_string(text->out, "no exit seen");
+    else
+        cw_text_clean(text, model->end, COMMAND_MAX);
+    if (model->has_exit_code)
+        cw_out_printf(text->out, " %d", model->exit_code);
 }
 
 static void put_head(const struct cw_text *text)
 {
-    const struct cw_live_header *header = cw_view_header(text->view);
-
     cw_text_begin_line(text);
     cw_out_string(text->out, "cuwarden ");
-    cw_text_clean(text, text->source->version ? text->source->version : "", COMMAND_MAX);
+    cw_text_clean(text, text->model->version, COMMAND_MAX);
     cw_out_string(text->out, "  ");
-    cw_text_clean(text, cw_view_text(text->view, header->command), COMMAND_MAX);
+    cw_text_clean(text, text->model->command, COMMAND_MAX);
     cw_out_string(text->out, "  (");
     cw_text_count(text, text->snapshot->devices, "device");
     cw_out_string(text->out, ", ");
@@ -71,17 +67,26 @@ static void put_head(const struct cw_text *text)
 
 static void put_diagnostics(const struct cw_text *text)
 {
-    char sentence[256];
+    for (unsigned i = 0; i < text->model->diagnostics; i++) {
+        const struct cw_report_diagnostic *diagnostic = &text->model->diagnostic[i];
 
-    for (unsigned i = 0; i < CW_DIAGNOSTICS; i++) {
-        if (cw_report_diagnostic(text->source, i, sentence, sizeof(sentence)) == 0)
-            continue;
         cw_text_begin_line(text);
-        if (i < CW_DIAGNOSTICS_LOSSES)
+        if (diagnostic->is_loss)
             cw_out_string(text->out, "accounting is incomplete: ");
-        cw_text_clean(text, sentence, sizeof(sentence) - 1);
+        cw_text_clean(text, diagnostic->text, sizeof(diagnostic->text) - 1);
         cw_text_end_line(text);
     }
+}
+
+static void put_selected(const struct cw_text *text)
+{
+    const struct cw_report_selection *selection = text->model->selection;
+
+    if (selection && selection->sites != selection->of)
+        cw_text_line(text,
+                     "selected: %u of %u call sites; DEVICES, POOL, PRESSURE, AUDIT, errors, "
+                     "SUPPRESSED and SUMMARY are of the whole process",
+                     selection->sites, selection->of);
 }
 
 /* ---- LEAKS ---- */
@@ -104,9 +109,7 @@ static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_s
     if (site->live_blocks > 0 && site->reclaimed > 0)
         cw_out_printf(text->out, " (%ju of them context-destroyed)", (uintmax_t)site->reclaimed);
     cw_out_string(text->out, "  ");
-    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
-    cw_out_string(text->out, ", ");
-    cw_text_device(text, site->device);
+    cw_text_site_call(text, site, CW_TEXT_NAME_MAX);
     cw_out_printf(text->out, ", %s", cw_kind_label(site->kind));
     cw_text_end_line(text);
 }
@@ -142,7 +145,9 @@ static void put_rest(const struct cw_text *text, const struct cw_snapshot_list *
     cw_text_count(text, list->count - shown, "more site");
     cw_out_string(text->out, ", ");
     cw_text_size(text, bytes);
-    if (text->form == CW_TEXT_FULL)
+    if (text->model->selection)
+        cw_out_string(text->out, " (--top=N shows N)");
+    else if (text->form == CW_TEXT_FULL)
         cw_out_string(text->out, " (all of them: CUWARDEN_FORMAT=json)");
     cw_text_end_line(text);
 }
@@ -175,7 +180,7 @@ static void put_leaks_heading(const struct cw_text *text)
 static void put_leaks(const struct cw_text *text)
 {
     const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
-    uint32_t shown = leaks->count < leak_limit(text->form) ? leaks->count : leak_limit(text->form);
+    uint32_t shown = cw_text_shown(text, leaks->count, leak_limit(text->form));
 
     put_leaks_heading(text);
     for (uint32_t i = 0; i < shown; i++) {
@@ -194,10 +199,10 @@ static void put_leaks(const struct cw_text *text)
 /* "cuBLAS", "PyTorch"; of others their class. */
 static const char *owner_of(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
-    const struct cw_rule *rule =
-        text->source->rules ? cw_rules_at(text->source->rules, site->rule) : NULL;
+    const struct cw_report_rule *rule =
+        site->rule != CW_RULE_NONE ? cw_report_rule_at(text->model, site->rule) : NULL;
 
-    return rule && cw_rule_is_builtin(rule) ? rule->label : cw_leak_name(site);
+    return rule && rule->owner ? rule->owner : cw_leak_name(site);
 }
 
 static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_site *site)
@@ -205,10 +210,10 @@ static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_
     cw_text_begin_line(text);
     cw_out_string(text->out, "  ");
     cw_text_bytes_in_blocks(text, cw_leaked_bytes(site), cw_leaked_blocks(site));
-    cw_out_printf(text->out, "  %s  ", owner_of(text, site));
-    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
-    cw_out_string(text->out, ", ");
-    cw_text_device(text, site->device);
+    cw_out_string(text->out, "  ");
+    cw_text_clean(text, owner_of(text, site), CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, "  ");
+    cw_text_site_call(text, site, CW_TEXT_NAME_WIDTH);
     cw_out_printf(text->out, "  site %08x", site->id);
     cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
@@ -242,7 +247,7 @@ static void put_hints(const struct cw_text *text, const struct cw_snapshot_list 
 static void put_apart(const struct cw_text *text, const struct cw_snapshot_list *list,
                       const char *heading, const char *why)
 {
-    uint32_t shown = list->count < APART_MAX ? list->count : APART_MAX;
+    uint32_t shown = cw_text_shown(text, list->count, APART_MAX);
 
     if (list->count == 0)
         return;
@@ -257,7 +262,7 @@ static void put_apart(const struct cw_text *text, const struct cw_snapshot_list 
 
 /* ---- events ---- */
 
-static void put_invalid_free(const struct cw_text *text, const struct cw_live_event *event)
+static void put_invalid_free(const struct cw_text *text, const struct cw_report_event *event)
 {
     cw_text_begin_line(text);
     cw_text_time(text, event->t_ns);
@@ -266,18 +271,18 @@ static void put_invalid_free(const struct cw_text *text, const struct cw_live_ev
     cw_out_printf(text->out, ": 0x%jx refused (error %d)", (uintmax_t)event->key, event->code);
     cw_text_end_line(text);
     cw_text_call_stack(text, event->site);
-    if (!cw_view_site(text->view, event->other_site))
+    if (!cw_report_site(text->model, event->first_site))
         return;
     cw_text_line(text, "    first freed at");
-    cw_text_call_stack(text, event->other_site);
+    cw_text_call_stack(text, event->first_site);
 }
 
 static void put_invalid_frees(const struct cw_text *text)
 {
-    uint64_t count = LOAD(cw_view_header(text->view)->invalid_frees);
+    uint64_t count = text->model->invalid_frees;
     struct cw_newest newest;
 
-    cw_newest_find(text->view, 1u << CW_EVENT_INVALID_FREE, &newest);
+    cw_newest_find(text->model, 1u << CW_EVENT_INVALID_FREE, &newest);
     if (count < newest.of)
         count = newest.of;
     if (count == 0)
@@ -286,19 +291,15 @@ static void put_invalid_frees(const struct cw_text *text)
     cw_text_heading(text, "INVALID FREES  ");
     cw_text_count(text, count, "call");
     cw_text_newest_note(text, &newest);
-    for (unsigned i = 0; i < newest.count; i++) {
-        const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
-
-        if (event)
-            put_invalid_free(text, event);
-    }
+    for (unsigned i = 0; i < newest.count; i++)
+        put_invalid_free(text, &text->model->event[newest.event[i]]);
 }
 
 static void put_fatal_errors(const struct cw_text *text)
 {
     struct cw_newest newest;
 
-    cw_newest_find(text->view, 1u << CW_EVENT_FATAL, &newest);
+    cw_newest_find(text->model, 1u << CW_EVENT_FATAL, &newest);
     if (newest.count == 0)
         return;
     cw_text_heading(text, "FATAL ERRORS  ");
@@ -306,10 +307,8 @@ static void put_fatal_errors(const struct cw_text *text)
     cw_out_string(text->out, " unusable from then on");
     cw_text_newest_note(text, &newest);
     for (unsigned i = 0; i < newest.count; i++) {
-        const struct cw_live_event *event = cw_view_event(text->view, newest.event[i]);
+        const struct cw_report_event *event = &text->model->event[newest.event[i]];
 
-        if (!event)
-            continue;
         cw_text_begin_line(text);
         cw_text_time(text, event->t_ns);
         cw_out_printf(text->out, "  error %d from ", event->code);
@@ -344,18 +343,13 @@ static void put_peak_site(const struct cw_text *text, const struct cw_snapshot_s
     cw_text_end_line(text);
 }
 
-static uint32_t peak_shown(const struct cw_snapshot_device *device)
-{
-    return device->peak_sites < CW_PEAK_SITES ? device->peak_sites : CW_PEAK_SITES;
-}
-
 static struct peak_widths measure_peak(const struct cw_text *text,
-                                       const struct cw_snapshot_device *device)
+                                       const struct cw_report_peak *peak)
 {
     struct peak_widths widths = {0};
 
-    for (uint32_t i = 0; i < peak_shown(device); i++) {
-        const struct cw_snapshot_site *site = &text->snapshot->site[device->peak[i]];
+    for (uint32_t i = 0; i < peak->shown; i++) {
+        const struct cw_snapshot_site *site = &text->snapshot->site[peak->site[i]];
         size_t api = cw_text_clean_len(site->api, CW_TEXT_NAME_WIDTH);
         int blocks = (int)cw_format(NULL, 0, "%ju", (uintmax_t)site->at_peak_blocks);
 
@@ -368,10 +362,10 @@ static struct peak_widths measure_peak(const struct cw_text *text,
 static void put_peak(const struct cw_text *text, unsigned index)
 {
     const struct cw_snapshot_device *device = &text->snapshot->device[index];
-    struct peak_widths widths = measure_peak(text, device);
-    uint32_t shown = peak_shown(device);
+    const struct cw_report_peak *peak = &text->model->peak[index];
+    struct peak_widths widths = measure_peak(text, peak);
 
-    if (device->peak_bytes == 0)
+    if (device->peak_bytes == 0 || (text->model->selection && peak->count == 0))
         return;
     cw_text_heading(text, "PEAK  ");
     cw_text_device(text, index);
@@ -380,16 +374,61 @@ static void put_peak(const struct cw_text *text, unsigned index)
     cw_out_string(text->out, " at ");
     cw_text_time(text, device->peak_ns);
     cw_text_end_line(text);
+    for (uint32_t i = 0; i < peak->shown; i++)
+        put_peak_site(text, &text->snapshot->site[peak->site[i]], device->peak_bytes, &widths);
+    if (peak->count == peak->shown)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  ... ");
+    cw_text_count(text, peak->count - peak->shown, "more site");
+    cw_out_string(text->out, ", ");
+    cw_text_size(text, peak->rest);
+    cw_text_end_line(text);
+}
+
+/* ---- by another measure ---- */
+
+static void put_rank(const struct cw_text *text, const struct cw_report_rank *rank, uint64_t whole)
+{
+    const struct cw_snapshot_site *site = &text->snapshot->site[rank->site];
+    char share[16], value[24];
+
+    cw_text_begin_line(text);
+    if (text->model->selection->is_count)
+        cw_format(value, sizeof(value), "%ju", (uintmax_t)rank->value);
+    else
+        cw_format_size(value, sizeof(value), rank->value);
+    cw_out_printf(text->out, "  %6s  %10s  site %08x  ",
+                  cw_text_format_share(share, sizeof(share), rank->value, whole), value, site->id);
+    cw_text_site_call(text, site, CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, "  ");
+    cw_text_where(text, site->stack);
+    cw_text_tag(text, "  ", site);
+    cw_text_end_line(text);
+}
+
+/* By what LEAKS does not show; the order is the selection's. */
+static void put_ranks(const struct cw_text *text)
+{
+    const struct cw_report_selection *selection = text->model->selection;
+    uint32_t shown = selection ? cw_text_shown(text, selection->ranks, RANKS_MAX) : 0;
+    uint64_t whole = 0;
+
+    if (!selection || !selection->metric)
+        return;
+    for (uint32_t i = 0; i < selection->ranks; i++)
+        whole += selection->rank[i].value;
+    cw_text_heading(text, "CALL SITES  by ");
+    cw_out_string(text->out, selection->metric);
+    cw_text_end_line(text);
     for (uint32_t i = 0; i < shown; i++)
-        put_peak_site(text, &text->snapshot->site[device->peak[i]], device->peak_bytes, &widths);
-    if (device->peak_sites > shown) {
-        cw_text_begin_line(text);
-        cw_out_string(text->out, "  ... ");
-        cw_text_count(text, device->peak_sites - shown, "more site");
-        cw_out_string(text->out, ", ");
-        cw_text_size(text, device->peak_rest);
-        cw_text_end_line(text);
-    }
+        put_rank(text, &selection->rank[i], whole);
+    if (selection->ranks == shown)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "... ");
+    cw_text_count(text, selection->ranks - shown, "more site");
+    cw_out_string(text->out, " (--top=N shows N)\n");
 }
 
 /* ---- the whole ---- */
@@ -417,6 +456,9 @@ static void put_body(const struct cw_text *text)
     put_apart(text, &text->snapshot->caches, "CACHES", "kept on purpose by frameworks");
     put_hints(text, &text->snapshot->caches);
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
+    if (text->model->selection)
+        put_apart(text, &text->model->selection->apart, "APART", "suppressed, or without memory");
+    put_ranks(text);
     cw_text_growth(text);
     cw_text_audit(text);
     cw_text_old(text);
@@ -428,55 +470,43 @@ static void put_body(const struct cw_text *text)
     cw_text_suppressed(text);
 }
 
-void cw_report_text_write(const struct cw_report_source *source, enum cw_text_form form,
-                          struct cw_out *out)
+static void put_report(const struct cw_text *text)
 {
-    struct cw_text text = {.source = source,
-                           .view = source->view,
-                           .snapshot = source->snapshot,
-                           .out = out,
-                           .form = form};
-
-    put_head(&text);
-    put_diagnostics(&text);
-    if (form == CW_TEXT_FULL) {
-        put_body(&text);
+    put_head(text);
+    put_diagnostics(text);
+    put_selected(text);
+    if (text->form == CW_TEXT_FULL) {
+        put_body(text);
     } else {
-        put_leaks(&text);
-        cw_text_heading(&text,
+        put_leaks(text);
+        cw_text_heading(text,
                         "For the full report set CUWARDEN_REPORT=FILE, or CUWARDEN_REPORT=- for "
                         "stderr.\n");
     }
-    cw_text_blank(&text);
-    put_summary(&text);
+    cw_text_blank(text);
+    put_summary(text);
 }
 
-/* ---- which stacks are printed ---- */
-
-static void want_list(const struct cw_report_source *source, const struct cw_snapshot_list *list,
-                      uint32_t limit)
+void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
+                         cw_report_want_fn want, void *arg)
 {
-    for (uint32_t i = 0; i < list->count && i < limit; i++)
-        cw_symbols_want(source->symbols, source->snapshot->site[list->site[i]].stack);
+    char nothing[64]; /* what does not fit is left out */
+    struct cw_out out;
+    struct cw_text text = {.model = model,
+                           .snapshot = model->snapshot,
+                           .out = &out,
+                           .form = form,
+                           .want = want,
+                           .want_arg = arg};
+
+    cw_out_init(&out, -1, nothing, sizeof(nothing));
+    put_report(&text);
 }
 
-void cw_report_text_want(const struct cw_report_source *source, enum cw_text_form form)
+void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
+                          struct cw_out *out)
 {
-    want_list(source, &source->snapshot->leaks, leak_limit(form));
-    if (form == CW_TEXT_SHORT)
-        return;
-    want_list(source, &source->snapshot->library, APART_MAX);
-    want_list(source, &source->snapshot->caches, APART_MAX);
-    want_list(source, &source->snapshot->imports, APART_MAX);
-    cw_text_growth_want(source);
-    cw_text_old_want(source);
-    cw_text_pressure_want(source);
-    cw_text_ooms_want(source);
-    cw_text_want_newest(source, 1u << CW_EVENT_INVALID_FREE);
-    for (unsigned i = 0; i < CW_DEVICES; i++) {
-        const struct cw_snapshot_device *device = &source->snapshot->device[i];
+    struct cw_text text = {.model = model, .snapshot = model->snapshot, .out = out, .form = form};
 
-        for (uint32_t k = 0; k < peak_shown(device); k++)
-            cw_symbols_want(source->symbols, source->snapshot->site[device->peak[k]].stack);
-    }
+    put_report(&text);
 }

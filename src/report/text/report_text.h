@@ -4,13 +4,17 @@
 #define CW_REPORT_REPORT_TEXT_H
 
 #include "base/out.h"
-#include "report/symbols/source.h"
+#include "report/model/report_model.h"
 
 enum cw_text_form { CW_TEXT_SHORT, CW_TEXT_FULL };
 
-/* Marks the stacks that will be printed; the caller resolves them before it writes. */
-void cw_report_text_want(const struct cw_report_source *source, enum cw_text_form form);
-void cw_report_text_write(const struct cw_report_source *source, enum cw_text_form form,
+/* Told of each stack that a text shows, by its number; of some more than once. */
+typedef void (*cw_report_want_fn)(void *arg, uint32_t stack);
+
+/* Which stacks the text needs, before their frames are in the model. */
+void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
+                         cw_report_want_fn want, void *arg);
+void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
                           struct cw_out *out);
 
 #endif

@@ -9,7 +9,7 @@
 void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusal)
 {
     cw_text_call(text, refusal->site);
-    if (!cw_view_site(text->view, refusal->site)) {
+    if (!cw_report_site(text->model, refusal->site)) {
         cw_out_string(text->out, ", ");
         cw_text_device(text, refusal->device);
     }
@@ -21,8 +21,7 @@ void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusa
     cw_out_printf(text->out, "refused (error %d)", refusal->code);
     if (refusal->cause == CW_CAUSE_INJECTED)
         cw_out_printf(text->out, " (%s)", cw_cause_label(refusal->cause));
-    if (refusal->count > 1)
-        cw_out_printf(text->out, ", %u times", refusal->count);
+    cw_text_times(text, refusal->count);
     cw_text_end_line(text);
     cw_text_call_stack(text, refusal->site);
     if (refusal->cause != CW_CAUSE_INJECTED)
@@ -31,7 +30,7 @@ void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusa
 
 /* ---- what would have fitted ---- */
 
-static void put_fitting(const struct cw_text *text, const struct cw_live_oom *oom)
+static void put_fitting(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     if (oom->total_bytes == 0 && oom->limit == 0)
         return; /* not known */
@@ -45,7 +44,7 @@ static void put_fitting(const struct cw_text *text, const struct cw_live_oom *oo
     cw_text_end_line(text);
 }
 
-static void put_limits(const struct cw_text *text, const struct cw_live_oom *oom)
+static void put_limits(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     char limit[24], held[24], least[24];
 
@@ -58,18 +57,18 @@ static void put_limits(const struct cw_text *text, const struct cw_live_oom *oom
                      cw_format_size(least, sizeof(least), oom->min_free));
 }
 
-static void put_unserved(const struct cw_text *text, const struct cw_live_oom *oom)
+static void put_unserved(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     if (oom->unserved != CW_UNSERVED_UNASKED)
         cw_text_line(text, "  CUWARDEN_FALLBACK does not serve it: %s",
                      cw_unserved_label(oom->unserved));
 }
 
-static void put_fragmented(const struct cw_text *text, const struct cw_live_oom *oom)
+static void put_fragmented(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     char free_size[24], size[24];
 
-    if (cw_oom_is_fragmented(oom))
+    if (oom->is_fragmented)
         cw_text_line(text, "  fragmented: the driver had %s free in sum, and no %s in one piece",
                      cw_format_size(free_size, sizeof(free_size), oom->free_bytes),
                      cw_format_size(size, sizeof(size), oom->bytes));
@@ -77,51 +76,63 @@ static void put_fragmented(const struct cw_text *text, const struct cw_live_oom 
 
 /* ---- where the memory was ---- */
 
-static void put_part(const struct cw_text *text, uint64_t bytes, uint64_t whole, const char *label)
+unsigned cw_report_oom_parts(const struct cw_report_oom *oom,
+                             struct cw_report_part part[CW_REPORT_PARTS])
+{
+    uint64_t used = oom->live + oom->idle;
+    const struct cw_report_part all[CW_REPORT_PARTS] = {
+        {"in use by this process", oom->live},
+        {"rounding overhead", oom->held > used ? oom->held - used : 0},
+        {"idle in the pool", oom->idle},
+        {"unused in the driver's stream-ordered pools", oom->spare},
+        {"other processes, contexts and modules", oom->others},
+        {"free", oom->total_bytes != 0 ? oom->free_bytes : 0},
+    };
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < CW_REPORT_PARTS; i++)
+        if (all[i].bytes != 0)
+            part[count++] = all[i];
+    return count;
+}
+
+static void put_part(const struct cw_text *text, const struct cw_report_part *part, uint64_t whole)
 {
     char size[24], share[16];
 
-    if (bytes == 0)
-        return;
     cw_text_begin_line(text);
-    cw_out_printf(text->out, "    %10s", cw_format_size(size, sizeof(size), bytes));
+    cw_out_printf(text->out, "    %10s", cw_format_size(size, sizeof(size), part->bytes));
     if (whole != 0)
-        cw_out_printf(text->out, "  %6s", cw_text_format_share(share, sizeof(share), bytes, whole));
-    cw_out_printf(text->out, "  %s\n", label);
+        cw_out_printf(text->out, "  %6s",
+                      cw_text_format_share(share, sizeof(share), part->bytes, whole));
+    cw_out_printf(text->out, "  %s\n", part->label);
 }
 
-static void put_parts(const struct cw_text *text, const struct cw_live_oom *oom)
+static void put_parts(const struct cw_text *text, const struct cw_report_oom *oom)
 {
-    uint64_t whole = oom->total_bytes, used = oom->live + oom->idle;
+    struct cw_report_part part[CW_REPORT_PARTS];
+    unsigned count = cw_report_oom_parts(oom, part);
     char total[24];
 
-    if (whole == 0 && oom->held == 0)
+    if (oom->total_bytes == 0 && oom->held == 0)
         return;
     cw_text_begin_line(text);
     cw_out_string(text->out, "  where the memory of ");
     cw_text_device(text, oom->device);
-    if (whole == 0)
+    if (oom->total_bytes == 0)
         cw_out_string(text->out, " was, as far as it is this process's\n");
     else
         cw_out_printf(text->out, " was, %s in all\n",
                       cw_format_size(total, sizeof(total), oom->total_bytes));
-    put_part(text, oom->live, whole, "in use by this process");
-    put_part(text, oom->held > used ? oom->held - used : 0, whole,
-             "by which its blocks were rounded up");
-    put_part(text, oom->idle, whole, "idle in the pool");
-    put_part(text, oom->spare, whole, "unused in the driver's stream-ordered pools");
-    put_part(text, cw_oom_others(oom), whole, "other processes, contexts and modules");
-    put_part(text, whole != 0 ? oom->free_bytes : 0, whole, "free");
+    for (unsigned i = 0; i < count; i++)
+        put_part(text, &part[i], oom->total_bytes);
 }
 
 /* ---- who held it ---- */
 
-static void put_holder(const struct cw_text *text, const struct cw_live_oom *oom, unsigned index)
+static void put_holder(const struct cw_text *text, const struct cw_report_oom *oom, unsigned index)
 {
-    uint32_t live_site = oom->holder[index].site;
-    const struct cw_live_site *site = cw_view_site(text->view, live_site);
-    const struct cw_snapshot_site *merged =
-        text->snapshot ? cw_snapshot_find(text->snapshot, live_site) : NULL;
+    const struct cw_snapshot_site *site = cw_report_site(text->model, oom->holder[index].site);
     char size[24], share[16];
 
     if (!site)
@@ -132,25 +143,24 @@ static void put_holder(const struct cw_text *text, const struct cw_live_oom *oom
                   cw_text_format_share(share, sizeof(share), oom->holder[index].bytes, oom->live));
     cw_text_count(text, oom->holder[index].blocks, "block");
     cw_out_string(text->out, "  ");
-    cw_text_clean(text, cw_view_text(text->view, site->api), CW_TEXT_NAME_WIDTH);
-    if (merged)
-        cw_out_printf(text->out, "  site %08x", merged->id);
+    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
+    if (!text->model->has_no_ids)
+        cw_out_printf(text->out, "  site %08x", site->id);
     cw_text_end_line(text);
     cw_text_begin_line(text);
     cw_text_padding(text, 0, 12);
-    cw_text_call_trail(text, live_site, TRAIL_WIDTH);
+    cw_text_trail(text, site->stack, TRAIL_WIDTH);
     cw_text_end_line(text);
 }
 
-static void put_holders(const struct cw_text *text, const struct cw_live_oom *oom)
+static void put_holders(const struct cw_text *text, const struct cw_report_oom *oom)
 {
-    unsigned count = cw_oom_holders(oom);
     char size[24], share[16];
 
-    if (count == 0)
+    if (oom->holders == 0)
         return;
     cw_text_line(text, "  what was in use, by the place that allocated it");
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < oom->holders; i++)
         put_holder(text, oom, i);
     if (oom->rest_blocks == 0)
         return;
@@ -162,7 +172,7 @@ static void put_holders(const struct cw_text *text, const struct cw_live_oom *oo
     cw_out_string(text->out, " of all other places\n");
 }
 
-void cw_text_account(const struct cw_text *text, const struct cw_live_oom *oom)
+void cw_text_account(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     put_fitting(text, oom);
     put_limits(text, oom);
@@ -170,10 +180,4 @@ void cw_text_account(const struct cw_text *text, const struct cw_live_oom *oom)
     put_fragmented(text, oom);
     put_parts(text, oom);
     put_holders(text, oom);
-}
-
-void cw_text_account_want(const struct cw_report_source *source, const struct cw_live_oom *oom)
-{
-    for (unsigned i = 0; i < cw_oom_holders(oom); i++)
-        cw_text_want_site(source, oom->holder[i].site);
 }

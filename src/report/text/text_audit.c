@@ -61,9 +61,9 @@ static void put_rows(const struct cw_text *text, const struct cw_live_audit *aud
 
 /* ---- what differs ---- */
 
-static void put_finding(const struct cw_text *text, const struct cw_live_audit_finding *finding)
+static void put_finding(const struct cw_text *text, const struct cw_live_audit_finding *finding,
+                        const char *source)
 {
-    const char *source = cw_view_text(text->view, finding->source);
     char size[24], tool_size[24];
 
     cw_text_begin_line(text);
@@ -94,7 +94,7 @@ static void put_findings(const struct cw_text *text, const struct cw_live_audit 
     uint32_t shown = audit->findings < CW_AUDIT_FINDINGS ? audit->findings : CW_AUDIT_FINDINGS;
 
     for (uint32_t i = 0; i < shown; i++)
-        put_finding(text, &audit->finding[i]);
+        put_finding(text, &audit->finding[i], text->model->audit_source[i]);
     if (audit->all_findings <= shown)
         return;
     cw_text_begin_line(text);
@@ -116,7 +116,7 @@ static void put_variables(const struct cw_text *text, const struct cw_live_audit
     cw_text_count(text, audit->fixed.count, "variable");
     cw_out_string(text->out, ", which no call allocates\n");
     for (uint32_t i = 0; i < shown; i++) {
-        const char *name = cw_view_text(text->view, audit->variable[i].name);
+        const char *name = text->model->audit_name[i];
 
         cw_text_begin_line(text);
         cw_out_string(text->out, "    ");
@@ -160,30 +160,30 @@ static void put_done(const struct cw_text *text, const struct cw_live_audit *aud
     put_variables(text, audit);
 }
 
-static void put_none(const struct cw_text *text, const char *what, uint32_t why)
+static void put_none(const struct cw_text *text, const char *what, const char *why)
 {
     cw_text_heading(text, "AUDIT  ");
     cw_out_string(text->out, what);
-    cw_text_clean(text, cw_view_text(text->view, why), WHY_MAX);
+    cw_text_clean(text, why, WHY_MAX);
     cw_text_end_line(text);
 }
 
 void cw_text_audit(const struct cw_text *text)
 {
-    const struct cw_live_audit *audit = &cw_view_header(text->view)->audit;
+    const struct cw_live_audit *audit = text->model->audit;
 
     switch (LOAD(audit->status)) {
     case CW_AUDIT_DONE:
         put_done(text, audit);
         break;
     case CW_AUDIT_RUNNING:
-        put_none(text, "CUPTI delivers at the end of the process: no figures yet", 0);
+        put_none(text, "CUPTI delivers at the end of the process: no figures yet", "");
         break;
     case CW_AUDIT_REFUSED:
-        put_none(text, "none: ", audit->why);
+        put_none(text, "none: ", text->model->audit_why);
         break;
     case CW_AUDIT_CUT:
-        put_none(text, "incomplete: ", audit->why);
+        put_none(text, "incomplete: ", text->model->audit_why);
         break;
     default:
         break;

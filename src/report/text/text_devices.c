@@ -2,15 +2,9 @@
 /* The section DEVICES: a table with a row for each device that was used, and one for the host. */
 #include "report/text/text_devices.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-#include "report/snapshot/snapshot.h"
-#include "report/symbols/source.h"
 #include "report/text/text_table.h"
-
-#define LOAD(field)    atomic_load_explicit(&(field), memory_order_relaxed)
-#define NAME_MAX_WIDTH 24 /* of a device */
 
 enum device_column {
     COLUMN_DEVICE,
@@ -43,13 +37,12 @@ static const char *const column_titles[COLUMNS] = {
 
 static void format_name(const struct cw_text *text, unsigned device, char *cell)
 {
-    const struct cw_live_device *live = &cw_view_header(text->view)->device[device];
+    const char *name = text->snapshot->device[device].name;
 
     if (device == CW_DEVICE_HOST)
         cw_format(cell, CW_TEXT_CELL_MAX, "pinned, registered");
-    else if (LOAD(live->known))
-        cw_format(cell, CW_TEXT_CELL_MAX, "%.*s", (int)strnlen(live->name, NAME_MAX_WIDTH),
-                  live->name);
+    else if (name)
+        cw_format(cell, CW_TEXT_CELL_MAX, "%.*s", (int)strnlen(name, CW_DEVICE_NAME), name);
     else
         cw_format(cell, CW_TEXT_CELL_MAX, "-");
     for (char *at = cell; *at; at++)

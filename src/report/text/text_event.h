@@ -15,21 +15,15 @@ struct cw_newest {
 };
 
 /* types: bit n for events of type n. */
-void cw_newest_find(const struct cw_view *view, unsigned types, struct cw_newest *newest);
+void cw_newest_find(const struct cw_report_model *model, unsigned types, struct cw_newest *newest);
 
 /* ", the last 10 of them" where there are more, and the end of the line. */
 void cw_text_newest_note(const struct cw_text *text, const struct cw_newest *newest);
-/* "cudaMalloc, device 0" of a site of the layout, "unknown call" without one. */
-void cw_text_call(const struct cw_text *text, uint32_t live_site);
+/* "cudaMalloc, device 0" of a site by its index, "unknown call" without one. */
+void cw_text_call(const struct cw_text *text, uint32_t site);
 /* Its innermost frames. */
-void cw_text_call_stack(const struct cw_text *text, uint32_t live_site);
-/* The same in one line of at most `width` columns: "inner (lib.so) <- outer <- main (program)". */
-void cw_text_call_trail(const struct cw_text *text, uint32_t live_site, size_t width);
+void cw_text_call_stack(const struct cw_text *text, uint32_t site);
 /* ", 3 times" */
-void cw_text_times(const struct cw_text *text, const struct cw_live_event *event);
-
-/* Marks the site's stack as one that will be printed. */
-void cw_text_want_site(const struct cw_report_source *source, uint32_t live_site);
-void cw_text_want_newest(const struct cw_report_source *source, unsigned types);
+void cw_text_times(const struct cw_text *text, uint32_t count);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "base/compiler.h"
 #include "report/snapshot/snapshot_growth.h"
-#include "report/snapshot/tag.h"
 
 #define SUSPECTS_MAX 10
 #define TRAIL_WIDTH  76
@@ -67,7 +66,8 @@ static void put_per_step(const struct cw_text *text, double bytes, uint32_t tag)
     cw_out_char(text->out, '+');
     cw_text_size(text, cw_trend_to_bytes(bytes));
     cw_out_string(text->out, " per step of \"");
-    cw_text_clean(text, cw_tag_label(text->view, tag, label, sizeof(label)), CW_TEXT_NAME_MAX);
+    cw_text_clean(text, cw_report_tag_label(text->model, tag, label, sizeof(label)),
+                  CW_TEXT_NAME_MAX);
     cw_out_char(text->out, '"');
 }
 
@@ -81,9 +81,7 @@ static void begin_detail(const struct cw_text *text)
 static void put_place(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     cw_out_printf(text->out, "  site %08x  ", site->id);
-    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
-    cw_out_string(text->out, ", ");
-    cw_text_device(text, site->device);
+    cw_text_site_call(text, site, CW_TEXT_NAME_WIDTH);
     cw_text_end_line(text);
     begin_detail(text);
     cw_text_trail(text, site->stack, TRAIL_WIDTH);
@@ -124,15 +122,10 @@ static void put_suspect(const struct cw_text *text, const struct cw_growth_row *
     cw_text_end_line(text);
 }
 
-static uint32_t count_shown(const struct cw_snapshot_growth *growth)
-{
-    return growth->suspects < SUSPECTS_MAX ? growth->suspects : SUSPECTS_MAX;
-}
-
 static void put_suspects(const struct cw_text *text)
 {
     const struct cw_snapshot_growth *growth = &text->snapshot->growth;
-    uint32_t shown = count_shown(growth);
+    uint32_t shown = cw_text_shown(text, growth->suspects, SUSPECTS_MAX);
 
     for (uint32_t i = 0; i < shown; i++)
         put_suspect(text, &growth->row[growth->suspect[i]]);
@@ -152,25 +145,21 @@ static void put_steps(const struct cw_text *text)
 
     for (uint32_t i = 0; i < growth->risings; i++) {
         const struct cw_growth_step *step = &growth->step[growth->rising[i]];
-        const struct cw_live_tag *live = cw_view_tag(text->view, step->tag);
 
-        if (!live)
-            continue;
         cw_text_begin_line(text);
         cw_out_string(text->out, "  whole process: ");
         put_per_step(text, step->slope, step->tag);
         cw_out_string(text->out, "  ");
         put_r2(text, step->r2);
         cw_out_printf(text->out, ", %ju steps  ", (uintmax_t)step->steps);
-        put_from_to(text, atomic_load_explicit(&live->first_bytes, memory_order_relaxed),
-                    atomic_load_explicit(&live->last_bytes, memory_order_relaxed));
+        put_from_to(text, step->first_bytes, step->last_bytes);
         cw_text_end_line(text);
     }
 }
 
 static void put_regrowth(const struct cw_text *text, const struct cw_growth_regrowth *regrowth)
 {
-    uint64_t factor = cw_trend_to_bytes(cw_snapshot_regrowth_factor(regrowth) * 100);
+    uint64_t factor = cw_trend_to_bytes(regrowth->factor * 100);
 
     cw_text_begin_line(text);
     cw_out_printf(text->out, "  regrown %ju times, by %ju.%02ju on average, ",
@@ -280,18 +269,4 @@ void cw_text_growth(const struct cw_text *text)
         if (growth->timeline[i].idle.is_steady)
             put_idle(text, i);
     }
-}
-
-void cw_text_growth_want(const struct cw_report_source *source)
-{
-    const struct cw_snapshot *snapshot = source->snapshot;
-    const struct cw_snapshot_growth *growth = &snapshot->growth;
-    const struct cw_growth_regrowth *regrowth[CW_REGROWTHS_SHOWN];
-    uint32_t regrowths = find_regrowths(growth, regrowth);
-
-    for (uint32_t i = 0; i < count_shown(growth); i++)
-        cw_symbols_want(source->symbols,
-                        snapshot->site[growth->row[growth->suspect[i]].site].stack);
-    for (uint32_t i = 0; i < regrowths; i++)
-        cw_symbols_want(source->symbols, snapshot->site[regrowth[i]->site].stack);
 }

@@ -7,8 +7,6 @@
 
 /* Nothing where nothing was watched for long enough and there is nothing to tell. */
 void cw_text_growth(const struct cw_text *text);
-/* Marks the stacks that it names. */
-void cw_text_growth_want(const struct cw_report_source *source);
 
 /* " +37.4 MiB/min", of a site that has a row. */
 void cw_text_site_slope(const struct cw_text *text, const struct cw_snapshot_site *site);

@@ -7,11 +7,6 @@
 #define OLD_MAX     20
 #define TRAIL_WIDTH 76
 
-static uint32_t count_shown(const struct cw_snapshot_list *old)
-{
-    return old->count < OLD_MAX ? old->count : OLD_MAX;
-}
-
 static void put_site(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     char size[24], age[32];
@@ -24,9 +19,7 @@ static void put_site(const struct cw_text *text, const struct cw_snapshot_site *
     cw_out_printf(text->out, "  %s %s old  site %08x  ", site->old_blocks == 1 ? "now" : "up to",
                   cw_format_duration(age, sizeof(age), cw_oldest_age(text->snapshot, site)),
                   site->id);
-    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
-    cw_out_string(text->out, ", ");
-    cw_text_device(text, site->device);
+    cw_text_site_call(text, site, CW_TEXT_NAME_WIDTH);
     cw_text_tag(text, "  ", site);
     cw_text_end_line(text);
     cw_text_begin_line(text);
@@ -38,7 +31,7 @@ static void put_site(const struct cw_text *text, const struct cw_snapshot_site *
 void cw_text_old(const struct cw_text *text)
 {
     const struct cw_snapshot_list *old = &text->snapshot->old;
-    uint32_t shown = count_shown(old);
+    uint32_t shown = old->count < OLD_MAX ? old->count : OLD_MAX;
     uint64_t bytes = old->bytes;
 
     if (old->count == 0)
@@ -62,12 +55,4 @@ void cw_text_old(const struct cw_text *text)
     cw_out_string(text->out, ", ");
     cw_text_size(text, bytes);
     cw_text_end_line(text);
-}
-
-void cw_text_old_want(const struct cw_report_source *source)
-{
-    const struct cw_snapshot_list *old = &source->snapshot->old;
-
-    for (uint32_t i = 0; i < count_shown(old); i++)
-        cw_symbols_want(source->symbols, source->snapshot->site[old->site[i]].stack);
 }

@@ -7,7 +7,5 @@
 
 /* Nothing without old blocks. */
 void cw_text_old(const struct cw_text *text);
-/* Marks the stacks that it names. */
-void cw_text_old_want(const struct cw_report_source *source);
 
 #endif

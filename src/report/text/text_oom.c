@@ -9,20 +9,14 @@
 #include "report/text/text_account.h"
 #include "report/text/text_event.h"
 
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
-#define OOM_EVENTS  (1u << CW_EVENT_OOM)
+#define OOM_EVENTS (1u << CW_EVENT_OOM)
 
 /* The account that goes with the event, or NULL. */
-static const struct cw_live_oom *find_account(const struct cw_view *view, uint32_t event)
+static const struct cw_report_oom *find_account(const struct cw_report_model *model, uint32_t event)
 {
-    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
-
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_oom *oom = cw_view_oom(view, i);
-
-        if (oom && oom->t_ns != 0 && oom->event == event)
-            return oom;
-    }
+    for (uint32_t i = 0; i < model->ooms; i++)
+        if (model->oom[i].event == event)
+            return &model->oom[i];
     return NULL;
 }
 
@@ -35,27 +29,24 @@ static int is_listed(const struct cw_newest *newest, uint32_t event)
 }
 
 /* The first account, if its event is not listed, else NULL; and how many more are not. */
-static const struct cw_live_oom *find_unlisted(const struct cw_view *view,
-                                               const struct cw_newest *newest, uint32_t *out_more)
+static const struct cw_report_oom *find_unlisted(const struct cw_report_model *model,
+                                                 const struct cw_newest *newest, uint32_t *out_more)
 {
-    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
-    const struct cw_live_oom *first = NULL;
+    const struct cw_report_oom *first = NULL;
 
     *out_more = 0;
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_oom *oom = cw_view_oom(view, i);
-
-        if (!oom || oom->t_ns == 0 || is_listed(newest, oom->event))
+    for (uint32_t i = 0; i < model->ooms; i++) {
+        if (is_listed(newest, model->oom[i].event))
             continue;
         if (first)
             ++*out_more;
         else
-            first = oom;
+            first = &model->oom[i];
     }
     return first;
 }
 
-static void put_sample(const struct cw_text *text, const struct cw_live_event *event)
+static void put_sample(const struct cw_text *text, const struct cw_report_event *event)
 {
     if (event->total_bytes == 0)
         return;
@@ -69,11 +60,9 @@ static void put_sample(const struct cw_text *text, const struct cw_live_event *e
 
 static void put_event(const struct cw_text *text, uint32_t index)
 {
-    const struct cw_live_event *event = cw_view_event(text->view, index);
-    const struct cw_live_oom *oom = find_account(text->view, index);
+    const struct cw_report_event *event = &text->model->event[index];
+    const struct cw_report_oom *oom = find_account(text->model, index);
 
-    if (!event)
-        return;
     cw_text_begin_line(text);
     cw_text_time(text, event->t_ns);
     cw_out_string(text->out, "  ");
@@ -82,14 +71,14 @@ static void put_event(const struct cw_text *text, uint32_t index)
                                                .cause = event->cause,
                                                .bytes = event->bytes,
                                                .code = event->code,
-                                               .count = LOAD(event->count)});
+                                               .count = event->count});
     if (oom)
         cw_text_account(text, oom);
     else
         put_sample(text, event);
 }
 
-static void put_unlisted(const struct cw_text *text, const struct cw_live_oom *oom, uint32_t more)
+static void put_unlisted(const struct cw_text *text, const struct cw_report_oom *oom, uint32_t more)
 {
     cw_text_begin_line(text);
     cw_text_time(text, oom->t_ns);
@@ -131,9 +120,9 @@ static struct calls count_calls(const struct cw_text *text, const struct cw_newe
     uint64_t by_cause = 0;
 
     for (unsigned i = 0; i < newest->count; i++) {
-        const struct cw_live_event *event = cw_view_event(text->view, newest->event[i]);
+        uint32_t count = text->model->event[newest->event[i]].count;
 
-        calls.listed += event && LOAD(event->count) > 1 ? LOAD(event->count) : 1;
+        calls.listed += count > 1 ? count : 1;
     }
     for (unsigned i = 0; i < CW_KIND_COUNT; i++)
         calls.all += text->snapshot->kind[i].oom;
@@ -164,34 +153,19 @@ static void put_heading(const struct cw_text *text, const struct calls *calls)
 
 void cw_text_ooms(const struct cw_text *text)
 {
-    const struct cw_live_oom *unlisted;
+    const struct cw_report_oom *unlisted;
     struct cw_newest newest;
     struct calls calls;
     uint32_t more;
 
-    cw_newest_find(text->view, OOM_EVENTS, &newest);
+    cw_newest_find(text->model, OOM_EVENTS, &newest);
     calls = count_calls(text, &newest);
     if (calls.all == 0)
         return;
     put_heading(text, &calls);
-    unlisted = find_unlisted(text->view, &newest, &more);
+    unlisted = find_unlisted(text->model, &newest, &more);
     if (unlisted)
         put_unlisted(text, unlisted, more);
     for (unsigned i = 0; i < newest.count; i++)
         put_event(text, newest.event[i]);
-}
-
-void cw_text_ooms_want(const struct cw_report_source *source)
-{
-    uint32_t count = cw_view_count(source->view, CW_TABLE_OOM);
-
-    cw_text_want_newest(source, OOM_EVENTS);
-    for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_oom *oom = cw_view_oom(source->view, i);
-
-        if (!oom)
-            continue;
-        cw_text_want_site(source, oom->site);
-        cw_text_account_want(source, oom);
-    }
 }

@@ -6,7 +6,5 @@
 #include "report/text/text_put.h"
 
 void cw_text_ooms(const struct cw_text *text);
-/* Marks the stacks that cw_text_ooms prints. */
-void cw_text_ooms_want(const struct cw_report_source *source);
 
 #endif

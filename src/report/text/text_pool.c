@@ -13,8 +13,6 @@
 
 #define SIZES_MAX 8 /* buckets shown of each device */
 
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
-
 #define ALL CW_DEVICES /* a row of all devices together */
 
 static const struct cw_snapshot_pool_device *device_at(const struct cw_text *text, uint32_t index)
@@ -278,7 +276,7 @@ static void put_bypasses(const struct cw_text *text)
     for (unsigned i = 0; i < CW_BYPASS_COUNT; i++) {
         reasons[i] = (struct reason){.label = cw_bypass_label(i)};
         for (unsigned device = 0; device < CW_DEVICES; device++)
-            reasons[i].count += LOAD(cw_view_header(text->view)->device[device].pool.bypassed[i]);
+            reasons[i].count += device_at(text, device)->bypassed[i];
     }
     put_reasons(text, "left to the driver, because", reasons, CW_BYPASS_COUNT);
 }
@@ -297,14 +295,14 @@ static void put_releases(const struct cw_text *text)
     };
 
     for (unsigned i = 0; i < CW_DEVICES; i++) {
-        const struct cw_live_pool *pool = &cw_view_header(text->view)->device[i].pool;
+        const struct cw_snapshot_pool_device *device = device_at(text, i);
 
-        retries[0].count += LOAD(pool->exact_retries);
-        retries[1].count += LOAD(pool->oom_retries);
-        trims[0].count += LOAD(pool->trimmed_full);
-        trims[1].count += LOAD(pool->trimmed_idle);
-        trims[2].count += LOAD(pool->trimmed_oom);
-        trims[3].count += LOAD(pool->abandoned);
+        retries[0].count += device->exact_retries;
+        retries[1].count += device->oom_retries;
+        trims[0].count += device->trimmed_full;
+        trims[1].count += device->trimmed_idle;
+        trims[2].count += device->trimmed_oom;
+        trims[3].count += device->abandoned;
     }
     put_reasons(text, "out of memory, and asked again", retries, CW_ARRAY_LEN(retries));
     put_reasons(text, "idle blocks given back to the driver", trims, CW_ARRAY_LEN(trims));

@@ -10,7 +10,6 @@
 #include "report/text/text_event.h"
 #include "report/text/text_table.h"
 
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 #define EVENTS      (1u << CW_EVENT_PRESSURE | 1u << CW_EVENT_TRIM | 1u << CW_EVENT_LIMIT)
 #define TRAIL_WIDTH 78
 
@@ -298,7 +297,7 @@ static void put_ways_out(const struct cw_text *text, const struct cw_snapshot_pr
 /* ---- events ---- */
 
 /* "12.4s  device 0  " */
-static void begin_event(const struct cw_text *text, const struct cw_live_event *event)
+static void begin_event(const struct cw_text *text, const struct cw_report_event *event)
 {
     cw_text_begin_line(text);
     cw_out_string(text->out, "    ");
@@ -309,21 +308,19 @@ static void begin_event(const struct cw_text *text, const struct cw_live_event *
 }
 
 /* What was done in answer, and how often. */
-static void put_answer(const struct cw_text *text, const struct cw_live_event *event)
+static void put_answer(const struct cw_text *text, const struct cw_report_event *event)
 {
-    uint64_t released = LOAD(event->released);
-
-    if (released == 0 && LOAD(event->count) < 2)
+    if (event->released == 0 && event->count < 2)
         return;
     cw_text_begin_line(text);
     cw_out_string(text->out, "        ");
-    cw_text_size(text, released);
+    cw_text_size(text, event->released);
     cw_out_string(text->out, " given back");
-    cw_text_times(text, event);
+    cw_text_times(text, event->count);
     cw_text_end_line(text);
 }
 
-static void put_level_change(const struct cw_text *text, const struct cw_live_event *event)
+static void put_level_change(const struct cw_text *text, const struct cw_report_event *event)
 {
     int by_limit = event->cause == CW_CAUSE_LIMIT;
     char share[16];
@@ -336,7 +333,7 @@ static void put_level_change(const struct cw_text *text, const struct cw_live_ev
     cw_text_end_line(text);
 }
 
-static void put_trim(const struct cw_text *text, const struct cw_live_event *event)
+static void put_trim(const struct cw_text *text, const struct cw_report_event *event)
 {
     if (event->bytes != 0) {
         cw_text_size(text, event->bytes);
@@ -347,7 +344,7 @@ static void put_trim(const struct cw_text *text, const struct cw_live_event *eve
     cw_text_line(text, "        what helped: %s", cw_rung_label(event->rung));
 }
 
-static void put_limit_change(const struct cw_text *text, const struct cw_live_event *event)
+static void put_limit_change(const struct cw_text *text, const struct cw_report_event *event)
 {
     if (event->bytes == 0) {
         cw_out_string(text->out, "limit lifted");
@@ -358,23 +355,22 @@ static void put_limit_change(const struct cw_text *text, const struct cw_live_ev
     cw_text_end_line(text);
 }
 
-static void put_origin(const struct cw_text *text, const struct cw_live_event *event)
+static void put_origin(const struct cw_text *text, const struct cw_report_event *event)
 {
-    const struct cw_live_site *site = cw_view_site(text->view, event->site);
-    const char *api;
+    const struct cw_snapshot_site *site = cw_report_site(text->model, event->site);
 
     if (!site)
         return;
-    api = cw_view_text(text->view, site->api);
     cw_text_begin_line(text);
     cw_out_string(text->out, "        ");
-    cw_text_clean(text, api, CW_TEXT_NAME_WIDTH);
+    cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
     cw_out_string(text->out, "  ");
-    cw_text_call_trail(text, event->site, TRAIL_WIDTH - cw_text_clean_len(api, CW_TEXT_NAME_WIDTH));
+    cw_text_trail(text, site->stack,
+                  TRAIL_WIDTH - cw_text_clean_len(site->api, CW_TEXT_NAME_WIDTH));
     cw_text_end_line(text);
 }
 
-static void put_event(const struct cw_text *text, const struct cw_live_event *event)
+static void put_event(const struct cw_text *text, const struct cw_report_event *event)
 {
     begin_event(text, event);
     if (event->type == CW_EVENT_PRESSURE)
@@ -396,12 +392,8 @@ static void put_events(const struct cw_text *text, const struct cw_newest *newes
     cw_out_string(text->out, "  events: ");
     cw_text_count(text, newest->of, "change");
     cw_text_newest_note(text, newest);
-    for (unsigned i = 0; i < newest->count; i++) {
-        const struct cw_live_event *event = cw_view_event(text->view, newest->event[i]);
-
-        if (event)
-            put_event(text, event);
-    }
+    for (unsigned i = 0; i < newest->count; i++)
+        put_event(text, &text->model->event[newest->event[i]]);
 }
 
 /* ---- the whole ---- */
@@ -411,7 +403,7 @@ void cw_text_pressure(const struct cw_text *text)
     const struct cw_snapshot_pressure_device *sums = &text->snapshot->pressure.all;
     struct cw_newest newest;
 
-    cw_newest_find(text->view, EVENTS, &newest);
+    cw_newest_find(text->model, EVENTS, &newest);
     if (newest.count == 0 && !sums->used)
         return;
     cw_text_heading(text, "PRESSURE\n");
@@ -422,9 +414,4 @@ void cw_text_pressure(const struct cw_text *text)
     put_fallbacks(text, sums);
     put_ways_out(text, sums);
     put_events(text, &newest);
-}
-
-void cw_text_pressure_want(const struct cw_report_source *source)
-{
-    cw_text_want_newest(source, EVENTS);
 }

@@ -8,7 +8,5 @@
 
 /* Nothing when nothing happened and nothing is limited. */
 void cw_text_pressure(const struct cw_text *text);
-/* Marks the stacks that cw_text_pressure prints. */
-void cw_text_pressure_want(const struct cw_report_source *source);
 
 #endif

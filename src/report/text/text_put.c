@@ -4,16 +4,14 @@
 
 #include <string.h>
 
-#include "base/options/options.h"
 #include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
-#include "report/snapshot/tag.h"
 
 /* ---- words ---- */
 
 void cw_text_begin_line(const struct cw_text *text)
 {
-    cw_out_printf(text->out, "==%u== ", cw_view_header(text->view)->pid);
+    cw_out_printf(text->out, "==%u== ", text->model->pid);
 }
 
 void cw_text_end_line(const struct cw_text *text)
@@ -108,12 +106,26 @@ void cw_text_device(const struct cw_text *text, unsigned device)
         cw_out_printf(text->out, "device %u", device);
 }
 
+void cw_text_site_call(const struct cw_text *text, const struct cw_snapshot_site *site, size_t max)
+{
+    cw_text_clean(text, site->api, max);
+    cw_out_string(text->out, ", ");
+    cw_text_device(text, site->device);
+}
+
+uint32_t cw_text_shown(const struct cw_text *text, uint32_t count, uint32_t max)
+{
+    int shows_all = text->model->selection && text->model->selection->shows_all;
+
+    return count > max && !shows_all ? max : count;
+}
+
 void cw_text_tag(const struct cw_text *text, const char *before,
                  const struct cw_snapshot_site *site)
 {
     char label[CW_TAG_LABEL_MAX];
 
-    if (cw_tag_label(text->view, site->tag, label, sizeof(label))[0] == '\0')
+    if (cw_report_tag_label(text->model, site->tag, label, sizeof(label))[0] == '\0')
         return;
     cw_out_printf(text->out, "%stag: ", before);
     cw_text_clean(text, label, CW_TEXT_NAME_MAX);
@@ -137,9 +149,54 @@ void cw_text_heading(const struct cw_text *text, const char *heading)
 #define SAME_MIN   3   /* fewer are printed as they are */
 #define PATH_SHOWN 240 /* a longer path is cut */
 
-static const char *function_of(const struct cw_text *text, uint32_t frame)
+/* Of a stack, innermost first. */
+struct frames {
+    const struct cw_report_frame *at;
+    unsigned count;
+};
+
+/* While it is only asked which stacks are needed, none has frames. */
+static struct frames frames_of(const struct cw_text *text, uint32_t stack)
 {
-    return cw_stack_function(text->source->symbols, text->view, frame);
+    const struct cw_report_model *model = text->model;
+    struct frames frames = {NULL, 0};
+
+    if (text->want) {
+        text->want(text->want_arg, stack);
+        return frames;
+    }
+    if (stack == 0 || stack >= model->stacks || model->stack[stack].count == 0)
+        return frames;
+    frames.at = &model->frame[model->stack[stack].first];
+    frames.count = model->stack[stack].count;
+    return frames;
+}
+
+/* A line of a script is known. */
+static int is_code(const struct cw_report_frame *frame)
+{
+    return frame->is_python && frame->file;
+}
+
+/* Of the program's own: of no installed package and not of Python's library. */
+static int is_own(const struct cw_report_frame *frame)
+{
+    return is_code(frame) && !cw_file_is_installed(frame->file);
+}
+
+/* The place of the innermost frame of the program's own; of the innermost interpreted one where
+ * there is none; the number of frames where none is interpreted. */
+static unsigned find_script(const struct frames *frames)
+{
+    unsigned python = frames->count;
+
+    for (unsigned i = 0; i < frames->count; i++) {
+        if (is_own(&frames->at[i]))
+            return i;
+        if (python == frames->count && is_code(&frames->at[i]))
+            python = i;
+    }
+    return python;
 }
 
 /* A name that nothing has demangled, without its arguments. */
@@ -151,44 +208,25 @@ static const char *readable(const char *name, char *buf, size_t cap)
     return strncmp(buf, "::", 2) == 0 ? buf + 2 : buf;
 }
 
-static void put_line(const struct cw_text *text, const struct cw_live_code *code)
+/* "src/cache.cu:88", "train.py:218" */
+static void put_line(const struct cw_text *text, const char *file, size_t max, uint32_t line)
 {
-    cw_text_clean(text, cw_code_file(text->view, code), CW_TEXT_NAME_MAX);
-    if (code->line != 0)
-        cw_out_printf(text->out, ":%u", code->line);
+    cw_text_clean(text, file, max);
+    if (line != 0)
+        cw_out_printf(text->out, ":%u", line);
 }
 
-/* "src/cache.cu:88", of a function that the debug information knows of */
-static void put_place(const struct cw_text *text, const struct cw_symbol_place *place)
+static void put_address(const struct cw_text *text, const struct cw_report_frame *frame)
 {
-    cw_text_clean(text, place->file, PATH_SHOWN);
-    if (place->line != 0)
-        cw_out_printf(text->out, ":%u", place->line);
-}
-
-/* The last of what the debug information knows of a frame is the frame's own function. */
-static struct cw_symbol_place own_place(const struct cw_text *text, uint32_t frame)
-{
-    unsigned count = cw_symbols_places(text->source->symbols, frame);
-
-    return cw_symbols_place(text->source->symbols, frame, count > 0 ? count - 1 : 0);
-}
-
-static void put_address(const struct cw_text *text, uint32_t frame)
-{
-    const struct cw_live_frame *record = cw_view_frame(text->view, frame);
-    const struct cw_live_module *module = cw_stack_module(text->view, frame);
-    const struct cw_live_code *code = cw_stack_code(text->view, frame);
-
-    if (code)
-        put_line(text, code);
-    else if (!record || record->module == CW_MODULE_PYTHON)
-        cw_out_string(text->out, "?");
-    else if (!module)
-        cw_out_printf(text->out, "0x%jx", (uintmax_t)(record->pc - 1));
-    else {
-        cw_text_clean(text, cw_module_name(text->view, module), CW_TEXT_NAME_MAX);
-        cw_out_printf(text->out, "+0x%jx", (uintmax_t)cw_frame_offset(record, module));
+    if (is_code(frame)) {
+        put_line(text, cw_short_file(frame->file), CW_TEXT_NAME_MAX, frame->line);
+    } else if (frame->module != 0) {
+        cw_text_clean(text, frame->module_name, CW_TEXT_NAME_MAX);
+        cw_out_printf(text->out, "+0x%jx", (uintmax_t)frame->offset);
+    } else if (frame->address != 0) {
+        cw_out_printf(text->out, "0x%jx", (uintmax_t)(frame->address - 1));
+    } else {
+        cw_out_char(text->out, '?');
     }
 }
 
@@ -210,34 +248,33 @@ struct choice {
 };
 
 /* What they take: themselves, and a line for each row of others. */
-static unsigned count_lines(const struct choice *choice, const struct cw_stack *stack)
+static unsigned count_lines(const struct choice *choice, const struct frames *frames)
 {
     unsigned lines = 0;
 
-    for (unsigned i = 0; i < stack->count; i++)
+    for (unsigned i = 0; i < frames->count; i++)
         lines += choice->shown[i] || i == 0 || choice->shown[i - 1];
     return lines;
 }
 
 /* At most `limit`, in at most a line more. */
-static void choose(struct choice *choice, const struct cw_stack *stack, unsigned at, unsigned limit)
+static void choose(struct choice *choice, const struct frames *frames, unsigned at, unsigned limit)
 {
-    if (at >= stack->count || choice->count == limit || choice->shown[at])
+    if (at >= frames->count || choice->count == limit || choice->shown[at])
         return;
     choice->shown[at] = 1;
-    if (choice->count > 0 && count_lines(choice, stack) > limit + 1)
+    if (choice->count > 0 && count_lines(choice, frames) > limit + 1)
         choice->shown[at] = 0;
     else
         choice->count++;
 }
 
 /* The frame that follows in a trail; in that of a script only its own ones are worth the room. */
-static unsigned next_step(const struct cw_text *text, const struct cw_stack *stack, unsigned at,
-                          int only_own)
+static unsigned next_step(const struct frames *frames, unsigned at, int only_own)
 {
     do
         at++;
-    while (at < stack->count && only_own && !cw_stack_is_own(text->view, stack->frame[at]));
+    while (at < frames->count && only_own && !is_own(&frames->at[at]));
     return at;
 }
 
@@ -247,39 +284,39 @@ static unsigned next_step(const struct cw_text *text, const struct cw_stack *sta
  * off for machine code; then who called the script's line; then the innermost frames as far as they
  * go.
  */
-static void choose_frames(const struct cw_text *text, const struct cw_stack *stack, unsigned limit,
-                          struct choice *out_choice)
+static void choose_frames(const struct frames *frames, unsigned limit, struct choice *out_choice)
 {
-    unsigned script = cw_stack_script(text->view, stack);
+    unsigned script = find_script(frames);
     unsigned python = 0;
 
     *out_choice = (struct choice){0};
-    while (python < stack->count && !cw_stack_code(text->view, stack->frame[python]))
+    while (python < frames->count && !is_code(&frames->at[python]))
         python++;
-    if (script >= limit && script < stack->count) {
-        choose(out_choice, stack, script, limit);
-        choose(out_choice, stack, 0, limit);
-        choose(out_choice, stack, python, limit);
+    if (script >= limit && script < frames->count) {
+        choose(out_choice, frames, script, limit);
+        choose(out_choice, frames, 0, limit);
+        choose(out_choice, frames, python, limit);
         if (python > 0)
-            choose(out_choice, stack, python - 1, limit);
-        choose(out_choice, stack, next_step(text, stack, script, 1), limit);
+            choose(out_choice, frames, python - 1, limit);
+        choose(out_choice, frames, next_step(frames, script, 1), limit);
     }
-    for (unsigned i = 0; i < stack->count; i++)
-        choose(out_choice, stack, i, limit);
+    for (unsigned i = 0; i < frames->count; i++)
+        choose(out_choice, frames, i, limit);
 }
 
-static size_t function_width(const struct cw_text *text, const struct cw_stack *stack,
+static size_t function_width(const struct cw_text *text, const struct frames *frames,
                              const struct choice *choice)
 {
-    const struct cw_symbols *symbols = text->source->symbols;
     size_t width = 0;
 
-    for (unsigned i = 0; i < stack->count; i++) {
+    for (unsigned i = 0; i < frames->count; i++) {
+        const struct cw_report_frame *frame = &frames->at[i];
+
         if (!choice->shown[i])
             continue;
-        for (unsigned k = 0; k + 1 < cw_symbols_places(symbols, stack->frame[i]); k++)
-            widen(cw_symbols_place(symbols, stack->frame[i], k).function, &width);
-        widen(function_of(text, stack->frame[i]), &width);
+        for (unsigned k = 0; k < frame->inlines; k++)
+            widen(text->model->place[frame->inlined + k].function, &width);
+        widen(frame->function, &width);
     }
     return width;
 }
@@ -302,61 +339,55 @@ static void begin_frame(const struct cw_text *text, unsigned number, const char 
     cw_out_string(text->out, "  ");
 }
 
-/* The functions that were inlined into the frame's, as frames; how many there are. */
-static unsigned put_inlined(const struct cw_text *text, unsigned number, uint32_t frame,
-                            size_t width)
+/* A function that was inlined, as a frame. */
+static void put_inlined(const struct cw_text *text, unsigned number,
+                        const struct cw_report_place *place, size_t width)
 {
-    unsigned count = cw_symbols_places(text->source->symbols, frame);
-    unsigned i;
-
-    for (i = 0; i + 1 < count; i++) {
-        struct cw_symbol_place place = cw_symbols_place(text->source->symbols, frame, i);
-
-        begin_frame(text, number + i, place.function ? place.function : "?", width);
-        if (place.file) {
-            put_place(text, &place);
-            cw_out_char(text->out, ' ');
-        }
-        cw_out_string(text->out, "(inlined)");
-        cw_text_end_line(text);
+    begin_frame(text, number, place->function ? place->function : "?", width);
+    if (place->file) {
+        put_line(text, place->file, PATH_SHOWN, place->line);
+        cw_out_char(text->out, ' ');
     }
-    return i;
+    cw_out_string(text->out, "(inlined)");
+    cw_text_end_line(text);
 }
 
-static void put_frame(const struct cw_text *text, unsigned number, uint32_t frame, size_t width)
+static void put_frame(const struct cw_text *text, unsigned number,
+                      const struct cw_report_frame *frame, size_t width)
 {
-    struct cw_symbol_place place = own_place(text, frame);
-
-    begin_frame(text, number, function_of(text, frame), width);
-    if (place.file) {
-        put_place(text, &place);
+    for (unsigned i = 0; i < frame->inlines; i++)
+        put_inlined(text, number++, &text->model->place[frame->inlined + i], width);
+    begin_frame(text, number, frame->function, width);
+    if (frame->file && !frame->is_python) {
+        put_line(text, frame->file, PATH_SHOWN, frame->line);
         cw_out_char(text->out, ' ');
-        cw_text_clean(text, cw_module_name(text->view, cw_stack_module(text->view, frame)),
-                      CW_TEXT_NAME_MAX);
+        cw_text_clean(text, frame->module_name, CW_TEXT_NAME_MAX);
     } else {
         put_address(text, frame);
     }
     cw_text_end_line(text);
 }
 
-/* Frames that follow and show the same: a recursion. */
-static unsigned count_same(const struct cw_view *view, const struct cw_stack *stack, unsigned at,
-                           unsigned end)
+static int is_same(const struct cw_report_frame *a, const struct cw_report_frame *b)
 {
-    const struct cw_live_code *code = cw_stack_code(view, stack->frame[at]);
+    return is_code(a) && is_code(b) && a->line == b->line && strcmp(a->file, b->file) == 0 &&
+           strcmp(a->function ? a->function : "", b->function ? b->function : "") == 0;
+}
+
+/* Frames that follow and show the same: a recursion. */
+static unsigned count_same(const struct frames *frames, unsigned at, unsigned end)
+{
     unsigned same = 0;
 
-    while (code && at + same + 1 < end && cw_stack_code(view, stack->frame[at + same + 1]) == code)
+    while (at + same + 1 < end && is_same(&frames->at[at], &frames->at[at + same + 1]))
         same++;
     return same;
 }
 
 static void put_no_stack(const struct cw_text *text)
 {
-    if (cw_view_header(text->view)->stacks_mode == CW_STACKS_OFF)
-        cw_out_string(text->out, "(no stack: CUWARDEN_STACKS=off)");
-    else
-        cw_out_string(text->out, "(no stack)");
+    cw_out_string(text->out,
+                  text->model->has_no_stacks ? "(no stack: CUWARDEN_STACKS=off)" : "(no stack)");
 }
 
 static void put_more(const struct cw_text *text, unsigned count)
@@ -366,14 +397,14 @@ static void put_more(const struct cw_text *text, unsigned count)
 }
 
 /* The frames that are shown, and lines in place of the others. */
-static void put_frames(const struct cw_text *text, const struct cw_stack *stack,
+static void put_frames(const struct cw_text *text, const struct frames *frames,
                        const struct choice *choice)
 {
-    size_t width = function_width(text, stack, choice);
+    size_t width = function_width(text, frames, choice);
     unsigned number = 0;
     unsigned skipped = 0;
 
-    for (unsigned i = 0; i < stack->count; i++) {
+    for (unsigned i = 0; i < frames->count; i++) {
         unsigned end = i;
         unsigned same;
 
@@ -384,11 +415,11 @@ static void put_frames(const struct cw_text *text, const struct cw_stack *stack,
         put_more(text, skipped);
         number += skipped;
         skipped = 0;
-        while (end < stack->count && choice->shown[end])
+        while (end < frames->count && choice->shown[end])
             end++;
-        same = count_same(text->view, stack, i, end);
-        number += put_inlined(text, number, stack->frame[i], width);
-        put_frame(text, number++, stack->frame[i], width);
+        same = count_same(frames, i, end);
+        put_frame(text, number, &frames->at[i], width);
+        number += frames->at[i].inlines + 1;
         if (same < SAME_MIN)
             continue;
         cw_text_line(text, "    ... %u more frames like it", same);
@@ -398,127 +429,125 @@ static void put_frames(const struct cw_text *text, const struct cw_stack *stack,
     put_more(text, skipped);
 }
 
-void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit)
+void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit)
 {
-    struct cw_stack stack;
+    struct frames frames = frames_of(text, stack);
     struct choice choice;
 
-    cw_stack_visible(text->source->symbols, text->view, innermost, &stack);
-    choose_frames(text, &stack, limit, &choice);
-    put_frames(text, &stack, &choice);
-    if (stack.count == 0) {
+    if (frames.count == 0) {
         cw_text_begin_line(text);
         cw_out_string(text->out, "    ");
         put_no_stack(text);
         cw_text_end_line(text);
+        return;
     }
+    choose_frames(&frames, limit, &choice);
+    put_frames(text, &frames, &choice);
 }
 
 /* The function and module of one frame, or its line, in one phrase. */
-static void put_where(const struct cw_text *text, uint32_t frame)
+static void put_where(const struct cw_text *text, const struct cw_report_frame *frame)
 {
     char buf[CW_TEXT_NAME_MAX];
-    const char *name = readable(function_of(text, frame), buf, sizeof(buf));
-    const struct cw_live_module *module = cw_stack_module(text->view, frame);
-    const struct cw_live_code *code = cw_stack_code(text->view, frame);
+    const char *name = readable(frame->function, buf, sizeof(buf));
 
     if (!name) {
         put_address(text, frame);
         return;
     }
     cw_text_clean(text, name, CW_TEXT_NAME_MAX);
-    if (code) {
+    if (is_code(frame)) {
         cw_out_string(text->out, " (");
-        put_line(text, code);
+        put_line(text, cw_short_file(frame->file), CW_TEXT_NAME_MAX, frame->line);
         cw_out_char(text->out, ')');
-    } else if (module) {
+    } else if (frame->module != 0) {
         cw_out_string(text->out, " (");
-        cw_text_clean(text, cw_module_name(text->view, module), CW_TEXT_NAME_MAX);
+        cw_text_clean(text, frame->module_name, CW_TEXT_NAME_MAX);
         cw_out_char(text->out, ')');
     }
 }
 
 /* The visible frames from that on by which one phrase names a stack: of a script, its own. */
-static void find_telling(const struct cw_text *text, uint32_t innermost, struct cw_stack *out_stack)
+static struct frames find_telling(const struct cw_text *text, uint32_t stack)
 {
-    unsigned script;
+    struct frames frames = frames_of(text, stack);
+    unsigned script = find_script(&frames);
 
-    cw_stack_visible(text->source->symbols, text->view, innermost, out_stack);
-    script = cw_stack_script(text->view, out_stack);
-    if (script == out_stack->count)
-        return;
-    out_stack->count -= script;
-    memmove(out_stack->frame, out_stack->frame + script, out_stack->count * sizeof(uint32_t));
+    if (script < frames.count) {
+        frames.at += script;
+        frames.count -= script;
+    }
+    return frames;
 }
 
-void cw_text_where(const struct cw_text *text, uint32_t innermost)
+void cw_text_where(const struct cw_text *text, uint32_t stack)
 {
-    struct cw_symbol_place place;
-    struct cw_stack stack;
+    struct frames frames = find_telling(text, stack);
+    const struct cw_report_frame *frame = frames.at;
+    struct cw_report_place place;
 
-    find_telling(text, innermost, &stack);
-    if (stack.count == 0) {
+    if (frames.count == 0) {
         put_no_stack(text);
         return;
     }
-    place = cw_symbols_place(text->source->symbols, stack.frame[0], 0);
-    if (!place.function || !place.file) {
-        put_where(text, stack.frame[0]);
+    place = frame->inlines > 0
+                ? text->model->place[frame->inlined]
+                : (struct cw_report_place){frame->function, frame->file, frame->line};
+    if (frame->is_python || !place.function || !place.file) {
+        put_where(text, frame);
         return;
     }
     cw_text_clean(text, place.function, CW_TEXT_NAME_MAX);
     cw_out_string(text->out, " (");
-    put_place(text, &place);
+    put_line(text, place.file, PATH_SHOWN, place.line);
     cw_out_char(text->out, ')');
 }
 
 /* One frame of a trail, as a string; its module is named where it changes. */
-static void format_step(const struct cw_text *text, const struct cw_stack *stack, unsigned at,
+static void format_step(const struct cw_text *text, const struct frames *frames, unsigned at,
                         char *buf, size_t cap)
 {
+    const struct cw_report_frame *frame = &frames->at[at];
     char demangled[CW_TEXT_NAME_MAX];
-    const char *name = readable(function_of(text, stack->frame[at]), demangled, sizeof(demangled));
+    const char *name = readable(frame->function, demangled, sizeof(demangled));
     struct cw_text onto = *text;
     struct cw_out step;
 
     cw_out_init(&step, -1, buf, cap - 1);
     onto.out = &step;
-    if (name && at > 0 && !cw_stack_code(text->view, stack->frame[at]) &&
-        cw_stack_module(text->view, stack->frame[at]) ==
-            cw_stack_module(text->view, stack->frame[at - 1]))
+    if (name && at > 0 && !is_code(frame) && frame->module == frames->at[at - 1].module)
         cw_text_clean(&onto, name, CW_TEXT_NAME_MAX);
     else
-        put_where(&onto, stack->frame[at]);
+        put_where(&onto, frame);
     buf[step.len] = '\0';
 }
 
-void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width)
+void cw_text_trail(const struct cw_text *text, uint32_t stack, size_t width)
 {
     static const char arrow[] = " <- ", gap[] = " <- ... <- ", more[] = " <- ...";
+    struct frames frames = find_telling(text, stack);
     char step[2 * CW_TEXT_NAME_MAX + 8];
-    struct cw_stack stack;
     size_t used;
-    int is_own;
+    int only_own;
 
-    find_telling(text, innermost, &stack);
-    if (stack.count == 0) {
+    if (frames.count == 0) {
         put_no_stack(text);
         return;
     }
-    format_step(text, &stack, 0, step, sizeof(step));
+    format_step(text, &frames, 0, step, sizeof(step));
     used = cw_text_clean_len(step, width - strlen(more));
     cw_text_clean(text, step, used);
-    is_own = cw_stack_is_own(text->view, stack.frame[0]);
+    only_own = is_own(&frames.at[0]);
     for (unsigned at = 0, next;; at = next) {
         const char *between;
         size_t last;
 
-        next = next_step(text, &stack, at, is_own);
-        if (next == stack.count)
+        next = next_step(&frames, at, only_own);
+        if (next == frames.count)
             return;
         between = next == at + 1 ? arrow : gap;
-        last = next_step(text, &stack, next, is_own) == stack.count ? 0 : strlen(more);
-        format_step(text, &stack, next, step, sizeof(step));
+        last = next_step(&frames, next, only_own) == frames.count ? 0 : strlen(more);
+        format_step(text, &frames, next, step, sizeof(step));
         used += strlen(between) + strlen(step);
         if (used + last > width) {
             cw_out_string(text->out, more);
@@ -531,19 +560,13 @@ void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width)
 /* The function through which the program entered the library that owns the memory. */
 void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
-    struct cw_stack stack;
+    struct frames frames = frames_of(text, site->stack);
     unsigned at = 0;
 
-    cw_stack_visible(text->source->symbols, text->view, site->stack, &stack);
-    while (at + 1 < stack.count) {
-        const struct cw_live_frame *caller = cw_view_frame(text->view, stack.frame[at + 1]);
-
-        if (!caller || caller->module != site->owner)
-            break;
+    while (at + 1 < frames.count && site->owner != 0 && frames.at[at + 1].module == site->owner)
         at++;
-    }
-    if (stack.count > 0)
-        put_where(text, stack.frame[at]);
+    if (frames.count > 0)
+        put_where(text, &frames.at[at]);
     else
         put_no_stack(text);
 }

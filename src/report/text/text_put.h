@@ -16,11 +16,12 @@
 #define CW_TEXT_NAME_WIDTH 48  /* a longer name pushes its column to the right */
 
 struct cw_text {
-    const struct cw_report_source *source;
-    const struct cw_view *view;
-    const struct cw_snapshot *snapshot; /* NULL while the process runs on (report_oom.h) */
+    const struct cw_report_model *model;
+    const struct cw_snapshot *snapshot; /* the model's */
     struct cw_out *out;
     enum cw_text_form form;
+    cw_report_want_fn want; /* NULL: the text is printed; else it is only asked what it needs */
+    void *want_arg;
 };
 
 /* The prefix "==PID== ", and the newline. */
@@ -49,20 +50,25 @@ char *cw_text_format_share(char *buf, size_t cap, uint64_t part, uint64_t whole)
 /* "device 0", "host" */
 void cw_text_device(const struct cw_text *text, unsigned device);
 
+/* "cudaMalloc, device 0" */
+void cw_text_site_call(const struct cw_text *text, const struct cw_snapshot_site *site, size_t max);
+/* How many of a list are shown: `max` at most, unless the reader wants them all. */
+uint32_t cw_text_shown(const struct cw_text *text, uint32_t count, uint32_t max);
+
 /* `before`, then "tag: forward"; nothing for a site without one. */
 void cw_text_tag(const struct cw_text *text, const char *before,
                  const struct cw_snapshot_site *site);
 
 /* The visible frames, at most `limit`, one line each; what was inlined is a line of its own. Of
  * more than that, those that say most, the lines of a script among them. */
-void cw_text_stack(const struct cw_text *text, uint32_t innermost, unsigned limit);
+void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit);
 /* Function and module of the innermost visible frame, in one phrase; where its line is known, that
  * in place of the module. The innermost frame of a script, where there is one, is the script's own.
  */
-void cw_text_where(const struct cw_text *text, uint32_t innermost);
+void cw_text_where(const struct cw_text *text, uint32_t stack);
 /* That frame and as many of its callers as `width` columns (at least 16) have room for, in one
  * line: "inner (lib.so) <- outer <- main (program)". */
-void cw_text_trail(const struct cw_text *text, uint32_t innermost, size_t width);
+void cw_text_trail(const struct cw_text *text, uint32_t stack, size_t width);
 /* The innermost frame's phrase, of the function through which the program entered the library that
  * owns the memory. */
 void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *site);

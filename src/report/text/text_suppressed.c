@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "report/leaks/suppress.h"
 #include "report/text/text_table.h"
 
 #define ROWS_MAX   30
@@ -19,12 +18,15 @@ static const char *const titles[COLUMNS] = {"bytes", "blocks", "sites", "past ca
 
 /* ---- words ---- */
 
-static void format_rule(const struct cw_rule *rule, char *buf, size_t cap)
+static void format_rule(const struct cw_report_rule *rule, char *buf, size_t cap)
 {
     struct cw_out out;
 
     cw_out_init(&out, -1, buf, cap - 1);
-    cw_rule_print(rule, &out);
+    if (rule->rule)
+        cw_rule_print(rule->rule, &out);
+    else
+        cw_out_string(&out, rule->words);
     buf[out.len] = '\0';
     if (out.truncated && cap > 4)
         cw_format(buf + cap - 4, 4, "...");
@@ -33,9 +35,9 @@ static void format_rule(const struct cw_rule *rule, char *buf, size_t cap)
             *buf = '?';
 }
 
-static void format_from(const struct cw_rule *rule, char *buf, size_t cap)
+static void format_from(const struct cw_report_rule *rule, char *buf, size_t cap)
 {
-    if (cw_rule_is_builtin(rule))
+    if (rule->owner)
         cw_format(buf, cap, "built-in");
     else
         cw_format(buf, cap, "line %u", rule->line);
@@ -43,22 +45,20 @@ static void format_from(const struct cw_rule *rule, char *buf, size_t cap)
 
 static void format_cell(const struct cw_text *text, uint32_t row, unsigned column, char *cell)
 {
-    const struct cw_rules *rules = text->source->rules;
-    const struct cw_rule *rule = cw_rules_at(rules, row);
-    const struct cw_rule_use *use = &rules->use[row];
+    const struct cw_report_rule *rule = &text->model->rule[row];
 
     switch ((enum column)column) {
     case BYTES:
-        cw_format_size(cell, CW_TEXT_CELL_MAX, use->bytes);
+        cw_format_size(cell, CW_TEXT_CELL_MAX, rule->use.bytes);
         return;
     case BLOCKS:
-        cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)use->blocks);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%ju", (uintmax_t)rule->use.blocks);
         return;
     case SITES:
-        cw_format(cell, CW_TEXT_CELL_MAX, "%u", use->sites);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%u", rule->use.sites);
         return;
     case PAST:
-        cw_format(cell, CW_TEXT_CELL_MAX, "%u", use->past);
+        cw_format(cell, CW_TEXT_CELL_MAX, "%u", rule->use.past);
         return;
     case FROM:
         format_from(rule, cell, CW_TEXT_CELL_MAX);
@@ -71,14 +71,13 @@ static void format_cell(const struct cw_text *text, uint32_t row, unsigned colum
 
 /* ---- the section ---- */
 
-static int is_used(const struct cw_rules *rules, uint32_t index)
+static int is_used(const struct cw_report_rule *rule)
 {
-    return rules->use[index].sites > 0 || rules->use[index].past > 0;
+    return rule->use.sites > 0 || rule->use.past > 0;
 }
 
 static void put_used(const struct cw_text *text)
 {
-    const struct cw_rules *rules = text->source->rules;
     struct cw_text_table table = {.title = titles,
                                   .columns = COLUMNS,
                                   .left = 1u << FROM | 1u << RULE,
@@ -87,10 +86,10 @@ static void put_used(const struct cw_text *text)
     uint32_t rows[ROWS_MAX];
     uint32_t used = 0;
 
-    for (uint32_t i = 0; i < cw_rules_count(rules); i++) {
-        if (!is_used(rules, i))
+    for (uint32_t i = 0; i < text->model->rules; i++) {
+        if (!is_used(&text->model->rule[i]))
             continue;
-        if (rules->use[i].past > 0)
+        if (text->model->rule[i].use.past > 0)
             table.hidden = 0;
         if (used++ < ROWS_MAX)
             rows[used - 1] = i;
@@ -103,46 +102,58 @@ static void put_used(const struct cw_text *text)
                      used - ROWS_MAX);
 }
 
+static int is_unused_line(const struct cw_report_rule *rule)
+{
+    return !rule->owner && !is_used(rule);
+}
+
 static void put_unused(const struct cw_text *text)
 {
-    const struct cw_rules *rules = text->source->rules;
-    char rule[RULE_WIDTH];
-    uint32_t unused = 0;
+    uint32_t unused = 0, put = 0;
+    char words[RULE_WIDTH];
 
-    for (uint32_t i = 0; i < rules->count; i++)
-        unused += !is_used(rules, i);
+    for (uint32_t i = 0; i < text->model->rules; i++)
+        unused += is_unused_line(&text->model->rule[i]);
     if (unused == 0)
         return;
     cw_text_line(text,
                  "  %u rule%s of the file matched nothing, or only what an earlier one decides:",
                  unused, unused == 1 ? "" : "s");
-    unused = 0;
-    for (uint32_t i = 0; i < rules->count; i++) {
-        if (is_used(rules, i) || unused++ >= UNUSED_MAX)
+    for (uint32_t i = 0; i < text->model->rules && put < UNUSED_MAX; i++) {
+        const struct cw_report_rule *rule = &text->model->rule[i];
+
+        if (!is_unused_line(rule))
             continue;
-        format_rule(&rules->rule[i], rule, sizeof(rule));
-        cw_text_line(text, "    line %u  %s", rules->rule[i].line, rule);
+        put++;
+        format_rule(rule, words, sizeof(words));
+        cw_text_line(text, "    line %u  %s", rule->line, words);
     }
-    if (unused > UNUSED_MAX)
-        cw_text_line(text, "    ... %u more", unused - UNUSED_MAX);
+    if (unused > put)
+        cw_text_line(text, "    ... %u more", unused - put);
 }
 
 static void put_heading(const struct cw_text *text)
 {
-    const struct cw_snapshot_list *list = &text->snapshot->suppressed;
-    const char *path = text->source->rules->path;
+    const char *path = text->model->rules_path;
     size_t len = strnlen(path, CW_TEXT_NAME_MAX * 8);
+    uint64_t bytes = 0, blocks = 0;
 
+    for (uint32_t i = 0; i < text->model->rules; i++) {
+        const struct cw_report_rule *rule = &text->model->rule[i];
+
+        bytes += rule->owner ? 0 : rule->use.bytes;
+        blocks += rule->owner ? 0 : rule->use.blocks;
+    }
     cw_text_heading(text, "SUPPRESSED  ");
-    if (list->count > 0) {
-        cw_text_bytes_in_blocks(text, list->bytes, list->blocks);
+    if (blocks > 0) {
+        cw_text_bytes_in_blocks(text, bytes, blocks);
         cw_out_string(text->out, ", not counted as leaked");
     } else {
-        cw_out_string(text->out, text->source->rules->count > 0 ? "nothing by rules of the file"
-                                                                : "only by what is built in");
+        cw_out_string(text->out,
+                      len > 0 ? "nothing by rules of the file" : "only by what is built in");
     }
     cw_text_end_line(text);
-    if (text->source->rules->count == 0)
+    if (len == 0)
         return;
     cw_text_begin_line(text);
     cw_out_string(text->out, "  the file is ");
@@ -154,15 +165,7 @@ static void put_heading(const struct cw_text *text)
 
 void cw_text_suppressed(const struct cw_text *text)
 {
-    const struct cw_rules *rules = text->source->rules;
-    int due = 0;
-
-    if (!rules || !rules->use)
-        return;
-    due = rules->count > 0;
-    for (uint32_t i = 0; i < cw_rules_count(rules) && !due; i++)
-        due = is_used(rules, i);
-    if (!due)
+    if (text->model->rules == 0)
         return;
     put_heading(text);
     put_used(text);
@@ -171,11 +174,11 @@ void cw_text_suppressed(const struct cw_text *text)
 
 void cw_text_past_cap(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
-    const struct cw_rules *rules = text->source->rules;
-    const struct cw_rule *rule = rules ? cw_rules_at(rules, site->rule) : NULL;
+    const struct cw_report_rule *rule =
+        site->past_cap ? cw_report_rule_at(text->model, site->rule) : NULL;
     char words[RULE_WIDTH], from[24];
 
-    if (!site->past_cap || !rule)
+    if (!rule)
         return;
     format_rule(rule, words, sizeof(words));
     format_from(rule, from, sizeof(from));

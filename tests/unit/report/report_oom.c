@@ -87,7 +87,7 @@ static void expect_account(void)
     expect_line("  fragmented: the driver had 61.0 GiB free in sum, and no 8.0 GiB in one piece");
     expect_line("  where the memory of device 0 was, 141.0 GiB in all");
     expect_line("      40.0 GiB   28.4%  in use by this process");
-    expect_line("       5.0 GiB    3.5%  by which its blocks were rounded up");
+    expect_line("       5.0 GiB    3.5%  rounding overhead");
     expect_line("      15.0 GiB   10.6%  idle in the pool");
     expect_line("       2.0 GiB    1.4%  unused in the driver's stream-ordered pools");
     expect_line("      18.0 GiB   12.8%  other processes, contexts and modules");
@@ -211,7 +211,7 @@ Test(report_oom, sums_that_do_not_add_up_are_never_negative)
     oom->live = 139 * GIB;
     cr_assert_eq(write_dump(1), 0);
     expect_no_text("other processes");
-    expect_no_text("rounded up");
+    expect_no_text("rounding overhead");
     expect_no_text("fragmented");
     oom->free_bytes = 61 * GIB;
     oom->cause = CW_CAUSE_LIMIT;

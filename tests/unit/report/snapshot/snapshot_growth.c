@@ -466,14 +466,14 @@ Test(snapshot_growth, regrowth_is_added_up_by_site)
     cr_expect_eq(growth->regrowth[0].site, merged(other));
     cr_expect_eq(growth->regrowth[0].first_bytes, MIB);
     cr_expect_eq(growth->regrowth[0].largest_bytes, 512 * MIB);
-    cr_expect_float_eq(cw_snapshot_regrowth_factor(&growth->regrowth[0]), 2, 1e-9);
+    cr_expect_float_eq(growth->regrowth[0].factor, 2, 1e-9);
     cr_expect_eq(growth->regrowth[1].site, merged(one));
     cr_expect_eq(growth->regrowth[1].resizes, 8);
     cr_expect_eq(growth->regrowth[1].copied_bytes, 66 * MIB);
     cr_expect_eq(growth->regrowth[1].first_bytes, MIB);
     cr_expect_eq(growth->regrowth[1].largest_bytes, 64 * MIB);
     cr_expect_eq(growth->regrowth[1].chains, 2);
-    cr_expect_float_eq(cw_snapshot_regrowth_factor(&growth->regrowth[1]), 15.0 / 8, 1e-9);
+    cr_expect_float_eq(growth->regrowth[1].factor, 15.0 / 8, 1e-9);
 }
 
 Test(snapshot_growth, a_few_or_small_regrowths_are_not_worth_a_line)
