@@ -7,6 +7,7 @@
  */
 #include "cli/model/model_report.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -501,7 +502,7 @@ int cw_model_report_write(const struct cw_model *model, const struct cw_selectio
                           const uint32_t *site, uint32_t sites, struct cw_out *out)
 {
     struct cw_model_report *self = calloc(1, sizeof(*self));
-    int rc = CW_MODEL_REPORT_NO_MEMORY;
+    int rc = CW_MODEL_REPORT_NO_MEMORY, error = 0;
 
     if (!self)
         return rc;
@@ -515,10 +516,12 @@ int cw_model_report_write(const struct cw_model *model, const struct cw_selectio
         cw_model_report_fill_stacks(self);
     if (!self->failed) {
         cw_report_text_write(&self->model, CW_TEXT_FULL, out);
-        rc = cw_out_flush(out) == 0 ? 0 : -1;
+        error = cw_out_flush(out);
+        rc = error == 0 ? 0 : -1;
     }
     for (unsigned i = 0; i < self->arrays; i++)
         free(self->array[i]);
     free(self);
+    errno = error;
     return rc;
 }

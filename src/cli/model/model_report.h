@@ -11,8 +11,8 @@
 #include "cli/model/select.h"
 #include "report/model/report_model.h"
 
-/* Writes the text. The sites are those to show, most first. 0; -1: it could not be written;
- * CW_MODEL_REPORT_NO_MEMORY. */
+/* Writes the text. The sites are those to show, most first. 0; -1: it could not be written, see
+ * errno; CW_MODEL_REPORT_NO_MEMORY. */
 #define CW_MODEL_REPORT_NO_MEMORY (-2)
 int cw_model_report_write(const struct cw_model *model, const struct cw_selection *selection,
                           const uint32_t *site, uint32_t sites, struct cw_out *out);

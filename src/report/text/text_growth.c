@@ -40,9 +40,10 @@ static void put_slope(const struct cw_text *text, double per_second)
 
 static void put_r2(const struct cw_text *text, double r2)
 {
-    unsigned hundredths = (unsigned)(r2 * 100 + 0.5);
+    uint64_t hundredths = cw_trend_to_bytes(r2 * 100);
 
-    cw_out_printf(text->out, "R2 %u.%02u", hundredths / 100, hundredths % 100);
+    cw_out_printf(text->out, "R2 %ju.%02ju", (uintmax_t)(hundredths / 100),
+                  (uintmax_t)(hundredths % 100));
 }
 
 static void put_from_to(const struct cw_text *text, uint64_t from, uint64_t to)
