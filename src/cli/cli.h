@@ -60,7 +60,7 @@ struct cw_command {
 
 const struct cw_command *cw_cli_commands(size_t *count);
 
-/* ---- complain.c ---- */
+/* ---- message.c ---- */
 
 /* "cuwarden NAME", which must last; "cuwarden" until then. */
 void cw_cli_speak_as(const char *name);

@@ -20,8 +20,8 @@
 
 #include "base/clock.h"
 #include "base/options/option_values.h"
-#include "live/image.h"
-#include "live/place.h"
+#include "live/live_copy.h"
+#include "live/live_dir.h"
 
 #define WHY_MAX       256
 #define POLL_NS       5000000
@@ -113,7 +113,7 @@ static int check(struct target *target, int fd)
 {
     char why[WHY_MAX];
 
-    if (cw_image_check(fd, &target->pid, why, sizeof(why)) != 0) {
+    if (cw_live_copy_check(fd, &target->pid, why, sizeof(why)) != 0) {
         cw_cli_error("'%s' %s", target->path, why);
         return -1;
     }

@@ -21,7 +21,7 @@
 #include "cli/export/form.h"
 #include "cli/model/json_pick.h"
 #include "cli/input/lines.h"
-#include "cli/ui/paint.h"
+#include "cli/ui/color.h"
 #include "cli/input/source_file.h"
 
 struct form {
@@ -141,7 +141,7 @@ static int write_report(struct request *request, const struct cw_source_file *fi
 
     if (fd < 0)
         return -1;
-    rc = cw_destination_has_color(to) ? cw_paint(fd, to->out) : cw_json_copy(fd, to->out);
+    rc = cw_destination_has_color(to) ? cw_color_text(fd, to->out) : cw_json_copy(fd, to->out);
     rc = rc == 0 ? cw_destination_flush(to) : cw_destination_fail(to);
     close(fd);
     return rc;
@@ -161,7 +161,7 @@ static int paint_form(const struct request *request, struct cw_form_request *for
     }
     rc = request->form->write(form);
     if (rc == 0 && fflush(form->out) == 0)
-        rc = cw_paint(fileno(form->out), out);
+        rc = cw_color_text(fileno(form->out), out);
     else if (rc != CW_FORM_TOLD) {
         cw_cli_error("cannot write the report to a temporary file: %s", strerror(errno));
         rc = CW_FORM_TOLD;

@@ -23,8 +23,8 @@
 #include "hook/resolve/resolve.h"
 #include "hook/services/dump.h"
 #include "hook/services/dump_signal.h"
-#include "hook/services/helper.h"
-#include "hook/services/serve.h"
+#include "hook/services/background_thread.h"
+#include "hook/services/dispatch.h"
 #include "hook/services/trace_file.h"
 #include "hook/settings.h"
 #include "hook/start.h"
@@ -44,8 +44,8 @@ static void forked(void)
     cw_log_reset();
     cw_resolve_reset();
     cw_lifecycle_reset();
-    cw_helper_reset();
-    cw_serve_reset();
+    cw_background_thread_reset();
+    cw_dispatch_reset();
     cw_dump_reset();
     cw_trace_file_forked();
     cw_call_reset();

@@ -15,7 +15,7 @@
 #include "core/control/lifecycle.h"
 #include "core/process/session.h"
 #include "hook/resolve/object.h"
-#include "hook/services/helper.h"
+#include "hook/services/background_thread.h"
 #include "hook/settings.h"
 #include "hook/tools/cupti.h"
 #include "report/report.h"
@@ -80,7 +80,7 @@ static void finish(enum cw_exit_kind kind, int status)
         return;
     cw_audit_cut();
     cw_trace_end();
-    cw_helper_stop();
+    cw_background_thread_stop();
     cw_mem_detach();
     if (write_report(kind == CW_EXIT_EXIT) == 0)
         cw_session_reported();
@@ -94,7 +94,7 @@ static void note_status(int status, void *arg)
 {
     (void)arg;
     atomic_store(&exit_status, status);
-    cw_helper_stop(); /* the driver may be torn down before our destructor runs */
+    cw_background_thread_stop(); /* the driver may be torn down before our destructor runs */
 }
 
 static void quick_exiting(void *arg)

@@ -18,7 +18,7 @@
 #include "hook/resolve/object.h"
 #include "hook/services/dump.h"
 #include "hook/services/dump_signal.h"
-#include "hook/services/helper.h"
+#include "hook/services/background_thread.h"
 #include "hook/services/trace_file.h"
 #include "hook/settings.h"
 #include "hook/tools/cupti.h"
@@ -117,7 +117,7 @@ int cw_start_arm(void)
         cw_control_set_dump(cw_dump_for_process);
         if (cw_session_is_armed()) {
             cw_trace_file_open(options);
-            cw_helper_start(options);
+            cw_background_thread_start(options);
             cw_dump_signal_install(options);
             if (cw_cupti_start(options))
                 cw_finish_register_audit();

@@ -101,7 +101,7 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve)
     return 0;
 }
 
-int cw_arena_back(struct cw_arena *arena, const struct cw_place *place)
+int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place)
 {
     int rc = cw_backing_create(&arena->backing, arena->header, place);
 

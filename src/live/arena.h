@@ -40,7 +40,7 @@ void cw_arena_destroy(struct cw_arena *arena);
 
 /* Puts a file behind a new arena, of which nobody has asked anything yet. 0, or -1 with errno: it
  * stays in memory. */
-int cw_arena_back(struct cw_arena *arena, const struct cw_place *place);
+int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place);
 
 /* Appends a zeroed record that readers do not see as named yet; its index, or 0 when full. */
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table table);

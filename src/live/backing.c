@@ -243,7 +243,7 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
     char name[64];
     struct stat info;
 
-    cw_place_name(name, sizeof(name));
+    cw_live_dir_name(name, sizeof(name));
     backing->name = strlen(directory) + 1;
     if (cw_format(backing->path, sizeof(backing->path), "%s/.%s", directory, name) >=
         sizeof(backing->path)) {
@@ -267,14 +267,14 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
 /* 0, or the errno. */
 static int create_in(struct cw_backing *backing, void *base, const char *directory, int is_private)
 {
-    int dir = cw_place_open(directory, is_private);
+    int dir = cw_live_dir_open(directory, is_private);
     int error = dir < 0 ? errno : 0;
 
     if (error != 0)
         return error;
-    *backing = (struct cw_backing){.fd = -1, .room = cw_place_room(dir), .stays = !is_private};
+    *backing = (struct cw_backing){.fd = -1, .room = cw_live_dir_room(dir), .stays = !is_private};
     if (is_private) /* before there is a file of ours to look at */
-        cw_place_sweep(dir);
+        cw_live_dir_sweep(dir);
     if (backing->room < CW_STEP)
         error = ENOSPC;
     else if (make_file(backing, dir, directory) != 0)
@@ -295,13 +295,14 @@ static int create_in_default(struct cw_backing *backing, void *base, const char 
     int error = ENOENT;
 
     for (unsigned which = 0; which < CW_PLACE_DEFAULTS && error != 0; which++) {
-        if (cw_place_default(which, (uint32_t)geteuid(), tmpdir, directory, sizeof(directory)) == 0)
+        if (cw_live_dir_default(which, (uint32_t)geteuid(), tmpdir, directory, sizeof(directory)) ==
+            0)
             error = create_in(backing, base, directory, 1);
     }
     return error;
 }
 
-int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_place *place)
+int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_live_dir *place)
 {
     int saved = errno, error;
 

@@ -10,8 +10,8 @@
  * file has zeros for the one that was missed. Room is taken before it is used, so a full disk is an
  * error here and never a signal at a store.
  *
- * The process holds a lock on the file while it lives (place.h). The mapping keeps the lock, also
- * when the program closes every descriptor; the descriptor keeps it where a file system maps
+ * The process holds a lock on the file while it lives (live_dir.h). The mapping keeps the lock,
+ * also when the program closes every descriptor; the descriptor keeps it where a file system maps
  * another file than was opened (overlayfs). Nothing is ever done to a descriptor that is not, at
  * that moment, known to be that of our file.
  *
@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "live/place.h"
+#include "live/live_dir.h"
 
 #define CW_STEP       ((size_t)1 << 20)
 #define CW_STEP_FIRST ((size_t)64 << 10)
@@ -58,7 +58,7 @@ struct cw_backing {
  * behind the header at `base`, which is all zeros afterwards. 0, or -1 with errno: no place, no
  * file.
  */
-int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_place *place);
+int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_live_dir *place);
 
 /*
  * Before bytes [from, to) of the arena are written. 0, or the errno when some of them stay memory

@@ -3,11 +3,11 @@
  * The part of the live layout (live/layout.h) by which others ask something of the process.
  *
  * The bits say that there is something to do for the next thread that leaves a call (or for the
- * helper). A request: who asks takes `lock` (0 -> its process id, by compare and swap), fills
- * `device` and `argument`, raises `asked` by one, then sets `what` and the bit; the process takes
- * the request by putting `what` back to NONE (an exchange), and answers by setting `result` and
- * `answer`, then answered = asked. Then who asked reads it and puts `lock` back to 0. Who does not
- * want to wait any longer withdraws the request by putting `what` back itself: if it was NONE
+ * background thread). A request: who asks takes `lock` (0 -> its process id, by compare and swap),
+ * fills `device` and `argument`, raises `asked` by one, then sets `what` and the bit; the process
+ * takes the request by putting `what` back to NONE (an exchange), and answers by setting `result`
+ * and `answer`, then answered = asked. Then who asked reads it and puts `lock` back to 0. Who does
+ * not want to wait any longer withdraws the request by putting `what` back itself: if it was NONE
  * already the answer is on its way.
  */
 #ifndef CW_LIVE_LAYOUT_CONTROL_H

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live/image.h"
+#include "live/live_copy.h"
 #include "report/report.h"
 
 #define COPIED_MAX      ((size_t)32 << 20) /* a larger image has nothing around it that tells a miss */
@@ -47,7 +47,7 @@ static void write_report(const struct cw_view *view, enum cw_report_form form)
 }
 
 /* In memory of its own that ends where the image ends, so that a look beyond it is seen. */
-static void report_on(const struct cw_image *image)
+static void report_on(const struct cw_live_copy *image)
 {
     struct cw_view view = image->view;
     char *copy = NULL;
@@ -67,17 +67,17 @@ static void report_on(const struct cw_image *image)
 static int try_file(const void *bytes, size_t size)
 {
     static int file = -1;
-    struct cw_image image;
+    struct cw_live_copy image;
     char why[256];
 
     if (file < 0)
         file = memfd_create("live", 0);
     if (ftruncate(file, 0) != 0 || (size > 0 && pwrite(file, bytes, size, 0) != (ssize_t)size))
         abort();
-    if (cw_image_read(file, &image, why, sizeof(why)) != 0)
+    if (cw_live_copy_read(file, &image, why, sizeof(why)) != 0)
         return 0;
     report_on(&image);
-    cw_image_free(&image);
+    cw_live_copy_free(&image);
     return 1;
 }
 

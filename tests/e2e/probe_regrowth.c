@@ -4,15 +4,15 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "live/image.h"
+#include "live/live_copy.h"
 
 int main(int argc, char **argv)
 {
-    struct cw_image image;
+    struct cw_live_copy image;
     char why[256] = "no such file";
     int fd = open(argc == 2 ? argv[1] : "", O_RDONLY);
 
-    if (fd < 0 || cw_image_read(fd, &image, why, sizeof(why)) != 0) {
+    if (fd < 0 || cw_live_copy_read(fd, &image, why, sizeof(why)) != 0) {
         fprintf(stderr, "probe: %s\n", why);
         return 99;
     }
@@ -25,6 +25,6 @@ int main(int argc, char **argv)
                (uintmax_t)record->factor_sum, (uintmax_t)record->chains,
                (uintmax_t)record->first_bytes, (uintmax_t)record->largest_bytes);
     }
-    cw_image_free(&image);
+    cw_live_copy_free(&image);
     return 0;
 }

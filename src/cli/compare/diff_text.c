@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "cli/export/form_collapsed.h"
-#include "cli/ui/paint.h"
+#include "cli/ui/color.h"
 #include "cli/model/site_text.h"
 
 #define ROWS_SHOWN   20 /* without --top */

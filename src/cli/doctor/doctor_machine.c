@@ -17,10 +17,10 @@
 
 #include "base/options/options.h"
 #include "cli/doctor/sysroot.h"
-#include "live/place.h"
+#include "live/live_dir.h"
 
 #define DRIVER_OLDEST  470 /* the branch of CUDA 11.4 */
-#define SHARE_OF_ROOM  16  /* of what is free, for a live file: live/place.h */
+#define SHARE_OF_ROOM  16  /* of what is free, for a live file: live/live_dir.h */
 #define ROOM_SCARCE    (256u << 20)
 #define MIB            (1u << 20)
 #define LINE_MAX_BYTES 512
@@ -383,7 +383,7 @@ static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
     char directory[CW_PLACE_MAX];
 
     for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
-        if (cw_place_default(i, geteuid(), tmpdir, directory, sizeof(directory)) != 0 ||
+        if (cw_live_dir_default(i, geteuid(), tmpdir, directory, sizeof(directory)) != 0 ||
             !is_usable(directory, 1))
             continue;
         judge_room(doctor, directory);

@@ -109,7 +109,7 @@ static char *name_frame(const struct cw_symbols *symbols, const struct cw_view *
 
     if (code)
         snprintf(line, sizeof(line), "%.300s %.160s:%u", function ? function : "?",
-                 cw_code_file(view, code), (unsigned)code->line);
+                 cw_source_line_file(view, code), (unsigned)code->line);
     else if (module && record)
         snprintf(line, sizeof(line), "%.300s %.160s+0x%llx", function ? function : "",
                  cw_module_name(view, module), (unsigned long long)cw_frame_offset(record, module));

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/compiler.h"
-#include "cli/ui/cut.h"
+#include "cli/ui/truncate.h"
 
 #define AROUND 3 /* lines above and below the rows */
 
@@ -23,7 +23,7 @@ static void put(int y, int attributes, const char *text)
 
     if (y < 0 || y >= LINES)
         return;
-    cw_cut_fill(line, sizeof(line), text, (size_t)COLS);
+    cw_truncate_fill(line, sizeof(line), text, (size_t)COLS);
     attron(attributes);
     mvaddstr(y, 0, line);
     attroff(attributes);

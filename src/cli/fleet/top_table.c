@@ -9,7 +9,7 @@
 
 #include "base/compiler.h"
 #include "base/options/option_values.h"
-#include "cli/ui/cut.h"
+#include "cli/ui/truncate.h"
 
 #define CELL_MAX    64
 #define COMMAND_MIN 10 /* columns, before others go */
@@ -216,7 +216,7 @@ void cw_top_print_heading(char *buf, size_t cap, const struct cw_top_layout *lay
         snprintf(cell, sizeof(cell), "%s%s", choice && i == choice->sort ? "*" : "",
                  columns_of[i].heading);
         if (i == CW_TOP_COMMAND)
-            cw_cut(buf + at, cap - at, cell, layout->command);
+            cw_truncate(buf + at, cap - at, cell, layout->command);
         else
             at = append(buf, cap, at, cell, columns_of[i].width);
     }
@@ -234,9 +234,9 @@ void cw_top_print_row(char *buf, size_t cap, const struct cw_top_layout *layout,
             at = append(buf, cap, at, print_cell(cell, sizeof(cell), row, (enum cw_top_column)i),
                         columns_of[i].width);
     }
-    cw_cut(buf + at, cap - at,
-           layout->command == SIZE_MAX ? name_of(row->process) : short_name_of(row->process),
-           layout->command);
+    cw_truncate(buf + at, cap - at,
+                layout->command == SIZE_MAX ? name_of(row->process) : short_name_of(row->process),
+                layout->command);
 }
 
 /* ---- rows ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds live files, by directory or by process. Names are told apart as live/place.h has them;
+ * Finds live files, by directory or by process. Names are told apart as live/live_dir.h has them;
  * what does not look like one is left alone. Those of programs under `cuwarden run` lie one
  * directory further down, and those of a run inside a run one more.
  */
@@ -17,7 +17,7 @@
 
 #include "base/options/options.h"
 #include "cli/input/run_live.h"
-#include "live/place.h"
+#include "live/live_dir.h"
 
 /* PID-START-RANDOM.live; returns 0, or -1 when it is another name. */
 static int parse_name(const char *name, struct cw_live_name *out)
@@ -147,7 +147,7 @@ void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, si
     if (strcmp(options.live, "auto") != 0 && strcmp(options.live, "off") != 0)
         search(files, pid, options.live, where, cap);
     for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
-        if (cw_place_default(i, uid, options.tmpdir, directory, sizeof(directory)) == 0)
+        if (cw_live_dir_default(i, uid, options.tmpdir, directory, sizeof(directory)) == 0)
             search(files, pid, directory, where, cap);
     }
 }
@@ -158,7 +158,7 @@ static const char *choose(const struct cw_live_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
         int fd = open(files->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        int is_locked = fd >= 0 && cw_place_is_locked(fd) == 1;
+        int is_locked = fd >= 0 && cw_live_dir_is_locked(fd) == 1;
 
         if (fd >= 0)
             close(fd);
@@ -208,7 +208,7 @@ int cw_live_file_is_mapped(uint32_t pid, const char *path)
 
 int cw_live_file_is_in_use(int fd, uint32_t pid, const char *path)
 {
-    return cw_place_is_locked(fd) == 1 || cw_live_file_is_mapped(pid, path);
+    return cw_live_dir_is_locked(fd) == 1 || cw_live_file_is_mapped(pid, path);
 }
 
 void cw_live_files_free(struct cw_live_files *files)

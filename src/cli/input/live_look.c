@@ -15,7 +15,7 @@
 
 #include "base/sys.h"
 #include "live/backing.h"
-#include "live/image.h"
+#include "live/live_copy.h"
 
 #define SIZE_MAX_SANE ((uint64_t)CW_STEPS_MAX * CW_STEP)
 
@@ -65,12 +65,12 @@ static void read_table(const struct cw_look *look, int fd, enum cw_table which)
     }
 }
 
-/* What image.c says of a file that is none of ours, in the same words. */
+/* What live_copy.c says of a file that is none of ours, in the same words. */
 static int check(int fd, char *why, size_t cap)
 {
     uint32_t pid;
 
-    return cw_image_check(fd, &pid, why, cap);
+    return cw_live_copy_check(fd, &pid, why, cap);
 }
 
 /* The header as it is now, and room for all that it names. */

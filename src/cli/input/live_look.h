@@ -2,8 +2,8 @@
 /*
  * A cheap look at a live file, for those that look again and again: the header and the tables that
  * are asked for are read, into a copy that stays from one look to the next. What was not asked for
- * reads as absent or as zeros. Like an image (live/image.h) it is a copy, so a file that somebody
- * cuts off, or that goes, does no harm; view.h checks every index.
+ * reads as absent or as zeros. Like an image (live/live_copy.h) it is a copy, so a file that
+ * somebody cuts off, or that goes, does no harm; view.h checks every index.
  */
 #ifndef CW_CLI_LIVE_LOOK_H
 #define CW_CLI_LIVE_LOOK_H

@@ -3,7 +3,7 @@
  * Directories of `cuwarden run`. See run_live.h.
  *
  * One whose run was killed stays, with what is in it; later runs of the same user take it away by
- * the rules of live/place.h, a day after its processes were first seen dead.
+ * the rules of live/live_dir.h, a day after its processes were first seen dead.
  */
 #include "cli/input/run_live.h"
 
@@ -45,7 +45,7 @@ static int open_idle(int parent, const char *name)
 static void take_away_all(DIR *dir, time_t age, unsigned depth);
 
 /* If its run is no more, and nobody's file is left in it. With an age only one that has not changed
- * for so long, and what lies in it by the rules of live/place.h. */
+ * for so long, and what lies in it by the rules of live/live_dir.h. */
 static void take_away(int parent, const char *name, time_t age, unsigned depth)
 {
     int fd = depth > 0 ? open_idle(parent, name) : -1;
@@ -54,7 +54,7 @@ static void take_away(int parent, const char *name, time_t age, unsigned depth)
 
     if (dir && fstat(fd, &info) == 0 && (age == 0 || time(NULL) - info.st_mtime > age)) {
         if (age > 0)
-            cw_place_sweep(fd);
+            cw_live_dir_sweep(fd);
         take_away_all(dir, age, depth - 1);
         unlinkat(parent, name, AT_REMOVEDIR);
     }
@@ -91,7 +91,7 @@ static int make_in(struct cw_run_live *live, int parent, const char *directory)
     char name[128], *suffix;
     int len;
 
-    cw_place_name(name, sizeof(name));
+    cw_live_dir_name(name, sizeof(name));
     suffix = strstr(name, CW_PLACE_SUFFIX);
     if (suffix)
         *suffix = '\0';
@@ -108,14 +108,14 @@ static int make_in(struct cw_run_live *live, int parent, const char *directory)
 /* 0, or the errno. */
 static int try_place(struct cw_run_live *live, const char *directory, int is_private)
 {
-    int parent = cw_place_open(directory, is_private);
+    int parent = cw_live_dir_open(directory, is_private);
     int error;
 
     if (parent < 0)
         return errno;
     if (is_private)
         sweep_all(parent);
-    error = cw_place_room(parent) < ROOM ? ENOSPC : make_in(live, parent, directory);
+    error = cw_live_dir_room(parent) < ROOM ? ENOSPC : make_in(live, parent, directory);
     close(parent);
     if (error != 0)
         live->directory[0] = '\0';
@@ -153,7 +153,7 @@ int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options,
     for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
         int error = ENAMETOOLONG;
 
-        if (cw_place_default(i, geteuid(), options->tmpdir, directory, sizeof(directory)) == 0)
+        if (cw_live_dir_default(i, geteuid(), options->tmpdir, directory, sizeof(directory)) == 0)
             error = try_place(live, directory, 1);
         if (error == 0)
             return 0;
@@ -211,7 +211,7 @@ static void remove_unfinished(int dir, const char *name)
 
     if (fd < 0)
         return;
-    if (cw_place_is_locked(fd) == 0)
+    if (cw_live_dir_is_locked(fd) == 0)
         unlinkat(dir, name, 0);
     close(fd);
 }

@@ -10,7 +10,7 @@
 #define CW_CLI_RUN_LIVE_H
 
 #include "base/options/options.h"
-#include "live/place.h"
+#include "live/live_dir.h"
 
 /* Inside each other, as far as they are followed: each takes a descriptor. */
 #define CW_RUNS_MAX 8
@@ -29,7 +29,7 @@ int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options,
                      size_t cap);
 
 /* The mode of a file whose process could not write its report, and whose run has: for a run around
- * that one. In live/place.c it says that the process was seen dead. */
+ * that one. In live/live_dir.c it says that the process was seen dead. */
 #define CW_RUN_LIVE_REPORTED 0400
 
 /* A file of it has been read: it goes, or goes home. is_reported: the run has written its report.

@@ -35,7 +35,7 @@ static int is_json(int fd)
 static enum cw_source read_live(struct cw_source_file *file)
 {
     char why[WHY_MAX];
-    int rc = cw_image_read(file->fd, &file->image, why, sizeof(why));
+    int rc = cw_live_copy_read(file->fd, &file->image, why, sizeof(why));
 
     close(file->fd);
     file->fd = -1;
@@ -149,7 +149,7 @@ void cw_source_file_close(struct cw_source_file *file)
 {
     if (file->fd >= 0)
         close(file->fd);
-    cw_image_free(&file->image);
+    cw_live_copy_free(&file->image);
 }
 
 typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);

@@ -5,7 +5,7 @@
 #define CW_CLI_SOURCE_FILE_H
 
 #include "cli/model/model.h"
-#include "live/image.h"
+#include "live/live_copy.h"
 #include "report/report.h"
 
 enum cw_source { CW_SOURCE_NONE, CW_SOURCE_LIVE, CW_SOURCE_JSON };
@@ -13,7 +13,7 @@ enum cw_source { CW_SOURCE_NONE, CW_SOURCE_LIVE, CW_SOURCE_JSON };
 struct cw_source_file {
     const char *path;
     int fd;                       /* of JSON: to be read from its beginning; -1: none yet */
-    struct cw_image image;        /* of a live file */
+    struct cw_live_copy image;    /* of a live file */
     int is_alive;                 /* the process of a live file runs */
     const struct cw_lines *lines; /* for who opened it to set: where source lines come from */
 };

@@ -9,11 +9,11 @@
 #include "core/request/ladder.h"
 #include "core/limits/limit.h"
 #include "core/pool/pool.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/request/request.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "report/snapshot/snapshot_pool.h"
 
@@ -122,7 +122,7 @@ static void take(struct cw_replay_take *take)
     uint8_t current;
 
     if (cw_replay_is_poolable(take->kind)) {
-        take->key = cw_pool_serve(&miss.pool, api);
+        take->key = cw_pool_alloc(&miss.pool, api);
         if (take->key != 0) {
             take->is_hit = 1;
             return;
@@ -205,7 +205,7 @@ const struct cw_replay_engine cw_replay_core = {
     .start = start,
     .take = take,
     .give = give,
-    .sums = cw_tally_device,
+    .sums = cw_usage_device,
     .limit = limit_of,
     .finish = finish,
     .stop = stop,

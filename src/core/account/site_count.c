@@ -69,7 +69,7 @@ void cw_site_count_reclaimed(struct cw_live_site *site, uint64_t bytes, uint64_t
     add(&site->reclaimed_bytes, bytes);
     add(&site->far_extra, held - bytes);
     if (device != CW_DEVICES)
-        cw_tally_sub(device, bytes, held);
+        cw_usage_sub(device, bytes, held);
 }
 
 void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t more,
@@ -79,7 +79,7 @@ void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, 
 
     cw_site_add(site, bytes, held, now_ns);
     if (device != CW_DEVICES)
-        cw_tally_add(device, bytes, more, now_ns);
+        cw_usage_add(device, bytes, more, now_ns);
 }
 
 void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t less)
@@ -88,5 +88,5 @@ void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
 
     cw_site_sub(site, bytes, held);
     if (device != CW_DEVICES)
-        cw_tally_sub(device, bytes, less);
+        cw_usage_sub(device, bytes, less);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a block that comes or goes changes: the counters of its site, and the sums of its device
- * (core/account/tally.h).
+ * (core/account/usage.h).
  *
  * A site's own counters have one writer, the thread in its slot `owner` (live/layout.h); whoever
  * else frees its blocks adds to the far ones, atomically. No lock. Every hit of the pool and every
@@ -15,7 +15,7 @@
 
 #include "base/compiler.h"
 #include "core/process/slot.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "core/process/types.h"
 #include "live/arena.h"

@@ -12,7 +12,7 @@
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/site_count.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "core/account/trace.h"
 
@@ -114,8 +114,8 @@ void cw_tracker_thread_ends(void)
 static void commit(const struct cw_request *request, uint64_t now_ns)
 {
     if (request->reserved > request->held)
-        cw_tally_sub(request->device, 0, request->reserved - request->held);
-    cw_tally_committed(request->device, now_ns);
+        cw_usage_sub(request->device, 0, request->reserved - request->held);
+    cw_usage_committed(request->device, now_ns);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ static void lose(const struct cw_request *request)
 {
     add(&cw_tracker_arena->header->lost_blocks, 1);
     if ((request->flags & CW_BLOCK_POOLED) != 0 && request->class < CW_POOL_HOST)
-        cw_tally_give_excess(request->device, cw_size_excess(request->held, request->bytes));
+        cw_usage_give_excess(request->device, cw_size_excess(request->held, request->bytes));
 }
 
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
@@ -274,7 +274,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
-    cw_tally_give_excess(site->device, cw_tracker_excess(block));
+    cw_usage_give_excess(site->device, cw_tracker_excess(block));
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED)
@@ -302,7 +302,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
     }
     if (stale != 0)
         close_stale(stale, request);
-    cw_tally_add(request->device, 0,
+    cw_usage_add(request->device, 0,
                  request->held > request->reserved ? request->held - request->reserved : 0, now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
@@ -323,7 +323,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_regrowth_gone(index, block, 1);
-    cw_tally_give_excess(cw_site_at(block->site)->device, cw_tracker_excess(block));
+    cw_usage_give_excess(cw_site_at(block->site)->device, cw_tracker_excess(block));
     cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
                       load(&block->bytes), load(&block->held), 0);
     cw_tracker_rest(block, freeing_site, now_ns);
@@ -335,7 +335,7 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_tracker_renew(block, site_index, bytes, now_ns);
-    cw_tally_add(site->device, bytes, 0, now_ns);
+    cw_usage_add(site->device, bytes, 0, now_ns);
     cw_trace_taken(block);
 }
 
@@ -354,7 +354,7 @@ void cw_tracker_finish_idle(uint32_t index)
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
 
     cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
-    cw_tally_sub(site->device, 0, load(&block->held));
+    cw_usage_sub(site->device, 0, load(&block->held));
     release_record(index);
 }
 
@@ -388,8 +388,8 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     if (cw_site_counted_on(site) == CW_DEVICES)
         return;
     /* In two steps: each of the sums may grow or shrink. */
-    cw_tally_sub(site->device, bytes - growth, bytes - growth + extra);
-    cw_tally_add(site->device, bytes, bytes, load(&site->last_ns));
+    cw_usage_sub(site->device, bytes - growth, bytes - growth + extra);
+    cw_usage_add(site->device, bytes, bytes, load(&site->last_ns));
 }
 
 static int is_pooled(const struct cw_live_block *block)
@@ -506,11 +506,11 @@ int cw_tracker_check(void)
     for (uint32_t i = 1; i < count; i++)
         add_block(cw_tracker_at(i), sums);
     for (uint8_t i = 0; i < CW_DEVICES; i++) {
-        struct cw_live_sums tally = cw_tally_device(i);
+        struct cw_live_sums tally = cw_usage_device(i);
 
         if (tally.live != sums[i].live || tally.held != sums[i].held || tally.live != live[i])
             return -1;
         total += tally.live;
     }
-    return total == cw_tally_total() ? 0 : -1;
+    return total == cw_usage_total() ? 0 : -1;
 }

@@ -12,7 +12,7 @@
  *
  * No lock of its own: the index and the claims settle who owns a block, counters are atomics, free
  * records lie in per-thread stashes over one list under CW_RANK_INDEX. Always: a device's live
- * bytes (core/account/tally.h) are the sum over its sites of counted kinds, up to calls that are in
+ * bytes (core/account/usage.h) are the sum over its sites of counted kinds, up to calls that are in
  * flight.
  */
 #ifndef CW_CORE_TRACKER_H

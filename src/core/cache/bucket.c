@@ -4,7 +4,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
 
@@ -52,14 +52,14 @@ static uint8_t kind_of(enum cw_pool_class class)
     }
 }
 
-struct cw_pool *cw_bucket_make_pool(struct cw_realm *realm, enum cw_pool_class class,
+struct cw_pool *cw_bucket_make_pool(struct cw_pool_context *pool_context, enum cw_pool_class class,
                                     uint8_t device)
 {
     struct cw_pool *pool = cw_mem_alloc(sizeof(*pool));
 
     if (pool == NULL)
         return NULL;
-    pool->realm = realm;
+    pool->pool_context = pool_context;
     pool->class = (uint8_t) class;
     pool->kind = kind_of(class);
     pool->device = pool->kind == CW_KIND_PINNED ? CW_DEVICE_HOST : device;
@@ -78,7 +78,7 @@ struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned siz
     if (index == 0)
         return NULL;
     record = cw_arena_at(arena, CW_TABLE_BUCKET, index);
-    record->context = pool->realm->context;
+    record->context = pool->pool_context->context;
     record->device = pool->device;
     record->kind = pool->kind;
     record->owner = owner;
@@ -338,8 +338,10 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept)
     int open;
 
     cw_lock_acquire(&bucket->lock);
-    /* A realm closes before its buckets are emptied: what comes in while it is open is found. */
-    open = atomic_load_explicit(&pool->realm->state, memory_order_acquire) == CW_REALM_OPEN;
+    /* A pool_context closes before its buckets are emptied: what comes in while it is open is
+     * found. */
+    open = atomic_load_explicit(&pool->pool_context->state, memory_order_acquire) ==
+           CW_POOL_CONTEXT_OPEN;
     if (open) {
         set_next(block, head_of(bucket));
         set_locked(bucket, block, count_of(bucket) + 1, bytes_of(bucket) + held);
@@ -514,8 +516,8 @@ uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32
     return list;
 }
 
-/* With a realm that closes, the lock tells what a look without it may miss: a block whose thread
- * has found the realm open (cw_bucket_put). */
+/* With a pool_context that closes, the lock tells what a look without it may miss: a block whose
+ * thread has found the pool_context open (cw_bucket_put). */
 uint32_t cw_bucket_take_all(struct cw_pool *pool)
 {
     uint32_t list = 0;

@@ -35,7 +35,7 @@ struct cw_bucket {
 };
 
 struct cw_pool {
-    struct cw_realm *realm;
+    struct cw_pool_context *pool_context;
     uint8_t class;  /* enum cw_pool_class */
     uint8_t device; /* that the blocks count to: ordinal or CW_DEVICE_HOST */
     uint8_t kind;   /* enum cw_kind */
@@ -68,7 +68,7 @@ static inline void cw_bucket_list(uint8_t device, uint64_t bytes)
 }
 
 /* A pool without blocks; NULL without memory. */
-struct cw_pool *cw_bucket_make_pool(struct cw_realm *realm, enum cw_pool_class class,
+struct cw_pool *cw_bucket_make_pool(struct cw_pool_context *pool_context, enum cw_pool_class class,
                                     uint8_t device);
 
 /* A record of the live layout for blocks of this size; NULL without memory. */
@@ -100,7 +100,7 @@ void cw_bucket_kept(struct cw_pool *pool, uint32_t block);
 /* The same for a block that was taken from the driver ahead of any request. */
 void cw_bucket_added(struct cw_pool *pool, uint32_t block);
 /* Puts an idle, ready block in; `kept`: and counts it as cw_bucket_kept does, else it is counted
- * already. 1, or 0: the realm is not open, the block must wait elsewhere. */
+ * already. 1, or 0: the pool_context is not open, the block must wait elsewhere. */
 int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
 /* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);

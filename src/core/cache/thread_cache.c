@@ -6,8 +6,8 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "core/cache/keep.h"
-#include "core/cache/realm.h"
+#include "core/cache/retention.h"
+#include "core/cache/pool_context.h"
 #include "core/account/tracker.h"
 #include "core/process/session.h"
 
@@ -267,7 +267,8 @@ uint32_t cw_thread_cache_take(struct cw_pool *pool, struct cw_size_fit fit)
 
 static int is_open(const struct cw_pool *pool)
 {
-    return atomic_load_explicit(&pool->realm->state, memory_order_acquire) == CW_REALM_OPEN;
+    return atomic_load_explicit(&pool->pool_context->state, memory_order_acquire) ==
+           CW_POOL_CONTEXT_OPEN;
 }
 
 /* The bin for one more block that was granted room already; NULL: prepare first. */
@@ -330,8 +331,8 @@ int cw_thread_cache_prepare(struct cw_pool *pool, uint8_t bin, uint64_t held)
     if (set != NULL) {
         if (set->bin[bin].record == NULL)
             set->bin[bin].record = cw_bucket_record(pool, bin, (uint8_t)(slot - cw_slots));
-        if (set->bytes + held > set->granted && !cw_keep_grant(pool, want, held))
-            want = cw_keep_grant(pool, held, held) ? held : 0;
+        if (set->bytes + held > set->granted && !cw_retention_grant(pool, want, held))
+            want = cw_retention_grant(pool, held, held) ? held : 0;
         else if (set->bytes + held <= set->granted)
             want = 0;
         set->granted += want;
@@ -363,7 +364,7 @@ static uint32_t take_blocks(struct set *set, struct bin *bin, unsigned count, ui
         bin->low = (uint16_t)left;
     set->bytes -= bytes;
     set->granted -= bytes;
-    cw_keep_ungrant(pool_of(set)->device, bytes);
+    cw_retention_ungrant(pool_of(set)->device, bytes);
     return list;
 }
 
@@ -436,7 +437,7 @@ int cw_thread_cache_unhold(unsigned slot, struct cw_pool *pool, uint32_t block, 
     }
     set->bytes -= held;
     set->granted -= held;
-    cw_keep_ungrant(pool->device, held);
+    cw_retention_ungrant(pool->device, held);
     return 0;
 }
 
@@ -480,7 +481,7 @@ static uint64_t give_up_grant(struct set *set)
     uint64_t spare = set->granted - set->bytes;
 
     set->granted = set->bytes;
-    cw_keep_ungrant(pool_of(set)->device, spare);
+    cw_retention_ungrant(pool_of(set)->device, spare);
     return spare;
 }
 

@@ -5,13 +5,13 @@
  * A thread with a slot (core/process/slot.h) keeps a few ready blocks of each size class of each
  * pool, in bins. It works on them inside its slot, without a lock or a locked instruction; another
  * thread that needs them stops the slot. What a thread keeps, ready or freed but pending
- * (core/pending/pending.c), it was granted by core/cache/keep.c, so that the bounds of idle
+ * (core/pending/pending.c), it was granted by core/cache/retention.c, so that the bounds of idle
  * memory hold over all threads; a grant that the thread does not use is taken back at the next
  * sweep (core/reclaim/sweep.c).
  *
- * Always: a ready block in a bin is idle, belongs to the pool that the bins name, whose realm was
- * open when it came in, and is at least as large as the bin's class. What the bins hold and what is
- * pending of them is at most what was granted.
+ * Always: a ready block in a bin is idle, belongs to the pool that the bins name, whose
+ * pool_context was open when it came in, and is at least as large as the bin's class. What the bins
+ * hold and what is pending of them is at most what was granted.
  */
 #ifndef CW_CORE_THREAD_CACHE_H
 #define CW_CORE_THREAD_CACHE_H

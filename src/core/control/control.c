@@ -10,12 +10,12 @@
 #include "base/out.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "core/limits/pressure.h"
 
@@ -128,7 +128,7 @@ static void trim(const struct request *request, struct answer *answer)
         return;
     }
     for (unsigned i = request->first; i < request->end; i++) {
-        answer->bytes += cw_relief_asked((uint8_t)i, is_all, is_all && !cw_thread.is_helper);
+        answer->bytes += cw_reclaim_asked((uint8_t)i, is_all, is_all && !cw_thread.is_helper);
         busy += cw_pending_bytes((uint8_t)i);
     }
     answer->blocks = released_blocks(request) - answer->blocks;
@@ -183,17 +183,17 @@ static uint64_t set_limit(uint8_t device, uint64_t bytes)
     uint64_t shortfall, idle;
 
     change_limit(device, bytes);
-    cw_relief_gather(device);
-    cw_relief_harvest(device);
+    cw_reclaim_gather(device);
+    cw_reclaim_harvest(device);
     shortfall = cw_limit_shortfall(device, 0);
     idle = cw_bucket_idle(device);
-    return cw_relief_sufficient(device, shortfall < idle ? shortfall : idle);
+    return cw_reclaim_sufficient(device, shortfall < idle ? shortfall : idle);
 }
 
 static uint64_t set_pool_max(uint8_t device, uint64_t bytes)
 {
-    cw_keep_set_most(device, bytes);
-    return cw_relief_surplus(device, bytes);
+    cw_retention_set_most(device, bytes);
+    return cw_reclaim_surplus(device, bytes);
 }
 
 static void set(const struct request *request, struct answer *answer, const char *name,
@@ -244,7 +244,7 @@ static void pool_max(const struct request *request, struct answer *answer)
         return;
     }
     if (request->device == CW_CONTROL_ALL_DEVICES && !request->is_share)
-        cw_keep_set_most(CW_DEVICE_HOST, request->argument);
+        cw_retention_set_most(CW_DEVICE_HOST, request->argument);
     set(request, answer, "pool-max", set_pool_max);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests of other processes (live/layout.h: struct cw_live_control): `cuwarden ctl` writes them
- * into the live file, and the next thread that leaves a call, or the helper, answers. What is
- * written there is not trusted. No lock: taking a request is one exchange, and one thread at a time
- * serves (hook/services/serve.h).
+ * into the live file, and the next thread that leaves a call, or the background thread, answers.
+ * What is written there is not trusted. No lock: taking a request is one exchange, and one thread
+ * at a time serves (hook/services/dispatch.h).
  */
 #ifndef CW_CORE_CONTROL_H
 #define CW_CORE_CONTROL_H

@@ -11,12 +11,12 @@
 #include "core/account/index.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/trace.h"
 #include "core/account/tracker.h"
 #include "core/cache/bucket.h"
-#include "core/cache/keep.h"
-#include "core/cache/realm.h"
+#include "core/cache/retention.h"
+#include "core/cache/pool_context.h"
 #include "core/cache/thread_cache.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
@@ -39,7 +39,7 @@
 #include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/process/thread.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/reclaim/sweep.h"
 #include "core/request/fallback.h"
 #include "core/request/oom.h"
@@ -82,12 +82,12 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
     cw_fallback_init(options);
     cw_bucket_init(arena);
     cw_excess_init();
-    cw_keep_init(arena, options);
-    cw_relief_init(options);
+    cw_retention_init(arena, options);
+    cw_reclaim_init(options);
     cw_demand_init(options);
     cw_sweep_init(options);
     cw_pool_init(arena, options);
-    cw_tally_init(arena);
+    cw_usage_init(arena);
     cw_tracker_init(arena);
     cw_regrowth_init(arena, options->growth == CW_GROWTH_ON);
     cw_tag_init(arena);
@@ -147,15 +147,15 @@ void cw_lifecycle_reset(void)
     cw_module_reset();
     cw_tracker_reset();
     cw_regrowth_reset();
-    cw_tally_reset();
+    cw_usage_reset();
     cw_tag_reset();
     cw_pool_reset();
     cw_sweep_reset();
     cw_demand_reset();
-    cw_relief_reset();
+    cw_reclaim_reset();
     cw_thread_cache_reset();
     cw_pending_reset();
-    cw_realm_reset();
+    cw_pool_context_reset();
     cw_bucket_reset();
     cw_limit_reset();
     cw_pressure_reset();

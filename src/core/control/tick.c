@@ -10,9 +10,9 @@
 #include "core/process/gate.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/idle.h"
 #include "core/reclaim/sweep.h"
 
@@ -70,7 +70,7 @@ static const char *level_name(enum cw_level level)
 static void print_line(uint8_t device)
 {
     const struct cw_live_device *live = cw_device_at(device);
-    struct cw_live_sums sums = cw_tally_device(device);
+    struct cw_live_sums sums = cw_usage_device(device);
     uint64_t total = atomic_load(&live->driver_total), limit = cw_limit_of(device);
     uint64_t used = atomic_load(&live->driver_used);
     char of_limit[48] = "", size[6][24];
@@ -98,7 +98,7 @@ static void print_line(uint8_t device)
 /* ---- what the program's calls would do, if it made any ------------------------------------------
  */
 
-#define TURNS 64 /* of cw_relief_work in one tick */
+#define TURNS 64 /* of cw_reclaim_work in one tick */
 
 static void look_after(void)
 {
@@ -106,11 +106,11 @@ static void look_after(void)
         for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
             if (atomic_load(&cw_device_at((uint8_t)i)->known))
                 cw_device_sample_now((uint8_t)i, 0);
-        cw_relief_settle();
+        cw_reclaim_settle();
         cw_sweep_serve();
     }
     for (int i = 0; i < TURNS && cw_reclaim_is_due() && cw_gate_is_open(); i++)
-        cw_relief_work();
+        cw_reclaim_work();
 }
 
 int cw_tick(void)

@@ -11,7 +11,7 @@
 #include "core/device/driver_pool.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/process/deadline.h"
 
 #define SAMPLE_PERIOD_NS 100000000u
@@ -117,9 +117,9 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
  * than too high: a reservation that comes or goes between two of the looks counts as one. */
 static uint64_t held_for_certain(uint8_t ordinal)
 {
-    uint64_t before = cw_tally_in_flight(ordinal);
-    uint64_t held = cw_tally_device(ordinal).held;
-    uint64_t after = cw_tally_in_flight(ordinal);
+    uint64_t before = cw_usage_in_flight(ordinal);
+    uint64_t held = cw_usage_device(ordinal).held;
+    uint64_t after = cw_usage_in_flight(ordinal);
     uint64_t flight = before > after ? before : after;
 
     return held > flight ? held - flight : 0;

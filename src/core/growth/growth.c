@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "core/process/deadline.h"
-#include "core/growth/moments.h"
+#include "core/growth/sample_times.h"
 #include "core/process/intern.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
@@ -25,7 +25,7 @@ static struct {
     uint32_t looks;         /* that this sweep may still take at others */
     uint64_t next_ns;
     uint64_t cost_ns; /* of the last sweep */
-    struct cw_moments moments;
+    struct cw_sample_times moments;
     /* A sample that is not complete yet; its slot has no time. */
     struct {
         uint32_t at, end; /* sites that are still to come; 0: there is no such sample */
@@ -86,7 +86,7 @@ void cw_growth_init(struct cw_arena *arena, const struct cw_options *options)
     self.next_ns = 0;
     self.cost_ns = 0;
     self.open.at = 0;
-    cw_moments_init(&self.moments, numbers, CW_SAMPLES, FIRST_PERIOD_NS);
+    cw_sample_times_init(&self.moments, numbers, CW_SAMPLES, FIRST_PERIOD_NS);
     cw_timeline_init(arena);
     store(&growth()->period_ns, FIRST_PERIOD_NS);
     atomic_store(&growth()->is_on, 1);
@@ -221,7 +221,7 @@ static void sweep_known(void)
 /* The slot rule of layout.h: its time is 0 while its values are written. */
 static void open_sample(uint64_t t_ns)
 {
-    self.open.slot = cw_moments_take(&self.moments, t_ns);
+    self.open.slot = cw_sample_times_take(&self.moments, t_ns);
     self.open.t_ns = t_ns;
     self.open.at = 1;
     self.open.cost_ns = 0;

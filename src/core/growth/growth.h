@@ -5,8 +5,9 @@
  * Owns header.growth and CW_TABLE_SERIES, and the clock by which samples of sites and points of
  * devices (core/growth/timeline.h) come due. A thread that allocates has read the time and compares
  * it with one word (core/process/deadline.h); when it has come, CW_DUE_GROWTH is raised, and the
- * next thread that leaves a call does the rest (hook/services/serve.h). No lock is held meanwhile:
- * one thread at a time is let in, another one turns round. Nothing here is done at a free.
+ * next thread that leaves a call does the rest (hook/services/dispatch.h). No lock is held
+ * meanwhile: one thread at a time is let in, another one turns round. Nothing here is done at a
+ * free.
  *
  * Always: a sweep over all sites costs at most a thousandth of the time until the next, and one of
  * more sites than CW_GROWTH_PART is spread over several calls of the program's, some milliseconds

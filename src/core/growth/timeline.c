@@ -2,9 +2,9 @@
 /* Points of devices. See timeline.h. */
 #include "core/growth/timeline.h"
 
-#include "core/growth/moments.h"
+#include "core/growth/sample_times.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/idle.h"
 
 #define FIRST_PERIOD_NS UINT64_C(1000000)
@@ -17,7 +17,7 @@ struct progress {
     uint32_t record; /* 0: none */
     uint64_t next_ns;
     uint64_t cost_ns; /* of the last point */
-    struct cw_moments moments;
+    struct cw_sample_times moments;
 };
 
 static struct {
@@ -62,7 +62,7 @@ static void begin(uint8_t device)
         return;
     progress->next_ns = 0;
     progress->cost_ns = 0;
-    cw_moments_init(&progress->moments, numbers[device], CW_POINTS, FIRST_PERIOD_NS);
+    cw_sample_times_init(&progress->moments, numbers[device], CW_POINTS, FIRST_PERIOD_NS);
     record_of(progress)->device = device;
 }
 
@@ -72,8 +72,8 @@ static void put_point(uint8_t device, uint64_t t_ns)
     struct progress *progress = &self.of[device];
     const struct cw_live_device *live = &self.arena->header->device[device];
     struct cw_live_timeline *record = record_of(progress);
-    struct cw_live_point *point = &record->point[cw_moments_take(&progress->moments, t_ns)];
-    struct cw_live_sums sums = cw_tally_device(device);
+    struct cw_live_point *point = &record->point[cw_sample_times_take(&progress->moments, t_ns)];
+    struct cw_live_sums sums = cw_usage_device(device);
 
     store(&point->t_ns, 0);
     atomic_thread_fence(memory_order_release);

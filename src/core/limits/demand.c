@@ -7,12 +7,12 @@
 #include "base/compiler.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 
 /* Beyond the most that was live so many 64ths of it may be held, and half of that, or nothing,
  * where memory is short: a little less than a quarter, so that of what is held at most a fifth lies
  * idle at the peaks. By a study of ten programs' traces (tests/bench/traces) that has 95 % of the
- * hits of a cache without bounds, if it is chosen well what goes (core/reclaim/relief.c). */
+ * hits of a cache without bounds, if it is chosen well what goes (core/reclaim/reclaim.c). */
 #define SPARE_64THS     15
 #define MORE_THAN_SHARE ((uint64_t)47 << 20)
 
@@ -60,7 +60,7 @@ void cw_demand_note(uint8_t device, uint64_t more)
         &self.peak[atomic_load_explicit(&self.slot, memory_order_relaxed)][device];
 
     if (more != 0)
-        live = cw_tally_device(device).live + more;
+        live = cw_usage_device(device).live + more;
     if ((int64_t)most < (int64_t)live)
         most = live;
     if ((int64_t)most > (int64_t)load(peak))
@@ -118,7 +118,7 @@ void cw_demand_turn(void)
 
     for (unsigned d = 0; d < CW_DEVICES; d++)
         cw_demand_note((uint8_t)d, 0);
-    cw_tally_settle_slack();
+    cw_usage_settle_slack();
     for (unsigned d = 0; d < CW_DEVICES; d++)
         store(&self.peak[next][d], 0);
     atomic_store_explicit(&self.slot, next, memory_order_relaxed);

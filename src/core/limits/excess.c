@@ -9,7 +9,7 @@
 #include "core/device/device.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/size_class.h"
 
 /* What was ever asked and given, as last added up: a sum over all records of buckets. */
@@ -37,7 +37,7 @@ uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes)
 {
     return bytes == 0 || device == CW_DEVICE_HOST
                ? bytes
-               : cw_tally_take_excess(device, bytes, most_of(device));
+               : cw_usage_take_excess(device, bytes, most_of(device));
 }
 
 /* ---- efficiency --------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 uint64_t cw_excess_reserve_larger(uint8_t device, uint64_t bytes)
 {
-    uint64_t most = cw_demand_live(device) / CW_EXCESS_LIVE_SHARE, there = cw_tally_excess(device);
+    uint64_t most = cw_demand_live(device) / CW_EXCESS_LIVE_SHARE, there = cw_usage_excess(device);
 
     if (device == CW_DEVICE_HOST || there >= most)
         return 0;
@@ -104,7 +104,7 @@ uint64_t cw_excess_round(uint8_t device, uint64_t bytes, uint64_t *out_excess)
     *out_excess = cw_excess_reserve(device, excess);
     if (CW_LIKELY(*out_excess == excess))
         return rounded;
-    cw_tally_give_excess(device, *out_excess);
+    cw_usage_give_excess(device, *out_excess);
     *out_excess = 0;
     return cw_size_exact(bytes);
 }

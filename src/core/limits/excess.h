@@ -13,7 +13,7 @@
  * On a device on which the bound is far, efficiency bounds it: of all that was ever given on a
  * device at least CW_EXCESS_EFFICIENT was asked for, or sizes are exact for a while, and no blocks
  * larger than a request's own class serve. That is 95 % and a little. No lock: the sums are
- * core/account/tally.c's.
+ * core/account/usage.c's.
  */
 #ifndef CW_CORE_EXCESS_H
 #define CW_CORE_EXCESS_H
@@ -31,7 +31,7 @@
 void cw_excess_init(void);
 
 /* Up to `bytes` of it: how many there are to be had, which count from now on, until
- * cw_tally_give_excess. No lock held, not inside a slot. */
+ * cw_usage_give_excess. No lock held, not inside a slot. */
 uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes);
 
 /* The same for a block of another class than the request's own, of at most so much more: 0 unless

@@ -12,7 +12,7 @@
 #include "core/account/event.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/idle.h"
 
 /* With MIN_FREE the device is asked before each allocation, unless it would leave so much more. */
@@ -48,7 +48,7 @@ void cw_limit_init(struct cw_arena *arena, const struct cw_options *options)
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.resolved[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.is_set[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&cw_tally_flight[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&cw_usage_flight[i], 0, memory_order_relaxed);
     }
     atomic_store(&self.checked, 0);
     atomic_store(&cw_limits_on, is_any(&options->limit) || is_any(&options->min_free));
@@ -169,11 +169,11 @@ static int leaves_free(uint8_t device)
 {
     uint64_t min_free = load(&memory_of(device)->min_free), free_bytes;
     uint64_t total = load(&cw_device_at(device)->driver_total), flight;
-    int64_t left = cw_device_free_when(device, cw_tally_device(device).held);
+    int64_t left = cw_device_free_when(device, cw_usage_device(device).held);
 
     if (min_free == 0)
         return 1;
-    flight = atomic_load(&cw_tally_flight[device]);
+    flight = atomic_load(&cw_usage_flight[device]);
     if (total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
         left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
         return 1;
@@ -188,17 +188,17 @@ static int is_beyond_limit(uint8_t device)
 {
     uint64_t limit = load(&memory_of(device)->limit);
 
-    return limit != 0 && cw_tally_device(device).held + cw_driver_pool_spare(device) > limit;
+    return limit != 0 && cw_usage_device(device).held + cw_driver_pool_spare(device) > limit;
 }
 
 static int count(uint8_t device, uint64_t bytes)
 {
     cw_driver_pool_refresh(device);
-    if (cw_tally_reserve(device, bytes, most_by_limit(device)) != 0)
+    if (cw_usage_reserve(device, bytes, most_by_limit(device)) != 0)
         return -1;
     if (!is_beyond_limit(device))
         return 0;
-    cw_tally_sub(device, 0, bytes);
+    cw_usage_sub(device, 0, bytes);
     return -1;
 }
 
@@ -207,15 +207,15 @@ static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
     int rc;
 
     *out_cause = CW_CAUSE_LIMIT;
-    atomic_fetch_add(&cw_tally_flight[device], bytes);
+    atomic_fetch_add(&cw_usage_flight[device], bytes);
     rc = count(device, bytes);
     if (rc == 0 && !leaves_free(device)) {
         *out_cause = CW_CAUSE_MIN_FREE;
-        cw_tally_sub(device, 0, bytes);
+        cw_usage_sub(device, 0, bytes);
         rc = -1;
     }
     if (rc != 0)
-        atomic_fetch_sub(&cw_tally_flight[device], bytes);
+        atomic_fetch_sub(&cw_usage_flight[device], bytes);
     return rc;
 }
 
@@ -232,7 +232,7 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
         return 0;
     while (try(device, bytes, out_cause) != 0) {
         /* A sample may have counted what others were just being given twice. */
-        if (*out_cause == CW_CAUSE_MIN_FREE && load(&cw_tally_flight[device]) != 0 &&
+        if (*out_cause == CW_CAUSE_MIN_FREE && load(&cw_usage_flight[device]) != 0 &&
             turns < FLIGHT_TURNS) {
             cw_lock_relax(&turns);
             continue;
@@ -247,20 +247,20 @@ void cw_limit_cancel(uint8_t device, uint64_t bytes)
 {
     if (bytes == 0)
         return;
-    cw_tally_sub(device, 0, bytes);
-    atomic_fetch_sub(&cw_tally_flight[device], bytes);
+    cw_usage_sub(device, 0, bytes);
+    atomic_fetch_sub(&cw_usage_flight[device], bytes);
 }
 
 void cw_limit_committed(uint8_t device, uint64_t bytes)
 {
     if (CW_LIKELY(bytes == 0))
         return;
-    atomic_fetch_sub(&cw_tally_flight[device], bytes);
+    atomic_fetch_sub(&cw_usage_flight[device], bytes);
 }
 
 uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)
 {
-    uint64_t held = cw_tally_device(device).held;
+    uint64_t held = cw_usage_device(device).held;
 
     /* Of what nobody can have, too. */
     return minus(bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes, most_held(device));
@@ -268,7 +268,7 @@ uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)
 
 uint64_t cw_limit_room(uint8_t device)
 {
-    uint64_t held = cw_tally_device(device).held;
+    uint64_t held = cw_usage_device(device).held;
     uint64_t most;
 
     if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
@@ -300,7 +300,7 @@ void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
     if (cw_limit_is_on() && device < CW_MAX_DEVICES)
         out->free_bytes = minus(out->free_bytes, load(&memory_of(device)->min_free));
     if (limit != 0) {
-        in_use = minus(cw_tally_device(device).held, idle) + cw_driver_pool_spare(device);
+        in_use = minus(cw_usage_device(device).held, idle) + cw_driver_pool_spare(device);
         out->free_bytes = least(out->free_bytes, minus(limit, in_use));
     }
     out->free_bytes = least(out->free_bytes, out->total_bytes);

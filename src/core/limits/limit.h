@@ -4,7 +4,7 @@
  *
  * What counts is what the process holds: live, idle in the pool, and unused in the driver's own
  * stream-ordered pools as far as they are seen. A call that takes device memory reserves its bytes
- * before it asks the driver: they count as held from then on (core/account/tally.h), so threads
+ * before it asks the driver: they count as held from then on (core/account/usage.h), so threads
  * never overshoot together. Then either its block takes the reservation over (cw_request.reserved),
  * or it is cancelled. Always: what is reserved and held is at most the limit, unless the limit was
  * lowered, or memory came without being asked for (a graph launch). No lock; nothing is reserved

@@ -9,7 +9,7 @@
 #include "core/limits/limit.h"
 #include "core/limits/reclaim_due.h"
 #include "core/account/site.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 
 #define WHOLE 10000u /* shares are in 1/10000 */
 #define POINT (WHOLE / 100)
@@ -21,7 +21,7 @@ _Atomic uint8_t cw_pressure_levels[CW_DEVICES];
 static struct {
     struct cw_levels thresholds;
     _Atomic int busy[CW_DEVICES]; /* a thread is settling the level of the device */
-    uint64_t due_ns[CW_DEVICES];  /* when relief last became due; of the settling thread */
+    uint64_t due_ns[CW_DEVICES];  /* when reclaim last became due; of the settling thread */
 } self;
 
 void cw_pressure_init(const struct cw_options *options)
@@ -57,7 +57,7 @@ struct use {
 static struct use use_of(uint8_t ordinal)
 {
     const struct cw_live_device *device = cw_device_at(ordinal);
-    struct use use = {.held = cw_tally_device(ordinal).held, .limit = cw_limit_of(ordinal)};
+    struct use use = {.held = cw_usage_device(ordinal).held, .limit = cw_limit_of(ordinal)};
     int64_t free_bytes = cw_device_free_when(ordinal, use.held);
 
     use.held += cw_driver_pool_spare(ordinal);
@@ -172,7 +172,7 @@ void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns)
     atomic_store(&self.busy[device], 0);
 }
 
-/* ---- relief ------------------------------------------------------------------------------------
+/* ---- reclaim ------------------------------------------------------------------------------------
  */
 
 static uint64_t excess_over(uint64_t part, uint64_t whole, uint64_t aim)

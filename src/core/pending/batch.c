@@ -12,13 +12,13 @@
 CW_HOT_DATA _Atomic uint64_t cw_batch_tickets;
 CW_HOT_DATA _Atomic uint32_t cw_batches;
 
-struct cw_batch *cw_batch_make(struct cw_realm *realm)
+struct cw_batch *cw_batch_make(struct cw_pool_context *pool_context)
 {
     struct cw_batch *batch = cw_mem_alloc(sizeof(*batch));
 
     if (batch == NULL)
         return NULL;
-    batch->realm = realm;
+    batch->pool_context = pool_context;
     atomic_fetch_add(&cw_batches, 1);
     return batch;
 }
@@ -27,7 +27,7 @@ static void give_events_back(struct cw_batch *batch)
 {
     for (uint32_t i = 0; i < batch->marks; i++)
         if (batch->mark[i].event != 0)
-            cw_realm_release_event(batch->mark[i].realm, batch->mark[i].event);
+            cw_pool_context_release_event(batch->mark[i].pool_context, batch->mark[i].event);
     batch->marks = 0;
 }
 
@@ -61,17 +61,17 @@ void cw_batch_append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
  */
 
 /* The live contexts but for those that have been waited for since. -1: too many. */
-static int contexts_to_pass(const struct cw_batch *batch, struct cw_realm **out)
+static int contexts_to_pass(const struct cw_batch *batch, struct cw_pool_context **out)
 {
     uint32_t count, left = 0;
 
-    if (CW_LIKELY(cw_realm_is_alone())) {
-        out[0] = batch->realm;
+    if (CW_LIKELY(cw_pool_context_is_alone())) {
+        out[0] = batch->pool_context;
         count = 1;
     } else {
-        count = cw_realm_list(out, CW_REALMS_LIVE);
+        count = cw_pool_context_list(out, CW_POOL_CONTEXTS_LIVE);
     }
-    if (count > CW_REALMS_LIVE)
+    if (count > CW_POOL_CONTEXTS_LIVE)
         return -1;
     for (uint32_t i = 0; i < count; i++)
         if (atomic_load(&out[i]->synced) <= batch->stamp)
@@ -81,14 +81,14 @@ static int contexts_to_pass(const struct cw_batch *batch, struct cw_realm **out)
 
 int cw_batch_is_passed(const struct cw_batch *batch)
 {
-    struct cw_realm *realm[CW_REALMS_LIVE];
+    struct cw_pool_context *pool_context[CW_POOL_CONTEXTS_LIVE];
 
-    return contexts_to_pass(batch, realm) == 0;
+    return contexts_to_pass(batch, pool_context) == 0;
 }
 
-static void count_on(const struct cw_realm *realm, int queries)
+static void count_on(const struct cw_pool_context *pool_context, int queries)
 {
-    struct cw_live_pool *pool = &cw_session.arena.header->device[realm->device].pool;
+    struct cw_live_pool *pool = &cw_session.arena.header->device[pool_context->device].pool;
 
     atomic_fetch_add_explicit(queries ? &pool->event_queries : &pool->event_records, 1,
                               memory_order_relaxed);
@@ -96,19 +96,20 @@ static void count_on(const struct cw_realm *realm, int queries)
 
 int cw_batch_record(struct cw_batch *batch)
 {
-    struct cw_realm *realm[CW_REALMS_LIVE];
-    int count = contexts_to_pass(batch, realm);
+    struct cw_pool_context *pool_context[CW_POOL_CONTEXTS_LIVE];
+    int count = contexts_to_pass(batch, pool_context);
 
     give_events_back(batch); /* of an attempt that failed half-way */
     for (int i = 0; i < count; i++) {
-        uint64_t event = cw_realm_acquire_event(realm[i]);
+        uint64_t event = cw_pool_context_acquire_event(pool_context[i]);
 
         if (event == 0)
             return -1;
-        batch->mark[batch->marks++] = (struct cw_mark){.realm = realm[i], .event = event};
-        if (cw_session.ops->event_record(cw_context_name(realm[i]->record), event) != 0)
+        batch->mark[batch->marks++] =
+            (struct cw_mark){.pool_context = pool_context[i], .event = event};
+        if (cw_session.ops->event_record(cw_context_name(pool_context[i]->record), event) != 0)
             return -1;
-        count_on(realm[i], 0);
+        count_on(pool_context[i], 0);
     }
     batch->recorded = count >= 0;
     return count < 0 ? -1 : 0;
@@ -122,14 +123,14 @@ static int pass(struct cw_batch *batch, int (*ask)(struct cw_context_name contex
         int passed;
 
         /* A dead context has no work left, and took its events with it. */
-        if (mark->event == 0 || atomic_load(&mark->realm->state) == CW_REALM_DEAD ||
-            atomic_load(&mark->realm->synced) > batch->stamp)
+        if (mark->event == 0 || atomic_load(&mark->pool_context->state) == CW_POOL_CONTEXT_DEAD ||
+            atomic_load(&mark->pool_context->synced) > batch->stamp)
             continue;
-        passed = ask(cw_context_name(mark->realm->record), mark->event);
-        count_on(mark->realm, 1);
+        passed = ask(cw_context_name(mark->pool_context->record), mark->event);
+        count_on(mark->pool_context, 1);
         if (passed != 1)
             return passed;
-        cw_realm_release_event(mark->realm, mark->event);
+        cw_pool_context_release_event(mark->pool_context, mark->event);
         mark->event = 0;
     }
     return 1;

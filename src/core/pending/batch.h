@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Batches: freed blocks of one realm that become ready together.
+ * Batches: freed blocks of one pool_context that become ready together.
  *
  * A batch belongs to who has it (core/pending/pending.c); nothing here takes a lock but that of the
- * realms' events. Always: `stamp` is at least the stamp of each free in it; its events, once
+ * pool_contexts' events. Always: `stamp` is at least the stamp of each free in it; its events, once
  * `recorded`, stand for all work that its blocks may still be used by.
  */
 #ifndef CW_CORE_BATCH_H
@@ -13,26 +13,26 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 
 /* It is closed when it holds so much: later frees would hold it back. */
 #define CW_BATCH_MOST_BLOCKS 64u
 #define CW_BATCH_MOST_BYTES  ((uint64_t)64 << 20)
 
 struct cw_mark {
-    struct cw_realm *realm;
+    struct cw_pool_context *pool_context;
     uint64_t event; /* 0: passed */
 };
 
 struct cw_batch {
     struct cw_batch *next;
-    struct cw_realm *realm; /* of all its blocks */
+    struct cw_pool_context *pool_context; /* of all its blocks */
     uint32_t head, count;
     uint64_t bytes, host_bytes; /* on the device, and pinned */
     uint64_t stamp;             /* the last ticket drawn before the last free */
     int recorded;
     uint32_t marks; /* events, one for each context that had not passed when it was recorded */
-    struct cw_mark mark[CW_REALMS_LIVE];
+    struct cw_mark mark[CW_POOL_CONTEXTS_LIVE];
 };
 
 extern CW_HIDDEN _Atomic uint32_t cw_batches; /* that there are, open ones included */
@@ -53,7 +53,7 @@ static inline uint64_t cw_batch_stamp(void)
 }
 
 /* NULL without memory. */
-struct cw_batch *cw_batch_make(struct cw_realm *realm);
+struct cw_batch *cw_batch_make(struct cw_pool_context *pool_context);
 /* The batch is no more, and its events are free for others; its blocks, linked. */
 uint32_t cw_batch_dissolve(struct cw_batch *batch);
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
 
@@ -65,12 +65,12 @@ uint64_t cw_lane_bytes(uint8_t device)
 
 static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
 {
-    return cw_realm_pool(batch->realm, cw_tracker_at(block)->class);
+    return cw_pool_context_pool(batch->pool_context, cw_tracker_at(block)->class);
 }
 
 static void count_held(unsigned slot, const struct cw_batch *batch, uint64_t sign)
 {
-    cw_slot_add(&held_bytes[slot][batch->realm->device], sign * batch->bytes);
+    cw_slot_add(&held_bytes[slot][batch->pool_context->device], sign * batch->bytes);
     cw_slot_add(&held_bytes[slot][CW_DEVICE_HOST], sign * batch->host_bytes);
 }
 
@@ -133,13 +133,13 @@ static int add(unsigned slot, struct cw_pool *pool, uint32_t block, uint64_t sta
     uint64_t held = cw_tracker_held(block);
     struct lane *lane = &lanes[slot];
 
-    if (lane->open != NULL && (lane->open->realm != pool->realm || is_full(lane))) {
+    if (lane->open != NULL && (lane->open->pool_context != pool->pool_context || is_full(lane))) {
         *out_full = lane->open;
-        cw_lane_take_in_hand(lane->open->realm);
+        cw_lane_take_in_hand(lane->open->pool_context);
         lane->open = NULL;
     }
     if (lane->open == NULL)
-        lane->open = cw_batch_make(pool->realm);
+        lane->open = cw_batch_make(pool->pool_context);
     if (lane->open == NULL || !cw_thread_cache_hold_inside(&cw_slots[slot], pool, record, held, 0))
         return 0;
     lane->frees++;
@@ -148,8 +148,9 @@ static int add(unsigned slot, struct cw_pool *pool, uint32_t block, uint64_t sta
     return 1;
 }
 
-/* Those of the realm (NULL: of all), in front of the list. */
-static struct cw_batch *take_lane(unsigned slot, const struct cw_realm *realm, struct cw_batch *all)
+/* Those of the pool_context (NULL: of all), in front of the list. */
+static struct cw_batch *take_lane(unsigned slot, const struct cw_pool_context *pool_context,
+                                  struct cw_batch *all)
 {
     struct lane *lane = &lanes[slot];
     struct cw_batch *batch, *closed = lane->first;
@@ -158,20 +159,20 @@ static struct cw_batch *take_lane(unsigned slot, const struct cw_realm *realm, s
     lane->closed = 0;
     while ((batch = closed) != NULL) {
         closed = batch->next;
-        if (realm != NULL && batch->realm != realm) {
+        if (pool_context != NULL && batch->pool_context != pool_context) {
             push(lane, batch, 0);
             continue;
         }
         unhold(slot, batch);
-        cw_lane_take_in_hand(batch->realm);
+        cw_lane_take_in_hand(batch->pool_context);
         batch->next = all;
         all = batch;
     }
     batch = lane->open;
-    if (batch != NULL && (realm == NULL || batch->realm == realm)) {
+    if (batch != NULL && (pool_context == NULL || batch->pool_context == pool_context)) {
         lane->open = NULL;
         unhold(slot, batch);
-        cw_lane_take_in_hand(batch->realm);
+        cw_lane_take_in_hand(batch->pool_context);
         batch->next = all;
         all = batch;
     }
@@ -186,7 +187,8 @@ int cw_lane_add_inside(const struct cw_slot *slot, const struct cw_pool *pool, u
 {
     struct lane *lane = &lanes[slot - cw_slots];
 
-    if (CW_UNLIKELY(lane->open == NULL || lane->open->realm != pool->realm || is_full(lane)) ||
+    if (CW_UNLIKELY(lane->open == NULL || lane->open->pool_context != pool->pool_context ||
+                    is_full(lane)) ||
         CW_UNLIKELY(!cw_thread_cache_hold_inside(slot, pool, record, held, 1)))
         return 0;
     lane->frees++;
@@ -210,7 +212,7 @@ int cw_lane_add(struct cw_pool *pool, uint32_t block, uint64_t stamp, struct cw_
     return is_added;
 }
 
-struct cw_batch *cw_lane_detach_open(struct cw_realm *realm, int passed)
+struct cw_batch *cw_lane_detach_open(struct cw_pool_context *pool_context, int passed)
 {
     struct cw_slot *slot = cw_slot_enter_always();
     struct cw_batch **open, *batch;
@@ -219,10 +221,10 @@ struct cw_batch *cw_lane_detach_open(struct cw_realm *realm, int passed)
         return NULL;
     open = &lanes[slot - cw_slots].open;
     batch = *open;
-    if (batch != NULL && (realm == NULL || batch->realm == realm) &&
+    if (batch != NULL && (pool_context == NULL || batch->pool_context == pool_context) &&
         (!passed || cw_batch_is_passed(batch))) {
         *open = NULL;
-        cw_lane_take_in_hand(batch->realm);
+        cw_lane_take_in_hand(batch->pool_context);
     } else {
         batch = NULL;
     }
@@ -230,7 +232,7 @@ struct cw_batch *cw_lane_detach_open(struct cw_realm *realm, int passed)
     return batch;
 }
 
-struct cw_batch *cw_lane_detach_oldest(struct cw_realm *realm)
+struct cw_batch *cw_lane_detach_oldest(struct cw_pool_context *pool_context)
 {
     struct cw_slot *slot = cw_slot_enter_always();
     struct cw_batch *batch = NULL;
@@ -239,9 +241,9 @@ struct cw_batch *cw_lane_detach_oldest(struct cw_realm *realm)
     if (slot == NULL)
         return NULL;
     lane = &lanes[slot - cw_slots];
-    if (lane->first != NULL && lane->first->realm == realm) {
+    if (lane->first != NULL && lane->first->pool_context == pool_context) {
         batch = pop(lane);
-        cw_lane_take_in_hand(realm);
+        cw_lane_take_in_hand(pool_context);
     }
     cw_slot_leave(slot);
     return batch;
@@ -253,13 +255,14 @@ struct cw_batch *cw_lane_keep(struct cw_batch *batch, int front)
     struct lane *lane = &lanes[slot - cw_slots];
     struct cw_batch *leaving = NULL;
 
-    if (atomic_load_explicit(&batch->realm->state, memory_order_acquire) == CW_REALM_OPEN) {
+    if (atomic_load_explicit(&batch->pool_context->state, memory_order_acquire) ==
+        CW_POOL_CONTEXT_OPEN) {
         push(lane, batch, front);
-        cw_lane_put_down(batch->realm);
+        cw_lane_put_down(batch->pool_context);
         if (lane->closed > LANE_BATCHES)
             leaving = pop(lane);
         if (leaving != NULL)
-            cw_lane_take_in_hand(leaving->realm);
+            cw_lane_take_in_hand(leaving->pool_context);
     } else {
         leaving = batch;
     }
@@ -301,14 +304,14 @@ struct cw_batch *cw_lane_take_own(void)
 /* ---- all threads' ------------------------------------------------------------------------------
  */
 
-struct cw_batch *cw_lane_take_all(const struct cw_realm *realm)
+struct cw_batch *cw_lane_take_all(const struct cw_pool_context *pool_context)
 {
     uint64_t mask = cw_slot_used();
     struct cw_batch *all = NULL;
 
     cw_slot_stop(mask);
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1)
-        all = take_lane((unsigned)__builtin_ctzll(rest), realm, all);
+        all = take_lane((unsigned)__builtin_ctzll(rest), pool_context, all);
     cw_slot_resume(mask);
     return all;
 }

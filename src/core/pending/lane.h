@@ -4,10 +4,12 @@
  *
  * One batch is open and takes more blocks, a few are closed. A lane is worked on inside its slot,
  * by its thread or while that is stopped; no lock. Always: all blocks of a lane's batches are held
- * by the thread (core/cache/thread_cache.h), and only of realms that were open when they came in.
+ * by the thread (core/cache/thread_cache.h), and only of pool_contexts that were open when they
+ * came in.
  *
- * A batch that was taken out of a lane, or of the list of its realm (core/pending/waiting.h), is in
- * hand until it is in one again or dissolved: the end of its context waits for that.
+ * A batch that was taken out of a lane, or of the list of its pool_context
+ * (core/pending/waiting.h), is in hand until it is in one again or dissolved: the end of its
+ * context waits for that.
  */
 #ifndef CW_CORE_LANE_H
 #define CW_CORE_LANE_H
@@ -20,15 +22,15 @@
 
 void cw_lane_reset(void);
 
-/* Of the batch's realm. */
-static inline void cw_lane_take_in_hand(struct cw_realm *realm)
+/* Of the batch's pool_context. */
+static inline void cw_lane_take_in_hand(struct cw_pool_context *pool_context)
 {
-    atomic_fetch_add(&realm->in_hand, 1);
+    atomic_fetch_add(&pool_context->in_hand, 1);
 }
 
-static inline void cw_lane_put_down(struct cw_realm *realm)
+static inline void cw_lane_put_down(struct cw_pool_context *pool_context)
 {
-    atomic_fetch_sub(&realm->in_hand, 1);
+    atomic_fetch_sub(&pool_context->in_hand, 1);
 }
 
 /* Blocks of the calling thread's next batch, and of one size in rotation. */
@@ -47,13 +49,15 @@ int cw_lane_add_inside(const struct cw_slot *slot, const struct cw_pool *pool, u
  * closed to make room is in *out_full, in hand; NULL: nothing. */
 int cw_lane_add(struct cw_pool *pool, uint32_t block, uint64_t stamp, struct cw_batch **out_full);
 
-/* Takes the open batch if it belongs to the realm (NULL: to any) and, with `passed`, is ready; the
- * oldest closed one if it belongs to the realm. In hand, its blocks still held; or NULL. */
-struct cw_batch *cw_lane_detach_open(struct cw_realm *realm, int passed);
-struct cw_batch *cw_lane_detach_oldest(struct cw_realm *realm);
+/* Takes the open batch if it belongs to the pool_context (NULL: to any) and, with `passed`, is
+ * ready; the oldest closed one if it belongs to the pool_context. In hand, its blocks still held;
+ * or NULL. */
+struct cw_batch *cw_lane_detach_open(struct cw_pool_context *pool_context, int passed);
+struct cw_batch *cw_lane_detach_oldest(struct cw_pool_context *pool_context);
 
 /* A closed batch of held blocks, in hand, goes into the lane; front: it was the oldest. What has to
- * leave for it, or because the realm is not open, is the result: in hand, not held; or NULL. */
+ * leave for it, or because the pool_context is not open, is the result: in hand, not held; or NULL.
+ */
 struct cw_batch *cw_lane_keep(struct cw_batch *batch, int front);
 /* Its blocks are held by the thread no more. */
 void cw_lane_unhold(struct cw_batch *batch);
@@ -66,7 +70,7 @@ struct cw_batch *cw_lane_take_own(void);
 
 /* ---- all threads' ---- */
 
-/* The batches of the realm, newest first in each lane, linked, in hand, not held. */
-struct cw_batch *cw_lane_take_all(const struct cw_realm *realm);
+/* The batches of the pool_context, newest first in each lane, linked, in hand, not held. */
+struct cw_batch *cw_lane_take_all(const struct cw_pool_context *pool_context);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "core/pending/batch.h"
 #include "core/process/gate.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/pending/lane.h"
 #include "core/pending/ready.h"
 #include "core/pending/release.h"
@@ -40,23 +40,24 @@ uint64_t cw_pending_sync_begin(void)
     return atomic_fetch_add(&cw_batch_tickets, 1) + 1;
 }
 
-void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket)
+void cw_pending_sync_end(struct cw_pool_context *pool_context, uint64_t ticket)
 {
-    uint64_t seen = atomic_load(&realm->synced);
+    uint64_t seen = atomic_load(&pool_context->synced);
 
-    while (seen < ticket && !atomic_compare_exchange_weak(&realm->synced, &seen, ticket))
+    while (seen < ticket && !atomic_compare_exchange_weak(&pool_context->synced, &seen, ticket))
         ;
 }
 
 int cw_pending_is_possible(void)
 {
-    struct cw_realm *realm[CW_REALMS_LIVE];
-    uint32_t count = cw_realm_list(realm, CW_REALMS_LIVE);
+    struct cw_pool_context *pool_context[CW_POOL_CONTEXTS_LIVE];
+    uint32_t count = cw_pool_context_list(pool_context, CW_POOL_CONTEXTS_LIVE);
 
-    if (count > CW_REALMS_LIVE || !cw_session.ops->has_context_events())
+    if (count > CW_POOL_CONTEXTS_LIVE || !cw_session.ops->has_context_events())
         return 0;
     for (uint32_t i = 0; i < count; i++)
-        if (realm[i]->record->handle == 0 || atomic_load(&realm[i]->record->fatal) != 0)
+        if (pool_context[i]->record->handle == 0 ||
+            atomic_load(&pool_context[i]->record->fatal) != 0)
             return 0;
     return 1;
 }
@@ -64,10 +65,10 @@ int cw_pending_is_possible(void)
 /* To the driver's own free. */
 static void release(struct cw_batch *batch, enum cw_release why)
 {
-    struct cw_realm *realm = batch->realm;
+    struct cw_pool_context *pool_context = batch->pool_context;
 
-    cw_release_list(realm, cw_batch_dissolve(batch), why);
-    cw_lane_put_down(realm);
+    cw_release_list(pool_context, cw_batch_dissolve(batch), why);
+    cw_lane_put_down(pool_context);
 }
 
 /* ---- in ----------------------------------------------------------------------------------------
@@ -117,18 +118,19 @@ void cw_pending_close(int may_release)
 {
     struct cw_batch *batch;
 
-    cw_keep_reclaim_begins();
+    cw_retention_reclaim_begins();
     batch = cw_lane_detach_open(NULL, 0);
     if (batch != NULL)
         close_batch(batch, may_release);
-    cw_keep_reclaim_ends(0);
+    cw_retention_reclaim_ends(0);
 }
 
 /* A batch of its own, for all. */
 static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
 {
-    struct cw_batch *alone =
-        cw_keep_has_room(pool, cw_tracker_held(block)) ? cw_waiting_make(pool->realm) : NULL;
+    struct cw_batch *alone = cw_retention_has_room(pool, cw_tracker_held(block))
+                                 ? cw_waiting_make(pool->pool_context)
+                                 : NULL;
 
     if (alone == NULL)
         return -1;
@@ -155,7 +157,7 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
 
 static uint32_t count_ready(const struct cw_batch *batch, int by_event)
 {
-    struct cw_live_pool *pool = &cw_session.arena.header->device[batch->realm->device].pool;
+    struct cw_live_pool *pool = &cw_session.arena.header->device[batch->pool_context->device].pool;
 
     atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
                               batch->count, memory_order_relaxed);
@@ -165,23 +167,23 @@ static uint32_t count_ready(const struct cw_batch *batch, int by_event)
 /* Of the list. */
 static uint32_t hand_over(struct cw_batch *batch, int by_event)
 {
-    struct cw_realm *realm = batch->realm;
+    struct cw_pool_context *pool_context = batch->pool_context;
     uint32_t count = count_ready(batch, by_event);
 
-    cw_ready_hand_over(realm, cw_batch_dissolve(batch));
-    cw_lane_put_down(realm);
+    cw_ready_hand_over(pool_context, cw_batch_dissolve(batch));
+    cw_lane_put_down(pool_context);
     return count;
 }
 
 /* Of the calling thread's lane. */
 static uint32_t hand_over_own(struct cw_batch *batch, int by_event)
 {
-    struct cw_realm *realm = batch->realm;
+    struct cw_pool_context *pool_context = batch->pool_context;
     uint32_t count = count_ready(batch, by_event), left = cw_lane_take_in(batch);
 
     cw_batch_dissolve(batch);
-    cw_ready_share(realm, left);
-    cw_lane_put_down(realm);
+    cw_ready_share(pool_context, left);
+    cw_lane_put_down(pool_context);
     return count;
 }
 
@@ -201,13 +203,13 @@ static int ask(struct cw_batch *batch)
     return passed;
 }
 
-static uint32_t harvest_list(struct cw_realm *realm, unsigned *queries, uint32_t most,
+static uint32_t harvest_list(struct cw_pool_context *pool_context, unsigned *queries, uint32_t most,
                              int may_release)
 {
     struct cw_batch *batch;
     uint32_t count = 0;
 
-    while (count < most && (batch = cw_waiting_pop(realm)) != NULL) {
+    while (count < most && (batch = cw_waiting_pop(pool_context)) != NULL) {
         int passed = cw_batch_is_passed(batch), by_event = !passed;
 
         if (!passed && *queries != 0) {
@@ -226,13 +228,13 @@ static uint32_t harvest_list(struct cw_realm *realm, unsigned *queries, uint32_t
     return count;
 }
 
-static uint32_t harvest_lane(struct cw_realm *realm, unsigned *queries, uint32_t most,
+static uint32_t harvest_lane(struct cw_pool_context *pool_context, unsigned *queries, uint32_t most,
                              int may_release)
 {
-    struct cw_batch *batch = cw_lane_detach_open(realm, 1);
+    struct cw_batch *batch = cw_lane_detach_open(pool_context, 1);
     uint32_t count = batch != NULL ? hand_over_own(batch, 0) : 0;
 
-    while (count < most && (batch = cw_lane_detach_oldest(realm)) != NULL) {
+    while (count < most && (batch = cw_lane_detach_oldest(pool_context)) != NULL) {
         int passed = cw_batch_is_passed(batch), by_event = !passed;
 
         if (!passed && *queries != 0) {
@@ -251,16 +253,16 @@ static uint32_t harvest_lane(struct cw_realm *realm, unsigned *queries, uint32_t
     return count;
 }
 
-uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned queries, uint32_t most,
+uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queries, uint32_t most,
                             int may_release)
 {
     uint32_t count;
 
-    cw_keep_reclaim_begins();
-    count = harvest_list(realm, &queries, most, may_release);
+    cw_retention_reclaim_begins();
+    count = harvest_list(pool_context, &queries, most, may_release);
     if (count < most)
-        count += harvest_lane(realm, &queries, most - count, may_release);
-    cw_keep_reclaim_ends(0);
+        count += harvest_lane(pool_context, &queries, most - count, may_release);
+    cw_retention_reclaim_ends(0);
     return count;
 }
 
@@ -288,15 +290,15 @@ int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
     return bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class);
 }
 
-static uint32_t await(struct cw_realm *realm)
+static uint32_t await(struct cw_pool_context *pool_context)
 {
-    struct cw_batch *batch = cw_waiting_pop(realm);
+    struct cw_batch *batch = cw_waiting_pop(pool_context);
     int is_own = batch == NULL, passed;
 
     if (batch == NULL)
-        batch = cw_lane_detach_oldest(realm);
+        batch = cw_lane_detach_oldest(pool_context);
     if (batch == NULL)
-        batch = cw_lane_detach_open(realm, 0);
+        batch = cw_lane_detach_open(pool_context, 0);
     if (batch == NULL)
         return 0;
     passed = batch->recorded ? 0 : record(batch);
@@ -313,13 +315,13 @@ static uint32_t await(struct cw_realm *realm)
     return 0;
 }
 
-uint32_t cw_pending_await(struct cw_realm *realm)
+uint32_t cw_pending_await(struct cw_pool_context *pool_context)
 {
     uint32_t count;
 
-    cw_keep_reclaim_begins();
-    count = await(realm);
-    cw_keep_reclaim_ends(0);
+    cw_retention_reclaim_begins();
+    count = await(pool_context);
+    cw_retention_reclaim_ends(0);
     return count;
 }
 
@@ -347,56 +349,56 @@ static void list_all(struct cw_batch *all)
     }
 }
 
-void cw_pending_collect(struct cw_realm *realm)
+void cw_pending_collect(struct cw_pool_context *pool_context)
 {
-    cw_keep_reclaim_begins();
-    list_all(cw_lane_take_all(realm));
-    cw_keep_reclaim_ends(0);
+    cw_retention_reclaim_begins();
+    list_all(cw_lane_take_all(pool_context));
+    cw_retention_reclaim_ends(0);
 }
 
-/* All batches of the realm, linked. */
-static struct cw_batch *take_all(struct cw_realm *realm)
+/* All batches of the pool_context, linked. */
+static struct cw_batch *take_all(struct cw_pool_context *pool_context)
 {
     /* Not even a hint is good enough here: a thread may be at its first batch. */
-    struct cw_batch *all = cw_lane_take_all(realm), *batch;
+    struct cw_batch *all = cw_lane_take_all(pool_context), *batch;
 
-    while ((batch = cw_waiting_pop(realm)) != NULL) {
+    while ((batch = cw_waiting_pop(pool_context)) != NULL) {
         batch->next = all;
         all = batch;
     }
     return all;
 }
 
-uint32_t cw_pending_seize(struct cw_realm *realm)
+uint32_t cw_pending_seize(struct cw_pool_context *pool_context)
 {
-    struct cw_batch *all = take_all(realm), *batch;
+    struct cw_batch *all = take_all(pool_context), *batch;
     uint32_t list = 0;
 
     while ((batch = all) != NULL) {
         all = batch->next;
         list = cw_tracker_join(list, cw_batch_dissolve(batch));
-        cw_lane_put_down(realm);
+        cw_lane_put_down(pool_context);
     }
     return list;
 }
 
-static int waits_for(const struct cw_batch *batch, const struct cw_realm *realm)
+static int waits_for(const struct cw_batch *batch, const struct cw_pool_context *pool_context)
 {
     for (; batch != NULL; batch = batch->next)
-        if (atomic_load(&realm->synced) <= batch->stamp)
+        if (atomic_load(&pool_context->synced) <= batch->stamp)
             return 1;
     return 0;
 }
 
 /* How many blocks could not go. */
-static uint32_t drain_once(struct cw_realm *realm)
+static uint32_t drain_once(struct cw_pool_context *pool_context)
 {
-    struct cw_batch *all = take_all(realm), *batch;
+    struct cw_batch *all = take_all(pool_context), *batch;
     uint32_t left = 0;
     int code;
 
-    if (cw_gate_is_open() && waits_for(all, realm))
-        cw_pending_wait(realm, &code);
+    if (cw_gate_is_open() && waits_for(all, pool_context))
+        cw_pending_wait(pool_context, &code);
     while ((batch = all) != NULL) {
         all = batch->next;
         if (cw_batch_is_passed(batch)) {
@@ -412,15 +414,15 @@ static uint32_t drain_once(struct cw_realm *realm)
 }
 
 /* Another thread may just look after a batch. */
-uint32_t cw_pending_drain(struct cw_realm *realm)
+uint32_t cw_pending_drain(struct cw_pool_context *pool_context)
 {
     uint64_t deadline = cw_clock_ns() + HANDS_NS;
     unsigned turns = 0;
     uint32_t left;
 
     for (;;) {
-        left = drain_once(realm);
-        if (left != 0 || atomic_load(&realm->in_hand) == 0 || cw_clock_ns() >= deadline)
+        left = drain_once(pool_context);
+        if (left != 0 || atomic_load(&pool_context->in_hand) == 0 || cw_clock_ns() >= deadline)
             return left;
         cw_lock_relax(&turns);
     }
@@ -430,13 +432,13 @@ void cw_pending_thread_ends(void)
 {
     uint32_t list, next;
 
-    cw_keep_reclaim_begins();
+    cw_retention_reclaim_begins();
     list_all(cw_lane_take_own());
     for (list = cw_thread_cache_empty(); list != 0; list = next) {
-        struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
+        struct cw_pool_context *pool_context = cw_pool_context_of(cw_tracker_at(list)->context);
 
         next = cw_tracker_next(list);
-        cw_ready_put(cw_realm_pool(realm, cw_tracker_at(list)->class), list, 0);
+        cw_ready_put(cw_pool_context_pool(pool_context, cw_tracker_at(list)->class), list, 0);
     }
-    cw_keep_reclaim_ends(0);
+    cw_retention_reclaim_ends(0);
 }

@@ -7,7 +7,7 @@
  * count: a synchronisation of the whole context that started after the free and has returned
  * success (a ticket), and an event of the whole context that was recorded after the free. Frees
  * collect in batches (core/pending/batch.h). Each thread has a lane of its own
- * (core/pending/lane.h); what is too old for that goes to the list of its realm
+ * (core/pending/lane.h); what is too old for that goes to the list of its pool_context
  * (core/pending/waiting.h), from which all threads harvest. Closing a batch records one event in
  * each context that still needs one. Whoever works on a batch has taken it out of lane or list. An
  * event that was never recorded reads as passed (the race of CUB's allocator, NVIDIA/cub#156): a
@@ -30,7 +30,7 @@
 #include "core/pending/batch.h"
 #include "core/pending/waiting.h"
 #include "core/process/gate.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/process/session.h"
 
 void cw_pending_reset(void);
@@ -46,26 +46,26 @@ static inline int cw_pending_is_any(void)
 /* Before: the ticket. */
 uint64_t cw_pending_sync_begin(void);
 /* After it has returned success. */
-void cw_pending_sync_end(struct cw_realm *realm, uint64_t ticket);
+void cw_pending_sync_end(struct cw_pool_context *pool_context, uint64_t ticket);
 
-/* Waits for the realm's context, which counts as a synchronisation of the program's does. 0 with
- * the driver's code, or -1: the gate is closed, or the context cannot be worked with. */
-static inline int cw_pending_wait(struct cw_realm *realm, int *out_code)
+/* Waits for the pool_context's context, which counts as a synchronisation of the program's does. 0
+ * with the driver's code, or -1: the gate is closed, or the context cannot be worked with. */
+static inline int cw_pending_wait(struct cw_pool_context *pool_context, int *out_code)
 {
     uint64_t ticket = 0;
 
     if (CW_UNLIKELY(!cw_gate_enter_wait()))
         return -1;
-    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+    if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
         cw_gate_leave_wait();
         return -1;
     }
-    if (CW_UNLIKELY(cw_pending_is_any() || !cw_realm_is_alone()))
+    if (CW_UNLIKELY(cw_pending_is_any() || !cw_pool_context_is_alone()))
         ticket = cw_pending_sync_begin();
-    *out_code = cw_session.ops->context_wait(cw_context_name(realm->record));
+    *out_code = cw_session.ops->context_wait(cw_context_name(pool_context->record));
     cw_gate_leave_wait();
     if (CW_UNLIKELY(ticket != 0) && *out_code == 0)
-        cw_pending_sync_end(realm, ticket);
+        cw_pending_sync_end(pool_context, ticket);
     return 0;
 }
 
@@ -83,13 +83,13 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
 void cw_pending_close(int may_release);
 
 /*
- * Looks which blocks of the realm have become ready, by ticket or event, in its list and in the
- * calling thread's lane, and hands them to the pool (core/pending/ready.h). Asks the driver about
- * `queries` batches at most, and ends once `blocks` were handed over. How many. may_release: a
- * batch whose events fail goes to the driver, which waits by itself; else, inside an allocation, it
- * stays.
+ * Looks which blocks of the pool_context have become ready, by ticket or event, in its list and in
+ * the calling thread's lane, and hands them to the pool (core/pending/ready.h). Asks the driver
+ * about `queries` batches at most, and ends once `blocks` were handed over. How many. may_release:
+ * a batch whose events fail goes to the driver, which waits by itself; else, inside an allocation,
+ * it stays.
  */
-uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned queries, uint32_t blocks,
+uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queries, uint32_t blocks,
                             int may_release);
 
 /* ---- what is pending of one size ---- */
@@ -101,26 +101,26 @@ uint32_t cw_pending_harvest(struct cw_realm *realm, unsigned queries, uint32_t b
 int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class);
 /* So much that a request waits. */
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class);
-/* Waits for the oldest batch of the realm, and hands its blocks over: how many, 0: there is none,
- * or the gate is closed. */
-uint32_t cw_pending_await(struct cw_realm *realm);
+/* Waits for the oldest batch of the pool_context, and hands its blocks over: how many, 0: there is
+ * none, or the gate is closed. */
+uint32_t cw_pending_await(struct cw_pool_context *pool_context);
 
 /* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */
 uint64_t cw_pending_bytes(uint8_t device);
 
 /* ---- all threads' ---- */
 
-/* What threads have in their lanes, of this realm, comes into its list. */
-void cw_pending_collect(struct cw_realm *realm);
+/* What threads have in their lanes, of this pool_context, comes into its list. */
+void cw_pending_collect(struct cw_pool_context *pool_context);
 
-/* All pending blocks of the realm, linked: with the gate closed at the end of a context, and when
- * memory is short. */
-uint32_t cw_pending_seize(struct cw_realm *realm);
+/* All pending blocks of the pool_context, linked: with the gate closed at the end of a context, and
+ * when memory is short. */
+uint32_t cw_pending_seize(struct cw_pool_context *pool_context);
 
 /* Before a context ends, with the gate open: what waits for the context itself is waited for, what
  * waits for others goes to the driver's own free. How many blocks had to stay because the gate is
  * closed. */
-uint32_t cw_pending_drain(struct cw_realm *realm);
+uint32_t cw_pending_drain(struct cw_pool_context *pool_context);
 
 /* The calling thread ends: its batches, and the ready blocks that it kept to itself, are for all.
  */

@@ -7,13 +7,14 @@
 #include "core/account/freed.h"
 #include "core/account/idle.h"
 #include "core/account/tracker.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/limits/pressure.h"
 #include "core/pending/waiting.h"
 #include "core/process/session.h"
 
 /* One block; the gate is open. */
-static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t block)
+static void release_block(struct cw_pool_context *pool_context, struct cw_pool *pool,
+                          uint32_t block)
 {
     const struct cw_live_block *record = cw_tracker_at(block);
     uint64_t key = atomic_load_explicit(&record->key, memory_order_relaxed);
@@ -25,7 +26,7 @@ static void release_block(struct cw_realm *realm, struct cw_pool *pool, uint32_t
     cw_bucket_dropped(pool, block, is_there);
     if (is_there) {
         cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed));
-        cw_session.ops->block_free(cw_context_name(realm->record), pool->kind, key);
+        cw_session.ops->block_free(cw_context_name(pool_context->record), pool->kind, key);
     }
     cw_idle_arrives(pool->device, held);
     cw_tracker_finish_idle(block);
@@ -56,46 +57,47 @@ static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_re
     }
 }
 
-static uint64_t release_each(struct cw_realm *realm, uint32_t list, enum cw_release why)
+static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list,
+                             enum cw_release why)
 {
     uint64_t sum = 0, bytes;
 
     while (list != 0) {
-        struct cw_pool *pool = cw_realm_pool(realm, cw_tracker_at(list)->class);
+        struct cw_pool *pool = cw_pool_context_pool(pool_context, cw_tracker_at(list)->class);
         uint32_t next = cw_tracker_next(list);
 
-        if (cw_realm_enter_free(realm)) {
-            int dead = atomic_load(&realm->state) == CW_REALM_DEAD;
+        if (cw_pool_context_enter_free(pool_context)) {
+            int dead = atomic_load(&pool_context->state) == CW_POOL_CONTEXT_DEAD;
 
             bytes = cw_tracker_held(list);
             if (!dead)
-                release_block(realm, pool, list);
-            cw_realm_leave_free(realm);
+                release_block(pool_context, pool, list);
+            cw_pool_context_leave_free(pool_context);
             if (dead) { /* the context has ended since: the memory went with it */
-                cw_realm_forget(realm, list);
+                cw_pool_context_forget(pool_context, list);
                 return sum;
             }
             sum += bytes;
             count_release(pool, bytes, why);
         } else {
             atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
-            cw_waiting_add(realm, list);
+            cw_waiting_add(pool_context, list);
         }
         list = next;
     }
     return sum;
 }
 
-uint64_t cw_release_list(struct cw_realm *realm, uint32_t list, enum cw_release why)
+uint64_t cw_release_list(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why)
 {
     if (list == 0)
         return 0;
-    cw_keep_reclaim_begins();
-    return cw_keep_reclaim_ends(release_each(realm, list, why));
+    cw_retention_reclaim_begins();
+    return cw_retention_reclaim_ends(release_each(pool_context, list, why));
 }
 
 void cw_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why)
 {
     atomic_store_explicit(&cw_tracker_at(block)->link, 0, memory_order_relaxed);
-    cw_release_list(pool->realm, block, why);
+    cw_release_list(pool->pool_context, block, why);
 }

@@ -11,12 +11,12 @@
 
 static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
 {
-    return cw_realm_pool(batch->realm, cw_tracker_at(block)->class);
+    return cw_pool_context_pool(batch->pool_context, cw_tracker_at(block)->class);
 }
 
 static void count_listed(const struct cw_batch *batch, uint64_t sign)
 {
-    cw_bucket_list(batch->realm->device, sign * batch->bytes);
+    cw_bucket_list(batch->pool_context->device, sign * batch->bytes);
     cw_bucket_list(CW_DEVICE_HOST, sign * batch->host_bytes);
     for (uint32_t block = batch->head; block != 0; block = cw_tracker_next(block)) {
         unsigned size_class = cw_size_class_down(cw_tracker_held(block));
@@ -26,26 +26,26 @@ static void count_listed(const struct cw_batch *batch, uint64_t sign)
     }
 }
 
-/* 1, or 0 when the realm is not open: the caller keeps the batch. */
+/* 1, or 0 when the pool_context is not open: the caller keeps the batch. */
 static int push(struct cw_batch *batch, int front)
 {
-    struct cw_realm *realm = batch->realm;
+    struct cw_pool_context *pool_context = batch->pool_context;
     int open;
 
     count_listed(batch, 1);
-    cw_lock_acquire(&cw_realm_lock);
-    open = atomic_load(&realm->state) == CW_REALM_OPEN;
-    if (open && (front || realm->first == NULL)) {
-        batch->next = realm->first;
-        if (realm->first == NULL)
-            realm->last = batch;
-        realm->first = batch;
+    cw_lock_acquire(&cw_pool_context_lock);
+    open = atomic_load(&pool_context->state) == CW_POOL_CONTEXT_OPEN;
+    if (open && (front || pool_context->first == NULL)) {
+        batch->next = pool_context->first;
+        if (pool_context->first == NULL)
+            pool_context->last = batch;
+        pool_context->first = batch;
     } else if (open) {
         batch->next = NULL;
-        realm->last->next = batch;
-        realm->last = batch;
+        pool_context->last->next = batch;
+        pool_context->last = batch;
     }
-    cw_lock_release(&cw_realm_lock);
+    cw_lock_release(&cw_pool_context_lock);
     if (!open)
         count_listed(batch, (uint64_t)-1);
     return open;
@@ -53,45 +53,45 @@ static int push(struct cw_batch *batch, int front)
 
 void cw_waiting_push(struct cw_batch *batch, int front)
 {
-    struct cw_realm *realm = batch->realm;
+    struct cw_pool_context *pool_context = batch->pool_context;
 
     if (!push(batch, front))
-        cw_waiting_defer(realm, cw_batch_dissolve(batch));
-    cw_lane_put_down(realm);
+        cw_waiting_defer(pool_context, cw_batch_dissolve(batch));
+    cw_lane_put_down(pool_context);
 }
 
-struct cw_batch *cw_waiting_make(struct cw_realm *realm)
+struct cw_batch *cw_waiting_make(struct cw_pool_context *pool_context)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
 
     if (batch != NULL)
-        cw_lane_take_in_hand(realm);
+        cw_lane_take_in_hand(pool_context);
     return batch;
 }
 
-struct cw_batch *cw_waiting_pop(struct cw_realm *realm)
+struct cw_batch *cw_waiting_pop(struct cw_pool_context *pool_context)
 {
     struct cw_batch *batch;
 
-    cw_lock_acquire(&cw_realm_lock);
-    batch = realm->first;
+    cw_lock_acquire(&cw_pool_context_lock);
+    batch = pool_context->first;
     if (batch != NULL) {
-        realm->first = batch->next;
-        cw_lane_take_in_hand(realm);
+        pool_context->first = batch->next;
+        cw_lane_take_in_hand(pool_context);
     }
-    cw_lock_release(&cw_realm_lock);
+    cw_lock_release(&cw_pool_context_lock);
     if (batch != NULL)
         count_listed(batch, (uint64_t)-1);
     return batch;
 }
 
-void cw_waiting_add(struct cw_realm *realm, uint32_t list)
+void cw_waiting_add(struct cw_pool_context *pool_context, uint32_t list)
 {
     uint64_t stamp = cw_batch_stamp();
 
     while (list != 0) {
         uint32_t next = cw_tracker_next(list);
-        struct cw_batch *batch = cw_waiting_make(realm);
+        struct cw_batch *batch = cw_waiting_make(pool_context);
 
         /* Without memory the block is lost to the pool; it goes with its context. */
         for (; batch != NULL && list != 0 && !cw_batch_is_full(batch); list = next) {
@@ -104,15 +104,15 @@ void cw_waiting_add(struct cw_realm *realm, uint32_t list)
     }
 }
 
-void cw_waiting_defer(struct cw_realm *realm, uint32_t list)
+void cw_waiting_defer(struct cw_pool_context *pool_context, uint32_t list)
 {
-    switch (cw_realm_park(realm, list)) {
-    case CW_REALM_OPEN: /* again: the context was kept */
-        cw_waiting_add(realm, list);
+    switch (cw_pool_context_park(pool_context, list)) {
+    case CW_POOL_CONTEXT_OPEN: /* again: the context was kept */
+        cw_waiting_add(pool_context, list);
         return;
-    case CW_REALM_CLOSING:
+    case CW_POOL_CONTEXT_CLOSING:
         return;
-    case CW_REALM_DEAD:
-        cw_realm_forget(realm, list);
+    case CW_POOL_CONTEXT_DEAD:
+        cw_pool_context_forget(pool_context, list);
     }
 }

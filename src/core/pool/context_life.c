@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/cache/thread_cache.h"
 #include "core/device/device.h"
 #include "core/limits/limit.h"
@@ -18,49 +18,49 @@
 static void made(uint32_t context, struct cw_live_context *record)
 {
     if (cw_pool_is_on())
-        cw_realm_make(context, record);
+        cw_pool_context_make(context, record);
     if (cw_limit_is_on())
         cw_device_describe((uint8_t)record->device);
 }
 
 static uint32_t drain(uint32_t context)
 {
-    struct cw_realm *realm = cw_realm_of(context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
-    if (realm == NULL || !cw_pending_is_any() || !cw_realm_is_usable(realm))
+    if (pool_context == NULL || !cw_pending_is_any() || !cw_pool_context_is_usable(pool_context))
         return 0;
-    return cw_pending_drain(realm);
+    return cw_pending_drain(pool_context);
 }
 
 static void closing(uint32_t context)
 {
-    struct cw_realm *realm = cw_realm_of(context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
-    if (realm == NULL)
+    if (pool_context == NULL)
         return;
-    cw_realm_close(realm);
+    cw_pool_context_close(pool_context);
     /* First: what is pending is part of threads' grants. */
-    cw_realm_to_limbo(realm, cw_pending_seize(realm));
+    cw_pool_context_to_limbo(pool_context, cw_pending_seize(pool_context));
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
-        struct cw_pool *pool = atomic_load_explicit(&realm->pool[i], memory_order_acquire);
+        struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[i], memory_order_acquire);
 
         if (pool == NULL)
             continue;
-        cw_realm_to_limbo(realm, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
-        cw_realm_to_limbo(realm, cw_bucket_take_all(pool));
+        cw_pool_context_to_limbo(pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
+        cw_pool_context_to_limbo(pool_context, cw_bucket_take_all(pool));
     }
 }
 
 static void ended(uint32_t context, int gone)
 {
-    struct cw_realm *realm = cw_realm_of(context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
-    if (realm == NULL)
+    if (pool_context == NULL)
         return;
     if (gone)
-        cw_realm_forget(realm, cw_realm_die(realm));
+        cw_pool_context_forget(pool_context, cw_pool_context_die(pool_context));
     else
-        cw_waiting_add(realm, cw_realm_reopen(realm));
+        cw_waiting_add(pool_context, cw_pool_context_reopen(pool_context));
 }
 
 const struct cw_context_listener cw_context_life_listener = {

@@ -3,9 +3,9 @@
  * What the beginning and the end of a context mean for what is kept of it.
  *
  * Before a context ends, with the gate still open, what was freed and others may still use goes
- * through the driver's own free. Then, with the gate closed, its realm closes, and all its idle
- * blocks move to limbo; whatever comes in meanwhile follows them. If the context stays after all,
- * they wait once more like fresh frees; if not, they are forgotten. No state of its own.
+ * through the driver's own free. Then, with the gate closed, its pool_context closes, and all its
+ * idle blocks move to limbo; whatever comes in meanwhile follows them. If the context stays after
+ * all, they wait once more like fresh frees; if not, they are forgotten. No state of its own.
  */
 #ifndef CW_CORE_CONTEXT_LIFE_H
 #define CW_CORE_CONTEXT_LIFE_H

@@ -14,12 +14,12 @@
 #include "core/limits/excess.h"
 #include "core/process/gate.h"
 #include "core/account/index.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/pending/lane.h"
 #include "core/pending/pending.h"
 #include "core/pool/prewarm.h"
-#include "core/cache/realm.h"
-#include "core/reclaim/relief.h"
+#include "core/cache/pool_context.h"
+#include "core/reclaim/reclaim.h"
 #include "core/pool/search.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
@@ -98,11 +98,11 @@ static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
 {
     uint8_t device;
     uint32_t context = cw_context_current(&device);
-    struct cw_realm *realm = cw_realm_of(context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
     if (!self.on)
         return NULL;
-    if (CW_UNLIKELY(context == 0 || realm == NULL)) {
+    if (CW_UNLIKELY(context == 0 || pool_context == NULL)) {
         bypass(device, CW_BYPASS_NO_CONTEXT);
         return NULL;
     }
@@ -110,11 +110,11 @@ static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
         bypass(device, CW_BYPASS_CAPTURE);
         return NULL;
     }
-    if (CW_UNLIKELY(!cw_realm_is_usable(realm))) {
+    if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
         bypass(device, CW_BYPASS_BROKEN);
         return NULL;
     }
-    return cw_realm_pool(realm, class);
+    return cw_pool_context_pool(pool_context, class);
 }
 
 struct cw_pool *cw_pool_here(enum cw_pool_class class)
@@ -133,8 +133,8 @@ static uint64_t what_to_ask(struct cw_pool_request *request)
 static inline void warm(struct cw_pool *pool, uint32_t api)
 {
     if (CW_UNLIKELY(self.options->prewarm.count != 0) && pool->class == CW_POOL_DEVICE &&
-        !atomic_load_explicit(&pool->realm->warmed, memory_order_relaxed) &&
-        !atomic_exchange(&pool->realm->warmed, 1))
+        !atomic_load_explicit(&pool->pool_context->warmed, memory_order_relaxed) &&
+        !atomic_exchange(&pool->pool_context->warmed, 1))
         cw_prewarm(pool, &self.options->prewarm, api);
 }
 
@@ -144,7 +144,7 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     uint64_t now;
 
     if (CW_UNLIKELY(site == 0)) {
-        cw_tally_give_excess(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
+        cw_usage_give_excess(pool->device, cw_size_excess(cw_tracker_held(block), bytes));
         cw_bucket_put_back(pool, block, bytes);
         cw_ready_put(pool, block, 0);
         return 0;
@@ -161,7 +161,7 @@ static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const st
 {
     return (struct cw_size_fit){.bytes = bytes,
                                 .excess = CW_LIKELY(pool->class < CW_POOL_HOST)
-                                              ? cw_tally_spare_excess(slot, pool->device)
+                                              ? cw_usage_spare_excess(slot, pool->device)
                                               : cw_size_tolerance(bytes)};
 }
 
@@ -186,16 +186,16 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
     if (CW_LIKELY(is_valid)) {
         cw_tracker_renew(record, site, bytes, now);
         if (CW_UNLIKELY(excess != 0) && pool->class < CW_POOL_HOST)
-            cw_tally_use_excess(slot, excess);
+            cw_usage_use_excess(slot, excess);
     }
-    is_counted = is_valid && cw_tally_use_slack(slot, pool->device, bytes);
+    is_counted = is_valid && cw_usage_use_slack(slot, pool->device, bytes);
     cw_slot_leave(slot);
     if (CW_UNLIKELY(!is_counted)) {
         if (block != 0 && !is_valid)
             cw_search_drop(pool, block, bytes);
         if (!is_valid)
             return 0;
-        cw_tally_add(pool->device, bytes, 0, now);
+        cw_usage_add(pool->device, bytes, 0, now);
     }
     cw_trace_taken(record);
     cw_deadline_look(now);
@@ -205,7 +205,7 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
     return key;
 }
 
-CW_HOT uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
+CW_HOT uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api)
 {
     struct cw_pool *pool;
     uint32_t block;
@@ -229,14 +229,14 @@ CW_HOT uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api)
     if (key != 0)
         return key;
     request->ask = what_to_ask(request);
-    cw_relief_before_miss(pool, request->ask);
+    cw_reclaim_before_miss(pool, request->ask);
     return 0;
 }
 
 void cw_pool_cancel(struct cw_pool_request *request)
 {
     if (request->excess != 0)
-        cw_tally_give_excess(request->pool->device, request->excess);
+        cw_usage_give_excess(request->pool->device, request->excess);
     request->excess = 0;
 }
 
@@ -259,7 +259,7 @@ void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exa
     out->flags |= CW_BLOCK_POOLED;
     out->class = pool->class;
     cw_bucket_miss(pool, request->bytes, given);
-    cw_keep_check(pool->device);
+    cw_retention_check(pool->device);
 }
 
 /* ---- freeing -----------------------------------------------------------------------------------
@@ -274,18 +274,19 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
 
 /* Some context is current, and not one that is destroyed: without, the driver refuses a free; and
  * the block's own is what it was. */
-static int is_current_good(const struct cw_realm *realm)
+static int is_current_good(const struct cw_pool_context *pool_context)
 {
     uint64_t identity = 0;
     uint8_t device;
 
     return cw_session.ops->context_identity(0, &identity) == 0 &&
-           (identity == realm->record->id ||
-            (cw_context_current(&device) != 0 && cw_context_is_there(realm->record)));
+           (identity == pool_context->record->id ||
+            (cw_context_current(&device) != 0 && cw_context_is_there(pool_context->record)));
 }
 
 /* CW_BYPASS_COUNT: none. */
-static enum cw_bypass obstacle(const struct cw_live_block *block, const struct cw_realm *realm,
+static enum cw_bypass obstacle(const struct cw_live_block *block,
+                               const struct cw_pool_context *pool_context,
                                const struct cw_pool *pool)
 {
     uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
@@ -294,17 +295,18 @@ static enum cw_bypass obstacle(const struct cw_live_block *block, const struct c
         return CW_BYPASS_CAPTURE;
     if (CW_UNLIKELY(atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_EXPORTED))
         return CW_BYPASS_EXPORTED;
-    if (CW_UNLIKELY(realm == NULL || pool == NULL || !cw_realm_is_usable(realm)))
+    if (CW_UNLIKELY(pool_context == NULL || pool == NULL ||
+                    !cw_pool_context_is_usable(pool_context)))
         return CW_BYPASS_BROKEN;
     /* A wait finds that out by itself. */
-    if (self.deferred && !is_current_good(realm))
+    if (self.deferred && !is_current_good(pool_context))
         return CW_BYPASS_NO_CONTEXT;
-    if (CW_UNLIKELY(!cw_realm_is_alone() && !cw_pending_is_possible()))
+    if (CW_UNLIKELY(!cw_pool_context_is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
     if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket is for such */
         return CW_BYPASS_KIND;
     if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
-        return cw_keep_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
+        return cw_retention_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
     return CW_BYPASS_COUNT;
 }
 
@@ -328,7 +330,7 @@ static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool
 }
 
 /* The block is idle from now on. 1: it also lies among the thread's own; 0: it lies nowhere, and
- * cw_keep_reclaim_begins was called for it. */
+ * cw_retention_reclaim_begins was called for it. */
 static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
                           struct cw_live_block *block)
 {
@@ -344,19 +346,19 @@ static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
     cw_site_sub(owner, bytes, held);
     slot = cw_slot_enter();
     is_counted =
-        CW_LIKELY(slot != NULL) && cw_tally_leave_slack(slot, owner->device, bytes, excess);
+        CW_LIKELY(slot != NULL) && cw_usage_leave_slack(slot, owner->device, bytes, excess);
     if (CW_LIKELY(is_counted)) {
         cw_tracker_rest(block, leaving->site, 0);
         is_put = put_inside(slot, pool, leaving, block, held);
         if (CW_UNLIKELY(!is_put)) /* who wants memory waits until it lies somewhere */
-            cw_keep_reclaim_begins();
+            cw_retention_reclaim_begins();
     }
     if (CW_LIKELY(slot != NULL))
         cw_slot_leave(slot);
     if (CW_UNLIKELY(!is_counted)) { /* first, or a new owner would be counted beside the old one */
-        cw_keep_reclaim_begins();
-        cw_tally_sub(owner->device, bytes, 0);
-        cw_tally_give_excess(owner->device, excess);
+        cw_retention_reclaim_begins();
+        cw_usage_sub(owner->device, bytes, 0);
+        cw_usage_give_excess(owner->device, excess);
         cw_tracker_rest(block, leaving->site, 0);
     }
     return is_put;
@@ -366,7 +368,7 @@ static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
 static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving *leaving)
 {
     uint32_t index = leaving->index;
-    int is_wanted = cw_keep_is_wanted(pool->device);
+    int is_wanted = cw_retention_is_wanted(pool->device);
 
     cw_bucket_kept(pool, index);
     if (is_wanted)
@@ -375,8 +377,8 @@ static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving
         cw_ready_keep(pool, index);
     else if (cw_pending_add(pool, index, leaving->stamp) != 0)
         cw_release_one(pool, index, CW_RELEASE_FULL);
-    cw_keep_check(pool->device);
-    cw_keep_reclaim_ends((uint64_t)is_wanted);
+    cw_retention_check(pool->device);
+    cw_retention_reclaim_ends((uint64_t)is_wanted);
 }
 
 /* Other processes take memory too, and a program that only hits never asks the driver. */
@@ -384,17 +386,18 @@ static void look_around(uint32_t api)
 {
     if (CW_UNLIKELY(++cw_thread.frees % LOOK_FREES == 0))
         cw_device_sample(api);
-    cw_relief_look();
+    cw_reclaim_look();
 }
 
 static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uint32_t index,
                                                 uint64_t key, uint32_t api,
                                                 struct cw_request_free *out, int *out_wait)
 {
-    struct cw_realm *realm = cw_realm_of(block->context);
-    struct cw_pool *pool = realm != NULL ? cw_realm_pool(realm, block->class) : NULL;
-    enum cw_bypass why = obstacle(block, realm, pool);
-    int alone = cw_realm_is_alone();
+    struct cw_pool_context *pool_context = cw_pool_context_of(block->context);
+    struct cw_pool *pool =
+        pool_context != NULL ? cw_pool_context_pool(pool_context, block->class) : NULL;
+    enum cw_bypass why = obstacle(block, pool_context, pool);
+    int alone = cw_pool_context_is_alone();
     struct leaving leaving = {.index = index, .is_ready = !self.deferred && alone};
 
     if (CW_UNLIKELY(why != CW_BYPASS_COUNT)) {
@@ -405,10 +408,10 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     }
     if (CW_UNLIKELY(!leaving.is_ready))
         leaving.stamp = cw_batch_stamp();
-    if (!self.deferred && (cw_pending_wait(realm, out_wait) != 0 || *out_wait != 0)) {
-        bypass(pool->device, *out_wait == 0           ? CW_BYPASS_CAPTURE
-                             : is_current_good(realm) ? CW_BYPASS_BROKEN
-                                                      : CW_BYPASS_NO_CONTEXT);
+    if (!self.deferred && (cw_pending_wait(pool_context, out_wait) != 0 || *out_wait != 0)) {
+        bypass(pool->device, *out_wait == 0                  ? CW_BYPASS_CAPTURE
+                             : is_current_good(pool_context) ? CW_BYPASS_BROKEN
+                                                             : CW_BYPASS_NO_CONTEXT);
         return ask_driver(key, index, out);
     }
     leaving.site = self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0;
@@ -418,10 +421,11 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     return CW_POOL_KEPT;
 }
 
-static int fatal_of(const struct cw_realm *realm)
+static int fatal_of(const struct cw_pool_context *pool_context)
 {
-    return realm != NULL ? (int)atomic_load_explicit(&realm->record->fatal, memory_order_relaxed)
-                         : 0;
+    return pool_context != NULL
+               ? (int)atomic_load_explicit(&pool_context->record->fatal, memory_order_relaxed)
+               : 0;
 }
 
 static int is_freed_by(enum cw_pool_freeing how, const struct cw_live_block *block)
@@ -467,7 +471,7 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
         }
         if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key))) {
             *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
-            *out_wait = fatal_of(cw_realm_of(block->context));
+            *out_wait = fatal_of(cw_pool_context_of(block->context));
             return CW_POOL_REFUSED;
         }
     }
@@ -485,15 +489,15 @@ uint64_t cw_pool_sync_begin(void)
 
 void cw_pool_sync_end(uint32_t context, uint64_t ticket)
 {
-    struct cw_realm *realm = cw_realm_of(context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
-    if (!self.on || realm == NULL || !cw_realm_is_usable(realm))
+    if (!self.on || pool_context == NULL || !cw_pool_context_is_usable(pool_context))
         return;
     if (ticket != 0) {
-        cw_pending_sync_end(realm, ticket);
-        cw_pending_harvest(realm, 0, CW_SEARCH_HARVEST, 1);
+        cw_pending_sync_end(pool_context, ticket);
+        cw_pending_harvest(pool_context, 0, CW_SEARCH_HARVEST, 1);
     }
-    cw_relief_look();
+    cw_reclaim_look();
 }
 
 /* ---- what the program sees ---------------------------------------------------------------------

@@ -5,8 +5,8 @@
  * Whole driver blocks only. A block's record stays in the index while it is idle; a hit or a kept
  * free flips its state and rewrites who and when. Where it lies meanwhile: ready in its thread's
  * cache (core/cache/thread_cache.h) or in a shared bucket (core/cache/bucket.h), not ready in a
- * batch (core/pending/pending.h), or in limbo while its context ends (core/cache/realm.h). What is
- * kept beyond the bounds goes back to the driver inside the program's own frees and
+ * batch (core/pending/pending.h), or in limbo while its context ends (core/cache/pool_context.h).
+ * What is kept beyond the bounds goes back to the driver inside the program's own frees and
  * synchronisations.
  *
  * Always: a block is handed out only for a request of its own context and class; never while a
@@ -38,7 +38,7 @@ struct cw_pool_request {
     struct cw_pool *pool; /* out: NULL when ask is 0 */
 };
 /* The address of an idle block that serves the request, now the program's; 0: ask the driver. */
-uint64_t cw_pool_serve(struct cw_pool_request *request, uint32_t api);
+uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api);
 /* A block that was taken (core/pool/search.h) is the program's from now on: its address. 0: it
  * could not be accounted for, and is idle again. */
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api);

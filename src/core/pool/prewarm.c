@@ -9,7 +9,7 @@
 #include "core/device/device.h"
 #include "core/process/gate.h"
 #include "core/limits/limit.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
@@ -19,10 +19,10 @@
 /* A block that found no record. With the gate closed it goes with its context. */
 static void give_back(const struct cw_pool *pool, uint64_t key)
 {
-    if (!cw_realm_enter_free(pool->realm))
+    if (!cw_pool_context_enter_free(pool->pool_context))
         return;
-    cw_session.ops->block_free(cw_context_name(pool->realm->record), pool->kind, key);
-    cw_realm_leave_free(pool->realm);
+    cw_session.ops->block_free(cw_context_name(pool->pool_context->record), pool->kind, key);
+    cw_pool_context_leave_free(pool->pool_context);
 }
 
 /* 0; -1: there is no such memory, or a limit is in the way; 1: the driver cannot be asked now. */
@@ -57,7 +57,7 @@ void cw_prewarm(struct cw_pool *pool, const struct cw_option_batches *batches, u
                                          .device = pool->device,
                                          .flags = CW_BLOCK_POOLED,
                                          .class = pool->class,
-                                         .context = pool->realm->context};
+                                         .context = pool->pool_context->context};
             uint32_t block;
             int rc;
 

@@ -6,7 +6,7 @@
 
 #include "base/compiler.h"
 #include "core/limits/excess.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/pending/pending.h"
 #include "core/process/thread.h"
 #include "core/cache/thread_cache.h"
@@ -28,10 +28,10 @@ static void take_along(struct cw_pool *pool, struct cw_size_fit fit)
     if (fit.bytes > ALONG_BYTES || cw_thread_slot() == 0 ||
         cw_size_excess(cw_size_class_bytes(size_class), fit.bytes) > fit.excess)
         return;
-    cw_keep_reclaim_begins();
+    cw_retention_reclaim_begins();
     list = cw_bucket_take_some(pool, size_class, ALONG, &count);
-    cw_ready_share(pool->realm, cw_thread_cache_refill(pool, list));
-    cw_keep_reclaim_ends(0);
+    cw_ready_share(pool->pool_context, cw_thread_cache_refill(pool, list));
+    cw_retention_reclaim_ends(0);
 }
 
 /* From the thread's own blocks, then from the shared ones. */
@@ -52,13 +52,13 @@ static uint32_t take_from_others(struct cw_pool *pool, struct cw_size_fit fit)
     unsigned up = cw_size_class_up(fit.bytes), down = cw_size_class_of(fit.bytes);
     uint32_t list;
 
-    cw_keep_reclaim_begins();
+    cw_retention_reclaim_begins();
     list = cw_thread_cache_seize(pool, up);
     if (list == 0 && down != up)
         list = cw_thread_cache_seize(pool, down);
     if (list != 0)
-        cw_ready_share(pool->realm, list);
-    cw_keep_reclaim_ends(0);
+        cw_ready_share(pool->pool_context, list);
+    cw_retention_reclaim_ends(0);
     return list != 0 ? cw_bucket_take(pool, fit) : 0;
 }
 
@@ -79,18 +79,19 @@ static CW_NOINLINE uint32_t take_pending(struct cw_pool *pool, struct cw_size_fi
     uint32_t block = 0;
 
     /* What a wait of the program's has made ready costs no question. */
-    if (cw_pending_harvest(pool->realm, 0, CW_SEARCH_HARVEST, 0) != 0)
+    if (cw_pending_harvest(pool->pool_context, 0, CW_SEARCH_HARVEST, 0) != 0)
         block = take_ready(pool, fit);
     if (block == 0)
         block = take_from_others(pool, fit);
-    if (block == 0 && cw_pending_harvest(pool->realm, QUERIES, CW_SEARCH_HARVEST, 0) != 0)
+    if (block == 0 && cw_pending_harvest(pool->pool_context, QUERIES, CW_SEARCH_HARVEST, 0) != 0)
         block = take_ready(pool, fit);
     if (block == 0 && !cw_pending_may_rotate(pool, size_class)) {
         cw_pending_close(0);
-        if (cw_pending_harvest(pool->realm, QUERIES, CW_SEARCH_HARVEST, 0) != 0)
+        if (cw_pending_harvest(pool->pool_context, QUERIES, CW_SEARCH_HARVEST, 0) != 0)
             block = take_ready(pool, fit);
     }
-    while (block == 0 && cw_pending_is_much(pool, size_class) && cw_pending_await(pool->realm) != 0)
+    while (block == 0 && cw_pending_is_much(pool, size_class) &&
+           cw_pending_await(pool->pool_context) != 0)
         block = take_ready(pool, fit);
     return block;
 }
@@ -133,7 +134,7 @@ static uint32_t take_within(struct cw_pool *pool, struct cw_size_fit fit,
     while (CW_UNLIKELY(block != 0 && !is_valid(pool, block, fit.bytes)));
     if (block != 0)
         used = cw_size_excess(cw_tracker_held(block), fit.bytes);
-    cw_tally_give_excess(pool->device, fit.excess - used);
+    cw_usage_give_excess(pool->device, fit.excess - used);
     return block;
 }
 

@@ -3,7 +3,7 @@
  * Deadlines: when something is to be done that no call of the program's asks for. Whoever has read
  * the clock compares it with these words; the first that finds a time passed raises a bit
  * (core/process/due.h), and the next thread that leaves a call does the work
- * (hook/services/serve.h).
+ * (hook/services/dispatch.h).
  *
  * A cache line of their own: read at every allocation, rarely written.
  */

@@ -13,7 +13,7 @@
  * for the very thread that closes the gate. Such calls are counted apart: cw_gate_close gives them
  * some milliseconds to get past the driver's own checks and then goes on, as the program's own free
  * would have been waiting at that moment without us. The end of a context also waits for frees in
- * that very context (cw_realm_enter_free).
+ * that very context (cw_pool_context_enter_free).
  */
 #ifndef CW_CORE_GATE_H
 #define CW_CORE_GATE_H

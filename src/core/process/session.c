@@ -37,7 +37,7 @@ static size_t wanted_reserve(void)
 static void back_arena(void)
 {
     const char *live = cw_session.options->live;
-    struct cw_place place = {.directory = live, .tmpdir = cw_session.options->tmpdir};
+    struct cw_live_dir place = {.directory = live, .tmpdir = cw_session.options->tmpdir};
     int saved = errno; /* the program's */
 
     if (strcmp(live, "off") == 0)

@@ -20,11 +20,12 @@
 #define CW_SITE_CACHE   128
 #define CW_SPARE_BLOCKS 32
 
-/* Walks that the thread has made (core/stacks/memo.h). */
-#define CW_MEMO_STACKS 256  /* powers of two */
-#define CW_MEMO_SLOTS  4096 /* words of all stacks together; a new stack takes the oldest's room */
+/* Walks that the thread has made (core/stacks/walk_cache.h). */
+#define CW_WALK_CACHE_STACKS 256 /* powers of two */
+#define CW_WALK_CACHE_SLOTS                                                                        \
+    4096 /* words of all stacks together; a new stack takes the oldest's room */
 
-struct cw_memo_entry {
+struct cw_walk_cache_entry {
     uint64_t frame; /* address of the frame in which the walk began */
     uint64_t first; /* its words, counted from the first ever noted */
     uint32_t count;
@@ -32,11 +33,11 @@ struct cw_memo_entry {
     uint32_t epoch;
 };
 
-struct cw_memo {
+struct cw_walk_cache {
     uint64_t noted; /* words ever noted */
-    struct cw_memo_entry entry[CW_MEMO_STACKS];
-    uint32_t offset[CW_MEMO_SLOTS]; /* from the frame, in bytes */
-    uint64_t value[CW_MEMO_SLOTS];
+    struct cw_walk_cache_entry entry[CW_WALK_CACHE_STACKS];
+    uint32_t offset[CW_WALK_CACHE_SLOTS]; /* from the frame, in bytes */
+    uint64_t value[CW_WALK_CACHE_SLOTS];
 };
 
 struct cw_stack_cache_entry {
@@ -53,7 +54,7 @@ struct cw_site_cache_entry {
 /* Not in thread-local storage itself: that comes out of every thread's stack, also of threads that
  * never call CUDA. */
 struct cw_thread_caches {
-    struct cw_memo memo;
+    struct cw_walk_cache walk_cache;
     struct cw_stack_cache_entry stack[CW_STACK_CACHE];
     struct cw_site_cache_entry site[CW_SITE_CACHE];
 };

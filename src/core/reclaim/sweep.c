@@ -6,13 +6,13 @@
 
 #include "base/compiler.h"
 #include "core/account/tracker.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/cache/thread_cache.h"
 #include "core/limits/demand.h"
 #include "core/limits/reclaim_due.h"
 #include "core/process/deadline.h"
 #include "core/process/session.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/pending/ready.h"
 
 /* A block waits for one sweep in its thread, and for CW_BUCKET_AGES in a bucket. */
@@ -59,17 +59,17 @@ static void sweep_threads(void)
 {
     uint32_t list, next;
 
-    cw_keep_reclaim_begins();
+    cw_retention_reclaim_begins();
     for (list = cw_thread_cache_sweep(); list != 0; list = next) {
-        struct cw_realm *realm = cw_realm_of(cw_tracker_at(list)->context);
-        struct cw_pool *pool = cw_realm_pool(realm, cw_tracker_at(list)->class);
+        struct cw_pool_context *pool_context = cw_pool_context_of(cw_tracker_at(list)->context);
+        struct cw_pool *pool = cw_pool_context_pool(pool_context, cw_tracker_at(list)->class);
         uint64_t held = cw_tracker_held(list);
 
         next = cw_tracker_next(list);
         cw_ready_put(pool, list, 0);
         cw_bucket_not_needed(pool, held);
     }
-    cw_keep_reclaim_ends(0);
+    cw_retention_reclaim_ends(0);
 }
 
 static void sweep_pool(struct cw_pool *pool, unsigned times)
@@ -92,15 +92,17 @@ static void sweep(unsigned times)
     if (times > 1)
         sweep_threads();
     for (uint32_t i = 1; i < contexts; i++) {
-        struct cw_realm *realm = cw_realm_of(i);
+        struct cw_pool_context *pool_context = cw_pool_context_of(i);
 
-        for (unsigned k = 0; realm != NULL && cw_realm_is_usable(realm) && k < CW_POOL_CLASSES; k++)
-            if (atomic_load(&realm->pool[k]) != NULL)
-                sweep_pool(atomic_load(&realm->pool[k]), times);
+        for (unsigned k = 0;
+             pool_context != NULL && cw_pool_context_is_usable(pool_context) && k < CW_POOL_CLASSES;
+             k++)
+            if (atomic_load(&pool_context->pool[k]) != NULL)
+                sweep_pool(atomic_load(&pool_context->pool[k]), times);
     }
     cw_demand_turn();
     for (unsigned d = 0; d < CW_DEVICES; d++)
-        cw_keep_check((uint8_t)d);
+        cw_retention_check((uint8_t)d);
 }
 
 /* A program that made no calls for some sweeps' time has had no need of anything either. */

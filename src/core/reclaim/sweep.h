@@ -4,7 +4,7 @@
  *
  * POOL_IDLE is divided into CW_DEMAND_SLOTS sweeps. Between two of them each bucket remembers the
  * least number of blocks that it ever had: so many nobody needed. A sweep ages them, and those that
- * are due to go by a smooth curve, all of them after POOL_IDLE, are doomed; core/reclaim/relief.c
+ * are due to go by a smooth curve, all of them after POOL_IDLE, are doomed; core/reclaim/reclaim.c
  * gives them back. A sweep also takes from threads what they did not need
  * (core/cache/thread_cache.h), and closes a slot of the window of demand (core/limits/demand.h).
  *

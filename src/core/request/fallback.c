@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
 #include "live/view.h"
@@ -186,13 +186,13 @@ static struct left *take(uint32_t context)
     return left;
 }
 
-/* 1: free it, and leave. The end of the context must not overtake the free: with a pool its realm
- * sees to that. Without one the end waits for whoever is inside the gate, who must not wait for
- * long. */
-static int enter_free(struct cw_realm *realm, struct cw_context_name name)
+/* 1: free it, and leave. The end of the context must not overtake the free: with a pool its
+ * pool_context sees to that. Without one the end waits for whoever is inside the gate, who must not
+ * wait for long. */
+static int enter_free(struct cw_pool_context *pool_context, struct cw_context_name name)
 {
-    if (realm != NULL)
-        return cw_realm_enter_free(realm);
+    if (pool_context != NULL)
+        return cw_pool_context_enter_free(pool_context);
     if (!cw_gate_enter_wait())
         return 0;
     cw_session.ops->context_wait(name);
@@ -200,26 +200,26 @@ static int enter_free(struct cw_realm *realm, struct cw_context_name name)
     return cw_gate_enter();
 }
 
-static void leave_free(struct cw_realm *realm)
+static void leave_free(struct cw_pool_context *pool_context)
 {
-    if (realm != NULL)
-        cw_realm_leave_free(realm);
+    if (pool_context != NULL)
+        cw_pool_context_leave_free(pool_context);
     else
         cw_gate_leave();
 }
 
 static int free_by_driver(const struct left *left)
 {
-    struct cw_realm *realm = cw_realm_of(left->context);
+    struct cw_pool_context *pool_context = cw_pool_context_of(left->context);
     struct cw_context_name name = cw_context_name(context_of(left->context));
 
     if (is_gone(left))
         return 0;
-    if (!enter_free(realm, name))
+    if (!enter_free(pool_context, name))
         return -1;
     if (!is_gone(left))
         cw_session.ops->block_free(name, CW_KIND_DEVICE, left->key);
-    leave_free(realm);
+    leave_free(pool_context);
     return 0;
 }
 

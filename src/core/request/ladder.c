@@ -11,14 +11,14 @@
 #include "core/account/event.h"
 #include "core/request/fallback.h"
 #include "core/process/gate.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/pool/search.h"
 #include "core/process/session.h"
 #include "core/process/slot.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/idle.h"
 
 /* A free that the program made without us would have waited for the device: so long a look at
@@ -40,7 +40,7 @@
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
 {
     *out = (struct cw_ladder){
-        .bytes = bytes, .reclaims = cw_relief_reclaims(), .device = device, .last = CW_RUNG_COUNT};
+        .bytes = bytes, .reclaims = cw_reclaim_reclaims(), .device = device, .last = CW_RUNG_COUNT};
 }
 
 /* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do -------------
@@ -54,7 +54,7 @@ static enum cw_ladder_step serve(struct cw_ladder *ladder, uint32_t *out_block)
 
 static enum cw_ladder_step harvest(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    if (ladder->pool == NULL || cw_relief_harvest(ladder->device) == 0)
+    if (ladder->pool == NULL || cw_reclaim_harvest(ladder->device) == 0)
         return CW_LADDER_END;
     return serve(ladder, out_block);
 }
@@ -93,7 +93,7 @@ static enum cw_ladder_step ask_if(struct cw_ladder *ladder, uint64_t bytes)
 /* What this thread did not find may be in the hands of another one, which is giving it back. */
 static enum cw_ladder_step ask_or_wait(struct cw_ladder *ladder, uint64_t bytes)
 {
-    if (bytes == 0 && cw_relief_wait_for_others(ladder->reclaims))
+    if (bytes == 0 && cw_reclaim_wait_for_others(ladder->reclaims))
         return CW_LADDER_ASK;
     return ask_if(ladder, bytes);
 }
@@ -108,14 +108,14 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
         return CW_LADDER_END; /* pinned memory */
     if (ladder->cause != CW_CAUSE_DRIVER)
         need = cw_limit_shortfall(ladder->device, ladder->bytes);
-    return ask_if(ladder, cw_relief_sufficient(ladder->device, need));
+    return ask_if(ladder, cw_reclaim_sufficient(ladder->device, need));
 }
 
 /* What the driver's stream-ordered pools hold unused the driver takes by itself when the device is
  * full; when a limit is in the way it has to be told. */
 static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    uint64_t bytes = cw_relief_all(ladder->device);
+    uint64_t bytes = cw_reclaim_all(ladder->device);
 
     (void)out_block;
     if (ladder->cause != CW_CAUSE_DRIVER)
@@ -138,10 +138,10 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
     if (ladder->poll_end_ns == 0) /* so long in all rounds together */
         ladder->poll_end_ns = cw_session_now() + POLL_NS;
     do {
-        if (cw_relief_harvest(ladder->device) != 0) {
+        if (cw_reclaim_harvest(ladder->device) != 0) {
             if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
                 return CW_LADDER_SERVED;
-            return ask_if(ladder, cw_relief_all(ladder->device));
+            return ask_if(ladder, cw_reclaim_all(ladder->device));
         }
         cw_lock_relax(&turns);
     } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
@@ -151,7 +151,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
 {
     (void)out_block;
-    return ask_or_wait(ladder, pending(ladder) != 0 ? cw_relief_rest(ladder->device) : 0);
+    return ask_or_wait(ladder, pending(ladder) != 0 ? cw_reclaim_rest(ladder->device) : 0);
 }
 
 static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_block)
@@ -195,7 +195,7 @@ static int is_worth_a_round(struct cw_ladder *ladder)
 {
     uint64_t left;
 
-    if (cw_relief_wait_for_others(ladder->reclaims) || is_within_reach(ladder))
+    if (cw_reclaim_wait_for_others(ladder->reclaims) || is_within_reach(ladder))
         return 1;
     if (ladder->cause != CW_CAUSE_DRIVER && cw_limit_shortfall(ladder->device, ladder->bytes) == 0)
         return 1;
@@ -247,9 +247,9 @@ static void want(struct cw_ladder *ladder)
     if (ladder->is_wanting || is_hopeless(ladder))
         return;
     ladder->is_wanting = 1;
-    cw_keep_want(ladder->device);
-    cw_keep_want(CW_DEVICE_HOST);
-    cw_relief_gather(ladder->device);
+    cw_retention_want(ladder->device);
+    cw_retention_want(CW_DEVICE_HOST);
+    cw_reclaim_gather(ladder->device);
 }
 
 void cw_ladder_end(struct cw_ladder *ladder)
@@ -257,8 +257,8 @@ void cw_ladder_end(struct cw_ladder *ladder)
     if (!ladder->is_wanting)
         return;
     ladder->is_wanting = 0;
-    cw_keep_unwant(ladder->device);
-    cw_keep_unwant(CW_DEVICE_HOST);
+    cw_retention_unwant(ladder->device);
+    cw_retention_unwant(CW_DEVICE_HOST);
 }
 
 enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
@@ -287,7 +287,7 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     if (is_hopeless(ladder) && ladder->rungs < CW_RUNG_FALLBACK)
         ladder->rungs = CW_RUNG_FALLBACK;
     step = next(ladder, out_block);
-    ladder->reclaims = cw_relief_reclaims(); /* what has ended by now the driver knows of */
+    ladder->reclaims = cw_reclaim_reclaims(); /* what has ended by now the driver knows of */
     if (step == CW_LADDER_END)
         cw_ladder_end(ladder);
     return step;

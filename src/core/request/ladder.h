@@ -9,8 +9,8 @@
  * lock is held across the driver.
  *
  * While a ladder is climbed what any thread frees on its device goes to the driver
- * (cw_keep_wanted), so that others do not turn into idle blocks what it gives back; each climb ends
- * with END, or with cw_ladder_end, or with cw_ladder_helped.
+ * (cw_retention_wanted), so that others do not turn into idle blocks what it gives back; each climb
+ * ends with END, or with cw_ladder_end, or with cw_ladder_helped.
  */
 #ifndef CW_CORE_LADDER_H
 #define CW_CORE_LADDER_H
@@ -24,7 +24,7 @@ struct cw_ladder {
     uint64_t bytes;       /* asked for; 0: not known (a module, a context) */
     uint64_t poll_end_ns; /* 0: nobody has waited yet for what is pending */
     uint64_t released;    /* given back by this ladder */
-    uint32_t reclaims;    /* cw_relief_reclaims() when the driver was asked last */
+    uint32_t reclaims;    /* cw_reclaim_reclaims() when the driver was asked last */
     uint8_t device;
     uint8_t cause;          /* enum cw_cause, of the last refusal */
     uint8_t rungs;          /* climbed so far: the next is the rung of this number */

@@ -9,7 +9,7 @@
 #include "core/request/fallback.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/idle.h"
 #include "core/process/gate.h"
 
@@ -64,7 +64,7 @@ static uint8_t why_unserved(const struct cw_request *request)
 static void fill(struct cw_live_oom *oom, uint8_t device)
 {
     const struct cw_live_device *live = cw_device_at(device);
-    struct cw_live_sums sums = cw_tally_device(device);
+    struct cw_live_sums sums = cw_usage_device(device);
 
     oom->limit = cw_limit_of(device);
     oom->min_free = atomic_load(&live->memory.min_free);

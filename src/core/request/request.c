@@ -20,7 +20,7 @@
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/trace.h"
 #include "core/account/tracker.h"
 

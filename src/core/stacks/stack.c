@@ -11,9 +11,9 @@
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "core/stacks/code.h"
+#include "core/stacks/source_line.h"
 #include "core/stacks/merge.h"
-#include "core/stacks/memo.h"
+#include "core/stacks/walk_cache.h"
 #include "core/stacks/module.h"
 #include "core/python/python.h"
 #include "core/process/intern.h"
@@ -36,7 +36,7 @@ int cw_stack_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
     arena = in;
     cw_stack_mode = stacks;
     depth_limit = depth < CW_DEPTH_MAX ? depth : CW_DEPTH_MAX;
-    cw_code_init(in);
+    cw_source_line_init(in);
     cw_stack_note_python();
     frame_heads = cw_mem_alloc(FRAME_HEADS * sizeof(*frame_heads));
     return frame_heads != NULL ? 0 : -1;
@@ -46,7 +46,7 @@ void cw_stack_reset(void)
 {
     frame_heads = NULL;
     modules_epoch = 0;
-    cw_code_reset();
+    cw_source_line_reset();
 }
 
 /* ---- interning ---------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame 
 
     if (merge.interpreter == NULL)
         return native;
-    cw_code_find(frames, count, code);
+    cw_source_line_find(frames, count, code);
     for (unsigned i = 0; i < count; i++)
         python[i] = (struct cw_merge_python){.code = code[i], .is_entry = frames[i].is_entry};
     merge.natives = cw_stack_mode == CW_STACKS_FULL ? read_natives(native, natives) : 0;
@@ -305,7 +305,7 @@ static uint32_t caller_here(void)
 }
 
 static CW_NOINLINE uint32_t walk_here(const void *frame, struct cw_thread_caches *caches,
-                                      struct cw_memo_entry *entry, uint32_t epoch)
+                                      struct cw_walk_cache_entry *entry, uint32_t epoch)
 {
     struct cw_walk walk;
     uint32_t stack;
@@ -315,24 +315,25 @@ static CW_NOINLINE uint32_t walk_here(const void *frame, struct cw_thread_caches
         return caller_here();
     stack = cw_stack_intern(&walk.pc[walk.own], walk.count - walk.own);
     if (stack != 0 && entry != NULL)
-        cw_memo_note(&caches->memo, entry, frame, &walk, stack, epoch);
+        cw_walk_cache_note(&caches->walk_cache, entry, frame, &walk, stack, epoch);
     return stack;
 }
 
-/* Not inlined: the memo knows places by this frame. */
+/* Not inlined: the walk cache knows places by this frame. */
 CW_HOT CW_NOINLINE uint32_t cw_stack_take(void)
 {
     const void *frame = __builtin_frame_address(0);
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed), stack;
     struct cw_thread_caches *caches;
-    struct cw_memo_entry *entry = NULL;
+    struct cw_walk_cache_entry *entry = NULL;
 
     if (cw_stack_mode != CW_STACKS_FULL)
         return finish(caller_here(), epoch);
     caches = cw_thread_caches_here();
     if (CW_LIKELY(caches != NULL)) {
         /* The outermost hook's caller: close to what the program's line is. */
-        entry = cw_memo_find(&caches->memo, frame, (uint64_t)(uintptr_t)cw_thread.caller, epoch);
+        entry = cw_walk_cache_find(&caches->walk_cache, frame,
+                                   (uint64_t)(uintptr_t)cw_thread.caller, epoch);
         if (CW_LIKELY(entry->stack != 0))
             return finish(entry->stack, epoch);
     }

@@ -4,7 +4,7 @@
  *
  * Stacks are nodes of an append-only tree, outermost frame first. They are interned: found without
  * a lock through chains that are only ever extended at their head, added under cw_intern_lock. A
- * stack that the thread has walked before is known again from its return addresses (memo.h).
+ * stack that the thread has walked before is known again from its return addresses (walk_cache.h).
  * Where the process runs Python, its frames take the place of the interpreter's (merge.h).
  */
 #ifndef CW_CORE_STACK_H

@@ -4,7 +4,7 @@
 
 #include "core/device/context.h"
 #include "core/limits/limit.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/account/site.h"
 #include "core/process/gate.h"
 #include "hook/start.h"

@@ -24,11 +24,11 @@
 #include "core/request/ladder.h"
 #include "core/pool/pool.h"
 #include "core/request/request.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "hook/resolve/hook_table.h"
-#include "hook/services/serve.h"
+#include "hook/services/dispatch.h"
 
 #define CW_CALLER __builtin_return_address(0)
 
@@ -47,7 +47,7 @@ struct cw_call {
     uint8_t is_once, on;
     uint64_t bytes;    /* asked for, 0: not known */
     uint64_t reserved; /* of the limit (core/limits/limit.h), for the attempt under way */
-    uint32_t reclaims; /* cw_relief_reclaims() before the driver was asked */
+    uint32_t reclaims; /* cw_reclaim_reclaims() before the driver was asked */
     struct cw_ladder ladder;
 };
 
@@ -79,7 +79,7 @@ static inline int cw_call_fill(struct cw_call *call, enum cw_hook hook, void *ca
     call->is_climbing = 0;
     call->bytes = 0;
     call->reserved = 0;
-    call->reclaims = cw_relief_reclaims();
+    call->reclaims = cw_reclaim_reclaims();
     return CW_LIKELY(call->api != 0) ? 1 : cw_call_begin_named(call, hook);
 }
 
@@ -107,7 +107,7 @@ static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *c
 static inline void cw_call_leave(void)
 {
     if (CW_UNLIKELY(cw_due_is_any()))
-        cw_serve_due();
+        cw_dispatch_due();
     cw_thread.depth = 0;
 }
 

@@ -162,7 +162,7 @@ CW_HOT CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, 
         return class == CW_POOL_DEVICE
                    ? fail_as_injected(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes)
                    : fail_as_injected(call, CW_KIND_PINNED, CW_SCOPE_HOST, bytes);
-    address = CW_LIKELY(out != NULL) ? cw_pool_serve(&pool, call->api) : 0;
+    address = CW_LIKELY(out != NULL) ? cw_pool_alloc(&pool, call->api) : 0;
     if (CW_UNLIKELY(address == 0))
         return alloc_missed(call, &pool, out);
     put_address(class, out, address);
@@ -296,7 +296,7 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
     if (dptr != NULL && pitch != NULL)
         pool.bytes = known_size(width, height, element, &known);
     if (pool.bytes != 0)
-        address = cw_pool_serve(&pool, call->api);
+        address = cw_pool_alloc(&pool, call->api);
     if (address == 0)
         return pitch_missed(call, &pool, dptr, pitch, width, height, element);
     *dptr = address;

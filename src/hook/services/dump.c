@@ -23,8 +23,8 @@
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "hook/settings.h"
-#include "hook/services/helper.h"
-#include "live/place.h"
+#include "hook/services/background_thread.h"
+#include "live/live_dir.h"
 #include "report/path/dump_name.h"
 #include "report/report.h"
 
@@ -36,7 +36,7 @@ struct job {
     char pattern[2 * CW_PATH_MAX];
 };
 
-/* The program's threads leave a report to the helper for so long. */
+/* The program's threads leave a report to the background thread for so long. */
 #define HELPER_NS UINT64_C(5000000000)
 
 static _Atomic unsigned asked;    /* bits of enum cw_dump_cause */
@@ -100,10 +100,10 @@ static int take_private_name(struct job *job)
     int dir;
 
     job->name.path[0] = '\0';
-    if (cw_place_default(CW_PLACE_DEFAULTS - 1, (uint32_t)geteuid(), options->tmpdir, job->path,
-                         CW_PLACE_MAX) != 0)
+    if (cw_live_dir_default(CW_PLACE_DEFAULTS - 1, (uint32_t)geteuid(), options->tmpdir, job->path,
+                            CW_PLACE_MAX) != 0)
         return ENAMETOOLONG;
-    dir = cw_place_open(job->path, 1);
+    dir = cw_live_dir_open(job->path, 1);
     if (dir < 0) {
         memcpy(job->name.path, job->path, CW_PLACE_MAX);
         return errno;
@@ -209,7 +209,7 @@ void cw_dump_ask(enum cw_dump_cause cause)
 
 int cw_dump_is_here(void)
 {
-    return cw_thread.is_helper || !cw_helper_runs() ||
+    return cw_thread.is_helper || !cw_background_thread_runs() ||
            cw_session_now() > atomic_load(&asked_ns) + HELPER_NS;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Dumps: complete reports of this process while it runs, each in a file of its own, whose name is
  * never one that was there. Where REPORT names a file they lie beside it; else, or where that
- * cannot be written, in the user's private directory under TMPDIR (live/place.h).
+ * cannot be written, in the user's private directory under TMPDIR (live/live_dir.h).
  */
 #ifndef CW_HOOK_DUMP_H
 #define CW_HOOK_DUMP_H
@@ -18,7 +18,7 @@ enum cw_dump_cause {
 /* Has one made by the next thread that serves (core/process/due.h). Also in a signal handler. */
 void cw_dump_ask(enum cw_dump_cause cause);
 /* 1: the calling thread is to make it. Of many blocks it takes a while, so the program's threads
- * leave it to the helper, unless that is held up (by a driver that hangs, say). */
+ * leave it to the background thread, unless that is held up (by a driver that hangs, say). */
 int cw_dump_is_here(void);
 /* Makes what was asked for; several causes at a time have one report. */
 void cw_dump_serve(void);

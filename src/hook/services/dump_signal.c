@@ -3,8 +3,8 @@
  * The handler of DUMP_SIGNAL. See dump_signal.h.
  *
  * It may interrupt any code of the program's or ours, also one that holds a lock, so it only sets
- * bits and wakes the helper, which does the work. Then the program gets the signal, as it would
- * have without us.
+ * bits and wakes the background thread, which does the work. Then the program gets the signal, as
+ * it would have without us.
  */
 #include "hook/services/dump_signal.h"
 
@@ -20,7 +20,7 @@
 #include "base/signal_name.h"
 #include "core/process/session.h"
 #include "hook/services/dump.h"
-#include "hook/services/helper.h"
+#include "hook/services/background_thread.h"
 
 static _Atomic int is_on;         /* in this process, which is armed */
 static struct sigaction previous; /* of the program; constant while ours is installed */
@@ -33,7 +33,7 @@ static void ask(void)
     if (atomic_load(&is_on) && cw_session_is_armed() &&
         cw_session.arena.header->pid == (uint32_t)getpid()) {
         cw_dump_ask(CW_DUMP_SIGNAL);
-        cw_helper_wake();
+        cw_background_thread_wake();
     }
     errno = saved;
 }

@@ -53,7 +53,7 @@ static void learn_module(const struct cw_view *view, uint32_t index, struct modu
 static uint64_t hash_code(const struct cw_view *view, uint32_t frame, uint64_t outer)
 {
     const struct cw_live_code *code = cw_stack_code(view, frame);
-    uint64_t hash = cw_hash_mix(outer, cw_hash_text(cw_code_file(view, code)));
+    uint64_t hash = cw_hash_mix(outer, cw_hash_text(cw_source_line_file(view, code)));
 
     return cw_hash_mix(cw_hash_mix(hash, cw_hash_text(cw_view_text(view, code->function))),
                        code->line);

@@ -37,7 +37,7 @@ struct reader {
 
 static uint64_t *row_bytes(struct cw_snapshot_growth *growth, uint32_t row)
 {
-    return growth->bytes + (size_t)row * CW_MOMENTS;
+    return growth->bytes + (size_t)row * CW_SAMPLE_TIMES;
 }
 
 /* ---- moments ---- */
@@ -125,7 +125,7 @@ static int make_rows(struct reader *reader)
 
     growth->rows_limit = growth->rows;
     growth->row = cw_mem_alloc(growth->rows * sizeof(*growth->row));
-    growth->bytes = cw_mem_alloc(growth->rows * CW_MOMENTS * sizeof(*growth->bytes));
+    growth->bytes = cw_mem_alloc(growth->rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
     growth->suspect = cw_mem_alloc(growth->rows * sizeof(*growth->suspect));
     if (!growth->row || !growth->bytes || !growth->suspect)
         return -1;
@@ -201,7 +201,7 @@ static void read_present(struct reader *reader)
 static void fit_rows(struct reader *reader)
 {
     struct cw_snapshot_growth *growth = reader->growth;
-    struct cw_trend_point point[CW_MOMENTS];
+    struct cw_trend_point point[CW_SAMPLE_TIMES];
 
     for (uint32_t i = 0; i < growth->rows; i++) {
         struct cw_growth_row *row = &growth->row[i];
@@ -306,7 +306,7 @@ void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth)
     uint32_t rows = growth->rows_limit;
 
     cw_mem_free(growth->row, rows * sizeof(*growth->row));
-    cw_mem_free(growth->bytes, rows * CW_MOMENTS * sizeof(*growth->bytes));
+    cw_mem_free(growth->bytes, rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
     cw_mem_free(growth->suspect, rows * sizeof(*growth->suspect));
     cw_mem_free(growth->step, growth->steps_limit * sizeof(*growth->step));
     cw_mem_free(growth->regrowth, growth->regrowths_limit * sizeof(*growth->regrowth));

@@ -20,7 +20,7 @@
 
 struct cw_snapshot;
 
-#define CW_MOMENTS         (CW_SAMPLES + 1)
+#define CW_SAMPLE_TIMES    (CW_SAMPLES + 1)
 #define CW_STEPS_MIN       3 /* of fewer nothing is said */
 #define CW_STEPS_SHOWN     5
 #define CW_REGROWTHS_SHOWN 5
@@ -68,11 +68,11 @@ struct cw_growth_timeline {
 
 struct cw_snapshot_growth {
     uint64_t end_ns; /* the present */
-    uint64_t t_ns[CW_MOMENTS];
+    uint64_t t_ns[CW_SAMPLE_TIMES];
     uint32_t moments;
     struct cw_growth_row *row; /* in the order of sites */
     uint32_t rows, rows_limit;
-    uint64_t *bytes;   /* CW_MOMENTS of each row */
+    uint64_t *bytes;   /* CW_SAMPLE_TIMES of each row */
     uint32_t *suspect; /* rows, that which grew most first */
     uint32_t suspects;
     struct cw_growth_step *step;
@@ -101,7 +101,7 @@ int cw_snapshot_regrowth_is_large(const struct cw_growth_regrowth *regrowth);
 static inline const uint64_t *cw_snapshot_growth_bytes(const struct cw_snapshot_growth *growth,
                                                        uint32_t row)
 {
-    return growth->bytes + (size_t)row * CW_MOMENTS;
+    return growth->bytes + (size_t)row * CW_SAMPLE_TIMES;
 }
 
 static inline uint64_t cw_add_capped(uint64_t a, uint64_t b)

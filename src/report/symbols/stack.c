@@ -74,7 +74,7 @@ const char *cw_short_file(const char *path)
     return slash[0] == '/' ? name : slash;
 }
 
-const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code)
+const char *cw_source_line_file(const struct cw_view *view, const struct cw_live_code *code)
 {
     return cw_short_file(cw_view_text(view, code->file));
 }

@@ -38,7 +38,7 @@ const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_
 int cw_file_is_installed(const char *path);
 /* The last component of a path; two where one says little (pkg/__init__.py). */
 const char *cw_short_file(const char *path);
-const char *cw_code_file(const struct cw_view *view, const struct cw_live_code *code);
+const char *cw_source_line_file(const struct cw_view *view, const struct cw_live_code *code);
 
 /* The frame's module, or NULL. */
 const struct cw_live_module *cw_stack_module(const struct cw_view *view, uint32_t frame);

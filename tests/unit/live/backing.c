@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "live/image.h"
+#include "live/live_copy.h"
 
 #define MIB ((size_t)1 << 20)
 #define DAY (24 * 60 * 60)
@@ -74,7 +74,7 @@ static unsigned lines_said(void)
 
 static void create(void)
 {
-    struct cw_place place = {.directory = scratch};
+    struct cw_live_dir place = {.directory = scratch};
 
     cr_assert_eq(cw_arena_create(&arena, 256 * MIB), 0);
     cr_assert_eq(cw_arena_back(&arena, &place), 0);
@@ -106,14 +106,14 @@ static void append(uint32_t from, uint32_t to)
     }
 }
 
-static struct cw_image read_image(void)
+static struct cw_live_copy read_image(void)
 {
     int fd = open(arena.backing.path, O_RDONLY);
-    struct cw_image image;
+    struct cw_live_copy image;
     char why[256];
 
     cr_assert_geq(fd, 0, "%s", arena.backing.path);
-    cr_assert_eq(cw_image_read(fd, &image, why, sizeof(why)), 0, "%s", why);
+    cr_assert_eq(cw_live_copy_read(fd, &image, why, sizeof(why)), 0, "%s", why);
     close(fd);
     return image;
 }
@@ -147,7 +147,7 @@ static unsigned count_files(const char *suffix)
 Test(backing, a_reader_has_every_record)
 {
     struct cw_view own;
-    struct cw_image image;
+    struct cw_live_copy image;
 
     create();
     publish();
@@ -161,7 +161,7 @@ Test(backing, a_reader_has_every_record)
     for (uint32_t at = 1; at < cw_view_count(&image.view, CW_TABLE_TEXT); at += 39)
         cr_assert_str_eq(cw_view_text(&image.view, at), cw_view_text(&own, at));
     cr_expect_eq(arena.header->cut, 0u);
-    cw_image_free(&image);
+    cw_live_copy_free(&image);
 }
 
 Test(backing, the_file_takes_what_is_used_and_no_more)
@@ -191,7 +191,7 @@ Test(backing, has_no_name_before_it_is_complete)
 
 Test(backing, an_arena_that_is_let_go_leaves_its_file)
 {
-    struct cw_image image;
+    struct cw_live_copy image;
     char path[CW_PLACE_MAX];
     int fd;
 
@@ -214,7 +214,7 @@ Test(backing, an_arena_that_is_let_go_leaves_its_file)
 
 static void expect_cut(void)
 {
-    struct cw_image image;
+    struct cw_live_copy image;
     struct cw_view own;
     const struct cw_live_block *block;
 
@@ -226,7 +226,7 @@ static void expect_cut(void)
     expect_blocks(&image.view, 1, 1000);
     block = cw_view_block(&image.view, 149999);
     cr_expect(block == NULL || block->key == 0);
-    cw_image_free(&image);
+    cw_live_copy_free(&image);
 }
 
 Test(backing, goes_on_in_memory_at_a_limit_on_files)
@@ -271,7 +271,7 @@ Test(backing, goes_on_in_memory_when_the_file_cannot_be_reached)
 Test(backing, is_not_made_where_files_may_not_be_large)
 {
     struct rlimit limit = {100, 100};
-    struct cw_place place = {.directory = scratch};
+    struct cw_live_dir place = {.directory = scratch};
 
     cr_assert_eq(cw_arena_create(&arena, 256 * MIB), 0);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -285,7 +285,7 @@ Test(backing, is_not_made_where_files_may_not_be_large)
 
 Test(backing, outlives_the_closing_of_its_descriptor)
 {
-    struct cw_image image;
+    struct cw_live_copy image;
 
     create();
     publish();
@@ -302,7 +302,7 @@ Test(backing, leaves_a_file_alone_that_took_its_descriptor)
 {
     char path[128];
     struct stat status;
-    struct cw_image image;
+    struct cw_live_copy image;
     int other, taken;
 
     create();
@@ -358,7 +358,7 @@ static unsigned take_descriptors(int *fds, unsigned cap)
 Test(backing, grows_again_once_a_descriptor_is_free)
 {
     struct rlimit limit = {64, 64};
-    struct cw_image image;
+    struct cw_live_copy image;
     int fds[64];
     unsigned taken;
 
@@ -405,7 +405,7 @@ static void forbid_statx(void)
 Test(backing, does_without_statx)
 {
     char directory[128];
-    struct cw_image image;
+    struct cw_live_copy image;
     int dir;
 
     forbid_statx();
@@ -416,14 +416,14 @@ Test(backing, does_without_statx)
     image = read_image();
     expect_blocks(&image.view, 1, 150000);
     snprintf(directory, sizeof(directory), "%s/private", scratch);
-    dir = cw_place_open(directory, 1);
+    dir = cw_live_dir_open(directory, 1);
     cr_expect_geq(dir, 0);
-    cw_place_sweep(dir);
+    cw_live_dir_sweep(dir);
 }
 
 Test(backing, a_forked_child_lets_go_of_the_parents_file)
 {
-    struct cw_image image;
+    struct cw_live_copy image;
     int status;
     pid_t child;
 
@@ -454,19 +454,19 @@ Test(backing, makes_directories_and_keeps_others_out)
     int dir;
 
     snprintf(path, sizeof(path), "%s/a/b/c", scratch);
-    dir = cw_place_open(path, 0);
+    dir = cw_live_dir_open(path, 0);
     cr_assert_geq(dir, 0);
     close(dir);
     snprintf(path, sizeof(path), "%s/private", scratch);
     cr_assert_eq(mkdir(path, 0755), 0);
-    dir = cw_place_open(path, 1);
+    dir = cw_live_dir_open(path, 1);
     cr_assert_geq(dir, 0);
     cr_expect_eq(stat(path, &status), 0);
     cr_expect_eq(status.st_mode & 07777, 0700u);
     close(dir);
     snprintf(link, sizeof(link), "%s/link", scratch);
     cr_assert_eq(symlink(path, link), 0);
-    cr_expect_eq(cw_place_open(link, 1), -1);
+    cr_expect_eq(cw_live_dir_open(link, 1), -1);
     cr_expect(errno == ENOTDIR || errno == ELOOP);
 }
 
@@ -479,7 +479,7 @@ Test(backing, refuses_a_directory_of_somebody_else)
     snprintf(path, sizeof(path), "%s/theirs", scratch);
     cr_assert_eq(mkdir(path, 0777), 0);
     cr_assert_eq(chown(path, 1, 1), 0);
-    cr_expect_eq(cw_place_open(path, 1), -1);
+    cr_expect_eq(cw_live_dir_open(path, 1), -1);
     cr_expect_eq(errno, EPERM);
 }
 
@@ -487,15 +487,15 @@ Test(backing, default_directories_are_below_shm_and_tmpdir)
 {
     char path[CW_PLACE_MAX];
 
-    cr_assert_eq(cw_place_default(0, 12, "/scratch", path, sizeof(path)), 0);
+    cr_assert_eq(cw_live_dir_default(0, 12, "/scratch", path, sizeof(path)), 0);
     cr_expect_str_eq(path, "/dev/shm/cuwarden-12");
-    cr_assert_eq(cw_place_default(1, 12, "/scratch", path, sizeof(path)), 0);
+    cr_assert_eq(cw_live_dir_default(1, 12, "/scratch", path, sizeof(path)), 0);
     cr_expect_str_eq(path, "/scratch/cuwarden-12");
-    cr_assert_eq(cw_place_default(1, 12, "relative", path, sizeof(path)), 0);
+    cr_assert_eq(cw_live_dir_default(1, 12, "relative", path, sizeof(path)), 0);
     cr_expect_str_eq(path, "/tmp/cuwarden-12");
-    cr_assert_eq(cw_place_default(1, 12, "", path, sizeof(path)), 0);
+    cr_assert_eq(cw_live_dir_default(1, 12, "", path, sizeof(path)), 0);
     cr_expect_str_eq(path, "/tmp/cuwarden-12");
-    cr_expect_eq(cw_place_default(1, 12, "/scratch", path, 12), -1);
+    cr_expect_eq(cw_live_dir_default(1, 12, "/scratch", path, 12), -1);
 }
 
 /* ---- sweeping ---- */
@@ -527,7 +527,7 @@ static void sweep(void)
 {
     int dir = open(scratch, O_RDONLY | O_DIRECTORY);
 
-    cw_place_sweep(dir);
+    cw_live_dir_sweep(dir);
     close(dir);
 }
 

@@ -4,7 +4,7 @@
  * for true, neither by another process nor by a thread of this one. What a block is follows from
  * its key, so a mixture is seen as one. CHECK_LONG=N in the environment looks N times as often.
  */
-#include "live/image.h"
+#include "live/live_copy.h"
 
 #include <criterion/criterion.h>
 
@@ -139,15 +139,15 @@ static unsigned count_torn(const struct cw_view *view, uint64_t *seen)
 static unsigned look(const char *path, uint64_t *seen)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct cw_image image;
+    struct cw_live_copy image;
     char why[256];
     unsigned torn = NOT_OPEN;
 
-    if (fd >= 0 && cw_image_read(fd, &image, why, sizeof(why)) == 0) {
+    if (fd >= 0 && cw_live_copy_read(fd, &image, why, sizeof(why)) == 0) {
         torn = count_torn(&image.view, seen);
         torn = torn > 100 ? 100 : torn;
         torn = image.is_locked == 1 ? torn : NOT_OPEN;
-        cw_image_free(&image);
+        cw_live_copy_free(&image);
     }
     if (fd >= 0)
         close(fd);

@@ -351,7 +351,7 @@ Test(regrowth, a_context_that_ends)
 {
     uint64_t small = pool_get(4 * KIB), large;
 
-    fake_set_current(pool_context(1, 0));
+    fake_set_current(pooled_context(1, 0));
     large = pool_get(8 * KIB);
     cw_regrowth_copied(large, small, 4 * KIB);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
@@ -13,12 +13,12 @@ static struct cw_pool *pool, *pitched;
 
 static void setup(void)
 {
-    struct cw_realm *realm;
+    struct cw_pool_context *pool_context;
 
     pool_start(CW_FREE_STRICT);
-    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
-    pool = cw_realm_pool(realm, CW_POOL_DEVICE);
-    pitched = cw_realm_pool(realm, CW_POOL_PITCHED);
+    pool_context = cw_pool_context_of(pool_index(FIRST_CONTEXT));
+    pool = cw_pool_context_pool(pool_context, CW_POOL_DEVICE);
+    pitched = cw_pool_context_pool(pool_context, CW_POOL_PITCHED);
 }
 
 TestSuite(bucket, .init = setup);
@@ -30,7 +30,7 @@ static uint32_t block_of(struct cw_pool *in, uint64_t held)
                                  .device = 0,
                                  .flags = CW_BLOCK_POOLED,
                                  .class = in->class,
-                                 .context = in->realm->context,
+                                 .context = in->pool_context->context,
                                  .held = held};
     uint32_t block;
 
@@ -229,13 +229,13 @@ Test(bucket, room_is_by_count_or_by_bytes)
     cr_expect_eq(cw_bucket_has_room(pool, 80 * MIB, 1, 0), 0);
 }
 
-Test(bucket, a_realm_that_is_not_open_takes_nothing)
+Test(bucket, a_pool_context_that_is_not_open_takes_nothing)
 {
     uint32_t block = block_of(pool, 4 * KIB);
 
-    pool->realm->state = CW_REALM_CLOSING;
+    pool->pool_context->state = CW_POOL_CONTEXT_CLOSING;
     cr_expect_eq(cw_bucket_put(pool, block, 0), 0);
-    pool->realm->state = CW_REALM_OPEN;
+    pool->pool_context->state = CW_POOL_CONTEXT_OPEN;
     cr_expect_eq(cw_bucket_put(pool, block, 0), 1);
 }
 

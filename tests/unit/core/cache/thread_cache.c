@@ -8,21 +8,21 @@
 
 #include "core/control/lifecycle.h"
 #include "core/device/device.h"
-#include "core/cache/keep.h"
-#include "core/cache/realm.h"
+#include "core/cache/retention.h"
+#include "core/cache/pool_context.h"
 #include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 
-static struct cw_realm *realm;
+static struct cw_pool_context *pool_context;
 static struct cw_pool *pool;
 
 static void setup(void)
 {
     pool_start(CW_FREE_STRICT);
-    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
-    pool = cw_realm_pool(realm, CW_POOL_DEVICE);
+    pool_context = cw_pool_context_of(pool_index(FIRST_CONTEXT));
+    pool = cw_pool_context_pool(pool_context, CW_POOL_DEVICE);
     cw_device_describe(0); /* its size says how much may be kept */
 }
 
@@ -34,7 +34,7 @@ static uint32_t block_in(struct cw_pool *in, uint64_t held)
     struct cw_request request = {.kind = in->kind,
                                  .flags = CW_BLOCK_POOLED,
                                  .class = in->class,
-                                 .context = in->realm->context,
+                                 .context = in->pool_context->context,
                                  .held = held};
     uint32_t block;
 
@@ -84,7 +84,7 @@ static unsigned room_for(uint64_t held)
 /* All of it granted to threads: nothing lies elsewhere. */
 static uint64_t granted(void)
 {
-    return cw_keep_counted(0);
+    return cw_retention_counted(0);
 }
 
 /* ---- which block ---- */
@@ -167,7 +167,7 @@ Test(thread_cache, keeps_no_more_than_it_is_granted)
 {
     uint64_t bytes = 0;
 
-    cw_keep_set_most(0, 1 * MIB);
+    cw_retention_set_most(0, 1 * MIB);
     for (uint64_t held = 32 * KIB; keeps(held) && bytes < 2 * MIB; held += 4 * KIB)
         bytes += held;
     cr_expect_leq(bytes, 1 * MIB);
@@ -178,7 +178,7 @@ Test(thread_cache, keeps_no_more_than_it_is_granted)
 
 Test(thread_cache, granted_nothing_keeps_nothing)
 {
-    cw_keep_set_most(0, 0);
+    cw_retention_set_most(0, 0);
     cr_expect_eq(keeps(512), 0);
     cr_expect_eq(granted(), 0u);
 }
@@ -228,7 +228,7 @@ Test(thread_cache, the_end_of_a_thread_gives_its_grant_back)
     run_threads(2, keep_and_end);
     cr_assert(of_thread[0] && of_thread[1]);
     cr_expect_eq(cw_bucket_idle(0), 12 * KIB);
-    cr_expect_eq(cw_keep_counted(0), 12 * KIB);
+    cr_expect_eq(cw_retention_counted(0), 12 * KIB);
 }
 
 Test(thread_cache, the_end_of_a_context_gives_its_grant_back)
@@ -241,12 +241,12 @@ Test(thread_cache, the_end_of_a_context_gives_its_grant_back)
 
 /* ---- when nothing goes ---- */
 
-Test(thread_cache, of_a_realm_that_is_not_open_takes_nothing)
+Test(thread_cache, of_a_pool_context_that_is_not_open_takes_nothing)
 {
-    realm->state = CW_REALM_CLOSING;
+    pool_context->state = CW_POOL_CONTEXT_CLOSING;
     cr_expect_eq(keeps(512), 0);
     cr_expect_neq(cw_thread_cache_refill(pool, block_in(pool, 512)), 0u);
-    realm->state = CW_REALM_OPEN;
+    pool_context->state = CW_POOL_CONTEXT_OPEN;
     cr_expect_eq(keeps(512), 1);
 }
 
@@ -294,7 +294,7 @@ Test(thread_cache, pools_that_meet_in_a_place_do_not_mix)
     /* Sets are found by the pool's number: the ninth has the place of the first. */
     for (unsigned i = 0; i < 8; i++) {
         cw_context_created(0xd0 + i, 0);
-        other = cw_realm_pool(cw_realm_of(pool_index(0xd0 + i)), CW_POOL_DEVICE);
+        other = cw_pool_context_pool(cw_pool_context_of(pool_index(0xd0 + i)), CW_POOL_DEVICE);
     }
     cr_assert_eq(other->id % 8, pool->id % 8);
     cr_expect_eq(put(other, 512, &spill), 0);
@@ -310,9 +310,9 @@ Test(thread_cache, a_closed_pool_gives_its_place_to_the_next)
     cr_assert_eq(put(pool, 512, &spill), 1);
     for (unsigned i = 0; i < 8; i++) {
         cw_context_created(0xd0 + i, 0);
-        other = cw_realm_pool(cw_realm_of(pool_index(0xd0 + i)), CW_POOL_DEVICE);
+        other = cw_pool_context_pool(cw_pool_context_of(pool_index(0xd0 + i)), CW_POOL_DEVICE);
     }
-    realm->state = CW_REALM_CLOSING;
+    pool_context->state = CW_POOL_CONTEXT_CLOSING;
     cr_expect_eq(length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES)), 1u);
     cr_expect_eq(put(other, 512, &spill), 1);
     cr_expect_neq(cw_thread_cache_take(other, (struct cw_size_fit){.bytes = 512}), 0u);

@@ -15,7 +15,7 @@
 #include "core/process/due.h"
 #include "core/process/session.h"
 #include "core/reclaim/sweep.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 
 static int captured;
 
@@ -123,14 +123,14 @@ static void start_idle(unsigned blocks)
         pool_put(key[i]);
 }
 
-/* As the helper does, until the watch is over: how many ticks. */
+/* As the background thread does, until the watch is over: how many ticks. */
 static unsigned sleep_until_over(void)
 {
     unsigned ticks = 0;
 
     do
         tick_after(cw_sweep_interval() / FAKE_MS);
-    while (!cw_keep_end_watch() && ticks++ < 100);
+    while (!cw_retention_end_watch() && ticks++ < 100);
     return ticks;
 }
 
@@ -159,7 +159,7 @@ Test(tick, a_little_is_not_worth_a_thread)
 {
     start_idle(2);
     cr_expect_not(cw_due_take(CW_DUE_WATCH));
-    cr_expect(cw_keep_end_watch());
+    cr_expect(cw_retention_end_watch());
 }
 
 Test(tick, without_a_thread_nothing_is_done_between_calls)

@@ -6,7 +6,7 @@
 
 #include "ask_fixture.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 
 /* One part in 200 of it is 10 MiB. */
 #define TOTAL (2000 * MIB)
@@ -24,16 +24,16 @@ Test(excess, there_is_so_much_of_it_and_no_more)
     cr_expect_eq(cw_excess_reserve(0, 6 * MIB), 6 * MIB);
     cr_expect_eq(cw_excess_reserve(0, 6 * MIB), 4 * MIB); /* as far as it goes */
     cr_expect_eq(cw_excess_reserve(0, 1), 0u);
-    cr_expect_eq(cw_tally_excess(0), MOST);
+    cr_expect_eq(cw_usage_excess(0), MOST);
 }
 
 Test(excess, what_is_given_back_can_be_had_again)
 {
     cw_excess_reserve(0, MOST);
-    cw_tally_give_excess(0, 3 * MIB);
+    cw_usage_give_excess(0, 3 * MIB);
     cr_expect_eq(cw_excess_reserve(0, MOST), 3 * MIB);
-    cw_tally_give_excess(0, MOST);
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cw_usage_give_excess(0, MOST);
+    cr_expect_eq(cw_usage_excess(0), 0u);
 }
 
 Test(excess_with, is_of_the_limit_where_there_is_one)
@@ -50,7 +50,7 @@ Test(excess, pinned_memory_has_no_bound)
 
 Test(excess, devices_have_each_their_own)
 {
-    pool_context(1, 1);
+    pooled_context(1, 1);
     cw_excess_reserve(0, MOST);
     cr_expect_eq(cw_excess_reserve(1, 1 * MIB), 1 * MIB);
 }
@@ -63,7 +63,7 @@ Test(excess, sizes_are_rounded_and_that_is_counted)
 
     cr_expect_eq(ask, 36 * MIB);
     cr_expect_eq(excess, 1 * MIB);
-    cr_expect_eq(cw_tally_excess(0), 1 * MIB);
+    cr_expect_eq(cw_usage_excess(0), 1 * MIB);
 }
 
 Test(excess, beyond_the_bound_sizes_are_exact)
@@ -73,7 +73,7 @@ Test(excess, beyond_the_bound_sizes_are_exact)
     cw_excess_reserve(0, MOST - 512 * KIB);
     cr_expect_eq(cw_excess_round(0, 35 * MIB + 5, &excess), 35 * MIB + 512);
     cr_expect_eq(excess, 0u);
-    cr_expect_eq(cw_tally_excess(0), MOST - 512 * KIB); /* nothing stays reserved */
+    cr_expect_eq(cw_usage_excess(0), MOST - 512 * KIB); /* nothing stays reserved */
     cr_expect_eq(cw_excess_round(0, 32 * MIB, &excess), 32 * MIB);
 }
 
@@ -86,8 +86,8 @@ Test(excess, no_number_of_requests_exceeds_it)
         asked += 35 * MIB;
     }
     cr_expect_leq(fake_driver.taken_bytes, asked + MOST);
-    cr_expect_leq(cw_tally_excess(0), MOST);
-    cr_expect_gt(cw_tally_excess(0), 0u);
+    cr_expect_leq(cw_usage_excess(0), MOST);
+    cr_expect_gt(cw_usage_excess(0), 0u);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -97,14 +97,14 @@ Test(excess, a_block_has_it_as_long_as_it_lives)
 {
     uint64_t key = pool_get(35 * MIB);
 
-    cr_expect_eq(cw_tally_excess(0), 1 * MIB);
+    cr_expect_eq(cw_usage_excess(0), 1 * MIB);
     pool_put(key);
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
     cr_assert(pool_hits(CW_POOL_DEVICE, 34 * MIB, &key));
-    cr_expect_eq(cw_tally_excess(0), 2 * MIB);
+    cr_expect_eq(cw_usage_excess(0), 2 * MIB);
     pool_put(key);
     cr_assert(pool_hits(CW_POOL_DEVICE, 36 * MIB, &key));
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -115,18 +115,18 @@ Test(excess, a_hit_has_no_more_than_there_is)
     cw_excess_reserve(0, MOST - 1 * MIB);
     cr_expect_not(pool_hits(CW_POOL_DEVICE, 34 * MIB, NULL));
     cr_expect(pool_hits(CW_POOL_DEVICE, 36 * MIB - 512, NULL));
-    cr_expect_leq(cw_tally_excess(0), MOST);
+    cr_expect_leq(cw_usage_excess(0), MOST);
 }
 
 Test(excess, a_request_that_is_served_by_nobody_keeps_nothing)
 {
     struct cw_pool_request request = {.class = CW_POOL_DEVICE, .bytes = 35 * MIB};
 
-    cr_assert_eq(cw_pool_serve(&request, 0), 0u);
-    cr_expect_eq(cw_tally_excess(0), 1 * MIB);
+    cr_assert_eq(cw_pool_alloc(&request, 0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 1 * MIB);
     cw_pool_cancel(&request);
     cw_pool_cancel(&request);
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
 }
 
 Test(excess, a_request_that_got_the_exact_size_keeps_nothing)
@@ -134,16 +134,16 @@ Test(excess, a_request_that_got_the_exact_size_keeps_nothing)
     struct cw_pool_request request = {.class = CW_POOL_DEVICE, .bytes = 35 * MIB};
     struct cw_request granted = {0};
 
-    cr_assert_eq(cw_pool_serve(&request, 0), 0u);
+    cr_assert_eq(cw_pool_alloc(&request, 0), 0u);
     cw_pool_granted(&request, 35 * MIB, 1, &granted);
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
 }
 
 Test(excess, the_end_of_a_context_gives_it_back)
 {
     pool_get(35 * MIB);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
 }
 
 /* ---- blocks of larger classes ---- */
@@ -158,7 +158,7 @@ Test(excess, an_efficient_program_may_have_blocks_half_as_large_again)
     cr_expect_eq(cw_excess_reserve_larger(0, 8 * MIB), 4 * MIB);
     cr_expect_leq(cw_excess_reserve_larger(0, 20 * MIB),
                   160 * MIB / CW_EXCESS_LIVE_SHARE - 4 * MIB);
-    cr_expect_leq(cw_tally_excess(0), 160 * MIB / CW_EXCESS_LIVE_SHARE);
+    cr_expect_leq(cw_usage_excess(0), 160 * MIB / CW_EXCESS_LIVE_SHARE);
 }
 
 Test(excess, a_program_that_wastes_has_exact_sizes)
@@ -186,10 +186,10 @@ static void take_and_give(unsigned id)
     for (int i = 0; i < 20000; i++) {
         uint64_t got = cw_excess_reserve(0, next_random(&random) % (4 * MIB)), there;
 
-        there = cw_tally_excess(0);
+        there = cw_usage_excess(0);
         if (there > most_seen)
             most_seen = there;
-        cw_tally_give_excess(0, got);
+        cw_usage_give_excess(0, got);
     }
 }
 
@@ -197,5 +197,5 @@ Test(excess, threads_that_take_at_once_stay_within_it)
 {
     run_threads(4, take_and_give);
     cr_expect_leq(most_seen, MOST);
-    cr_expect_eq(cw_tally_excess(0), 0u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
 }

@@ -10,7 +10,7 @@
 #include "ask_fixture.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/tracker.h"
 
 TestSuite(limit);
@@ -38,15 +38,15 @@ Test(limit, is_exact_to_one_byte)
     cr_expect_eq(reserve(1), -1);
     cr_expect_eq(cw_limit_shortfall(0, 1), 1);
     cr_expect_eq(cw_limit_room(0), 0);
-    cr_expect_eq(cw_tally_in_flight(0), 1000000);
+    cr_expect_eq(cw_usage_in_flight(0), 1000000);
     cw_limit_cancel(0, 999999);
     cw_limit_cancel(0, 1);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(core_held(0), 0);
     cr_expect_eq(cw_limit_room(0), 1000000);
     cr_expect_eq(reserve(1000001), -1);
     cr_expect_eq(reserve(UINT64_MAX), -1);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(reserve(1000000), 0);
 }
 
@@ -118,7 +118,7 @@ static void free_async(uint64_t bytes)
     fake_driver.pool_used -= bytes;
     fake_driver.pool_spare += bytes;
     cw_driver_pool_returned(0, bytes);
-    cw_tally_sub(0, 0, bytes);
+    cw_usage_sub(0, 0, bytes);
 }
 
 Test(limit, freed_stream_ordered_memory_stays_held_until_the_pools_give_it_back)
@@ -146,10 +146,10 @@ Test(limit, a_block_takes_its_reservation_over)
     uint64_t key = ask_get(600 * MIB);
 
     cr_expect_eq(core_held(0), 600 * MIB);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(cw_device_at(0)->peak_held, 600 * MIB);
     cr_expect_eq(ask_get(401 * MIB), 0);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     pool_put(key);
     cr_expect_neq(ask_get(1000 * MIB), 0);
     cr_expect_eq(pool_check(), 0);
@@ -161,7 +161,7 @@ Test(limit, blocks_taken_ahead_are_within_it_and_make_the_peak)
     ask_start("450M", "", 0);
     ask_get(100 * MIB);
     cr_expect_eq(core_held(0), 400 * MIB);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(cw_device_at(0)->peak_held, 400 * MIB);
     cr_expect_eq(pool_counters(0)->prewarmed, 4);
     cr_expect_eq(pool_check(), 0);
@@ -192,7 +192,7 @@ Test(limit, lowered_adds_nothing_and_underflows_nothing)
         pool_put(key[i]);
     cr_expect_neq(ask_get(300 * MIB), 0);
     cr_expect_leq(core_held(0), 300 * MIB);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -332,7 +332,7 @@ Test(limit, no_interleaving_holds_one_byte_too_many)
     run_threads(THREADS, run_at_random);
     cr_expect_leq(fake_driver.most_taken, MOST);
     cr_expect_leq(cw_device_at(0)->peak_held, MOST);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(core_live(0), 0);
     cr_expect_eq(core_held(0), fake_driver.taken_bytes);
     cr_expect_gt(served, 1000);
@@ -368,7 +368,7 @@ Test(limit, slack_of_other_threads_refuses_nothing)
     run_threads(2, take_half);
     cr_expect_eq(refused, 0, "%u", refused);
     cr_expect_eq(core_held(0), 0);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
 }
 
 /* The very first request of each thread, while another one is still asking what the device is. */
@@ -425,7 +425,7 @@ Test(limit, lowered_while_threads_are_at_work_it_holds_in_the_end)
     ask_start("160M", "", 8 * GIB);
     run_threads(THREADS, lower_meanwhile);
     cr_expect_eq(lowered, 1);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(core_live(0), 0);
     cr_expect_eq(core_held(0), fake_driver.taken_bytes);
     fake_driver.most_taken = 0;
@@ -471,7 +471,7 @@ Test(limit, min_free_stays_free_with_many_threads)
     run_threads(THREADS, keep_free);
     cr_expect_leq(fake_driver.most_taken, fake_driver.capacity - LEAST, "%ju over",
                   (uintmax_t)(fake_driver.most_taken - (fake_driver.capacity - LEAST)));
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_gt(served, 1000);
     cr_expect_gt(refused, 0);
     cr_expect_eq(pool_check(), 0);

@@ -18,7 +18,7 @@
 #include "core/request/request.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 
 TestSuite(limit_view);
 
@@ -101,7 +101,7 @@ static void expect_nine_tenths(const char *limit, const char *min_free, uint64_t
     told = view(fake_driver.capacity - fake_driver.others - fake_driver.taken_bytes, 4 * GIB);
     cr_expect_gt(told.free_bytes, 512 * MIB);
     cr_expect_neq(ask_get(told.free_bytes / 10 * 9), 0);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     pool_put(keep);
     cr_expect_eq(pool_check(), 0);
 }
@@ -171,7 +171,7 @@ Test(missing, they_are_named_later_if_the_driver_does_not_count_at_first)
 {
     ask_arm("9:4G", "", 0);
     fake_driver.fails[FAKE_DEVICE_COUNT] = 1;
-    fake_set_current(pool_context(0, 0));
+    fake_set_current(pooled_context(0, 0));
     ask_get(MIB);
     cr_expect_eq(lines_with("\n"), 0);
     fake_driver.fails[FAKE_DEVICE_COUNT] = 0;

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "core/process/gate.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/pending/pending.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
@@ -13,12 +13,12 @@
 
 #define PROBE (4 * KIB)
 
-static struct cw_realm *realm;
+static struct cw_pool_context *pool_context;
 
 static void setup(void)
 {
     pool_start(CW_FREE_DEFERRED);
-    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
+    pool_context = cw_pool_context_of(pool_index(FIRST_CONTEXT));
 }
 
 TestSuite(batch, .init = setup);
@@ -69,7 +69,7 @@ static int wait_for(struct cw_batch *batch)
 
 Test(batch, is_full_after_64_blocks)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
 
     for (unsigned i = 0; i < CW_BATCH_MOST_BLOCKS; i++) {
         cr_expect_not(cw_batch_is_full(batch));
@@ -80,7 +80,7 @@ Test(batch, is_full_after_64_blocks)
 
 Test(batch, is_full_after_64_mib_of_either_kind)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
     uint64_t pinned = pool_alloc(CW_POOL_HOST, 40 * MIB, NULL);
 
     cw_batch_append(batch, block_of(40 * MIB), 0);
@@ -93,20 +93,20 @@ Test(batch, is_full_after_64_mib_of_either_kind)
 
 Test(batch, has_the_stamp_of_its_youngest_block)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
 
     cw_batch_append(batch, block_of(512), 5);
     cw_batch_append(batch, block_of(512), 3);
     cr_expect_eq(batch->stamp, 5u);
-    realm->synced = 5; /* may have begun before the free */
+    pool_context->synced = 5; /* may have begun before the free */
     cr_expect_not(cw_batch_is_passed(batch));
-    realm->synced = 6;
+    pool_context->synced = 6;
     cr_expect(cw_batch_is_passed(batch));
 }
 
 Test(batch, gives_its_blocks_and_its_events_back)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
     uint32_t first = block_of(512), second = block_of(512), list;
 
     cw_batch_append(batch, first, 0);
@@ -118,7 +118,7 @@ Test(batch, gives_its_blocks_and_its_events_back)
     cr_expect_eq(cw_tracker_next(list), first);
     cr_expect_eq(cw_tracker_next(first), 0u);
     cr_expect_not(cw_pending_is_any());
-    cr_expect_neq(cw_realm_acquire_event(realm), 0u);
+    cr_expect_neq(cw_pool_context_acquire_event(pool_context), 0u);
     cr_expect_eq(calls(FAKE_EVENT_CREATE), 1u);
 }
 
@@ -126,9 +126,9 @@ Test(batch, gives_its_blocks_and_its_events_back)
 
 Test(batch, passes_when_every_context_has)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
 
-    pool_context(1, 1);
+    pooled_context(1, 1);
     fake_submit(FIRST_CONTEXT);
     fake_submit(SECOND_CONTEXT);
     cr_assert_eq(record(batch), 0);
@@ -142,24 +142,24 @@ Test(batch, passes_when_every_context_has)
 
 Test(batch, asks_no_context_that_was_waited_for_since)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
     uint64_t ticket;
 
-    pool_context(1, 1);
+    pooled_context(1, 1);
     fake_submit(SECOND_CONTEXT);
     ticket = cw_pending_sync_begin();
-    cw_pending_sync_end(realm, ticket);
+    cw_pending_sync_end(pool_context, ticket);
     cr_assert_eq(record(batch), 0);
     cr_expect_eq(batch->marks, 1u);
     cr_expect_eq(query(batch), 0);
-    cw_pending_sync_end(cw_realm_of(pool_index(SECOND_CONTEXT)), ticket);
+    cw_pending_sync_end(cw_pool_context_of(pool_index(SECOND_CONTEXT)), ticket);
     cr_expect_eq(query(batch), 1);
     cr_expect_eq(calls(FAKE_EVENT_QUERY), 1u);
 }
 
 Test(batch, that_could_not_be_recorded_everywhere_is_not_recorded)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
 
     fake_submit(FIRST_CONTEXT);
     fake_driver.fails[FAKE_EVENT_RECORD] = 1;
@@ -174,9 +174,9 @@ Test(batch, that_could_not_be_recorded_everywhere_is_not_recorded)
 
 Test(batch, waits_for_all_its_events)
 {
-    struct cw_batch *batch = cw_batch_make(realm);
+    struct cw_batch *batch = cw_batch_make(pool_context);
 
-    pool_context(1, 1);
+    pooled_context(1, 1);
     fake_submit(FIRST_CONTEXT);
     fake_submit(SECOND_CONTEXT);
     cr_assert_eq(record(batch), 0);
@@ -196,7 +196,7 @@ static int serves(void)
 /* As the program's waits do. */
 static uint32_t harvest(unsigned queries)
 {
-    return cw_pending_harvest(realm, queries, UINT32_MAX, 1);
+    return cw_pending_harvest(pool_context, queries, UINT32_MAX, 1);
 }
 
 /* So many blocks of a size freed by this thread, and all of them ready. */
@@ -285,5 +285,5 @@ Test(batch, the_end_of_a_thread_leaves_its_batches_to_all)
 {
     run_threads(1, free_three);
     cr_expect_eq(cw_bucket_listed(0), 3 * PROBE);
-    cr_expect_eq(cw_keep_counted(0), 3 * PROBE); /* and its grant to nobody */
+    cr_expect_eq(cw_retention_counted(0), 3 * PROBE); /* and its grant to nobody */
 }

@@ -14,12 +14,12 @@
 
 #define PROBE (4 * KIB)
 
-static struct cw_realm *realm;
+static struct cw_pool_context *owner;
 
 static void setup(void)
 {
     pool_start(CW_FREE_DEFERRED);
-    realm = cw_realm_of(pool_index(FIRST_CONTEXT));
+    owner = cw_pool_context_of(pool_index(FIRST_CONTEXT));
 }
 
 TestSuite(pending, .init = setup);
@@ -47,7 +47,7 @@ static unsigned calls(enum fake_call call)
 /* As the program's waits do. */
 static uint32_t harvest(unsigned queries)
 {
-    return cw_pending_harvest(realm, queries, UINT32_MAX, 1);
+    return cw_pending_harvest(owner, queries, UINT32_MAX, 1);
 }
 
 /* So many blocks of a size freed by this thread, and all of them ready. */
@@ -116,7 +116,7 @@ Test(pending, one_that_began_before_does_not)
     cw_pending_close(1); /* the first is in a batch of its own */
     fake_submit(FIRST_CONTEXT);
     cr_assert_eq(pool_put(second), CW_POOL_KEPT);
-    cw_pool_sync_end(realm->context, ticket);
+    cw_pool_sync_end(owner->context, ticket);
     cr_expect_eq(pool_hits(CW_POOL_DEVICE, PROBE, &key), 1);
     cr_expect_eq(key, first);
     cr_expect_eq(serves(), 0);
@@ -140,9 +140,9 @@ Test(pending, an_older_synchronisation_that_ends_late_takes_nothing_back)
     first = cw_pool_sync_begin();
     second = cw_pool_sync_begin();
     fake_finish(FIRST_CONTEXT);
-    cw_pool_sync_end(realm->context, second);
-    cw_pool_sync_end(realm->context, first);
-    cr_expect_eq(realm->synced, second);
+    cw_pool_sync_end(owner->context, second);
+    cw_pool_sync_end(owner->context, first);
+    cr_expect_eq(owner->synced, second);
 }
 
 Test(pending, without_anything_pending_a_synchronisation_costs_no_ticket)
@@ -164,7 +164,7 @@ Test(pending, a_thread_keeps_its_newest_batches_and_the_older_ones_are_for_all)
     }
     cr_expect_eq(cw_pending_bytes(0), 5 * PROBE);
     cr_expect_eq(cw_bucket_listed(0), 2 * PROBE); /* one is open, two are closed */
-    cw_pending_collect(realm);
+    cw_pending_collect(owner);
     cr_expect_eq(cw_bucket_listed(0), 5 * PROBE);
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(harvest(UINT32_MAX), 5u);
@@ -216,7 +216,7 @@ Test(pending, a_batch_is_as_young_as_its_youngest_block)
     fake_finish(FIRST_CONTEXT);
     fake_submit(FIRST_CONTEXT);
     pool_put(key[1]);
-    cw_pool_sync_end(realm->context, ticket);
+    cw_pool_sync_end(owner->context, ticket);
     cr_expect_eq(serves(), 0);
     fake_finish(FIRST_CONTEXT);
     cw_pending_close(1);
@@ -279,7 +279,7 @@ Test(pending, in_a_capture_nobody_waits)
 {
     leave_pending(20);
     cw_gate_close();
-    cr_expect_eq(cw_pending_await(realm), 0u);
+    cr_expect_eq(cw_pending_await(owner), 0u);
     cr_expect_eq(calls(FAKE_EVENT_WAIT), 0u);
     cw_gate_open();
     cr_expect_eq(cw_pending_bytes(0), 20 * 16 * MIB);
@@ -378,7 +378,7 @@ Test(pending, at_most_so_many_batches_are_asked_about)
     cr_expect_eq(harvest(2), 2u);
     cr_expect_eq(calls(FAKE_EVENT_QUERY), before + 2);
     cr_expect_eq(harvest(0), 0u);
-    cr_expect_eq(cw_pending_harvest(realm, UINT32_MAX, 1, 1), 1u); /* as many as are wanted */
+    cr_expect_eq(cw_pending_harvest(owner, UINT32_MAX, 1, 1), 1u); /* as many as are wanted */
     cr_expect_eq(harvest(UINT32_MAX), 2u);
     cr_expect_eq(cw_pending_is_any(), 0);
 }
@@ -431,7 +431,7 @@ Test(pending_without_events, a_driver_without_context_events_makes_frees_wait)
 
 Test(pending, every_context_has_to_pass)
 {
-    pool_context(1, 1);
+    pooled_context(1, 1);
     fake_submit(SECOND_CONTEXT);
     free_with_work();
     cr_expect_eq(serves(), 0);
@@ -445,7 +445,7 @@ Test(pending, every_context_has_to_pass)
 
 Test(pending, a_synchronisation_of_one_context_leaves_the_others_to_events)
 {
-    pool_context(1, 1);
+    pooled_context(1, 1);
     fake_submit(SECOND_CONTEXT);
     free_with_work();
     pool_sync(FIRST_CONTEXT);
@@ -457,7 +457,7 @@ Test(pending, a_synchronisation_of_one_context_leaves_the_others_to_events)
 
 Test(pending, synchronisations_of_all_contexts_make_it_ready)
 {
-    pool_context(1, 1);
+    pooled_context(1, 1);
     free_with_work();
     pool_sync(SECOND_CONTEXT);
     cr_expect_eq(serves(), 0);
@@ -467,7 +467,7 @@ Test(pending, synchronisations_of_all_contexts_make_it_ready)
 
 Test(pending, a_context_that_ended_has_no_work_left)
 {
-    uint64_t second = pool_context(1, 1);
+    uint64_t second = pooled_context(1, 1);
 
     fake_submit(second);
     free_with_work();
@@ -482,7 +482,7 @@ Test(pending, a_context_that_came_later_need_not_pass)
 {
     free_with_work();
     cr_expect_eq(serves(), 0);
-    fake_submit(pool_context(1, 1));
+    fake_submit(pooled_context(1, 1));
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(serves(), 1);
 }
@@ -491,7 +491,7 @@ Test(pending, a_context_that_failed_sends_the_block_to_the_driver)
 {
     uint64_t key;
 
-    pool_context(1, 1);
+    pooled_context(1, 1);
     key = free_with_work();
     fake_driver.fails[FAKE_EVENT_CREATE] = 1;
     cr_expect_eq(serves(), 0);
@@ -537,7 +537,7 @@ static uint64_t waited_at_end(void)
 {
     struct cw_context_ending end;
 
-    cw_context_end_begin(realm->context, &end);
+    cw_context_end_begin(owner->context, &end);
     cw_context_end_finish(&end, CW_CONTEXT_KEPT);
     return end.parked;
 }
@@ -553,7 +553,7 @@ Test(pending, what_its_own_work_may_use_is_waited_for_before_the_end)
 
 Test(pending, what_the_work_of_others_may_use_goes_to_the_drivers_free_before_the_end)
 {
-    pool_context(1, 1);
+    pooled_context(1, 1);
     leave_everywhere();
     fake_submit(SECOND_CONTEXT);
     cr_expect_eq(waited_at_end(), 0u);
@@ -564,7 +564,7 @@ Test(pending, what_the_work_of_others_may_use_goes_to_the_drivers_free_before_th
 
 Test(pending, what_others_have_passed_ends_with_its_context)
 {
-    pool_context(1, 1);
+    pooled_context(1, 1);
     leave_everywhere();
     pool_sync(SECOND_CONTEXT);
     cr_expect_eq(waited_at_end(), 0u);
@@ -576,7 +576,7 @@ Test(pending, in_a_capture_it_is_counted_and_said_and_nobody_is_asked)
 {
     unsigned before;
 
-    pool_context(1, 1);
+    pooled_context(1, 1);
     leave_everywhere();
     cw_gate_close();
     before = fake_gated_calls();
@@ -592,7 +592,7 @@ Test(pending, a_free_while_the_context_closes_goes_to_the_driver)
     uint64_t key = pool_get(PROBE);
     struct cw_context_ending end;
 
-    cw_context_end_begin(realm->context, &end);
+    cw_context_end_begin(owner->context, &end);
     cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
     cw_context_end_finish(&end, CW_CONTEXT_KEPT);
     cr_expect_eq(pool_bypassed(CW_BYPASS_CAPTURE), 1u);

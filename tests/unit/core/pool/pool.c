@@ -9,10 +9,10 @@
 
 #include "core/control/lifecycle.h"
 #include "core/process/gate.h"
-#include "core/cache/realm.h"
+#include "core/cache/pool_context.h"
 #include "core/request/request.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 
@@ -89,7 +89,7 @@ Test(pool, contexts_do_not_mix)
 {
     uint64_t key = pool_get(4 * KIB);
 
-    pool_context(1, 0);
+    pooled_context(1, 0);
     cr_assert_eq(pool_put(key), CW_POOL_KEPT);
     fake_set_current(SECOND_CONTEXT);
     cr_expect_eq(serves(4 * KIB), 0);
@@ -119,7 +119,7 @@ Test(pool, large_blocks_serve_requests_that_are_a_little_smaller)
     cr_expect_eq(serves(81 * MIB), 0);
     cr_expect_eq(serves(40 * MIB), 0);
     cr_expect_eq(serves(72 * MIB), 1);
-    cr_expect_eq(cw_tally_excess(0), 8 * MIB);
+    cr_expect_eq(cw_usage_excess(0), 8 * MIB);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -129,7 +129,7 @@ Test(pool, a_block_of_less_than_the_least_size_goes_to_the_driver)
     struct cw_pool_request pool = {.class = CW_POOL_DEVICE, .bytes = 100};
     struct cw_request request = {.kind = CW_KIND_DEVICE, .bytes = 100};
 
-    cr_assert_eq(cw_pool_serve(&pool, 0), 0u);
+    cr_assert_eq(cw_pool_alloc(&pool, 0), 0u);
     cr_expect_eq(pool.ask, 512u);
     request.key = fake_take(FIRST_CONTEXT, CW_KIND_DEVICE, 100);
     cw_pool_granted(&pool, 100, 1, &request);
@@ -221,7 +221,7 @@ Test(pool, with_several_contexts_a_strict_free_waits_for_its_own_and_polls_the_o
 {
     uint64_t key = pool_get(4 * KIB);
 
-    fake_submit(pool_context(1, 1));
+    fake_submit(pooled_context(1, 1));
     fake_submit(FIRST_CONTEXT);
     fake_set_current(SECOND_CONTEXT);
     pool_put(key);
@@ -239,7 +239,7 @@ Test(pool_with, with_several_contexts_and_no_context_events_the_driver_frees)
 {
     fake_driver.has_no_context_events = 1;
     pool_start(CW_FREE_STRICT);
-    pool_context(1, 1);
+    pooled_context(1, 1);
     cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_DRIVER);
     cr_expect_eq(pool_bypassed(CW_BYPASS_CONTEXTS), 1u);
     pool_end_context(SECOND_CONTEXT, CW_CONTEXT_DESTROYED);
@@ -250,7 +250,7 @@ Test(pool_with, with_several_contexts_and_no_context_events_the_driver_frees)
 Test(pool, with_more_contexts_than_it_can_poll_the_driver_frees)
 {
     for (unsigned i = 1; i <= 16; i++)
-        pool_context(i, 0);
+        pooled_context(i, 0);
     cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_DRIVER);
     pool_end_context(FIRST_CONTEXT + 16, CW_CONTEXT_DESTROYED);
     cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_KEPT);
@@ -369,7 +369,7 @@ Test(pool, a_block_that_another_context_may_use_is_not_ready)
 
     pool_put(key);
     cr_assert_eq(serves(4 * KIB), 1);
-    pool_context(1, 0);
+    pooled_context(1, 0);
     fake_submit(SECOND_CONTEXT);
     cr_expect_eq(pool_put(key), CW_POOL_KEPT);
     cr_expect_eq(serves(4 * KIB), 0);
@@ -416,7 +416,7 @@ Test(pool, a_thread_without_slack_frees_to_its_own_blocks)
         cr_expect_eq(pool_put(key), CW_POOL_KEPT);
         cr_expect_eq(slot->no_slack, left - 1);
         cr_expect_eq(core_live(0), 0u);
-        cr_expect_eq(cw_tally_slack[cw_thread.slot].slack_live, 0u);
+        cr_expect_eq(cw_usage_slack[cw_thread.slot].slack_live, 0u);
         cr_expect_eq(pool_check(), 0);
     }
     cr_expect_eq(pool_sums().kept, 4u);
@@ -504,7 +504,7 @@ Test(pool_with, a_forked_child_starts_with_nothing)
     cr_expect_eq(cw_pool_is_on(), 0);
     pool_start(CW_FREE_DEFERRED);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(cw_realms_live, 1u);
+    cr_expect_eq(cw_pool_contexts_live, 1u);
     for (unsigned i = 0; i < 3; i++)
         cr_expect_eq(serves((i + 1) * 4 * KIB), 0);
     free_in_thread(0);
@@ -530,7 +530,7 @@ Test(pool_with, a_forked_child_does_not_know_what_its_parent_was_served)
 Test(pool_with, in_track_mode_everything_is_the_drivers)
 {
     core_arm();
-    fake_set_current(pool_context(0, 0));
+    fake_set_current(pooled_context(0, 0));
     cr_expect_eq(cw_pool_is_on(), 0);
     cr_expect_eq(pool_put(pool_get(1000)), CW_POOL_DRIVER);
     cr_expect_eq(core_held(0), 0u);

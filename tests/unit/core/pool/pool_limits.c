@@ -9,7 +9,7 @@
 #include "ask_fixture.h"
 #include "core/device/device.h"
 #include "core/limits/limit.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 
 #define OPERATIONS 12000
 #define KEYS       64
@@ -101,7 +101,7 @@ static void operate(void)
     if (limit != 0)
         cr_assert(core_held(0) <= limit || core_held(0) <= held_before);
     cr_assert_eq(core_held(0), fake_driver.taken_bytes);
-    cr_assert_eq(cw_tally_in_flight(0), 0);
+    cr_assert_eq(cw_usage_in_flight(0), 0);
 }
 
 static void run(const char *limit_text, const char *min_free_text, enum cw_free_sync free_sync)

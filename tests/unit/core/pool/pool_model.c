@@ -7,7 +7,7 @@
 
 #include "core/process/gate.h"
 #include "core/limits/excess.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 
@@ -90,7 +90,7 @@ static int is_legal_size(const struct model_block *block, uint64_t bytes)
 static void expect_little_excess(void)
 {
     for (uint8_t device = 0; device < 2; device++)
-        cr_assert_leq(cw_tally_excess(device), fake_driver.total_bytes / CW_EXCESS_SHARE);
+        cr_assert_leq(cw_usage_excess(device), fake_driver.total_bytes / CW_EXCESS_SHARE);
 }
 
 static void expect_legal(const struct model_block *block, enum cw_pool_class class, uint64_t bytes)
@@ -217,7 +217,7 @@ static void end_context(unsigned place)
         }
     pool_end_context(FIRST_CONTEXT + place, outcome);
     if (outcome == CW_CONTEXT_DESTROYED)
-        pool_context(place, place % 2);
+        pooled_context(place, place % 2);
 }
 
 static void seldom(void)
@@ -292,7 +292,7 @@ static void run(enum cw_free_sync free_sync, const char *most, uint64_t total)
     fake_driver.total_bytes = total;
     fake_driver.free_bytes = total - total / 4;
     for (unsigned i = 1; i < PLACES; i++)
-        pool_context(i, i % 2);
+        pooled_context(i, i % 2);
     for (int i = 0; i < OPERATIONS; i++) {
         operate();
         if (i % 997 != 0)

@@ -126,7 +126,7 @@ static void end_context(unsigned place, uint64_t random)
         fake_context(place, handle, 0, place % 2);
     cw_context_end_finish(&end, outcome);
     if (outcome == CW_CONTEXT_DESTROYED)
-        pool_context(place, place % 2);
+        pooled_context(place, place % 2);
     atomic_store_explicit(&ending[place], 0, ORDER);
 }
 
@@ -341,7 +341,7 @@ static void run(enum cw_free_sync free_sync, unsigned contexts, unsigned threads
     places = contexts;
     rounds = lives * SCALE;
     for (unsigned i = 1; i < contexts; i++)
-        pool_context(i, i % 2);
+        pooled_context(i, i % 2);
     run_threads(threads, work_for_a_while);
     check_all();
 }

@@ -32,7 +32,7 @@ Test(prewarm, prewarm_takes_blocks_at_the_first_request_of_a_context)
     cr_expect_eq(serves(100 * MIB), 1);
     cr_expect_eq(pool_sums().hits, 2u);
     cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 5u);
-    fake_set_current(pool_context(1, 0));
+    fake_set_current(pooled_context(1, 0));
     cr_expect_eq(serves(1 * MIB), 1);
     cr_expect_eq(calls(FAKE_BLOCK_ALLOC), 10u);
     cr_expect_eq(pool_check(), 0);

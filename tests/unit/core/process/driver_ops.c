@@ -8,7 +8,7 @@
 
 #include "core/pending/release.h"
 #include "core/process/gate.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "fake_trace.h"
 #include "pool_fixture.h"
 
@@ -40,7 +40,7 @@ Test(driver_ops, a_deferred_free_records_an_event_when_its_batch_is_closed)
     fake_submit(fake_driver.context[0].handle);
     pool_put(pool_get(MIB));
     begun = fake_trace_count();
-    cw_relief_harvest(0);
+    cw_reclaim_harvest(0);
     cr_expect_str_eq(fake_trace_since(begun), "event_create event_record event_query");
 }
 
@@ -54,7 +54,7 @@ Test(driver_ops, what_is_given_back_is_named_by_handle_and_id)
     key = pool_get(MIB);
     pool_put(key);
     begun = fake_trace_count();
-    cr_expect_eq(cw_relief_all(0), MIB);
+    cr_expect_eq(cw_reclaim_all(0), MIB);
     cr_assert_str_eq(fake_trace_since(begun), "block_free");
     call = fake_trace_at(fake_trace_count() - 1);
     cr_expect_eq(call.op, OP_BLOCK_FREE);

@@ -9,8 +9,8 @@
 #include "core/process/deadline.h"
 #include "core/device/device.h"
 #include "core/process/due.h"
-#include "core/cache/keep.h"
-#include "core/reclaim/relief.h"
+#include "core/cache/retention.h"
+#include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
 #include "core/reclaim/sweep.h"
 
@@ -45,7 +45,7 @@ static void pass_and_work(unsigned count)
     for (unsigned i = 0; i < count; i++) {
         pass_tenths(1);
         while (cw_reclaim_is_due())
-            cw_relief_work();
+            cw_reclaim_work();
     }
 }
 
@@ -248,10 +248,10 @@ Test(sweep, calls_for_somebody_to_look_after_much_that_is_idle)
     cr_expect(cw_due_take(CW_DUE_WATCH));
     churn(6, 20 * MIB);
     cr_expect_not(cw_due_take(CW_DUE_WATCH)); /* somebody is there */
-    cr_expect_not(cw_keep_end_watch());
+    cr_expect_not(cw_retention_end_watch());
     pool_reclaim(0);
     cw_lifecycle_thread_ends(); /* and what it was granted */
-    cr_expect(cw_keep_end_watch());
+    cr_expect(cw_retention_end_watch());
     churn(6, 20 * MIB);
     cr_expect(cw_due_take(CW_DUE_WATCH));
 }

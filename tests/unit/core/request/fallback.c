@@ -104,7 +104,7 @@ Test(fallback, is_of_its_context_alone)
     uint64_t key;
 
     start();
-    pool_context(1, 0);
+    pooled_context(1, 0);
     key = ask_get(BYTES);
     cr_assert_eq(free_in_order(key), 0);
     cw_fallback_release(pool_index(SECOND_CONTEXT));

@@ -13,13 +13,13 @@
 #include "core/account/event.h"
 #include "core/process/gate.h"
 #include "core/device/graph.h"
-#include "core/cache/keep.h"
+#include "core/cache/retention.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
 #include "core/limits/pressure.h"
-#include "core/reclaim/relief.h"
+#include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
-#include "core/account/tally.h"
+#include "core/account/usage.h"
 #include "core/pending/ready.h"
 
 /* Before a test: 1000 MiB, and neither a level of pressure nor a lack of demand that gives anything
@@ -87,7 +87,7 @@ Test(ladder, larger_serves_from_a_block_up_to_twice_as_large_where_a_limit_is_in
     cr_expect_eq(ask_get(12 * MIB), key[1]);
     expect_only(CW_RUNG_LARGER, 0);
     cr_expect_eq(fake_driver.taken_bytes, 946 * MIB);
-    cr_expect_eq(cw_tally_excess(0), 4 * MIB);
+    cr_expect_eq(cw_usage_excess(0), 4 * MIB);
 }
 
 Test(ladder, larger_leaves_blocks_alone_whose_excess_is_more_than_there_may_be)
@@ -97,7 +97,7 @@ Test(ladder, larger_leaves_blocks_alone_whose_excess_is_more_than_there_may_be)
     ask_get(300 * MIB);
     cr_expect_neq(ask_get(310 * MIB), 0);
     expect_only(CW_RUNG_SUFFICIENT, 600 * MIB);
-    cr_expect_eq(cw_tally_excess(0), 0);
+    cr_expect_eq(cw_usage_excess(0), 0);
 }
 
 /* What it has in excess could be missing for a request that the driver would have granted. */
@@ -399,7 +399,7 @@ static void trim_after(uint64_t ms)
     pool_put(ask_get(900 * MIB));
     fake_driver.now_ns += ms * FAKE_MS;
     pool_put(ask_get(300 * MIB));
-    cw_relief_all(0);
+    cw_reclaim_all(0);
 }
 
 Test(ladder, events_of_the_same_kind_that_follow_closely_are_one)
@@ -459,7 +459,7 @@ static void run_shares(unsigned threads, const char *limit, enum cw_free_sync fr
     fake_driver.clock_step = FAKE_MS / 4;
     run_threads(threads, use_share);
     cr_expect_eq(failures, 0, "%d", failures);
-    cr_expect_eq(cw_tally_in_flight(0), 0);
+    cr_expect_eq(cw_usage_in_flight(0), 0);
     cr_expect_eq(pool_check(), 0);
 }
 
@@ -511,18 +511,18 @@ static void give_or_ask(unsigned id)
 
 static void relieve(void)
 {
-    cw_relief_work();
+    cw_reclaim_work();
 }
 
 static void trim(void)
 {
     cw_reclaim_due_set(0, CW_RECLAIM_CAP);
-    cw_relief_work();
+    cw_reclaim_work();
 }
 
 static void reclaim(void)
 {
-    cw_relief_rest(0);
+    cw_reclaim_rest(0);
 }
 
 static void run_while(void (*body)(void))
@@ -563,13 +563,13 @@ static void move(void)
     struct cw_pool *pool = cw_pool_here(CW_POOL_DEVICE);
     uint32_t list;
 
-    cw_keep_reclaim_begins();
+    cw_retention_reclaim_begins();
     list = cw_bucket_take_all(pool);
     is_inside = 1;
     for (int i = 0; i < 2000; i++)
         sched_yield();
-    cw_ready_share(pool->realm, list);
-    cw_keep_reclaim_ends(0);
+    cw_ready_share(pool->pool_context, list);
+    cw_retention_reclaim_ends(0);
 }
 
 Test(ladder, waits_for_what_another_thread_has_in_its_hands)

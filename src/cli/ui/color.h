@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Colours of what the command prints, and those of the text report, put in line by line: it is the
+ * same text for a file and for a terminal. Nothing in a report can bring a colour of its own: it
+ * has no control characters.
+ */
+#ifndef CW_CLI_COLOR_H
+#define CW_CLI_COLOR_H
+
+#include <stdio.h>
+
+#define CW_PAINT_DIM   "\033[2m"
+#define CW_PAINT_BOLD  "\033[1m"
+#define CW_PAINT_ALARM "\033[1;31m"
+#define CW_PAINT_RED   "\033[31m"
+#define CW_PAINT_GREEN "\033[32m"
+#define CW_PAINT_CYAN  "\033[36m"
+#define CW_PAINT_PLAIN "\033[m"
+
+/* Copies the text in `fd`, from its beginning, with colours. 0, or -1 when it could not be read or
+ * written. */
+int cw_color_text(int fd, FILE *out);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared sums, slack and peaks. See usage.h. */
+#include "core/account/usage.h"
+
+#include <stdatomic.h>
+
+#include "base/lock.h"
+#include "core/process/slot.h"
+#include "core/process/thread.h"
+
+/* Frees that a thread passes on at once after another one had to stop it for its slack: a thread
+ * that only frees what others allocate is stopped once in so many frees. */
+#define NO_SLACK_FREES 1024
+
+CW_HOT_DATA struct cw_live_slot *cw_usage_slack;
+
+static struct cw_arena *arena;
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
+
+_Atomic uint64_t cw_usage_flight[CW_DEVICES];
+
+void cw_usage_init(struct cw_arena *in)
+{
+    arena = in;
+    cw_usage_slack = in->header->slot;
+}
+
+void cw_usage_reset(void)
+{
+    cw_lock_reset(&lock);
+}
+
+static uint64_t load(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *counter, uint64_t value)
+{
+    atomic_store_explicit(counter, value, memory_order_relaxed);
+}
+
+static uint64_t add(_Atomic uint64_t *counter, uint64_t value)
+{
+    return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
+}
+
+/* ---- slack -------------------------------------------------------------------------------------
+ */
+
+/* From slack to the shared sums. The caller is inside the slot, has stopped it, or owns it and
+ * holds the lock. */
+static void give_back_slack(struct cw_live_slot *slack)
+{
+    struct cw_live_device *device = &arena->header->device[slack->device];
+
+    add(&device->live_bytes, -load(&slack->slack_live));
+    add(&arena->header->live_bytes, -load(&slack->slack_live));
+    add(&device->held_bytes, -load(&slack->slack_held));
+    add(&device->excess_bytes, -load(&slack->slack_excess));
+    store(&slack->slack_live, 0);
+    store(&slack->slack_held, 0);
+    store(&slack->slack_excess, 0);
+}
+
+static int has_slack(const struct cw_live_slot *slack)
+{
+    return (load(&slack->slack_live) | load(&slack->slack_held) | load(&slack->slack_excess)) != 0;
+}
+
+/* Takes from the slack what it has of `bytes`; what is left to find elsewhere. */
+static uint64_t use_up(_Atomic uint64_t *slack, uint64_t bytes)
+{
+    uint64_t there = load(slack);
+
+    if (CW_LIKELY(there >= bytes)) {
+        store(slack, there - bytes);
+        return 0;
+    }
+    store(slack, 0);
+    return bytes - there;
+}
+
+/* Other threads' slack first comes to light when their slots are stopped. */
+static void take_back_all_slack(void)
+{
+    uint64_t others = 0;
+
+    for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        if (!has_slack(&arena->header->slot[i]))
+            continue;
+        if (i == cw_thread.slot) /* ours, and only we write to it while the lock is held */
+            give_back_slack(&arena->header->slot[i]);
+        else
+            others |= (uint64_t)1 << i;
+    }
+    if (others == 0)
+        return;
+    cw_slot_stop(others);
+    for (uint64_t rest = others; rest != 0; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        give_back_slack(&arena->header->slot[i]);
+        cw_slots[i].no_slack = NO_SLACK_FREES;
+    }
+    cw_slot_resume(others);
+}
+
+/* ---- peaks -------------------------------------------------------------------------------------
+ */
+
+/* The end of a context may take a block away before it is counted in: for a moment, less than none.
+ */
+static int is_above(uint64_t value, const _Atomic uint64_t *peak)
+{
+    return (int64_t)value > (int64_t)load(peak);
+}
+
+static void settle(struct cw_live_device *device, uint64_t now_ns)
+{
+    struct cw_live_header *header = arena->header;
+
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    if (is_above(load(&device->live_bytes), &device->peak_bytes)) {
+        store(&device->peak_bytes, load(&device->live_bytes));
+        store(&device->peak_ns, now_ns);
+        add(&device->peak_version, 1);
+    }
+    if (is_above(load(&device->held_bytes), &device->peak_held))
+        store(&device->peak_held, load(&device->held_bytes));
+    if (is_above(load(&header->live_bytes), &header->peak_bytes)) {
+        store(&header->peak_bytes, load(&header->live_bytes));
+        store(&header->peak_ns, now_ns);
+    }
+    cw_lock_release(&lock);
+}
+
+static void add_shared(uint8_t ordinal, uint64_t live, uint64_t held, uint64_t now_ns)
+{
+    struct cw_live_header *header = arena->header;
+    struct cw_live_device *device = &header->device[ordinal];
+    int is_peak = 0;
+
+    if (live != 0) {
+        is_peak |= is_above(add(&device->live_bytes, live), &device->peak_bytes);
+        is_peak |= is_above(add(&header->live_bytes, live), &header->peak_bytes);
+    }
+    if (held != 0)
+        is_peak |= is_above(add(&device->held_bytes, held), &device->peak_held);
+    if (is_peak)
+        settle(device, now_ns);
+}
+
+void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
+{
+    struct cw_slot *slot = cw_slot_enter();
+
+    if (CW_LIKELY(slot != NULL)) {
+        struct cw_live_slot *slack = &arena->header->slot[slot - cw_slots];
+
+        if (CW_LIKELY(slack->device == device)) {
+            live = use_up(&slack->slack_live, live);
+            if (held != 0)
+                held = use_up(&slack->slack_held, held);
+        }
+        cw_slot_leave(slot);
+    }
+    if (CW_UNLIKELY((live | held) != 0))
+        add_shared(device, live, held, now_ns);
+}
+
+/* The shared sum is at least what is held: what fits by it fits. */
+static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
+{
+    uint64_t now = load(held);
+
+    do
+        if (bytes > most || (int64_t)now > (int64_t)(most - bytes))
+            return -1;
+    while (!atomic_compare_exchange_weak_explicit(held, &now, now + bytes, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return 0;
+}
+
+/* What threads keep as slack is counted and not held. With all of them stopped there is none, nor
+ * can any come up before the answer. */
+static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
+{
+    uint64_t others = cw_slot_used() & ~((uint64_t)1 << cw_thread.slot);
+    int rc;
+
+    cw_lock_acquire(&lock);
+    cw_slot_stop(others);
+    for (int i = 1; i < CW_SLOTS; i++) {
+        if (!has_slack(&arena->header->slot[i]))
+            continue;
+        give_back_slack(&arena->header->slot[i]);
+        if (i != cw_thread.slot)
+            cw_slots[i].no_slack = NO_SLACK_FREES;
+    }
+    rc = try_reserve(held, bytes, most);
+    cw_slot_resume(others);
+    cw_lock_release(&lock);
+    return rc;
+}
+
+int cw_usage_reserve(uint8_t device, uint64_t bytes, uint64_t most)
+{
+    _Atomic uint64_t *held = &arena->header->device[device].held_bytes;
+
+    if (most > INT64_MAX)
+        most = INT64_MAX;
+    if (CW_LIKELY(try_reserve(held, bytes, most) == 0))
+        return 0;
+    return bytes > most ? -1 : reserve_without_slack(held, bytes, most);
+}
+
+void cw_usage_committed(uint8_t ordinal, uint64_t now_ns)
+{
+    struct cw_live_device *device = &arena->header->device[ordinal];
+
+    if (is_above(load(&device->held_bytes), &device->peak_held))
+        settle(device, now_ns);
+}
+
+static void sub_shared(uint8_t ordinal, uint64_t live, uint64_t held)
+{
+    add(&arena->header->device[ordinal].live_bytes, -live);
+    add(&arena->header->live_bytes, -live);
+    if (held != 0)
+        add(&arena->header->device[ordinal].held_bytes, -held);
+}
+
+void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
+{
+    struct cw_slot *slot = cw_slot_enter();
+    struct cw_live_slot *slack;
+
+    if (CW_UNLIKELY(slot == NULL)) {
+        sub_shared(device, live, held);
+        return;
+    }
+    slack = &arena->header->slot[slot - cw_slots];
+    if (CW_UNLIKELY(slack->device != device)) {
+        give_back_slack(slack);
+        atomic_store_explicit(&slack->device, device, memory_order_relaxed);
+    }
+    if (CW_UNLIKELY(slot->no_slack != 0)) {
+        slot->no_slack--;
+        sub_shared(device, live, held);
+    } else {
+        store(&slack->slack_live, load(&slack->slack_live) + live);
+        store(&slack->slack_held, load(&slack->slack_held) + held);
+    }
+    cw_slot_leave(slot);
+}
+
+/* ---- excess ------------------------------------------------------------------------------------
+ */
+
+/* Taking back what others keep costs them and us some microseconds: not for less than one part in
+ * so many of all that there may be. */
+#define WORTH_SHARE 16
+
+static uint64_t use_own_excess(uint8_t device, uint64_t bytes)
+{
+    struct cw_slot *slot = cw_slot_enter();
+    uint64_t spare;
+
+    if (slot == NULL)
+        return 0;
+    spare = cw_usage_spare_excess(slot, device);
+    if (spare > bytes)
+        spare = bytes;
+    cw_usage_use_excess(slot, spare);
+    cw_slot_leave(slot);
+    return spare;
+}
+
+/* Up to `bytes` more, as far as there is room. */
+static uint64_t add_excess(_Atomic uint64_t *sum, uint64_t bytes, uint64_t most)
+{
+    uint64_t now = load(sum), part;
+
+    do {
+        part = now >= most ? 0 : most - now < bytes ? most - now : bytes;
+        if (part == 0)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(sum, &now, now + part, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return part;
+}
+
+static uint64_t all_spare_excess(uint8_t device)
+{
+    uint64_t sum = 0;
+
+    for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1) {
+        const struct cw_live_slot *slack = &arena->header->slot[__builtin_ctzll(rest)];
+
+        if (slack->device == device)
+            sum += load(&slack->slack_excess);
+    }
+    return sum;
+}
+
+uint64_t cw_usage_take_excess(uint8_t device, uint64_t bytes, uint64_t most)
+{
+    _Atomic uint64_t *sum = &arena->header->device[device].excess_bytes;
+    uint64_t taken = use_own_excess(device, bytes);
+
+    taken += add_excess(sum, bytes - taken, most);
+    if (CW_LIKELY(taken == bytes) || all_spare_excess(device) <= most / WORTH_SHARE)
+        return taken;
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    cw_lock_release(&lock);
+    return taken + add_excess(sum, bytes - taken, most);
+}
+
+void cw_usage_give_excess(uint8_t device, uint64_t bytes)
+{
+    struct cw_slot *slot;
+
+    if (bytes == 0 || device == CW_DEVICE_HOST) /* pinned memory has no bound of excess */
+        return;
+    slot = cw_slot_enter();
+    if (slot == NULL || !cw_usage_leave_slack(slot, device, 0, bytes))
+        add(&arena->header->device[device].excess_bytes, -bytes);
+    if (slot != NULL)
+        cw_slot_leave(slot);
+}
+
+uint64_t cw_usage_excess(uint8_t device)
+{
+    uint64_t sum = load(&arena->header->device[device].excess_bytes);
+    uint64_t spare = all_spare_excess(device);
+
+    return sum > spare ? sum - spare : 0;
+}
+
+void cw_usage_settle_slack(void)
+{
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    cw_lock_release(&lock);
+}
+
+/* ---- sums --------------------------------------------------------------------------------------
+ */
+
+struct cw_live_sums cw_usage_device(uint8_t device)
+{
+    struct cw_view view;
+
+    cw_arena_view(arena, &view);
+    return cw_view_device_live(&view, device);
+}
+
+uint64_t cw_usage_total(void)
+{
+    struct cw_view view;
+
+    cw_arena_view(arena, &view);
+    return cw_view_live(&view);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pool contexts: the contexts as the pool sees them.
+ *
+ * A pool_context is made with its context and lasts as long as the process. It owns the context's
+ * pools (core/cache/bucket.h), its events, and the number of the last synchronisation that it has
+ * passed. Its state is written with the gate closed (core/process/gate.h) while a context ends:
+ * what still comes in then waits in limbo for the outcome. Which pool_contexts are live is a list
+ * under CW_RANK_POOL.
+ */
+#ifndef CW_CORE_POOL_CONTEXT_H
+#define CW_CORE_POOL_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "core/cache/bucket.h"
+#include "core/device/context.h"
+
+/* With more than so many live at once nothing is kept, because a block would have to wait for each
+ * of them. */
+#define CW_POOL_CONTEXTS_LIVE 16
+/* Context records are found in chunks of so many pool_contexts; beyond the last chunk there is no
+ * pool. */
+#define CW_POOL_CONTEXT_CHUNK  1024u
+#define CW_POOL_CONTEXT_CHUNKS 1024u
+
+enum cw_pool_context_state { CW_POOL_CONTEXT_OPEN, CW_POOL_CONTEXT_CLOSING, CW_POOL_CONTEXT_DEAD };
+
+struct CW_ALIGNED_LINE cw_pool_context {
+    uint32_t context;
+    uint8_t device;
+    _Atomic uint8_t warmed; /* blocks of PREWARM were taken */
+    _Atomic uint32_t state; /* enum cw_pool_context_state */
+    struct cw_live_context *record;
+    _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
+    _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
+    _Atomic uint32_t in_hand; /* batches of it that are in no list at this moment */
+    _Atomic uint32_t freeing; /* threads that give a block of it back at this moment */
+    /* Guarded by the lock of pool_contexts: */
+    struct cw_pool_context *next_live, *previous_live;
+    struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
+    uint32_t limbo;                /* blocks that came in while it was closing, linked */
+    uint32_t events;
+    uint64_t *event; /* not in use */
+    uint32_t event_room;
+};
+
+void cw_pool_context_reset(void);
+
+typedef _Atomic(struct cw_pool_context *) cw_pool_context_slot;
+extern CW_HIDDEN _Atomic(cw_pool_context_slot *) cw_pool_context_chunks[CW_POOL_CONTEXT_CHUNKS];
+
+/* The pool_context of a context record, NULL when it has none. */
+static inline struct cw_pool_context *cw_pool_context_of(uint32_t context)
+{
+    cw_pool_context_slot *chunk;
+
+    if (CW_UNLIKELY(context >= CW_POOL_CONTEXT_CHUNK * CW_POOL_CONTEXT_CHUNKS))
+        return NULL;
+    chunk = atomic_load_explicit(&cw_pool_context_chunks[context / CW_POOL_CONTEXT_CHUNK],
+                                 memory_order_acquire);
+    return chunk != NULL
+               ? atomic_load_explicit(&chunk[context % CW_POOL_CONTEXT_CHUNK], memory_order_acquire)
+               : NULL;
+}
+
+/* Live contexts, whether they were ever allocated in or not. One that could not be given a
+ * pool_context stays among them for good and counts as too many: blocks cannot wait for it. */
+extern CW_HIDDEN _Atomic uint32_t cw_pool_contexts_live;
+
+/* There is one context: no other can have touched its blocks. */
+static inline int cw_pool_context_is_alone(void)
+{
+    return CW_LIKELY(atomic_load_explicit(&cw_pool_contexts_live, memory_order_relaxed) == 1);
+}
+
+/* The live pool_contexts, at most `max`, and NULL for the rest; how many live contexts there are.
+ */
+uint32_t cw_pool_context_list(struct cw_pool_context **out, uint32_t max);
+
+/* ---- the life of a context: core/pool/context_life.c says in which order, under no lock ---- */
+
+void cw_pool_context_make(uint32_t context, struct cw_live_context *record);
+/* With the gate closed: waits for frees in it, and nothing comes in from now on but to limbo. */
+void cw_pool_context_close(struct cw_pool_context *pool_context);
+/* Linked idle blocks of a pool_context that is closing wait for the outcome. */
+void cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list);
+/* The context stays: what was in limbo, ready or not, linked. */
+uint32_t cw_pool_context_reopen(struct cw_pool_context *pool_context);
+/* Its memory is gone, and the events with it: what was in limbo, linked. */
+uint32_t cw_pool_context_die(struct cw_pool_context *pool_context);
+
+/* ---- for the pool ---- */
+
+/* The context can be worked with: not failed, not ending, and known by handle. */
+static inline int cw_pool_context_is_usable(const struct cw_pool_context *pool_context)
+{
+    return atomic_load_explicit(&pool_context->state, memory_order_acquire) ==
+               CW_POOL_CONTEXT_OPEN &&
+           atomic_load_explicit(&pool_context->record->fatal, memory_order_relaxed) == 0 &&
+           pool_context->record->handle != 0;
+}
+
+CW_COLD struct cw_pool *cw_pool_context_make_pool(struct cw_pool_context *pool_context,
+                                                  enum cw_pool_class class);
+
+/* The pool of a class, made at first use; NULL without memory. */
+static inline struct cw_pool *cw_pool_context_pool(struct cw_pool_context *pool_context,
+                                                   enum cw_pool_class class)
+{
+    struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[class], memory_order_acquire);
+
+    return CW_LIKELY(pool != NULL) ? pool : cw_pool_context_make_pool(pool_context, class);
+}
+
+/* Around a free of ours by the driver, which may wait for the device (cw_gate_enter_wait): the end
+ * of this context waits for it, however late it comes to the driver. Enter 0: closed. */
+int cw_pool_context_enter_free(struct cw_pool_context *pool_context);
+void cw_pool_context_leave_free(struct cw_pool_context *pool_context);
+
+/* Linked idle blocks come in: they are in limbo if the result is CW_POOL_CONTEXT_CLOSING; else they
+ * are still the caller's, to forget or, the context was kept, to wait again. */
+enum cw_pool_context_state cw_pool_context_park(struct cw_pool_context *pool_context,
+                                                uint32_t list);
+/* Linked idle blocks whose memory went with their context. */
+void cw_pool_context_forget(struct cw_pool_context *pool_context, uint32_t list);
+
+/* An event of the context that nobody uses, or 0. Inside the gate. */
+uint64_t cw_pool_context_acquire_event(struct cw_pool_context *pool_context);
+void cw_pool_context_release_event(struct cw_pool_context *pool_context, uint64_t event);
+
+/* The lock of pool_contexts and of what waits (core/pending/waiting.h): CW_RANK_POOL. */
+extern CW_HIDDEN struct cw_lock cw_pool_context_lock;
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* How much may lie idle, and who was granted how much of it. See retention.h. */
+#include "core/cache/retention.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "base/lock.h"
+#include "core/limits/demand.h"
+#include "core/device/device.h"
+#include "core/limits/pressure.h"
+#include "core/limits/reclaim_due.h"
+#include "core/account/usage.h"
+#include "core/process/due.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Left free on a device, or a twentieth of a small one. */
+#define LEAST_FREE (512 * MIB)
+/* Pinned memory is kept up to so much, or what POOL_MAX says for a device of this size. */
+#define HOST_MOST (1024 * MIB)
+/* Where POOL_BUCKET_MAX says how many blocks of a size are kept, threads keep no larger ones. */
+#define UNCOUNTED (1 * MIB)
+
+CW_HOT_DATA _Atomic uint32_t cw_retention_wanted[CW_DEVICES];
+CW_HOT_DATA _Atomic uint32_t cw_retention_reclaims_running;
+CW_HOT_DATA _Atomic uint32_t cw_retention_reclaims_done;
+
+static struct {
+    const struct cw_options *options;
+    struct cw_arena *arena;
+    _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
+    _Atomic uint64_t granted[CW_DEVICES];   /* to threads */
+    _Atomic int watched;                    /* somebody looks after what lies idle */
+    _Atomic uint8_t is_off[CW_DEVICES];     /* nothing may be kept: a reason of admission */
+} self;
+
+static uint64_t load(const _Atomic uint64_t *value)
+{
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *value, uint64_t to)
+{
+    atomic_store_explicit(value, to, memory_order_relaxed);
+}
+
+static void set_off(uint8_t device, int is_off)
+{
+    if (atomic_exchange(&self.is_off[device], (uint8_t)is_off) == is_off)
+        return;
+    if (is_off)
+        cw_admission_close(device);
+    else
+        cw_admission_open(device);
+}
+
+void cw_retention_init(struct cw_arena *arena, const struct cw_options *options)
+{
+    self.arena = arena;
+    self.options = options;
+    for (int i = 0; i < CW_DEVICES; i++) {
+        store(&self.most_idle[i], 0);
+        store(&self.granted[i], 0);
+        atomic_store(&self.is_off[i], 0);
+        atomic_store(&cw_retention_wanted[i], 0);
+        set_off((uint8_t)i, options->pool_bucket_max == 0);
+    }
+    atomic_store(&self.watched, 0);
+    /* In a forked child nobody else is at work. */
+    atomic_store(&cw_retention_reclaims_running, 0);
+}
+
+/* ---- what may be kept --------------------------------------------------------------------------
+ */
+
+static uint64_t most_idle_now(uint8_t device)
+{
+    const struct cw_live_device *live = &self.arena->header->device[device];
+    uint64_t most = 0;
+    int known = atomic_load_explicit(&live->known, memory_order_acquire) != 0;
+
+    if (device == CW_DEVICE_HOST)
+        return cw_sizes_for(&self.options->pool_max, CW_MAX_DEVICES, NULL, 4 * HOST_MOST, &most) &&
+                       most < HOST_MOST
+                   ? most
+                   : HOST_MOST;
+    if (!cw_sizes_for(&self.options->pool_max, device, known ? live->uuid : NULL,
+                      known ? live->total : 0, &most))
+        return UINT64_MAX;
+    return most;
+}
+
+static void set_most(uint8_t device, uint64_t bytes)
+{
+    store(&self.most_idle[device], bytes == UINT64_MAX ? bytes : bytes + 1);
+    set_off(device, bytes == 0 || self.options->pool_bucket_max == 0);
+}
+
+/* Worked out once, when the device's size and uuid are known. */
+static uint64_t most_idle(uint8_t device)
+{
+    uint64_t most = load(&self.most_idle[device]);
+
+    if (CW_LIKELY(most != 0))
+        return most - 1;
+    most = most_idle_now(device);
+    if (device == CW_DEVICE_HOST || atomic_load(&self.arena->header->device[device].known))
+        set_most(device, most);
+    return most;
+}
+
+void cw_retention_set_most(uint8_t device, uint64_t bytes)
+{
+    set_most(device, device == CW_DEVICE_HOST && bytes > HOST_MOST ? HOST_MOST : bytes);
+}
+
+/* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
+static int has_free(uint8_t device, uint64_t least)
+{
+    const struct cw_live_device *live = &self.arena->header->device[device];
+
+    return device == CW_DEVICE_HOST ||
+           cw_device_free_when(device, load(&live->held_bytes)) >= (int64_t)least ||
+           cw_device_free_when(device, cw_usage_device(device).held) >= (int64_t)least;
+}
+
+static int leaves_enough_free(uint8_t device)
+{
+    uint64_t total = load(&self.arena->header->device[device].driver_total);
+
+    return has_free(device, total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE);
+}
+
+uint64_t cw_retention_counted(uint8_t device)
+{
+    return cw_bucket_idle(device) + load(&self.granted[device]) + cw_bucket_listed(device);
+}
+
+static int may_keep(uint8_t device, uint64_t bytes)
+{
+    return cw_pressure_level(device) != CW_LEVEL_CRITICAL &&
+           cw_retention_counted(device) + bytes <= most_idle(device) && leaves_enough_free(device);
+}
+
+static int is_by_count(void)
+{
+    return self.options->pool_bucket_max != CW_COUNT_AUTO;
+}
+
+int cw_retention_is_too_many(const struct cw_pool *pool, uint64_t held)
+{
+    return is_by_count() && !cw_bucket_has_room(pool, held, self.options->pool_bucket_max,
+                                                cw_pressure_level(pool->device) >= CW_LEVEL_MEDIUM);
+}
+
+int cw_retention_has_room(const struct cw_pool *pool, uint64_t held)
+{
+    return held >= CW_SIZE_LEAST && held <= CW_SIZE_MOST && may_keep(pool->device, held) &&
+           !cw_retention_is_too_many(pool, held);
+}
+
+int cw_retention_grant(const struct cw_pool *pool, uint64_t bytes, uint64_t held)
+{
+    if ((is_by_count() && (held > UNCOUNTED || self.options->pool_bucket_max == 0)) ||
+        !may_keep(pool->device, bytes))
+        return 0;
+    atomic_fetch_add(&self.granted[pool->device], bytes);
+    /* Others may have been granted something at the same moment. */
+    if (cw_retention_counted(pool->device) <= most_idle(pool->device))
+        return 1;
+    atomic_fetch_sub(&self.granted[pool->device], bytes);
+    return 0;
+}
+
+void cw_retention_want(uint8_t device)
+{
+    atomic_fetch_add(&cw_retention_wanted[device], 1);
+    cw_admission_close(device);
+}
+
+void cw_retention_unwant(uint8_t device)
+{
+    cw_admission_open(device);
+    atomic_fetch_sub(&cw_retention_wanted[device], 1);
+}
+
+void cw_retention_ungrant(uint8_t device, uint64_t bytes)
+{
+    if (bytes != 0)
+        atomic_fetch_sub(&self.granted[device], bytes);
+}
+
+/* ---- blocks in hand ----------------------------------------------------------------------------
+ */
+
+void cw_retention_reclaim_begins(void)
+{
+    atomic_fetch_add(&cw_retention_reclaims_running, 1);
+}
+
+uint64_t cw_retention_reclaim_ends(uint64_t bytes)
+{
+    if (bytes != 0) /* first: who sees none running has to see that it is done */
+        atomic_fetch_add(&cw_retention_reclaims_done, 1);
+    atomic_fetch_sub(&cw_retention_reclaims_running, 1);
+    return bytes;
+}
+
+/* ---- while the program makes no calls ----------------------------------------------------------
+ */
+
+/* Should the program make no more calls, somebody has to see to it. */
+static void watch(void)
+{
+    if (self.options->idle_thread == CW_THREAD_AUTO && !atomic_load(&self.watched) &&
+        !atomic_exchange(&self.watched, 1))
+        cw_due_set(CW_DUE_WATCH);
+}
+
+static int is_much_idle(void)
+{
+    for (unsigned d = 0; d < CW_DEVICES; d++)
+        if (cw_retention_counted((uint8_t)d) > CW_DEMAND_LITTLE)
+            return 1;
+    return 0;
+}
+
+/* Who finds much idle from now on calls for the watcher again. */
+int cw_retention_end_watch(void)
+{
+    if (is_much_idle())
+        return 0;
+    atomic_store(&self.watched, 0);
+    if (!is_much_idle() || atomic_exchange(&self.watched, 1))
+        return 1;
+    return 0;
+}
+
+/* ---- keeping -----------------------------------------------------------------------------------
+ */
+
+void cw_retention_check(uint8_t device)
+{
+    const struct cw_live_device *live = &self.arena->header->device[device];
+    uint64_t cap;
+
+    cw_demand_note(device, 0);
+    cap = cw_demand_cap(device);
+    if (CW_UNLIKELY(load(&live->held_bytes) > cap) && cw_usage_device(device).held > cap)
+        cw_reclaim_due_set(device, CW_RECLAIM_CAP);
+    if (CW_UNLIKELY(cw_retention_counted(device) > CW_DEMAND_LITTLE))
+        watch();
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeping: how much may lie idle, and who keeps it.
+ *
+ * Owns the bounds of idle memory (POOL_MAX, POOL_BUCKET_MAX, the least that stays free), the grants
+ * of threads (core/cache/thread_cache.h), and the count of threads that have idle blocks in hand. A
+ * block that is freed comes in if there is room for it. Where it goes then core/pending/ready.h
+ * says, and core/pending/release.h gives it back. No lock.
+ */
+#ifndef CW_CORE_RETENTION_H
+#define CW_CORE_RETENTION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/options/options.h"
+#include "core/limits/admission.h"
+#include "core/cache/bucket.h"
+#include "core/limits/pressure.h"
+
+void cw_retention_init(struct cw_arena *arena, const struct cw_options *options);
+
+/* POOL_MAX of the device, or of pinned memory (CW_DEVICE_HOST), while the process runs; what is
+ * kept beyond it stays until somebody gives it back. */
+void cw_retention_set_most(uint8_t device, uint64_t bytes);
+
+/* 1 if one more block of this size may lie idle. The second: a bucket would have more than
+ * POOL_BUCKET_MAX with it. */
+int cw_retention_has_room(const struct cw_pool *pool, uint64_t held);
+int cw_retention_is_too_many(const struct cw_pool *pool, uint64_t held);
+
+/* So many bytes more may be kept by a thread: 1, and they count as idle from now on; or 0. May be
+ * called inside a slot. held: of the block that they are for. */
+int cw_retention_grant(const struct cw_pool *pool, uint64_t bytes, uint64_t held);
+void cw_retention_ungrant(uint8_t device, uint64_t bytes);
+
+/* Requests that have found no memory on the device (or of the host) and are looking for some. */
+extern CW_HIDDEN _Atomic uint32_t cw_retention_wanted[CW_DEVICES];
+
+static inline int cw_retention_is_wanted(uint8_t device)
+{
+    return CW_UNLIKELY(atomic_load_explicit(&cw_retention_wanted[device], memory_order_relaxed) !=
+                       0);
+}
+
+/* From now on what is freed on the device goes to the driver; and no more. */
+void cw_retention_want(uint8_t device);
+void cw_retention_unwant(uint8_t device);
+
+/* Idle memory may have grown: sees whether some of it is due to go, or needs a thread that looks
+ * after it. */
+void cw_retention_check(uint8_t device);
+
+/* A lot lay idle, and the watcher (CW_DUE_WATCH) was called for. 1: that is over; who finds much
+ * idle from now on calls for it again. */
+int cw_retention_end_watch(void);
+
+/* Idle blocks are in the calling thread's hands, from before they are taken out of a thread's cache
+ * or the pool until they lie where others find them, or the driver has them: `bytes` of them, which
+ * is what the second returns. Who finds no memory meanwhile waits (cw_reclaim_wait_for_others). */
+void cw_retention_reclaim_begins(void);
+uint64_t cw_retention_reclaim_ends(uint64_t bytes);
+extern CW_HIDDEN _Atomic uint32_t cw_retention_reclaims_running;
+extern CW_HIDDEN _Atomic uint32_t cw_retention_reclaims_done; /* that gave something back */
+
+/* Idle bytes with what threads were granted and do not use; cheap. */
+uint64_t cw_retention_counted(uint8_t device);
+
+#endif

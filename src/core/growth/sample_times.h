@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Moments: which of ever more of them stay, where there is room for a fixed number.
+ *
+ * Each moment has a number, a multiple of the stride. When all slots are taken the stride doubles,
+ * and every second moment goes, the oldest first: one with each new moment, so that the first and
+ * the newest always stay and the gaps between neighbours are one stride or two. The period doubles
+ * with the stride, at least until it fits the pace at which moments came, which may be slower than
+ * was asked for. Nothing moves: what belongs to a moment stays in its slot.
+ *
+ * One writer at a time; a struct of zeros must be initialised before use.
+ */
+#ifndef CW_CORE_SAMPLE_TIMES_H
+#define CW_CORE_SAMPLE_TIMES_H
+
+#include <stdint.h>
+
+struct cw_sample_times {
+    uint64_t *number; /* by slot */
+    unsigned slots, used;
+    unsigned newest; /* slot */
+    uint64_t taken;
+    uint64_t next, stride;
+    uint64_t period_ns; /* between two moments, at least */
+    uint64_t first_ns, last_ns;
+};
+
+/* number: room for as many as there are slots; an even number of them. */
+void cw_sample_times_init(struct cw_sample_times *moments, uint64_t *number, unsigned slots,
+                          uint64_t period_ns);
+
+/* The slot for a new moment; that of the last one if it is the same, as a coarse clock may say. It
+ * must not be before the last one. */
+unsigned cw_sample_times_take(struct cw_sample_times *moments, uint64_t t_ns);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread that ticks, and does what has come due. See background_thread.h.
+ *
+ * Whoever wakes it says before what for, and it looks for that after the alarm is reset: no wish
+ * gets lost.
+ */
+#include "hook/services/background_thread.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alarm.h"
+#include "base/clock.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/sys.h"
+#include "core/limits/demand.h"
+#include "core/process/gate.h"
+#include "core/process/session.h"
+#include "core/process/thread.h"
+#include "core/control/tick.h"
+#include "core/cache/retention.h"
+#include "hook/services/dump.h"
+#include "hook/resolve/object.h"
+#include "hook/services/dispatch.h"
+
+/* pthread_create and pthread_sigmask moved between glibc's libraries: the one is looked up, the
+ * other is a system call. A pthread_t is an unsigned long there. */
+typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)(void *),
+                         void *arg);
+
+#define KERNEL_SIGSET_BYTES 8
+#define SET_MASK            2 /* SIG_SETMASK */
+/* 32 and 33, by which glibc has every thread take part in setuid and the like. */
+#define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
+
+/* Fields of /proc/self/stat, from 1. */
+#define STAT_STATE   3
+#define STAT_THREADS 20
+
+/* Another process cannot ring: so often it looks by itself what has come due. */
+#define LOOK_NS UINT64_C(250000000)
+
+static struct cw_alarm alarm_clock;
+static _Atomic int started, running, stopping, working;
+static _Atomic int watching;           /* much lies idle */
+static const struct cw_options *asked; /* what the options ask for, if anything; else NULL */
+
+static int is_over(void)
+{
+    return atomic_load(&stopping) || !cw_session_is_armed();
+}
+
+static uint64_t after(uint64_t ns)
+{
+    uint64_t now = cw_clock_ns();
+
+    return ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+}
+
+static uint64_t interval(void)
+{
+    uint64_t ns = cw_tick_interval(cw_session.options, atomic_load(&watching));
+
+    return ns != 0 ? ns : UINT64_MAX;
+}
+
+/* Where nothing was asked for, nobody waits to be served. */
+static void wait_until(uint64_t next)
+{
+    uint64_t now = cw_clock_ns(), left = next > now ? next - now : 0;
+
+    cw_alarm_wait(&alarm_clock, asked != NULL && left > LOOK_NS ? LOOK_NS : left);
+    cw_alarm_reset(&alarm_clock);
+}
+
+static void work(uint64_t *next)
+{
+    if (cw_clock_ns() >= *next) {
+        if (cw_tick())
+            cw_dump_ask(CW_DUMP_INTERVAL);
+        if (atomic_load(&watching) && cw_retention_end_watch())
+            atomic_store(&watching, 0);
+        *next = after(interval());
+    }
+    if (*next > after(interval())) /* there is more to look at than before */
+        *next = after(interval());
+    cw_dispatch_due();
+}
+
+/* 1: the first thread has ended by itself (pthread_exit) and all others have, too. The process ends
+ * when the last thread does, and that must not be us; nor would a signal end it, as we take none.
+ */
+static int is_alone(void)
+{
+    char text[512];
+    const char *at;
+    size_t len = 0;
+    int fd = cw_sys_open("/proc/self/stat", O_RDONLY, 0);
+
+    if (fd < 0)
+        return 0;
+    len = cw_sys_read_at(fd, text, sizeof(text) - 1, 0);
+    cw_sys_close(fd);
+    text[len] = '\0';
+    at = strrchr(text, ')'); /* of the name; then " STATE ..." */
+    if (at == NULL || strncmp(at, ") Z ", 4) != 0)
+        return 0;
+    for (int field = STAT_STATE - 1; at != NULL && field < STAT_THREADS; field++)
+        at = strchr(at + 1, ' ');
+    return at != NULL && strncmp(at, " 2 ", 3) == 0;
+}
+
+static void *run(void *arg)
+{
+    uint64_t next = after(interval());
+    int is_last = 0;
+
+    (void)arg;
+    prctl(PR_SET_NAME, "cuwarden");
+    cw_thread.depth = 1; /* hooks that the driver calls on the way pass straight through */
+    cw_thread.is_helper = 1;
+    atomic_store(&running, 1);
+    while (!is_last) {
+        wait_until(next);
+        atomic_store(&working, 1);
+        is_last = is_over() || is_alone();
+        if (!is_last)
+            work(&next);
+        atomic_store(&working, 0);
+    }
+    return NULL;
+}
+
+static void start(const char *in_vain)
+{
+    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0;
+    unsigned long thread;
+    create_fn create;
+
+    if (atomic_exchange(&started, 1))
+        return;
+    cw_tick_init(cw_session.options);
+    create = (create_fn)cw_object_next_symbol("pthread_create");
+    /* The thread begins with the mask of the one that makes it. */
+    syscall(SYS_rt_sigprocmask, SET_MASK, &all, &before, KERNEL_SIGSET_BYTES);
+    if (create == NULL || create(&thread, NULL, run, NULL) != 0)
+        cw_log(CW_LOG_WARN, "no thread can be made here: %s while the program makes no CUDA calls",
+               in_vain);
+    syscall(SYS_rt_sigprocmask, SET_MASK, &before, NULL, KERNEL_SIGSET_BYTES);
+}
+
+void cw_background_thread_start(const struct cw_options *options)
+{
+    if (cw_tick_interval(options, 0) == 0 && options->dump_signal == 0)
+        return;
+    asked = options;
+    start("DUMP_INTERVAL and DUMP_SIGNAL have no effect");
+}
+
+void cw_background_thread_watch(void)
+{
+    atomic_store(&watching, 1);
+    if (!atomic_load(&started))
+        start("idle memory stays");
+    else
+        cw_alarm_ring(&alarm_clock);
+}
+
+int cw_background_thread_runs(void)
+{
+    return atomic_load(&running) && !atomic_load(&stopping);
+}
+
+void cw_background_thread_wake(void)
+{
+    cw_alarm_ring(&alarm_clock);
+}
+
+void cw_background_thread_stop(void)
+{
+    if (!atomic_exchange(&started, 0))
+        return;
+    atomic_store(&stopping, 1);
+    cw_alarm_ring(&alarm_clock);
+    cw_gate_shut(); /* for good: nothing of ours calls the driver after the end */
+    /* The background thread alone: a thread that ends the process may do so inside a call of its
+     * own. */
+    for (unsigned turns = 0; atomic_load(&working) && turns < 20000u;)
+        cw_lock_relax(&turns);
+}
+
+void cw_background_thread_reset(void)
+{
+    cw_alarm_reset(&alarm_clock);
+    atomic_store(&started, 0);
+    atomic_store(&running, 0);
+    atomic_store(&stopping, 0);
+    atomic_store(&working, 0);
+    atomic_store(&watching, 0);
+    asked = NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A copy of a live file, taken at one moment, of a process that runs or that has ended. A copy,
+ * because the bytes must not change between a check and a use, a file that somebody cuts off must
+ * not end the reader by a signal, and reading a hole of a mapped /dev/shm takes memory from it.
+ * Blocks, samples and points that changed while they were copied read as absent.
+ */
+#ifndef CW_LIVE_LIVE_COPY_H
+#define CW_LIVE_LIVE_COPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "live/view.h"
+
+struct cw_live_copy {
+    struct cw_view view;
+    int is_locked; /* 1: its process runs, 0: nobody holds the lock, -1: cannot be told */
+    void *memory;
+    size_t size;
+};
+
+/* Reads the file that fd stands for. 0, or -1 and in `why` what is wrong with it, to be read after
+ * the file's name. */
+int cw_live_copy_read(int fd, struct cw_live_copy *image, char *why, size_t cap);
+/* Reads and checks the header alone; whose file it is. */
+int cw_live_copy_check(int fd, uint32_t *out_pid, char *why, size_t cap);
+void cw_live_copy_free(struct cw_live_copy *image);
+
+#endif

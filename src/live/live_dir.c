@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Directories and names of live files. See live_dir.h. Owns nothing; no lock: what several
+ * processes do in one directory at a time is safe because a name is random and a file is only taken
+ * away when nobody holds its lock.
+ */
+#include "live/live_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/out.h"
+#include "base/sys.h"
+
+#define STEP         ((uint64_t)1 << 20)
+#define SHARE        16 /* of what is free */
+#define DAY_SECONDS  (24 * 60 * 60)
+#define LISTING      ((size_t)32 * 1024) /* some 500 entries */
+#define LISTINGS     64                  /* looked at; each takes some 50 us */
+#define MODE_DEAD    0400 /* somebody has seen that its process is gone; its time says when */
+#define RANDOM_LATER 1    /* GRND_NONBLOCK */
+
+int cw_live_dir_default(unsigned which, uint32_t uid, const char *tmpdir, char *buf, size_t cap)
+{
+    const char *parent = which == 0 ? "/dev/shm" : tmpdir;
+
+    if (parent == NULL || parent[0] != '/')
+        parent = "/tmp";
+    return cw_format(buf, cap, "%s/cuwarden-%u", parent, (unsigned)uid) < cap ? 0 : -1;
+}
+
+/* ---- the directory ---- */
+
+static int make(const char *path)
+{
+    if (syscall(SYS_mkdirat, AT_FDCWD, path, 0700) != 0)
+        return errno == EEXIST ? 0 : -1;
+    /* The program's umask may have taken away even our own access. */
+    return (int)syscall(SYS_fchmodat, AT_FDCWD, path, 0700);
+}
+
+static int make_parents(const char *directory)
+{
+    char path[CW_PLACE_MAX];
+    size_t len = strlen(directory);
+
+    if (len >= sizeof(path)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(path, directory, len + 1);
+    for (size_t i = 1; i < len; i++) {
+        if (path[i] != '/')
+            continue;
+        path[i] = '\0';
+        (void)make(path); /* the last one tells */
+        path[i] = '/';
+    }
+    return make(path);
+}
+
+/* Others could take away or plant files in a directory that is not ours alone. */
+static int claim(int dir)
+{
+    struct stat info;
+
+    if (cw_sys_stat(dir, &info) != 0)
+        return -1;
+    if (info.st_uid != geteuid()) {
+        errno = EPERM;
+        return -1;
+    }
+    return (info.st_mode & 077) == 0 ? 0 : (int)syscall(SYS_fchmod, dir, 0700);
+}
+
+int cw_live_dir_open(const char *directory, int is_private)
+{
+    int flags = O_RDONLY | O_DIRECTORY | (is_private ? O_NOFOLLOW : 0);
+    int saved, dir;
+
+    if ((is_private ? make(directory) : make_parents(directory)) != 0)
+        return -1;
+    dir = cw_sys_open(directory, flags, 0);
+    if (dir < 0 || !is_private || claim(dir) == 0)
+        return dir;
+    saved = errno;
+    cw_sys_close(dir);
+    errno = saved;
+    return -1;
+}
+
+uint64_t cw_live_dir_room(int dir)
+{
+    struct statfs system;
+
+    if (fstatfs(dir, &system) != 0)
+        return 0;
+    if (system.f_blocks == 0) /* a tmpfs without a limit */
+        return UINT64_MAX;
+    return (uint64_t)system.f_bavail * (uint64_t)system.f_bsize / SHARE & ~(STEP - 1);
+}
+
+/* ---- names ---- */
+
+static uint64_t random_number(void)
+{
+    struct timespec now;
+    uint64_t number;
+
+    if (syscall(SYS_getrandom, &number, sizeof(number), RANDOM_LATER) == sizeof(number))
+        return number;
+    clock_gettime(CLOCK_MONOTONIC, &now); /* early in the boot: only to tell names apart */
+    return ((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec) * 0x9e3779b97f4a7c15u;
+}
+
+void cw_live_dir_name(char *buf, size_t cap)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    cw_format(buf, cap, "%u-%ju-%016jx" CW_PLACE_SUFFIX, (unsigned)getpid(), (uintmax_t)now.tv_sec,
+              (uintmax_t)random_number());
+}
+
+/* ---- what the dead left ---- */
+
+int cw_live_dir_is_locked(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    if (cw_sys_fcntl(fd, F_OFD_GETLK, (uintptr_t)&lock) != 0)
+        return -1;
+    return lock.l_type != F_UNLCK;
+}
+
+/* Reports that were made while a process ran may lie in the same directory. */
+static int is_live_file(const char *name)
+{
+    size_t len = strlen(name), suffix = sizeof(CW_PLACE_SUFFIX) - 1;
+
+    return len > suffix && strcmp(name + len - suffix, CW_PLACE_SUFFIX) == 0;
+}
+
+/* Memory that a process maps is written without a trace in the file's times: when it died is not
+ * known, only when that was first seen. */
+static void sweep_file(int dir, const char *name, int64_t now)
+{
+    struct stat info;
+    int fd;
+
+    if (!is_live_file(name))
+        return;
+    fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) && cw_live_dir_is_locked(fd) == 0) {
+        /* One with a hidden name never lived long, and may be about to take its lock. */
+        if (name[0] != '.' && (info.st_mode & 0777) != MODE_DEAD) {
+            syscall(SYS_fchmod, fd, MODE_DEAD);
+            syscall(SYS_utimensat, fd, NULL, NULL, 0);
+        } else if (now - info.st_mtim.tv_sec > DAY_SECONDS) {
+            syscall(SYS_unlinkat, dir, name, 0);
+        }
+    }
+    cw_sys_close(fd);
+}
+
+/* What getdents64 fills in. */
+struct entry {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t len;
+    uint8_t type;
+    char name[];
+};
+
+static const struct entry *entry_at(const char *listing, long at)
+{
+    return (const struct entry *)(listing + at);
+}
+
+static unsigned count_entries(const char *listing, long len)
+{
+    unsigned count = 0;
+
+    for (long at = 0; at < len; at += entry_at(listing, at)->len)
+        count++;
+    return count;
+}
+
+/* Some entries from a random one on, the next ones of a circle. */
+static void sweep_listing(int dir, const char *listing, long len, unsigned most)
+{
+    unsigned count = count_entries(listing, len), number = 0;
+    unsigned first = (unsigned)(random_number() % count);
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    for (long at = 0; at < len; at += entry_at(listing, at)->len) {
+        unsigned distance = (number++ + count - first) % count;
+
+        if (distance < most)
+            sweep_file(dir, entry_at(listing, at)->name, now.tv_sec);
+    }
+}
+
+/* Of a directory that takes several listings one of them is chosen, each as likely as the others:
+ * the first alone has the same entries each time, and what is old may never be among them. */
+void cw_live_dir_sweep(int dir)
+{
+    char *listings = cw_mem_alloc(2 * LISTING), *next = listings, *chosen = NULL;
+    long len, chosen_len = 0;
+    unsigned seen = 0;
+
+    if (listings == NULL)
+        return;
+    while (seen < LISTINGS && (len = syscall(SYS_getdents64, dir, next, LISTING)) > 0) {
+        if (random_number() % ++seen != 0)
+            continue;
+        chosen = next;
+        chosen_len = len;
+        next = next == listings ? listings + LISTING : listings;
+    }
+    if (chosen != NULL)
+        sweep_listing(dir, chosen, chosen_len, seen > 1 ? UINT_MAX : CW_PLACE_SWEPT);
+    cw_mem_free(listings, 2 * LISTING);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where live files lie and what they are called; both sides, the library and the command, ask here.
+ *
+ * By default in a directory of the user's own, mode 0700, under /dev/shm, else under $TMPDIR; or in
+ * one that the user names. A file is called PID-START-RANDOM.live, where START is in seconds since
+ * 1970; while it is being filled its name begins with a dot.
+ */
+#ifndef CW_LIVE_LIVE_DIR_H
+#define CW_LIVE_LIVE_DIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CW_PLACE_DEFAULTS 2
+#define CW_PLACE_MAX      1280 /* longest path of a directory or file of ours, with its NUL */
+#define CW_PLACE_SUFFIX   ".live"
+
+struct cw_live_dir {
+    const char *directory; /* the user's; NULL: the default ones, in their order */
+    const char *tmpdir;    /* $TMPDIR; "": /tmp */
+};
+
+/* The default directory number `which` < CW_PLACE_DEFAULTS of a user. 0, or -1 when too long. */
+int cw_live_dir_default(unsigned which, uint32_t uid, const char *tmpdir, char *buf, size_t cap);
+
+/*
+ * Opens the directory, making it if it is not there. `is_private`: it must be ours and no link, and
+ * becomes inaccessible to others. The descriptor, or -1 with errno (EPERM: somebody else's).
+ */
+int cw_live_dir_open(const char *directory, int is_private);
+
+/* What a new file in there may take: 1/16 of what is free, in whole MiB. */
+uint64_t cw_live_dir_room(int dir);
+
+/* A new name for this process. */
+void cw_live_dir_name(char *buf, size_t cap);
+
+/* 1 if somebody holds the file's lock, 0 if nobody does, -1 if that cannot be told. */
+int cw_live_dir_is_locked(int fd);
+
+/*
+ * Takes away what dead processes left more than 24 hours ago, counted from when this first saw that
+ * they were dead. Looks at no more than CW_PLACE_SWEPT entries, each time at others; at some 500
+ * where there are more than that.
+ */
+#define CW_PLACE_SWEPT 64
+void cw_live_dir_sweep(int dir);
+
+#endif

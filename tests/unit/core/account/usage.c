@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* The usage counters: sums and peaks are exact, whatever threads keep as slack. */
+#include "core/account/usage.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/process/slot.h"
+#include "core/process/thread.h"
+#include "fake_driver.h"
+
+static struct cw_arena arena;
+
+static void setup(void)
+{
+    core_start(&arena, (size_t)64 << 20);
+    cw_slot_init();
+}
+
+TestSuite(tally, .init = setup);
+
+static const struct cw_live_device *device_at(uint8_t device)
+{
+    return &arena.header->device[device];
+}
+
+Test(tally, adds_and_takes_away)
+{
+    cw_usage_add(0, 100, 128, 1);
+    cw_usage_add(1, 7, 8, 2);
+    cw_usage_sub(0, 30, 32);
+    cr_expect_eq(cw_usage_device(0).live, 70u);
+    cr_expect_eq(cw_usage_device(0).held, 96u);
+    cr_expect_eq(cw_usage_device(1).live, 7u);
+    cr_expect_eq(cw_usage_device(1).held, 8u);
+    cr_expect_eq(cw_usage_total(), 77u);
+}
+
+Test(tally, live_and_held_go_apart)
+{
+    cw_usage_add(0, 100, 128, 1);
+    cw_usage_sub(0, 100, 0); /* the pool keeps it */
+    cr_expect_eq(cw_usage_device(0).live, 0u);
+    cr_expect_eq(cw_usage_device(0).held, 128u);
+    cw_usage_add(0, 90, 0, 2); /* and serves it again */
+    cw_usage_sub(0, 90, 128);
+    cr_expect_eq(cw_usage_device(0).held, 0u);
+    cr_expect_eq(cw_usage_total(), 0u);
+    cr_expect_eq(device_at(0)->peak_bytes, 100u);
+    cr_expect_eq(device_at(0)->peak_held, 128u);
+}
+
+Test(tally, a_steady_thread_writes_to_nothing_shared)
+{
+    uint64_t live, held;
+
+    cw_usage_add(0, 4096, 4096, 1);
+    cw_usage_sub(0, 4096, 4096);
+    live = device_at(0)->live_bytes;
+    held = device_at(0)->held_bytes;
+    for (int i = 0; i < 100; i++) {
+        cw_usage_add(0, 4096, 4096, 2);
+        cr_expect_eq(device_at(0)->live_bytes, live);
+        cr_expect_eq(device_at(0)->held_bytes, held);
+        cr_expect_eq(cw_usage_device(0).live, 4096u);
+        cw_usage_sub(0, 4096, 4096);
+        cr_expect_eq(cw_usage_device(0).live, 0u);
+    }
+    cr_expect_eq(device_at(0)->peak_bytes, 4096u);
+    cr_expect_eq(device_at(0)->peak_version, 1u);
+}
+
+Test(tally, slack_of_one_device_is_not_used_on_another)
+{
+    cw_usage_add(0, 100, 100, 1);
+    cw_usage_sub(0, 100, 100);
+    cw_usage_add(1, 60, 60, 2);
+    cr_expect_eq(cw_usage_device(0).live, 0u);
+    cr_expect_eq(cw_usage_device(1).live, 60u);
+    cw_usage_sub(1, 60, 60);
+    cr_expect_eq(cw_usage_device(0).held, 0u);
+    cr_expect_eq(cw_usage_device(1).held, 0u);
+    cr_expect_eq(cw_usage_total(), 0u);
+    cr_expect_eq(device_at(1)->peak_bytes, 60u);
+}
+
+Test(tally, the_peak_is_that_of_live_bytes_not_of_slack)
+{
+    cw_usage_add(0, 1000, 1000, 1);
+    cw_usage_sub(0, 900, 900); /* slack 900 */
+    cw_usage_add(0, 950, 950, 2);
+    cr_expect_eq(device_at(0)->peak_bytes, 1050u);
+    cr_expect_eq(device_at(0)->peak_ns, 2u);
+    cr_expect_eq(arena.header->peak_bytes, 1050u);
+    cr_expect_eq(device_at(0)->peak_held, 1050u);
+}
+
+static void *leave_slack(void *unused)
+{
+    cw_usage_add(0, 1000, 1000, 1);
+    cw_usage_sub(0, 1000, 1000);
+    return unused;
+}
+
+Test(tally, slack_of_a_thread_that_has_ended_counts_for_nothing)
+{
+    pthread_t thread;
+
+    cr_assert_eq(pthread_create(&thread, NULL, leave_slack, NULL), 0);
+    pthread_join(thread, NULL);
+    cr_expect_eq(cw_usage_device(0).live, 0u);
+    cw_usage_add(0, 600, 600, 5);
+    cr_expect_eq(device_at(0)->peak_bytes, 1000u);
+    cw_usage_add(0, 600, 600, 6);
+    cr_expect_eq(device_at(0)->peak_bytes, 1200u);
+    cr_expect_eq(device_at(0)->peak_ns, 6u);
+}
+
+/* ---- threads: each holds at most OWN bytes, so the peak is known to lie in between ---- */
+
+#define THREADS 8
+#define ROUNDS  20000
+#define OWN     1000
+
+static void up_and_down(unsigned id)
+{
+    uint64_t state = id, mine = 0;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t random = next_random(&state), bytes = random % 512;
+
+        if (random >> 63 && mine + bytes <= OWN) {
+            cw_usage_add((uint8_t)(id % 2), bytes, bytes * 2, (uint64_t)i);
+            mine += bytes;
+        } else if (bytes <= mine) {
+            cw_usage_sub((uint8_t)(id % 2), bytes, bytes * 2);
+            mine -= bytes;
+        }
+    }
+    cw_usage_add((uint8_t)(id % 2), OWN - mine, 2 * (OWN - mine), ROUNDS);
+}
+
+static void expect_all_hold(unsigned threads)
+{
+    cr_expect_eq(cw_usage_total(), threads * OWN);
+    for (uint8_t i = 0; i < 2; i++) {
+        cr_expect_eq(cw_usage_device(i).live, threads / 2 * OWN);
+        cr_expect_eq(cw_usage_device(i).held, threads * OWN);
+        /* All of them hold what they may, and never more. */
+        cr_expect_eq(device_at(i)->peak_bytes, threads / 2 * OWN);
+        cr_expect_eq(device_at(i)->peak_held, threads * OWN);
+    }
+    cr_expect_eq(arena.header->peak_bytes, threads * OWN);
+}
+
+Test(tally, eight_threads_leave_exact_sums_and_peaks)
+{
+    run_threads(THREADS, up_and_down);
+    expect_all_hold(THREADS);
+}
+
+static void keep_some_slack(unsigned id)
+{
+    cw_usage_add((uint8_t)(id % 2), 100, 100, 1);
+    cw_usage_sub((uint8_t)(id % 2), 40, 40);
+}
+
+Test(tally, slack_of_each_thread_is_no_part_of_the_total)
+{
+    /* Far below this peak nobody takes back what others keep. */
+    cw_usage_add(0, 1 << 20, 1 << 20, 1);
+    cw_usage_sub(0, 1 << 20, 1 << 20);
+    run_threads(THREADS, keep_some_slack);
+    cr_expect_eq(cw_usage_total(), THREADS * 60u);
+    cr_expect_eq(cw_usage_device(0).live + cw_usage_device(1).live, THREADS * 60u);
+}
+
+Test(tally, threads_without_a_slot_count_as_well)
+{
+    cw_thread_set_watch(NULL);
+    run_threads(THREADS, up_and_down);
+    expect_all_hold(THREADS);
+}

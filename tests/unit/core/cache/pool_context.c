@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts as the pool sees them: which are live, and what lies in limbo when one ends. */
+#include "core/cache/pool_context.h"
+
+#include <criterion/criterion.h>
+
+#include "core/process/gate.h"
+#include "core/process/session.h"
+#include "core/process/slot.h"
+#include "core/account/tracker.h"
+#include "core/pending/release.h"
+#include "core/pending/waiting.h"
+#include "core/request/request.h"
+#include "pool_fixture.h"
+
+static struct cw_pool_context *pool_context;
+
+static void setup(void)
+{
+    pool_start(CW_FREE_STRICT);
+    pool_context = cw_pool_context_of(pool_index(FIRST_CONTEXT));
+}
+
+TestSuite(pool_context, .init = setup);
+
+static uint32_t live(void)
+{
+    struct cw_pool_context *all[CW_POOL_CONTEXTS_LIVE];
+
+    return cw_pool_context_list(all, CW_POOL_CONTEXTS_LIVE);
+}
+
+Test(pool_context, is_made_with_its_context)
+{
+    struct cw_pool_context *all[CW_POOL_CONTEXTS_LIVE];
+
+    cr_assert_not_null(pool_context);
+    cr_expect_eq(pool_context->device, 0);
+    cr_expect_eq(cw_pool_context_is_usable(pool_context), 1);
+    pooled_context(1, 1);
+    cr_expect_eq(cw_pool_context_list(all, CW_POOL_CONTEXTS_LIVE), 2u);
+    cr_expect_eq(all[1], pool_context);
+    cr_expect_eq(all[0]->device, 1);
+    cr_expect_null(all[2]);
+    cr_expect_eq(cw_pool_contexts_live, 2u);
+}
+
+Test(pool_context, of_a_context_that_is_made_known_twice_is_one)
+{
+    cw_pool_context_make(pool_context->context, pool_context->record);
+    cr_expect_eq(live(), 1u);
+}
+
+Test(pool_context, is_live_until_its_context_has_ended)
+{
+    uint64_t handle = pooled_context(1, 0);
+
+    pool_end_context(handle, CW_CONTEXT_KEPT);
+    cr_expect_eq(live(), 2u);
+    pool_end_context(handle, CW_CONTEXT_RENEWED);
+    cr_expect_eq(live(), 2u);
+    pool_end_context(handle, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(live(), 1u);
+}
+
+Test(pool_context, a_renewed_context_has_a_new_one)
+{
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_RENEWED);
+    cr_expect_neq(cw_pool_context_of(pool_index(FIRST_CONTEXT)), pool_context);
+    cr_expect_eq(pool_context->state, CW_POOL_CONTEXT_DEAD);
+}
+
+Test(pool_context, is_of_no_use_when_its_context_has_failed_or_ends)
+{
+    cw_context_set_fatal(pool_context->context, 700);
+    cr_expect_eq(cw_pool_context_is_usable(pool_context), 0);
+    pool_context->record->fatal = 0;
+    pool_context->state = CW_POOL_CONTEXT_CLOSING;
+    cr_expect_eq(cw_pool_context_is_usable(pool_context), 0);
+    pool_context->state = CW_POOL_CONTEXT_OPEN;
+    cr_expect_eq(cw_pool_context_is_usable(pool_context), 1);
+}
+
+Test(pool_context, without_a_handle_is_of_no_use)
+{
+    cw_context_folded(0xe0, 1);
+    cr_expect_eq(cw_pool_context_is_usable(cw_pool_context_of(cw_context_primary(1))), 0);
+}
+
+Test(pool_context, more_than_sixteen_are_counted_and_come_back_into_the_list)
+{
+    for (unsigned i = 1; i <= 18; i++)
+        pooled_context(i, 0);
+    cr_expect_eq(live(), 19u);
+    for (unsigned i = 1; i <= 3; i++)
+        pool_end_context(FIRST_CONTEXT + i, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(live(), 16u);
+    for (unsigned i = 0; i < 16; i++) {
+        struct cw_pool_context *all[CW_POOL_CONTEXTS_LIVE];
+
+        cw_pool_context_list(all, CW_POOL_CONTEXTS_LIVE);
+        cr_assert_not_null(all[i]);
+        cr_expect_neq(all[i]->state, CW_POOL_CONTEXT_DEAD);
+    }
+}
+
+Test(pool_context, any_number_of_contexts_may_come_and_go)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    for (unsigned i = 0; i < CW_POOL_CONTEXT_CHUNK + 10; i++) {
+        struct cw_context_ending end;
+
+        cw_context_created(0x10000 + i, 0);
+        cw_context_end_begin(pool_index(0x10000 + i), &end);
+        cw_context_end_finish(&end, CW_CONTEXT_DESTROYED);
+    }
+    cr_expect_eq(live(), 1u);
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(pool_get(4 * KIB), key);
+}
+
+Test(pool_context, events_are_used_again)
+{
+    uint64_t first, second;
+
+    cr_assert_eq(cw_gate_enter(), 1);
+    first = cw_pool_context_acquire_event(pool_context);
+    second = cw_pool_context_acquire_event(pool_context);
+    cr_expect_neq(first, second);
+    for (uint64_t i = 0; i < 3; i++) {
+        cw_pool_context_release_event(pool_context, first);
+        cr_expect_eq(cw_pool_context_acquire_event(pool_context), first);
+    }
+    cr_expect_eq(fake_driver.calls[FAKE_EVENT_CREATE], 2u);
+    fake_driver.fails[FAKE_EVENT_CREATE] = 1;
+    cr_expect_eq(cw_pool_context_acquire_event(pool_context), 0u);
+    cw_gate_leave();
+}
+
+Test(pool_context, a_hundred_events_are_kept)
+{
+    uint64_t event[100];
+
+    cr_assert_eq(cw_gate_enter(), 1);
+    for (int i = 0; i < 100; i++)
+        event[i] = cw_pool_context_acquire_event(pool_context);
+    for (int i = 0; i < 100; i++)
+        cw_pool_context_release_event(pool_context, event[i]);
+    for (int i = 0; i < 100; i++)
+        cr_expect_neq(cw_pool_context_acquire_event(pool_context), 0u);
+    cr_expect_eq(fake_driver.calls[FAKE_EVENT_CREATE], 100u);
+    cw_gate_leave();
+}
+
+/* ---- the end of a context ---- */
+
+/* One block in a cache of a thread, one in a bucket, one in an open batch of another thread if
+ * there is one. */
+static uint64_t small, large;
+
+static void keep_some(void)
+{
+    small = pool_get(4 * KIB);
+    large = pool_get(8 * MIB);
+    cr_assert_eq(pool_put(small), CW_POOL_KEPT);
+    cr_assert_eq(pool_put(large), CW_POOL_KEPT);
+}
+
+static void keep_in_a_thread(unsigned id)
+{
+    (void)id;
+    fake_set_current(FIRST_CONTEXT);
+    cr_assert_eq(pool_put(pool_get(16 * KIB)), CW_POOL_KEPT);
+    cw_slot_stop((uint64_t)1 << cw_thread_slot()); /* so that its end finds nothing */
+}
+
+Test(pool_context, nothing_is_left_of_a_destroyed_context)
+{
+    keep_some();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(core_held(0), 0u);
+    cr_expect_eq(pool_sums().released, 0u);
+    cr_expect_eq(fake_driver.calls[FAKE_BLOCK_FREE], 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, nothing_is_left_of_a_renewed_context)
+{
+    keep_some();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_RENEWED);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 0);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, all_of_a_kept_context_is_ready_again_after_one_more_look)
+{
+    keep_some();
+    fake_submit(FIRST_CONTEXT);
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_KEPT);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 0); /* it waits for the work */
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 1);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 8 * MIB, NULL), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, other_contexts_keep_theirs)
+{
+    uint64_t handle = pooled_context(1, 0), key;
+
+    keep_some();
+    fake_set_current(handle);
+    cr_assert_eq(pool_put(pool_get(4 * KIB)), CW_POOL_KEPT);
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, &key), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+/* The free waits, and meanwhile another thread ends the context. The driver's wait is the place
+ * where a test can do that. */
+static enum cw_context_outcome outcome;
+static struct cw_context_ending ending;
+
+static void end_meanwhile(enum fake_call call)
+{
+    if (call != FAKE_CONTEXT_WAIT)
+        return;
+    fake_driver.inside = NULL;
+    cw_context_end_begin(pool_context->context, &ending);
+    if (outcome == CW_CONTEXT_DESTROYED)
+        fake_context_end(FIRST_CONTEXT);
+    cw_context_end_finish(&ending, outcome);
+}
+
+Test(pool_context, a_free_that_waits_while_its_context_is_destroyed_closes_the_block_once)
+{
+    uint64_t key = pool_get(4 * KIB);
+    uint32_t first, second;
+    int wait;
+
+    outcome = CW_CONTEXT_DESTROYED;
+    fake_driver.inside = end_meanwhile;
+    cr_expect_eq(pool_free(CW_POOL_DEVICE, key, &wait), CW_POOL_DRIVER);
+    cr_expect_eq(wait, FAKE_CONTEXT_IS_DESTROYED);
+    cr_expect_eq(pool_count(CW_BLOCK_LIVE) + pool_count(CW_BLOCK_LEAVING), 0u);
+    cr_expect_eq(pool_check(), 0);
+    /* A record that was given back twice would now be given out twice. */
+    fake_set_current(pooled_context(1, 0));
+    first = cw_tracker_find(CW_SPACE_ADDRESS, pool_get(4 * KIB));
+    second = cw_tracker_find(CW_SPACE_ADDRESS, pool_get(4 * KIB));
+    cr_expect_neq(first, second);
+    cr_expect_eq(pool_check(), 0);
+}
+
+static uint64_t others;
+
+static void end_and_give_out_again(enum fake_call call)
+{
+    if (call != FAKE_CONTEXT_WAIT)
+        return;
+    fake_driver.inside = NULL;
+    cw_context_end_begin(pool_context->context, &ending);
+    fake_context_end(FIRST_CONTEXT);
+    others = fake_take(SECOND_CONTEXT, CW_KIND_DEVICE, 4 * KIB);
+    core_put(core_site("other", CW_KIND_DEVICE, 1), others, 4 * KIB);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+}
+
+Test(pool_context, a_free_that_waits_while_its_address_is_given_out_again_closes_the_block_once)
+{
+    uint64_t key = pool_get(4 * KIB);
+    struct cw_request_free freed;
+    int wait;
+
+    pooled_context(1, 1);
+    fake_driver.inside = end_and_give_out_again;
+    cr_expect_eq(cw_pool_free(CW_POOL_FREES_DEVICE, key, 0, &freed, &wait), CW_POOL_DRIVER);
+    cr_assert_eq(others, key);
+    cw_request_free_end(&freed, 0, CW_FREE_REFUSED, 1);
+    cr_expect_eq(pool_count(CW_BLOCK_LIVE), 1u);
+    cr_expect_eq(core_held(0), 0u);
+    cr_expect_eq(core_held(1), 4 * KIB);
+    cr_expect_eq(pool_check(), 0);
+    cr_expect_neq(core_put(core_site("a", CW_KIND_DEVICE, 0), 0x1000, 1),
+                  core_put(core_site("a", CW_KIND_DEVICE, 0), 0x2000, 1));
+}
+
+Test(pool_context, a_free_that_waits_while_its_context_is_kept_keeps_the_block)
+{
+    uint64_t key = pool_get(4 * KIB), again = 0;
+
+    outcome = CW_CONTEXT_KEPT;
+    fake_driver.inside = end_meanwhile;
+    cr_expect_eq(pool_put(key), CW_POOL_KEPT);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, &again), 1);
+    cr_expect_eq(again, key);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, what_comes_in_while_it_closes_waits_in_limbo)
+{
+    uint64_t key = pool_get(4 * KIB);
+    uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
+
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
+    cw_context_end_begin(pool_context->context, &ending);
+    cw_tracker_retire(block, 0, 0);
+    cw_bucket_kept(cw_pool_context_pool(pool_context, CW_POOL_DEVICE), block);
+    cw_waiting_defer(pool_context, block);
+    cr_expect_eq(pool_context->limbo, block);
+    cw_context_end_finish(&ending, CW_CONTEXT_KEPT);
+    cr_expect_eq(pool_context->limbo, 0u);
+    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 1);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, what_comes_in_after_its_end_is_forgotten)
+{
+    uint64_t key = pool_get(4 * KIB);
+    uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
+
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cw_tracker_retire(block, 0, 0);
+    cw_bucket_kept(cw_pool_context_pool(pool_context, CW_POOL_DEVICE), block);
+    cw_waiting_defer(pool_context, block);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, what_is_released_after_its_end_does_not_reach_the_driver)
+{
+    uint64_t key = pool_get(4 * KIB), others;
+    uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
+
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    /* The driver gives the address to another, who has not told us yet. */
+    others = fake_take(pooled_context(1, 0), CW_KIND_DEVICE, 4 * KIB);
+    cr_assert_eq(others, key);
+    cw_tracker_retire(block, 0, 0);
+    cw_bucket_kept(cw_pool_context_pool(pool_context, CW_POOL_DEVICE), block);
+    cw_release_list(pool_context, block, CW_RELEASE_FULL);
+    cr_expect_eq(fake_driver.calls[FAKE_BLOCK_FREE], 0u);
+    cr_expect_eq(fake_give(others), 0);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
+
+Test(pool_context, what_a_thread_kept_that_could_not_give_it_up_is_found)
+{
+    run_threads(1, keep_in_a_thread);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
+    cw_slot_reset(); /* lets go of the slot that the thread left stopped */
+    cw_lock_reset_thread();
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
+    cr_expect_eq(pool_check(), 0);
+}
