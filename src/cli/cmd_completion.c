@@ -3,12 +3,16 @@
  * `cuwarden completion SHELL`: a script by which the shell completes commands, flags and their
  * values. It is made from the tables of the commands (cli/ui/flags.h).
  */
-#include "cli/cli.h"
 
 #include <getopt.h>
 #include <string.h>
+#include <stdio.h>
 
 #include "cli/ui/flags.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 const struct cw_command_line *cw_line_completion(void)
 {

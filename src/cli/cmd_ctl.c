@@ -5,7 +5,6 @@
  * that of one that is no more is taken over. A request that is not answered in time is withdrawn,
  * so it never takes effect later.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <errno.h>
@@ -17,11 +16,18 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/options/option_values.h"
 #include "live/live_copy.h"
 #include "live/live_dir.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/input/live_files.h"
+#include "cli/ui/message.h"
 
 #define WHY_MAX       256
 #define POLL_NS       5000000

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden diff`: what has changed from one process to another, and whether that is too much. */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/options/number.h"
 #include "cli/ui/destination.h"
@@ -14,6 +15,10 @@
 #include "cli/input/operand.h"
 #include "cli/model/select.h"
 #include "cli/model/site_text.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 enum form { FORM_TEXT, FORM_JSON, FORM_COLLAPSED };
 

@@ -3,7 +3,6 @@
  * `cuwarden doctor`: whether and how a program can be watched here, and the line that does it. The
  * checks are in doctor_*.c; this file has the command line and the two forms of the answer.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <ctype.h>
@@ -12,8 +11,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <yajl/yajl_gen.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "cli/doctor/doctor.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/doctor/library.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #define TEXT_COLUMN 22
 

@@ -5,11 +5,16 @@
  * Read from the library's dynamic exports and not from a table: what is exported is what is
  * intercepted, also when the library at hand is of another build than this command.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/doctor/exports.h"
+#include "cli/doctor/library.h"
+#include "cli/ui/exit_status.h"
 
 #include <limits.h>
 #include <string.h>
+#include <stdio.h>
 
 const struct cw_command_line *cw_line_hooks(void)
 {

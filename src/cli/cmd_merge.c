@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden merge`: one report of the ranks of a parallel job, from the report of each. */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "cli/ui/destination.h"
 #include "cli/input/operand.h"
 #include "cli/compare/ranks.h"
 #include "cli/model/select.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 struct request {
     int is_json;

@@ -3,7 +3,6 @@
  * `cuwarden metrics`: what `cuwarden top` shows, for Prometheus: on standard output, in a file for
  * node_exporter, or over HTTP.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <errno.h>
@@ -15,12 +14,18 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/options/option_values.h"
 #include "base/out.h"
 #include "cli/fleet/fleet.h"
 #include "cli/fleet/http_server.h"
 #include "cli/fleet/metrics_text.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #define SECOND_NS      UINT64_C(1000000000)
 #define INTERVAL_LEAST UINT64_C(100000000)

@@ -3,14 +3,18 @@
  * `cuwarden options`: every option, its effective value and where it came from, and what the
  * library would complain of; with --format the sections that scripts/update-docs pastes.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"
 
 #include <string.h>
 #include <unistd.h>
+#include <stdio.h>
 
 #include "base/options/options.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 const struct cw_command_line *cw_line_options(void)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* `cuwarden replay`: a trace played against the pool, a limit, or all policies. */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"
 #include "cli/ui/destination.h"
@@ -11,10 +10,16 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "cli/replay/replay_memory.h"
 #include "cli/replay/replay_policy.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #define DEVICE_DEFAULT "24G"
 #define DEVICE_LEAST   (UINT64_C(64) << 20)

@@ -6,7 +6,6 @@
  * The text and the JSON of a live file are written by the code that the library itself uses at the
  * end; whatever else is asked for goes by the model (model.h), and a row of `forms`.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <errno.h>
@@ -15,6 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/options/options.h"
 #include "cli/ui/destination.h"
@@ -23,6 +24,11 @@
 #include "cli/input/lines.h"
 #include "cli/ui/color.h"
 #include "cli/input/source_file.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/input/live_files.h"
+#include "cli/ui/message.h"
 
 struct form {
     const char *name;

@@ -8,7 +8,6 @@
  * Every row of options.def is a flag; a value is checked by the library's own parser, so a typing
  * error ends here and not as a warning somewhere in the program's output.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"
 
@@ -19,12 +18,19 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/options/options.h"
 #include "cli/doctor/doctor.h"
 #include "cli/run/run_account.h"
 #include "cli/run/run_child.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/doctor/library.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #define WHY_MAX (2 * PATH_MAX + 256)
 

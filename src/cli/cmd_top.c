@@ -5,7 +5,6 @@
  * Signals are let in only while the terminal is waited for, so that none is missed; whatever ends
  * the command, the terminal is given back as it was.
  */
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
 
 #include <curses.h>
@@ -18,11 +17,17 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/options/option_values.h"
 #include "cli/fleet/top_json.h"
 #include "cli/fleet/top_screen.h"
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 

@@ -5,12 +5,17 @@
  * Owns the table of subcommands and the last word on standard output: a report that did not reach
  * its file must not end in success.
  */
-#include "cli/cli.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdio_ext.h>
 #include <string.h>
+#include <stdio.h>
+
+#include "base/compiler.h"
+#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 static const struct cw_command commands[] = {
 #define X(name, summary) {#name, "cuwarden " #name, cw_cmd_##name, cw_line_##name, summary},

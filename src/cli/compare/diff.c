@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Comparing two processes. See diff.h. */
 #include "cli/compare/diff.h"
+#include "cli/ui/message.h"
 
 #include <stdlib.h>
-
-#include "cli/cli.h"
+#include <stdint.h>
 
 enum cw_diff_state cw_diff_state(const struct cw_diff *diff, uint32_t site)
 {

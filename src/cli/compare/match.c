@@ -10,10 +10,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
 
 #include "base/hash.h"
-#include "cli/cli.h"
 #include "cli/compare/match_name.h"
+#include "cli/ui/message.h"
 
 struct entry {
     uint64_t key;

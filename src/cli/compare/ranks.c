@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Putting ranks beside each other. See ranks.h. */
 #include "cli/compare/ranks.h"
+#include "cli/ui/message.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/cli.h"
+#include <stdint.h>
+#include <stdio.h>
 
 /* ---- ranks ---- */
 

@@ -4,6 +4,7 @@
  * /proc, and its live file.
  */
 #include "cli/doctor/doctor.h"
+#include "base/compiler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "cli/cli.h"
 
 #define ENVIRON_MAX (2u << 20)
 

@@ -3,13 +3,15 @@
  * The functions that an ELF library exports. dlopen() would be shorter, but would run the library's
  * constructors in this process.
  */
-#include "cli/cli.h"
+#include "cli/doctor/exports.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
 
 #include "report/symbols/elf.h"
+#include "cli/ui/message.h"
 
 #define SYMBOLS_ONCE 512
 #define NAME_CAP     1024

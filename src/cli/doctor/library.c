@@ -3,15 +3,18 @@
  * Finds libcuwarden.so: beside an uninstalled command, relative to an installed (and perhaps moved)
  * one, else where it was configured to go. No variable names it: --preload does.
  */
-#include "cli/cli.h"
+#include "cli/doctor/library.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <stdio.h>
 
 #include "base/own_path.h"
+#include "base/compiler.h"
+#include "cli/ui/message.h"
 
 #define LIBRARY "libcuwarden.so"
 

@@ -14,10 +14,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
 #include "cli/ui/strings.h"
+#include "cli/ui/message.h"
 
 #define HEAPTRACK_VERSION 0x010400
 #define FORM_VERSION      3

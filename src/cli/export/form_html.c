@@ -13,12 +13,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
-#include "cli/cli.h"
 #include "cli/export/html_columns.h"
 #include "cli/export/html_page.inc"
 #include "cli/export/html_tree.h"
 #include "cli/export/html_whole.h"
+#include "cli/ui/message.h"
 
 struct page {
     const struct cw_form_request *request;

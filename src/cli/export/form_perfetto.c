@@ -11,9 +11,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
+#include "cli/ui/message.h"
 
 /* Threads of the trace: one for the events of each device, one for the program's own marks. */
 #define THREAD_OF_DEVICE 1

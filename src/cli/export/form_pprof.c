@@ -12,11 +12,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
 #include "cli/export/proto.h"
 #include "cli/ui/strings.h"
+#include "cli/ui/message.h"
 
 #define RANGE          (UINT64_C(1) << 36) /* of a module */
 #define FRAME_NAME_MAX 512

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The text report of a model: the report layer writes it, from what model_report.h makes of the
  * model. */
-#include "cli/cli.h"
 #include "cli/export/form.h"
 #include "cli/model/model_report.h"
+#include "cli/ui/message.h"
 
 #define BUFFER_SIZE 65536
 

@@ -10,10 +10,11 @@
 #include "cli/export/form.h"
 
 #include <stdlib.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
 #include "cli/export/pickle.h"
+#include "cli/ui/message.h"
 
 #define FRAME_NAME_MAX 512
 #define NO_MEMO        UINT32_MAX

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The call tree of an HTML report. See html_tree.h. */
 #include "cli/export/html_tree.h"
+#include "cli/ui/message.h"
 
 #include <stdlib.h>
-
-#include "cli/cli.h"
+#include <stdint.h>
 
 #define SLOTS_FIRST 4096U
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Python's pickles. See pickle.h. */
 #include "cli/export/pickle.h"
+#include "cli/ui/message.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/cli.h"
+#include <stdint.h>
+#include <stdio.h>
 
 enum opcode {
     PROTO = 0x80,

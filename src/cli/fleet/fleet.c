@@ -17,10 +17,13 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/options/option_values.h"
-#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/input/live_files.h"
+#include "cli/ui/message.h"
 
 #define WHY_MAX 256
 const char *cw_fleet_state_name(enum cw_fleet_state state)

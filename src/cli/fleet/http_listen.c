@@ -7,10 +7,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <stdint.h>
 
 #include "base/options/option_values.h"
-#include "cli/cli.h"
 #include "cli/fleet/http_server.h"
+#include "cli/ui/message.h"
 
 #define BACKLOG 128
 

@@ -25,7 +25,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
-#include "cli/cli.h"
+#include "cli/ui/message.h"
 
 #define LINGER_MS 1000
 #define BREATH_MS 50

@@ -11,7 +11,7 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
-#include "cli/cli.h"
+#include "cli/ui/message.h"
 
 #define BEGIN_MAX 16
 #define CHUNK     65536

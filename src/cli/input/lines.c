@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Where debug information is. See lines.h. */
 #include "cli/input/lines.h"
+#include "cli/ui/flags.h"
+#include "cli/ui/message.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include "cli/cli.h"
 
 enum flag {
     FLAG_DEBUG_DIR = CW_LINES_FLAG,

@@ -4,7 +4,7 @@
  * what does not look like one is left alone. Those of programs under `cuwarden run` lie one
  * directory further down, and those of a run inside a run one more.
  */
-#include "cli/cli.h"
+#include "cli/input/live_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,10 +14,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/options/options.h"
 #include "cli/input/run_live.h"
 #include "live/live_dir.h"
+#include "cli/ui/message.h"
 
 /* PID-START-RANDOM.live; returns 0, or -1 when it is another name. */
 static int parse_name(const char *name, struct cw_live_name *out)

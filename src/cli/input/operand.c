@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdio.h>
 
 #include "base/options/options.h"
-#include "cli/cli.h"
+#include "cli/input/live_files.h"
+#include "cli/ui/message.h"
 
 #define LOOK_SIZE 256 /* a report begins with its schema */
 

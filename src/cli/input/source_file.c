@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "base/out.h"
-#include "cli/cli.h"
 #include "cli/input/file_kind.h"
 #include "cli/input/lines.h"
+#include "cli/input/live_files.h"
+#include "cli/ui/message.h"
 
 #define WHY_MAX   256
 #define LOOK_SIZE 4096 /* white space may stand in front of JSON */

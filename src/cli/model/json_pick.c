@@ -14,9 +14,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <yajl/yajl_parse.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
 
 struct piece {
     size_t begin, end;

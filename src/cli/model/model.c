@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
 
-#include "cli/cli.h"
 #include "cli/model/model_json.h"
 #include "cli/input/source_file.h"
 #include "live/layout.h"
 #include "live/view.h"
 #include "report/report.h"
+#include "cli/ui/message.h"
 
 #define PAGE_SIZE ((size_t)64 * 1024)
 

@@ -15,9 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 #include <yajl/yajl_parse.h>
+#include <stdint.h>
 
-#include "cli/cli.h"
 #include "cli/model/model_reader.h"
+#include "cli/ui/message.h"
 
 #define READ_SIZE ((size_t)1 << 18)
 

@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
+#include "cli/ui/message.h"
 
 void cw_reader_fail(struct cw_reader *self, const char *why)
 {

@@ -5,12 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 #include "base/options/number.h"
 #include "base/options/option_values.h"
-#include "cli/cli.h"
 #include "report/leaks/pattern.h"
+#include "cli/ui/flags.h"
+#include "cli/ui/message.h"
 
 static const struct {
     const char *name, *help;

@@ -3,11 +3,12 @@
 #include "cli/replay/replay.h"
 
 #include <string.h>
+#include <stdint.h>
 
-#include "cli/cli.h"
 #include "cli/replay/replay_csv.h"
 #include "cli/replay/replay_engine.h"
 #include "cli/replay/replay_memory.h"
+#include "cli/ui/message.h"
 
 struct replay {
     const struct cw_replay_engine *engine;

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <stdint.h>
 
-#include "cli/cli.h"
 #include "live/layout.h"
 #include "live/view.h"
+#include "base/compiler.h"
+#include "cli/ui/message.h"
 
 #define BUFFER       ((size_t)1 << 20)
 #define INFLATED     (1u << 17) /* zlib's own buffer */

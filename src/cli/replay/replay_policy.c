@@ -6,10 +6,13 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <stdint.h>
 
 #include "base/out.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_model.h"
+#include "base/compiler.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 /* What a policy sets in the place of what the user may have set. */
 static const struct {

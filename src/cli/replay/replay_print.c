@@ -2,9 +2,10 @@
 /* Results of a replay as text and as JSON. */
 #include <inttypes.h>
 #include <string.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/out.h"
-#include "cli/cli.h"
 #include "cli/replay/replay_policy.h"
 #include "live/view.h"
 

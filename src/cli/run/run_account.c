@@ -18,14 +18,17 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <stdint.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
 #include "cli/input/source_file.h"
 #include "report/leaks/leak_class.h"
 #include "report/path/path.h"
 #include "report/leaks/suppress.h"
 #include "report/symbols/symbol.h"
+#include "cli/ui/exit_status.h"
+#include "cli/input/live_files.h"
+#include "cli/ui/message.h"
 
 #define PATIENCE_MS 500 /* for processes that end at the same time as the program */
 #define POLL_MS     10

@@ -12,9 +12,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <stdio.h>
 
 #include "base/compiler.h"
-#include "cli/cli.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #define DEFAULT_PAGER "less"
 #define LESS_FLAGS    "FRX" /* as git has it: leave a short text alone, keep colours */

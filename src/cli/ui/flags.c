@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Command lines as tables. See flags.h. */
 #include "cli/ui/flags.h"
+#include "base/compiler.h"
+#include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #include <ctype.h>
 #include <getopt.h>
 #include <string.h>
-
-#include "cli/cli.h"
+#include <stdio.h>
 
 #define COLUMNS     79
 #define INDENT      2

@@ -4,9 +4,11 @@
  *
  * Owns the name in front of it.
  */
-#include "cli/cli.h"
+#include "cli/ui/message.h"
+#include "cli/ui/exit_status.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 static const char *speaker = "cuwarden";
 

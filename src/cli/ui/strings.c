@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <stdint.h>
 
 #include "base/hash.h"
-#include "cli/cli.h"
+#include "cli/ui/message.h"
 
 #define SLOTS_MIN 1024
 

@@ -13,11 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdint.h>
 
-#include "cli/cli.h"
 #include "cli/fleet/fleet_sites.h"
 #include "live_fixture.h"
 #include "report/snapshot/snapshot.h"
+#include "cli/ui/exit_status.h"
 
 static struct fixture fixture;
 static char directory[] = "/tmp/cuwarden-fleet.XXXXXX", path[64];

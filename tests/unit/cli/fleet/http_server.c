@@ -2,6 +2,7 @@
 /* Serving HTTP while all places are taken: who asks for something is served, who is silent gives
  * way. No deadline of a client passes here. */
 #include "cli/fleet/http_server.h"
+#include "cli/ui/message.h"
 
 #include <criterion/criterion.h>
 
@@ -13,8 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "cli/cli.h"
+#include <stdint.h>
 
 #define HOUR_MS 3600000
 #define CROWD   (2 * CW_HTTP_CLIENTS)

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdint.h>
 
-#include "cli/cli.h"
 #include "live/layout.h"
 
 #define RMM  "Thread,Time,Action,Pointer,Size,Stream\n"

@@ -4,9 +4,11 @@
 #include <criterion/redirect.h>
 #include <getopt.h>
 #include <string.h>
+#include <stdio.h>
 
-#include "cli/cli.h"
 #include "cli/ui/flags.h"
+#include "base/compiler.h"
+#include "cli/ui/exit_status.h"
 
 enum { FLAG_FORM = 0x100, FLAG_DIR, FLAG_ALL };
 

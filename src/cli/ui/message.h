@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors and warnings of the command: one line on stderr that begins with "cuwarden NAME: " and
+ * tells the file or value and the way out. */
+#ifndef CW_CLI_MESSAGE_H
+#define CW_CLI_MESSAGE_H
+
+#include "base/compiler.h"
+#include "cli/ui/exit_status.h"
+
+/* "cuwarden NAME", which must last; "cuwarden" until then. */
+void cw_cli_speak_as(const char *name);
+/* Prints "cuwarden NAME: text" on stderr. */
+void cw_cli_error(const char *fmt, ...) CW_PRINTF(1, 2);
+/* Prints "cuwarden: warning: text" on stderr, as the library would. */
+void cw_cli_warn(const char *fmt, ...) CW_PRINTF(1, 2);
+/* Points to --help after a message about the command line; returns CW_EXIT_USAGE. */
+int cw_cli_usage_error(void);
+
+#endif
