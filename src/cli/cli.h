@@ -14,18 +14,18 @@
 
 /* X(NAME, "what it does"), in the order of --help. */
 #define CW_COMMANDS(X)                                                                             \
-    X(run, "run a program under libcuwarden.so")                                                   \
-    X(report, "report on a process that runs or has died")                                         \
+    X(run, "run a program under libcuwarden.so, and report what it leaked")                        \
+    X(report, "report on a running or dead process")                                               \
     X(diff, "compare two processes by call site")                                                  \
-    X(merge, "put the ranks of a parallel job beside each other")                                  \
-    X(top, "watch what running processes hold")                                                    \
-    X(metrics, "the same for Prometheus")                                                          \
-    X(ctl, "ask a running process to trim, report, or change a limit")                             \
-    X(doctor, "say whether and how a program can be watched")                                      \
-    X(replay, "play a trace under other settings")                                                 \
-    X(options, "show every option, its value and its origin")                                      \
+    X(merge, "compare the ranks of a parallel job")                                                \
+    X(top, "monitor the memory of running processes")                                              \
+    X(metrics, "export the memory of running processes to Prometheus")                             \
+    X(ctl, "make a running process trim, report, or change a limit")                               \
+    X(doctor, "check whether and how a program can be monitored")                                  \
+    X(replay, "replay a trace under other settings")                                               \
+    X(options, "show all options, their values and where these come from")                         \
     X(hooks, "list the functions that libcuwarden.so intercepts")                                  \
-    X(completion, "print a script for a shell")
+    X(completion, "print a completion script for a shell")
 
 struct cw_command_line;
 

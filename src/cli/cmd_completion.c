@@ -18,9 +18,10 @@ const struct cw_command_line *cw_line_completion(void)
 {
     static const struct cw_command_line line = {
         .usage = "bash|zsh|fish",
-        .about = "Print a script by which the shell completes the command line of cuwarden: for "
-                 "bash and zsh 'source <(cuwarden completion bash)', for fish 'cuwarden completion "
-                 "fish | source'. An installed cuwarden has put it in its place.",
+        .about =
+            "Print the script that completes cuwarden command lines in a shell. To load it in bash "
+            "or zsh, run 'source <(cuwarden completion bash)' (or zsh); in fish, 'cuwarden "
+            "completion fish | source'. 'make install' installs the scripts for all three.",
         .words = "bash zsh fish",
         .least = 1,
         .most = 1,

@@ -45,24 +45,24 @@ const struct cw_command_line *cw_line_doctor(void)
         {.id = FLAG_PRELOAD,
          .name = "preload",
          .value = "FILE",
-         .help = "the library is FILE, not the libcuwarden.so that is found"},
+         .help = "check FILE instead of the installed libcuwarden.so"},
         {.id = FLAG_SYSROOT,
          .name = "sysroot",
          .value = "DIR",
-         .help = "look at the system under DIR: an unpacked image, or /proc/PID/root"},
+         .help = "check the system under DIR: an unpacked image, or /proc/PID/root"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... [PROGRAM [ARGUMENT]...]\n[OPTION]... PID",
-        .about = "Say whether and how PROGRAM can be watched here, and the line that does it; "
-                 "without PROGRAM, whether the machine is fit; of process PID, whether it is "
-                 "watched.",
+        .about = "Check whether PROGRAM can be monitored here, and print the command line for it. "
+                 "Without PROGRAM, check the machine alone; with PID, check whether that process "
+                 "is monitored.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PROGRAM | CW_OPERAND_PID,
         .most = -1,
-        .notes = "Nothing is executed, loaded or changed. A program whose name is a number is "
-                 "./NUMBER.\n\n"
-                 "Exit status is 0 if it can be (or is) watched, 1 if there is a problem, 2 for a "
-                 "bad command line.",
+        .notes = "Nothing is executed, loaded or changed. For a program whose name is a number, "
+                 "give ./NUMBER.\n\n"
+                 "The exit status is 0 if it can be (or is) monitored, 1 if there is a problem, "
+                 "and 2 for a usage error.",
     };
 
     return &line;
@@ -134,17 +134,17 @@ static void print_verdict(const struct cw_doctor *doctor, const char *subject)
     unsigned warnings = doctor->count[CW_VERDICT_WARNING];
 
     if (problems > 0)
-        printf("\n%s cannot be watched: %u problem%s, %u warning%s\n", subject, problems,
+        printf("\n%s cannot be monitored: %u problem%s, %u warning%s\n", subject, problems,
                plural(problems), warnings, plural(warnings));
     else if (doctor->pid)
-        printf("\n%s is under the library: %u warning%s\n", subject, warnings, plural(warnings));
+        printf("\n%s is monitored: %u warning%s\n", subject, warnings, plural(warnings));
     else
-        printf("\n%s can be watched: %u warning%s\n", subject, warnings, plural(warnings));
+        printf("\n%s can be monitored: %u warning%s\n", subject, warnings, plural(warnings));
 }
 
 static void print_text(const struct cw_doctor *doctor, const struct request *request)
 {
-    char subject[PATH_MAX + 32] = "A program here";
+    char subject[PATH_MAX + 32] = "A program on this machine";
     char *line, *with_variables, *begin;
 
     print_findings(doctor);
@@ -252,7 +252,7 @@ static int set_root(struct request *request, char *path)
     size_t len = strlen(path);
 
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) {
-        cw_cli_error("--sysroot: '%s' is not a directory that can be read; name one", path);
+        cw_cli_error("--sysroot: '%s' is not a readable directory", path);
         return -1;
     }
     while (len > 0 && path[len - 1] == '/')
@@ -286,7 +286,8 @@ static int parse_pid(const char *operand, uint32_t *pid)
         return 0;
     number = strtoul(operand, NULL, 10);
     if (strlen(operand) > 10 || number == 0 || number > INT32_MAX) {
-        cw_cli_error("'%s' is no process id; a program of that name is ./%s", operand, operand);
+        cw_cli_error("'%s' is not a process id; for a program of that name, give ./%s", operand,
+                     operand);
         return -1;
     }
     *pid = (uint32_t)number;

@@ -22,13 +22,12 @@ const struct cw_command_line *cw_line_hooks(void)
         {.id = 0x100,
          .name = "preload",
          .value = "FILE",
-         .help = "read FILE, not the libcuwarden.so that is found"},
+         .help = "read FILE instead of the installed libcuwarden.so"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",
-        .about = "List the functions that libcuwarden.so takes the place of, and the layer of "
-                 "each: driver (libcuda), runtime (libcudart), nvml, nvtx (what NVTX in a program "
-                 "calls), or libc.",
+        .about = "List the functions that libcuwarden.so intercepts, each with its layer: driver "
+                 "(libcuda), runtime (libcudart), nvml, nvtx (the entry point for NVTX), or libc.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
     };
 

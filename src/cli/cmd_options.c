@@ -23,13 +23,13 @@ const struct cw_command_line *cw_line_options(void)
          .name = "format",
          .value = "FORM",
          .words = "text man readme synopsis flags",
-         .help = "describe the options instead: as text, for a manual, or for a README; synopsis "
-                 "and flags are of the command itself, for its manual"},
+         .help = "describe the options instead, as text, for a manual page or for a README; "
+                 "synopsis and flags are the command's own sections of its manual page"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",
-        .about = "Show every option, its effective value and where it came from. What is wrong in "
-                 "the environment goes to stderr.",
+        .about = "Show every option, its effective value and where it comes from. Errors in the "
+                 "environment are reported on stderr.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
     };
 
@@ -45,7 +45,7 @@ static void print_complaints(const struct cw_option_complaints *complaints)
     for (unsigned i = 0; i < kept; i++)
         cw_cli_warn("%s", complaints->line[i]);
     if (complaints->count > kept)
-        cw_cli_warn("and %u more of this kind", complaints->count - kept);
+        cw_cli_warn("and %u more", complaints->count - kept);
 }
 
 static void name_origin(const struct cw_options *options, size_t index, char *buf, size_t cap)

@@ -41,9 +41,9 @@ static int print_help(void)
            "  -h, --help     display this help and exit\n"
            "  -V, --version  output version information and exit\n"
            "\n"
-           "Exit status is 0 if all went well, 1 if something failed, 2 for a bad command\n"
-           "line; 'cuwarden run' ends with the status of the program that it runs.\n"
-           "'cuwarden COMMAND --help' tells more about a command; see also cuwarden(1).\n");
+           "The exit status is 0 on success, 1 on failure, and 2 for a usage error;\n"
+           "'cuwarden run' exits with the status of the program it runs.\n"
+           "For help on a command, run 'cuwarden COMMAND --help'; see also cuwarden(1).\n");
     return CW_EXIT_OK;
 }
 

@@ -246,7 +246,7 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
         return 0;
     job = cw_mem_alloc(sizeof(*job));
     if (!job || cw_snapshot_init(&job->snapshot, view) != 0) {
-        cw_log(CW_LOG_WARN, "no memory for the report: there is none");
+        cw_log(CW_LOG_WARN, "not enough memory for the report; none is written");
         cw_mem_free(job, sizeof(*job));
         return -1;
     }

@@ -199,12 +199,12 @@ static void say_what_stays(struct cw_out *out, const struct cw_options *options,
     const char *value = standing_value(options, index);
 
     if (cw_options_preset_value(options->preset, index))
-        cw_out_printf(out, "the value '%s' of preset %s stays", value,
+        cw_out_printf(out, "using '%s' from preset %s", value,
                       cw_options_preset_name(options->preset));
     else if (*value)
-        cw_out_printf(out, "the default '%s' stays", value);
+        cw_out_printf(out, "using the default '%s'", value);
     else
-        cw_out_string(out, "it stays unset");
+        cw_out_string(out, "ignored");
 }
 
 static void complain_of_value(struct parse *parse, size_t index, enum cw_option_verdict verdict,
@@ -216,7 +216,7 @@ static void complain_of_value(struct parse *parse, size_t index, enum cw_option_
     cw_out_init(&out, -1, line, sizeof(line) - 1);
     cw_out_printf(&out, "%s%s: %s; ", CW_OPTION_PREFIX, cw_options_row(index)->name, why);
     if (verdict == CW_OPTION_TAKEN_WITH_COMPLAINT)
-        cw_out_string(&out, "kept as it stands");
+        cw_out_string(&out, "used as it is");
     else
         say_what_stays(&out, parse->options, index);
     line[out.len] = '\0';
@@ -337,7 +337,7 @@ int cw_options_set(struct cw_options *options, const char *name, const char *val
     if (index < CW_OPTION_COUNT)
         verdict = cw_option_parse(index, standing_value(options, index), value, &changed, &out);
     else
-        cw_out_string(&out, "no such option");
+        cw_out_string(&out, "unknown option");
     if (why_cap > 0)
         why[out.len] = '\0';
     if (verdict != CW_OPTION_TAKEN)

@@ -109,7 +109,7 @@ int cw_fleet_add_pid(struct cw_fleet_choice *choice, const char *text)
     uint32_t *grown;
 
     if (cw_count_parse(text, &pid) != 0 || pid == 0 || pid > INT32_MAX) {
-        cw_cli_error("'%s' is no process id", text);
+        cw_cli_error("'%s' is not a process id", text);
         return -1;
     }
     grown = reallocarray(choice->pid, choice->pids + 1, sizeof(*grown));
@@ -126,7 +126,7 @@ int cw_fleet_add_directory(struct cw_fleet_choice *choice, const char *path)
     const char **grown;
 
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        cw_cli_error("--directory: '%s' is no directory", path);
+        cw_cli_error("--directory: '%s' is not a directory", path);
         return -1;
     }
     grown = reallocarray(choice->directory, choice->directories + 1, sizeof(*grown));

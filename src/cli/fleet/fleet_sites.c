@@ -243,7 +243,7 @@ int cw_fleet_sites_look(struct cw_fleet_sites *sites, const char *path, uint32_t
         return -1;
     if (read_sites(sites, device, most) == 0)
         return 0;
-    snprintf(why, cap, "does not fit into memory");
+    snprintf(why, cap, "does not fit in memory");
     return -1;
 }
 

@@ -113,7 +113,7 @@ static int do_allocate(struct replay *replay, const struct cw_csv_event *event)
         block.key = allocate(replay, event);
     if (cw_replay_map_put(&replay->map, &block) == 0)
         return 0;
-    cw_cli_error("no memory for the blocks of the trace");
+    cw_cli_error("not enough memory for the blocks of the trace");
     return -1;
 }
 
@@ -201,7 +201,7 @@ static int sum_up(struct replay *replay)
         result->left_bytes += replay->engine->sums(i).live;
     if (replay->engine->finish(result) == 0)
         return 0;
-    cw_cli_error("no memory to add up the replay");
+    cw_cli_error("not enough memory for the results of the replay");
     return -1;
 }
 

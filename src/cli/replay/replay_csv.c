@@ -171,7 +171,7 @@ static int next_line(struct cw_csv *csv, struct text *out, int *is_whole)
     if (newline != NULL)
         out->len = (size_t)(newline - out->at);
     else if (out->len >= LINE_MAX_LEN && out->at[0] != '\0') {
-        cw_cli_error("%s:%ju: the line is longer than 64 KiB; is it a trace?", csv->path,
+        cw_cli_error("%s:%ju: line longer than 64 KiB; is this a trace?", csv->path,
                      (uintmax_t)csv->line);
         return -1;
     }
@@ -217,16 +217,15 @@ static int read_header(struct cw_csv *csv)
         csv->has[column] = 1;
     }
     if (csv->columns > CW_CSV_COLUMNS) {
-        cw_cli_error("%s:1: no trace: the first line has %u columns, and a trace has at most %d",
+        cw_cli_error("%s:1: not a trace: the first line has %u columns, but a trace has at most %d",
                      csv->path, csv->columns, CW_CSV_COLUMNS);
         return -1;
     }
     if (csv->has[CW_CSV_ACTION] && csv->has[CW_CSV_POINTER] && csv->has[CW_CSV_SIZE])
         return 0;
-    cw_cli_error(
-        "%s:1: no trace: the first line must name the columns Action, Pointer and Size, as "
-        "RMM's log and CUWARDEN_TRACE do",
-        csv->path);
+    cw_cli_error("%s:1: not a trace: the first line must name the columns Action, Pointer and "
+                 "Size, as in RMM's log and CUWARDEN_TRACE files",
+                 csv->path);
     return -1;
 }
 
@@ -257,7 +256,7 @@ int cw_csv_open(struct cw_csv *csv, const char *path)
     gzbuffer(csv->file, INFLATED);
     csv->buf = malloc(BUFFER);
     if (csv->buf == NULL) {
-        cw_cli_error("no memory to read '%s'", path);
+        cw_cli_error("not enough memory to read '%s'", path);
         cw_csv_close(csv);
         return -1;
     }
@@ -323,7 +322,7 @@ static int parse(struct cw_csv *csv, struct text line, struct cw_csv_event *out)
     uint64_t clock = 0;
 
     if (count != csv->columns) {
-        cw_cli_error("%s:%ju: the line has %u columns, the first line has %u", csv->path,
+        cw_cli_error("%s:%ju: this line has %u columns, but the first line has %u", csv->path,
                      (uintmax_t)csv->line, count, csv->columns);
         return -1;
     }
@@ -331,7 +330,7 @@ static int parse(struct cw_csv *csv, struct text line, struct cw_csv_event *out)
     for (unsigned i = 0; i < count; i++) {
         if (read_cell(csv->column[i], cell[i], out, &clock) == 0)
             continue;
-        cw_cli_error("%s:%ju: %s cannot be '%.*s'", csv->path, (uintmax_t)csv->line,
+        cw_cli_error("%s:%ju: invalid %s '%.*s'", csv->path, (uintmax_t)csv->line,
                      column_names[csv->column[i]], (int)(cell[i].len < CLIP ? cell[i].len : CLIP),
                      cell[i].at);
         return -1;

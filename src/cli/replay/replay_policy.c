@@ -150,7 +150,7 @@ static int finish(struct cw_policy *policy, pid_t child, int fd)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        cw_cli_error("the replay with policy %s was killed by signal %d", policy->name,
+        cw_cli_error("the replay of policy %s was killed by signal %d", policy->name,
                      WTERMSIG(status));
     return rc == 0 && status == 0;
 }
@@ -164,7 +164,7 @@ static int run_some(struct cw_policies *policies, unsigned from, unsigned to)
     for (unsigned i = from; i < to; i++) {
         child[i] = start(policies, &policies->policy[i], &fd[i]);
         if (child[i] < 0)
-            cw_cli_error("cannot start a process: %s", strerror(errno));
+            cw_cli_error("cannot create a process: %s", strerror(errno));
     }
     for (unsigned i = from; i < to; i++)
         good &= child[i] > 0 && finish(&policies->policy[i], child[i], fd[i]);

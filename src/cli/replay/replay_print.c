@@ -30,10 +30,10 @@ static uint64_t share(uint64_t part, uint64_t whole)
 static const char *cause_of(const struct cw_replay_oom *oom)
 {
     if (oom->cause == CW_CAUSE_LIMIT)
-        return "the limit was in the way";
+        return "blocked by LIMIT";
     if (oom->cause == CW_CAUSE_MIN_FREE)
-        return "MIN_FREE was in the way";
-    return oom->free >= oom->asked ? "the device had it only in pieces" : "the device was full";
+        return "blocked by MIN_FREE";
+    return oom->free >= oom->asked ? "free memory too fragmented" : "device full";
 }
 
 /* Of all devices, the host aside. */
@@ -100,9 +100,9 @@ static void print_trace(const struct cw_policies *policies, FILE *out)
         fprintf(out, " in %s", cw_format_duration(duration, sizeof(duration), result->span_ns));
     fprintf(out, ", on a device of %s\n", size_of(policies->device_bytes).text);
     if (result->is_cut)
-        fprintf(out, "the trace ends inside a line or in zeros: its process was killed\n");
+        fprintf(out, "the trace ends in mid-line or in zeros: its process was killed\n");
     if (result->failures > 0)
-        fprintf(out, "%" PRIu64 " allocation%s had failed in the program and %s left out\n",
+        fprintf(out, "%" PRIu64 " allocation%s failed in the program and %s skipped\n",
                 result->failures, plural(result->failures), result->failures == 1 ? "is" : "are");
     if (result->unknown_frees + result->doubled > 0)
         fprintf(out,
@@ -122,8 +122,8 @@ static void print_oom(const struct cw_replay_result *result, const char *trace, 
         return;
     }
     fprintf(out,
-            "  fits           no: %s:%" PRIu64 ": %s asked for, %s; %" PRIu64
-            " request%s failed in all\n",
+            "  fits           no: %s:%" PRIu64 ": %s requested, %s; %" PRIu64
+            " request%s failed in total\n",
             trace, oom->line, size_of(oom->asked).text, cause_of(oom), result->ooms,
             plural(result->ooms));
     fprintf(out, "  at that line   live %s, held %s, free %s, largest free piece %s\n",
@@ -163,12 +163,12 @@ static void print_one(const struct cw_policies *policies, FILE *out)
     for (unsigned i = 0; i < CW_DEVICES; i++)
         print_device(&result->device[i], i, out);
     fprintf(out,
-            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%s), gave back %" PRIu64
+            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%s), released %" PRIu64
             " block%s\n",
             result->hits, result->poolable, plural(result->poolable),
             percent_of(result->hits, result->poolable).text, result->given_back,
             plural(result->given_back));
-    fprintf(out, "  efficiency     %s, fragmentation of the peaks %s\n",
+    fprintf(out, "  efficiency     %s, peak fragmentation %s\n",
             percent_of(all.asked, all.given).text, percent_of(fragments(&all), all.peak_held).text);
     fprintf(out,
             "  driver         %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64
@@ -207,7 +207,7 @@ void cw_replay_print_text(const struct cw_policies *policies, FILE *out)
     }
     fprintf(out, "%-12s %-4s %10s %8s %11s %11s %11s %8s %11s %10s %13s %10s %10s %10s\n", "policy",
             "fits", "first line", "failed", "peak live", "peak held", "unused", "served",
-            "of possible", "efficiency", "fragmentation", "allocated", "freed", "given back");
+            "of possible", "efficiency", "fragmentation", "allocated", "freed", "released");
     for (unsigned i = 0; i < policies->count; i++)
         print_row(&policies->policy[i], possible_hits(policies), out);
 }

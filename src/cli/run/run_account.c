@@ -224,7 +224,8 @@ static void take_in(struct cw_run_account *account, const struct cw_source_file 
         write_report(account, file, destination);
     }
     if (add_process(account, view) != 0) {
-        cw_cli_error("no memory to read '%s'; it is not in the sums", file->path);
+        cw_cli_error("not enough memory to read '%s'; it is not included in the SUMMARY",
+                     file->path);
         account->unreadable++;
     }
     name_report(account, view, destination);
@@ -330,16 +331,15 @@ void cw_run_account_print(const struct cw_run_account *account)
     if (account->unnamed > 0)
         fprintf(stderr, "cuwarden: and %u more reports\n", account->unnamed);
     if (account->overwritten > 0)
-        cw_cli_warn(
-            "%u of the reports went into a file that had one already, and the last is left: %%n "
-            "in its name keeps all",
-            account->overwritten);
+        cw_cli_warn("reports overwritten by later ones in the same file: %u; use %%n in the name "
+                    "to keep all",
+                    account->overwritten);
     if (account->running > 0)
-        cw_cli_warn("%" PRIu64 " of the processes still run and are not in the sums; 'cuwarden "
-                    "report %s' tells of them",
+        cw_cli_warn("processes still running, not included in the SUMMARY: %" PRIu64
+                    "; see 'cuwarden report %s'",
                     account->running, account->live.directory);
     if (account->live.directory[0] == '\0')
-        fprintf(stderr, "cuwarden: SUMMARY: not known: there was no place for live files\n");
+        fprintf(stderr, "cuwarden: SUMMARY: unknown: there was no directory for live files\n");
     else if (account->processes > 0)
         print_sums(account);
 }

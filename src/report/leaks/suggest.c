@@ -192,8 +192,8 @@ void cw_suppressions_suggest(const struct cw_report_source *source, struct cw_ou
     cw_out_string(out, "# What leaked in ");
     put_clean(out, cw_view_text(source->view, cw_view_header(source->view)->exe));
     cw_out_printf(out,
-                  ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those of leaks that "
-                  "are to be found.\n",
+                  ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those for leaks that you "
+                  "want to find.\n",
                   cw_view_header(source->view)->pid);
     for (uint32_t i = 0; i < leaks->count; i++) {
         const struct cw_snapshot_site *site = &source->snapshot->site[leaks->site[i]];

@@ -146,8 +146,8 @@ static void complain(const char *path, uint32_t line, const char *text, unsigned
 
     if ((*bad)++ < BAD_LINES_SAID)
         cw_log(CW_LOG_WARN,
-               "%s:%u: '%.*s%s' is not a suppression; a line is leak:PATTERN, module:PATTERN, "
-               "site:ID or tag:PATTERN, then perhaps max=SIZE and count=N",
+               "%s:%u: '%.*s%s' is not a suppression; expected leak:PATTERN, module:PATTERN, "
+               "site:ID or tag:PATTERN, optionally followed by max=SIZE and count=N",
                path, line, shown, text, text[shown] ? "..." : "");
 }
 
@@ -180,8 +180,8 @@ static void read_rules(struct cw_rules *rules)
         if (*line == '\0' || *line == '#')
             continue;
         if (rules->count == CW_RULES_MAX) {
-            cw_log(CW_LOG_WARN, "%s:%u: only the first %d suppressions count", rules->path, number,
-                   CW_RULES_MAX);
+            cw_log(CW_LOG_WARN, "%s:%u: only the first %d suppressions are used", rules->path,
+                   number, CW_RULES_MAX);
             break;
         }
         cw_format(said, sizeof(said), "%s", line);
@@ -247,8 +247,7 @@ void cw_rules_init(struct cw_rules *rules, const char *path)
         read_rules(rules);
     if (error != 0)
         cw_log(CW_LOG_WARN,
-               "cannot read the suppressions in \"%s\": %s (errno %d); the report is made without "
-               "them",
+               "cannot read the suppressions in \"%s\": %s (errno %d); the report ignores them",
                rules->path, cw_reason(error), error);
     rules->use = cw_mem_alloc(cw_rules_count(rules) * sizeof(*rules->use));
 }

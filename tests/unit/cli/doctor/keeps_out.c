@@ -110,7 +110,7 @@ Test(keeps_out, another_machine)
 
     made.header.e_machine = OTHER_MACHINE;
     write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("and the library is for");
+    KEPT_OUT("but the library is built for");
 }
 
 Test(keeps_out, thirty_two_bits)
