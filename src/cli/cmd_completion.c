@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden completion SHELL`: a script by which the shell completes commands, flags and their
- * values. It is made from the tables of the commands (cli/ui/flags.h).
+ * `cuwarden completion SHELL`: a script that completes commands, flags and their values in a shell,
+ * generated from the tables of the commands (cli/ui/flags.h).
  */
 
 #include <getopt.h>
@@ -193,7 +193,7 @@ static void print_bash(const struct cw_command *commands, size_t count)
 
 /* ---- zsh ---- */
 
-/* Inside '...' of the shell, where zsh gives colons and brackets a meaning. */
+/* Inside '...' of the shell, where colons and brackets are special to zsh. */
 static void put_zsh_text(const char *text)
 {
     for (; *text; text++) {

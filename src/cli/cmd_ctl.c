@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden ctl`: asks a running process for something, by way of its live file (live/layout.h:
- * struct cw_live_control). One asker at a time: `lock` of the file holds the id of its process, and
- * that of one that is no more is taken over. A request that is not answered in time is withdrawn,
- * so it never takes effect later.
+ * `cuwarden ctl`: sends a request to a running process through its live file (live/layout.h: struct
+ * cw_live_control). One sender at a time: `lock` in the file holds the sender's process id, and the
+ * lock of a dead process is taken over. A request that is not answered in time is withdrawn, so it
+ * never takes effect later.
  */
 #include "cli/ui/flags.h"
 
@@ -34,7 +34,7 @@
 #define TIMEOUT_NS    UINT64_C(5000000000)
 #define TIMEOUT_MOST  UINT64_C(86400000000000)
 #define SECOND_NS     UINT64_C(1000000000)
-#define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* the file has shares in 1/10000 */
+#define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* shares in the file are in 1/10000 */
 
 struct wish {
     enum cw_control what;
@@ -117,7 +117,7 @@ static int fail_dead(const struct target *target)
     return -1;
 }
 
-/* Whose file it is. Returns 0, or -1 after a message. */
+/* Determines the file's process. Returns 0, or -1 after a message. */
 static int check(struct target *target, int fd)
 {
     char why[WHY_MAX];
@@ -129,8 +129,8 @@ static int check(struct target *target, int fd)
     return cw_live_file_is_in_use(fd, target->pid, target->path) ? 0 : fail_dead(target);
 }
 
-/* The file of a dead process may be read-only by now: it is looked at before it is opened for
- * writing. Returns 0, or -1 after a message. */
+/* Checks the file before it is opened for writing, since the file of a dead process may be
+ * read-only. Returns 0, or -1 after a message. */
 static int look_at(struct target *target)
 {
     int fd = open(target->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -157,7 +157,7 @@ static int fail_open(const struct target *target)
     return -1;
 }
 
-/* What is opened for writing may be another file than was looked at. */
+/* The file opened for writing may not be the one that was checked. */
 static int attach(struct target *target)
 {
     void *memory = MAP_FAILED;
@@ -234,8 +234,7 @@ static uint32_t ask(struct cw_live_control *control, const struct wish *wish)
     return number;
 }
 
-/* Once the process has taken the request its answer is worth a wait that is as long again. 1:
- * answered. */
+/* Returns 1 if answered. Called a second time if the process has taken the request. */
 static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
 {
     while (atomic_load(&target->header->control.answered) != number) {
@@ -246,7 +245,7 @@ static int wait_for_answer(const struct target *target, uint32_t number, uint64_
     return 1;
 }
 
-/* 1 if the request will not be carried out any more. */
+/* 1 if the request will no longer be carried out. */
 static int withdraw(struct cw_live_control *control)
 {
     return atomic_exchange(&control->what, CW_CONTROL_NONE) != CW_CONTROL_NONE;
@@ -263,7 +262,7 @@ static int fail_timeout(const struct target *target, const struct wish *wish)
 
 /* ---- the answer ---- */
 
-/* What another process has written may be anything. */
+/* The text comes from another process and may contain anything. */
 static void copy_text(char *to, const struct cw_live_control *control)
 {
     size_t i;
@@ -359,7 +358,7 @@ static int fail_value(const char *request, const char *form)
     return -1;
 }
 
-/* "8G", "50%"; what has no size is said in words. 0, or -1 after a message. */
+/* "8G", "50%", or "none" for a limit. 0, or -1 after a message. */
 static int parse_size(struct wish *wish, const char *request, const char *value)
 {
     int is_limit = wish->what == CW_CONTROL_LIMIT;
@@ -426,7 +425,7 @@ static int set_timeout(struct wish *wish, const char *value)
     return 0;
 }
 
-/* What does not belong together. */
+/* Rejects invalid combinations. */
 static int check_wish(const struct wish *wish)
 {
     if (wish->is_all && wish->what != CW_CONTROL_TRIM) {

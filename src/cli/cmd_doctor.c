@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: whether and how a program can be watched here, and the line that does it. The
- * checks are in doctor_*.c; this file has the command line and the two forms of the answer.
+ * `cuwarden doctor`: whether a program can be monitored here, and the command line for it. The
+ * checks are in doctor_*.c; this file has the command line and the two output formats.
  */
 #include "cli/ui/flags.h"
 
@@ -33,7 +33,7 @@ struct request {
     int is_json;
     const char *preload;
     const char *root;
-    char **argv; /* the program and its arguments; NULL behind the last */
+    char **argv; /* the program and its arguments; NULL after the last */
 };
 
 enum { FLAG_FORMAT = 0x100, FLAG_PRELOAD, FLAG_SYSROOT };
@@ -86,7 +86,7 @@ static void append_quoted(char **line, const char *word)
     *line = stpcpy(*line, needs_quotes ? "'" : "");
 }
 
-/* To be freed; NULL without memory. */
+/* To be freed; NULL if out of memory. */
 static char *line_to_run(const struct request *request, const char *begin, const char *preload)
 {
     size_t size = strlen(begin) + 32;
@@ -245,7 +245,7 @@ static void print_json(const struct cw_doctor *doctor, const struct request *req
 
 /* ---- the command line ---- */
 
-/* Paths inside begin with a slash, so the directory does not end with one. */
+/* Paths inside begin with a slash, so the directory must not end with one. */
 static int set_root(struct request *request, char *path)
 {
     struct stat status;
@@ -277,7 +277,7 @@ static int set_flag(void *to, int flag, char *value)
     }
 }
 
-/* 0 where the operand is no number of a process; -1 after a message. */
+/* 0 if the operand is not a process id; -1 after a message. */
 static int parse_pid(const char *operand, uint32_t *pid)
 {
     unsigned long number;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden hooks`: the functions that the library takes the place of.
+ * `cuwarden hooks`: the functions that the library intercepts.
  *
- * Read from the library's dynamic exports and not from a table: what is exported is what is
- * intercepted, also when the library at hand is of another build than this command.
+ * Read from the library's dynamic exports, not from a table: the exports are what is intercepted,
+ * even if the library is from another build than this command.
  */
 #include "cli/ui/flags.h"
 #include "base/compiler.h"
@@ -39,7 +39,7 @@ static int begins_with(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Exported, but no hook: the API for programs, and what some linkers export by themselves. */
+/* Exports that are not hooks: the API for programs, and symbols that some linkers add. */
 static int is_own(const char *name)
 {
     return begins_with(name, "cuwarden_") || strcmp(name, "_init") == 0 ||

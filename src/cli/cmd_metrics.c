@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden metrics`: what `cuwarden top` shows, for Prometheus: on standard output, in a file for
- * node_exporter, or over HTTP.
+ * `cuwarden metrics`: exports what `cuwarden top` shows to Prometheus: on standard output, in a
+ * file for node_exporter, or over HTTP.
  */
 #include "cli/ui/flags.h"
 
@@ -133,7 +133,7 @@ static int print_once(struct source *source)
 
 /* ---- the file ---- */
 
-/* The collector reads what ends in .prom: the name until it is complete does not. */
+/* The collector reads files ending in .prom, so the temporary name does not. */
 static int replace_file(const char *path, const char *text, size_t len)
 {
     char *name = NULL;
@@ -180,7 +180,7 @@ static void on_end(int number)
     ended_by = number;
 }
 
-/* They are let in only where the command waits. */
+/* Signals are unblocked only while the command waits. */
 static void take_signals(sigset_t *old)
 {
     struct sigaction end = {.sa_handler = on_end};
@@ -252,7 +252,7 @@ static int set_interval(struct request *request, const char *value)
 
 static int add_address(struct request *request, const char *value)
 {
-    /* One more than there may be: whoever listens says so. */
+    /* One more than allowed: the listener reports that. */
     if (request->addresses < CW_ARRAY_LEN(request->address))
         request->address[request->addresses++] = value;
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden options`: every option, its effective value and where it came from, and what the
- * library would complain of; with --format the sections that scripts/update-docs pastes.
+ * `cuwarden options`: every option, its effective value and where it comes from, and the library's
+ * complaints; with --format, the sections that scripts/update-docs pastes.
  */
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"

@@ -27,8 +27,7 @@
 
 enum { FLAG_DEVICE_SIZE = 0x100, FLAG_COMPARE, FLAG_PLOT, FLAG_FORMAT, FLAG_FIRST_ROW };
 
-/* Options of the library that mean something in a replay; the first ones are what policies differ
- * in. */
+/* Options of the library that apply to a replay; policies differ in the first ones. */
 static const uint8_t rows[] = {
     CW_OPTION_INDEX_MODE,     CW_OPTION_INDEX_PRESET,          CW_OPTION_INDEX_FREE_SYNC,
     CW_OPTION_INDEX_POOL_MAX, CW_OPTION_INDEX_POOL_BUCKET_MAX, CW_OPTION_INDEX_POOL_IDLE,
@@ -133,7 +132,7 @@ static int set_flag(void *to, int flag, char *value)
     }
 }
 
-/* What does not go together, or cannot be read several times. */
+/* Rejects invalid combinations, and traces that cannot be read several times. */
 static int check(const struct request *request)
 {
     struct stat info;
@@ -188,7 +187,7 @@ static int run(struct request *request, const char *trace)
     cw_log_set_level(CW_LOG_ERROR);
     if (cw_policies_run(&request->policies) != 0)
         return CW_EXIT_FAILURE;
-    /* First, for who reads the text may leave early. */
+    /* First, because the reader of the text may quit early. */
     status = request->plot.path != NULL ? write_plot(request) : CW_EXIT_OK;
     if (request->wants_json)
         cw_replay_print_json(&request->policies, stdout);

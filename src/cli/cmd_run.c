@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden run`: runs the program with the library in front of LD_PRELOAD, and says at the end
- * what all its processes did.
+ * `cuwarden run`: runs the program with the library first in LD_PRELOAD, and sums up all its
+ * processes at the end.
  *
- * The program is a child that is not to notice it (run_child.h). Where nothing is left to say at
- * the end (--exec, MODE=off, LIVE=off), or no process can be made, the command becomes the program.
- * Every row of options.def is a flag; a value is checked by the library's own parser, so a typing
- * error ends here and not as a warning somewhere in the program's output.
+ * The program runs as a child and does not notice it (run_child.h). If there is nothing to report
+ * at the end (--exec, MODE=off, LIVE=off), or no process can be created, the command executes the
+ * program in its place. Every row of options.def is a flag; values are checked by the library's own
+ * parser, so that a typo is an error here and not a warning somewhere in the program's output.
  */
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"
@@ -46,10 +46,10 @@ enum {
 };
 
 struct request {
-    struct cw_options options; /* to check values against, then what is in force */
+    struct cw_options options; /* first for checking values, then the effective options */
     const char *preload;
     int error_exitcode;              /* 0: none */
-    uint64_t leak_bytes, leak_count; /* 0: not asked for */
+    uint64_t leak_bytes, leak_count; /* 0: not given */
     int requires_cuda, is_exec, is_quiet;
 };
 
@@ -120,7 +120,7 @@ static int fail_setenv(const char *variable)
     return CW_EXIT_SELF;
 }
 
-/* A variable that cannot be set is no fault of the command line's, and a process without memory. */
+/* A variable that cannot be set means out of memory, not a usage error. */
 static int set_option(struct request *request, size_t index, const char *value)
 {
     const char *name = cw_options_row(index)->name;
@@ -202,7 +202,7 @@ static int set_flag(void *to, int flag, char *value)
 
 /* ---- what can be checked at the end ---- */
 
-/* What leaves nothing to read when the processes have ended, or NULL. */
+/* The setting that leaves nothing to read when the processes have ended, or NULL. */
 static const char *blindness(const struct request *request)
 {
     if (request->is_exec)
@@ -238,7 +238,7 @@ static int check_request(const struct request *request)
 
 /* ---- the environment ---- */
 
-/* In front: what others preload may itself call CUDA. */
+/* The library comes first: others in the list may call CUDA themselves. */
 static int preload_library(const char *library)
 {
     const char *others = getenv("LD_PRELOAD");
@@ -258,7 +258,7 @@ static int preload_library(const char *library)
     return failed;
 }
 
-/* A tool that the user has chosen for it stays the one that NVTX calls. */
+/* Keeps a tool that the user has already set. */
 static int announce_to_nvtx(const char *library)
 {
     return setenv("NVTX_INJECTION64_PATH", library, 0);
@@ -291,7 +291,7 @@ static int has_leaked(const struct request *request, const struct cw_snapshot_su
            (request->leak_count != 0 && sum->leaked_blocks >= request->leak_count);
 }
 
-/* The status that the checks lead to, where the program itself succeeded. */
+/* The exit status by the checks, if the program itself succeeded. */
 static int check_leaks(const struct request *request, const struct cw_run_account *account)
 {
     if (request->error_exitcode == 0)
@@ -301,7 +301,7 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
     return account->unreadable > 0 ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
-/* Nobody called CUDA, as far as we know. */
+/* No process called CUDA, as far as we know. */
 static int explain_silence(const struct request *request, const char *directory,
                            const char *program, const char *library)
 {
@@ -335,13 +335,13 @@ static int conclude(const struct request *request, const struct cw_run_account *
     return status != 0 ? status : verdict;
 }
 
-/* Reports and rules may have names that stand for one of the program's files. */
+/* The names of reports and suppressions may refer to one of the program's open files. */
 static int names_open_file(const char *path)
 {
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
-/* Limits that keep us from making a process are not to keep the program from running. */
+/* Limits that prevent us from creating a process must not prevent the program from running. */
 static int run_without_child(const struct request *request, char **argv, int error)
 {
     if (check_of(request)) {
@@ -380,7 +380,7 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     return error != 0 ? fail_program(argv[0], error) : conclude(request, account, argv[0], library);
 }
 
-/* The processes are told where their live files go. */
+/* Sets the directory of live files for the processes. */
 static int prepare_account(const struct request *request, struct cw_run_account *account)
 {
     char why[WHY_MAX];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden top`: what the processes of the user hold, over and over on a terminal, or once.
+ * `cuwarden top`: what the user's processes hold, continuously on a terminal, or once.
  *
- * Signals are let in only while the terminal is waited for, so that none is missed; whatever ends
- * the command, the terminal is given back as it was.
+ * Signals are unblocked only while waiting for the terminal, so that none is missed; however the
+ * command ends, the terminal is restored.
  */
 #include "cli/ui/flags.h"
 
@@ -174,7 +174,7 @@ static void on_end(int number)
     ended_by = number;
 }
 
-/* Nothing more can be done for the program, but the terminal is the user's. */
+/* Nothing else can be done, but the terminal must be restored. */
 static void on_crash(int number)
 {
     endwin();
@@ -195,7 +195,7 @@ static void take_signals(sigset_t *old)
     sigaddset(&blocked, SIGWINCH);
     for (size_t i = 0; i < CW_ARRAY_LEN(ends); i++) {
         if (signal(ends[i], SIG_IGN) == SIG_IGN)
-            continue; /* it was to be ignored, and is */
+            continue; /* it was ignored before, and stays so */
         sigaddset(&blocked, ends[i]);
         sigaction(ends[i], &end, NULL);
     }
@@ -227,7 +227,7 @@ static int open_terminal(struct cw_top_screen *screen)
     return 0;
 }
 
-/* Until a key, a signal or the moment. 0, or -1: the terminal is gone. */
+/* Waits for a key, a signal or the deadline. 0, or -1 if the terminal is gone. */
 static int wait_until(uint64_t moment_ns, const sigset_t *old)
 {
     struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};

@@ -178,8 +178,8 @@ static uint64_t moment(const struct job *job, const struct cw_view *view)
     return now_ns > start_ns ? now_ns - start_ns : job->snapshot.duration_ns;
 }
 
-/* What needs names and the user's file: classes and, with them, whether there is anything to say.
- */
+/* What needs names and the user's file: classes and, with them, whether there is anything to
+ * say. */
 static void classify(struct job *job, const struct cw_view *view)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows of the options, and how the value of each is read and printed.
+ * The table of options, and how each value is parsed and printed.
  *
  * Owns the table made from options.def, which is constant; no lock. Nothing here allocates, prints,
- * or follows the locale. Every default passes the parser of its own row.
+ * or follows the locale. Every default is accepted by its own parser.
  */
 #include "base/options/option_table.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/signal_name.h"
 
-#define CLIP 64 /* bytes of a value that a complaint repeats */
+#define CLIP 64 /* bytes of a value quoted in a complaint */
 
 /* ---- the table ---- */
 
@@ -254,7 +254,7 @@ static enum cw_option_verdict parse_auto_count(const struct definition *def, con
     return CW_OPTION_TAKEN;
 }
 
-/* Devices that a list leaves out have the standing value, whatever was set before. */
+/* Devices missing in a list get the standing value, whatever was set before. */
 static enum cw_option_verdict parse_sizes(const struct definition *def, const char *standing,
                                           const char *value, void *field, struct cw_out *why)
 {

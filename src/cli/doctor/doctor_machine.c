@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: what the library's place and the machine tell: the driver, its devices, the
- * container, what else is preloaded, and where live files would lie. Nothing is changed and no
- * driver is called.
+ * `cuwarden doctor`: checks of the library's location and the machine: the driver, its devices, the
+ * container, what else is preloaded, and the directory of live files. Nothing is changed and the
+ * driver is not called.
  */
 #include "cli/doctor/doctor.h"
 
@@ -20,7 +20,7 @@
 #include "live/live_dir.h"
 
 #define DRIVER_OLDEST  470 /* the branch of CUDA 11.4 */
-#define SHARE_OF_ROOM  16  /* of what is free, for a live file: live/live_dir.h */
+#define SHARE_OF_ROOM  16  /* of the free space, for a live file: live/live_dir.h */
 #define ROOM_SCARCE    (256u << 20)
 #define MIB            (1u << 20)
 #define LINE_MAX_BYTES 512
@@ -58,10 +58,10 @@ void cw_doctor_check_library(struct cw_doctor *doctor)
 
 /* ---- the driver ---- */
 
-/* What to do about a driver that is not in a container. */
+/* Remedies for a driver missing in a container. */
 static const struct container {
-    const char *file;     /* tells by being there, or */
-    const char *variable; /* by being set in our environment */
+    const char *file;     /* recognised by this file, or */
+    const char *variable; /* by this variable in our environment */
     const char *name, *way_out;
 } containers[] = {
     {"/.singularity.d", "APPTAINER_CONTAINER", "Apptainer", "run it with --nv"},
@@ -103,7 +103,7 @@ static void complain_of_no_driver(struct cw_doctor *doctor)
             "the dynamic linker cannot find libcuda.so.1: no CUDA program can run here");
 }
 
-/* "550.54.15" begins with the branch; 0 where there is no such number. */
+/* "550.54.15" begins with the branch; 0 if there is no such number. */
 static unsigned branch_of(const char *version)
 {
     unsigned branch = 0;
@@ -130,7 +130,7 @@ static void judge_version(struct cw_doctor *doctor, const char *path, const char
         cw_doctor_ok(doctor, "%s, found %s; its file name has no version", path, how);
 }
 
-/* The kernel's part: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ..." */
+/* The kernel module: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ..." */
 static int read_module_version(const struct cw_doctor *doctor, char *version, size_t cap)
 {
     char path[PATH_MAX], line[LINE_MAX_BYTES] = "";
@@ -337,7 +337,7 @@ static void check_address_space(struct cw_doctor *doctor)
 
 /* ---- live files ---- */
 
-/* 1 if a file can be made in the directory, or the directory itself in the one above. */
+/* 1 if a file can be created in the directory, or the directory in its parent. */
 static int is_usable(const char *directory, int is_private)
 {
     char above[CW_PLACE_MAX];

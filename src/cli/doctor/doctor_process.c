@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor PID`: whether a process that runs is watched. What the kernel shows of it under
- * /proc, and its live file.
+ * `cuwarden doctor PID`: whether a running process is monitored, judged by /proc and its live file.
  */
 #include "cli/doctor/doctor.h"
 #include "base/compiler.h"
@@ -64,7 +63,7 @@ static void check_process(struct cw_doctor *doctor)
                           (unsigned)doctor->pid);
 }
 
-/* Whether the environment that the process began with names the library. */
+/* Whether the initial environment of the process names the library. */
 static int was_asked_for(const struct cw_doctor *doctor)
 {
     char path[64], *text = malloc(ENVIRON_MAX);

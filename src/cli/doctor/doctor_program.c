@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: what the program's file tells. Nothing is executed; what a program opens while
- * it runs (dlopen) is not in its file, and is said to be unknown.
+ * `cuwarden doctor`: checks of the program's file. Nothing is executed; libraries loaded at run
+ * time (dlopen) are not in the file, and are reported as unknown.
  */
 #include "cli/doctor/doctor.h"
 
@@ -155,7 +155,7 @@ static void check_linkage(struct cw_doctor *doctor)
     }
 }
 
-/* Who is that user already gains nothing, and keeps the preload. */
+/* If it is our own id, nothing is gained, and the preload is kept. */
 static void check_setid(struct cw_doctor *doctor, const char *what, int is_own)
 {
     if (is_own)
@@ -235,7 +235,7 @@ static int is_python(const char *path)
     return strncmp(base_of(path), "python", 6) == 0 || strncmp(base_of(path), "pypy", 4) == 0;
 }
 
-/* The runtime that stands in the program, or in one of its libraries, and in no libcudart.so. */
+/* A runtime built into the program or one of its libraries other than libcudart.so. */
 static int find_own_runtime(struct cw_doctor *doctor)
 {
     const struct cw_elf_facts *facts = &doctor->program.facts;
@@ -285,7 +285,7 @@ static void check_cuda(struct cw_doctor *doctor)
                        "neither it nor its libraries appear to use CUDA");
 }
 
-/* Calls from within such an object to itself never leave it. */
+/* Such an object's calls to itself never leave it. */
 static void check_symbolic(struct cw_doctor *doctor)
 {
     const struct cw_elf_facts *facts = &doctor->program.facts;
@@ -306,7 +306,7 @@ static void check_symbolic(struct cw_doctor *doctor)
 
 /* ---- Python ---- */
 
-/* "python3.11", "libpython3.13t.so.1.0"; 1 if there is a version in it. */
+/* "python3.11", "libpython3.13t.so.1.0"; 1 if it contains a version. */
 static int parse_python(const char *name, unsigned *minor, int *is_free_threaded)
 {
     const char *text = strstr(name, "python3.");
@@ -355,7 +355,7 @@ static void read_needed(struct cw_doctor *doctor)
     doctor->is_over = !doctor->needed;
 }
 
-/* Who asks has seen the program run: that it is not found, or is no ELF file, keeps nothing out. */
+/* The program has run: that it is not found, or is not an ELF file, is not a problem here. */
 int cw_doctor_keeps_out(const char *program, const char *library, char *why, size_t cap)
 {
     static const struct cw_check checks[] = {

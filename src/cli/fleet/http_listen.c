@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a server listens. See http_server.h. */
+/* The listening sockets of a server. See http_server.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,7 +28,7 @@ static int fail_form(const char *text)
     return -2;
 }
 
-/* The length of the address, 0: it is none. */
+/* The length of the address, or 0 if it is invalid. */
 static socklen_t parse_host(const char *host, int is_v6, uint16_t port, union address *out)
 {
     memset(out, 0, sizeof(*out));

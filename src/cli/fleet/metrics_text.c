@@ -2,11 +2,11 @@
 /*
  * Metrics of a fleet. See metrics_text.h.
  *
- * What a dead process held is not there any more, so it has only `cuwarden_up`, which is 0. No two
- * lines may have the same labels, or Prometheus refuses them all: of the processes that have host
- * and id in common (a file that is left of an earlier program of the process, or of an earlier
- * process with this id), the first one counts, which runs, or is the newest. No metric is by call
- * site: there may be thousands.
+ * The memory of a dead process is gone, so it has only `cuwarden_up`, which is 0. No two lines may
+ * have the same labels, or Prometheus rejects them all: if processes share host and id (a file left
+ * by an earlier program of the process, or by an earlier process with this id), only the first one
+ * counts, which is running or the newest. There are no metrics by call site, which may number
+ * thousands.
  */
 #include "cli/fleet/metrics_text.h"
 
@@ -18,7 +18,7 @@
 
 #define LABEL_MAX 1024
 
-/* Where a line goes, and the labels that all lines of the process have. */
+/* The output, and the labels common to all lines of the process. */
 struct printing {
     FILE *to;
     const char *metric;
@@ -154,7 +154,7 @@ static void print_ooms(const struct printing *printing, const struct cw_fleet_de
     }
 }
 
-/* A state set: one line for each level, of which one is 1. */
+/* A state set: one line per level, exactly one of which is 1. */
 static void print_level(const struct printing *printing, const struct cw_fleet_device *device)
 {
     if (device->ordinal == CW_DEVICE_HOST)
@@ -272,7 +272,7 @@ static void print_metric(FILE *to, const struct metric *metric, const struct cw_
     for (size_t i = 0; i < fleet->count; i++) {
         struct printing printing = {.to = to, .metric = metric->name, .process = fleet->process[i]};
 
-        /* One that ended in order is not missed. */
+        /* Processes that ended in an orderly way are omitted. */
         if (fleet->process[i]->state != CW_FLEET_ENDED && !is_repeated(fleet, i))
             print_process(metric, &printing);
     }

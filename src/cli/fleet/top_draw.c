@@ -2,8 +2,8 @@
 /*
  * Drawing `top`. See top_screen.h.
  *
- * A line of totals, the heading, rows with the sites of the one that is expanded below it, and a
- * line of keys. Whatever the size of the terminal, nothing is written outside of it.
+ * A line of totals, the heading, rows with the sites of the expanded one below it, and a line of
+ * keys. Nothing is written outside the terminal, whatever its size.
  */
 #include "cli/fleet/top_screen.h"
 
@@ -78,7 +78,7 @@ static int is_expanded(const struct cw_top_screen *screen, const struct cw_top_r
            strcmp(screen->expanded.path, row->process->path) == 0;
 }
 
-/* Draws the sites from line y on, up to `end`; with y == end it only counts. The lines. */
+/* Draws the sites from line y up to `end`; with y == end it only counts. Returns the lines. */
 static int draw_sites(const struct cw_top_screen *screen, int y, int end)
 {
     const struct cw_fleet_sites *sites = &screen->sites;
@@ -110,13 +110,13 @@ static int draw_sites(const struct cw_top_screen *screen, int y, int end)
     return lines ? lines : 1;
 }
 
-/* Lines that a row takes, its sites too. */
+/* Number of lines of a row, including its sites. */
 static int height_of(const struct cw_top_screen *screen, long row)
 {
     return 1 + (is_expanded(screen, &screen->rows[row]) ? draw_sites(screen, 0, 0) : 0);
 }
 
-/* The row with the cursor is on the screen, and as much as possible of what is below it. */
+/* Keeps the row with the cursor on the screen, and as much as possible of what is below it. */
 static void scroll_to_cursor(struct cw_top_screen *screen, int height)
 {
     int above = 0;

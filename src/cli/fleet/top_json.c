@@ -98,7 +98,7 @@ static void put_device(yajl_gen gen, const struct cw_fleet_device *device)
     yajl_gen_map_close(gen);
 }
 
-/* Its devices are in those rows that are of the process. */
+/* Its devices are in the rows of the process. */
 static void put_process(yajl_gen gen, const struct cw_top_row *rows, long count)
 {
     const struct cw_fleet_process *process = rows->process;

@@ -19,7 +19,7 @@
 #define LINE_MAX_LEN ((size_t)1 << 16)
 #define SECOND       UINT64_C(1000000000)
 #define DAY          (86400 * SECOND)
-#define CLIP         40 /* characters of a value that a message repeats */
+#define CLIP         40 /* characters of a value quoted in a message */
 
 struct text {
     const char *at;
@@ -74,7 +74,7 @@ static int read_pointer(struct text text, uint64_t *out)
     return read_number(text, 16, out);
 }
 
-/* "HH:MM:SS.uuuuuu", or with a colon before the microseconds, as old versions of RMM have it. */
+/* "HH:MM:SS.uuuuuu", or with a colon before the microseconds, as in old versions of RMM. */
 static int read_clock(struct text text, uint64_t *out)
 {
     static const char form[] = "00:00:00.000000";
@@ -127,7 +127,7 @@ static int fail_read(const struct cw_csv *csv)
 {
     int code = Z_OK, saved = errno;
     const char *why = gzerror(csv->file, &code);
-    const char *colon = strstr(why, ": "); /* behind zlib's own name of the file */
+    const char *colon = strstr(why, ": "); /* after the file name that zlib adds */
 
     if (colon != NULL)
         why = colon + 2;
@@ -135,7 +135,7 @@ static int fail_read(const struct cw_csv *csv)
     return -1;
 }
 
-/* Moves what is left to the front and reads on. 0, or -1 after a message. */
+/* Moves the rest to the front and reads more. 0, or -1 after a message. */
 static int refill(struct cw_csv *csv)
 {
     int code = Z_OK, n;
@@ -145,15 +145,14 @@ static int refill(struct cw_csv *csv)
     csv->at = 0;
     n = gzread(csv->file, csv->buf + csv->len, (unsigned)(BUFFER - csv->len));
     gzerror(csv->file, &code);
-    if (n < 0 ||
-        (n == 0 && code != Z_OK)) /* a compressed one that was cut gives what it has first */
+    if (n < 0 || (n == 0 && code != Z_OK)) /* a truncated compressed file first yields its data */
         return fail_read(csv);
     csv->at_end = n == 0;
     csv->len += (size_t)n;
     return 0;
 }
 
-/* 1: *out is the next line, *is_whole: with its end; 0: the end; -1 after a message. */
+/* 1: *out is the next line, *is_whole if it has its newline; 0: the end; -1 after a message. */
 static int next_line(struct cw_csv *csv, struct text *out, int *is_whole)
 {
     const char *newline;
@@ -229,7 +228,7 @@ static int read_header(struct cw_csv *csv)
     return -1;
 }
 
-/* Takes a plain file as well as a compressed one. */
+/* Accepts plain and compressed files. */
 static gzFile open_file(const char *path)
 {
     int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -300,8 +299,8 @@ static int read_cell(enum cw_csv_column column, struct text cell, struct cw_csv_
     }
 }
 
-/* A clock of the day goes back at midnight; small steps back are threads that overtook each other.
- */
+/* A time of day goes back at midnight; small steps back come from threads that overtook each
+ * other. */
 static void settle_time(struct cw_csv *csv, struct cw_csv_event *out, uint64_t clock)
 {
     if (!csv->has[CW_CSV_NANOSECONDS]) {

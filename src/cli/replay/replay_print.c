@@ -21,7 +21,7 @@ static struct size size_of(uint64_t bytes)
     return size;
 }
 
-/* In the units of a hundredth of a percent. */
+/* In hundredths of a percent. */
 static uint64_t share(uint64_t part, uint64_t whole)
 {
     return whole ? (uint64_t)((__uint128_t)part * 10000 / whole) : 0;
@@ -36,7 +36,7 @@ static const char *cause_of(const struct cw_replay_oom *oom)
     return oom->free >= oom->asked ? "free memory too fragmented" : "device full";
 }
 
-/* Of all devices, the host aside. */
+/* Over all devices, without the host. */
 static struct cw_replay_device all_devices(const struct cw_replay_result *result)
 {
     struct cw_replay_device sum = {0};
@@ -58,7 +58,7 @@ static uint64_t fragments(const struct cw_replay_device *all)
     return all->peak_held > all->peak_live ? all->peak_held - all->peak_live : 0;
 }
 
-/* Hits on the devices of a cache without bounds; 0: not known. */
+/* Hits of the unbounded cache on the devices; 0: unknown. */
 static uint64_t possible_hits(const struct cw_policies *policies)
 {
     for (unsigned i = 0; i < policies->count; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adding up processes. See run_account.h.
+ * Totals over processes. See run_account.h.
  *
- * A process is taken in once, when nobody holds its live file any more; then the file goes, so the
- * directory holds what runs and not what has run. Its report was written by itself if the file says
- * how it ended; else it was killed, crashed or became another program, and gets it here, by the
- * same code and at the same place.
+ * A process is counted once, when nobody holds its live file any more; then the file is removed, so
+ * that the directory contains running processes only. The process wrote its own report if the file
+ * says how it ended; otherwise it was killed, crashed or executed another program, and its report
+ * is written here, by the same code and to the same place.
  */
 #include "cli/run/run_account.h"
 
@@ -41,7 +41,7 @@ struct reading {
 
 /* ---- one process ---- */
 
-/* What a name is that the process counts from its directory, and we from ours. */
+/* Resolves a name relative to the process's directory, which may differ from ours. */
 static void locate(const struct cw_view *view, const char *name, int is_template, char *path,
                    size_t cap)
 {
@@ -60,7 +60,7 @@ static void locate(const struct cw_view *view, const char *name, int is_template
     snprintf(path + len, cap - len, "/%s", name);
 }
 
-/* 0, or -1 when there is no memory. */
+/* 0, or -1 if out of memory. */
 static int add_sums(struct cw_run_account *account, const struct cw_snapshot *snapshot)
 {
     const struct cw_live_header *header = cw_view_header(snapshot->view);
@@ -88,7 +88,7 @@ static int add_sums(struct cw_run_account *account, const struct cw_snapshot *sn
     return 0;
 }
 
-/* As the report does it. What it has to say about the file of rules, it has said. */
+/* Like the report, which has already printed its messages about the suppressions. */
 static int add_process(struct cw_run_account *account, const struct cw_view *view)
 {
     struct reading *reading = calloc(1, sizeof(*reading));
@@ -142,7 +142,7 @@ static void write_report(const struct cw_run_account *account, const struct cw_s
 
     locate(&file->image.view, account->options->suppressions, 0, rules, sizeof(rules));
     cw_source_file_prepare(file, &report);
-    (void)cw_report_write(&file->image.view, &report); /* it has said what went wrong */
+    (void)cw_report_write(&file->image.view, &report); /* it has printed a message */
 }
 
 /* ---- what is said of one ---- */
@@ -157,7 +157,7 @@ static void say_death(const struct cw_run_account *account, uint32_t pid)
             strsignal(number));
 }
 
-/* 1 if the path has been named before; one more is remembered. */
+/* 1 if the path has been named before; otherwise remembers it. */
 static int is_named(struct cw_run_account *account, const char *path)
 {
     for (unsigned i = 0; i < account->named; i++)
@@ -181,7 +181,7 @@ static void name_file(struct cw_run_account *account, uint32_t pid, const char *
     }
 }
 
-/* Where the report is. Which number %n became is not known. */
+/* Prints the path of the report. The number for %n is not known. */
 static void name_report(struct cw_run_account *account, const struct cw_view *view,
                         const char *destination)
 {
@@ -249,7 +249,7 @@ static int look_at(struct cw_run_account *account, const char *path)
     return is_alive;
 }
 
-/* A look at the lock alone: the files of those that run may be large. */
+/* Checks only the lock: files of running processes may be large. */
 static int is_held(const struct cw_live_name *file)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -262,7 +262,7 @@ static int is_held(const struct cw_live_name *file)
 
 /* ---- all ---- */
 
-/* How many have not ended. */
+/* Returns the number of running processes. */
 static uint64_t look_at_all(struct cw_run_account *account, int is_last)
 {
     struct cw_live_files files = {.count = 0};
@@ -270,7 +270,7 @@ static uint64_t look_at_all(struct cw_run_account *account, int is_last)
 
     if (cw_live_files_add(&files, account->live.directory, 0, is_last) != 0)
         files.count = 0;
-    for (size_t i = files.count; i-- > 0;) { /* the oldest first */
+    for (size_t i = files.count; i-- > 0;) { /* oldest first */
         if (is_held(&files.file[i]))
             running++;
         else if (!cw_run_live_is_of_other(&account->live, files.file[i].path))
@@ -294,8 +294,8 @@ void cw_run_account_collect(struct cw_run_account *account, int is_last)
     }
 }
 
-/* The most that processes held at their peaks, added up over those that were there at one time: no
- * less than was really held, and for processes that followed each other the largest of them. */
+/* The largest sum of peaks over processes that existed at the same time: at least what they held
+ * together, and for consecutive processes the largest peak. */
 static uint64_t peak_of(const struct cw_run_account *account)
 {
     uint64_t most = 0;

@@ -11,7 +11,7 @@ static int is_in(unsigned char byte, unsigned first, unsigned last)
     return byte >= first && byte <= last;
 }
 
-/* What may follow the first byte: no form that is too long, no surrogate, nothing past 10FFFF. */
+/* Checks the bytes after the first: no overlong form, no surrogate, nothing beyond 10FFFF. */
 static int is_second(unsigned char first, unsigned char second)
 {
     switch (first) {

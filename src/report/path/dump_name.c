@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbered names. See dump_name.h. Owns nothing; no lock: creating a file decides who has a name.
- */
+/* Numbered names. See dump_name.h. Owns nothing; no lock: creating a file decides who has a
+ * name. */
 #include "report/path/dump_name.h"
 
 #include <errno.h>

@@ -31,8 +31,8 @@ struct cw_symbol_place {
     uint32_t line;        /* 0: not known */
 };
 
-/* Functions at one call; what was inlined into each other more often than that is not told apart.
- */
+/* Functions at one call; what was inlined into each other more often than that is not told
+ * apart. */
 #define CW_SYMBOL_PLACES_MAX 256
 
 /* Who reads debug information. */

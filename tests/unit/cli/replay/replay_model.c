@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The models of other allocators by the rules that they have, and their pieces against plain ones.
- */
+/* The models of other allocators by the rules that they have, and their pieces against plain
+ * ones. */
 #include "cli/replay/replay_model.h"
 
 #include <criterion/criterion.h>
