@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Putting a report together and getting it to where it was asked for. See report.h.
+ * Composes a report and delivers it to its destination. See report.h.
  *
- * Everything large lies in one job, taken from cw_mem: this may run on the alternate stack of a
- * signal handler. A failed destination is followed by the text on the request's file descriptor, so
- * that what was found is never lost.
+ * Everything large is in one job, allocated by cw_mem: this may run on the alternate stack of a
+ * signal handler. If the destination fails, the text goes to the request's file descriptor, so that
+ * results are never lost.
  */
 #include "report/report.h"
 
@@ -64,7 +64,7 @@ static void write_text(struct job *job, enum cw_text_form form, struct cw_out *o
     cw_live_model_fini(live);
 }
 
-/* With the names that it needs. The errno, or 0. */
+/* Resolves the names that it needs. The errno, or 0. */
 static int write_content(struct job *job, enum content content, int fd)
 {
     struct cw_out out;
@@ -162,12 +162,12 @@ static void prepare(struct job *job, const struct cw_view *view,
                                             .process = request->process,
                                             .version = request->version};
     cw_report_path_values(view, request->env, &job->values);
-    /* Without memory for names the report has addresses. */
+    /* If out of memory for names, the report has addresses. */
     cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
     cw_symbols_use(&job->symbols, request->lines, request->sysroot);
 }
 
-/* Of a process that runs on it is now; else the last thing that is known of it. */
+/* For a running process the current time; otherwise the last time recorded. */
 static uint64_t moment(const struct job *job, const struct cw_view *view)
 {
     uint64_t start_ns = cw_view_header(view)->start_ns;
@@ -178,8 +178,8 @@ static uint64_t moment(const struct job *job, const struct cw_view *view)
     return now_ns > start_ns ? now_ns - start_ns : job->snapshot.duration_ns;
 }
 
-/* What needs names and the user's file: classes and, with them, whether there is anything to
- * say. */
+/* Steps that need names and the user's file: classes and, from them, whether there is anything to
+ * report. */
 static void classify(struct job *job, const struct cw_view *view)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
@@ -198,7 +198,7 @@ static int has_leaks(const struct cw_snapshot *snapshot)
     return snapshot->leaks.count > 0;
 }
 
-/* With names and rules what is apart now may be a leak, and the reverse. */
+/* With names and rules, a separately listed site may become a leak, and vice versa. */
 static int may_have_leaks(const struct cw_snapshot *snapshot)
 {
     return has_leaks(snapshot) || snapshot->library.count > 0 || snapshot->caches.count > 0;
@@ -218,8 +218,8 @@ static int write_job(struct job *job, const struct cw_view *view,
     return result;
 }
 
-/* Every leak is what a site holds, or what went with its context. Most programs end without any,
- * and need no snapshot to tell. */
+/* A leak is memory that a site holds, or that was released with its context. Most programs end
+ * without any, which needs no snapshot. */
 static int has_leftovers(const struct cw_view *view)
 {
     uint32_t count = cw_view_count(view, CW_TABLE_SITE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The dump of an out of memory. See report_oom.h. What is large lies in one job from cw_mem. */
+/* The dump of an out-of-memory error. See report_oom.h. Large data is in one job from cw_mem. */
 #include "report/report_oom.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 struct job {
     struct cw_symbols symbols;
     struct cw_report_source source;
-    struct cw_snapshot snapshot; /* nothing but the sites that are named */
+    struct cw_snapshot snapshot; /* only the sites that are named */
     struct cw_snapshot_site site[SITES];
     struct cw_live_model live;
     struct cw_report_oom account;
@@ -22,7 +22,7 @@ struct job {
     char buffer[(size_t)16 * 1024];
 };
 
-/* The index of a site of the layout among those of the job. */
+/* Adds a site of the layout to the job; returns its index there. */
 static uint32_t add_site(struct job *job, uint32_t live_site)
 {
     const struct cw_view *view = job->source.view;
@@ -98,7 +98,7 @@ int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
     }
     job->source = (struct cw_report_source){
         .view = view, .snapshot = &job->snapshot, .symbols = &job->symbols};
-    /* Without memory for names the frames have addresses. */
+    /* If out of memory for names, the frames have addresses. */
     cw_symbols_init(&job->symbols, view, NULL, NULL);
     read_account(job, oom);
     result = write_dump(job, request);

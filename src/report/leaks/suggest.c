@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Suggested suppressions. See suggest.h. Neither the program as a module nor its main: those would
- * suppress all of its leaks. */
+/* Suggested suppressions. See suggest.h. Never suggests the program as a module or its main: that
+ * would suppress all of its leaks. */
 #include "report/leaks/suggest.h"
 
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
 
-#define RULE_MAX 1024 /* a longer name ends in * */
+#define RULE_MAX 1024 /* longer names end in * */
 
 /* ---- one rule ---- */
 
-/* Text of the layout inside a pattern: what is no printable character matches anything. */
+/* Text of the layout as part of a pattern: nonprintable characters match anything. */
 static void put_pattern(struct cw_out *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -31,7 +31,7 @@ static int is_program(const struct cw_view *view, const struct cw_live_module *m
                   cw_view_text(view, cw_view_header(view)->exe)) == 0;
 }
 
-/* A namespace without a name has one in a mangled symbol, and another one in a readable. */
+/* Anonymous namespaces have different names in mangled and readable symbols. */
 static void put_qualified(struct cw_out *out, const char *name)
 {
     static const char *const anonymous[] = {"(anonymous namespace)", "_GLOBAL__N_1"};
@@ -48,7 +48,8 @@ static void put_qualified(struct cw_out *out, const char *name)
     put_pattern(out, name);
 }
 
-/* Mangled and readable, constructors, destructors, operators and lambdas have no name in common. */
+/* The mangled and readable names of constructors, destructors, operators and lambdas have nothing
+ * in common. */
 static int is_special(const char *name, const char *qualified)
 {
     const char *last = qualified;
@@ -65,9 +66,9 @@ static int is_special(const char *name, const char *qualified)
 }
 
 /*
- * A name by which the library knows the function too: neither one that only debug information has,
- * nor what stands for a whole file of Python. Of a function of C++ the class and name without the
- * arguments, which match whether it is mangled or not.
+ * Whether the library knows the function by this name too: not if only debug information has it, or
+ * if it represents a whole Python file. For C++ functions, the class and name without arguments,
+ * which match mangled or not.
  */
 static int put_function(const struct cw_report_source *source, uint32_t frame, struct cw_out *out)
 {
@@ -98,8 +99,8 @@ static int is_named(const struct cw_report_source *source, const struct cw_stack
     return stack->count > 0 && cw_stack_function(source->symbols, source->view, stack->frame[0]);
 }
 
-/* The rule for a site, in RULE_MAX bytes: the site itself where its function is main, or known only
- * by debug information. */
+/* The rule for a site, in RULE_MAX bytes: the site itself if its function is main, or known only
+ * from debug information. */
 static void make_rule(const struct cw_report_source *source, const struct cw_snapshot_site *site,
                       char *rule)
 {
@@ -128,10 +129,10 @@ static void make_rule(const struct cw_report_source *source, const struct cw_sna
 
 struct seen {
     uint64_t *hash; /* open addressing, 0: free */
-    uint32_t slots; /* a power of two, more than there are sites */
+    uint32_t slots; /* a power of two, larger than the number of sites */
 };
 
-/* 1 when the rule was there; without memory none ever is. */
+/* 1 if the rule occurred before; always 0 if out of memory. */
 static int is_repeated(struct seen *seen, const char *rule)
 {
     uint64_t hash = cw_hash_text(rule) | 1;

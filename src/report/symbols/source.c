@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentences that the forms of the report share. See source.h. */
+/* Phrases shared by the formats of the report. See source.h. */
 #include "report/symbols/source.h"
 
 #include "base/out.h"
@@ -27,7 +27,7 @@ int cw_report_has_exit_code(const struct cw_report_source *source)
 {
     unsigned kind = LOAD(cw_view_header(source->view)->exit_kind);
 
-    /* quick_exit does not tell its handlers the status. */
+    /* quick_exit does not pass the status to its handlers. */
     return kind == CW_EXIT_EXIT || kind == CW_EXIT_UNDERSCORE;
 }
 
@@ -59,7 +59,7 @@ size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned inde
                         "%ju free of memory whose allocation was not seen",
                         "%ju frees of memory whose allocation was not seen");
     case 3:
-        /* The process itself has what is not in the file. */
+        /* The process itself has the data that is missing in the file. */
         return describe(buf, cap, source->process != CW_REPORT_PROCESS_UNKNOWN && LOAD(header->cut),
                         "the live file could not grow, what came later is not in it", "");
     case 4:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all forms of the report are written from, and the sentences that they share. */
+/* The source of all formats of the report, and the phrases that they share. */
 #ifndef CW_REPORT_SOURCE_H
 #define CW_REPORT_SOURCE_H
 
@@ -15,20 +15,20 @@ struct cw_report_source {
     const struct cw_view *view;
     const struct cw_snapshot *snapshot;
     struct cw_symbols *symbols;
-    const struct cw_rules *rules; /* of suppressions; NULL: none are known */
+    const struct cw_rules *rules; /* of suppressions; NULL: unknown */
     enum cw_report_process process;
     const char *version;
 };
 
 /* "exit", "_exit", "quick_exit", "running", "died" or "unknown". */
 const char *cw_report_end(const struct cw_report_source *source);
-/* Whether the process ended by itself, so that exit_code means something. */
+/* Whether the process ended by itself, so that exit_code is meaningful. */
 int cw_report_has_exit_code(const struct cw_report_source *source);
 
 #define CW_DIAGNOSTICS        6
-#define CW_DIAGNOSTICS_LOSSES 5 /* those after say nothing against the numbers */
-/* Why the account is incomplete, or its stacks are, index < CW_DIAGNOSTICS: the length of the
- * sentence, 0: no reason. */
+#define CW_DIAGNOSTICS_LOSSES 5 /* later ones do not affect the numbers */
+/* Why the account or its stacks are incomplete, index < CW_DIAGNOSTICS: the length of the sentence,
+ * 0 if there is none. */
 size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned index, char *buf,
                             size_t cap);
 
