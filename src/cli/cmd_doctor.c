@@ -123,11 +123,6 @@ static void print_findings(const struct cw_doctor *doctor)
     }
 }
 
-static const char *plural(unsigned count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_verdict(const struct cw_doctor *doctor, const char *subject)
 {
     unsigned problems = doctor->count[CW_VERDICT_PROBLEM];
@@ -135,16 +130,16 @@ static void print_verdict(const struct cw_doctor *doctor, const char *subject)
 
     if (problems > 0)
         printf("\n%s cannot be monitored: %u problem%s, %u warning%s\n", subject, problems,
-               plural(problems), warnings, plural(warnings));
+               cw_cli_plural(problems), warnings, cw_cli_plural(warnings));
     else if (doctor->pid)
-        printf("\n%s is monitored: %u warning%s\n", subject, warnings, plural(warnings));
+        printf("\n%s is monitored: %u warning%s\n", subject, warnings, cw_cli_plural(warnings));
     else
-        printf("\n%s can be monitored: %u warning%s\n", subject, warnings, plural(warnings));
+        printf("\n%s can be monitored: %u warning%s\n", subject, warnings, cw_cli_plural(warnings));
 }
 
 static void print_text(const struct cw_doctor *doctor, const struct request *request)
 {
-    char subject[PATH_MAX + 32] = "A program on this machine";
+    char subject[PATH_MAX + 32] = "Programs on this machine";
     char *line, *with_variables, *begin;
 
     print_findings(doctor);

@@ -23,13 +23,6 @@ static const struct cw_program_step *executed(const struct cw_doctor *doctor)
     return &doctor->program.step[doctor->program.steps - 1];
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* ---- is there something to execute ---- */
 
 static void check_found(struct cw_doctor *doctor)
@@ -82,7 +75,7 @@ static int is_shell(const char *path)
                                          "mksh", "fish", "tcsh", "csh", "busybox"};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(shells); i++) {
-        if (strcmp(base_of(path), shells[i]) == 0)
+        if (strcmp(basename(path), shells[i]) == 0)
             return 1;
     }
     return 0;
@@ -132,7 +125,7 @@ static void check_linkage(struct cw_doctor *doctor)
     const char *interpreter = facts->interpreter;
 
     if (!*interpreter && facts->type == ET_DYN &&
-        strncmp(base_of(executed(doctor)->path), "ld-", 3) == 0) {
+        strncmp(basename(executed(doctor)->path), "ld-", 3) == 0) {
         cw_doctor_ok(doctor, "it is itself a dynamic linker");
     } else if (!*interpreter) {
         doctor->is_over = 1;
@@ -143,8 +136,8 @@ static void check_linkage(struct cw_doctor *doctor)
         doctor->is_over = 1;
         cw_doctor_problem(doctor, "build it for the GNU C library, which CUDA requires too",
                           "it is linked against musl (%s)", interpreter);
-    } else if (strncmp(base_of(interpreter), "ld-linux", 8) != 0 &&
-               strcmp(base_of(interpreter), "ld.so") != 0) {
+    } else if (strncmp(basename(interpreter), "ld-linux", 8) != 0 &&
+               strcmp(basename(interpreter), "ld.so") != 0) {
         cw_doctor_warn(doctor, "check that it supports LD_PRELOAD",
                        "its dynamic linker, %s, is not recognised as glibc's", interpreter);
     } else if (!cw_sysroot_has(doctor->root, interpreter)) {
@@ -232,7 +225,7 @@ static const char *by_way_of(const struct cw_doctor *doctor,
 
 static int is_python(const char *path)
 {
-    return strncmp(base_of(path), "python", 6) == 0 || strncmp(base_of(path), "pypy", 4) == 0;
+    return strncmp(basename(path), "python", 6) == 0 || strncmp(basename(path), "pypy", 4) == 0;
 }
 
 /* A runtime built into the program or one of its libraries other than libcudart.so. */
@@ -327,10 +320,10 @@ static void check_python(struct cw_doctor *doctor)
 
     if (!library && !is_python(path))
         return;
-    if (strncmp(base_of(path), "pypy", 4) == 0) {
+    if (strncmp(basename(path), "pypy", 4) == 0) {
         cw_doctor_warn(doctor, "use CPython to see Python source lines",
                        "it is PyPy: call stacks will show native frames only");
-    } else if (!parse_python(library ? library->name : base_of(path), &minor, &is_free_threaded)) {
+    } else if (!parse_python(library ? library->name : basename(path), &minor, &is_free_threaded)) {
         cw_doctor_warn(doctor, "use the interpreter's versioned name, for example python3.11",
                        "cannot determine the version of this Python from its file");
     } else if (is_free_threaded) {

@@ -49,17 +49,10 @@ static void print_label(FILE *to, const char *name, const char *value)
     print_value(to, value);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static void begin_line(const struct printing *printing)
 {
     fprintf(printing->to, "%s{pid=\"%u\"", printing->metric, (unsigned)printing->process->pid);
-    print_label(printing->to, "exe", base_name(printing->process->exe));
+    print_label(printing->to, "exe", basename(printing->process->exe));
     print_label(printing->to, "host", printing->process->host);
 }
 

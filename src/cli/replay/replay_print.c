@@ -7,6 +7,7 @@
 
 #include "base/out.h"
 #include "cli/replay/replay_policy.h"
+#include "cli/ui/message.h"
 #include "live/view.h"
 
 struct size {
@@ -84,18 +85,14 @@ static struct percent percent_of(uint64_t part, uint64_t whole)
     return percent;
 }
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_trace(const struct cw_policies *policies, FILE *out)
 {
     const struct cw_replay_result *result = &policies->policy[0].result;
     char duration[32];
 
     fprintf(out, "%s: %" PRIu64 " allocation%s and %" PRIu64 " free%s", policies->trace,
-            result->allocs, plural(result->allocs), result->frees, plural(result->frees));
+            result->allocs, cw_cli_plural(result->allocs), result->frees,
+            cw_cli_plural(result->frees));
     if (result->has_times)
         fprintf(out, " in %s", cw_format_duration(duration, sizeof(duration), result->span_ns));
     fprintf(out, ", on a device of %s\n", size_of(policies->device_bytes).text);
@@ -103,12 +100,13 @@ static void print_trace(const struct cw_policies *policies, FILE *out)
         fprintf(out, "the trace ends in mid-line or in zeros: its process was killed\n");
     if (result->failures > 0)
         fprintf(out, "%" PRIu64 " allocation%s failed in the program and %s skipped\n",
-                result->failures, plural(result->failures), result->failures == 1 ? "is" : "are");
+                result->failures, cw_cli_plural(result->failures),
+                result->failures == 1 ? "is" : "are");
     if (result->unknown_frees + result->doubled > 0)
         fprintf(out,
                 "%" PRIu64 " free%s of blocks that were not seen allocated, %" PRIu64
                 " block%s not seen freed\n",
-                result->unknown_frees, plural(result->unknown_frees), result->doubled,
+                result->unknown_frees, cw_cli_plural(result->unknown_frees), result->doubled,
                 result->doubled == 1 ? " that was" : "s that were");
     fputc('\n', out);
 }
@@ -125,7 +123,7 @@ static void print_oom(const struct cw_replay_result *result, const char *trace, 
             "  fits           no: %s:%" PRIu64 ": %s requested, %s; %" PRIu64
             " request%s failed in total\n",
             trace, oom->line, size_of(oom->asked).text, cause_of(oom), result->ooms,
-            plural(result->ooms));
+            cw_cli_plural(result->ooms));
     fprintf(out, "  at that line   live %s, held %s, free %s, largest free piece %s\n",
             size_of(oom->live).text, size_of(oom->held).text, size_of(oom->free).text,
             size_of(oom->largest).text);
@@ -165,19 +163,20 @@ static void print_one(const struct cw_policies *policies, FILE *out)
     fprintf(out,
             "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%s), released %" PRIu64
             " block%s\n",
-            result->hits, result->poolable, plural(result->poolable),
+            result->hits, result->poolable, cw_cli_plural(result->poolable),
             percent_of(result->hits, result->poolable).text, result->given_back,
-            plural(result->given_back));
+            cw_cli_plural(result->given_back));
     fprintf(out, "  efficiency     %s, peak fragmentation %s\n",
             percent_of(all.asked, all.given).text, percent_of(fragments(&all), all.peak_held).text);
     fprintf(out,
             "  driver         %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64
             " refused, %" PRIu64 " wait%s, %" PRIu64 " call%s for events\n",
-            result->calls.allocs, plural(result->calls.allocs), result->calls.frees,
-            plural(result->calls.frees), result->calls.refused, result->calls.waits,
-            plural(result->calls.waits), result->calls.events, plural(result->calls.events));
+            result->calls.allocs, cw_cli_plural(result->calls.allocs), result->calls.frees,
+            cw_cli_plural(result->calls.frees), result->calls.refused, result->calls.waits,
+            cw_cli_plural(result->calls.waits), result->calls.events,
+            cw_cli_plural(result->calls.events));
     fprintf(out, "  live at end    %s in %" PRIu64 " block%s\n", size_of(result->left_bytes).text,
-            result->left_blocks, plural(result->left_blocks));
+            result->left_blocks, cw_cli_plural(result->left_blocks));
 }
 
 static void print_row(const struct cw_policy *policy, uint64_t possible, FILE *out)

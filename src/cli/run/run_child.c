@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "base/sys.h"
 
 #define TICK_SECONDS 2
@@ -43,8 +44,6 @@
 static const int of_terminal[] = {SIGINT,  SIGQUIT,  SIGTSTP, SIGTTIN,
                                   SIGTTOU, SIGWINCH, SIGCONT, SIGHUP};
 static const int that_end_us[] = {SIGINT, SIGQUIT, SIGHUP, SIGTERM};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- its start ---- */
 
@@ -149,7 +148,8 @@ static int is_one_of(int number, const int *list, size_t count)
 /* A terminal's hangup is sent to its session leader only. */
 static int comes_from_terminal(const siginfo_t *info)
 {
-    if (info->si_code != SI_KERNEL || !is_one_of(info->si_signo, of_terminal, COUNT(of_terminal)))
+    if (info->si_code != SI_KERNEL ||
+        !is_one_of(info->si_signo, of_terminal, CW_ARRAY_LEN(of_terminal)))
         return 0;
     return info->si_signo != SIGHUP || getsid(0) != getpid();
 }
@@ -263,7 +263,7 @@ void cw_run_child_release(const struct cw_run_child *child)
     while (sigtimedwait(&set, NULL, &now) > 0)
         continue;
     sigemptyset(&set);
-    for (size_t i = 0; i < COUNT(that_end_us); i++)
+    for (size_t i = 0; i < CW_ARRAY_LEN(that_end_us); i++)
         if (!sigismember(&child->mask, that_end_us[i]))
             sigaddset(&set, that_end_us[i]);
     sigprocmask(SIG_UNBLOCK, &set, NULL);

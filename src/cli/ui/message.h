@@ -4,6 +4,8 @@
 #ifndef CW_CLI_MESSAGE_H
 #define CW_CLI_MESSAGE_H
 
+#include <stdint.h>
+
 #include "base/compiler.h"
 #include "cli/ui/exit_status.h"
 
@@ -15,5 +17,11 @@ void cw_cli_error(const char *fmt, ...) CW_PRINTF(1, 2);
 void cw_cli_warn(const char *fmt, ...) CW_PRINTF(1, 2);
 /* Points to --help after a message about the command line; returns CW_EXIT_USAGE. */
 int cw_cli_usage_error(void);
+
+/* "s" unless the count is 1. */
+static inline const char *cw_cli_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading traces: RMM's and ours, good and bad lines, files that end anywhere. */
+/* Reading traces: RMM's and ours, good and bad lines, truncated files. */
 #include "cli/replay/replay_csv.h"
 
 #include <criterion/criterion.h>
@@ -41,7 +41,7 @@ static void stop(void)
     unlink(path);
 }
 
-/* What the reader said on stderr, the name of the file replaced by FILE. */
+/* The reader's message on stderr, with the file name replaced by FILE. */
 static void expect_error(const char *wanted)
 {
     char line[512];
@@ -194,7 +194,7 @@ Test(replay_csv, what_is_no_trace_is_refused, .init = cr_redirect_stderr)
 
 Test(replay_csv, too_many_columns_are_counted, .init = cr_redirect_stderr)
 {
-    char many[40]; /* 39 commas, and the end of the line */
+    char many[40]; /* 39 commas and a newline */
 
     memset(many, ',', sizeof(many));
     many[sizeof(many) - 1] = '\n';
@@ -204,7 +204,7 @@ Test(replay_csv, too_many_columns_are_counted, .init = cr_redirect_stderr)
     unlink(path);
 }
 
-/* Lines that lie across the end of the buffer. */
+/* Lines that cross the end of the buffer. */
 Test(replay_csv, long_files_pass_through_one_buffer, .fini = stop)
 {
     enum { LINES = 60000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of programs on a screen and in formats that want UTF-8: never half a character. */
+/* Program names on a screen and in UTF-8 formats: never half a character. */
 #include "cli/ui/truncate.h"
 
 #include <criterion/criterion.h>
@@ -34,7 +34,7 @@ Test(cut, stays_within_the_columns)
     cr_assert_str_eq(cut("gr\u00f6\u00dfe", 3), "gr\u00f6");
     cr_assert_str_eq(cut("\u8a13\u7df4", 4), "\u8a13\u7df4");
     cr_assert_str_eq(cut("\u8a13\u7df4", 3), "\u8a13"); /* each takes two columns */
-    cr_assert_str_eq(cut("e\u0301x", 1), "e\u0301");    /* an accent of its own takes none */
+    cr_assert_str_eq(cut("e\u0301x", 1), "e\u0301");    /* a combining accent takes none */
     cr_assert_str_eq(cut("", 5), "");
     cr_assert_str_eq(cut("x", 0), "");
     cr_assert_str_eq(cut("whatever", SIZE_MAX), "whatever");
@@ -73,7 +73,7 @@ Test(cut, fills_with_spaces)
     cr_assert_str_eq(buf, "ab  ");
 }
 
-/* RFC 3629: no form that is too long, no surrogate, nothing past 10FFFF. */
+/* RFC 3629: no overlong form, no surrogate, nothing beyond 10FFFF. */
 Test(utf8, tells_characters_from_other_bytes)
 {
     static const struct {
