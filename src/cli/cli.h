@@ -29,7 +29,7 @@
 
 struct cw_command_line;
 
-/* cw_cmd_NAME: argv[0] is "cuwarden NAME" and getopt is fresh. cw_line_NAME: its table. */
+/* cw_cmd_NAME: argv[0] is "cuwarden NAME", and getopt is reset. cw_line_NAME: its table. */
 #define X(name, summary)                                                                           \
     int cw_cmd_##name(int argc, char **argv);                                                      \
     const struct cw_command_line *cw_line_##name(void);
@@ -38,7 +38,7 @@ CW_COMMANDS(X)
 
 struct cw_command {
     const char *name;
-    const char *full_name; /* what getopt puts in front of its messages */
+    const char *full_name; /* prefix of getopt's messages */
     int (*run)(int argc, char **argv);
     const struct cw_command_line *(*line)(void);
     const char *summary;

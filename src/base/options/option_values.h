@@ -95,7 +95,7 @@ void cw_time_print(uint64_t ns, struct cw_out *out);
 int cw_levels_parse(const char *text, struct cw_levels *out);
 void cw_levels_print(const struct cw_levels *levels, struct cw_out *out);
 
-/* "64M:8,1.5G:2"; "" is no batch. */
+/* "64M:8,1.5G:2"; "" is an empty list. */
 int cw_batches_parse(const char *text, struct cw_option_batches *out);
 void cw_batches_print(const struct cw_option_batches *batches, struct cw_out *out);
 

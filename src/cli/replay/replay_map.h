@@ -9,7 +9,7 @@
 struct cw_replay_block {
     uint64_t pointer; /* in the trace; never 0 */
     uint64_t key;     /* in the replay; 0: the request failed */
-    uint64_t bytes;   /* asked for */
+    uint64_t bytes;   /* as requested */
     uint8_t device, kind;
 };
 

@@ -40,7 +40,7 @@ static void note_peaks(struct place *place)
 
 /* ---- segments ---- */
 
-/* 0, or -1: no memory. */
+/* 0, or -1 if out of memory. */
 static int add_segment(struct place *place, uint8_t device, unsigned sort, uint64_t bytes)
 {
     uint64_t address = cw_replay_driver_alloc(device, bytes);
