@@ -99,7 +99,7 @@ static void complain_of_places(const char *own)
         len += strlen(list + len);
     }
     list[len] = '\0';
-    cw_cli_error("cannot find %s; looked for%s; name it with --preload=FILE", LIBRARY, list);
+    cw_cli_error("cannot find %s in%s; use --preload=FILE", LIBRARY, list);
 }
 
 int cw_library_find(const char *preload, char *path, size_t cap)

@@ -104,10 +104,10 @@ static void print_trace(const struct cw_policies *policies, FILE *out)
                 result->failures == 1 ? "is" : "are");
     if (result->unknown_frees + result->doubled > 0)
         fprintf(out,
-                "%" PRIu64 " free%s of blocks that were not seen allocated, %" PRIu64
-                " block%s not seen freed\n",
+                "%" PRIu64 " free%s without an allocation in the trace, %" PRIu64
+                " allocation%s without a free before the address was reused\n",
                 result->unknown_frees, cw_cli_plural(result->unknown_frees), result->doubled,
-                result->doubled == 1 ? " that was" : "s that were");
+                cw_cli_plural(result->doubled));
     fputc('\n', out);
 }
 

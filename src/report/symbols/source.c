@@ -48,12 +48,11 @@ size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned inde
         buf[0] = '\0';
         if (reason == 0)
             return 0;
-        return cw_format(buf, cap, "it stopped before the end: %s",
-                         cw_view_text(source->view, reason));
+        return cw_format(buf, cap, "it stopped early: %s", cw_view_text(source->view, reason));
     case 1:
         return describe(buf, cap, LOAD(header->lost_blocks),
-                        "%ju allocation found no room in the records",
-                        "%ju allocations found no room in the records");
+                        "%ju allocation did not fit in the records",
+                        "%ju allocations did not fit in the records");
     case 2:
         return describe(buf, cap, LOAD(header->untracked_frees),
                         "%ju free of memory whose allocation was not seen",
@@ -61,11 +60,11 @@ size_t cw_report_diagnostic(const struct cw_report_source *source, unsigned inde
     case 3:
         /* The process itself has the data that is missing in the file. */
         return describe(buf, cap, source->process != CW_REPORT_PROCESS_UNKNOWN && LOAD(header->cut),
-                        "the live file could not grow, what came later is not in it", "");
+                        "the live file could not grow; later data is missing", "");
     case 4:
         return describe(buf, cap, LOAD(header->events_dropped),
-                        "%ju event found no room in the records",
-                        "%ju events found no room in the records");
+                        "%ju event did not fit in the records",
+                        "%ju events did not fit in the records");
     default:
         buf[0] = '\0';
         if (python == 0)
