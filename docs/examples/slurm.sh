@@ -3,8 +3,8 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
 #SBATCH --gpus-per-task=1
-# One report for each task, named by host and process. The live file of a task that was killed is
-# read on its node before the step ends, and its report is there too.
+# One report for each task, named by host and process. If a task is killed, its live file is
+# read on its node before the step ends, and its report is written as well.
 reports=$SLURM_SUBMIT_DIR/reports.$SLURM_JOB_ID
 mkdir -p "$reports"
 # shellcheck disable=SC2016 # each task expands its own
@@ -12,7 +12,7 @@ srun sh -c 'live=${TMPDIR:-/tmp}/cuwarden.$SLURM_JOB_ID.$SLURM_PROCID
   mkdir -p "$live"
   cuwarden run --live="$live" --report="$1/%h.%p.txt" -- ./train
   status=$?
-  for file in "$live"/*.live; do # of those that wrote their report too: same numbers
+  for file in "$live"/*.live; do # also of tasks that wrote their report: same numbers
     [ ! -e "$file" ] || cuwarden report -o "$1/task-$SLURM_PROCID.txt" "$file"
   done
   rm -rf "$live"

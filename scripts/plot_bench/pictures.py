@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pictures: each function gives its sheet, or None where the rows are not there."""
+"""The plots: each function returns its sheet, or None if the rows are missing."""
 import math
 
 from plot_bench.rows import LOOKS, is_number
@@ -7,19 +7,19 @@ from plot_bench.sheet import (MARGIN, SIZE, WIDTH, INK, Sheet, bars_height, draw
                               label_room)
 from plot_bench.words import count_text, size_text, time_text
 
-# Lines that say the same as one of these are left to the picture of the settings.
+# Lines equivalent to one of these are shown only in the plot of the settings.
 LINES = ("native", "async-0", "async-max", "cub", "torch", "rmm", "rmm-arena", "track-full", "strict", "strict-full", "deferred")
 
 
 def simple_pairs(rows, **wanted):
-    """Pairs of nothing but what is wanted; None: any value."""
+    """Pairs with exactly these values; None: any value."""
     wanted = dict({"pattern": "last", "kind": "device", "threads": 1, "streams": 1, "live": 0, "touch": 0, "depth": 0,
                    "sync": 0, "bytes": None}, **wanted)
     return [pair for pair in rows.pairs if all(value is None or pair[key] == value for key, value in wanted.items())]
 
 
 def series_of(pairs, key, value_of=lambda pair: pair["ns"]):
-    """Lines over that key: of the same point measured twice the first, and no line of one point."""
+    """Lines over that key: the first of repeated measurements, and no lines of one point."""
     series = []
     for name in LINES:
         points = {}
@@ -94,7 +94,7 @@ def plot_live(rows):
 
 
 def best_size(pairs, key):
-    """Of the pairs those of the size that has most lines' points over that key."""
+    """The pairs of the size for which most lines have points over that key."""
     sizes = sorted({pair["bytes"] for pair in pairs})
     if not sizes:
         return [], []
@@ -143,7 +143,7 @@ def plot_scaling(rows):
     return sheet
 
 
-SETTINGS = (  # what is told of a pair by what else it does
+SETTINGS = (  # descriptions of pairs by their other work
     ({}, ""),
     ({"depth": 8}, ", 8 more frames"),
     ({"depth": 24}, ", 24 more frames"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The contestants, and the rows of a file that can be drawn."""
+"""The contestants, and the rows of a file that can be plotted."""
 import json
 import math
 import sys
@@ -15,15 +15,15 @@ def die(text, status=1):
 
 
 class Look:
-    """How a contestant is called and drawn, the same in all pictures."""
+    """Name and style of a contestant, the same in all plots."""
 
     def __init__(self, label, color, marker, dashes="-"):
         self.label, self.color, self.marker, self.dashes = label, color, marker, dashes
         self.is_ours = label.startswith("cuwarden")
 
 
-# In the order in which bars are drawn. Colours that differ in lightness as well, so that they stay
-# apart for the colour-blind and on paper; no two markers of allocators are alike.
+# In the order of bars. Colours also differ in lightness, to be distinguishable by the colour-blind and on
+# paper; no two allocators have the same marker.
 LOOKS = {
     "native": Look("driver alone", "#5a5a5a", "s"),
     "no-cache": Look("no cache", "#5a5a5a", "s"),
@@ -45,7 +45,7 @@ LOOKS = {
     "limited": Look("cuwarden, LIMIT and MIN_FREE", "#0060b0", "o"),
 }
 
-# What `make bench` calls them, in small letters.
+# Names used by `make bench`, in lower case.
 CALLED = {
     "plain": "native",
     "pytorch": "torch",
@@ -60,7 +60,7 @@ CALLED = {
     "free_sync=deferred": "deferred",
     "limit and min_free": "limited",
 }
-# The same with MODE=track, where there is no pool; None: too much the same to be drawn.
+# The same with MODE=track, without a pool; None: too similar to be plotted.
 CALLED_TRACK = {"stacks=off": "track", "stacks=caller": None, "stacks=full": "track-full"}
 
 STEPS = {
@@ -93,14 +93,14 @@ def is_number(value, least=0.0):
 
 
 def plain_text(value, longest=70):
-    """One line that any font can show, of whatever the file has."""
+    """The file's text as one line that any font can show."""
     text = "".join(c if " " <= c <= "~" else " " for c in str(value))
     text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 class Rows:
-    """The rows that can be drawn, by kind, and a count of those kept out."""
+    """The rows that can be plotted, by kind, and a count of those skipped."""
 
     def __init__(self):
         self.machine = {}

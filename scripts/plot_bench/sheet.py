@@ -7,7 +7,7 @@ import sys
 from plot_bench.rows import LOOKS, die
 from plot_bench.words import method_text, time_text, where_text
 
-WIDTH = 9.2  # inches; what a forge shows without scaling
+WIDTH = 9.2  # inches; the width that web pages show without scaling
 MARGIN = 0.25
 SIZE, SMALL = 9.5, 8.5
 INK, PALE = "#1a1a1a", "#555555"
@@ -32,7 +32,7 @@ def set_up_matplotlib():
 
 
 def inches_of(text, size=SIZE, weight="normal"):
-    """How wide a text comes out."""
+    """The rendered width of a text."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
@@ -51,7 +51,7 @@ def wrap(text, width, size):
 
 
 class Sheet:
-    """A picture: a title, where it was measured, one or more axes, and the method below."""
+    """A plot: a title, where it was measured, one or more axes, and the method below."""
 
     def __init__(self, rows, used, title, caption, height):
         from matplotlib.figure import Figure
@@ -106,7 +106,7 @@ def _frame():
 
 
 def decades(axis, low, high, text_of):
-    """Ticks of a logarithmic axis with units; over less than two decades those of 2 and 5 as well."""
+    """Ticks of a logarithmic axis with units; below two decades also at 2 and 5."""
     from matplotlib.ticker import FixedLocator, NullFormatter
 
     parts = (1,) if math.log10(high / low) > 2.2 else (1, 2, 5)
@@ -119,11 +119,11 @@ def decades(axis, low, high, text_of):
 
 
 def spread_apart(places, gap, low, high):
-    """The places, in ascending order, moved as little as need be to be a gap apart within the limits."""
+    """The positions, in ascending order, moved minimally to be a gap apart within the limits."""
     groups = []
     for place in places:
         groups.append([place, 1])
-        while True:  # a group is centred on where its members want to be
+        while True:  # a group is centred on its members' preferred positions
             middle, count = groups[-1]
             half = gap * (count - 1) / 2
             middle = min(max(middle, low + half), high - half)
@@ -137,7 +137,7 @@ def spread_apart(places, gap, low, high):
 
 
 def label_ends(axes, ends):
-    """A name beside the end of each line, in its colour, with a thin lead where it had to move."""
+    """A name at the end of each line, in its colour, with a thin leader if it had to move."""
     inches = axes.get_position().height * axes.figure.get_figheight()
     y_of = lambda value: axes.transAxes.inverted().transform(axes.transData.transform((1, value)))[1]
     ends = sorted(ends, key=lambda end: (y_of(end[2]), end[0]))
@@ -173,7 +173,7 @@ def fit_y(all_axes, values, text_of=time_text):
 
 
 def fit_x(axes, places, texts, width):
-    """All ticks; the text of those that have room for it."""
+    """All ticks; labels only where they fit."""
     low, high = min(places), max(places)
     room = (high - low) * 0.025 or 0.5
     axes.set_xlim(low - room, high + room)
@@ -193,8 +193,8 @@ def label_room(names):
 
 
 def draw_bars(sheet, groups, unit_text, top, reference=None):
-    """groups: (title, [(label, contestant, value, spread, text)]), one below the other. Above a ratio of 12
-    the axis is logarithmic, and there are no bars, whose lengths would say nothing, but points."""
+    """groups: (title, [(label, contestant, value, spread, text)]), stacked. Above a ratio of 12
+    the axis is logarithmic, with points instead of bars, whose lengths would be meaningless."""
     values = [bar[2] for _, bars in groups for bar in bars]
     is_log = max(values) > 12 * min(values)
     left = MARGIN + max(inches_of(bar[0], SIZE, "bold") for _, bars in groups for bar in bars) + 0.15
@@ -209,7 +209,7 @@ def draw_bars(sheet, groups, unit_text, top, reference=None):
             rows.append((place, bar))
             place += 1
         place += 0.45
-    share = right / (WIDTH - MARGIN - left)  # what the texts beside the bars take of the axis
+    share = right / (WIDTH - MARGIN - left)  # share of the axis used by the texts beside the bars
     if is_log:
         low, high = min(values) / 1.5, max(values) * (max(values) / min(values)) ** (share / (1 - share)) * 1.2
         axes.set_xscale("log")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers, places and methods in words."""
+"""Numbers, machines and methods in words."""
 from plot_bench.rows import plain_text
 
 

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 /* How long a report waits for a reader that left its pipe non-blocking and full. */
 #define FLUSH_WAIT_MS 1000
 
@@ -135,6 +137,11 @@ void cw_out_write(struct cw_out *out, const void *data, size_t len)
     const char *from = data;
 
     out->total += len;
+    if (!out->error && len < out->cap - out->len) {
+        memcpy(out->buf + out->len, data, len);
+        out->len += len;
+        return;
+    }
     while (len > 0) {
         size_t room = make_room(out);
         size_t n = len < room ? len : room;
@@ -488,54 +495,6 @@ char *cw_format_duration(char *buf, size_t cap, uint64_t ns)
 
 /* ---- JSON ---- */
 
-static int is_continuation(unsigned char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
-/* The range of the second byte rules out overlong forms, surrogates and what is past U+10FFFF. */
-static int is_second_byte(unsigned char lead, unsigned char byte)
-{
-    switch (lead) {
-    case 0xe0:
-        return byte >= 0xa0 && byte <= 0xbf;
-    case 0xed:
-        return byte >= 0x80 && byte <= 0x9f;
-    case 0xf0:
-        return byte >= 0x90 && byte <= 0xbf;
-    case 0xf4:
-        return byte >= 0x80 && byte <= 0x8f;
-    default:
-        return is_continuation(byte);
-    }
-}
-
-static size_t utf8_length(unsigned char lead)
-{
-    if (lead >= 0xc2 && lead <= 0xdf)
-        return 2;
-    if (lead >= 0xe0 && lead <= 0xef)
-        return 3;
-    if (lead >= 0xf0 && lead <= 0xf4)
-        return 4;
-    return 0;
-}
-
-/* Bytes of the well-formed start of a sequence; *complete says whether it is a whole character. */
-static size_t scan_utf8(const unsigned char *s, size_t len, int *complete)
-{
-    size_t want = utf8_length(s[0]);
-    size_t n = 1;
-
-    if (want > 1 && len > 1 && is_second_byte(s[0], s[1])) {
-        n = 2;
-        while (n < want && n < len && is_continuation(s[n]))
-            n++;
-    }
-    *complete = n == want;
-    return n;
-}
-
 static void put_json_ascii(struct cw_out *out, unsigned char byte)
 {
     static const char named[] = "\b\f\n\r\t\"\\";
@@ -550,6 +509,16 @@ static void put_json_ascii(struct cw_out *out, unsigned char byte)
         cw_out_char(out, (char)byte);
 }
 
+/* Bytes that stand for themselves: most of them, so they go out at once. */
+static size_t count_json_plain(const unsigned char *at, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && at[n] >= 0x20 && at[n] < 0x7f && at[n] != '"' && at[n] != '\\')
+        n++;
+    return n;
+}
+
 void cw_out_json_string(struct cw_out *out, const char *s, size_t len)
 {
     const unsigned char *at = (const unsigned char *)s;
@@ -559,16 +528,21 @@ void cw_out_json_string(struct cw_out *out, const char *s, size_t len)
     for (size_t i = 0; i < len; i += n) {
         int complete;
 
+        n = count_json_plain(at + i, len - i);
+        if (n > 0) {
+            cw_out_write(out, at + i, n);
+            continue;
+        }
         n = 1;
         if (at[i] < 0x80) {
             put_json_ascii(out, at[i]);
             continue;
         }
-        n = scan_utf8(at + i, len - i, &complete);
+        n = cw_utf8_scan(s + i, len - i, &complete);
         if (complete)
             cw_out_write(out, at + i, n);
         else
-            cw_out_string(out, "\xef\xbf\xbd");
+            cw_out_string(out, CW_UTF8_REPLACEMENT);
     }
     cw_out_char(out, '"');
 }

@@ -14,22 +14,22 @@
 
 /* X(NAME, "what it does"), in the order of --help. */
 #define CW_COMMANDS(X)                                                                             \
-    X(run, "run a program under libcuwarden.so")                                                   \
-    X(report, "report on a process that runs or has died")                                         \
+    X(run, "run a program under libcuwarden.so, and report what it leaked")                        \
+    X(report, "report on a running or dead process")                                               \
     X(diff, "compare two processes by call site")                                                  \
-    X(merge, "put the ranks of a parallel job beside each other")                                  \
-    X(top, "watch what running processes hold")                                                    \
-    X(metrics, "the same for Prometheus")                                                          \
-    X(ctl, "ask a running process to trim, report, or change a limit")                             \
-    X(doctor, "say whether and how a program can be watched")                                      \
-    X(replay, "play a trace under other settings")                                                 \
-    X(options, "show every option, its value and its origin")                                      \
+    X(merge, "compare the ranks of a parallel job")                                                \
+    X(top, "monitor the memory of running processes")                                              \
+    X(metrics, "export the memory of running processes to Prometheus")                             \
+    X(ctl, "make a running process trim, report, or change a limit")                               \
+    X(doctor, "check whether and how a program can be monitored")                                  \
+    X(replay, "replay a trace under other settings")                                               \
+    X(options, "show all options, their values and where these come from")                         \
     X(hooks, "list the functions that libcuwarden.so intercepts")                                  \
-    X(completion, "print a script for a shell")
+    X(completion, "print a completion script for a shell")
 
 struct cw_command_line;
 
-/* cw_cmd_NAME: argv[0] is "cuwarden NAME" and getopt is fresh. cw_line_NAME: its table. */
+/* cw_cmd_NAME: argv[0] is "cuwarden NAME", and getopt is reset. cw_line_NAME: its table. */
 #define X(name, summary)                                                                           \
     int cw_cmd_##name(int argc, char **argv);                                                      \
     const struct cw_command_line *cw_line_##name(void);
@@ -38,7 +38,7 @@ CW_COMMANDS(X)
 
 struct cw_command {
     const char *name;
-    const char *full_name; /* what getopt puts in front of its messages */
+    const char *full_name; /* prefix of getopt's messages */
     int (*run)(int argc, char **argv);
     const struct cw_command_line *(*line)(void);
     const char *summary;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden completion SHELL`: a script by which the shell completes commands, flags and their
- * values. It is made from the tables of the commands (cli/ui/flags.h).
+ * `cuwarden completion SHELL`: a script that completes commands, flags and their values in a shell,
+ * generated from the tables of the commands (cli/ui/flags.h).
  */
 
 #include <getopt.h>
@@ -18,9 +18,10 @@ const struct cw_command_line *cw_line_completion(void)
 {
     static const struct cw_command_line line = {
         .usage = "bash|zsh|fish",
-        .about = "Print a script by which the shell completes the command line of cuwarden: for "
-                 "bash and zsh 'source <(cuwarden completion bash)', for fish 'cuwarden completion "
-                 "fish | source'. An installed cuwarden has put it in its place.",
+        .about =
+            "Print the script that completes cuwarden command lines in a shell. To load it in bash "
+            "or zsh, run 'source <(cuwarden completion bash)' (or zsh); in fish, 'cuwarden "
+            "completion fish | source'. 'make install' installs the scripts for all three.",
         .words = "bash zsh fish",
         .least = 1,
         .most = 1,
@@ -53,7 +54,7 @@ static const char bash_begin[] =
     "  local cur=${COMP_WORDS[COMP_CWORD]} flag= at command=${COMP_WORDS[1]-} first=0\n"
     "  local flags= takes= operands= words= values= kind=\n"
     "  COMPREPLY=()\n"
-    "  # bash takes '=' for a word of its own.\n"
+    "  # bash splits words at '='.\n"
     "  if [ \"$cur\" = = ]; then\n"
     "    cur= flag=${COMP_WORDS[COMP_CWORD-1]}\n"
     "  elif [ \"$COMP_CWORD\" -gt 2 ] && [ \"${COMP_WORDS[COMP_CWORD-1]}\" = = ]; then\n"
@@ -63,7 +64,7 @@ static const char bash_begin[] =
 static const char bash_end[] =
     "    *) return ;;\n"
     "  esac\n"
-    "  # A value may be a word of its own too.\n"
+    "  # A value may also be a separate word.\n"
     "  at=${COMP_WORDS[COMP_CWORD-1]}\n"
     "  case $flag:$at in :-*) case \" $takes \" in *\" $at \"*) flag=$at ;; esac ;; esac\n"
     "  [ -z \"$flag\" ] || _cuwarden_value \"$command$flag\"\n"
@@ -74,7 +75,7 @@ static const char bash_end[] =
     "    words) COMPREPLY=($(compgen -W \"$values\" -- \"$cur\")); return ;;\n"
     "    other) return ;;\n"
     "  esac\n"
-    "  # The first operand, where the command runs a program: what follows is that program's.\n"
+    "  # The first operand, if the command runs a program: the rest belongs to that program.\n"
     "  for ((at = 2; at < COMP_CWORD; at++)); do\n"
     "    case ${COMP_WORDS[at]} in\n"
     "      --) first=$((at + 1)); break ;;\n"
@@ -104,7 +105,7 @@ static const char bash_end[] =
     "  case $operands in *pid*) COMPREPLY+=($(compgen -W \"$(_cuwarden_processes)\" -- \"$cur\")) "
     ";; "
     "esac\n"
-    "  # As names of files they would be quoted, and end in a blank.\n"
+    "  # As file names they would be quoted and end with a blank.\n"
     "  if [ -n \"$cur\" ] && [ ${#COMPREPLY[@]} -gt 0 ]; then\n"
     "    case ${COMPREPLY[0]} in *=) compopt -o nospace 2>/dev/null ;; esac\n"
     "    return\n"
@@ -192,7 +193,7 @@ static void print_bash(const struct cw_command *commands, size_t count)
 
 /* ---- zsh ---- */
 
-/* Inside '...' of the shell, where zsh gives colons and brackets a meaning. */
+/* Inside '...' of the shell, where colons and brackets are special to zsh. */
 static void put_zsh_text(const char *text)
 {
     for (; *text; text++) {

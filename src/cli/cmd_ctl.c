@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden ctl`: asks a running process for something, by way of its live file (live/layout.h:
- * struct cw_live_control). One asker at a time: `lock` of the file holds the id of its process, and
- * that of one that is no more is taken over. A request that is not answered in time is withdrawn,
- * so it never takes effect later.
+ * `cuwarden ctl`: sends a request to a running process through its live file (live/layout.h: struct
+ * cw_live_control). One sender at a time: `lock` in the file holds the sender's process id, and the
+ * lock of a dead process is taken over. A request that is not answered in time is withdrawn, so it
+ * never takes effect later.
  */
 #include "cli/ui/flags.h"
 
@@ -34,7 +34,7 @@
 #define TIMEOUT_NS    UINT64_C(5000000000)
 #define TIMEOUT_MOST  UINT64_C(86400000000000)
 #define SECOND_NS     UINT64_C(1000000000)
-#define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* the file has shares in 1/10000 */
+#define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* shares in the file are in 1/10000 */
 
 struct wish {
     enum cw_control what;
@@ -51,35 +51,38 @@ enum { FLAG_ALL = 0x100, FLAG_DEVICE, FLAG_TIMEOUT };
 const struct cw_command_line *cw_line_ctl(void)
 {
     static const struct cw_flag flags[] = {
-        {.id = FLAG_ALL, .name = "all", .help = "of trim: also memory whose work is not done yet"},
+        {.id = FLAG_ALL,
+         .name = "all",
+         .help = "with trim: also release memory that pending work may still use"},
         {.id = FLAG_DEVICE,
          .name = "device",
          .value = "N",
-         .help = "on this device only; default: all that the process has"},
+         .help = "act on device N only (default: all devices of the process)"},
         {.id = FLAG_TIMEOUT,
          .name = "timeout",
          .value = "TIME",
-         .help = "how long to wait for the answer (default 5s)"},
+         .help = "time to wait for the answer (default: 5s)"},
     };
     static const struct cw_flag_word requests[] = {
-        {"trim", "give idle memory of the pool back to the driver"},
-        {"dump", "write a complete report now and print the name of its file"},
-        {"limit=SIZE", "what the process may hold on a device from now on: 8G, 50%, none"},
-        {"pool-max=SIZE", "what its pool may keep idle on a device: 1G, 10%, 0"},
+        {"trim", "release idle pool memory to the driver"},
+        {"dump", "write a complete report now and print its file name"},
+        {"limit=SIZE", "set the memory limit on a device: 8G, 50%, none"},
+        {"pool-max=SIZE", "set the maximum idle pool memory on a device: 1G, 10%, 0"},
         {NULL, NULL},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... PID|FILE REQUEST",
-        .about = "Ask a process that runs under libcuwarden.so for something.",
+        .about = "Control a process that runs under libcuwarden.so.",
         .requests = requests,
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
         .most = 2,
-        .notes = "The process answers in its next CUDA call that takes or frees memory or waits "
-                 "for the device, or by the thread of the library that it has with "
-                 "CUWARDEN_DUMP_SIGNAL, CUWARDEN_DUMP_INTERVAL or CUWARDEN_POOL_IDLE. PID is "
-                 "looked for as 'cuwarden report' does.\n\n"
-                 "Exit status is 0 if the process did it, 1 if not, 2 for a bad command line.",
+        .notes = "The process answers in its next CUDA call that allocates or frees memory or "
+                 "waits for the device. If it makes no such call, the library's thread answers, "
+                 "which CUWARDEN_DUMP_SIGNAL, CUWARDEN_DUMP_INTERVAL or CUWARDEN_THREAD start. "
+                 "'cuwarden report --help' says where PID is looked up.\n\n"
+                 "The exit status is 0 if the process carried out the request, 1 if it did not, "
+                 "and 2 for a usage error.",
     };
 
     return &line;
@@ -109,12 +112,12 @@ static int is_alive(const struct target *target)
 
 static int fail_dead(const struct target *target)
 {
-    cw_cli_error("process %u has ended; 'cuwarden report %s' tells what is known of it",
+    cw_cli_error("process %u has ended; run 'cuwarden report %s' for its report",
                  (unsigned)target->pid, target->path);
     return -1;
 }
 
-/* Whose file it is. Returns 0, or -1 after a message. */
+/* Determines the file's process. Returns 0, or -1 after a message. */
 static int check(struct target *target, int fd)
 {
     char why[WHY_MAX];
@@ -126,8 +129,8 @@ static int check(struct target *target, int fd)
     return cw_live_file_is_in_use(fd, target->pid, target->path) ? 0 : fail_dead(target);
 }
 
-/* The file of a dead process may be read-only by now: it is looked at before it is opened for
- * writing. Returns 0, or -1 after a message. */
+/* Checks the file before it is opened for writing, since the file of a dead process may be
+ * read-only. Returns 0, or -1 after a message. */
 static int look_at(struct target *target)
 {
     int fd = open(target->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -147,14 +150,14 @@ static int fail_open(const struct target *target)
     struct stat status;
 
     if ((errno == EACCES || errno == EPERM) && stat(target->path, &status) == 0)
-        cw_cli_error("cannot write '%s': %s; only its user (id %u) or root may ask process %u",
+        cw_cli_error("cannot write '%s': %s; only its user (id %u) or root can control process %u",
                      target->path, strerror(errno), (unsigned)status.st_uid, (unsigned)target->pid);
     else
         cw_cli_error("cannot write '%s': %s", target->path, strerror(errno));
     return -1;
 }
 
-/* What is opened for writing may be another file than was looked at. */
+/* The file opened for writing may not be the one that was checked. */
 static int attach(struct target *target)
 {
     void *memory = MAP_FAILED;
@@ -212,8 +215,9 @@ static int take_lock(const struct target *target, uint64_t deadline)
             break;
         pause_briefly();
     }
-    cw_cli_error("process %u is being asked by process %u; try again, or with a longer --timeout",
-                 (unsigned)target->pid, (unsigned)holder);
+    cw_cli_error(
+        "process %u is busy with a request from process %u; try again, or use a longer --timeout",
+        (unsigned)target->pid, (unsigned)holder);
     return -1;
 }
 
@@ -230,8 +234,7 @@ static uint32_t ask(struct cw_live_control *control, const struct wish *wish)
     return number;
 }
 
-/* Once the process has taken the request its answer is worth a wait that is as long again. 1:
- * answered. */
+/* Returns 1 if answered. Called a second time if the process has taken the request. */
 static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
 {
     while (atomic_load(&target->header->control.answered) != number) {
@@ -242,7 +245,7 @@ static int wait_for_answer(const struct target *target, uint32_t number, uint64_
     return 1;
 }
 
-/* 1 if the request will not be carried out any more. */
+/* 1 if the request will no longer be carried out. */
 static int withdraw(struct cw_live_control *control)
 {
     return atomic_exchange(&control->what, CW_CONTROL_NONE) != CW_CONTROL_NONE;
@@ -250,16 +253,16 @@ static int withdraw(struct cw_live_control *control)
 
 static int fail_timeout(const struct target *target, const struct wish *wish)
 {
-    cw_cli_error("process %u has not answered for %g seconds: it makes no CUDA calls, and has no "
-                 "thread of the library (it would with CUWARDEN_DUMP_SIGNAL or "
-                 "CUWARDEN_DUMP_INTERVAL set); nothing was done",
+    cw_cli_error("process %u did not answer within %g seconds: it makes no CUDA calls, and the "
+                 "library has no thread there (CUWARDEN_DUMP_SIGNAL or CUWARDEN_DUMP_INTERVAL "
+                 "start one); nothing was changed",
                  (unsigned)target->pid, (double)wish->timeout_ns / (double)SECOND_NS);
     return -1;
 }
 
 /* ---- the answer ---- */
 
-/* What another process has written may be anything. */
+/* The text comes from another process and may contain anything. */
 static void copy_text(char *to, const struct cw_live_control *control)
 {
     size_t i;
@@ -306,9 +309,9 @@ static int ask_and_tell(const struct target *target, const struct wish *wish)
         return tell(target, wish);
     if (!is_alive(target))
         return fail_dead(target);
-    cw_cli_error("process %u has begun to do it and is not done yet; its effect will show in "
-                 "'cuwarden report %u'",
-                 (unsigned)target->pid, (unsigned)target->pid);
+    cw_cli_error(
+        "process %u is still processing the request; 'cuwarden report %u' will show the effect",
+        (unsigned)target->pid, (unsigned)target->pid);
     return -1;
 }
 
@@ -355,14 +358,14 @@ static int fail_value(const char *request, const char *form)
     return -1;
 }
 
-/* "8G", "50%"; what has no size is said in words. 0, or -1 after a message. */
+/* "8G", "50%", or "none" for a limit. 0, or -1 after a message. */
 static int parse_size(struct wish *wish, const char *request, const char *value)
 {
     int is_limit = wish->what == CW_CONTROL_LIMIT;
-    const char *form = is_limit ? "limit=SIZE with a size (8G) or a share (50%) above 0, or none; "
-                                  "for one device --device=N"
-                                : "pool-max=SIZE with a size (1G) or a share (10%); for one device "
-                                  "--device=N";
+    const char *form =
+        is_limit ? "limit=SIZE with a size (8G) or a share (50%) above 0, or none; use --device=N "
+                   "for one device"
+                 : "pool-max=SIZE with a size (1G) or a share (10%); use --device=N for one device";
     struct cw_device_sizes sizes = {.count = 0};
 
     if (is_limit && strcmp(value, "none") == 0)
@@ -405,7 +408,7 @@ static int set_device(struct wish *wish, const char *value)
     uint64_t number;
 
     if (cw_count_parse(value, &number) != 0 || number >= CW_MAX_DEVICES) {
-        cw_cli_error("--device: '%s' is not the number of a device, from 0 to %d", value,
+        cw_cli_error("--device: '%s' is not a device number from 0 to %d", value,
                      CW_MAX_DEVICES - 1);
         return -1;
     }
@@ -422,15 +425,15 @@ static int set_timeout(struct wish *wish, const char *value)
     return 0;
 }
 
-/* What does not belong together. */
+/* Rejects invalid combinations. */
 static int check_wish(const struct wish *wish)
 {
     if (wish->is_all && wish->what != CW_CONTROL_TRIM) {
-        cw_cli_error("--all goes with trim only");
+        cw_cli_error("--all can only be used with trim");
         return -1;
     }
     if (wish->what == CW_CONTROL_DUMP && wish->device != CW_CONTROL_ALL_DEVICES) {
-        cw_cli_error("--device: a report is always of all devices");
+        cw_cli_error("--device cannot be used with dump: a report covers all devices");
         return -1;
     }
     return 0;

@@ -88,19 +88,20 @@ static void say_worst(const struct cw_diff *diff, char *buf, size_t cap, int onl
 {
     uint64_t most = 0;
     uint32_t worst = 0;
-    const struct cw_model_site *site;
+    const struct cw_snapshot_site *site;
     char change[CW_AMOUNT_MAX], name[256];
 
     for (uint32_t i = 0; i < diff->rows; i++) {
-        uint64_t before = cw_match_cell(&diff->match, diff->row[i], 0)->value;
-        uint64_t after = cw_match_cell(&diff->match, diff->row[i], 1)->value;
+        uint32_t row = diff->row[i].site;
+        uint64_t before = cw_match_cell(&diff->match, row, 0)->value;
+        uint64_t after = cw_match_cell(&diff->match, row, 1)->value;
 
-        if (!cw_match_record(&diff->match, diff->row[i])->is_counted || after <= before ||
-            after - before <= most ||
-            (only_new && cw_diff_state(diff, diff->row[i]) != CW_DIFF_NEW))
+        if (cw_report_site_home(cw_match_record(&diff->match, row)) == CW_SITE_NONE ||
+            after <= before || after - before <= most ||
+            (only_new && cw_diff_state(diff, row) != CW_DIFF_NEW))
             continue;
         most = after - before;
-        worst = diff->row[i];
+        worst = row;
     }
     if (most == 0) {
         buf[0] = '\0';
@@ -223,9 +224,9 @@ static int compare(struct request *request, char **operand)
     struct cw_diff *diff = &request->diff;
     int status = CW_EXIT_FAILURE;
 
-    if (cw_operand_read(&diff->model[0], operand[0]) == 0 &&
-        cw_operand_read(&diff->model[1], operand[1]) == 0 &&
-        cw_diff_make(diff, request->how) == 0 && write_result(request) == 0)
+    if (cw_model_read(&diff->model[0], operand[0]) == 0 &&
+        cw_model_read(&diff->model[1], operand[1]) == 0 && cw_diff_make(diff, request->how) == 0 &&
+        write_result(request) == 0)
         status = judge(request);
     cw_diff_free(diff);
     return status;

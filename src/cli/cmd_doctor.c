@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: whether and how a program can be watched here, and the line that does it. The
- * checks are in doctor_*.c; this file has the command line and the two forms of the answer.
+ * `cuwarden doctor`: whether a program can be monitored here, and the command line for it. The
+ * checks are in doctor_*.c; this file has the command line and the two output formats.
  */
 #include "cli/ui/flags.h"
 
@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <yajl/yajl_gen.h>
+#include <unistd.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "cli/doctor/doctor.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
+#include "report/json/json_put.h"
 #include "cli/doctor/library.h"
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
@@ -33,7 +34,7 @@ struct request {
     int is_json;
     const char *preload;
     const char *root;
-    char **argv; /* the program and its arguments; NULL behind the last */
+    char **argv; /* the program and its arguments; NULL after the last */
 };
 
 enum { FLAG_FORMAT = 0x100, FLAG_PRELOAD, FLAG_SYSROOT };
@@ -45,24 +46,24 @@ const struct cw_command_line *cw_line_doctor(void)
         {.id = FLAG_PRELOAD,
          .name = "preload",
          .value = "FILE",
-         .help = "the library is FILE, not the libcuwarden.so that is found"},
+         .help = "check FILE instead of the installed libcuwarden.so"},
         {.id = FLAG_SYSROOT,
          .name = "sysroot",
          .value = "DIR",
-         .help = "look at the system under DIR: an unpacked image, or /proc/PID/root"},
+         .help = "check the system under DIR: an unpacked image, or /proc/PID/root"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... [PROGRAM [ARGUMENT]...]\n[OPTION]... PID",
-        .about = "Say whether and how PROGRAM can be watched here, and the line that does it; "
-                 "without PROGRAM, whether the machine is fit; of process PID, whether it is "
-                 "watched.",
+        .about = "Check whether PROGRAM can be monitored here, and print the command line for it. "
+                 "Without PROGRAM, check the machine alone; with PID, check whether that process "
+                 "is monitored.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PROGRAM | CW_OPERAND_PID,
         .most = -1,
-        .notes = "Nothing is executed, loaded or changed. A program whose name is a number is "
-                 "./NUMBER.\n\n"
-                 "Exit status is 0 if it can be (or is) watched, 1 if there is a problem, 2 for a "
-                 "bad command line.",
+        .notes = "Nothing is executed, loaded or changed. For a program whose name is a number, "
+                 "give ./NUMBER.\n\n"
+                 "The exit status is 0 if it can be (or is) monitored, 1 if there is a problem, "
+                 "and 2 for a usage error.",
     };
 
     return &line;
@@ -86,7 +87,7 @@ static void append_quoted(char **line, const char *word)
     *line = stpcpy(*line, needs_quotes ? "'" : "");
 }
 
-/* To be freed; NULL without memory. */
+/* To be freed; NULL if out of memory. */
 static char *line_to_run(const struct request *request, const char *begin, const char *preload)
 {
     size_t size = strlen(begin) + 32;
@@ -123,28 +124,23 @@ static void print_findings(const struct cw_doctor *doctor)
     }
 }
 
-static const char *plural(unsigned count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_verdict(const struct cw_doctor *doctor, const char *subject)
 {
     unsigned problems = doctor->count[CW_VERDICT_PROBLEM];
     unsigned warnings = doctor->count[CW_VERDICT_WARNING];
 
     if (problems > 0)
-        printf("\n%s cannot be watched: %u problem%s, %u warning%s\n", subject, problems,
-               plural(problems), warnings, plural(warnings));
+        printf("\n%s cannot be monitored: %u problem%s, %u warning%s\n", subject, problems,
+               cw_cli_plural(problems), warnings, cw_cli_plural(warnings));
     else if (doctor->pid)
-        printf("\n%s is under the library: %u warning%s\n", subject, warnings, plural(warnings));
+        printf("\n%s is monitored: %u warning%s\n", subject, warnings, cw_cli_plural(warnings));
     else
-        printf("\n%s can be watched: %u warning%s\n", subject, warnings, plural(warnings));
+        printf("\n%s can be monitored: %u warning%s\n", subject, warnings, cw_cli_plural(warnings));
 }
 
 static void print_text(const struct cw_doctor *doctor, const struct request *request)
 {
-    char subject[PATH_MAX + 32] = "A program here";
+    char subject[PATH_MAX + 32] = "Programs on this machine";
     char *line, *with_variables, *begin;
 
     print_findings(doctor);
@@ -169,90 +165,68 @@ static void print_text(const struct cw_doctor *doctor, const struct request *req
 
 /* ---- JSON ---- */
 
-static void put_string(yajl_gen gen, const char *text)
+static void put_findings(struct cw_json *json, const struct cw_doctor *doctor)
 {
-    yajl_gen_string(gen, (const unsigned char *)text, strlen(text));
-}
-
-static void put_member(yajl_gen gen, const char *name, const char *text)
-{
-    put_string(gen, name);
-    put_string(gen, text);
-}
-
-static void put_number(yajl_gen gen, const char *name, unsigned number)
-{
-    put_string(gen, name);
-    yajl_gen_integer(gen, number);
-}
-
-static void put_findings(yajl_gen gen, const struct cw_doctor *doctor)
-{
-    put_string(gen, "findings");
-    yajl_gen_array_open(gen);
+    cw_json_open(json, "findings", '[');
     for (size_t i = 0; i < doctor->findings; i++) {
         const struct cw_finding *finding = &doctor->finding[i];
 
-        yajl_gen_map_open(gen);
-        put_member(gen, "check", finding->check);
-        put_member(gen, "verdict", verdict_names[finding->verdict]);
-        put_member(gen, "text", finding->text);
+        cw_json_element(json, '{');
+        cw_json_string(json, "check", finding->check);
+        cw_json_string(json, "verdict", verdict_names[finding->verdict]);
+        cw_json_string(json, "text", finding->text);
         if (finding->way_out)
-            put_member(gen, "way_out", finding->way_out);
-        yajl_gen_map_close(gen);
+            cw_json_string(json, "way_out", finding->way_out);
+        cw_json_close(json, '}');
     }
-    yajl_gen_array_close(gen);
+    cw_json_close(json, ']');
 }
 
-static void put_all(yajl_gen gen, const struct cw_doctor *doctor, const char *line)
+static void put_all(struct cw_json *json, const struct cw_doctor *doctor, const char *line)
 {
     const struct cw_program_file *program = &doctor->program;
 
-    yajl_gen_map_open(gen);
-    put_member(gen, "cuwarden", PACKAGE_VERSION);
+    cw_json_open(json, NULL, '{');
+    cw_json_string(json, "cuwarden", PACKAGE_VERSION);
     if (doctor->pid)
-        put_number(gen, "pid", doctor->pid);
+        cw_json_number(json, "pid", doctor->pid);
     if (doctor->shown_name)
-        put_member(gen, "program", doctor->shown_name);
+        cw_json_string(json, "program", doctor->shown_name);
     if (program->steps > 0 && program->state == CW_PROGRAM_FOUND)
-        put_member(gen, "path", program->step[program->steps - 1].path);
-    put_string(gen, "watchable");
-    yajl_gen_bool(gen, doctor->count[CW_VERDICT_PROBLEM] == 0);
-    put_number(gen, "problems", doctor->count[CW_VERDICT_PROBLEM]);
-    put_number(gen, "warnings", doctor->count[CW_VERDICT_WARNING]);
+        cw_json_string(json, "path", program->step[program->steps - 1].path);
+    cw_json_truth(json, "watchable", doctor->count[CW_VERDICT_PROBLEM] == 0);
+    cw_json_number(json, "problems", doctor->count[CW_VERDICT_PROBLEM]);
+    cw_json_number(json, "warnings", doctor->count[CW_VERDICT_WARNING]);
     if (line && doctor->count[CW_VERDICT_PROBLEM] == 0)
-        put_member(gen, "run", line);
-    put_findings(gen, doctor);
-    yajl_gen_map_close(gen);
+        cw_json_string(json, "run", line);
+    put_findings(json, doctor);
+    cw_json_close(json, '}');
+    cw_out_char(json->out, '\n');
 }
 
 static void print_json(const struct cw_doctor *doctor, const struct request *request)
 {
     char *line = doctor->shown_name ? line_to_run(request, "cuwarden run", request->preload) : NULL;
-    yajl_gen gen = yajl_gen_alloc(NULL);
-    const unsigned char *text;
-    size_t len;
+    char buffer[BUFSIZ];
+    struct cw_out out;
 
-    if (gen) {
-        yajl_gen_config(gen, yajl_gen_beautify, 1);
-        put_all(gen, doctor, line);
-        if (yajl_gen_get_buf(gen, &text, &len) == yajl_gen_status_ok)
-            fwrite(text, 1, len, stdout);
-        yajl_gen_free(gen);
-    }
+    fflush(stdout);
+    cw_out_init(&out, STDOUT_FILENO, buffer, sizeof(buffer));
+    put_all(&(struct cw_json){.out = &out, .first = 1}, doctor, line);
+    cw_out_flush(&out);
     free(line);
 }
 
 /* ---- the command line ---- */
 
-/* Paths inside begin with a slash, so the directory does not end with one. */
+/* Paths inside begin with a slash, so the directory must not end with one. */
 static int set_root(struct request *request, char *path)
 {
     struct stat status;
     size_t len = strlen(path);
 
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) {
-        cw_cli_error("--sysroot: '%s' is not a directory that can be read; name one", path);
+        cw_cli_error("--sysroot: '%s' is not a readable directory", path);
         return -1;
     }
     while (len > 0 && path[len - 1] == '/')
@@ -277,7 +251,7 @@ static int set_flag(void *to, int flag, char *value)
     }
 }
 
-/* 0 where the operand is no number of a process; -1 after a message. */
+/* 0 if the operand is not a process id; -1 after a message. */
 static int parse_pid(const char *operand, uint32_t *pid)
 {
     unsigned long number;
@@ -286,7 +260,8 @@ static int parse_pid(const char *operand, uint32_t *pid)
         return 0;
     number = strtoul(operand, NULL, 10);
     if (strlen(operand) > 10 || number == 0 || number > INT32_MAX) {
-        cw_cli_error("'%s' is no process id; a program of that name is ./%s", operand, operand);
+        cw_cli_error("'%s' is not a process id; for a program of that name, give ./%s", operand,
+                     operand);
         return -1;
     }
     *pid = (uint32_t)number;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden hooks`: the functions that the library takes the place of.
+ * `cuwarden hooks`: the functions that the library intercepts.
  *
- * Read from the library's dynamic exports and not from a table: what is exported is what is
- * intercepted, also when the library at hand is of another build than this command.
+ * Read from the library's dynamic exports, not from a table: the exports are what is intercepted,
+ * even if the library is from another build than this command.
  */
 #include "cli/ui/flags.h"
 #include "base/compiler.h"
@@ -22,13 +22,12 @@ const struct cw_command_line *cw_line_hooks(void)
         {.id = 0x100,
          .name = "preload",
          .value = "FILE",
-         .help = "read FILE, not the libcuwarden.so that is found"},
+         .help = "read FILE instead of the installed libcuwarden.so"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",
-        .about = "List the functions that libcuwarden.so takes the place of, and the layer of "
-                 "each: driver (libcuda), runtime (libcudart), nvml, nvtx (what NVTX in a program "
-                 "calls), or libc.",
+        .about = "List the functions that libcuwarden.so intercepts, each with its layer: driver "
+                 "(libcuda), runtime (libcudart), nvml, nvtx (the entry point for NVTX), or libc.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
     };
 
@@ -40,7 +39,7 @@ static int begins_with(const char *name, const char *prefix)
     return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-/* Exported, but no hook: the API for programs, and what some linkers export by themselves. */
+/* Exports that are not hooks: the API for programs, and symbols that some linkers add. */
 static int is_own(const char *name)
 {
     return begins_with(name, "cuwarden_") || strcmp(name, "_init") == 0 ||

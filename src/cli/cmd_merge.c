@@ -57,14 +57,16 @@ const struct cw_command_line *cw_line_merge(void)
 /* ---- reading ---- */
 
 /* A live file may lie beside the report of its process, and a file may be named twice. */
-static const struct cw_model *find_twin(const struct cw_ranks *ranks, const struct cw_model *model)
+static const struct cw_report_model *find_twin(const struct cw_ranks *ranks,
+                                               const struct cw_report_model *model)
 {
     for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_model_process *a = &ranks->model[i].process, *b = &model->process;
+        const struct cw_process_facts *a = &ranks->model[i].report->process;
+        const struct cw_process_facts *b = &model->process;
 
         if (a->pid == b->pid && a->start_realtime_ns == b->start_realtime_ns &&
             a->start_realtime_ns != 0 && strcmp(a->host, b->host) == 0)
-            return &ranks->model[i];
+            return ranks->model[i].report;
     }
     return NULL;
 }
@@ -72,11 +74,11 @@ static const struct cw_model *find_twin(const struct cw_ranks *ranks, const stru
 static int read_rank(struct cw_ranks *ranks, const char *name)
 {
     struct cw_model *model = &ranks->model[ranks->count];
-    const struct cw_model *twin;
+    const struct cw_report_model *twin;
 
-    if (cw_operand_read(model, name) != 0)
+    if (cw_model_read(model, name) != 0)
         return -1;
-    twin = find_twin(ranks, model);
+    twin = find_twin(ranks, model->report);
     if (!twin) {
         ranks->count++;
         return 0;

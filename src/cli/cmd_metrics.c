@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden metrics`: what `cuwarden top` shows, for Prometheus: on standard output, in a file for
- * node_exporter, or over HTTP.
+ * `cuwarden metrics`: exports what `cuwarden top` shows to Prometheus: on standard output, in a
+ * file for node_exporter, or over HTTP.
  */
 #include "cli/ui/flags.h"
 
@@ -51,33 +51,33 @@ const struct cw_command_line *cw_line_metrics(void)
         {.id = FLAG_TEXTFILE,
          .name = "textfile",
          .value = "FILE",
-         .help = "write FILE, for the textfile collector of node_exporter"},
+         .help = "write FILE for node_exporter's textfile collector"},
         {.id = FLAG_INTERVAL,
          .name = "interval",
          .value = "TIME",
-         .help = "of --textfile: again and again, as in 15s"},
+         .help = "with --textfile: rewrite it at this interval, as in 15s"},
         {.id = FLAG_LISTEN,
          .name = "listen",
          .value = "ADDRESS",
-         .help = "answer GET /metrics there, as in 127.0.0.1:9835 or [::1]:9835; may be repeated; "
-                 "port 0 is any free one"},
+         .help = "serve GET /metrics at ADDRESS, as in 127.0.0.1:9835 or [::1]:9835; port 0 picks "
+                 "a free port; may be repeated"},
         {.id = FLAG_LISTEN_ANY,
          .name = "listen-any",
-         .help = "allow addresses that other machines can reach"},
+         .help = "allow --listen on addresses that other machines can reach"},
         {.id = FLAG_DIRECTORY,
          .name = "directory",
          .value = "DIR",
-         .help = "look for live files there instead; may be repeated"},
+         .help = "look for live files in DIR instead; may be repeated"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",
-        .about = "Print what processes under libcuwarden.so hold in the format of Prometheus.",
+        .about = "Print the memory use of processes under libcuwarden.so in Prometheus format.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
-        .notes = "Processes are those of the user who runs it; root can name the directories of "
-                 "others with --directory. Without --textfile or --listen the metrics are printed "
-                 "once.\n\n"
-                 "Exit status is 0, also after SIGTERM or SIGINT; 1 if something failed, 2 for a "
-                 "bad command line.",
+        .notes = "The metrics cover the processes of the user who runs the command; root can name "
+                 "other users' directories with --directory. Without --textfile or --listen, the "
+                 "metrics are printed once.\n\n"
+                 "The exit status is 0, also after SIGTERM or SIGINT, 1 if something failed, and 2 "
+                 "for a usage error.",
     };
 
     return &line;
@@ -133,7 +133,7 @@ static int print_once(struct source *source)
 
 /* ---- the file ---- */
 
-/* The collector reads what ends in .prom: the name until it is complete does not. */
+/* The collector reads files ending in .prom, so the temporary name does not. */
 static int replace_file(const char *path, const char *text, size_t len)
 {
     char *name = NULL;
@@ -180,7 +180,7 @@ static void on_end(int number)
     ended_by = number;
 }
 
-/* They are let in only where the command waits. */
+/* Signals are unblocked only while the command waits. */
 static void take_signals(sigset_t *old)
 {
     struct sigaction end = {.sa_handler = on_end};
@@ -252,7 +252,7 @@ static int set_interval(struct request *request, const char *value)
 
 static int add_address(struct request *request, const char *value)
 {
-    /* One more than there may be: whoever listens says so. */
+    /* One more than allowed: the listener reports that. */
     if (request->addresses < CW_ARRAY_LEN(request->address))
         request->address[request->addresses++] = value;
     return 0;
@@ -281,11 +281,11 @@ static int set_flag(void *to, int flag, char *value)
 static int check(const struct request *request)
 {
     if (request->textfile && request->addresses)
-        cw_cli_error("--textfile and --listen: one of them at a time");
+        cw_cli_error("--textfile cannot be combined with --listen");
     else if (request->interval_ns && !request->textfile)
-        cw_cli_error("--interval goes with --textfile only");
+        cw_cli_error("--interval can only be used with --textfile");
     else if (request->may_listen_anywhere && !request->addresses)
-        cw_cli_error("--listen-any goes with --listen only");
+        cw_cli_error("--listen-any can only be used with --listen");
     else
         return 0;
     return -1;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden options`: every option, its effective value and where it came from, and what the
- * library would complain of; with --format the sections that scripts/update-docs pastes.
+ * `cuwarden options`: every option, its effective value and where it comes from, and the library's
+ * complaints; with --format, the sections that scripts/update-docs pastes.
  */
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"
+#include "cli/ui/json_docs.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -22,14 +23,15 @@ const struct cw_command_line *cw_line_options(void)
         {.id = 0x100,
          .name = "format",
          .value = "FORM",
-         .words = "text man readme synopsis flags",
-         .help = "describe the options instead: as text, for a manual, or for a README; synopsis "
-                 "and flags are of the command itself, for its manual"},
+         .words = "text man readme synopsis flags fields schema",
+         .help = "describe the options instead, as text, for a manual page or for a README; "
+                 "synopsis and flags are the command's own sections of its manual page; fields and "
+                 "schema describe the report in JSON, as a page and as a JSON Schema"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",
-        .about = "Show every option, its effective value and where it came from. What is wrong in "
-                 "the environment goes to stderr.",
+        .about = "Show every option, its effective value and where it comes from. Errors in the "
+                 "environment are reported on stderr.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
     };
 
@@ -45,7 +47,7 @@ static void print_complaints(const struct cw_option_complaints *complaints)
     for (unsigned i = 0; i < kept; i++)
         cw_cli_warn("%s", complaints->line[i]);
     if (complaints->count > kept)
-        cw_cli_warn("and %u more of this kind", complaints->count - kept);
+        cw_cli_warn("and %u more", complaints->count - kept);
 }
 
 static void name_origin(const struct cw_options *options, size_t index, char *buf, size_t cap)
@@ -89,6 +91,10 @@ static int print_form(const char *form)
     const struct cw_command *command = cw_cli_commands(&count);
     int is_synopsis = strcmp(form, "synopsis") == 0;
 
+    if (strcmp(form, "fields") == 0)
+        return cw_json_docs_print_fields(stdout) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
+    if (strcmp(form, "schema") == 0)
+        return cw_json_docs_print_schema(stdout) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
     if (!is_synopsis && strcmp(form, "flags") != 0) {
         cw_docs_print(stdout, form);
         return CW_EXIT_OK;

@@ -27,8 +27,7 @@
 
 enum { FLAG_DEVICE_SIZE = 0x100, FLAG_COMPARE, FLAG_PLOT, FLAG_FORMAT, FLAG_FIRST_ROW };
 
-/* Options of the library that mean something in a replay; the first ones are what policies differ
- * in. */
+/* Options of the library that apply to a replay; policies differ in the first ones. */
 static const uint8_t rows[] = {
     CW_OPTION_INDEX_MODE,     CW_OPTION_INDEX_PRESET,          CW_OPTION_INDEX_FREE_SYNC,
     CW_OPTION_INDEX_POOL_MAX, CW_OPTION_INDEX_POOL_BUCKET_MAX, CW_OPTION_INDEX_POOL_IDLE,
@@ -53,30 +52,31 @@ const struct cw_command_line *cw_line_replay(void)
         {.id = FLAG_DEVICE_SIZE,
          .name = "device-size",
          .value = "SIZE",
-         .help = "memory of each device, " DEVICE_DEFAULT " by default"},
+         .help = "memory of each device (default: " DEVICE_DEFAULT ")"},
         {.id = FLAG_COMPARE,
          .name = "compare",
-         .help = "a table of policies: native, track, pool, inference, constrained, deferred, and "
-                 "models of other caches: unbounded, pytorch, rmm"},
+         .help = "compare policies in a table: native, track, pool, inference, constrained, "
+                 "deferred, and models of other caches: unbounded, pytorch, rmm"},
         {.id = FLAG_PLOT,
          .name = "plot",
          .value = "FILE",
-         .help = "write a picture (SVG) of memory over time to FILE"},
+         .help = "write an SVG plot of memory over time to FILE"},
         {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .words = "*text json", .help = "%w"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... TRACE",
-        .about = "Say what a program's allocations would have come to under other settings. TRACE "
-                 "is a file that CUWARDEN_TRACE or RMM's logging resource adaptor wrote, as it is "
-                 "or compressed by gzip, or - for standard input.",
+        .about =
+            "Replay a program's allocations under other settings: would they have fitted, and what "
+            "would the pool have served? TRACE is a file written by CUWARDEN_TRACE or RMM's "
+            "logging resource adaptor, plain or gzip-compressed, or - for standard input.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}, {rows_as_flags, ROWS, NULL}},
         .operands = CW_OPERAND_FILE,
         .least = 1,
         .most = 1,
         .missing = "TRACE",
-        .notes = "The trace is played on one thread against the pool's own code and a simulated "
-                 "driver that places blocks first-fit in pages of 2 MiB. Values are those of "
-                 "'cuwarden run'; the environment is not asked.",
+        .notes = "The trace runs on one thread through the pool's own code and a simulated driver, "
+                 "which places blocks first-fit in 2 MiB pages. The option flags take the same "
+                 "values as in 'cuwarden run'; environment variables are ignored.",
     };
 
     for (size_t i = 0; i < ROWS; i++) {
@@ -104,7 +104,7 @@ static int set_device_size(struct request *request, const char *value)
     if (cw_sizes_parse(value, 0, &sizes) != 0 || sizes.count != 0 ||
         sizes.fallback.kind != CW_SIZE_BYTES || sizes.fallback.amount < DEVICE_LEAST ||
         sizes.fallback.amount > DEVICE_MOST) {
-        cw_cli_error("--device-size: '%s' is no size from 64M to 4095G", value);
+        cw_cli_error("--device-size: '%s' is not a size from 64M to 4095G", value);
         return -1;
     }
     request->policies.device_bytes = sizes.fallback.amount / CW_REPLAY_PAGE * CW_REPLAY_PAGE;
@@ -132,14 +132,14 @@ static int set_flag(void *to, int flag, char *value)
     }
 }
 
-/* What does not go together, or cannot be read several times. */
+/* Rejects invalid combinations, and traces that cannot be read several times. */
 static int check(const struct request *request)
 {
     struct stat info;
 
     if (request->options.mode == CW_MODE_OFF) {
-        cw_cli_error("--mode=off: there is nothing to replay; --compare shows the program without "
-                     "the library as 'native'");
+        cw_cli_error("--mode=off leaves nothing to replay; to see the program without the library, "
+                     "use --compare (policy 'native')");
         return CW_EXIT_USAGE;
     }
     for (size_t i = 0; request->compares && i < COMPARED_ROWS; i++) {
@@ -147,14 +147,15 @@ static int check(const struct request *request)
 
         if (request->options.origin[rows[i]] != CW_ORIGIN_ENVIRONMENT)
             continue;
-        cw_cli_error("--%s goes not together with --compare, which compares several values of it",
+        cw_cli_error("--%s cannot be combined with --compare, which compares several values of it",
                      cw_docs_flag_name(flag, sizeof(flag), cw_options_row(rows[i])->name));
         return CW_EXIT_USAGE;
     }
     if (request->compares &&
         (strcmp(request->policies.trace, "-") == 0 ||
          (stat(request->policies.trace, &info) == 0 && !S_ISREG(info.st_mode)))) {
-        cw_cli_error("--compare reads the trace several times, and '%s' is no file; copy it to one",
+        cw_cli_error("--compare reads the trace several times, but '%s' is not a regular file; "
+                     "save it to a file first",
                      request->policies.trace);
         return CW_EXIT_USAGE;
     }
@@ -186,7 +187,7 @@ static int run(struct request *request, const char *trace)
     cw_log_set_level(CW_LOG_ERROR);
     if (cw_policies_run(&request->policies) != 0)
         return CW_EXIT_FAILURE;
-    /* First, for who reads the text may leave early. */
+    /* First, because the reader of the text may quit early. */
     status = request->plot.path != NULL ? write_plot(request) : CW_EXIT_OK;
     if (request->wants_json)
         cw_replay_print_json(&request->policies, stdout);
@@ -201,7 +202,7 @@ int cw_cmd_replay(int argc, char **argv)
     int status;
 
     if (request == NULL) {
-        cw_cli_error("no memory");
+        cw_cli_error("out of memory");
         return CW_EXIT_FAILURE;
     }
     cw_options_parse(NULL, 1, &request->options, NULL);

@@ -3,8 +3,8 @@
  * `cuwarden report`: the report of a process that runs, has died, or has ended, from its live file
  * or from its report in JSON.
  *
- * The text and the JSON of a live file are written by the code that the library itself uses at the
- * end; whatever else is asked for goes by the model (model.h), and a row of `forms`.
+ * Every form is written from the model (model.h), by a row of `forms`; the text and the JSON by the
+ * code that the library itself uses at the end.
  */
 #include "cli/ui/flags.h"
 
@@ -20,7 +20,8 @@
 #include "base/options/options.h"
 #include "cli/ui/destination.h"
 #include "cli/export/form.h"
-#include "cli/model/json_pick.h"
+#include "cli/model/selection.h"
+#include "report/report.h"
 #include "cli/input/lines.h"
 #include "cli/ui/color.h"
 #include "cli/input/source_file.h"
@@ -32,10 +33,9 @@
 
 struct form {
     const char *name;
-    cw_form_fn write; /* NULL: not by the model */
-    enum cw_report_form report;
-    int is_report; /* the report layer writes it of a live file, if all sites are wanted */
-    int is_text;   /* for people, one process after the other */
+    cw_form_fn write;
+    int is_text;     /* for people */
+    int has_heading; /* of several files: the file's name */
     int holds_several;
     const char *help;
 };
@@ -49,16 +49,16 @@ enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST };
 #define WITHOUT_LINES "\n\nThis command was built without libdw and has no source lines."
 
 static const struct form forms[] = {
-    {"text", cw_form_text, CW_REPORT_TEXT, 1, 1, 1, "for people (default)"},
-    {"json", NULL, CW_REPORT_JSON, 1, 0, 1, "for programs, and to be reported on later"},
-    {"html", cw_form_html, 0, 0, 0, 0, "a page to look at, in one file"},
-    {"collapsed", cw_form_collapsed, 0, 0, 0, 1, "stacks for flamegraph.pl, inferno, speedscope"},
-    {"pprof", cw_form_pprof, 0, 0, 0, 0, "for pprof, as in: go tool pprof -http=: FILE"},
-    {"perfetto", cw_form_perfetto, 0, 0, 0, 0, "use over time, for ui.perfetto.dev"},
-    {"heaptrack", cw_form_heaptrack, 0, 0, 0, 0, "for heaptrack_gui and heaptrack_print"},
-    {"torch", cw_form_torch, 0, 0, 0, 0, "blocks by address, for pytorch.org/memory_viz"},
+    {"text", cw_form_text, 1, 1, 1, "for people (default)"},
+    {"json", cw_form_json, 0, 0, 1, "for programs, and to be reported on later"},
+    {"html", cw_form_html, 0, 0, 0, "a page to look at, in one file"},
+    {"collapsed", cw_form_collapsed, 0, 0, 1, "stacks for flamegraph.pl, inferno, speedscope"},
+    {"pprof", cw_form_pprof, 0, 0, 0, "for pprof, as in: go tool pprof -http=: FILE"},
+    {"perfetto", cw_form_perfetto, 0, 0, 0, "use over time, for ui.perfetto.dev"},
+    {"heaptrack", cw_form_heaptrack, 0, 0, 0, "for heaptrack_gui and heaptrack_print"},
+    {"torch", cw_form_torch, 0, 0, 0, "blocks by address, for pytorch.org/memory_viz"},
 };
-static const struct form suggestions = {"suggestions", NULL, CW_REPORT_SUGGESTIONS, 1, 0, 1, ""};
+static const struct form suggestions = {"suggestions", NULL, 0, 1, 1, ""};
 
 struct request {
     const struct form *form;
@@ -114,13 +114,6 @@ const struct cw_command_line *cw_line_report(void)
     return &line;
 }
 
-static struct cw_model_request model_request(const struct request *request)
-{
-    return (struct cw_model_request){.suppressions = request->options.suppressions,
-                                     .old_ns = request->options.old,
-                                     .lines = &request->lines};
-}
-
 /* ---- one file ---- */
 
 /* Between one process and the next. */
@@ -130,27 +123,11 @@ static int begin_report(struct request *request, const char *path, int with_head
 
     if (cw_destination_open(to) != 0)
         return -1;
-    if (!with_heading || request->form->report == CW_REPORT_JSON || !request->form->is_report)
+    if (!with_heading || !request->form->has_heading)
         return 0;
     fprintf(to->out, "%s%s%s:\n", request->written > 0 ? "\n" : "",
             request->form->is_text ? "" : "# ", path);
     return 0;
-}
-
-/* By the report layer, which tells whether it could write and not why: into memory first. */
-static int write_report(struct request *request, const struct cw_source_file *file)
-{
-    struct cw_destination *to = &request->destination;
-    struct cw_model_request how = model_request(request);
-    int fd = cw_source_file_make(file, &how, request->form->report);
-    int rc;
-
-    if (fd < 0)
-        return -1;
-    rc = cw_destination_has_color(to) ? cw_color_text(fd, to->out) : cw_json_copy(fd, to->out);
-    rc = rc == 0 ? cw_destination_flush(to) : cw_destination_fail(to);
-    close(fd);
-    return rc;
 }
 
 /* Text by the model, with colours: into memory first. */
@@ -177,22 +154,13 @@ static int paint_form(const struct request *request, struct cw_form_request *for
     return rc;
 }
 
-static int write_json(const struct request *request, const struct cw_form_request *form, int fd)
-{
-    if (!request->has_selection)
-        return cw_json_copy(fd, form->out);
-    return cw_json_pick(form->model, fd, form->site, form->sites, form->out);
-}
-
-static int write_form(struct request *request, struct cw_form_request *form, int fd)
+static int write_form(struct request *request, struct cw_form_request *form)
 {
     struct cw_destination *to = &request->destination;
     int rc;
 
     form->out = to->out;
-    if (!request->form->write)
-        rc = write_json(request, form, fd);
-    else if (cw_destination_has_color(to))
+    if (cw_destination_has_color(to))
         rc = paint_form(request, form);
     else
         rc = request->form->write(form);
@@ -204,38 +172,60 @@ static int write_form(struct request *request, struct cw_form_request *form, int
     return -1;
 }
 
+/* The model's lists follow the selection where a form writes from them. */
+static int apply_selection(struct request *request, struct cw_model *model,
+                           const struct cw_form_request *form)
+{
+    int is_text = request->form->is_text;
+
+    if (!request->has_selection && (!is_text || model->job))
+        return 0;
+    return cw_selection_apply(model, &request->selection, form->site, form->sites,
+                              is_text ? CW_SELECTION_TEXT : CW_SELECTION_JSON);
+}
+
 static int write_model(struct request *request, struct cw_source_file *file, int with_heading)
 {
-    struct cw_model_request how = model_request(request);
+    struct cw_model_request how = {.suppressions = request->options.suppressions,
+                                   .old_ns = request->options.old,
+                                   .lines = &request->lines};
     struct cw_form_request form = {.selection = &request->selection};
     struct cw_model model;
-    uint32_t *site;
+    uint32_t *site = NULL;
     int rc = -1;
 
     if (cw_model_read_file(&model, file, &how) != 0)
         return -1;
-    site = cw_select_sites(&model, &request->selection, &form.sites);
-    form.model = &model;
-    form.site = site;
-    if (site && begin_report(request, file->path, with_heading) == 0)
-        rc = write_form(request, &form, file->fd);
-    free(site);
+    form.model = model.report;
+    form.site = site = cw_select_sites(model.report, &request->selection, &form.sites);
+    if (site && apply_selection(request, &model, &form) == 0 &&
+        begin_report(request, file->path, with_heading) == 0) {
+        cw_model_read_stacks(&model, request->form->is_text);
+        rc = write_form(request, &form);
+    }
     cw_model_free(&model);
+    free(site);
     return rc;
 }
 
-static int write_file(struct request *request, struct cw_source_file *file, enum cw_source source,
-                      int with_heading)
+/* Rules that match what leaked, from what the report layer knows of a live layout. */
+static int write_suggestions(struct request *request, const struct cw_source_file *file,
+                             enum cw_source source)
 {
-    if (source == CW_SOURCE_LIVE && request->form->is_report && !request->has_selection)
-        return begin_report(request, file->path, with_heading) == 0 ? write_report(request, file)
-                                                                    : -1;
-    if (request->suggests) {
+    struct cw_destination *to = &request->destination;
+    struct cw_report_request report = {.form = CW_REPORT_SUGGESTIONS,
+                                       .suppressions = request->options.suppressions};
+
+    if (source != CW_SOURCE_LIVE) {
         cw_cli_error("'%s' is a report: --suggest-suppressions needs the process's live file",
                      file->path);
         return -1;
     }
-    return write_model(request, file, with_heading);
+    cw_report_prepare(&request->lines, &report);
+    if (fflush(to->out) != 0)
+        return cw_destination_fail(to);
+    report.fd = fileno(to->out);
+    return cw_report_write(&file->image.view, &report) == 0 ? 0 : cw_destination_fail(to);
 }
 
 static int report_file(struct request *request, const char *path, int with_heading)
@@ -244,9 +234,10 @@ static int report_file(struct request *request, const char *path, int with_headi
     enum cw_source source = cw_source_file_open(&file, path);
     int rc = -1;
 
-    file.lines = &request->lines;
-    if (source != CW_SOURCE_NONE)
-        rc = write_file(request, &file, source, with_heading);
+    if (source != CW_SOURCE_NONE && !request->suggests)
+        rc = write_model(request, &file, with_heading);
+    else if (source != CW_SOURCE_NONE && begin_report(request, path, with_heading) == 0)
+        rc = write_suggestions(request, &file, source);
     if (rc == 0)
         request->written++;
     cw_source_file_close(&file);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden run`: runs the program with the library in front of LD_PRELOAD, and says at the end
- * what all its processes did.
+ * `cuwarden run`: runs the program with the library first in LD_PRELOAD, and sums up all its
+ * processes at the end.
  *
- * The program is a child that is not to notice it (run_child.h). Where nothing is left to say at
- * the end (--exec, MODE=off, LIVE=off), or no process can be made, the command becomes the program.
- * Every row of options.def is a flag; a value is checked by the library's own parser, so a typing
- * error ends here and not as a warning somewhere in the program's output.
+ * The program runs as a child and does not notice it (run_child.h). If there is nothing to report
+ * at the end (--exec, MODE=off, LIVE=off), or no process can be created, the command executes the
+ * program in its place. Every row of options.def is a flag; values are checked by the library's own
+ * parser, so that a typo is an error here and not a warning somewhere in the program's output.
  */
 #include "cli/ui/flags.h"
 #include "cli/ui/docs.h"
@@ -46,10 +46,10 @@ enum {
 };
 
 struct request {
-    struct cw_options options; /* to check values against, then what is in force */
+    struct cw_options options; /* first for checking values, then the effective options */
     const char *preload;
     int error_exitcode;              /* 0: none */
-    uint64_t leak_bytes, leak_count; /* 0: not asked for */
+    uint64_t leak_bytes, leak_count; /* 0: not given */
     int requires_cuda, is_exec, is_quiet;
 };
 
@@ -61,47 +61,50 @@ const struct cw_command_line *cw_line_run(void)
         {.id = FLAG_ERROR_EXITCODE,
          .name = "error-exitcode",
          .value = "N",
-         .help = "end with N if something leaked and PROGRAM succeeded"},
+         .help = "exit with N if something leaked and PROGRAM succeeded"},
         {.id = FLAG_LEAK_BYTES,
          .name = "leak-bytes",
          .value = "SIZE",
-         .help = "only if SIZE or more leaked, over all processes"},
+         .help = "minimum leak for --error-exitcode, over all processes"},
         {.id = FLAG_LEAK_COUNT,
          .name = "leak-count",
          .value = "N",
-         .help = "only if N or more blocks leaked; with both, either will do"},
+         .help = "minimum number of leaked blocks, likewise; with both flags, either one suffices"},
         {.id = FLAG_REQUIRE_CUDA,
          .name = "require-cuda",
-         .help = "fail if no process called CUDA under the library, and say why"},
-        {.id = FLAG_QUIET, .name = "quiet", .help = "no line of the command's own at the end"},
-        {.id = FLAG_EXEC, .name = "exec", .help = "become PROGRAM, with no SUMMARY at the end"},
+         .help = "fail with the reason if no process called CUDA under the library"},
+        {.id = FLAG_QUIET, .name = "quiet", .help = "do not print the command's own messages"},
+        {.id = FLAG_EXEC,
+         .name = "exec",
+         .help = "replace this process with PROGRAM; no SUMMARY at the end"},
         {.id = FLAG_PRELOAD,
          .name = "preload",
          .value = "FILE",
-         .help = "preload FILE, not the libcuwarden.so that is found"},
+         .help = "preload FILE instead of the installed libcuwarden.so"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
-        .about = "Run PROGRAM with libcuwarden.so preloaded, and say at the end what it leaked.",
+        .about = "Run PROGRAM with libcuwarden.so preloaded, and report what it leaked.",
         .group = {{options_as_flags, CW_OPTION_COUNT, NULL}, {flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PROGRAM,
         .least = 1,
         .most = -1,
         .missing = "program",
         .notes =
-            "A flag sets the environment variable CUWARDEN_NAME for PROGRAM and wins over one "
-            "that is set; 'cuwarden options --format=text' explains each. Unless "
-            "NVTX_INJECTION64_PATH is set, it is set to the library too, so that the ranges and "
-            "marks of NVTX in PROGRAM are seen.\n\n"
-            "The last line on stderr sums up PROGRAM and all processes that it started, as far as "
-            "they called CUDA and have ended. Processes that were killed or crashed get their "
-            "report here. With --mode=off or --live=off there is nothing to read at the end, and "
-            "the command becomes PROGRAM as with --exec; so it does, with a warning, where limits "
-            "keep it from making a process.\n\n"
-            "Exit status is that of PROGRAM, and if it was killed by a signal, so is the command; "
-            "if it is 0, the N of --error-exitcode when something leaked; 2 for a bad command "
-            "line, 125 if the library is not found or a check could not be made, 126 if PROGRAM "
-            "cannot be executed, 127 if it cannot be found.",
+            "Each option flag sets the environment variable CUWARDEN_NAME for PROGRAM and "
+            "overrides an existing value; 'cuwarden options --format=text' explains them all. "
+            "NVTX_INJECTION64_PATH, unless already set, is set to the library too, so that it sees "
+            "the NVTX ranges and marks of PROGRAM.\n\n"
+            "The last line on stderr sums up PROGRAM and all processes that it started, provided "
+            "that they called CUDA and have ended. Reports of killed or crashed processes are "
+            "written by the command. With --mode=off or --live=off there is nothing to read at the "
+            "end, so the command is replaced by PROGRAM as with --exec; the same happens, with a "
+            "warning, if resource limits prevent it from creating a process.\n\n"
+            "The exit status is that of PROGRAM; if a signal killed PROGRAM, the same signal kills "
+            "the command. If PROGRAM succeeded but something leaked, it is the N of "
+            "--error-exitcode. It is 2 for a usage error, 125 if the library was not found or a "
+            "check could not be performed, 126 if PROGRAM cannot be executed, and 127 if it cannot "
+            "be found.",
     };
 
     for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
@@ -117,7 +120,7 @@ static int fail_setenv(const char *variable)
     return CW_EXIT_SELF;
 }
 
-/* A variable that cannot be set is no fault of the command line's, and a process without memory. */
+/* A variable that cannot be set means out of memory, not a usage error. */
 static int set_option(struct request *request, size_t index, const char *value)
 {
     const char *name = cw_options_row(index)->name;
@@ -156,7 +159,8 @@ static int set_leak_bytes(struct request *request, const char *value)
 
     if (cw_sizes_parse(value, 0, &sizes) != 0 || sizes.count != 0 ||
         sizes.fallback.kind != CW_SIZE_BYTES || sizes.fallback.amount == 0)
-        return fail_value("leak-bytes", value, "a size from 1 byte on, as in 4096, 64K or 1.5G");
+        return fail_value("leak-bytes", value,
+                          "a size of at least 1 byte, as in 4096, 64K or 1.5G");
     request->leak_bytes = sizes.fallback.amount;
     return 0;
 }
@@ -164,7 +168,7 @@ static int set_leak_bytes(struct request *request, const char *value)
 static int set_leak_count(struct request *request, const char *value)
 {
     if (cw_count_parse(value, &request->leak_count) != 0 || request->leak_count == 0)
-        return fail_value("leak-count", value, "a number from 1 on");
+        return fail_value("leak-count", value, "a number of at least 1");
     return 0;
 }
 
@@ -198,7 +202,7 @@ static int set_flag(void *to, int flag, char *value)
 
 /* ---- what can be checked at the end ---- */
 
-/* What leaves nothing to read when the processes have ended, or NULL. */
+/* The setting that leaves nothing to read when the processes have ended, or NULL. */
 static const char *blindness(const struct request *request)
 {
     if (request->is_exec)
@@ -220,13 +224,12 @@ static int check_request(const struct request *request)
     const char *blind = blindness(request), *check = check_of(request);
 
     if (request->error_exitcode == 0 && (request->leak_bytes != 0 || request->leak_count != 0)) {
-        cw_cli_error("--%s says when --error-exitcode applies: give that too",
+        cw_cli_error("--%s requires --error-exitcode",
                      request->leak_bytes != 0 ? "leak-bytes" : "leak-count");
         return cw_cli_usage_error();
     }
     if (blind && check) {
-        cw_cli_error("%s cannot be checked with %s, which leaves nothing to read at the end: "
-                     "leave out one of them",
+        cw_cli_error("%s cannot be combined with %s, which leaves nothing to read at the end",
                      check, blind);
         return cw_cli_usage_error();
     }
@@ -235,7 +238,7 @@ static int check_request(const struct request *request)
 
 /* ---- the environment ---- */
 
-/* In front: what others preload may itself call CUDA. */
+/* The library comes first: others in the list may call CUDA themselves. */
 static int preload_library(const char *library)
 {
     const char *others = getenv("LD_PRELOAD");
@@ -243,8 +246,8 @@ static int preload_library(const char *library)
     int failed;
 
     if (strpbrk(library, " :"))
-        cw_cli_warn("'%s' has a space or a colon, which LD_PRELOAD cannot carry; "
-                    "move it or link to it",
+        cw_cli_warn("'%s' contains a space or a colon, which LD_PRELOAD does not support; move the "
+                    "file or link to it",
                     library);
     if (!others || !*others)
         return setenv("LD_PRELOAD", library, 1);
@@ -255,7 +258,7 @@ static int preload_library(const char *library)
     return failed;
 }
 
-/* A tool that the user has chosen for it stays the one that NVTX calls. */
+/* Keeps a tool that the user has already set. */
 static int announce_to_nvtx(const char *library)
 {
     return setenv("NVTX_INJECTION64_PATH", library, 0);
@@ -288,7 +291,7 @@ static int has_leaked(const struct request *request, const struct cw_snapshot_su
            (request->leak_count != 0 && sum->leaked_blocks >= request->leak_count);
 }
 
-/* The status that the checks lead to, where the program itself succeeded. */
+/* The exit status by the checks, if the program itself succeeded. */
 static int check_leaks(const struct request *request, const struct cw_run_account *account)
 {
     if (request->error_exitcode == 0)
@@ -298,7 +301,7 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
     return account->unreadable > 0 ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
-/* Nobody called CUDA, as far as we know. */
+/* No process called CUDA, as far as we know. */
 static int explain_silence(const struct request *request, const char *directory,
                            const char *program, const char *library)
 {
@@ -308,13 +311,13 @@ static int explain_silence(const struct request *request, const char *directory,
     if (request->requires_cuda && is_kept_out)
         cw_cli_error("--require-cuda: no process called CUDA under the library: %s", why);
     else if (request->requires_cuda)
-        cw_cli_error("--require-cuda: no process called CUDA under the library: nothing keeps '%s' "
-                     "from loading it, but neither it nor what it started called CUDA, or did so "
-                     "without LD_PRELOAD in its environment, or as a user who cannot write to "
-                     "'%s'; there --exec may help",
-                     program, directory);
+        cw_cli_error(
+            "--require-cuda: no process called CUDA under the library: '%s' can load it, but "
+            "neither it nor its children called CUDA, or they did so without LD_PRELOAD in their "
+            "environment, or as a user who cannot write to '%s' (in that case, try --exec)",
+            program, directory);
     else if (is_kept_out && !request->is_quiet)
-        cw_cli_warn("nothing is known of this run: %s", why);
+        cw_cli_warn("this run was not recorded: %s", why);
     return request->requires_cuda ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
@@ -332,22 +335,22 @@ static int conclude(const struct request *request, const struct cw_run_account *
     return status != 0 ? status : verdict;
 }
 
-/* Reports and rules may have names that stand for one of the program's files. */
+/* The names of reports and suppressions may refer to one of the program's open files. */
 static int names_open_file(const char *path)
 {
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
-/* Limits that keep us from making a process are not to keep the program from running. */
+/* Limits that prevent us from creating a process must not prevent the program from running. */
 static int run_without_child(const struct request *request, char **argv, int error)
 {
     if (check_of(request)) {
-        cw_cli_error("cannot make a process for '%s', without which %s cannot be checked: %s",
-                     argv[0], check_of(request), strerror(error));
+        cw_cli_error("cannot create a process for '%s', so %s cannot be checked: %s", argv[0],
+                     check_of(request), strerror(error));
         return CW_EXIT_SELF;
     }
     if (!request->is_quiet)
-        cw_cli_warn("cannot make a process for '%s', so there is no SUMMARY: %s", argv[0],
+        cw_cli_warn("cannot create a process for '%s', so there is no SUMMARY: %s", argv[0],
                     strerror(error));
     if (setenv(CW_OPTION_PREFIX "LIVE", request->options.live, 1) != 0)
         return fail_setenv(CW_OPTION_PREFIX "LIVE");
@@ -377,7 +380,7 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     return error != 0 ? fail_program(argv[0], error) : conclude(request, account, argv[0], library);
 }
 
-/* The processes are told where their live files go. */
+/* Sets the directory of live files for the processes. */
 static int prepare_account(const struct request *request, struct cw_run_account *account)
 {
     char why[WHY_MAX];
@@ -388,14 +391,15 @@ static int prepare_account(const struct request *request, struct cw_run_account 
                    ? CW_EXIT_OK
                    : fail_setenv(CW_OPTION_PREFIX "LIVE");
     if (check_of(request)) {
-        cw_cli_error("no place for live files, without which %s cannot be checked: %s; --live=DIR "
-                     "names another",
-                     check_of(request), why);
+        cw_cli_error(
+            "no directory for live files, so %s cannot be checked: %s; choose one with --live=DIR",
+            check_of(request), why);
         return CW_EXIT_SELF;
     }
     if (!request->is_quiet)
-        cw_cli_warn("no place for live files, so there is no SUMMARY: %s; --live=DIR names another",
-                    why);
+        cw_cli_warn(
+            "no directory for live files, so there is no SUMMARY: %s; choose one with --live=DIR",
+            why);
     return CW_EXIT_OK;
 }
 

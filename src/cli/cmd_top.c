@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden top`: what the processes of the user hold, over and over on a terminal, or once.
+ * `cuwarden top`: what the user's processes hold, continuously on a terminal, or once.
  *
- * Signals are let in only while the terminal is waited for, so that none is missed; whatever ends
- * the command, the terminal is given back as it was.
+ * Signals are unblocked only while waiting for the terminal, so that none is missed; however the
+ * command ends, the terminal is restored.
  */
 #include "cli/ui/flags.h"
 
@@ -51,45 +51,43 @@ enum {
 const struct cw_command_line *cw_line_top(void)
 {
     static const struct cw_flag flags[] = {
-        {.id = FLAG_ONCE, .name = "once", .help = "print a table once and end"},
+        {.id = FLAG_ONCE, .name = "once", .help = "print a table once and exit"},
         {.id = FLAG_FORMAT,
          .name = "format",
          .value = "FORM",
          .words = "*text json",
-         .help = "of --once: %w"},
+         .help = "with --once: %w"},
         {.id = FLAG_INTERVAL,
          .name = "interval",
          .value = "TIME",
-         .help = "how often to look, from 100ms to 1h (default 1s)"},
+         .help = "refresh interval, from 100ms to 1h (default: 1s)"},
         {.id = FLAG_DEVICE,
          .name = "device",
          .value = "N",
          .offers = "host",
-         .help = "this device only, or host"},
+         .help = "show only device N, or host"},
         {.id = FLAG_SORT,
          .name = "sort",
          .value = "COLUMN",
          .words = "pid dev *live idle held peak limit level alloc/s hit% fail frag% eff% pkfrag% "
                   "command",
          .help = "%w"},
-        {.id = FLAG_DEAD,
-         .name = "dead",
-         .help = "processes too that have died and left a live file"},
+        {.id = FLAG_DEAD, .name = "dead", .help = "also show dead processes that left a live file"},
         {.id = FLAG_DIRECTORY,
          .name = "directory",
          .value = "DIR",
-         .help = "look for live files there instead; may be repeated"},
+         .help = "look for live files in DIR instead; may be repeated"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... [PID]...",
-        .about = "Show what the processes that run under libcuwarden.so hold on each device.",
+        .about = "Show what processes under libcuwarden.so hold on each device.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PID,
         .most = -1,
         .notes = "Keys: s sort, r reverse, / filter, Enter call stacks, d dead, p pause, + and - "
                  "interval, arrows, h help, q quit.\n\n"
-                 "Exit status is 0, 1 if a PID has no live file (with --once) or the terminal "
-                 "cannot be used, 2 for a bad command line.",
+                 "The exit status is 0 on success, 1 if a PID has no live file (with --once) or "
+                 "the terminal cannot be used, and 2 for a usage error.",
     };
 
     return &line;
@@ -111,8 +109,8 @@ static int check_processes(const struct cw_fleet *fleet, const struct cw_fleet_c
     for (size_t i = 0; i < whom->pids; i++) {
         if (has_process(fleet, whom->pid[i]))
             continue;
-        cw_cli_error("no live file of process %u: it does not run under libcuwarden.so, has ended, "
-                     "or writes elsewhere (--directory)",
+        cw_cli_error("no live file for process %u: it does not run under libcuwarden.so, has "
+                     "ended, or keeps its live file elsewhere (see --directory)",
                      (unsigned)whom->pid[i]);
         return -1;
     }
@@ -158,7 +156,7 @@ static int run_once(const struct request *request)
 
     if (rc == 0) {
         if (fleet.unreadable)
-            cw_cli_error("%s; left out", fleet.why);
+            cw_cli_error("%s; skipped", fleet.why);
         rc = check_processes(&fleet, &request->whom);
     }
     if (rc == 0)
@@ -176,7 +174,7 @@ static void on_end(int number)
     ended_by = number;
 }
 
-/* Nothing more can be done for the program, but the terminal is the user's. */
+/* Nothing else can be done, but the terminal must be restored. */
 static void on_crash(int number)
 {
     endwin();
@@ -197,7 +195,7 @@ static void take_signals(sigset_t *old)
     sigaddset(&blocked, SIGWINCH);
     for (size_t i = 0; i < CW_ARRAY_LEN(ends); i++) {
         if (signal(ends[i], SIG_IGN) == SIG_IGN)
-            continue; /* it was to be ignored, and is */
+            continue; /* it was ignored before, and stays so */
         sigaddset(&blocked, ends[i]);
         sigaction(ends[i], &end, NULL);
     }
@@ -209,11 +207,11 @@ static void take_signals(sigset_t *old)
 static int open_terminal(struct cw_top_screen *screen)
 {
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        cw_cli_error("standard input and output must be a terminal; --once prints a table");
+        cw_cli_error("standard input and output must be a terminal; use --once to print a table");
         return -1;
     }
     if (!newterm(NULL, stdout, stdin)) {
-        cw_cli_error("the terminal is not known here (TERM); --once prints a table");
+        cw_cli_error("unknown terminal type (TERM); use --once to print a table");
         return -1;
     }
     set_escdelay(25);
@@ -229,7 +227,7 @@ static int open_terminal(struct cw_top_screen *screen)
     return 0;
 }
 
-/* Until a key, a signal or the moment. 0, or -1: the terminal is gone. */
+/* Waits for a key, a signal or the deadline. 0, or -1 if the terminal is gone. */
 static int wait_until(uint64_t moment_ns, const sigset_t *old)
 {
     struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -312,7 +310,7 @@ static int set_device(struct request *request, const char *value)
 {
     if (cw_top_parse_device(value, &request->what.device) == 0)
         return 0;
-    cw_cli_error("--device: '%s' is neither the number of a device, from 0 to %d, nor host", value,
+    cw_cli_error("--device: '%s' is neither a device number from 0 to %d nor host", value,
                  CW_MAX_DEVICES - 1);
     return -1;
 }
@@ -350,7 +348,7 @@ static int parse_operands(struct request *request, int argc, char **argv)
             return -1;
     }
     if (request->has_format && !request->is_once) {
-        cw_cli_error("--format goes with --once only");
+        cw_cli_error("--format can only be used with --once");
         return -1;
     }
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `cuwarden`: picks the subcommand.
+ * The command `cuwarden`: selects the subcommand.
  *
- * Owns the table of subcommands and the last word on standard output: a report that did not reach
- * its file must not end in success.
+ * Owns the table of subcommands, and checks standard output at the end: a report that did not reach
+ * its file must not exit with success.
  */
 
 #include <errno.h>
@@ -41,9 +41,9 @@ static int print_help(void)
            "  -h, --help     display this help and exit\n"
            "  -V, --version  output version information and exit\n"
            "\n"
-           "Exit status is 0 if all went well, 1 if something failed, 2 for a bad command\n"
-           "line; 'cuwarden run' ends with the status of the program that it runs.\n"
-           "'cuwarden COMMAND --help' tells more about a command; see also cuwarden(1).\n");
+           "The exit status is 0 on success, 1 on failure, and 2 for a usage error;\n"
+           "'cuwarden run' exits with the status of the program it runs.\n"
+           "For help on a command, run 'cuwarden COMMAND --help'; see also cuwarden(1).\n");
     return CW_EXIT_OK;
 }
 
@@ -60,7 +60,7 @@ static int dispatch(int argc, char **argv)
             continue;
         cw_cli_speak_as(commands[i].full_name);
         argv[0] = (char *)commands[i].full_name;
-        optind = 0; /* GNU getopt: begin anew, with another vector */
+        optind = 0; /* GNU getopt: restart with another vector */
         return commands[i].run(argc, argv);
     }
     cw_cli_error("unknown command '%s'", argv[0]);
@@ -93,14 +93,14 @@ static int run_command_line(int argc, char **argv)
     return dispatch(argc - optind, argv + optind);
 }
 
-/* A full disk shows only when the buffer leaves. */
+/* A full disk shows only when the buffer is flushed. */
 static int close_stdout(int status)
 {
     int failed = ferror(stdout);
     int has_text = __fpending(stdout) > 0;
 
     errno = 0;
-    /* Closed from the start, and nothing was written: that is no error. */
+    /* Closed from the start, with nothing written: not an error. */
     if (fclose(stdout) != 0 && (has_text || errno != EBADF))
         failed = 1;
     if (!failed)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Putting a report together and getting it to where it was asked for. See report.h.
+ * Composes a report and delivers it to its destination. See report.h.
  *
- * Everything large lies in one job, taken from cw_mem: this may run on the alternate stack of a
- * signal handler. A failed destination is followed by the text on the request's file descriptor, so
- * that what was found is never lost.
+ * Everything large is in one job, allocated by cw_mem: this may run on the alternate stack of a
+ * signal handler. If the destination fails, the text goes to the request's file descriptor, so that
+ * results are never lost.
  */
 #include "report/report.h"
 
@@ -17,25 +17,25 @@
 #include "base/out.h"
 #include "base/reason.h"
 #include "report/snapshot/age.h"
+#include "report/snapshot/growth_read.h"
 #include "report/path/path.h"
-#include "report/json/report_json.h"
+#include "report/json/json_write.h"
 #include "report/model/model_live.h"
 #include "report/text/report_text.h"
-#include "report/symbols/source.h"
+#include "report/symbols/symbol.h"
+#include "report/leaks/leak_class.h"
 #include "report/leaks/suggest.h"
 #include "report/leaks/suppress.h"
 
 #define BUFFER_SIZE ((size_t)64 * 1024)
 #define OLD_NS      (UINT64_C(60) * 1000000000)
 
-struct job {
-    struct cw_snapshot snapshot;
+struct cw_report_job {
+    struct cw_live_model live;
     struct cw_symbols symbols;
     struct cw_rules rules;
     struct cw_report_file file;
     struct cw_path_values values;
-    struct cw_report_source source;
-    struct cw_live_model model;
     const struct cw_report_request *request;
     char buffer[BUFFER_SIZE];
 };
@@ -53,42 +53,52 @@ static int goes_to_fd(const struct cw_report_request *request)
            strcmp(request->destination, "-") == 0;
 }
 
-static void write_text(struct job *job, enum cw_text_form form, struct cw_out *out)
+static struct cw_snapshot *snapshot_of(struct cw_report_job *job)
 {
-    struct cw_live_model *live = &job->model;
+    return &job->live.model.snapshot;
+}
 
-    cw_live_model_init(live, &job->source);
+static void write_text(struct cw_live_model *live, enum cw_text_form form, struct cw_out *out)
+{
+    cw_live_model_init(live);
     cw_report_text_want(&live->model, form, cw_live_model_want, live);
     cw_live_model_resolve(live);
     cw_report_text_write(&live->model, form, out);
     cw_live_model_fini(live);
 }
 
+static void write_json(struct cw_live_model *live, struct cw_out *out)
+{
+    cw_live_model_init(live);
+    cw_live_model_want_all(live);
+    cw_live_model_resolve(live);
+    cw_report_json_write(&live->model, out);
+    cw_live_model_fini(live);
+}
+
 /* With the names that it needs. The errno, or 0. */
-static int write_content(struct job *job, enum content content, int fd)
+static int write_content(struct cw_report_job *job, enum content content, int fd)
 {
     struct cw_out out;
 
     cw_out_init(&out, fd, job->buffer, sizeof(job->buffer));
     switch (content) {
     case CONTENT_JSON:
-        cw_symbols_want_all(&job->symbols);
-        cw_symbols_resolve(&job->symbols);
-        cw_report_json_write(&job->source, &out);
+        write_json(&job->live, &out);
         break;
     case CONTENT_SUGGESTIONS:
-        cw_suppressions_want(&job->source);
+        cw_suppressions_want(snapshot_of(job), &job->symbols);
         cw_symbols_resolve(&job->symbols);
-        cw_suppressions_suggest(&job->source, &out);
+        cw_suppressions_suggest(snapshot_of(job), &job->symbols, &out);
         break;
     default:
-        write_text(job, content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL, &out);
+        write_text(&job->live, content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL, &out);
         break;
     }
     return cw_out_flush(&out);
 }
 
-static int write_file(struct job *job, enum content content, const char *suffix)
+static int write_file(struct cw_report_job *job, enum content content, const char *suffix)
 {
     const char *pattern = job->request->destination;
     int error = cw_report_file_open(&job->file, pattern, suffix, &job->values);
@@ -104,7 +114,7 @@ static int write_file(struct job *job, enum content content, const char *suffix)
     return error;
 }
 
-static int write_files(struct job *job)
+static int write_files(struct cw_report_job *job)
 {
     enum cw_report_form form = job->request->form;
     int failed = 0;
@@ -122,7 +132,7 @@ static int write_files(struct job *job)
     return -1;
 }
 
-static int write_to_fd(struct job *job)
+static int write_to_fd(struct cw_report_job *job)
 {
     enum cw_report_form form = job->request->form;
     int fd = request_fd(job->request);
@@ -151,46 +161,45 @@ void cw_report_path_values(const struct cw_view *view, char *const *env, struct 
                                    .env = env};
 }
 
-static void prepare(struct job *job, const struct cw_view *view,
+static void prepare(struct cw_report_job *job, const struct cw_view *view,
                     const struct cw_report_request *request)
 {
     job->request = request;
-    job->source = (struct cw_report_source){.view = view,
-                                            .snapshot = &job->snapshot,
-                                            .symbols = &job->symbols,
-                                            .rules = &job->rules,
-                                            .process = request->process,
-                                            .version = request->version};
+    job->live.view = view;
+    job->live.symbols = &job->symbols;
+    job->live.rules = &job->rules;
+    job->live.process = request->process;
+    job->live.version = request->version;
     cw_report_path_values(view, request->env, &job->values);
-    /* Without memory for names the report has addresses. */
+    /* If out of memory for names, the report has addresses. */
     cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
     cw_symbols_use(&job->symbols, request->lines, request->sysroot);
 }
 
-/* Of a process that runs on it is now; else the last thing that is known of it. */
-static uint64_t moment(const struct job *job, const struct cw_view *view)
+/* For a running process the current time; otherwise the last time recorded. */
+static uint64_t moment(struct cw_report_job *job, const struct cw_view *view)
 {
     uint64_t start_ns = cw_view_header(view)->start_ns;
     uint64_t now_ns = cw_clock_ns();
 
     if (job->request->process != CW_REPORT_PROCESS_ALIVE)
-        return job->snapshot.duration_ns;
-    return now_ns > start_ns ? now_ns - start_ns : job->snapshot.duration_ns;
+        return snapshot_of(job)->duration_ns;
+    return now_ns > start_ns ? now_ns - start_ns : snapshot_of(job)->duration_ns;
 }
 
-/* What needs names and the user's file: classes and, with them, whether there is anything to say.
- */
-static void classify(struct job *job, const struct cw_view *view)
+/* Steps that need names and the user's file: classes and, from them, whether there is anything to
+ * report. */
+static void classify(struct cw_report_job *job, const struct cw_view *view)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
     uint64_t now_ns = moment(job, view);
 
     cw_rules_init(&job->rules, job->request->suppressions);
-    cw_leak_want(&job->snapshot, &job->symbols);
+    cw_leak_want(snapshot_of(job), &job->symbols);
     cw_symbols_resolve(&job->symbols);
-    cw_snapshot_growth_read(&job->snapshot, now_ns);
-    cw_leak_classify(&job->snapshot, &job->symbols, &job->rules);
-    cw_snapshot_ages(&job->snapshot, now_ns, old_ns);
+    cw_snapshot_growth_read(snapshot_of(job), now_ns);
+    cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
+    cw_snapshot_ages(snapshot_of(job), now_ns, old_ns);
 }
 
 static int has_leaks(const struct cw_snapshot *snapshot)
@@ -198,24 +207,42 @@ static int has_leaks(const struct cw_snapshot *snapshot)
     return snapshot->leaks.count > 0;
 }
 
-/* With names and rules what is apart now may be a leak, and the reverse. */
+/* With names and rules, a separately listed site may become a leak, and vice versa. */
 static int may_have_leaks(const struct cw_snapshot *snapshot)
 {
     return has_leaks(snapshot) || snapshot->library.count > 0 || snapshot->caches.count > 0;
 }
 
-static int write_job(struct job *job, const struct cw_view *view,
+static int write_job(struct cw_report_job *job, const struct cw_view *view,
                      const struct cw_report_request *request)
 {
     int result = 0;
 
     prepare(job, view, request);
     classify(job, view);
-    if (request->form != CW_REPORT_SHORT_IF_LEAKED || has_leaks(&job->snapshot))
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || has_leaks(snapshot_of(job)))
         result = goes_to_fd(request) ? write_to_fd(job) : write_files(job);
     cw_rules_fini(&job->rules);
     cw_symbols_fini(&job->symbols);
     return result;
+}
+
+static struct cw_report_job *create_job(const struct cw_view *view)
+{
+    struct cw_report_job *job = cw_mem_alloc(sizeof(*job));
+
+    if (job && cw_snapshot_init(snapshot_of(job), view) == 0) {
+        cw_leak_classify(snapshot_of(job), NULL, NULL);
+        return job;
+    }
+    cw_mem_free(job, sizeof(*job));
+    return NULL;
+}
+
+static void destroy_job(struct cw_report_job *job)
+{
+    cw_snapshot_fini(snapshot_of(job));
+    cw_mem_free(job, sizeof(*job));
 }
 
 /* Every leak is what a site holds, or what went with its context. Most programs end without any,
@@ -239,20 +266,57 @@ static int has_leftovers(const struct cw_view *view)
 
 int cw_report_write(const struct cw_view *view, const struct cw_report_request *request)
 {
-    struct job *job;
+    struct cw_report_job *job;
     int result = 0;
 
     if (request->form == CW_REPORT_SHORT_IF_LEAKED && !has_leftovers(view))
         return 0;
-    job = cw_mem_alloc(sizeof(*job));
-    if (!job || cw_snapshot_init(&job->snapshot, view) != 0) {
+    job = create_job(view);
+    if (!job) {
         cw_log(CW_LOG_WARN, "no memory for the report: there is none");
-        cw_mem_free(job, sizeof(*job));
         return -1;
     }
-    if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_leaks(&job->snapshot))
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_leaks(snapshot_of(job)))
         result = write_job(job, view, request);
-    cw_snapshot_fini(&job->snapshot);
-    cw_mem_free(job, sizeof(*job));
+    destroy_job(job);
     return result;
+}
+
+/* ---- a model that stays ---- */
+
+struct cw_report_job *cw_report_open(const struct cw_view *view,
+                                     const struct cw_report_request *request)
+{
+    struct cw_report_job *job = create_job(view);
+
+    if (!job)
+        return NULL;
+    prepare(job, view, request);
+    classify(job, view);
+    cw_live_model_init(&job->live);
+    return job;
+}
+
+void cw_report_read_stacks(struct cw_report_job *job, int is_for_text)
+{
+    struct cw_live_model *live = &job->live;
+
+    if (is_for_text)
+        cw_report_text_want(&live->model, CW_TEXT_FULL, cw_live_model_want, live);
+    else
+        cw_live_model_want_all(live);
+    cw_live_model_resolve(live);
+}
+
+struct cw_report_model *cw_report_of(struct cw_report_job *job)
+{
+    return &job->live.model;
+}
+
+void cw_report_close(struct cw_report_job *job)
+{
+    cw_live_model_fini(&job->live);
+    cw_rules_fini(&job->rules);
+    cw_symbols_fini(&job->symbols);
+    destroy_job(job);
 }

@@ -9,6 +9,7 @@
 #define CW_REPORT_REPORT_H
 
 #include "live/view.h"
+#include "report/model/model_live.h"
 #include "report/path/path.h"
 
 struct cw_symbol_ops;
@@ -19,13 +20,6 @@ enum cw_report_form {
     CW_REPORT_JSON,
     CW_REPORT_BOTH,        /* the JSON's name gets ".json" appended */
     CW_REPORT_SUGGESTIONS, /* of suppressions (suggest.h), to `fd` */
-};
-
-/* What is known of a process whose layout says that it has not ended. */
-enum cw_report_process {
-    CW_REPORT_PROCESS_UNKNOWN,
-    CW_REPORT_PROCESS_ALIVE,
-    CW_REPORT_PROCESS_DEAD, /* by a signal, most likely: it never reached an exit */
 };
 
 struct cw_report_request {
@@ -56,5 +50,17 @@ void cw_report_path_values(const struct cw_view *view, char *const *env,
  * nowhere if it is a dump.
  */
 int cw_report_write(const struct cw_view *view, const struct cw_report_request *request);
+
+/*
+ * A model of a live layout that stays until it is closed, made by what of the request is about the
+ * content. NULL: no memory. The view and all that the request points to must stay.
+ */
+struct cw_report_job;
+struct cw_report_job *cw_report_open(const struct cw_view *view,
+                                     const struct cw_report_request *request);
+struct cw_report_model *cw_report_of(struct cw_report_job *job);
+/* Once: gives the model the frames of all stacks, or of those alone that the full text shows. */
+void cw_report_read_stacks(struct cw_report_job *job, int is_for_text);
+void cw_report_close(struct cw_report_job *job);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The dump of an out of memory. See report_oom.h. What is large lies in one job from cw_mem. */
+/* The dump of an out-of-memory error. See report_oom.h. Large data is in one job from cw_mem. */
 #include "report/report_oom.h"
 
 #include <errno.h>
 
 #include "base/mem.h"
 #include "report/model/model_live.h"
+#include "report/symbols/symbol.h"
 #include "report/text/text_account.h"
 #include "report/text/text_put.h"
 
@@ -13,34 +14,33 @@
 
 struct job {
     struct cw_symbols symbols;
-    struct cw_report_source source;
-    struct cw_snapshot snapshot; /* nothing but the sites that are named */
     struct cw_snapshot_site site[SITES];
-    struct cw_live_model live;
+    struct cw_live_model live; /* its snapshot has nothing but the sites that are named */
     struct cw_report_oom account;
     struct cw_out out;
     char buffer[(size_t)16 * 1024];
 };
 
-/* The index of a site of the layout among those of the job. */
+/* Adds a site of the layout to the job; returns its index there. */
 static uint32_t add_site(struct job *job, uint32_t live_site)
 {
-    const struct cw_view *view = job->source.view;
+    const struct cw_view *view = job->live.view;
     const struct cw_live_site *site = cw_view_site(view, live_site);
+    struct cw_snapshot *snapshot = &job->live.model.snapshot;
 
-    if (!site || job->snapshot.sites == SITES)
+    if (!site || snapshot->sites == SITES)
         return CW_SITE_NONE;
-    job->site[job->snapshot.sites] = (struct cw_snapshot_site){
+    job->site[snapshot->sites] = (struct cw_snapshot_site){
         .stack = site->stack, .device = site->device, .api = cw_view_text(view, site->api)};
-    return job->snapshot.sites++;
+    return snapshot->sites++;
 }
 
 static void read_account(struct job *job, const struct cw_live_oom *oom)
 {
-    job->snapshot.site = job->site;
-    cw_live_model_begin(&job->live, &job->source);
+    job->live.model.snapshot.site = job->site;
+    cw_live_model_begin(&job->live);
     job->live.model.has_no_ids = 1;
-    cw_live_model_read_oom(oom, &job->snapshot, &job->account);
+    cw_live_model_read_oom(oom, &job->live.model.snapshot, &job->account);
     job->account.site = add_site(job, oom->site);
     for (unsigned i = 0; i < job->account.holders; i++)
         job->account.holder[i].site = add_site(job, oom->holder[i].site);
@@ -67,7 +67,7 @@ static void put_dump(const struct cw_text *text, const struct cw_report_oom *oom
 static int write_dump(struct job *job, const struct cw_report_request *request)
 {
     struct cw_text text = {.model = &job->live.model,
-                           .snapshot = &job->snapshot,
+                           .snapshot = &job->live.model.snapshot,
                            .out = &job->out,
                            .form = CW_TEXT_FULL,
                            .want = cw_live_model_want,
@@ -96,8 +96,8 @@ int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
         errno = saved;
         return -1;
     }
-    job->source = (struct cw_report_source){
-        .view = view, .snapshot = &job->snapshot, .symbols = &job->symbols};
+    job->live.view = view;
+    job->live.symbols = &job->symbols;
     /* Without memory for names the frames have addresses. */
     cw_symbols_init(&job->symbols, view, NULL, NULL);
     read_account(job, oom);

@@ -82,11 +82,23 @@ rm -rf "$scratch"
 
 declare -A started_=() # what start_ has started: process ids by name
 
+# What the test leaves of reports in JSON is what docs/report-json.md says; how much of them, see schema.py.
+check_reports_()
+{
+  local -a reports
+  mapfile -t reports < <(grep -rlIsE -m 1 '^\{"(schema":"cuwarden-report/|selection":)' "$scratch")
+  [ "${#reports[@]}" != 0 ] || return 0
+  command -v python3 >/dev/null ||
+    { echo 'python3 is not installed: reports in JSON are not held against their schema'; return 0; }
+  python3 "$abs_top_srcdir/tests/e2e/schema.py" "$abs_top_srcdir/docs/report-1.schema.json" "${reports[@]}" >&2
+}
+
 cleanup_()
 {
   local status=$?
   [ "${#started_[@]}" = 0 ] || kill -KILL "${started_[@]}" 2>/dev/null
   cd "$abs_top_builddir" || exit 99
+  [ "$status" != 0 ] || check_reports_ || { echo 'FAIL: a report is not what its schema says' >&2; status=1; }
   [ -n "${KEEP:-}" ] || rm -rf "$scratch"
   exit "$status"
 }

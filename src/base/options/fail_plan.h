@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which allocations shall fail: the value of the option FAIL, from text and back.
+ * Which allocations fail: the value of the option FAIL, from text and back.
  *
- * Of nth, every and millionths at most one is not 0. With all three 0 the ones above `above` fail,
- * and none if that is 0 too. Owns nothing; no lock.
+ * At most one of nth, every and millionths is not 0. If all three are 0, all allocations above
+ * `above` fail, or none if that is 0 too. Owns nothing; no lock.
  */
 #ifndef CW_BASE_FAIL_PLAN_H
 #define CW_BASE_FAIL_PLAN_H
@@ -13,10 +13,10 @@
 #include "base/out.h"
 
 struct cw_fail_plan {
-    uint64_t nth;        /* this matching allocation alone */
-    uint64_t every;      /* each time that so many have matched */
+    uint64_t nth;        /* only this matching allocation */
+    uint64_t every;      /* every Nth matching allocation */
     uint64_t above;      /* bytes; larger ones match */
-    uint64_t seed;       /* of the chance; 0 without one */
+    uint64_t seed;       /* seed for the chance; 0 without one */
     uint32_t millionths; /* chance of each */
 };
 
@@ -24,9 +24,9 @@ struct cw_fail_plan {
 #define CW_FAIL_DEFAULT_SEED 1
 
 /*
- * "off", or with commas between them, each at most once: one of "nth=N", "every=N" and "prob=P",
- * N from 1, P above 0 and up to 1, at least a millionth; "seed=N" if there is a prob; and
- * "above=SIZE", from one byte. Returns 0, or -1 with *out as it was.
+ * "off", or a comma-separated list, each at most once: one of "nth=N", "every=N" and "prob=P", N
+ * from 1, P above 0 and up to 1, at least a millionth; "seed=N" if there is a prob; and
+ * "above=SIZE", from one byte. Returns 0, or -1 with *out unchanged.
  */
 int cw_fail_plan_parse(const char *text, struct cw_fail_plan *out);
 void cw_fail_plan_print(const struct cw_fail_plan *plan, struct cw_out *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers as people write them. See number.h. */
+/* Numbers as users write them. See number.h. */
 #include "base/options/number.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ const char *cw_number_read_decimal(const char *at, struct cw_decimal *out)
 }
 
 /* number times unit, rounded down. The product of fraction and unit may have 128 bits, so it is
- * summed up bit by bit of the unit and brought below ONE after each. */
+ * summed bit by bit of the unit and reduced below ONE after each. */
 int cw_number_scale(const struct cw_decimal *number, uint64_t unit, uint64_t *out)
 {
     uint64_t part = 0;
@@ -78,7 +78,7 @@ static const char *read_size_unit(const char *at, uint64_t *unit)
     return cw_number_is_letter(at[0], 'b') ? at + 1 : at;
 }
 
-/* What follows the number of a size. A fraction without a unit is a forgotten unit. */
+/* The unit of a size. A fraction without a unit is an error: the unit was forgotten. */
 const char *cw_number_read_bytes(const char *at, const struct cw_decimal *number, uint64_t *bytes)
 {
     uint64_t unit;
@@ -98,7 +98,7 @@ void cw_number_print_fraction(uint64_t fraction, int decimals, struct cw_out *ou
     cw_out_printf(out, ".%0*ju", decimals, (uintmax_t)fraction);
 }
 
-/* Whole or half units, "8G" and "1.5G"; else a smaller unit. */
+/* In whole or half units, "8G" and "1.5G"; otherwise in a smaller unit. */
 void cw_number_print_bytes(uint64_t bytes, struct cw_out *out)
 {
     static const char letters[] = "KMGT";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows of the options, and how the value of each is read and printed.
+ * The table of options, and how each value is parsed and printed.
  *
  * Owns the table made from options.def, which is constant; no lock. Nothing here allocates, prints,
- * or follows the locale. Every default passes the parser of its own row.
+ * or follows the locale. Every default is accepted by its own parser.
  */
 #include "base/options/option_table.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/signal_name.h"
 
-#define CLIP 64 /* bytes of a value that a complaint repeats */
+#define CLIP 64 /* bytes of a value quoted in a complaint */
 
 /* ---- the table ---- */
 
@@ -159,7 +159,7 @@ static void say_form(struct cw_out *why, const struct definition *def)
         return;
     case KIND_SIZES:
         cw_out_printf(why,
-                      "%sa size (8G)%s, or a list of at most %d, each device once "
+                      "%sa size (8G)%s, or a list of up to %d, each device at most once "
                       "(0:8G,GPU-<uuid>:50%%,4G)",
                       def->takes_none ? "none, " : "",
                       def->takes_zero ? ", a share (25%)" : " or share (25%) above 0",
@@ -171,7 +171,7 @@ static void say_form(struct cw_out *why, const struct definition *def)
                       def->kind == KIND_INTERVAL ? "off, or " : "", def->min_time, def->max_time);
         return;
     case KIND_LEVELS:
-        cw_out_printf(why, "%d whole percents from 1 to 100, each above the one before (60,80,95)",
+        cw_out_printf(why, "%d whole percentages from 1 to 100 in ascending order (60,80,95)",
                       CW_THRESHOLDS);
         return;
     case KIND_FAIL:
@@ -180,8 +180,8 @@ static void say_form(struct cw_out *why, const struct definition *def)
         return;
     case KIND_BATCHES:
         cw_out_printf(why,
-                      "a list of at most %d SIZE:COUNT (64M:8,1.5G:2), sizes up to 1T and counts "
-                      "from 1 to %d",
+                      "a list of up to %d SIZE:COUNT (64M:8,1.5G:2), with sizes up to 1T and "
+                      "counts from 1 to %d",
                       CW_BATCHES_MAX, CW_BATCH_BLOCKS);
         return;
     case KIND_PATH:
@@ -195,8 +195,8 @@ static void say_form(struct cw_out *why, const struct definition *def)
         cw_out_printf(why, "a file name of at most %d bytes", CW_OPTION_VALUE_MAX - 1);
         return;
     case KIND_SIGNAL:
-        cw_out_string(why, "off, or a signal that a program may catch without harm, by name or "
-                           "number, as in USR1, SIGUSR2 or RTMIN+3");
+        cw_out_string(why, "off, or a signal that a program can safely catch, by name or number "
+                           "(USR1, SIGUSR2, RTMIN+3)");
         return;
     }
 }
@@ -254,7 +254,7 @@ static enum cw_option_verdict parse_auto_count(const struct definition *def, con
     return CW_OPTION_TAKEN;
 }
 
-/* Devices that a list leaves out have the standing value, whatever was set before. */
+/* Devices missing in a list get the standing value, whatever was set before. */
 static enum cw_option_verdict parse_sizes(const struct definition *def, const char *standing,
                                           const char *value, void *field, struct cw_out *why)
 {
@@ -333,9 +333,9 @@ static enum cw_option_verdict parse_path(const char *value, void *field, struct 
     if (!bad)
         return CW_OPTION_TAKEN;
     cw_option_quote(why, value, strlen(value));
-    cw_out_string(why, " has an unknown sequence ");
+    cw_out_string(why, " contains the unknown sequence ");
     cw_option_quote(why, bad, strnlen(bad, 2));
-    cw_out_string(why, "; known are %p %h %e %t %n %r %q{VAR} %%");
+    cw_out_string(why, "; use %p %h %e %t %n %r %q{VAR} %%");
     return CW_OPTION_TAKEN_WITH_COMPLAINT;
 }
 

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Reading and printing of the options' values.
- *
- * Owns nothing; no lock. The read_ functions take text from `at` on and return where the next
- * character stands, or NULL when the text is not what they read; what may follow is their caller's
- * business.
- */
+/* Parsing and printing of option values. See option_values.h, and number.h for the read_ part. */
 #include "base/options/option_values.h"
 
 #include <string.h>
@@ -71,7 +65,7 @@ static int has_dash_before(size_t byte)
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;
 }
 
-/* The form of nvidia-smi -L behind "GPU-" or "MIG-", which has the bytes in their order. */
+/* The UUID as printed by nvidia-smi -L after "GPU-" or "MIG-", bytes in order. */
 static const char *read_uuid(const char *at, uint8_t uuid[16])
 {
     for (size_t i = 0; i < 16; i++) {
@@ -90,7 +84,7 @@ static const char *read_uuid(const char *at, uint8_t uuid[16])
     return at;
 }
 
-/* A GPU, or an instance of one that was made with MIG. */
+/* A GPU or a MIG instance. */
 static int has_uuid_prefix(const char *at)
 {
     return strncmp(at, "GPU-", 4) == 0 || strncmp(at, "MIG-", 4) == 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The values of options that are more than a word: counts, sizes and shares by device, times,
- * levels, batches of blocks, report destinations; from text and back.
+ * Option values other than words: counts, sizes and shares by device, times, levels, batches of
+ * blocks, report destinations; from text and back.
  *
- * Nothing here knows of rows, follows the locale, or says what is wrong: a parser returns 0, or -1
- * with its out-parameter as it was, and the caller names the form that it wanted. Units of size are
- * powers of 1024; letter case does not count in units. Numbers may have up to 18 decimals; what is
- * less than a byte, a nanosecond or a millionth of a percent is dropped. What does not fit into 64
- * bits is refused. Printed text parses to the same value.
+ * Nothing here depends on the option table or the locale, or prints errors: a parser returns 0, or
+ * -1 with its out-parameter unchanged, and the caller describes the expected form. Units of size
+ * are powers of 1024; case does not matter in units. Numbers may have up to 18 decimals; they are
+ * rounded down to a byte, a nanosecond or a millionth of a percent. Values that do not fit in 64
+ * bits are rejected. Printed text parses to the same value.
  */
 #ifndef CW_BASE_OPTION_VALUES_H
 #define CW_BASE_OPTION_VALUES_H
@@ -56,19 +56,19 @@ struct cw_option_batches {
 
 #define CW_THRESHOLDS 3
 
-/* Thresholds of pressure, in percent: each from 1 to 100 and above the one before. */
+/* Thresholds of pressure, in percent: each from 1 to 100, in ascending order. */
 struct cw_levels {
     uint8_t percent[CW_THRESHOLDS];
 };
 
-/* Digits and nothing else: no sign, no blank, no unit. */
+/* Only digits: no sign, no blank, no unit. */
 int cw_count_parse(const char *text, uint64_t *out);
 
 /*
  * One size or share ("8G", "1.5GiB", "4096", "25%"; the word "none" if takes_none), or a list of
- * them with a device in front ("0:8G,GPU-UUID:50%"), each device once; at most one item of a list
- * has no device and is for all others. The list replaces the one in *out; a text without an item
- * for the others leaves out->fallback as it is, so set that first.
+ * them by device ("0:8G,GPU-UUID:50%"), each device at most once; at most one item has no device
+ * and applies to all others. The list replaces the one in *out; without an item for the others,
+ * out->fallback is left unchanged, so set that first.
  */
 int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out);
 /* "GPU-" or "MIG-" and a uuid, as nvidia-smi -L and NVML print it. */
@@ -77,12 +77,12 @@ int cw_uuid_parse(const char *text, uint8_t out[16]);
 void cw_device_size_print(const struct cw_device_size *item, struct cw_out *out);
 void cw_sizes_print(const struct cw_device_sizes *sizes, struct cw_out *out);
 
-/* 1 if a size or share, of a device or of the others, is 0; none is not. */
+/* 1 if any size or share is 0; "none" is not 0. */
 int cw_sizes_have_zero(const struct cw_device_sizes *sizes);
 
 /*
- * What applies to a device: the item with its uuid (NULL: not known), else with its ordinal, else
- * the fallback. Returns 1 with the bytes, a share rounded down, or 0 if that is none.
+ * The value for a device: the item with its uuid (NULL: unknown), else with its ordinal, else the
+ * fallback. Returns 1 with the bytes, a share rounded down, or 0 for "none".
  */
 int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uint8_t uuid[16],
                  uint64_t device_total, uint64_t *out_bytes);
@@ -91,15 +91,15 @@ int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uin
 int cw_time_parse(const char *text, uint64_t *out_ns);
 void cw_time_print(uint64_t ns, struct cw_out *out);
 
-/* "60,80,95"; a % behind each is allowed. */
+/* "60,80,95"; each may be followed by %. */
 int cw_levels_parse(const char *text, struct cw_levels *out);
 void cw_levels_print(const struct cw_levels *levels, struct cw_out *out);
 
-/* "64M:8,1.5G:2"; "" is no batch. */
+/* "64M:8,1.5G:2"; "" is an empty list. */
 int cw_batches_parse(const char *text, struct cw_option_batches *out);
 void cw_batches_print(const struct cw_option_batches *batches, struct cw_out *out);
 
-/* Of a report destination: the first '%' that starts no known sequence, or NULL. */
+/* The first '%' of a report destination that does not start a known sequence, or NULL. */
 const char *cw_path_find_bad_sequence(const char *template);
 
 #endif

@@ -3,8 +3,8 @@
  * The parser of the options: names, presets, the environment, complaints.
  *
  * Owns the table made from presets.def, which is constant; everything else is the caller's, so
- * there is no lock. Nothing here allocates, prints, follows the locale or asks for the environment.
- * Every value of a preset passes the parser of its option.
+ * there is no lock. Nothing here allocates, prints, follows the locale or reads the environment.
+ * Every value of a preset is accepted by the parser of its option.
  */
 #include "base/options/options.h"
 
@@ -13,8 +13,8 @@
 #include "base/options/option_table.h"
 #include "base/out.h"
 
-#define CLIP          64 /* bytes of a name that a complaint repeats */
-#define COMPARED_NAME 32 /* longest name that is compared with the known ones */
+#define CLIP          64 /* bytes of a name quoted in a complaint */
+#define COMPARED_NAME 32 /* longest name compared with the known ones */
 
 /* ---- presets ---- */
 
@@ -72,7 +72,7 @@ static void set_standing(struct cw_options *options, size_t index)
         cw_options_preset_value(options->preset, index) ? CW_ORIGIN_PRESET : CW_ORIGIN_DEFAULT;
 }
 
-/* The values of the preset, where nobody set another one. */
+/* Applies the preset's values to the options that are not set. */
 static void follow_preset(struct cw_options *options)
 {
     for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
@@ -90,7 +90,7 @@ static void set_defaults(struct cw_options *options)
 
 /* ---- names ---- */
 
-/* Its index, or CW_OPTION_COUNT. */
+/* The index of the option, or CW_OPTION_COUNT. */
 static size_t find_option(const char *name, size_t len)
 {
     size_t i;
@@ -116,7 +116,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
     return least < c ? least : c;
 }
 
-/* Levenshtein distance, letter case aside; len at most COMPARED_NAME. */
+/* Levenshtein distance, ignoring case; len at most COMPARED_NAME. */
 static unsigned edit_distance(const char *name, size_t len, const char *known)
 {
     unsigned row[COMPARED_NAME + 1];
@@ -136,7 +136,7 @@ static unsigned edit_distance(const char *name, size_t len, const char *known)
     return row[len];
 }
 
-/* The known name that was probably meant, or NULL: at most one wrong letter in three, or so. */
+/* The known name that was probably meant, or NULL: about one wrong letter in three at most. */
 static const char *find_nearest(const char *name, size_t len)
 {
     const char *nearest = NULL;
@@ -161,7 +161,7 @@ static const char *find_nearest(const char *name, size_t len)
 struct parse {
     struct cw_options *options;
     struct cw_option_complaints *complaints;
-    char seen[CW_OPTION_COUNT]; /* the variable was there before */
+    char seen[CW_OPTION_COUNT]; /* the variable has occurred before */
 };
 
 static void complain(struct parse *parse, const char *line)
@@ -199,12 +199,12 @@ static void say_what_stays(struct cw_out *out, const struct cw_options *options,
     const char *value = standing_value(options, index);
 
     if (cw_options_preset_value(options->preset, index))
-        cw_out_printf(out, "the value '%s' of preset %s stays", value,
+        cw_out_printf(out, "using '%s' from preset %s", value,
                       cw_options_preset_name(options->preset));
     else if (*value)
-        cw_out_printf(out, "the default '%s' stays", value);
+        cw_out_printf(out, "using the default '%s'", value);
     else
-        cw_out_string(out, "it stays unset");
+        cw_out_string(out, "ignored");
 }
 
 static void complain_of_value(struct parse *parse, size_t index, enum cw_option_verdict verdict,
@@ -216,7 +216,7 @@ static void complain_of_value(struct parse *parse, size_t index, enum cw_option_
     cw_out_init(&out, -1, line, sizeof(line) - 1);
     cw_out_printf(&out, "%s%s: %s; ", CW_OPTION_PREFIX, cw_options_row(index)->name, why);
     if (verdict == CW_OPTION_TAKEN_WITH_COMPLAINT)
-        cw_out_string(&out, "kept as it stands");
+        cw_out_string(&out, "used as it is");
     else
         say_what_stays(&out, parse->options, index);
     line[out.len] = '\0';
@@ -245,7 +245,7 @@ static void parse_known(struct parse *parse, size_t index, const char *value)
         options->origin[index] = CW_ORIGIN_ENVIRONMENT;
 }
 
-/* The part behind the prefix, or NULL when the variable is none of ours. */
+/* The name after the prefix, or NULL if the variable is not ours. */
 static const char *own_part(const char *entry)
 {
     size_t len = sizeof(CW_OPTION_PREFIX) - 1;
@@ -270,7 +270,7 @@ static void parse_entry(struct parse *parse, const char *entry)
         complain_of_name(parse, name, len, equals + 1);
 }
 
-/* Before all others, wherever it stands: their values count from the preset's. */
+/* Before all others, wherever it is: their values are relative to the preset's. */
 static void parse_preset(struct parse *parse, char *const env[])
 {
     static const char preset[] = CW_OPTION_PREFIX "PRESET=";
@@ -279,11 +279,12 @@ static void parse_preset(struct parse *parse, char *const env[])
         if (strncmp(*env, preset, sizeof(preset) - 1) == 0)
             parse_known(parse, CW_OPTION_INDEX_PRESET, *env + sizeof(preset) - 1);
     }
-    if (parse->seen[CW_OPTION_INDEX_PRESET]) /* else every process would read all defaults twice */
+    if (parse->seen[CW_OPTION_INDEX_PRESET]) /* otherwise every process would read all defaults
+                                                twice */
         follow_preset(parse->options);
 }
 
-/* The first one, as for getenv(3); one that is too long is none. */
+/* The first one, as for getenv(3); one that is too long is ignored. */
 static void find_tmpdir(char *const env[], struct cw_options *out)
 {
     static const char name[] = "TMPDIR=";
@@ -337,7 +338,7 @@ int cw_options_set(struct cw_options *options, const char *name, const char *val
     if (index < CW_OPTION_COUNT)
         verdict = cw_option_parse(index, standing_value(options, index), value, &changed, &out);
     else
-        cw_out_string(&out, "no such option");
+        cw_out_string(&out, "unknown option");
     if (why_cap > 0)
         why[out.len] = '\0';
     if (verdict != CW_OPTION_TAKEN)

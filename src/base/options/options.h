@@ -3,8 +3,8 @@
  * The options: CUWARDEN_* in the environment, one row each in options.def.
  *
  * Parsed once, when the library is loaded, into a struct that is constant afterwards. The parser
- * prints nothing: what it has to say about bad values is kept as text until somebody asks, because
- * a process that never calls CUDA stays silent.
+ * prints nothing: complaints about bad values are kept as text until somebody asks, because a
+ * process that never calls CUDA stays silent.
  */
 #ifndef CW_BASE_OPTIONS_H
 #define CW_BASE_OPTIONS_H
@@ -16,8 +16,8 @@
 #include "base/options/option_values.h"
 
 #define CW_OPTION_PREFIX     "CUWARDEN_"
-#define CW_OPTION_VALUE_MAX  1024 /* longest value, with its NUL; a longer one is refused */
-#define CW_OPTION_COMPLAINTS 16   /* bad values and unknown names that are remembered */
+#define CW_OPTION_VALUE_MAX  1024 /* longest value, with its NUL; longer ones are rejected */
+#define CW_OPTION_COMPLAINTS 16   /* maximum number of remembered bad values and unknown names */
 #define CW_OPTION_LINE_MAX   256  /* longest complaint, with its NUL */
 #define CW_COUNT_AUTO        UINT64_MAX
 
@@ -82,30 +82,30 @@ struct cw_options {
 /* ---- parsing ---- */
 
 struct cw_option_complaints {
-    unsigned count; /* lines that were due, also those that did not fit */
+    unsigned count; /* number of complaints, including those that did not fit */
     char line[CW_OPTION_COMPLAINTS][CW_OPTION_LINE_MAX];
 };
 
 /*
  * Reads environ-shaped `env` (NULL: no environment). `trusted` 0 (a setuid program): every
- * CUWARDEN_ variable is ignored and one complaint says so if there was any. Of a variable that is
- * there twice, the first counts, as for getenv(3).
+ * CUWARDEN_ variable is ignored and one complaint says so if there was any. If a variable occurs
+ * twice, the first one counts, as for getenv(3).
  *
- * What is not set has the value of the preset, or else its default; so have devices that a list of
- * sizes leaves out, and an option with a bad value. An empty value is a bad one (a script's unset
- * variable shall not mean "no limit" in silence), except of an option whose default is empty; of an
- * unknown name it is not complained of. A report destination with an unknown % sequence is
- * complained of and kept, so that the report is not lost. complaints may be NULL.
+ * Options that are not set, or have a bad value, get the value of the preset, or else the default;
+ * so do devices missing in a list of sizes. An empty value is bad (an unset variable in a script
+ * must not silently mean "no limit"), unless the default is empty; an unknown name with an empty
+ * value is ignored. A report destination with an unknown % sequence causes a complaint but is used,
+ * so that the report is not lost. complaints may be NULL.
  */
 void cw_options_parse(char *const env[], int trusted, struct cw_options *out,
                       struct cw_option_complaints *complaints);
 
 /*
- * Sets one option by its NAME (without prefix), as if it stood in the environment. Returns 0, or -1
- * with the reason in `why`, and the option as it was; the caller names the variable or flag in
- * front of it. Stricter than the environment: an unknown % sequence in a report destination is
- * refused too. PRESET gives its values to the options that nobody has set; a list of sizes that is
- * set already keeps what the preset before it had for the other devices.
+ * Sets one option by its NAME (without prefix), as if it were in the environment. Returns 0, or -1
+ * with the reason in `why` and the option unchanged; the caller prepends the variable or flag.
+ * Stricter than the environment: an unknown % sequence in a report destination is rejected too.
+ * PRESET applies its values to the options that are not set; a list of sizes that is already set
+ * keeps the previous preset's value for the other devices.
  */
 int cw_options_set(struct cw_options *options, const char *name, const char *value, char *why,
                    size_t why_cap);
@@ -115,14 +115,14 @@ int cw_options_set(struct cw_options *options, const char *name, const char *val
 struct cw_option_row {
     const char *name;     /* without prefix, "STACK_DEPTH" */
     const char *values;   /* "full, caller, off" with the default first; "1..128"; "FILE" */
-    const char *fallback; /* default as text, "" for none */
+    const char *fallback; /* default as text, "" if none */
     const char *help;
     const char *detail;
 };
 const struct cw_option_row *cw_options_row(size_t index); /* index < CW_OPTION_COUNT */
-/* "inference"; NULL behind the last. */
+/* "inference"; NULL after the last. */
 const char *cw_options_preset_name(enum cw_preset preset);
-/* What a preset has in the place of the default, as text, or NULL. */
+/* The value that a preset uses instead of the default, as text, or NULL. */
 const char *cw_options_preset_value(enum cw_preset preset, size_t index);
 /* The effective value as a user would write it. */
 void cw_options_print_value(const struct cw_options *options, size_t index, char *buf, size_t cap);

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <stdint.h>
+#include <string.h>
 
 enum cw_diff_state cw_diff_state(const struct cw_diff *diff, uint32_t site)
 {
@@ -32,22 +33,6 @@ const char *cw_diff_state_name(enum cw_diff_state state)
 
 /* ---- order ---- */
 
-struct ranked {
-    uint64_t change;
-    uint32_t id, site;
-};
-
-static int compare(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-
-    if (x->change != y->change)
-        return x->change < y->change ? 1 : -1;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return x->site < y->site ? -1 : x->site > y->site;
-}
-
 static uint64_t change_of(const struct cw_diff *diff, uint32_t site)
 {
     uint64_t before = cw_match_cell(&diff->match, site, 0)->order;
@@ -57,43 +42,39 @@ static uint64_t change_of(const struct cw_diff *diff, uint32_t site)
 }
 
 /* Counts what is selected, and gathers what of it has changed. */
-static void gather(struct cw_diff *diff, struct ranked *ranked)
+static void gather(struct cw_diff *diff)
 {
-    for (uint32_t i = 0; i < diff->match.sites; i++) {
-        enum cw_diff_state state = cw_diff_state(diff, i);
+    const struct cw_match *match = &diff->match;
 
-        if (!diff->match.site[i].is_selected)
+    for (uint32_t i = 0; i < match->sites; i++) {
+        const struct cw_snapshot_site *site = cw_match_record(match, i);
+        enum cw_diff_state state = cw_diff_state(diff, i);
+        int is_counted = cw_report_site_home(site) != CW_SITE_NONE;
+
+        if (!match->site[i].is_selected)
             continue;
         diff->count[state]++;
-        for (uint32_t side = 0; cw_match_record(&diff->match, i)->is_counted && side < 2; side++)
-            diff->sum[side] += cw_match_cell(&diff->match, i, side)->value;
+        for (uint32_t side = 0; is_counted && side < 2; side++)
+            diff->sum[side] += cw_match_cell(match, i, side)->value;
         if (state != CW_DIFF_SAME)
-            ranked[diff->rows++] = (struct ranked){.change = change_of(diff, i),
-                                                   .id = cw_match_record(&diff->match, i)->id,
-                                                   .site = i};
+            diff->row[diff->rows++] = (struct cw_ranked){change_of(diff, i), site->id, i};
     }
+    cw_ranked_sort(diff->row, diff->rows);
 }
 
 int cw_diff_make(struct cw_diff *diff, enum cw_match_how how)
 {
     struct cw_match_request request = {
         .selection = &diff->selection, .by_device = diff->by_device, .how = how};
-    struct ranked *ranked;
 
     if (cw_match_models(&diff->match, diff->model, 2, &request) != 0)
         return -1;
-    ranked = calloc(diff->match.sites + 1u, sizeof(*ranked));
     diff->row = calloc(diff->match.sites + 1u, sizeof(*diff->row));
-    if (!ranked || !diff->row) {
+    if (!diff->row) {
         cw_cli_error("out of memory");
-        free(ranked);
         return -1;
     }
-    gather(diff, ranked);
-    qsort(ranked, diff->rows, sizeof(*ranked), compare);
-    for (uint32_t i = 0; i < diff->rows; i++)
-        diff->row[i] = ranked[i].site;
-    free(ranked);
+    gather(diff);
     return 0;
 }
 
@@ -107,64 +88,39 @@ void cw_diff_free(struct cw_diff *diff)
 
 /* ---- totals ---- */
 
-static const struct cw_model_device *find_device(const struct cw_model *model, uint32_t ordinal)
-{
-    for (uint32_t i = 0; i < model->devices; i++)
-        if (model->device[i].ordinal == ordinal)
-            return &model->device[i];
-    return NULL;
-}
-
 int cw_diff_device_totals(const struct cw_diff *diff, uint32_t device,
                           struct cw_diff_total total[CW_DIFF_DEVICE_TOTALS])
 {
-    static const struct cw_model_device none = {.ordinal = 0};
-    const struct cw_model_device *found[2];
-    int is_there = 0;
+    const struct cw_report_model *before = diff->model[0].report, *after = diff->model[1].report;
+    const struct cw_snapshot_device *a = &before->snapshot.device[device];
+    const struct cw_snapshot_device *b = &after->snapshot.device[device];
+    const struct cw_diff_total totals[CW_DIFF_DEVICE_TOTALS] = {
+        {"live", "live", CW_METRIC_LIVE, {a->sums.live_bytes, b->sums.live_bytes}},
+        {"held", "held", CW_METRIC_LIVE, {a->sums.live_held, b->sums.live_held}},
+        {"peak", "peak", CW_METRIC_LIVE, {a->peak_bytes, b->peak_bytes}},
+        {"allocs", "allocations", CW_METRIC_COUNT, {a->sums.allocs, b->sums.allocs}},
+    };
 
-    for (unsigned i = 0; i < 2; i++) {
-        found[i] = find_device(&diff->model[i], device);
-        is_there |= found[i] != NULL;
-        if (!found[i])
-            found[i] = &none;
-    }
-#define ROW(name, label, unit, field)                                                              \
-    (struct cw_diff_total)                                                                         \
-    {                                                                                              \
-        name, label, unit,                                                                         \
-        {                                                                                          \
-            found[0]->field, found[1]->field                                                       \
-        }                                                                                          \
-    }
-    total[0] = ROW("live", "live", CW_METRIC_LIVE, live.bytes);
-    total[1] = ROW("held", "held", CW_METRIC_LIVE, held);
-    total[2] = ROW("peak", "peak", CW_METRIC_LIVE, peak_bytes);
-    total[3] = ROW("allocs", "allocations", CW_METRIC_COUNT, allocs);
-#undef ROW
-    return is_there;
+    memcpy(total, totals, sizeof(totals));
+    return cw_report_has_device(before, device) || cw_report_has_device(after, device);
 }
 
 void cw_diff_summary_totals(const struct cw_diff *diff,
                             struct cw_diff_total total[CW_DIFF_SUMMARY_TOTALS])
 {
-    const struct cw_model_summary *a = &diff->model[0].summary, *b = &diff->model[1].summary;
+    const struct cw_snapshot_summary *a = &diff->model[0].report->snapshot.summary;
+    const struct cw_snapshot_summary *b = &diff->model[1].report->snapshot.summary;
+    const struct cw_diff_total totals[CW_DIFF_SUMMARY_TOTALS] = {
+        {"leaked_bytes", "leaked", CW_METRIC_LIVE, {a->leaked_bytes, b->leaked_bytes}},
+        {"leaked_blocks", "leaked blocks", CW_METRIC_COUNT, {a->leaked_blocks, b->leaked_blocks}},
+        {"leak_sites", "leaking sites", CW_METRIC_COUNT, {a->leak_sites, b->leak_sites}},
+        {"peak_bytes", "peak", CW_METRIC_LIVE, {a->peak_bytes, b->peak_bytes}},
+        {"allocs", "allocations", CW_METRIC_COUNT, {a->allocs, b->allocs}},
+        {"frees", "frees", CW_METRIC_COUNT, {a->frees, b->frees}},
+        {"failed", "failed", CW_METRIC_COUNT, {a->failed, b->failed}},
+        {"pool_hits", "pool hits", CW_METRIC_COUNT, {a->pool_hits, b->pool_hits}},
+        {"pool_misses", "pool misses", CW_METRIC_COUNT, {a->pool_misses, b->pool_misses}},
+    };
 
-#define ROW(field, label, unit)                                                                    \
-    (struct cw_diff_total)                                                                         \
-    {                                                                                              \
-#field, label, unit,                                                                       \
-        {                                                                                          \
-            a->field, b->field                                                                     \
-        }                                                                                          \
-    }
-    total[0] = ROW(leaked_bytes, "leaked", CW_METRIC_LIVE);
-    total[1] = ROW(leaked_blocks, "leaked blocks", CW_METRIC_COUNT);
-    total[2] = ROW(leak_sites, "leaking sites", CW_METRIC_COUNT);
-    total[3] = ROW(peak_bytes, "peak", CW_METRIC_LIVE);
-    total[4] = ROW(allocs, "allocations", CW_METRIC_COUNT);
-    total[5] = ROW(frees, "frees", CW_METRIC_COUNT);
-    total[6] = ROW(failed, "failed", CW_METRIC_COUNT);
-    total[7] = ROW(pool_hits, "pool hits", CW_METRIC_COUNT);
-    total[8] = ROW(pool_misses, "pool misses", CW_METRIC_COUNT);
-#undef ROW
+    memcpy(total, totals, sizeof(totals));
 }

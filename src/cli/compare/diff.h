@@ -17,7 +17,7 @@ struct cw_diff {
     struct cw_selection selection;
     int by_device;
     struct cw_match match;
-    uint32_t *row; /* sites of the match that changed, the largest change first */
+    struct cw_ranked *row; /* sites of the match that changed, the largest change first */
     uint32_t rows;
     uint32_t count[CW_DIFF_STATES]; /* of selected sites */
     uint64_t sum[2];                /* of selected sites that count */
@@ -30,10 +30,10 @@ void cw_diff_free(struct cw_diff *diff);
 enum cw_diff_state cw_diff_state(const struct cw_diff *diff, uint32_t site);
 const char *cw_diff_state_name(enum cw_diff_state state);
 
-/* The device to show with a site: CW_MODEL_NONE unless sites of two devices are two. */
+/* The device to show with a site: CW_SITE_NONE unless sites of two devices are two. */
 static inline uint32_t cw_diff_device(const struct cw_diff *diff, uint32_t site)
 {
-    return diff->by_device ? cw_match_record(&diff->match, site)->device : CW_MODEL_NONE;
+    return diff->by_device ? cw_match_record(&diff->match, site)->device : CW_SITE_NONE;
 }
 
 /* Both sides of what the processes have as a whole. */

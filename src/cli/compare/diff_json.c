@@ -8,7 +8,7 @@
 
 #define BUFFER_SIZE 65536
 
-static void put_process(struct cw_json *json, const char *key, const struct cw_model *model)
+static void put_process(struct cw_json *json, const char *key, const struct cw_report_model *model)
 {
     cw_json_open(json, key, '{');
     cw_process_json(json, model);
@@ -26,7 +26,7 @@ static void put_devices(struct cw_json *json, const struct cw_diff *diff)
     struct cw_diff_total total[CW_DIFF_DEVICE_TOTALS];
 
     cw_json_open(json, "devices", '[');
-    for (uint32_t ordinal = 0; ordinal <= CW_MODEL_HOST; ordinal++) {
+    for (uint32_t ordinal = 0; ordinal <= CW_DEVICE_HOST; ordinal++) {
         if (!cw_diff_device_totals(diff, ordinal, total))
             continue;
         cw_json_element(json, '{');
@@ -80,7 +80,7 @@ static void put_sites(struct cw_json *json, const struct cw_diff *diff)
 
     cw_json_open(json, "sites", '[');
     for (uint32_t i = 0; i < diff->rows && (top == 0 || i < top); i++)
-        put_site(json, diff, diff->row[i]);
+        put_site(json, diff, diff->row[i].site);
     cw_json_close(json, ']');
 }
 
@@ -98,8 +98,8 @@ int cw_diff_json(const struct cw_diff *diff, FILE *out)
     cw_json_string(&json, "version", PACKAGE_VERSION);
     cw_json_string(&json, "metric", cw_metric_name(diff->selection.metric));
     cw_json_string(&json, "unit", cw_metric_unit(diff->selection.metric));
-    put_process(&json, "before", &diff->model[0]);
-    put_process(&json, "after", &diff->model[1]);
+    put_process(&json, "before", diff->model[0].report);
+    put_process(&json, "after", diff->model[1].report);
     put_devices(&json, diff);
     put_summary(&json, diff);
     cw_change_json(&json, "sum", diff->sum[0], diff->sum[1]);

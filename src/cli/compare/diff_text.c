@@ -56,7 +56,7 @@ static void put_totals(const struct text *text)
     char name[CW_AMOUNT_MAX];
 
     fprintf(text->out, "TOTALS\n  %-22s %12s %12s  %12s\n", "", "before", "after", "change");
-    for (uint32_t ordinal = 0; ordinal <= CW_MODEL_HOST; ordinal++) {
+    for (uint32_t ordinal = 0; ordinal <= CW_DEVICE_HOST; ordinal++) {
         if ((selection->has_device && selection->device != ordinal) ||
             !cw_diff_device_totals(text->diff, ordinal, device))
             continue;
@@ -84,7 +84,8 @@ static void put_site(const struct text *text, uint32_t site)
     put_change(text, metric, value, 12);
     fprintf(text->out, "  %s -> %s  ", cw_amount_format(from, metric, value[0]),
             cw_amount_format(to, metric, value[1]));
-    cw_site_put(text->out, cw_match_record(match, site), cw_diff_device(text->diff, site));
+    cw_site_put(text->out, cw_match_model(match, site), cw_match_record(match, site),
+                cw_diff_device(text->diff, site));
     if (state == CW_DIFF_NEW || state == CW_DIFF_GONE)
         fprintf(text->out, " [%s]", cw_diff_state_name(state));
     if (match->site[site].is_by_name)
@@ -128,7 +129,8 @@ static void put_rebuilt(const struct text *text)
     fputc('\n', text->out);
 }
 
-static void put_side(const struct text *text, const char *label, const struct cw_model *model)
+static void put_side(const struct text *text, const char *label,
+                     const struct cw_report_model *model)
 {
     fprintf(text->out, "%s ", label);
     cw_text_put(text->out, model->source);
@@ -142,14 +144,14 @@ void cw_diff_text(const struct cw_diff *diff, FILE *out, int has_color)
     struct text text = {.diff = diff, .out = out, .has_color = has_color};
     uint32_t shown = diff->selection.top ? diff->selection.top : ROWS_SHOWN;
 
-    put_side(&text, "before", &diff->model[0]);
-    put_side(&text, "after ", &diff->model[1]);
+    put_side(&text, "before", diff->model[0].report);
+    put_side(&text, "after ", diff->model[1].report);
     fputc('\n', out);
     put_totals(&text);
     put_counts(&text);
     put_rebuilt(&text);
     for (uint32_t i = 0; i < diff->rows && i < shown; i++)
-        put_site(&text, diff->row[i]);
+        put_site(&text, diff->row[i].site);
     if (diff->rows > shown)
         fprintf(out, "  ... %" PRIu32 " more with smaller changes (--top=N)\n", diff->rows - shown);
 }

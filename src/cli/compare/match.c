@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "live/view.h"
 #include "cli/compare/match_name.h"
 #include "cli/ui/message.h"
 
@@ -33,13 +34,14 @@ static int compare(const void *a, const void *b)
     return x->site < y->site ? -1 : x->site > y->site;
 }
 
-static uint64_t key_of(const struct cw_model_site *site, uint64_t place, int by_device)
+static uint64_t key_of(const struct cw_report_model *model, const struct cw_snapshot_site *site,
+                       uint64_t place, int by_device)
 {
     uint64_t key = cw_hash_mix(CW_MATCH_SEED, place);
 
-    key = cw_match_mix_text(key, site->kind);
+    key = cw_match_mix_text(key, cw_kind_name(site->kind));
     key = cw_match_mix_text(key, site->api);
-    key = cw_match_mix_text(key, site->tag);
+    key = cw_match_mix_text(key, cw_report_tag_label(model, site->tag));
     return by_device ? cw_hash_mix(key, site->device) : key;
 }
 
@@ -47,7 +49,7 @@ static uint64_t key_of(const struct cw_model_site *site, uint64_t place, int by_
 
 /* The sites of one model that are looked at at all: --device is about what is counted, the other
  * flags about what is shown. */
-static int add_entries(struct entry *entry, uint32_t *count, const struct cw_model *model,
+static int add_entries(struct entry *entry, uint32_t *count, const struct cw_report_model *model,
                        uint32_t which, const struct cw_match_request *request)
 {
     struct cw_selection selection = {.has_device = request->selection->has_device,
@@ -58,10 +60,12 @@ static int add_entries(struct entry *entry, uint32_t *count, const struct cw_mod
     if (!site)
         return -1;
     for (uint32_t i = 0; i < sites; i++) {
-        const struct cw_model_site *record = &model->site[site[i]];
+        const struct cw_snapshot_site *record = &model->snapshot.site[site[i]];
 
-        entry[(*count)++] = (struct entry){
-            .key = key_of(record, record->id, request->by_device), .model = which, .site = site[i]};
+        entry[(*count)++] =
+            (struct entry){.key = key_of(model, record, record->id, request->by_device),
+                           .model = which,
+                           .site = site[i]};
     }
     free(site);
     return 0;
@@ -70,7 +74,8 @@ static int add_entries(struct entry *entry, uint32_t *count, const struct cw_mod
 static void add_to_cell(struct cw_match *match, const struct entry *entry, uint32_t row,
                         const struct cw_selection *selection)
 {
-    const struct cw_model_site *site = &match->model[entry->model].site[entry->site];
+    const struct cw_snapshot_site *site =
+        &match->model[entry->model].report->snapshot.site[entry->site];
     struct cw_match_cell *cell = &match->cell[(size_t)row * match->models + entry->model];
     enum cw_metric order = selection->has_sort ? selection->sort : selection->metric;
 
@@ -117,7 +122,7 @@ static int mark_selected(struct cw_match *match, const struct cw_selection *sele
     all.top = 0;
     for (uint32_t m = 0; m < match->models; m++) {
         uint32_t sites;
-        uint32_t *site = cw_select_sites(&match->model[m], &all, &sites);
+        uint32_t *site = cw_select_sites(match->model[m].report, &all, &sites);
 
         if (!site)
             return -1;
@@ -134,7 +139,7 @@ static int match_by_id(struct cw_match *match, const struct cw_match_request *re
     uint32_t count = 0;
 
     for (uint32_t m = 0; m < match->models; m++)
-        if (add_entries(entry, &count, &match->model[m], m, request) != 0)
+        if (add_entries(entry, &count, match->model[m].report, m, request) != 0)
             return -1;
     qsort(entry, count, sizeof(*entry), compare);
     if (make_rows(match, entry, count, request->selection, row) != 0) {
@@ -148,7 +153,7 @@ static int match_by_id(struct cw_match *match, const struct cw_match_request *re
 
 static void note_rebuilt(struct cw_match *match, unsigned which, uint32_t module)
 {
-    const char *name = cw_model_module_name(&match->model[which], module);
+    const char *name = cw_report_module_name(match->model[which].report, module);
 
     for (unsigned i = 0; i < match->rebuilt_count; i++)
         if (strcmp(match->rebuilt[i], name) == 0)
@@ -171,7 +176,7 @@ static uint32_t add_left_over(const struct cw_match *match, const struct cw_matc
     uint32_t count = 0, module;
 
     for (uint32_t i = 0; i < match->sites; i++) {
-        const struct cw_model_site *site = cw_match_record(match, i);
+        const struct cw_snapshot_site *site = cw_match_record(match, i);
         uint32_t which = only_model(match, i);
         uint64_t name;
 
@@ -180,7 +185,9 @@ static uint32_t add_left_over(const struct cw_match *match, const struct cw_matc
         name = cw_match_name_hash(builds, which, site, request->how, &module);
         if (name != 0)
             entry[count++] = (struct entry){
-                .key = key_of(site, name, request->by_device), .model = which, .site = i};
+                .key = key_of(cw_match_model(match, i), site, name, request->by_device),
+                .model = which,
+                .site = i};
     }
     return count;
 }
@@ -271,10 +278,10 @@ int cw_match_models(struct cw_match *match, const struct cw_model *model, uint32
 
     *match = (struct cw_match){.model = model, .models = models};
     for (uint32_t m = 0; m < models; m++)
-        count += model[m].sites;
+        count += model[m].report->snapshot.sites;
     entry = calloc(count + 1, sizeof(*entry));
     for (uint32_t m = 0; has_memory && m < models; m++)
-        has_memory = (row[m] = calloc(model[m].sites + 1u, sizeof(**row))) != NULL;
+        has_memory = (row[m] = calloc(model[m].report->snapshot.sites + 1u, sizeof(**row))) != NULL;
     if (!entry || !has_memory)
         cw_cli_error("out of memory");
     else

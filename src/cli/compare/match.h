@@ -65,15 +65,16 @@ static inline const struct cw_match_cell *cw_match_cell(const struct cw_match *m
 }
 
 /* Of the model that stands for it. */
-static inline const struct cw_model *cw_match_model(const struct cw_match *match, uint32_t site)
+static inline const struct cw_report_model *cw_match_model(const struct cw_match *match,
+                                                           uint32_t site)
 {
-    return &match->model[match->site[site].model];
+    return match->model[match->site[site].model].report;
 }
 
-static inline const struct cw_model_site *cw_match_record(const struct cw_match *match,
-                                                          uint32_t site)
+static inline const struct cw_snapshot_site *cw_match_record(const struct cw_match *match,
+                                                             uint32_t site)
 {
-    return &cw_match_model(match, site)->site[match->site[site].site];
+    return &cw_match_model(match, site)->snapshot.site[match->site[site].site];
 }
 
 #endif

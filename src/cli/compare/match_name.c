@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "cli/model/site_text.h"
 
 uint64_t cw_match_mix_text(uint64_t hash, const char *text)
 {
@@ -16,17 +17,18 @@ uint64_t cw_match_mix_text(uint64_t hash, const char *text)
 
 /* 1 if no module of that name in the other model is the same build, and there is one. A module
  * without a build-id may be another build. */
-static int is_rebuilt(const struct cw_model *model, uint32_t module, const struct cw_model *other)
+static int is_rebuilt(const struct cw_report_model *model, uint32_t module,
+                      const struct cw_report_model *other)
 {
-    const char *name = cw_model_module_name(model, module);
-    const char *id = model->module[module].build_id;
+    const char *name = cw_report_module_name(model, module);
+    const char *id = model->module[module - 1].build_id;
     int has_namesake = 0;
 
-    for (uint32_t i = 0; i < other->modules; i++) {
-        if (strcmp(cw_model_module_name(other, i), name) != 0)
+    for (uint32_t i = 1; i <= other->modules; i++) {
+        if (strcmp(cw_report_module_name(other, i), name) != 0)
             continue;
         has_namesake = 1;
-        if (*id && strcmp(other->module[i].build_id, id) == 0)
+        if (*id && strcmp(other->module[i - 1].build_id, id) == 0)
             return 0;
     }
     return has_namesake;
@@ -36,11 +38,13 @@ int cw_match_builds_find(struct cw_match_builds *builds, const struct cw_model *
 {
     *builds = (struct cw_match_builds){.model = model};
     for (unsigned i = 0; i < 2; i++) {
-        builds->is_rebuilt[i] = calloc(model[i].modules + 1u, 1);
+        const struct cw_report_model *one = model[i].report, *other = model[1 - i].report;
+
+        builds->is_rebuilt[i] = calloc(one->modules + 1u, 1);
         if (!builds->is_rebuilt[i])
             return -1;
-        for (uint32_t k = 0; k < model[i].modules; k++)
-            builds->is_rebuilt[i][k] = (uint8_t)is_rebuilt(&model[i], k, &model[1 - i]);
+        for (uint32_t k = 1; k <= one->modules; k++)
+            builds->is_rebuilt[i][k] = (uint8_t)is_rebuilt(one, k, other);
     }
     return 0;
 }
@@ -53,50 +57,41 @@ void cw_match_builds_free(struct cw_match_builds *builds)
 
 /* ---- names of stacks ---- */
 
-static const char *last_component(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* 0: this frame has neither a name nor an address that says the same in both models. */
-static uint64_t mix_frame(uint64_t hash, const struct cw_model *model,
-                          const struct cw_model_frame *frame, int is_moved, enum cw_match_how how)
+static uint64_t mix_frame(uint64_t hash, const struct cw_report_model *model,
+                          const struct cw_report_frame *frame, int is_moved, enum cw_match_how how)
 {
     if (frame->is_python) {
-        hash = cw_match_mix_text(hash, last_component(frame->file));
+        hash = cw_match_mix_text(hash, frame->file ? cw_last_component(frame->file) : "");
         if (how != CW_MATCH_NAME)
             hash = cw_hash_mix(hash, frame->line);
-        return cw_match_mix_text(hash, frame->function);
+        return cw_match_mix_text(hash, frame->function ? frame->function : "");
     }
-    hash = cw_match_mix_text(hash, cw_model_module_name(model, frame->module));
-    if (frame->function[0])
+    hash = cw_match_mix_text(hash, cw_report_module_name(model, frame->module));
+    if (frame->function)
         return cw_match_mix_text(hash, frame->function);
     return is_moved ? 0 : cw_hash_mix(hash, frame->offset);
 }
 
 uint64_t cw_match_name_hash(const struct cw_match_builds *builds, unsigned which,
-                            const struct cw_model_site *site, enum cw_match_how how,
+                            const struct cw_snapshot_site *site, enum cw_match_how how,
                             uint32_t *out_module)
 {
-    const struct cw_model *model = &builds->model[which];
-    const struct cw_model_stack *stack;
+    const struct cw_report_model *model = builds->model[which].report;
+    const struct cw_report_stack *stack = cw_report_stack(model, site->stack);
     uint64_t hash = CW_MATCH_SEED;
 
-    *out_module = CW_MODEL_NONE;
-    if (site->stack == CW_MODEL_NONE)
+    *out_module = 0;
+    if (!stack)
         return 0;
-    stack = &model->stack[site->stack];
-    for (uint32_t i = 0; i < stack->count && hash != 0; i++) {
-        const struct cw_model_frame *frame = &model->frame[model->stack_frame[stack->first + i]];
-        int is_moved = frame->module < model->modules && builds->is_rebuilt[which][frame->module];
+    /* Not what is inlined into them: that is known only where there is debug information. */
+    for (uint32_t i = 0; i < stack->shown && hash != 0; i++) {
+        const struct cw_report_frame *frame = cw_report_shown_frame(model, stack, i);
+        int is_moved = frame->module <= model->modules && builds->is_rebuilt[which][frame->module];
 
-        if (frame->is_inlined) /* only where there is debug information */
-            continue;
-        if (is_moved && *out_module == CW_MODEL_NONE)
+        if (is_moved && *out_module == 0)
             *out_module = frame->module;
         hash = mix_frame(hash, model, frame, is_moved, how);
     }
-    return stack->count > 0 && (*out_module != CW_MODEL_NONE || how == CW_MATCH_NAME) ? hash : 0;
+    return stack->shown > 0 && (*out_module != 0 || how == CW_MATCH_NAME) ? hash : 0;
 }

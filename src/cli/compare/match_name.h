@@ -5,7 +5,8 @@
 
 #include "cli/compare/match.h"
 
-/* By module of each model: 1 if a file of the same name is another build in the other model. */
+/* By number of a module of each model: 1 if a file of the same name is another build in the other
+ * model. */
 struct cw_match_builds {
     const struct cw_model *model; /* two */
     uint8_t *is_rebuilt[2];
@@ -16,9 +17,9 @@ int cw_match_builds_find(struct cw_match_builds *builds, const struct cw_model *
 void cw_match_builds_free(struct cw_match_builds *builds);
 
 /* A hash of the site's functions. 0: it is not to be matched by name. *out_module gets a module
- * that was built anew, or CW_MODEL_NONE. */
+ * that was built anew, or 0. */
 uint64_t cw_match_name_hash(const struct cw_match_builds *builds, unsigned which,
-                            const struct cw_model_site *site, enum cw_match_how how,
+                            const struct cw_snapshot_site *site, enum cw_match_how how,
                             uint32_t *out_module);
 
 /* For keys, where a clash among a million is out of the question. */

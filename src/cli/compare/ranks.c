@@ -11,9 +11,14 @@
 
 /* ---- ranks ---- */
 
+static const char *rank_of(const struct cw_model *model)
+{
+    return model->report->process.rank;
+}
+
 static int has_number(const struct cw_model *model)
 {
-    const char *rank = model->process.rank;
+    const char *rank = rank_of(model);
 
     return rank[0] && rank[strspn(rank, "0123456789")] == '\0';
 }
@@ -40,7 +45,7 @@ static int sort_by_rank(struct cw_ranks *ranks)
 
     for (uint32_t i = 0; place && i < ranks->count; i++)
         place[i] = (struct place){.number = has_number(&ranks->model[i])
-                                                ? strtoull(ranks->model[i].process.rank, NULL, 10)
+                                                ? strtoull(rank_of(&ranks->model[i]), NULL, 10)
                                                 : UINT64_MAX,
                                   .index = i};
     if (!place || !sorted) {
@@ -64,18 +69,18 @@ static int sort_by_rank(struct cw_ranks *ranks)
 static void name_ranks(struct cw_ranks *ranks)
 {
     for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_model_process *process = &ranks->model[i].process;
-        int is_twice =
-            (i > 0 && strcmp(process->rank, ranks->model[i - 1].process.rank) == 0) ||
-            (i + 1 < ranks->count && strcmp(process->rank, ranks->model[i + 1].process.rank) == 0);
+        const struct cw_model *model = &ranks->model[i];
+        const char *rank = rank_of(model);
+        int is_twice = (i > 0 && strcmp(rank, rank_of(model - 1)) == 0) ||
+                       (i + 1 < ranks->count && strcmp(rank, rank_of(model + 1)) == 0);
 
-        if (!has_number(&ranks->model[i]))
+        if (!has_number(model))
             continue;
         if (is_twice)
-            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.12s:%" PRIu32, process->rank,
-                     process->pid);
+            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.12s:%" PRIu32, rank,
+                     model->report->process.pid);
         else
-            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.24s", process->rank);
+            snprintf(ranks->rank[i].label, CW_RANK_LABEL_MAX, "%.24s", rank);
     }
 }
 
@@ -122,11 +127,8 @@ struct cw_ranks_spread cw_ranks_spread(const struct cw_ranks *ranks, uint32_t si
 static void find_outliers(struct cw_ranks *ranks)
 {
     for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_model *model = &ranks->model[i];
-
-        for (uint32_t k = 0; k < model->devices; k++)
-            if (model->device[k].ordinal != CW_MODEL_HOST)
-                ranks->rank[i].peak += model->device[k].peak_bytes;
+        for (uint32_t k = 0; k < CW_DEVICE_HOST; k++)
+            ranks->rank[i].peak += ranks->model[i].report->snapshot.device[k].peak_bytes;
         ranks->scratch[i] = ranks->rank[i].peak;
     }
     ranks->median_peak = median(ranks->scratch, ranks->count);
@@ -137,50 +139,28 @@ static void find_outliers(struct cw_ranks *ranks)
 
 /* ---- order ---- */
 
-struct ranked {
-    uint64_t most;
-    uint32_t id, site;
-};
-
-static int compare_ranked(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-
-    if (x->most != y->most)
-        return x->most < y->most ? 1 : -1;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return x->site < y->site ? -1 : x->site > y->site;
-}
-
 static int order_rows(struct cw_ranks *ranks)
 {
     const struct cw_match *match = &ranks->match;
-    struct ranked *ranked = calloc(match->sites + 1u, sizeof(*ranked));
 
     ranks->row = calloc(match->sites + 1u, sizeof(*ranks->row));
-    for (uint32_t i = 0; ranked && ranks->row && i < match->sites; i++) {
-        struct ranked row = {.id = cw_match_record(match, i)->id, .site = i};
+    if (!ranks->row)
+        return -1;
+    for (uint32_t i = 0; i < match->sites; i++) {
+        struct cw_ranked row = {.id = cw_match_record(match, i)->id, .site = i};
         uint64_t sum = 0;
 
         for (uint32_t m = 0; m < ranks->count; m++) {
             const struct cw_match_cell *cell = cw_match_cell(match, i, m);
 
             sum += cell->value;
-            if (cell->order > row.most)
-                row.most = cell->order;
+            if (cell->order > row.value)
+                row.value = cell->order;
         }
         if (match->site[i].is_selected && sum > 0)
-            ranked[ranks->rows++] = row;
+            ranks->row[ranks->rows++] = row;
     }
-    if (!ranked || !ranks->row) {
-        free(ranked);
-        return -1;
-    }
-    qsort(ranked, ranks->rows, sizeof(*ranked), compare_ranked);
-    for (uint32_t i = 0; i < ranks->rows; i++)
-        ranks->row[i] = ranked[i].site;
-    free(ranked);
+    cw_ranked_sort(ranks->row, ranks->rows);
     return 0;
 }
 
@@ -220,16 +200,16 @@ void cw_ranks_free(struct cw_ranks *ranks)
 
 struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank, uint32_t device)
 {
-    const struct cw_model *model = &ranks->model[rank];
+    const struct cw_snapshot *snapshot = &ranks->model[rank].report->snapshot;
     struct cw_ranks_leaks leaks = {.sites = 0};
 
-    for (uint32_t i = 0; i < model->sites; i++) {
-        const struct cw_model_site *site = &model->site[i];
+    for (uint32_t i = 0; i < snapshot->sites; i++) {
+        const struct cw_snapshot_site *site = &snapshot->site[i];
 
-        if (!site->is_leak || cw_model_site_home(site) != device)
+        if (!cw_leak_is_counted(site->leak) || cw_report_site_home(site) != device)
             continue;
-        leaks.bytes += site->live.bytes + site->reclaimed.bytes;
-        leaks.blocks += site->live.count + site->reclaimed.count;
+        leaks.bytes += cw_leaked_bytes(site);
+        leaks.blocks += cw_leaked_blocks(site);
         leaks.sites++;
     }
     return leaks;
@@ -239,14 +219,14 @@ void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums)
 {
     *sums = (struct cw_ranks_sums){.live = 0};
     for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_model *model = &ranks->model[i];
-        const struct cw_model_summary *from = &model->summary;
-        struct cw_model_summary *to = &sums->summary;
+        const struct cw_snapshot *snapshot = &ranks->model[i].report->snapshot;
+        const struct cw_snapshot_summary *from = &snapshot->summary;
+        struct cw_snapshot_summary *to = &sums->summary;
 
-        for (uint32_t k = 0; k < model->devices; k++) {
-            sums->live += model->device[k].live.bytes;
-            sums->held += model->device[k].held;
-            sums->peak += model->device[k].peak_bytes;
+        for (uint32_t k = 0; k < CW_DEVICES; k++) {
+            sums->live += snapshot->device[k].sums.live_bytes;
+            sums->held += snapshot->device[k].sums.live_held;
+            sums->peak += snapshot->device[k].peak_bytes;
         }
         to->leaked_bytes += from->leaked_bytes;
         to->leaked_blocks += from->leaked_blocks;

@@ -40,7 +40,8 @@ struct cw_ranks {
     struct cw_selection selection;
     int by_device;
     struct cw_match match;
-    uint32_t *row; /* selected sites of the match that hold something, the largest maximum first */
+    struct cw_ranked
+        *row; /* selected sites of the match that hold something, the largest maximum first */
     uint32_t rows;
     uint64_t median_peak;
     uint64_t *scratch; /* of ranks numbers */
@@ -57,7 +58,7 @@ struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank
 /* Sums over all ranks. */
 struct cw_ranks_sums {
     uint64_t live, held, peak; /* of all devices and hosts */
-    struct cw_model_summary summary;
+    struct cw_snapshot_summary summary;
 };
 void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums);
 

@@ -9,19 +9,21 @@
 #define BUFFER_SIZE 65536
 
 static void put_device(struct cw_json *json, const struct cw_ranks *ranks, uint32_t rank,
-                       const struct cw_model_device *device)
+                       uint32_t index)
 {
-    struct cw_ranks_leaks leaks = cw_ranks_leaks(ranks, rank, device->ordinal);
+    const struct cw_snapshot *snapshot = &ranks->model[rank].report->snapshot;
+    const struct cw_snapshot_device *device = &snapshot->device[index];
+    struct cw_ranks_leaks leaks = cw_ranks_leaks(ranks, rank, index);
 
     cw_json_open(json, NULL, '{');
-    cw_device_json(json, device->ordinal);
-    if (device->uuid[0])
+    cw_device_json(json, index);
+    if (device->uuid)
         cw_json_string(json, "uuid", device->uuid);
-    cw_json_number(json, "live", device->live.bytes);
-    cw_json_number(json, "held", device->held);
+    cw_json_number(json, "live", device->sums.live_bytes);
+    cw_json_number(json, "held", device->sums.live_held);
     cw_json_number(json, "peak", device->peak_bytes);
-    if (device->limit != 0)
-        cw_json_number(json, "limit", device->limit);
+    if (snapshot->pressure.device[index].limit != 0)
+        cw_json_number(json, "limit", snapshot->pressure.device[index].limit);
     cw_json_number(json, "leaked_bytes", leaks.bytes);
     cw_json_number(json, "leaked_blocks", leaks.blocks);
     cw_json_number(json, "leak_sites", leaks.sites);
@@ -32,7 +34,7 @@ static void put_ranks(struct cw_json *json, const struct cw_ranks *ranks)
 {
     cw_json_open(json, "ranks", '[');
     for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_model *model = &ranks->model[i];
+        const struct cw_report_model *model = ranks->model[i].report;
 
         cw_json_element(json, '{');
         cw_json_string(json, "label", ranks->rank[i].label);
@@ -40,8 +42,9 @@ static void put_ranks(struct cw_json *json, const struct cw_ranks *ranks)
         cw_json_number(json, "peak", ranks->rank[i].peak);
         cw_json_truth(json, "outlier", ranks->rank[i].is_outlier);
         cw_json_open(json, "devices", '[');
-        for (uint32_t k = 0; k < model->devices; k++)
-            put_device(json, ranks, i, &model->device[k]);
+        for (uint32_t k = 0; k < CW_DEVICES; k++)
+            if (cw_report_has_device(model, k))
+                put_device(json, ranks, i, k);
         cw_json_close(json, ']');
         cw_json_close(json, '}');
     }
@@ -71,12 +74,12 @@ static void put_sums(struct cw_json *json, const struct cw_ranks *ranks)
 
 static void put_site(struct cw_json *json, const struct cw_ranks *ranks, uint32_t site)
 {
-    const struct cw_model_site *record = cw_match_record(&ranks->match, site);
+    const struct cw_snapshot_site *record = cw_match_record(&ranks->match, site);
     struct cw_ranks_spread spread = cw_ranks_spread(ranks, site);
 
     cw_json_element(json, '{');
     cw_site_json(json, cw_match_model(&ranks->match, site), record,
-                 ranks->by_device ? record->device : CW_MODEL_NONE);
+                 ranks->by_device ? record->device : CW_SITE_NONE);
     cw_json_number(json, "ranks", spread.ranks);
     cw_json_number(json, "min", spread.min);
     cw_json_number(json, "median", spread.median);
@@ -93,7 +96,7 @@ static void put_sites(struct cw_json *json, const struct cw_ranks *ranks)
 
     cw_json_open(json, "sites", '[');
     for (uint32_t i = 0; i < ranks->rows && (top == 0 || i < top); i++)
-        put_site(json, ranks, ranks->row[i]);
+        put_site(json, ranks, ranks->row[i].site);
     cw_json_close(json, ']');
 }
 

@@ -27,22 +27,24 @@ static void put_name(FILE *out, const char *name, int width)
 
 /* ---- ranks ---- */
 
-static void put_device(const struct text *text, uint32_t rank, const struct cw_model_device *device)
+static void put_device(const struct text *text, uint32_t rank, uint32_t index)
 {
-    const struct cw_model *model = &text->ranks->model[rank];
-    struct cw_ranks_leaks leaks = cw_ranks_leaks(text->ranks, rank, device->ordinal);
+    const struct cw_report_model *model = text->ranks->model[rank].report;
+    const struct cw_snapshot_device *device = &model->snapshot.device[index];
+    uint64_t most = model->snapshot.pressure.device[index].limit;
+    struct cw_ranks_leaks leaks = cw_ranks_leaks(text->ranks, rank, index);
     char name[CW_AMOUNT_MAX], live[CW_AMOUNT_MAX], peak[CW_AMOUNT_MAX], limit[CW_AMOUNT_MAX] = "-",
                                                                         leaked[CW_AMOUNT_MAX];
 
-    if (device->limit != 0)
-        cw_amount_format(limit, CW_METRIC_LIVE, device->limit);
+    if (most != 0)
+        cw_amount_format(limit, CW_METRIC_LIVE, most);
     fputs("  ", text->out);
     put_name(text->out, text->ranks->rank[rank].label, 8);
     fprintf(text->out, " %8" PRIu32 "  ", model->process.pid);
     put_name(text->out, model->process.host, 16);
     fprintf(text->out, " %-10s %11s %11s %11s %11s in %" PRIu64 " block%s, %" PRIu32 " site%s\n",
-            cw_device_format(name, device->ordinal),
-            cw_amount_format(live, CW_METRIC_LIVE, device->live.bytes),
+            cw_device_format(name, index),
+            cw_amount_format(live, CW_METRIC_LIVE, device->sums.live_bytes),
             cw_amount_format(peak, CW_METRIC_LIVE, device->peak_bytes), limit,
             cw_amount_format(leaked, CW_METRIC_LIVE, leaks.bytes), leaks.blocks,
             leaks.blocks == 1 ? "" : "s", leaks.sites, leaks.sites == 1 ? "" : "s");
@@ -55,11 +57,10 @@ static void put_ranks(const struct text *text)
     fprintf(text->out, "RANKS\n  %-8s %8s  %-16s %-10s %11s %11s %11s %11s\n", "rank", "pid",
             "host", "device", "live", "peak", "limit", "leaked");
     for (uint32_t i = 0; i < text->ranks->count; i++) {
-        const struct cw_model *model = &text->ranks->model[i];
-
-        for (uint32_t k = 0; k < model->devices; k++)
-            if (!selection->has_device || selection->device == model->device[k].ordinal)
-                put_device(text, i, &model->device[k]);
+        for (uint32_t k = 0; k < CW_DEVICES; k++)
+            if (cw_report_has_device(text->ranks->model[i].report, k) &&
+                (!selection->has_device || selection->device == k))
+                put_device(text, i, k);
     }
 }
 
@@ -107,7 +108,7 @@ static void put_site(const struct text *text, uint32_t site)
 {
     const struct cw_ranks *ranks = text->ranks;
     const struct cw_match *match = &ranks->match;
-    const struct cw_model_site *record = cw_match_record(match, site);
+    const struct cw_snapshot_site *record = cw_match_record(match, site);
     struct cw_ranks_spread spread = cw_ranks_spread(ranks, site);
     enum cw_metric metric = ranks->selection.metric;
     char min[CW_AMOUNT_MAX], median[CW_AMOUNT_MAX], max[CW_AMOUNT_MAX], mean[CW_AMOUNT_MAX];
@@ -116,7 +117,8 @@ static void put_site(const struct text *text, uint32_t site)
             cw_amount_format(median, metric, spread.median),
             cw_amount_format(max, metric, spread.max), cw_amount_format(mean, metric, spread.mean),
             ranks->rank[spread.max_rank].label);
-    cw_site_put(text->out, record, ranks->by_device ? record->device : CW_MODEL_NONE);
+    cw_site_put(text->out, cw_match_model(match, site), record,
+                ranks->by_device ? record->device : CW_SITE_NONE);
     if (spread.ranks < ranks->count)
         fprintf(text->out, ", in %" PRIu32 " of %" PRIu32 " ranks", spread.ranks, ranks->count);
     fputc('\n', text->out);
@@ -133,7 +135,7 @@ static void put_sites(const struct text *text)
             cw_metric_name(metric), metric == CW_METRIC_COUNT ? "of allocations" : "bytes", "min",
             "median", "max", "mean", "rank of max");
     for (uint32_t i = 0; i < ranks->rows && i < shown; i++)
-        put_site(text, ranks->row[i]);
+        put_site(text, ranks->row[i].site);
     if (ranks->rows > shown)
         fprintf(text->out, "  ... %" PRIu32 " more with less (--top=N)\n", ranks->rows - shown);
 }

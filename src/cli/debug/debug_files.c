@@ -26,14 +26,14 @@ static int open_regular(const char *path)
     return fd;
 }
 
-/* A name that did not do must not be freed by the caller too. */
+/* The caller must not free a rejected name again. */
 static void drop(char **name)
 {
     free(*name);
     *name = NULL;
 }
 
-/* An ELF file whose build-id begins with the key's; any, where there is none. */
+/* An ELF file whose build-id begins with the key's; any file if the key has none. */
 static int is_match(int fd, const struct cw_debug_key *key)
 {
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
@@ -60,7 +60,7 @@ int cw_debug_open_module(const char *path, const struct cw_debug_key *key)
     return -1;
 }
 
-/* The directories in the order in which they are searched; NULL behind the last. */
+/* The directories in search order; NULL after the last. */
 static const char *directory_at(const struct cw_debug_options *options, size_t index)
 {
     if (index < options->dirs)
@@ -68,7 +68,7 @@ static const char *directory_at(const struct cw_debug_options *options, size_t i
     return index == options->dirs ? SYSTEM_DIR : NULL;
 }
 
-/* The system's own directory is that of the modules' root too. */
+/* The system's directory is searched under the modules' root too. */
 static int try_below(const struct cw_debug_options *options, size_t index, const char *rest,
                      const struct cw_debug_key *key, char **name)
 {
@@ -110,7 +110,7 @@ int cw_debug_open_by_id(const struct cw_debug_options *options, const struct cw_
 
 /* ---- .gnu_debuglink ---- */
 
-/* The CRC-32 of Ethernet, which .gnu_debuglink has of the whole file. */
+/* The CRC-32 (Ethernet) of the whole file, as in .gnu_debuglink. */
 static uint32_t add_checksum(uint32_t sum, const unsigned char *bytes, size_t len)
 {
     static uint32_t table[256];
@@ -156,7 +156,7 @@ static int try_linked(int fd, const struct cw_debug_key *key, uint32_t checksum,
     return -1;
 }
 
-/* Beside the module, and beside it in .debug. */
+/* Beside the module, and in .debug beside it. */
 static int try_beside(const struct cw_debug_key *key, const char *module_path, const char *link,
                       uint32_t checksum, char **name)
 {
@@ -181,7 +181,8 @@ static int try_beside(const struct cw_debug_key *key, const char *module_path, c
     return -1;
 }
 
-/* In the directory `index`: below the module's own path, and for one of the user's, in itself. */
+/* In the directory `index`: under the module's own path, and for a user's directory, also
+ * directly. */
 static int try_directory(const struct cw_debug_options *options, size_t index,
                          const struct cw_debug_key *key, const char *module_path, const char *link,
                          uint32_t checksum, char **name)
@@ -207,7 +208,7 @@ int cw_debug_open_by_link(const struct cw_debug_options *options, const struct c
 {
     int fd;
 
-    if (*link == '\0' || strchr(link, '/')) /* a name, not a way out of the directory */
+    if (*link == '\0' || strchr(link, '/')) /* must not lead out of the directory */
         return -1;
     fd = try_beside(key, module_path, link, checksum, name);
     for (size_t i = 0; fd < 0 && directory_at(options, i); i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which files have the debug information of a module: the module itself, or one apart, known by its
- * build-id or, where there is none, by the checksum in .gnu_debuglink.
+ * Finds the file with a module's debug information: the module itself, or a separate file,
+ * identified by its build-id or, if there is none, by the checksum in .gnu_debuglink.
  *
- * Only files of this machine. A file is opened only if it is a regular one: a FIFO would block.
+ * Only local files. Only regular files are opened: a FIFO would block.
  */
 #ifndef CW_CLI_DEBUG_FILES_H
 #define CW_CLI_DEBUG_FILES_H
@@ -14,25 +14,25 @@
 struct cw_debug_options {
     const char **dir; /* searched before /usr/lib/debug */
     size_t dirs;
-    const char *sysroot; /* the modules' paths begin with it already; "" */
-    int may_download;    /* debuginfod may be asked */
+    const char *sysroot; /* already part of the modules' paths; "" */
+    int may_download;    /* may query debuginfod */
 };
 
-/* What tells one build of a file from another. */
+/* Identifies a build of a file. */
 struct cw_debug_key {
     const uint8_t *build_id;
-    size_t build_id_len; /* 0: none is known */
+    size_t build_id_len; /* 0: unknown */
 };
 
-/* The module's file, if it is of this build; a descriptor, or -1. */
+/* Opens the module's file if it is of this build; a descriptor, or -1. */
 int cw_debug_open_module(const char *path, const struct cw_debug_key *key);
 
 /* By build-id; a descriptor and its name from malloc, or -1 and NULL. */
 int cw_debug_open_by_id(const struct cw_debug_options *options, const struct cw_debug_key *key,
                         char **name);
 
-/* By the name and checksum in the module's .gnu_debuglink; must be of the build-id too if there is
- * one, and then the checksum is not looked at. As above. */
+/* By the name and checksum in the module's .gnu_debuglink; if there is a build-id, it must match
+ * instead of the checksum. Returns as above. */
 int cw_debug_open_by_link(const struct cw_debug_options *options, const struct cw_debug_key *key,
                           const char *module_path, const char *link, uint32_t checksum,
                           char **name);

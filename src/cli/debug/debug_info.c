@@ -2,9 +2,9 @@
 /*
  * Debug information by libdw. See debug_info.h.
  *
- * Each module is a Dwfl of its own, at the addresses of its file, so that modules cannot get into
- * each other's way. Which file has what is decided here and in debug_files.c: libdwfl's own search
- * asks servers. A module stays open, and is found again by its path and build-id.
+ * Each module has a Dwfl of its own, at the addresses of its file, so that modules cannot conflict.
+ * The search for files is implemented here and in debug_files.c, because libdwfl's own search
+ * queries servers. A module stays open, and is found again by its path and build-id.
  */
 #include "cli/debug/debug_info.h"
 
@@ -27,13 +27,13 @@ struct module {
     char *path;
     uint8_t build_id[32];
     struct cw_debug_key key;
-    Dwfl *dwfl; /* NULL: neither the module nor anything of it was found */
+    Dwfl *dwfl; /* NULL: neither the module nor its debug information was found */
     Dwfl_Module *file;
-    uint64_t bias;       /* of dwfl's addresses, over those in the module's file */
-    uint64_t dwarf_bias; /* of dwfl's addresses, over those in the debug information */
+    uint64_t bias;       /* dwfl's addresses minus those in the module's file */
+    uint64_t dwarf_bias; /* dwfl's addresses minus those in the debug information */
     int has_dwarf;
     struct cw_debug_units units;
-    struct symbol *symbol; /* by address; read at the first address that no unit names */
+    struct symbol *symbol; /* by address; read at the first address that no unit covers */
     size_t symbols;
     int has_symbols;
 };
@@ -58,8 +58,8 @@ static int find_no_module(Dwfl_Module *module, void **data, const char *name, Dw
     return -1;
 }
 
-/* libdwfl asks for the file with debug information when the module itself has none. It asks without
- * a checksum for what dwz has put apart; libdw finds that by itself. */
+/* libdwfl's callback for the debug file if the module itself has no debug information. For files
+ * split off by dwz it is called without a checksum; libdw finds those itself. */
 static int find_debug_file(Dwfl_Module *file, void **data, const char *name, Dwarf_Addr base,
                            const char *path, const char *link, GElf_Word checksum, char **found)
 {
@@ -79,7 +79,7 @@ static int find_debug_file(Dwfl_Module *file, void **data, const char *name, Dwa
     return fd;
 }
 
-static char *no_path; /* of directories: those of the system */
+static char *no_path; /* the system's directories */
 
 static const Dwfl_Callbacks callbacks = {
     .find_elf = find_no_module,
@@ -88,7 +88,7 @@ static const Dwfl_Callbacks callbacks = {
     .debuginfo_path = &no_path,
 };
 
-/* The module's file, else the one with its debug information, which has its symbols too. */
+/* The module's file, or else its debug file, which has its symbols too. */
 static int open_file(struct module *module)
 {
     char *name = NULL;
@@ -103,7 +103,7 @@ static int open_file(struct module *module)
         module->file =
             dwfl_report_elf(module->dwfl, "module", name ? name : module->path, fd, 0, 1);
     free(name);
-    if (!module->file) /* else it is libdwfl's */
+    if (!module->file) /* otherwise libdwfl owns it */
         close(fd);
     return module->file ? 0 : -1;
 }
@@ -261,7 +261,7 @@ struct cw_debug_info *cw_debug_info_create(const struct cw_debug_options *option
 
     if (!info)
         return NULL;
-    elf_version(EV_CURRENT); /* or libelf opens nothing */
+    elf_version(EV_CURRENT); /* otherwise libelf opens nothing */
     info->options = options;
     info->ops = (struct cw_symbol_ops){.open = open_module, .find = find_places, .arg = info};
     return info;

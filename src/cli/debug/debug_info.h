@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Source lines and inlined functions from the debug information of modules (DWARF 4 and 5), for the
- * report's struct cw_symbol_ops. Read with elfutils' libdw; a command that was built without it has
- * debug_none.c in its place. Split DWARF (.dwo) gives lines and no inlined functions.
+ * report's struct cw_symbol_ops. Read with elfutils' libdw; a command built without it uses
+ * debug_none.c instead. Split DWARF (.dwo) gives lines and no inlined functions.
  *
- * Nothing outside of this machine is asked, whatever DEBUGINFOD_URLS says, unless the options allow
- * it. What a damaged file has is bounded by that file's size; what cannot be read is not known.
+ * Other machines are never queried, whatever DEBUGINFOD_URLS says, unless the options allow it.
+ * Work on a damaged file is bounded by the file's size; unreadable data counts as unknown.
  */
 #ifndef CW_CLI_DEBUG_INFO_H
 #define CW_CLI_DEBUG_INFO_H
@@ -15,10 +15,10 @@
 struct cw_debug_info;
 struct cw_symbol_ops;
 
-/* Whether this command can read debug information at all. */
+/* Whether this command supports debug information. */
 int cw_debug_info_is_supported(void);
 
-/* NULL: no memory, or not supported. The options must stay. */
+/* NULL: out of memory, or not supported. The options must stay valid. */
 struct cw_debug_info *cw_debug_info_create(const struct cw_debug_options *options);
 void cw_debug_info_destroy(struct cw_debug_info *info);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In the place of debug_info.c in a command that was built without libdw. */
+/* Replaces debug_info.c in a command built without libdw. */
 #include "cli/debug/debug_info.h"
 
 int cw_debug_info_is_supported(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Units, functions and what was inlined into them. See debug_unit.h. */
+/* Units, functions and inlined functions. See debug_unit.h. */
 #include "cli/debug/debug_unit.h"
 
 #include <dwarf.h>
@@ -8,7 +8,7 @@
 
 #define DEPTH_MAX  64  /* of functions within namespaces, classes and functions */
 #define NESTED_MAX 512 /* of blocks and inlined functions within a function */
-#define NAMES_MAX  16  /* entries that refer to one another before one has a name */
+#define NAMES_MAX  16  /* maximum references between entries until one has a name */
 
 struct function {
     uint64_t low, high, reach;
@@ -18,13 +18,13 @@ struct function {
 struct cw_debug_unit {
     Dwarf_Die die;
     uint64_t size;   /* in bytes */
-    uint64_t budget; /* steps that are left of as many */
+    uint64_t budget; /* remaining steps, and their initial number */
     int is_read;
     struct function *function; /* by address */
     size_t functions, functions_cap;
 };
 
-/* Room for one more element, or NULL. */
+/* Space for one more element, or NULL. */
 static void *grow(void **array, size_t *cap, size_t count, size_t size)
 {
     if (count == *cap) {
@@ -39,7 +39,7 @@ static void *grow(void **array, size_t *cap, size_t count, size_t size)
     return (char *)*array + count * size;
 }
 
-/* What the linker has dropped is described still, as nothing or as if it were at 0. */
+/* Code dropped by the linker is still described, as empty or at address 0. */
 static int is_left_out(uint64_t low, uint64_t high)
 {
     return low == 0 || low >= high;
@@ -47,7 +47,7 @@ static int is_left_out(uint64_t low, uint64_t high)
 
 /* ---- entries ---- */
 
-/* 1 as long as the unit has steps left. */
+/* 1 while the unit has steps left. */
 static int spend(struct cw_debug_unit *unit)
 {
     if (unit->budget == 0)
@@ -56,8 +56,8 @@ static int spend(struct cw_debug_unit *unit)
     return 1;
 }
 
-/* The next entry on the same level; 0, or not when there is none. In a damaged file the reference
- * may lead back. */
+/* The next entry on the same level; 0, or nonzero if there is none. In a damaged file the reference
+ * may point back. */
 static int next_sibling(struct cw_debug_unit *unit, Dwarf_Die *die)
 {
     Dwarf_Die next;
@@ -76,7 +76,7 @@ static const char *string_of(Dwarf_Die *die, unsigned name)
     return dwarf_formstring(dwarf_attr(die, name, &attribute));
 }
 
-/* The entry that this one is an instance of, or that declares it. */
+/* The entry that this one instantiates, or that declares it. */
 static int follow(Dwarf_Die *die)
 {
     static const unsigned names[] = {DW_AT_abstract_origin, DW_AT_specification};
@@ -92,7 +92,7 @@ static int follow(Dwarf_Die *die)
     return -1;
 }
 
-/* As the linker knows it if that is told, for then it has its arguments. */
+/* The linkage name if there is one, because it includes the arguments. */
 static const char *function_name(const Dwarf_Die *function)
 {
     const char *plain = NULL;
@@ -190,7 +190,7 @@ static void read_functions(struct cw_debug_unit *unit)
     }
 }
 
-/* The innermost that holds the address, or NULL. */
+/* The innermost one that contains the address, or NULL. */
 static struct function *find_function(const struct cw_debug_unit *unit, uint64_t address)
 {
     size_t low = 0, high = unit->functions;
@@ -211,7 +211,7 @@ static struct function *find_function(const struct cw_debug_unit *unit, uint64_t
 
 /* ---- what was inlined ---- */
 
-/* Among the entries within `die`, the one that is code and holds the address; 0, or not. */
+/* The entry within `die` that is code and contains the address; 0, or nonzero if none. */
 static int enter(struct cw_debug_unit *unit, Dwarf_Die *die, uint64_t address)
 {
     Dwarf_Die child;
@@ -231,7 +231,7 @@ static int enter(struct cw_debug_unit *unit, Dwarf_Die *die, uint64_t address)
     return -1;
 }
 
-/* The functions that were inlined at the address, the outermost first. */
+/* The functions inlined at the address, outermost first. */
 static size_t find_inlined(struct cw_debug_unit *unit, const Dwarf_Die *function, uint64_t address,
                            Dwarf_Die *inlined, size_t cap)
 {
@@ -246,7 +246,7 @@ static size_t find_inlined(struct cw_debug_unit *unit, const Dwarf_Die *function
 
 /* ---- lines ---- */
 
-/* As it was named to the compiler, if it is where the compiler ran. */
+/* The path as given to the compiler, if it is relative to where the compiler ran. */
 static const char *shorten(struct cw_debug_unit *unit, const char *file)
 {
     const char *directory = string_of(&unit->die, DW_AT_comp_dir);
@@ -272,7 +272,7 @@ static void find_line(struct cw_debug_unit *unit, uint64_t address, struct cw_sy
         place->line = (uint32_t)number;
 }
 
-/* Where the inlined function was called. */
+/* The call site of the inlined function. */
 static void find_call(struct cw_debug_unit *unit, Dwarf_Die *inlined, struct cw_symbol_place *place)
 {
     Dwarf_Attribute attribute;

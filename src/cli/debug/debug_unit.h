@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compilation units of one file's debug information: which functions an address is in, and the
- * lines of their calls.
+ * The compilation units in one file's debug information: which functions contain an address, and
+ * the lines of their calls.
  *
- * A unit's functions are collected at the first address that lies in it, so that many addresses
- * cost a search each. Nothing in the file is trusted: entries are followed forward only, and no
- * unit is given more steps than it has bytes.
+ * A unit's functions are collected at the first address inside it, so that each further address
+ * costs one search. Nothing in the file is trusted: entries are followed forward only, and a unit
+ * gets no more steps than it has bytes.
  */
 #ifndef CW_CLI_DEBUG_UNIT_H
 #define CW_CLI_DEBUG_UNIT_H
@@ -16,7 +16,7 @@
 
 struct cw_debug_unit;
 
-/* Addresses of one unit. */
+/* An address range of one unit. */
 struct cw_debug_range {
     uint64_t low, high, reach; /* reach: the highest `high` of this range and those before it */
     uint32_t unit;
@@ -29,7 +29,7 @@ struct cw_debug_units {
     size_t ranges, ranges_cap;
 };
 
-/* Lists the units; those that there was no memory for are left out. */
+/* Lists the units; omits those that do not fit in memory. */
 void cw_debug_units_init(struct cw_debug_units *units, Dwarf *dwarf);
 void cw_debug_units_fini(struct cw_debug_units *units);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What checks find. See doctor.h. */
+/* Findings of the checks. See doctor.h. */
 #include "cli/doctor/doctor.h"
 
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: the checks and what they find. A check is a function and a row of the table of
- * its file; it says at most a few sentences, each with the way out where one is needed. A check
- * that finds nothing worth saying says nothing.
+ * `cuwarden doctor`: the checks and their findings. A check is a function and a row in the table of
+ * its file; it reports at most a few findings, each with a remedy if one is needed, or nothing.
  */
 #ifndef CW_CLI_DOCTOR_H
 #define CW_CLI_DOCTOR_H
@@ -27,16 +26,16 @@ struct cw_finding {
 struct cw_doctor {
     const char *root;       /* "": this system */
     const char *library;    /* libcuwarden.so */
-    const char *shown_name; /* the program as the user names it; NULL: none */
-    uint32_t pid;           /* of a process that is looked at, or 0 */
+    const char *shown_name; /* the program as named by the user; NULL: none */
+    uint32_t pid;           /* of the process to inspect, or 0 */
     struct cw_loader loader;
     struct cw_program_file program; /* if shown_name or pid */
-    struct cw_needed *needed;       /* of the program; NULL: it has none that can be read */
+    struct cw_needed *needed;       /* of the program; NULL: none can be read */
     struct cw_finding *finding;
     size_t findings;
     unsigned count[CW_VERDICT_COUNT];
     const char *check; /* that runs */
-    int is_over;       /* what follows depends on what was not found */
+    int is_over;       /* the remaining checks depend on something missing */
 };
 
 typedef void (*cw_check_fn)(struct cw_doctor *doctor);
@@ -46,7 +45,7 @@ struct cw_check {
     cw_check_fn run;
 };
 
-/* In their order, until one says that what follows makes no sense. */
+/* Runs the checks in order, until one makes the remaining ones pointless. */
 void cw_doctor_run(struct cw_doctor *doctor, const struct cw_check *checks, size_t count);
 
 void cw_doctor_free(struct cw_doctor *doctor);
@@ -57,15 +56,15 @@ void cw_doctor_warn(struct cw_doctor *doctor, const char *way_out, const char *f
 void cw_doctor_problem(struct cw_doctor *doctor, const char *way_out, const char *fmt, ...)
     CW_PRINTF(3, 4);
 
-/* The three tables: of the library and the machine, of the program, of a process. */
+/* The tables of checks: library and machine, program, process. */
 void cw_doctor_check_library(struct cw_doctor *doctor);
 void cw_doctor_check_machine(struct cw_doctor *doctor);
 void cw_doctor_check_program(struct cw_doctor *doctor);
 void cw_doctor_check_process(struct cw_doctor *doctor);
 
 /*
- * Whether a program that ran, and is looked for as execvp does, could not have the library
- * preloaded: 1, and `why` has the first problem that a check finds, with the way out; else 0.
+ * 1 if the library could not be preloaded into a program that has run, searched for like execvp
+ * does; `why` gets the first problem found, with its remedy. Otherwise 0.
  */
 int cw_doctor_keeps_out(const char *program, const char *library, char *why, size_t cap);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: what the library's place and the machine tell: the driver, its devices, the
- * container, what else is preloaded, and where live files would lie. Nothing is changed and no
- * driver is called.
+ * `cuwarden doctor`: checks of the library's location and the machine: the driver, its devices, the
+ * container, what else is preloaded, and the directory of live files. Nothing is changed and the
+ * driver is not called.
  */
 #include "cli/doctor/doctor.h"
 
@@ -20,7 +20,7 @@
 #include "live/live_dir.h"
 
 #define DRIVER_OLDEST  470 /* the branch of CUDA 11.4 */
-#define SHARE_OF_ROOM  16  /* of what is free, for a live file: live/live_dir.h */
+#define SHARE_OF_ROOM  16  /* of the free space, for a live file: live/live_dir.h */
 #define ROOM_SCARCE    (256u << 20)
 #define MIB            (1u << 20)
 #define LINE_MAX_BYTES 512
@@ -33,10 +33,11 @@ static void check_place(struct cw_doctor *doctor)
     struct statvfs system;
 
     if (strpbrk(library, " :"))
-        cw_doctor_problem(doctor, "move it, or link to it from a path without them",
-                          "'%s' has a space or a colon, which LD_PRELOAD cannot carry", library);
+        cw_doctor_problem(doctor, "move it, or link to it from a path without these characters",
+                          "'%s' contains a space or a colon, which LD_PRELOAD does not support",
+                          library);
     else if (access(library, R_OK) != 0)
-        cw_doctor_problem(doctor, "install it again, or let everybody read it",
+        cw_doctor_problem(doctor, "reinstall it, or make it readable for everyone",
                           "the library %s is missing or unreadable", library);
     else if (statvfs(library, &system) == 0 && (system.f_flag & ST_NOEXEC))
         cw_doctor_problem(doctor, "install it on another file system, or mount that one with exec",
@@ -45,7 +46,7 @@ static void check_place(struct cw_doctor *doctor)
         cw_doctor_ok(doctor, "%s", library);
     if (*doctor->root && !cw_sysroot_has(doctor->root, library))
         cw_doctor_warn(doctor, "mount or copy it to the same path there",
-                       "it is not in the system under %s", doctor->root);
+                       "it does not exist in the system under %s", doctor->root);
 }
 
 void cw_doctor_check_library(struct cw_doctor *doctor)
@@ -57,10 +58,10 @@ void cw_doctor_check_library(struct cw_doctor *doctor)
 
 /* ---- the driver ---- */
 
-/* What to do about a driver that is not in a container. */
+/* Remedies for a driver missing in a container. */
 static const struct container {
-    const char *file;     /* tells by being there, or */
-    const char *variable; /* by being set in our environment */
+    const char *file;     /* recognised by this file, or */
+    const char *variable; /* by this variable in our environment */
     const char *name, *way_out;
 } containers[] = {
     {"/.singularity.d", "APPTAINER_CONTAINER", "Apptainer", "run it with --nv"},
@@ -87,21 +88,22 @@ static void complain_of_no_driver(struct cw_doctor *doctor)
     const char *wanted = *doctor->root ? NULL : getenv("NVIDIA_DRIVER_CAPABILITIES");
 
     if (container && wanted && !strstr(wanted, "compute") && !strstr(wanted, "all"))
-        cw_doctor_problem(doctor, "add compute to NVIDIA_DRIVER_CAPABILITIES, or leave it unset",
-                          "no libcuda.so.1 in this container (%s): NVIDIA_DRIVER_CAPABILITIES=%s "
-                          "leaves it out",
-                          container->name, wanted);
+        cw_doctor_problem(
+            doctor, "add compute to NVIDIA_DRIVER_CAPABILITIES, or leave it unset",
+            "no libcuda.so.1 in this container (%s): NVIDIA_DRIVER_CAPABILITIES=%s excludes it",
+            container->name, wanted);
     else if (container)
         cw_doctor_problem(doctor, container->way_out, "no libcuda.so.1 in this container (%s)",
                           container->name);
     else
-        cw_doctor_problem(doctor,
-                          "install NVIDIA's driver; if it is elsewhere, set LD_LIBRARY_PATH or run "
-                          "ldconfig",
-                          "the dynamic linker finds no libcuda.so.1: no CUDA program runs here");
+        cw_doctor_problem(
+            doctor,
+            "install the NVIDIA driver; if it is installed elsewhere, set LD_LIBRARY_PATH or run "
+            "ldconfig",
+            "the dynamic linker cannot find libcuda.so.1: no CUDA program can run here");
 }
 
-/* "550.54.15" begins with the branch; 0 where there is no such number. */
+/* "550.54.15" begins with the branch; 0 if there is no such number. */
 static unsigned branch_of(const char *version)
 {
     unsigned branch = 0;
@@ -116,19 +118,19 @@ static void judge_version(struct cw_doctor *doctor, const char *path, const char
     unsigned branch = branch_of(version ? version + 4 : NULL);
 
     if (strstr(path, "/stubs/"))
-        cw_doctor_problem(doctor,
-                          "remove that directory from the search path; it is for linking only",
-                          "%s (found %s) is the toolkit's stub, and no driver", path, how);
+        cw_doctor_problem(
+            doctor, "remove that directory from the search path; it is only meant for linking",
+            "%s (found %s) is the toolkit's stub, not a driver", path, how);
     else if (branch >= 100 && branch < DRIVER_OLDEST)
         cw_doctor_problem(doctor, "install driver 470 or newer",
                           "%s: driver %s is older than CUDA 11.4 (driver 470)", path, version + 4);
     else if (branch >= 100)
         cw_doctor_ok(doctor, "driver %s: %s, found %s", version + 4, path, how);
     else
-        cw_doctor_ok(doctor, "%s, found %s; its name has no version", path, how);
+        cw_doctor_ok(doctor, "%s, found %s; its file name has no version", path, how);
 }
 
-/* The kernel's part: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ..." */
+/* The kernel module: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue ..." */
 static int read_module_version(const struct cw_doctor *doctor, char *version, size_t cap)
 {
     char path[PATH_MAX], line[LINE_MAX_BYTES] = "";
@@ -162,12 +164,14 @@ static void compare_with_module(struct cw_doctor *doctor, const char *path)
         return;
     /* A container may bring a newer library along (forward compatibility). */
     if (strstr(path, "/compat/"))
-        cw_doctor_ok(doctor, "the kernel's part is %s; the library is one for compatibility",
-                     module);
+        cw_doctor_ok(
+            doctor,
+            "the kernel module is %s; the driver library comes from a compatibility package",
+            module);
     else
-        cw_doctor_problem(
-            doctor, "reboot after an update of the driver, or load its kernel module anew",
-            "the kernel's part of the driver is %s, and the library is %s", module, version + 4);
+        cw_doctor_problem(doctor, "reboot after a driver update, or reload its kernel module",
+                          "driver version mismatch: the kernel module is %s, the library is %s",
+                          module, version + 4);
 }
 
 static void check_driver(struct cw_doctor *doctor)
@@ -200,15 +204,15 @@ static void check_devices(struct cw_doctor *doctor)
             cw_sysroot_outside(doctor->root, nodes[i], outside, sizeof(outside)) != 0)
             continue;
         if (access(outside, R_OK | W_OK) == 0)
-            cw_doctor_ok(doctor, "%s is there", nodes[i]);
+            cw_doctor_ok(doctor, "%s exists", nodes[i]);
         else
             cw_doctor_warn(doctor, "join the group that owns it (often video or render)",
-                           "%s may not be opened by you: %s", nodes[i], strerror(errno));
+                           "you do not have permission to open %s: %s", nodes[i], strerror(errno));
         return;
     }
-    cw_doctor_warn(doctor,
-                   container ? container->way_out : "load NVIDIA's kernel module (nvidia-modprobe)",
-                   "no device of NVIDIA's under /dev: the driver will find no GPU");
+    cw_doctor_warn(
+        doctor, container ? container->way_out : "load the NVIDIA kernel module (nvidia-modprobe)",
+        "no NVIDIA device under /dev: the driver will find no GPU");
 }
 
 static void check_container(struct cw_doctor *doctor)
@@ -216,7 +220,7 @@ static void check_container(struct cw_doctor *doctor)
     const struct container *container = find_container(doctor);
 
     if (container)
-        cw_doctor_ok(doctor, "this is a container (%s); the library must be inside it too",
+        cw_doctor_ok(doctor, "this is a container (%s); the library must be installed inside it",
                      container->name);
 }
 
@@ -228,15 +232,15 @@ static const struct tool {
     const char *way_out; /* NULL: nothing to do */
 } tools[] = {
     {"libasan", "AddressSanitizer",
-     "it must come first: leave 'cuwarden run' out and set "
-     "LD_PRELOAD=libasan.so:libcuwarden.so with both paths"},
+     "it must come first: instead of 'cuwarden run', set LD_PRELOAD=libasan.so:libcuwarden.so with "
+     "full paths"},
     {"libclang_rt.asan", "AddressSanitizer",
-     "it must come first: leave 'cuwarden run' out and set LD_PRELOAD=it:libcuwarden.so"},
+     "it must come first: instead of 'cuwarden run', list it before libcuwarden.so in LD_PRELOAD"},
     {"libsanitizer-collection", "compute-sanitizer",
-     "start compute-sanitizer behind it: cuwarden run -- compute-sanitizer PROGRAM"},
-    {"libInterceptorInjection", "Nsight", "start it behind it: cuwarden run -- ncu PROGRAM"},
+     "start compute-sanitizer from cuwarden: cuwarden run -- compute-sanitizer PROGRAM"},
+    {"libInterceptorInjection", "Nsight", "start it from cuwarden: cuwarden run -- ncu PROGRAM"},
     {"libToolsInjection", "Nsight Systems",
-     "start it behind it: cuwarden run -- nsys profile PROGRAM"},
+     "start it from cuwarden: cuwarden run -- nsys profile PROGRAM"},
     {"libcuwarden", "cuwarden itself", NULL},
     {"jemalloc", "jemalloc", NULL},
     {"tcmalloc", "tcmalloc", NULL},
@@ -258,20 +262,20 @@ static void judge_preload(struct cw_doctor *doctor, const char *path)
     struct cw_elf_facts facts;
 
     if (tool && tool->way_out)
-        cw_doctor_warn(doctor, tool->way_out, "LD_PRELOAD has %s (%s)", path, tool->what);
+        cw_doctor_warn(doctor, tool->way_out, "LD_PRELOAD contains %s (%s)", path, tool->what);
     else if (tool)
-        cw_doctor_ok(doctor, "LD_PRELOAD has %s (%s), which is no hindrance", path, tool->what);
+        cw_doctor_ok(doctor, "LD_PRELOAD contains %s (%s), which is fine", path, tool->what);
     else if (strchr(path, '/') && cw_elf_facts_read(&facts, path) != 0)
-        cw_doctor_warn(doctor, "remove it from LD_PRELOAD, or correct the path",
-                       "LD_PRELOAD has %s, which cannot be read: %s", path, strerror(errno));
+        cw_doctor_warn(doctor, "remove it from LD_PRELOAD, or fix the path",
+                       "LD_PRELOAD contains %s, which cannot be read: %s", path, strerror(errno));
     else if (strchr(path, '/')) {
         if (facts.exports_runtime)
-            cw_doctor_warn(doctor, "use one of the two",
-                           "LD_PRELOAD has %s, which takes CUDA calls as well; behind cuwarden it "
-                           "gets none",
+            cw_doctor_warn(doctor, "use only one of the two",
+                           "LD_PRELOAD contains %s, which intercepts CUDA calls too; cuwarden "
+                           "comes first, so it gets none",
                            path);
         else
-            cw_doctor_ok(doctor, "LD_PRELOAD has %s; it stays, behind cuwarden", path);
+            cw_doctor_ok(doctor, "LD_PRELOAD contains %s; it is kept, after cuwarden", path);
         cw_elf_facts_free(&facts);
     }
 }
@@ -294,14 +298,15 @@ static void check_injection(struct cw_doctor *doctor)
     const char *nvtx = getenv("NVTX_INJECTION64_PATH");
 
     if (cuda && *cuda)
-        cw_doctor_warn(doctor, "unset it, unless a tool is meant to watch as well",
+        cw_doctor_warn(doctor, "unset it, unless you want that tool to run as well",
                        "CUDA_INJECTION64_PATH=%s: the driver loads another tool, whose memory is "
-                       "reported as the program's",
+                       "counted as the program's",
                        cuda);
     if (nvtx && *nvtx && strcmp(nvtx, doctor->library) != 0)
-        cw_doctor_warn(doctor, "unset it to see them",
-                       "NVTX_INJECTION64_PATH=%s: ranges and marks go there and not to cuwarden",
-                       nvtx);
+        cw_doctor_warn(
+            doctor, "unset it to see them in reports",
+            "NVTX_INJECTION64_PATH=%s: NVTX ranges and marks go there instead of to cuwarden",
+            nvtx);
 }
 
 static void check_options(struct cw_doctor *doctor)
@@ -313,10 +318,10 @@ static void check_options(struct cw_doctor *doctor)
     cw_options_parse(environ, 1, &options, &complaints);
     kept = complaints.count < CW_OPTION_COMPLAINTS ? complaints.count : CW_OPTION_COMPLAINTS;
     for (unsigned i = 0; i < kept; i++)
-        cw_doctor_warn(doctor, "correct or unset it; the default is in force", "%s",
+        cw_doctor_warn(doctor, "fix or unset it; the default is in effect", "%s",
                        complaints.line[i]);
     if (options.mode == CW_MODE_OFF)
-        cw_doctor_problem(doctor, "unset CUWARDEN_MODE", "CUWARDEN_MODE=off: nothing is watched");
+        cw_doctor_problem(doctor, "unset CUWARDEN_MODE", "CUWARDEN_MODE=off: nothing is monitored");
 }
 
 static void check_address_space(struct cw_doctor *doctor)
@@ -324,15 +329,15 @@ static void check_address_space(struct cw_doctor *doctor)
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        cw_doctor_warn(doctor, "ulimit -v unlimited; limit memory by a cgroup",
-                       "the address space is limited to %llu MiB: CUDA itself reserves more than "
-                       "the memory of all devices, and cuwarden a 64th of the limit",
+        cw_doctor_warn(doctor, "run 'ulimit -v unlimited', and limit memory with a cgroup instead",
+                       "the address space is limited to %llu MiB, but CUDA alone reserves more "
+                       "than the memory of all devices, and cuwarden a 64th of the limit",
                        (unsigned long long)limit.rlim_cur / MIB);
 }
 
 /* ---- live files ---- */
 
-/* 1 if a file can be made in the directory, or the directory itself in the one above. */
+/* 1 if a file can be created in the directory, or the directory in its parent. */
 static int is_usable(const char *directory, int is_private)
 {
     char above[CW_PLACE_MAX];
@@ -368,11 +373,11 @@ static void judge_room(struct cw_doctor *doctor, const char *directory)
     }
     room = (uint64_t)system.f_bavail * system.f_bsize;
     if (room < ROOM_SCARCE)
-        cw_doctor_warn(
-            doctor, "make it larger (docker run --shm-size=1g), or set CUWARDEN_LIVE=DIRECTORY",
-            "live files go to %s, where %llu MiB are free; one takes a sixteenth of that "
-            "at most, and after a crash what came later is missing",
-            directory, (unsigned long long)room / MIB);
+        cw_doctor_warn(doctor,
+                       "make it larger (docker run --shm-size=1g), or set CUWARDEN_LIVE=DIRECTORY",
+                       "live files go to %s, where %llu MiB are free; each can use a sixteenth of "
+                       "that, and a report after a crash lacks what did not fit",
+                       directory, (unsigned long long)room / MIB);
     else
         cw_doctor_ok(doctor, "live files go to %s, with room for %llu MiB each", directory,
                      (unsigned long long)room / SHARE_OF_ROOM / MIB);
@@ -390,8 +395,8 @@ static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
         return;
     }
     cw_doctor_warn(
-        doctor, "set CUWARDEN_LIVE to a directory that you may write to",
-        "neither /dev/shm nor TMPDIR takes a live file: after a crash there is no report");
+        doctor, "set CUWARDEN_LIVE to a writable directory",
+        "neither /dev/shm nor TMPDIR is writable: there will be no report after a crash");
 }
 
 static void check_live(struct cw_doctor *doctor)
@@ -403,14 +408,14 @@ static void check_live(struct cw_doctor *doctor)
     cw_options_parse(environ, 1, &options, NULL);
     if (strcmp(options.live, "off") == 0)
         cw_doctor_warn(doctor, "unset CUWARDEN_LIVE",
-                       "CUWARDEN_LIVE=off: after a crash there is no report");
+                       "CUWARDEN_LIVE=off: there will be no report after a crash");
     else if (strcmp(options.live, "auto") == 0)
         check_default_places(doctor, options.tmpdir);
     else if (is_usable(options.live, 0))
         judge_room(doctor, options.live);
     else
-        cw_doctor_warn(doctor, "make it, or name another one",
-                       "CUWARDEN_LIVE=%s: you may not write there", options.live);
+        cw_doctor_warn(doctor, "create it, or choose another one",
+                       "CUWARDEN_LIVE=%s is not writable", options.live);
 }
 
 void cw_doctor_check_machine(struct cw_doctor *doctor)

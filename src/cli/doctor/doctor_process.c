@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor PID`: whether a process that runs is watched. What the kernel shows of it under
- * /proc, and its live file.
+ * `cuwarden doctor PID`: whether a running process is monitored, judged by /proc and its live file.
  */
 #include "cli/doctor/doctor.h"
 #include "base/compiler.h"
@@ -56,15 +55,15 @@ static void check_process(struct cw_doctor *doctor)
     }
     doctor->is_over = 1;
     if (errno == EACCES || errno == EPERM)
-        cw_doctor_problem(doctor, "ask as its user or as root", "process %u may not be looked at",
-                          (unsigned)doctor->pid);
+        cw_doctor_problem(doctor, "run cuwarden doctor as its user or as root",
+                          "no permission to inspect process %u", (unsigned)doctor->pid);
     else
-        cw_doctor_problem(
-            doctor, "look for it with ps; of one that died 'cuwarden report' knows more",
-            "there is no process %u, or it is one of the kernel's", (unsigned)doctor->pid);
+        cw_doctor_problem(doctor, "look for it with ps; if it died, try 'cuwarden report'",
+                          "there is no process %u, or it is a kernel thread",
+                          (unsigned)doctor->pid);
 }
 
-/* Whether the environment that the process began with names the library. */
+/* Whether the initial environment of the process names the library. */
 static int was_asked_for(const struct cw_doctor *doctor)
 {
     char path[64], *text = malloc(ENVIRON_MAX);
@@ -95,19 +94,21 @@ static void check_preloaded(struct cw_doctor *doctor)
     int is_mapped = find_mapped(doctor, "/libcuwarden.so", found, sizeof(found));
 
     if (is_mapped == 1) {
-        cw_doctor_ok(doctor, "it is preloaded: %s", found);
+        cw_doctor_ok(doctor, "the library is preloaded: %s", found);
         return;
     }
     doctor->is_over = 1;
     if (is_mapped < 0)
-        cw_doctor_problem(doctor, "ask as its user or as root",
+        cw_doctor_problem(doctor, "run cuwarden doctor as its user or as root",
                           "its mapped files cannot be read: %s", strerror(errno));
     else if (was_asked_for(doctor))
-        cw_doctor_problem(doctor, "'cuwarden doctor PROGRAM' says why",
-                          "LD_PRELOAD of its environment names the library, and it is not loaded");
+        cw_doctor_problem(
+            doctor, "'cuwarden doctor PROGRAM' says why",
+            "LD_PRELOAD in its environment names the library, but the library is not loaded");
     else
-        cw_doctor_problem(doctor, "start the program anew: cuwarden run -- PROGRAM",
-                          "it was not started under libcuwarden.so, which cannot be added later");
+        cw_doctor_problem(
+            doctor, "restart the program: cuwarden run -- PROGRAM",
+            "it was not started under libcuwarden.so, and the library cannot be added later");
 }
 
 static void check_armed(struct cw_doctor *doctor)
@@ -117,7 +118,7 @@ static void check_armed(struct cw_doctor *doctor)
     if (find_mapped(doctor, "/libcuda.so", found, sizeof(found)) == 1)
         cw_doctor_ok(doctor, "it has loaded the driver: %s", found);
     else
-        cw_doctor_ok(doctor, "it has not loaded the driver (yet): nothing is watched so far");
+        cw_doctor_ok(doctor, "it has not loaded the driver yet, so there is nothing to monitor");
 }
 
 static void check_live_file(struct cw_doctor *doctor)
@@ -126,16 +127,17 @@ static void check_live_file(struct cw_doctor *doctor)
     size_t len;
 
     if (find_mapped(doctor, ".live", found, sizeof(found)) != 1) {
-        cw_doctor_warn(doctor, "wait for its first CUDA call; CUWARDEN_LIVE=off makes none at all",
-                       "it has no live file: it has not called CUDA, or none could be made");
+        cw_doctor_warn(
+            doctor, "wait for its first CUDA call; with CUWARDEN_LIVE=off there is no live file",
+            "it has no live file: it has not called CUDA, or the file could not be created");
         return;
     }
     len = strlen(found);
     if (len > 10 && strcmp(found + len - 10, " (deleted)") == 0)
-        cw_doctor_warn(doctor, "wait for its own report at the end, which is complete",
+        cw_doctor_warn(doctor, "wait for the report at its end, which will be complete",
                        "its live file was removed: %s", found);
     else
-        cw_doctor_ok(doctor, "it is watched; its live file is %s", found);
+        cw_doctor_ok(doctor, "it is monitored; its live file is %s", found);
 }
 
 void cw_doctor_check_process(struct cw_doctor *doctor)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden doctor`: what the program's file tells. Nothing is executed; what a program opens while
- * it runs (dlopen) is not in its file, and is said to be unknown.
+ * `cuwarden doctor`: checks of the program's file. Nothing is executed; libraries loaded at run
+ * time (dlopen) are not in the file, and are reported as unknown.
  */
 #include "cli/doctor/doctor.h"
 
@@ -23,13 +23,6 @@ static const struct cw_program_step *executed(const struct cw_doctor *doctor)
     return &doctor->program.step[doctor->program.steps - 1];
 }
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 /* ---- is there something to execute ---- */
 
 static void check_found(struct cw_doctor *doctor)
@@ -47,30 +40,31 @@ static void check_found(struct cw_doctor *doctor)
         break;
     case CW_PROGRAM_MISSING:
         cw_doctor_problem(doctor,
-                          program->steps > 1 ? "install it, or correct the first line of the script"
-                                             : "give its path, or a name that is in PATH",
-                          program->steps > 1 ? "the interpreter '%s' is not found: %s"
-                                             : "'%s' is not found: %s",
+                          program->steps > 1 ? "install it, or fix the first line of the script"
+                                             : "give its path, or add its directory to PATH",
+                          program->steps > 1 ? "interpreter '%s' not found: %s"
+                                             : "'%s' not found: %s",
                           name, strerror(program->error));
         break;
     case CW_PROGRAM_DIRECTORY:
-        cw_doctor_problem(doctor, "name the program in it", "'%s' is a directory", name);
+        cw_doctor_problem(doctor, "give a program in that directory", "'%s' is a directory", name);
         break;
     case CW_PROGRAM_NOT_EXECUTABLE:
-        cw_doctor_problem(doctor, "chmod +x, or name the interpreter in front of a script",
-                          "'%s' may not be executed by you", name);
+        cw_doctor_problem(doctor, "chmod +x it, or for a script put the interpreter first: sh FILE",
+                          "you do not have permission to execute '%s'", name);
         break;
     case CW_PROGRAM_UNREADABLE:
-        cw_doctor_problem(doctor, "ask as its owner or as root", "'%s' cannot be read: %s", name,
-                          strerror(program->error));
+        cw_doctor_problem(doctor, "run cuwarden doctor as its owner or as root",
+                          "'%s' cannot be read: %s", name, strerror(program->error));
         break;
     case CW_PROGRAM_NO_FORMAT:
-        cw_doctor_problem(doctor, "name the program that runs it, for example 'sh FILE'",
+        cw_doctor_problem(doctor, "give the program that runs it too, for example 'sh FILE'",
                           "'%s' is neither an ELF program nor a script with a #! line", name);
         break;
     case CW_PROGRAM_LOOP:
-        cw_doctor_problem(doctor, "correct the first lines of the scripts",
-                          "'%s' is a script whose interpreter is a script, and so on", name);
+        cw_doctor_problem(doctor, "fix the first lines of the scripts",
+                          "'%s' is a script whose interpreter is a script, in an endless chain",
+                          name);
         break;
     }
 }
@@ -81,7 +75,7 @@ static int is_shell(const char *path)
                                          "mksh", "fish", "tcsh", "csh", "busybox"};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(shells); i++) {
-        if (strcmp(base_of(path), shells[i]) == 0)
+        if (strcmp(basename(path), shells[i]) == 0)
             return 1;
     }
     return 0;
@@ -92,15 +86,14 @@ static void check_script(struct cw_doctor *doctor)
     const struct cw_program_file *program = &doctor->program;
 
     if (program->steps > 1)
-        cw_doctor_ok(doctor, "it is a script; what is checked is its interpreter, %s",
+        cw_doctor_ok(doctor, "it is a script; checking its interpreter, %s",
                      executed(doctor)->path);
     if (program->drops_environment)
-        cw_doctor_problem(
-            doctor, "remove -i from the first line, or run the interpreter itself",
-            "the script's first line empties the environment, and LD_PRELOAD with it");
+        cw_doctor_problem(doctor, "remove -i from the first line, or run the interpreter directly",
+                          "the script's first line clears the environment, including LD_PRELOAD");
     if (is_shell(executed(doctor)->path))
         cw_doctor_warn(doctor, "check those programs too: cuwarden doctor PROGRAM",
-                       "it is a shell; the programs that it starts inherit the preload, unless the "
+                       "it is a shell; programs started from it inherit the preload, unless the "
                        "script sets LD_PRELOAD or uses sudo");
 }
 
@@ -112,17 +105,17 @@ static void check_machine(struct cw_doctor *doctor)
     char theirs[32], ours[32];
 
     if (facts->is_64_bit && facts->is_little_endian && facts->machine == CW_ELF_OWN_MACHINE) {
-        cw_doctor_ok(doctor, "64 bits, %s, as the library is",
+        cw_doctor_ok(doctor, "64-bit %s, same as the library",
                      cw_elf_machine_name(CW_ELF_OWN_MACHINE, ours, sizeof(ours)));
         return;
     }
     doctor->is_over = 1;
     cw_doctor_problem(
         doctor,
-        facts->is_64_bit ? "use a cuwarden that was built for that machine"
-                         : "CUDA has no 32-bit programs any more; build it for 64 bits",
-        "it is a %d-bit program for %s, and the library is for %s", facts->is_64_bit ? 64 : 32,
-        cw_elf_machine_name(facts->machine, theirs, sizeof(theirs)),
+        facts->is_64_bit ? "use a cuwarden built for that architecture"
+                         : "CUDA no longer supports 32-bit programs; build it for 64 bits",
+        "it is a %d-bit program for %s, but the library is built for %s",
+        facts->is_64_bit ? 64 : 32, cw_elf_machine_name(facts->machine, theirs, sizeof(theirs)),
         cw_elf_machine_name(CW_ELF_OWN_MACHINE, ours, sizeof(ours)));
 }
 
@@ -132,38 +125,39 @@ static void check_linkage(struct cw_doctor *doctor)
     const char *interpreter = facts->interpreter;
 
     if (!*interpreter && facts->type == ET_DYN &&
-        strncmp(base_of(executed(doctor)->path), "ld-", 3) == 0) {
-        cw_doctor_ok(doctor, "it is a dynamic linker itself");
+        strncmp(basename(executed(doctor)->path), "ld-", 3) == 0) {
+        cw_doctor_ok(doctor, "it is itself a dynamic linker");
     } else if (!*interpreter) {
         doctor->is_over = 1;
-        cw_doctor_problem(doctor, "link it dynamically (without -static)",
-                          "it is statically linked, and there is no dynamic linker to preload");
+        cw_doctor_problem(
+            doctor, "link it dynamically (without -static)",
+            "it is statically linked, so there is no dynamic linker to load the library");
     } else if (strstr(interpreter, "ld-musl")) {
         doctor->is_over = 1;
-        cw_doctor_problem(doctor, "build it for the GNU C library; CUDA needs that too",
-                          "it is linked with musl (%s)", interpreter);
-    } else if (strncmp(base_of(interpreter), "ld-linux", 8) != 0 &&
-               strcmp(base_of(interpreter), "ld.so") != 0) {
-        cw_doctor_warn(doctor, "see that LD_PRELOAD works with it",
-                       "its dynamic linker, %s, is not known to be glibc's", interpreter);
+        cw_doctor_problem(doctor, "build it for the GNU C library, which CUDA requires too",
+                          "it is linked against musl (%s)", interpreter);
+    } else if (strncmp(basename(interpreter), "ld-linux", 8) != 0 &&
+               strcmp(basename(interpreter), "ld.so") != 0) {
+        cw_doctor_warn(doctor, "check that it supports LD_PRELOAD",
+                       "its dynamic linker, %s, is not recognised as glibc's", interpreter);
     } else if (!cw_sysroot_has(doctor->root, interpreter)) {
-        cw_doctor_problem(doctor, "install the C library that it was built for",
-                          "its dynamic linker, %s, is not there", interpreter);
+        cw_doctor_problem(doctor, "install the C library it was built for",
+                          "its dynamic linker, %s, does not exist", interpreter);
     } else {
         cw_doctor_ok(doctor, "dynamically linked (%s)", interpreter);
     }
 }
 
-/* Who is that user already gains nothing, and keeps the preload. */
+/* If it is our own id, nothing is gained, and the preload is kept. */
 static void check_setid(struct cw_doctor *doctor, const char *what, int is_own)
 {
     if (is_own)
-        cw_doctor_warn(
-            doctor, "remove that bit if others are to run it too",
-            "it is %s, to what you are: for others the dynamic linker ignores LD_PRELOAD", what);
+        cw_doctor_warn(doctor, "remove that bit if other users run it too",
+                       "it is %s to your own id; for others the dynamic linker ignores LD_PRELOAD",
+                       what);
     else
-        cw_doctor_problem(doctor, "run it as what it changes to, from a copy without that bit",
-                          "it is %s; the dynamic linker ignores LD_PRELOAD for it", what);
+        cw_doctor_problem(doctor, "run a copy without that bit, as the user or group it changes to",
+                          "it is %s, so the dynamic linker ignores LD_PRELOAD", what);
 }
 
 static void check_privileges(struct cw_doctor *doctor)
@@ -178,8 +172,8 @@ static void check_privileges(struct cw_doctor *doctor)
     if (getuid() != 0 &&
         cw_sysroot_outside(doctor->root, executed(doctor)->path, outside, sizeof(outside)) == 0 &&
         getxattr(outside, "security.capability", NULL, 0) > 0)
-        cw_doctor_problem(doctor, "run a copy of it without them (cp), or remove them (setcap -r)",
-                          "it has file capabilities; the dynamic linker ignores LD_PRELOAD for it");
+        cw_doctor_problem(doctor, "run a copy without them (cp), or remove them (setcap -r)",
+                          "it has file capabilities, so the dynamic linker ignores LD_PRELOAD");
 }
 
 /* ---- the C library ---- */
@@ -191,11 +185,11 @@ static void check_glibc(struct cw_doctor *doctor)
     if (!libc || libc->glibc_minor == 0)
         return;
     if (libc->glibc_minor < GLIBC_MINOR_OLDEST)
-        cw_doctor_problem(doctor, "run it on a newer system, or in a container with one",
-                          "its C library is glibc 2.%u, and the library needs 2.%u",
+        cw_doctor_problem(doctor, "run it on a newer system, or in a container based on one",
+                          "its C library is glibc 2.%u, but the library requires 2.%u",
                           libc->glibc_minor, GLIBC_MINOR_OLDEST);
     else
-        cw_doctor_ok(doctor, "its C library is glibc 2.%u (2.%u or newer is needed)",
+        cw_doctor_ok(doctor, "its C library is glibc 2.%u (2.%u or newer is required)",
                      libc->glibc_minor, GLIBC_MINOR_OLDEST);
 }
 
@@ -206,7 +200,7 @@ static void check_libraries(struct cw_doctor *doctor)
 
         if (!library->path && strncmp(library->name, "libcuda.so", 10) != 0)
             cw_doctor_problem(doctor, "install it, or set LD_LIBRARY_PATH",
-                              "%s is not found, which %s needs", library->name,
+                              "%s not found (needed by %s)", library->name,
                               library->by < CW_NEEDED_MAX
                                   ? doctor->needed->library[library->by].name
                                   : "the program");
@@ -216,9 +210,9 @@ static void check_libraries(struct cw_doctor *doctor)
 static void check_asan(struct cw_doctor *doctor)
 {
     if (cw_needed_find(doctor->needed, "libasan.so"))
-        cw_doctor_warn(doctor, "set ASAN_OPTIONS=verify_asan_link_order=0",
-                       "it is linked with libasan.so, which ends a program that another library "
-                       "was loaded into first");
+        cw_doctor_warn(
+            doctor, "set ASAN_OPTIONS=verify_asan_link_order=0",
+            "it is linked with libasan.so, which aborts if another library is loaded before it");
 }
 
 /* ---- CUDA ---- */
@@ -231,10 +225,10 @@ static const char *by_way_of(const struct cw_doctor *doctor,
 
 static int is_python(const char *path)
 {
-    return strncmp(base_of(path), "python", 6) == 0 || strncmp(base_of(path), "pypy", 4) == 0;
+    return strncmp(basename(path), "python", 6) == 0 || strncmp(basename(path), "pypy", 4) == 0;
 }
 
-/* The runtime that stands in the program, or in one of its libraries, and in no libcudart.so. */
+/* A runtime built into the program or one of its libraries other than libcudart.so. */
 static int find_own_runtime(struct cw_doctor *doctor)
 {
     const struct cw_elf_facts *facts = &doctor->program.facts;
@@ -271,35 +265,33 @@ static void check_cuda(struct cw_doctor *doctor)
     if (is_found)
         return;
     if (facts->has_kernels)
-        cw_doctor_ok(doctor, "it has kernels for NVIDIA GPUs: it uses CUDA");
+        cw_doctor_ok(doctor, "it contains kernels for NVIDIA GPUs: it uses CUDA");
     else if (facts->names_driver)
-        cw_doctor_ok(doctor,
-                     "it probably has the CUDA runtime built in, or opens the driver itself: "
-                     "the text libcuda.so.1 is in it");
+        cw_doctor_ok(doctor, "it probably has the CUDA runtime built in or loads the driver "
+                             "itself: it contains the text libcuda.so.1");
     else if (is_python(executed(doctor)->path) || is_shell(executed(doctor)->path))
-        cw_doctor_ok(doctor, "whether CUDA is used depends on what it runs");
+        cw_doctor_ok(doctor, "it uses CUDA only if the code it runs does");
     else
-        cw_doctor_warn(
-            doctor,
-            "if it never calls CUDA there will be no report; what it loads while it runs "
-            "is watched all the same",
-            "nothing in it or its libraries points to CUDA");
+        cw_doctor_warn(doctor,
+                       "if it never calls CUDA there will be no report; libraries loaded at run "
+                       "time are monitored too",
+                       "neither it nor its libraries appear to use CUDA");
 }
 
-/* Calls from within such an object to itself never leave it. */
+/* Such an object's calls to itself never leave it. */
 static void check_symbolic(struct cw_doctor *doctor)
 {
     const struct cw_elf_facts *facts = &doctor->program.facts;
 
     if (facts->exports_runtime && facts->is_symbolic)
-        cw_doctor_warn(doctor, "nothing is lost but the name: reports show the driver's call",
+        cw_doctor_warn(doctor, "only the API name is affected: reports show the driver's call",
                        "it is linked with -Bsymbolic and has its own CUDA runtime");
     for (unsigned i = 0; i < doctor->needed->count; i++) {
         const struct cw_needed_library *library = &doctor->needed->library[i];
 
         if (library->is_symbolic && library->exports_runtime &&
             strncmp(library->name, "libcudart.so", 12) != 0)
-            cw_doctor_warn(doctor, "nothing is lost but the name: reports show the driver's call",
+            cw_doctor_warn(doctor, "only the API name is affected: reports show the driver's call",
                            "%s is linked with -Bsymbolic and has its own CUDA runtime",
                            library->name);
     }
@@ -307,7 +299,7 @@ static void check_symbolic(struct cw_doctor *doctor)
 
 /* ---- Python ---- */
 
-/* "python3.11", "libpython3.13t.so.1.0"; 1 if there is a version in it. */
+/* "python3.11", "libpython3.13t.so.1.0"; 1 if it contains a version. */
 static int parse_python(const char *name, unsigned *minor, int *is_free_threaded)
 {
     const char *text = strstr(name, "python3.");
@@ -328,21 +320,22 @@ static void check_python(struct cw_doctor *doctor)
 
     if (!library && !is_python(path))
         return;
-    if (strncmp(base_of(path), "pypy", 4) == 0) {
-        cw_doctor_warn(doctor, "use CPython to see lines of Python",
-                       "it is PyPy: call stacks will have native frames only");
-    } else if (!parse_python(library ? library->name : base_of(path), &minor, &is_free_threaded)) {
-        cw_doctor_warn(doctor, "name the interpreter by its version, python3.11 for example",
-                       "the version of this Python cannot be told from its file");
+    if (strncmp(basename(path), "pypy", 4) == 0) {
+        cw_doctor_warn(doctor, "use CPython to see Python source lines",
+                       "it is PyPy: call stacks will show native frames only");
+    } else if (!parse_python(library ? library->name : basename(path), &minor, &is_free_threaded)) {
+        cw_doctor_warn(doctor, "use the interpreter's versioned name, for example python3.11",
+                       "cannot determine the version of this Python from its file");
     } else if (is_free_threaded) {
-        cw_doctor_warn(doctor, "use the build with the interpreter's lock to see lines of Python",
-                       "Python 3.%u is free-threaded: call stacks will have native frames only",
-                       minor);
+        cw_doctor_warn(
+            doctor, "use the build with the global interpreter lock to see Python source lines",
+            "Python 3.%u is free-threaded: call stacks will show native frames only", minor);
     } else if (minor < PYTHON_MINOR_OLDEST || minor > PYTHON_MINOR_NEWEST) {
-        cw_doctor_warn(doctor, "use a Python from 3.9 to 3.14 to see lines of Python",
-                       "Python 3.%u: call stacks will have native frames only", minor);
+        cw_doctor_warn(doctor, "use Python 3.9 to 3.14 to see Python source lines",
+                       "Python 3.%u is not supported: call stacks will show native frames only",
+                       minor);
     } else {
-        cw_doctor_ok(doctor, "Python 3.%u: call stacks show the lines of Python", minor);
+        cw_doctor_ok(doctor, "Python 3.%u: call stacks show Python source lines", minor);
     }
 }
 
@@ -355,7 +348,7 @@ static void read_needed(struct cw_doctor *doctor)
     doctor->is_over = !doctor->needed;
 }
 
-/* Who asks has seen the program run: that it is not found, or is no ELF file, keeps nothing out. */
+/* The program has run: that it is not found, or is not an ELF file, is not a problem here. */
 int cw_doctor_keeps_out(const char *program, const char *library, char *why, size_t cap)
 {
     static const struct cw_check checks[] = {

@@ -50,7 +50,7 @@ static const char *string_at(const struct cw_elf_facts *facts, uint64_t offset)
     return offset < facts->strings_size ? facts->strings + offset : NULL;
 }
 
-/* 0, or -1; the strings end with a NUL of ours. */
+/* 0, or -1; a NUL is appended to the strings. */
 static int read_strings(const struct cw_elf *elf, struct cw_elf_facts *facts, uint64_t address,
                         uint64_t size)
 {
@@ -75,7 +75,7 @@ static uint64_t value_of(const Elf64_Dyn *entry, size_t count, int64_t tag)
     return 0;
 }
 
-/* Versions of symbols are names among the others: GLIBC_2.28. */
+/* Symbol versions are among the strings: GLIBC_2.28. */
 static unsigned newest_glibc(const struct cw_elf_facts *facts)
 {
     unsigned newest = 0;
@@ -164,7 +164,7 @@ static void look_at_symbols(const struct cw_elf *elf, struct cw_elf_facts *facts
     }
 }
 
-/* A stripped runtime still has the name of the library that it opens. */
+/* A stripped runtime still contains the name of the library that it opens. */
 static int names_driver(const struct cw_elf *elf)
 {
     static const char text[] = "libcuda.so.1";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the dynamic linker would know of an ELF file, and what tells whether it uses CUDA. Nothing
- * in the file is trusted: what does not fit reads as absent.
+ * What the dynamic linker would read from an ELF file, and signs that it uses CUDA. Nothing in the
+ * file is trusted: invalid data reads as absent.
  */
 #ifndef CW_CLI_ELF_FACTS_H
 #define CW_CLI_ELF_FACTS_H
@@ -24,22 +24,22 @@ struct cw_elf_facts {
     unsigned is_64_bit, is_little_endian, machine, type; /* of the header */
     int is_dynamic;                                      /* has a dynamic section */
     char interpreter[PATH_MAX];                          /* "": it has none */
-    /* of the dynamic section; the text is in `strings` */
+    /* from the dynamic section; the text is in `strings` */
     const char *needed[CW_ELF_NEEDED_MAX];
     unsigned needed_count;
     const char *rpath, *runpath; /* NULL: none */
-    int is_symbolic;             /* -Bsymbolic: its own definitions go first */
-    unsigned glibc_minor;        /* newest GLIBC_2.x that it names, 0: none */
+    int is_symbolic;             /* -Bsymbolic: its own definitions come first */
+    unsigned glibc_minor;        /* newest GLIBC_2.x that it requires, 0: none */
     char *strings;
     uint64_t strings_size;
     /* How it uses CUDA. */
-    int defines_runtime; /* it has the functions of the CUDA runtime in itself */
-    int exports_runtime; /* so that the dynamic linker sees them */
-    int has_kernels;     /* a section of device code */
-    int names_driver;    /* the text libcuda.so.1 is somewhere in it */
+    int defines_runtime; /* it contains the functions of the CUDA runtime */
+    int exports_runtime; /* visible to the dynamic linker */
+    int has_kernels;     /* it has a section of device code */
+    int names_driver;    /* it contains the text libcuda.so.1 */
 };
 
-/* 0, or -1 with errno if it cannot be read; a file that is no ELF file reads as such. */
+/* 0, or -1 with errno if it cannot be read; a file that is not ELF is reported as such. */
 int cw_elf_facts_read(struct cw_elf_facts *facts, const char *path);
 void cw_elf_facts_free(struct cw_elf_facts *facts);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that an ELF library exports. dlopen() would be shorter, but would run the library's
- * constructors in this process.
+ * Reads the functions that an ELF library exports. dlopen() would be shorter, but would run the
+ * library's constructors in this process.
  */
 #include "cli/doctor/exports.h"
 
@@ -30,7 +30,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* 0, or -1 without memory. */
+/* 0, or -1 if out of memory. */
 static int collect(struct cw_exports *exports, const struct cw_elf *elf)
 {
     Elf64_Sym symbol[SYMBOLS_ONCE];

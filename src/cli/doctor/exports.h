@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an ELF library exports. */
+/* The exports of an ELF library. */
 #ifndef CW_CLI_EXPORTS_H
 #define CW_CLI_EXPORTS_H
 

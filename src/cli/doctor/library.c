@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds libcuwarden.so: beside an uninstalled command, relative to an installed (and perhaps moved)
- * one, else where it was configured to go. No variable names it: --preload does.
+ * Finds libcuwarden.so: beside an uninstalled command, relative to an installed (and possibly
+ * moved) one, or else in the configured directory. No variable overrides this, only --preload.
  */
 #include "cli/doctor/library.h"
 
@@ -19,12 +19,12 @@
 #define LIBRARY "libcuwarden.so"
 
 #if defined(__x86_64__)
-#define MULTIARCH "x86_64-linux-gnu" /* where Debian's packages have it */
+#define MULTIARCH "x86_64-linux-gnu" /* location in Debian packages */
 #else
 #define MULTIARCH "aarch64-linux-gnu"
 #endif
 
-/* libtool runs an uninstalled command out of .libs itself; the last place is absolute. */
+/* libtool runs an uninstalled command from .libs itself; the last entry is absolute. */
 static const struct place {
     const char *dir; /* relative to the command's directory unless it begins with '/' */
     int only_in_libs;
@@ -37,12 +37,12 @@ static const struct place {
     {CW_PKGLIBDIR, 0},
 };
 
-/* The directory of this command itself, links resolved; "." where it is not known. */
+/* The directory of this command, links resolved; "." if unknown. */
 static void find_own_dir(char dir[PATH_MAX])
 {
     char path[PATH_MAX] = "", *slash;
 
-    /* Where it is not /proc's, it may be a link. */
+    /* If it does not come from /proc, it may be a link. */
     if (cw_own_path(path, sizeof(path)) != 0 || !realpath(path, dir))
         dir[0] = '\0';
     slash = strrchr(dir, '/');
@@ -99,7 +99,7 @@ static void complain_of_places(const char *own)
         len += strlen(list + len);
     }
     list[len] = '\0';
-    cw_cli_error("cannot find %s; looked for%s; name it with --preload=FILE", LIBRARY, list);
+    cw_cli_error("cannot find %s in%s; use --preload=FILE", LIBRARY, list);
 }
 
 int cw_library_find(const char *preload, char *path, size_t cap)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding libraries as the dynamic linker does. See loader.h. */
+/* Library search like the dynamic linker's. See loader.h. */
 #include "cli/doctor/loader.h"
 
 #include <fcntl.h>
@@ -24,9 +24,9 @@
 
 #define CACHE_MAX   (16u << 20)
 #define CACHE_MAGIC "glibc-ld.so.cache1.1"
-#define LIST_MAX    8192 /* of a search path, after its tokens are replaced */
+#define LIST_MAX    8192 /* of a search path, after token substitution */
 
-/* As glibc writes it (elf/cache): a header, entries, then text that both count from the header. */
+/* glibc's format (elf/cache): a header, entries, then text; offsets are relative to the header. */
 struct cache_header {
     char magic[20];
     uint32_t entries, text_size;
@@ -68,7 +68,7 @@ void cw_loader_destroy(struct cw_loader *loader)
     loader->cache = NULL;
 }
 
-/* A library of another architecture is passed by, as the linker does. */
+/* Libraries of another architecture are skipped, as the linker does. */
 static int is_usable(const char *root, const char *candidate, char *buf)
 {
     char outside[PATH_MAX];
@@ -84,7 +84,7 @@ static int is_usable(const char *root, const char *candidate, char *buf)
     return is_ours;
 }
 
-/* Replaces $ORIGIN, $LIB and $PLATFORM, also in braces. 0, or -1 when there is no room. */
+/* Replaces $ORIGIN, $LIB and $PLATFORM, also in braces. 0, or -1 if it does not fit. */
 static int expand(const char *list, const char *from, char *out, size_t cap)
 {
     char origin[PATH_MAX] = "";
@@ -143,7 +143,7 @@ static int find_in_list(const struct cw_loader *loader, const char *list, const 
     return 0;
 }
 
-/* The text of the cache that begins there, NULL if it is not in the file. */
+/* The text at this offset of the cache, NULL if it is outside of the file. */
 static const char *text_at(const struct cw_loader *loader, size_t start, uint32_t offset)
 {
     return offset < loader->cache_size - start ? loader->cache + start + offset : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the dynamic linker would find a library: what it reads (ld.so(8)) is read here in the same
+ * Finds a library where the dynamic linker would: reads what it reads (ld.so(8)), in the same
  * order, without loading anything.
  */
 #ifndef CW_CLI_LOADER_H
@@ -13,7 +13,7 @@
 struct cw_loader {
     const char *root;         /* "": this system */
     const char *library_path; /* LD_LIBRARY_PATH, or NULL */
-    char *cache;              /* ld.so.cache, NULL: none that can be read */
+    char *cache;              /* ld.so.cache, NULL: not readable */
     size_t cache_size;
 };
 
@@ -21,9 +21,9 @@ void cw_loader_init(struct cw_loader *loader, const char *root, const char *libr
 void cw_loader_destroy(struct cw_loader *loader);
 
 /*
- * Finds `name` on behalf of the file `from` (its path inside the system, and its facts; NULL: of
- * nobody). The path, inside the system and links resolved, goes to buf of PATH_MAX bytes. How it
- * was found is the answer; NULL: it was not.
+ * Finds `name` on behalf of the file `from` (its path inside the system, and its facts; may be
+ * NULL). The path, inside the system and links resolved, goes to buf of PATH_MAX bytes. Returns how
+ * it was found, or NULL.
  */
 const char *cw_loader_find(const struct cw_loader *loader, const char *name, const char *from,
                            const struct cw_elf_facts *facts, char *buf);

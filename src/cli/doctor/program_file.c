@@ -11,7 +11,7 @@
 
 #include "cli/doctor/sysroot.h"
 
-#define LINE_MAX_BYTES 256 /* of a script; Linux reads as much */
+#define LINE_MAX_BYTES 256 /* of a script's first line, as in Linux */
 
 /* ---- one file ---- */
 
@@ -35,7 +35,7 @@ static enum cw_program_state look(struct cw_program_file *file, const char *root
     return CW_PROGRAM_FOUND;
 }
 
-/* As execvp: one that may not be executed is passed by while there are other directories. */
+/* Like execvp: files that may not be executed are skipped while there are other directories. */
 static enum cw_program_state search_path(struct cw_program_file *file, const char *root,
                                          const char *name, const char *search, char *resolved)
 {
@@ -62,7 +62,7 @@ static enum cw_program_state search_path(struct cw_program_file *file, const cha
 
 /* ---- scripts ---- */
 
-/* The first line behind "#!", without blanks around it. 1 if the file is a script. */
+/* The first line after "#!", without surrounding blanks. 1 if the file is a script. */
 static int read_line(const char *root, const char *path, char *line)
 {
     char outside[PATH_MAX], *text = line;
@@ -84,7 +84,7 @@ static int read_line(const char *root, const char *path, char *line)
     return 1;
 }
 
-/* What env(1) on the line runs: behind its flags and VAR=value. */
+/* The program that env(1) runs: after its flags and VAR=value. */
 static const char *skip_env(struct cw_program_file *file, char *arguments)
 {
     char *word, *rest = arguments;
@@ -99,7 +99,7 @@ static const char *skip_env(struct cw_program_file *file, char *arguments)
     return "";
 }
 
-/* What is executed for a line; it points into it. */
+/* The program that the line executes, as a pointer into the line. */
 static const char *interpreter_of(struct cw_program_file *file, char *line)
 {
     size_t len = strcspn(line, " \t");

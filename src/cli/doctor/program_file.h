@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file that is executed for the name of a program: looked for as the shell does, and from a
- * script on to its interpreter.
+ * The file that is executed for a program's name: searched like the shell does, and followed from
+ * scripts to their interpreters.
  */
 #ifndef CW_CLI_PROGRAM_FILE_H
 #define CW_CLI_PROGRAM_FILE_H
@@ -11,7 +11,7 @@
 
 #include "cli/doctor/elf_facts.h"
 
-#define CW_PROGRAM_STEPS 5 /* interpreters of interpreters, as many as Linux follows */
+#define CW_PROGRAM_STEPS 5 /* nested interpreters, as many as Linux follows */
 
 enum cw_program_state {
     CW_PROGRAM_FOUND,
@@ -20,20 +20,20 @@ enum cw_program_state {
     CW_PROGRAM_NOT_EXECUTABLE,
     CW_PROGRAM_UNREADABLE,
     CW_PROGRAM_NO_FORMAT, /* neither ELF nor script */
-    CW_PROGRAM_LOOP,      /* scripts that interpret each other */
+    CW_PROGRAM_LOOP,      /* an endless chain of scripts */
 };
 
 struct cw_program_step {
     char path[PATH_MAX]; /* inside the system, links resolved */
-    char name[PATH_MAX]; /* as it was asked for */
+    char name[PATH_MAX]; /* as requested */
 };
 
 struct cw_program_file {
     enum cw_program_state state;
-    int error;                                     /* errno of one that is not FOUND */
+    int error;                                     /* errno if the state is not FOUND */
     struct cw_program_step step[CW_PROGRAM_STEPS]; /* scripts, then what is executed */
-    unsigned steps;                                /* the last one is what `state` is about */
-    int drops_environment;                         /* a script's line is env -i */
+    unsigned steps;                                /* `state` refers to the last one */
+    int drops_environment;                         /* a script uses env -i */
     struct stat status;                            /* of the last one */
     struct cw_elf_facts facts;                     /* of the last one */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Paths below another root. See sysroot.h. */
+/* Paths under another root. See sysroot.h. */
 #include "cli/doctor/sysroot.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINKS_MAX 40 /* as the kernel has it */
+#define LINKS_MAX 40 /* as in the kernel */
 
 int cw_sysroot_outside(const char *root, const char *path, char *buf, size_t cap)
 {
@@ -25,7 +25,7 @@ static void drop_last(char *path)
         *slash = '\0';
 }
 
-/* Puts the link's text in front of what is left to walk. 0, or -1 with errno. */
+/* Prepends the link's text to the rest of the path. 0, or -1 with errno. */
 static int follow(const char *outside, char *rest, char *done)
 {
     char text[PATH_MAX], whole[PATH_MAX];
@@ -46,7 +46,7 @@ static int follow(const char *outside, char *rest, char *done)
     return 0;
 }
 
-/* Goes into the first name of `rest`. 1: there was one, 0: there is none left, -1 with errno. */
+/* Descends into the first name of `rest`. 1: done, 0: none left, -1 with errno. */
 static int step(const char *root, char *rest, char *done, unsigned *links)
 {
     size_t skip = strspn(rest, "/"), len = strcspn(rest + skip, "/");

@@ -15,7 +15,7 @@
 #include "cli/model/select.h"
 
 struct cw_form_request {
-    const struct cw_model *model;
+    const struct cw_report_model *model;
     const struct cw_selection *selection;
     const uint32_t *site; /* those to show, most first */
     uint32_t sites;
@@ -28,6 +28,7 @@ struct cw_form_request {
 typedef int (*cw_form_fn)(const struct cw_form_request *request);
 
 int cw_form_text(const struct cw_form_request *request);
+int cw_form_json(const struct cw_form_request *request);
 int cw_form_html(const struct cw_form_request *request);
 int cw_form_collapsed(const struct cw_form_request *request);
 int cw_form_pprof(const struct cw_form_request *request);

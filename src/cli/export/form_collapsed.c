@@ -19,33 +19,43 @@ static void put_name(FILE *out, const char *name)
         fputc(*name == ';' ? ',' : (unsigned char)*name < ' ' ? ' ' : *name, out);
 }
 
-static void put_line(FILE *out, const struct cw_model_frame *frame)
-{
-    fputs(" (", out);
-    put_name(out, frame->file);
-    fprintf(out, ":%" PRIu32 ")", frame->line);
-}
-
-static void put_frame(FILE *out, const struct cw_model *model, const struct cw_model_frame *frame)
+static void put_frame(FILE *out, const struct cw_report_model *model,
+                      const struct cw_report_frame *frame)
 {
     char buf[NAME_MAX_BYTES];
 
-    put_name(out, cw_model_frame_name(model, frame, buf, sizeof(buf)));
-    if (frame->is_python && frame->file[0])
-        put_line(out, frame);
-    else if (frame->is_inlined)
-        fputs(" (inlined)", out);
+    put_name(out, cw_report_frame_name(model, frame, buf, sizeof(buf)));
+    if (frame->is_python && frame->file) {
+        fputs(" (", out);
+        put_name(out, frame->file);
+        fprintf(out, ":%" PRIu32 ")", frame->line);
+    }
     fputc(';', out);
 }
 
-void cw_form_collapsed_stack(FILE *out, const struct cw_model *model,
-                             const struct cw_model_site *site)
+/* One without a name is called by where it is, as its frame. */
+static void put_inlined(FILE *out, const struct cw_report_model *model,
+                        const struct cw_report_frame *frame, uint32_t at)
 {
-    if (site->stack != CW_MODEL_NONE) {
-        const struct cw_model_stack *stack = &model->stack[site->stack];
+    struct cw_report_frame inlined = {.module = frame->module, .offset = frame->offset};
+    char buf[NAME_MAX_BYTES];
 
-        for (uint32_t k = stack->count; k-- > 0;)
-            put_frame(out, model, &model->frame[model->stack_frame[stack->first + k]]);
+    inlined.function = model->place[frame->inlined + at].function;
+    put_name(out, cw_report_frame_name(model, &inlined, buf, sizeof(buf)));
+    fputs(" (inlined);", out);
+}
+
+void cw_form_collapsed_stack(FILE *out, const struct cw_report_model *model,
+                             const struct cw_snapshot_site *site)
+{
+    const struct cw_report_stack *stack = cw_report_stack(model, site->stack);
+
+    for (uint32_t i = stack ? stack->shown : 0; i-- > 0;) {
+        const struct cw_report_frame *frame = cw_report_shown_frame(model, stack, i);
+
+        put_frame(out, model, frame);
+        for (uint32_t k = frame->inlines; k-- > 0;)
+            put_inlined(out, model, frame, k);
     }
     put_name(out, site->api);
 }
@@ -53,7 +63,7 @@ void cw_form_collapsed_stack(FILE *out, const struct cw_model *model,
 int cw_form_collapsed(const struct cw_form_request *request)
 {
     for (uint32_t i = 0; i < request->sites; i++) {
-        const struct cw_model_site *site = &request->model->site[request->site[i]];
+        const struct cw_snapshot_site *site = &request->model->snapshot.site[request->site[i]];
         uint64_t value = cw_metric_of(site, request->selection->metric);
 
         if (value == 0)

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "cli/model/model.h"
+#include "report/model/report_model.h"
 
-void cw_form_collapsed_stack(FILE *out, const struct cw_model *model,
-                             const struct cw_model_site *site);
+void cw_form_collapsed_stack(FILE *out, const struct cw_report_model *model,
+                             const struct cw_snapshot_site *site);
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
+#include "cli/model/calls.h"
 #include "cli/ui/strings.h"
 #include "cli/ui/message.h"
 
@@ -29,9 +30,13 @@
 #define BLOCKS_MAX        500000000 /* at the peaks and the end; each takes a line or two */
 #define NODES_MIN         4096
 
+struct amount {
+    uint64_t count, bytes;
+};
+
 /* Blocks of one size, or of two that differ by a byte, and the numbers of these sizes. */
 struct part {
-    struct cw_model_amount amount;
+    struct amount amount;
     uint64_t info; /* of the smaller size; the larger one has the next number */
 };
 
@@ -49,11 +54,12 @@ struct node {
 
 struct heaptrack {
     const struct cw_form_request *request;
-    const struct cw_model *model;
+    const struct cw_report_model *model;
+    struct cw_calls calls;
     FILE *out;
     struct cw_strings strings; /* numbers there count from 1 */
     struct cw_strings apis;    /* whose instruction pointers come first */
-    uint32_t *ip;              /* by frame; 0: none yet */
+    uint32_t *ip;              /* by call; 0: none yet */
     uint32_t ips;
     struct node *node; /* open addressing: the tree of stacks */
     uint32_t nodes, node_cap;
@@ -89,7 +95,7 @@ static uint32_t text(struct heaptrack *self, const char *string)
 static void put_apis(struct heaptrack *self)
 {
     for (uint32_t i = 0; i < self->request->sites; i++) {
-        const char *api = self->model->site[self->request->site[i]].api;
+        const char *api = self->model->snapshot.site[self->request->site[i]].api;
         uint32_t before = self->apis.count;
 
         cw_strings_add(&self->apis, api);
@@ -103,22 +109,20 @@ static void put_apis(struct heaptrack *self)
 
 static uint32_t put_ip(struct heaptrack *self, uint32_t at)
 {
-    const struct cw_model *model = self->model;
-    const struct cw_model_frame *frame = &model->frame[at];
-    uint32_t first = cw_model_first_inlined(model, at);
-    uint32_t module =
-        frame->module < model->modules ? text(self, model->module[frame->module].path) : 0;
+    const struct cw_call *call = self->calls.call;
+    uint32_t first = cw_calls_first_inlined(&self->calls, at);
+    uint32_t module = text(self, cw_report_module_path(self->model, call[at].module + 1));
     char buf[FRAME_NAME_MAX];
 
     for (uint32_t i = first; i <= at; i++) { /* before the line that has their numbers */
-        text(self, cw_model_frame_name(model, &model->frame[i], buf, sizeof(buf)));
-        text(self, model->frame[i].file);
+        text(self, cw_call_name(&self->calls, i, buf, sizeof(buf)));
+        text(self, call[i].file);
     }
-    fprintf(self->out, "i %" PRIx64 " %" PRIx32, frame->offset, module);
+    fprintf(self->out, "i %" PRIx64 " %" PRIx32, call[at].offset, module);
     for (uint32_t i = first; i <= at; i++)
         fprintf(self->out, " %" PRIx32 " %" PRIx32 " %" PRIx32,
-                text(self, cw_model_frame_name(model, &model->frame[i], buf, sizeof(buf))),
-                text(self, model->frame[i].file), model->frame[i].line);
+                text(self, cw_call_name(&self->calls, i, buf, sizeof(buf))),
+                text(self, call[i].file), call[i].line);
     fputc('\n', self->out);
     return ++self->ips;
 }
@@ -170,61 +174,58 @@ static uint32_t put_node(struct heaptrack *self, uint32_t parent, uint32_t ip)
     return node->number;
 }
 
-static uint32_t put_trace(struct heaptrack *self, const struct cw_model_site *site)
+static uint32_t put_trace(struct heaptrack *self, const struct cw_snapshot_site *site)
 {
-    const struct cw_model *model = self->model;
+    const struct cw_call_stack *stack = cw_calls_stack(&self->calls, site->stack);
     uint32_t node = 0;
 
-    if (site->stack != CW_MODEL_NONE && !self->failed) {
-        const struct cw_model_stack *stack = &model->stack[site->stack];
+    for (uint32_t i = stack->count; i-- > 0 && !self->failed;) {
+        uint32_t at = self->calls.stack_call[stack->first + i];
 
-        for (uint32_t i = stack->count; i-- > 0;) {
-            uint32_t at = model->stack_frame[stack->first + i];
-
-            if (model->frame[at].is_inlined)
-                continue;
-            if (self->ip[at] == 0)
-                self->ip[at] = put_ip(self, at);
-            node = put_node(self, node, self->ip[at]);
-        }
+        if (self->calls.call[at].is_inlined)
+            continue;
+        if (self->ip[at] == 0)
+            self->ip[at] = put_ip(self, at);
+        node = put_node(self, node, self->ip[at]);
     }
     return put_node(self, node, cw_strings_add(&self->apis, site->api) + 1);
 }
 
 /* ---- what happened ---- */
 
-static struct cw_model_amount minus(struct cw_model_amount a, struct cw_model_amount b)
+static struct amount minus(struct amount a, struct amount b)
 {
-    return (struct cw_model_amount){a.count - b.count, a.bytes - b.bytes};
+    return (struct amount){a.count - b.count, a.bytes - b.bytes};
 }
 
 /* The part can be blocks of the whole, and what then remains is blocks too. */
-static int is_part(struct cw_model_amount part, struct cw_model_amount whole)
+static int is_part(struct amount part, struct amount whole)
 {
     return part.count < whole.count ? part.bytes <= whole.bytes
                                     : part.count == whole.count && part.bytes == whole.bytes;
 }
 
-static void make_plan(const struct cw_model_site *site, struct plan *plan)
+static void make_plan(const struct cw_snapshot_site *site, struct plan *plan)
 {
-    struct cw_model_amount left = {site->live.count + site->reclaimed.count,
-                                   site->live.bytes + site->reclaimed.bytes};
-    struct cw_model_amount seen;
+    struct amount left = {cw_leaked_blocks(site), cw_leaked_bytes(site)};
+    struct amount at_peak = {site->at_peak_blocks, site->at_peak_bytes};
+    struct amount total = {site->allocs, site->total_bytes};
+    struct amount seen;
 
-    if (is_part(left, site->at_peak)) {
+    if (is_part(left, at_peak)) {
         plan->lasting.amount = left;
-        plan->peak.amount = minus(site->at_peak, left);
-    } else if (is_part(site->at_peak, left)) {
-        plan->lasting.amount = site->at_peak;
-        plan->late.amount = minus(left, site->at_peak);
+        plan->peak.amount = minus(at_peak, left);
+    } else if (is_part(at_peak, left)) {
+        plan->lasting.amount = at_peak;
+        plan->late.amount = minus(left, at_peak);
     } else {
-        plan->peak.amount = site->at_peak;
+        plan->peak.amount = at_peak;
         plan->late.amount = left;
     }
     seen.count = plan->lasting.amount.count + plan->peak.amount.count + plan->late.amount.count;
     seen.bytes = plan->lasting.amount.bytes + plan->peak.amount.bytes + plan->late.amount.bytes;
-    if (is_part(seen, site->total))
-        plan->transient.amount = minus(site->total, seen);
+    if (is_part(seen, total))
+        plan->transient.amount = minus(total, seen);
 }
 
 /* `copies` of each of the two sizes: who takes turns needs two. */
@@ -244,15 +245,15 @@ static void put_sizes(struct heaptrack *self, struct part *part, uint32_t trace,
 static void put_plans(struct heaptrack *self)
 {
     for (uint32_t i = 0; i < self->request->sites; i++) {
-        const struct cw_model_site *site = &self->model->site[self->request->site[i]];
+        const struct cw_snapshot_site *site = &self->model->snapshot.site[self->request->site[i]];
         struct plan *plan = &self->plan[i];
         uint32_t trace;
 
-        if (site->total.count == 0)
+        if (site->allocs == 0)
             continue;
         trace = put_trace(self, site);
         make_plan(site, plan);
-        self->peak_bytes += site->at_peak.bytes;
+        self->peak_bytes += site->at_peak_bytes;
         if (self->infos ==
             0) { /* number 0 looks like none to the reader's count of temporary blocks */
             fprintf(self->out, "a 0 %" PRIx32 "\n", trace);
@@ -329,10 +330,12 @@ static void put_clock(struct heaptrack *self, uint64_t ns)
 
 static int compare_peak(const void *a, const void *b)
 {
-    const struct cw_model_device *x = *(const struct cw_model_device *const *)a;
-    const struct cw_model_device *y = *(const struct cw_model_device *const *)b;
+    const struct cw_snapshot_device *x = *(const struct cw_snapshot_device *const *)a;
+    const struct cw_snapshot_device *y = *(const struct cw_snapshot_device *const *)b;
 
-    return x->peak_ns < y->peak_ns ? -1 : x->peak_ns > y->peak_ns;
+    if (x->peak_ns != y->peak_ns)
+        return x->peak_ns < y->peak_ns ? -1 : 1;
+    return x < y ? -1 : x > y;
 }
 
 static void put_at_peak(struct heaptrack *self, const struct plan *plan)
@@ -341,43 +344,37 @@ static void put_at_peak(struct heaptrack *self, const struct plan *plan)
     put_part(self, '+', &plan->peak);
 }
 
-static void put_device_peak(struct heaptrack *self, const struct cw_model_device *device)
+static void put_device_peak(struct heaptrack *self, const struct cw_snapshot_device *device)
 {
+    const struct cw_snapshot *snapshot = &self->model->snapshot;
+
     put_clock(self, device->peak_ns);
     for (uint32_t i = 0; i < self->request->sites; i++)
-        if (self->model->site[self->request->site[i]].device == device->ordinal)
+        if (&snapshot->device[snapshot->site[self->request->site[i]].device] == device)
             put_at_peak(self, &self->plan[i]);
-}
-
-static int is_listed(const struct cw_model *model, uint32_t device)
-{
-    for (uint32_t i = 0; i < model->devices; i++)
-        if (model->device[i].ordinal == device)
-            return 1;
-    return 0;
 }
 
 static void put_peaks(struct heaptrack *self)
 {
-    const struct cw_model_device *order[CW_MODEL_HOST + 1];
+    const struct cw_snapshot *snapshot = &self->model->snapshot;
+    const struct cw_snapshot_device *order[CW_DEVICES];
     uint32_t count = 0;
 
-    while (count < self->model->devices && count <= CW_MODEL_HOST) {
-        order[count] = &self->model->device[count];
-        count++;
-    }
+    for (uint32_t i = 0; i < CW_DEVICES; i++)
+        if (cw_report_has_device(self->model, i))
+            order[count++] = &snapshot->device[i];
     qsort(order, count, sizeof(order[0]), compare_peak);
     for (uint32_t i = 0; i < count; i++)
         put_device_peak(self, order[i]);
     /* Of a device that the report does not list no moment is known. */
     for (uint32_t i = 0; i < self->request->sites; i++)
-        if (!is_listed(self->model, self->model->site[self->request->site[i]].device))
+        if (!cw_report_has_device(self->model, snapshot->site[self->request->site[i]].device))
             put_at_peak(self, &self->plan[i]);
 }
 
 static void put_end(struct heaptrack *self)
 {
-    put_clock(self, self->model->process.duration_ns);
+    put_clock(self, self->model->snapshot.duration_ns);
     for (uint32_t i = 0; i < self->request->sites; i++)
         put_part(self, '-', &self->plan[i].peak);
     for (uint32_t i = 0; i < self->request->sites; i++)
@@ -390,8 +387,8 @@ static void put_head(struct heaptrack *self)
 {
     uint64_t total = 0;
 
-    for (uint32_t i = 0; i < self->model->devices; i++)
-        total += self->model->device[i].total;
+    for (uint32_t i = 0; i < CW_DEVICES; i++)
+        total += self->model->snapshot.device[i].total;
     fprintf(self->out, "v %x %x\nX ", HEAPTRACK_VERSION, FORM_VERSION);
     for (const char *at = self->model->process.command; *at; at++)
         fputc((unsigned char)*at < ' ' ? ' ' : *at, self->out);
@@ -404,10 +401,10 @@ static int check_blocks(const struct cw_form_request *request)
     double blocks = 0;
 
     for (uint32_t i = 0; i < request->sites; i++) {
-        const struct cw_model_site *site = &request->model->site[request->site[i]];
+        const struct cw_snapshot_site *site = &request->model->snapshot.site[request->site[i]];
 
         blocks +=
-            (double)site->at_peak.count + (double)site->live.count + (double)site->reclaimed.count;
+            (double)site->at_peak_blocks + (double)site->live_blocks + (double)site->reclaimed;
     }
     if (blocks <= BLOCKS_MAX)
         return 0;
@@ -424,7 +421,9 @@ int cw_form_heaptrack(const struct cw_form_request *request)
 
     if (check_blocks(request) != 0)
         return CW_FORM_TOLD;
-    self.ip = calloc(self.model->frames + 1, sizeof(*self.ip));
+    if (cw_calls_init(&self.calls, self.model) != 0)
+        return CW_FORM_TOLD;
+    self.ip = calloc((size_t)self.calls.count + 1, sizeof(*self.ip));
     self.plan = calloc(request->sites + 1, sizeof(*self.plan));
     if (self.ip && self.plan) {
         put_head(&self);
@@ -442,6 +441,7 @@ int cw_form_heaptrack(const struct cw_form_request *request)
         self.failed = 1;
     cw_strings_free(&self.strings);
     cw_strings_free(&self.apis);
+    cw_calls_free(&self.calls);
     free(self.ip);
     free(self.node);
     free(self.plan);

@@ -16,124 +16,152 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/export/event_words.h"
 #include "cli/export/html_columns.h"
 #include "cli/export/html_page.inc"
 #include "cli/export/html_tree.h"
 #include "cli/export/html_whole.h"
+#include "cli/model/calls.h"
 #include "cli/ui/message.h"
+#include "live/view.h"
+
+/* A site, and what is worked out for it. */
+struct site_row {
+    struct cw_snapshot_site of;
+    const char *tag, *leak;
+    uint8_t is_leak;
+    struct cw_trend trend;
+};
 
 struct page {
     const struct cw_form_request *request;
-    const struct cw_model *model;
+    const struct cw_report_model *model;
     FILE *out;
     struct cw_html_writer writer;
-    struct cw_strings apis; /* leaves of the call tree: frames behind the model's */
+    struct cw_strings apis; /* leaves of the call tree: behind the calls */
     struct cw_html_tree tree;
     uint32_t *row;  /* of each site of the model among those shown */
     uint32_t *leaf; /* node of each site that is shown */
+    struct cw_calls calls;
+    struct site_row *site; /* those that are shown */
+    struct cw_event_words *event;
+    uint32_t events;
+    struct cw_report_tag *step; /* tags that were begun */
+    uint32_t steps;
 };
 
 #define COLUMN(record, type, name, field)                                                          \
     {                                                                                              \
-        name, CW_HTML_##type, offsetof(struct cw_model_##record, field)                            \
+        name, CW_HTML_##type, offsetof(struct record, field)                                       \
     }
 #define LAST_COLUMN                                                                                \
     {                                                                                              \
         NULL, CW_HTML_U8, 0                                                                        \
     }
 
+#define RECORDS(array, number)                                                                     \
+    &(struct cw_html_records)                                                                      \
+    {                                                                                              \
+        .base = (array), .size = sizeof(*(array)), .count = (number)                               \
+    }
+
 static const struct cw_html_column point_columns[] = {
-    COLUMN(point, U64, "t", t_ns),    COLUMN(point, U64, "live", live),
-    COLUMN(point, U64, "held", held), COLUMN(point, U64, "idle", idle),
-    COLUMN(point, U64, "used", used), LAST_COLUMN,
+    COLUMN(cw_growth_point, U64, "t", t_ns),    COLUMN(cw_growth_point, U64, "live", live),
+    COLUMN(cw_growth_point, U64, "held", held), COLUMN(cw_growth_point, U64, "idle", idle),
+    COLUMN(cw_growth_point, U64, "used", used), LAST_COLUMN,
 };
 
 static const struct cw_html_column bucket_columns[] = {
-    COLUMN(bucket, TEXT, "kind", kind),
-    COLUMN(bucket, U64, "size", size),
-    COLUMN(bucket, U64, "hits", hits),
-    COLUMN(bucket, U64, "misses", misses),
-    COLUMN(bucket, U64, "blocks", idle_blocks),
-    COLUMN(bucket, U64, "bytes", idle_bytes),
+    COLUMN(cw_snapshot_bucket, KIND, "kind", kind),
+    COLUMN(cw_snapshot_bucket, U64, "size", size),
+    COLUMN(cw_snapshot_bucket, U64, "hits", sums.hits),
+    COLUMN(cw_snapshot_bucket, U64, "misses", sums.misses),
+    COLUMN(cw_snapshot_bucket, U64, "blocks", sums.idle_blocks),
+    COLUMN(cw_snapshot_bucket, U64, "bytes", sums.idle_bytes),
     LAST_COLUMN,
 };
 
 static const struct cw_html_column module_columns[] = {
-    COLUMN(module, TEXT, "path", path),
+    COLUMN(cw_report_module, TEXT, "path", path),
     LAST_COLUMN,
 };
 
 static const struct cw_html_column frame_columns[] = {
-    COLUMN(frame, TEXT, "name", function),    COLUMN(frame, TEXT, "file", file),
-    COLUMN(frame, U32, "line", line),         COLUMN(frame, U32, "module", module),
-    COLUMN(frame, U64, "offset", offset),     COLUMN(frame, U8, "python", is_python),
-    COLUMN(frame, U8, "inlined", is_inlined), LAST_COLUMN,
+    COLUMN(cw_call, TEXT, "name", function),    COLUMN(cw_call, TEXT, "file", file),
+    COLUMN(cw_call, U32, "line", line),         COLUMN(cw_call, U32, "module", module),
+    COLUMN(cw_call, U64, "offset", offset),     COLUMN(cw_call, U8, "python", is_python),
+    COLUMN(cw_call, U8, "inlined", is_inlined), LAST_COLUMN,
 };
 
 static const struct cw_html_column site_columns[] = {
-    COLUMN(site, U32, "id", id),
-    COLUMN(site, U32, "device", device),
-    COLUMN(site, TEXT, "api", api),
-    COLUMN(site, TEXT, "kind", kind),
-    COLUMN(site, TEXT, "tag", tag),
-    COLUMN(site, TEXT, "leak", leak),
-    COLUMN(site, U8, "isLeak", is_leak),
-    COLUMN(site, U64, "liveCount", live.count),
-    COLUMN(site, U64, "liveBytes", live.bytes),
-    COLUMN(site, U64, "goneCount", reclaimed.count),
-    COLUMN(site, U64, "goneBytes", reclaimed.bytes),
-    COLUMN(site, U64, "totalCount", total.count),
-    COLUMN(site, U64, "totalBytes", total.bytes),
-    COLUMN(site, U64, "peakBytes", peak.bytes),
-    COLUMN(site, U64, "atPeakBytes", at_peak.bytes),
-    COLUMN(site, U64, "held", held),
-    COLUMN(site, U64, "frees", frees),
-    COLUMN(site, U64, "failed", failed),
-    COLUMN(site, U64, "oom", oom),
-    COLUMN(site, U64, "first", first_ns),
-    COLUMN(site, U64, "last", last_ns),
-    COLUMN(site, U64, "oldest", oldest_ns),
-    COLUMN(site, REAL, "slope", growth.slope_bytes_per_s),
-    COLUMN(site, REAL, "r2", growth.r2),
-    COLUMN(site, U32, "samples", growth.samples),
-    COLUMN(site, U8, "suspect", growth.is_suspect),
+    COLUMN(site_row, U32, "id", of.id),
+    COLUMN(site_row, U8, "device", of.device),
+    COLUMN(site_row, TEXT, "api", of.api),
+    COLUMN(site_row, KIND, "kind", of.kind),
+    COLUMN(site_row, TEXT, "tag", tag),
+    COLUMN(site_row, TEXT, "leak", leak),
+    COLUMN(site_row, U8, "isLeak", is_leak),
+    COLUMN(site_row, U64, "liveCount", of.live_blocks),
+    COLUMN(site_row, U64, "liveBytes", of.live_bytes),
+    COLUMN(site_row, U64, "goneCount", of.reclaimed),
+    COLUMN(site_row, U64, "goneBytes", of.reclaimed_bytes),
+    COLUMN(site_row, U64, "totalCount", of.allocs),
+    COLUMN(site_row, U64, "totalBytes", of.total_bytes),
+    COLUMN(site_row, U64, "peakBytes", of.peak_bytes),
+    COLUMN(site_row, U64, "atPeakBytes", of.at_peak_bytes),
+    COLUMN(site_row, U64, "held", of.live_held),
+    COLUMN(site_row, U64, "frees", of.frees),
+    COLUMN(site_row, U64, "failed", of.failed),
+    COLUMN(site_row, U64, "oom", of.oom),
+    COLUMN(site_row, U64, "first", of.first_ns),
+    COLUMN(site_row, U64, "last", of.last_ns),
+    COLUMN(site_row, U64, "oldest", of.oldest_ns),
+    COLUMN(site_row, REAL, "slope", trend.slope),
+    COLUMN(site_row, REAL, "r2", trend.r2),
+    COLUMN(site_row, U32, "samples", trend.n),
+    COLUMN(site_row, U8, "suspect", trend.is_steady),
     LAST_COLUMN,
 };
 
 static const struct cw_html_column event_columns[] = {
-    COLUMN(event, TEXT, "type", type),           COLUMN(event, STEP, "t", t_ns),
-    COLUMN(event, U32, "device", device),        COLUMN(event, ROW, "site", site),
-    COLUMN(event, U64, "bytes", bytes),          COLUMN(event, TEXT, "level", level),
-    COLUMN(event, TEXT, "before", level_before), COLUMN(event, TEXT, "cause", cause),
-    COLUMN(event, U32, "count", count),          LAST_COLUMN,
+    COLUMN(cw_event_words, TEXT, "type", type),
+    COLUMN(cw_event_words, STEP, "t", t_ns),
+    COLUMN(cw_event_words, U32, "device", device),
+    COLUMN(cw_event_words, ROW, "site", site),
+    COLUMN(cw_event_words, U64, "bytes", bytes),
+    COLUMN(cw_event_words, TEXT, "level", level),
+    COLUMN(cw_event_words, TEXT, "before", level_before),
+    COLUMN(cw_event_words, TEXT, "cause", cause),
+    COLUMN(cw_event_words, U32, "count", count),
+    LAST_COLUMN,
 };
 
 static const struct cw_html_column step_columns[] = {
-    COLUMN(step, TEXT, "name", name),
-    COLUMN(step, U64, "steps", steps),
-    COLUMN(step, U64, "first", first_ns),
-    COLUMN(step, U64, "last", last_ns),
-    COLUMN(step, U64, "firstBytes", first_bytes),
-    COLUMN(step, U64, "lastBytes", last_bytes),
-    COLUMN(step, REAL, "slope", slope_bytes),
-    COLUMN(step, REAL, "r2", r2),
-    COLUMN(step, U8, "rising", is_rising),
+    COLUMN(cw_report_tag, TEXT, "name", label),
+    COLUMN(cw_report_tag, U64, "steps", steps),
+    COLUMN(cw_report_tag, U64, "first", first_ns),
+    COLUMN(cw_report_tag, U64, "last", last_ns),
+    COLUMN(cw_report_tag, U64, "firstBytes", first_bytes),
+    COLUMN(cw_report_tag, U64, "lastBytes", last_bytes),
+    COLUMN(cw_report_tag, REAL, "slope", slope),
+    COLUMN(cw_report_tag, REAL, "r2", r2),
+    COLUMN(cw_report_tag, U8, "rising", is_rising),
     LAST_COLUMN,
 };
 
 static const struct cw_html_column regrowth_columns[] = {
-    COLUMN(regrowth, ROW, "site", site),
-    COLUMN(regrowth, U64, "resizes", resizes),
-    COLUMN(regrowth, REAL, "factor", factor),
-    COLUMN(regrowth, U64, "copied", copied_bytes),
-    COLUMN(regrowth, U64, "capacity", capacity_bytes),
+    COLUMN(cw_growth_regrowth, ROW, "site", site),
+    COLUMN(cw_growth_regrowth, U64, "resizes", resizes),
+    COLUMN(cw_growth_regrowth, REAL, "factor", factor),
+    COLUMN(cw_growth_regrowth, U64, "copied", copied_bytes),
+    COLUMN(cw_growth_regrowth, U64, "capacity", largest_bytes),
     LAST_COLUMN,
 };
 
 static const struct cw_html_column block_columns[] = {
-    COLUMN(block, ROW, "site", site),   COLUMN(block, U64, "address", address),
-    COLUMN(block, U64, "bytes", bytes), COLUMN(block, U64, "born", born_ns),
-    COLUMN(block, U32, "tid", tid),     LAST_COLUMN,
+    COLUMN(cw_report_block, ROW, "site", site),   COLUMN(cw_report_block, U64, "address", address),
+    COLUMN(cw_report_block, U64, "bytes", bytes), COLUMN(cw_report_block, U64, "born", born_ns),
+    COLUMN(cw_report_block, U32, "tid", tid),     LAST_COLUMN,
 };
 
 static const struct cw_html_column node_columns[] = {
@@ -200,7 +228,7 @@ static void put_numbers(const struct page *page, const uint64_t *value, size_t c
 
 static void put_process(const struct page *page)
 {
-    const struct cw_model_process *process = &page->model->process;
+    const struct cw_process_facts *process = &page->model->process;
 
     fprintf(page->out, ",\"process\":{\"pid\":%" PRIu32, process->pid);
     put_number(page, "ppid", process->ppid);
@@ -209,20 +237,20 @@ static void put_process(const struct page *page)
     put_text(page, "cwd", process->cwd);
     put_text(page, "host", process->host);
     put_text(page, "rank", process->rank);
-    put_text(page, "mode", process->mode);
-    put_text(page, "version", process->version);
+    put_text(page, "mode", page->model->snapshot.pool.on ? "pool" : "track");
+    put_text(page, "version", page->model->version);
     put_text(page, "end", process->end);
     if (process->has_exit_code)
         fprintf(page->out, ",\"code\":%d", process->exit_code);
     put_number(page, "startMs", process->start_realtime_ns / 1000000);
-    put_number(page, "duration", process->duration_ns);
+    put_number(page, "duration", page->model->snapshot.duration_ns);
     put_number(page, "driver", process->driver_version);
     fputc('}', page->out);
 }
 
 static void put_summary(const struct page *page)
 {
-    const struct cw_model_summary *summary = &page->model->summary;
+    const struct cw_snapshot_summary *summary = &page->model->snapshot.summary;
 
     fprintf(page->out, ",\"summary\":{\"leakedBytes\":%" PRIu64, summary->leaked_bytes);
     put_number(page, "leakedBlocks", summary->leaked_blocks);
@@ -236,59 +264,63 @@ static void put_summary(const struct page *page)
     fputc('}', page->out);
 }
 
-static void put_device_numbers(const struct page *page, const struct cw_model_device *device)
+static void put_device_numbers(const struct page *page, uint32_t ordinal)
 {
+    const struct cw_snapshot_device *device = &page->model->snapshot.device[ordinal];
+    const struct cw_snapshot_pressure_device *pressure =
+        &page->model->snapshot.pressure.device[ordinal];
+    const struct cw_snapshot_pool_device *pool = &page->model->snapshot.pool.device[ordinal];
+
     put_number(page, "total", device->total);
-    put_number(page, "liveCount", device->live.count);
-    put_number(page, "liveBytes", device->live.bytes);
-    put_number(page, "idleBytes", device->idle.bytes);
-    put_number(page, "held", device->held);
+    put_number(page, "liveCount", device->sums.live_blocks);
+    put_number(page, "liveBytes", device->sums.live_bytes);
+    put_number(page, "idleBytes", device->idle_bytes);
+    put_number(page, "held", device->sums.live_held);
     put_number(page, "peakBytes", device->peak_bytes);
     put_number(page, "peakT", device->peak_ns);
-    put_number(page, "allocs", device->allocs);
-    put_number(page, "frees", device->frees);
-    put_number(page, "failed", device->failed);
-    put_number(page, "used", device->driver_used);
-    put_number(page, "unattributed", device->unattributed);
-    put_number(page, "limit", device->limit);
-    put_number(page, "minFree", device->min_free);
-    put_number(page, "hits", device->pool_hits);
-    put_number(page, "misses", device->pool_misses);
-    put_number(page, "ooms", device->ooms);
+    put_number(page, "allocs", device->sums.allocs);
+    put_number(page, "frees", device->sums.frees);
+    put_number(page, "failed", device->sums.failed);
+    put_number(page, "used", device->sampled ? device->driver_used : 0);
+    put_number(page, "unattributed", device->sampled ? device->unattributed : 0);
+    put_number(page, "limit", pressure->limit);
+    put_number(page, "minFree", pressure->min_free);
+    put_number(page, "hits", pool->sums.hits);
+    put_number(page, "misses", pool->sums.misses);
+    put_number(page, "ooms", pool->used ? pool->ooms : 0);
 }
 
-static void put_device(struct page *page, const struct cw_model_device *device)
+static void put_device(struct page *page, uint32_t ordinal)
 {
-    const struct cw_model *model = page->model;
-    struct cw_html_records points = {.base = model->point + device->first_point,
-                                     .size = sizeof(*model->point),
-                                     .count = device->points};
-    struct cw_html_records buckets = {.base = model->bucket + device->first_bucket,
-                                      .size = sizeof(*model->bucket),
-                                      .count = device->buckets};
+    const struct cw_snapshot *snapshot = &page->model->snapshot;
+    const struct cw_snapshot_device *device = &snapshot->device[ordinal];
+    const struct cw_snapshot_pool_device *pool = &snapshot->pool.device[ordinal];
+    const struct cw_growth_timeline *timeline = &snapshot->growth.timeline[ordinal];
 
-    fprintf(page->out, "{\"ordinal\":%" PRIu32, device->ordinal);
-    fprintf(page->out, ",\"isHost\":%s", device->ordinal == CW_MODEL_HOST ? "true" : "false");
-    put_text(page, "name", device->name);
-    put_text(page, "uuid", device->uuid);
-    put_text(page, "level", device->level);
-    put_device_numbers(page, device);
+    fprintf(page->out, "{\"ordinal\":%" PRIu32, ordinal);
+    fprintf(page->out, ",\"isHost\":%s", ordinal == CW_DEVICE_HOST ? "true" : "false");
+    put_text(page, "name", device->name ? device->name : "");
+    put_text(page, "uuid", device->uuid ? device->uuid : "");
+    put_text(page, "level", cw_level_name(snapshot->pressure.device[ordinal].level));
+    put_device_numbers(page, ordinal);
     fputs(",\"points\":", page->out);
-    cw_html_put_columns(&page->writer, point_columns, &points);
+    cw_html_put_columns(&page->writer, point_columns, RECORDS(timeline->point, timeline->count));
     fputs(",\"buckets\":", page->out);
-    cw_html_put_columns(&page->writer, bucket_columns, &buckets);
+    cw_html_put_columns(&page->writer, bucket_columns,
+                        RECORDS(snapshot->pool.bucket + pool->first, pool->buckets));
     fputc('}', page->out);
 }
 
 static void put_main(struct page *page)
 {
-    const struct cw_model *model = page->model;
+    const struct cw_report_model *model = page->model;
     const struct cw_form_request *request = page->request;
+    int is_first = 1;
 
     begin_part(page, "main");
     fprintf(page->out, "{\"sitesShown\":%" PRIu32, request->sites);
     put_number(page, "sitesAll", model->sites_of);
-    put_number(page, "events", model->events);
+    put_number(page, "events", page->events);
     put_number(page, "blocksLeftOut", model->blocks_left_out);
     put_text(page, "source", model->source);
     put_text(page, "metric", cw_metric_name(request->selection->metric));
@@ -296,13 +328,15 @@ static void put_main(struct page *page)
     put_process(page);
     put_summary(page);
     fputs(",\"devices\":[", page->out);
-    for (uint32_t i = 0; i < model->devices; i++) {
-        if (i > 0)
-            fputc(',', page->out);
-        put_device(page, &model->device[i]);
+    for (uint32_t i = 0; i < CW_DEVICES; i++) {
+        if (!cw_report_has_device(model, i))
+            continue;
+        fputs(is_first ? "" : ",", page->out);
+        put_device(page, i);
+        is_first = 0;
     }
     fputs("],\"moments\":", page->out);
-    put_numbers(page, model->sample_ns, model->samples);
+    put_numbers(page, model->snapshot.growth.t_ns, model->snapshot.growth.moments);
     fputs(",\"diagnostics\":[", page->out);
     for (uint32_t i = 0; i < model->diagnostics; i++) {
         fputs(i > 0 ? "," : "", page->out);
@@ -312,52 +346,87 @@ static void put_main(struct page *page)
     end_part(page);
 }
 
-/* ---- the call tree ---- */
+/* ---- records as the page has them ---- */
 
-/* What was called is the innermost frame; its number is behind those of the model. */
-static uint32_t add_site(struct page *page, const struct cw_model_site *site)
+/* What was called is the innermost frame; its number is behind those of the calls. */
+static uint32_t add_leaf(struct page *page, const struct cw_snapshot_site *site)
 {
-    const struct cw_model *model = page->model;
+    const struct cw_call_stack *stack = cw_calls_stack(&page->calls, site->stack);
     uint32_t node = CW_HTML_ROOT;
 
-    if (site->stack != CW_MODEL_NONE) {
-        const struct cw_model_stack *stack = &model->stack[site->stack];
-
-        for (uint32_t k = stack->count; k-- > 0;)
-            node = cw_html_tree_add(&page->tree, node, model->stack_frame[stack->first + k]);
-    }
+    for (uint32_t k = stack->count; k-- > 0;)
+        node = cw_html_tree_add(&page->tree, node, page->calls.stack_call[stack->first + k]);
     return cw_html_tree_add(&page->tree, node,
-                            model->frames + cw_strings_add(&page->apis, site->api));
+                            page->calls.count + cw_strings_add(&page->apis, site->api));
+}
+
+static void fill_sites(struct page *page)
+{
+    const struct cw_report_model *model = page->model;
+
+    memset(page->row, 0xff, model->snapshot.sites * sizeof(*page->row));
+    for (uint32_t i = 0; i < page->request->sites; i++) {
+        const struct cw_snapshot_site *site = &model->snapshot.site[page->request->site[i]];
+        const struct cw_growth_row *growth =
+            cw_snapshot_growth_row(&model->snapshot, page->request->site[i]);
+
+        page->row[page->request->site[i]] = i;
+        page->leaf[i] = add_leaf(page, site);
+        page->site[i] = (struct site_row){.of = *site,
+                                          .tag = cw_report_tag_label(model, site->tag),
+                                          .leak = cw_leak_name(site),
+                                          .is_leak = (uint8_t)cw_leak_is_counted(site->leak)};
+        if (growth)
+            page->site[i].trend = growth->trend;
+    }
+}
+
+static void fill_events(struct page *page)
+{
+    for (uint32_t i = 0; i < page->model->events; i++)
+        page->event[page->events++] = cw_event_words(&page->model->event[i]);
+}
+
+static void fill_steps(struct page *page)
+{
+    for (uint32_t i = 0; i < page->model->tags; i++) {
+        const struct cw_report_tag *tag = &page->model->tag[i];
+
+        if (tag->begun != 0 || tag->steps != 0)
+            page->step[page->steps++] = *tag;
+    }
 }
 
 static int prepare(struct page *page)
 {
-    const struct cw_model *model = page->model;
-    const struct cw_form_request *request = page->request;
+    const struct cw_report_model *model = page->model;
+    size_t shown = (size_t)page->request->sites + 1;
 
-    page->row = calloc((size_t)model->sites + 1, sizeof(*page->row));
-    page->leaf = calloc((size_t)request->sites + 1, sizeof(*page->leaf));
-    if (!page->row || !page->leaf) {
-        cw_cli_error("no memory for the sites of the HTML report");
+    if (cw_calls_init(&page->calls, model) != 0)
+        return CW_FORM_TOLD;
+    page->row = calloc((size_t)model->snapshot.sites + 1, sizeof(*page->row));
+    page->leaf = calloc(shown, sizeof(*page->leaf));
+    page->site = calloc(shown, sizeof(*page->site));
+    page->event = calloc((size_t)model->events + 1, sizeof(*page->event));
+    page->step = calloc((size_t)model->tags + 1, sizeof(*page->step));
+    if (!page->row || !page->leaf || !page->site || !page->event || !page->step) {
+        cw_cli_error("no memory for the records of the HTML report");
         return CW_FORM_TOLD;
     }
-    memset(page->row, 0xff, model->sites * sizeof(*page->row));
-    for (uint32_t i = 0; i < request->sites; i++) {
-        page->row[request->site[i]] = i;
-        page->leaf[i] = add_site(page, &model->site[request->site[i]]);
-    }
-    page->writer = (struct cw_html_writer){
-        .out = page->out, .row = page->row, .rows = model->sites, .strings = {.borrows = 1}};
     page->apis.borrows = 1;
+    fill_sites(page);
+    fill_events(page);
+    fill_steps(page);
+    page->writer = (struct cw_html_writer){.out = page->out,
+                                           .row = page->row,
+                                           .rows = model->snapshot.sites,
+                                           .strings = {.borrows = 1}};
     return page->tree.failed || page->apis.failed ? CW_FORM_TOLD : 0;
 }
 
 static void put_tree(struct page *page)
 {
-    struct cw_html_records nodes = {
-        .base = page->tree.node, .size = sizeof(*page->tree.node), .count = page->tree.count};
-
-    put_part(page, "nodes", node_columns, &nodes);
+    put_part(page, "nodes", node_columns, RECORDS(page->tree.node, page->tree.count));
     begin_part(page, "apis");
     put_texts(page, page->apis.text, page->apis.count);
     end_part(page);
@@ -382,18 +451,18 @@ static void put_leaves(struct page *page)
 /* [row, bytes at each moment...] of each site that has a series. */
 static void put_series(struct page *page)
 {
-    const struct cw_model *model = page->model;
+    const struct cw_snapshot *snapshot = &page->model->snapshot;
     int is_first = 1;
 
     begin_part(page, "series");
     fputc('[', page->out);
     for (uint32_t i = 0; i < page->request->sites; i++) {
-        const struct cw_model_site *site = &model->site[page->request->site[i]];
+        const struct cw_growth_row *row = cw_snapshot_growth_row(snapshot, page->request->site[i]);
 
-        if (site->series == CW_MODEL_NONE)
+        if (!row || row->count == 0)
             continue;
         fprintf(page->out, "%s[%" PRIu32 ",", is_first ? "" : ",", i);
-        put_numbers(page, model->series_bytes + site->series, model->samples);
+        put_numbers(page, snapshot->growth.bytes + row->first, row->count);
         fputc(']', page->out);
         is_first = 0;
     }
@@ -401,33 +470,25 @@ static void put_series(struct page *page)
     end_part(page);
 }
 
-#define PUT_ALL(page, name, columns, array, number)                                                \
-    put_part(                                                                                      \
-        page, name, columns,                                                                       \
-        &(struct cw_html_records){.base = (array), .size = sizeof(*(array)), .count = (number)})
-
 static void put_parts(struct page *page)
 {
-    const struct cw_model *model = page->model;
+    const struct cw_report_model *model = page->model;
+    const struct cw_snapshot_growth *growth = &model->snapshot.growth;
 
     /* What is read last stands first: the texts of its many records get the shortest numbers. */
-    PUT_ALL(page, "events", event_columns, model->event, model->events);
-    PUT_ALL(page, "modules", module_columns, model->module, model->modules);
-    PUT_ALL(page, "frames", frame_columns, model->frame, model->frames);
+    put_part(page, "events", event_columns, RECORDS(page->event, page->events));
+    put_part(page, "modules", module_columns, RECORDS(model->module, model->modules));
+    put_part(page, "frames", frame_columns, RECORDS(page->calls.call, page->calls.count));
     put_tree(page);
-    put_part(page, "sites", site_columns,
-             &(struct cw_html_records){.base = model->site,
-                                       .size = sizeof(*model->site),
-                                       .index = page->request->site,
-                                       .count = page->request->sites});
+    put_part(page, "sites", site_columns, RECORDS(page->site, page->request->sites));
     put_leaves(page);
     put_series(page);
-    PUT_ALL(page, "steps", step_columns, model->step, model->steps);
-    PUT_ALL(page, "regrowth", regrowth_columns, model->regrowth, model->regrowths);
+    put_part(page, "steps", step_columns, RECORDS(page->step, page->steps));
+    put_part(page, "regrowth", regrowth_columns, RECORDS(growth->regrowth, growth->regrowths));
     begin_part(page, "whole");
     cw_html_put_whole(&page->writer, model);
     end_part(page);
-    PUT_ALL(page, "blocks", block_columns, model->block, model->blocks);
+    put_part(page, "blocks", block_columns, RECORDS(model->block, model->blocks));
     begin_part(page, "strings");
     put_texts(page, page->writer.strings.text, page->writer.strings.count);
     end_part(page);
@@ -448,6 +509,10 @@ int cw_form_html(const struct cw_form_request *request)
     }
     free(page.row);
     free(page.leaf);
+    free(page.site);
+    free(page.event);
+    free(page.step);
+    cw_calls_free(&page.calls);
     cw_html_tree_free(&page.tree);
     cw_strings_free(&page.apis);
     cw_strings_free(&page.writer.strings);

@@ -15,11 +15,12 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
+#include "cli/export/event_words.h"
 #include "cli/ui/message.h"
 
 /* Threads of the trace: one for the events of each device, one for the program's own marks. */
 #define THREAD_OF_DEVICE 1
-#define THREAD_OF_MARKS  (THREAD_OF_DEVICE + CW_MODEL_HOST + 1)
+#define THREAD_OF_MARKS  (THREAD_OF_DEVICE + CW_DEVICE_HOST + 1)
 
 struct trace {
     const struct cw_form_request *request;
@@ -57,11 +58,16 @@ static void begin_event(struct trace *trace, const char *phase, uint32_t thread)
             trace->events++ > 0 ? ",\n" : "", phase, trace->pid, thread);
 }
 
-static int is_wanted(const struct trace *trace, uint32_t device)
+static int is_selected(const struct trace *trace, uint32_t device)
 {
     const struct cw_selection *selection = trace->request->selection;
 
     return !selection->has_device || selection->device == device;
+}
+
+static int is_wanted(const struct trace *trace, uint32_t device)
+{
+    return is_selected(trace, device) && cw_report_has_device(trace->request->model, device);
 }
 
 static int selects_sites(const struct cw_selection *selection)
@@ -70,19 +76,25 @@ static int selects_sites(const struct cw_selection *selection)
            selection->top != 0 || selection->min_age_ns != 0 || selection->min_bytes != 0;
 }
 
-/* What is about no site is about the device. */
-static int is_event_wanted(const struct trace *trace, const struct cw_model_event *event)
+/* Other tags are known from call sites alone. */
+static int is_step(const struct cw_report_tag *tag)
 {
-    if (!is_wanted(trace, event->device))
-        return 0;
-    return !trace->is_shown || event->site == CW_MODEL_NONE || trace->is_shown[event->site];
+    return tag->begun != 0 || tag->steps != 0;
 }
 
-static int is_step_wanted(const struct trace *trace, const struct cw_model_step *step)
+/* What is about no site is about the device. */
+static int is_event_wanted(const struct trace *trace, const struct cw_event_words *event)
+{
+    if (!is_selected(trace, event->device))
+        return 0;
+    return !trace->is_shown || event->site == CW_SITE_NONE || trace->is_shown[event->site];
+}
+
+static int is_step_wanted(const struct trace *trace, const struct cw_report_tag *step)
 {
     const char *tag = trace->request->selection->tag;
 
-    return !tag || cw_pattern_matches(tag, step->name);
+    return is_step(step) && (!tag || cw_pattern_matches(tag, step->label));
 }
 
 /* ---- names ---- */
@@ -97,7 +109,7 @@ static void put_name(struct trace *trace, const char *what, uint32_t thread, con
 
 static const char *device_label(uint32_t device, char *buf, size_t cap)
 {
-    if (device == CW_MODEL_HOST)
+    if (device == CW_DEVICE_HOST)
         snprintf(buf, cap, "host");
     else
         snprintf(buf, cap, "device %" PRIu32, device);
@@ -106,63 +118,68 @@ static const char *device_label(uint32_t device, char *buf, size_t cap)
 
 static void put_names(struct trace *trace)
 {
-    const struct cw_model *model = trace->request->model;
+    const struct cw_report_model *model = trace->request->model;
     const char *program = model->process.exe[0] ? model->process.exe : model->process.command;
+    uint32_t tag = 0;
     char label[32];
 
     put_name(trace, "process_name", 0, program);
-    for (uint32_t i = 0; i < model->devices; i++) {
-        uint32_t ordinal = model->device[i].ordinal;
-
-        if (is_wanted(trace, ordinal))
-            put_name(trace, "thread_name", THREAD_OF_DEVICE + ordinal,
-                     device_label(ordinal, label, sizeof(label)));
-    }
-    if (model->steps > 0)
+    for (uint32_t i = 0; i < CW_DEVICES; i++)
+        if (is_wanted(trace, i))
+            put_name(trace, "thread_name", THREAD_OF_DEVICE + i,
+                     device_label(i, label, sizeof(label)));
+    while (tag < model->tags && !is_step(&model->tag[tag]))
+        tag++;
+    if (tag < model->tags)
         put_name(trace, "thread_name", THREAD_OF_MARKS, "ranges and marks");
 }
 
 /* ---- counters ---- */
 
-static void put_counter(struct trace *trace, const struct cw_model_device *device, const char *what,
-                        uint64_t t_ns, uint64_t bytes)
+static void put_counter(struct trace *trace, uint32_t device, const char *what, uint64_t t_ns,
+                        uint64_t bytes)
 {
     char label[32];
 
-    begin_event(trace, "C", THREAD_OF_DEVICE + device->ordinal);
+    begin_event(trace, "C", THREAD_OF_DEVICE + device);
     fputs(",\"ts\":", trace->out);
     put_time(trace, t_ns);
     fprintf(trace->out, ",\"name\":\"%s %s\",\"args\":{\"bytes\":%" PRIu64 "}}",
-            device_label(device->ordinal, label, sizeof(label)), what, bytes);
+            device_label(device, label, sizeof(label)), what, bytes);
 }
 
-static void put_points(struct trace *trace, const struct cw_model_device *device)
+static void put_points(struct trace *trace, uint32_t device)
 {
-    for (uint32_t i = 0; i < device->points; i++) {
-        const struct cw_model_point *point = &trace->request->model->point[device->first_point + i];
+    const struct cw_growth_timeline *timeline =
+        &trace->request->model->snapshot.growth.timeline[device];
+
+    for (uint32_t i = 0; i < timeline->count; i++) {
+        const struct cw_growth_point *point = &timeline->point[i];
 
         put_counter(trace, device, "live", point->t_ns, point->live);
         put_counter(trace, device, "held", point->t_ns, point->held);
         put_counter(trace, device, "idle", point->t_ns, point->idle);
-        if (device->ordinal != CW_MODEL_HOST)
+        if (device != CW_DEVICE_HOST)
             put_counter(trace, device, "used", point->t_ns, point->used);
     }
 }
 
 /* What a site held at the moments at which growth was watched. */
-static void put_series(struct trace *trace, const struct cw_model_site *site)
+static void put_series(struct trace *trace, uint32_t index)
 {
-    const struct cw_model *model = trace->request->model;
+    const struct cw_snapshot *snapshot = &trace->request->model->snapshot;
+    const struct cw_snapshot_site *site = &snapshot->site[index];
+    const struct cw_growth_row *row = cw_snapshot_growth_row(snapshot, index);
 
-    for (uint32_t i = 0; site->series != CW_MODEL_NONE && i < model->samples; i++) {
+    for (uint32_t i = 0; row && i < row->count; i++) {
         begin_event(trace, "C", THREAD_OF_DEVICE + site->device);
         fputs(",\"ts\":", trace->out);
-        put_time(trace, model->sample_ns[i]);
+        put_time(trace, snapshot->growth.t_ns[i]);
         fprintf(trace->out, ",\"name\":\"site %08" PRIx32, site->id);
-        if (site->device != CW_MODEL_HOST)
+        if (site->device != CW_DEVICE_HOST)
             fprintf(trace->out, " device %" PRIu32, site->device);
         fprintf(trace->out, "\",\"args\":{\"bytes\":%" PRIu64 "}}",
-                model->series_bytes[site->series + i]);
+                snapshot->growth.bytes[row->first + i]);
     }
 }
 
@@ -186,27 +203,27 @@ static void put_text_argument(struct trace *trace, const char *key, const char *
     put_string(trace->out, value);
 }
 
-static void put_event(struct trace *trace, const struct cw_model_event *event)
+static void put_event(struct trace *trace, const struct cw_event_words *event)
 {
-    const struct cw_model *model = trace->request->model;
+    const struct cw_snapshot_site *site = cw_report_site(trace->request->model, event->site);
 
     begin_mark(trace, THREAD_OF_DEVICE + event->device, event->t_ns, event->type);
     fprintf(trace->out, "\"bytes\":%" PRIu64 ",\"count\":%" PRIu32, event->bytes, event->count);
     put_text_argument(trace, "level", event->level);
     put_text_argument(trace, "level_before", event->level_before);
     put_text_argument(trace, "cause", event->cause);
-    if (event->site != CW_MODEL_NONE) {
-        fprintf(trace->out, ",\"site\":\"%08" PRIx32 "\"", model->site[event->site].id);
-        put_text_argument(trace, "api", model->site[event->site].api);
+    if (site) {
+        fprintf(trace->out, ",\"site\":\"%08" PRIx32 "\"", site->id);
+        put_text_argument(trace, "api", site->api);
     }
     fputs("}}", trace->out);
 }
 
 /* Of the steps of a name the first and the last are known, and what was held then. */
-static void put_step(struct trace *trace, const struct cw_model_step *step, const char *which,
+static void put_step(struct trace *trace, const struct cw_report_tag *step, const char *which,
                      uint64_t t_ns, uint64_t bytes)
 {
-    begin_mark(trace, THREAD_OF_MARKS, t_ns, step->name);
+    begin_mark(trace, THREAD_OF_MARKS, t_ns, step->label);
     fprintf(trace->out, "\"step\":\"%s\",\"steps\":%" PRIu64 ",\"live_bytes\":%" PRIu64 "}}", which,
             step->steps, bytes);
 }
@@ -215,11 +232,11 @@ static void put_step(struct trace *trace, const struct cw_model_step *step, cons
 
 static void put_head(struct trace *trace)
 {
-    const struct cw_model_process *process = &trace->request->model->process;
+    const struct cw_process_facts *process = &trace->request->model->process;
 
     fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"tool\":\"cuwarden\",\"version\":",
           trace->out);
-    put_string(trace->out, process->version);
+    put_string(trace->out, trace->request->model->version);
     fputs(",\"command\":", trace->out);
     put_string(trace->out, process->command);
     fprintf(trace->out, ",\"start_ns\":\"%" PRIu64 "\"},\n\"traceEvents\":[\n",
@@ -229,20 +246,23 @@ static void put_head(struct trace *trace)
 static void put_trace(struct trace *trace)
 {
     const struct cw_form_request *request = trace->request;
-    const struct cw_model *model = request->model;
+    const struct cw_report_model *model = request->model;
 
     put_head(trace);
     put_names(trace);
-    for (uint32_t i = 0; i < model->devices; i++)
-        if (is_wanted(trace, model->device[i].ordinal))
-            put_points(trace, &model->device[i]);
+    for (uint32_t i = 0; i < CW_DEVICES; i++)
+        if (is_wanted(trace, i))
+            put_points(trace, i);
     for (uint32_t i = 0; trace->is_shown && i < request->sites; i++)
-        put_series(trace, &model->site[request->site[i]]);
-    for (uint32_t i = 0; i < model->events; i++)
-        if (is_event_wanted(trace, &model->event[i]))
-            put_event(trace, &model->event[i]);
-    for (uint32_t i = 0; i < model->steps; i++) {
-        const struct cw_model_step *step = &model->step[i];
+        put_series(trace, request->site[i]);
+    for (uint32_t i = 0; i < model->events; i++) {
+        const struct cw_event_words event = cw_event_words(&model->event[i]);
+
+        if (is_event_wanted(trace, &event))
+            put_event(trace, &event);
+    }
+    for (uint32_t i = 0; i < model->tags; i++) {
+        const struct cw_report_tag *step = &model->tag[i];
 
         if (!is_step_wanted(trace, step))
             continue;
@@ -255,7 +275,7 @@ static void put_trace(struct trace *trace)
 /* Which sites are selected, by their index, to be freed; NULL after a message: no memory. */
 static uint8_t *mark_shown(const struct cw_form_request *request)
 {
-    uint8_t *is_shown = calloc(request->model->sites + 1u, 1);
+    uint8_t *is_shown = calloc(request->model->snapshot.sites + 1u, 1);
 
     if (!is_shown)
         cw_cli_error("'%s': out of memory", request->model->source);

@@ -4,9 +4,9 @@
  * is the function that called CUDA; what was called is the label "api".
  * https://github.com/google/pprof/blob/main/proto/profile.proto
  *
- * Records are numbered by the model: location and function by frame, mapping by module. Each module
- * has a range of addresses of its own, since the true ones are not the same in two runs, and the
- * same size in each, by which pprof knows it again.
+ * Locations and functions have the numbers of calls (calls.h), mappings those of modules. Each
+ * module has a range of addresses of its own, since the true ones are not the same in two runs, and
+ * the same size in each, by which pprof knows it again.
  */
 #include "cli/export/form.h"
 
@@ -17,8 +17,10 @@
 
 #include "base/compiler.h"
 #include "cli/export/proto.h"
+#include "cli/model/calls.h"
 #include "cli/ui/strings.h"
 #include "cli/ui/message.h"
+#include "live/view.h"
 
 #define RANGE          (UINT64_C(1) << 36) /* of a module */
 #define FRAME_NAME_MAX 512
@@ -74,12 +76,13 @@ static const char *const default_types[CW_METRIC_COUNT_OF] = {
 
 struct pprof {
     const struct cw_form_request *request;
-    const struct cw_model *model;
+    const struct cw_report_model *model;
+    struct cw_calls calls;
     struct cw_strings strings;
     struct cw_proto top, inner, innermost;
     struct cw_gzip gzip;
-    uint8_t *is_used;     /* by frame */
-    uint8_t *module_used; /* by module: is one of its frames in a sample */
+    uint8_t *is_used;     /* by call */
+    uint8_t *module_used; /* by module: is one of its calls in a sample */
     uint8_t *module_bare; /* one of these has no name */
 };
 
@@ -121,64 +124,59 @@ static void put_text_label(struct pprof *pprof, const char *key, const char *val
 }
 
 /* How large the blocks are, as in Go's heap profiles. */
-static void put_size_label(struct pprof *pprof, const struct cw_model_site *site)
+static void put_size_label(struct pprof *pprof, const struct cw_snapshot_site *site)
 {
-    if (site->total.count == 0)
+    if (site->allocs == 0)
         return;
     cw_proto_number(&pprof->innermost, LABEL_KEY, text(pprof, "bytes"));
-    cw_proto_number(&pprof->innermost, LABEL_NUMBER, site->total.bytes / site->total.count);
+    cw_proto_number(&pprof->innermost, LABEL_NUMBER, site->total_bytes / site->allocs);
     cw_proto_number(&pprof->innermost, LABEL_UNIT, text(pprof, "bytes"));
     cw_proto_message(&pprof->inner, SAMPLE_LABEL, &pprof->innermost);
 }
 
-static void put_labels(struct pprof *pprof, const struct cw_model_site *site)
+static void put_labels(struct pprof *pprof, const struct cw_snapshot_site *site)
 {
     char device[16] = "host";
 
-    if (site->device != CW_MODEL_HOST)
+    if (site->device != CW_DEVICE_HOST)
         snprintf(device, sizeof(device), "%u", site->device);
     put_text_label(pprof, "device", device);
-    put_text_label(pprof, "kind", site->kind);
+    put_text_label(pprof, "kind", cw_kind_name(site->kind));
     put_text_label(pprof, "api", site->api);
-    put_text_label(pprof, "tag", site->tag);
-    put_text_label(pprof, "class", site->leak);
+    put_text_label(pprof, "tag", cw_report_tag_label(pprof->model, site->tag));
+    put_text_label(pprof, "class", cw_leak_name(site));
     put_size_label(pprof, site);
 }
 
-/* Inlined frames are lines of the location of the frame that they are in. */
-static void put_locations(struct pprof *pprof, const struct cw_model_stack *stack)
+/* Inlined calls are lines of the location of the call that they are in. */
+static void put_locations(struct pprof *pprof, const struct cw_call_stack *stack)
 {
     for (uint32_t i = 0; i < stack->count; i++) {
-        uint32_t at = pprof->model->stack_frame[stack->first + i];
-        const struct cw_model_frame *frame = &pprof->model->frame[at];
+        uint32_t at = pprof->calls.stack_call[stack->first + i];
+        const struct cw_call *call = &pprof->calls.call[at];
 
         pprof->is_used[at] = 1;
-        if (frame->is_inlined)
+        if (call->is_inlined)
             continue;
-        if (frame->module < pprof->model->modules) {
-            pprof->module_used[frame->module] = 1;
-            if (!frame->function[0])
-                pprof->module_bare[frame->module] = 1;
+        if (call->module < pprof->model->modules) {
+            pprof->module_used[call->module] = 1;
+            if (!call->function[0])
+                pprof->module_bare[call->module] = 1;
         }
         cw_proto_number(&pprof->inner, SAMPLE_LOCATION, at + 1);
     }
 }
 
-static void put_sample(struct pprof *pprof, const struct cw_model_site *site)
+static void put_sample(struct pprof *pprof, const struct cw_snapshot_site *site)
 {
     const uint64_t values[SAMPLE_TYPES] = {
-        site->total.count,
-        site->total.bytes,
-        site->at_peak.count,
-        site->at_peak.bytes,
-        site->live.count + site->reclaimed.count,
-        site->live.bytes + site->reclaimed.bytes,
+        site->allocs,        site->total_bytes,      site->at_peak_blocks,
+        site->at_peak_bytes, cw_leaked_blocks(site), cw_leaked_bytes(site),
     };
 
-    if (site->total.count == 0) /* of failed calls, or of frees */
+    if (site->allocs == 0) /* of failed calls, or of frees */
         return;
-    if (site->stack != CW_MODEL_NONE)
-        put_locations(pprof, &pprof->model->stack[site->stack]);
+    put_locations(pprof, cw_calls_stack(&pprof->calls, site->stack));
     for (size_t i = 0; i < SAMPLE_TYPES; i++)
         cw_proto_number(&pprof->inner, SAMPLE_VALUE, values[i]);
     put_labels(pprof, site);
@@ -189,7 +187,7 @@ static void put_sample(struct pprof *pprof, const struct cw_model_site *site)
 
 static void put_mapping(struct pprof *pprof, uint32_t index)
 {
-    const struct cw_model_module *module = &pprof->model->module[index];
+    const struct cw_report_module *module = &pprof->model->module[index];
     int has_names = !pprof->module_bare[index];
 
     cw_proto_number(&pprof->inner, MAPPING_ID, index + 1);
@@ -208,7 +206,7 @@ static void put_mapping(struct pprof *pprof, uint32_t index)
 /* Readers take the first one for the program. */
 static void put_mappings(struct pprof *pprof)
 {
-    const struct cw_model *model = pprof->model;
+    const struct cw_report_model *model = pprof->model;
     uint32_t program = 0;
 
     while (program < model->modules && strcmp(model->module[program].path, model->process.exe) != 0)
@@ -223,45 +221,44 @@ static void put_mappings(struct pprof *pprof)
 static void put_line(struct pprof *pprof, uint32_t at)
 {
     cw_proto_number(&pprof->innermost, LINE_FUNCTION, at + 1);
-    cw_proto_number(&pprof->innermost, LINE_NUMBER, pprof->model->frame[at].line);
+    cw_proto_number(&pprof->innermost, LINE_NUMBER, pprof->calls.call[at].line);
     cw_proto_message(&pprof->inner, LOCATION_LINE, &pprof->innermost);
 }
 
 static void put_location(struct pprof *pprof, uint32_t index)
 {
-    const struct cw_model_frame *frame = &pprof->model->frame[index];
+    const struct cw_call *call = &pprof->calls.call[index];
 
     cw_proto_number(&pprof->inner, LOCATION_ID, index + 1);
-    if (frame->module < pprof->model->modules) {
-        cw_proto_number(&pprof->inner, LOCATION_MAPPING, frame->module + 1);
+    if (call->module < pprof->model->modules) {
+        cw_proto_number(&pprof->inner, LOCATION_MAPPING, call->module + 1);
         cw_proto_number(&pprof->inner, LOCATION_ADDRESS,
-                        (frame->module + 1) * RANGE + frame->offset % RANGE);
+                        (call->module + 1) * RANGE + call->offset % RANGE);
     }
-    for (uint32_t at = cw_model_first_inlined(pprof->model, index); at <= index; at++)
+    for (uint32_t at = cw_calls_first_inlined(&pprof->calls, index); at <= index; at++)
         put_line(pprof, at);
     put_record(pprof, PROFILE_LOCATION);
 }
 
 static void put_function(struct pprof *pprof, uint32_t index)
 {
-    const struct cw_model_frame *frame = &pprof->model->frame[index];
     char buf[FRAME_NAME_MAX];
-    uint32_t name = text(pprof, cw_model_frame_name(pprof->model, frame, buf, sizeof(buf)));
+    uint32_t name = text(pprof, cw_call_name(&pprof->calls, index, buf, sizeof(buf)));
 
     cw_proto_number(&pprof->inner, FUNCTION_ID, index + 1);
     cw_proto_number(&pprof->inner, FUNCTION_NAME, name);
     cw_proto_number(&pprof->inner, FUNCTION_SYSTEM_NAME, name);
-    cw_proto_number(&pprof->inner, FUNCTION_FILE, text(pprof, frame->file));
+    cw_proto_number(&pprof->inner, FUNCTION_FILE, text(pprof, pprof->calls.call[index].file));
     put_record(pprof, PROFILE_FUNCTION);
 }
 
-static void put_frames(struct pprof *pprof)
+static void put_calls(struct pprof *pprof)
 {
-    for (uint32_t i = 0; i < pprof->model->frames; i++) {
+    for (uint32_t i = 0; i < pprof->calls.count; i++) {
         if (!pprof->is_used[i])
             continue;
         put_function(pprof, i);
-        if (!pprof->model->frame[i].is_inlined)
+        if (!pprof->calls.call[i].is_inlined)
             put_location(pprof, i);
     }
 }
@@ -270,7 +267,7 @@ static void put_frames(struct pprof *pprof)
 
 static void put_head(struct pprof *pprof)
 {
-    const struct cw_model_process *process = &pprof->model->process;
+    const struct cw_process_facts *process = &pprof->model->process;
     const char *type = default_types[pprof->request->selection->metric];
 
     for (size_t i = 0; i < SAMPLE_TYPES; i++)
@@ -278,7 +275,7 @@ static void put_head(struct pprof *pprof)
     put_value_type(pprof, PROFILE_PERIOD_TYPE, "space", "bytes");
     cw_proto_number(&pprof->top, PROFILE_PERIOD, 1);
     cw_proto_number(&pprof->top, PROFILE_TIME, process->start_realtime_ns);
-    cw_proto_number(&pprof->top, PROFILE_DURATION, process->duration_ns);
+    cw_proto_number(&pprof->top, PROFILE_DURATION, pprof->model->snapshot.duration_ns);
     cw_proto_number(&pprof->top, PROFILE_COMMENT, text(pprof, process->command));
     cw_proto_number(&pprof->top, PROFILE_DEFAULT_TYPE, text(pprof, type));
     flush(pprof);
@@ -300,19 +297,21 @@ static void put_all(struct pprof *pprof)
     text(pprof, ""); /* number 0 by the format's rule */
     put_head(pprof);
     for (uint32_t i = 0; i < pprof->request->sites; i++)
-        put_sample(pprof, &pprof->model->site[pprof->request->site[i]]);
+        put_sample(pprof, &pprof->model->snapshot.site[pprof->request->site[i]]);
     put_mappings(pprof);
-    put_frames(pprof);
+    put_calls(pprof);
     put_strings(pprof);
 }
 
 int cw_form_pprof(const struct cw_form_request *request)
 {
-    const struct cw_model *model = request->model;
+    const struct cw_report_model *model = request->model;
     struct pprof pprof = {.request = request, .model = model};
     int rc = -1;
 
-    pprof.is_used = calloc(model->frames + 1, 1);
+    if (cw_calls_init(&pprof.calls, model) != 0)
+        return CW_FORM_TOLD;
+    pprof.is_used = calloc((size_t)pprof.calls.count + 1, 1);
     pprof.module_used = calloc(model->modules + 1, 1);
     pprof.module_bare = calloc(model->modules + 1, 1);
     if (pprof.is_used && pprof.module_used && pprof.module_bare &&
@@ -331,6 +330,7 @@ int cw_form_pprof(const struct cw_form_request *request)
     cw_proto_free(&pprof.top);
     cw_proto_free(&pprof.inner);
     cw_proto_free(&pprof.innermost);
+    cw_calls_free(&pprof.calls);
     free(pprof.is_used);
     free(pprof.module_used);
     free(pprof.module_bare);

@@ -14,18 +14,21 @@
 
 #include "base/compiler.h"
 #include "cli/export/pickle.h"
+#include "cli/model/calls.h"
 #include "cli/ui/message.h"
+#include "live/view.h"
 
 #define FRAME_NAME_MAX 512
 #define NO_MEMO        UINT32_MAX
 
 struct torch {
     const struct cw_form_request *request;
-    const struct cw_model *model;
+    const struct cw_report_model *model;
+    struct cw_calls calls;
     struct cw_pickle pickle;
     uint8_t *is_shown;    /* by site */
-    uint32_t *frame_memo; /* by frame */
-    uint32_t *stack_memo; /* by stack */
+    uint32_t *call_memo;  /* by call */
+    uint32_t *stack_memo; /* by its number */
     uint32_t *block;      /* those to show, by birth */
     uint32_t blocks;
     uint32_t devices; /* highest ordinal + 1 */
@@ -47,50 +50,50 @@ static void put_text(struct torch *torch, const char *key, const char *value)
     cw_pickle_set(&torch->pickle);
 }
 
-/* ---- frames: each once ---- */
+/* ---- calls and stacks: each once ---- */
 
 static void put_frame(struct torch *torch, uint32_t at)
 {
-    const struct cw_model_frame *frame = &torch->model->frame[at];
+    const struct cw_call *call = &torch->calls.call[at];
     char buf[FRAME_NAME_MAX];
 
-    if (torch->frame_memo[at] != NO_MEMO) {
-        cw_pickle_recall(&torch->pickle, torch->frame_memo[at]);
+    if (torch->call_memo[at] != NO_MEMO) {
+        cw_pickle_recall(&torch->pickle, torch->call_memo[at]);
         return;
     }
     cw_pickle_dictionary(&torch->pickle);
-    put_text(torch, "name", cw_model_frame_name(torch->model, frame, buf, sizeof(buf)));
+    put_text(torch, "name", cw_call_name(&torch->calls, at, buf, sizeof(buf)));
     put_text(torch, "filename",
-             frame->file[0] ? frame->file : cw_model_module_name(torch->model, frame->module));
-    put_number(torch, "line", frame->line);
-    torch->frame_memo[at] = cw_pickle_remember(&torch->pickle);
+             call->file[0] ? call->file : cw_report_module_name(torch->model, call->module + 1));
+    put_number(torch, "line", call->line);
+    torch->call_memo[at] = cw_pickle_remember(&torch->pickle);
 }
 
-static void put_stack(struct torch *torch, uint32_t at)
+static void put_stack(struct torch *torch, uint32_t number)
 {
-    const struct cw_model_stack *stack = &torch->model->stack[at];
+    const struct cw_call_stack *stack = cw_calls_stack(&torch->calls, number);
 
-    if (torch->stack_memo[at] != NO_MEMO) {
-        cw_pickle_recall(&torch->pickle, torch->stack_memo[at]);
+    if (torch->stack_memo[number] != NO_MEMO) {
+        cw_pickle_recall(&torch->pickle, torch->stack_memo[number]);
         return;
     }
     cw_pickle_list(&torch->pickle);
     for (uint32_t i = 0; i < stack->count; i++) {
-        put_frame(torch, torch->model->stack_frame[stack->first + i]);
+        put_frame(torch, torch->calls.stack_call[stack->first + i]);
         cw_pickle_append(&torch->pickle);
     }
-    torch->stack_memo[at] = cw_pickle_remember(&torch->pickle);
+    torch->stack_memo[number] = cw_pickle_remember(&torch->pickle);
 }
 
-static const struct cw_model_site *site_of(const struct torch *torch, uint32_t block)
+static const struct cw_snapshot_site *site_of(const struct torch *torch, uint32_t block)
 {
-    return &torch->model->site[torch->model->block[block].site];
+    return &torch->model->snapshot.site[torch->model->block[block].site];
 }
 
 static void put_frames(struct torch *torch, uint32_t stack)
 {
     cw_pickle_text(&torch->pickle, "frames");
-    if (stack < torch->model->stacks)
+    if (stack != 0 && stack <= torch->model->stacks)
         put_stack(torch, stack);
     else
         cw_pickle_list(&torch->pickle);
@@ -99,14 +102,14 @@ static void put_frames(struct torch *torch, uint32_t stack)
 
 /* ---- segments ---- */
 
-static uint64_t size_of(const struct cw_model_block *block)
+static uint64_t size_of(const struct cw_report_block *block)
 {
     return block->held > block->bytes ? block->held : block->bytes;
 }
 
 static void put_block(struct torch *torch, uint32_t at)
 {
-    const struct cw_model_block *block = &torch->model->block[at];
+    const struct cw_report_block *block = &torch->model->block[at];
 
     cw_pickle_dictionary(&torch->pickle);
     put_number(torch, "address", block->address);
@@ -118,7 +121,7 @@ static void put_block(struct torch *torch, uint32_t at)
 
 static void put_segment(struct torch *torch, uint32_t at)
 {
-    const struct cw_model_block *block = &torch->model->block[at];
+    const struct cw_report_block *block = &torch->model->block[at];
 
     cw_pickle_dictionary(&torch->pickle);
     put_number(torch, "device", site_of(torch, at)->device);
@@ -128,7 +131,7 @@ static void put_segment(struct torch *torch, uint32_t at)
     put_number(torch, "active_size", size_of(block));
     put_number(torch, "requested_size", block->bytes);
     put_number(torch, "stream", 0);
-    put_text(torch, "segment_type", site_of(torch, at)->kind);
+    put_text(torch, "segment_type", cw_kind_name(site_of(torch, at)->kind));
     cw_pickle_text(&torch->pickle, "is_expandable");
     cw_pickle_false(&torch->pickle);
     cw_pickle_set(&torch->pickle);
@@ -155,7 +158,7 @@ static void put_segments(struct torch *torch)
 
 static void put_arrival(struct torch *torch, const char *action, uint32_t at, uint64_t size)
 {
-    const struct cw_model_block *block = &torch->model->block[at];
+    const struct cw_report_block *block = &torch->model->block[at];
     uint64_t t_ns = torch->model->process.start_realtime_ns + block->born_ns;
 
     cw_pickle_dictionary(&torch->pickle);
@@ -193,7 +196,7 @@ static void put_traces(struct torch *torch)
 
 /* ---- the whole ---- */
 
-static const struct cw_model *ordered; /* the model whose blocks are being sorted */
+static const struct cw_report_model *ordered; /* the model whose blocks are being sorted */
 
 static int compare_birth(const void *a, const void *b)
 {
@@ -207,25 +210,25 @@ static int compare_birth(const void *a, const void *b)
 
 static void find_blocks(struct torch *torch)
 {
-    const struct cw_model *model = torch->model;
+    const struct cw_report_model *model = torch->model;
 
     for (uint32_t i = 0; i < torch->request->sites; i++)
         torch->is_shown[torch->request->site[i]] = 1;
     for (uint32_t i = 0; i < model->blocks; i++) {
         uint32_t site = model->block[i].site;
 
-        if (site < model->sites && torch->is_shown[site] &&
-            model->site[site].device < CW_MODEL_HOST && model->block[i].address != 0)
+        if (site < model->snapshot.sites && torch->is_shown[site] &&
+            model->snapshot.site[site].device < CW_DEVICE_HOST && model->block[i].address != 0)
             torch->block[torch->blocks++] = i;
     }
     ordered = model;
     qsort(torch->block, torch->blocks, sizeof(*torch->block), compare_birth);
-    for (uint32_t i = 0; i < model->devices; i++)
-        if (model->device[i].ordinal < CW_MODEL_HOST && model->device[i].ordinal >= torch->devices)
-            torch->devices = model->device[i].ordinal + 1;
+    for (uint32_t i = 0; i < CW_DEVICE_HOST; i++)
+        if (cw_report_has_device(model, i))
+            torch->devices = i + 1;
     for (uint32_t i = 0; i < torch->blocks; i++)
         if (site_of(torch, torch->block[i])->device >= torch->devices)
-            torch->devices = site_of(torch, torch->block[i])->device + 1;
+            torch->devices = site_of(torch, torch->block[i])->device + 1u;
 }
 
 static int put_all(struct torch *torch)
@@ -249,23 +252,26 @@ static uint32_t *make_memo(uint32_t count)
 
 int cw_form_torch(const struct cw_form_request *request)
 {
-    const struct cw_model *model = request->model;
+    const struct cw_report_model *model = request->model;
     struct torch torch = {.request = request, .model = model};
     int rc = -1;
 
-    torch.is_shown = calloc((size_t)model->sites + 1, 1);
+    if (cw_calls_init(&torch.calls, model) != 0)
+        return CW_FORM_TOLD;
+    torch.is_shown = calloc((size_t)model->snapshot.sites + 1, 1);
     torch.block = calloc((size_t)model->blocks + 1, sizeof(*torch.block));
-    torch.frame_memo = make_memo(model->frames);
-    torch.stack_memo = make_memo(model->stacks);
-    if (torch.is_shown && torch.block && torch.frame_memo && torch.stack_memo)
+    torch.call_memo = make_memo(torch.calls.count);
+    torch.stack_memo = make_memo(model->stacks + 1);
+    if (torch.is_shown && torch.block && torch.call_memo && torch.stack_memo)
         rc = put_all(&torch);
     else
         cw_cli_error("'%s': out of memory", model->source);
     if (rc != 0 && !ferror(request->out))
         rc = CW_FORM_TOLD;
+    cw_calls_free(&torch.calls);
     free(torch.is_shown);
     free(torch.block);
-    free(torch.frame_memo);
+    free(torch.call_memo);
     free(torch.stack_memo);
     return rc;
 }

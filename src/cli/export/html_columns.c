@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "live/view.h"
+
 void cw_html_put_text(FILE *out, const char *text)
 {
     putc_unlocked('"', out);
@@ -37,9 +39,7 @@ void cw_html_put_number(FILE *out, int64_t value)
 
 static const char *record_at(const struct cw_html_records *records, uint32_t i)
 {
-    size_t at = records->index ? records->index[i] : i;
-
-    return (const char *)records->base + at * records->size;
+    return (const char *)records->base + i * records->size;
 }
 
 static int64_t renumber(const struct cw_html_writer *self, uint32_t value)
@@ -65,6 +65,8 @@ static int64_t whole_number(struct cw_html_writer *self, const struct cw_html_co
         return *(const uint32_t *)field == UINT32_MAX ? -1 : (int64_t) * (const uint32_t *)field;
     case CW_HTML_TEXT:
         return cw_strings_add(&self->strings, *(const char *const *)field);
+    case CW_HTML_KIND:
+        return cw_strings_add(&self->strings, cw_kind_name(*(const uint8_t *)field));
     case CW_HTML_ROW:
         return renumber(self, *(const uint32_t *)field);
     case CW_HTML_STEP:

@@ -18,6 +18,7 @@ enum cw_html_type {
     CW_HTML_U64,
     CW_HTML_REAL,
     CW_HTML_TEXT,
+    CW_HTML_KIND, /* a uint8_t: the text is its name */
     CW_HTML_STEP, /* a uint64_t, less that of the record before */
     CW_HTML_ROW,  /* a uint32_t that `row` renumbers, -1 for what is not shown */
 };
@@ -31,8 +32,7 @@ struct cw_html_column {
 
 struct cw_html_records {
     const void *base;
-    size_t size;           /* of a record */
-    const uint32_t *index; /* which, in this order; NULL: all */
+    size_t size; /* of a record */
     uint32_t count;
 };
 

@@ -3,9 +3,7 @@
 #include "cli/export/html_whole.h"
 
 #include <inttypes.h>
-#include <math.h>
 
-#include "cli/model/model_report.h"
 #include "live/view.h"
 #include "report/text/text_account.h"
 
@@ -28,75 +26,67 @@ static void put_row(const struct cw_html_writer *writer, uint32_t site)
 
 /* ---- pressure ---- */
 
-static void put_device(FILE *out, const struct cw_model_device *device)
+static void put_device(FILE *out, const struct cw_snapshot_pressure_device *pressure,
+                       uint32_t ordinal)
 {
-    const struct cw_model_pressure *pressure = &device->pressure;
+    double use = (double)pressure->highest_use / 10000;
     uint64_t refused = 0;
 
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         refused += pressure->refused[i];
-    fprintf(out, "{\"device\":%" PRIu32 ",\"held\":%" PRIu64 ",\"peakHeld\":%" PRIu64,
-            device->ordinal, pressure->held, pressure->peak_held);
-    fprintf(out, ",\"use\":%.6g,\"changes\":%" PRIu64 ",\"limited\":%" PRIu64,
-            isfinite(pressure->highest_use) ? pressure->highest_use : 0, pressure->changes,
-            pressure->limited);
+    fprintf(out, "{\"device\":%" PRIu32 ",\"held\":%" PRIu64 ",\"peakHeld\":%" PRIu64, ordinal,
+            pressure->held, pressure->peak_held);
+    fprintf(out, ",\"use\":%.6g,\"changes\":%" PRIu64 ",\"limited\":%" PRIu64, use < 1 ? use : 1,
+            pressure->changes, pressure->limited);
     fprintf(out, ",\"refused\":%" PRIu64 ",\"fallbacks\":%" PRIu64 ",\"ns\":[", refused,
-            pressure->fallbacks.bytes);
+            pressure->fallback_bytes);
     for (unsigned i = 0; i < CW_LEVEL_COUNT; i++) {
         put_comma(out, i);
-        fprintf(out, "%" PRIu64, pressure->at[i].ns);
+        fprintf(out, "%" PRIu64, pressure->level_ns[i]);
     }
     fputs("]}", out);
 }
 
-static void put_pressure(FILE *out, const struct cw_model *model)
+static void put_pressure(FILE *out, const struct cw_snapshot_pressure *pressure)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < model->devices; i++) {
-        if (!model->device[i].pressure.is_there)
+    for (uint32_t i = 0; i < CW_DEVICES; i++) {
+        if (!pressure->device[i].used)
             continue;
         put_comma(out, count++);
-        put_device(out, &model->device[i]);
+        put_device(out, &pressure->device[i], i);
     }
 }
 
 /* Of all devices together, in the order in which they are tried. */
-static void put_rungs(FILE *out, const struct cw_model *model)
+static void put_rungs(FILE *out, const struct cw_snapshot_rung *rung)
 {
-    for (unsigned rung = 0; rung < CW_RUNG_COUNT; rung++) {
-        struct cw_model_rung sum = {.tried = 0};
-
-        for (uint32_t i = 0; i < model->devices; i++) {
-            const struct cw_model_rung *one = &model->device[i].pressure.rung[rung];
-
-            sum.tried += one->tried;
-            sum.helped += one->helped;
-            sum.released += one->released;
-        }
-        put_comma(out, rung);
+    for (unsigned i = 0; i < CW_RUNG_COUNT; i++) {
+        put_comma(out, i);
         fputc('[', out);
-        cw_html_put_text(out, cw_rung_label(rung));
-        fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", sum.tried, sum.helped, sum.released);
+        cw_html_put_text(out, cw_rung_label(i));
+        fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", rung[i].tried, rung[i].helped,
+                rung[i].released);
     }
 }
 
 /* ---- old blocks ---- */
 
-static void put_old(const struct cw_html_writer *writer, const struct cw_model *model)
+static void put_old(const struct cw_html_writer *writer, const struct cw_report_model *model)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < model->olds; i++) {
-        const struct cw_model_old *old = &model->old[i];
+        const struct cw_report_old *old = &model->old[i];
 
         if (row_of(writer, old->site) < 0)
             continue;
         put_comma(writer->out, count++);
         fputc('[', writer->out);
         put_row(writer, old->site);
-        fprintf(writer->out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", old->old.count,
-                old->old.bytes, old->age_ns);
+        fprintf(writer->out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", old->blocks, old->bytes,
+                old->oldest_age_ns);
     }
 }
 
@@ -117,53 +107,52 @@ static void put_parts(FILE *out, const struct cw_report_oom *oom)
     fputc(']', out);
 }
 
-static void put_holders(const struct cw_html_writer *writer, const struct cw_model *model,
-                        const struct cw_model_oom *oom)
+static void put_holders(const struct cw_html_writer *writer, const struct cw_report_model *model,
+                        const struct cw_report_oom *oom)
 {
     fputs(",\"holders\":[", writer->out);
     for (uint32_t i = 0; i < oom->holders; i++) {
-        const struct cw_model_holder *holder = &model->holder[oom->first_holder + i];
+        const struct cw_report_holder *holder = &oom->holder[i];
+        const struct cw_snapshot_site *site = cw_report_site(model, holder->site);
 
         put_comma(writer->out, i);
         fputc('[', writer->out);
         put_row(writer, holder->site);
         fputc(',', writer->out);
-        cw_html_put_text(writer->out, holder->api);
-        fprintf(writer->out, ",%" PRIu64 ",%" PRIu64 "]", holder->held.count, holder->held.bytes);
+        cw_html_put_text(writer->out, site ? site->api : "");
+        fprintf(writer->out, ",%" PRIu64 ",%" PRIu64 "]", holder->blocks, holder->bytes);
     }
-    fprintf(writer->out, "],\"rest\":[%" PRIu64 ",%" PRIu64 "]", oom->rest.count, oom->rest.bytes);
+    fprintf(writer->out, "],\"rest\":[%" PRIu64 ",%" PRIu64 "]", oom->rest_blocks, oom->rest_bytes);
 }
 
-static void put_account(const struct cw_html_writer *writer, const struct cw_model *model,
-                        const struct cw_model_oom *oom)
+static void put_account(const struct cw_html_writer *writer, const struct cw_report_model *model,
+                        const struct cw_report_oom *oom)
 {
-    struct cw_report_oom account;
     FILE *out = writer->out;
 
-    cw_model_report_oom(model, oom, &account);
-    fprintf(out, "{\"t\":%" PRIu64 ",\"device\":%" PRIu32 ",\"site\":", oom->t_ns, oom->device);
+    fprintf(out, "{\"t\":%" PRIu64 ",\"device\":%u,\"site\":", oom->t_ns, oom->device);
     put_row(writer, oom->site);
     fprintf(out, ",\"bytes\":%" PRIu64 ",\"code\":%d,\"cause\":", oom->bytes, oom->code);
-    cw_html_put_text(out, cw_cause_label(account.cause));
+    cw_html_put_text(out, cw_cause_label(oom->cause));
     fprintf(out, ",\"fits\":%" PRIu64 ",\"limit\":%" PRIu64 ",\"minFree\":%" PRIu64, oom->fits,
             oom->limit, oom->min_free);
     fprintf(out, ",\"live\":%" PRIu64 ",\"free\":%" PRIu64 ",\"total\":%" PRIu64, oom->live,
-            oom->free, oom->total);
+            oom->free_bytes, oom->total_bytes);
     fprintf(out, ",\"fragmented\":%s", oom->is_fragmented ? "true" : "false");
-    put_parts(out, &account);
+    put_parts(out, oom);
     put_holders(writer, model, oom);
     fputc('}', out);
 }
 
-void cw_html_put_whole(const struct cw_html_writer *writer, const struct cw_model *model)
+void cw_html_put_whole(const struct cw_html_writer *writer, const struct cw_report_model *model)
 {
     FILE *out = writer->out;
 
     fputs("{\"pressure\":[", out);
-    put_pressure(out, model);
+    put_pressure(out, &model->snapshot.pressure);
     fputs("],\"rungs\":[", out);
-    put_rungs(out, model);
-    fprintf(out, "],\"oldNs\":%" PRIu64 ",\"old\":[", model->old_ns);
+    put_rungs(out, model->snapshot.pressure.all.rung);
+    fprintf(out, "],\"oldNs\":%" PRIu64 ",\"old\":[", model->snapshot.old_ns);
     put_old(writer, model);
     fputs("],\"ooms\":[", out);
     for (uint32_t i = 0; i < model->ooms; i++) {

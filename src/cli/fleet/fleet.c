@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding processes and looking at them again. See fleet.h.
+ * Finds processes and reads them repeatedly. See fleet.h.
  *
- * A process is known by the path of its live file, whose name is random. One that has ended is not
- * read again. The file is open only while it is read, so there may be more of them than
+ * A process is identified by the path of its live file, whose name is random. Ended processes are
+ * not read again. Files are open only while they are read, so there may be more of them than
  * descriptors.
  */
 #include "cli/fleet/fleet.h"
@@ -67,7 +67,7 @@ static int read_names(struct cw_fleet_process *process)
     return process->exe && process->command && process->host ? 0 : fail_memory();
 }
 
-/* Whether it runs is asked before anything is read: one that is dead by then writes no more. */
+/* Checks whether it runs before reading anything: a dead process writes nothing more. */
 static enum cw_fleet_state state_of(const struct cw_fleet_process *process, int was_in_use)
 {
     const struct cw_live_header *header = cw_view_header(&process->look.view);
@@ -77,7 +77,7 @@ static enum cw_fleet_state state_of(const struct cw_fleet_process *process, int 
     return was_in_use ? CW_FLEET_RUNNING : CW_FLEET_DIED;
 }
 
-/* 1: read, 0: it cannot be read, and `why` says so; -1 after a message. */
+/* 1: read; 0: unreadable, with the reason in `why`; -1 after a message. */
 static int look_at(struct cw_fleet_process *process, int fd, uint32_t pid, char *why)
 {
     unsigned tables = CW_LOOK_AT(CW_TABLE_SITE) | CW_LOOK_AT(CW_TABLE_BUCKET);
@@ -96,7 +96,8 @@ static int look_at(struct cw_fleet_process *process, int fd, uint32_t pid, char 
     if (cw_fleet_read_devices(process, now) != 0)
         return fail_memory();
     process->looked_ns = now;
-    if (process->state != CW_FLEET_RUNNING) /* its numbers stay; the copy is of no use any more */
+    if (process->state !=
+        CW_FLEET_RUNNING) /* its numbers are final; the copy is no longer needed */
         cw_look_free(&process->look);
     return 1;
 }
@@ -109,7 +110,7 @@ int cw_fleet_add_pid(struct cw_fleet_choice *choice, const char *text)
     uint32_t *grown;
 
     if (cw_count_parse(text, &pid) != 0 || pid == 0 || pid > INT32_MAX) {
-        cw_cli_error("'%s' is no process id", text);
+        cw_cli_error("'%s' is not a process id", text);
         return -1;
     }
     grown = reallocarray(choice->pid, choice->pids + 1, sizeof(*grown));
@@ -126,7 +127,7 @@ int cw_fleet_add_directory(struct cw_fleet_choice *choice, const char *path)
     const char **grown;
 
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        cw_cli_error("--directory: '%s' is no directory", path);
+        cw_cli_error("--directory: '%s' is not a directory", path);
         return -1;
     }
     grown = reallocarray(choice->directory, choice->directories + 1, sizeof(*grown));
@@ -189,7 +190,7 @@ static int visit(struct cw_fleet *fleet, const struct cw_live_name *name)
     int fd, rc;
 
     if (process && (process->is_there || (process->looked_ns && process->state))) {
-        process->is_there = 1; /* found twice, or it has ended */
+        process->is_there = 1; /* found twice, or already ended */
         return 0;
     }
     fd = open(name->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

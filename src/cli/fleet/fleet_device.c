@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process holds on each device, from one look at it. See fleet.h.
+ * What a process holds on each device, from one refresh. See fleet.h.
  *
- * Peaks, limits and levels are in the header; allocations, by kind, are sums over the records of
- * sites, and what the pool did over those of buckets.
+ * Peaks, limits and levels are in the header; allocations by kind are sums over site records, and
+ * pool counters are sums over bucket records.
  */
 #include "cli/fleet/fleet.h"
 
@@ -37,7 +37,7 @@ static void add_sites(struct cw_fleet_device *device, const struct cw_view *view
     }
 }
 
-/* Sums of idle bytes wrap while they are added up: a single record may be below zero. */
+/* Sums of idle bytes may wrap temporarily: a single record may be negative. */
 static void add_buckets(struct cw_fleet_device *device, const struct cw_view *view)
 {
     uint32_t count = cw_view_count(view, CW_TABLE_BUCKET);
@@ -167,7 +167,7 @@ int cw_fleet_read_devices(struct cw_fleet_process *process, uint64_t now_ns)
     }
     free(process->device);
     process->device = used ? reallocarray(all, used, sizeof(*all)) : all;
-    if (!process->device) /* to make it smaller: it is as it was */
+    if (!process->device) /* only shrinks: on failure it is unchanged */
         process->device = all;
     process->devices = used;
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adding up the sites of one process. See fleet_sites.h.
+ * Sums over the sites of one process. See fleet_sites.h.
  *
- * Frames are append-only, so a name stays right for as long as the process runs. Which frames of a
- * stack are shown depends on names too: those are the ones of cw_stack_visible, kept with them.
+ * Frames are append-only, so a name stays valid as long as the process runs. Which frames of a
+ * stack are shown depends on names too, so the result of cw_stack_visible is cached with them.
  */
 #include "cli/fleet/fleet_sites.h"
 
@@ -75,7 +75,7 @@ static uint32_t collect(const struct cw_view *view, uint32_t device, struct cw_f
     return count;
 }
 
-/* The records of several threads for one place become one. */
+/* Merges the records of several threads for one place. */
 static uint32_t merge(struct cw_fleet_site *site, uint32_t count)
 {
     uint32_t kept = 0;
@@ -163,7 +163,7 @@ static void keep_names(struct cw_fleet_sites *sites, const struct cw_symbols *sy
     }
 }
 
-/* Opens the files of modules: only where a stack is new. */
+/* Opens module files, so it is done only for new stacks. */
 static void look_up_names(struct cw_fleet_sites *sites)
 {
     struct cw_report_request report = {.fd = -1};
@@ -176,7 +176,7 @@ static void look_up_names(struct cw_fleet_sites *sites)
         missing += !has_names(sites, sites->site[i].stack);
     if (missing == 0)
         return;
-    cw_source_file_prepare(NULL, &report);
+    cw_report_prepare(NULL, &report);
     if (cw_symbols_init(&symbols, &sites->look.view, report.demangle, report.demangle_arg) == 0) {
         for (uint32_t i = 0; i < sites->count; i++)
             cw_symbols_want(&symbols, sites->site[i].stack);
@@ -243,7 +243,7 @@ int cw_fleet_sites_look(struct cw_fleet_sites *sites, const char *path, uint32_t
         return -1;
     if (read_sites(sites, device, most) == 0)
         return 0;
-    snprintf(why, cap, "does not fit into memory");
+    snprintf(why, cap, "does not fit in memory");
     return -1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a server listens. See http_server.h. */
+/* The listening sockets of a server. See http_server.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,12 +23,12 @@ union address {
 
 static int fail_form(const char *text)
 {
-    cw_cli_error("--listen: '%s' is no address with a port, as in 127.0.0.1:9835 or [::1]:9835",
+    cw_cli_error("--listen: '%s' is not an address with a port, as in 127.0.0.1:9835 or [::1]:9835",
                  text);
     return -2;
 }
 
-/* The length of the address, 0: it is none. */
+/* The length of the address, or 0 if it is invalid. */
 static socklen_t parse_host(const char *host, int is_v6, uint16_t port, union address *out)
 {
     memset(out, 0, sizeof(*out));
@@ -110,19 +110,19 @@ int cw_http_listen(struct cw_http_server *server, const char *address, int any, 
     if (len == 0)
         return fail_form(address);
     if (!any && !is_loopback(&parsed)) {
-        cw_cli_error("--listen: '%s' can be reached from other machines, and anybody there could "
-                     "read it; say --listen-any if that is meant",
+        cw_cli_error("--listen: '%s' is reachable from other machines, where anyone could read the "
+                     "metrics; add --listen-any to allow that",
                      address);
         return -2;
     }
     if (server->listeners == CW_HTTP_LISTENERS) {
-        cw_cli_error("--listen: '%s' is one address too many: %d at most", address,
+        cw_cli_error("--listen: too many addresses ('%s'): the maximum is %d", address,
                      CW_HTTP_LISTENERS);
         return -2;
     }
     fd = open_listener(&parsed, len);
     if (fd < 0) {
-        cw_cli_error("cannot listen at '%s': %s", address, strerror(errno));
+        cw_cli_error("cannot listen on '%s': %s", address, strerror(errno));
         return -1;
     }
     print_bound(fd, bound, cap);

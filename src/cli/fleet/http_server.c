@@ -2,14 +2,14 @@
 /*
  * Serving HTTP. See http_server.h.
  *
- * A client is in one of three states: its request comes in; its answer goes out; the answer has
- * gone, and what the client still sends is read away until it closes too, because a connection that
- * is closed with bytes unread takes the answer down with it. Each state ends by its deadline.
+ * A client is in one of three states: receiving its request; sending the answer; or, after the
+ * answer, discarding input until the client closes too, because closing a connection with unread
+ * bytes would destroy the answer. Each state has a deadline.
  *
- * By hand, because GNU libmicrohttpd (tried: 0.9.75, Debian 12) cannot keep what is promised here.
- * Where silent clients hold all places it lets nobody in until their timeout; here they give way at
- * once. A request that does not come in time gets no 408, and an empty one, "GET" alone and a TLS
- * hello get no 400: it closes without a word.
+ * Written by hand, because GNU libmicrohttpd (tried: 0.9.75, Debian 12) cannot provide what is
+ * promised here. If silent clients occupy all places, it admits nobody until their timeout; here
+ * they are evicted at once. It sends no 408 for late requests, and no 400 for an empty request,
+ * "GET" alone or a TLS hello: it just closes.
  */
 #include "cli/fleet/http_server.h"
 
@@ -78,7 +78,7 @@ static const char *reason_of(int status)
     return "";
 }
 
-/* Takes `body` over; NULL: the reason in words. */
+/* Takes ownership of `body`; NULL: the reason phrase. */
 static void answer(const struct serving *serving, struct client *client, int status,
                    const char *type, char *body, size_t len, int is_head)
 {
@@ -128,7 +128,7 @@ static void answer_path(const struct serving *serving, struct client *client, co
     answer(serving, client, body ? 200 : 500, known->type, body, len, is_head);
 }
 
-/* "GET /metrics?x HTTP/1.1". The fields after it say nothing that would matter here. */
+/* "GET /metrics?x HTTP/1.1". The header fields after it do not matter here. */
 static void answer_request(const struct serving *serving, struct client *client)
 {
     char *end = client->request + strcspn(client->request, "\r\n");
@@ -163,7 +163,7 @@ static int is_again(void)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-/* Each returns -1 when the client is done with. */
+/* Each returns -1 when the client is finished. */
 
 static int receive(const struct serving *serving, struct client *client)
 {
@@ -231,7 +231,7 @@ static void close_client(struct client *client)
     free(client);
 }
 
-/* Of two that have not asked yet: who has said nothing at all goes first, then who came first. */
+/* Of two clients without a request: the silent one is evicted first, then the older one. */
 static int gives_way_to(const struct client *one, const struct client *other)
 {
     if ((one->got == 0) != (other->got == 0))
@@ -239,8 +239,8 @@ static int gives_way_to(const struct client *one, const struct client *other)
     return one->deadline_ms < other->deadline_ms;
 }
 
-/* Where all places are taken: a crowd that asks for nothing shall not keep out who does. Returns 0,
- * or -1: all of them are being answered. */
+/* Frees a place if all are taken, so that idle clients cannot keep out active ones. Returns 0, or
+ * -1 if all are being answered. */
 static int make_place(struct serving *serving)
 {
     unsigned first = serving->clients;
@@ -265,7 +265,7 @@ static void accept_client(struct serving *serving, int listener)
     struct client *client = fd >= 0 ? calloc(1, sizeof(*client)) : NULL;
 
     if (!client) {
-        /* No descriptor is left: the next attempt comes at once, and is not worth all the time. */
+        /* Out of descriptors: the listener stays ready, so wait instead of spinning. */
         if (fd < 0 && !is_again())
             (void)poll(NULL, 0, BREATH_MS);
         if (fd >= 0)
@@ -301,8 +301,7 @@ static int has_place(const struct serving *serving)
     return serving->clients < CW_HTTP_CLIENTS;
 }
 
-/* Nobody is accepted while all places are of those who get answers; who waits is in the listener's
- * queue. */
+/* Accepts nobody while all clients are being answered; others wait in the listener's queue. */
 static unsigned fill_polls(const struct serving *serving, struct pollfd *polls)
 {
     unsigned count = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small HTTP/1.1 server: one thread, GET and HEAD of a few paths, one request a connection. A
- * client that is slow, says too much or never reads costs no more than its place among the others,
- * for a bounded time; where there are too many, those whose requests have not come give way.
+ * A small HTTP/1.1 server: one thread, GET and HEAD of a few paths, one request per connection. A
+ * client that is slow, sends too much or never reads only occupies its place, for a bounded time;
+ * if there are too many, those without a complete request are evicted.
  */
 #ifndef CW_CLI_HTTP_SERVER_H
 #define CW_CLI_HTTP_SERVER_H
@@ -14,7 +14,7 @@
 #define CW_HTTP_CLIENTS     32
 #define CW_HTTP_REQUEST_MAX 8192
 
-/* Makes a body, to be freed: NULL when there is no memory. */
+/* Makes a body, to be freed; NULL if out of memory. */
 typedef char *(*cw_http_make)(void *arg, size_t *out_len);
 
 struct cw_http_path {
@@ -25,18 +25,18 @@ struct cw_http_path {
 struct cw_http_server {
     int listener[CW_HTTP_LISTENERS];
     unsigned listeners;
-    const struct cw_http_path *path; /* ends with a path that is NULL */
+    const struct cw_http_path *path; /* ends with a NULL path */
     void *arg;
-    unsigned timeout_ms; /* for a request to come, and for an answer to go */
+    unsigned timeout_ms; /* for receiving a request, and for sending an answer */
 };
 
-/* Listens at "127.0.0.1:9835" or "[::1]:9835"; port 0: any that is free. Other addresses than
- * loopback only where `any`. The address in force goes to `bound` (64 bytes are enough). 0, or -1
- * after a message; -2 after one about the form of the address. */
+/* Listens on "127.0.0.1:9835" or "[::1]:9835"; port 0: any free port. Addresses other than loopback
+ * require `any`. The effective address goes to `bound` (64 bytes are enough). 0, or -1 after a
+ * message; -2 after one about the syntax of the address. */
 int cw_http_listen(struct cw_http_server *server, const char *address, int any, char *bound,
                    size_t cap);
-/* Serves until *ended is not 0; signals that set it are blocked, and let in by `mask` only while
- * the server waits. 0, or -1 after a message. */
+/* Serves until *ended is not 0; signals that set it must be blocked, and `mask` unblocks them only
+ * while the server waits. 0, or -1 after a message. */
 int cw_http_serve(struct cw_http_server *server, const volatile sig_atomic_t *ended,
                   const sigset_t *mask);
 void cw_http_close(struct cw_http_server *server);

@@ -2,11 +2,11 @@
 /*
  * Metrics of a fleet. See metrics_text.h.
  *
- * What a dead process held is not there any more, so it has only `cuwarden_up`, which is 0. No two
- * lines may have the same labels, or Prometheus refuses them all: of the processes that have host
- * and id in common (a file that is left of an earlier program of the process, or of an earlier
- * process with this id), the first one counts, which runs, or is the newest. No metric is by call
- * site: there may be thousands.
+ * The memory of a dead process is gone, so it has only `cuwarden_up`, which is 0. No two lines may
+ * have the same labels, or Prometheus rejects them all: if processes share host and id (a file left
+ * by an earlier program of the process, or by an earlier process with this id), only the first one
+ * counts, which is running or the newest. There are no metrics by call site, which may number
+ * thousands.
  */
 #include "cli/fleet/metrics_text.h"
 
@@ -14,11 +14,11 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "cli/ui/utf8.h"
+#include "base/utf8.h"
 
 #define LABEL_MAX 1024
 
-/* Where a line goes, and the labels that all lines of the process have. */
+/* The output, and the labels common to all lines of the process. */
 struct printing {
     FILE *to;
     const char *metric;
@@ -49,17 +49,10 @@ static void print_label(FILE *to, const char *name, const char *value)
     print_value(to, value);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 static void begin_line(const struct printing *printing)
 {
     fprintf(printing->to, "%s{pid=\"%u\"", printing->metric, (unsigned)printing->process->pid);
-    print_label(printing->to, "exe", base_name(printing->process->exe));
+    print_label(printing->to, "exe", basename(printing->process->exe));
     print_label(printing->to, "host", printing->process->host);
 }
 
@@ -154,7 +147,7 @@ static void print_ooms(const struct printing *printing, const struct cw_fleet_de
     }
 }
 
-/* A state set: one line for each level, of which one is 1. */
+/* A state set: one line per level, exactly one of which is 1. */
 static void print_level(const struct printing *printing, const struct cw_fleet_device *device)
 {
     if (device->ordinal == CW_DEVICE_HOST)
@@ -199,43 +192,41 @@ static const struct metric {
     void (*print)(const struct printing *printing);
     void (*print_device)(const struct printing *printing, const struct cw_fleet_device *device);
 } metrics[] = {
-    {"cuwarden_up", "gauge", "Whether the process runs; 0: it died and left a live file.", 1,
+    {"cuwarden_up", "gauge", "1 if the process is running, 0 if it died and left a live file.", 1,
      print_up, NULL},
     {"cuwarden_process_info", "gauge", "The program of the process.", 0, print_info, NULL},
     {"cuwarden_process_start_time_seconds", "gauge",
      "When the process made its first CUDA call, since 1970.", 0, print_start, NULL},
-    {"cuwarden_live_bytes", "gauge", "Memory that the program has asked for and not freed.", 0,
+    {"cuwarden_live_bytes", "gauge", "Memory that the program has requested and not freed.", 0,
      NULL, print_live},
-    {"cuwarden_cached_bytes", "gauge", "Freed memory that the pool keeps.", 0, NULL, print_cached},
+    {"cuwarden_cached_bytes", "gauge", "Freed memory kept by the pool.", 0, NULL, print_cached},
     {"cuwarden_held_bytes", "gauge", "Memory taken from the driver: live, rounding and cached.", 0,
      NULL, print_held},
-    {"cuwarden_peak_live_bytes", "gauge", "The most that was live at a time.", 0, NULL, print_peak},
-    {"cuwarden_peak_held_bytes", "gauge", "The most that was held at a time.", 0, NULL,
-     print_peak_held},
+    {"cuwarden_peak_live_bytes", "gauge", "Peak of live memory.", 0, NULL, print_peak},
+    {"cuwarden_peak_held_bytes", "gauge", "Peak of held memory.", 0, NULL, print_peak_held},
     {"cuwarden_efficiency_ratio", "gauge",
-     "Share of the memory in use that the program has asked for; the rest is rounding.", 0, NULL,
+     "Share of the memory in use that the program requested; the rest is rounding.", 0, NULL,
      print_efficiency},
     {"cuwarden_fragmentation_ratio", "gauge",
-     "Share of the held memory that is idle or rounding, now.", 0, NULL, print_fragmentation},
+     "Share of the memory held now that is idle or rounding.", 0, NULL, print_fragmentation},
     {"cuwarden_peak_fragmentation_ratio", "gauge",
-     "Share of the most held memory that was never live at once.", 0, NULL,
-     print_peak_fragmentation},
-    {"cuwarden_limit_bytes", "gauge", "What the process may hold, where there is a limit.", 0, NULL,
+     "Share of peak held memory that was never live at once.", 0, NULL, print_peak_fragmentation},
+    {"cuwarden_limit_bytes", "gauge", "Memory limit of the process, if one is set.", 0, NULL,
      print_limit},
-    {"cuwarden_min_free_bytes", "gauge", "What must stay free on the device, where that is set.", 0,
-     NULL, print_min_free},
-    {"cuwarden_pressure_level", "gauge", "How scarce memory is: 1 for the level that it is at.", 0,
-     NULL, print_level},
+    {"cuwarden_min_free_bytes", "gauge", "Memory to be left free on the device, if set.", 0, NULL,
+     print_min_free},
+    {"cuwarden_pressure_level", "gauge",
+     "Memory pressure: 1 for the current level, 0 for the others.", 0, NULL, print_level},
     {"cuwarden_allocations_total", "counter", "Allocations that succeeded.", 0, NULL, print_allocs},
     {"cuwarden_frees_total", "counter", "Frees.", 0, NULL, print_frees},
     {"cuwarden_failed_allocations_total", "counter", "Allocations that returned an error.", 0, NULL,
      print_failed},
-    {"cuwarden_oom_total", "counter", "Calls that returned out of memory to the program.", 0, NULL,
-     print_ooms},
-    {"cuwarden_pool_hits_total", "counter", "Requests that the pool served.", 0, NULL, print_hits},
-    {"cuwarden_pool_misses_total", "counter", "Requests for which the driver was asked.", 0, NULL,
+    {"cuwarden_oom_total", "counter", "Calls that returned an out-of-memory error to the program.",
+     0, NULL, print_ooms},
+    {"cuwarden_pool_hits_total", "counter", "Requests served by the pool.", 0, NULL, print_hits},
+    {"cuwarden_pool_misses_total", "counter", "Requests passed to the driver.", 0, NULL,
      print_misses},
-    {"cuwarden_invalid_frees_total", "counter", "Frees that the driver refused.", 0,
+    {"cuwarden_invalid_frees_total", "counter", "Frees refused by the driver.", 0,
      print_invalid_frees, NULL},
 };
 
@@ -274,7 +265,7 @@ static void print_metric(FILE *to, const struct metric *metric, const struct cw_
     for (size_t i = 0; i < fleet->count; i++) {
         struct printing printing = {.to = to, .metric = metric->name, .process = fleet->process[i]};
 
-        /* One that ended in order is not missed. */
+        /* Processes that ended in an orderly way are omitted. */
         if (fleet->process[i]->state != CW_FLEET_ENDED && !is_repeated(fleet, i))
             print_process(metric, &printing);
     }
@@ -286,14 +277,14 @@ static void print_totals(FILE *to, const struct cw_fleet *fleet)
 
     for (size_t i = 0; i < fleet->count; i++)
         count[fleet->process[i]->state]++;
-    print_head(to, "cuwarden_build_info", "gauge", "The command that wrote this.");
+    print_head(to, "cuwarden_build_info", "gauge", "Version of the command that wrote this.");
     fprintf(to, "cuwarden_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
     print_head(to, "cuwarden_processes", "gauge", "Processes with a live file, by state.");
     for (unsigned i = 0; i < CW_ARRAY_LEN(count); i++)
         fprintf(to, "cuwarden_processes{state=\"%s\"} %zu\n",
                 cw_fleet_state_name((enum cw_fleet_state)i), count[i]);
     print_head(to, "cuwarden_unreadable_files", "gauge",
-               "Live files that could not be read, of another version, for example.");
+               "Live files that could not be read, for example because of another version.");
     fprintf(to, "cuwarden_unreadable_files %zu\n", fleet->unreadable);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Drawing `top`. See top_screen.h.
  *
- * A line of totals, the heading, rows with the sites of the one that is expanded below it, and a
- * line of keys. Whatever the size of the terminal, nothing is written outside of it.
+ * A line of totals, the heading, rows with the sites of the expanded one below it, and a line of
+ * keys. Nothing is written outside the terminal, whatever its size.
  */
 #include "cli/fleet/top_screen.h"
 
@@ -78,7 +78,7 @@ static int is_expanded(const struct cw_top_screen *screen, const struct cw_top_r
            strcmp(screen->expanded.path, row->process->path) == 0;
 }
 
-/* Draws the sites from line y on, up to `end`; with y == end it only counts. The lines. */
+/* Draws the sites from line y up to `end`; with y == end it only counts. Returns the lines. */
 static int draw_sites(const struct cw_top_screen *screen, int y, int end)
 {
     const struct cw_fleet_sites *sites = &screen->sites;
@@ -105,17 +105,18 @@ static int draw_sites(const struct cw_top_screen *screen, int y, int end)
     }
     if (lines == 0 && y < end)
         put(y, A_NORMAL,
-            screen->why[0] ? screen->why : "         nothing is live here, or it was not seen");
+            screen->why[0] ? screen->why
+                           : "         nothing is live here, or nothing was recorded");
     return lines ? lines : 1;
 }
 
-/* Lines that a row takes, its sites too. */
+/* Number of lines of a row, including its sites. */
 static int height_of(const struct cw_top_screen *screen, long row)
 {
     return 1 + (is_expanded(screen, &screen->rows[row]) ? draw_sites(screen, 0, 0) : 0);
 }
 
-/* The row with the cursor is on the screen, and as much as possible of what is below it. */
+/* Keeps the row with the cursor on the screen, and as much as possible of what is below it. */
 static void scroll_to_cursor(struct cw_top_screen *screen, int height)
 {
     int above = 0;
@@ -144,9 +145,9 @@ static void draw_rows(struct cw_top_screen *screen, const struct cw_top_layout *
     }
     if (screen->count > 0)
         return;
-    put(y, A_NORMAL, screen->filter[0] ? "No row matches the filter." : "No process to show.");
+    put(y, A_NORMAL, screen->filter[0] ? "No matching rows." : "No processes.");
     if (!screen->filter[0])
-        put(y + 1 < end ? y + 1 : -1, A_NORMAL, "Waiting; 'cuwarden run PROGRAM' starts one.");
+        put(y + 1 < end ? y + 1 : -1, A_NORMAL, "Waiting; start one with 'cuwarden run PROGRAM'.");
 }
 
 /* ---- the last line, and help ---- */
@@ -172,15 +173,15 @@ static void draw_last_line(const struct cw_top_screen *screen)
 static void draw_help(void)
 {
     static const char *const lines[] = {
-        "s  sort by the next column       r  reverse",
-        "/  show rows with this in them   Enter  sites of a row",
-        "d  show dead processes too       p  pause",
-        "+ -  look less or more often     q  quit",
+        "s    sort by next column       r      reverse",
+        "/    filter rows by text       Enter  sites of a row",
+        "d    show dead processes       p      pause",
+        "+ -  longer, shorter interval  q      quit",
         "arrows, PgUp, PgDn, Home, End  move",
-        "LIVE asked for; IDLE kept by the pool; HELD from the driver",
+        "LIVE requested; IDLE kept by the pool; HELD from the driver",
         "PEAK of LIVE; HIT% served by the pool; FAIL failed calls",
-        "EFF% of what is in use was asked for; FRAG% of HELD is not LIVE",
-        "PKFRAG% of the most that was held was never LIVE at once",
+        "EFF% of memory in use was requested; FRAG% of HELD is not LIVE",
+        "PKFRAG% of peak HELD was never LIVE at once",
         "any key: back",
     };
 

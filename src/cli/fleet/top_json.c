@@ -2,124 +2,76 @@
 /* Processes and devices as JSON. See top_json.h. */
 #include "cli/fleet/top_json.h"
 
-#include <string.h>
 #include <time.h>
-#include <yajl/yajl_gen.h>
 
-#include "cli/ui/utf8.h"
+#include "report/json/json_put.h"
 
-#define TEXT_MAX 65536
+#define BUFFER_SIZE 4096
 
-static void put_text(yajl_gen gen, const char *text)
+/* Less than 0: not known. */
+static void put_share(struct cw_json *json, const char *key, double share)
 {
-    static char clean[TEXT_MAX];
-
-    cw_utf8_clean(clean, sizeof(clean), text);
-    yajl_gen_string(gen, (const unsigned char *)clean, strlen(clean));
+    cw_json_share(json, key, share > 0 ? (uint64_t)(share * 1e6 + 0.5) : 0,
+                  share >= 0 ? 1000000 : 0);
 }
 
-static void put_key(yajl_gen gen, const char *key)
+static void put_pool(struct cw_json *json, const struct cw_fleet_device *device)
 {
-    yajl_gen_string(gen, (const unsigned char *)key, strlen(key));
+    cw_json_number(json, "pool_hits", device->hits);
+    cw_json_number(json, "pool_misses", device->misses);
+    put_share(json, "hit_share", device->hit_share);
+    put_share(json, "efficiency", device->efficiency);
+    put_share(json, "fragmentation_now", device->fragmentation);
+    put_share(json, "fragmentation_peak", device->peak_fragmentation);
 }
 
-static void put_string(yajl_gen gen, const char *key, const char *text)
-{
-    put_key(gen, key);
-    put_text(gen, text);
-}
-
-/* All 64 bits: yajl's own integer is signed. */
-static void put_count(yajl_gen gen, const char *key, uint64_t value)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)value);
-
-    put_key(gen, key);
-    yajl_gen_number(gen, digits, (size_t)len);
-}
-
-static void put_double(yajl_gen gen, const char *key, double value)
-{
-    char digits[48];
-    int len = snprintf(digits, sizeof(digits), "%.6g", value);
-
-    put_key(gen, key);
-    yajl_gen_number(gen, digits, (size_t)len);
-}
-
-static void put_share(yajl_gen gen, const char *key, double share)
-{
-    if (share >= 0) {
-        put_double(gen, key, share);
-        return;
-    }
-    put_key(gen, key);
-    yajl_gen_null(gen);
-}
-
-static void put_pool(yajl_gen gen, const struct cw_fleet_device *device)
-{
-    put_count(gen, "pool_hits", device->hits);
-    put_count(gen, "pool_misses", device->misses);
-    put_share(gen, "hit_share", device->hit_share);
-    put_share(gen, "efficiency", device->efficiency);
-    put_share(gen, "fragmentation_now", device->fragmentation);
-    put_share(gen, "fragmentation_peak", device->peak_fragmentation);
-}
-
-static void put_device(yajl_gen gen, const struct cw_fleet_device *device)
+static void put_device(struct cw_json *json, const struct cw_fleet_device *device)
 {
     uint64_t ooms = 0;
 
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         ooms += device->ooms[i];
-    yajl_gen_map_open(gen);
-    put_key(gen, "device");
-    if (device->ordinal == CW_DEVICE_HOST)
-        put_text(gen, "host");
-    else
-        yajl_gen_integer(gen, (long long)device->ordinal);
-    put_string(gen, "name", device->name);
-    put_string(gen, "uuid", device->uuid);
-    put_count(gen, "live_bytes", device->live);
-    put_count(gen, "idle_bytes", device->idle);
-    put_count(gen, "held_bytes", device->held);
-    put_count(gen, "peak_bytes", device->peak);
-    put_count(gen, "peak_held_bytes", device->peak_held);
-    put_count(gen, "limit_bytes", device->limit);
-    put_string(gen, "level", cw_level_name(device->level));
-    put_count(gen, "allocs", device->allocs);
-    put_count(gen, "frees", device->frees);
-    put_count(gen, "failed", device->failed);
-    put_count(gen, "ooms", ooms);
-    put_double(gen, "allocs_per_s", device->alloc_rate);
-    put_pool(gen, device);
-    yajl_gen_map_close(gen);
+    cw_json_element(json, '{');
+    cw_json_device(json, "device", device->ordinal);
+    cw_json_string(json, "name", device->name);
+    cw_json_string(json, "uuid", device->uuid);
+    cw_json_number(json, "live_bytes", device->live);
+    cw_json_number(json, "idle_bytes", device->idle);
+    cw_json_number(json, "held_bytes", device->held);
+    cw_json_number(json, "peak_bytes", device->peak);
+    cw_json_number(json, "peak_held_bytes", device->peak_held);
+    cw_json_number(json, "limit_bytes", device->limit);
+    cw_json_string(json, "level", cw_level_name(device->level));
+    cw_json_number(json, "allocs", device->allocs);
+    cw_json_number(json, "frees", device->frees);
+    cw_json_number(json, "failed", device->failed);
+    cw_json_number(json, "ooms", ooms);
+    cw_json_decimal(json, "allocs_per_s", device->alloc_rate);
+    put_pool(json, device);
+    cw_json_close(json, '}');
 }
 
-/* Its devices are in those rows that are of the process. */
-static void put_process(yajl_gen gen, const struct cw_top_row *rows, long count)
+/* Its devices are in the rows of the process. */
+static void put_process(struct cw_json *json, const struct cw_top_row *rows, long count)
 {
     const struct cw_fleet_process *process = rows->process;
 
-    yajl_gen_map_open(gen);
-    put_count(gen, "pid", process->pid);
-    put_count(gen, "ppid", process->ppid);
-    put_string(gen, "exe", process->exe);
-    put_string(gen, "command", process->command);
-    put_string(gen, "host", process->host);
-    put_string(gen, "state", cw_fleet_state_name(process->state));
-    put_count(gen, "start_time_ns", process->start_realtime_ns);
-    put_string(gen, "live_file", process->path);
-    put_key(gen, "devices");
-    yajl_gen_array_open(gen);
+    cw_json_element(json, '{');
+    cw_json_number(json, "pid", process->pid);
+    cw_json_number(json, "ppid", process->ppid);
+    cw_json_string(json, "exe", process->exe);
+    cw_json_string(json, "command", process->command);
+    cw_json_string(json, "host", process->host);
+    cw_json_string(json, "state", cw_fleet_state_name(process->state));
+    cw_json_number(json, "start_time_ns", process->start_realtime_ns);
+    cw_json_string(json, "live_file", process->path);
+    cw_json_open(json, "devices", '[');
     for (long i = 0; i < count; i++) {
         if (rows[i].process == process && rows[i].device)
-            put_device(gen, rows[i].device);
+            put_device(json, rows[i].device);
     }
-    yajl_gen_array_close(gen);
-    yajl_gen_map_close(gen);
+    cw_json_close(json, ']');
+    cw_json_close(json, '}');
 }
 
 static int is_first_of_process(const struct cw_top_row *rows, long at)
@@ -131,44 +83,30 @@ static int is_first_of_process(const struct cw_top_row *rows, long at)
     return 1;
 }
 
-static void put_all(yajl_gen gen, const struct cw_fleet *fleet, const struct cw_top_row *rows,
-                    long count)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    yajl_gen_map_open(gen);
-    put_string(gen, "schema", "cuwarden-top/1");
-    put_string(gen, "version", PACKAGE_VERSION);
-    put_count(gen, "time_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-    put_count(gen, "unreadable_files", fleet->unreadable);
-    put_key(gen, "processes");
-    yajl_gen_array_open(gen);
-    for (long i = 0; i < count; i++) {
-        if (is_first_of_process(rows, i))
-            put_process(gen, rows + i, count - i);
-    }
-    yajl_gen_array_close(gen);
-    yajl_gen_map_close(gen);
-}
-
 int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_top_row *rows,
                       long count)
 {
-    yajl_gen gen = yajl_gen_alloc(NULL);
-    const unsigned char *text;
-    size_t len;
-    int rc = -1;
+    char buffer[BUFFER_SIZE];
+    struct cw_out out;
+    struct cw_json json = {.out = &out, .first = 1};
+    struct timespec now;
 
-    if (!gen)
+    if (fflush(to) != 0)
         return -1;
-    yajl_gen_config(gen, yajl_gen_beautify, 1);
-    yajl_gen_config(gen, yajl_gen_indent_string, "  ");
-    put_all(gen, fleet, rows, count);
-    if (yajl_gen_get_buf(gen, &text, &len) == yajl_gen_status_ok) {
-        fwrite(text, 1, len, to);
-        rc = 0;
+    cw_out_init(&out, fileno(to), buffer, sizeof(buffer));
+    clock_gettime(CLOCK_REALTIME, &now);
+    cw_json_open(&json, NULL, '{');
+    cw_json_string(&json, "schema", "cuwarden-top/1");
+    cw_json_string(&json, "version", PACKAGE_VERSION);
+    cw_json_number(&json, "time_ns", (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+    cw_json_number(&json, "unreadable_files", fleet->unreadable);
+    cw_json_open(&json, "processes", '[');
+    for (long i = 0; i < count; i++) {
+        if (is_first_of_process(rows, i))
+            put_process(&json, rows + i, count - i);
     }
-    yajl_gen_free(gen);
-    return rc;
+    cw_json_close(&json, ']');
+    cw_json_close(&json, '}');
+    cw_out_char(&out, '\n');
+    return cw_out_flush(&out) == 0 ? 0 : -1;
 }

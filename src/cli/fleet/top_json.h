@@ -7,7 +7,8 @@
 
 #include "cli/fleet/top_table.h"
 
-/* A process with its devices stands where its first row does. 0, or -1: no memory. */
+/* A process with its devices is at the position of its first row. 0, or -1 if it cannot be written.
+ */
 int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_top_row *rows,
                       long count);
 

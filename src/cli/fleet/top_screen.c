@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows and state of `top` on a terminal, and its keys. See top_screen.h; drawing is top_draw.c's.
- */
+/* Rows and state of `top` on a terminal, and its keys. See top_screen.h; drawing is
+ * top_draw.c's. */
 #include "cli/fleet/top_screen.h"
 
 #include <curses.h>
@@ -65,7 +65,7 @@ int cw_top_refresh(struct cw_top_screen *screen)
             selected = i;
         is_expanded |= is_marked(&screen->expanded, &screen->rows[i]);
     }
-    /* Its process has gone: the cursor stays where it is on the screen. */
+    /* Its process is gone: the cursor keeps its position on the screen. */
     move_to(screen, selected >= 0 ? selected : screen->selected);
     if (!is_expanded)
         collapse(screen);
@@ -197,7 +197,7 @@ static const struct {
     {KEY_HOME, press_home},     {KEY_END, press_end},
 };
 
-/* Bytes, not keys: a character of several bytes comes as several. */
+/* Bytes, not keys: a multi-byte character arrives as several. */
 static void press_in_filter(struct cw_top_screen *screen, int key)
 {
     size_t len = strlen(screen->filter);
@@ -220,7 +220,7 @@ static void press_in_filter(struct cw_top_screen *screen, int key)
 void cw_top_press(struct cw_top_screen *screen, int key)
 {
     if (key == KEY_RESIZE)
-        return; /* it is drawn anew in any case */
+        return; /* it is redrawn in any case */
     if (screen->mode == CW_TOP_FILTER) {
         press_in_filter(screen, key);
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `top` on a terminal: what is shown, and what the keys do. The terminal itself, time and signals
- * are cmd_top.c's.
+ * `top` on a terminal: what is shown, and what the keys do. cmd_top.c handles the terminal itself,
+ * time and signals.
  */
 #ifndef CW_CLI_TOP_SCREEN_H
 #define CW_CLI_TOP_SCREEN_H
@@ -13,7 +13,7 @@
 
 #define CW_TOP_FILTER_MAX 64
 
-/* A row, by what stays the same from one look to the next. */
+/* Identifies a row across refreshes. */
 struct cw_top_mark {
     char *path; /* NULL: none */
     uint32_t device;
@@ -24,13 +24,13 @@ enum cw_top_mode { CW_TOP_TABLE, CW_TOP_HELP, CW_TOP_FILTER };
 struct cw_top_screen {
     struct cw_fleet fleet;
     struct cw_top_choice choice;
-    char filter[CW_TOP_FILTER_MAX]; /* choice.filter is this */
+    char filter[CW_TOP_FILTER_MAX]; /* choice.filter points here */
     uint64_t interval_ns;
     int is_paused, is_done, has_colours;
     enum cw_top_mode mode;
     struct cw_top_row *rows;
     long count;
-    long selected, first; /* indexes of rows: the one with the cursor, the one at the top */
+    long selected, first; /* row indexes: the one with the cursor, the one at the top */
     struct cw_top_mark cursor, expanded;
     struct cw_fleet_sites sites; /* of `expanded` */
     char why[512];               /* there are none */
@@ -39,12 +39,12 @@ struct cw_top_screen {
 #define CW_TOP_INTERVAL_LEAST UINT64_C(100000000)
 #define CW_TOP_INTERVAL_MOST  UINT64_C(3600000000000)
 
-/* Chooses and sorts the rows anew, and finds the cursor's. 0, or -1: no memory. */
+/* Selects and sorts the rows again, and finds the cursor's. 0, or -1 if out of memory. */
 int cw_top_refresh(struct cw_top_screen *screen);
-/* Looks at the sites of the row that is expanded, if there is one. */
+/* Reads the sites of the expanded row, if there is one. */
 void cw_top_look_at_sites(struct cw_top_screen *screen);
 void cw_top_draw(struct cw_top_screen *screen);
-/* What the key does; rows may have to be chosen anew and drawn after it. */
+/* Handles a key; afterwards rows may have to be selected and drawn again. */
 void cw_top_press(struct cw_top_screen *screen, int key);
 void cw_top_screen_free(struct cw_top_screen *screen);
 

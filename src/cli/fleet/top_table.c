@@ -12,8 +12,8 @@
 #include "cli/ui/truncate.h"
 
 #define CELL_MAX    64
-#define COMMAND_MIN 10 /* columns, before others go */
-#define COMMAND_ALL 40 /* before those come that are for wide terminals */
+#define COMMAND_MIN 10 /* columns, before others are dropped */
+#define COMMAND_ALL 40 /* before columns for wide terminals are added */
 #define RANK_WIDE   12 /* theirs, and higher */
 
 static const struct {
@@ -109,7 +109,7 @@ static const char *name_of(const struct cw_fleet_process *process)
     return process->command[0] ? process->command : process->exe;
 }
 
-/* Without the program's directory, where there is little room. */
+/* Without the program's directory if space is short. */
 static const char *short_name_of(const struct cw_fleet_process *process)
 {
     const char *name = name_of(process), *end = name + strcspn(name, " "), *at = end;
@@ -164,7 +164,7 @@ static const char *print_cell(char *buf, size_t cap, const struct cw_top_row *ro
         snprintf(buf, cap, "%u", (unsigned)row->process->pid);
         return buf;
     }
-    /* A dead process has nothing at a rate. */
+    /* A dead process has no rates. */
     if (row->process->state != CW_FLEET_RUNNING && column == CW_TOP_LEVEL)
         return cw_fleet_state_name(row->process->state);
     if (row->process->state != CW_FLEET_RUNNING && column == CW_TOP_RATE)
@@ -264,7 +264,7 @@ static int is_chosen(const struct cw_top_row *row, const struct cw_top_choice *c
     return choice->filter[0] == '\0' || is_match(row, choice->filter);
 }
 
-/* By what a column is sorted: the largest first, ids and names the smallest. */
+/* Sort order of a column: largest first, but smallest first for ids and names. */
 static double measure(const struct cw_top_row *row, enum cw_top_column column)
 {
     const struct cw_fleet_device *device = row->device;
@@ -316,7 +316,7 @@ static int compare(const void *a, const void *b, void *arg)
         order = strcmp(name_of(x->process), name_of(y->process));
     if (order != 0)
         return choice->is_reversed ? -order : order;
-    /* Rows that are equal stay where they are from one look to the next. */
+    /* Equal rows keep their order across refreshes. */
     if (x->process != y->process)
         return strcmp(x->process->path, y->process->path);
     return x->device < y->device ? -1 : x->device > y->device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of `top`: one row for each device of each process. Which rows there are, in which
- * order, which columns fit, and what stands in them; the screen and the plain form both print this.
+ * The table of `top`: one row for each device of each process. Determines the rows, their order,
+ * the columns that fit, and their contents, for both the screen and the plain format.
  */
 #ifndef CW_CLI_TOP_TABLE_H
 #define CW_CLI_TOP_TABLE_H
@@ -10,8 +10,8 @@
 
 #include "cli/fleet/fleet.h"
 
-/* X(ID, "heading", width, rank): columns of low rank are the last to go where there is
- * little room; width 0: what is left. */
+/* X(ID, "heading", width, rank): columns of low rank are dropped last if space is short; width 0:
+ * the remaining space. */
 #define CW_TOP_COLUMNS(X)                                                                          \
     X(PID, "PID", 7, 1)                                                                            \
     X(DEVICE, "DEV", 4, 2)                                                                         \
@@ -43,7 +43,7 @@ struct cw_top_choice {
     int is_reversed;
     int shows_dead;
     uint32_t device;    /* ordinal, CW_DEVICE_HOST, or CW_TOP_ANY_DEVICE */
-    const char *filter; /* part of the command, id or device, in either case; "": all */
+    const char *filter; /* part of the command, id or device, ignoring case; "": all */
 };
 
 struct cw_top_row {
@@ -51,8 +51,8 @@ struct cw_top_row {
     const struct cw_fleet_device *device; /* NULL: the process has used none yet */
 };
 
-/* The rows that are chosen, in their order, to be freed; NULL of none, with *out_count 0. -1 in
- * *out_count: no memory. */
+/* The selected rows in order, to be freed; NULL if there are none, with *out_count 0, or -1 if out
+ * of memory. */
 struct cw_top_row *cw_top_rows(const struct cw_fleet *fleet, const struct cw_top_choice *choice,
                                long *out_count);
 
@@ -61,7 +61,7 @@ struct cw_top_layout {
     size_t command; /* columns for the command */
 };
 
-/* As many columns as fit into so many of the screen's; SIZE_MAX: all, and the whole command. */
+/* As many columns as fit in this width; SIZE_MAX: all, and the whole command. */
 void cw_top_fit(struct cw_top_layout *layout, size_t columns);
 
 #define CW_TOP_LINE_MAX 8192
@@ -74,9 +74,9 @@ void cw_top_print_row(char *buf, size_t cap, const struct cw_top_layout *layout,
 const char *cw_top_column_name(enum cw_top_column column);
 /* "512B", "1.5K", "10.2M", "1023M": five characters at most. */
 const char *cw_top_size(char *buf, size_t cap, uint64_t bytes);
-/* -1 when no column is called that; in either case. */
+/* -1 if there is no such column; ignores case. */
 int cw_top_parse_sort(const char *text, enum cw_top_column *out);
-/* "0", "host"; -1 when it is no device. */
+/* "0", "host"; -1 if it is not a device. */
 int cw_top_parse_device(const char *text, uint32_t *out);
 
 #endif

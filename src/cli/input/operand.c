@@ -23,32 +23,6 @@ static int is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-static int read_path(struct cw_model *model, const char *path)
-{
-    struct cw_options options;
-    struct cw_model_request request;
-
-    cw_options_parse(environ, 1, &options, NULL);
-    request =
-        (struct cw_model_request){.suppressions = options.suppressions, .old_ns = options.old};
-    return cw_model_read(model, path, &request);
-}
-
-int cw_operand_read(struct cw_model *model, const char *operand)
-{
-    struct cw_live_files files = {.count = 0};
-    const char *path = operand;
-    int rc = -1;
-
-    *model = (struct cw_model){.source = ""};
-    if (is_number(operand))
-        path = cw_live_files_of_process(&files, operand);
-    if (path)
-        rc = read_path(model, path);
-    cw_live_files_free(&files);
-    return rc;
-}
-
 /* ---- directories ---- */
 
 static int add(struct cw_operands *operands, const char *name)

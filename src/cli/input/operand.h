@@ -5,11 +5,6 @@
 
 #include <stddef.h>
 
-#include "cli/model/model.h"
-
-/* Reads it with the suppressions of this environment. 0, or -1 after a message. */
-int cw_operand_read(struct cw_model *model, const char *operand);
-
 /* Files of processes: operands, with those that a directory has in its place. */
 struct cw_operands {
     char **name;

@@ -174,48 +174,12 @@ static void *find_demangler(void)
     return library ? dlsym(library, "__cxa_demangle") : NULL;
 }
 
-void cw_source_file_prepare(const struct cw_source_file *file, struct cw_report_request *report)
+void cw_report_prepare(const struct cw_lines *lines, struct cw_report_request *report)
 {
     report->demangle_arg = find_demangler();
     report->demangle = report->demangle_arg ? demangle : NULL;
-    if (!file || !file->lines)
+    if (!lines)
         return;
-    report->lines = cw_debug_info_ops(file->lines->info);
-    report->sysroot = file->lines->debug.sysroot;
-}
-
-static int write_report(const struct cw_source_file *file, const struct cw_model_request *request,
-                        enum cw_report_form form, int fd)
-{
-    struct cw_report_request report = {
-        .form = form,
-        .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
-        .fd = fd,
-        .version = PACKAGE_VERSION,
-        .suppressions = request->suppressions,
-        .old_ns = request->old_ns,
-    };
-
-    cw_source_file_prepare(file, &report);
-    return cw_report_write(&file->image.view, &report);
-}
-
-int cw_source_file_make(const struct cw_source_file *file, const struct cw_model_request *request,
-                        enum cw_report_form form)
-{
-    int fd = create_memory_file();
-
-    if (fd >= 0 && write_report(file, request, form, fd) == 0)
-        return fd;
-    cw_cli_error("'%s': no room in memory for its report", file->path);
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
-int cw_source_file_to_json(struct cw_source_file *file, const struct cw_model_request *request)
-{
-    if (file->fd < 0)
-        file->fd = cw_source_file_make(file, request, CW_REPORT_JSON);
-    return file->fd < 0 ? -1 : 0;
+    report->lines = cw_debug_info_ops(lines->info);
+    report->sysroot = lines->debug.sysroot;
 }

@@ -4,18 +4,18 @@
 #ifndef CW_CLI_SOURCE_FILE_H
 #define CW_CLI_SOURCE_FILE_H
 
-#include "cli/model/model.h"
 #include "live/live_copy.h"
 #include "report/report.h"
+
+struct cw_lines;
 
 enum cw_source { CW_SOURCE_NONE, CW_SOURCE_LIVE, CW_SOURCE_JSON };
 
 struct cw_source_file {
     const char *path;
-    int fd;                       /* of JSON: to be read from its beginning; -1: none yet */
-    struct cw_live_copy image;    /* of a live file */
-    int is_alive;                 /* the process of a live file runs */
-    const struct cw_lines *lines; /* for who opened it to set: where source lines come from */
+    int fd;                    /* of JSON: to be read from its beginning; -1: none yet */
+    struct cw_live_copy image; /* of a live file */
+    int is_alive;              /* the process of a live file runs */
 };
 
 /* Opens and tells what it is; CW_SOURCE_NONE after a message that names the file and the reason.
@@ -24,14 +24,7 @@ enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path
 void cw_source_file_close(struct cw_source_file *file);
 
 /* Fills in what the command can do for a report and the library cannot: readable C++ names, and
- * lines of the source. The file may be NULL: no lines. */
-void cw_source_file_prepare(const struct cw_source_file *file, struct cw_report_request *report);
-
-/* The report of a live file, as the library would have written it but for that, in memory: a
- * descriptor, or -1 after a message. */
-int cw_source_file_make(const struct cw_source_file *file, const struct cw_model_request *request,
-                        enum cw_report_form form);
-/* Afterwards file->fd has the JSON of either kind of file. 0, or -1 after a message. */
-int cw_source_file_to_json(struct cw_source_file *file, const struct cw_model_request *request);
+ * lines of the source, unless `lines` (lines.h) is NULL. */
+void cw_report_prepare(const struct cw_lines *lines, struct cw_report_request *report);
 
 #endif

@@ -1,158 +1,118 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model is made of, and where it comes from. See model.h. */
+/* Where models come from. See model.h. */
 #include "cli/model/model.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <stdint.h>
+#include <unistd.h>
 
-#include "cli/model/model_json.h"
+#include "base/options/options.h"
+#include "cli/input/live_files.h"
 #include "cli/input/source_file.h"
-#include "live/layout.h"
-#include "live/view.h"
-#include "report/report.h"
+#include "cli/model/json_read.h"
+#include "cli/model/selection.h"
 #include "cli/ui/message.h"
+#include "report/report.h"
 
-#define PAGE_SIZE ((size_t)64 * 1024)
-
-struct cw_model_pages {
-    struct cw_model_pages *next;
-    size_t used, cap;
-    char data[];
+struct cw_model_file {
+    struct cw_source_file file;
+    struct cw_options options; /* of the environment */
+    char path[];
 };
 
-static char *take(struct cw_model *model, size_t size)
+static int read_live(struct cw_model *model, struct cw_source_file *file,
+                     const struct cw_model_request *request)
 {
-    struct cw_model_pages *page = model->pages;
+    struct cw_report_request report = {
+        .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
+        .version = PACKAGE_VERSION,
+        .suppressions = request->suppressions,
+        .old_ns = request->old_ns,
+    };
 
-    if (!page || page->cap - page->used < size) {
-        size_t cap = size > PAGE_SIZE ? size : PAGE_SIZE;
-
-        page = malloc(sizeof(*page) + cap);
-        if (!page) {
-            cw_cli_error("out of memory");
-            return NULL;
-        }
-        *page = (struct cw_model_pages){.next = model->pages, .cap = cap};
-        model->pages = page;
+    cw_report_prepare(request->lines, &report);
+    model->job = cw_report_open(&file->image.view, &report);
+    if (!model->job) {
+        cw_cli_error("'%s': no room in memory for its report", file->path);
+        return -1;
     }
-    page->used += size;
-    return page->data + page->used - size;
+    model->report = cw_report_of(model->job);
+    return 0;
 }
 
-const char *cw_model_text(struct cw_model *model, const char *text, size_t len)
+static int read_json(struct cw_model *model, const struct cw_source_file *file)
 {
-    char *copy = take(model, len + 1);
-
-    if (!copy)
-        return NULL;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    return copy;
+    model->storage = cw_json_read(file->fd, file->path);
+    if (model->storage)
+        model->report = cw_json_model(model->storage);
+    return model->storage ? 0 : -1;
 }
-
-void cw_model_free(struct cw_model *model)
-{
-    while (model->pages) {
-        struct cw_model_pages *next = model->pages->next;
-
-        free(model->pages);
-        model->pages = next;
-    }
-    free(model->device);
-    free(model->point);
-    free(model->bucket);
-    free(model->module);
-    free(model->frame);
-    free(model->stack_frame);
-    free(model->stack);
-    free(model->site);
-    free(model->block);
-    free(model->event);
-    free(model->sample_ns);
-    free(model->series_bytes);
-    free(model->step);
-    free(model->regrowth);
-    free(model->suspect);
-    free(model->rule);
-    free(model->old);
-    free(model->oom);
-    free(model->holder);
-    free(model->diagnostic);
-    *model = (struct cw_model){.source = ""};
-}
-
-const char *cw_model_module_name(const struct cw_model *model, uint32_t module)
-{
-    const char *path = module < model->modules ? model->module[module].path : "";
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
-uint32_t cw_model_first_inlined(const struct cw_model *model, uint32_t frame)
-{
-    while (frame > 0 && model->frame[frame - 1].is_inlined)
-        frame--;
-    return frame;
-}
-
-const char *cw_model_frame_name(const struct cw_model *model, const struct cw_model_frame *frame,
-                                char *buf, size_t cap)
-{
-    const char *module;
-
-    if (frame->function[0])
-        return frame->function;
-    module = cw_model_module_name(model, frame->module);
-    if (!module[0])
-        return "?";
-    snprintf(buf, cap, "%s+0x%llx", module, (unsigned long long)frame->offset);
-    return buf;
-}
-
-uint32_t cw_model_site_home(const struct cw_model_site *site)
-{
-    for (unsigned kind = 0; kind < CW_KIND_COUNT; kind++) {
-        if (strcmp(site->kind, cw_kind_name(kind)) != 0)
-            continue;
-        if (cw_kind_counted(kind) == CW_COUNTED_NONE)
-            return CW_MODEL_NONE;
-        return cw_kind_counted(kind) == CW_COUNTED_HOST ? CW_MODEL_HOST : site->device;
-    }
-    return site->device; /* a kind of a newer version */
-}
-
-/* ---- where it comes from ---- */
 
 int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
                        const struct cw_model_request *request)
 {
-    int rc = -1;
+    int rc;
 
-    *model = (struct cw_model){.source = ""};
-    if (cw_source_file_to_json(file, request) == 0)
-        rc = cw_model_read_json(model, file->fd, file->path);
-    model->is_alive = file->is_alive;
+    *model = (struct cw_model){.report = NULL};
+    rc = file->fd < 0 ? read_live(model, file, request) : read_json(model, file);
     if (rc == 0)
-        model->source = cw_model_text(model, file->path, strlen(file->path));
-    if (rc == 0 && model->source)
+        model->report->source = file->path;
+    return rc;
+}
+
+static int read_path(struct cw_model *model, const char *path)
+{
+    struct cw_model_file *own = calloc(1, sizeof(*own) + strlen(path) + 1);
+    struct cw_model_request request;
+
+    if (!own) {
+        cw_cli_error("'%s': out of memory", path);
+        return -1;
+    }
+    cw_options_parse(environ, 1, &own->options, NULL);
+    request = (struct cw_model_request){.suppressions = own->options.suppressions,
+                                        .old_ns = own->options.old};
+    strcpy(own->path, path);
+    if (cw_source_file_open(&own->file, own->path) != CW_SOURCE_NONE &&
+        cw_model_read_file(model, &own->file, &request) == 0) {
+        model->file = own;
+        cw_model_read_stacks(model, 0);
         return 0;
-    cw_model_free(model);
+    }
+    cw_source_file_close(&own->file);
+    free(own);
     return -1;
 }
 
-int cw_model_read(struct cw_model *model, const char *path, const struct cw_model_request *request)
+int cw_model_read(struct cw_model *model, const char *operand)
 {
-    struct cw_source_file file;
-    int rc = -1;
+    struct cw_live_files files = {.count = 0};
+    const char *path = operand;
+    int rc;
 
-    *model = (struct cw_model){.source = ""};
-    if (cw_source_file_open(&file, path) != CW_SOURCE_NONE) {
-        file.lines = request->lines;
-        rc = cw_model_read_file(model, &file, request);
-    }
-    cw_source_file_close(&file);
+    *model = (struct cw_model){.report = NULL};
+    if (*operand && operand[strspn(operand, "0123456789")] == '\0')
+        path = cw_live_files_of_process(&files, operand);
+    rc = path ? read_path(model, path) : -1;
+    cw_live_files_free(&files);
     return rc;
+}
+
+void cw_model_read_stacks(struct cw_model *model, int is_for_text)
+{
+    if (model->job)
+        cw_report_read_stacks(model->job, is_for_text);
+}
+
+void cw_model_free(struct cw_model *model)
+{
+    cw_selection_free(model);
+    if (model->job)
+        cw_report_close(model->job);
+    cw_json_storage_free(model->storage);
+    if (model->file) {
+        cw_source_file_close(&model->file->file);
+        free(model->file);
+    }
+    *model = (struct cw_model){.report = NULL};
 }

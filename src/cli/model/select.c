@@ -2,6 +2,7 @@
 /* Choosing and ordering sites. See select.h. */
 #include "cli/model/select.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/compiler.h"
 #include "base/options/number.h"
 #include "base/options/option_values.h"
+#include "live/view.h"
 #include "report/leaks/pattern.h"
 #include "cli/ui/flags.h"
 #include "cli/ui/message.h"
@@ -32,17 +34,17 @@ const char *cw_metric_unit(enum cw_metric metric)
     return metric == CW_METRIC_COUNT ? "count" : "bytes";
 }
 
-uint64_t cw_metric_of(const struct cw_model_site *site, enum cw_metric metric)
+uint64_t cw_metric_of(const struct cw_snapshot_site *site, enum cw_metric metric)
 {
     switch (metric) {
     case CW_METRIC_LIVE:
-        return site->live.bytes + site->reclaimed.bytes;
+        return cw_leaked_bytes(site);
     case CW_METRIC_PEAK:
-        return site->at_peak.bytes;
+        return site->at_peak_bytes;
     case CW_METRIC_TOTAL:
-        return site->total.bytes;
+        return site->total_bytes;
     default:
-        return site->total.count;
+        return site->allocs;
     }
 }
 
@@ -66,30 +68,12 @@ static int set_device(struct cw_selection *selection, const char *value)
     uint64_t number;
 
     selection->has_device = 1;
-    selection->device = CW_MODEL_HOST;
+    selection->device = CW_DEVICE_HOST;
     if (strcmp(value, "host") == 0)
         return 0;
-    if (cw_count_parse(value, &number) != 0 || number >= CW_MODEL_HOST)
+    if (cw_count_parse(value, &number) != 0 || number >= CW_DEVICE_HOST)
         return -1;
     selection->device = (uint32_t)number;
-    return 0;
-}
-
-static int set_kind(struct cw_selection *selection, const char *value)
-{
-    selection->kind = value;
-    return 0;
-}
-
-static int set_tag(struct cw_selection *selection, const char *value)
-{
-    selection->tag = value;
-    return 0;
-}
-
-static int set_class(struct cw_selection *selection, const char *value)
-{
-    selection->leak = value;
     return 0;
 }
 
@@ -188,16 +172,17 @@ const struct cw_flag cw_select_flags[CW_SELECT_FLAGS] = {
              "allocations, or their number"},
 };
 
-/* How to set each, and what its value has to be: "is not " ... */
+/* How to set each, and what its value has to be: "is not " ...; where a pattern goes. */
 static const struct {
     int (*set)(struct cw_selection *selection, const char *value);
     const char *form;
+    size_t pattern;
 } setters[CW_SELECT_FLAGS] = {
     [FLAG_DEVICE - CW_SELECT_FLAG] = {set_device, "a device's number from 0 to 63, or host"},
-    [FLAG_KIND - CW_SELECT_FLAG] = {set_kind, ""},
-    [FLAG_TAG - CW_SELECT_FLAG] = {set_tag, ""},
+    [FLAG_KIND - CW_SELECT_FLAG] = {.pattern = offsetof(struct cw_selection, kind)},
+    [FLAG_TAG - CW_SELECT_FLAG] = {.pattern = offsetof(struct cw_selection, tag)},
     [FLAG_SITE - CW_SELECT_FLAG] = {set_site, "an id of 8 hexadecimal digits, as in 9f3c21aa"},
-    [FLAG_CLASS - CW_SELECT_FLAG] = {set_class, ""},
+    [FLAG_CLASS - CW_SELECT_FLAG] = {.pattern = offsetof(struct cw_selection, leak)},
     [FLAG_MIN_AGE - CW_SELECT_FLAG] = {set_min_age, "a time, as in 500ms, 10s or 2m"},
     [FLAG_MIN_SIZE - CW_SELECT_FLAG] = {set_min_size, "a size, as in 512K or 1.5G"},
     [FLAG_SORT - CW_SELECT_FLAG] = {set_sort, ""},
@@ -214,7 +199,9 @@ int cw_select_set(struct cw_selection *selection, int flag, const char *value)
 {
     size_t i = (size_t)(flag - CW_SELECT_FLAG);
 
-    if (setters[i].set(selection, value) == 0)
+    if (!setters[i].set)
+        *(const char **)((char *)selection + setters[i].pattern) = value;
+    if (!setters[i].set || setters[i].set(selection, value) == 0)
         return 0;
     for (size_t k = 0; k < CW_SELECT_FLAGS; k++)
         if (cw_select_flags[k].id == flag)
@@ -224,57 +211,59 @@ int cw_select_set(struct cw_selection *selection, int flag, const char *value)
 
 /* ---- sites ---- */
 
-static int passes(const struct cw_model *model, const struct cw_model_site *site,
+static int passes(const struct cw_report_model *model, const struct cw_snapshot_site *site,
                   const struct cw_selection *selection)
 {
+    uint64_t end_ns = model->snapshot.duration_ns;
+
     if (site->is_empty)
         return 0;
     if ((selection->has_device && site->device != selection->device) ||
         (selection->has_site && site->id != selection->site))
         return 0;
-    if ((selection->kind && !cw_pattern_matches(selection->kind, site->kind)) ||
-        (selection->tag && !cw_pattern_matches(selection->tag, site->tag)) ||
-        (selection->leak && !cw_pattern_matches(selection->leak, site->leak)))
+    if ((selection->kind && !cw_pattern_matches(selection->kind, cw_kind_name(site->kind))) ||
+        (selection->tag &&
+         !cw_pattern_matches(selection->tag, cw_report_tag_label(model, site->tag))) ||
+        (selection->leak && !cw_pattern_matches(selection->leak, cw_leak_name(site))))
         return 0;
-    if (selection->min_age_ns != 0 &&
-        (site->oldest_ns == 0 || site->oldest_ns > model->process.duration_ns ||
-         model->process.duration_ns - site->oldest_ns < selection->min_age_ns))
+    if (selection->min_age_ns != 0 && (site->oldest_ns == 0 || site->oldest_ns > end_ns ||
+                                       end_ns - site->oldest_ns < selection->min_age_ns))
         return 0;
     return cw_metric_of(site, CW_METRIC_LIVE) >= selection->min_bytes;
 }
 
-struct ranked {
-    uint64_t value;
-    uint32_t id, site;
-};
-
-/* Most first; the same order in every run. */
 static int compare(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
+    const struct cw_ranked *x = a, *y = b;
 
     if (x->value != y->value)
         return x->value < y->value ? 1 : -1;
     if (x->id != y->id)
         return x->id < y->id ? -1 : 1;
-    return x->site < y->site ? -1 : 1;
+    return x->site < y->site ? -1 : x->site > y->site;
 }
 
-uint32_t *cw_select_sites(const struct cw_model *model, const struct cw_selection *selection,
+void cw_ranked_sort(struct cw_ranked *ranked, uint32_t count)
+{
+    qsort(ranked, count, sizeof(*ranked), compare);
+}
+
+uint32_t *cw_select_sites(const struct cw_report_model *model, const struct cw_selection *selection,
                           uint32_t *out_count)
 {
     enum cw_metric by = selection->has_sort ? selection->sort : selection->metric;
-    struct ranked *ranked = malloc((model->sites + 1) * sizeof(*ranked));
-    uint32_t *sites = malloc((model->sites + 1) * sizeof(*sites));
+    const struct cw_snapshot *snapshot = &model->snapshot;
+    struct cw_ranked *ranked = malloc((snapshot->sites + 1) * sizeof(*ranked));
+    uint32_t *sites = malloc((snapshot->sites + 1) * sizeof(*sites));
     uint32_t count = 0;
 
     *out_count = 0;
-    for (uint32_t i = 0; ranked && i < model->sites; i++) {
-        const struct cw_model_site *site = &model->site[i];
+    for (uint32_t i = 0; ranked && i < snapshot->sites; i++) {
+        const struct cw_snapshot_site *site = &snapshot->site[i];
 
         if (passes(model, site, selection))
             ranked[count++] =
-                (struct ranked){.value = cw_metric_of(site, by), .id = site->id, .site = i};
+                (struct cw_ranked){.value = cw_metric_of(site, by), .id = site->id, .site = i};
     }
     if (!ranked || !sites) {
         cw_cli_error("'%s': out of memory", model->source);
@@ -282,7 +271,7 @@ uint32_t *cw_select_sites(const struct cw_model *model, const struct cw_selectio
         free(sites);
         return NULL;
     }
-    qsort(ranked, count, sizeof(*ranked), compare);
+    cw_ranked_sort(ranked, count);
     if (selection->top != 0 && count > selection->top)
         count = selection->top;
     for (uint32_t i = 0; i < count; i++)

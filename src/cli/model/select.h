@@ -33,7 +33,7 @@ struct cw_selection {
     enum cw_metric sort; /* if has_sort; else by `metric` */
     uint32_t top;        /* at most so many, 0: all */
     int has_device;
-    uint32_t device;               /* ordinal, or CW_MODEL_HOST */
+    uint32_t device;               /* ordinal, or CW_DEVICE_HOST */
     const char *kind, *tag, *leak; /* patterns as in suppressions; NULL: any */
     int has_site;
     uint32_t site; /* id */
@@ -49,12 +49,19 @@ int cw_select_has_flag(int flag);
 /* 0, or -1 after a message that names the flag and the accepted form. */
 int cw_select_set(struct cw_selection *selection, int flag, const char *value);
 
+/* A site, or a row of sites, and what puts it in its place: most first, the same in every run. */
+struct cw_ranked {
+    uint64_t value;
+    uint32_t id, site;
+};
+void cw_ranked_sort(struct cw_ranked *ranked, uint32_t count);
+
 /* The sites that pass, most first: indexes, to be freed; NULL after a message without memory. */
-uint32_t *cw_select_sites(const struct cw_model *model, const struct cw_selection *selection,
+uint32_t *cw_select_sites(const struct cw_report_model *model, const struct cw_selection *selection,
                           uint32_t *out_count);
 
 /* Of a site. */
-uint64_t cw_metric_of(const struct cw_model_site *site, enum cw_metric metric);
+uint64_t cw_metric_of(const struct cw_snapshot_site *site, enum cw_metric metric);
 const char *cw_metric_name(enum cw_metric metric);
 const char *cw_metric_unit(enum cw_metric metric); /* "bytes" or "count" */
 

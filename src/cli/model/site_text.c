@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "live/view.h"
 #include "report/json/json_put.h"
 #include "report/symbols/stack.h"
 
@@ -48,7 +49,7 @@ char *cw_share_format(char *buf, uint64_t before, uint64_t after)
 
 char *cw_device_format(char *buf, uint32_t device)
 {
-    if (device == CW_MODEL_HOST)
+    if (device == CW_DEVICE_HOST)
         snprintf(buf, CW_AMOUNT_MAX, "host");
     else
         snprintf(buf, CW_AMOUNT_MAX, "device %" PRIu32, device);
@@ -63,19 +64,19 @@ void cw_text_put(FILE *out, const char *text)
         fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
 }
 
-static const char *last_component(const char *path)
+const char *cw_last_component(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
 }
 
-void cw_process_put(FILE *out, const struct cw_model *model)
+void cw_process_put(FILE *out, const struct cw_report_model *model)
 {
-    const struct cw_model_process *process = &model->process;
+    const struct cw_process_facts *process = &model->process;
     char buf[CW_AMOUNT_MAX];
 
-    cw_text_put(out, process->exe[0] ? last_component(process->exe) : "?");
+    cw_text_put(out, process->exe[0] ? cw_last_component(process->exe) : "?");
     fputs(" (", out);
     if (process->rank[0]) {
         fputs("rank ", out);
@@ -83,159 +84,202 @@ void cw_process_put(FILE *out, const struct cw_model *model)
         fputs(", ", out);
     }
     fprintf(out, "pid %" PRIu32 "), %s, ", process->pid,
-            cw_format_duration(buf, sizeof(buf), process->duration_ns));
+            cw_format_duration(buf, sizeof(buf), model->snapshot.duration_ns));
     cw_text_put(out, process->end);
     if (process->has_exit_code)
         fprintf(out, " %d", process->exit_code);
 }
 
-void cw_site_put(FILE *out, const struct cw_model_site *site, uint32_t device)
+void cw_site_put(FILE *out, const struct cw_report_model *model,
+                 const struct cw_snapshot_site *site, uint32_t device)
 {
+    const char *tag = cw_report_tag_label(model, site->tag);
     char buf[CW_AMOUNT_MAX];
 
     fprintf(out, "site %08" PRIx32 "  ", site->id);
     cw_text_put(out, site->api);
-    fprintf(out, ", %s", site->kind);
-    if (device != CW_MODEL_NONE && device != CW_MODEL_HOST)
+    fprintf(out, ", %s", cw_kind_name(site->kind));
+    if (device != CW_SITE_NONE && device != CW_DEVICE_HOST)
         fprintf(out, ", %s", cw_device_format(buf, device));
-    if (site->tag[0]) {
+    if (tag[0]) {
         fputs(", tag: ", out);
-        cw_text_put(out, site->tag);
+        cw_text_put(out, tag);
     }
-    if (!site->is_counted)
+    if (cw_report_site_home(site) == CW_SITE_NONE)
         fputs(", not in the sums", out);
 }
 
-static void put_frame(FILE *out, const struct cw_model *model, const struct cw_model_frame *frame)
+/* The calls of a stack, innermost first: functions that are inlined into a frame are calls of their
+ * own, at its address. */
+struct calls {
+    const struct cw_report_model *model;
+    const struct cw_report_stack *stack; /* NULL: none */
+    uint32_t frame, inlined;             /* the next one */
+    struct cw_report_frame call;         /* this one */
+    int is_inlined;
+};
+
+static int next_call(struct calls *calls)
 {
-    const char *module = cw_model_module_name(model, frame->module);
+    const struct cw_report_frame *frame;
+
+    if (!calls->stack || calls->frame >= calls->stack->shown)
+        return 0;
+    frame = cw_report_shown_frame(calls->model, calls->stack, calls->frame);
+    calls->call = *frame;
+    calls->is_inlined = calls->inlined < frame->inlines;
+    if (calls->is_inlined) {
+        const struct cw_report_place *place =
+            &calls->model->place[frame->inlined + calls->inlined++];
+
+        calls->call.function = place->function;
+        calls->call.file = place->file;
+        calls->call.line = place->line;
+        calls->call.is_python = 0;
+    } else {
+        calls->frame++;
+        calls->inlined = 0;
+    }
+    return 1;
+}
+
+static struct calls calls_of(const struct cw_report_model *model,
+                             const struct cw_snapshot_site *site)
+{
+    return (struct calls){.model = model, .stack = cw_report_stack(model, site->stack)};
+}
+
+static void put_call(FILE *out, const struct calls *calls)
+{
+    const struct cw_report_frame *call = &calls->call;
+    const char *module = cw_report_module_name(calls->model, call->module);
     char buf[NAME_MAX_BYTES];
 
-    cw_text_put(out, cw_model_frame_name(model, frame, buf, sizeof(buf)));
-    if (frame->file[0]) {
+    cw_text_put(out, cw_report_frame_name(calls->model, call, buf, sizeof(buf)));
+    if (call->file) {
         fputs("  ", out);
-        cw_text_put(out, last_component(frame->file));
-        if (frame->line != 0)
-            fprintf(out, ":%" PRIu32, frame->line);
+        cw_text_put(out, cw_last_component(call->file));
+        if (call->line != 0)
+            fprintf(out, ":%" PRIu32, call->line);
     }
-    if (module[0] && frame->function[0] && !frame->is_inlined) {
+    if (calls->is_inlined) {
+        fputs("  (inlined)", out);
+    } else if (module[0] && call->function) {
         fputs("  ", out);
         cw_text_put(out, module);
-    } else if (frame->is_inlined)
-        fputs("  (inlined)", out);
+    }
 }
 
-static const struct cw_model_frame *frame_of(const struct cw_model *model, uint32_t stack,
-                                             uint32_t number)
+static void put_calls(FILE *out, struct calls calls, uint32_t from, uint32_t to)
 {
-    return &model->frame[model->stack_frame[model->stack[stack].first + number]];
-}
-
-static void put_frames(FILE *out, const struct cw_model *model, uint32_t stack, uint32_t from,
-                       uint32_t to)
-{
-    for (uint32_t i = from; i < to; i++) {
+    for (uint32_t i = 0; i < to && next_call(&calls); i++) {
+        if (i < from)
+            continue;
         fprintf(out, "      #%" PRIu32 " ", i);
-        put_frame(out, model, frame_of(model, stack, i));
+        put_call(out, &calls);
         fputc('\n', out);
     }
 }
 
-/* The place of the innermost line of a script that is the program's own; `count` where there is
- * none. */
-static uint32_t find_script(const struct cw_model *model, uint32_t stack, uint32_t count)
+/* How many there are. *script: the place of the innermost line of a script that is the program's
+ * own, or their number where there is none. */
+static uint32_t count_calls(struct calls calls, uint32_t *script)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct cw_model_frame *frame = frame_of(model, stack, i);
+    uint32_t count = 0;
 
-        if (frame->is_python && !cw_file_is_installed(frame->file))
-            return i;
-    }
+    for (*script = UINT32_MAX; next_call(&calls); count++)
+        if (*script == UINT32_MAX && calls.call.is_python &&
+            !(calls.call.file && cw_file_is_installed(calls.call.file)))
+            *script = count;
+    if (*script > count)
+        *script = count;
     return count;
 }
 
 /* The innermost ones, and where a script's line is not among them, it and who calls and is called.
  */
-void cw_stack_put(FILE *out, const struct cw_model *model, const struct cw_model_site *site,
-                  unsigned limit)
+void cw_stack_put(FILE *out, const struct cw_report_model *model,
+                  const struct cw_snapshot_site *site, unsigned limit)
 {
-    uint32_t count = site->stack != CW_MODEL_NONE ? model->stack[site->stack].count : 0;
-    uint32_t script = find_script(model, site->stack, count);
+    struct calls calls = calls_of(model, site);
+    uint32_t script, count = count_calls(calls, &script);
     uint32_t end = count < limit ? count : limit;
 
     if (limit > AROUND && script < count && script >= limit) {
         uint32_t begin = script - 1;
 
-        put_frames(out, model, site->stack, 0, limit - AROUND);
+        put_calls(out, calls, 0, limit - AROUND);
         if (begin > limit - AROUND)
             fprintf(out, "      ... %" PRIu32 " more\n", begin - (limit - AROUND));
         end = begin + AROUND < count ? begin + AROUND : count;
-        put_frames(out, model, site->stack, begin, end);
+        put_calls(out, calls, begin, end);
     } else {
-        put_frames(out, model, site->stack, 0, end);
+        put_calls(out, calls, 0, end);
     }
     if (count > end)
         fprintf(out, "      ... %" PRIu32 " more\n", count - end);
 }
 
-const char *cw_site_name(const struct cw_model *model, const struct cw_model_site *site, char *buf,
-                         size_t cap)
+const char *cw_site_name(const struct cw_report_model *model, const struct cw_snapshot_site *site,
+                         char *buf, size_t cap)
 {
-    if (site->stack == CW_MODEL_NONE || model->stack[site->stack].count == 0)
-        return "";
-    return cw_model_frame_name(model, frame_of(model, site->stack, 0), buf, cap);
+    struct calls calls = calls_of(model, site);
+
+    return next_call(&calls) ? cw_report_frame_name(model, &calls.call, buf, cap) : "";
 }
 
 /* ---- JSON ---- */
 
 void cw_device_json(struct cw_json *json, uint32_t device)
 {
-    if (device == CW_MODEL_HOST)
+    if (device == CW_DEVICE_HOST)
         cw_json_string(json, "device", "host");
     else
         cw_json_number(json, "device", device);
 }
 
-static void put_json_frame(struct cw_json *json, const struct cw_model *model,
-                           const struct cw_model_frame *frame)
+static void put_json_call(struct cw_json *json, const struct calls *calls)
 {
+    const struct cw_report_frame *call = &calls->call;
+
     cw_json_open(json, NULL, '{');
-    if (frame->function[0])
-        cw_json_string(json, "func", frame->function);
-    if (frame->file[0])
-        cw_json_string(json, "file", frame->file);
-    if (frame->line != 0)
-        cw_json_number(json, "line", frame->line);
-    if (frame->module < model->modules) {
-        cw_json_string(json, "module", cw_model_module_name(model, frame->module));
-        cw_json_number(json, "offset", frame->offset);
+    if (call->function)
+        cw_json_string(json, "func", call->function);
+    if (call->file)
+        cw_json_string(json, "file", call->file);
+    if (call->line != 0)
+        cw_json_number(json, "line", call->line);
+    if (call->module != 0) {
+        cw_json_string(json, "module", cw_report_module_name(calls->model, call->module));
+        cw_json_number(json, "offset", call->offset);
     }
-    if (frame->is_inlined)
+    if (calls->is_inlined)
         cw_json_truth(json, "inlined", 1);
     cw_json_close(json, '}');
 }
 
-void cw_site_json(struct cw_json *json, const struct cw_model *model,
-                  const struct cw_model_site *site, uint32_t device)
+void cw_site_json(struct cw_json *json, const struct cw_report_model *model,
+                  const struct cw_snapshot_site *site, uint32_t device)
 {
+    struct calls calls = calls_of(model, site);
     char id[16];
 
     snprintf(id, sizeof(id), "%08" PRIx32, site->id);
     cw_json_string(json, "site", id);
     cw_json_string(json, "api", site->api);
-    cw_json_string(json, "kind", site->kind);
-    if (device != CW_MODEL_NONE)
+    cw_json_string(json, "kind", cw_kind_name(site->kind));
+    if (device != CW_SITE_NONE)
         cw_device_json(json, device);
-    if (site->tag[0])
-        cw_json_string(json, "tag", site->tag);
-    cw_json_truth(json, "counted", site->is_counted);
+    if (site->tag != 0)
+        cw_json_string(json, "tag", cw_report_tag_label(model, site->tag));
+    cw_json_truth(json, "counted", cw_report_site_home(site) != CW_SITE_NONE);
     cw_json_open(json, "stack", '[');
-    for (uint32_t i = 0; site->stack != CW_MODEL_NONE && i < model->stack[site->stack].count; i++)
-        put_json_frame(json, model, frame_of(model, site->stack, i));
+    while (next_call(&calls))
+        put_json_call(json, &calls);
     cw_json_close(json, ']');
 }
 
-void cw_process_json(struct cw_json *json, const struct cw_model *model)
+void cw_process_json(struct cw_json *json, const struct cw_report_model *model)
 {
     cw_json_string(json, "file", model->source);
     cw_json_number(json, "pid", model->process.pid);
@@ -243,7 +287,7 @@ void cw_process_json(struct cw_json *json, const struct cw_model *model)
     cw_json_string(json, "host", model->process.host);
     if (model->process.rank[0])
         cw_json_string(json, "rank", model->process.rank);
-    cw_json_number(json, "duration_ns", model->process.duration_ns);
+    cw_json_number(json, "duration_ns", model->snapshot.duration_ns);
 }
 
 void cw_change_json(struct cw_json *json, const char *key, uint64_t before, uint64_t after)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events as calls, and what came of them. See replay.h. */
+/* Plays events as calls and records the results. See replay.h. */
 #include "cli/replay/replay.h"
 
 #include <string.h>
@@ -21,8 +21,48 @@ struct replay {
     struct cw_live_sums sums[CW_DEVICES];
 };
 
-/* ---- calls -------------------------------------------------------------------------------------
- */
+/* ---- the curve ---- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void halve(struct cw_curve *curve)
+{
+    uint32_t half = (curve->count + 1) / 2;
+
+    for (uint32_t i = 0; i < half; i++) {
+        uint32_t second = 2 * i + 1 < curve->count ? 2 * i + 1 : 2 * i;
+
+        curve->point[i].live = larger(curve->point[2 * i].live, curve->point[second].live);
+        curve->point[i].held = larger(curve->point[2 * i].held, curve->point[second].held);
+    }
+    curve->count = half;
+    curve->span *= 2;
+}
+
+/* x never decreases. */
+static void add_point(struct cw_curve *curve, uint64_t x, uint64_t live, uint64_t held)
+{
+    uint64_t place;
+
+    if (curve->span == 0)
+        curve->span = 1;
+    while ((place = x / curve->span) >= CW_CURVE_POINTS)
+        halve(curve);
+    /* Nothing happened in between: the values persist. */
+    while (curve->count <= place) {
+        uint32_t i = curve->count++;
+
+        curve->point[i].live = i > 0 && i < place ? curve->point[i - 1].live : 0;
+        curve->point[i].held = i > 0 && i < place ? curve->point[i - 1].held : 0;
+    }
+    curve->point[place].live = larger(curve->point[place].live, live);
+    curve->point[place].held = larger(curve->point[place].held, held);
+}
+
+/* ---- calls ---- */
 
 static void note_oom(struct replay *replay, const struct cw_replay_take *take, uint64_t line)
 {
@@ -71,10 +111,9 @@ static void give(struct replay *replay, const struct cw_replay_block *block)
         replay->given_by_program += (uint64_t)replay->engine->give(block);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
-/* A line of another version may name memory of the host as a device's, or the reverse. */
+/* A line of another version may attribute host memory to a device, or vice versa. */
 static void settle_place(struct cw_csv_event *event)
 {
     if (cw_kind_counted(event->kind) == CW_COUNTED_HOST)
@@ -113,7 +152,7 @@ static int do_allocate(struct replay *replay, const struct cw_csv_event *event)
         block.key = allocate(replay, event);
     if (cw_replay_map_put(&replay->map, &block) == 0)
         return 0;
-    cw_cli_error("no memory for the blocks of the trace");
+    cw_cli_error("not enough memory for the blocks of the trace");
     return -1;
 }
 
@@ -153,9 +192,9 @@ static void note_device(struct replay *replay, const struct cw_csv_event *event)
     replay->live += now.live - replay->sums[event->device].live;
     replay->held += now.held - replay->sums[event->device].held;
     replay->sums[event->device] = now;
-    cw_curve_add(&replay->result->curve,
-                 replay->result->has_times ? replay->result->span_ns : replay->result->events,
-                 replay->live, replay->held);
+    add_point(&replay->result->curve,
+              replay->result->has_times ? replay->result->span_ns : replay->result->events,
+              replay->live, replay->held);
 }
 
 static int play(struct replay *replay)
@@ -179,7 +218,7 @@ static int play(struct replay *replay)
     return rc;
 }
 
-/* Without those that were refused: their frees are still to come, too. */
+/* Excludes refused requests: their frees are still to come, too. */
 static uint64_t count_left(const struct cw_replay_map *map)
 {
     uint64_t left = 0;
@@ -201,7 +240,7 @@ static int sum_up(struct replay *replay)
         result->left_bytes += replay->engine->sums(i).live;
     if (replay->engine->finish(result) == 0)
         return 0;
-    cw_cli_error("no memory to add up the replay");
+    cw_cli_error("not enough memory for the results of the replay");
     return -1;
 }
 

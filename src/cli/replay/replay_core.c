@@ -39,7 +39,7 @@ static enum cw_pool_class class_of(unsigned kind)
 
 /* ---- allocations ---- */
 
-/* 0, or -1: no memory, and why. As a hook does around the driver's call. */
+/* 0, or -1 if out of memory, with the cause. Like a hook around the driver's call. */
 static int ask_driver(struct miss *miss)
 {
     struct cw_request *request = &miss->request;
@@ -64,7 +64,7 @@ static int ask_driver(struct miss *miss)
     return 0;
 }
 
-/* 1: ask again; 0: served, or out of memory. */
+/* 1: retry; 0: served, or out of memory. */
 static int make_do(struct miss *miss)
 {
     uint32_t block;
@@ -179,7 +179,7 @@ static int finish(struct cw_replay_result *result)
     return 0;
 }
 
-/* The one thread there is has its own blocks, like any thread of a program. */
+/* The only thread has its own blocks, like any thread of a program. */
 static int watch_thread(void)
 {
     return 0;

@@ -19,7 +19,7 @@
 #define LINE_MAX_LEN ((size_t)1 << 16)
 #define SECOND       UINT64_C(1000000000)
 #define DAY          (86400 * SECOND)
-#define CLIP         40 /* characters of a value that a message repeats */
+#define CLIP         40 /* characters of a value quoted in a message */
 
 struct text {
     const char *at;
@@ -74,7 +74,7 @@ static int read_pointer(struct text text, uint64_t *out)
     return read_number(text, 16, out);
 }
 
-/* "HH:MM:SS.uuuuuu", or with a colon before the microseconds, as old versions of RMM have it. */
+/* "HH:MM:SS.uuuuuu", or with a colon before the microseconds, as in old versions of RMM. */
 static int read_clock(struct text text, uint64_t *out)
 {
     static const char form[] = "00:00:00.000000";
@@ -127,7 +127,7 @@ static int fail_read(const struct cw_csv *csv)
 {
     int code = Z_OK, saved = errno;
     const char *why = gzerror(csv->file, &code);
-    const char *colon = strstr(why, ": "); /* behind zlib's own name of the file */
+    const char *colon = strstr(why, ": "); /* after the file name that zlib adds */
 
     if (colon != NULL)
         why = colon + 2;
@@ -135,7 +135,7 @@ static int fail_read(const struct cw_csv *csv)
     return -1;
 }
 
-/* Moves what is left to the front and reads on. 0, or -1 after a message. */
+/* Moves the rest to the front and reads more. 0, or -1 after a message. */
 static int refill(struct cw_csv *csv)
 {
     int code = Z_OK, n;
@@ -145,15 +145,14 @@ static int refill(struct cw_csv *csv)
     csv->at = 0;
     n = gzread(csv->file, csv->buf + csv->len, (unsigned)(BUFFER - csv->len));
     gzerror(csv->file, &code);
-    if (n < 0 ||
-        (n == 0 && code != Z_OK)) /* a compressed one that was cut gives what it has first */
+    if (n < 0 || (n == 0 && code != Z_OK)) /* a truncated compressed file first yields its data */
         return fail_read(csv);
     csv->at_end = n == 0;
     csv->len += (size_t)n;
     return 0;
 }
 
-/* 1: *out is the next line, *is_whole: with its end; 0: the end; -1 after a message. */
+/* 1: *out is the next line, *is_whole if it has its newline; 0: the end; -1 after a message. */
 static int next_line(struct cw_csv *csv, struct text *out, int *is_whole)
 {
     const char *newline;
@@ -171,7 +170,7 @@ static int next_line(struct cw_csv *csv, struct text *out, int *is_whole)
     if (newline != NULL)
         out->len = (size_t)(newline - out->at);
     else if (out->len >= LINE_MAX_LEN && out->at[0] != '\0') {
-        cw_cli_error("%s:%ju: the line is longer than 64 KiB; is it a trace?", csv->path,
+        cw_cli_error("%s:%ju: line longer than 64 KiB; is this a trace?", csv->path,
                      (uintmax_t)csv->line);
         return -1;
     }
@@ -217,20 +216,19 @@ static int read_header(struct cw_csv *csv)
         csv->has[column] = 1;
     }
     if (csv->columns > CW_CSV_COLUMNS) {
-        cw_cli_error("%s:1: no trace: the first line has %u columns, and a trace has at most %d",
+        cw_cli_error("%s:1: not a trace: the first line has %u columns, but a trace has at most %d",
                      csv->path, csv->columns, CW_CSV_COLUMNS);
         return -1;
     }
     if (csv->has[CW_CSV_ACTION] && csv->has[CW_CSV_POINTER] && csv->has[CW_CSV_SIZE])
         return 0;
-    cw_cli_error(
-        "%s:1: no trace: the first line must name the columns Action, Pointer and Size, as "
-        "RMM's log and CUWARDEN_TRACE do",
-        csv->path);
+    cw_cli_error("%s:1: not a trace: the first line must name the columns Action, Pointer and "
+                 "Size, as in RMM's log and CUWARDEN_TRACE files",
+                 csv->path);
     return -1;
 }
 
-/* Takes a plain file as well as a compressed one. */
+/* Accepts plain and compressed files. */
 static gzFile open_file(const char *path)
 {
     int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -257,7 +255,7 @@ int cw_csv_open(struct cw_csv *csv, const char *path)
     gzbuffer(csv->file, INFLATED);
     csv->buf = malloc(BUFFER);
     if (csv->buf == NULL) {
-        cw_cli_error("no memory to read '%s'", path);
+        cw_cli_error("not enough memory to read '%s'", path);
         cw_csv_close(csv);
         return -1;
     }
@@ -301,8 +299,8 @@ static int read_cell(enum cw_csv_column column, struct text cell, struct cw_csv_
     }
 }
 
-/* A clock of the day goes back at midnight; small steps back are threads that overtook each other.
- */
+/* A time of day goes back at midnight; small steps back come from threads that overtook each
+ * other. */
 static void settle_time(struct cw_csv *csv, struct cw_csv_event *out, uint64_t clock)
 {
     if (!csv->has[CW_CSV_NANOSECONDS]) {
@@ -323,7 +321,7 @@ static int parse(struct cw_csv *csv, struct text line, struct cw_csv_event *out)
     uint64_t clock = 0;
 
     if (count != csv->columns) {
-        cw_cli_error("%s:%ju: the line has %u columns, the first line has %u", csv->path,
+        cw_cli_error("%s:%ju: this line has %u columns, but the first line has %u", csv->path,
                      (uintmax_t)csv->line, count, csv->columns);
         return -1;
     }
@@ -331,7 +329,7 @@ static int parse(struct cw_csv *csv, struct text line, struct cw_csv_event *out)
     for (unsigned i = 0; i < count; i++) {
         if (read_cell(csv->column[i], cell[i], out, &clock) == 0)
             continue;
-        cw_cli_error("%s:%ju: %s cannot be '%.*s'", csv->path, (uintmax_t)csv->line,
+        cw_cli_error("%s:%ju: invalid %s '%.*s'", csv->path, (uintmax_t)csv->line,
                      column_names[csv->column[i]], (int)(cell[i].len < CLIP ? cell[i].len : CLIP),
                      cell[i].at);
         return -1;

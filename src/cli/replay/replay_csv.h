@@ -2,10 +2,10 @@
 /*
  * Reads a trace: the log of RMM's logging resource adaptor, or what CUWARDEN_TRACE wrote, which has
  * more columns (core/account/trace.h). Columns go by the names in the first line, in any order;
- * Action, Pointer and Size must be there. The file may be compressed, by gzip. Holds one buffer,
- * however long it is.
+ * Action, Pointer and Size must be there. The file may be compressed, by gzip. Uses one buffer,
+ * however long the file is.
  *
- * What a killed process left ends in zeros or inside a line: that is an end, and `is_cut` says so.
+ * The trace of a killed process ends in zeros or in mid-line: that is its end, and sets `is_cut`.
  * Any other bad line is an error that names file, line and value.
  */
 #ifndef CW_CLI_REPLAY_CSV_H
@@ -18,8 +18,8 @@
 enum cw_csv_action { CW_CSV_ALLOCATE, CW_CSV_FREE, CW_CSV_FAILURE };
 
 struct cw_csv_event {
-    uint64_t line; /* from 1; the header is the first */
-    uint64_t ns;   /* never less than before; 0 where the file has no times */
+    uint64_t line; /* starting at 1, the header */
+    uint64_t ns;   /* never decreases; 0 if the file has no times */
     uint64_t pointer, bytes;
     uint8_t action; /* enum cw_csv_action */
     uint8_t device; /* ordinal or CW_DEVICE_HOST */
@@ -45,9 +45,9 @@ struct cw_csv {
     int is_cut;
     char *buf;
     size_t len, at;
-    int at_end; /* of the file; what is in the buffer may remain */
+    int at_end; /* of the file; the buffer may still contain data */
     uint64_t line;
-    uint64_t ns, day_ns, clock_ns; /* last time; that of past midnights; last of the day */
+    uint64_t ns, day_ns, clock_ns; /* last time; sum of past days; last time of day */
     unsigned columns;
     uint8_t column[CW_CSV_COLUMNS]; /* enum cw_csv_column by place */
     uint8_t has[CW_CSV_OTHER + 1];
@@ -55,7 +55,7 @@ struct cw_csv {
 
 /* "-" is standard input. 0, or -1 after a message. */
 int cw_csv_open(struct cw_csv *csv, const char *path);
-/* 1: *out is the next event; 0: there is none; -1 after a message. */
+/* 1: *out is the next event; 0: end; -1 after a message. */
 int cw_csv_next(struct cw_csv *csv, struct cw_csv_event *out);
 void cw_csv_close(struct cw_csv *csv);
 

@@ -13,10 +13,10 @@
 
 static struct {
     uint64_t device_bytes, now_ns;
-    uint64_t busy_ns; /* until then there is work */
+    uint64_t busy_ns; /* until then work is pending */
     uint8_t current;
-    struct cw_replay_memory *memory[CW_DEVICES]; /* made when first needed */
-    uint64_t *event;                             /* when it has passed, by number; 0 is none */
+    struct cw_replay_memory *memory[CW_DEVICES]; /* created when first needed */
+    uint64_t *event;                             /* completion times by number; 0 is none */
     uint64_t events, event_room;
     struct cw_replay_calls calls;
 } self;
@@ -107,7 +107,7 @@ uint64_t cw_replay_driver_largest(uint8_t device)
 
 /* ---- what the core asks ---- */
 
-/* Who looks at the clock again and again waits for something: it must get there. */
+/* Whoever polls the clock waits for something, so time must advance. */
 static uint64_t now_ns(void)
 {
     self.now_ns += CW_REPLAY_TICK_NS;
@@ -238,7 +238,7 @@ static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_
     return 0;
 }
 
-/* What a host has to spare is not in a trace. */
+/* A trace does not contain the host's spare memory. */
 static int fallback_alloc(unsigned device, uint64_t bytes, uint64_t *out_key)
 {
     (void)device;

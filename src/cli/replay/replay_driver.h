@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver of a replay: devices of one size (cli/replay/replay_memory.h), host memory without
- * end, one context per device, and the clock of the trace. One per process, one thread.
+ * The driver of a replay: devices of equal size (cli/replay/replay_memory.h), unlimited host
+ * memory, one context per device, and the clock of the trace. One per process, one thread.
  *
- * Work of the device is not in a trace. It is taken to use a block until CW_REPLAY_LAG_NS after its
- * free, unless it was waited for; a wait takes no time. The clock is the later of the
- * trace's and its own, which goes on by a tick with each look.
+ * A trace does not contain the device's work. It is assumed to use a block until CW_REPLAY_LAG_NS
+ * after its free, unless it was waited for; a wait takes no time. The clock is the later of the
+ * trace's and its own, which advances by a tick each time it is read.
  */
 #ifndef CW_CLI_REPLAY_DRIVER_H
 #define CW_CLI_REPLAY_DRIVER_H
@@ -19,8 +19,8 @@
 
 struct cw_replay_calls {
     uint64_t allocs, frees; /* of device and pinned memory */
-    uint64_t refused;       /* allocations for which there was no room */
-    uint64_t waits, events; /* waits for a context; events recorded and asked about */
+    uint64_t refused;       /* allocations that did not fit */
+    uint64_t waits, events; /* waits for a context; events recorded and queried */
 };
 
 extern const struct cw_driver_ops cw_replay_ops;
@@ -29,18 +29,18 @@ void cw_replay_driver_start(uint64_t device_bytes);
 void cw_replay_driver_stop(void);
 
 void cw_replay_driver_set_time(uint64_t ns);
-/* The program frees a block, which work may still use. */
+/* The program frees a block that work may still use. */
 void cw_replay_driver_submit(void);
-/* The device whose context is current from now on. */
+/* Sets the device whose context is current. */
 void cw_replay_driver_select(uint8_t device);
 
-/* What the program's own call would do. device: ordinal or CW_DEVICE_HOST. The address, or 0. */
+/* Like the program's own call. device: ordinal or CW_DEVICE_HOST. Returns the address, or 0. */
 uint64_t cw_replay_driver_alloc(uint8_t device, uint64_t bytes);
 void cw_replay_driver_free(uint64_t address);
 
 const struct cw_replay_calls *cw_replay_driver_calls(void);
 uint64_t cw_replay_driver_total(void); /* of each device */
-/* Of the device's free memory: all, and the largest piece. */
+/* The device's free memory: total, and the largest piece. */
 uint64_t cw_replay_driver_free_bytes(uint8_t device);
 uint64_t cw_replay_driver_largest(uint8_t device);
 

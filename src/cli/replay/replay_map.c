@@ -45,7 +45,7 @@ int cw_replay_map_put(struct cw_replay_map *map, const struct cw_replay_block *b
     return 0;
 }
 
-/* What follows may have been pushed past the empty slot: it moves back there. */
+/* Entries after the empty slot may have been displaced by it: moves them back. */
 static void close_gap(struct cw_replay_map *map, uint64_t gap)
 {
     uint64_t mask = map->slots - 1;

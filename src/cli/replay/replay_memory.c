@@ -2,9 +2,9 @@
 /*
  * Pages in a tree of runs, small blocks in slabs. See replay_memory.h.
  *
- * A node of the tree stands for a range of pages and knows the free pages at its two ends and the
- * longest run inside. One that is wholly free or wholly taken says so for all below it: its
- * children are told when somebody goes there. The first fit is a way down, a change two.
+ * A node of the tree represents a range of pages and stores the free pages at both ends and the
+ * longest run inside. A completely free or completely used node represents all below it: its
+ * children are updated when they are visited. A first-fit search is one descent, a change two.
  */
 #include "cli/replay/replay_memory.h"
 
@@ -13,7 +13,7 @@
 
 #define UNIT       UINT64_C(512)
 #define SMALL_MOST (UINT64_C(1) << 20)
-#define FINE_UNITS 8u /* sizes up to so many units have a class each, then four per doubling */
+#define FINE_UNITS 8u /* sizes up to this many units have a class each, then four per doubling */
 #define CLASSES    (FINE_UNITS + 4 * 8)
 #define PAGE_UNITS (CW_REPLAY_PAGE / UNIT)
 #define NONE       UINT32_MAX
@@ -23,7 +23,7 @@ struct node {
 };
 
 struct slab {
-    uint32_t page, next, previous; /* in the list of those of its class that have room */
+    uint32_t page, next, previous; /* in the list of its class's slabs with free slots */
     uint16_t class, used;
     uint64_t taken[PAGE_UNITS / 64];
 };
@@ -32,10 +32,10 @@ struct cw_replay_memory {
     uint64_t base;
     uint32_t pages, leaves, free_pages;
     struct node *node;
-    uint32_t *run;     /* by first page: pages of a large block; 0: none begins here */
+    uint32_t *run;     /* by first page: number of pages of a large block; 0: none begins here */
     uint32_t *slab_of; /* by page, NONE: no slab */
     struct slab *slab;
-    uint32_t slabs, slab_room, free_slab; /* free ones are linked through next */
+    uint32_t slabs, slab_room, free_slab; /* free records are linked through next */
     uint32_t first[CLASSES];
 };
 
@@ -66,7 +66,7 @@ static void pull_up(struct node *node, uint32_t i, uint32_t pages)
         node[i].best = middle;
 }
 
-/* Pages from..to-1 of the node, which stands for `pages` of them. */
+/* Pages from..to-1 of the node, which represents `pages` of them. */
 static void assign(struct node *node, uint32_t i, uint32_t pages, uint32_t from, uint32_t to,
                    int is_free)
 {
@@ -93,7 +93,7 @@ static void set_pages(struct cw_replay_memory *memory, uint32_t from, uint32_t c
         memory->free_pages -= count;
 }
 
-/* The first page of the first run that is long enough, taken; or NONE. */
+/* Takes the first run that is long enough and returns its first page, or NONE. */
 static uint32_t take_pages(struct cw_replay_memory *memory, uint32_t count)
 {
     struct node *node = memory->node;
@@ -168,7 +168,7 @@ static void unlink_slab(struct cw_replay_memory *memory, uint32_t index)
         memory->slab[slab->next].previous = slab->previous;
 }
 
-/* A record for a slab, or NONE. */
+/* A new slab record, or NONE. */
 static uint32_t new_record(struct cw_replay_memory *memory)
 {
     uint32_t index = memory->free_slab;

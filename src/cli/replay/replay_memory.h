@@ -2,10 +2,10 @@
 /*
  * A model of a device's memory: addresses handed out first-fit, in pages of 2 MiB.
  *
- * A block of more than 1 MiB takes whole pages in a row; smaller ones share pages with others of
- * about their size, as the driver's do. A request fails when there is no row of free pages long
- * enough, even if there are enough of them: a real device may map pages that lie apart, so the
- * model is on the careful side. Address 0 is never handed out.
+ * A block of more than 1 MiB takes contiguous whole pages; smaller ones share pages with others of
+ * similar size, as in the driver. A request fails if no run of free pages is long enough, even if
+ * there are enough pages: a real device may map scattered pages, so the model is conservative.
+ * Address 0 is never handed out.
  */
 #ifndef CW_CLI_REPLAY_MEMORY_H
 #define CW_CLI_REPLAY_MEMORY_H
@@ -17,16 +17,16 @@
 
 struct cw_replay_memory;
 
-/* `base`: of its addresses, a multiple of CW_REPLAY_MOST. NULL without memory. */
+/* `base`: of its addresses, a multiple of CW_REPLAY_MOST. NULL if out of memory. */
 struct cw_replay_memory *cw_replay_memory_make(uint64_t base, uint64_t bytes);
 void cw_replay_memory_destroy(struct cw_replay_memory *memory);
 
 /* The address, or 0. */
 uint64_t cw_replay_memory_take(struct cw_replay_memory *memory, uint64_t bytes);
-/* 0, or -1: there is no block at this address. */
+/* 0, or -1 if there is no block at this address. */
 int cw_replay_memory_give(struct cw_replay_memory *memory, uint64_t address);
 
 uint64_t cw_replay_memory_free(const struct cw_replay_memory *memory);    /* bytes of free pages */
-uint64_t cw_replay_memory_largest(const struct cw_replay_memory *memory); /* of them in a row */
+uint64_t cw_replay_memory_largest(const struct cw_replay_memory *memory); /* of contiguous ones */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The models over the simulated driver. See replay_model.h. */
+/* The models on the simulated driver. See replay_model.h. */
 #include "cli/replay/replay_model.h"
 
 #include "base/round.h"
@@ -15,10 +15,10 @@
 #define TORCH_STEP    (2 * MIB)
 #define TORCH_SEGMENT (20 * MIB)
 #define RMM_UNIT      UINT64_C(256)
-#define LARGER_SHARE  8 /* of a request: what a block of the cache without bounds may be larger */
+#define LARGER_SHARE  8 /* of a request: how much larger a block of the unbounded cache may be */
 #define UNCUT         UINT64_MAX
 
-/* Pieces that serve each other's requests. The number of one is in the lowest bit of its keys. */
+/* Pieces that serve the same requests. The number of a group is in the lowest bit of its keys. */
 enum { SMALL, LARGE, SORTS };
 
 static struct place {
@@ -40,7 +40,7 @@ static void note_peaks(struct place *place)
 
 /* ---- segments ---- */
 
-/* 0, or -1: no memory. */
+/* 0, or -1 if out of memory. */
 static int add_segment(struct place *place, uint8_t device, unsigned sort, uint64_t bytes)
 {
     uint64_t address = cw_replay_driver_alloc(device, bytes);
@@ -72,8 +72,8 @@ static void drop_free_segments(struct place *place)
 /* ---- what each does with a request ---- */
 
 struct wish {
-    uint64_t bytes, most; /* of a piece that serves */
-    uint64_t rest;        /* with so much left a piece is cut */
+    uint64_t bytes, most; /* of a piece used for a request */
+    uint64_t rest;        /* minimum rest for which a piece is split */
     unsigned sort;
 };
 
@@ -110,7 +110,7 @@ static struct wish wish_pytorch(uint64_t bytes)
                                 : (struct wish){bytes, UINT64_MAX, MIB + 1, LARGE};
 }
 
-/* Half of what remains, or the half of that, and so on down to what is asked for. */
+/* Half of the rest, or half of that, and so on down to the requested size. */
 static int grow_rmm(struct place *place, uint8_t device, const struct wish *wish)
 {
     uint64_t total = cw_replay_driver_total(), most = total / 10 * 9 / TORCH_STEP * TORCH_STEP;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of pieces, and a treap of the free ones; each knows the most bytes of those below it.
- * Number 0 is nobody's and has none. See replay_pieces.h. */
+/* Rows of pieces, and a treap of the free ones; each stores the maximum bytes below it. Number 0 is
+ * a sentinel without bytes. See replay_pieces.h. */
 #include "cli/replay/replay_pieces.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ---- numbers ---- */
 
-/* 0 without memory. */
+/* 0 if out of memory. */
 static uint32_t new_piece(struct cw_pieces *pieces)
 {
     uint32_t number = pieces->unused;
@@ -56,7 +56,7 @@ static int is_before(const struct cw_pieces *pieces, uint32_t one, uint32_t othe
     return a->address < b->address;
 }
 
-/* What is below has changed. */
+/* Called after the subtrees have changed. */
 static void sum_up(struct cw_pieces *pieces, uint32_t at)
 {
     struct cw_piece *piece = pieces->piece;
@@ -69,7 +69,7 @@ static void sum_up(struct cw_pieces *pieces, uint32_t at)
         piece[at].most = right;
 }
 
-/* Those before the piece, and the others. */
+/* Splits into those before the piece, and the others. */
 static void split(struct cw_pieces *pieces, uint32_t root, uint32_t than, uint32_t *out_before,
                   uint32_t *out_after)
 {
@@ -152,7 +152,7 @@ static void take_free(struct cw_pieces *pieces, uint32_t number)
     pieces->piece[number].is_free = 0;
 }
 
-/* The first in order that is large enough; 0: none. */
+/* The first in order that is large enough, or 0. */
 static uint32_t find_first(const struct cw_pieces *pieces, uint64_t bytes)
 {
     const struct cw_piece *piece = pieces->piece;
@@ -183,7 +183,7 @@ int cw_pieces_add(struct cw_pieces *pieces, uint64_t address, uint64_t bytes)
     return 0;
 }
 
-/* What is left of the piece becomes one of its own. 0, or -1 without memory. */
+/* Splits off the rest as a new piece. 0, or -1 if out of memory. */
 static int cut(struct cw_pieces *pieces, uint32_t number, uint64_t bytes)
 {
     uint32_t rest = new_piece(pieces);
@@ -218,7 +218,7 @@ uint32_t cw_pieces_take(struct cw_pieces *pieces, uint64_t bytes, uint64_t most,
     return number;
 }
 
-/* The second goes. */
+/* Removes the second piece. */
 static void merge(struct cw_pieces *pieces, uint32_t first, uint32_t second)
 {
     struct cw_piece *piece = pieces->piece;

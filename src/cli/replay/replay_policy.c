@@ -14,7 +14,7 @@
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
 
-/* What a policy sets in the place of what the user may have set. */
+/* Values that override the user's for this policy. */
 static const struct {
     const char *name;
     const struct cw_replay_engine *engine;
@@ -33,7 +33,7 @@ static const struct {
     {"rmm", &cw_replay_rmm, {{0}}},
 };
 
-/* A replay has no stacks and nobody to report to; managed memory is not modelled. */
+/* A replay has no stacks and writes no report; managed memory is not modelled. */
 static const struct {
     const char *option, *value;
 } fixed[] = {
@@ -116,7 +116,7 @@ static int run_here(const struct cw_policies *policies, struct cw_policy *policy
                          &policy->result);
 }
 
-/* The child's process id, or -1; *out_fd is where its result comes from. */
+/* The child's process id, or -1; *out_fd is a pipe for its result. */
 static pid_t start(const struct cw_policies *policies, struct cw_policy *policy, int *out_fd)
 {
     int ends[2];
@@ -141,7 +141,7 @@ static pid_t start(const struct cw_policies *policies, struct cw_policy *policy,
     return child;
 }
 
-/* 1, the result is there; 0: the child has said what went wrong, or died. */
+/* 1 if the result arrived; 0 if the child printed a message or died. */
 static int finish(struct cw_policy *policy, pid_t child, int fd)
 {
     int rc = read_all(fd, &policy->result, sizeof(policy->result)), status = 0;
@@ -150,12 +150,12 @@ static int finish(struct cw_policy *policy, pid_t child, int fd)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status))
-        cw_cli_error("the replay with policy %s was killed by signal %d", policy->name,
+        cw_cli_error("the replay of policy %s was killed by signal %d", policy->name,
                      WTERMSIG(status));
     return rc == 0 && status == 0;
 }
 
-/* Policies from..to-1, at the same time. */
+/* Runs policies from..to-1 in parallel. */
 static int run_some(struct cw_policies *policies, unsigned from, unsigned to)
 {
     pid_t child[CW_POLICIES_MAX];
@@ -164,7 +164,7 @@ static int run_some(struct cw_policies *policies, unsigned from, unsigned to)
     for (unsigned i = from; i < to; i++) {
         child[i] = start(policies, &policies->policy[i], &fd[i]);
         if (child[i] < 0)
-            cw_cli_error("cannot start a process: %s", strerror(errno));
+            cw_cli_error("cannot create a process: %s", strerror(errno));
     }
     for (unsigned i = from; i < to; i++)
         good &= child[i] > 0 && finish(&policies->policy[i], child[i], fd[i]);
@@ -175,7 +175,7 @@ int cw_policies_run(struct cw_policies *policies)
 {
     if (policies->count == 1)
         return run_here(policies, &policies->policy[0]);
-    /* The first alone: what is wrong with the file is said once. */
+    /* The first one alone, so that errors in the file are reported once. */
     if (run_some(policies, 0, 1) != 0)
         return -1;
     return run_some(policies, 1, policies->count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The policies that one trace is replayed under, and their results. */
+/* The policies for replaying one trace, and their results. */
 #ifndef CW_CLI_REPLAY_POLICY_H
 #define CW_CLI_REPLAY_POLICY_H
 
@@ -9,7 +9,7 @@
 
 #define CW_POLICIES_MAX 9
 
-/* A model that all others' hits are counted against (cli/replay/replay_model.h). */
+/* The model against which all others' hits are counted (cli/replay/replay_model.h). */
 #define CW_POLICY_UNBOUNDED "unbounded"
 
 struct cw_policy {
@@ -26,23 +26,23 @@ struct cw_policies {
     struct cw_policy policy[CW_POLICIES_MAX];
 };
 
-/* Sets up one policy, as the options say it, or all that there are to compare, each with what the
- * options set besides. A struct of that size belongs on the heap. */
+/* Sets up one policy, from the options, or all policies to compare, each with the other options
+ * applied. The struct is large and belongs on the heap. */
 void cw_policies_one(struct cw_policies *policies, const struct cw_options *options);
 void cw_policies_all(struct cw_policies *policies, const struct cw_options *options);
 
-/* Replays under each of them, several in processes of their own. 0, or -1 after a message. */
+/* Replays under each policy, several in separate processes. 0, or -1 after a message. */
 int cw_policies_run(struct cw_policies *policies);
 
 /* ---- forms of the result ---- */
 
 void cw_replay_print_text(const struct cw_policies *policies, FILE *out);
 void cw_replay_print_json(const struct cw_policies *policies, FILE *out);
-/* A picture: what was live and held over time, and the limit. */
+/* Plots live and held memory over time, and the limit. */
 void cw_replay_print_svg(const struct cw_policies *policies, FILE *out);
 
-/* The smallest that a process could hold on a device under this policy and its options, as the
- * picture and the text show it: the limit, else the device. */
+/* The ceiling for this policy and its options, as shown in the plot and the text: the limit, or
+ * else the device size. */
 uint64_t cw_policy_ceiling(const struct cw_policies *policies, const struct cw_policy *policy);
 
 #endif

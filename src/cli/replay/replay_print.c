@@ -7,6 +7,7 @@
 
 #include "base/out.h"
 #include "cli/replay/replay_policy.h"
+#include "cli/ui/message.h"
 #include "live/view.h"
 
 struct size {
@@ -21,7 +22,7 @@ static struct size size_of(uint64_t bytes)
     return size;
 }
 
-/* In the units of a hundredth of a percent. */
+/* In hundredths of a percent. */
 static uint64_t share(uint64_t part, uint64_t whole)
 {
     return whole ? (uint64_t)((__uint128_t)part * 10000 / whole) : 0;
@@ -30,13 +31,13 @@ static uint64_t share(uint64_t part, uint64_t whole)
 static const char *cause_of(const struct cw_replay_oom *oom)
 {
     if (oom->cause == CW_CAUSE_LIMIT)
-        return "the limit was in the way";
+        return "blocked by LIMIT";
     if (oom->cause == CW_CAUSE_MIN_FREE)
-        return "MIN_FREE was in the way";
-    return oom->free >= oom->asked ? "the device had it only in pieces" : "the device was full";
+        return "blocked by MIN_FREE";
+    return oom->free >= oom->asked ? "free memory too fragmented" : "device full";
 }
 
-/* Of all devices, the host aside. */
+/* Over all devices, without the host. */
 static struct cw_replay_device all_devices(const struct cw_replay_result *result)
 {
     struct cw_replay_device sum = {0};
@@ -58,7 +59,7 @@ static uint64_t fragments(const struct cw_replay_device *all)
     return all->peak_held > all->peak_live ? all->peak_held - all->peak_live : 0;
 }
 
-/* Hits on the devices of a cache without bounds; 0: not known. */
+/* Hits of the unbounded cache on the devices; 0: unknown. */
 static uint64_t possible_hits(const struct cw_policies *policies)
 {
     for (unsigned i = 0; i < policies->count; i++)
@@ -84,32 +85,29 @@ static struct percent percent_of(uint64_t part, uint64_t whole)
     return percent;
 }
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_trace(const struct cw_policies *policies, FILE *out)
 {
     const struct cw_replay_result *result = &policies->policy[0].result;
     char duration[32];
 
     fprintf(out, "%s: %" PRIu64 " allocation%s and %" PRIu64 " free%s", policies->trace,
-            result->allocs, plural(result->allocs), result->frees, plural(result->frees));
+            result->allocs, cw_cli_plural(result->allocs), result->frees,
+            cw_cli_plural(result->frees));
     if (result->has_times)
         fprintf(out, " in %s", cw_format_duration(duration, sizeof(duration), result->span_ns));
     fprintf(out, ", on a device of %s\n", size_of(policies->device_bytes).text);
     if (result->is_cut)
-        fprintf(out, "the trace ends inside a line or in zeros: its process was killed\n");
+        fprintf(out, "the trace ends in mid-line or in zeros: its process was killed\n");
     if (result->failures > 0)
-        fprintf(out, "%" PRIu64 " allocation%s had failed in the program and %s left out\n",
-                result->failures, plural(result->failures), result->failures == 1 ? "is" : "are");
+        fprintf(out, "%" PRIu64 " allocation%s failed in the program and %s skipped\n",
+                result->failures, cw_cli_plural(result->failures),
+                result->failures == 1 ? "is" : "are");
     if (result->unknown_frees + result->doubled > 0)
         fprintf(out,
-                "%" PRIu64 " free%s of blocks that were not seen allocated, %" PRIu64
-                " block%s not seen freed\n",
-                result->unknown_frees, plural(result->unknown_frees), result->doubled,
-                result->doubled == 1 ? " that was" : "s that were");
+                "%" PRIu64 " free%s without an allocation in the trace, %" PRIu64
+                " allocation%s without a free before the address was reused\n",
+                result->unknown_frees, cw_cli_plural(result->unknown_frees), result->doubled,
+                cw_cli_plural(result->doubled));
     fputc('\n', out);
 }
 
@@ -122,10 +120,10 @@ static void print_oom(const struct cw_replay_result *result, const char *trace, 
         return;
     }
     fprintf(out,
-            "  fits           no: %s:%" PRIu64 ": %s asked for, %s; %" PRIu64
-            " request%s failed in all\n",
+            "  fits           no: %s:%" PRIu64 ": %s requested, %s; %" PRIu64
+            " request%s failed in total\n",
             trace, oom->line, size_of(oom->asked).text, cause_of(oom), result->ooms,
-            plural(result->ooms));
+            cw_cli_plural(result->ooms));
     fprintf(out, "  at that line   live %s, held %s, free %s, largest free piece %s\n",
             size_of(oom->live).text, size_of(oom->held).text, size_of(oom->free).text,
             size_of(oom->largest).text);
@@ -163,21 +161,22 @@ static void print_one(const struct cw_policies *policies, FILE *out)
     for (unsigned i = 0; i < CW_DEVICES; i++)
         print_device(&result->device[i], i, out);
     fprintf(out,
-            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%s), gave back %" PRIu64
+            "  pool           served %" PRIu64 " of %" PRIu64 " request%s (%s), released %" PRIu64
             " block%s\n",
-            result->hits, result->poolable, plural(result->poolable),
+            result->hits, result->poolable, cw_cli_plural(result->poolable),
             percent_of(result->hits, result->poolable).text, result->given_back,
-            plural(result->given_back));
-    fprintf(out, "  efficiency     %s, fragmentation of the peaks %s\n",
+            cw_cli_plural(result->given_back));
+    fprintf(out, "  efficiency     %s, peak fragmentation %s\n",
             percent_of(all.asked, all.given).text, percent_of(fragments(&all), all.peak_held).text);
     fprintf(out,
             "  driver         %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64
             " refused, %" PRIu64 " wait%s, %" PRIu64 " call%s for events\n",
-            result->calls.allocs, plural(result->calls.allocs), result->calls.frees,
-            plural(result->calls.frees), result->calls.refused, result->calls.waits,
-            plural(result->calls.waits), result->calls.events, plural(result->calls.events));
+            result->calls.allocs, cw_cli_plural(result->calls.allocs), result->calls.frees,
+            cw_cli_plural(result->calls.frees), result->calls.refused, result->calls.waits,
+            cw_cli_plural(result->calls.waits), result->calls.events,
+            cw_cli_plural(result->calls.events));
     fprintf(out, "  live at end    %s in %" PRIu64 " block%s\n", size_of(result->left_bytes).text,
-            result->left_blocks, plural(result->left_blocks));
+            result->left_blocks, cw_cli_plural(result->left_blocks));
 }
 
 static void print_row(const struct cw_policy *policy, uint64_t possible, FILE *out)
@@ -207,7 +206,7 @@ void cw_replay_print_text(const struct cw_policies *policies, FILE *out)
     }
     fprintf(out, "%-12s %-4s %10s %8s %11s %11s %11s %8s %11s %10s %13s %10s %10s %10s\n", "policy",
             "fits", "first line", "failed", "peak live", "peak held", "unused", "served",
-            "of possible", "efficiency", "fragmentation", "allocated", "freed", "given back");
+            "of possible", "efficiency", "fragmentation", "allocated", "freed", "released");
     for (unsigned i = 0; i < policies->count; i++)
         print_row(&policies->policy[i], possible_hits(policies), out);
 }

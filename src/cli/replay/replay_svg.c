@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The picture of a replay. See replay_policy.h: one policy as live and held, several as held each.
- */
+/* The plot of a replay. See replay_policy.h: live and held for one policy, held for several. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ static const char *const colors[] = {"#555555", "#d1495b", "#1f77b4",
 struct picture {
     const struct cw_policies *policies;
     FILE *out;
-    uint64_t right; /* end of the axis of time */
+    uint64_t right; /* end of the time axis */
     uint64_t top;   /* of bytes */
 };
 
@@ -36,7 +35,7 @@ static double y_of(const struct picture *picture, double bytes)
     return HEIGHT - BOTTOM - bytes * (HEIGHT - TOP - BOTTOM) / (double)picture->top;
 }
 
-/* All that is printed here has been measured or counted, but for the name of the file. */
+/* Escapes the file name: everything else printed here is a number. */
 static void put_escaped(const char *text, FILE *out)
 {
     for (; *text != '\0'; text++) {
@@ -49,8 +48,8 @@ static void put_escaped(const char *text, FILE *out)
     }
 }
 
-/* The smallest step of 1, 2 or 5 times a power of ten (of two for bytes) with at most TICKS of it.
- */
+/* The smallest step of 1, 2 or 5 times a power of ten (of two for bytes) that needs at most TICKS
+ * ticks. */
 static uint64_t step_for(uint64_t range, int is_binary)
 {
     static const uint64_t decimal[] = {1, 2, 5};
@@ -67,7 +66,7 @@ static uint64_t step_for(uint64_t range, int is_binary)
                 return unit * decimal[i];
 }
 
-/* The models are for the numbers: what they hold would press the rest flat. */
+/* Omits the models: their held memory would flatten the other curves. */
 static int is_left_out(const struct cw_policy *policy)
 {
     return policy->engine != &cw_replay_core;
@@ -90,7 +89,7 @@ static void find_range(struct picture *picture)
         if (curve->count * curve->span > picture->right)
             picture->right = curve->count * curve->span;
     }
-    /* The line of the limit belongs into the picture, unless it would press the rest flat. */
+    /* The plot includes the limit, unless that would flatten the curves. */
     picture->top = most + most / 20 + 1;
     if (ceiling > most && ceiling / 4 < most)
         picture->top = ceiling + ceiling / 20;
@@ -131,7 +130,7 @@ static void put_axes(const struct picture *picture)
                 (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8);
 }
 
-/* A line in steps; an area under it when `is_area`. */
+/* A step line, with the area below it filled if `is_area`. */
 static void put_curve(const struct picture *picture, const struct cw_curve *curve, int is_held,
                       int is_area, const char *color)
 {
@@ -178,7 +177,7 @@ static void put_limit(const struct picture *picture, unsigned row)
     put_key(picture, row, "#c00000", "6 4", bytes < policies->device_bytes ? "limit" : "device");
 }
 
-/* Where memory ran out first. */
+/* Marks where memory first ran out. */
 static void put_failure(const struct picture *picture, const struct cw_replay_result *result,
                         const char *color)
 {

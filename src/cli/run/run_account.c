@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adding up processes. See run_account.h.
+ * Totals over processes. See run_account.h.
  *
- * A process is taken in once, when nobody holds its live file any more; then the file goes, so the
- * directory holds what runs and not what has run. Its report was written by itself if the file says
- * how it ended; else it was killed, crashed or became another program, and gets it here, by the
- * same code and at the same place.
+ * A process is counted once, when nobody holds its live file any more; then the file is removed, so
+ * that the directory contains running processes only. The process wrote its own report if the file
+ * says how it ended; otherwise it was killed, crashed or executed another program, and its report
+ * is written here, by the same code and to the same place.
  */
 #include "cli/run/run_account.h"
 
@@ -22,10 +22,7 @@
 
 #include "base/log.h"
 #include "cli/input/source_file.h"
-#include "report/leaks/leak_class.h"
 #include "report/path/path.h"
-#include "report/leaks/suppress.h"
-#include "report/symbols/symbol.h"
 #include "cli/ui/exit_status.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
@@ -33,15 +30,9 @@
 #define PATIENCE_MS 500 /* for processes that end at the same time as the program */
 #define POLL_MS     10
 
-struct reading {
-    struct cw_snapshot snapshot;
-    struct cw_symbols symbols;
-    struct cw_rules rules;
-};
-
 /* ---- one process ---- */
 
-/* What a name is that the process counts from its directory, and we from ours. */
+/* Resolves a name relative to the process's directory, which may differ from ours. */
 static void locate(const struct cw_view *view, const char *name, int is_template, char *path,
                    size_t cap)
 {
@@ -60,7 +51,7 @@ static void locate(const struct cw_view *view, const char *name, int is_template
     snprintf(path + len, cap - len, "/%s", name);
 }
 
-/* 0, or -1 when there is no memory. */
+/* 0, or -1 if out of memory. */
 static int add_sums(struct cw_run_account *account, const struct cw_snapshot *snapshot)
 {
     const struct cw_live_header *header = cw_view_header(snapshot->view);
@@ -88,32 +79,23 @@ static int add_sums(struct cw_run_account *account, const struct cw_snapshot *sn
     return 0;
 }
 
-/* As the report does it. What it has to say about the file of rules, it has said. */
+/* Like the report, which has already printed its messages about the suppressions. */
 static int add_process(struct cw_run_account *account, const struct cw_view *view)
 {
-    struct reading *reading = calloc(1, sizeof(*reading));
     enum cw_log_level level = cw_log_get_level();
     char rules[CW_PATH_MAX];
+    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD, .suppressions = rules};
+    struct cw_report_job *job;
     int rc;
 
-    if (!reading || cw_snapshot_init(&reading->snapshot, view) != 0) {
-        free(reading);
-        return -1;
-    }
     locate(view, account->options->suppressions, 0, rules, sizeof(rules));
     cw_log_set_level(CW_LOG_OFF);
-    cw_rules_init(&reading->rules, rules);
-    cw_symbols_init(&reading->symbols, view, NULL, NULL);
-    cw_leak_want(&reading->snapshot, &reading->symbols);
-    cw_symbols_resolve(&reading->symbols);
-    cw_snapshot_growth_read(&reading->snapshot, reading->snapshot.duration_ns);
-    cw_leak_classify(&reading->snapshot, &reading->symbols, &reading->rules);
+    job = cw_report_open(view, &request);
     cw_log_set_level(level);
-    rc = add_sums(account, &reading->snapshot);
-    cw_symbols_fini(&reading->symbols);
-    cw_rules_fini(&reading->rules);
-    cw_snapshot_fini(&reading->snapshot);
-    free(reading);
+    if (!job)
+        return -1;
+    rc = add_sums(account, &cw_report_of(job)->snapshot);
+    cw_report_close(job);
     return rc;
 }
 
@@ -141,7 +123,7 @@ static void write_report(const struct cw_run_account *account, const struct cw_s
     };
 
     locate(&file->image.view, account->options->suppressions, 0, rules, sizeof(rules));
-    cw_source_file_prepare(file, &report);
+    cw_report_prepare(NULL, &report);
     (void)cw_report_write(&file->image.view, &report); /* it has said what went wrong */
 }
 
@@ -157,7 +139,7 @@ static void say_death(const struct cw_run_account *account, uint32_t pid)
             strsignal(number));
 }
 
-/* 1 if the path has been named before; one more is remembered. */
+/* 1 if the path has been named before; otherwise remembers it. */
 static int is_named(struct cw_run_account *account, const char *path)
 {
     for (unsigned i = 0; i < account->named; i++)
@@ -181,7 +163,7 @@ static void name_file(struct cw_run_account *account, uint32_t pid, const char *
     }
 }
 
-/* Where the report is. Which number %n became is not known. */
+/* Prints the path of the report. The number for %n is not known. */
 static void name_report(struct cw_run_account *account, const struct cw_view *view,
                         const char *destination)
 {
@@ -224,7 +206,8 @@ static void take_in(struct cw_run_account *account, const struct cw_source_file 
         write_report(account, file, destination);
     }
     if (add_process(account, view) != 0) {
-        cw_cli_error("no memory to read '%s'; it is not in the sums", file->path);
+        cw_cli_error("not enough memory to read '%s'; it is not included in the SUMMARY",
+                     file->path);
         account->unreadable++;
     }
     name_report(account, view, destination);
@@ -248,7 +231,7 @@ static int look_at(struct cw_run_account *account, const char *path)
     return is_alive;
 }
 
-/* A look at the lock alone: the files of those that run may be large. */
+/* Checks only the lock: files of running processes may be large. */
 static int is_held(const struct cw_live_name *file)
 {
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -261,7 +244,7 @@ static int is_held(const struct cw_live_name *file)
 
 /* ---- all ---- */
 
-/* How many have not ended. */
+/* Returns the number of running processes. */
 static uint64_t look_at_all(struct cw_run_account *account, int is_last)
 {
     struct cw_live_files files = {.count = 0};
@@ -269,7 +252,7 @@ static uint64_t look_at_all(struct cw_run_account *account, int is_last)
 
     if (cw_live_files_add(&files, account->live.directory, 0, is_last) != 0)
         files.count = 0;
-    for (size_t i = files.count; i-- > 0;) { /* the oldest first */
+    for (size_t i = files.count; i-- > 0;) { /* oldest first */
         if (is_held(&files.file[i]))
             running++;
         else if (!cw_run_live_is_of_other(&account->live, files.file[i].path))
@@ -293,8 +276,8 @@ void cw_run_account_collect(struct cw_run_account *account, int is_last)
     }
 }
 
-/* The most that processes held at their peaks, added up over those that were there at one time: no
- * less than was really held, and for processes that followed each other the largest of them. */
+/* The largest sum of peaks over processes that existed at the same time: at least what they held
+ * together, and for consecutive processes the largest peak. */
 static uint64_t peak_of(const struct cw_run_account *account)
 {
     uint64_t most = 0;
@@ -330,16 +313,15 @@ void cw_run_account_print(const struct cw_run_account *account)
     if (account->unnamed > 0)
         fprintf(stderr, "cuwarden: and %u more reports\n", account->unnamed);
     if (account->overwritten > 0)
-        cw_cli_warn(
-            "%u of the reports went into a file that had one already, and the last is left: %%n "
-            "in its name keeps all",
-            account->overwritten);
+        cw_cli_warn("reports overwritten by later ones in the same file: %u; use %%n in the name "
+                    "to keep all",
+                    account->overwritten);
     if (account->running > 0)
-        cw_cli_warn("%" PRIu64 " of the processes still run and are not in the sums; 'cuwarden "
-                    "report %s' tells of them",
+        cw_cli_warn("processes still running, not included in the SUMMARY: %" PRIu64
+                    "; see 'cuwarden report %s'",
                     account->running, account->live.directory);
     if (account->live.directory[0] == '\0')
-        fprintf(stderr, "cuwarden: SUMMARY: not known: there was no place for live files\n");
+        fprintf(stderr, "cuwarden: SUMMARY: unknown: there was no directory for live files\n");
     else if (account->processes > 0)
         print_sums(account);
 }

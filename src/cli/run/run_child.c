@@ -3,24 +3,24 @@
  * Running a program as a child. See run_child.h.
  *
  * The child stays in our process group, so that the shell sees one job and the terminal's signals
- * reach both of us: these are not passed on. All signals are blocked here and taken one by one, so
- * there are no handlers and nothing is interrupted. What is not passed on:
- *   - what the kernel sends for the terminal's keys, size and job control: the child has it too;
- *   - what the child sends to its group or its parent;
- *   - SIGCONT to a child that is not stopped: it has had it, or does not need it.
- * A signal that somebody sends to the whole group by kill(2) looks like one for us alone, and
+ * reach both of us. All signals are blocked here and taken synchronously, so there are no handlers
+ * and nothing is interrupted. Signals that are not passed on:
+ *   - those from the kernel for the terminal's keys, size and job control: the child gets them too;
+ *   - those that the child sends to its group or its parent;
+ *   - SIGCONT to a child that is not stopped: it has received it, or does not need it.
+ * A signal sent to the whole group by kill(2) cannot be distinguished from one for us alone, and
  * reaches the child twice.
  *
- * When we are killed the child is too (PR_SET_PDEATHSIG): who kills the command means the program,
- * as timeout -s KILL does, and one that goes on unseen would hold its device. Nothing less than
- * SIGKILL ends us before the child, so no hangup, nohup or setsid comes to this.
+ * When we are killed, so is the child (PR_SET_PDEATHSIG): whoever kills the command means the
+ * program, as timeout -s KILL does, and an unnoticed survivor would hold its device. Only SIGKILL
+ * ends us before the child, so a hangup, nohup or setsid never causes this.
  *
- * The child alone holds the pipes and sockets that it was given: when it closes one, whoever is at
- * the other end sees that. We keep stderr, on which there is something to say at the end; and other
- * files, because a lock (lockf) that came to us by exec would go with them.
+ * Only the child holds the pipes and sockets that it inherited: when it closes one, the other end
+ * notices. We keep stderr for the final lines, and other files, because closing them would release
+ * locks (lockf) that we inherited through exec.
  *
- * Processes that are not our child may become ours to wait for: where we are the first process of a
- * container, and where a shell that had children became us.
+ * We may also have to reap processes other than our child: as the first process of a container, or
+ * if a shell with children executed us.
  */
 #include "cli/run/run_child.h"
 
@@ -36,6 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "base/sys.h"
 
 #define TICK_SECONDS 2
@@ -43,8 +44,6 @@
 static const int of_terminal[] = {SIGINT,  SIGQUIT,  SIGTSTP, SIGTTIN,
                                   SIGTTOU, SIGWINCH, SIGCONT, SIGHUP};
 static const int that_end_us[] = {SIGINT, SIGQUIT, SIGHUP, SIGTERM};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- its start ---- */
 
@@ -54,7 +53,7 @@ become_program(const struct cw_run_child *child, char **argv, pid_t parent, int 
     int error;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* we were killed before it was set */
+    if (getppid() != parent) /* the parent was killed before it was set */
         _exit(EXIT_FAILURE);
     sigaction(SIGCHLD, &child->ending, NULL);
     sigprocmask(SIG_SETMASK, &child->mask, NULL);
@@ -65,7 +64,7 @@ become_program(const struct cw_run_child *child, char **argv, pid_t parent, int 
     _exit(EXIT_SUCCESS);
 }
 
-/* 1 if it has another end and the program was given it: what we open does not outlive an exec. */
+/* 1 if it is a pipe or socket that the program inherited: our own files are close-on-exec. */
 static int is_given_link(int fd)
 {
     int flags = fcntl(fd, F_GETFD);
@@ -75,7 +74,7 @@ static int is_given_link(int fd)
            (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-/* The numbers of the standard files stay taken, so that nothing else gets them. */
+/* The standard descriptors stay in use, so that no other file gets them. */
 static void let_go(int fd, int null)
 {
     if (fd > STDERR_FILENO)
@@ -109,7 +108,7 @@ static void take_signals(struct cw_run_child *child)
 
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &child->mask);
-    sigaction(SIGCHLD, &usual, &child->ending); /* ignored, there would be no status */
+    sigaction(SIGCHLD, &usual, &child->ending); /* if ignored, there would be no status */
 }
 
 int cw_run_child_start(struct cw_run_child *child, char **argv, int keeps_files)
@@ -146,15 +145,16 @@ static int is_one_of(int number, const int *list, size_t count)
     return 0;
 }
 
-/* The hangup of a terminal is told to the leader of its session alone. */
+/* A terminal's hangup is sent to its session leader only. */
 static int comes_from_terminal(const siginfo_t *info)
 {
-    if (info->si_code != SI_KERNEL || !is_one_of(info->si_signo, of_terminal, COUNT(of_terminal)))
+    if (info->si_code != SI_KERNEL ||
+        !is_one_of(info->si_signo, of_terminal, CW_ARRAY_LEN(of_terminal)))
         return 0;
     return info->si_signo != SIGHUP || getsid(0) != getpid();
 }
 
-/* 1 if one of the events has happened to the child since we have last been told of it. */
+/* 1 if one of the events has happened to the child since the last one reported. */
 static int has_event(const struct cw_run_child *child, int events)
 {
     siginfo_t info = {.si_pid = 0};
@@ -179,7 +179,7 @@ static void pass_on(const struct cw_run_child *child, const siginfo_t *info)
         kill(child->pid, number);
 }
 
-/* 1 if the signal was waiting. */
+/* 1 if the signal was pending. */
 static int take(int number)
 {
     static const struct timespec now;
@@ -190,9 +190,10 @@ static int take(int number)
     return sigtimedwait(&one, NULL, &now) == number;
 }
 
-/* The shell shall see the job stopped, and who continues us means the child. That may have been
- * continued with us, and stopped once more: then it is to stay so. By SIGSTOP, whatever stopped the
- * child: the others stay blocked, so that a second one does not stop us unnoticed. */
+/* Stops with the child, so that the shell sees the job stopped, and continues it when we are
+ * continued, unless it was continued with us and stopped again meanwhile. Uses SIGSTOP, whatever
+ * stopped the child: the other signals stay blocked, so that a second one cannot stop us
+ * unnoticed. */
 static void stop_too(const struct cw_run_child *child)
 {
     static const int any = WEXITED | WSTOPPED | WCONTINUED;
@@ -206,7 +207,7 @@ static void stop_too(const struct cw_run_child *child)
         kill(child->pid, SIGCONT);
 }
 
-/* Those that have ended and are not our child. */
+/* Reaps ended processes other than our child. */
 static void reap_others(const struct cw_run_child *child)
 {
     siginfo_t info = {.si_pid = 0};
@@ -262,7 +263,7 @@ void cw_run_child_release(const struct cw_run_child *child)
     while (sigtimedwait(&set, NULL, &now) > 0)
         continue;
     sigemptyset(&set);
-    for (size_t i = 0; i < COUNT(that_end_us); i++)
+    for (size_t i = 0; i < CW_ARRAY_LEN(that_end_us); i++)
         if (!sigismember(&child->mask, that_end_us[i]))
             sigaddset(&set, that_end_us[i]);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
@@ -275,7 +276,7 @@ void cw_run_child_die(int number)
     sigset_t one;
 
     setrlimit(RLIMIT_CORE, &none);
-    prctl(PR_SET_DUMPABLE, 0); /* a core that goes to a program knows no limit */
+    prctl(PR_SET_DUMPABLE, 0); /* a core piped to a program ignores the limit */
     sigaction(number, &usual, NULL);
     sigemptyset(&one);
     sigaddset(&one, number);

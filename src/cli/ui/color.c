@@ -10,7 +10,7 @@
 #include "base/compiler.h"
 
 static const struct {
-    const char *begins; /* the line, behind its prefix */
+    const char *begins; /* the line after its prefix */
     const char *color;
 } rows[] = {
     {"LEAKS  none", CW_PAINT_GREEN},     {"LEAKS  ", CW_PAINT_ALARM},

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Colours of what the command prints, and those of the text report, put in line by line: it is the
- * same text for a file and for a terminal. Nothing in a report can bring a colour of its own: it
- * has no control characters.
+ * Colours of the command's output. The text report is coloured line by line: files and terminals
+ * get the same text. A report cannot contain colours of its own: it has no control characters.
  */
 #ifndef CW_CLI_COLOR_H
 #define CW_CLI_COLOR_H
@@ -17,7 +16,7 @@
 #define CW_PAINT_CYAN  "\033[36m"
 #define CW_PAINT_PLAIN "\033[m"
 
-/* Copies the text in `fd`, from its beginning, with colours. 0, or -1 when it could not be read or
+/* Copies the text in `fd`, from its beginning, with colours. 0, or -1 if it could not be read or
  * written. */
 int cw_color_text(int fd, FILE *out);
 

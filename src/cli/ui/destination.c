@@ -19,7 +19,7 @@
 #include "cli/ui/message.h"
 
 #define DEFAULT_PAGER "less"
-#define LESS_FLAGS    "FRX" /* as git has it: leave a short text alone, keep colours */
+#define LESS_FLAGS    "FRX" /* like git: quit if the text fits the screen, keep colours */
 
 static int fail(struct cw_destination *destination)
 {
@@ -71,12 +71,12 @@ int cw_destination_has_color(const struct cw_destination *destination)
 static void run_pager(const char *pager, const int ends[2])
 {
     dup2(ends[0], STDIN_FILENO);
-    setenv("LESS", LESS_FLAGS, 0); /* what the user has set stands */
+    setenv("LESS", LESS_FLAGS, 0); /* keeps the user's value */
     execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
     _exit(CW_EXIT_NOT_FOUND);
 }
 
-/* One that does not start shows nothing: then the text goes out as it is. */
+/* If the pager does not start, the text is printed directly. */
 static int open_pager(struct cw_destination *destination, const char *pager)
 {
     int ends[2];
@@ -89,7 +89,7 @@ static int open_pager(struct cw_destination *destination, const char *pager)
         run_pager(pager, ends);
     close(ends[0]);
     if (destination->pager > 0) {
-        signal(SIGPIPE, SIG_IGN); /* its user may leave it early */
+        signal(SIGPIPE, SIG_IGN); /* the user may quit it early */
         return 0;
     }
     destination->pager = 0;
@@ -122,7 +122,7 @@ static int open_stdout(struct cw_destination *destination)
 
 /* ---- files ---- */
 
-/* Not one of the numbers 0 to 2, whose owners may have closed them. */
+/* Not descriptors 0 to 2, which may be closed. */
 static int above_standard(int fd)
 {
     int high;
@@ -134,7 +134,7 @@ static int above_standard(int fd)
     return high;
 }
 
-/* The permissions of the file that is there, else those of a new one. */
+/* The permissions of the existing file, or else those of a new one. */
 static mode_t mode_for(const struct stat *status)
 {
     mode_t mask;
@@ -154,7 +154,7 @@ static int open_in_place(struct cw_destination *destination)
     return destination->out ? 0 : fail(destination);
 }
 
-/* Whatever stands in the way shows when the file is made. */
+/* Any obstacle shows when the file is created. */
 static void make_directories(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -182,12 +182,12 @@ static int open_temporary(struct cw_destination *destination, const struct stat 
         destination->temporary = NULL;
         return fail(destination);
     }
-    (void)fchmod(fd, mode_for(status)); /* else it is the user's alone */
+    (void)fchmod(fd, mode_for(status)); /* otherwise it is private to the user */
     destination->out = fdopen(fd, "w");
     return destination->out ? 0 : fail(destination);
 }
 
-/* A device or a FIFO has its name already. */
+/* Devices and FIFOs are written to directly. */
 static int open_file(struct cw_destination *destination)
 {
     struct stat status;
@@ -213,7 +213,7 @@ int cw_destination_open(struct cw_destination *destination)
     return destination->path ? open_file(destination) : open_stdout(destination);
 }
 
-/* Of what was written before: an error that stays in errno, and that nothing but a write leaves. */
+/* An earlier write error, which stays in errno because nothing else sets it. */
 static int past_error(void)
 {
     return errno == ENOSPC || errno == EDQUOT || errno == EFBIG || errno == EIO ? errno : 0;
@@ -242,12 +242,12 @@ int cw_destination_flush(struct cw_destination *destination)
         return 0;
     }
     say_incomplete(destination, errno ? errno : past);
-    __fpurge(destination->out); /* and it is not said again at the end */
+    __fpurge(destination->out); /* not reported again at the end */
     clearerr(destination->out);
     return -1;
 }
 
-/* Who stands behind a pipe may have read enough: that ends a program of the shell's in silence. */
+/* The reader of a pipe may have read enough, as in a shell pipeline: end silently. */
 static void leave_broken_pipe(const struct cw_destination *destination)
 {
     struct pollfd end = {.fd = fileno(destination->out), .events = POLLOUT};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the result of a command goes: to standard output, through a pager where a person reads it,
- * or to a file, which has its name only when all of it is written. Nothing is made or emptied
- * before there is something to write.
+ * The destination of a command's result: standard output, a pager if a person reads it, or a file,
+ * which gets its name once it is complete. Nothing is created or truncated before there is
+ * something to write.
  */
 #ifndef CW_CLI_DESTINATION_H
 #define CW_CLI_DESTINATION_H
@@ -16,15 +16,15 @@ enum cw_color { CW_COLOR_AUTO, CW_COLOR_ALWAYS, CW_COLOR_NEVER };
 struct cw_destination {
     const char *noun; /* what it is, for messages: "report" */
     const char *path; /* NULL: standard output */
-    int is_text;      /* a pager may show it, and colours are of use */
+    int is_text;      /* may use a pager and colours */
     enum cw_color color;
     int without_pager;
-    int makes_directories; /* those of the path that are missing, as the library does */
+    int makes_directories; /* creates missing directories, as the library does */
     FILE *out;             /* NULL: not open yet */
     char *target;          /* the file's name, without symbolic links */
-    char *temporary;       /* gets that name at the end; NULL: written in place */
+    char *temporary;       /* renamed to `target` at the end; NULL: written in place */
     pid_t pager;           /* 0: none */
-    int failed;            /* after a message: the file does not get its name */
+    int failed;            /* after a message: the file is not renamed */
 };
 
 /* The value of --output: a file, or "-". */
@@ -32,19 +32,19 @@ void cw_destination_set_path(struct cw_destination *destination, const char *pat
 /* "always", "never" or "auto". */
 void cw_destination_set_color(struct cw_destination *destination, const char *value);
 
-/* Whether it will have colours; before or after it is open. */
+/* Whether the output will have colours; callable before and after it is opened. */
 int cw_destination_has_color(const struct cw_destination *destination);
 
-/* 0, at once if it is open; -1 after a message. */
+/* 0 (also if it is already open), or -1 after a message. */
 int cw_destination_open(struct cw_destination *destination);
 
-/* What is buffered goes out; -1 after a message. A pager that was left has read enough. */
+/* Flushes; -1 after a message. A pager that has quit is not an error. */
 int cw_destination_flush(struct cw_destination *destination);
-/* For a writer that could not: what is there is not whole. A message, unless there was one, or a
- * pager was left. -1, or 0 for a pager that was left. */
+/* For a writer that failed: the output is incomplete. Prints a message unless there was one. -1, or
+ * 0 if the pager has quit. */
 int cw_destination_fail(struct cw_destination *destination);
 
-/* Gives the file its name, or waits for the pager. 0, or -1 after a message. */
+/* Renames the file, or waits for the pager. 0, or -1 after a message. */
 int cw_destination_close(struct cw_destination *destination);
 
 #endif

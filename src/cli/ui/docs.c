@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options as documentation: made from the rows of options.def, so it cannot drift from them.
+ * The documentation of the options, generated from the rows of options.def so that the two agree.
  */
 #include "cli/ui/docs.h"
 
@@ -28,7 +28,7 @@ char *cw_docs_flag_name(char *buf, size_t cap, const char *name)
     return buf;
 }
 
-/* What stands for the value of a flag; values with a blank in them come below the help. */
+/* The placeholder for a flag's value; value lists with blanks go below the help. */
 static const char *placeholder(const struct cw_option_row *row)
 {
     if (!strchr(row->values, ' '))
@@ -36,7 +36,7 @@ static const char *placeholder(const struct cw_option_row *row)
     return strstr(row->values, ", ") ? "WORD" : "VALUE";
 }
 
-/* The words of "pool, track or off", with a blank between them; "" where it is something else. */
+/* The words of "pool, track or off", separated by blanks; "" if it is anything else. */
 static void offer_words(const char *values, char *buf, size_t cap)
 {
     size_t len = 0, count = 0, word;
@@ -72,8 +72,7 @@ void cw_docs_flag(struct cw_docs_flag *flag, size_t row_index, int id)
 
 /* ---- running text ---- */
 
-/* troff takes a line that begins with a dot or a quote for a request, and a backslash for its own.
- */
+/* In troff, a line that begins with a dot or a quote is a request, and a backslash escapes. */
 static void put_word(FILE *to, const char *word, size_t len, int is_man, int begins_line)
 {
     if (is_man && begins_line && (word[0] == '.' || word[0] == '\''))
@@ -91,7 +90,7 @@ static int ends_sentence(const char *word, size_t len)
     return len > 1 && word[len - 1] == '.' && word[len] == ' ';
 }
 
-/* Words up to COLUMNS; a manual begins each sentence on a line of its own. */
+/* Wraps at COLUMNS; in a manual each sentence begins on a new line. */
 static void put_text(FILE *to, const char *text, int indent, int is_man)
 {
     int column = 0;
@@ -123,7 +122,7 @@ static const char *shown_default(const struct cw_option_row *row)
 
 /* ---- presets ---- */
 
-/* "POOL_MAX=90%, POOL_IDLE=10m", each between `mark`s. */
+/* "POOL_MAX=90%, POOL_IDLE=10m", each enclosed in `mark`. */
 static void list_preset(char *buf, size_t cap, enum cw_preset preset, const char *mark)
 {
     size_t len = 0;
@@ -138,7 +137,7 @@ static void list_preset(char *buf, size_t cap, enum cw_preset preset, const char
     }
 }
 
-/* The first preset is the default one and has no values. */
+/* The first preset is the default and has no values. */
 static void print_presets(FILE *to, int indent, int is_man)
 {
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options as documentation, and as flags: made from options.def. */
+/* Documentation and flags of the options, generated from options.def. */
 #ifndef CW_CLI_DOCS_H
 #define CW_CLI_DOCS_H
 

@@ -12,7 +12,7 @@
 
 #define COLUMNS     79
 #define INDENT      2
-#define HELP_COLUMN 25  /* where help begins, at most */
+#define HELP_COLUMN 25  /* maximum column where help begins */
 #define TEXT_MAX    512 /* longest help of a flag, with its NUL */
 #define FLAGS_MAX   96
 
@@ -142,7 +142,7 @@ static int check_operands(const struct cw_command_line *line, int argc, char **a
     return -1;
 }
 
-/* Behind the program flags are the program's. */
+/* Flags after the program are the program's. */
 static size_t make_letters(const struct cw_command_line *line, char letters[2 * FLAGS_MAX])
 {
     size_t len = 0;
@@ -185,7 +185,7 @@ int cw_flags_parse(const struct cw_command_line *line, int argc, char **argv, cw
             i++;
         if (!flag)
             return cw_cli_usage_error();
-        if (take_flag(flag, optarg, set, request) != 0) /* the message says the way out */
+        if (take_flag(flag, optarg, set, request) != 0) /* the message says what to do */
             return CW_EXIT_USAGE;
     }
     return check_operands(line, argc, argv) == 0 ? -1 : cw_cli_usage_error();
@@ -202,7 +202,7 @@ static void print_padded(FILE *to, int from, int column)
     fprintf(to, "%*s", column - from, "");
 }
 
-/* Running text from `column` on, where the line has got to. */
+/* Wraps text at `column`, which is the current position. */
 static void print_wrapped(FILE *to, const char *text, int column)
 {
     int at = column;
@@ -232,7 +232,7 @@ static int format_flag(const struct cw_flag *flag, char *buf, size_t cap)
                     flag->value ? flag->value : "");
 }
 
-/* As narrow as the flags allow; a longer one has its help below. */
+/* As narrow as the flags allow; a flag that is too long has its help on the next line. */
 static int column_of(const struct cw_command_line *line)
 {
     char text[TEXT_MAX];
@@ -329,7 +329,7 @@ static void print_man_value(FILE *to, const struct cw_flag *flag)
     print_lower(to, flag->value, strlen(flag->value));
 }
 
-/* "[OPTION]... [--] PROGRAM [ARGUMENT]..." without its first word, in one line of macros. */
+/* "[OPTION]... [--] PROGRAM [ARGUMENT]..." without its first word, as one line of macros. */
 static void print_man_operands(FILE *to, const char *usage, size_t len)
 {
     static const struct {
@@ -364,7 +364,7 @@ static void print_man_operands(FILE *to, const char *usage, size_t len)
         fputc('\n', to);
 }
 
-/* The options of the library are in a list of their own in the manual. */
+/* The manual lists the options of the library separately. */
 static void print_man_option(FILE *to, const struct cw_flag *flag)
 {
     if (flag->is_option)
@@ -393,7 +393,7 @@ void cw_flags_print_synopsis(FILE *to, const char *name, const struct cw_command
     }
 }
 
-/* A sentence, begun with a capital letter. */
+/* A sentence with its first letter capitalised. */
 static void print_man_text(FILE *to, const char *text)
 {
     fprintf(to, "%c%s.\n", toupper((unsigned char)*text), text + 1);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the command `cuwarden` says on stderr: one line a message, as getopt's look.
- *
- * Owns the name in front of it.
- */
+/* Messages on stderr, one line each, in the style of getopt. Owns their prefix. See message.h. */
 #include "cli/ui/message.h"
 #include "cli/ui/exit_status.h"
 

@@ -19,7 +19,7 @@ static uint32_t fail(struct cw_strings *strings)
     return 0;
 }
 
-/* Where the string is, or where it would be. */
+/* The slot of the string, or the slot where it would go. */
 static uint32_t *find_slot(const struct cw_strings *strings, const char *text)
 {
     uint32_t at = (uint32_t)cw_hash_text(text) & (strings->slots - 1);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that fits. See truncate.h. */
+/* Truncation of text. See truncate.h. */
 #include "cli/ui/truncate.h"
 
 #include <string.h>
 #include <wchar.h>
 
-/* One character: its bytes and columns. Combining characters take no column and stay with theirs.
- */
+/* One character: its bytes and columns. Combining characters take no column and stay attached. */
 static size_t measure(const char *text, size_t len, mbstate_t *state, int *out_columns)
 {
     wchar_t wide;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "live/layout.h"
+
 #define DECIMAL_MAX 1e15
 #define FRACTION    UINT64_C(1000000000) /* to so many parts a decimal is exact */
 
@@ -17,8 +19,25 @@ static void next(struct cw_json *json)
 void cw_json_key(struct cw_json *json, const char *key)
 {
     next(json);
-    if (key)
-        cw_out_printf(json->out, "\"%s\":", key);
+    if (!key)
+        return;
+    cw_out_char(json->out, '"');
+    cw_out_string(json->out, key);
+    cw_out_write(json->out, "\":", 2);
+}
+
+/* In base 10 or 16, at least `width` digits: reports are mostly numbers, and the formatter takes
+ * several times as long. */
+static void put_digits(struct cw_json *json, uint64_t value, unsigned base, size_t width)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value != 0 || sizeof(digits) - at < width);
+    cw_out_write(json->out, digits + at, sizeof(digits) - at);
 }
 
 void cw_json_name(struct cw_json *json, const char *name, size_t len)
@@ -53,7 +72,7 @@ void cw_json_close(struct cw_json *json, char bracket)
 void cw_json_number(struct cw_json *json, const char *key, uint64_t value)
 {
     cw_json_key(json, key);
-    cw_out_printf(json->out, "%ju", (uintmax_t)value);
+    put_digits(json, value, 10, 1);
 }
 
 void cw_json_decimal(struct cw_json *json, const char *key, double value)
@@ -69,9 +88,11 @@ void cw_json_decimal(struct cw_json *json, const char *key, double value)
     if (magnitude > DECIMAL_MAX)
         magnitude = DECIMAL_MAX;
     parts = (uint64_t)((magnitude - (double)(uint64_t)magnitude) * (double)FRACTION + 0.5);
-    cw_out_printf(json->out, "%s%ju.%09ju", value < 0 ? "-" : "",
-                  (uintmax_t)magnitude + (uintmax_t)(parts / FRACTION),
-                  (uintmax_t)(parts % FRACTION));
+    if (value < 0)
+        cw_out_char(json->out, '-');
+    put_digits(json, (uint64_t)magnitude + parts / FRACTION, 10, 1);
+    cw_out_char(json->out, '.');
+    put_digits(json, parts % FRACTION, 10, 9);
 }
 
 void cw_json_truth(struct cw_json *json, const char *key, int value)
@@ -91,7 +112,9 @@ void cw_json_share(struct cw_json *json, const char *key, uint64_t part, uint64_
     }
     if (part < whole)
         millionths = (unsigned)((double)part * 1e6 / (double)whole + 0.5);
-    cw_out_printf(json->out, "%u.%06u", millionths / 1000000, millionths % 1000000);
+    put_digits(json, millionths / 1000000, 10, 1);
+    cw_out_char(json->out, '.');
+    put_digits(json, millionths % 1000000, 10, 6);
 }
 
 void cw_json_string(struct cw_json *json, const char *key, const char *value)
@@ -100,32 +123,11 @@ void cw_json_string(struct cw_json *json, const char *key, const char *value)
     cw_out_json_string(json->out, value, strlen(value));
 }
 
-void cw_json_text(struct cw_json *json, const char *key, uint32_t text)
-{
-    const char *value = cw_view_text(json->view, text);
-
-    if (*value)
-        cw_json_string(json, key, value);
-}
-
-void cw_json_time(struct cw_json *json, const char *key, uint64_t ns)
-{
-    if (ns != 0)
-        cw_json_number(json, key, ns);
-}
-
 void cw_json_address(struct cw_json *json, const char *key, uint64_t address)
 {
     cw_json_key(json, key);
-    cw_out_printf(json->out, "\"0x%jx\"", (uintmax_t)address);
-}
-
-void cw_json_hex(struct cw_json *json, const char *key, const uint8_t *bytes, size_t len)
-{
-    cw_json_key(json, key);
-    cw_out_char(json->out, '"');
-    for (size_t i = 0; i < len; i++)
-        cw_out_printf(json->out, "%02x", bytes[i]);
+    cw_out_write(json->out, "\"0x", 3);
+    put_digits(json, address, 16, 1);
     cw_out_char(json->out, '"');
 }
 
@@ -137,20 +139,10 @@ void cw_json_amount(struct cw_json *json, const char *key, uint64_t count, uint6
     cw_json_close(json, '}');
 }
 
-void cw_json_device(struct cw_json *json, unsigned device)
+void cw_json_device(struct cw_json *json, const char *key, unsigned device)
 {
     if (device == CW_DEVICE_HOST)
-        cw_json_string(json, "device", "host");
+        cw_json_string(json, key, "host");
     else
-        cw_json_number(json, "device", device);
-}
-
-void cw_json_device_name(struct cw_json *json, unsigned device)
-{
-    const struct cw_live_device *live = &cw_view_header(json->view)->device[device];
-
-    if (!atomic_load_explicit(&live->known, memory_order_relaxed))
-        return;
-    cw_json_key(json, "name");
-    cw_out_json_string(json->out, live->name, strnlen(live->name, sizeof(live->name)));
+        cw_json_number(json, key, device);
 }

@@ -7,13 +7,12 @@
 #ifndef CW_REPORT_JSON_PUT_H
 #define CW_REPORT_JSON_PUT_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/out.h"
-#include "report/symbols/source.h"
 
 struct cw_json {
-    const struct cw_report_source *source;
-    const struct cw_view *view;
-    const struct cw_snapshot *snapshot;
     struct cw_out *out;
     int first; /* nothing written yet in the innermost object or array */
 };
@@ -34,17 +33,10 @@ void cw_json_truth(struct cw_json *json, const char *key, int value);
 /* part/whole as a number from 0 to 1, null without a whole. */
 void cw_json_share(struct cw_json *json, const char *key, uint64_t part, uint64_t whole);
 void cw_json_string(struct cw_json *json, const char *key, const char *value);
-/* A string of the layout; only what is known. */
-void cw_json_text(struct cw_json *json, const char *key, uint32_t text);
-/* Only what is known. */
-void cw_json_time(struct cw_json *json, const char *key, uint64_t ns);
 void cw_json_address(struct cw_json *json, const char *key, uint64_t address);
-void cw_json_hex(struct cw_json *json, const char *key, const uint8_t *bytes, size_t len);
 /* {"count":N,"bytes":N} */
 void cw_json_amount(struct cw_json *json, const char *key, uint64_t count, uint64_t bytes);
-/* "device": its ordinal, or "host" */
-void cw_json_device(struct cw_json *json, unsigned device);
-/* "name", once it is known */
-void cw_json_device_name(struct cw_json *json, unsigned device);
+/* Its ordinal, or "host". */
+void cw_json_device(struct cw_json *json, const char *key, unsigned device);
 
 #endif

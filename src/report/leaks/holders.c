@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adding up who holds memory. See holders.h.
+ * Sums of held memory by place. See holders.h.
  *
- * Two passes over the sites: one counts those that hold something, so that the hash table of places
- * has the right size; the other fills it. A site that begins to hold something in between may find
- * the table full, and is added to the rest.
+ * Two passes over the sites: the first counts those that hold something, to size the hash table of
+ * places; the second fills it. A site that starts to hold something in between may find the table
+ * full, and is added to the rest.
  */
 #include "report/leaks/holders.h"
 
@@ -13,7 +13,7 @@
 #include "base/mem.h"
 
 struct places {
-    struct cw_report_holder *slot; /* site 0: empty; NULL: no memory to merge in */
+    struct cw_report_holder *slot; /* site 0: empty; NULL: out of memory, no merging */
     uint32_t mask;
     uint32_t used;
 };
@@ -24,7 +24,7 @@ struct ranking {
     uint64_t rest_bytes, rest_blocks;
 };
 
-/* What the site holds on the device; bytes 0: nothing. */
+/* The site's live memory on the device; bytes 0: none. */
 static struct cw_report_holder look(const struct cw_view *view, uint32_t index, unsigned device)
 {
     const struct cw_live_site *site = cw_view_site(view, index);
@@ -58,7 +58,7 @@ static int is_same_place(const struct cw_view *view, uint32_t one, uint32_t othe
             strcmp(cw_view_text(view, a->api), cw_view_text(view, b->api)) == 0);
 }
 
-/* The slot of the site's place, or NULL when there is no room for one more. */
+/* The slot of the site's place, or NULL if the table is full. */
 static struct cw_report_holder *find_slot(const struct cw_view *view, struct places *places,
                                           uint32_t site)
 {
@@ -84,7 +84,7 @@ static void add_rest(struct ranking *ranking, const struct cw_report_holder *hol
     ranking->rest_blocks += holder->blocks;
 }
 
-/* Keeps the largest, by insertion; of equal ones the older site comes first. */
+/* Keeps the largest, by insertion; among equals the older site comes first. */
 static void rank(struct ranking *ranking, const struct cw_report_holder *holder)
 {
     unsigned at = ranking->count;
@@ -139,7 +139,7 @@ unsigned cw_report_holders(const struct cw_view *view, unsigned device,
             continue;
         if (places.slot)
             merge(view, &places, &ranking, &holder);
-        else /* each site stands for itself */
+        else /* each site is its own place */
             rank(&ranking, &holder);
     }
     for (uint32_t i = 0; places.slot && i <= places.mask; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which places hold most of a device's memory now. Quick, and for a process that runs on meanwhile:
- * linear in the sites, no names, nothing but counters that may be read at any moment.
+ * The places that hold most of a device's memory now. Fast, and safe while the process continues:
+ * linear in the sites, no names, only counters that may be read at any moment.
  */
 #ifndef CW_REPORT_HOLDERS_H
 #define CW_REPORT_HOLDERS_H
@@ -10,7 +10,7 @@
 
 #include "live/view.h"
 
-/* All live sites of equal stack, API, kind and device. */
+/* All live sites with equal stack, API, kind and device. */
 struct cw_report_holder {
     uint32_t site; /* one of them */
     uint64_t bytes, blocks;
@@ -18,7 +18,7 @@ struct cw_report_holder {
 
 /*
  * The places with most live bytes on the device (CW_DEVICE_HOST: on the host), largest first, and
- * what all others hold together. Returns their number.
+ * the sum of all others. Returns their number.
  */
 unsigned cw_report_holders(const struct cw_view *view, unsigned device,
                            struct cw_report_holder out[CW_OOM_HOLDERS], uint64_t *out_rest_bytes,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes of leaked sites. See leak_class.h.
+ * Classification of leaked sites. See leak_class.h.
  *
- * Rules are matched frame by frame, callers first, for a frame's parent has a lower index: the
- * first rule that matches a stack is the first that matches its innermost frame, or else the
- * parent's. Frames of the driver, the runtime and our own match nothing, as they are not shown:
- * "leak:libcuda.so", which is common in files for LeakSanitizer, would suppress everything.
+ * Rules are matched frame by frame, callers first, because a frame's parent has a lower index: the
+ * first rule that matches a stack is the first that matches its innermost frame, or else its
+ * parent's. Frames of the driver, the runtime and our library match nothing, as they are not shown:
+ * "leak:libcuda.so", common in files for LeakSanitizer, would suppress everything.
  */
 #include "report/leaks/leak_class.h"
 
@@ -16,7 +16,7 @@
 #include "report/leaks/pattern.h"
 #include "report/symbols/qualified.h"
 #include "report/snapshot/snapshot.h"
-#include "report/snapshot/sort.h"
+#include "base/sort.h"
 #include "report/symbols/stack.h"
 #include "report/leaks/suppress.h"
 #include "report/symbols/symbol.h"
@@ -33,12 +33,10 @@
     }
 
 /*
- * Names of files are those of NVIDIA's redistributable packages (developer.download.nvidia.com) and
- * wheels (pypi.org, nvidia-*); names of functions those of the projects' sources, as said with
- * each.
+ * File names come from NVIDIA's redistributable packages (developer.download.nvidia.com) and wheels
+ * (pypi.org, nvidia-*); function names from the projects' sources, as noted with each.
  *
- * What is LOST stands first: memory that a library or framework hands to its caller, who has to
- * give it back.
+ * LOST rows come first: memory that a library or framework hands to its caller, who must free it.
  */
 static const struct cw_rule builtin[] = {
     /* nppi_support_functions.h, npps_support_functions.h: freed by nppiFree, nppsFree */
@@ -50,8 +48,8 @@ static const struct cw_rule builtin[] = {
     /* cufftXt.h: freed by cufftXtFree */
     ROW(FUNCTION, LOST, "cuFFT", "^::cufftXtMalloc$"),
 
-    /* pytorch, c10/cuda/CUDACachingAllocator.cpp: the class that caches; then what goes past it
-     * (PYTORCH_NO_CUDA_MEMORY_CACHING); then a file without names */
+    /* pytorch, c10/cuda/CUDACachingAllocator.cpp: the caching class; then allocations that bypass
+     * it (PYTORCH_NO_CUDA_MEMORY_CACHING); then a file without names */
     ROW(FUNCTION, CACHE, "PyTorch", "::DeviceCachingAllocator::"),
     ROW(FUNCTION, CACHE, "PyTorch", "::THCCachingAllocator::"),
     ROW(FUNCTION, LOST, "PyTorch", "::CUDACachingAllocator::*::NativeCachingAllocator::"),
@@ -121,7 +119,7 @@ const struct cw_rule *cw_leak_rule(uint32_t index)
 
 struct module_match {
     uint16_t in_stack; /* first rule that matches a frame in it */
-    uint16_t asking;   /* first that matches it as the one that asked */
+    uint16_t asking;   /* first that matches it as the requester */
 };
 
 struct matches {
@@ -172,8 +170,8 @@ static void match_module(const struct matches *matches, uint32_t index)
     }
 }
 
-/* The name as it stands, and for one of C++, mangled or not, "a::b(" too: so one rule can match it
- * with a demangler and without. */
+/* Matches the name itself, and for C++ names, mangled or not, also "a::b(", so that one rule works
+ * with and without a demangler. */
 static int matches_function(const struct cw_rule *rule, const char *name, const char *qualified)
 {
     char entry[NAME_MAX_SHOWN + 2];
@@ -202,7 +200,7 @@ static uint16_t match_function(const struct matches *matches, const char *name, 
     return CW_RULE_NONE;
 }
 
-/* The first rule of the user's with a function or file of this name. */
+/* The user's first rule for a function or file of this name. */
 static uint16_t match_text(const struct matches *matches, const char *text, uint16_t limit)
 {
     uint32_t end = limit < matches->rules->count ? limit : matches->rules->count;
@@ -223,7 +221,7 @@ static uint16_t match_code(const struct matches *matches, const struct cw_live_c
     return match_text(matches, cw_view_text(view, code->file), first);
 }
 
-/* Built-in rules do not look at these: what they say must not hang on debug information. */
+/* Built-in rules ignore these: their result must not depend on debug information. */
 static uint16_t match_places(const struct matches *matches, const struct cw_symbols *symbols,
                              uint32_t frame, uint16_t first)
 {
@@ -335,6 +333,7 @@ static enum cw_leak_class class_by_kind(const struct cw_snapshot_site *site)
         return CW_LEAK_NONE;
     switch (site->kind) {
     case CW_KIND_IPC:
+        return CW_LEAK_IPC;
     case CW_KIND_IMPORTED:
     case CW_KIND_EXTERNAL:
     case CW_KIND_EXTERNAL_MAP:
@@ -344,8 +343,8 @@ static enum cw_leak_class class_by_kind(const struct cw_snapshot_site *site)
     }
 }
 
-/* Whether a built-in rule is about this site. Stream-ordered memory that is known only to come from
- * a framework is the program's: there the driver keeps the cache. */
+/* Whether a built-in rule applies to this site. Stream-ordered memory known only to come from a
+ * framework is the program's: there the driver does the caching. */
 static int is_concerned(const struct cw_rule *rule, const struct cw_snapshot_site *site)
 {
     return cw_leak_is_counted(site->leak) &&
@@ -386,30 +385,6 @@ static void classify_site(const struct matches *matches, struct cw_snapshot_site
           matches->rules->use ? &matches->rules->use[index] : NULL);
 }
 
-const char *cw_leak_class_name(unsigned leak)
-{
-    static const char *const names[] = {
-        [CW_LEAK_NONE] = "",
-        [CW_LEAK_LOST] = "lost",
-        [CW_LEAK_GROWING] = "growing",
-        [CW_LEAK_CONTEXT] = "context-destroyed",
-        [CW_LEAK_LIBRARY] = "library",
-        [CW_LEAK_CACHE] = "cache",
-        [CW_LEAK_IMPORT] = "imported",
-        [CW_LEAK_HANDLE] = "handle",
-        [CW_LEAK_SUPPRESSED] = "suppressed",
-    };
-
-    return leak < CW_ARRAY_LEN(names) ? names[leak] : "";
-}
-
-const char *cw_leak_name(const struct cw_snapshot_site *site)
-{
-    if (site->leak == CW_LEAK_IMPORT && site->kind == CW_KIND_IPC)
-        return "ipc-imported";
-    return cw_leak_class_name(site->leak);
-}
-
 /* ---- lists ---- */
 
 static int is_leak_before(const void *a, const void *b, const void *arg)
@@ -425,7 +400,7 @@ static int is_leak_before(const void *a, const void *b, const void *arg)
     return i < k;
 }
 
-/* Fills `list` with the sites of the classes first to last; returns the storage that is left. */
+/* Fills `list` with the sites of the classes first to last; returns the remaining storage. */
 static uint32_t *make_list(struct cw_snapshot *snapshot, struct cw_snapshot_list *list,
                            uint32_t *storage, unsigned first, unsigned last)
 {
@@ -450,7 +425,7 @@ static void make_lists(struct cw_snapshot *snapshot)
     storage = make_list(snapshot, &snapshot->leaks, storage, CW_LEAK_LOST, CW_LEAK_CONTEXT);
     storage = make_list(snapshot, &snapshot->library, storage, CW_LEAK_LIBRARY, CW_LEAK_LIBRARY);
     storage = make_list(snapshot, &snapshot->caches, storage, CW_LEAK_CACHE, CW_LEAK_CACHE);
-    storage = make_list(snapshot, &snapshot->imports, storage, CW_LEAK_IMPORT, CW_LEAK_IMPORT);
+    storage = make_list(snapshot, &snapshot->imports, storage, CW_LEAK_IMPORT, CW_LEAK_IPC);
     make_list(snapshot, &snapshot->suppressed, storage, CW_LEAK_SUPPRESSED, CW_LEAK_SUPPRESSED);
     snapshot->summary.leaked_bytes = snapshot->leaks.bytes;
     snapshot->summary.leaked_blocks = snapshot->leaks.blocks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Matching of patterns. See pattern.h. No recursion: the last * is where it tries again. */
+/* Pattern matching. See pattern.h. No recursion: it backtracks to the last *. */
 #include "report/leaks/pattern.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Patterns in the manner of LeakSanitizer's suppressions: found anywhere in the text, * stands for
- * any characters, a leading ^ for the beginning of the text, a trailing $ for its end.
+ * Patterns as in LeakSanitizer's suppressions: matched anywhere in the text; * stands for any
+ * characters, a leading ^ for the beginning of the text, a trailing $ for its end.
  */
 #ifndef CW_REPORT_PATTERN_H
 #define CW_REPORT_PATTERN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Suggested suppressions. See suggest.h. Neither the program as a module nor its main: those would
- * suppress all of its leaks. */
+/* Suggested suppressions. See suggest.h. Never suggests the program as a module or its main: that
+ * would suppress all of its leaks. */
 #include "report/leaks/suggest.h"
 
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
 
-#define RULE_MAX 1024 /* a longer name ends in * */
+#define RULE_MAX 1024 /* longer names end in * */
 
 /* ---- one rule ---- */
 
-/* Text of the layout inside a pattern: what is no printable character matches anything. */
+/* Text of the layout as part of a pattern: nonprintable characters match anything. */
 static void put_pattern(struct cw_out *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -31,7 +31,7 @@ static int is_program(const struct cw_view *view, const struct cw_live_module *m
                   cw_view_text(view, cw_view_header(view)->exe)) == 0;
 }
 
-/* A namespace without a name has one in a mangled symbol, and another one in a readable. */
+/* Anonymous namespaces have different names in mangled and readable symbols. */
 static void put_qualified(struct cw_out *out, const char *name)
 {
     static const char *const anonymous[] = {"(anonymous namespace)", "_GLOBAL__N_1"};
@@ -48,7 +48,8 @@ static void put_qualified(struct cw_out *out, const char *name)
     put_pattern(out, name);
 }
 
-/* Mangled and readable, constructors, destructors, operators and lambdas have no name in common. */
+/* The mangled and readable names of constructors, destructors, operators and lambdas have nothing
+ * in common. */
 static int is_special(const char *name, const char *qualified)
 {
     const char *last = qualified;
@@ -65,15 +66,15 @@ static int is_special(const char *name, const char *qualified)
 }
 
 /*
- * A name by which the library knows the function too: neither one that only debug information has,
- * nor what stands for a whole file of Python. Of a function of C++ the class and name without the
- * arguments, which match whether it is mangled or not.
+ * Whether the library knows the function by this name too: not if only debug information has it, or
+ * if it represents a whole Python file. For C++ functions, the class and name without arguments,
+ * which match mangled or not.
  */
-static int put_function(const struct cw_report_source *source, uint32_t frame, struct cw_out *out)
+static int put_function(const struct cw_symbols *symbols, uint32_t frame, struct cw_out *out)
 {
-    const struct cw_live_code *code = cw_stack_code(source->view, frame);
-    const char *name = code ? cw_view_text(source->view, code->function)
-                            : cw_symbols_table_name(source->symbols, frame);
+    const struct cw_live_code *code = cw_stack_code(symbols->view, frame);
+    const char *name =
+        code ? cw_view_text(symbols->view, code->function) : cw_symbols_table_name(symbols, frame);
     char qualified[RULE_MAX / 2];
 
     if (!name || *name == '\0' || *name == '<' || strcmp(name, "main") == 0)
@@ -93,28 +94,29 @@ static int put_function(const struct cw_report_source *source, uint32_t frame, s
     return 1;
 }
 
-static int is_named(const struct cw_report_source *source, const struct cw_stack *stack)
+static int is_named(const struct cw_symbols *symbols, const struct cw_stack *stack)
 {
-    return stack->count > 0 && cw_stack_function(source->symbols, source->view, stack->frame[0]);
+    return stack->count > 0 && cw_stack_function(symbols, symbols->view, stack->frame[0]);
 }
 
-/* The rule for a site, in RULE_MAX bytes: the site itself where its function is main, or known only
- * by debug information. */
-static void make_rule(const struct cw_report_source *source, const struct cw_snapshot_site *site,
+/* The rule for a site, in RULE_MAX bytes: the site itself if its function is main, or known only
+ * from debug information. */
+static void make_rule(const struct cw_symbols *symbols, const struct cw_snapshot_site *site,
                       char *rule)
 {
-    const struct cw_live_module *owner = cw_view_module(source->view, site->owner);
+    const struct cw_view *view = symbols->view;
+    const struct cw_live_module *owner = cw_view_module(view, site->owner);
     struct cw_stack stack;
     struct cw_out out;
 
-    cw_stack_visible(source->symbols, source->view, site->stack, &stack);
+    cw_stack_visible(symbols, view, site->stack, &stack);
     cw_out_init(&out, -1, rule, RULE_MAX - 2);
-    if (stack.count > 0 && put_function(source, stack.frame[0], &out)) {
+    if (stack.count > 0 && put_function(symbols, stack.frame[0], &out)) {
         /* it is there */
-    } else if (owner && *cw_module_name(source->view, owner) && !is_program(source->view, owner) &&
-               !is_named(source, &stack)) {
+    } else if (owner && *cw_module_name(view, owner) && !is_program(view, owner) &&
+               !is_named(symbols, &stack)) {
         cw_out_string(&out, "module:/");
-        put_pattern(&out, cw_module_name(source->view, owner));
+        put_pattern(&out, cw_module_name(view, owner));
         cw_out_char(&out, '$');
     } else {
         cw_out_printf(&out, "site:%08x", site->id);
@@ -128,10 +130,10 @@ static void make_rule(const struct cw_report_source *source, const struct cw_sna
 
 struct seen {
     uint64_t *hash; /* open addressing, 0: free */
-    uint32_t slots; /* a power of two, more than there are sites */
+    uint32_t slots; /* a power of two, larger than the number of sites */
 };
 
-/* 1 when the rule was there; without memory none ever is. */
+/* 1 if the rule occurred before; always 0 if out of memory. */
 static int is_repeated(struct seen *seen, const char *rule)
 {
     uint64_t hash = cw_hash_text(rule) | 1;
@@ -172,17 +174,19 @@ static void put_comment(const struct cw_snapshot_site *site, struct cw_out *out)
     cw_out_printf(out, ", site %08x\n", site->id);
 }
 
-void cw_suppressions_want(const struct cw_report_source *source)
+void cw_suppressions_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols)
 {
-    const struct cw_snapshot_list *leaks = &source->snapshot->leaks;
+    const struct cw_snapshot_list *leaks = &snapshot->leaks;
 
     for (uint32_t i = 0; i < leaks->count; i++)
-        cw_symbols_want(source->symbols, source->snapshot->site[leaks->site[i]].stack);
+        cw_symbols_want(symbols, snapshot->site[leaks->site[i]].stack);
 }
 
-void cw_suppressions_suggest(const struct cw_report_source *source, struct cw_out *out)
+void cw_suppressions_suggest(const struct cw_snapshot *snapshot, const struct cw_symbols *symbols,
+                             struct cw_out *out)
 {
-    const struct cw_snapshot_list *leaks = &source->snapshot->leaks;
+    const struct cw_live_header *header = cw_view_header(snapshot->view);
+    const struct cw_snapshot_list *leaks = &snapshot->leaks;
     struct seen seen = {.slots = 2};
     char rule[RULE_MAX];
 
@@ -190,15 +194,15 @@ void cw_suppressions_suggest(const struct cw_report_source *source, struct cw_ou
         seen.slots *= 2;
     seen.hash = cw_mem_alloc(seen.slots * sizeof(*seen.hash));
     cw_out_string(out, "# What leaked in ");
-    put_clean(out, cw_view_text(source->view, cw_view_header(source->view)->exe));
+    put_clean(out, cw_view_text(snapshot->view, header->exe));
     cw_out_printf(out,
-                  ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those of leaks that "
-                  "are to be found.\n",
-                  cw_view_header(source->view)->pid);
+                  ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those for leaks that you "
+                  "want to find.\n",
+                  header->pid);
     for (uint32_t i = 0; i < leaks->count; i++) {
-        const struct cw_snapshot_site *site = &source->snapshot->site[leaks->site[i]];
+        const struct cw_snapshot_site *site = &snapshot->site[leaks->site[i]];
 
-        make_rule(source, site, rule);
+        make_rule(symbols, site, rule);
         put_comment(site, out);
         cw_out_printf(out, "%s%s\n", is_repeated(&seen, rule) ? "# as above: " : "", rule);
     }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Suppressions that would keep what leaked out of the leaks, for the user to choose from. */
+/* Suggests suppressions for what leaked, for the user to choose from. */
 #ifndef CW_REPORT_SUGGEST_H
 #define CW_REPORT_SUGGEST_H
 
 #include "base/out.h"
-#include "report/symbols/source.h"
+#include "report/snapshot/snapshot.h"
+#include "report/symbols/symbol.h"
 
-/* Marks the stacks that are needed; the caller resolves them before cw_suppressions_suggest. */
-void cw_suppressions_want(const struct cw_report_source *source);
+/* Marks the stacks needed; the caller resolves them before cw_suppressions_suggest. */
+void cw_suppressions_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols);
 
 /*
- * A file in the form that CUWARDEN_SUPPRESSIONS takes: for each leaked site, most bytes first, a
- * comment and a rule. The rule names the innermost function, also of Python, if the library would
- * know it by name too, else the library, else the site's id. A rule that is there already is not
- * repeated.
+ * Writes a file for CUWARDEN_SUPPRESSIONS: for each leaked site, most bytes first, a comment and a
+ * rule. The rule names the innermost function, native or Python, if the library would know its name
+ * too, else the library, else the site's id. Rules are not repeated.
  */
-void cw_suppressions_suggest(const struct cw_report_source *source, struct cw_out *out);
+void cw_suppressions_suggest(const struct cw_snapshot *snapshot, const struct cw_symbols *symbols,
+                             struct cw_out *out);
 
 #endif

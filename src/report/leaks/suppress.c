@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading a file of suppressions. See suppress.h.
+ * Reads a file of suppressions. See suppress.h.
  *
- * In the host process too, as it ends: no malloc, no stdio, and nothing that blocks. The file lies
- * in memory whole; patterns point into it.
+ * Also runs in the user's process as it ends: no malloc, no stdio, and nothing that blocks. The
+ * whole file is in memory; patterns point into it.
  */
 #include "report/leaks/suppress.h"
 
@@ -47,7 +47,7 @@ static char *trim(char *line)
     return line;
 }
 
-/* "8M" behind "max=". */
+/* "8M" after "max=". */
 static int read_max(const char *at, uint64_t *out)
 {
     struct cw_decimal number;
@@ -63,7 +63,7 @@ static int read_count(const char *at, uint64_t *out)
     return at && *at == '\0' ? 0 : -1;
 }
 
-/* A cap, "max=8M" or "count=2": 1; not one: 0; a bad one, or the second of its kind: -1. */
+/* 1: a cap, "max=8M" or "count=2"; 0: not a cap; -1: a bad one, or the second of its kind. */
 static int read_cap(const char *word, struct cw_rule *rule)
 {
     if (strncmp(word, "max=", 4) == 0)
@@ -84,7 +84,7 @@ static char *find_last_blank(char *text)
     return found;
 }
 
-/* Takes the caps off the end of the pattern, which may have blanks of its own. */
+/* Removes the caps from the end of the pattern, which may itself contain blanks. */
 static int read_caps(char *pattern, struct cw_rule *rule)
 {
     char *blank;
@@ -99,7 +99,7 @@ static int read_caps(char *pattern, struct cw_rule *rule)
         *blank = '\0';
         trim(pattern);
     }
-    return read_cap(pattern, rule) == 0 ? 0 : -1; /* a cap of nothing */
+    return read_cap(pattern, rule) == 0 ? 0 : -1; /* a cap of zero */
 }
 
 static int read_site(const char *at, uint32_t *out)
@@ -119,7 +119,7 @@ static int read_site(const char *at, uint32_t *out)
     return len >= 1 && len <= 8 ? 0 : -1;
 }
 
-/* 0, or -1 when the line is no rule. Cuts the line into pieces. */
+/* 0, or -1 if the line is not a rule. Splits the line in place. */
 static int read_rule(char *line, struct cw_rule *rule)
 {
     char *pattern = NULL;
@@ -146,12 +146,12 @@ static void complain(const char *path, uint32_t line, const char *text, unsigned
 
     if ((*bad)++ < BAD_LINES_SAID)
         cw_log(CW_LOG_WARN,
-               "%s:%u: '%.*s%s' is not a suppression; a line is leak:PATTERN, module:PATTERN, "
-               "site:ID or tag:PATTERN, then perhaps max=SIZE and count=N",
+               "%s:%u: '%.*s%s' is not a suppression; expected leak:PATTERN, module:PATTERN, "
+               "site:ID or tag:PATTERN, optionally followed by max=SIZE and count=N",
                path, line, shown, text, text[shown] ? "..." : "");
 }
 
-/* The end of the line is a NUL then; returns where the next one begins. */
+/* Terminates the line with a NUL; returns the beginning of the next one. */
 static char *end_line(char *line, char *end)
 {
     char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -180,8 +180,8 @@ static void read_rules(struct cw_rules *rules)
         if (*line == '\0' || *line == '#')
             continue;
         if (rules->count == CW_RULES_MAX) {
-            cw_log(CW_LOG_WARN, "%s:%u: only the first %d suppressions count", rules->path, number,
-                   CW_RULES_MAX);
+            cw_log(CW_LOG_WARN, "%s:%u: only the first %d suppressions are used", rules->path,
+                   number, CW_RULES_MAX);
             break;
         }
         cw_format(said, sizeof(said), "%s", line);
@@ -197,7 +197,7 @@ static void read_rules(struct cw_rules *rules)
                bad - BAD_LINES_SAID);
 }
 
-/* The errno, or 0. Not a device or a FIFO: those may block. */
+/* The errno, or 0. Rejects devices and FIFOs, which may block. */
 static int read_text(struct cw_rules *rules, int fd)
 {
     struct stat info;
@@ -247,8 +247,7 @@ void cw_rules_init(struct cw_rules *rules, const char *path)
         read_rules(rules);
     if (error != 0)
         cw_log(CW_LOG_WARN,
-               "cannot read the suppressions in \"%s\": %s (errno %d); the report is made without "
-               "them",
+               "cannot read the suppressions in \"%s\": %s (errno %d); the report ignores them",
                rules->path, cw_reason(error), error);
     rules->use = cw_mem_alloc(cw_rules_count(rules) * sizeof(*rules->use));
 }

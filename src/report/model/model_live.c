@@ -1,83 +1,158 @@
 /* SPDX-License-Identifier: MIT */
-/* Filling the model from a live layout. See model_live.h. */
+/* Filling the model from a live layout: its records. See model_live.h. */
 #include "report/model/model_live.h"
 
+#include <stddef.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/options/options.h"
-#include "report/symbols/stack.h"
+#include "base/out.h"
+#include "report/leaks/suppress.h"
+#include "report/model/live_parts.h"
+#include "report/snapshot/tag.h"
+
+#define BLOCKS_MAX 10000
+#define RULE_MAX   1200 /* a longer one is cut */
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
-/* Zeroed, and freed with the model; NULL: no memory. */
-static void *take(struct cw_live_model *live, size_t count, size_t size)
-{
-    size_t bytes = (count > 0 ? count : 1) * size;
-    void *items = live->arrays < CW_LIVE_MODEL_ARRAYS ? cw_mem_alloc(bytes) : NULL;
+/* ---- the audit ---- */
 
-    if (items) {
-        live->array[live->arrays].items = items;
-        live->array[live->arrays++].size = bytes;
+static void read_findings(struct cw_live_model *live, const struct cw_live_audit *from)
+{
+    struct cw_report_audit *audit = &live->model.audit;
+
+    for (; audit->findings < from->findings && audit->findings < CW_AUDIT_FINDINGS;
+         audit->findings++) {
+        const struct cw_live_audit_finding *finding = &from->finding[audit->findings];
+
+        audit->finding[audit->findings] =
+            (struct cw_report_finding){.address = finding->address,
+                                       .count = finding->count,
+                                       .bytes = finding->bytes,
+                                       .tool_bytes = finding->tool_bytes,
+                                       .source = cw_live_model_text_at(live, finding->source),
+                                       .side = finding->side,
+                                       .class = finding->class,
+                                       .op = finding->op};
     }
-    return items;
-}
+    for (; audit->variables < from->variables && audit->variables < CW_AUDIT_VARIABLES;
+         audit->variables++) {
+        const struct cw_live_audit_variable *variable = &from->variable[audit->variables];
 
-/* ---- the process ---- */
-
-static void read_process(struct cw_report_model *model, const struct cw_report_source *source)
-{
-    const struct cw_live_header *header = cw_view_header(source->view);
-
-    model->pid = header->pid;
-    model->version = source->version ? source->version : "";
-    model->command = cw_view_text(source->view, header->command);
-    model->end = cw_report_end(source);
-    model->has_exit_code = cw_report_has_exit_code(source);
-    model->exit_code = LOAD(header->exit_code);
-    model->has_no_stacks = header->stacks_mode == CW_STACKS_OFF;
-    model->invalid_frees = LOAD(header->invalid_frees);
-    for (unsigned i = 0; i < CW_DIAGNOSTICS; i++) {
-        struct cw_report_diagnostic *to = &model->diagnostic[model->diagnostics];
-
-        if (cw_report_diagnostic(source, i, to->text, sizeof(to->text)) == 0)
-            continue;
-        to->is_loss = i < CW_DIAGNOSTICS_LOSSES;
-        model->diagnostics++;
+        audit->variable[audit->variables] =
+            (struct cw_report_static){.name = cw_live_model_text_at(live, variable->name),
+                                      .bytes = variable->bytes,
+                                      .is_managed = variable->is_managed};
     }
 }
 
-static void read_audit(struct cw_report_model *model, const struct cw_view *view)
+static void read_audit(struct cw_live_model *live)
 {
-    const struct cw_live_audit *audit = &cw_view_header(view)->audit;
+    const struct cw_live_audit *from = &cw_view_header(live->view)->audit;
+    struct cw_report_audit *audit = &live->model.audit;
+    uint32_t status = atomic_load_explicit(&from->status, memory_order_acquire);
 
-    model->audit = audit;
-    model->audit_why = cw_view_text(view, audit->why);
-    for (unsigned i = 0; i < CW_AUDIT_FINDINGS; i++)
-        model->audit_source[i] = cw_view_text(view, audit->finding[i].source);
-    for (unsigned i = 0; i < CW_AUDIT_VARIABLES; i++)
-        model->audit_name[i] = cw_view_text(view, audit->variable[i].name);
+    audit->status = status <= CW_AUDIT_CUT ? (uint8_t)status : CW_AUDIT_OFF;
+    audit->version = from->version;
+    audit->why = cw_live_model_text_at(live, from->why);
+    if (status != CW_AUDIT_DONE)
+        return;
+    audit->all_findings = from->all_findings;
+    audit->dropped = from->dropped;
+    audit->not_kept = from->not_kept;
+    audit->excused = from->excused;
+    audit->fixed = from->fixed;
+    memcpy(audit->row, from->row, sizeof(audit->row));
+    read_findings(live, from);
 }
 
-static void read_tags(struct cw_live_model *live, const struct cw_view *view)
+/* ---- modules ---- */
+
+static void read_module(struct cw_live_model *live, const struct cw_live_module *from,
+                        struct cw_report_module *out)
+{
+    char hex[2 * sizeof(from->build_id) + 1] = "";
+    size_t len = from->build_id_len <= sizeof(from->build_id) ? from->build_id_len : 0;
+
+    for (size_t i = 0; i < len; i++)
+        cw_format(hex + 2 * i, 3, "%02x", from->build_id[i]);
+    *out = (struct cw_report_module){.path = cw_live_model_text_at(live, from->path),
+                                     .build_id = cw_live_model_copy(live, hex, 2 * len),
+                                     .base = from->base,
+                                     .generation = from->generation};
+}
+
+void cw_live_model_read_modules(struct cw_live_model *live)
 {
     struct cw_report_model *model = &live->model;
-    uint32_t count = cw_view_count(view, CW_TABLE_TAG);
+    uint32_t count = cw_view_count(live->view, CW_TABLE_MODULE);
 
-    model->tag = take(live, count, sizeof(*model->tag));
-    for (uint32_t i = 0; model->tag && i < count; i++) {
-        const struct cw_live_tag *tag = i != 0 ? cw_view_tag(view, i) : NULL;
+    model->module = cw_live_model_take(live, count, sizeof(*model->module));
+    for (uint32_t i = 1; model->module && i < count; i++) {
+        const struct cw_live_module *module = cw_view_module(live->view, i);
 
-        model->tag[i].name = tag ? cw_view_text(view, tag->name) : "";
-        model->tag[i].domain = tag ? cw_view_text(view, tag->domain) : "";
-        model->tags++;
+        model->module[i - 1] = (struct cw_report_module){.path = "", .build_id = ""};
+        if (module)
+            read_module(live, module, &model->module[i - 1]);
+        model->modules = i;
     }
 }
+
+/* ---- tags ---- */
+
+static void read_tag(struct cw_live_model *live, uint32_t index, struct cw_report_tag *out)
+{
+    const struct cw_live_tag *tag = cw_view_tag(live->view, index);
+    char label[CW_TAG_LABEL_MAX];
+
+    cw_tag_label(live->view, index, label, sizeof(label));
+    *out = (struct cw_report_tag){
+        .label = cw_live_model_text(live, cw_live_model_copy(live, label, strlen(label)))};
+    if (!tag)
+        return;
+    out->is_pattern = tag->is_pattern;
+    out->begun = LOAD(tag->begun);
+    out->first_ns = LOAD(tag->first_ns);
+    out->last_ns = LOAD(tag->last_ns);
+    out->first_bytes = LOAD(tag->first_bytes);
+    out->last_bytes = LOAD(tag->last_bytes);
+    out->least_bytes = LOAD(tag->least_bytes);
+    out->most_bytes = LOAD(tag->most_bytes);
+}
+
+static void read_tags(struct cw_live_model *live)
+{
+    struct cw_report_model *model = &live->model;
+    const struct cw_snapshot_growth *growth = &model->snapshot.growth;
+    uint32_t count = cw_view_count(live->view, CW_TABLE_TAG);
+
+    model->tag = cw_live_model_take(live, count, sizeof(*model->tag));
+    for (uint32_t i = 1; model->tag && i < count; i++) {
+        read_tag(live, i, &model->tag[i - 1]);
+        model->tags = i;
+    }
+    for (uint32_t i = 0; i < growth->steps; i++) {
+        const struct cw_growth_step *step = &growth->step[i];
+        struct cw_report_tag *tag;
+
+        if (step->tag > model->tags)
+            continue;
+        tag = &model->tag[step->tag - 1];
+        tag->steps = step->steps;
+        tag->has_line = step->has_line;
+        tag->is_rising = step->is_rising;
+        tag->mean_ns = step->mean_ns;
+        tag->slope = step->slope;
+        tag->r2 = step->r2;
+    }
+}
+
+/* ---- sites' lists ---- */
 
 static void read_peaks(struct cw_report_model *model)
 {
     for (unsigned i = 0; i < CW_DEVICES; i++) {
-        const struct cw_snapshot_device *device = &model->snapshot->device[i];
+        const struct cw_snapshot_device *device = &model->snapshot.device[i];
 
         model->peak[i] = (struct cw_report_peak){
             .site = device->peak,
@@ -87,12 +162,61 @@ static void read_peaks(struct cw_report_model *model)
     }
 }
 
-/* ---- events ---- */
-
-static uint32_t index_of(const struct cw_snapshot *snapshot, uint32_t live_site)
+static void read_old(struct cw_live_model *live)
 {
-    return live_site < snapshot->merged_count ? snapshot->merged[live_site] : CW_SITE_NONE;
+    struct cw_report_model *model = &live->model;
+    const struct cw_snapshot_list *list = &model->snapshot.old;
+
+    model->old = cw_live_model_take(live, list->count, sizeof(*model->old));
+    for (; model->old && model->olds < list->count; model->olds++) {
+        const struct cw_snapshot_site *site = &model->snapshot.site[list->site[model->olds]];
+
+        model->old[model->olds] = (struct cw_report_old){.site = list->site[model->olds],
+                                                         .blocks = site->old_blocks,
+                                                         .bytes = site->old_bytes,
+                                                         .oldest_age_ns = site->oldest_age_ns};
+    }
 }
+
+/* The block's site if it is leaked, else CW_SITE_NONE. */
+static uint32_t leaked_by(const struct cw_snapshot *snapshot, const struct cw_live_block *block)
+{
+    uint32_t site = CW_SITE_NONE;
+
+    if (block && LOAD(block->state) == CW_BLOCK_LIVE)
+        site = cw_live_model_site(snapshot, LOAD(block->site));
+    return site != CW_SITE_NONE && cw_leak_is_counted(snapshot->site[site].leak) ? site
+                                                                                 : CW_SITE_NONE;
+}
+
+static void read_blocks(struct cw_live_model *live)
+{
+    struct cw_report_model *model = &live->model;
+    uint32_t count = cw_view_count(live->view, CW_TABLE_BLOCK);
+    uint64_t most = model->snapshot.leaks.blocks;
+
+    most = most < BLOCKS_MAX ? most : BLOCKS_MAX;
+    model->block = cw_live_model_take(live, most, sizeof(*model->block));
+    for (uint32_t i = 1; model->block && i < count; i++) {
+        const struct cw_live_block *block = cw_view_block(live->view, i);
+        uint32_t site = leaked_by(&model->snapshot, block);
+
+        if (site == CW_SITE_NONE)
+            continue;
+        if (model->blocks < most)
+            model->block[model->blocks++] =
+                (struct cw_report_block){.site = site,
+                                         .tid = block->tid,
+                                         .address = LOAD(block->key),
+                                         .bytes = LOAD(block->bytes),
+                                         .held = LOAD(block->held),
+                                         .born_ns = LOAD(block->born_ns)};
+        else
+            model->blocks_left_out++;
+    }
+}
+
+/* ---- events ---- */
 
 static void read_event(const struct cw_live_event *live, const struct cw_snapshot *snapshot,
                        struct cw_report_event *out)
@@ -103,8 +227,8 @@ static void read_event(const struct cw_live_event *live, const struct cw_snapsho
                                     .free_bytes = live->free_bytes,
                                     .total_bytes = live->total_bytes,
                                     .released = LOAD(live->released),
-                                    .site = index_of(snapshot, live->site),
-                                    .first_site = index_of(snapshot, live->other_site),
+                                    .site = cw_live_model_site(snapshot, live->site),
+                                    .first_site = cw_live_model_site(snapshot, live->other_site),
                                     .code = live->code,
                                     .count = LOAD(live->count),
                                     .share = live->share,
@@ -113,20 +237,24 @@ static void read_event(const struct cw_live_event *live, const struct cw_snapsho
                                     .cause = live->cause,
                                     .level = live->level,
                                     .level_before = live->level_before,
-                                    .rung = live->rung};
+                                    .rung = live->rung,
+                                    .is_of_limit = live->type == CW_EVENT_PRESSURE &&
+                                                   live->cause == CW_CAUSE_LIMIT};
+    if (out->site != CW_SITE_NONE)
+        out->device = snapshot->site[out->site].device;
 }
 
-static void read_events(struct cw_live_model *live, const struct cw_view *view)
+static void read_events(struct cw_live_model *live)
 {
     struct cw_report_model *model = &live->model;
-    uint32_t count = cw_view_count(view, CW_TABLE_EVENT);
+    uint32_t count = cw_view_count(live->view, CW_TABLE_EVENT);
 
-    model->event = take(live, count, sizeof(*model->event));
+    model->event = cw_live_model_take(live, count, sizeof(*model->event));
     for (uint32_t i = 1; model->event && i < count; i++) {
-        const struct cw_live_event *event = cw_view_event(view, i);
+        const struct cw_live_event *event = cw_view_event(live->view, i);
 
         if (event)
-            read_event(event, model->snapshot, &model->event[i - 1]);
+            read_event(event, &model->snapshot, &model->event[i - 1]);
         model->events = i;
     }
 }
@@ -135,8 +263,8 @@ void cw_live_model_read_oom(const struct cw_live_oom *oom, const struct cw_snaps
                             struct cw_report_oom *out)
 {
     *out = (struct cw_report_oom){.t_ns = oom->t_ns,
-                                  .event = oom->event - 1,
-                                  .site = index_of(snapshot, oom->site),
+                                  .event = oom->event != 0 ? oom->event - 1 : CW_SITE_NONE,
+                                  .site = cw_live_model_site(snapshot, oom->site),
                                   .code = oom->code,
                                   .device = oom->device,
                                   .cause = oom->cause,
@@ -156,184 +284,91 @@ void cw_live_model_read_oom(const struct cw_live_oom *oom, const struct cw_snaps
                                   .rest_bytes = oom->rest_bytes,
                                   .rest_blocks = oom->rest_blocks,
                                   .holders = cw_oom_holders(oom)};
-    for (unsigned i = 0; i < out->holders; i++) {
-        out->holder[i].site = index_of(snapshot, oom->holder[i].site);
-        out->holder[i].bytes = oom->holder[i].bytes;
-        out->holder[i].blocks = oom->holder[i].blocks;
-    }
+    for (unsigned i = 0; i < out->holders; i++)
+        out->holder[i] =
+            (struct cw_report_holder){.site = cw_live_model_site(snapshot, oom->holder[i].site),
+                                      .bytes = oom->holder[i].bytes,
+                                      .blocks = oom->holder[i].blocks};
 }
 
-static void read_ooms(struct cw_live_model *live, const struct cw_view *view)
+static void read_ooms(struct cw_live_model *live)
 {
     struct cw_report_model *model = &live->model;
-    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
+    uint32_t count = cw_view_count(live->view, CW_TABLE_OOM);
 
-    model->oom = take(live, count, sizeof(*model->oom));
+    model->oom = cw_live_model_take(live, count, sizeof(*model->oom));
     for (uint32_t i = 1; model->oom && i < count; i++) {
-        const struct cw_live_oom *oom = cw_view_oom(view, i);
+        const struct cw_live_oom *oom = cw_view_oom(live->view, i);
 
         if (oom && oom->t_ns != 0)
-            cw_live_model_read_oom(oom, model->snapshot, &model->oom[model->ooms++]);
+            cw_live_model_read_oom(oom, &model->snapshot, &model->oom[model->ooms++]);
     }
 }
 
 /* ---- rules ---- */
 
+static const char *print_rule(struct cw_live_model *live, const struct cw_rule *rule)
+{
+    char words[RULE_MAX];
+    struct cw_out out;
+
+    cw_out_init(&out, -1, words, sizeof(words));
+    cw_rule_print(rule, &out);
+    return cw_live_model_text(live, cw_live_model_copy(live, words, out.len));
+}
+
 static void read_rules(struct cw_live_model *live)
 {
-    const struct cw_rules *rules = live->source->rules;
+    const struct cw_rules *rules = live->rules;
     struct cw_report_model *model = &live->model;
     uint32_t count = rules && rules->use ? cw_rules_count(rules) : 0;
 
-    model->rules_path = rules && rules->count > 0 ? rules->path : "";
-    model->rule = take(live, count, sizeof(*model->rule));
+    model->rule = cw_live_model_take(live, count, sizeof(*model->rule));
     for (uint32_t i = 0; model->rule && i < count; i++) {
         const struct cw_rule *rule = cw_rules_at(rules, i);
+        int is_builtin = cw_rule_is_builtin(rule);
 
         if (i < rules->count || rules->use[i].sites > 0)
-            model->rule[model->rules++] = (struct cw_report_rule){.id = i,
-                                                                  .line = rule->line,
-                                                                  .owner = rule->label,
-                                                                  .rule = rule,
-                                                                  .words = "",
-                                                                  .use = rules->use[i]};
+            model->rule[model->rules++] = (struct cw_report_rule){
+                .id = i,
+                .line = is_builtin ? 0 : rule->line,
+                .pattern = is_builtin ? rule->pattern : print_rule(live, rule),
+                .source = is_builtin ? "built-in" : cw_live_model_text(live, rules->path),
+                .owner = is_builtin ? rule->label : "",
+                .leak = rule->leak,
+                .use = rules->use[i]};
     }
-}
-
-/* ---- stacks ---- */
-
-#define IS_WANTED UINT32_MAX /* in place of a count */
-
-void cw_live_model_want(void *arg, uint32_t stack)
-{
-    struct cw_live_model *live = arg;
-    struct cw_report_model *model = &live->model;
-
-    if (stack == 0 || stack >= model->stacks || model->stack[stack].count == IS_WANTED)
-        return;
-    model->stack[stack].count = IS_WANTED;
-    live->wanted[live->wants++] = stack;
-    cw_symbols_want(live->source->symbols, stack);
-}
-
-static void read_places(struct cw_report_model *model, const struct cw_symbols *symbols,
-                        uint32_t index, struct cw_report_frame *out)
-{
-    unsigned count = cw_symbols_places(symbols, index);
-    struct cw_symbol_place own;
-
-    if (count == 0)
-        return;
-    own = cw_symbols_place(symbols, index, count - 1);
-    if (!out->is_python) {
-        out->file = own.file;
-        out->line = own.line;
-    }
-    out->inlined = model->places;
-    for (unsigned i = 0; i + 1 < count; i++) {
-        struct cw_symbol_place place = cw_symbols_place(symbols, index, i);
-
-        model->place[model->places++] =
-            (struct cw_report_place){place.function, place.file, place.line};
-        out->inlines++;
-    }
-}
-
-static void read_frame(struct cw_report_model *model, const struct cw_report_source *source,
-                       uint32_t index, struct cw_report_frame *out)
-{
-    const struct cw_live_frame *frame = cw_view_frame(source->view, index);
-    const struct cw_live_module *module = cw_stack_module(source->view, index);
-    const struct cw_live_code *code = cw_stack_code(source->view, index);
-    const char *file = code ? cw_view_text(source->view, code->file) : "";
-
-    *out = (struct cw_report_frame){.function =
-                                        cw_stack_function(source->symbols, source->view, index),
-                                    .module_name = cw_module_name(source->view, module),
-                                    .is_python = frame && frame->module == CW_MODULE_PYTHON};
-    if (file[0] != '\0') {
-        out->file = file;
-        out->line = code->line;
-    }
-    if (frame && !out->is_python)
-        out->address = frame->pc;
-    if (frame && module) {
-        out->module = frame->module;
-        out->offset = cw_frame_offset(frame, module);
-    }
-    read_places(model, source->symbols, index, out);
-}
-
-/* How much room the frames of a stack take. */
-static void count_frames(struct cw_live_model *live, uint32_t stack)
-{
-    const struct cw_report_source *source = live->source;
-    struct cw_stack shown;
-
-    cw_stack_visible(source->symbols, source->view, stack, &shown);
-    live->frames_limit += shown.count;
-    for (unsigned i = 0; i < shown.count; i++)
-        live->places_limit += cw_symbols_places(source->symbols, shown.frame[i]);
-}
-
-static void read_stack(struct cw_live_model *live, uint32_t number)
-{
-    const struct cw_report_source *source = live->source;
-    struct cw_report_model *model = &live->model;
-    struct cw_stack shown;
-
-    cw_stack_visible(source->symbols, source->view, number, &shown);
-    model->stack[number].first = model->frames;
-    for (unsigned i = 0; i < shown.count && model->frames < live->frames_limit; i++)
-        read_frame(model, source, shown.frame[i], &model->frame[model->frames++]);
-    model->stack[number].count = model->frames - model->stack[number].first;
-}
-
-void cw_live_model_resolve(struct cw_live_model *live)
-{
-    struct cw_report_model *model = &live->model;
-
-    cw_symbols_resolve(live->source->symbols);
-    for (uint32_t i = 0; i < live->wants; i++) {
-        model->stack[live->wanted[i]].count = 0;
-        count_frames(live, live->wanted[i]);
-    }
-    model->frame = take(live, live->frames_limit, sizeof(*model->frame));
-    model->place = take(live, live->places_limit, sizeof(*model->place));
-    for (uint32_t i = 0; model->frame && model->place && i < live->wants; i++)
-        read_stack(live, live->wanted[i]);
 }
 
 /* ---- the whole ---- */
 
-void cw_live_model_begin(struct cw_live_model *live, const struct cw_report_source *source)
+void cw_live_model_begin(struct cw_live_model *live)
 {
-    struct cw_report_model *model = &live->model;
-
-    memset(live, 0, sizeof(*live));
-    live->source = source;
-    model->snapshot = source->snapshot;
-    model->stacks = cw_view_count(source->view, CW_TABLE_FRAME);
-    model->stack = take(live, model->stacks, sizeof(*model->stack));
-    live->wanted = take(live, model->stacks, sizeof(*live->wanted));
-    if (!model->stack || !live->wanted)
-        model->stacks = 0;
-    read_process(model, source);
+    memset(&live->model, 0, offsetof(struct cw_report_model, snapshot));
+    live->wants = 0;
+    cw_live_model_begin_stacks(live);
+    cw_live_model_read_process(live);
+    cw_live_model_read_modules(live);
 }
 
-void cw_live_model_init(struct cw_live_model *live, const struct cw_report_source *source)
+void cw_live_model_init(struct cw_live_model *live)
 {
-    cw_live_model_begin(live, source);
-    read_audit(&live->model, source->view);
-    read_tags(live, source->view);
+    cw_live_model_begin(live);
+    live->model.is_alive = live->process == CW_REPORT_PROCESS_ALIVE;
+    cw_live_model_read_diagnostics(live);
+    cw_live_model_read_devices(live);
+    read_audit(live);
+    read_tags(live);
     read_peaks(&live->model);
-    read_events(live, source->view);
-    read_ooms(live, source->view);
+    read_old(live);
+    read_blocks(live);
+    read_events(live);
+    read_ooms(live);
     read_rules(live);
+    cw_report_find_empty(&live->model);
 }
 
 void cw_live_model_fini(struct cw_live_model *live)
 {
-    for (unsigned i = 0; i < live->arrays; i++)
-        cw_mem_free(live->array[i].items, live->array[i].size);
+    cw_pages_free(&live->pages);
 }

@@ -2,16 +2,52 @@
 /* What readers of a model share. See report_model.h. */
 #include "report/model/report_model.h"
 
+#include <string.h>
+
 #include "base/out.h"
+#include "live/view.h"
 
-const char *cw_report_tag_label(const struct cw_report_model *model, uint32_t tag, char *buf,
-                                size_t cap)
+const struct cw_report_stack *cw_report_stack(const struct cw_report_model *model, uint32_t stack)
 {
-    static const struct cw_report_tag none = {"", ""};
-    const struct cw_report_tag *found = tag < model->tags ? &model->tag[tag] : &none;
+    return stack != 0 && stack <= model->stacks ? &model->stack[stack - 1] : NULL;
+}
 
-    cw_format(buf, cap, "%s%s%s", found->name, found->domain[0] != '\0' ? "@" : "", found->domain);
+const struct cw_report_frame *cw_report_shown_frame(const struct cw_report_model *model,
+                                                    const struct cw_report_stack *stack,
+                                                    uint32_t at)
+{
+    return &model->frame[model->stack_frame[stack->first + stack->shown_first + at]];
+}
+
+const char *cw_report_module_path(const struct cw_report_model *model, uint32_t module)
+{
+    return module != 0 && module <= model->modules ? model->module[module - 1].path : "";
+}
+
+const char *cw_report_module_name(const struct cw_report_model *model, uint32_t module)
+{
+    const char *path = cw_report_module_path(model, module);
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+const char *cw_report_frame_name(const struct cw_report_model *model,
+                                 const struct cw_report_frame *frame, char *buf, size_t cap)
+{
+    const char *module = cw_report_module_name(model, frame->module);
+
+    if (frame->function)
+        return frame->function;
+    if (module[0] == '\0')
+        return "?";
+    cw_format(buf, cap, "%s+0x%jx", module, (uintmax_t)frame->offset);
     return buf;
+}
+
+const char *cw_report_tag_label(const struct cw_report_model *model, uint32_t tag)
+{
+    return tag != 0 && tag <= model->tags ? model->tag[tag - 1].label : "";
 }
 
 const struct cw_report_rule *cw_report_rule_at(const struct cw_report_model *model, uint32_t id)
@@ -20,4 +56,50 @@ const struct cw_report_rule *cw_report_rule_at(const struct cw_report_model *mod
         if (model->rule[i].id == id)
             return &model->rule[i];
     return NULL;
+}
+
+uint32_t cw_report_site_home(const struct cw_snapshot_site *site)
+{
+    unsigned home;
+
+    if (site->kind >= CW_KIND_COUNT) /* of a newer version */
+        return site->device;
+    home = cw_kind_home(site->kind, site->device);
+    return home < CW_DEVICES ? home : CW_SITE_NONE;
+}
+
+int cw_report_has_device(const struct cw_report_model *model, uint32_t device)
+{
+    const struct cw_snapshot *snapshot = &model->snapshot;
+
+    return snapshot->device[device].seen || snapshot->pool.device[device].used ||
+           snapshot->pressure.device[device].used || snapshot->growth.timeline[device].has_peaks ||
+           snapshot->growth.timeline[device].idle.is_steady;
+}
+
+static int is_error(const struct cw_report_event *event)
+{
+    return event->type == CW_EVENT_INVALID_FREE || event->type == CW_EVENT_FATAL;
+}
+
+void cw_report_find_empty(struct cw_report_model *model)
+{
+    struct cw_snapshot_site *site = model->snapshot.site;
+    uint32_t sites = model->snapshot.sites, full = 0;
+
+    for (uint32_t i = 0; i < sites; i++)
+        site[i].is_empty = (site[i].allocs | site[i].live_blocks | site[i].reclaimed |
+                            site[i].failed | site[i].oom) == 0;
+    for (uint32_t i = 0; i < model->events; i++) {
+        const struct cw_report_event *event = &model->event[i];
+
+        if (is_error(event) && event->site < sites)
+            site[event->site].is_empty = 0;
+        if (is_error(event) && event->first_site < sites)
+            site[event->first_site].is_empty = 0;
+    }
+    for (uint32_t i = 0; i < sites; i++)
+        full += !site[i].is_empty;
+    if (model->sites_of < full)
+        model->sites_of = full;
 }

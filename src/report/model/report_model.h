@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All that the text of a report is written from. There are two fillers: model_live.c, of a live
- * layout, and cli/model/model_report.c, of a report in JSON. Equal models give equal bytes.
+ * The model of a report: all that one process's report is written from, in whatever form. There are
+ * two fillers, model_live.c from a live layout and cli/model/json_read.c from a report in JSON.
+ * Equal models give equal bytes.
  *
- * Sites, devices, the pool, pressure and growth are those of a snapshot, whose view nobody looks
- * at: of a report in JSON there is none. Strings are never NULL unless it is said; they belong to
- * the filler.
+ * Numbers of modules, stacks and tags begin at 1, 0 is none; sites, frames and events are named by
+ * index, CW_SITE_NONE is none. Strings belong to the filler; "" if not known unless NULL is
+ * allowed. Bytes are bytes, times are nanoseconds since the library was armed unless the name says
+ * more.
  */
 #ifndef CW_REPORT_MODEL_H
 #define CW_REPORT_MODEL_H
@@ -13,9 +15,36 @@
 #include <stdint.h>
 
 #include "live/layout.h"
+#include "report/leaks/holders.h"
 #include "report/leaks/suppress.h"
 #include "report/snapshot/snapshot.h"
-#include "report/snapshot/tag.h"
+
+struct cw_report_variable {
+    const char *name, *value;
+};
+
+struct cw_process_facts {
+    uint32_t pid, ppid;
+    const char *exe, *cwd, *host;
+    const char *rank;    /* of a parallel job */
+    const char *command; /* the arguments, with spaces between them */
+    const char **argv;
+    uint32_t argc;
+    struct cw_report_variable *env; /* of ours that were set */
+    uint32_t envc;
+    uint64_t start_realtime_ns, end_realtime_ns; /* since 1970; 0: not known, not ended */
+    const char *end; /* "exit", "_exit", "quick_exit", "running", "died" or "unknown" */
+    int32_t exit_code;
+    uint8_t has_exit_code;
+    uint8_t has_no_stacks; /* they were switched off */
+    uint32_t driver_version;
+};
+
+struct cw_report_module {
+    const char *path, *build_id; /* build_id: hex */
+    uint64_t base;
+    uint32_t generation;
+};
 
 /* A function that was inlined into a frame's. */
 struct cw_report_place {
@@ -27,58 +56,106 @@ struct cw_report_frame {
     const char *function; /* NULL: not known */
     const char *file;     /* of the source; of Python with its directory; NULL: not known */
     uint32_t line;        /* 0: not known */
-    uint32_t module;      /* a number, 0: in none */
-    const char *module_name;
+    uint32_t module;
     uint64_t offset;           /* of the call in the module's file */
     uint64_t address;          /* where it returns to; 0: not known */
     uint32_t inlined, inlines; /* its part of the places, innermost first */
     uint8_t is_python;
 };
 
-/* The frames that a reader wants to see, innermost first; at most CW_DEPTH_MAX. */
+/* Its part of stack_frame, innermost first, and the part of that which a reader wants to see. */
 struct cw_report_stack {
+    uint32_t id; /* its number in a report in JSON, where they have no gaps */
     uint32_t first, count;
+    uint32_t shown_first, shown; /* shown_first counts from `first` */
+};
+
+struct cw_report_tag {
+    const char *label; /* "forward", "forward@domain" */
+    uint8_t is_pattern;
+    uint64_t begun; /* times that it was entered */
+    uint64_t steps; /* that have ended; what follows is known only if there are any */
+    uint64_t first_ns, last_ns, first_bytes, last_bytes, least_bytes, most_bytes;
+    uint8_t has_line; /* the next three are known */
+    uint8_t is_rising;
+    double mean_ns, slope, r2; /* of a step; bytes per step of what the whole process held */
+};
+
+struct cw_report_block {
+    uint32_t site;
+    uint32_t tid;
+    uint64_t address, bytes, held, born_ns;
+};
+
+struct cw_report_old {
+    uint32_t site;
+    uint64_t blocks, bytes, oldest_age_ns;
 };
 
 struct cw_report_event {
     uint64_t t_ns; /* 0: the record is empty */
     uint64_t key, bytes, free_bytes, total_bytes, released;
-    uint32_t site;       /* index, or CW_SITE_NONE */
+    uint32_t site;
     uint32_t first_site; /* of a second free: that of the first */
     int32_t code;
     uint32_t count;
-    uint16_t share; /* in 1/10000 */
+    uint32_t share; /* in 1/10000 */
     uint8_t type, device, cause, level, level_before, rung;
+    uint8_t is_of_limit; /* the share is one of the limit, not of the device */
 };
 
 struct cw_report_oom {
     uint64_t t_ns;
-    uint32_t event; /* index, or CW_SITE_NONE */
-    uint32_t site;  /* index, or CW_SITE_NONE */
+    uint32_t event, site;
     int32_t code;
     uint8_t device, cause, unserved, is_fragmented;
     uint64_t bytes, fits, limit, min_free;
     uint64_t live, held, idle, spare, free_bytes, total_bytes, others;
-    uint64_t rest_bytes, rest_blocks;
-    struct {
-        uint32_t site;
-        uint64_t bytes, blocks;
-    } holder[CW_OOM_HOLDERS];
-    unsigned holders;
+    uint64_t rest_blocks, rest_bytes;
+    struct cw_report_holder holder[CW_OOM_HOLDERS];
+    uint32_t holders;
 };
 
 /* A rule of suppressions, and what it was used for. */
 struct cw_report_rule {
-    uint32_t id; /* as sites name it */
-    uint32_t line;
-    const char *owner;          /* of a built-in one; NULL: it is of the user's file */
-    const struct cw_rule *rule; /* NULL: `words` say it */
-    const char *words;
+    uint32_t id;         /* as sites name it */
+    uint32_t line;       /* of the file */
+    const char *pattern; /* of one of the file's: the rule as it is printed */
+    const char *source;  /* the file, or "built-in" */
+    const char *owner;   /* of a built-in one: "cuBLAS"; else "" */
+    uint8_t leak;        /* enum cw_leak_class of what it matches */
     struct cw_rule_use use;
 };
 
-struct cw_report_tag {
-    const char *name, *domain;
+struct cw_report_finding {
+    uint64_t address, count, bytes, tool_bytes;
+    const char *source;
+    uint8_t side, class, op;
+};
+
+struct cw_report_static {
+    const char *name;
+    uint64_t bytes;
+    uint8_t is_managed;
+};
+
+/* What CUPTI has seen, as in live/layout_audit.h. */
+struct cw_report_audit {
+    uint8_t status;
+    uint32_t version;
+    const char *why;
+    uint64_t all_findings, dropped, not_kept, excused;
+    struct cw_live_audit_row row[CW_AUDIT_CLASS_COUNT][CW_AUDIT_OP_COUNT];
+    struct cw_report_finding finding[CW_AUDIT_FINDINGS];
+    uint32_t findings;
+    struct cw_live_audit_amount fixed; /* all variables that were loaded */
+    struct cw_report_static variable[CW_AUDIT_VARIABLES];
+    uint32_t variables; /* those in variable[] */
+};
+
+struct cw_report_diagnostic {
+    const char *text;
+    uint8_t is_loss; /* the account is incomplete; else only its stacks are */
 };
 
 struct cw_report_peak {
@@ -95,66 +172,83 @@ struct cw_report_rank {
 /* Of a report on some of the call sites, or by another measure. The lists of the snapshot are those
  * of the selection then. */
 struct cw_report_selection {
+    const uint32_t *site; /* those to show, in their order */
     uint32_t sites, of;
     int shows_all;                 /* lists are not cut */
     const char *metric;            /* NULL: what was never freed, as always */
     int is_count;                  /* the metric is no number of bytes */
     struct cw_snapshot_list apart; /* what else does not count */
-    const struct cw_report_rank *rank;
+    struct cw_report_rank *rank;
     uint32_t ranks;
 };
 
-#define CW_REPORT_DIAGNOSTICS 8
-
-struct cw_report_diagnostic {
-    char text[256];
-    uint8_t is_loss; /* the account is incomplete */
-};
-
 struct cw_report_model {
-    const struct cw_snapshot *snapshot;
-    uint32_t pid;
-    const char *version, *command;
-    const char *end; /* "exit", "_exit", "quick_exit", "running", "died" or "unknown" */
-    int has_exit_code, exit_code;
-    uint8_t has_no_stacks; /* they were switched off */
-    uint8_t has_no_ids;    /* of sites, while the process runs (report_oom.h) */
-    struct cw_report_diagnostic diagnostic[CW_REPORT_DIAGNOSTICS];
-    unsigned diagnostics;
-    uint64_t invalid_frees; /* at least those that have an event */
-    struct cw_report_event *event;
+    const char *schema, *tool, *version; /* version: of cuwarden that watched, or wrote */
+    const char *source;                  /* the file that it was read from, "" in the process */
+    uint8_t is_alive;                    /* the process runs */
+    uint8_t has_no_ids;                  /* of sites, while the process runs (report_oom.h) */
+    struct cw_process_facts process;
+    struct cw_report_module *module; /* by number - 1 */
+    uint32_t modules;
+    struct cw_report_frame *frame;
+    uint32_t frames;
+    struct cw_report_place *place;
+    uint32_t places;
+    uint32_t *stack_frame;
+    uint32_t stack_frames;
+    struct cw_report_stack *stack; /* by number - 1; one that nobody asked for has no frames */
+    uint32_t stacks;
+    struct cw_report_tag *tag; /* by number - 1 */
+    uint32_t tags;
+    struct cw_report_block *block; /* leaked ones */
+    uint32_t blocks;
+    uint64_t blocks_left_out;
+    struct cw_report_old *old; /* most bytes first */
+    uint32_t olds;
+    struct cw_report_event *event; /* by time */
     uint32_t events;
     struct cw_report_oom *oom;
     uint32_t ooms;
     struct cw_report_rule *rule; /* those of the file, and built-in ones that were used */
     uint32_t rules;
-    const char *rules_path; /* of the file, "" for none */
-    struct cw_report_tag *tag;
-    uint32_t tags;
-    const struct cw_live_audit *audit;
-    const char *audit_why;
-    const char *audit_source[CW_AUDIT_FINDINGS]; /* of findings */
-    const char *audit_name[CW_AUDIT_VARIABLES];  /* of variables */
-    struct cw_report_stack *stack;               /* by number; 0 is none */
-    uint32_t stacks;
-    struct cw_report_frame *frame;
-    uint32_t frames;
-    struct cw_report_place *place;
-    uint32_t places;
+    uint64_t invalid_frees; /* at least those that have an event */
+    struct cw_report_diagnostic *diagnostic;
+    uint32_t diagnostics;
+    struct cw_report_audit audit;
     struct cw_report_peak peak[CW_DEVICES];
-    const struct cw_report_selection *selection; /* NULL: of everything */
+    uint32_t sites_of; /* of the process that are not empty: some may have been left out */
+    struct cw_report_selection *selection; /* NULL: of everything */
+    struct cw_snapshot snapshot;           /* last: what stands before it is made anew of it */
 };
-
-/* "forward", "forward@domain"; "" for none. Returns buf. */
-const char *cw_report_tag_label(const struct cw_report_model *model, uint32_t tag, char *buf,
-                                size_t cap);
-/* The rule that sites know by this number, or NULL. */
-const struct cw_report_rule *cw_report_rule_at(const struct cw_report_model *model, uint32_t id);
 
 static inline const struct cw_snapshot_site *cw_report_site(const struct cw_report_model *model,
                                                             uint32_t site)
 {
-    return site < model->snapshot->sites ? &model->snapshot->site[site] : NULL;
+    return site < model->snapshot.sites ? &model->snapshot.site[site] : NULL;
 }
+
+/* NULL for 0, and for a number that is not there. */
+const struct cw_report_stack *cw_report_stack(const struct cw_report_model *model, uint32_t stack);
+/* The frame of a stack, from 0 on: of those that are shown. */
+const struct cw_report_frame *cw_report_shown_frame(const struct cw_report_model *model,
+                                                    const struct cw_report_stack *stack,
+                                                    uint32_t at);
+/* The path of a module, and its last component; "" for none. */
+const char *cw_report_module_path(const struct cw_report_model *model, uint32_t module);
+const char *cw_report_module_name(const struct cw_report_model *model, uint32_t module);
+/* What a frame is called in a list: the function, else "libfoo.so+0x1a2b" in buf, else "?". */
+const char *cw_report_frame_name(const struct cw_report_model *model,
+                                 const struct cw_report_frame *frame, char *buf, size_t cap);
+/* "forward", "forward@domain"; "" for none. */
+const char *cw_report_tag_label(const struct cw_report_model *model, uint32_t tag);
+/* The rule that sites know by this number, or NULL. */
+const struct cw_report_rule *cw_report_rule_at(const struct cw_report_model *model, uint32_t id);
+/* Where a site's bytes are counted: a device, CW_DEVICE_HOST, or CW_SITE_NONE: nowhere. */
+uint32_t cw_report_site_home(const struct cw_snapshot_site *site);
+/* A device of which the report tells anything. */
+int cw_report_has_device(const struct cw_report_model *model, uint32_t device);
+/* For the fillers, at the end: which sites are empty, and how many are not, unless it is known of
+ * more. */
+void cw_report_find_empty(struct cw_report_model *model);
 
 #endif

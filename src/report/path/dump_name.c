@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbered names. See dump_name.h. Owns nothing; no lock: creating a file decides who has a name.
- */
+/* Numbered names. See dump_name.h. Owns nothing; no lock: creating the file reserves the name. */
 #include "report/path/dump_name.h"
 
 #include <errno.h>
@@ -56,7 +55,7 @@ static int add_json(struct cw_dump_name *name)
     return 0;
 }
 
-/* One name; EEXIST: one of its files is there. */
+/* Tries one name; EEXIST: one of its files exists. */
 static int take(struct cw_dump_name *name, int with_json, const struct cw_path_values *values)
 {
     int error;
@@ -72,7 +71,7 @@ static int take(struct cw_dump_name *name, int with_json, const struct cw_path_v
     return error;
 }
 
-/* With a %n that has no number yet, the first for which the name is free. */
+/* With a %n without a number yet, the first number whose name is free. */
 static int take_numbered(struct cw_dump_name *name, int with_json, struct cw_path_values *values)
 {
     int error = EEXIST;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of reports that are made while the process runs: that of the report at the end with
- * ".dump-N" before its extension. A name is taken by creating its file, empty, so no file that is
- * there is ever replaced.
+ * Names of reports written while the process runs: that of the final report with ".dump-N" before
+ * its extension. A name is reserved by creating its file, empty, so existing files are never
+ * replaced.
  */
 #ifndef CW_REPORT_DUMP_NAME_H
 #define CW_REPORT_DUMP_NAME_H
@@ -12,27 +12,27 @@
 
 #include "report/path/path.h"
 
-/* "r.json" becomes "r.dump-3.json", "r" and "r.%p" get it at their end. 0, or -1: too long. */
+/* "r.json" becomes "r.dump-3.json"; "r" and "r.%p" get it appended. 0, or -1 if too long. */
 int cw_dump_name_number(char *buf, size_t cap, const char *pattern, unsigned number);
 
-/* For cw_mem_alloc rather than the stack. */
+/* Allocate it with cw_mem_alloc, not on the stack. */
 struct cw_dump_name {
     char path[CW_PATH_MAX];
-    char json[CW_PATH_MAX]; /* of FORMAT=both, else "" */
+    char json[CW_PATH_MAX]; /* with FORMAT=both, else "" */
     char pattern[CW_PATH_MAX];
 };
 
 /*
- * Takes the first number from *number on for which neither file is there, making directories that
- * are missing. A %n of the pattern that has no number yet (values->number) gets the first one that
- * is free, and keeps it. 0, or the errno; `path` tells what was tried.
+ * Reserves the first number, starting at *number, for which neither file exists, and creates
+ * missing directories. A %n of the pattern without a number yet (values->number) gets the first
+ * free one, and keeps it. 0, or the errno; `path` is what was tried.
  */
 int cw_dump_name_take(struct cw_dump_name *name, const char *pattern, int with_json,
                       unsigned *number, struct cw_path_values *values);
-/* Takes the empty files away: nothing came of it. */
+/* Removes the empty files if no report was written. */
 void cw_dump_name_drop(const struct cw_dump_name *name);
 
-/* The path as a pattern that stands for itself; cap 2 * CW_PATH_MAX is enough. */
+/* The path as a pattern that expands to itself; cap 2 * CW_PATH_MAX is enough. */
 void cw_dump_name_escape(char *buf, size_t cap, const char *path);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of reports, and putting files in place. See path.h.
+ * Names of reports, and atomic file creation. See path.h.
  *
- * With %n the name is reserved by creating it empty, so that two processes never take the same
+ * With %n, the name is reserved by creating an empty file, so that two processes never get the same
  * number; the finished report then replaces it.
  */
 #include "report/path/path.h"
@@ -20,7 +20,7 @@
 
 /* ---- the template ---- */
 
-/* A host or program name is one component. */
+/* A host or program name must be a single component. */
 static void put_component(struct cw_out *out, const char *name)
 {
     for (; *name; name++)
@@ -42,7 +42,8 @@ static const char *last_component(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* From the letter behind '%'; returns what comes after the escape, or NULL when it is none. */
+/* Starts at the letter after '%'; returns the position after the escape, or NULL if it is not
+ * one. */
 static const char *put_escape(struct cw_out *out, const char *at,
                               const struct cw_path_values *values)
 {
@@ -113,7 +114,7 @@ int cw_path_has_number(const char *pattern)
 
 /* ---- what tells processes apart ---- */
 
-/* Of the variables of launchers: RANK, PMI_RANK, SLURM_PROCID and the like. */
+/* Launcher variables: RANK, PMI_RANK, SLURM_PROCID and the like. */
 static int is_name_of_rank(const char *name, size_t len)
 {
     static const char *const parts[] = {"RANK", "PROCID"};
@@ -124,7 +125,7 @@ static int is_name_of_rank(const char *name, size_t len)
     return 0;
 }
 
-/* From the letter behind '%'. */
+/* Starts at the letter after '%'. */
 static int tells_apart(const char *at)
 {
     const char *close;
@@ -153,7 +154,7 @@ int cw_path_is_shared(const char *pattern)
 
 /* ---- the extension ---- */
 
-/* Only letters and digits: what an escape stands for is part of the name. */
+/* Only letters and digits: an escape is part of the name. */
 static int is_extension(const char *text)
 {
     if (*text == '\0')
@@ -165,7 +166,7 @@ static int is_extension(const char *text)
     return 1;
 }
 
-/* Where the extension of the last component begins, or the end. */
+/* The beginning of the last component's extension, or the end. */
 static size_t extension_of(const char *pattern)
 {
     const char *slash = strrchr(pattern, '/'), *name = slash ? slash + 1 : pattern;
@@ -195,7 +196,7 @@ static void make_directories(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        mkdir(path, 0777); /* whatever stands in the way shows when the file is opened */
+        mkdir(path, 0777); /* any obstacle shows when the file is opened */
         *slash = '/';
     }
 }
@@ -227,7 +228,7 @@ static int build_name(struct cw_report_file *file, const char *pattern, const ch
     return 0;
 }
 
-/* Finds the first free number and takes it. */
+/* Finds and reserves the first free number. */
 static int reserve_name(struct cw_report_file *file, const char *pattern, const char *suffix,
                         struct cw_path_values *values)
 {
@@ -270,7 +271,7 @@ static int open_for_writing(struct cw_report_file *file)
         file->renames = file->fd >= 0;
         error = errno;
     }
-    /* Also where the directory may not be written, but the file that is there may. */
+    /* Also used if the directory is not writable but the existing file is. */
     if (file->fd < 0)
         file->fd = cw_sys_open(file->path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
     if (file->fd >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a report goes: the template of its name, and the file that appears under that name only
- * when it is complete.
+ * The destination of a report: the template of its name, and the file, which appears under that
+ * name only once it is complete.
  */
 #ifndef CW_REPORT_PATH_H
 #define CW_REPORT_PATH_H
@@ -11,11 +11,11 @@
 
 #define CW_PATH_MAX 4096
 
-/* What the template's escapes stand for. */
+/* Values of the template's escapes. */
 struct cw_path_values {
     uint32_t pid;           /* %p */
     const char *host;       /* %h */
-    const char *program;    /* %e: a path, of which the last component is taken */
+    const char *program;    /* %e: a path, whose last component is used */
     uint64_t start_seconds; /* %t: since 1970 */
     uint32_t number;        /* %n */
     const char *rank;       /* %r: "0" if it is NULL or "" */
@@ -23,27 +23,27 @@ struct cw_path_values {
 };
 
 /*
- * Expands %p %h %e %t %n %r %q{VAR} %%; any other %x stays as it is. An unset variable is empty. 0,
- * or -1 when the result does not fit.
+ * Expands %p %h %e %t %n %r %q{VAR} %%; any other %x is kept. An unset variable is empty. 0, or -1
+ * if the result does not fit.
  */
 int cw_path_expand(char *buf, size_t cap, const char *pattern, const struct cw_path_values *values);
 
-/* 1 if it has a %n. */
+/* 1 if it contains a %n. */
 int cw_path_has_number(const char *pattern);
 
-/* 1 if the processes of a parallel job would all write to one file: no escape that tells them apart
- * (%p, %n, %r, %q of a variable that is called a rank), and no device, FIFO or link. */
+/* 1 if the processes of a parallel job would all write to one file: no escape that distinguishes
+ * them (%p, %n, %r, %q of a rank variable), and not a device, FIFO or link. */
 int cw_path_is_shared(const char *pattern);
 
-/* `text` goes before the extension of the last component: "r.json" and ".2" make "r.2.json", "r"
- * and "r.%p" get it at their end. 0, or -1: too long. */
+/* Inserts `text` before the extension of the last component: "r.json" and ".2" make "r.2.json"; "r"
+ * and "r.%p" get it appended. 0, or -1 if too long. */
 int cw_path_insert(char *buf, size_t cap, const char *pattern, const char *text);
 
-/* Opens the file for writing, creating it and directories that are missing; flags as for open(2).
- * The descriptor, or -1 with errno. */
+/* Opens the file for writing, creating it and missing directories; flags as for open(2). The
+ * descriptor, or -1 with errno. */
 int cw_report_path_create(char *path, int flags);
 
-/* One file that is being written; for cw_mem_alloc rather than the stack. */
+/* One file being written; allocate it with cw_mem_alloc, not on the stack. */
 struct cw_report_file {
     int fd; /* -1: not open */
     int renames, reserved;
@@ -52,15 +52,15 @@ struct cw_report_file {
 };
 
 /*
- * Opens the file for the pattern with `suffix` behind it, making directories that are missing. With
- * %n the number is the first, from 1 on, for which there is no such file; values->number says which
- * it became. What is written lies under another name in the same directory until it is closed; a
- * device or a FIFO is written to directly. 0, or the errno; `path` tells what was tried.
+ * Opens the file for the pattern with `suffix` appended, creating missing directories. With %n, the
+ * number is the first, starting at 1, for which no file exists, stored in values->number. Output
+ * goes to a temporary name in the same directory until it is closed; devices and FIFOs are written
+ * to directly. 0, or the errno; `path` is what was tried.
  */
 int cw_report_file_open(struct cw_report_file *file, const char *pattern, const char *suffix,
                         struct cw_path_values *values);
 
-/* Gives the file its name, or takes it away when `error` is set. 0, or the errno. */
+/* Renames the file to its final name, or removes it if `error` is set. 0, or the errno. */
 int cw_report_file_close(struct cw_report_file *file, int error);
 
 #endif

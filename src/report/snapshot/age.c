@@ -3,7 +3,7 @@
 #include "report/snapshot/age.h"
 
 #include "base/mem.h"
-#include "report/snapshot/sort.h"
+#include "base/sort.h"
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
@@ -67,6 +67,13 @@ void cw_snapshot_ages(struct cw_snapshot *snapshot, uint64_t now_ns, uint64_t ol
 
         if (block && LOAD(block->state) == CW_BLOCK_LIVE)
             add_block(snapshot, block);
+    }
+    for (uint32_t i = 0; i < snapshot->sites; i++) {
+        struct cw_snapshot_site *site = &snapshot->site[i];
+
+        site->has_age = site->live_blocks > 0 && site->oldest_ns != 0;
+        if (site->has_age && now_ns > site->oldest_ns)
+            site->oldest_age_ns = now_ns - site->oldest_ns;
     }
     make_list(snapshot);
 }

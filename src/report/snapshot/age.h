@@ -12,11 +12,4 @@
  */
 void cw_snapshot_ages(struct cw_snapshot *snapshot, uint64_t now_ns, uint64_t old_ns);
 
-/* Of the site's oldest live block; only where site->oldest_ns is set. */
-static inline uint64_t cw_oldest_age(const struct cw_snapshot *snapshot,
-                                     const struct cw_snapshot_site *site)
-{
-    return snapshot->now_ns > site->oldest_ns ? snapshot->now_ns - site->oldest_ns : 0;
-}
-
 #endif

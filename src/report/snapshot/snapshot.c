@@ -14,7 +14,7 @@
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "report/snapshot/sort.h"
+#include "base/sort.h"
 #include "report/symbols/stack.h"
 
 /* ---- identity of stacks ---- */
@@ -227,19 +227,21 @@ static uint32_t site_id(const struct merge_key *key, const struct frame_facts *s
     return (uint32_t)(hash ^ (hash >> 32));
 }
 
-static void start_site(const struct cw_view *view, const struct facts *facts,
-                       const struct merge_key *key, struct cw_snapshot_site *site)
+static void start_site(struct cw_snapshot *snapshot, const struct facts *facts,
+                       const struct merge_key *key, uint32_t index)
 {
     const struct frame_facts *stack = stack_facts(facts, key->stack);
-    const struct cw_live_site *live = cw_view_site(view, key->live_site);
+    const struct cw_live_site *live = cw_view_site(snapshot->view, key->live_site);
+    struct cw_snapshot_site *site = &snapshot->site[index];
 
+    site->number = index;
     site->stack = key->stack;
     site->id = site_id(key, stack);
     site->owner = stack->owner;
     site->kind = key->kind;
     site->device = key->device;
     site->tag = key->tag;
-    site->api = live ? cw_view_text(view, live->api) : "";
+    site->api = live ? cw_view_text(snapshot->view, live->api) : "";
 }
 
 static void merge_sites(struct cw_snapshot *snapshot, const struct facts *facts,
@@ -249,7 +251,7 @@ static void merge_sites(struct cw_snapshot *snapshot, const struct facts *facts,
         const struct cw_live_site *live = cw_view_site(snapshot->view, keys[i].live_site);
 
         if (i == 0 || compare_keys(&keys[i - 1], &keys[i]) != 0)
-            start_site(snapshot->view, facts, &keys[i], &snapshot->site[snapshot->sites++]);
+            start_site(snapshot, facts, &keys[i], snapshot->sites++);
         if (live)
             add_live_site(snapshot->view, &snapshot->site[snapshot->sites - 1], live);
         snapshot->merged[keys[i].live_site] = snapshot->sites - 1;
@@ -327,6 +329,9 @@ static void finish_device(struct cw_snapshot *snapshot, unsigned index)
     struct cw_snapshot_device *device = &snapshot->device[index];
     uint64_t held = LOAD(live->sample_held);
 
+    device->ordinal = (uint8_t)index;
+    device->idle_blocks = snapshot->pool.device[index].sums.idle_blocks;
+    device->idle_bytes = snapshot->pool.device[index].sums.idle_bytes;
     device->peak_bytes = LOAD(live->peak_bytes);
     device->peak_ns = LOAD(live->peak_ns);
     device->name = LOAD(live->known) && live->name[0] != '\0' ? live->name : NULL;
@@ -352,6 +357,8 @@ static void sum_up(struct cw_snapshot *snapshot)
         summary->frees += snapshot->device[i].sums.frees;
         summary->failed += snapshot->device[i].sums.failed;
     }
+    for (unsigned i = 0; i < CW_DEVICES; i++)
+        snapshot->pool.device[i].ooms = snapshot->device[i].sums.oom;
     summary->peak_bytes = LOAD(cw_view_header(snapshot->view)->peak_bytes);
     summary->pool_hits = snapshot->pool.hits;
     summary->pool_misses = snapshot->pool.misses;
@@ -386,7 +393,6 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
         return -1;
     cw_sort(keys, count, sizeof(*keys), is_key_before, NULL);
     merge_sites(snapshot, &facts, keys, count);
-    cw_leak_classify(snapshot, NULL, NULL);
     add_up(snapshot);
     sum_up(snapshot);
     find_duration(snapshot);

@@ -15,16 +15,18 @@
 #ifndef CW_REPORT_SNAPSHOT_H
 #define CW_REPORT_SNAPSHOT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "live/view.h"
-#include "report/leaks/leak_class.h"
+#include "report/snapshot/leak.h"
 #include "report/snapshot/snapshot_growth.h"
 #include "report/snapshot/snapshot_pool.h"
 #include "report/snapshot/snapshot_pressure.h"
 
 struct cw_snapshot_site {
-    uint32_t stack; /* innermost frame, 0: no stack */
+    uint32_t stack;  /* innermost frame, 0: no stack */
+    uint32_t number; /* in a report in JSON: its index, unless it was read from a selection */
     uint32_t
         id; /* equal in every run of the same binaries; the device and tag have no part in it */
     uint32_t owner; /* module, 0: none known */
@@ -42,10 +44,13 @@ struct cw_snapshot_site {
     uint64_t live_blocks, live_bytes, live_held;
     uint64_t peak_blocks, peak_bytes; /* an upper bound where several live sites were merged */
     uint64_t at_peak_blocks, at_peak_bytes;
-    uint64_t oldest_ns; /* when the oldest live block was allocated, 0: there is none */
+    uint64_t oldest_ns;     /* when the oldest live block was allocated, 0: there is none */
+    uint64_t oldest_age_ns; /* its age when the report was made, if has_age */
     uint64_t old_blocks, old_bytes;
     uint32_t growth; /* its row in the snapshot's growth, counted from 1; 0: none */
     uint8_t grows;   /* that row is a suspect */
+    uint8_t has_age;
+    uint8_t is_empty; /* it asked for nothing, and no error names it: it was called to free */
 };
 
 struct cw_snapshot_sums {
@@ -59,11 +64,15 @@ struct cw_snapshot_sums {
 #define CW_DEVICE_NAME 24 /* bytes of a name that are shown */
 
 struct cw_snapshot_device {
-    int seen;                     /* the program used it, or its name is known */
-    const char *name;             /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
+    uint8_t ordinal;
+    uint8_t seen;     /* the program used it, or its name is known */
+    uint8_t sampled;  /* the last two are known */
+    const char *name; /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
+    const char *uuid; /* NULL: not known */
+    uint64_t total;   /* of memory, 0: not known */
+    uint64_t idle_blocks, idle_bytes;
     struct cw_snapshot_sums sums; /* counted kinds */
     uint64_t peak_bytes, peak_ns;
-    int sampled;
     uint64_t driver_used, unattributed; /* when sampled */
     uint32_t peak_sites;                /* that held something at the peak */
     uint64_t peak_rest;                 /* bytes held by those that are not in `peak` */
@@ -77,12 +86,22 @@ struct cw_snapshot_list {
     uint64_t bytes, blocks;
 };
 
-/* The SUMMARY line. */
+/* The SUMMARY line: X("key", member, "unit", meaning). */
+#define CW_SUMMARY_KEYS(X)                                                                         \
+    X("leaked_bytes", leaked_bytes, "bytes", "never freed and counted as leaked")                  \
+    X("leaked_blocks", leaked_blocks, "", "blocks of those")                                       \
+    X("leak_sites", leak_sites, "", "call sites of those")                                         \
+    X("peak_bytes", peak_bytes, "bytes", "most that was live at one time, over all devices")       \
+    X("allocs", allocs, "", "successful allocations")                                              \
+    X("frees", frees, "", "frees")                                                                 \
+    X("failed", failed, "", "allocating calls that returned an error")                             \
+    X("pool_hits", pool_hits, "", "requests that an idle block of the pool served")                \
+    X("pool_misses", pool_misses, "", "requests of the pool that went to the driver")
+
 struct cw_snapshot_summary {
-    uint64_t leaked_bytes, leaked_blocks, leak_sites;
-    uint64_t peak_bytes;
-    uint64_t allocs, frees, failed;
-    uint64_t pool_hits, pool_misses;
+#define X(key, member, unit, meaning) uint64_t member;
+    CW_SUMMARY_KEYS(X)
+#undef X
 };
 
 struct cw_snapshot {
@@ -114,6 +133,20 @@ void cw_snapshot_fini(struct cw_snapshot *snapshot);
 /* What became of a live site, or NULL. */
 const struct cw_snapshot_site *cw_snapshot_find(const struct cw_snapshot *snapshot,
                                                 uint32_t live_site);
+
+/* What a site held over time, or NULL. */
+static inline const struct cw_growth_row *cw_snapshot_growth_row(const struct cw_snapshot *snapshot,
+                                                                 uint32_t site)
+{
+    uint32_t row = site < snapshot->sites ? snapshot->site[site].growth : 0;
+
+    return row != 0 ? &snapshot->growth.row[row - 1] : NULL;
+}
+
+static inline const char *cw_leak_name(const struct cw_snapshot_site *site)
+{
+    return cw_leak_class_name(site->leak);
+}
 
 static inline uint64_t cw_leaked_bytes(const struct cw_snapshot_site *site)
 {

@@ -1,305 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What each site held over time. See snapshot_growth.h.
- *
- * A slot is read for all series at once, between two looks at its time; when the time has changed,
- * the whole moment is dropped. A series counts where its record and that of its site name each
- * other. A record without a series held nothing at the samples, unless there was no room for one:
- * then, as its past is not known, what it holds now is left out too.
- */
+/* What grew: what is worth telling of it. See snapshot_growth.h. */
 #include "report/snapshot/snapshot_growth.h"
 
-#include <string.h>
-
 #include "base/mem.h"
-#include "report/snapshot/snapshot.h"
-#include "report/snapshot/sort.h"
 
-#define LOAD(field)    atomic_load_explicit(&(field), memory_order_relaxed)
-#define ACQUIRE(field) atomic_load_explicit(&(field), memory_order_acquire)
-
-struct slot {
-    uint64_t t_ns;
-    uint32_t at;
-};
-
-/* A series, and the row that it belongs to. */
-struct member {
-    uint32_t live_site, series, row;
-};
-
-struct reader {
-    struct cw_snapshot *snapshot;
-    struct cw_snapshot_growth *growth;
-    struct member *member;
-    uint32_t members, limit;
-};
-
-static uint64_t *row_bytes(struct cw_snapshot_growth *growth, uint32_t row)
-{
-    return growth->bytes + (size_t)row * CW_SAMPLE_TIMES;
-}
-
-/* ---- moments ---- */
-
-static int is_earlier(const void *a, const void *b, const void *arg)
-{
-    const struct slot *left = a;
-    const struct slot *right = b;
-
-    (void)arg;
-    return left->t_ns != right->t_ns ? left->t_ns < right->t_ns : left->at < right->at;
-}
-
-static uint32_t find_slots(const struct reader *reader, struct slot *slot)
-{
-    const struct cw_live_growth *live = &cw_view_header(reader->snapshot->view)->growth;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < CW_SAMPLES; i++) {
-        uint64_t t_ns = ACQUIRE(live->t_ns[i]);
-
-        if (t_ns != 0 && t_ns < reader->growth->end_ns)
-            slot[count++] = (struct slot){t_ns, i};
-    }
-    cw_sort(slot, count, sizeof(*slot), is_earlier, NULL);
-    return count;
-}
-
-/* Of a process that was killed, samples may be later than anything else that is known. */
-static uint64_t find_end(const struct cw_snapshot *snapshot, uint64_t now_ns)
-{
-    const struct cw_live_header *header = cw_view_header(snapshot->view);
-    uint64_t end_ns = LOAD(header->end_ns);
-
-    if (end_ns != 0)
-        return end_ns;
-    for (uint32_t i = 0; i < CW_SAMPLES; i++)
-        if (LOAD(header->growth.t_ns[i]) > now_ns)
-            now_ns = LOAD(header->growth.t_ns[i]);
-    return now_ns;
-}
-
-/* ---- rows ---- */
-
-/* The series of a live site, 0: it has none. */
-static uint32_t series_of(const struct cw_view *view, uint32_t live_site)
-{
-    const struct cw_live_site *site = cw_view_site(view, live_site);
-    uint32_t index = site ? ACQUIRE(site->series) : 0;
-    const struct cw_live_series *series = cw_view_series(view, index);
-
-    return series && LOAD(series->site) == live_site ? index : 0;
-}
-
-static int is_counted(const struct cw_snapshot *snapshot, uint32_t merged)
-{
-    return merged != CW_SITE_NONE &&
-           cw_kind_counted(snapshot->site[merged].kind) != CW_COUNTED_NONE;
-}
-
-/* Marks the sites that have a series, and numbers their rows. */
-static void find_members(struct reader *reader)
-{
-    struct cw_snapshot *snapshot = reader->snapshot;
-
-    for (uint32_t i = 1; i < reader->limit; i++) {
-        uint32_t series = series_of(snapshot->view, i);
-
-        if (series == 0 || !is_counted(snapshot, snapshot->merged[i]))
-            continue;
-        reader->member[reader->members++] =
-            (struct member){.live_site = i, .series = series, .row = snapshot->merged[i]};
-        snapshot->site[snapshot->merged[i]].growth = 1;
-    }
-    for (uint32_t i = 0; i < snapshot->sites; i++)
-        if (snapshot->site[i].growth != 0)
-            snapshot->site[i].growth = ++reader->growth->rows;
-    for (uint32_t i = 0; i < reader->members; i++)
-        reader->member[i].row = snapshot->site[reader->member[i].row].growth - 1;
-}
-
-static int make_rows(struct reader *reader)
-{
-    struct cw_snapshot_growth *growth = reader->growth;
-
-    growth->rows_limit = growth->rows;
-    growth->row = cw_mem_alloc(growth->rows * sizeof(*growth->row));
-    growth->bytes = cw_mem_alloc(growth->rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
-    growth->suspect = cw_mem_alloc(growth->rows * sizeof(*growth->suspect));
-    if (!growth->row || !growth->bytes || !growth->suspect)
-        return -1;
-    for (uint32_t i = 0; i < reader->snapshot->sites; i++)
-        if (reader->snapshot->site[i].growth != 0)
-            growth->row[reader->snapshot->site[i].growth - 1].site = i;
-    return 0;
-}
-
-static void add_member(const struct reader *reader, const struct member *member, uint32_t slot,
-                       uint32_t moment)
-{
-    const struct cw_live_series *series = cw_view_series(reader->snapshot->view, member->series);
-    uint64_t *cell = &row_bytes(reader->growth, member->row)[moment];
-    uint64_t bytes = series ? ACQUIRE(series->bytes[slot]) : 0;
-
-    if (series && LOAD(series->site) == member->live_site)
-        *cell = cw_add_capped(*cell, bytes);
-}
-
-static void read_moment(struct reader *reader, const struct slot *slot)
-{
-    const struct cw_live_growth *live = &cw_view_header(reader->snapshot->view)->growth;
-    struct cw_snapshot_growth *growth = reader->growth;
-    uint32_t moment = growth->moments;
-
-    if (moment > 0 && growth->t_ns[moment - 1] == slot->t_ns)
-        return;
-    for (uint32_t i = 0; i < reader->members; i++)
-        add_member(reader, &reader->member[i], slot->at, moment);
-    atomic_thread_fence(memory_order_acquire);
-    if (LOAD(live->t_ns[slot->at]) == slot->t_ns) {
-        growth->t_ns[growth->moments++] = slot->t_ns;
-        return;
-    }
-    for (uint32_t i = 0; i < growth->rows; i++)
-        row_bytes(growth, i)[moment] = 0;
-}
-
-static int has_known_past(const struct reader *reader, uint32_t live_site,
-                          const struct cw_live_site *site)
-{
-    const struct cw_snapshot_growth *growth = reader->growth;
-    const struct cw_live_header *header = cw_view_header(reader->snapshot->view);
-    uint64_t last_ns = growth->moments > 0 ? growth->t_ns[growth->moments - 1] : 0;
-
-    return series_of(reader->snapshot->view, live_site) != 0 || LOAD(header->growth.dropped) == 0 ||
-           LOAD(site->first_ns) > last_ns;
-}
-
-static void read_present(struct reader *reader)
-{
-    struct cw_snapshot *snapshot = reader->snapshot;
-    struct cw_snapshot_growth *growth = reader->growth;
-
-    for (uint32_t i = 1; i < reader->limit; i++) {
-        const struct cw_live_site *site = cw_view_site(snapshot->view, i);
-        const struct cw_snapshot_site *merged = cw_snapshot_find(snapshot, i);
-        struct cw_site_sums sums;
-        uint64_t *cell;
-
-        if (!site || !merged || merged->growth == 0 || !has_known_past(reader, i, site))
-            continue;
-        cw_view_site_sums(site, &sums);
-        cell = &row_bytes(growth, merged->growth - 1)[growth->moments];
-        *cell = cw_add_capped(*cell, sums.live_bytes);
-    }
-    growth->t_ns[growth->moments++] = growth->end_ns;
-}
-
-/* ---- what they tell ---- */
-
-static void fit_rows(struct reader *reader)
-{
-    struct cw_snapshot_growth *growth = reader->growth;
-    struct cw_trend_point point[CW_SAMPLE_TIMES];
-
-    for (uint32_t i = 0; i < growth->rows; i++) {
-        struct cw_growth_row *row = &growth->row[i];
-        struct cw_snapshot_site *site = &reader->snapshot->site[row->site];
-
-        for (uint32_t k = 0; k < growth->moments; k++)
-            point[k] = (struct cw_trend_point){growth->t_ns[k], row_bytes(growth, i)[k]};
-        cw_trend_fit(point, growth->moments, site->first_ns, &row->trend);
-        site->grows = row->trend.is_steady;
-        if (site->grows)
-            growth->suspect[growth->suspects++] = i;
-    }
-}
-
-static int grew_more(const void *a, const void *b, const void *arg)
-{
-    const struct cw_growth_row *rows = arg;
-    uint32_t i = *(const uint32_t *)a;
-    uint32_t k = *(const uint32_t *)b;
-
-    if (rows[i].trend.growth > rows[k].trend.growth || rows[i].trend.growth < rows[k].trend.growth)
-        return rows[i].trend.growth > rows[k].trend.growth;
-    return i < k;
-}
-
-static const struct cw_growth_step *find_step(const struct cw_snapshot_growth *growth, uint32_t tag)
-{
-    for (uint32_t i = 0; i < growth->steps && tag != 0; i++)
-        if (growth->step[i].tag == tag && growth->step[i].has_line)
-            return &growth->step[i];
-    return NULL;
-}
-
-/* Of a place in several tags that of the record that allocated most. */
-static void find_tags(struct reader *reader)
-{
-    struct cw_snapshot_growth *growth = reader->growth;
-    uint64_t *most = cw_mem_alloc(growth->rows * sizeof(*most));
-
-    for (uint32_t i = 0; most && i < reader->members; i++) {
-        const struct member *member = &reader->member[i];
-        const struct cw_live_site *site = cw_view_site(reader->snapshot->view, member->live_site);
-        uint64_t bytes = site ? LOAD(site->total_bytes) : 0;
-
-        if (bytes <= most[member->row])
-            continue;
-        most[member->row] = bytes;
-        growth->row[member->row].tag = site->tag;
-    }
-    cw_mem_free(most, growth->rows * sizeof(*most));
-    for (uint32_t i = 0; i < growth->rows; i++) {
-        struct cw_growth_row *row = &growth->row[i];
-        const struct cw_growth_step *step =
-            row->trend.is_steady ? find_step(growth, row->tag) : NULL;
-
-        row->tag = step ? step->tag : 0;
-        row->per_step = step ? cw_trend_to_decimal(row->trend.slope * step->mean_ns / 1e9) : 0;
-    }
-}
-
-static void read_rows(struct reader *reader)
-{
-    struct cw_snapshot_growth *growth = reader->growth;
-    struct slot slot[CW_SAMPLES];
-    uint32_t slots;
-
-    find_members(reader);
-    if (growth->rows == 0)
-        return;
-    if (make_rows(reader) != 0) {
-        growth->rows = 0;
-        for (uint32_t i = 0; i < reader->snapshot->sites; i++)
-            reader->snapshot->site[i].growth = 0;
-        return;
-    }
-    slots = find_slots(reader, slot);
-    for (uint32_t i = 0; i < slots; i++)
-        read_moment(reader, &slot[i]);
-    read_present(reader);
-    fit_rows(reader);
-    cw_sort(growth->suspect, growth->suspects, sizeof(uint32_t), grew_more, growth->row);
-    find_tags(reader);
-}
-
-void cw_snapshot_growth_read(struct cw_snapshot *snapshot, uint64_t now_ns)
-{
-    struct reader reader = {
-        .snapshot = snapshot, .growth = &snapshot->growth, .limit = snapshot->merged_count};
-
-    snapshot->growth.end_ns = find_end(snapshot, now_ns);
-    cw_snapshot_read_steps(snapshot);
-    cw_snapshot_read_regrowth(snapshot);
-    cw_snapshot_read_timelines(snapshot);
-    reader.member = cw_mem_alloc(reader.limit * sizeof(*reader.member));
-    if (reader.member)
-        read_rows(&reader);
-    cw_mem_free(reader.member, reader.limit * sizeof(*reader.member));
-}
+#define RESIZES    3 /* fewer are not worth a line */
+#define COPIED_MIN UINT64_C(65536)
 
 void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth)
 {
@@ -314,15 +20,28 @@ void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth)
         cw_mem_free(growth->timeline[i].point, (CW_POINTS + 1) * sizeof(struct cw_growth_point));
 }
 
-const struct cw_growth_row *cw_snapshot_growth_row(const struct cw_snapshot *snapshot,
-                                                   uint32_t site)
-{
-    uint32_t row = site < snapshot->sites ? snapshot->site[site].growth : 0;
-
-    return row != 0 ? &snapshot->growth.row[row - 1] : NULL;
-}
-
 int cw_snapshot_growth_was_watched(const struct cw_snapshot_growth *growth)
 {
     return growth->end_ns >= CW_TREND_SPAN_MIN && growth->moments >= CW_TREND_POINTS_MIN;
+}
+
+int cw_snapshot_regrowth_is_large(const struct cw_growth_regrowth *regrowth)
+{
+    return regrowth->resizes >= RESIZES && regrowth->copied_bytes >= COPIED_MIN;
+}
+
+/* Keeps the CW_STEPS_SHOWN that grew most, by insertion. */
+void cw_snapshot_note_rising(struct cw_snapshot_growth *growth, uint32_t index)
+{
+    uint32_t at = growth->risings;
+
+    while (at > 0 && growth->step[growth->rising[at - 1]].growth < growth->step[index].growth)
+        at--;
+    if (at == CW_STEPS_SHOWN)
+        return;
+    if (growth->risings < CW_STEPS_SHOWN)
+        growth->risings++;
+    for (uint32_t i = growth->risings - 1; i > at; i--)
+        growth->rising[i] = growth->rising[i - 1];
+    growth->rising[at] = index;
 }

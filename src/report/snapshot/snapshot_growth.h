@@ -18,15 +18,14 @@
 #include "live/view.h"
 #include "report/snapshot/trend.h"
 
-struct cw_snapshot;
-
 #define CW_SAMPLE_TIMES    (CW_SAMPLES + 1)
 #define CW_STEPS_MIN       3 /* of fewer nothing is said */
 #define CW_STEPS_SHOWN     5
 #define CW_REGROWTHS_SHOWN 5
 
 struct cw_growth_row {
-    uint32_t site; /* of the snapshot */
+    uint32_t site;         /* of the snapshot */
+    uint32_t first, count; /* its part of the bytes: one number for each moment, or none */
     struct cw_trend trend;
     /* Of a suspect, in a place that has a tag with CW_STEPS_MIN steps: the tag, else 0, and how
      * much it grew in the mean time of a step. */
@@ -58,6 +57,7 @@ struct cw_growth_point {
 };
 
 struct cw_growth_timeline {
+    uint8_t ordinal;
     struct cw_growth_point *point; /* in the order of time; the last is the present */
     uint32_t count;
     uint8_t has_peaks;                /* there are enough points for them to mean something */
@@ -70,10 +70,13 @@ struct cw_snapshot_growth {
     uint64_t end_ns; /* the present */
     uint64_t t_ns[CW_SAMPLE_TIMES];
     uint32_t moments;
-    struct cw_growth_row *row; /* in the order of sites */
+    uint8_t is_on;
+    uint64_t taken, period_ns, dropped; /* samples, the time between two, sites without room */
+    struct cw_growth_row *row;          /* in the order of sites */
     uint32_t rows, rows_limit;
-    uint64_t *bytes;   /* CW_SAMPLE_TIMES of each row */
-    uint32_t *suspect; /* rows, that which grew most first */
+    uint64_t *bytes;
+    uint32_t byte_count;
+    uint32_t *suspect; /* sites, that which grew most first */
     uint32_t suspects;
     struct cw_growth_step *step;
     uint32_t steps, steps_limit;
@@ -84,36 +87,25 @@ struct cw_snapshot_growth {
     struct cw_growth_timeline timeline[CW_DEVICES];
 };
 
-/* Without memory for a part, that part stays empty. `now_ns`: of a process that has not ended the
- * last moment that is known, or the present. */
-void cw_snapshot_growth_read(struct cw_snapshot *snapshot, uint64_t now_ns);
 void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth);
 
-/* Of a site of the snapshot, or NULL. */
-const struct cw_growth_row *cw_snapshot_growth_row(const struct cw_snapshot *snapshot,
-                                                   uint32_t site);
 /* Whether growth was watched for long enough that nothing found means something. */
 int cw_snapshot_growth_was_watched(const struct cw_snapshot_growth *growth);
 /* Whether it is worth a line. */
 int cw_snapshot_regrowth_is_large(const struct cw_growth_regrowth *regrowth);
+/* Step `index` rises: it is among `rising` if it grew more than others there. */
+void cw_snapshot_note_rising(struct cw_snapshot_growth *growth, uint32_t index);
 
 /* The bytes of a row at each moment. */
 static inline const uint64_t *cw_snapshot_growth_bytes(const struct cw_snapshot_growth *growth,
                                                        uint32_t row)
 {
-    return growth->bytes + (size_t)row * CW_SAMPLE_TIMES;
+    return growth->bytes + growth->row[row].first;
 }
 
 static inline uint64_t cw_add_capped(uint64_t a, uint64_t b)
 {
     return a <= UINT64_MAX - b ? a + b : UINT64_MAX;
 }
-
-/* Parts of cw_snapshot_growth_read, in files of their own. */
-void cw_snapshot_read_steps(struct cw_snapshot *snapshot);
-void cw_snapshot_read_regrowth(struct cw_snapshot *snapshot);
-void cw_snapshot_read_timelines(struct cw_snapshot *snapshot);
-/* Step `index` rises: it is among `rising` if it grew more than others there. */
-void cw_snapshot_note_rising(struct cw_snapshot_growth *growth, uint32_t index);
 
 #endif

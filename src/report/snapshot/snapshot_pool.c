@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "report/snapshot/sort.h"
+#include "base/sort.h"
 
 #define WORTH_A_WARNING (UINT64_C(1) << 20) /* less than this is not called fragmented */
 #define MUCH            0.3
@@ -218,6 +218,11 @@ static void read_counters(struct cw_snapshot_pool_device *device, const struct c
     device->trimmed_idle = LOAD(live->trimmed_idle);
     device->trimmed_oom = LOAD(live->trimmed_oom);
     device->abandoned = LOAD(live->abandoned);
+    device->harvested_by_sync = LOAD(live->harvested_by_sync);
+    device->harvested_by_event = LOAD(live->harvested_by_event);
+    device->event_records = LOAD(live->event_records);
+    device->event_queries = LOAD(live->event_queries);
+    device->prewarmed = LOAD(live->prewarmed);
 }
 
 static void finish_device(struct cw_snapshot_pool *pool, const struct cw_view *view, unsigned index)
@@ -229,7 +234,8 @@ static void finish_device(struct cw_snapshot_pool *pool, const struct cw_view *v
 
     settle_idle(sums);
     read_counters(device, &live->pool);
-    device->used = is_used(sums, &live->pool);
+    device->ordinal = (uint8_t)index;
+    device->used = (uint8_t)is_used(sums, &live->pool);
     device->live_bytes = now.live;
     device->held_bytes = now.held;
     device->peak_held = LOAD(live->peak_held);

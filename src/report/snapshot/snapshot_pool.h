@@ -31,7 +31,8 @@ struct cw_snapshot_bucket {
 };
 
 struct cw_snapshot_pool_device {
-    int used;
+    uint8_t ordinal;
+    uint8_t used;
     struct cw_bucket_sums sums; /* over its buckets */
     uint32_t first, buckets;    /* its part of `bucket` */
     /* Of the blocks that are live and of the pool: what was asked for, and their sizes. */
@@ -45,11 +46,13 @@ struct cw_snapshot_pool_device {
     uint64_t bypassed[CW_BYPASS_COUNT];
     uint64_t exact_retries, oom_retries;
     uint64_t trimmed_full, trimmed_idle, trimmed_oom, abandoned;
+    uint64_t harvested_by_sync, harvested_by_event, event_records, event_queries;
+    uint64_t prewarmed, ooms;
 };
 
 struct cw_snapshot_pool {
-    int on;                            /* MODE=pool */
-    int deferred;                      /* FREE_SYNC, what is in force */
+    uint8_t on;                        /* MODE=pool */
+    uint8_t deferred;                  /* FREE_SYNC, what is in force */
     struct cw_snapshot_bucket *bucket; /* by device, kind and size */
     uint32_t buckets;
     uint32_t limit; /* entries in `bucket` */

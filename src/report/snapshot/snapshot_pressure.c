@@ -29,7 +29,8 @@ static void read_ladder(struct cw_snapshot_pressure_device *device,
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         device->refused[i] = LOAD(live->refused[i]);
     for (unsigned i = 0; i < CW_RUNG_COUNT; i++)
-        device->rung[i] = (struct cw_snapshot_rung){.tried = LOAD(live->rung[i].tried),
+        device->rung[i] = (struct cw_snapshot_rung){.rung = (uint8_t)i,
+                                                    .tried = LOAD(live->rung[i].tried),
                                                     .helped = LOAD(live->rung[i].helped),
                                                     .released = LOAD(live->rung[i].released)};
     device->limited = LOAD(live->limited);
@@ -49,8 +50,8 @@ static int is_used(const struct cw_snapshot_pressure_device *device)
     return sum != 0;
 }
 
-static void add_up(struct cw_snapshot_pressure_device *all,
-                   const struct cw_snapshot_pressure_device *device)
+void cw_snapshot_pressure_add(struct cw_snapshot_pressure_device *all,
+                              const struct cw_snapshot_pressure_device *device)
 {
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         all->refused[i] += device->refused[i];
@@ -84,8 +85,9 @@ void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const stru
         device->pressure_bytes = LOAD(live->memory.pressure_bytes);
         read_levels(device, &live->memory, now_ns);
         read_ladder(device, &live->memory);
-        device->used = is_used(device);
-        add_up(&pressure->all, device);
+        device->ordinal = (uint8_t)i;
+        device->used = (uint8_t)is_used(device);
+        cw_snapshot_pressure_add(&pressure->all, device);
     }
 }
 

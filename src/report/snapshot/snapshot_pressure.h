@@ -11,11 +11,13 @@
 #include "live/view.h"
 
 struct cw_snapshot_rung {
+    uint8_t rung;
     uint64_t tried, helped, released;
 };
 
 struct cw_snapshot_pressure_device {
-    int used;                 /* there is something to tell */
+    uint8_t ordinal;
+    uint8_t used;             /* there is something to tell */
     uint64_t limit, min_free; /* 0: none */
     uint64_t held, peak_held, spare;
     unsigned level;       /* enum cw_level, at the end */
@@ -37,6 +39,10 @@ struct cw_snapshot_pressure {
 /* now_ns: to which the present level has lasted, since the process's start. */
 void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const struct cw_view *view,
                                uint64_t now_ns);
+
+/* Adds a device to the sums. */
+void cw_snapshot_pressure_add(struct cw_snapshot_pressure_device *all,
+                              const struct cw_snapshot_pressure_device *device);
 
 /* ---- accounts of out of memory, which are read where they lie ---- */
 

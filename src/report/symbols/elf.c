@@ -2,8 +2,8 @@
 /*
  * ELF64 files, read with suspicion. See elf.h.
  *
- * Every offset is checked against the size that the file had when it was opened; a file that has
- * shrunk since gives short reads.
+ * Every offset is checked against the file's size when it was opened; a file that has shrunk since
+ * yields short reads.
  */
 #include "report/symbols/elf.h"
 
@@ -36,7 +36,7 @@ int cw_elf_read(const struct cw_elf *elf, void *buf, size_t len, uint64_t offset
 
 /* ---- the file ---- */
 
-/* Not a device or a FIFO that has taken the place of the file: opening those may block. */
+/* Rejects a device or FIFO that has replaced the file: opening it may block. */
 static int open_regular(struct cw_elf *elf, const char *path)
 {
     struct stat info;
@@ -51,7 +51,7 @@ static int open_regular(struct cw_elf *elf, const char *path)
     return 0;
 }
 
-/* e_type and e_machine stand at the same place in both classes. */
+/* e_type and e_machine have the same offset in both classes. */
 static enum cw_elf_kind read_header(struct cw_elf *elf)
 {
     Elf64_Ehdr *header = &elf->header;
@@ -160,7 +160,7 @@ static int has_build_id(const struct cw_elf *elf, const uint8_t *build_id, size_
 
 /* ---- sections ---- */
 
-/* Once, when the first is asked for. */
+/* Done once, at the first request. */
 static int read_sections(struct cw_elf *elf)
 {
     Elf64_Shdr first;
@@ -172,7 +172,7 @@ static int read_sections(struct cw_elf *elf)
         elf->header.e_shoff == 0 ||
         cw_elf_read(elf, &first, sizeof(first), elf->header.e_shoff) != 0)
         return -1;
-    if (count == 0) /* too many for the header: the first section tells */
+    if (count == 0) /* too many for the header: stored in the first section */
         count = first.sh_size;
     if (count == 0 || count > SECTIONS_MAX)
         return -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of ELF files: headers, segments, sections and symbols, piece by piece. What is loaded
- * in this process is not read here: hook/resolve/object.h and core/stacks/module.h look at memory.
+ * Reads ELF files: headers, segments, sections and symbols, piece by piece. Objects loaded in this
+ * process are read from memory instead, by hook/resolve/object.h and core/stacks/module.h.
  *
- * By pread, not by mmap: a file that shrinks while it is mapped raises SIGBUS, and this runs inside
- * somebody else's process. Nothing in the file is trusted: what does not fit reads as absent.
+ * Uses pread, not mmap: a file that shrinks while mapped raises SIGBUS, and this runs inside the
+ * user's process. Nothing in the file is trusted: invalid data reads as absent.
  */
 #ifndef CW_REPORT_ELF_H
 #define CW_REPORT_ELF_H
@@ -14,9 +14,10 @@
 #include <stdint.h>
 
 enum cw_elf_kind {
-    CW_ELF_NONE,  /* a file of another format */
-    CW_ELF_OTHER, /* 32 bits, or big-endian: of the header e_ident, e_type and e_machine are good */
-    CW_ELF_64,    /* 64 bits, little-endian: all can be read */
+    CW_ELF_NONE,  /* not an ELF file */
+    CW_ELF_OTHER, /* 32 bits, or big-endian: only e_ident, e_type and e_machine of the header are
+                     valid */
+    CW_ELF_64,    /* 64 bits, little-endian: fully readable */
 };
 
 struct cw_elf {
@@ -32,33 +33,33 @@ struct cw_elf {
     uint64_t names_offset, names_size;
 };
 
-/* Opens a regular file, of whatever kind, and reads header and segments. 0, or -1 with errno. */
+/* Opens a regular file of any format, and reads header and segments. 0, or -1 with errno. */
 int cw_elf_open(struct cw_elf *elf, const char *path);
 void cw_elf_close(struct cw_elf *elf);
 
 /*
- * Opens an ELF64 file with its .symtab, else its .dynsym. 0, or -1 when it has neither or cannot be
- * read, or when its build-id does not begin with build_id (build_id_len 0: any file will do).
+ * Opens an ELF64 file with its .symtab, or else its .dynsym. 0, or -1 if it has neither or cannot
+ * be read, or if its build-id does not begin with build_id (build_id_len 0: any build-id).
  */
 int cw_elf_open_symbols(struct cw_elf *elf, const char *path, const uint8_t *build_id,
                         size_t build_id_len);
 
-/* Exactly len bytes from offset on: 0, or -1. */
+/* Reads exactly len bytes at offset: 0, or -1. */
 int cw_elf_read(const struct cw_elf *elf, void *buf, size_t len, uint64_t offset);
 
 /* The first segment of the type, or NULL. */
 const Elf64_Phdr *cw_elf_segment(const struct cw_elf *elf, uint32_t type);
-/* Where in the file an address is; UINT64_MAX: nowhere. */
+/* The file offset of an address; UINT64_MAX if none. */
 uint64_t cw_elf_offset_of(const struct cw_elf *elf, uint64_t address);
 
-/* Makes the table of SHT_SYMTAB or SHT_DYNSYM the one that is read: 0, or -1 if there is none. */
+/* Selects the table of SHT_SYMTAB or SHT_DYNSYM: 0, or -1 if there is none. */
 int cw_elf_use_symbols(struct cw_elf *elf, uint32_t type);
-/* Reads symbols from `first` on; how many of `count` there were. */
+/* Reads up to `count` symbols starting at `first`; returns how many. */
 size_t cw_elf_read_symbols(const struct cw_elf *elf, uint64_t first, Elf64_Sym *out, size_t count);
-/* Copies a name, cut to cap; its length, 0 when there is none. */
+/* Copies a name, truncated to cap; returns its length, 0 if none. */
 size_t cw_elf_read_name(const struct cw_elf *elf, uint32_t name, char *buf, size_t cap);
 
-/* One past the last address of the section, 0 when there is no such section. */
+/* The end address of the section, 0 if there is no such section. */
 uint64_t cw_elf_section_end(const struct cw_elf *elf, uint32_t index);
 /* 1 if a section has this name. */
 int cw_elf_has_section(struct cw_elf *elf, const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Qualified names, of mangled and of readable symbols. See qualified.h. Of the mangling of the
- * Itanium C++ ABI it reads as much as a nested name needs: names with their length, and where
- * template arguments begin and end.
+ * Qualified names, of mangled and of readable symbols. See qualified.h. Parses the part of the
+ * Itanium C++ ABI mangling that nested names need: names with their length, and the extent of
+ * template arguments.
  */
 #include "report/symbols/qualified.h"
 
@@ -23,7 +23,7 @@ static void add(struct cw_out *out, const char *name, size_t len)
 
 /* ---- mangled ---- */
 
-/* A name with its length in front; where it ends, or NULL. */
+/* A name prefixed by its length; returns its end, or NULL. */
 static const char *read_name(const char *at, const char **out_name, size_t *out_len)
 {
     size_t len = 0;
@@ -37,7 +37,7 @@ static const char *read_name(const char *at, const char **out_name, size_t *out_
     return at + len;
 }
 
-/* Template arguments, from their I on; where they end, or NULL. */
+/* Template arguments, starting at their I; returns their end, or NULL. */
 static const char *skip_arguments(const char *at)
 {
     const char *name;
@@ -70,7 +70,7 @@ static const char *skip_arguments(const char *at)
     return at;
 }
 
-/* Of a nested name; 0, or -1 when there is none in it that is understood. */
+/* Of a nested name; 0, or -1 if nothing in it is understood. */
 static int read_nested(const char *at, struct cw_out *out)
 {
     const char *name;
@@ -93,7 +93,7 @@ static int read_nested(const char *at, struct cw_out *out)
             at++; /* L: of a static function */
         else      /* a constructor, a destructor or an operator: the class is what matters */
             break;
-        if (!at) /* what was understood up to there counts */
+        if (!at) /* the part understood so far counts */
             break;
     }
     return parts > 0 ? 0 : -1;
@@ -119,7 +119,7 @@ static int read_mangled(const char *symbol, struct cw_out *out)
 
 static const char anonymous[] = "(anonymous namespace)";
 
-/* Where the name itself begins: behind a return type, which functions of templates have. */
+/* The beginning of the name itself: after the return type, which template functions have. */
 static const char *skip_return_type(const char *symbol)
 {
     const char *begin = symbol;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a function is called without its arguments: "::rmm::mr::pool::grow" of both
+ * A function's name without its arguments: "::rmm::mr::pool::grow" of both
  * "_ZN3rmm2mr4poolINS0_4cudaEE4growEm" and "rmm::mr::pool<rmm::mr::cuda>::grow(unsigned long)",
  * "::main" of "main".
  *
- * So that a class is found where it is the function's own, and not in an argument; and that it is
- * found where no demangler is at hand.
+ * This finds a class only if it is the function's own, not an argument's, and works without a
+ * demangler.
  */
 #ifndef CW_REPORT_QUALIFIED_H
 #define CW_REPORT_QUALIFIED_H
 
 #include <stddef.h>
 
-/* Cut to fit, always terminated; returns buf. A name that is not understood comes as it stands. */
+/* Truncated to fit, always terminated; returns buf. A name that is not understood is copied
+ * unchanged. */
 char *cw_qualified_name(const char *symbol, char *buf, size_t cap);
 
 #endif

@@ -92,7 +92,7 @@ static int has_prefix(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* What a reader knows of the frame at one place of a stack. */
+/* The available information about the frame at one position of a stack. */
 struct place {
     const char *function;                /* NULL: no name */
     const struct cw_live_module *module; /* NULL: in none */
@@ -113,7 +113,7 @@ static int is_cuda(const struct place *place)
                                has_prefix(place->function, "libcudart_static_"));
 }
 
-/* What a Python program reaches a library with that knows nothing of Python. */
+/* The glue through which Python calls libraries that are independent of Python. */
 static int is_glue(const struct cw_view *view, const struct place *place)
 {
     static const char *const names[] = {"libffi.so", "_ctypes.", "_cffi_backend."};
@@ -155,7 +155,7 @@ static int is_unnamed_libc(const struct cw_view *view, const struct place *place
                                 has_prefix(name, "libpthread"));
 }
 
-/* Number of frames that are left when those outside of main, or of a thread's function, go. */
+/* The number of frames left after removing those outside main, or outside a thread's function. */
 static unsigned trim_outer(const struct cw_symbols *symbols, const struct cw_view *view,
                            const struct cw_stack *stack)
 {
@@ -182,7 +182,7 @@ static unsigned trim_outer(const struct cw_symbols *symbols, const struct cw_vie
     return end;
 }
 
-/* Where Python comes behind the glue; begin elsewhere. */
+/* The position of Python after the glue, or `begin` if there is none. */
 static unsigned skip_glue(const struct cw_symbols *symbols, const struct cw_view *view,
                           const struct cw_stack *stack, unsigned begin, unsigned end)
 {

@@ -2,10 +2,10 @@
 /*
  * Batch symbolisation. See symbol.h.
  *
- * The requests are sorted by module and address. A symbol of value v is noted at the first request
- * at or above v, if none noted there is nearer; a sweep afterwards carries each symbol on to the
- * requests behind, up to the next symbol. So the table is read once, in any order, and no symbol
- * costs more than one binary search, whatever ranges a crafted file claims.
+ * The requests are sorted by module and address. A symbol of value v is recorded at the first
+ * request at or above v, unless a nearer one is recorded there; a final sweep carries each symbol
+ * on to the following requests, up to the next symbol. So the table is read once, in any order, and
+ * no symbol costs more than one binary search, whatever ranges a crafted file claims.
  */
 #include "report/symbols/symbol.h"
 
@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/out.h"
 #include "report/symbols/elf.h"
-#include "report/snapshot/sort.h"
+#include "base/sort.h"
 #include "report/symbols/stack.h"
 
 #define WANTED      UINT32_MAX
@@ -24,7 +24,7 @@
 #define SYMBOL_STEP 1024 /* symbols per read */
 #define RECORDS_MAX (UINT32_C(1) << 22)
 #define RECORDS_LEN (RECORDS_MAX * sizeof(struct cw_symbol_record))
-#define PATH_LEN    8192 /* of a module, with the directory it is under */
+#define PATH_LEN    8192 /* of a module, including the directory prefix */
 
 struct request {
     uint64_t address; /* in the module's file, of the call */
@@ -32,7 +32,7 @@ struct request {
     uint32_t frame;
 };
 
-/* The nearest symbol at or below a request. */
+/* The nearest symbol at or below the request. */
 struct candidate {
     uint64_t value;
     uint64_t end; /* 0: no symbol */
@@ -53,7 +53,7 @@ struct batch {
     struct cw_elf *elf;
 };
 
-/* A range whose pages come when they are touched, or NULL. */
+/* Reserves memory whose pages are allocated on first access, or NULL. */
 static void *reserve(size_t len)
 {
     void *range =
@@ -110,7 +110,7 @@ void cw_symbols_want(struct cw_symbols *symbols, uint32_t innermost)
 {
     uint32_t at = innermost;
 
-    /* A frame that is marked already has its callers marked. */
+    /* The callers of a marked frame are already marked. */
     while (at != 0 && at < symbols->frames && symbols->name[at] == 0) {
         const struct cw_live_frame *frame = cw_view_frame(symbols->view, at);
         uint32_t parent = frame ? frame->parent : 0;
@@ -185,7 +185,7 @@ static size_t first_at_or_above(const struct batch *batch, uint64_t address)
     return low;
 }
 
-/* Of aliases the reader wants the one with a size, then the one that is exported. */
+/* Among aliases, prefers the one with a size, then the exported one. */
 static uint32_t rank_of(const Elf64_Sym *symbol)
 {
     unsigned bind = ELF64_ST_BIND(symbol->st_info);
@@ -211,7 +211,7 @@ static void note_symbol(const struct batch *batch, const Elf64_Sym *symbol)
         (candidate->value > symbol->st_value ||
          (candidate->value == symbol->st_value && candidate->rank >= rank_of(symbol))))
         return;
-    /* Without a size it reaches to the next symbol, or to the end of its section. */
+    /* Without a size, it extends to the next symbol, or to the end of its section. */
     candidate->end = symbol->st_size != 0 ? symbol->st_value + symbol->st_size
                                           : cw_elf_section_end(batch->elf, symbol->st_shndx);
     candidate->value = symbol->st_value;
@@ -232,7 +232,7 @@ static void read_symbols(const struct batch *batch)
     }
 }
 
-/* Copies a name behind those that are there; where it begins, or 0 when it is empty or no room. */
+/* Appends a name to the text; returns its offset, or 0 if it is empty or does not fit. */
 static uint32_t keep_name(struct cw_symbols *symbols, const char *name)
 {
     size_t len = strnlen(name, CW_SYMBOL_NAME_MAX - 1);
@@ -287,7 +287,7 @@ static void assign_names(const struct batch *batch)
 
 /* ---- debug information ---- */
 
-/* Notes what was found of a frame whose name is the table's, or not known. */
+/* Records the result for a frame whose name is from the table, or unknown. */
 static void keep_places(const struct batch *batch, uint32_t frame, size_t count)
 {
     struct cw_symbols *symbols = batch->symbols;
@@ -312,7 +312,7 @@ static void keep_places(const struct batch *batch, uint32_t frame, size_t count)
     }
 }
 
-/* Equal addresses, of frames with other callers, stand next to each other. */
+/* Equal addresses, of frames with different callers, are adjacent. */
 static void find_places(const struct batch *batch, const uint8_t *build_id, size_t build_id_len)
 {
     struct cw_symbols *symbols = batch->symbols;
@@ -404,7 +404,7 @@ static void resolve_sorted(struct batch *batch, const struct request *requests, 
     }
 }
 
-/* What does not depend on the number of requests; in one piece, off the stack. */
+/* Buffers independent of the number of requests; one allocation, not on the stack. */
 struct workspace {
     Elf64_Sym step[SYMBOL_STEP];
     char name[CW_SYMBOL_NAME_MAX];

@@ -10,25 +10,18 @@
 #include <string.h>
 
 #include "base/compiler.h"
-#include "report/snapshot/age.h"
-#include "report/text/text_audit.h"
-#include "report/text/text_devices.h"
 #include "report/text/text_event.h"
-#include "report/text/text_growth.h"
-#include "report/text/text_old.h"
-#include "report/text/text_oom.h"
-#include "report/text/text_pool.h"
-#include "report/text/text_pressure.h"
-#include "report/text/text_put.h"
-#include "report/text/text_suppressed.h"
+#include "report/leaks/leak_class.h"
+#include "report/text/text_sections.h"
 
-#define LEAKS_FULL   20
-#define LEAKS_SHORT  5
-#define FRAMES_SHORT 6
-#define APART_MAX    10
-#define RANKS_MAX    20
-#define COMMAND_MAX  64
-#define TRAIL_WIDTH  80
+#define LEAKS_FULL     20
+#define LEAKS_SHORT    5
+#define FRAMES_SHORT   6
+#define APART_MAX      10
+#define RANKS_MAX      20
+#define DIAGNOSTIC_MAX 255
+#define COMMAND_MAX    64
+#define TRAIL_WIDTH    80
 
 /* ---- the head ---- */
 
@@ -36,16 +29,16 @@ static void put_end(const struct cw_text *text)
 {
     const struct cw_report_model *model = text->model;
 
-    if (strcmp(model->end, "died") == 0)
+    if (strcmp(model->process.end, "died") == 0)
         cw_out_string(text->out, "died: no orderly end was recorded");
-    else if (strcmp(model->end, "running") == 0)
+    else if (strcmp(model->process.end, "running") == 0)
         cw_out_string(text->out, "still running");
-    else if (strcmp(model->end, "unknown") == 0)
+    else if (strcmp(model->process.end, "unknown") == 0)
         cw_out_string(text->out, "no exit seen");
     else
-        cw_text_clean(text, model->end, COMMAND_MAX);
-    if (model->has_exit_code)
-        cw_out_printf(text->out, " %d", model->exit_code);
+        cw_text_clean(text, model->process.end, COMMAND_MAX);
+    if (model->process.has_exit_code)
+        cw_out_printf(text->out, " %d", model->process.exit_code);
 }
 
 static void put_head(const struct cw_text *text)
@@ -54,7 +47,7 @@ static void put_head(const struct cw_text *text)
     cw_out_string(text->out, "cuwarden ");
     cw_text_clean(text, text->model->version, COMMAND_MAX);
     cw_out_string(text->out, "  ");
-    cw_text_clean(text, text->model->command, COMMAND_MAX);
+    cw_text_clean(text, text->model->process.command, COMMAND_MAX);
     cw_out_string(text->out, "  (");
     cw_text_count(text, text->snapshot->devices, "device");
     cw_out_string(text->out, ", ");
@@ -73,7 +66,7 @@ static void put_diagnostics(const struct cw_text *text)
         cw_text_begin_line(text);
         if (diagnostic->is_loss)
             cw_out_string(text->out, "accounting is incomplete: ");
-        cw_text_clean(text, diagnostic->text, sizeof(diagnostic->text) - 1);
+        cw_text_clean(text, diagnostic->text, DIAGNOSTIC_MAX);
         cw_text_end_line(text);
     }
 }
@@ -121,9 +114,9 @@ static void put_leak_times(const struct cw_text *text, const struct cw_snapshot_
     cw_text_time(text, site->first_ns);
     cw_out_string(text->out, "  last ");
     cw_text_time(text, site->last_ns);
-    if (site->live_blocks > 0 && site->oldest_ns != 0) {
+    if (site->has_age) {
         cw_out_string(text->out, "  oldest ");
-        cw_text_time(text, cw_oldest_age(text->snapshot, site));
+        cw_text_time(text, site->oldest_age_ns);
         cw_out_string(text->out, " ago");
     }
     cw_text_tag(text, "  ", site);
@@ -202,7 +195,7 @@ static const char *owner_of(const struct cw_text *text, const struct cw_snapshot
     const struct cw_report_rule *rule =
         site->rule != CW_RULE_NONE ? cw_report_rule_at(text->model, site->rule) : NULL;
 
-    return rule && rule->owner ? rule->owner : cw_leak_name(site);
+    return rule && rule->owner[0] != '\0' ? rule->owner : cw_leak_name(site);
 }
 
 static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_site *site)
@@ -435,15 +428,15 @@ static void put_ranks(const struct cw_text *text)
 
 static void put_summary(const struct cw_text *text)
 {
-    const struct cw_snapshot_summary *s = &text->snapshot->summary;
+    const struct cw_snapshot_summary *summary = &text->snapshot->summary;
 
-    cw_text_line(
-        text,
-        "SUMMARY: leaked_bytes=%ju leaked_blocks=%ju leak_sites=%ju peak_bytes=%ju allocs=%ju "
-        "frees=%ju failed=%ju pool_hits=%ju pool_misses=%ju",
-        (uintmax_t)s->leaked_bytes, (uintmax_t)s->leaked_blocks, (uintmax_t)s->leak_sites,
-        (uintmax_t)s->peak_bytes, (uintmax_t)s->allocs, (uintmax_t)s->frees, (uintmax_t)s->failed,
-        (uintmax_t)s->pool_hits, (uintmax_t)s->pool_misses);
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "SUMMARY:");
+#define X(key, member, unit, meaning)                                                              \
+    cw_out_printf(text->out, " " key "=%ju", (uintmax_t)summary->member);
+    CW_SUMMARY_KEYS(X)
+#undef X
+    cw_text_end_line(text);
 }
 
 static void put_body(const struct cw_text *text)
@@ -493,7 +486,7 @@ void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form 
     char nothing[64]; /* what does not fit is left out */
     struct cw_out out;
     struct cw_text text = {.model = model,
-                           .snapshot = model->snapshot,
+                           .snapshot = &model->snapshot,
                            .out = &out,
                            .form = form,
                            .want = want,
@@ -506,7 +499,7 @@ void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form 
 void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
                           struct cw_out *out)
 {
-    struct cw_text text = {.model = model, .snapshot = model->snapshot, .out = out, .form = form};
+    struct cw_text text = {.model = model, .snapshot = &model->snapshot, .out = out, .form = form};
 
     put_report(&text);
 }

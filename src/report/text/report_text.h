@@ -5,11 +5,7 @@
 
 #include "base/out.h"
 #include "report/model/report_model.h"
-
-enum cw_text_form { CW_TEXT_SHORT, CW_TEXT_FULL };
-
-/* Told of each stack that a text shows, by its number; of some more than once. */
-typedef void (*cw_report_want_fn)(void *arg, uint32_t stack);
+#include "report/text/text_form.h"
 
 /* Which stacks the text needs, before their frames are in the model. */
 void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The section AUDIT. See text_audit.h. */
-#include "report/text/text_audit.h"
+/* The section AUDIT. See text_sections.h. */
+#include "report/text/text_sections.h"
 
 #define WHY_MAX 400
-
-#define LOAD(field) atomic_load_explicit(&(field), memory_order_acquire)
 
 static const char *label_of(unsigned class)
 {
@@ -52,7 +50,7 @@ static void put_row(const struct cw_text *text, const struct cw_live_audit_row *
     cw_text_end_line(text);
 }
 
-static void put_rows(const struct cw_text *text, const struct cw_live_audit *audit)
+static void put_rows(const struct cw_text *text, const struct cw_report_audit *audit)
 {
     for (unsigned class = 0; class < CW_AUDIT_CLASS_COUNT; class ++)
         for (unsigned op = 0; op < CW_AUDIT_OP_COUNT; op++)
@@ -61,8 +59,7 @@ static void put_rows(const struct cw_text *text, const struct cw_live_audit *aud
 
 /* ---- what differs ---- */
 
-static void put_finding(const struct cw_text *text, const struct cw_live_audit_finding *finding,
-                        const char *source)
+static void put_finding(const struct cw_text *text, const struct cw_report_finding *finding)
 {
     char size[24], tool_size[24];
 
@@ -82,31 +79,25 @@ static void put_finding(const struct cw_text *text, const struct cw_live_audit_f
         cw_out_printf(text->out, ", %ju times", (uintmax_t)finding->count);
     if (finding->side == CW_AUDIT_SIZES)
         cw_out_printf(text->out, ", %s by CUPTI", tool_size);
-    if (source[0] != '\0') {
+    if (finding->source[0] != '\0') {
         cw_out_string(text->out, ", asked for by ");
-        cw_text_clean(text, source, CW_TEXT_NAME_MAX);
+        cw_text_clean(text, finding->source, CW_TEXT_NAME_MAX);
     }
     cw_text_end_line(text);
 }
 
-static void put_findings(const struct cw_text *text, const struct cw_live_audit *audit)
+static void put_findings(const struct cw_text *text, const struct cw_report_audit *audit)
 {
-    uint32_t shown = audit->findings < CW_AUDIT_FINDINGS ? audit->findings : CW_AUDIT_FINDINGS;
-
-    for (uint32_t i = 0; i < shown; i++)
-        put_finding(text, &audit->finding[i], text->model->audit_source[i]);
-    if (audit->all_findings <= shown)
-        return;
-    cw_text_begin_line(text);
-    cw_out_printf(text->out, "  ... %ju more\n", (uintmax_t)(audit->all_findings - shown));
+    for (uint32_t i = 0; i < audit->findings; i++)
+        put_finding(text, &audit->finding[i]);
+    if (audit->all_findings > audit->findings)
+        cw_text_line(text, "  ... %ju more", (uintmax_t)(audit->all_findings - audit->findings));
 }
 
 /* ---- variables of modules ---- */
 
-static void put_variables(const struct cw_text *text, const struct cw_live_audit *audit)
+static void put_variables(const struct cw_text *text, const struct cw_report_audit *audit)
 {
-    uint32_t shown = audit->variables < CW_AUDIT_VARIABLES ? audit->variables : CW_AUDIT_VARIABLES;
-
     if (audit->fixed.count == 0)
         return;
     cw_text_begin_line(text);
@@ -115,8 +106,8 @@ static void put_variables(const struct cw_text *text, const struct cw_live_audit
     cw_out_string(text->out, " in ");
     cw_text_count(text, audit->fixed.count, "variable");
     cw_out_string(text->out, ", which no call allocates\n");
-    for (uint32_t i = 0; i < shown; i++) {
-        const char *name = text->model->audit_name[i];
+    for (uint32_t i = 0; i < audit->variables; i++) {
+        const char *name = audit->variable[i].name;
 
         cw_text_begin_line(text);
         cw_out_string(text->out, "    ");
@@ -126,13 +117,13 @@ static void put_variables(const struct cw_text *text, const struct cw_live_audit
         cw_text_clean(text, name[0] != '\0' ? name : "?", CW_TEXT_NAME_MAX);
         cw_text_end_line(text);
     }
-    if (audit->fixed.count > shown)
-        cw_text_line(text, "    ... %ju more", (uintmax_t)(audit->fixed.count - shown));
+    if (audit->fixed.count > audit->variables)
+        cw_text_line(text, "    ... %ju more", (uintmax_t)(audit->fixed.count - audit->variables));
 }
 
 /* ---- the whole ---- */
 
-static void put_incomplete(const struct cw_text *text, const struct cw_live_audit *audit)
+static void put_incomplete(const struct cw_text *text, const struct cw_report_audit *audit)
 {
     if (audit->dropped != 0)
         cw_text_line(text,
@@ -143,7 +134,7 @@ static void put_incomplete(const struct cw_text *text, const struct cw_live_audi
                      (uintmax_t)audit->not_kept);
 }
 
-static void put_done(const struct cw_text *text, const struct cw_live_audit *audit)
+static void put_done(const struct cw_text *text, const struct cw_report_audit *audit)
 {
     cw_text_heading(text, "AUDIT  ");
     cw_out_printf(text->out, "CUPTI (version %u) ", audit->version);
@@ -170,9 +161,9 @@ static void put_none(const struct cw_text *text, const char *what, const char *w
 
 void cw_text_audit(const struct cw_text *text)
 {
-    const struct cw_live_audit *audit = text->model->audit;
+    const struct cw_report_audit *audit = &text->model->audit;
 
-    switch (LOAD(audit->status)) {
+    switch (audit->status) {
     case CW_AUDIT_DONE:
         put_done(text, audit);
         break;
@@ -180,10 +171,10 @@ void cw_text_audit(const struct cw_text *text)
         put_none(text, "CUPTI delivers at the end of the process: no figures yet", "");
         break;
     case CW_AUDIT_REFUSED:
-        put_none(text, "none: ", text->model->audit_why);
+        put_none(text, "none: ", audit->why);
         break;
     case CW_AUDIT_CUT:
-        put_none(text, "incomplete: ", text->model->audit_why);
+        put_none(text, "incomplete: ", audit->why);
         break;
     default:
         break;

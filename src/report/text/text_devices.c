@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The section DEVICES: a table with a row for each device that was used, and one for the host. */
-#include "report/text/text_devices.h"
+#include "report/text/text_sections.h"
 
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The section GROWTH. See text_growth.h. A line for the figures, and one for the place, as in OLD.
+/* The section GROWTH. See text_sections.h. A line for the figures, and one for the place, as in
+ * OLD.
  */
-#include "report/text/text_growth.h"
+#include "report/text/text_sections.h"
 
 #include "base/compiler.h"
 #include "report/snapshot/snapshot_growth.h"
@@ -62,13 +63,10 @@ static void put_floors(const struct cw_text *text, const struct cw_trend *trend)
 /* "+1.0 MiB per step of "train_step" (domain)" */
 static void put_per_step(const struct cw_text *text, double bytes, uint32_t tag)
 {
-    char label[CW_TAG_LABEL_MAX];
-
     cw_out_char(text->out, '+');
     cw_text_size(text, cw_trend_to_bytes(bytes));
     cw_out_string(text->out, " per step of \"");
-    cw_text_clean(text, cw_report_tag_label(text->model, tag, label, sizeof(label)),
-                  CW_TEXT_NAME_MAX);
+    cw_text_clean(text, cw_report_tag_label(text->model, tag), CW_TEXT_NAME_MAX);
     cw_out_char(text->out, '"');
 }
 
@@ -129,7 +127,7 @@ static void put_suspects(const struct cw_text *text)
     uint32_t shown = cw_text_shown(text, growth->suspects, SUSPECTS_MAX);
 
     for (uint32_t i = 0; i < shown; i++)
-        put_suspect(text, &growth->row[growth->suspect[i]]);
+        put_suspect(text, cw_snapshot_growth_row(text->snapshot, growth->suspect[i]));
     if (growth->suspects == shown)
         return;
     cw_text_begin_line(text);

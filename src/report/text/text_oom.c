@@ -4,7 +4,7 @@
  * memory was if there is one. The first account of the process comes even if its call is not among
  * the newest: what follows it is often but a consequence.
  */
-#include "report/text/text_oom.h"
+#include "report/text/text_sections.h"
 
 #include "report/text/text_account.h"
 #include "report/text/text_event.h"

@@ -3,7 +3,7 @@
  * The section POOL: what it served, what it holds, and where it did nothing and why. No line is
  * wider than 100 columns.
  */
-#include "report/text/text_pool.h"
+#include "report/text/text_sections.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * devices what was given back, tried and refused, and what the reader can do; then the newest
  * events. No line is wider than 100 columns.
  */
-#include "report/text/text_pressure.h"
+#include "report/text/text_sections.h"
 
 #include "base/compiler.h"
 #include "report/text/text_event.h"
@@ -322,7 +322,7 @@ static void put_answer(const struct cw_text *text, const struct cw_report_event 
 
 static void put_level_change(const struct cw_text *text, const struct cw_report_event *event)
 {
-    int by_limit = event->cause == CW_CAUSE_LIMIT;
+    int by_limit = event->is_of_limit;
     char share[16];
 
     cw_text_format_share(share, sizeof(share), event->share, 10000);

@@ -11,7 +11,7 @@
 
 void cw_text_begin_line(const struct cw_text *text)
 {
-    cw_out_printf(text->out, "==%u== ", text->model->pid);
+    cw_out_printf(text->out, "==%u== ", text->model->process.pid);
 }
 
 void cw_text_end_line(const struct cw_text *text)
@@ -123,9 +123,9 @@ uint32_t cw_text_shown(const struct cw_text *text, uint32_t count, uint32_t max)
 void cw_text_tag(const struct cw_text *text, const char *before,
                  const struct cw_snapshot_site *site)
 {
-    char label[CW_TAG_LABEL_MAX];
+    const char *label = cw_report_tag_label(text->model, site->tag);
 
-    if (cw_report_tag_label(text->model, site->tag, label, sizeof(label))[0] == '\0')
+    if (label[0] == '\0')
         return;
     cw_out_printf(text->out, "%stag: ", before);
     cw_text_clean(text, label, CW_TEXT_NAME_MAX);
@@ -151,24 +151,31 @@ void cw_text_heading(const struct cw_text *text, const char *heading)
 
 /* Of a stack, innermost first. */
 struct frames {
-    const struct cw_report_frame *at;
+    const struct cw_report_frame *frame; /* those of the model */
+    const uint32_t *number;
     unsigned count;
 };
+
+static const struct cw_report_frame *frame_at(const struct frames *frames, unsigned place)
+{
+    return &frames->frame[frames->number[place]];
+}
 
 /* While it is only asked which stacks are needed, none has frames. */
 static struct frames frames_of(const struct cw_text *text, uint32_t stack)
 {
     const struct cw_report_model *model = text->model;
-    struct frames frames = {NULL, 0};
+    const struct cw_report_stack *found = cw_report_stack(model, stack);
+    struct frames frames = {.frame = model->frame};
 
     if (text->want) {
         text->want(text->want_arg, stack);
         return frames;
     }
-    if (stack == 0 || stack >= model->stacks || model->stack[stack].count == 0)
+    if (!found)
         return frames;
-    frames.at = &model->frame[model->stack[stack].first];
-    frames.count = model->stack[stack].count;
+    frames.number = &model->stack_frame[found->first + found->shown_first];
+    frames.count = found->shown;
     return frames;
 }
 
@@ -191,9 +198,9 @@ static unsigned find_script(const struct frames *frames)
     unsigned python = frames->count;
 
     for (unsigned i = 0; i < frames->count; i++) {
-        if (is_own(&frames->at[i]))
+        if (is_own(frame_at(frames, i)))
             return i;
-        if (python == frames->count && is_code(&frames->at[i]))
+        if (python == frames->count && is_code(frame_at(frames, i)))
             python = i;
     }
     return python;
@@ -221,7 +228,7 @@ static void put_address(const struct cw_text *text, const struct cw_report_frame
     if (is_code(frame)) {
         put_line(text, cw_short_file(frame->file), CW_TEXT_NAME_MAX, frame->line);
     } else if (frame->module != 0) {
-        cw_text_clean(text, frame->module_name, CW_TEXT_NAME_MAX);
+        cw_text_clean(text, cw_report_module_name(text->model, frame->module), CW_TEXT_NAME_MAX);
         cw_out_printf(text->out, "+0x%jx", (uintmax_t)frame->offset);
     } else if (frame->address != 0) {
         cw_out_printf(text->out, "0x%jx", (uintmax_t)(frame->address - 1));
@@ -274,7 +281,7 @@ static unsigned next_step(const struct frames *frames, unsigned at, int only_own
 {
     do
         at++;
-    while (at < frames->count && only_own && !is_own(&frames->at[at]));
+    while (at < frames->count && only_own && !is_own(frame_at(frames, at)));
     return at;
 }
 
@@ -290,7 +297,7 @@ static void choose_frames(const struct frames *frames, unsigned limit, struct ch
     unsigned python = 0;
 
     *out_choice = (struct choice){0};
-    while (python < frames->count && !is_code(&frames->at[python]))
+    while (python < frames->count && !is_code(frame_at(frames, python)))
         python++;
     if (script >= limit && script < frames->count) {
         choose(out_choice, frames, script, limit);
@@ -310,7 +317,7 @@ static size_t function_width(const struct cw_text *text, const struct frames *fr
     size_t width = 0;
 
     for (unsigned i = 0; i < frames->count; i++) {
-        const struct cw_report_frame *frame = &frames->at[i];
+        const struct cw_report_frame *frame = frame_at(frames, i);
 
         if (!choice->shown[i])
             continue;
@@ -361,7 +368,7 @@ static void put_frame(const struct cw_text *text, unsigned number,
     if (frame->file && !frame->is_python) {
         put_line(text, frame->file, PATH_SHOWN, frame->line);
         cw_out_char(text->out, ' ');
-        cw_text_clean(text, frame->module_name, CW_TEXT_NAME_MAX);
+        cw_text_clean(text, cw_report_module_name(text->model, frame->module), CW_TEXT_NAME_MAX);
     } else {
         put_address(text, frame);
     }
@@ -379,15 +386,15 @@ static unsigned count_same(const struct frames *frames, unsigned at, unsigned en
 {
     unsigned same = 0;
 
-    while (at + same + 1 < end && is_same(&frames->at[at], &frames->at[at + same + 1]))
+    while (at + same + 1 < end && is_same(frame_at(frames, at), frame_at(frames, at + same + 1)))
         same++;
     return same;
 }
 
 static void put_no_stack(const struct cw_text *text)
 {
-    cw_out_string(text->out,
-                  text->model->has_no_stacks ? "(no stack: CUWARDEN_STACKS=off)" : "(no stack)");
+    cw_out_string(text->out, text->model->process.has_no_stacks ? "(no stack: CUWARDEN_STACKS=off)"
+                                                                : "(no stack)");
 }
 
 static void put_more(const struct cw_text *text, unsigned count)
@@ -418,8 +425,8 @@ static void put_frames(const struct cw_text *text, const struct frames *frames,
         while (end < frames->count && choice->shown[end])
             end++;
         same = count_same(frames, i, end);
-        put_frame(text, number, &frames->at[i], width);
-        number += frames->at[i].inlines + 1;
+        put_frame(text, number, frame_at(frames, i), width);
+        number += frame_at(frames, i)->inlines + 1;
         if (same < SAME_MIN)
             continue;
         cw_text_line(text, "    ... %u more frames like it", same);
@@ -462,7 +469,7 @@ static void put_where(const struct cw_text *text, const struct cw_report_frame *
         cw_out_char(text->out, ')');
     } else if (frame->module != 0) {
         cw_out_string(text->out, " (");
-        cw_text_clean(text, frame->module_name, CW_TEXT_NAME_MAX);
+        cw_text_clean(text, cw_report_module_name(text->model, frame->module), CW_TEXT_NAME_MAX);
         cw_out_char(text->out, ')');
     }
 }
@@ -474,7 +481,7 @@ static struct frames find_telling(const struct cw_text *text, uint32_t stack)
     unsigned script = find_script(&frames);
 
     if (script < frames.count) {
-        frames.at += script;
+        frames.number += script;
         frames.count -= script;
     }
     return frames;
@@ -483,7 +490,7 @@ static struct frames find_telling(const struct cw_text *text, uint32_t stack)
 void cw_text_where(const struct cw_text *text, uint32_t stack)
 {
     struct frames frames = find_telling(text, stack);
-    const struct cw_report_frame *frame = frames.at;
+    const struct cw_report_frame *frame = frames.count > 0 ? frame_at(&frames, 0) : NULL;
     struct cw_report_place place;
 
     if (frames.count == 0) {
@@ -507,7 +514,7 @@ void cw_text_where(const struct cw_text *text, uint32_t stack)
 static void format_step(const struct cw_text *text, const struct frames *frames, unsigned at,
                         char *buf, size_t cap)
 {
-    const struct cw_report_frame *frame = &frames->at[at];
+    const struct cw_report_frame *frame = frame_at(frames, at);
     char demangled[CW_TEXT_NAME_MAX];
     const char *name = readable(frame->function, demangled, sizeof(demangled));
     struct cw_text onto = *text;
@@ -515,7 +522,7 @@ static void format_step(const struct cw_text *text, const struct frames *frames,
 
     cw_out_init(&step, -1, buf, cap - 1);
     onto.out = &step;
-    if (name && at > 0 && !is_code(frame) && frame->module == frames->at[at - 1].module)
+    if (name && at > 0 && !is_code(frame) && frame->module == frame_at(frames, at - 1)->module)
         cw_text_clean(&onto, name, CW_TEXT_NAME_MAX);
     else
         put_where(&onto, frame);
@@ -537,7 +544,7 @@ void cw_text_trail(const struct cw_text *text, uint32_t stack, size_t width)
     format_step(text, &frames, 0, step, sizeof(step));
     used = cw_text_clean_len(step, width - strlen(more));
     cw_text_clean(text, step, used);
-    only_own = is_own(&frames.at[0]);
+    only_own = is_own(frame_at(&frames, 0));
     for (unsigned at = 0, next;; at = next) {
         const char *between;
         size_t last;
@@ -563,10 +570,11 @@ void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *si
     struct frames frames = frames_of(text, site->stack);
     unsigned at = 0;
 
-    while (at + 1 < frames.count && site->owner != 0 && frames.at[at + 1].module == site->owner)
+    while (at + 1 < frames.count && site->owner != 0 &&
+           frame_at(&frames, at + 1)->module == site->owner)
         at++;
     if (frames.count > 0)
-        put_where(text, &frames.at[at]);
+        put_where(text, frame_at(&frames, at));
     else
         put_no_stack(text);
 }

@@ -10,7 +10,8 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
-#include "report/text/report_text.h"
+#include "report/model/report_model.h"
+#include "report/text/text_form.h"
 
 #define CW_TEXT_NAME_MAX   120 /* a longer name is cut */
 #define CW_TEXT_NAME_WIDTH 48  /* a longer name pushes its column to the right */

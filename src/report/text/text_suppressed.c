@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The section SUPPRESSED. See text_suppressed.h. No line is wider than 100 columns. */
-#include "report/text/text_suppressed.h"
+/* The section SUPPRESSED. See text_sections.h. No line is wider than 100 columns. */
+#include "report/text/text_sections.h"
 
 #include <string.h>
 
@@ -18,15 +18,21 @@ static const char *const titles[COLUMNS] = {"bytes", "blocks", "sites", "past ca
 
 /* ---- words ---- */
 
+static int is_builtin(const struct cw_report_rule *rule)
+{
+    return rule->owner[0] != '\0';
+}
+
 static void format_rule(const struct cw_report_rule *rule, char *buf, size_t cap)
 {
     struct cw_out out;
 
     cw_out_init(&out, -1, buf, cap - 1);
-    if (rule->rule)
-        cw_rule_print(rule->rule, &out);
+    if (is_builtin(rule))
+        cw_out_printf(&out, "%s %s (%s)", cw_leak_class_name(rule->leak), rule->owner,
+                      rule->pattern);
     else
-        cw_out_string(&out, rule->words);
+        cw_out_string(&out, rule->pattern);
     buf[out.len] = '\0';
     if (out.truncated && cap > 4)
         cw_format(buf + cap - 4, 4, "...");
@@ -37,7 +43,7 @@ static void format_rule(const struct cw_report_rule *rule, char *buf, size_t cap
 
 static void format_from(const struct cw_report_rule *rule, char *buf, size_t cap)
 {
-    if (rule->owner)
+    if (is_builtin(rule))
         cw_format(buf, cap, "built-in");
     else
         cw_format(buf, cap, "line %u", rule->line);
@@ -104,7 +110,7 @@ static void put_used(const struct cw_text *text)
 
 static int is_unused_line(const struct cw_report_rule *rule)
 {
-    return !rule->owner && !is_used(rule);
+    return !is_builtin(rule) && !is_used(rule);
 }
 
 static void put_unused(const struct cw_text *text)
@@ -134,16 +140,20 @@ static void put_unused(const struct cw_text *text)
 
 static void put_heading(const struct cw_text *text)
 {
-    const char *path = text->model->rules_path;
-    size_t len = strnlen(path, CW_TEXT_NAME_MAX * 8);
+    const char *path = "";
+    size_t len;
     uint64_t bytes = 0, blocks = 0;
 
     for (uint32_t i = 0; i < text->model->rules; i++) {
         const struct cw_report_rule *rule = &text->model->rule[i];
 
-        bytes += rule->owner ? 0 : rule->use.bytes;
-        blocks += rule->owner ? 0 : rule->use.blocks;
+        if (is_builtin(rule))
+            continue;
+        path = rule->source;
+        bytes += rule->use.bytes;
+        blocks += rule->use.blocks;
     }
+    len = strnlen(path, CW_TEXT_NAME_MAX * 8);
     cw_text_heading(text, "SUPPRESSED  ");
     if (blocks > 0) {
         cw_text_bytes_in_blocks(text, bytes, blocks);

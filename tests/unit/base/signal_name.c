@@ -74,8 +74,8 @@ Test(signal_name, the_option_says_what_it_takes)
     cr_expect_eq(cw_options_set(&options, "DUMP_SIGNAL", "rtmin+2", why, sizeof(why)), 0);
     cr_expect_eq(options.dump_signal, SIGRTMIN + 2);
     cr_expect_eq(cw_options_set(&options, "DUMP_SIGNAL", "KILL", why, sizeof(why)), -1);
-    cr_expect_str_eq(why, "'KILL' is not off, or a signal that a program may catch without harm, "
-                          "by name or number, as in USR1, SIGUSR2 or RTMIN+3");
+    cr_expect_str_eq(why, "'KILL' is not off, or a signal that a program can safely catch, by name "
+                          "or number (USR1, SIGUSR2, RTMIN+3)");
     cr_expect_eq(options.dump_signal, SIGRTMIN + 2);
     cr_expect_eq(cw_options_set(&options, "DUMP_SIGNAL", "off", why, sizeof(why)), 0);
     cr_expect_eq(options.dump_signal, 0);

@@ -141,14 +141,14 @@ Test(option_presets, devices_that_a_list_leaves_out_have_the_presets_value)
 Test(option_presets, a_bad_value_leaves_the_presets_and_names_it)
 {
     static const char wanted[] = "CUWARDEN_POOL_BUCKET_MAX: '' is not auto, or a whole number from "
-                                 "0 to 1000000; the value '2' of preset constrained stays";
+                                 "0 to 1000000; using '2' from preset constrained";
 
     PARSE("CUWARDEN_POOL_BUCKET_MAX=", "CUWARDEN_PRESET=constrained");
     cr_expect_eq(complaints.count, 1u);
     cr_expect_str_eq(complaints.line[0], wanted);
     expect_value(CW_OPTION_INDEX_POOL_BUCKET_MAX, "2", CW_ORIGIN_PRESET);
     PARSE("CUWARDEN_STACK_DEPTH=0", "CUWARDEN_PRESET=constrained");
-    cr_expect_not_null(strstr(complaints.line[0], "; the default '32' stays"));
+    cr_expect_not_null(strstr(complaints.line[0], "; using the default '32'"));
 }
 
 Test(option_presets, a_bad_preset_is_the_default_one)
@@ -156,9 +156,9 @@ Test(option_presets, a_bad_preset_is_the_default_one)
     PARSE("CUWARDEN_POOL_IDLE=x", "CUWARDEN_PRESET=tiny", "CUWARDEN_PRESET=constrained");
     cr_expect_eq(complaints.count, 2u);
     cr_expect_str_eq(complaints.line[0],
-                     "CUWARDEN_PRESET: 'tiny' is not one of default, inference, constrained; the "
-                     "default 'default' stays");
-    cr_expect_not_null(strstr(complaints.line[1], "; the default '10s' stays"));
+                     "CUWARDEN_PRESET: 'tiny' is not one of default, inference, constrained; "
+                     "using the default 'default'");
+    cr_expect_not_null(strstr(complaints.line[1], "; using the default '10s'"));
     expect_value(CW_OPTION_INDEX_PRESET, "default", CW_ORIGIN_DEFAULT);
     expect_value(CW_OPTION_INDEX_POOL_MAX, "25%", CW_ORIGIN_DEFAULT);
 }

@@ -148,7 +148,7 @@ Test(options, a_bad_word_gets_one_line_and_the_default_stays)
 {
     PARSE("CUWARDEN_MODE=fast");
     expect_single_complaint(
-        "CUWARDEN_MODE: 'fast' is not one of pool, track, off; the default 'pool' stays");
+        "CUWARDEN_MODE: 'fast' is not one of pool, track, off; using the default 'pool'");
     expect_defaults();
 }
 
@@ -192,8 +192,8 @@ Test(options, counts_reject_everything_but_digits_in_range)
 
         snprintf(entry, sizeof(entry), "CUWARDEN_STACK_DEPTH=%s", bad[i]);
         snprintf(wanted, sizeof(wanted),
-                 "CUWARDEN_STACK_DEPTH: '%s' is not a whole number from 1 to 128; the default '32' "
-                 "stays",
+                 "CUWARDEN_STACK_DEPTH: '%s' is not a whole number from 1 to 128; using the "
+                 "default '32'",
                  bad[i]);
         PARSE(entry);
         expect_single_complaint(wanted);
@@ -232,7 +232,7 @@ Test(options, an_empty_value_of_any_other_gets_one_line_and_the_default_stays)
             continue;
         snprintf(entry, sizeof(entry), "CUWARDEN_%s=", row->name);
         snprintf(begin, sizeof(begin), "CUWARDEN_%s: '' is not ", row->name);
-        snprintf(end, sizeof(end), "; the default '%s' stays", row->fallback);
+        snprintf(end, sizeof(end), "; using the default '%s'", row->fallback);
         PARSE(entry);
         expect_defaults();
         cr_assert_eq(complaints.count, 1u, "%s", row->name);
@@ -277,8 +277,8 @@ Test(options, a_bad_report_template_is_complained_of_and_kept)
         cr_expect_eq(options.origin[CW_OPTION_INDEX_REPORT], CW_ORIGIN_ENVIRONMENT);
     }
     PARSE("CUWARDEN_REPORT=a%z");
-    expect_single_complaint("CUWARDEN_REPORT: 'a%z' has an unknown sequence '%z'; known are %p %h "
-                            "%e %t %n %r %q{VAR} %%; kept as it stands");
+    expect_single_complaint("CUWARDEN_REPORT: 'a%z' contains the unknown sequence '%z'; use %p %h "
+                            "%e %t %n %r %q{VAR} %%; used as it is");
 }
 
 static char long_entry[CW_OPTION_VALUE_MAX + 64];
@@ -304,7 +304,7 @@ Test(options, a_longer_value_is_refused_and_quoted_in_part)
     PARSE(make_long_entry("REPORT", CW_OPTION_VALUE_MAX));
     cr_expect_eq(complaints.count, 1u);
     cr_expect_not_null(strstr(complaints.line[0], "xxx...' is not a file name of at most 1023"));
-    cr_expect_not_null(strstr(complaints.line[0], "it stays unset"));
+    cr_expect_not_null(strstr(complaints.line[0], "ignored"));
     expect_defaults();
     PARSE(make_long_entry("MODE", CW_OPTION_VALUE_MAX));
     cr_expect_eq(complaints.count, 1u);
@@ -317,7 +317,7 @@ Test(options, a_complaint_is_free_of_control_characters)
 {
     PARSE("CUWARDEN_MODE=a\nb\033c");
     expect_single_complaint(
-        "CUWARDEN_MODE: 'a?b?c' is not one of pool, track, off; the default 'pool' stays");
+        "CUWARDEN_MODE: 'a?b?c' is not one of pool, track, off; using the default 'pool'");
 }
 
 Test(options, an_unknown_name_gets_the_nearest_known_one)
@@ -416,7 +416,7 @@ Test(options, set_changes_one_option_or_says_why_not)
     cr_expect_str_eq(why, "'x' is not one of pool, track, off");
     cr_expect_eq(options.mode, CW_MODE_OFF);
     cr_expect_eq(cw_options_set(&options, "MOD", "x", why, sizeof(why)), -1);
-    cr_expect_str_eq(why, "no such option");
+    cr_expect_str_eq(why, "unknown option");
     cr_expect_eq(cw_options_set(&options, "MODE", "x", cut, sizeof(cut)), -1);
     cr_expect_str_eq(cut, "'x' is ");
     cr_expect_eq(cw_options_set(&options, "MODE", "x", NULL, 0), -1);
@@ -494,38 +494,38 @@ static void expect_refused(const char *name, const char *value, const char *form
 
 Test(options, a_bad_size_time_or_batch_gets_one_line_and_the_default_stays)
 {
-    static const char sizes[] = "a size (8G), a share (25%), or a list of at most 16, each device "
-                                "once (0:8G,GPU-<uuid>:50%,4G)";
+    static const char sizes[] = "a size (8G), a share (25%), or a list of up to 16, each device "
+                                "at most once (0:8G,GPU-<uuid>:50%,4G)";
     static const char time[] = "a time from 0s to 24h, as in 500ms, 10s or 2m";
     static const char interval[] = "off, or a time from 100ms to 24h, as in 500ms, 10s or 2m";
-    static const char batches[] = "a list of at most 16 SIZE:COUNT (64M:8,1.5G:2), sizes up to 1T "
-                                  "and counts from 1 to 4096";
+    static const char batches[] = "a list of up to 16 SIZE:COUNT (64M:8,1.5G:2), with sizes up to "
+                                  "1T and counts from 1 to 4096";
 
-    expect_refused("POOL_MAX", "8Q", sizes, "the default '25%' stays");
-    expect_refused("POOL_MAX", "none", sizes, "the default '25%' stays");
-    expect_refused("POOL_MAX", "0:8G,0:50%", sizes, "the default '25%' stays");
-    expect_refused("POOL_IDLE", "10d", time, "the default '10s' stays");
-    expect_refused("POOL_IDLE", "86400001ms", time, "the default '10s' stays");
-    expect_refused("POOL_IDLE", "24.000000000001h", time, "the default '10s' stays");
-    expect_refused("DUMP_INTERVAL", "99ms", interval, "the default 'off' stays");
-    expect_refused("DUMP_INTERVAL", "0", interval, "the default 'off' stays");
-    expect_refused("DUMP_INTERVAL", "25h", interval, "the default 'off' stays");
-    expect_refused("PREWARM", "64M", batches, "it stays unset");
-    expect_refused("PREWARM", "64M:4097", batches, "it stays unset");
+    expect_refused("POOL_MAX", "8Q", sizes, "using the default '25%'");
+    expect_refused("POOL_MAX", "none", sizes, "using the default '25%'");
+    expect_refused("POOL_MAX", "0:8G,0:50%", sizes, "using the default '25%'");
+    expect_refused("POOL_IDLE", "10d", time, "using the default '10s'");
+    expect_refused("POOL_IDLE", "86400001ms", time, "using the default '10s'");
+    expect_refused("POOL_IDLE", "24.000000000001h", time, "using the default '10s'");
+    expect_refused("DUMP_INTERVAL", "99ms", interval, "using the default 'off'");
+    expect_refused("DUMP_INTERVAL", "0", interval, "using the default 'off'");
+    expect_refused("DUMP_INTERVAL", "25h", interval, "using the default 'off'");
+    expect_refused("PREWARM", "64M", batches, "ignored");
+    expect_refused("PREWARM", "64M:4097", batches, "ignored");
 }
 
 Test(options, a_limit_of_nothing_and_other_bad_limits_are_refused)
 {
-    static const char above_0[] = "none, a size (8G) or share (25%) above 0, or a list of at most "
-                                  "16, each device once (0:8G,GPU-<uuid>:50%,4G)";
-    static const char any[] = "none, a size (8G), a share (25%), or a list of at most 16, each "
-                              "device once (0:8G,GPU-<uuid>:50%,4G)";
+    static const char above_0[] = "none, a size (8G) or share (25%) above 0, or a list of up to "
+                                  "16, each device at most once (0:8G,GPU-<uuid>:50%,4G)";
+    static const char any[] = "none, a size (8G), a share (25%), or a list of up to 16, each "
+                              "device at most once (0:8G,GPU-<uuid>:50%,4G)";
     static const char *const bad[] = {"0",  "0%",   "0.0001K", "0:8G,1:0", "0,0:8G",
                                       "8Q", "110%", "-1",      "0:8G,,",   "garbage"};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++)
-        expect_refused("LIMIT", bad[i], above_0, "the default 'none' stays");
-    expect_refused("MIN_FREE", "-1", any, "the default 'none' stays");
+        expect_refused("LIMIT", bad[i], above_0, "using the default 'none'");
+    expect_refused("MIN_FREE", "-1", any, "using the default 'none'");
     PARSE("CUWARDEN_LIMIT=none");
     cr_expect_eq(complaints.count, 0u);
 }
@@ -533,12 +533,12 @@ Test(options, a_limit_of_nothing_and_other_bad_limits_are_refused)
 Test(options, bad_thresholds_and_plans_of_failure_name_the_form)
 {
     expect_refused("PRESSURE", "80,60,95",
-                   "3 whole percents from 1 to 100, each above the one before (60,80,95)",
-                   "the default '60,80,95' stays");
+                   "3 whole percentages from 1 to 100 in ascending order (60,80,95)",
+                   "using the default '60,80,95'");
     expect_refused("FAIL", "nth=0",
                    "off, or one of nth=N, every=N and prob=P[,seed=N] (0 < P <= 1), or above=SIZE, "
                    "or both (every=10,above=1M)",
-                   "the default 'off' stays");
+                   "using the default 'off'");
 }
 
 Test(options, a_time_takes_both_ends)
@@ -554,15 +554,15 @@ Test(options, the_longest_complaints_are_whole)
 {
     PARSE(make_long_entry("POOL_MAX", 200));
     cr_expect_not_null(strstr(complaints.line[0], "xxx...' is not a size "));
-    cr_expect_not_null(strstr(complaints.line[0], "; the default '25%' stays"));
+    cr_expect_not_null(strstr(complaints.line[0], "; using the default '25%'"));
     PARSE(make_long_entry("POOL_IDLE", 200));
-    cr_expect_not_null(strstr(complaints.line[0], "; the default '10s' stays"));
+    cr_expect_not_null(strstr(complaints.line[0], "; using the default '10s'"));
     PARSE(make_long_entry("FAIL", 200));
-    cr_expect_not_null(strstr(complaints.line[0], "; the default 'off' stays"));
+    cr_expect_not_null(strstr(complaints.line[0], "; using the default 'off'"));
     PARSE(make_long_entry("LIMIT", 200), "CUWARDEN_PRESET=constrained");
-    cr_expect_not_null(strstr(complaints.line[0], "; the value '70%' of preset constrained stays"));
+    cr_expect_not_null(strstr(complaints.line[0], "; using '70%' from preset constrained"));
     PARSE(make_long_entry("PREWARM", 200));
-    cr_expect_not_null(strstr(complaints.line[0], "; it stays unset"));
+    cr_expect_not_null(strstr(complaints.line[0], "; ignored"));
 }
 
 Test(options, devices_that_a_list_leaves_out_have_the_default)

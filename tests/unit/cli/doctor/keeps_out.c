@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a library is not in a program: made-up programs, each with one thing that keeps it out. */
+/* Why a library was not loaded into a program: synthetic programs, each with one obstacle. */
 #include <criterion/criterion.h>
 
 #include <elf.h>
@@ -110,7 +110,7 @@ Test(keeps_out, another_machine)
 
     made.header.e_machine = OTHER_MACHINE;
     write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("and the library is for");
+    KEPT_OUT("but the library is built for");
 }
 
 Test(keeps_out, thirty_two_bits)
@@ -168,7 +168,7 @@ Test(keeps_out, a_library_whose_name_LD_PRELOAD_cannot_carry)
     memcpy(library, usual, sizeof(usual));
 }
 
-/* A directory of a file system that is mounted noexec, or "". */
+/* A directory on a file system mounted noexec, or "". */
 static void find_noexec(char *path, size_t cap)
 {
     FILE *mounts = fopen("/proc/mounts", "r");
@@ -208,7 +208,7 @@ Test(keeps_out, a_script_is_its_interpreter)
     write_file(script, text, strlen(text), 0755);
     cr_expect_eq(cw_doctor_keeps_out(script, library, why, sizeof(why)), 1);
     cr_expect(strstr(why, program));
-    /* One that is its own ends somewhere, too. */
+    /* A script that is its own interpreter terminates too. */
     snprintf(text, sizeof(text), "#!%s\n", script);
     write_file(script, text, strlen(text), 0755);
     cr_expect_eq(cw_doctor_keeps_out(script, library, why, sizeof(why)), 0);

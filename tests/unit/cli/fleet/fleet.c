@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking at live files again and again: the sums are the report's, rates are those between two
- * looks, and a file that changes, goes, or is damaged does no harm.
+ * Reading live files repeatedly: sums match the report, rates are those between two refreshes, and
+ * files that change, disappear or are damaged do no harm.
  */
 #include "cli/fleet/fleet.h"
 
@@ -44,7 +44,7 @@ static void store_all(void)
     store(fixture.arena.header->size);
 }
 
-/* As long as `locked` is open the process runs. */
+/* The process counts as running while `locked` is open. */
 static void lock(void)
 {
     struct flock how = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -151,17 +151,17 @@ Test(fleet, rates_are_between_two_looks)
     store_all();
     look();
     cr_assert_eq(on(1)->live, live + 5000);
-    /* Five in the ten seconds, and whatever the test took, since then. */
+    /* Five in ten seconds, plus the duration of the test. */
     cr_assert_gt(on(1)->alloc_rate, 0.05);
     cr_assert_leq(on(1)->alloc_rate, 0.5);
     cr_assert_eq(on(CW_DEVICE_HOST)->alloc_rate, 0);
     cr_assert_float_eq(on(1)->hit_share, 0.1, 1e-9);
     look();
     cr_assert_eq(on(1)->alloc_rate, 0);
-    cr_assert_lt(on(1)->hit_share, 0); /* nobody asked the pool */
+    cr_assert_lt(on(1)->hit_share, 0); /* no requests to the pool */
 }
 
-/* More sites than fit into what was reserved at the first look. */
+/* More sites than were reserved at the first refresh. */
 Test(fleet, follows_a_file_that_grows)
 {
     size_t before = fixture.arena.header->size;
@@ -219,7 +219,7 @@ static uint32_t any(uint32_t below)
     return (uint32_t)(((uint64_t)random_state * below) >> 32);
 }
 
-/* Whatever the file has become: it is read, or it is left out with a reason. */
+/* Whatever the file contains, it is read, or skipped with a reason. */
 Test(fleet, survives_files_that_are_damaged)
 {
     size_t size = fixture.arena.header->size;
@@ -231,7 +231,7 @@ Test(fleet, survives_files_that_are_damaged)
         struct cw_fleet_sites sites = {.count = 0};
         char why[256];
 
-        for (int i = 0; i < 8; i++) /* mostly where the tables and their chunks are named */
+        for (int i = 0; i < 8; i++) /* mostly in the descriptions of tables and chunks */
             bytes[any(i % 2 ? 4096 : (uint32_t)size)] = (char)any(256);
         store(round % 3 ? size : any((uint32_t)size + 1));
         memcpy(bytes, whole, size);
@@ -243,7 +243,7 @@ Test(fleet, survives_files_that_are_damaged)
         cr_assert_eq(fleet.count + fleet.unreadable, 1);
         (void)cw_fleet_sites_look(&sites, path, 1, 10, why, sizeof(why));
         cw_fleet_sites_free(&sites);
-        if (round % 5 == 0) /* else the next look comes upon the copy of this one */
+        if (round % 5 == 0) /* otherwise the next refresh uses this one's copy */
             cw_fleet_free(&fleet);
     }
     cr_assert_gt(read, 100);
@@ -267,7 +267,7 @@ Test(fleet, lists_the_sites_that_hold_most)
         cr_assert_eq(cw_fleet_sites_stack(&sites, &sites.site[0], name), 2);
         cr_assert_not_null(strstr(name[0], "+0x20"), "%s", name[0]);
         cr_assert_not_null(strstr(name[1], "+0x10"), "%s", name[1]);
-        /* Another thread's record of the same place. */
+        /* Another thread's record of the same call site. */
         twin = fixture_site(&fixture, fixture_site_at(&fixture, site)->stack, "cudaMalloc",
                             CW_KIND_DEVICE, 1);
         fixture_site_at(&fixture, twin)->api = fixture_site_at(&fixture, site)->api;

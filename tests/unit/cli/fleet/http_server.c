@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Serving HTTP while all places are taken: who asks for something is served, who is silent gives
- * way. No deadline of a client passes here. */
+/* Serving HTTP while all places are taken: active clients are served, silent ones are evicted. No
+ * client's deadline expires here. */
 #include "cli/fleet/http_server.h"
 #include "cli/ui/message.h"
 
@@ -19,7 +19,7 @@
 #define HOUR_MS 3600000
 #define CROWD   (2 * CW_HTTP_CLIENTS)
 
-/* main.c's, which is no part of the library: messages are not looked at here. */
+/* Defined in main.c, which is not in the library; messages are ignored here. */
 void cw_cli_error(const char *fmt, ...)
 {
     (void)fmt;
@@ -122,7 +122,7 @@ Test(http_server, silent_clients_give_way)
     asking = connect_to();
     ask(asking);
     expect_word(asking);
-    /* The first have gone, the last are still there and get an answer when they ask. */
+    /* The first were evicted; the last are still connected and get an answer to their request. */
     cr_expect_leq(read(crowd[0], &byte, 1), 0);
     ask(crowd[CROWD - 1]);
     expect_word(crowd[CROWD - 1]);

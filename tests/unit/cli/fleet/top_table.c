@@ -157,7 +157,7 @@ Test(top_table, prints_a_row)
                      "    94 small --size 1");
 }
 
-/* The heading and the rows are as wide as the screen at most, at any width. */
+/* The heading and the rows never exceed the width of the screen. */
 Test(top_table, fits_any_width)
 {
     struct cw_top_choice choice = by(CW_TOP_LIVE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which sites are shown, and in which order; what the flags accept. */
-#include "cli/model/select.h"
+#include "cli/model/selection.h"
 
 #include <criterion/criterion.h>
 
@@ -13,41 +13,52 @@
 
 #define S UINT64_C(1000000000)
 
-static struct cw_model_site sites[] = {
+enum { FORWARD = 1, BACKWARD };
+
+static struct cw_report_tag tags[] = {{.label = "forward"}, {.label = "backward"}};
+
+static struct cw_snapshot_site sites[] = {
     {.id = 0x11,
      .device = 0,
-     .kind = "device",
-     .tag = "",
-     .leak = "lost",
-     .live = {2, 100},
-     .total = {9, 900},
-     .at_peak = {1, 50},
+     .kind = CW_KIND_EXTERNAL,
+     .leak = CW_LEAK_LOST,
+     .live_blocks = 2,
+     .live_bytes = 100,
+     .allocs = 9,
+     .total_bytes = 900,
+     .at_peak_bytes = 50,
      .oldest_ns = 10 * S},
     {.id = 0x22,
      .device = 1,
-     .kind = "device",
-     .tag = "forward",
-     .leak = "growing",
-     .live = {1, 60},
-     .reclaimed = {1, 80},
-     .total = {4, 2000},
-     .at_peak = {2, 70},
+     .kind = CW_KIND_EXTERNAL,
+     .tag = FORWARD,
+     .leak = CW_LEAK_GROWING,
+     .live_blocks = 1,
+     .live_bytes = 60,
+     .reclaimed = 1,
+     .reclaimed_bytes = 80,
+     .allocs = 4,
+     .total_bytes = 2000,
+     .at_peak_bytes = 70,
      .oldest_ns = 90 * S},
     {.id = 0x33,
-     .device = CW_MODEL_HOST,
-     .kind = "pinned",
-     .tag = "backward",
-     .leak = "library",
-     .live = {7, 100},
-     .total = {8, 300},
-     .at_peak = {7, 100}},
-    {.id = 0x44, .device = 0, .kind = "device-async", .tag = "", .leak = "", .total = {500, 300}},
+     .device = CW_DEVICE_HOST,
+     .kind = CW_KIND_PINNED,
+     .tag = BACKWARD,
+     .leak = CW_LEAK_LIBRARY,
+     .live_blocks = 7,
+     .live_bytes = 100,
+     .allocs = 8,
+     .total_bytes = 300,
+     .at_peak_bytes = 100},
+    {.id = 0x44, .device = 0, .kind = CW_KIND_EXTERNAL_MAP, .allocs = 500, .total_bytes = 300},
 };
 
-static struct cw_model model = {.source = "a file",
-                                .process = {.duration_ns = 100 * S},
-                                .site = sites,
-                                .sites = CW_ARRAY_LEN(sites)};
+static struct cw_report_model model = {
+    .source = "a file",
+    .tag = tags,
+    .tags = CW_ARRAY_LEN(tags),
+    .snapshot = {.duration_ns = 100 * S, .site = sites, .sites = CW_ARRAY_LEN(sites)}};
 
 /* Flags as on the command line, "device=1 top=3". */
 static int set_all(struct cw_selection *selection, const char *words)
@@ -118,8 +129,8 @@ Test(select, by_place)
 Test(select, patterns_are_those_of_suppressions)
 {
     expect_sites("kind=pinned", "33");
-    expect_sites("kind=device", "22 11 44");
-    expect_sites("kind=^device$", "22 11");
+    expect_sites("kind=external", "22 11 44");
+    expect_sites("kind=^external$", "22 11");
     expect_sites("tag=ward", "22 33");
     expect_sites("tag=^for", "22");
     expect_sites("class=library", "33");
@@ -175,7 +186,83 @@ Test(select, bad_values_are_named_with_the_accepted_form)
 
 Test(select, a_value_that_is_too_large_selects_nothing_else)
 {
-    model.process.duration_ns = 5 * S; /* born later than the end: a damaged report */
+    model.snapshot.duration_ns = 5 * S; /* born later than the end: a damaged report */
     expect_sites("min-age=1s", "");
-    model.process.duration_ns = 100 * S;
+    model.snapshot.duration_ns = 100 * S;
+}
+
+/* ---- what a model of a selection says ---- */
+
+static struct cw_model selected(const char *words, enum cw_selection_form form)
+{
+    static uint32_t suspects[] = {2, 1, CW_SITE_NONE};
+    static struct cw_growth_row rows[] = {{.site = 1}, {.site = 2}};
+    static struct cw_report_old old[] = {{.site = 0, .blocks = 1, .bytes = 90},
+                                         {.site = 2, .blocks = 3, .bytes = 30}};
+    struct cw_model out = {.report = &model};
+    struct cw_selection selection = {0};
+    uint32_t count, *site;
+
+    sites[1].growth = 1;
+    sites[2].growth = 2;
+    model.sites_of = CW_ARRAY_LEN(sites);
+    model.old = old;
+    model.olds = CW_ARRAY_LEN(old);
+    model.snapshot.growth.row = rows;
+    model.snapshot.growth.suspect = suspects;
+    model.snapshot.growth.suspects = CW_ARRAY_LEN(suspects);
+    model.snapshot.device[CW_DEVICE_HOST].seen = 1;
+    cr_assert_eq(set_all(&selection, words), 0);
+    site = cw_select_sites(&model, &selection, &count); /* until the test ends */
+    cr_assert_eq(cw_selection_apply(&out, &selection, site, count, form), 0);
+    return out;
+}
+
+Test(selection, without_flags_lists_all_and_names_nothing)
+{
+    struct cw_model all = selected("", CW_SELECTION_TEXT);
+    const struct cw_snapshot *snapshot = &model.snapshot;
+
+    cr_expect_null(model.selection);
+    cr_assert_eq(snapshot->leaks.count, 2);
+    cr_expect_eq(snapshot->leaks.site[0], 1);
+    cr_expect_eq(snapshot->leaks.bytes, 240);
+    cr_expect_eq(snapshot->leaks.blocks, 4);
+    cr_expect_eq(snapshot->library.count, 1);
+    cr_expect_eq(snapshot->caches.count, 0);
+    cr_expect_eq(snapshot->growth.suspects, 2, "a number without a site is no suspect");
+    cr_expect_eq(model.olds, 2);
+    cr_expect_eq(model.peak[CW_DEVICE_HOST].shown, 1);
+    cw_selection_free(&all);
+}
+
+Test(selection, is_of_its_sites_alone)
+{
+    struct cw_model some = selected("device=host metric=total", CW_SELECTION_TEXT);
+
+    cr_assert_not_null(model.selection);
+    cr_expect_eq(model.selection->sites, 1);
+    cr_expect_eq(model.selection->of, 4);
+    cr_expect_str_eq(model.selection->metric, "total");
+    cr_assert_eq(model.selection->ranks, 1);
+    cr_expect_eq(model.selection->rank[0].value, 300);
+    cr_expect_eq(model.snapshot.leaks.count, 0);
+    cr_expect_eq(model.snapshot.library.bytes, 100);
+    cr_expect_eq(model.snapshot.growth.suspects, 1);
+    cr_expect_eq(model.snapshot.growth.suspect[0], 2);
+    cr_assert_eq(model.olds, 1);
+    cr_expect_eq(model.old[0].bytes, 30);
+    cr_expect_eq(model.snapshot.old.bytes, 30);
+    cw_selection_free(&some);
+}
+
+Test(selection, of_a_report_in_json_is_named_and_leaves_other_parts_whole)
+{
+    struct cw_model all = selected("min-size=0", CW_SELECTION_JSON);
+
+    cr_assert_not_null(model.selection);
+    cr_expect_eq(model.selection->sites, 4);
+    cr_expect_eq(model.olds, 2);
+    cr_expect_eq(model.snapshot.growth.suspects, 3);
+    cw_selection_free(&all);
 }

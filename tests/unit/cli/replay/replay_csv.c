@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading traces: RMM's and ours, good and bad lines, files that end anywhere. */
+/* Reading traces: RMM's and ours, good and bad lines, truncated files. */
 #include "cli/replay/replay_csv.h"
 
 #include <criterion/criterion.h>
@@ -41,7 +41,7 @@ static void stop(void)
     unlink(path);
 }
 
-/* What the reader said on stderr, the name of the file replaced by FILE. */
+/* The reader's message on stderr, with the file name replaced by FILE. */
 static void expect_error(const char *wanted)
 {
     char line[512];
@@ -163,13 +163,13 @@ Test(replay_csv, bad_lines_are_named, .init = cr_redirect_stderr)
     static const struct {
         const char *line, *wanted;
     } cases[] = {
-        {"1,00:00:00.000000,lend,0x10,5,0\n", ":2: Action cannot be 'lend'"},
-        {"1,00:00:00.000000,allocate,0x1g,5,0\n", ":2: Pointer cannot be '0x1g'"},
-        {"1,00:00:00.000000,allocate,,5,0\n", ":2: Pointer cannot be ''"},
-        {"1,00:00:00.000000,allocate,0x10,-5,0\n", ":2: Size cannot be '-5'"},
-        {"1,00:00:00.000000,allocate,0x10,18446744073709551616,0\n", ":2: Size cannot be '1844"},
-        {"1,10:00,allocate,0x10,5,0\n", ":2: Time cannot be '10:00'"},
-        {"1,00:00:00.000000,allocate,0x10,5\n", ":2: the line has 5 columns"},
+        {"1,00:00:00.000000,lend,0x10,5,0\n", ":2: invalid Action 'lend'"},
+        {"1,00:00:00.000000,allocate,0x1g,5,0\n", ":2: invalid Pointer '0x1g'"},
+        {"1,00:00:00.000000,allocate,,5,0\n", ":2: invalid Pointer ''"},
+        {"1,00:00:00.000000,allocate,0x10,-5,0\n", ":2: invalid Size '-5'"},
+        {"1,00:00:00.000000,allocate,0x10,18446744073709551616,0\n", ":2: invalid Size '1844"},
+        {"1,10:00,allocate,0x10,5,0\n", ":2: invalid Time '10:00'"},
+        {"1,00:00:00.000000,allocate,0x10,5\n", ":2: this line has 5 columns"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -194,17 +194,17 @@ Test(replay_csv, what_is_no_trace_is_refused, .init = cr_redirect_stderr)
 
 Test(replay_csv, too_many_columns_are_counted, .init = cr_redirect_stderr)
 {
-    char many[40]; /* 39 commas, and the end of the line */
+    char many[40]; /* 39 commas and a newline */
 
     memset(many, ',', sizeof(many));
     many[sizeof(many) - 1] = '\n';
     put_file(many, sizeof(many));
     cr_expect_eq(cw_csv_open(&csv, path), -1);
-    expect_error("the first line has 40 columns, and a trace has at most 32");
+    expect_error("the first line has 40 columns, but a trace has at most 32");
     unlink(path);
 }
 
-/* Lines that lie across the end of the buffer. */
+/* Lines that cross the end of the buffer. */
 Test(replay_csv, long_files_pass_through_one_buffer, .fini = stop)
 {
     enum { LINES = 60000 };

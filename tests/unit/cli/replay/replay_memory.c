@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The model of a device's memory, and the map of live blocks, against plain ones. */
+/* The model of a device's memory, and the map of live blocks, compared with naive versions. */
 #include "cli/replay/replay_memory.h"
 
 #include <criterion/criterion.h>
@@ -114,7 +114,7 @@ Test(replay_memory, does_as_a_plain_model_does)
         unsigned at, count;
     } block[PAGES];
     struct cw_replay_memory *pages = cw_replay_memory_make(BASE, PAGES * PAGE);
-    uint64_t origin = BASE + PAGE; /* page 0 is nobody's */
+    uint64_t origin = BASE + PAGE; /* page 0 is never used */
     unsigned blocks = 0;
 
     srand(7);

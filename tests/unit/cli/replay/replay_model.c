@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The models of other allocators by the rules that they have, and their pieces against plain ones.
- */
+/* The models of other allocators against their rules, and their pieces against a naive version. */
 #include "cli/replay/replay_model.h"
 
 #include <criterion/criterion.h>
@@ -26,7 +25,7 @@ static void begin(const struct cw_replay_engine *model, uint64_t device_bytes)
 static struct cw_replay_block last;
 static int was_hit;
 
-/* The key, 0: no memory. */
+/* The key, 0: out of memory. */
 static uint64_t take(uint64_t bytes)
 {
     struct cw_replay_take take = {.bytes = bytes, .kind = CW_KIND_DEVICE};
@@ -139,7 +138,7 @@ Test(replay_model, pytorch_cuts_and_joins)
 Test(replay_model, pytorch_leaves_a_rest_of_a_mebibyte_on)
 {
     begin(&cw_replay_pytorch, GIB);
-    take(11 * MIB); /* of 12: the rest is no more than 1 MiB */
+    take(11 * MIB); /* of 12: the rest does not exceed 1 MiB */
     take(MIB + 1);
     cr_expect_eq(was_hit, 0);
     take(21 * MIB - 512); /* of 22 */
@@ -205,7 +204,7 @@ Test(replay_model, pinned_memory_goes_to_the_driver)
 
 static uint8_t taken[SEGMENTS * UNITS];
 
-/* The smallest row of free units within a segment that is long enough, of such the first. */
+/* The shortest sufficient run of free units in a segment; among equals the first. */
 static unsigned best_fit(unsigned count)
 {
     unsigned best = SEGMENTS * UNITS, least = UNITS + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Command lines as tables: what they parse, refuse, print and offer. */
+/* Command-line tables: parsing, rejection, help and completion. */
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 #include <getopt.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of programs on a screen and in formats that want UTF-8: never half a character. */
+/* Program names on a screen and in UTF-8 formats: never half a character. */
 #include "cli/ui/truncate.h"
 
 #include <criterion/criterion.h>
@@ -7,8 +7,6 @@
 #include <locale.h>
 #include <stdint.h>
 #include <string.h>
-
-#include "cli/ui/utf8.h"
 
 static char buf[256];
 
@@ -34,7 +32,7 @@ Test(cut, stays_within_the_columns)
     cr_assert_str_eq(cut("gr\u00f6\u00dfe", 3), "gr\u00f6");
     cr_assert_str_eq(cut("\u8a13\u7df4", 4), "\u8a13\u7df4");
     cr_assert_str_eq(cut("\u8a13\u7df4", 3), "\u8a13"); /* each takes two columns */
-    cr_assert_str_eq(cut("e\u0301x", 1), "e\u0301");    /* an accent of its own takes none */
+    cr_assert_str_eq(cut("e\u0301x", 1), "e\u0301");    /* a combining accent takes none */
     cr_assert_str_eq(cut("", 5), "");
     cr_assert_str_eq(cut("x", 0), "");
     cr_assert_str_eq(cut("whatever", SIZE_MAX), "whatever");
@@ -71,44 +69,4 @@ Test(cut, fills_with_spaces)
     cr_assert_str_eq(buf, "\u8a13 ");
     cw_truncate_fill(buf, sizeof(buf), "ab", 4);
     cr_assert_str_eq(buf, "ab  ");
-}
-
-/* RFC 3629: no form that is too long, no surrogate, nothing past 10FFFF. */
-Test(utf8, tells_characters_from_other_bytes)
-{
-    static const struct {
-        const char *text;
-        size_t len;
-    } cases[] = {
-        {"", 0},
-        {"a", 1},
-        {"\x7f", 1},
-        {"\x80", 0},
-        {"\xc1\xbf", 0},
-        {"\xc2\x80", 2},
-        {"\xc2", 0},
-        {"\xe0\x9f\xbf", 0},
-        {"\xe0\xa0\x80", 3},
-        {"\xed\x9f\xbf", 3},
-        {"\xed\xa0\x80", 0},
-        {"\xef\xbf", 0},
-        {"\xf0\x8f\xbf\xbf", 0},
-        {"\xf0\x90\x80\x80", 4},
-        {"\xf4\x8f\xbf\xbf", 4},
-        {"\xf4\x90\x80\x80", 0},
-        {"\xf5\x80\x80\x80", 0},
-    };
-
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        cr_assert_eq(cw_utf8_len(cases[i].text), cases[i].len, "case %zu", i);
-}
-
-Test(utf8, replaces_what_is_none)
-{
-    cw_utf8_clean(buf, sizeof(buf), "a\xff\u00f6\xc3");
-    cr_assert_str_eq(buf, "a\ufffd\u00f6\ufffd");
-    memset(buf, 'x', sizeof(buf));
-    cw_utf8_clean(buf, 5, "ab\u8a13");
-    cr_assert_str_eq(buf, "ab");
-    cr_assert_eq(buf[5], 'x');
 }

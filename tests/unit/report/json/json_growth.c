@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Growth in the JSON report: its shape, its numbers, and that all of them are valid JSON. Python
  * reads it. */
-#include "report/json/json_growth.h"
+#include "report/json/json_put.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The section AUDIT of the text report, and "audit" of the JSON report. */
-#include "report/text/text_audit.h"
+#include "report/text/text_sections.h"
 
 #include <criterion/criterion.h>
 

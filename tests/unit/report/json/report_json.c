@@ -124,8 +124,8 @@ Test(report_json, tables_refer_to_each_other)
                     "r[\"devices\"][0][\"peak\"][\"bytes\"]==12288 and "
                     "r[\"devices\"][0][\"unattributed\"]==900"));
     cr_expect(holds("[s[\"frames\"] for s in r[\"stacks\"] if "
-                    "s[\"id\"]==r[\"sites\"][0][\"stack\"]]==[[2,1]]"));
-    cr_expect(holds("{f[\"id\"]:f[\"offset\"] for f in r[\"frames\"]}=={1:32,2:16}"));
+                    "s[\"id\"]==r[\"sites\"][0][\"stack\"]]==[[0,1]]"));
+    cr_expect(holds("{f[\"id\"]:f[\"offset\"] for f in r[\"frames\"]}=={0:16,1:32}"));
     cr_expect(holds("r[\"sites\"][0][\"class\"]==\"lost\" and "
                     "r[\"sites\"][0][\"live\"]=={\"count\":3,\"bytes\":12288} and "
                     "r[\"sites\"][0][\"at_device_peak\"]=={\"count\":3,\"bytes\":12288} and "

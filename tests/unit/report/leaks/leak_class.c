@@ -72,6 +72,7 @@ Test(leak_class, is_by_the_file_that_asked)
         fixture_alloc(&fixture, site, 512, 1, 1);
         view = fixture_view(&fixture);
         cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
+        cw_leak_classify(snapshot, NULL, NULL);
         cr_expect_str_eq(cw_leak_name(cw_snapshot_find(snapshot, site)), owners[i].name, "%s",
                          owners[i].path);
         cw_snapshot_fini(snapshot);
@@ -304,15 +305,15 @@ static void suggest(char *buf, size_t cap)
     struct cw_view view = fixture_view(&fixture);
     struct cw_snapshot *snapshot = malloc(sizeof(*snapshot));
     struct cw_symbols symbols;
-    struct cw_report_source source = {.view = &view, .snapshot = snapshot, .symbols = &symbols};
     struct cw_out out;
 
     cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
+    cw_leak_classify(snapshot, NULL, NULL);
     cr_assert_eq(cw_symbols_init(&symbols, &view, NULL, NULL), 0);
-    cw_suppressions_want(&source);
+    cw_suppressions_want(snapshot, &symbols);
     cw_symbols_resolve(&symbols);
     cw_out_init(&out, -1, buf, cap - 1);
-    cw_suppressions_suggest(&source, &out);
+    cw_suppressions_suggest(snapshot, &symbols, &out);
     buf[out.len] = '\0';
     cw_symbols_fini(&symbols);
     cw_snapshot_fini(snapshot);

@@ -311,8 +311,9 @@ Test(suppress, a_bad_line_gets_one_line_and_the_others_count)
         expect_leaked(512 + 64);
         snprintf(want, sizeof(want), "cuwarden: warning: %s:2: '", file);
         cr_expect_eq(strncmp(said(), want, strlen(want)), 0, "%s: %s", bad[i], said());
-        cr_expect(strstr(said(), "is not a suppression; a line is leak:PATTERN, module:PATTERN, "
-                                 "site:ID or tag:PATTERN, then perhaps max=SIZE and count=N\n"));
+        cr_expect(strstr(said(),
+                         "is not a suppression; expected leak:PATTERN, module:PATTERN, site:ID "
+                         "or tag:PATTERN, optionally followed by max=SIZE and count=N\n"));
         cr_expect_eq(strchr(said(), '\n'), strrchr(said(), '\n'), "%s: %s", bad[i], said());
     }
 }
@@ -344,7 +345,7 @@ Test(suppress, a_file_that_cannot_be_read_is_done_without)
     cr_expect_eq(truncate(file, (1 << 20) + 1), 0);
     write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
     expect_leaked(ALL);
-    cr_expect(strstr(said(), "\": the file is too large (errno 27); the report is made without "));
+    cr_expect(strstr(said(), "\": the file is too large (errno 27); the report ignores "));
 }
 
 Test(suppress, a_fifo_does_not_block, .timeout = 20)
@@ -369,7 +370,7 @@ Test(suppress, a_thousand_rules_count)
     strcpy(rules + len, "leak:make_cache\n");
     report_with(rules);
     expect_leaked(ALL);
-    cr_expect(strstr(said(), ":1001: only the first 1000 suppressions count\n"));
+    cr_expect(strstr(said(), ":1001: only the first 1000 suppressions are used\n"));
     expect_line("  1000 rules of the file matched nothing, or only what an earlier one decides:");
     expect_line("    ... 990 more");
 }

@@ -11,7 +11,8 @@
 #include "base/compiler.h"
 #include "base/out.h"
 #include "live_fixture.h"
-#include "report/snapshot/sort.h"
+#include "base/sort.h"
+#include "report/leaks/leak_class.h"
 
 static struct fixture fixture;
 static struct cw_view view;
@@ -32,6 +33,7 @@ static void take(void)
 {
     view = fixture_view(&fixture);
     cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+    cw_leak_classify(&snapshot, NULL, NULL);
 }
 
 TestSuite(snapshot, .init = setup, .fini = teardown);

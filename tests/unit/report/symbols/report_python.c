@@ -120,10 +120,10 @@ Test(report_python, json_has_the_whole_path)
     leak_at(two_lines());
     native(0, "/usr/bin/python3", 0x77); /* was replaced, and is in no stack */
     write_report(CW_REPORT_JSON);
-    expect_text("\"lang\":\"python\",\"file\":\"/home/me/train.py\",\"line\":218,"
-                "\"func\":\"Model.step\"}");
-    expect_text("\"lang\":\"python\",\"file\":\"/home/me/main.py\",\"line\":3,"
-                "\"func\":\"<module>\"}");
+    expect_text("\"lang\":\"python\",\"func\":\"Model.step\",\"file\":\"/home/me/train.py\","
+                "\"line\":218}");
+    expect_text("\"lang\":\"python\",\"func\":\"<module>\",\"file\":\"/home/me/main.py\","
+                "\"line\":3}");
     expect_text("\"offset\":1280,");
     expect_no_text("\"offset\":119,");
 }

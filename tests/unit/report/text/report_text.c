@@ -273,8 +273,8 @@ Test(report_text, incomplete_accounts_say_so)
     header->lost_blocks = 1;
     header->disarmed = fixture_text(&fixture, "the driver was unloaded");
     write_report(CW_REPORT_TEXT);
-    expect_line("accounting is incomplete: it stopped before the end: the driver was unloaded");
-    expect_line("accounting is incomplete: 1 allocation found no room in the records");
+    expect_line("accounting is incomplete: it stopped early: the driver was unloaded");
+    expect_line("accounting is incomplete: 1 allocation did not fit in the records");
     expect_line("accounting is incomplete: 3 frees of memory whose allocation was not seen");
 }
 

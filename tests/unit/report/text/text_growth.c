@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The section GROWTH of the text report, and what the class "growing" looks like. */
-#include "report/text/text_growth.h"
+#include "report/text/text_sections.h"
 
 #include <criterion/criterion.h>
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Words of events. See event_words.h. */
+#include "cli/export/event_words.h"
+
+#include "live/view.h"
+
+struct cw_event_words cw_event_words(const struct cw_report_event *event)
+{
+    int is_pressure = event->type == CW_EVENT_PRESSURE;
+    int has_cause = event->type == CW_EVENT_OOM || event->type == CW_EVENT_TRIM;
+    int is_error = event->type == CW_EVENT_INVALID_FREE || event->type == CW_EVENT_FATAL;
+
+    return (struct cw_event_words){
+        .type = cw_event_name(event->type),
+        .level = is_pressure ? cw_level_name(event->level) : "",
+        .level_before = is_pressure ? cw_level_name(event->level_before) : "",
+        .cause = has_cause ? cw_cause_name(event->cause) : "",
+        .t_ns = event->t_ns,
+        .bytes = event->bytes,
+        .site = event->site,
+        .count = event->count != 0 ? event->count : 1,
+        /* An error is one of a call; where that is not known, no device is. */
+        .device = is_error && event->site == CW_SITE_NONE ? CW_DEVICE_HOST : event->device};
+}

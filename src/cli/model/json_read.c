@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader of reports in JSON. See json_read.h. The only file that knows yajl.
+ *
+ * yajl calls for each token; the rows of report/json/fields.def say where a value belongs, by the
+ * record that it stands in and its key. What no row names is passed over, so that reports of newer
+ * versions can be read: fields are only ever added.
+ */
+#include "cli/model/json_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <yajl/yajl_parse.h>
+
+#include "cli/model/json_place.h"
+#include "cli/model/json_value.h"
+#include "cli/ui/message.h"
+
+#define READ_SIZE  ((size_t)1 << 18)
+#define DEPTH_MAX  16
+#define NUMBER_MAX 64
+#define KEY_MAX    64
+#define TEXT_CACHE 64
+
+/* What is open: an object, whose values have rows; or an array, whose elements are alike. */
+struct level {
+    enum { OBJECT, TUPLE, AMOUNT, MAP, ARRAY } kind;
+    const struct cw_json_field *rows;  /* of an object or a tuple */
+    const struct cw_json_field *row;   /* the one at hand, NULL: the key has none */
+    const struct cw_json_field *next;  /* that most likely follows */
+    const struct cw_json_field *field; /* that has opened this */
+    char *base;                        /* the record; of an array that in which it stands */
+    uint32_t place;                    /* of an array: how many elements there were */
+    uint8_t is_placed;                 /* the record is in `temp` */
+    _Alignas(16) char temp[CW_JSON_TEMP_MAX];
+};
+
+struct reader {
+    struct cw_json_storage *to;
+    struct level level[DEPTH_MAX];
+    unsigned depth, ignored; /* levels that are open, and more that no row speaks of */
+    char key[KEY_MAX];
+    const char *recent[TEXT_CACHE]; /* texts seen lately: names of APIs repeat */
+};
+
+static struct level *top(struct reader *self)
+{
+    return &self->level[self->depth - 1];
+}
+
+static void *member(const struct level *level, uint32_t offset)
+{
+    return level->base + offset;
+}
+
+/* ---- rows ---- */
+
+/* Keys mostly come in the order of the rows. */
+static const struct cw_json_field *find_row(struct level *level, const char *key)
+{
+    const struct cw_json_field *row = level->next;
+
+    while (row->key && strcmp(row->key, key) != 0)
+        row++;
+    for (row = row->key ? row : level->rows; row->key; row++)
+        if (strcmp(row->key, key) == 0)
+            break;
+    if (!row->key)
+        return NULL;
+    level->next = row + 1;
+    return row;
+}
+
+/* The row of the value at hand, NULL: it has none; of an array or amount that of the whole. */
+static const struct cw_json_field *row_of(struct reader *self)
+{
+    struct level *level = self->depth > 0 && self->ignored == 0 ? top(self) : NULL;
+
+    if (!level)
+        return NULL;
+    if (level->kind == ARRAY || level->kind == AMOUNT)
+        return level->field;
+    if (level->kind == TUPLE) {
+        level->row = level->next->key ? level->next : NULL; /* there may be more than we know */
+        level->next += level->row != NULL;
+    }
+    return level->row;
+}
+
+/* ---- elements of arrays ---- */
+
+/* Room for the next element, NULL: it is passed over. */
+static void *next_element(struct reader *self, struct level *level)
+{
+    const struct cw_json_field *field = level->field;
+    struct cw_report_model *model = &self->to->model;
+    uint32_t at = level->place++;
+    uint32_t *slice = member(level, field->offset);
+
+    switch ((enum cw_json_type)field->type) {
+    case CW_JSON_LIST:
+        return cw_json_append(self->to, member(level, field->offset), member(level, field->other),
+                              field->size);
+    case CW_JSON_SLICE:
+        if (at == 0)
+            slice[0] = *(uint32_t *)((char *)model + field->pools);
+        slice[1] = at + 1;
+        return cw_json_append(self->to, (char *)model + field->pool,
+                              (uint32_t *)((char *)model + field->pools), field->size);
+    case CW_JSON_ARRAY:
+        if (at >= field->most)
+            return NULL;
+        if (field->other != 0)
+            *(uint32_t *)member(level, field->other) = at + 1;
+        return (char *)member(level, field->offset) + (size_t)at * field->size;
+    default:
+        return NULL;
+    }
+}
+
+/* ---- what is opened ---- */
+
+/* NULL: it is too deep. */
+static struct level *open_level(struct reader *self, int kind, const struct cw_json_field *field,
+                                char *base)
+{
+    struct level *level = &self->level[self->depth];
+
+    if (self->depth == DEPTH_MAX)
+        return NULL;
+    self->depth++;
+    level->kind = kind;
+    level->field = field;
+    level->base = base;
+    level->row = NULL;
+    level->rows = level->next = cw_json_record[field->of].field;
+    level->place = 0;
+    level->is_placed = 0;
+    return level;
+}
+
+static int open_record(struct reader *self, int kind, const struct cw_json_field *field, char *base)
+{
+    const void *initial = cw_json_initial(field->of);
+    struct level *level = open_level(self, kind, field, base);
+
+    if (!level)
+        return 0;
+    level->is_placed = (uint8_t)cw_json_is_placed(field->of);
+    if (level->is_placed) {
+        level->base = level->temp;
+        memset(level->temp, 0, field->size);
+    }
+    if (initial)
+        memcpy(level->base, initial, field->size);
+    return 1;
+}
+
+/* An element of an array; 0: it is passed over. */
+static int open_element(struct reader *self, struct level *array, int is_array)
+{
+    const struct cw_json_field *field = array->field;
+    char *base = array->base;
+
+    if (field->of == CW_JSON_RECORD_NONE || is_array != field->is_tuple)
+        return 0;
+    if (!cw_json_is_placed(field->of))
+        base = next_element(self, array);
+    return base && open_record(self, is_array ? TUPLE : OBJECT, field, base);
+}
+
+/* What stands in an object; 0: it is passed over. */
+static int open_member(struct reader *self, struct level *object, const struct cw_json_field *row,
+                       int is_array)
+{
+    int kind = row->type == CW_JSON_AMOUNT ? AMOUNT : row->type == CW_JSON_MAP ? MAP : ARRAY;
+
+    if (row->when == CW_JSON_HAS)
+        *(uint8_t *)member(object, row->has) = 1;
+    if (row->type == CW_JSON_OBJECT)
+        return is_array == row->is_tuple &&
+               open_record(self, is_array ? TUPLE : OBJECT, row, member(object, row->offset));
+    if (row->type < CW_JSON_AMOUNT || row->type > CW_JSON_EACH || is_array != (kind == ARRAY))
+        return 0;
+    return open_level(self, kind, row, object->base) != NULL;
+}
+
+static int on_begin(struct reader *self, int is_array)
+{
+    const struct cw_json_field *row = row_of(self);
+    struct level *level = row ? top(self) : NULL;
+    int is_open = 0;
+
+    if (row && level->kind == ARRAY)
+        is_open = open_element(self, level, is_array);
+    else if (row && level->kind != AMOUNT)
+        is_open = open_member(self, level, row, is_array);
+    if (!is_open)
+        self->ignored++;
+    return !self->to->failed;
+}
+
+static int on_end(void *arg)
+{
+    struct reader *self = arg;
+    struct level *level;
+
+    if (self->ignored > 0) {
+        self->ignored--;
+        return 1;
+    }
+    level = top(self);
+    self->depth--;
+    if (level->is_placed && self->depth > 0)
+        cw_json_place(self->to, level->field->of, level->temp, top(self)->base);
+    return !self->to->failed;
+}
+
+static int on_begin_array(void *arg)
+{
+    return on_begin(arg, 1);
+}
+
+static int on_begin_object(void *arg)
+{
+    static const struct cw_json_field whole = {.of = CW_JSON_RECORD_report};
+    struct reader *self = arg;
+
+    if (self->depth > 0 || self->ignored > 0)
+        return on_begin(self, 0);
+    open_level(self, OBJECT, &whole, (char *)&self->to->model);
+    return 1;
+}
+
+static int on_key(void *arg, const unsigned char *key, size_t len)
+{
+    struct reader *self = arg;
+    struct level *level = top(self);
+
+    if (self->ignored > 0)
+        return 1;
+    if (len >= sizeof(self->key))
+        len = 0; /* none of ours is so long */
+    memcpy(self->key, key, len);
+    self->key[len] = '\0';
+    if (level->kind == OBJECT)
+        level->row = find_row(level, self->key);
+    return 1;
+}
+
+/* ---- values ---- */
+
+static const char *keep_text(struct reader *self, const char *text, size_t len)
+{
+    size_t hash = len;
+    const char **recent;
+
+    for (size_t i = 0; i < len; i++)
+        hash = hash * 31 + (unsigned char)text[i];
+    recent = &self->recent[hash % TEXT_CACHE];
+    if (*recent && strlen(*recent) == len && memcmp(*recent, text, len) == 0)
+        return *recent;
+    *recent = cw_pages_copy(&self->to->pages, text, len);
+    if (!*recent)
+        cw_json_fail(self->to, "it does not fit into memory");
+    return *recent ? *recent : "";
+}
+
+/* Where the plain value at hand goes, if its row is of one of the types; NULL: nowhere. */
+static void *target(struct reader *self, unsigned types, const struct cw_json_field **out_row,
+                    unsigned *out_type)
+{
+    const struct cw_json_field *row = row_of(self);
+    struct level *level = row ? top(self) : NULL;
+
+    if (!row || level->kind == AMOUNT)
+        return NULL;
+    *out_row = row;
+    *out_type = level->kind == ARRAY ? row->plain : row->type;
+    if (!(types >> *out_type & 1) || (level->kind == ARRAY && row->of != CW_JSON_RECORD_NONE))
+        return NULL;
+    if (level->kind == ARRAY)
+        return next_element(self, level);
+    if (row->when == CW_JSON_HAS)
+        *(uint8_t *)member(level, row->has) = 1;
+    return member(level, row->offset);
+}
+
+static void put_variable(struct reader *self, const char *text, size_t len)
+{
+    struct level *level = top(self);
+    struct cw_report_variable *variable =
+        cw_json_append(self->to, member(level, level->field->offset),
+                       member(level, level->field->other), sizeof(*variable));
+
+    if (!variable)
+        return;
+    variable->name = keep_text(self, self->key, strlen(self->key));
+    variable->value = keep_text(self, text, len);
+}
+
+static int on_string(void *arg, const unsigned char *bytes, size_t len)
+{
+    struct reader *self = arg;
+    const struct cw_json_field *row;
+    const char *text;
+    unsigned type;
+    void *to;
+
+    if (self->depth > 0 && self->ignored == 0 && top(self)->kind == MAP) {
+        put_variable(self, (const char *)bytes, len);
+        return !self->to->failed;
+    }
+    to = target(self, CW_JSON_TEXTS, &row, &type);
+    if (!to)
+        return !self->to->failed;
+    text = keep_text(self, (const char *)bytes, len);
+    cw_json_put_text(self->to, row, type, to, text);
+    return !self->to->failed;
+}
+
+/* The record that was appended last has this number. Sites and stacks keep theirs. */
+static void put_number(struct reader *self, unsigned table, uint64_t number)
+{
+    struct cw_report_model *model = &self->to->model;
+    const uint32_t count[CW_JSON_TABLES] = {[CW_JSON_SITES] = model->snapshot.sites,
+                                            [CW_JSON_STACKS] = model->stacks,
+                                            [CW_JSON_FRAMES] = model->frames,
+                                            [CW_JSON_MODULES] = model->modules};
+
+    if (number >= CW_JSON_NUMBERS)
+        cw_json_fail(self->to, "a number is out of range");
+    else if (cw_json_numbers_insert(&self->to->number[table], (uint32_t)number, count[table] - 1) !=
+             0)
+        cw_json_fail(self->to, "it does not fit into memory");
+    else if (table == CW_JSON_SITES)
+        model->snapshot.site[model->snapshot.sites - 1].number = (uint32_t)number;
+    else if (table == CW_JSON_STACKS)
+        model->stack[model->stacks - 1].id = (uint32_t)number;
+}
+
+static void put_amount(struct reader *self, const char *digits)
+{
+    struct level *level = top(self);
+
+    if (strcmp(self->key, "count") == 0)
+        *(uint64_t *)member(level, level->field->offset) = cw_json_to_whole(digits);
+    else if (strcmp(self->key, "bytes") == 0)
+        *(uint64_t *)member(level, level->field->other) = cw_json_to_whole(digits);
+}
+
+static int on_number(void *arg, const char *text, size_t len)
+{
+    struct reader *self = arg;
+    struct level *level = self->depth > 0 && self->ignored == 0 ? top(self) : NULL;
+    const struct cw_json_field *row;
+    char digits[NUMBER_MAX];
+    unsigned type = CW_JSON_UINT;
+    void *to = target(self, CW_JSON_NUMERIC, &row, &type);
+    int is_amount = level && level->kind == AMOUNT;
+
+    if ((!to && !is_amount) || len >= sizeof(digits))
+        return !self->to->failed;
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+    if (digits[0] == '-' && type != CW_JSON_INT && type != CW_JSON_REAL && strtod(digits, NULL) < 0)
+        cw_json_fail(self->to, "\"%s\" cannot be %.40s", self->key, digits);
+    else if (is_amount)
+        put_amount(self, digits);
+    else if (type == CW_JSON_ID)
+        put_number(self, row->table, cw_json_to_whole(digits));
+    else
+        cw_json_put_number(row, type, to, digits);
+    return !self->to->failed;
+}
+
+static int on_truth(void *arg, int truth)
+{
+    const struct cw_json_field *row;
+    unsigned type;
+    uint8_t *to = target(arg, 1u << CW_JSON_TRUTH, &row, &type);
+
+    if (to)
+        *to = (uint8_t)truth;
+    return 1;
+}
+
+/* In a tuple it takes a place. */
+static int on_null(void *arg)
+{
+    row_of(arg);
+    return 1;
+}
+
+static const yajl_callbacks callbacks = {
+    .yajl_null = on_null,
+    .yajl_boolean = on_truth,
+    .yajl_number = on_number,
+    .yajl_string = on_string,
+    .yajl_start_map = on_begin_object,
+    .yajl_map_key = on_key,
+    .yajl_end_map = on_end,
+    .yajl_start_array = on_begin_array,
+    .yajl_end_array = on_end,
+};
+
+/* ---- the file ---- */
+
+/* at: where in the file the text begins. */
+static void explain(struct cw_json_storage *to, yajl_handle parser, const unsigned char *text,
+                    size_t len, off_t at)
+{
+    unsigned char *why;
+
+    if (to->failed)
+        return;
+    why = yajl_get_error(parser, 0, text, len);
+    if (text)
+        at += (off_t)yajl_get_bytes_consumed(parser);
+    if (why)
+        why[strcspn((char *)why, "\n")] = '\0';
+    cw_cli_error("'%s' is damaged or cut off at byte %jd: %s", to->name, (intmax_t)at,
+                 why ? (char *)why : "no JSON");
+    yajl_free_error(parser, why);
+    to->failed = 1;
+}
+
+static void parse(struct cw_json_storage *to, yajl_handle parser, int fd)
+{
+    unsigned char *buf = malloc(READ_SIZE);
+    off_t at = 0;
+    ssize_t got = 0;
+
+    while (buf && (got = pread(fd, buf, READ_SIZE, at)) > 0) {
+        if (yajl_parse(parser, buf, (size_t)got) != yajl_status_ok) {
+            explain(to, parser, buf, (size_t)got, at);
+            break;
+        }
+        at += got;
+    }
+    if (!buf || got < 0) {
+        cw_cli_error("cannot read '%s': %s", to->name, strerror(errno));
+        to->failed = 1;
+    } else if (!to->failed && yajl_complete_parse(parser) != yajl_status_ok)
+        explain(to, parser, NULL, 0, at);
+    free(buf);
+}
+
+/* The reader lives as long as it takes to free what is left of a bad report: lists of a record that
+ * was not complete are in it. */
+static int read_all(struct reader *self, int fd)
+{
+    yajl_handle parser = yajl_alloc(&callbacks, NULL, self);
+
+    if (!parser)
+        cw_json_fail(self->to, "it does not fit into memory");
+    else
+        parse(self->to, parser, fd);
+    if (parser)
+        yajl_free(parser);
+    if (!self->to->failed)
+        cw_json_finish(self->to);
+    for (unsigned i = 0; i < CW_JSON_TABLES; i++)
+        cw_json_numbers_free(&self->to->number[i]);
+    if (!self->to->failed)
+        return 0;
+    cw_json_storage_free(self->to);
+    return -1;
+}
+
+struct cw_json_storage *cw_json_read(int fd, const char *name)
+{
+    struct cw_json_storage *to = calloc(1, sizeof(*to));
+    struct reader *self = calloc(1, sizeof(*self));
+    int rc = -1;
+
+    if (to && self) {
+        self->to = to;
+        to->name = to->model.source = name;
+        rc = read_all(self, fd);
+    } else {
+        cw_cli_error("'%s': out of memory", name);
+        free(to);
+    }
+    free(self);
+    return rc == 0 ? to : NULL;
+}
+
+struct cw_report_model *cw_json_model(struct cw_json_storage *storage)
+{
+    return &storage->model;
+}
+
+void cw_json_storage_free(struct cw_json_storage *self)
+{
+    if (!self)
+        return;
+    for (size_t i = 0; i < self->lists; i++)
+        free(*self->list[i]);
+    free(self->list);
+    free(self->tag_slot);
+    cw_pages_free(&self->pages);
+    free(self);
+}

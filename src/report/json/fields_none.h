@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* For who includes fields.def for its records alone: all other rows are nothing. No guard:
+ * fields.def takes its macros back. */
+#define END(...)
+#define FIELD(...)
+#define NUMBER(...)
+#define AMOUNT(...)
+#define MADE(...)
+#define GROUP(...)
+#define PART(...)
+#define PART_AT(...)
+#define OBJECT_EACH(...)
+#define MAP(...)
+#define LIST(...)
+#define PLAIN_LIST(...)
+#define ARRAY(...)
+#define PLAIN_ARRAY(...)
+#define SLICE(...)
+#define PLAIN_SLICE(...)
+#define EACH(...)
+#define PLAIN_EACH(...)

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* The process, its devices and what its account lacks, from a live layout. See live_parts.h. */
+#include "report/model/live_parts.h"
+
+#include <string.h>
+
+#include "base/options/options.h"
+#include "base/out.h"
+
+#define ARGV_MAX       4096
+#define ENV_MAX        16
+#define DIAGNOSTIC_MAX 256
+#define UUID_MAX       48
+
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
+
+/* ---- the process ---- */
+
+/* How it ended; quick_exit does not tell its handlers the status. */
+static void read_end(struct cw_live_model *live, const struct cw_live_header *header)
+{
+    static const struct {
+        const char *name;
+        uint8_t has_code;
+    } ends[] = {[CW_EXIT_EXIT] = {"exit", 1},
+                [CW_EXIT_QUICK_EXIT] = {"quick_exit", 0},
+                [CW_EXIT_UNDERSCORE] = {"_exit", 1}};
+    struct cw_process_facts *process = &live->model.process;
+    unsigned kind = LOAD(header->exit_kind);
+
+    if (kind > CW_EXIT_RUNNING && kind <= CW_EXIT_UNDERSCORE) {
+        process->end = ends[kind].name;
+        process->has_exit_code = ends[kind].has_code;
+        process->exit_code = LOAD(header->exit_code);
+    } else {
+        process->end = live->process == CW_REPORT_PROCESS_ALIVE  ? "running"
+                       : live->process == CW_REPORT_PROCESS_DEAD ? "died"
+                                                                 : "unknown";
+    }
+}
+
+/* Strings that lie one after the other, each with its NUL. */
+static uint32_t split(struct cw_live_model *live, uint32_t at, uint32_t count, const char **out)
+{
+    uint32_t end = cw_view_count(live->view, CW_TABLE_TEXT);
+    uint32_t found = 0;
+
+    while (found < count && at != 0 && at < end) {
+        const char *text = cw_view_text(live->view, at);
+
+        out[found++] = cw_live_model_text(live, text);
+        at += (uint32_t)strlen(text) + 1;
+    }
+    return found;
+}
+
+static void read_argv(struct cw_live_model *live, const struct cw_live_header *header)
+{
+    struct cw_process_facts *process = &live->model.process;
+    uint32_t count = header->argc < ARGV_MAX ? header->argc : ARGV_MAX;
+
+    process->argv = cw_live_model_take(live, count, sizeof(*process->argv));
+    if (process->argv)
+        process->argc = split(live, header->argv, count, process->argv);
+}
+
+/* "NAME=VALUE" */
+static void read_env(struct cw_live_model *live, const struct cw_live_header *header)
+{
+    struct cw_process_facts *process = &live->model.process;
+    const char *entry[ENV_MAX];
+    uint32_t count =
+        split(live, header->env, header->envc < ENV_MAX ? header->envc : ENV_MAX, entry);
+
+    process->env = cw_live_model_take(live, count, sizeof(*process->env));
+    for (uint32_t i = 0; process->env && i < count; i++) {
+        const char *equals = strchr(entry[i], '=');
+
+        if (equals)
+            process->env[process->envc++] = (struct cw_report_variable){
+                cw_live_model_copy(live, entry[i], (size_t)(equals - entry[i])), equals + 1};
+    }
+}
+
+void cw_live_model_read_process(struct cw_live_model *live)
+{
+    const struct cw_live_header *header = cw_view_header(live->view);
+    uint64_t end_ns = LOAD(header->end_ns);
+
+    live->model.schema = "cuwarden-report/1";
+    live->model.tool = "cuwarden";
+    live->model.version = live->version ? live->version : "";
+    live->model.source = "";
+    live->model.invalid_frees = LOAD(header->invalid_frees);
+    live->model.process = (struct cw_process_facts){
+        .pid = header->pid,
+        .ppid = header->ppid,
+        .exe = cw_live_model_text_at(live, header->exe),
+        .cwd = cw_live_model_text_at(live, header->cwd),
+        .host = cw_live_model_text_at(live, header->host),
+        .rank = cw_live_model_text_at(live, header->rank),
+        .command = cw_live_model_text_at(live, header->command),
+        .start_realtime_ns = header->start_realtime_ns,
+        .end_realtime_ns = end_ns != 0 ? header->start_realtime_ns + end_ns : 0,
+        .has_no_stacks = header->stacks_mode == CW_STACKS_OFF,
+        .driver_version = header->driver_version};
+    read_end(live, header);
+    read_argv(live, header);
+    read_env(live, header);
+}
+
+/* ---- devices ---- */
+
+static const char *format_uuid(struct cw_live_model *live, const uint8_t *uuid)
+{
+    char text[UUID_MAX];
+    size_t len = cw_format(text, sizeof(text), "GPU-");
+
+    for (unsigned i = 0; i < 16; i++)
+        len += cw_format(text + len, sizeof(text) - len,
+                         i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid[i]);
+    return cw_live_model_copy(live, text, len);
+}
+
+void cw_live_model_read_devices(struct cw_live_model *live)
+{
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        const struct cw_live_device *from = &cw_view_header(live->view)->device[i];
+        struct cw_snapshot_device *device = &live->model.snapshot.device[i];
+
+        if (!LOAD(from->known))
+            continue;
+        if (from->name[0] != '\0')
+            device->name = cw_live_model_text(
+                live,
+                cw_live_model_copy(live, from->name, strnlen(from->name, sizeof(from->name))));
+        device->uuid = format_uuid(live, from->uuid);
+        device->total = from->total;
+    }
+}
+
+/* ---- what the account lacks ---- */
+
+struct reason {
+    uint64_t count; /* 0: it is none */
+    uint8_t is_loss;
+    const char *one, *many; /* with a place for the count; `one` may have one for `text` */
+    const char *text;
+};
+
+static size_t put_reason(const struct reason *reason, char *buf, size_t cap)
+{
+    if (reason->text)
+        return cw_format(buf, cap, reason->one, reason->text);
+    return cw_format(buf, cap, reason->count == 1 ? reason->one : reason->many,
+                     (uintmax_t)reason->count);
+}
+
+void cw_live_model_read_diagnostics(struct cw_live_model *live)
+{
+    const struct cw_live_header *header = cw_view_header(live->view);
+    uint32_t disarmed = LOAD(header->disarmed), python = LOAD(header->python);
+    /* The process itself has what is not in the file. */
+    int is_cut = live->process != CW_REPORT_PROCESS_UNKNOWN && LOAD(header->cut);
+    const struct reason reasons[] = {
+        {disarmed, 1, "it stopped early: %s", NULL, cw_live_model_text_at(live, disarmed)},
+        {LOAD(header->lost_blocks), 1, "%ju allocation did not fit in the records",
+         "%ju allocations did not fit in the records", NULL},
+        {LOAD(header->untracked_frees), 1, "%ju free of memory whose allocation was not seen",
+         "%ju frees of memory whose allocation was not seen", NULL},
+        {(uint64_t)is_cut, 1, "the live file could not grow; later data is missing", NULL, NULL},
+        {LOAD(header->events_dropped), 1, "%ju event did not fit in the records",
+         "%ju events did not fit in the records", NULL},
+        {python, 0, "%s: native frames only", NULL, cw_live_model_text_at(live, python)},
+    };
+    const unsigned count = sizeof(reasons) / sizeof(reasons[0]);
+    struct cw_report_model *model = &live->model;
+
+    model->diagnostic = cw_live_model_take(live, count, sizeof(*model->diagnostic));
+    for (unsigned i = 0; model->diagnostic && i < count; i++) {
+        char text[DIAGNOSTIC_MAX];
+
+        if (reasons[i].count != 0)
+            model->diagnostic[model->diagnostics++] = (struct cw_report_diagnostic){
+                cw_live_model_copy(live, text, put_reason(&reasons[i], text, sizeof(text))),
+                reasons[i].is_loss};
+    }
+}
