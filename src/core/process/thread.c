@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/process/host.h"
 #include "core/process/slot.h"
 
 CW_TLS struct cw_thread cw_thread;
@@ -20,13 +21,6 @@ void cw_epoch_advance(void)
 /* Bit n: slot n is taken, or has been at some time. Slot 0 is never given out. */
 static _Atomic uint64_t slots = 1;
 static _Atomic uint64_t slots_used;
-
-static cw_thread_watch_fn watch;
-
-void cw_thread_set_watch(cw_thread_watch_fn fn)
-{
-    watch = fn;
-}
 
 void cw_thread_ends(void)
 {
@@ -63,7 +57,7 @@ uint64_t cw_slot_used(void)
 uint8_t cw_thread_slot_slowly(void)
 {
     cw_thread.slot_asked = 1;
-    if (watch != NULL && watch() == 0)
+    if (cw_host->watch_thread != NULL && cw_host->watch_thread() == 0)
         cw_thread.slot = take_slot();
     return cw_thread.slot;
 }

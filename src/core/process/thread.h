@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the core keeps per thread: where the thread is (inside a hook, under which name), and small
+ * The core's state of a thread: where the thread is (inside a hook, under which name), and small
  * caches that save the shared tables a visit. No lock: a thread sees only its own.
  *
  * A cache entry is good while its epoch equals cw_epoch: whatever could make one wrong (a module
@@ -104,11 +104,7 @@ static inline uint32_t cw_thread_tid(void)
  * that came when all were taken. */
 CW_COLD uint8_t cw_thread_slot_slowly(void);
 
-/* How to learn that a thread ends: the function arranges that cw_thread_ends is called by the
- * calling thread at its end, and returns 0; it must not wait for the loader or allocate. Without
- * one, all threads share slot 0. Set once, before the session is armed. */
-typedef int (*cw_thread_watch_fn)(void);
-void cw_thread_set_watch(cw_thread_watch_fn fn);
+/* The calling thread's slot and caches are free for others. */
 void cw_thread_ends(void);
 
 static inline uint8_t cw_thread_slot(void)

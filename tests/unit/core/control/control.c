@@ -11,6 +11,7 @@
 #include "ask_fixture.h"
 #include "core/process/due.h"
 #include "core/process/gate.h"
+#include "core/process/host.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
@@ -215,7 +216,7 @@ static int fake_dump(uint32_t asker, char *text, size_t cap)
 Test(control, a_dump_is_somebody_elses_work)
 {
     cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), ENOTSUP);
-    cw_control_set_dump(fake_dump);
+    cw_host_set(&(const struct cw_host_ops){.dump = fake_dump});
     cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
     cr_expect_str_eq(answer(), "/r.dump-1 for 4712");
     dump_code = EIO;
