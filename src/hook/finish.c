@@ -28,8 +28,7 @@ extern void *__dso_handle;
 
 static _Atomic int exit_status;
 
-/* ---- the report --------------------------------------------------------------------------------
- */
+/* ---- the report ---- */
 
 static enum cw_report_form report_form(const struct cw_options *options)
 {
@@ -87,8 +86,7 @@ static void finish(enum cw_exit_kind kind, int status)
     cw_mem_attach();
 }
 
-/* ---- ways to end -------------------------------------------------------------------------------
- */
+/* ---- ways to end ---- */
 
 static void note_status(int status, void *arg)
 {

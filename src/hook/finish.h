@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of the process, by whichever way it comes: exit handlers, our destructor, _exit.
+ * The end of the process, however it ends: exit handlers, our destructor, _exit.
  *
  * The report is written once, from our own state; the driver is not called any more.
  */

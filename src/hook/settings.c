@@ -60,7 +60,7 @@ int cw_settings_want_tags(void)
 
 /* A relative name counts from where the program first calls CUDA, not from where it happens to end:
  * a server may have moved to / by then. Not from its start: a process without CUDA asks for
- * nothing. is_template: a % in the directory's name is no escape. */
+ * nothing. is_template: a % in the directory's name is not an escape. */
 static void pin(cw_option_path path, int is_template)
 {
     char start[CW_OPTION_VALUE_MAX], pinned[CW_OPTION_VALUE_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the user asked for: the options, read once and constant afterwards but for names of files,
- * which the first call of CUDA completes; the launcher's environment; the process's.
+ * The user's settings: the options, read once and constant afterwards but for names of files, which
+ * the first call of CUDA completes; the launcher's environment; the process's.
  */
 #ifndef CW_HOOK_SETTINGS_H
 #define CW_HOOK_SETTINGS_H

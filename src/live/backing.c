@@ -273,7 +273,7 @@ static int create_in(struct cw_backing *backing, void *base, const char *directo
     if (error != 0)
         return error;
     *backing = (struct cw_backing){.fd = -1, .room = cw_live_dir_room(dir), .stays = !is_private};
-    if (is_private) /* before there is a file of ours to look at */
+    if (is_private) /* before there is a live file to look at */
         cw_live_dir_sweep(dir);
     if (backing->room < CW_STEP)
         error = ENOSPC;

@@ -16,7 +16,7 @@
  * that moment, known to be that of our file.
  *
  * Guarded by the arena's lock, but for cw_backing_unlink, which takes none: it only reads what does
- * not change once the file has its name, and `state`. A struct of zeros is no file.
+ * not change once the file has its name, and `state`. A zeroed struct has no file.
  */
 #ifndef CW_LIVE_BACKING_H
 #define CW_LIVE_BACKING_H

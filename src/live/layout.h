@@ -80,7 +80,7 @@ enum cw_table {
     CW_TABLE_COUNT
 };
 
-/* What an allocation is. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added
+/* Kinds of allocations. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added
  * to the device's live, HOST bytes to the host's; NONE: listed but not in any sum, because the
  * memory is not this process's own (imports) or there is none (reservations, handles). */
 #define CW_KINDS(X)                                                                                \
@@ -153,7 +153,7 @@ struct cw_live_module {
     uint8_t unused[2];
 };
 
-/* Of a frame in no machine code: its pc is the index of a code. */
+/* A frame that is not machine code: its pc is the index of a code. */
 #define CW_MODULE_PYTHON UINT32_MAX
 
 /* There is one for each file, function and line. */
@@ -178,9 +178,9 @@ struct cw_live_frame {
  * loads and stores, so that threads which allocate from the same place do not fight over a cache
  * line. Each of them has a site record of its own; a report adds up the records that are equal in
  * stack, api, kind and device. Slot 0 is shared by the threads that found no free slot, which add
- * atomically. What other threads do to the blocks of a site is counted apart (`far_`), atomically.
- * cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed. Records of
- * two threads share no cache line.
+ * atomically. Changes by other threads to the blocks of a site are counted apart (`far_`),
+ * atomically. cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed.
+ * Records of two threads share no cache line.
  */
 struct __attribute__((aligned(64))) cw_live_site {
     uint32_t stack; /* innermost frame, 0: no stack */
@@ -202,10 +202,8 @@ struct __attribute__((aligned(64))) cw_live_site {
     _Atomic uint64_t oom;                        /* those of them that were out of memory */
     _Atomic uint64_t far_frees, far_bytes;       /* by other threads */
     _Atomic uint64_t reclaimed, reclaimed_bytes; /* blocks that went with their context */
-    /* What the driver took beyond the bytes asked for (mip levels, rounding): of all allocations,
-     * of those that the owner freed, and of those that others freed or that went with their
-     * context.
-     */
+    /* What the driver took beyond the requested bytes (mip levels, rounding): for all allocations,
+     * for those freed by the owner, and for those freed by others or gone with their context. */
     _Atomic uint64_t extra_bytes, freed_extra, far_extra;
     _Atomic uint32_t series; /* what it held over time, 0: none */
     uint16_t tag;            /* of the thread when it allocated, 0: none; part of what a site is */
@@ -290,7 +288,7 @@ enum cw_unserved {
         CW_UNSERVED_COUNT
 };
 
-/* What is tried in this order when memory has run out: X(ID, "json name", label). */
+/* The rungs of the ladder, in this order, when memory has run out: X(ID, "json name", label). */
 #define CW_RUNGS(X)                                                                                \
     X(HARVEST, "harvest", "take in what the device has finished with")                             \
     X(LARGER, "larger", "serve from a larger idle block")                                          \
@@ -422,7 +420,7 @@ enum cw_bypass {
         CW_BYPASS_COUNT
 };
 
-/* What the pool did on one device besides serving; nothing here changes on a hit. */
+/* The pool's work on one device besides serving; nothing here changes on a hit. */
 struct cw_live_pool {
     _Atomic uint64_t bypassed[CW_BYPASS_COUNT];
     _Atomic uint64_t harvested_by_sync;  /* blocks that a synchronisation of the program freed */

@@ -3,8 +3,8 @@
  * Copying a live file. See live_copy.h.
  *
  * The header is read first: what its counts name was complete then, and is still there in what is
- * read after it. The rest of a chunk of which the file has only the beginning reads as zeros. Of a
- * process that runs, what can be torn is read twice.
+ * read after it. The rest of a chunk of which the file has only the beginning reads as zeros. While
+ * the process runs, records that may be torn are read twice.
  */
 #include "live/live_copy.h"
 
@@ -148,12 +148,10 @@ static int read_data(const struct reading *reading, char *to)
     return 0;
 }
 
-/* ---- what changed meanwhile ----
- *
- * A record that was being written while it was copied may be half an old one and half a new one,
- * and say of itself that it is whole. A second look tells: no record comes back to what it was,
- * because the time in it does not. What differs counts as changing hands, as it does.
- */
+/* ---- what changed meanwhile ----  A record that was being written while it was copied may be half
+ * an old one and half a new one, and say of itself that it is whole. A second look tells: no record
+ * comes back to what it was, because the time in it does not. A record that differs is treated as
+ * changing hands, which is what it does. */
 
 typedef void (*disown_fn)(void *record, const void *later);
 

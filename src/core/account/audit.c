@@ -20,7 +20,7 @@ struct side {
     uint64_t count, bytes;
 };
 
-/* What was told of one address, and is not settled. */
+/* The unsettled counts of one address. */
 struct entry {
     struct cw_map_entry map; /* first */
     uint64_t address;

@@ -4,7 +4,7 @@
  *
  * Both tell of the same calls, the tool later and in batches, so the order counts for nothing: what
  * is told of one address is added up for each side, and an address for which both sides have told
- * equally often is settled and forgotten. What is left at the end only one side has seen. Frees
+ * equally often is settled and forgotten. Only one side has seen what is left at the end. Frees
  * that we know to have happened with the end of a context are excused: the tool may tell of them or
  * not.
  *

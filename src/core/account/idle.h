@@ -15,7 +15,7 @@
 /* Before arming, and again in a forked child: nobody else is at work. */
 void cw_idle_init(struct cw_arena *arena);
 
-/* Of the device, or of pinned memory (CW_DEVICE_HOST). Exact, and some microseconds' work. */
+/* On the device, or in pinned memory (CW_DEVICE_HOST). Exact, and some microseconds' work. */
 uint64_t cw_idle_bytes(uint8_t device);
 
 /* Around the driver's free of an idle block: departs before its record says that it is idle no

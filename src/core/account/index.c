@@ -321,7 +321,7 @@ static void erase_locked(struct shard *shard, struct table table, struct slot *s
     shard->used--;
 }
 
-/* What the lock's holder will look at is on its way while the lock is taken. */
+/* Prefetches what the holder of the lock will read, while the lock is taken. */
 static inline void prefetch(const struct shard *shard, uint64_t hash)
 {
     struct table table = table_of(shard);

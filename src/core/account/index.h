@@ -17,8 +17,7 @@
 /* Puts the key in. *out_old is the block that was there and is now replaced, or 0. 0, or -1: no
  * memory. */
 int cw_index_insert(enum cw_space space, uint64_t key, uint32_t block, uint32_t *out_old);
-/* As insert, but leaves a block that has the key by now: 0, -1: no memory, or 1: the key is taken.
- */
+/* As insert, but keeps a block that has taken the key meanwhile. 0; -1: no memory; 1: key taken. */
 int cw_index_restore(enum cw_space space, uint64_t key, uint32_t block);
 /*
  * The block, or 0. Takes no lock and stores nothing that others see, so that threads do not slow
@@ -27,8 +26,9 @@ int cw_index_restore(enum cw_space space, uint64_t key, uint32_t block);
  *
  * The answer was true at some moment of the call and may be stale by the time it is used: the key
  * may have been removed or replaced since, the record may be another block's, and after a 0 the key
- * may have been put in. What other threads cannot change meanwhile is certain: a key that stays is
- * found with its block, one that is in at no moment is not found. To own the block, remove the key.
+ * may have been put in. The answer is certain about what other threads cannot change meanwhile: a
+ * key that stays is found with its block, one that is in at no moment is not found. To own the
+ * block, remove the key.
  */
 uint32_t cw_index_find(enum cw_space space, uint64_t key);
 /* Takes the key out; the block, now the caller's own, or 0. */

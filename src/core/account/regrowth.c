@@ -90,8 +90,7 @@ static int is_same_place(const struct cw_live_site *a, const struct cw_live_site
     return a->stack == b->stack && a->api == b->api && a->kind == b->kind && a->device == b->device;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------
- */
+/* ---- pairs ---- */
 
 /* 1, or 0: no live block begins there. */
 static int find_end(uint64_t address, struct end *out)
@@ -217,8 +216,7 @@ void cw_regrowth_copied(uint64_t to, uint64_t from, uint64_t bytes)
     cw_lock_release(&lock);
 }
 
-/* ---- resizes ----------------------------------------------------------------------------------
- */
+/* ---- resizes ---- */
 
 static uint32_t *head_of(const struct cw_live_site *site)
 {
@@ -278,7 +276,7 @@ static void count_locked(const struct pair *pair, int begins_chain, uint64_t now
     store(&record->resizes, load(&record->resizes) + 1);
 }
 
-/* What has replaced the block, the youngest if several might; NULL: nothing. */
+/* The block's replacement, the youngest if there are several candidates; NULL: nothing. */
 static const struct pair *replacement_locked(uint32_t block)
 {
     const struct pair *best = NULL;

@@ -18,7 +18,7 @@
  *
  * Owns the pairs (PAIRS at most, the oldest is forgotten) and CW_TABLE_REGROWTH (RECORDS at most,
  * one for each place); both are guarded by one lock (CW_RANK_REGROWTH). The blocks of a pair are
- * marked in their flags, so a free of any other block costs a look at a byte that is at hand.
+ * marked in their flags, so a free of any other block costs a look at a byte that is in the cache.
  */
 #ifndef CW_CORE_REGROWTH_H
 #define CW_CORE_REGROWTH_H

@@ -39,8 +39,7 @@ static inline uint8_t cw_site_counted_on(const struct cw_live_site *site)
 /* Keeps what the site holds as what it held at that peak. */
 CW_NOINLINE void cw_site_count_peak(struct cw_live_site *site, uint64_t version);
 
-/* Before a site changes for the first time since its device's last peak, keeps what it held then.
- */
+/* Saves what a site held at its device's last peak, before the site's first change since then. */
 static inline void cw_site_save_at_peak(struct cw_live_site *site)
 {
     const struct cw_live_device *device =

@@ -69,9 +69,9 @@ static inline uint64_t cw_size_pages(uint64_t bytes)
     return (bytes + CW_SIZE_PAGE - 1) / CW_SIZE_PAGE;
 }
 
-/* What a block of `held` bytes, which may be any number, takes of the device beyond what a request
- * of `bytes` takes by itself: in bytes, or in pages where that is more. Small blocks share a page.
- */
+/* How much more of the device a block of `held` bytes takes than a request of `bytes` would by
+ * itself: in bytes, or in pages if that is more. Small blocks share a page. held may be any
+ * number. */
 static inline uint64_t cw_size_excess(uint64_t held, uint64_t bytes)
 {
     uint64_t least = cw_size_exact(bytes), by_pages;

@@ -37,8 +37,7 @@ static struct {
     _Atomic int ended;
 } self = {.lock = CW_LOCK_INIT(CW_RANK_TRACE), .fd = -1};
 
-/* ---- the window --------------------------------------------------------------------------------
- */
+/* ---- the window ---- */
 
 static int is_ours(int fd)
 {
@@ -48,8 +47,7 @@ static int is_ours(int fd)
            info.st_dev == self.device;
 }
 
-/* The program may have closed our descriptor, and opened a file of its own under the same number.
- */
+/* The program may have closed our descriptor and reused its number for another file. */
 static int find_file(void)
 {
     int fd;
@@ -105,7 +103,7 @@ static int take_room(uint64_t offset)
     return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(offset) : errno;
 }
 
-/* Whoever still writes does so to nobody's pages. */
+/* A thread that still writes does so to pages that nobody reads. */
 static void cover_window(void)
 {
     mmap(self.base, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -223,8 +221,7 @@ void cw_trace_reset(void)
     self.fd = -1;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ---- */
 
 static char *put_text(char *at, const char *text, size_t len)
 {

@@ -42,8 +42,7 @@ static uint64_t load(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* ---- free records ------------------------------------------------------------------------------
- */
+/* ---- free records ---- */
 
 /* The spare records of a parent's thread do not belong to the forked child's arena. */
 static void check_spares(void)
@@ -108,8 +107,7 @@ void cw_tracker_thread_ends(void)
     spill_spares(0);
 }
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums ---- */
 
 static void commit(const struct cw_request *request, uint64_t now_ns)
 {
@@ -118,8 +116,7 @@ static void commit(const struct cw_request *request, uint64_t now_ns)
     cw_usage_committed(request->device, now_ns);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- */
+/* ---- blocks ---- */
 
 /* The state of a record that still has this key, if it has an owner: whose key the driver gave out
  * again may have been finished since, and be another block's. CW_BLOCK_FREE: it has none. */
@@ -284,8 +281,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
     release_record(index);
 }
 
-/* ---- blocks of the pool ------------------------------------------------------------------------
- */
+/* ---- blocks of the pool ---- */
 
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_index,
                                 uint64_t now_ns)
@@ -459,8 +455,7 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
     }
 }
 
-/* ---- self-check --------------------------------------------------------------------------------
- */
+/* ---- self-check ---- */
 
 static int check_sites(uint64_t live[CW_DEVICES])
 {

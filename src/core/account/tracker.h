@@ -5,7 +5,8 @@
  * A block's life: insert (after the driver gave it), then take (before the driver is asked to free
  * it) and finish (after it answered). Take comes first because the driver may give the same address
  * to another thread the moment it is free; insert comes last because only then the address is
- * known. Who takes a block owns it until finish; a second take of the same key finds nothing.
+ * known. A thread that takes a block owns it until finish; a second take of the same key finds
+ * nothing.
  *
  * A block of the pool stays in the index when the program frees it: claim, retire, and at the next
  * request reuse. The claim settles who frees it. take_idle and finish_idle give it back for good.
@@ -73,7 +74,7 @@ static inline uint32_t cw_tracker_next(uint32_t block)
     return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
 }
 
-/* What a live block of the pool has in excess (core/limits/excess.h); 0 for others. */
+/* The excess of a live block of the pool (core/limits/excess.h); 0 for others. */
 static inline uint64_t cw_tracker_excess(const struct cw_live_block *block)
 {
     if ((atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) == 0 ||
@@ -89,7 +90,7 @@ uint32_t cw_tracker_join(uint32_t list, uint32_t more);
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 
-/* Of a claim that got another block than it was after. */
+/* Undoes a claim that got another block than the intended one. */
 CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
 
 /* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one

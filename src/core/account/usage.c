@@ -45,8 +45,7 @@ static uint64_t add(_Atomic uint64_t *counter, uint64_t value)
     return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
 }
 
-/* ---- slack -------------------------------------------------------------------------------------
- */
+/* ---- slack ---- */
 
 /* From slack to the shared sums. The caller is inside the slot, has stopped it, or owns it and
  * holds the lock. */
@@ -108,11 +107,10 @@ static void take_back_all_slack(void)
     cw_slot_resume(others);
 }
 
-/* ---- peaks -------------------------------------------------------------------------------------
- */
+/* ---- peaks ---- */
 
-/* The end of a context may take a block away before it is counted in: for a moment, less than none.
- */
+/* The end of a context may subtract a block before it is added: the sum is negative for a
+ * moment. */
 static int is_above(uint64_t value, const _Atomic uint64_t *peak)
 {
     return (int64_t)value > (int64_t)load(peak);
@@ -185,8 +183,8 @@ static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
     return 0;
 }
 
-/* What threads keep as slack is counted and not held. With all of them stopped there is none, nor
- * can any come up before the answer. */
+/* The counters include the threads' slack, which is not held. With all of them stopped there is
+ * none, nor can any come up before the answer. */
 static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
 {
     uint64_t others = cw_slot_used() & ~((uint64_t)1 << cw_thread.slot);
@@ -258,8 +256,7 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
     cw_slot_leave(slot);
 }
 
-/* ---- excess ------------------------------------------------------------------------------------
- */
+/* ---- excess ---- */
 
 /* Taking back what others keep costs them and us some microseconds: not for less than one part in
  * so many of all that there may be. */
@@ -349,8 +346,7 @@ void cw_usage_settle_slack(void)
     cw_lock_release(&lock);
 }
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums ---- */
 
 struct cw_live_sums cw_usage_device(uint8_t device)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done at intervals, by a thread of our own: a report (DUMP_INTERVAL; with LOG=info a line
- * of use per device, too), where the user asks for it; and while much lies idle and the program
- * makes no calls, what its calls would do about it (core/reclaim/sweep.h). One thread calls; every
- * driver call passes the gate.
+ * Periodic work of the background thread: a report (DUMP_INTERVAL; with LOG=info a line of use per
+ * device, too), where the user asks for it; and while much lies idle and the program makes no
+ * calls, what its calls would do about it (core/reclaim/sweep.h). One thread calls; every driver
+ * call passes the gate.
  */
 #ifndef CW_CORE_TICK_H
 #define CW_CORE_TICK_H

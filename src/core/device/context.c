@@ -118,8 +118,7 @@ static int is_alive(uint32_t context)
     return context != 0 && atomic_load(&context_at(context)->state) != CW_CONTEXT_DEAD;
 }
 
-/* ---- what a handle means -----------------------------------------------------------------------
- */
+/* ---- what a handle means ---- */
 
 /* 0: not to be had. Not under the lock. */
 static uint64_t identity_of(uint64_t handle)
@@ -388,7 +387,7 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
     return heir;
 }
 
-/* Nothing of ours may call the driver during a capture, so that it can only be said. */
+/* During a capture we may not call the driver, so the message is all that we can do. */
 static void report_parked(const struct cw_context_ending *ending)
 {
     unsigned device = context_at(ending->context)->device;
@@ -431,7 +430,8 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     cw_gate_open();
 }
 
-/* A new context's handle is no other's any more, even where the driver has no ids. */
+/* The handle of a new context belongs to no other context any more, even if the driver has no
+ * ids. */
 void cw_context_created(uint64_t handle, unsigned device)
 {
     uint64_t now = now_ns(), identity = identity_of(handle);

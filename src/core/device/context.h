@@ -25,18 +25,18 @@
 void cw_context_init(struct cw_arena *arena, const struct cw_driver_ops *ops);
 void cw_context_reset(void);
 
-/* Who has to do with the life of a context besides its record. Set once, before the first context
- * (core/control/lifecycle.c); without one, nobody has. Called under no lock. */
+/* Callbacks for the life of a context. Set once, before the first context
+ * (core/control/lifecycle.c); there may be none. Called under no lock. */
 struct cw_context_listener {
-    /* It is known from now on, and has a record. */
+    /* The context is new and has a record. */
     void (*made)(uint32_t context, struct cw_live_context *record);
-    /* Before its end, with the gate open: what the program has freed and other contexts may still
-     * use goes through the driver's own free, which waits for them, as the program's free would
-     * have; and what the context itself may still use is waited for. Not while a capture runs: how
-     * many blocks had to be left for that. */
+    /* Before its end, with the gate open. Blocks that the program has freed and other contexts may
+     * still use go through the driver's own free, which waits for those contexts, as the program's
+     * free would have. Waits for work of the context itself. Returns how many blocks had to stay
+     * because a capture runs. */
     uint32_t (*drain)(uint32_t context);
-    /* Before the driver is asked to end it, with the gate closed: nothing is served from it any
-     * more. */
+    /* Before the driver is asked to end it, with the gate closed: the pool must serve nothing from
+     * it any more. */
     void (*closing)(uint32_t context);
     /* When the driver has answered, with the gate closed; `gone`: its memory is no more. */
     void (*ended)(uint32_t context, int gone);

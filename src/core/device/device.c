@@ -93,8 +93,7 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device)
     return 0;
 }
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 /* held: without what was only reserved. */
 static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes, uint64_t held,
@@ -113,8 +112,8 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
         listener->sampled(ordinal, api, cw_session_now());
 }
 
-/* What is held, less what is only reserved, so that the ceiling which follows is rather too low
- * than too high: a reservation that comes or goes between two of the looks counts as one. */
+/* Held bytes without reservations, so that the resulting ceiling is too low rather than too high: a
+ * reservation that comes or goes between two of the looks counts as one. */
 static uint64_t held_for_certain(uint8_t ordinal)
 {
     uint64_t before = cw_usage_in_flight(ordinal);
@@ -218,8 +217,7 @@ void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
     store_sample(ordinal, free_bytes, total_bytes, held_for_certain(ordinal), api);
 }
 
-/* ---- what follows ------------------------------------------------------------------------------
- */
+/* ---- what follows ---- */
 
 int64_t cw_device_free_when(uint8_t ordinal, uint64_t held)
 {

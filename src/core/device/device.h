@@ -14,9 +14,8 @@
 
 void cw_device_init(struct cw_arena *arena);
 
-/* What follows from news of a device. Set once, before the first context
- * (core/control/lifecycle.c); without one, nothing does. Called by the thread that has the news,
- * under no lock. */
+/* Callbacks for news of a device. Set once, before the first context (core/control/lifecycle.c);
+ * there may be none. Called by the thread that has the news, under no lock. */
 struct cw_device_listener {
     /* Size and uuid of one more device are known. Not inside the gate. */
     void (*described)(void);
@@ -40,7 +39,7 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device);
  * doing.
  */
 void cw_device_sample(uint32_t api);
-/* By who has just read the clock, and looked at the deadlines. */
+/* For a caller that has just read the clock and compared the deadlines. */
 void cw_device_sample_at(uint64_t now_ns, uint32_t api);
 /* A fresh sample of this device, however old the last is, by any context there; 0, or -1. */
 int cw_device_sample_now(uint8_t device, uint32_t api);

@@ -22,11 +22,11 @@ static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_DRIVER_POOL);
 static struct entry entries[POOLS_MAX];
 static unsigned count;
 static _Atomic uint64_t used; /* bit n: on device n */
-/* Of stream-ordered memory, by our own count, from the start. */
+/* Stream-ordered memory by our own count, since the start. */
 static _Atomic uint64_t taken[CW_DEVICES], returned[CW_DEVICES];
-/* What was spare at the last sample, less what had been returned by then. In one word: with what
- * was returned since it says what may be spare now, and never too little, however old it is,
- * because what was taken since counts as held in full. */
+/* Bytes spare at the last sample, minus those returned by then. In one word: with what was returned
+ * since it says what may be spare now, and never too little, however old it is, because what was
+ * taken since counts as held in full. */
 static _Atomic int64_t spare_before[CW_DEVICES];
 
 void cw_driver_pool_reset(void)

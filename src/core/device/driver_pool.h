@@ -19,8 +19,8 @@ void cw_driver_pool_reset(void);
 void cw_driver_pool_used(uint8_t device);
 /* The program has made a pool there. */
 void cw_driver_pool_insert(uint8_t device, uint64_t pool);
-/* Around the driver's destruction of one: in between no query of ours is under way, and none
- * begins. Not between cw_gate_enter and leave. */
+/* Around the driver's destruction of one: in between we have no query in flight and start none. Not
+ * between cw_gate_enter and leave. */
 void cw_driver_pool_remove_begin(uint64_t pool);
 void cw_driver_pool_remove_end(void);
 

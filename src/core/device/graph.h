@@ -17,7 +17,7 @@
 
 void cw_graph_reset(void);
 
-/* An allocation node was made; a block will come of it at each launch, by whichever thread. */
+/* An allocation node was made; each launch, by any thread, makes a block. */
 void cw_graph_node_added(const struct cw_request *request, uint32_t site);
 /* 1 if the address belongs to a node that was told of. */
 int cw_graph_knows_node(uint64_t address);

@@ -11,9 +11,9 @@
  *
  * Always: a sweep over all sites costs at most a thousandth of the time until the next, and one of
  * more sites than CW_GROWTH_PART is spread over several calls of the program's, some milliseconds
- * apart; there are at most CW_SERIES_MOST series, however long the process lives. Whoever reads a
- * series checks before and after that the series names the site and the site the series (layout.h):
- * a series of a site that has held nothing for a while is handed on to another.
+ * apart; there are at most CW_SERIES_MOST series, however long the process lives. A reader of a
+ * series checks, before and after, that the series names the site and the site names the series
+ * (layout.h): a series of a site that has held nothing for a while is handed on to another.
  */
 #ifndef CW_CORE_GROWTH_H
 #define CW_CORE_GROWTH_H

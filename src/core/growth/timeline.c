@@ -12,7 +12,7 @@
 
 _Atomic uint8_t cw_timeline_begun[CW_DEVICES];
 
-/* What readers do not need. */
+/* State that readers do not need. */
 struct progress {
     uint32_t record; /* 0: none */
     uint64_t next_ns;
@@ -51,7 +51,7 @@ static struct cw_live_timeline *record_of(const struct progress *progress)
     return cw_arena_at(self.arena, CW_TABLE_TIMELINE, progress->record);
 }
 
-/* Where there is no room the device goes without. */
+/* Without room, the device has no timeline. */
 static void begin(uint8_t device)
 {
     struct progress *progress = &self.of[device];

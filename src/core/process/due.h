@@ -35,7 +35,7 @@ static inline void cw_due_set(unsigned bits)
         atomic_fetch_or(&header->control.due, bits);
 }
 
-/* What is due of these, and then no more. */
+/* Returns which of these are due, and clears them. */
 static inline unsigned cw_due_take(unsigned bits)
 {
     struct cw_live_header *header = cw_session.arena.header;

@@ -59,10 +59,9 @@ struct cw_request_free {
 
 /* How a free ended, as the tracker needs to know it. */
 enum cw_free_result {
-    CW_FREE_DONE,    /* the memory is gone by the program's own call */
-    CW_FREE_REFUSED, /* the driver said that there is no such block: as live as before, and an event
-                      */
-    CW_FREE_FAILED,  /* the driver could not, whatever the pointer: as live as before */
+    CW_FREE_DONE,      /* the memory is gone by the program's own call */
+    CW_FREE_REFUSED,   /* the driver denies the block: it stays live; an event */
+    CW_FREE_FAILED,    /* the driver could not, whatever the pointer: as live as before */
     CW_FREE_RECLAIMED, /* the memory went with its context */
 };
 

@@ -268,7 +268,7 @@ static void merge_locked(const struct found_list *list)
     refreshes++;
     loader_adds = list->adds;
     loader_subs = list->subs;
-    /* What is gone must leave first: its addresses may belong to a newcomer. */
+    /* Unloaded modules must leave first: its addresses may belong to a newcomer. */
     for (size_t i = 0; i < list->count; i++) {
         uint32_t at = lower_bound(list->items[i].base);
 

@@ -46,8 +46,7 @@ void cw_source_line_reset(void)
     tables = NULL;
 }
 
-/* ---- code objects that were read ---------------------------------------------------------------
- */
+/* ---- code objects that were read ---- */
 
 static struct known *known_of(const struct cw_python_frame *frame)
 {
@@ -66,8 +65,7 @@ static uint32_t recall_locked(const struct cw_python_frame *frame)
                : 0;
 }
 
-/* ---- records -----------------------------------------------------------------------------------
- */
+/* ---- records ---- */
 
 static const char *text_at(uint32_t text)
 {
@@ -118,8 +116,7 @@ static uint32_t intern_locked(const struct cw_python_text *text)
     return add_locked(text, head);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 static uint32_t describe(const struct cw_python_frame *frame)
 {

@@ -49,8 +49,7 @@ void cw_stack_reset(void)
     cw_source_line_reset();
 }
 
-/* ---- interning ---------------------------------------------------------------------------------
- */
+/* ---- interning ---- */
 
 static struct cw_live_frame *frame_at(uint32_t frame)
 {
@@ -172,8 +171,7 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
     return stack;
 }
 
-/* ---- Python ------------------------------------------------------------------------------------
- */
+/* ---- Python ---- */
 
 void cw_stack_note_python(void)
 {
@@ -273,8 +271,7 @@ static inline uint32_t finish(uint32_t native, uint32_t epoch)
                : with_python(native, epoch);
 }
 
-/* ---- taking ------------------------------------------------------------------------------------
- */
+/* ---- taking ---- */
 
 /* STACKS=caller, or the unwinder found nothing (no libgcc_s, no unwind tables). */
 static unsigned take_caller(uint64_t *pc)

@@ -50,8 +50,7 @@ static uint64_t word_at(uint64_t address)
     return *(const word *)(uintptr_t)address;
 }
 
-/* ---- finding -----------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 /* Words that match, from the inside outwards. */
 static uint32_t count_equal(const struct cw_walk_cache *walk_cache,
@@ -104,8 +103,7 @@ CW_HOT struct cw_walk_cache_entry *cw_walk_cache_find(struct cw_walk_cache *walk
     return entry;
 }
 
-/* ---- noting ------------------------------------------------------------------------------------
- */
+/* ---- noting ---- */
 
 struct note {
     struct cw_walk_cache *walk_cache;

@@ -18,8 +18,8 @@
 struct cw_walk_cache_entry *cw_walk_cache_find(struct cw_walk_cache *walk_cache, const void *frame,
                                                uint64_t hint, uint32_t epoch);
 
-/* Notes the walk, which began at or below the frame and has a frame that is not our own. What could
- * not be known again with certainty is not noted. */
+/* Notes the walk, which began at or below the frame and has a frame that is not our own. A walk
+ * that could not be recognised with certainty is not noted. */
 void cw_walk_cache_note(struct cw_walk_cache *walk_cache, struct cw_walk_cache_entry *entry,
                         const void *frame, const struct cw_walk *walk, uint32_t stack,
                         uint32_t epoch);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program says that it is doing: ranges and marks, by the tags of their names (tag_name.h).
+ * What the program says it is doing: ranges and marks, by the tags of their names (tag_name.h).
  *
  * A range of a thread (push, pop) tags what the thread allocates inside it, and is a step when it
  * ends; the innermost one that has a name counts. A range of the process (begin, end) may end on

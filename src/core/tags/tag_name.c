@@ -105,7 +105,7 @@ static void make_form(const struct key *key, char out[CW_TAG_NAME_MAX], size_t *
     *out_len = has_digits ? len : 0;
 }
 
-/* Equal but for the digits. A # of the name is no number. */
+/* Equal but for the digits. A # in the name does not stand for a number. */
 static int has_form_of(const struct key *key, const struct name *name)
 {
     size_t i = 0, k = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose look-ups are answered with ours. See dlsym.h. */
+/* The objects whose look-ups get our functions. See dlsym.h. */
 #include "hook/answers/dlsym.h"
 
 #include <dlfcn.h>
@@ -22,9 +22,8 @@ static int is_hooked_name(const char *name)
     return strncmp(name, "nvml", 4) == 0 && cw_hook_find(name) >= 0;
 }
 
-/* Names that we export in front of a runtime. A lookup must not find ours: where there is no
- * runtime it has to fail, and where there is one it has to give that one's (see hooks_runtime.c).
- */
+/* Names that we export in front of a runtime. A lookup must find the runtime's, and fail where
+ * there is no runtime, never ours (see hooks_runtime.c). */
 static int is_runtime_name(const char *name)
 {
     static const char *const names[] = {

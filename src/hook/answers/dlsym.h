@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What our dlsym and dlvsym (dlsym_*.S) do with a look-up. */
+/* The answers of our dlsym and dlvsym (dlsym_*.S). */
 #ifndef CW_HOOK_DLSYM_H
 #define CW_HOOK_DLSYM_H
 

@@ -83,9 +83,7 @@ int cw_call_enter_any(struct cw_call *call, enum cw_hook hook, void *caller)
     return cw_call_enter_hot(call, hook, caller);
 }
 
-/* ---- limits, and what is tried when there is no memory
- * -------------------------------------------
- */
+/* ---- limits, and what is tried when there is no memory ---- */
 
 int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes)
 {
@@ -130,7 +128,7 @@ void cw_call_unreserve(struct cw_call *call)
     call->reserved = 0;
 }
 
-/* Whatever the call has come to, it looks for memory no more. */
+/* However the call has ended, it no longer looks for memory. */
 static void stop_climbing(struct cw_call *call)
 {
     if (CW_UNLIKELY(call->is_climbing))

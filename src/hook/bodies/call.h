@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every hook body does around the driver's call.
+ * The steps of every hook body around the driver's call.
  *
  *   if (!cw_call_enter(&call, CW_HOOK_f, CW_CALLER))
  *       return CW_REAL(f)(...);                    not accounting, or already inside a hook
@@ -42,8 +42,8 @@ struct cw_call {
     uint8_t cause;       /* enum cw_cause: why there was none at the last attempt */
     uint8_t attempts;    /* that cw_call_may has seen */
     uint8_t is_climbing; /* the ladder has begun */
-    /* Of a call that is only observed: 1: not to be made again; and the device that it is about, 0:
-     * the current context's, else the ordinal + 1. */
+    /* For a call that is only observed: 1: it must not be made again; and its device, as ordinal +
+     * 1, or 0 for the current context's. */
     uint8_t is_once, on;
     uint64_t bytes;    /* asked for, 0: not known */
     uint64_t reserved; /* of the limit (core/limits/limit.h), for the attempt under way */
@@ -101,9 +101,7 @@ static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *c
     return cw_thread.depth != 0 ? 0 : cw_call_enter_any(call, hook, caller);
 }
 
-/* The moment for what has come due meanwhile: the thread holds no lock, and the driver has
- * answered.
- */
+/* What has come due meanwhile is done here: the thread holds no lock, the driver has answered. */
 static inline void cw_call_leave(void)
 {
     if (CW_UNLIKELY(cw_due_is_any()))
@@ -138,10 +136,10 @@ enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_req
                                   uint64_t given, uint32_t *out_block);
 /* Gives up what cw_call_may has reserved. */
 void cw_call_unreserve(struct cw_call *call);
-/* It was served in the end, by whichever way: what was tried last has helped. */
+/* The request was served in the end: the rung tried last has helped. */
 void cw_call_helped(struct cw_call *call);
 
-/* Whose the block is: decides device and context of the request. */
+/* The owner of a block: decides device and context of the request. */
 enum cw_scope {
     CW_SCOPE_CONTEXT, /* the current context: its device, and gone with it */
     CW_SCOPE_HOST,    /* host memory of the current context */

@@ -9,8 +9,7 @@ static uint64_t handle_value(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* ---- contexts ----------------------------------------------------------------------------------
- */
+/* ---- contexts ---- */
 
 /* Creating a context takes memory, so it can be out of it. */
 static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook)
@@ -90,8 +89,7 @@ CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
     return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
 }
 
-/* ---- primary contexts --------------------------------------------------------------------------
- */
+/* ---- primary contexts ---- */
 
 CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -189,8 +187,7 @@ CW_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
     return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset, dev, CW_CALLER);
 }
 
-/* ---- green contexts ----------------------------------------------------------------------------
- */
+/* ---- green contexts ---- */
 
 /* The handle of the green context itself is kept in the same table, so that its device is known
  * when it is turned into a CUcontext. A green context holds a reference to the primary one
@@ -250,10 +247,9 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     return rc;
 }
 
-/* ---- modules -----------------------------------------------------------------------------------
- */
+/* ---- modules ---- */
 
-/* What a module takes on the device nobody tells: it is part of "unattributed". The record says
+/* Nobody tells how much a module takes on the device: it is part of "unattributed". The record says
  * that it is loaded, and goes with its context. */
 static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope,
                            const void *handle)

@@ -9,8 +9,7 @@
 #include "core/account/site.h"
 #include "core/process/gate.h"
 
-/* ---- captures ----------------------------------------------------------------------------------
- */
+/* ---- captures ---- */
 
 static uint64_t stream_key(CUstream stream, enum cw_stream_flavour flavour)
 {
@@ -107,8 +106,7 @@ CW_EXPORT CUresult cuStreamDestroy(CUstream hStream)
     return rc;
 }
 
-/* ---- memory nodes ------------------------------------------------------------------------------
- */
+/* ---- memory nodes ---- */
 
 static void set_node(const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct cw_request *out)
 {
@@ -184,7 +182,7 @@ static void remember_generic_node(struct cw_call *call, CUresult rc, CUgraphNode
 #endif
 }
 
-/* What the nodes say is their last parameter. */
+/* The nodes report their last parameters. */
 #define ADDS_NODE(symbol, node)                                                                    \
     CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
@@ -206,8 +204,7 @@ ADDS_NODE(cuGraphAddNode, a5)
 ADDS_NODE(cuGraphAddNode_v2, a6)
 ADDS_NODE(cuGraphAddNode_v3, a6)
 
-/* ---- executable graphs -------------------------------------------------------------------------
- */
+/* ---- executable graphs ---- */
 
 #define CHILD_DEPTH_MAX 16
 
@@ -361,7 +358,7 @@ CW_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
     return launch(CW_HOOK_cuGraphLaunch_ptsz, hGraphExec, hStream);
 }
 
-/* What a launch allocated stays allocated (CUDA programming guide, graph memory nodes). */
+/* Memory that a launch allocated stays allocated (CUDA programming guide, graph memory nodes). */
 CW_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     if (cw_session_is_armed())

@@ -54,7 +54,7 @@ CW_EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct cw_nvml_memory *memor
     return rc;
 }
 
-/* What the driver keeps for itself is no part of a limit. */
+/* A limit does not include what the driver keeps for itself. */
 CW_EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct cw_nvml_memory_v2 *memory)
 {
     int rc = CW_REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);

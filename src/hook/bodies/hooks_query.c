@@ -22,10 +22,9 @@ CW_EXPORT CUresult cuInit(unsigned int Flags)
     return rc;
 }
 
-/* ---- memory use --------------------------------------------------------------------------------
- */
+/* ---- memory use ---- */
 
-/* What the driver said of the current context's device, as the program is told it. */
+/* The driver's answer for the current context's device, as the program sees it. */
 static void view_current(size_t *free, size_t *total)
 {
     struct cw_memory_view view;
@@ -139,8 +138,8 @@ CW_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
     return rc;
 }
 
-/* A pooled block is larger than what was asked for: the program is told what it asked for. Of a
- * block that it has freed the driver shall say what it says of memory that is nobody's. */
+/* A pooled block is larger than what was asked for: the program is told what it asked for. About a
+ * block that it has freed, it gets the driver's answer for an unallocated address. */
 CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
     struct cw_pool_view block;
@@ -190,7 +189,7 @@ static int find_block(CUdeviceptr ptr, struct cw_pool_view *out)
            cw_pool_look(base, out);
 }
 
-/* What the driver has answered, in terms of the program's own allocation. */
+/* The driver's answer, in terms of the program's own allocation. */
 static void correct_attribute(CUpointer_attribute attribute, void *data, CUdeviceptr ptr)
 {
     struct cw_pool_view block;

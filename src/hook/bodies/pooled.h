@@ -12,15 +12,14 @@
 /* To ask the driver about, where it shall say what it says of memory that does not exist. */
 #define CW_NOBODYS_ADDRESS ((CUdeviceptr)1)
 
-/* What cuMemAlloc, cuMemAllocHost and cuMemHostAlloc have in common. Serves or asks the driver,
+/* The common part of cuMemAlloc, cuMemAllocHost and cuMemHostAlloc. Serves or asks the driver,
  * writes *out (a CUdeviceptr or void *), accounts for it, and leaves. */
 CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes);
 CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *pitch, size_t width,
                                size_t height, unsigned element);
 
 typedef CUresult (*cw_free_fn)(uint64_t key);
-/* Keeps or asks the driver, accounts for it, and leaves. `how`: which blocks this function frees.
- */
+/* Keeps the block or asks the driver, accounts for it, leaves. how: which blocks the call frees. */
 CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                         cw_free_fn driver);
 /* The same for functions with more arguments: 1 when it is done, with the code and the call left;

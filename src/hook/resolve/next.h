@@ -3,7 +3,7 @@
 #ifndef CW_HOOK_NEXT_H
 #define CW_HOOK_NEXT_H
 
-/* What a program asks. */
+/* The program's request. */
 struct cw_next_query {
     void *handle;
     const char *name;

@@ -90,8 +90,7 @@ static void rebuild_addresses_locked(void)
     }
 }
 
-/* ---- the driver --------------------------------------------------------------------------------
- */
+/* ---- the driver ---- */
 
 int cw_resolve_is_library(const struct cw_object *object, unsigned library)
 {
@@ -186,8 +185,7 @@ int cw_resolve_is_loaded(unsigned library)
     return library < CW_LIBRARY_COUNT && atomic_load(&libraries[library].base) != 0;
 }
 
-/* ---- the runtime -------------------------------------------------------------------------------
- */
+/* ---- the runtime ---- */
 
 struct runtime_query {
     const char *name;

@@ -39,7 +39,7 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 
 #define KERNEL_SIGSET_BYTES 8
 #define SET_MASK            2 /* SIG_SETMASK */
-/* 32 and 33, by which glibc has every thread take part in setuid and the like. */
+/* 32 and 33, which glibc sends to every thread for setuid and the like. */
 #define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
 
 /* Fields of /proc/self/stat, from 1. */
@@ -96,9 +96,8 @@ static void work(uint64_t *next)
     cw_dispatch_due();
 }
 
-/* 1: the first thread has ended by itself (pthread_exit) and all others have, too. The process ends
- * when the last thread does, and that must not be us; nor would a signal end it, as we take none.
- */
+/* 1: all threads of the program have ended, the first one by pthread_exit. The process ends with
+ * its last thread, which must not be ours: we take no signals, so nothing could end it. */
 static int is_alone(void)
 {
     char text[512];

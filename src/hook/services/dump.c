@@ -2,9 +2,10 @@
 /*
  * Reports while the process runs. See dump.h.
  *
- * Owns the number of the next one and what has been asked for; atomics, no lock. What is large lies
- * in one job from cw_mem: this may run on a small stack, inside a call of the program's. The report
- * is made from the arena as it is at that moment, while other threads change it; no driver call.
+ * Owns the number of the next one and what has been asked for; atomics, no lock. Large structures
+ * lie in one job from cw_mem: this may run on a small stack, inside a call of the program's. The
+ * report is made from the arena as it is at that moment, while other threads change it; no driver
+ * call.
  */
 #include "hook/services/dump.h"
 

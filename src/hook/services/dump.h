@@ -17,8 +17,8 @@ enum cw_dump_cause {
 
 /* Has one made by the next thread that serves (core/process/due.h). Also in a signal handler. */
 void cw_dump_ask(enum cw_dump_cause cause);
-/* 1: the calling thread is to make it. Of many blocks it takes a while, so the program's threads
- * leave it to the background thread, unless that is held up (by a driver that hangs, say). */
+/* 1: the calling thread is to make it. With many blocks it takes a while, so the program's threads
+ * leave it to the background thread, unless that is stuck (in a driver that hangs, say). */
 int cw_dump_is_here(void);
 /* Makes what was asked for; several causes at a time have one report. */
 void cw_dump_serve(void);
@@ -29,8 +29,7 @@ void cw_dump_serve(void);
  */
 int cw_dump_write(char *name, size_t cap);
 
-/* For process `asker`: says so on stderr; `text` is the name, or why there is none. 0 or an errno.
- */
+/* For process `asker`, which is named on stderr. text: the name, or the reason. 0 or an errno. */
 int cw_dump_for_process(uint32_t asker, char *text, size_t cap);
 
 /* In a forked child, which has made none yet. */

@@ -47,8 +47,7 @@ static void handle(int number, siginfo_t *info, void *context)
         previous.sa_handler(number);
 }
 
-/* A handler of the program's goes on to run as it did: with its mask, and restarting calls or not.
- */
+/* The program's handler runs as before: with its mask, and with or without SA_RESTART. */
 static struct sigaction ours(const struct sigaction *program)
 {
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -70,7 +69,7 @@ static int install(int number)
 
     if (sigaction(number, NULL, &before) != 0)
         return -1;
-    /* In a child of ours it is there already, and what it had found before. */
+    /* In a forked child the handler is installed already, with the handler found before it. */
     if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == handle)
         return 0;
     previous = before;

@@ -45,7 +45,7 @@ static int move_high(int fd)
     return high;
 }
 
-/* 0, or the errno; EINVAL for what is no regular file. */
+/* 0, or the errno; EINVAL if it is not a regular file. */
 static int clear_name(void)
 {
     struct stat info;

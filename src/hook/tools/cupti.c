@@ -275,7 +275,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
 
 /* ---- whose it is ---- */
 
-/* What tells a process that a tool is about to take CUPTI. */
+/* The signs that a tool is about to take CUPTI. */
 static const struct {
     const char *name, *tool;
 } signs[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an NVTX client calls. See nvtx.h.
+ * The functions that an NVTX client calls. See nvtx.h.
  *
  * The numbers and shapes below are the ABI of NVTX 3 between a client and a tool (nvtxTypes.h and
  * nvToolsExt.h of CUDA 10 to 13): they are facts that cannot change, and the headers need not be
@@ -253,8 +253,8 @@ static uintptr_t domain_create_w(const wchar_t *wide)
     return handle_of(cw_tag_domain(name));
 }
 
-/* What is not here (names of categories and threads, resources, synchronisation) stays without a
- * tool; so does the end of a domain, whose tags are needed for the report. */
+/* The rest (names of categories and threads, resources, synchronisation) stays without a tool; so
+ * does the end of a domain, whose tags are needed for the report. */
 static const struct {
     uint8_t module, number;
     any_fn ours;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVTX: the ranges and marks by which a program says what it is doing.
+ * NVTX: the ranges and marks with which a program says what it is doing.
  *
  * NVTX is in headers, so each module of a program may have a client of its own. At its first call
  * a client loads the library that NVTX_INJECTION64_PATH names, and asks it for the one function

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When the interpreter comes and goes: the reader of its frames (core/python/python.h) is told. */
+/* Watches the interpreter come and go, for the reader of its frames (core/python/python.h). */
 #ifndef CW_HOOK_PYTHON_WATCH_H
 #define CW_HOOK_PYTHON_WATCH_H
 
