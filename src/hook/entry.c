@@ -3,8 +3,8 @@
  * Where lifetimes begin and change: the library is loaded, the process forks, an object is
  * unloaded.
  *
- * Until the program calls CUDA (hook/start.c) nothing else happens than that the options are read:
- * no message, no file, no memory, no thread. How the process ends is hook/finish.c.
+ * Until the program calls CUDA (hook/start.c), the library only reads the options: no message, no
+ * file, no memory, no thread. How the process ends is hook/finish.c.
  */
 #include <fcntl.h>
 #include <stdatomic.h>

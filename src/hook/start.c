@@ -40,7 +40,7 @@ static setspecific_fn set_specific;
 static void thread_ends(void *value)
 {
     (void)value;
-    cw_thread.depth++; /* a signal handler's calls are not to meet what is half taken down */
+    cw_thread.depth++; /* a signal handler's calls must not find a half-ended thread */
     cw_lifecycle_thread_ends();
     cw_thread.depth--;
 }
@@ -113,9 +113,9 @@ static void arm(const struct cw_options *options)
     cw_lifecycle_arm(&cw_cuda_ops, options, cw_settings_launcher(), cw_cuda_driver_version());
     if (!cw_session_is_armed())
         return;
-    /* First: other threads may allocate by now, and the trace shall miss as little as possible. */
+    /* First: other threads may allocate by now, and the trace should miss as little as possible. */
     cw_trace_file_open(options);
-    /* The handler wakes the background thread, so that is there first. */
+    /* The handler wakes the background thread, which therefore comes first. */
     cw_background_thread_start(options);
     cw_dump_signal_install(options);
     /* Last: CUPTI calls back as soon as it runs, and compares with what the tracker counts. Its

@@ -62,7 +62,7 @@ static int move_high(int fd)
 
 /* ---- room ---- */
 
-/* A file beyond the limit would end the program by a signal. */
+/* Exceeding the limit on file sizes would kill the program by a signal. */
 static int is_beyond_limit(uint64_t end)
 {
     struct rlimit limit;
@@ -71,7 +71,7 @@ static int is_beyond_limit(uint64_t end)
            end > limit.rlim_cur;
 }
 
-/* For file systems without fallocate, as NFS. */
+/* For file systems without fallocate, such as NFS. */
 static int write_zeros(int fd, uint64_t offset, uint64_t len)
 {
     static const char zeros[ZEROS];

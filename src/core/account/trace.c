@@ -65,7 +65,7 @@ static int find_file(void)
     return ENOENT;
 }
 
-/* A file beyond the limit would end the program by a signal. */
+/* Exceeding the limit on file sizes would kill the program by a signal. */
 static int is_beyond_limit(uint64_t end)
 {
     struct rlimit limit;
@@ -74,7 +74,7 @@ static int is_beyond_limit(uint64_t end)
            end > limit.rlim_cur;
 }
 
-/* For file systems without fallocate, as NFS. */
+/* For file systems without fallocate, such as NFS. */
 static int write_zeros(uint64_t offset)
 {
     static const char zeros[ZEROS];
@@ -88,7 +88,7 @@ static int write_zeros(uint64_t offset)
     return 0;
 }
 
-/* Room on the disk comes first: a write to a mapping that has none ends the program. */
+/* Disk space is allocated first: a write to a mapping without it would kill the program. */
 static int take_room(uint64_t offset)
 {
     int rc;
@@ -125,7 +125,8 @@ static int move_window(uint64_t start)
         return error;
     }
     self.start = start;
-    /* The end did not wait for us: the file may be shorter now than the window. */
+    /* The end of the process did not wait for this thread: the file may be shorter than the window
+     * now. */
     if (atomic_load(&self.ended))
         cover_window();
     return 0;
@@ -269,7 +270,7 @@ static uint64_t elapsed_ns(void)
     return now_ns > start ? now_ns - start : 0;
 }
 
-/* UTC: the local time would need files of the system's. */
+/* UTC: local time would need system files. */
 static char *put_time(char *at, uint64_t elapsed)
 {
     uint64_t us = (self.arena->header->start_realtime_ns + elapsed) / 1000;

@@ -32,7 +32,7 @@ void cw_driver_pool_returned(uint8_t device, uint64_t bytes);
 void cw_driver_pool_sample(uint8_t device);
 /* The same from outside the gate; nothing while it is closed. */
 void cw_driver_pool_refresh(uint8_t device);
-/* Makes them give it back; the bytes. Passes the gate. */
+/* Tells the pools to release it. Returns the bytes. Passes the gate. */
 uint64_t cw_driver_pool_trim(uint8_t device);
 
 /* What the pools may hold unused now; never too little. */

@@ -102,7 +102,7 @@ void cw_growth_reset(void)
 
 /* ---- series ---- */
 
-/* The owner lets go first: whoever still reads for it looks once more whether the site names it. */
+/* The owner lets go first: a reader checks once more whether the site names the series. */
 static void hand_on(uint32_t index)
 {
     struct cw_live_series *series = series_at(index);
@@ -168,7 +168,7 @@ static void put(uint32_t series, unsigned slot, uint64_t bytes, uint64_t taken)
         held_at[series] = taken;
 }
 
-/* Records that are being added are not complete before the lock of sites is free. */
+/* Records being added are incomplete until the lock of sites is free. */
 static uint32_t complete_sites(void)
 {
     uint32_t count;

@@ -88,7 +88,7 @@ static void put_point(uint8_t device, uint64_t t_ns)
     store(&record->taken, progress->moments.taken);
 }
 
-/* Of two costs in a row the smaller: the first time is dearer. */
+/* Uses the smaller of two costs in a row: the first point costs more. */
 static void plan(struct progress *progress, uint64_t from_ns, uint64_t cost_ns)
 {
     uint64_t least = cost_ns < progress->cost_ns ? cost_ns : progress->cost_ns;

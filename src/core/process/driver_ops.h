@@ -32,8 +32,8 @@ struct cw_context_facts {
     unsigned device; /* ordinal */
 };
 
-/* A context for a call of ours. The driver gives a handle out again when its context has ended;
- * with an id, the call fails unless the handle is still this context's. id 0: not known. */
+/* The context of one of our calls. The driver reuses handles of ended contexts; with an id, the
+ * call fails unless the handle still belongs to this context. id 0: not known. */
 struct cw_context_name {
     uint64_t handle, id;
 };
@@ -51,9 +51,9 @@ struct cw_driver_ops {
 
     /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Never goes back. */
     uint64_t (*now_ns)(void);
-    /* The same, exact: how long calls of ours have taken. */
+    /* The same, exact: for the duration of our calls. */
     uint64_t (*exact_ns)(void);
-    /* Processor time of the calling thread in ns, exact: what our own work costs. */
+    /* Processor time of the calling thread in ns, exact: for the cost of our own work. */
     uint64_t (*work_ns)(void);
 
     /* ---- what the driver can do: any time, 1 or 0, always the same ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has come due: bits (enum cw_due) in the live layout, which a timer, a signal or another
- * process sets, and which the next thread that leaves a call finds (hook/services/dispatch.h). A
- * look costs one load of a cache line that is rarely written.
+ * Due work: bits (enum cw_due) in the live layout. A timer, a signal or another process sets them,
+ * and the next thread that leaves a call finds them (hook/services/dispatch.h). A look costs one
+ * load of a cache line that is rarely written.
  */
 #ifndef CW_CORE_DUE_H
 #define CW_CORE_DUE_H

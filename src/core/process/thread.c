@@ -26,7 +26,7 @@ void cw_thread_ends(void)
 {
     if (cw_thread.slot != 0)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
-    /* A later destructor of this thread may still allocate: as one of the shared. */
+    /* A later destructor of this thread may still allocate: in the shared slot 0. */
     cw_thread.slot = 0;
     cw_thread.ended = 1;
     if (cw_thread.caches != NULL)

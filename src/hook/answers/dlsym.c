@@ -61,8 +61,8 @@ static int match_program(const struct cw_object *object, void *arg)
     return 1; /* the first object is the program */
 }
 
-/* The look-up succeeded in the end: a program that asks dlerror, as it should, must not see our
- * tries. */
+/* The look-up succeeded in the end: a program that calls dlerror must not see our failed
+ * attempts. */
 static void clear_dlerror(void)
 {
     char *(*real)(void) = (char *(*)(void))cw_object_next_symbol("dlerror");
@@ -100,7 +100,7 @@ static void *ask_real(const struct cw_next_query *query, const struct cw_object 
     found = cw_next_ask(query->handle, query);
     if (found == NULL || cw_object_at(found, &owner) != 0 || !cw_object_is_self(&owner))
         return found;
-    /* The handle's scope has us in it: is there a real one behind? */
+    /* The handle's scope contains our library: looks for a real one after it. */
     return cw_next_ask(RTLD_NEXT, query);
 }
 

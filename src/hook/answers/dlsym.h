@@ -4,8 +4,8 @@
 #define CW_HOOK_DLSYM_H
 
 /*
- * Called by the assembly of dlsym and dlvsym. jump != NULL: go on there with the caller's registers
- * and stack untouched. Else return value.
+ * Called by the assembly of dlsym and dlvsym. jump != NULL: continue there with the caller's
+ * registers and stack untouched. Else return value.
  */
 struct cw_dlsym_answer {
     void *jump;

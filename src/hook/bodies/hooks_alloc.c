@@ -124,7 +124,7 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     return rc;
 }
 
-/* The driver has waited for the context, or will have: what was left of it may go, too. */
+/* The driver has waited for the context, or will: blocks left there by the fallback may go, too. */
 static CUresult freed_device(CUresult rc)
 {
     uint8_t device;
@@ -171,7 +171,7 @@ CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 
 /* ---- stream-ordered memory ---- */
 
-/* The pool from which the device allocates where none is named, NULL if that is not known. */
+/* The device's current pool, for calls that name none; NULL: not known. */
 static CUmemoryPool pool_of(CUdevice device)
 {
     CUmemoryPool pool = NULL;
@@ -399,7 +399,7 @@ CW_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 
 /* ---- host memory ---- */
 
-/* A flag that cuda.h does not know yet is the driver's business alone. */
+/* Only the driver knows about a flag that cuda.h does not have yet. */
 static CUresult host_alloc(struct cw_call *call, void **pp, size_t bytesize, unsigned int flags)
 {
     struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};

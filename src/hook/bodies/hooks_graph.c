@@ -18,7 +18,7 @@ static uint64_t stream_key(CUstream stream, enum cw_stream_flavour flavour)
     return (uint64_t)(uintptr_t)stream;
 }
 
-/* Asked after an end that failed: a wrong thread's attempt leaves the capture running. */
+/* Asks after a failed end: an attempt by the wrong thread leaves the capture running. */
 static int has_ended(CUstream stream, enum cw_stream_flavour flavour)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -276,7 +276,7 @@ static void look_at_graph(CUgraph graph, struct memory_nodes *out, unsigned dept
     cw_mem_free(nodes, capacity * sizeof(CUgraphNode));
 }
 
-/* Leaves out of both lists what the graph allocates and frees itself. */
+/* Removes from both lists what the graph itself both allocates and frees. */
 static void drop_pairs(struct memory_nodes *nodes)
 {
     uint32_t kept = 0;

@@ -26,7 +26,8 @@ static void copied_each(const CUdeviceptr *to, const CUdeviceptr *from, const si
         cw_regrowth_copied(to[i], from[i], bytes[i]);
 }
 
-/* Between addresses, one or many. Of many they are read once the driver has read them itself. */
+/* Copies between addresses, one or many. Lists of them are read only after the driver has read
+ * them. */
 #define COPIED(symbol, to, from, bytes)                                                            \
     CW_OBSERVED_THEN(symbol, if (is_watched(rc)) cw_regrowth_copied(to, from, bytes))
 #define COPIED_EACH(symbol, to, from, bytes, count)                                                \

@@ -8,7 +8,7 @@
 #include "core/account/site.h"
 #include "core/account/tracker.h"
 
-/* The block that holds this address was given to others: it must never serve a second owner. */
+/* The block that holds this address was given to others: it must never get a second owner. */
 static void mark_exported(CUresult rc, uint64_t address)
 {
     if (rc == CUDA_SUCCESS && cw_session_is_armed())

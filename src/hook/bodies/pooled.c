@@ -56,7 +56,8 @@ struct miss {
     uint8_t unserved; /* enum cw_unserved: why managed memory could not stand in */
 };
 
-/* Answers with the idle block, accounts for the call and leaves it; 0: the block is lost. */
+/* Answers with the idle block, accounts for the call and leaves it; 0: no room to account for
+ * it. */
 static int serve_from_pool(const struct miss *miss, uint32_t block)
 {
     uint64_t address =
@@ -197,7 +198,7 @@ static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, ui
 /* Rows are aligned to so much on all devices so far. */
 #define PITCH_STEP 512u
 
-/* As the driver has given it, else as large as it will be: if that is too little, it is asked
+/* The pitch that the driver has given, else an estimate: if that is too small, the driver is asked
  * again. */
 static uint64_t likely_pitch(uint64_t width, unsigned element)
 {
@@ -230,7 +231,7 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
     if (rc != CUDA_SUCCESS || call->reserved == 0 || *pitch * height <= call->reserved)
         return rc;
-    /* Now the size is known: once more, with all of it reserved before the driver is asked. */
+    /* Now the size is known: asks once more, with all of it reserved first. */
     if (cw_context_current(&device) != 0)
         cw_pitch_learn(device, width, element, *pitch);
     CW_REAL(cuMemFree_v2)(*dptr);
@@ -240,7 +241,7 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     return CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
 }
 
-/* likely: the pitch, which the driver may have told with its refusal. */
+/* likely: the expected pitch. A refused call may have taught it. */
 static enum remedy find_pitched_remedy(struct miss *miss, struct cw_pool_request *as, size_t *pitch,
                                        uint64_t likely, uint64_t height)
 {
@@ -341,7 +342,7 @@ static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, 
             cw_request_free_end(out_freed, call->api, cw_call_free_result(*rc), *rc);
         break;
     default:
-        /* A wait that says the context is broken speaks for the free, which would say the same. */
+        /* If the wait says that the context is broken, so would the free. */
         *rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
         return 0;
     }
@@ -368,7 +369,7 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, u
         cw_call_freed(call, rc, &freed);
         return rc;
     }
-    /* It is the block's context that is broken, whichever is current. */
+    /* The block's context is broken, whichever context is current. */
     cw_request_fatal_in(cw_tracker_at(freed.block)->context, call->api, waited);
     cw_request_free_end(&freed, call->api, CW_FREE_DONE, waited);
     cw_call_leave();

@@ -18,8 +18,8 @@ static CW_HOT uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The coarse clock would say that a millisecond's work was nothing; and a thread that has lost its
- * processor does not work. */
+/* The coarse clock would miss a millisecond's work, and wall time would count a preempted
+ * thread. */
 static uint64_t work_ns(void)
 {
     struct timespec used;
@@ -118,8 +118,8 @@ static int device_count(unsigned *out_count)
 
 /* ---- contexts that need not be current ---- */
 
-/* One question says that the context is current and that it is the one: with an id, which no other
- * context gets, else by its handle. */
+/* One query tells whether the context is current and still the same: by its id, which is unique,
+ * else by its handle. */
 static int is_current(struct cw_context_name context)
 {
     uint64_t current = 0;

@@ -10,10 +10,10 @@ struct cw_next_query {
     const char *version; /* NULL for dlsym */
 };
 
-/* The answer as called from this library: RTLD_NEXT means what comes after us. */
+/* The answer as if called from this library: RTLD_NEXT means the objects after it. */
 void *cw_next_ask(void *handle, const struct cw_next_query *query);
 
-/* The functions themselves; where there is none yet one that finds nothing. */
+/* The functions themselves; until they are loaded, one that finds nothing. */
 void *cw_next_dlsym(void);
 void *cw_next_dlvsym(void);
 

@@ -342,7 +342,7 @@ int cw_object_has_version(const struct cw_object *object, const char *name, cons
 
     cw_object_read(object, &symbols);
     if (version == NULL || symbols.versions == NULL || symbols.defined == NULL)
-        return 1; /* an object without versions serves every wish, as in the loader */
+        return 1; /* an object without versions matches every request, as in the loader */
     if (symbols.gnu_hash != NULL)
         index = find_gnu(&symbols, name);
     else if (symbols.hash != NULL)

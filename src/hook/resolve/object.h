@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loaded objects of the process and the symbols that they define, read from the loader's list
- * and from the objects' own dynamic sections, without a call to dlsym: we stand in front of that.
+ * and from the objects' own dynamic sections, without a call to dlsym, which we replace.
  *
  * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never
  * called while we hold one of ours.

@@ -2,9 +2,9 @@
 /*
  * The handler of DUMP_SIGNAL. See dump_signal.h.
  *
- * It may interrupt any code of the program's or ours, also one that holds a lock, so it only sets
- * bits and wakes the background thread, which does the work. Then the program gets the signal, as
- * it would have without us.
+ * It may interrupt any code, even code that holds a lock, so it only sets bits and wakes the
+ * background thread, which does the work. Then the program gets the signal, as it would have
+ * without us.
  */
 #include "hook/services/dump_signal.h"
 
@@ -25,7 +25,7 @@
 static _Atomic int is_on;         /* in this process, which is armed */
 static struct sigaction previous; /* of the program; constant while ours is installed */
 
-/* A vfork child has our memory and is not us. */
+/* A vfork child shares our memory but is another process. */
 static void ask(void)
 {
     int saved = errno;
