@@ -118,7 +118,7 @@ enum cw_kind {
 enum cw_block_state {
     CW_BLOCK_FREE,    /* on the free list */
     CW_BLOCK_LIVE,    /* the program holds it */
-    CW_BLOCK_LEAVING, /* a free of it is under way, or its context has ended */
+    CW_BLOCK_LEAVING, /* being freed, or its context has ended */
     CW_BLOCK_IDLE,    /* the program has freed it, the pool keeps it */
 };
 
@@ -127,7 +127,7 @@ enum cw_block_flags {
     CW_BLOCK_RUNTIME =
         1 << 1, /* seen at the runtime only: a cudart that does not stand on libcuda */
     CW_BLOCK_POOLED = 1 << 2,   /* the pool took it from the driver and gives it back */
-    CW_BLOCK_FALLBACK = 1 << 3, /* managed memory in the place of device memory (FALLBACK) */
+    CW_BLOCK_FALLBACK = 1 << 3, /* managed memory in place of device memory (FALLBACK) */
     CW_BLOCK_PAIRED = 1 << 4,   /* copied from or to, and maybe replaced or replacing */
     CW_BLOCK_REGROWN = 1 << 5,  /* it has replaced a smaller one */
 };
@@ -348,7 +348,7 @@ struct cw_live_event {
     _Atomic uint64_t released;   /* bytes given back to the driver in answer */
 };
 
-/* An out of memory that the program got to see, and what held the memory then. The first of a
+/* An out of memory that the program has seen, and what held the memory then. The first of a
  * process, and later ones some seconds apart, have one beside their event. */
 #define CW_OOM_HOLDERS 8
 
@@ -360,14 +360,14 @@ struct cw_live_oom {
     uint8_t cause;    /* enum cw_cause */
     uint8_t unserved; /* enum cw_unserved */
     uint8_t unused;
-    uint32_t event;                   /* its event, 0: it was dropped */
-    uint64_t bytes;                   /* asked for; 0: not known (a module, a context) */
-    uint64_t fits;                    /* at most so much would have been given, as far as known */
-    uint64_t limit, min_free;         /* in force, 0: none */
-    uint64_t live, held, idle;        /* of this process */
-    uint64_t spare;                   /* held by the driver's stream-ordered pools, unused */
+    uint32_t event;            /* its event, 0: it was dropped */
+    uint64_t bytes;            /* asked for; 0: not known (a module, a context) */
+    uint64_t fits;             /* the largest request that would have fitted, as far as known */
+    uint64_t limit, min_free;  /* in force, 0: none */
+    uint64_t live, held, idle; /* of this process */
+    uint64_t spare;            /* held by the driver's stream-ordered pools, unused */
     uint64_t free_bytes, total_bytes; /* of the device, asked at that moment; total 0: unknown */
-    /* The places that held most on this device, once somebody has added them up. */
+    /* The sites that held most on this device, once added up. */
     uint64_t rest_bytes, rest_blocks; /* of all other places */
     struct {
         uint32_t site; /* any of those that are one in a report */
@@ -481,8 +481,7 @@ struct cw_live_device {
     _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
     _Atomic uint64_t sample_held;  /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
-    _Atomic uint64_t excess_bytes; /* that live blocks of the pool have beyond what was asked for;
-                                      slack included */
+    _Atomic uint64_t excess_bytes; /* excess of the pool's live blocks; slack included */
     _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
     _Atomic uint32_t asked;        /* 1: a thread is about to fill them */
     uint64_t total;                /* bytes of memory, as the device says */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answering requests of other processes. See control.h. */
+/* Answers requests of other processes. See control.h. */
 #include "core/control/control.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static uint64_t released_blocks(const struct request *request)
     return blocks;
 }
 
-/* The devices that are meant. -1: *answer says why not. */
+/* The devices of the request. -1: *answer has the reason. */
 static int find_devices(struct request *request, struct answer *answer)
 {
     unsigned count = 0;
@@ -146,7 +146,7 @@ static void dump(const struct request *request, struct answer *answer)
     text->len = strnlen(text->buf, text->cap);
 }
 
-/* The bytes that are meant on this device. -1: a share of a device whose size is not known. */
+/* The bytes of the request on this device. -1: a share of a device of unknown size. */
 static int amount(const struct request *request, uint8_t device, uint64_t *out_bytes)
 {
     *out_bytes = request->argument;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks that a thread has already walked, known again without a walk.
+ * Stacks that a thread has already walked, recognised without a walk.
  *
  * One per thread (struct cw_walk_cache of core/process/thread.h), seen by no other: no lock. See
  * walk_cache.c for why a match is the same stack.
