@@ -3,8 +3,8 @@
 #ifndef CW_BASE_COMPILER_H
 #define CW_BASE_COMPILER_H
 
-/* Of a variable that several files use: its address needs no look into the table of the dynamic
- * linker. (-fvisibility alone speaks of definitions, not of declarations.) */
+/* For a variable that several files use: its address needs no load from the GOT. (-fvisibility
+ * alone speaks of definitions, not of declarations.) */
 #define CW_HIDDEN          __attribute__((visibility("hidden")))
 #define CW_EXPORT          __attribute__((visibility("default")))
 #define CW_PRINTF(fmt, va) __attribute__((format(printf, fmt, va)))
@@ -18,8 +18,8 @@
 #define CW_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define CW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* What every pair of calls goes through, so that it lies together: a program that works between two
- * calls has pushed the last ones out of its caches, and pays for each line and page. */
+/* The code that every pair of calls runs, placed together: a program that works between two calls
+ * has pushed the last ones out of its caches, and pays for each line and page. */
 #define CW_HOT      __attribute__((hot))
 #define CW_HOT_DATA __attribute__((section("cw_hot"))) /* not const */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the host has to spare. See host_memory.h. */
+/* The memory that the host has to spare. See host_memory.h. */
 #include "base/host_memory.h"
 
 #include <errno.h>
@@ -68,8 +68,7 @@ static uint64_t kernel_available(struct work *work)
     return kib < UINT64_MAX / 1024 ? kib * 1024 : 0;
 }
 
-/* ---- control groups ----------------------------------------------------------------------------
- */
+/* ---- control groups ---- */
 
 struct controller {
     const char *mount; /* below the root of sys */
@@ -114,7 +113,8 @@ static uint64_t least_room(struct work *work, const struct controller *of, char 
     return least;
 }
 
-/* Of "0::/a/b" or "7:cpu,memory:/a/b" the path, cut off at the end of the line; NULL: another. */
+/* The path of "0::/a/b" or "7:cpu,memory:/a/b", cut off at the end of the line; NULL for other
+ * lines. */
 static char *group_of(char *line, const struct controller **out)
 {
     char *list = strchr(line, ':'), *path = list != NULL ? strchr(list + 1, ':') : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a launcher of parallel jobs (torchrun, mpirun, srun, jsrun) says of a process in its
+ * What a launcher of parallel jobs (torchrun, mpirun, srun, jsrun) puts into a process's
  * environment: which rank it is, of how many, and the variables that tell one rank from another.
  */
 #ifndef CW_BASE_LAUNCHER_H

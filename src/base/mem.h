@@ -14,14 +14,14 @@
 #include <stddef.h>
 
 void *cw_mem_alloc(size_t size);
-/* For what will be touched all over, in no order: on large pages from 2 MiB on, where the system
- * has them for who asks. */
+/* For memory that is accessed at random: on huge pages from 2 MiB on, if the system grants
+ * madvise. */
 void *cw_mem_alloc_dense(size_t size);
 void cw_mem_free(void *ptr, size_t size);
 
 /* Between the two, the calling thread's blocks are pages straight from the system, without the
  * lock: for the report, which may be written from a signal handler that interrupted a holder of it.
- * What is allocated in between is freed in between, or never. */
+ * Memory allocated in between must be freed in between, or never. */
 void cw_mem_detach(void);
 void cw_mem_attach(void);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An errno in words, for messages: the wording of strerror would need the locale, and may allocate.
- */
+/* An errno in words, for messages. strerror depends on the locale and may allocate. */
 #ifndef CW_BASE_REASON_H
 #define CW_BASE_REASON_H
 

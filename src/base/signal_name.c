@@ -30,7 +30,7 @@ static char upper(char c)
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-/* What comes after `start`, or NULL when the text begins otherwise. */
+/* The text after `start`, or NULL if the text does not begin with it. */
 static const char *after(const char *text, const char *start)
 {
     for (; *start != '\0'; start++, text++)

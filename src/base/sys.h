@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls on files that are no cancellation points: a thread that arms the library, or writes
+ * System calls on files that are not cancellation points: a thread that arms the library, or writes
  * the report in an exit handler, may have a cancellation pending, and must not be ended half-way.
  * Each returns -1 with errno like the function of the same name.
  */
@@ -43,7 +43,7 @@ static inline int cw_sys_stat(int fd, struct stat *out)
     return (int)syscall(SYS_fstat, fd, out);
 }
 
-/* Of the name itself where it is a link. */
+/* Does not follow a symbolic link. */
 static inline int cw_sys_stat_path(const char *path, struct stat *out)
 {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
@@ -64,8 +64,8 @@ static inline int cw_sys_fallocate(int fd, uint64_t offset, uint64_t len)
     return (int)syscall(SYS_fallocate, fd, 0, (long)offset, (long)len);
 }
 
-/* Reads up to len bytes at offset; the number read, less only at the end of the file or on error.
- */
+/* Reads len bytes at offset. Returns the number read: fewer only at the end of the file or on
+ * error. */
 static inline size_t cw_sys_read_at(int fd, void *buf, size_t len, uint64_t offset)
 {
     size_t done = 0;

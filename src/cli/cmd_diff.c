@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cuwarden diff`: what has changed from one process to another, and whether that is too much. */
+/* `cuwarden diff`: compares two processes, and checks the changes against limits. */
 #include "cli/ui/flags.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct request {
     enum limit_kind limit_kind;
     const char *limit_text;
     uint64_t limit;      /* amount */
-    long double percent; /* of what was there before */
+    long double percent; /* of the old value */
     int fails_on_new;
     struct cw_diff diff;
 };
@@ -41,9 +41,9 @@ enum flag { FLAG_GROWTH = 0x200, FLAG_NEW, FLAG_BY_DEVICE, FLAG_MATCH, FLAG_FORM
 const struct cw_command_line *cw_line_diff(void)
 {
     static const struct cw_flag_word ways[] = {
-        {"auto", "by id, and by the names of functions where a module is another build (default)"},
+        {"auto", "by id, and by function names in rebuilt modules (default)"},
         {"id", "never by name"},
-        {"name", "whatever has no equal id by name, lines of Python by their function"},
+        {"name", "by id, else by function name; Python lines by their function"},
         {NULL, NULL},
     };
     static const struct cw_flag flags[] = {
@@ -55,13 +55,15 @@ const struct cw_command_line *cw_line_diff(void)
         {.id = 'o',
          .name = "output",
          .value = "FILE",
-         .help = "write to FILE, not to standard output"},
+         .help = "write to FILE instead of standard output"},
         {.id = FLAG_GROWTH,
          .name = "fail-on-growth",
          .value = "SIZE|N%",
-         .help = "exit with 1 if the sum of the metric, live by default, grew by more than that"},
+         .help = "exit with 1 if the metric's sum grew by more than that (default metric: live)"},
         {.id = FLAG_NEW, .name = "fail-on-new", .help = "exit with 1 if a call site is new"},
-        {.id = FLAG_BY_DEVICE, .name = "by-device", .help = "call sites of two devices are two"},
+        {.id = FLAG_BY_DEVICE,
+         .name = "by-device",
+         .help = "list call sites separately for each device"},
         {.id = FLAG_MATCH, .name = "match", .value = "HOW", .help = "one of", .each = ways},
     };
     static const struct cw_command_line line = {
@@ -69,20 +71,19 @@ const struct cw_command_line *cw_line_diff(void)
         .about = "Compare two processes by call site: each is a report in JSON, a live file, the "
                  "id of a process, or - for standard input.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL},
-                  {cw_select_flags, CW_SELECT_FLAGS,
-                   "Which call sites, and by what they are measured:"}},
+                  {cw_select_flags, CW_SELECT_FLAGS, "Which call sites, and which metric:"}},
         .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
         .least = 2,
         .most = 2,
         .missing = "operand: name the two processes to compare, BEFORE and AFTER",
-        .notes = "Exit status is 0 if all went well, 1 if something failed or what --fail-on- "
-                 "names has happened, 2 for a bad command line.",
+        .notes = "Exit status is 0 on success, 1 if something failed or a --fail-on- condition "
+                 "was met, 2 for a bad command line.",
     };
 
     return &line;
 }
 
-/* ---- what is too much ---- */
+/* ---- limits ---- */
 
 static void say_worst(const struct cw_diff *diff, char *buf, size_t cap, int only_new)
 {
@@ -124,7 +125,7 @@ static int is_too_much(const struct request *request)
     return (long double)(after - before) * 100 > (long double)before * request->percent;
 }
 
-/* CW_EXIT_FAILURE after a line that says what was too much, and where most of it is. */
+/* CW_EXIT_FAILURE after a line that names the exceeded limit and the largest contribution. */
 static int judge(const struct request *request)
 {
     const struct cw_diff *diff = &request->diff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `cuwarden merge`: one report of the ranks of a parallel job, from the report of each. */
+/* `cuwarden merge`: one report on the ranks of a parallel job. */
 #include "cli/ui/flags.h"
 
 #include <getopt.h>
@@ -32,22 +32,23 @@ const struct cw_command_line *cw_line_merge(void)
         {.id = 'o',
          .name = "output",
          .value = "FILE",
-         .help = "write to FILE, not to standard output"},
-        {.id = FLAG_BY_DEVICE, .name = "by-device", .help = "call sites of two devices are two"},
+         .help = "write to FILE instead of standard output"},
+        {.id = FLAG_BY_DEVICE,
+         .name = "by-device",
+         .help = "list call sites separately for each device"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... FILE|PID|DIR...",
-        .about = "Put the ranks of a parallel job beside each other: each is a report in JSON, a "
-                 "live file, the id of a process, or - for standard input; of DIR, all reports "
+        .about = "Compare the ranks of a parallel job: each is a report in JSON, a "
+                 "live file, the id of a process, or - for standard input; DIR means all reports "
                  "(*.json) and live files in it.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL},
-                  {cw_select_flags, CW_SELECT_FLAGS,
-                   "Which call sites, and by what they are measured:"}},
+                  {cw_select_flags, CW_SELECT_FLAGS, "Which call sites, and which metric:"}},
         .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
         .least = 1,
         .most = -1,
         .missing = "file, process id or directory",
-        .notes = "Exit status is 0 if all went well, 1 if something failed, 2 for a bad command "
+        .notes = "Exit status is 0 on success, 1 if something failed, 2 for a bad command "
                  "line.",
     };
 
@@ -56,7 +57,7 @@ const struct cw_command_line *cw_line_merge(void)
 
 /* ---- reading ---- */
 
-/* A live file may lie beside the report of its process, and a file may be named twice. */
+/* A process may have both a live file and a report, and a file may be named twice. */
 static const struct cw_report_model *find_twin(const struct cw_ranks *ranks,
                                                const struct cw_report_model *model)
 {
@@ -83,12 +84,12 @@ static int read_rank(struct cw_ranks *ranks, const char *name)
         ranks->count++;
         return 0;
     }
-    cw_cli_warn("'%s' is of the same process as '%s': it is left out", name, twin->source);
+    cw_cli_warn("'%s' is from the same process as '%s' and is skipped", name, twin->source);
     cw_model_free(model);
     return 0;
 }
 
-/* Of a job that is not complete nothing is shown. */
+/* Fails unless all ranks can be read. */
 static int read_all(struct cw_ranks *ranks, const struct cw_operands *operands)
 {
     ranks->model = calloc(operands->count + 1, sizeof(*ranks->model));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `cuwarden report`: the report of a process that runs, has died, or has ended, from its live file
- * or from its report in JSON.
+ * `cuwarden report`: reports on a running, dead or finished process, from its live file or its
+ * report in JSON.
  *
- * Every form is written from the model (model.h), by a row of `forms`; the text and the JSON by the
- * code that the library itself uses at the end.
+ * A row of `forms` writes each form from the model (model.h); text and JSON use the code with which
+ * the library writes its final report.
  */
 #include "cli/ui/flags.h"
 
@@ -35,7 +35,7 @@ struct form {
     const char *name;
     cw_form_fn write;
     int is_text;     /* for people */
-    int has_heading; /* of several files: the file's name */
+    int has_heading; /* shows the file's name if there are several */
     int holds_several;
     const char *help;
 };
@@ -50,8 +50,8 @@ enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST };
 
 static const struct form forms[] = {
     {"text", cw_form_text, 1, 1, 1, "for people (default)"},
-    {"json", cw_form_json, 0, 0, 1, "for programs, and to be reported on later"},
-    {"html", cw_form_html, 0, 0, 0, "a page to look at, in one file"},
+    {"json", cw_form_json, 0, 0, 1, "for programs, and as input for later reports"},
+    {"html", cw_form_html, 0, 0, 0, "a page for a browser, in one file"},
     {"collapsed", cw_form_collapsed, 0, 0, 1, "stacks for flamegraph.pl, inferno, speedscope"},
     {"pprof", cw_form_pprof, 0, 0, 0, "for pprof, as in: go tool pprof -http=: FILE"},
     {"perfetto", cw_form_perfetto, 0, 0, 0, "use over time, for ui.perfetto.dev"},
@@ -62,9 +62,9 @@ static const struct form suggestions = {"suggestions", NULL, 0, 1, 1, ""};
 
 struct request {
     const struct form *form;
-    struct cw_options options; /* of the environment: what is suppressed, and what is old */
+    struct cw_options options; /* from the environment: suppressions, and the age of old blocks */
     int has_form, suggests;
-    int has_selection; /* a flag of select.h was there */
+    int has_selection; /* a flag of select.h was given */
     struct cw_selection selection;
     struct cw_lines lines;
     struct cw_destination destination;
@@ -81,16 +81,18 @@ const struct cw_command_line *cw_line_report(void)
         {.id = 'o',
          .name = "output",
          .value = "FILE",
-         .help = "write to FILE, not to standard output"},
+         .help = "write to FILE instead of standard output"},
         {.id = FLAG_COLOR,
          .name = "color",
          .value = "WHEN",
          .words = "*auto always never",
          .help = "%w"},
-        {.id = FLAG_NO_PAGER, .name = "no-pager", .help = "show text on a terminal without PAGER"},
+        {.id = FLAG_NO_PAGER,
+         .name = "no-pager",
+         .help = "do not use PAGER for text on a terminal"},
         {.id = FLAG_SUGGEST,
          .name = "suggest-suppressions",
-         .help = "write, in place of the report, rules for CUWARDEN_SUPPRESSIONS that match what "
+         .help = "instead of the report, write rules for CUWARDEN_SUPPRESSIONS that match what "
                  "leaked"},
     };
     static struct cw_command_line line = {
@@ -99,8 +101,7 @@ const struct cw_command_line *cw_line_report(void)
                  "from its live file: FILE, that of process PID, or all in DIR, the newest first. "
                  "FILE may also be a report in JSON, and - is standard input.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL},
-                  {cw_select_flags, CW_SELECT_FLAGS,
-                   "Which call sites, and by what they are measured:"},
+                  {cw_select_flags, CW_SELECT_FLAGS, "Which call sites, and which metric:"},
                   {cw_lines_flags, CW_LINES_FLAGS, "Source lines:"}},
         .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
         .least = 1,
@@ -116,7 +117,7 @@ const struct cw_command_line *cw_line_report(void)
 
 /* ---- one file ---- */
 
-/* Between one process and the next. */
+/* Separates processes. */
 static int begin_report(struct request *request, const char *path, int with_heading)
 {
     struct cw_destination *to = &request->destination;
@@ -130,7 +131,7 @@ static int begin_report(struct request *request, const char *path, int with_head
     return 0;
 }
 
-/* Text by the model, with colours: into memory first. */
+/* Text with colours: goes to a temporary file first. */
 static int paint_form(const struct request *request, struct cw_form_request *form)
 {
     FILE *out = form->out;
@@ -138,7 +139,7 @@ static int paint_form(const struct request *request, struct cw_form_request *for
 
     form->out = tmpfile();
     if (!form->out) {
-        cw_cli_error("no temporary file for the report: %s", strerror(errno));
+        cw_cli_error("cannot create a temporary file for the report: %s", strerror(errno));
         form->out = out;
         return CW_FORM_TOLD;
     }
@@ -172,7 +173,7 @@ static int write_form(struct request *request, struct cw_form_request *form)
     return -1;
 }
 
-/* The model's lists follow the selection where a form writes from them. */
+/* Applies the selection to the model's lists, for forms that write them. */
 static int apply_selection(struct request *request, struct cw_model *model,
                            const struct cw_form_request *form)
 {
@@ -208,7 +209,7 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     return rc;
 }
 
-/* Rules that match what leaked, from what the report layer knows of a live layout. */
+/* Suggests suppressions for the leaks; needs a live layout. */
 static int write_suggestions(struct request *request, const struct cw_source_file *file,
                              enum cw_source source)
 {
@@ -244,7 +245,7 @@ static int report_file(struct request *request, const char *path, int with_headi
     return rc;
 }
 
-/* ---- which files ---- */
+/* ---- files ---- */
 
 static int report_all(struct request *request, const struct cw_live_files *files,
                       const char *directory)
@@ -344,7 +345,7 @@ static int set_flag(void *to, int flag, char *value)
     }
 }
 
-/* What does not go together; 0, or -1 after a message. */
+/* Rejects flags that cannot be combined; 0, or -1 after a message. */
 static int check_request(struct request *request)
 {
     if (!request->suggests)

@@ -3,8 +3,8 @@
  * Where lifetimes begin and change: the library is loaded, the process forks, an object is
  * unloaded.
  *
- * Until the program calls CUDA (hook/start.c) nothing else happens than that the options are read:
- * no message, no file, no memory, no thread. How the process ends is hook/finish.c.
+ * Until the program calls CUDA (hook/start.c), the library only reads the options: no message, no
+ * file, no memory, no thread. How the process ends is hook/finish.c.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -59,17 +59,15 @@ static void __attribute__((constructor)) load(void)
     cw_settings_read();
     if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
         cw_write_never_to_stderr();
-    /* Before any lock of ours can be taken: a fork may come at any time. */
+    /* Before we take any lock: the program may fork at any time. */
     if (__register_atfork != NULL)
         __register_atfork(cw_loader_fork_begin, cw_loader_fork_end_parent, forked, &__dso_handle);
 }
 
-/* ---- unloading
- * ----------------------------------------------------------------------------------- */
-
+/* ---- unloading ---- */
 typedef int (*dlclose_fn)(void *handle);
 
-/* What was unloaded may be followed by something else at the same addresses. */
+/* Another object may be loaded at the addresses of the unloaded one. */
 CW_EXPORT int dlclose(void *handle)
 {
     static _Atomic(void *) next;

@@ -28,8 +28,7 @@ extern void *__dso_handle;
 
 static _Atomic int exit_status;
 
-/* ---- the report --------------------------------------------------------------------------------
- */
+/* ---- the report ---- */
 
 static enum cw_report_form report_form(const struct cw_options *options)
 {
@@ -40,8 +39,7 @@ static enum cw_report_form report_form(const struct cw_options *options)
     return options->format == CW_FORMAT_BOTH ? CW_REPORT_BOTH : CW_REPORT_TEXT;
 }
 
-/* Found where it lives if the program has it: C++ programs do. Only at an orderly exit: it
- * allocates. */
+/* Looked up, because only C++ programs have it. Only at an orderly exit, because it allocates. */
 typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
 
 static const char *demangle(const char *mangled, void *arg)
@@ -87,8 +85,7 @@ static void finish(enum cw_exit_kind kind, int status)
     cw_mem_attach();
 }
 
-/* ---- ways to end -------------------------------------------------------------------------------
- */
+/* ---- ways to end ---- */
 
 static void note_status(int status, void *arg)
 {

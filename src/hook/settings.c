@@ -45,8 +45,7 @@ void cw_settings_read(void)
     if (!atomic_compare_exchange_strong(&self.is_read, &before, READ_DONE))
         return;
     cw_options_parse(environ, !getauxval(AT_SECURE), &self.options, &self.complaints);
-    /* A setuid program: whoever put us here did it for all programs; stay out of the privileged
-     * ones. */
+    /* A setuid program: the preload is meant for all programs; we stay out of privileged ones. */
     if (getauxval(AT_SECURE))
         self.options.mode = CW_MODE_OFF;
     cw_log_set_level(self.options.log);
@@ -58,9 +57,9 @@ int cw_settings_want_tags(void)
     return self.options.mode != CW_MODE_OFF && self.options.growth == CW_GROWTH_ON;
 }
 
-/* A relative name counts from where the program first calls CUDA, not from where it happens to end:
- * a server may have moved to / by then. Not from its start: a process without CUDA asks for
- * nothing. is_template: a % in the directory's name is no escape. */
+/* A relative name starts at the working directory of the first call of CUDA, not of the end: a
+ * server may have moved to / by then. Nor of the start, so that a process without CUDA makes no
+ * system calls. is_template: a % in the directory's name is not an escape. */
 static void pin(cw_option_path path, int is_template)
 {
     char start[CW_OPTION_VALUE_MAX], pinned[CW_OPTION_VALUE_MAX];
@@ -88,8 +87,8 @@ static void pin_files(void)
     pin(self.options.trace, 1);
 }
 
-/* The ranks of a job have the same environment but for their number. The dumps follow, and what a
- * forked child finds tells it from others already. */
+/* The ranks of a job differ only in their number. Names of dumps follow from this one; a forked
+ * child finds a name that is distinct already. */
 static void name_rank(void)
 {
     char named[CW_OPTION_VALUE_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the user asked for: the options, read once and constant afterwards but for names of files,
+ * The user's settings: the options, read once and constant afterwards except for names of files,
  * which the first call of CUDA completes; the launcher's environment; the process's.
  */
 #ifndef CW_HOOK_SETTINGS_H
@@ -22,7 +22,7 @@ const struct cw_launcher *cw_settings_launcher(void);
 
 /* As it is now. */
 char *const *cw_settings_environment(void);
-/* 1 if the options leave anything to do with the ranges and marks of a program. Any time. */
+/* 1 if the options need the program's ranges and marks. Any time. */
 int cw_settings_want_tags(void);
 
 #endif

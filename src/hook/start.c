@@ -8,8 +8,8 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
-#include "core/control/control.h"
 #include "core/control/lifecycle.h"
+#include "core/process/host.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "core/stacks/unwind.h"
@@ -26,8 +26,7 @@
 
 static struct cw_once announcing; /* complaints are said once per process */
 
-/* ---- the end of a thread -----------------------------------------------------------------------
- */
+/* ---- the end of a thread ---- */
 
 /* pthread_key_create and pthread_setspecific are looked up: glibc moved them between libraries, and
  * a reference would carry the version of the build machine. They neither wait for the loader nor
@@ -41,27 +40,25 @@ static setspecific_fn set_specific;
 static void thread_ends(void *value)
 {
     (void)value;
-    cw_thread.depth++; /* a signal handler's calls are not to meet what is half taken down */
+    cw_thread.depth++; /* a signal handler's calls must not find a half-ended thread */
     cw_lifecycle_thread_ends();
     cw_thread.depth--;
 }
 
 static int watch_thread(void)
 {
-    return set_specific(thread_key, &thread_key);
+    return set_specific != NULL ? set_specific(thread_key, &thread_key) : -1;
 }
 
-static void watch_threads(void)
+static void make_thread_key(void)
 {
     key_create_fn create = (key_create_fn)cw_object_next_symbol("pthread_key_create");
 
-    set_specific = (setspecific_fn)cw_object_next_symbol("pthread_setspecific");
-    if (create != NULL && set_specific != NULL && create(&thread_key, thread_ends) == 0)
-        cw_thread_set_watch(watch_thread);
+    if (create != NULL && create(&thread_key, thread_ends) == 0)
+        set_specific = (setspecific_fn)cw_object_next_symbol("pthread_setspecific");
 }
 
-/* ---- the first call -----------------------------------------------------------------------------
- */
+/* ---- the first call ---- */
 
 static void announce(void)
 {
@@ -70,7 +67,7 @@ static void announce(void)
     cw_settings_read();
     cw_settings_announce();
     if (cw_settings_options()->mode != CW_MODE_OFF) {
-        watch_threads();
+        make_thread_key();
         cw_finish_register();
     }
     cw_once_end(&announcing);
@@ -100,6 +97,33 @@ static void find_unwinder(void)
         cw_unwind_set(&unwinder);
 }
 
+static const struct cw_host_ops host = {
+    .watch_thread = watch_thread,
+    .find_unwinder = find_unwinder,
+    .dump = cw_dump_for_process,
+};
+
+/* The caller counts as inside a hook, so that calls of CUDA on the way are not accounted for. */
+static void arm(const struct cw_options *options)
+{
+    /* Before the core can ask its host for anything. */
+    cw_host_set(&host);
+    /* The first stack already shows Python frames. */
+    cw_python_watch(options);
+    cw_lifecycle_arm(&cw_cuda_ops, options, cw_settings_launcher(), cw_cuda_driver_version());
+    if (!cw_session_is_armed())
+        return;
+    /* First: other threads may allocate by now, and the trace should miss as little as possible. */
+    cw_trace_file_open(options);
+    /* The handler wakes the background thread, which therefore comes first. */
+    cw_background_thread_start(options);
+    cw_dump_signal_install(options);
+    /* Last: CUPTI calls back as soon as it runs, and compares with what the tracker counts. Its
+     * exit handlers are registered by now, so ours, registered later, runs before them. */
+    if (cw_cupti_start(options))
+        cw_finish_register_audit();
+}
+
 int cw_start_arm(void)
 {
     const struct cw_options *options = cw_settings_options();
@@ -110,18 +134,7 @@ int cw_start_arm(void)
         return 0;
     if (atomic_load_explicit(&cw_session.state, memory_order_acquire) == CW_SESSION_NEW) {
         cw_thread.depth++;
-        if (options->stacks == CW_STACKS_FULL)
-            cw_unwind_set_find(find_unwinder);
-        cw_python_watch(options);
-        cw_lifecycle_arm(&cw_cuda_ops, options, cw_settings_launcher(), cw_cuda_driver_version());
-        cw_control_set_dump(cw_dump_for_process);
-        if (cw_session_is_armed()) {
-            cw_trace_file_open(options);
-            cw_background_thread_start(options);
-            cw_dump_signal_install(options);
-            if (cw_cupti_start(options))
-                cw_finish_register_audit();
-        }
+        arm(options);
         cw_thread.depth--;
     }
     return cw_session_is_armed();

@@ -3,9 +3,8 @@
 #ifndef CW_HOOK_START_H
 #define CW_HOOK_START_H
 
-/* The program called CUDA: reads out what the options had to complain of and arms the session
- * unless the mode says otherwise. 1 if calls are to be accounted for. Cheap when that was decided
- * before. */
+/* The program called CUDA: prints complaints about the options and arms the session, unless the
+ * mode is off. 1 if calls are accounted for. Cheap once that is decided. */
 int cw_start_arm(void);
 
 /* In a forked child. */

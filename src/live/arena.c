@@ -105,7 +105,7 @@ int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place)
 {
     int rc = cw_backing_create(&arena->backing, arena->header, place);
 
-    /* Pages of the file have taken the place of the memory, some also where it failed later. */
+    /* Pages of the file have replaced the memory, some of them even if the call failed later. */
     describe(arena->header);
     return rc;
 }

@@ -35,11 +35,10 @@ struct cw_arena {
 /* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and
  * makes an empty layout. 0, or -1 with errno. */
 int cw_arena_create(struct cw_arena *arena, size_t reserve);
-/* Lets go of the file, if there is one, and of the memory; the file stays. */
+/* Unmaps the file, if there is one, and the memory; the file stays. */
 void cw_arena_destroy(struct cw_arena *arena);
 
-/* Puts a file behind a new arena, of which nobody has asked anything yet. 0, or -1 with errno: it
- * stays in memory. */
+/* Puts a file behind a new, still unused arena. 0, or -1 with errno: it stays in memory. */
 int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place);
 
 /* Appends a zeroed record that readers do not see as named yet; its index, or 0 when full. */

@@ -14,7 +14,7 @@
 #include "base/sys.h"
 #include "live/layout.h"
 
-#define HIGH_FD 900 /* out of the way of programs that count theirs, or close a range */
+#define HIGH_FD 900 /* above those of programs that count theirs, or close a range */
 #define ZEROS   4096
 
 /* ---- descriptors ---- */
@@ -27,8 +27,8 @@ static int is_ours(const struct cw_backing *backing, int fd)
            info.st_dev == backing->device;
 }
 
-/* A descriptor of our file that nobody else knows, so that nobody can change what it stands for;
- * -1 with errno. The path serves where the program has closed the one that was kept. */
+/* A private descriptor of our file, which the program cannot redirect; -1 with errno. Opened by
+ * path if the program has closed the kept one. */
 static int borrow(const struct cw_backing *backing)
 {
     int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD);
@@ -62,7 +62,7 @@ static int move_high(int fd)
 
 /* ---- room ---- */
 
-/* A file beyond the limit would end the program by a signal. */
+/* Exceeding the limit on file sizes would kill the program by a signal. */
 static int is_beyond_limit(uint64_t end)
 {
     struct rlimit limit;
@@ -71,7 +71,7 @@ static int is_beyond_limit(uint64_t end)
            end > limit.rlim_cur;
 }
 
-/* For file systems without fallocate, as NFS. */
+/* For file systems without fallocate, such as NFS. */
 static int write_zeros(int fd, uint64_t offset, uint64_t len)
 {
     static const char zeros[ZEROS];
@@ -156,7 +156,7 @@ static int take_room(struct cw_backing *backing, int fd, const struct step *step
     return 0;
 }
 
-/* A failed mapping may have taken away what was there. */
+/* A failed mapping may have removed the old one. */
 static int restore_memory(void *at, size_t len)
 {
     void *memory = mmap(at, len, PROT_READ | PROT_WRITE,
@@ -198,7 +198,7 @@ static int is_out_of_descriptors(int error)
     return error == EMFILE || error == ENFILE;
 }
 
-/* A step that was missed cannot be backed later: others write into it without a lock. */
+/* A missed step cannot be backed later: other threads write into it without a lock. */
 static int settle(struct cw_backing *backing, void *base, const struct step *run)
 {
     int error = add_run(backing, base, run);
@@ -254,7 +254,8 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
                                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (backing->fd < 0)
         return -1;
-    /* Whatever the umask: readers, and those who clear away what the dead left, must open it. */
+    /* Whatever the umask: readers, and processes that clean up after dead ones, must be able to
+     * open it. */
     if (syscall(SYS_fchmod, backing->fd, 0600) != 0 || cw_sys_stat(backing->fd, &info) != 0)
         return -1;
     backing->inode = info.st_ino;
@@ -273,7 +274,7 @@ static int create_in(struct cw_backing *backing, void *base, const char *directo
     if (error != 0)
         return error;
     *backing = (struct cw_backing){.fd = -1, .room = cw_live_dir_room(dir), .stays = !is_private};
-    if (is_private) /* before there is a file of ours to look at */
+    if (is_private) /* before there is a live file to look at */
         cw_live_dir_sweep(dir);
     if (backing->room < CW_STEP)
         error = ENOSPC;
@@ -321,7 +322,7 @@ static int map_again(int fd, void *base, const struct step *step)
     if (mmap(at, step->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
              (off_t)step->offset) != MAP_FAILED ||
         msync(at, step->len, MS_ASYNC) == 0)
-        return 0; /* the one or the other is there, and both are the same pages */
+        return 0; /* one of the two mappings is there, and both have the same pages */
     restore_memory(at, step->len);
     return -1;
 }

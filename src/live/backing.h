@@ -16,7 +16,7 @@
  * that moment, known to be that of our file.
  *
  * Guarded by the arena's lock, but for cw_backing_unlink, which takes none: it only reads what does
- * not change once the file has its name, and `state`. A struct of zeros is no file.
+ * not change once the file has its name, and `state`. A zeroed struct has no file.
  */
 #ifndef CW_LIVE_BACKING_H
 #define CW_LIVE_BACKING_H
@@ -67,19 +67,19 @@ int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_li
  */
 int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint64_t to);
 
-/* Gives the file its name: what readers need is there. No other thread uses the arena yet. 0, or
- * the errno; -1 when the memory itself is not usable. */
+/* Gives the file its name, once readers can use it. No other thread uses the arena yet. 0, or the
+ * errno; -1 when the memory itself is not usable. */
 int cw_backing_publish(struct cw_backing *backing, void *base);
 
 /* Takes the file away; what is mapped stays. */
 void cw_backing_remove(struct cw_backing *backing);
 
-/* The process ends in order: takes away a file that is not to stay. Without the lock: other threads
- * may be making it grow, and the one that holds the lock may be the one that ends, interrupted. */
+/* An orderly end: removes a file that must not stay. Without the lock: other threads may be growing
+ * the file, and the ending thread may have been interrupted while it held the lock. */
 void cw_backing_unlink(struct cw_backing *backing);
 
-/* Lets go of the file, which stays; in a forked child the parent's is not touched. The caller has
- * unmapped it, or soon does. */
+/* Closes the file, which stays; a forked child does not touch the parent's. The caller has unmapped
+ * it, or soon does. */
 void cw_backing_forget(struct cw_backing *backing);
 
 #endif

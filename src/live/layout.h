@@ -80,7 +80,7 @@ enum cw_table {
     CW_TABLE_COUNT
 };
 
-/* What an allocation is. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added
+/* Kinds of allocations. Rows: X(ID, "json name", counted, label). counted: DEVICE bytes are added
  * to the device's live, HOST bytes to the host's; NONE: listed but not in any sum, because the
  * memory is not this process's own (imports) or there is none (reservations, handles). */
 #define CW_KINDS(X)                                                                                \
@@ -118,7 +118,7 @@ enum cw_kind {
 enum cw_block_state {
     CW_BLOCK_FREE,    /* on the free list */
     CW_BLOCK_LIVE,    /* the program holds it */
-    CW_BLOCK_LEAVING, /* a free of it is under way, or its context has ended */
+    CW_BLOCK_LEAVING, /* being freed, or its context has ended */
     CW_BLOCK_IDLE,    /* the program has freed it, the pool keeps it */
 };
 
@@ -127,7 +127,7 @@ enum cw_block_flags {
     CW_BLOCK_RUNTIME =
         1 << 1, /* seen at the runtime only: a cudart that does not stand on libcuda */
     CW_BLOCK_POOLED = 1 << 2,   /* the pool took it from the driver and gives it back */
-    CW_BLOCK_FALLBACK = 1 << 3, /* managed memory in the place of device memory (FALLBACK) */
+    CW_BLOCK_FALLBACK = 1 << 3, /* managed memory in place of device memory (FALLBACK) */
     CW_BLOCK_PAIRED = 1 << 4,   /* copied from or to, and maybe replaced or replacing */
     CW_BLOCK_REGROWN = 1 << 5,  /* it has replaced a smaller one */
 };
@@ -153,7 +153,7 @@ struct cw_live_module {
     uint8_t unused[2];
 };
 
-/* Of a frame in no machine code: its pc is the index of a code. */
+/* A frame that is not machine code: its pc is the index of a code. */
 #define CW_MODULE_PYTHON UINT32_MAX
 
 /* There is one for each file, function and line. */
@@ -178,9 +178,9 @@ struct cw_live_frame {
  * loads and stores, so that threads which allocate from the same place do not fight over a cache
  * line. Each of them has a site record of its own; a report adds up the records that are equal in
  * stack, api, kind and device. Slot 0 is shared by the threads that found no free slot, which add
- * atomically. What other threads do to the blocks of a site is counted apart (`far_`), atomically.
- * cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed. Records of
- * two threads share no cache line.
+ * atomically. Changes by other threads to the blocks of a site are counted apart (`far_`),
+ * atomically. cw_view_site_sums() says once what follows: live = total - freed - far - reclaimed.
+ * Records of two threads share no cache line.
  */
 struct __attribute__((aligned(64))) cw_live_site {
     uint32_t stack; /* innermost frame, 0: no stack */
@@ -202,10 +202,8 @@ struct __attribute__((aligned(64))) cw_live_site {
     _Atomic uint64_t oom;                        /* those of them that were out of memory */
     _Atomic uint64_t far_frees, far_bytes;       /* by other threads */
     _Atomic uint64_t reclaimed, reclaimed_bytes; /* blocks that went with their context */
-    /* What the driver took beyond the bytes asked for (mip levels, rounding): of all allocations,
-     * of those that the owner freed, and of those that others freed or that went with their
-     * context.
-     */
+    /* What the driver took beyond the requested bytes (mip levels, rounding): for all allocations,
+     * for those freed by the owner, and for those freed by others or gone with their context. */
     _Atomic uint64_t extra_bytes, freed_extra, far_extra;
     _Atomic uint32_t series; /* what it held over time, 0: none */
     uint16_t tag;            /* of the thread when it allocated, 0: none; part of what a site is */
@@ -290,7 +288,7 @@ enum cw_unserved {
         CW_UNSERVED_COUNT
 };
 
-/* What is tried in this order when memory has run out: X(ID, "json name", label). */
+/* The rungs of the ladder, in this order, when memory has run out: X(ID, "json name", label). */
 #define CW_RUNGS(X)                                                                                \
     X(HARVEST, "harvest", "take in what the device has finished with")                             \
     X(LARGER, "larger", "serve from a larger idle block")                                          \
@@ -350,7 +348,7 @@ struct cw_live_event {
     _Atomic uint64_t released;   /* bytes given back to the driver in answer */
 };
 
-/* An out of memory that the program got to see, and what held the memory then. The first of a
+/* An out of memory that the program has seen, and what held the memory then. The first of a
  * process, and later ones some seconds apart, have one beside their event. */
 #define CW_OOM_HOLDERS 8
 
@@ -362,14 +360,14 @@ struct cw_live_oom {
     uint8_t cause;    /* enum cw_cause */
     uint8_t unserved; /* enum cw_unserved */
     uint8_t unused;
-    uint32_t event;                   /* its event, 0: it was dropped */
-    uint64_t bytes;                   /* asked for; 0: not known (a module, a context) */
-    uint64_t fits;                    /* at most so much would have been given, as far as known */
-    uint64_t limit, min_free;         /* in force, 0: none */
-    uint64_t live, held, idle;        /* of this process */
-    uint64_t spare;                   /* held by the driver's stream-ordered pools, unused */
+    uint32_t event;            /* its event, 0: it was dropped */
+    uint64_t bytes;            /* asked for; 0: not known (a module, a context) */
+    uint64_t fits;             /* the largest request that would have fitted, as far as known */
+    uint64_t limit, min_free;  /* in force, 0: none */
+    uint64_t live, held, idle; /* of this process */
+    uint64_t spare;            /* held by the driver's stream-ordered pools, unused */
     uint64_t free_bytes, total_bytes; /* of the device, asked at that moment; total 0: unknown */
-    /* The places that held most on this device, once somebody has added them up. */
+    /* The sites that held most on this device, once added up. */
     uint64_t rest_bytes, rest_blocks; /* of all other places */
     struct {
         uint32_t site; /* any of those that are one in a report */
@@ -422,7 +420,7 @@ enum cw_bypass {
         CW_BYPASS_COUNT
 };
 
-/* What the pool did on one device besides serving; nothing here changes on a hit. */
+/* The pool's work on one device besides serving; nothing here changes on a hit. */
 struct cw_live_pool {
     _Atomic uint64_t bypassed[CW_BYPASS_COUNT];
     _Atomic uint64_t harvested_by_sync;  /* blocks that a synchronisation of the program freed */
@@ -483,8 +481,7 @@ struct cw_live_device {
     _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
     _Atomic uint64_t sample_held;  /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
-    _Atomic uint64_t excess_bytes; /* that live blocks of the pool have beyond what was asked for;
-                                      slack included */
+    _Atomic uint64_t excess_bytes; /* excess of the pool's live blocks; slack included */
     _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
     _Atomic uint32_t asked;        /* 1: a thread is about to fill them */
     uint64_t total;                /* bytes of memory, as the device says */

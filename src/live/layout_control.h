@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the live layout (live/layout.h) by which others ask something of the process.
+ * The part of the live layout (live/layout.h) for requests of other processes.
  *
  * The bits say that there is something to do for the next thread that leaves a call (or for the
- * background thread). A request: who asks takes `lock` (0 -> its process id, by compare and swap),
+ * background thread). A request: the asker takes `lock` (0 -> its process id, by compare and swap),
  * fills `device` and `argument`, raises `asked` by one, then sets `what` and the bit; the process
  * takes the request by putting `what` back to NONE (an exchange), and answers by setting `result`
- * and `answer`, then answered = asked. Then who asked reads it and puts `lock` back to 0. Who does
- * not want to wait any longer withdraws the request by putting `what` back itself: if it was NONE
- * already the answer is on its way.
+ * and `answer`, then answered = asked. Then the asker reads it and puts `lock` back to 0. To stop
+ * waiting, the asker withdraws the request by putting `what` back itself: if it was NONE already,
+ * the answer is on its way.
  */
 #ifndef CW_LIVE_LAYOUT_CONTROL_H
 #define CW_LIVE_LAYOUT_CONTROL_H
@@ -44,7 +44,7 @@ enum cw_control {
 struct cw_live_control {
     _Alignas(64) _Atomic uint32_t due; /* enum cw_due; a cache line of its own, rarely written */
     uint32_t unused[15];
-    _Atomic uint32_t lock;     /* process id of who asks, 0: nobody */
+    _Atomic uint32_t lock;     /* process id of the asker, 0: none */
     _Atomic uint32_t what;     /* enum cw_control */
     _Atomic uint32_t device;   /* ordinal or CW_CONTROL_ALL_DEVICES */
     _Atomic uint32_t is_share; /* 1: argument is in 1/10000 of the device */

@@ -29,7 +29,7 @@ struct cw_live_growth {
     uint64_t reserved[4];
 };
 
-/* Of one site record: a report adds up those of the records that it adds up. */
+/* The series of one site record. A report that adds up site records adds up their series. */
 struct cw_live_series {
     _Atomic uint32_t site; /* whose it is; its site names it, or it is being handed on */
     uint32_t unused;

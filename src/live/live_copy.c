@@ -3,8 +3,8 @@
  * Copying a live file. See live_copy.h.
  *
  * The header is read first: what its counts name was complete then, and is still there in what is
- * read after it. The rest of a chunk of which the file has only the beginning reads as zeros. Of a
- * process that runs, what can be torn is read twice.
+ * read after it. The rest of a chunk of which the file has only the beginning reads as zeros. While
+ * the process runs, records that may be torn are read twice.
  */
 #include "live/live_copy.h"
 
@@ -47,7 +47,7 @@ static int check_version(const struct reading *reading, const struct cw_live_hea
     if (got == 0)
         return refuse(reading, "is empty");
     if (got < named || header->magic != CW_LIVE_MAGIC)
-        return refuse(reading, "is no live file of cuwarden");
+        return refuse(reading, "is not a cuwarden live file");
     if (header->version == CW_LIVE_VERSION)
         return 0;
     cw_format(
@@ -69,7 +69,7 @@ static int read_header(struct reading *reading, struct cw_live_header *header)
     if (got < sizeof(*header))
         return refuse(reading, "is cut off: not even its header is complete");
     if (header->header_size < sizeof(*header) || header->pid == 0)
-        return refuse(reading, "is damaged: its header makes no sense");
+        return refuse(reading, "is damaged: its header is invalid");
     /* After the header: the file only grows, so it has all that the header names. */
     if (cw_sys_stat(reading->fd, &info) != 0)
         return refuse(reading, cw_reason(errno));
@@ -148,12 +148,10 @@ static int read_data(const struct reading *reading, char *to)
     return 0;
 }
 
-/* ---- what changed meanwhile ----
- *
- * A record that was being written while it was copied may be half an old one and half a new one,
- * and say of itself that it is whole. A second look tells: no record comes back to what it was,
- * because the time in it does not. What differs counts as changing hands, as it does.
- */
+/* ---- what changed meanwhile ----  A record that was being written while it was copied may be half
+ * an old one and half a new one, and say of itself that it is whole. A second look tells: no record
+ * comes back to what it was, because the time in it does not. A record that differs is treated as
+ * changing hands, which is what it does. */
 
 typedef void (*disown_fn)(void *record, const void *later);
 
@@ -238,12 +236,12 @@ static int map_copy(const struct reading *reading, const struct cw_live_header *
     if (size < reading->file_size)
         size = reading->file_size;
     if (size > SIZE_MAX_SANE)
-        return refuse(reading, "is damaged: its size makes no sense");
+        return refuse(reading, "is damaged: its size is invalid");
     image->memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (image->memory == MAP_FAILED) {
         image->memory = NULL;
-        return refuse(reading, "does not fit into memory");
+        return refuse(reading, "does not fit in memory");
     }
     image->size = size;
     return 0;
@@ -286,7 +284,7 @@ int cw_live_copy_read(int fd, struct cw_live_copy *image, char *why, size_t cap)
     /* Before anything is read: one that is dead by now does not write any more. */
     *image = (struct cw_live_copy){.is_locked = cw_live_dir_is_locked(fd)};
     if (header == NULL)
-        return refuse(&reading, "does not fit into memory");
+        return refuse(&reading, "does not fit in memory");
     rc = check_type(&reading);
     if (rc == 0)
         rc = copy(&reading, header, image);
@@ -301,7 +299,7 @@ int cw_live_copy_check(int fd, uint32_t *out_pid, char *why, size_t cap)
     int rc;
 
     if (header == NULL)
-        return refuse(&reading, "does not fit into memory");
+        return refuse(&reading, "does not fit in memory");
     rc = check_type(&reading);
     if (rc == 0)
         rc = read_header(&reading, header);

@@ -172,7 +172,7 @@ static void sweep_file(int dir, const char *name, int64_t now)
     cw_sys_close(fd);
 }
 
-/* What getdents64 fills in. */
+/* The record that getdents64 fills in. */
 struct entry {
     uint64_t inode;
     int64_t offset;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define CW_PLACE_DEFAULTS 2
-#define CW_PLACE_MAX      1280 /* longest path of a directory or file of ours, with its NUL */
+#define CW_PLACE_MAX      1280 /* longest path of our directories and files, with its NUL */
 #define CW_PLACE_SUFFIX   ".live"
 
 struct cw_live_dir {
@@ -30,7 +30,7 @@ int cw_live_dir_default(unsigned which, uint32_t uid, const char *tmpdir, char *
  */
 int cw_live_dir_open(const char *directory, int is_private);
 
-/* What a new file in there may take: 1/16 of what is free, in whole MiB. */
+/* Room for a new file there: 1/16 of what is free, in whole MiB. */
 uint64_t cw_live_dir_room(int dir);
 
 /* A new name for this process. */

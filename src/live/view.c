@@ -212,7 +212,7 @@ static uint64_t rest(uint64_t total, uint64_t gone)
     return left > 0 ? (uint64_t)left : 0;
 }
 
-/* What went is read before what came. */
+/* What was freed is read before what was allocated. */
 uint64_t cw_view_site_live(const struct cw_live_site *site)
 {
     uint64_t gone =

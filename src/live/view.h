@@ -28,8 +28,7 @@ static inline const struct cw_live_header *cw_view_header(const struct cw_view *
 uint32_t cw_view_count(const struct cw_view *view, enum cw_table table);
 /* Record `index` of the table, or NULL. */
 const void *cw_view_at(const struct cw_view *view, enum cw_table table, uint32_t index);
-/* A string of the text table; "" when the index is none or bad. Always terminated inside the view.
- */
+/* A string of the text table; "" for index 0 or a bad one. Always terminated inside the view. */
 const char *cw_view_text(const struct cw_view *view, uint32_t index);
 
 static inline const struct cw_live_site *cw_view_site(const struct cw_view *v, uint32_t i)
@@ -57,7 +56,7 @@ static inline const struct cw_live_event *cw_view_event(const struct cw_view *v,
     return cw_view_at(v, CW_TABLE_EVENT, i);
 }
 
-/* NULL for one that is not complete yet, too. */
+/* NULL also for one that is not complete yet. */
 static inline const struct cw_live_bucket *cw_view_bucket(const struct cw_view *v, uint32_t i)
 {
     const struct cw_live_bucket *bucket = cw_view_at(v, CW_TABLE_BUCKET, i);

@@ -76,7 +76,7 @@ static void write_json(struct cw_live_model *live, struct cw_out *out)
     cw_live_model_fini(live);
 }
 
-/* With the names that it needs. The errno, or 0. */
+/* Includes the names that it needs. 0, or the errno. */
 static int write_content(struct cw_report_job *job, enum content content, int fd)
 {
     struct cw_out out;
@@ -110,7 +110,7 @@ static int write_file(struct cw_report_job *job, enum content content, const cha
         return 0;
     cw_log(CW_LOG_WARN, "cannot write the report to \"%s\": %s (errno %d)%s",
            job->file.path[0] ? job->file.path : pattern, cw_reason(error), error,
-           job->request->is_dump ? "" : "; it goes to stderr instead");
+           job->request->is_dump ? "" : "; writing it to stderr instead");
     return error;
 }
 
@@ -187,8 +187,8 @@ static uint64_t moment(struct cw_report_job *job, const struct cw_view *view)
     return now_ns > start_ns ? now_ns - start_ns : snapshot_of(job)->duration_ns;
 }
 
-/* Steps that need names and the user's file: classes and, from them, whether there is anything to
- * report. */
+/* The steps that need names and the user's file: classification, and with it whether there is
+ * anything to report. */
 static void classify(struct cw_report_job *job, const struct cw_view *view)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
@@ -245,8 +245,8 @@ static void destroy_job(struct cw_report_job *job)
     cw_mem_free(job, sizeof(*job));
 }
 
-/* Every leak is what a site holds, or what went with its context. Most programs end without any,
- * and need no snapshot to tell. */
+/* A leak is live memory of a site, or memory reclaimed with its context. Most programs end without
+ * either, which needs no snapshot to establish. */
 static int has_leftovers(const struct cw_view *view)
 {
     uint32_t count = cw_view_count(view, CW_TABLE_SITE);
@@ -273,7 +273,7 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
         return 0;
     job = create_job(view);
     if (!job) {
-        cw_log(CW_LOG_WARN, "no memory for the report: there is none");
+        cw_log(CW_LOG_WARN, "out of memory: no report is written");
         return -1;
     }
     if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_leaks(snapshot_of(job)))
@@ -282,7 +282,7 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
     return result;
 }
 
-/* ---- a model that stays ---- */
+/* ---- a persistent model ---- */
 
 struct cw_report_job *cw_report_open(const struct cw_view *view,
                                      const struct cw_report_request *request)

@@ -15,7 +15,7 @@
 struct job {
     struct cw_symbols symbols;
     struct cw_snapshot_site site[SITES];
-    struct cw_live_model live; /* its snapshot has nothing but the sites that are named */
+    struct cw_live_model live; /* its snapshot has only the named sites */
     struct cw_report_oom account;
     struct cw_out out;
     char buffer[(size_t)16 * 1024];
@@ -98,7 +98,7 @@ int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
     }
     job->live.view = view;
     job->live.symbols = &job->symbols;
-    /* Without memory for names the frames have addresses. */
+    /* If out of memory for names, frames show addresses. */
     cw_symbols_init(&job->symbols, view, NULL, NULL);
     read_account(job, oom);
     result = write_dump(job, request);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The account of an out of memory at the moment it happens, as text for people.
+ * The text account of an out-of-memory error, written when it happens.
  *
- * Called inside the program's failing call, by a thread that holds no lock of ours: no malloc,
- * stdio, driver call, and next to no stack; errno is preserved. The names of functions are read
- * from files, which takes some milliseconds: the caller sees to it that this is rare.
+ * Runs inside the program's failing call, in a thread that holds none of our locks: no malloc,
+ * stdio or driver call, and very little stack; preserves errno. Function names are read from files,
+ * which takes some milliseconds: the caller must keep this rare.
  */
 #ifndef CW_REPORT_REPORT_OOM_H
 #define CW_REPORT_REPORT_OOM_H
@@ -13,9 +13,9 @@
 
 /*
  * Writes record `oom_index` of CW_TABLE_OOM, some forty lines in one write, to request->fd; the
- * last line names request->destination, if there is one, as where the whole report is. Nothing
- * else of the request counts. Its holders are printed if somebody has filled them in
- * (report/leaks/holders.h). 0, or -1: no such record, no memory, or it could not be written.
+ * last line names request->destination, if set, as the place of the full report. Ignores the rest
+ * of the request. Prints the holders if they are filled in (report/leaks/holders.h). 0, or -1: no
+ * such record, out of memory, or write error.
  */
 int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
                   const struct cw_report_request *request);

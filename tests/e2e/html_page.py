@@ -211,7 +211,7 @@ def whole_is_told(page):
     for section, texts in (("pool", ("Pressure", "7\u00a0MiB", "88\u00a0%", "41", "low 75\u00a0%, critical 25\u00a0%", "wait for the device", "13\u00a0MiB")),
                            ("growth", ("live for 1:00.0 and more", "99\u00a0MiB", "1:01.0")),
                            ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused (error 2)", "beyond CUWARDEN_LIMIT", "at most 21\u00a0MiB", "not in one piece",
-                                       "idle in the pool", "9 blocks of </script><img src=x onerror=hit()>", "3 blocks of all other places"))):
+                                       "idle in the pool", "9 blocks of </script><img src=x onerror=hit()>", "3 blocks at all other sites"))):
         text = page.run(f"document.querySelector('#{section}').textContent")
         for wanted in texts:
             check(wanted in text, f"'{wanted}' is not in {section}: {text[:3000]}")

@@ -81,43 +81,34 @@ CUresult sim_cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v2 *
 
 CUresult sim_cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v2 *desc)
 {
-    CUDA_ARRAY3D_DESCRIPTOR_v2 wide = {0};
-
     if (!desc)
         return CUDA_ERROR_INVALID_VALUE;
-    wide.Width = desc->Width;
-    wide.Height = desc->Height;
-    wide.Format = desc->Format;
-    wide.NumChannels = desc->NumChannels;
-    return create(out, &wide);
+    return create(out, &(CUDA_ARRAY3D_DESCRIPTOR_v2){.Width = desc->Width,
+                                                     .Height = desc->Height,
+                                                     .Format = desc->Format,
+                                                     .NumChannels = desc->NumChannels});
 }
 
 CUresult sim_cuArray3DCreate(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc)
 {
-    CUDA_ARRAY3D_DESCRIPTOR_v2 wide = {0};
-
     if (!desc)
         return CUDA_ERROR_INVALID_VALUE;
-    wide.Width = desc->Width;
-    wide.Height = desc->Height;
-    wide.Depth = desc->Depth;
-    wide.Format = desc->Format;
-    wide.NumChannels = desc->NumChannels;
-    wide.Flags = desc->Flags;
-    return create(out, &wide);
+    return create(out, &(CUDA_ARRAY3D_DESCRIPTOR_v2){.Width = desc->Width,
+                                                     .Height = desc->Height,
+                                                     .Depth = desc->Depth,
+                                                     .Format = desc->Format,
+                                                     .NumChannels = desc->NumChannels,
+                                                     .Flags = desc->Flags});
 }
 
 CUresult sim_cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *desc)
 {
-    CUDA_ARRAY3D_DESCRIPTOR_v2 wide = {0};
-
     if (!desc)
         return CUDA_ERROR_INVALID_VALUE;
-    wide.Width = desc->Width;
-    wide.Height = desc->Height;
-    wide.Format = desc->Format;
-    wide.NumChannels = desc->NumChannels;
-    return create(out, &wide);
+    return create(out, &(CUDA_ARRAY3D_DESCRIPTOR_v2){.Width = desc->Width,
+                                                     .Height = desc->Height,
+                                                     .Format = desc->Format,
+                                                     .NumChannels = desc->NumChannels});
 }
 
 static struct sim_array *find(const void *handle, enum sim_type type)

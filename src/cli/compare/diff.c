@@ -41,7 +41,7 @@ static uint64_t change_of(const struct cw_diff *diff, uint32_t site)
     return after > before ? after - before : before - after;
 }
 
-/* Counts what is selected, and gathers what of it has changed. */
+/* Counts the selected sites and collects those that changed. */
 static void gather(struct cw_diff *diff)
 {
     const struct cw_match *match = &diff->match;

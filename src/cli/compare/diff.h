@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `cuwarden diff` has found out about two processes, and the forms in which it says so. */
+/* The differences between two processes, and the output forms of `cuwarden diff`. */
 #ifndef CW_CLI_DIFF_H
 #define CW_CLI_DIFF_H
 
@@ -30,24 +30,24 @@ void cw_diff_free(struct cw_diff *diff);
 enum cw_diff_state cw_diff_state(const struct cw_diff *diff, uint32_t site);
 const char *cw_diff_state_name(enum cw_diff_state state);
 
-/* The device to show with a site: CW_SITE_NONE unless sites of two devices are two. */
+/* The device to show with a site: CW_SITE_NONE unless the comparison is by device. */
 static inline uint32_t cw_diff_device(const struct cw_diff *diff, uint32_t site)
 {
     return diff->by_device ? cw_match_record(&diff->match, site)->device : CW_SITE_NONE;
 }
 
-/* Both sides of what the processes have as a whole. */
+/* A total of both processes. */
 struct cw_diff_total {
     const char *name; /* JSON: "live"; text: "live bytes" */
     const char *label;
-    enum cw_metric unit; /* CW_METRIC_COUNT for what is no bytes */
+    enum cw_metric unit; /* CW_METRIC_COUNT: not bytes */
     uint64_t value[2];
 };
 
 #define CW_DIFF_DEVICE_TOTALS  4
 #define CW_DIFF_SUMMARY_TOTALS 9
 
-/* Of the device; 0 if neither process has used it. */
+/* The device's totals; 0 if neither process used it. */
 int cw_diff_device_totals(const struct cw_diff *diff, uint32_t device,
                           struct cw_diff_total total[CW_DIFF_DEVICE_TOTALS]);
 void cw_diff_summary_totals(const struct cw_diff *diff,
@@ -56,7 +56,7 @@ void cw_diff_summary_totals(const struct cw_diff *diff,
 /* ---- forms ---- */
 
 void cw_diff_text(const struct cw_diff *diff, FILE *out, int has_color);
-int cw_diff_json(const struct cw_diff *diff, FILE *out); /* 0, or -1: could not be written */
+int cw_diff_json(const struct cw_diff *diff, FILE *out); /* 0, or -1 on a write error */
 void cw_diff_collapsed(const struct cw_diff *diff, FILE *out);
 
 #endif

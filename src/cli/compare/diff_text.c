@@ -17,7 +17,7 @@ struct text {
     int has_color;
 };
 
-/* More memory is red. */
+/* Growth is red. */
 static void put_change(const struct text *text, enum cw_metric metric, const uint64_t value[2],
                        int width)
 {
@@ -33,7 +33,7 @@ static void put_change(const struct text *text, enum cw_metric metric, const uin
 
 /* ---- totals ---- */
 
-/* Nothing of what both do not have. */
+/* Omits totals that are 0 in both. */
 static void put_total(const struct text *text, const char *of, const struct cw_diff_total *total)
 {
     char label[64], before[CW_AMOUNT_MAX], after[CW_AMOUNT_MAX], share[CW_AMOUNT_MAX];
@@ -121,9 +121,9 @@ static void put_rebuilt(const struct text *text)
 
     if (match->by_name == 0)
         return;
-    fprintf(text->out, "  %" PRIu32 " matched by the names of functions", match->by_name);
+    fprintf(text->out, "  %" PRIu32 " matched by function name", match->by_name);
     for (unsigned i = 0; i < match->rebuilt_count; i++) {
-        fputs(i ? ", " : "; another build: ", text->out);
+        fputs(i ? ", " : "; rebuilt: ", text->out);
         cw_text_put(text->out, match->rebuilt[i]);
     }
     fputc('\n', text->out);

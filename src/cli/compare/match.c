@@ -2,9 +2,9 @@
 /*
  * Matching call sites. See match.h.
  *
- * All sites of all models become entries, sorted by a hash of their key; each run of equal ones is
- * a site of the match. What only one of two models has then goes through the same once more, by the
- * names of its functions.
+ * The sites of all models become entries sorted by a hash of their key; each run of equal entries
+ * is a site of the match. Sites that only one of two models has are then matched again, by the
+ * names of their functions.
  */
 #include "cli/compare/match.h"
 
@@ -19,8 +19,8 @@
 
 struct entry {
     uint64_t key;
-    uint32_t model; /* of a second pass: which of the two has the site */
-    uint32_t site;  /* of a second pass: in the match */
+    uint32_t model; /* second pass: which of the two has the site */
+    uint32_t site;  /* second pass: in the match */
 };
 
 static int compare(const void *a, const void *b)
@@ -47,8 +47,7 @@ static uint64_t key_of(const struct cw_report_model *model, const struct cw_snap
 
 /* ---- by id ---- */
 
-/* The sites of one model that are looked at at all: --device is about what is counted, the other
- * flags about what is shown. */
+/* The sites of one model that count: --device limits the sums, the other flags the rows. */
 static int add_entries(struct entry *entry, uint32_t *count, const struct cw_report_model *model,
                        uint32_t which, const struct cw_match_request *request)
 {
@@ -162,7 +161,7 @@ static void note_rebuilt(struct cw_match *match, unsigned which, uint32_t module
         match->rebuilt[match->rebuilt_count++] = name;
 }
 
-/* Which of the two has it alone; 2: both. */
+/* The only model that has the site; 2: both have it. */
 static uint32_t only_model(const struct cw_match *match, uint32_t site)
 {
     if (cw_match_cell(match, site, 0)->sites == 0)
@@ -192,7 +191,7 @@ static uint32_t add_left_over(const struct cw_match *match, const struct cw_matc
     return count;
 }
 
-/* Two that are one: everything goes to the first. */
+/* Merges the second site into the first. */
 static void join(struct cw_match *match, uint32_t to, uint32_t from)
 {
     for (uint32_t m = 0; m < match->models; m++) {
@@ -211,7 +210,7 @@ static void join(struct cw_match *match, uint32_t to, uint32_t from)
     match->site[to].is_selected |= match->site[from].is_selected;
 }
 
-/* Entries of one name; those of the first model come first. */
+/* Entries with the same name; the first model's come first. */
 static void join_run(struct cw_match *match, const struct cw_match_builds *builds,
                      const struct cw_match_request *request, const struct entry *entry,
                      uint32_t count)
@@ -219,7 +218,7 @@ static void join_run(struct cw_match *match, const struct cw_match_builds *build
     uint32_t row = entry[0].site, module;
 
     if (entry[0].model == entry[count - 1].model)
-        return; /* on one side only */
+        return; /* in one model only */
     cw_match_name_hash(builds, 0, cw_match_record(match, row), request->how, &module);
     note_rebuilt(match, 0, module);
     for (uint32_t i = 1; i < count; i++)

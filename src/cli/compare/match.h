@@ -2,10 +2,10 @@
 /*
  * The same call sites in several models.
  *
- * Sites are the same if their stable ids, kinds, APIs and tags are, on whatever device unless
- * `by_device`. The id changes with the addresses of the code, so where the modules of a stack were
- * built anew (other build-ids, or none) what is left over is matched by the names of its functions;
- * several places of one function are one then.
+ * Sites are the same if their stable ids, kinds, APIs and tags are equal, on any device unless
+ * `by_device` is set. The id depends on code addresses, so sites left over in modules that were
+ * rebuilt (different or missing build-ids) are matched by function names; several sites of one
+ * function become one.
  */
 #ifndef CW_CLI_MATCH_H
 #define CW_CLI_MATCH_H
@@ -16,21 +16,21 @@
 #include "cli/model/select.h"
 
 enum cw_match_how {
-    CW_MATCH_AUTO, /* by name in modules that were built anew */
+    CW_MATCH_AUTO, /* by name in rebuilt modules */
     CW_MATCH_ID,
-    CW_MATCH_NAME, /* whatever is left over; a line of Python by its function */
+    CW_MATCH_NAME, /* all that are left over; Python lines by function */
 };
 
-/* What one model has of a site. */
+/* One model's share of a site. */
 struct cw_match_cell {
-    uint64_t value; /* by the metric that is shown */
-    uint64_t order; /* by the metric of --sort */
-    uint32_t sites; /* of the model; 0: it is not there */
+    uint64_t value; /* of the metric shown */
+    uint64_t order; /* of the metric of --sort */
+    uint32_t sites; /* of the model; 0: absent */
 };
 
 struct cw_match_site {
-    uint32_t model, site; /* the last model that has it: there are its stack and the rest */
-    uint8_t is_selected;  /* the user wants to see it, in one of the models at least */
+    uint32_t model, site; /* the last model that has it: stack and details */
+    uint8_t is_selected;  /* in at least one of the models */
     uint8_t is_by_name;
 };
 
@@ -43,17 +43,17 @@ struct cw_match {
     uint32_t sites;
     struct cw_match_cell *cell;                /* of site s in model m: [s * models + m] */
     uint32_t by_name;                          /* sites */
-    const char *rebuilt[CW_MATCH_REBUILT_MAX]; /* names of modules; "matched by name" is why */
+    const char *rebuilt[CW_MATCH_REBUILT_MAX]; /* names of rebuilt modules */
     unsigned rebuilt_count;
 };
 
 struct cw_match_request {
     const struct cw_selection *selection;
     int by_device;
-    enum cw_match_how how; /* but CW_MATCH_ID only for two models */
+    enum cw_match_how how; /* CW_MATCH_ID unless there are two models */
 };
 
-/* 0, or -1 after a message: no memory. Free it in any case. */
+/* 0, or -1 after an out-of-memory message. Free it in any case. */
 int cw_match_models(struct cw_match *match, const struct cw_model *model, uint32_t models,
                     const struct cw_match_request *request);
 void cw_match_free(struct cw_match *match);
@@ -64,7 +64,7 @@ static inline const struct cw_match_cell *cw_match_cell(const struct cw_match *m
     return &match->cell[(size_t)site * match->models + model];
 }
 
-/* Of the model that stands for it. */
+/* The record in the model that represents the site. */
 static inline const struct cw_report_model *cw_match_model(const struct cw_match *match,
                                                            uint32_t site)
 {

@@ -15,8 +15,8 @@ uint64_t cw_match_mix_text(uint64_t hash, const char *text)
 
 /* ---- builds ---- */
 
-/* 1 if no module of that name in the other model is the same build, and there is one. A module
- * without a build-id may be another build. */
+/* 1 if the other model has modules of that name and none is the same build. A module without a
+ * build-id may be another build. */
 static int is_rebuilt(const struct cw_report_model *model, uint32_t module,
                       const struct cw_report_model *other)
 {
@@ -57,7 +57,7 @@ void cw_match_builds_free(struct cw_match_builds *builds)
 
 /* ---- names of stacks ---- */
 
-/* 0: this frame has neither a name nor an address that says the same in both models. */
+/* 0: the frame has no name, and its address differs between builds. */
 static uint64_t mix_frame(uint64_t hash, const struct cw_report_model *model,
                           const struct cw_report_frame *frame, int is_moved, enum cw_match_how how)
 {
@@ -84,7 +84,7 @@ uint64_t cw_match_name_hash(const struct cw_match_builds *builds, unsigned which
     *out_module = 0;
     if (!stack)
         return 0;
-    /* Not what is inlined into them: that is known only where there is debug information. */
+    /* Inlined functions do not count: only debug information has them. */
     for (uint32_t i = 0; i < stack->shown && hash != 0; i++) {
         const struct cw_report_frame *frame = cw_report_shown_frame(model, stack, i);
         int is_moved = frame->module <= model->modules && builds->is_rebuilt[which][frame->module];

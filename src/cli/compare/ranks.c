@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Putting ranks beside each other. See ranks.h. */
+/* Comparing ranks. See ranks.h. */
 #include "cli/compare/ranks.h"
 #include "cli/ui/message.h"
 
@@ -23,7 +23,7 @@ static int has_number(const struct cw_model *model)
     return rank[0] && rank[strspn(rank, "0123456789")] == '\0';
 }
 
-/* Those without a rank come last, in the order in which they were given. */
+/* Processes without a rank come last, in the order of the operands. */
 struct place {
     uint64_t number;
     uint32_t index;
@@ -65,7 +65,7 @@ static int sort_by_rank(struct cw_ranks *ranks)
     return 0;
 }
 
-/* Two processes of one rank are told apart by their ids. */
+/* The process id distinguishes two processes of one rank. */
 static void name_ranks(struct cw_ranks *ranks)
 {
     for (uint32_t i = 0; i < ranks->count; i++) {
@@ -93,7 +93,7 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts the numbers; of an even count it is the mean of the two in the middle. */
+/* Sorts the numbers; the median of an even count is the mean of the middle two. */
 static uint64_t median(uint64_t *number, uint32_t count)
 {
     qsort(number, count, sizeof(*number), compare_numbers);
@@ -196,7 +196,7 @@ void cw_ranks_free(struct cw_ranks *ranks)
     cw_match_free(&ranks->match);
 }
 
-/* ---- what ranks have as a whole ---- */
+/* ---- totals ---- */
 
 struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank, uint32_t device)
 {

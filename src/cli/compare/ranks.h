@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes of a parallel job beside each other, for `cuwarden merge`. */
+/* The processes of a parallel job side by side, for `cuwarden merge`. */
 #ifndef CW_CLI_RANKS_H
 #define CW_CLI_RANKS_H
 
@@ -11,16 +11,16 @@
 #include "cli/model/select.h"
 
 #define CW_RANK_LABEL_MAX 32
-#define CW_OUTLIER_NUM    5 /* a peak beyond 5/4 of the median is one of an outlier */
+#define CW_OUTLIER_NUM    5 /* a rank is an outlier if its peak exceeds 5/4 of the median */
 #define CW_OUTLIER_DEN    4
 
 struct cw_rank {
-    char label[CW_RANK_LABEL_MAX]; /* "3"; "#2": the third file, of no known rank */
-    uint64_t peak;                 /* of its devices, without the host */
+    char label[CW_RANK_LABEL_MAX]; /* "3"; "#2": the third file, rank unknown */
+    uint64_t peak;                 /* of its devices, host excluded */
     int is_outlier;
 };
 
-/* What one rank leaked on one device. */
+/* One rank's leaks on one device. */
 struct cw_ranks_leaks {
     uint64_t bytes, blocks;
     uint32_t sites;
@@ -29,8 +29,8 @@ struct cw_ranks_leaks {
 struct cw_ranks_spread {
     uint64_t min, median, max, sum;
     uint64_t mean;
-    uint32_t max_rank; /* index; of several, the first */
-    uint32_t ranks;    /* in which the site is */
+    uint32_t max_rank; /* index; the first of several */
+    uint32_t ranks;    /* that have the site */
 };
 
 struct cw_ranks {
@@ -47,11 +47,11 @@ struct cw_ranks {
     uint64_t *scratch; /* of ranks numbers */
 };
 
-/* `model` is in the order of the operands. 0, or -1 after a message. Free it in any case. */
+/* `model` follows the order of the operands. 0, or -1 after a message. Free it in any case. */
 int cw_ranks_make(struct cw_ranks *ranks);
 void cw_ranks_free(struct cw_ranks *ranks);
 
-/* Over all ranks; one that lacks the site counts with 0. */
+/* Over all ranks; a rank without the site counts as 0. */
 struct cw_ranks_spread cw_ranks_spread(const struct cw_ranks *ranks, uint32_t site);
 struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank, uint32_t device);
 
@@ -65,6 +65,6 @@ void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums);
 /* ---- forms ---- */
 
 void cw_ranks_text(const struct cw_ranks *ranks, FILE *out, int has_color);
-int cw_ranks_json(const struct cw_ranks *ranks, FILE *out); /* 0, or -1: could not be written */
+int cw_ranks_json(const struct cw_ranks *ranks, FILE *out); /* 0, or -1 on a write error */
 
 #endif

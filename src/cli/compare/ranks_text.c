@@ -80,7 +80,7 @@ static void put_outliers(const struct text *text)
                 cw_amount_format(peak, CW_METRIC_LIVE, rank->peak));
         if (ranks->median_peak > 0)
             fprintf(text->out, "is %.2f times ", (double)rank->peak / (double)ranks->median_peak);
-        fprintf(text->out, "%s median of %s\n", ranks->median_peak > 0 ? "the" : "stands beside a",
+        fprintf(text->out, "%s median of %s\n", ranks->median_peak > 0 ? "the" : "against a",
                 cw_amount_format(median, CW_METRIC_LIVE, ranks->median_peak));
     }
 }
@@ -92,7 +92,7 @@ static void put_sums(const struct text *text)
 
     cw_ranks_sums(text->ranks, &sums);
     fprintf(text->out,
-            "\nSUMS of %" PRIu32 " rank%s: %s live, %s of peaks, %s leaked in %" PRIu64
+            "\nTOTALS of %" PRIu32 " rank%s: %s live, %s of peaks, %s leaked in %" PRIu64
             " blocks; %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " failed\n",
             text->ranks->count, text->ranks->count == 1 ? "" : "s",
             cw_amount_format(live, CW_METRIC_LIVE, sums.live),

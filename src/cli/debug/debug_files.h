@@ -3,7 +3,10 @@
  * Finds the file with a module's debug information: the module itself, or a separate file,
  * identified by its build-id or, if there is none, by the checksum in .gnu_debuglink.
  *
- * Only local files. Only regular files are opened: a FIFO would block.
+ * Only local files, and only regular ones. That is why this is not left to libdwfl, whose search
+ * (dwfl_standard_find_debuginfo) finds the same files: it opens whatever bears the name, and a FIFO
+ * that somebody put beside a program blocks it for good (elfutils 0.188). libdwfl's search is used
+ * where the options allow to query debuginfod.
  */
 #ifndef CW_CLI_DEBUG_FILES_H
 #define CW_CLI_DEBUG_FILES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of events. See event_words.h. */
+/* Names in events. See event_words.h. */
 #include "cli/export/event_words.h"
 
 #include "live/view.h"
@@ -19,6 +19,6 @@ struct cw_event_words cw_event_words(const struct cw_report_event *event)
         .bytes = event->bytes,
         .site = event->site,
         .count = event->count != 0 ? event->count : 1,
-        /* An error is one of a call; where that is not known, no device is. */
+        /* An error belongs to a call: without the call, the device is unknown. */
         .device = is_error && event->site == CW_SITE_NONE ? CW_DEVICE_HOST : event->device};
 }

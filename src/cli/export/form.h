@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The forms in which `cuwarden report` writes a model: one row and one file form_NAME.c each. A
- * writer gets a complete model and the sites to show, writes to `out` and tells whether it could;
- * a message is printed by it only where something else went wrong. What it cannot express it leaves
- * out.
+ * writer receives a complete model and the sites to show, writes to `out` and returns whether it
+ * succeeded. It prints a message only for failures other than a write error, and omits what its
+ * format cannot express.
  */
 #ifndef CW_CLI_FORM_H
 #define CW_CLI_FORM_H
@@ -17,14 +17,14 @@
 struct cw_form_request {
     const struct cw_report_model *model;
     const struct cw_selection *selection;
-    const uint32_t *site; /* those to show, most first */
+    const uint32_t *site; /* to show, largest first */
     uint32_t sites;
     FILE *out;
 };
 
 #define CW_FORM_TOLD (-2)
 
-/* 0; -1: it could not be written; CW_FORM_TOLD: it failed, after a message. */
+/* 0; -1: write error; CW_FORM_TOLD: failed after a message. */
 typedef int (*cw_form_fn)(const struct cw_form_request *request);
 
 int cw_form_text(const struct cw_form_request *request);

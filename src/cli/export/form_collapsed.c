@@ -11,8 +11,8 @@
 
 #define NAME_MAX_BYTES 512
 
-/* A semicolon ends a frame, a line break the stack, and what stands behind the last space is the
- * number; only the first two can be mistaken. */
+/* A semicolon ends a frame, and a line break the stack: names must contain neither. Spaces are
+ * harmless, because the number follows the last one. */
 static void put_name(FILE *out, const char *name)
 {
     for (; *name; name++)
@@ -33,7 +33,7 @@ static void put_frame(FILE *out, const struct cw_report_model *model,
     fputc(';', out);
 }
 
-/* One without a name is called by where it is, as its frame. */
+/* A call without a name is shown by its address, as its frame is. */
 static void put_inlined(FILE *out, const struct cw_report_model *model,
                         const struct cw_report_frame *frame, uint32_t at)
 {

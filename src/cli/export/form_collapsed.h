@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One collapsed stack, without the numbers behind it. */
+/* One collapsed stack, without the numbers that follow it. */
 #ifndef CW_CLI_FORM_COLLAPSED_H
 #define CW_CLI_FORM_COLLAPSED_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What heaptrack's own interpreter hands to heaptrack_gui and heaptrack_print: its text form,
- * version 3, all numbers hexadecimal. (heaptrack_interpret.cpp and accumulatedtracedata.cpp of
- * https://invent.kde.org/sdk/heaptrack are its description.)
+ * The text form, version 3, that heaptrack's own interpreter writes for heaptrack_gui and
+ * heaptrack_print; all numbers are hexadecimal. (heaptrack_interpret.cpp and
+ * accumulatedtracedata.cpp of https://invent.kde.org/sdk/heaptrack define it.)
  *
- * The form is a stream of single allocations and frees. Of those only sums are known, so a stream
- * is made that has the same sums: per call site what was held at the peak of its device, what is
- * left at the end, and how many calls there were. Blocks of a site have its mean size. Calls beyond
- * CALLS_MAX are thinned.
+ * The form is a stream of single allocations and frees. The model has only sums, so the writer
+ * makes up a stream with the same sums: per call site the bytes held at the peak of its device, the
+ * bytes left at the end, and the number of calls. A site's blocks have its mean size. Calls beyond
+ * CALLS_MAX are thinned out.
  */
 #include "cli/export/form.h"
 
@@ -26,7 +26,7 @@
 #define FORM_VERSION      3
 #define PAGE_SIZE         4096
 #define FRAME_NAME_MAX    512
-#define CALLS_MAX         2000000   /* that left nothing; each takes two lines */
+#define CALLS_MAX         2000000   /* whose blocks were freed; each takes two lines */
 #define BLOCKS_MAX        500000000 /* at the peaks and the end; each takes a line or two */
 #define NODES_MIN         4096
 
@@ -34,13 +34,13 @@ struct amount {
     uint64_t count, bytes;
 };
 
-/* Blocks of one size, or of two that differ by a byte, and the numbers of these sizes. */
+/* Blocks of one size, or of two sizes that differ by a byte, and the numbers of these sizes. */
 struct part {
     struct amount amount;
     uint64_t info; /* of the smaller size; the larger one has the next number */
 };
 
-/* The blocks of a site, by when they are there. */
+/* The blocks of a site, by lifetime. */
 struct plan {
     struct part lasting;   /* at the peak, and at the end */
     struct part peak;      /* at the peak */
@@ -58,7 +58,7 @@ struct heaptrack {
     struct cw_calls calls;
     FILE *out;
     struct cw_strings strings; /* numbers there count from 1 */
-    struct cw_strings apis;    /* whose instruction pointers come first */
+    struct cw_strings apis;    /* their instruction pointers come first */
     uint32_t *ip;              /* by call; 0: none yet */
     uint32_t ips;
     struct node *node; /* open addressing: the tree of stacks */
@@ -66,14 +66,14 @@ struct heaptrack {
     struct plan *plan; /* by place in request->site */
     uint64_t infos;
     uint64_t peak_bytes; /* of all */
-    uint64_t passing;    /* that is to be freed behind the next call; 0: none */
+    uint64_t passing;    /* to free after the next call; 0: none */
     uint64_t passing_size;
     int failed;
 };
 
 /* ---- names ---- */
 
-/* Strings are preceded by their length, and still one line each. */
+/* A string follows its length, and takes one line. */
 static uint32_t text(struct heaptrack *self, const char *string)
 {
     uint32_t before = self->strings.count;
@@ -91,7 +91,7 @@ static uint32_t text(struct heaptrack *self, const char *string)
     return number;
 }
 
-/* The functions of CUDA that were called are the leaves. */
+/* The CUDA functions are the leaves. */
 static void put_apis(struct heaptrack *self)
 {
     for (uint32_t i = 0; i < self->request->sites; i++) {
@@ -114,7 +114,7 @@ static uint32_t put_ip(struct heaptrack *self, uint32_t at)
     uint32_t module = text(self, cw_report_module_path(self->model, call[at].module + 1));
     char buf[FRAME_NAME_MAX];
 
-    for (uint32_t i = first; i <= at; i++) { /* before the line that has their numbers */
+    for (uint32_t i = first; i <= at; i++) { /* before the line that refers to them */
         text(self, cw_call_name(&self->calls, i, buf, sizeof(buf)));
         text(self, call[i].file);
     }
@@ -191,14 +191,14 @@ static uint32_t put_trace(struct heaptrack *self, const struct cw_snapshot_site 
     return put_node(self, node, cw_strings_add(&self->apis, site->api) + 1);
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
 static struct amount minus(struct amount a, struct amount b)
 {
     return (struct amount){a.count - b.count, a.bytes - b.bytes};
 }
 
-/* The part can be blocks of the whole, and what then remains is blocks too. */
+/* Both the part and the remainder must be possible as sums of blocks. */
 static int is_part(struct amount part, struct amount whole)
 {
     return part.count < whole.count ? part.bytes <= whole.bytes
@@ -228,7 +228,7 @@ static void make_plan(const struct cw_snapshot_site *site, struct plan *plan)
         plan->transient.amount = minus(total, seen);
 }
 
-/* `copies` of each of the two sizes: who takes turns needs two. */
+/* `copies` of each of the two sizes: alternating takes two. */
 static void put_sizes(struct heaptrack *self, struct part *part, uint32_t trace, unsigned copies)
 {
     uint64_t size;
@@ -254,8 +254,7 @@ static void put_plans(struct heaptrack *self)
         trace = put_trace(self, site);
         make_plan(site, plan);
         self->peak_bytes += site->at_peak_bytes;
-        if (self->infos ==
-            0) { /* number 0 looks like none to the reader's count of temporary blocks */
+        if (self->infos == 0) { /* the reader's count of temporary blocks takes 0 for none */
             fprintf(self->out, "a 0 %" PRIx32 "\n", trace);
             self->infos = 1;
         }
@@ -280,7 +279,7 @@ static void put_part(struct heaptrack *self, char sign, const struct part *part)
 }
 
 /* The reader calls a block temporary that is freed before anything else happens. Whether these were
- * is not known, so each is freed behind the next call, where there is room for both. */
+ * is unknown, so each is freed after the next call, where both fit. */
 static void put_passing(struct heaptrack *self, uint64_t info, uint64_t size)
 {
     int has_room = self->passing_size + size <= self->peak_bytes;
@@ -294,7 +293,7 @@ static void put_passing(struct heaptrack *self, uint64_t info, uint64_t size)
     self->passing_size = size;
 }
 
-/* The two numbers of each size take turns. */
+/* The two numbers of each size alternate. */
 static void put_transient(struct heaptrack *self, const struct part *part, double share)
 {
     uint64_t count = part->amount.count;
@@ -315,7 +314,8 @@ static void put_transients(struct heaptrack *self)
         sum += (double)self->plan[i].transient.amount.count;
     if (sum > CALLS_MAX) {
         share = CALLS_MAX / sum;
-        fprintf(self->out, "# %.0f calls that left nothing are thinned to %d\n", sum, CALLS_MAX);
+        fprintf(self->out, "# %.0f calls whose blocks were freed are thinned out to %d\n", sum,
+                CALLS_MAX);
     }
     for (uint32_t i = 0; i < self->request->sites; i++)
         put_transient(self, &self->plan[i].transient, share);
@@ -366,7 +366,7 @@ static void put_peaks(struct heaptrack *self)
     qsort(order, count, sizeof(order[0]), compare_peak);
     for (uint32_t i = 0; i < count; i++)
         put_device_peak(self, order[i]);
-    /* Of a device that the report does not list no moment is known. */
+    /* The peak of a device that the report does not list has no known time. */
     for (uint32_t i = 0; i < self->request->sites; i++)
         if (!cw_report_has_device(self->model, snapshot->site[self->request->site[i]].device))
             put_at_peak(self, &self->plan[i]);
@@ -395,7 +395,7 @@ static void put_head(struct heaptrack *self)
     fprintf(self->out, "\nI %x %" PRIx64 "\n", PAGE_SIZE, total / PAGE_SIZE);
 }
 
-/* A damaged report may claim so many that no disk holds their lines. */
+/* A damaged report may claim more blocks than any disk has room for. */
 static int check_blocks(const struct cw_form_request *request)
 {
     double blocks = 0;
@@ -409,8 +409,8 @@ static int check_blocks(const struct cw_form_request *request)
     if (blocks <= BLOCKS_MAX)
         return 0;
     cw_cli_error(
-        "'%s' has %.0f blocks at its peaks and its end, and heaptrack's form a line for each "
-        "of at most %d: select call sites, or take --format=pprof",
+        "'%s' has %.0f blocks at its peaks and its end; heaptrack's form has a line for each "
+        "block, at most %d: select call sites, or use --format=pprof",
         request->model->source, blocks, BLOCKS_MAX);
     return -1;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The report as a page to look at: one file that needs no network. What a browser shows is made by
- * the scripts of cli/html, which the build turns into cw_html_top and cw_html_script; this file
- * writes the data between them, in elements <script type="application/json" id="data-NAME">. The
- * first, "main", is small and stands before the scripts, so that a large report shows something at
- * once.
+ * The report as one HTML file that needs no network. The scripts of cli/html, which the build turns
+ * into cw_html_top and cw_html_script, make the visible page; this file writes the data between
+ * them, in elements <script type="application/json" id="data-NAME">. The first, "main", is small
+ * and comes before the scripts, so that a large report shows something at once.
  *
- * Numbers beyond 2^53 are rounded by the page; times of day are therefore in milliseconds.
+ * The page rounds numbers above 2^53, so times of day are in milliseconds.
  */
 #include "cli/export/form.h"
 
@@ -25,7 +24,7 @@
 #include "cli/ui/message.h"
 #include "live/view.h"
 
-/* A site, and what is worked out for it. */
+/* A site and its derived values. */
 struct site_row {
     struct cw_snapshot_site of;
     const char *tag, *leak;
@@ -38,15 +37,15 @@ struct page {
     const struct cw_report_model *model;
     FILE *out;
     struct cw_html_writer writer;
-    struct cw_strings apis; /* leaves of the call tree: behind the calls */
+    struct cw_strings apis; /* leaves of the call tree, numbered after the calls */
     struct cw_html_tree tree;
-    uint32_t *row;  /* of each site of the model among those shown */
+    uint32_t *row;  /* of each site of the model, among those shown */
     uint32_t *leaf; /* node of each site that is shown */
     struct cw_calls calls;
-    struct site_row *site; /* those that are shown */
+    struct site_row *site; /* shown */
     struct cw_event_words *event;
     uint32_t events;
-    struct cw_report_tag *step; /* tags that were begun */
+    struct cw_report_tag *step; /* tags with steps */
     uint32_t steps;
 };
 
@@ -190,7 +189,7 @@ static void put_part(struct page *page, const char *name, const struct cw_html_c
     end_part(page);
 }
 
-/* In an object that is open and not empty. */
+/* The object is open and not empty. */
 static void put_text(const struct page *page, const char *key, const char *text)
 {
     fprintf(page->out, ",\"%s\":", key);
@@ -346,9 +345,9 @@ static void put_main(struct page *page)
     end_part(page);
 }
 
-/* ---- records as the page has them ---- */
+/* ---- records of the page ---- */
 
-/* What was called is the innermost frame; its number is behind those of the calls. */
+/* The CUDA function is the innermost frame, numbered after the calls. */
 static uint32_t add_leaf(struct page *page, const struct cw_snapshot_site *site)
 {
     const struct cw_call_stack *stack = cw_calls_stack(&page->calls, site->stack);
@@ -410,7 +409,7 @@ static int prepare(struct page *page)
     page->event = calloc((size_t)model->events + 1, sizeof(*page->event));
     page->step = calloc((size_t)model->tags + 1, sizeof(*page->step));
     if (!page->row || !page->leaf || !page->site || !page->event || !page->step) {
-        cw_cli_error("no memory for the records of the HTML report");
+        cw_cli_error("out of memory for the records of the HTML report");
         return CW_FORM_TOLD;
     }
     page->apis.borrows = 1;
@@ -434,7 +433,7 @@ static void put_tree(struct page *page)
 
 /* ---- sites ---- */
 
-/* Which node each site is, and the first of its numbers in the part "series". */
+/* The node of each site, and its first number in the part "series". */
 static void put_leaves(struct page *page)
 {
     begin_part(page, "leaves");
@@ -448,7 +447,7 @@ static void put_leaves(struct page *page)
     end_part(page);
 }
 
-/* [row, bytes at each moment...] of each site that has a series. */
+/* [row, bytes at each moment...] for each site that has a series. */
 static void put_series(struct page *page)
 {
     const struct cw_snapshot *snapshot = &page->model->snapshot;
@@ -475,7 +474,7 @@ static void put_parts(struct page *page)
     const struct cw_report_model *model = page->model;
     const struct cw_snapshot_growth *growth = &model->snapshot.growth;
 
-    /* What is read last stands first: the texts of its many records get the shortest numbers. */
+    /* Events come first: they are the most records, so their texts get the shortest numbers. */
     put_part(page, "events", event_columns, RECORDS(page->event, page->events));
     put_part(page, "modules", module_columns, RECORDS(model->module, model->modules));
     put_part(page, "frames", frame_columns, RECORDS(page->calls.call, page->calls.count));

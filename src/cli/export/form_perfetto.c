@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Use over time as a trace of Chrome's JSON form, which ui.perfetto.dev and chrome://tracing show
- * and which can be joined with traces of other tools: counters for each device, marks for what
- * happened. Where call sites are selected there are counters for each of them that was sampled, and
- * of what happened at a call site only theirs. Times are microseconds since the library was armed.
+ * Memory use over time as a trace in Chrome's JSON form, which ui.perfetto.dev and
+ * chrome://tracing show and which can be merged with traces of other tools: counters for each
+ * device, marks for events. If call sites are selected, each sampled one has counters, and only
+ * their events are written. Times are microseconds since the library was armed.
  */
 #include "cli/export/form.h"
 #include "report/leaks/pattern.h"
@@ -18,19 +18,19 @@
 #include "cli/export/event_words.h"
 #include "cli/ui/message.h"
 
-/* Threads of the trace: one for the events of each device, one for the program's own marks. */
+/* Threads of the trace: one for each device's events, one for the program's own marks. */
 #define THREAD_OF_DEVICE 1
 #define THREAD_OF_MARKS  (THREAD_OF_DEVICE + CW_DEVICE_HOST + 1)
 
 struct trace {
     const struct cw_form_request *request;
     FILE *out;
-    const uint8_t *is_shown; /* of a site, by its index; NULL: all are */
+    const uint8_t *is_shown; /* by site index; NULL: all are */
     uint32_t pid;
     uint64_t events; /* so far */
 };
 
-/* Text is UTF-8: the reader has seen to that. */
+/* Text is UTF-8: the reader guarantees it. */
 static void put_string(FILE *out, const char *text)
 {
     fputc('"', out);
@@ -76,13 +76,13 @@ static int selects_sites(const struct cw_selection *selection)
            selection->top != 0 || selection->min_age_ns != 0 || selection->min_bytes != 0;
 }
 
-/* Other tags are known from call sites alone. */
+/* Tags without steps appear only on call sites. */
 static int is_step(const struct cw_report_tag *tag)
 {
     return tag->begun != 0 || tag->steps != 0;
 }
 
-/* What is about no site is about the device. */
+/* An event without a site concerns the device. */
 static int is_event_wanted(const struct trace *trace, const struct cw_event_words *event)
 {
     if (!is_selected(trace, event->device))
@@ -164,7 +164,7 @@ static void put_points(struct trace *trace, uint32_t device)
     }
 }
 
-/* What a site held at the moments at which growth was watched. */
+/* The bytes that a site held at each growth sample. */
 static void put_series(struct trace *trace, uint32_t index)
 {
     const struct cw_snapshot *snapshot = &trace->request->model->snapshot;
@@ -219,7 +219,7 @@ static void put_event(struct trace *trace, const struct cw_event_words *event)
     fputs("}}", trace->out);
 }
 
-/* Of the steps of a name the first and the last are known, and what was held then. */
+/* Only a name's first and last steps are recorded, with the bytes held then. */
 static void put_step(struct trace *trace, const struct cw_report_tag *step, const char *which,
                      uint64_t t_ns, uint64_t bytes)
 {
@@ -228,7 +228,7 @@ static void put_step(struct trace *trace, const struct cw_report_tag *step, cons
             step->steps, bytes);
 }
 
-/* ---- the whole ---- */
+/* ---- the trace ---- */
 
 static void put_head(struct trace *trace)
 {
@@ -272,7 +272,7 @@ static void put_trace(struct trace *trace)
     fputs("\n]}\n", trace->out);
 }
 
-/* Which sites are selected, by their index, to be freed; NULL after a message: no memory. */
+/* Which sites are selected, by index; the caller frees it. NULL after an out-of-memory message. */
 static uint8_t *mark_shown(const struct cw_form_request *request)
 {
     uint8_t *is_shown = calloc(request->model->snapshot.sites + 1u, 1);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile for pprof: profile.proto, compressed by gzip. One sample for each call site, whose leaf
- * is the function that called CUDA; what was called is the label "api".
+ * A profile for pprof: profile.proto, compressed with gzip. Each call site is one sample; its leaf
+ * is the function that called CUDA, and the CUDA function is the label "api".
  * https://github.com/google/pprof/blob/main/proto/profile.proto
  *
  * Locations and functions have the numbers of calls (calls.h), mappings those of modules. Each
- * module has a range of addresses of its own, since the true ones are not the same in two runs, and
- * the same size in each, by which pprof knows it again.
+ * module has its own made-up address range, because real addresses differ between runs, and the
+ * same size in every profile, by which pprof recognizes it.
  */
 #include "cli/export/form.h"
 
@@ -82,8 +82,8 @@ struct pprof {
     struct cw_proto top, inner, innermost;
     struct cw_gzip gzip;
     uint8_t *is_used;     /* by call */
-    uint8_t *module_used; /* by module: is one of its calls in a sample */
-    uint8_t *module_bare; /* one of these has no name */
+    uint8_t *module_used; /* by module: a sample has a call of it */
+    uint8_t *module_bare; /* one of these calls has no name */
 };
 
 static uint32_t text(struct pprof *pprof, const char *string)
@@ -91,14 +91,14 @@ static uint32_t text(struct pprof *pprof, const char *string)
     return cw_strings_add(&pprof->strings, string);
 }
 
-/* A field of the profile goes out at once. */
+/* Writes a field of the profile at once. */
 static void flush(struct pprof *pprof)
 {
     cw_gzip_write(&pprof->gzip, pprof->top.data, pprof->top.len);
     pprof->top.len = 0;
 }
 
-/* What is in `inner` becomes a field of the profile. */
+/* Writes `inner` as a field of the profile. */
 static void put_record(struct pprof *pprof, unsigned field)
 {
     cw_proto_message(&pprof->top, field, &pprof->inner);
@@ -123,7 +123,7 @@ static void put_text_label(struct pprof *pprof, const char *key, const char *val
     cw_proto_message(&pprof->inner, SAMPLE_LABEL, &pprof->innermost);
 }
 
-/* How large the blocks are, as in Go's heap profiles. */
+/* The block size, as in Go's heap profiles. */
 static void put_size_label(struct pprof *pprof, const struct cw_snapshot_site *site)
 {
     if (site->allocs == 0)
@@ -148,7 +148,7 @@ static void put_labels(struct pprof *pprof, const struct cw_snapshot_site *site)
     put_size_label(pprof, site);
 }
 
-/* Inlined calls are lines of the location of the call that they are in. */
+/* Inlined calls are lines of their caller's location. */
 static void put_locations(struct pprof *pprof, const struct cw_call_stack *stack)
 {
     for (uint32_t i = 0; i < stack->count; i++) {
@@ -174,7 +174,7 @@ static void put_sample(struct pprof *pprof, const struct cw_snapshot_site *site)
         site->at_peak_bytes, cw_leaked_blocks(site), cw_leaked_bytes(site),
     };
 
-    if (site->allocs == 0) /* of failed calls, or of frees */
+    if (site->allocs == 0) /* only failed calls, or frees */
         return;
     put_locations(pprof, cw_calls_stack(&pprof->calls, site->stack));
     for (size_t i = 0; i < SAMPLE_TYPES; i++)
@@ -183,7 +183,7 @@ static void put_sample(struct pprof *pprof, const struct cw_snapshot_site *site)
     put_record(pprof, PROFILE_SAMPLE);
 }
 
-/* ---- what they refer to ---- */
+/* ---- referenced records ---- */
 
 static void put_mapping(struct pprof *pprof, uint32_t index)
 {
@@ -195,7 +195,7 @@ static void put_mapping(struct pprof *pprof, uint32_t index)
     cw_proto_number(&pprof->inner, MAPPING_LIMIT, (index + 2) * RANGE);
     cw_proto_number(&pprof->inner, MAPPING_FILE, text(pprof, module->path));
     cw_proto_number(&pprof->inner, MAPPING_BUILD_ID, text(pprof, module->build_id));
-    /* With these pprof does not look for names itself. */
+    /* These keep pprof from looking up names itself. */
     cw_proto_number(&pprof->inner, MAPPING_HAS_FUNCTIONS, (uint64_t)has_names);
     cw_proto_number(&pprof->inner, MAPPING_HAS_FILES, (uint64_t)has_names);
     cw_proto_number(&pprof->inner, MAPPING_HAS_LINES, (uint64_t)has_names);
@@ -203,7 +203,7 @@ static void put_mapping(struct pprof *pprof, uint32_t index)
     put_record(pprof, PROFILE_MAPPING);
 }
 
-/* Readers take the first one for the program. */
+/* Readers take the first mapping for the program. */
 static void put_mappings(struct pprof *pprof)
 {
     const struct cw_report_model *model = pprof->model;
@@ -263,7 +263,7 @@ static void put_calls(struct pprof *pprof)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the profile ---- */
 
 static void put_head(struct pprof *pprof)
 {
@@ -281,7 +281,7 @@ static void put_head(struct pprof *pprof)
     flush(pprof);
 }
 
-/* Last, when all of them are known. */
+/* Last, when all strings are known. */
 static void put_strings(struct pprof *pprof)
 {
     for (uint32_t i = 0; i < pprof->strings.count; i++) {
@@ -294,7 +294,7 @@ static void put_strings(struct pprof *pprof)
 
 static void put_all(struct pprof *pprof)
 {
-    text(pprof, ""); /* number 0 by the format's rule */
+    text(pprof, ""); /* the format requires "" as string 0 */
     put_head(pprof);
     for (uint32_t i = 0; i < pprof->request->sites; i++)
         put_sample(pprof, &pprof->model->snapshot.site[pprof->request->site[i]]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text and the JSON of a model, by the renderers of the report layer. */
+/* Text and JSON of a model, by the writers of the report layer. */
 #include "cli/export/form.h"
 
 #include <errno.h>

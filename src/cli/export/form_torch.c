@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocks that are left, as a snapshot of PyTorch's allocator: a pickle for
- * https://pytorch.org/memory_viz. Each block is a segment of its own, since the driver gave it so;
- * where the pool's block is larger than what was asked, the viewer shows the rest as lost by
- * rounding. The traces have the blocks in the order in which they came. Host memory is not shown:
- * the viewer knows devices only.
+ * The live blocks as a snapshot of PyTorch's allocator: a pickle for
+ * https://pytorch.org/memory_viz. Each block is its own segment, as the driver allocated it; if the
+ * pool's block is larger than requested, the viewer shows the rest as lost to rounding. The traces
+ * have the blocks in order of allocation. Host memory is omitted: the viewer knows only devices.
  * https://docs.pytorch.org/docs/stable/torch_cuda_memory.html
  */
 #include "cli/export/form.h"
@@ -29,7 +28,7 @@ struct torch {
     uint8_t *is_shown;    /* by site */
     uint32_t *call_memo;  /* by call */
     uint32_t *stack_memo; /* by its number */
-    uint32_t *block;      /* those to show, by birth */
+    uint32_t *block;      /* to show, by birth */
     uint32_t blocks;
     uint32_t devices; /* highest ordinal + 1 */
 };
@@ -50,7 +49,7 @@ static void put_text(struct torch *torch, const char *key, const char *value)
     cw_pickle_set(&torch->pickle);
 }
 
-/* ---- calls and stacks: each once ---- */
+/* ---- calls and stacks, each once ---- */
 
 static void put_frame(struct torch *torch, uint32_t at)
 {
@@ -194,7 +193,7 @@ static void put_traces(struct torch *torch)
     cw_pickle_set(&torch->pickle);
 }
 
-/* ---- the whole ---- */
+/* ---- the snapshot ---- */
 
 static const struct cw_report_model *ordered; /* the model whose blocks are being sorted */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records as columns. See html_columns.h. A million records take a moment, hence no printf. */
+/* Records as columns. See html_columns.h. Avoids printf: there may be a million records. */
 #include "cli/export/html_columns.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static int64_t renumber(const struct cw_html_writer *self, uint32_t value)
     return value < self->rows && self->row[value] != UINT32_MAX ? (int64_t)self->row[value] : -1;
 }
 
-/* JSON and the page know no number larger than int64_t has. */
+/* Numbers are limited to the range of int64_t. */
 static int64_t clamp(uint64_t value)
 {
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
@@ -98,7 +98,7 @@ static void put_value(struct cw_html_writer *self, const struct cw_html_column *
         cw_html_put_number(self->out, whole_number(self, column, records, i));
 }
 
-/* The first value is asked for first: texts get their numbers in the order of the records. */
+/* Reads the first value first: texts are numbered in the order of the records. */
 static int is_constant(struct cw_html_writer *self, const struct cw_html_column *column,
                        const struct cw_html_records *records)
 {

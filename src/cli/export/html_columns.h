@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records as columns of numbers in JSON, {"n":3,"bytes":[1,2,3],"device":0}: a column whose values
- * are all the same is that one value. Texts are numbers of a table of texts.
+ * Records as columns of numbers in JSON, {"n":3,"bytes":[1,2,3],"device":0}: a column of equal
+ * values is written as that one value. Texts are numbers in a table of texts.
  */
 #ifndef CW_CLI_HTML_COLUMNS_H
 #define CW_CLI_HTML_COLUMNS_H
@@ -18,12 +18,12 @@ enum cw_html_type {
     CW_HTML_U64,
     CW_HTML_REAL,
     CW_HTML_TEXT,
-    CW_HTML_KIND, /* a uint8_t: the text is its name */
-    CW_HTML_STEP, /* a uint64_t, less that of the record before */
-    CW_HTML_ROW,  /* a uint32_t that `row` renumbers, -1 for what is not shown */
+    CW_HTML_KIND, /* a uint8_t, shown by name */
+    CW_HTML_STEP, /* a uint64_t, as the difference from the previous record */
+    CW_HTML_ROW,  /* a uint32_t that `row` renumbers; -1: not shown */
 };
 
-/* The last one of a table has no name. */
+/* A column without a name ends a table. */
 struct cw_html_column {
     const char *name;
     enum cw_html_type type;
@@ -39,17 +39,17 @@ struct cw_html_records {
 struct cw_html_writer {
     FILE *out;
     struct cw_strings strings;
-    const uint32_t *row; /* of CW_HTML_ROW, by index */
+    const uint32_t *row; /* for CW_HTML_ROW, by index */
     uint32_t rows;
 };
 
 void cw_html_put_number(FILE *out, int64_t value);
-/* The whole object. */
+/* Writes the whole object. */
 void cw_html_put_columns(struct cw_html_writer *self, const struct cw_html_column *column,
                          const struct cw_html_records *records);
 
 /*
- * The text as a string of JSON that may stand inside <script>: no '<' is left that could close the
+ * Writes the text as a JSON string that is safe inside <script>: it has no '<' that could close the
  * element or open a comment.
  */
 void cw_html_put_text(FILE *out, const char *text);

@@ -32,7 +32,7 @@ static int grow(struct cw_html_tree *self)
 
     if (!node) {
         free(slot);
-        cw_cli_error("no memory for the call tree of the HTML report");
+        cw_cli_error("out of memory for the call tree of the HTML report");
         self->failed = 1;
         return -1;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The call tree of an HTML report: the stacks of the sites, outermost frame first, equal beginnings
- * once. A node's parent always has the lower number, so a walk from the last node to the first sums
- * everything up.
+ * The call tree of an HTML report: the stacks of the sites, outermost frame first, with common
+ * prefixes merged. A node's parent always has the lower number, so a walk from the last node to the
+ * first sums everything up.
  *
  * Owns its arrays. One caller at a time.
  */
@@ -15,7 +15,7 @@
 
 struct cw_html_node {
     uint32_t parent;
-    uint32_t frame; /* the caller's number */
+    uint32_t frame; /* numbered by the caller */
 };
 
 struct cw_html_tree {
@@ -23,10 +23,10 @@ struct cw_html_tree {
     uint32_t count;
     uint32_t *slot; /* open addressing: number + 1, 0 is empty */
     uint32_t slots; /* a power of two, at least twice `count` */
-    int failed;     /* no memory; told */
+    int failed;     /* out of memory, reported */
 };
 
-/* The node of this frame below `parent`; CW_HTML_ROOT with `failed` set without memory. */
+/* The node of this frame under `parent`; if out of memory sets `failed`, returns CW_HTML_ROOT. */
 uint32_t cw_html_tree_add(struct cw_html_tree *self, uint32_t parent, uint32_t frame);
 void cw_html_tree_free(struct cw_html_tree *self);
 

@@ -7,7 +7,7 @@
 #include "live/view.h"
 #include "report/text/text_account.h"
 
-/* Before all but the first value of a list. */
+/* Separates the values of a list. */
 static void put_comma(FILE *out, uint32_t before)
 {
     if (before > 0)
@@ -59,7 +59,7 @@ static void put_pressure(FILE *out, const struct cw_snapshot_pressure *pressure)
     }
 }
 
-/* Of all devices together, in the order in which they are tried. */
+/* Of all devices together, in the order in which the library tries them. */
 static void put_rungs(FILE *out, const struct cw_snapshot_rung *rung)
 {
     for (unsigned i = 0; i < CW_RUNG_COUNT; i++) {

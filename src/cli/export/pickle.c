@@ -53,7 +53,7 @@ int cw_pickle_end(struct cw_pickle *pickle)
     return failed || ferror(pickle->out) ? -1 : 0;
 }
 
-/* As few bytes as hold it with a sign. */
+/* The fewest bytes that hold it with its sign. */
 void cw_pickle_number(struct cw_pickle *pickle, uint64_t number)
 {
     unsigned count = 1;

@@ -9,7 +9,7 @@
 #define WIRE_VARINT  0u
 #define WIRE_BYTES   2u
 #define CHUNK        16384
-#define GZIP_FORMAT  16 /* zlib: a gzip header in place of its own */
+#define GZIP_FORMAT  16 /* zlib: write a gzip header */
 #define MEMORY_LEVEL 8
 
 static unsigned char *reserve(struct cw_proto *proto, size_t len)

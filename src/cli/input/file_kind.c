@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file is by its first bytes. See file_kind.h. */
+/* Identifies files by their first bytes. See file_kind.h. */
 #include "cli/input/file_kind.h"
 
 #include <errno.h>
@@ -31,12 +31,12 @@ static const struct {
     KIND("[", "JSON, but an array: a report is one object, and begins with {"),
     KIND("==", "a report in text: report on the live file, or on a report in JSON"),
     KIND("<!DOCTYPE", "a page of HTML: report on the live file, or on a report in JSON"),
-    KIND("\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"),
+    KIND("\x28\xb5\x2f\xfd", "compressed with zstd: decompress it first"),
     KIND("\xfd"
          "7zXZ",
-         "compressed with xz: unpack it first"),
-    KIND("BZh", "compressed with bzip2: unpack it first"),
-    KIND("PK\x03\x04", "an archive of zip: unpack it first"),
+         "compressed with xz: decompress it first"),
+    KIND("BZh", "compressed with bzip2: decompress it first"),
+    KIND("PK\x03\x04", "an archive of zip: decompress it first"),
     KIND("\x7f"
          "ELF",
          "a program or a library: name its live file, or its report in JSON"),
@@ -78,13 +78,13 @@ static int unpack(gzFile gzip, int to, const char *path)
         error = cw_write(to, chunk, (size_t)got, 0);
         if (error == 0)
             continue;
-        cw_cli_error("'%s': no room in memory to unpack it: %s", path, strerror(error));
+        cw_cli_error("'%s': cannot decompress it in memory: %s", path, strerror(error));
         return -1;
     }
-    (void)gzerror(gzip, &error); /* the end may be missing */
+    (void)gzerror(gzip, &error); /* also reports a missing end */
     if (got == 0 && error == Z_OK)
         return 0;
-    cw_cli_error("'%s' is compressed with gzip, and damaged or cut off", path);
+    cw_cli_error("'%s' is a gzip file that is damaged or truncated", path);
     return -1;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where debug information is. See lines.h. */
+/* Locations of debug information. See lines.h. */
 #include "cli/input/lines.h"
 #include "cli/ui/flags.h"
 #include "cli/ui/message.h"
@@ -19,16 +19,16 @@ const struct cw_flag cw_lines_flags[CW_LINES_FLAGS] = {
     {.id = FLAG_DEBUG_DIR,
      .name = "debug-dir",
      .value = "DIR",
-     .help = "look in DIR too for files with debug information (more than one may be given; "
-             "/usr/lib/debug is the last)"},
+     .help = "also look for debug information in DIR (may be repeated; "
+             "/usr/lib/debug comes last)"},
     {.id = FLAG_DEBUGINFOD,
      .name = "debuginfod",
-     .help = "ask the servers of DEBUGINFOD_URLS for those not found here"},
-    {.id = FLAG_NO_LINES, .name = "no-lines", .help = "neither source lines nor inlined functions"},
+     .help = "download missing debug information from DEBUGINFOD_URLS"},
+    {.id = FLAG_NO_LINES, .name = "no-lines", .help = "omit source lines and inlined functions"},
     {.id = FLAG_SYSROOT,
      .name = "sysroot",
      .value = "DIR",
-     .help = "the process's files are under DIR: it ran on another machine, or in a container"},
+     .help = "find the process's files under DIR (another machine, or a container)"},
 };
 
 int cw_lines_has_flag(int flag)
@@ -54,7 +54,7 @@ static int add_debug_directory(struct cw_debug_options *debug, const char *path)
         return -1;
     grown = reallocarray(debug->dir, debug->dirs + 1, sizeof(*debug->dir));
     if (!grown) {
-        cw_cli_error("no memory for --debug-dir '%s'", path);
+        cw_cli_error("out of memory for --debug-dir '%s'", path);
         return -1;
     }
     debug->dir = grown;
@@ -62,7 +62,7 @@ static int add_debug_directory(struct cw_debug_options *debug, const char *path)
     return 0;
 }
 
-/* Modules' paths begin with a slash, so the directory does not end with one. */
+/* Module paths begin with a slash, so the directory must not end with one. */
 static int set_sysroot(struct cw_debug_options *debug, char *path)
 {
     size_t len = strlen(path);
@@ -98,8 +98,8 @@ void cw_lines_open(struct cw_lines *lines)
     if (lines->is_off)
         return;
     if (!cw_debug_info_is_supported())
-        cw_cli_warn("no source lines: this command was built without libdw (--no-lines says that "
-                    "none are wanted)");
+        cw_cli_warn("no source lines: this command was built without libdw (--no-lines avoids "
+                    "this warning)");
     lines->info = cw_debug_info_create(&lines->debug);
 }
 

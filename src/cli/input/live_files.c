@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds live files, by directory or by process. Names are told apart as live/live_dir.h has them;
- * what does not look like one is left alone. Those of programs under `cuwarden run` lie one
- * directory further down, and those of a run inside a run one more.
+ * Finds live files by directory or process. Names follow live/live_dir.h; other files are ignored.
+ * Files of programs under `cuwarden run` are one directory deeper, and those of a run inside a run
+ * one more.
  */
 #include "cli/input/live_files.h"
 
@@ -22,7 +22,7 @@
 #include "live/live_dir.h"
 #include "cli/ui/message.h"
 
-/* PID-START-RANDOM.live; returns 0, or -1 when it is another name. */
+/* Parses PID-START-RANDOM.live; 0, or -1 for any other name. */
 static int parse_name(const char *name, struct cw_live_name *out)
 {
     unsigned long long start;
@@ -86,7 +86,7 @@ static int add_run(struct cw_live_files *files, int parent, const char *director
     if (dir)
         closedir(dir);
     free(inner);
-    return rc; /* one that is not there has gone with its run, just now */
+    return rc; /* a missing directory was removed with its run just now */
 }
 
 static int add_all(struct cw_live_files *files, DIR *dir, const char *directory, uint32_t pid,
@@ -120,7 +120,7 @@ int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32
     return rc;
 }
 
-/* Whose process it is, or who asks when it is no more. */
+/* The user that owns the process, or the caller if the process is gone. */
 static uint32_t owner_of(uint32_t pid)
 {
     char path[32];
@@ -135,7 +135,7 @@ static void search(struct cw_live_files *files, uint32_t pid, const char *direct
 {
     size_t len = strlen(where);
 
-    (void)cw_live_files_add(files, directory, pid, 1); /* one that is not there has none */
+    (void)cw_live_files_add(files, directory, pid, 1); /* a missing directory has no files */
     snprintf(where + len, cap - len, "%s%s", len > 0 ? ", " : "", directory);
 }
 
@@ -155,8 +155,8 @@ void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, si
     }
 }
 
-/* A process that became another program by exec has left a file of its former self: the newest one
- * counts, and one whose process runs before all others. */
+/* A process that called exec leaves a file of the previous program: the newest one counts, but a
+ * file whose process is running takes precedence. */
 static const char *choose(const struct cw_live_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -178,20 +178,20 @@ const char *cw_live_files_of_process(struct cw_live_files *files, const char *nu
     const char *path;
 
     if (strlen(number) > 10 || pid == 0 || pid > UINT32_MAX) {
-        cw_cli_error("'%s' is no process id; a file of that name is ./%s", number, number);
+        cw_cli_error("'%s' is not a process id; for a file of that name use ./%s", number, number);
         return NULL;
     }
     cw_live_files_of(files, (uint32_t)pid, where, sizeof(where));
     path = choose(files);
     if (!path)
         cw_cli_error(
-            "no live file of process %s in %s; it goes when the process ends in order, and "
+            "no live file of process %s in %s; it is removed when the process ends normally, and "
             "is elsewhere if CUWARDEN_LIVE was set: name the file or its directory",
             number, where);
     return path;
 }
 
-/* Where the lock does not tell: whether the process still has the file mapped. */
+/* Whether the process still maps the file, for when the lock does not tell. */
 int cw_live_file_is_mapped(uint32_t pid, const char *path)
 {
     const char *slash = strrchr(path, '/');

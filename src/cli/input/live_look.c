@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looking at a live file again and again. See live_look.h.
+ * Repeated reading of a live file. See live_look.h.
  *
- * The header is read before the tables: the records that its counts name are complete then. Of a
- * table only the records in use are read, so a look costs what the process uses, not what its file
- * could hold.
+ * The header is read before the tables, so the records that its counts cover are complete. Only
+ * records in use are read: a look costs what the process uses, not what its file could hold.
  */
 #include "cli/input/live_look.h"
 
@@ -25,19 +24,19 @@ static int refuse(char *why, size_t cap, const char *words)
     return -1;
 }
 
-/* Room for the whole file: of what is never read or written no page is taken. */
+/* Reserves room for the whole file; untouched pages are never allocated. */
 static int reserve(struct cw_look *look, uint64_t size, char *why, size_t cap)
 {
     if (look->memory && size <= look->size)
         return 0;
     if (size > SIZE_MAX_SANE)
-        return refuse(why, cap, "is damaged: its size makes no sense");
+        return refuse(why, cap, "is damaged: its size is invalid");
     cw_look_free(look);
     look->memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (look->memory == MAP_FAILED) {
         look->memory = NULL;
-        return refuse(why, cap, "does not fit into memory");
+        return refuse(why, cap, "does not fit in memory");
     }
     look->size = size;
     return 0;
@@ -65,7 +64,7 @@ static void read_table(const struct cw_look *look, int fd, enum cw_table which)
     }
 }
 
-/* What live_copy.c says of a file that is none of ours, in the same words. */
+/* Reports foreign files in the words of live_copy.c. */
 static int check(int fd, char *why, size_t cap)
 {
     uint32_t pid;
@@ -73,7 +72,7 @@ static int check(int fd, char *why, size_t cap)
     return cw_live_copy_check(fd, &pid, why, cap);
 }
 
-/* The header as it is now, and room for all that it names. */
+/* Reads the current header, and reserves room for the tables that it names. */
 static int read_header(struct cw_look *look, int fd, char *why, size_t cap)
 {
     struct stat info;
@@ -88,7 +87,7 @@ static int read_header(struct cw_look *look, int fd, char *why, size_t cap)
                 sizeof(struct cw_live_header))
             break;
         if (cw_view_open(&look->view, look->memory, look->size) != 0)
-            return refuse(why, cap, "is no live file of cuwarden");
+            return refuse(why, cap, "is not a cuwarden live file");
         size = atomic_load(&cw_view_header(&look->view)->size);
         if (size <= look->size)
             return 0;

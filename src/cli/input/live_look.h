@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cheap look at a live file, for those that look again and again: the header and the tables that
- * are asked for are read, into a copy that stays from one look to the next. What was not asked for
- * reads as absent or as zeros. Like an image (live/live_copy.h) it is a copy, so a file that
- * somebody cuts off, or that goes, does no harm; view.h checks every index.
+ * Cheap repeated reading of a live file: reads the header and the requested tables into a copy that
+ * is kept from one look to the next. Other tables read as absent or as zeros. Because it is a copy,
+ * like an image (live/live_copy.h), a file that is truncated or removed does no harm; view.h checks
+ * every index.
  */
 #ifndef CW_CLI_LIVE_LOOK_H
 #define CW_CLI_LIVE_LOOK_H
@@ -21,7 +21,7 @@ struct cw_look {
 #define CW_LOOK_AT(table) (1u << (table))
 
 /* Reads the header and the tables whose bits are set in `tables`. 0, or -1 with the reason in
- * `why`, to be read after the file's name; the last look is gone then. */
+ * `why`, which follows the file's name in a message; the previous look is lost then. */
 int cw_look_take(struct cw_look *look, int fd, unsigned tables, char *why, size_t cap);
 void cw_look_free(struct cw_look *look);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding and reading what an operand means. See operand.h. */
+/* Resolves and reads operands. See operand.h. */
 #include "cli/input/operand.h"
 
 #include <ctype.h>
@@ -41,7 +41,7 @@ static int add(struct cw_operands *operands, const char *name)
     return 0;
 }
 
-/* Other files in JSON may lie there too, and what a merge has made of these. */
+/* The directory may have other JSON files, such as merged reports. */
 static int is_report(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -55,7 +55,7 @@ static int is_report(const char *path)
     return len > 0 && memmem(begin, (size_t)len, "\"cuwarden-report/", 17) != NULL;
 }
 
-/* "r.dump-12.json" is of a moment of a process whose end may lie beside it. */
+/* "r.dump-12.json" is an intermediate report; the process's final report may be next to it. */
 static int is_name_of_dump(const char *name)
 {
     const char *at = strstr(name, ".dump-");

@@ -2,8 +2,8 @@
 /*
  * Directories of `cuwarden run`. See run_live.h.
  *
- * One whose run was killed stays, with what is in it; later runs of the same user take it away by
- * the rules of live/live_dir.h, a day after its processes were first seen dead.
+ * The directory of a killed run stays, with its files; later runs of the same user remove it by the
+ * rules of live/live_dir.h, a day after its processes were first seen dead.
  */
 #include "cli/input/run_live.h"
 
@@ -19,8 +19,8 @@
 #include "base/sys.h"
 
 #define PREFIX     "run-"
-#define ROOM       ((uint64_t)1 << 20) /* with less the library makes no file */
-#define OLD_SECOND 60                  /* one that is empty may just have been made */
+#define ROOM       ((uint64_t)1 << 20) /* the library makes no file with less */
+#define OLD_SECOND 60                  /* an empty directory may be new */
 
 int cw_run_live_is_name(const char *name)
 {
@@ -28,7 +28,7 @@ int cw_run_live_is_name(const char *name)
            name[sizeof(PREFIX) - 1] <= '9';
 }
 
-/* The descriptor, or -1 where it is no directory, or its run lives. */
+/* The descriptor, or -1 if it is not a directory or its run is alive. */
 static int open_idle(int parent, const char *name)
 {
     int dir = cw_sys_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -40,12 +40,12 @@ static int open_idle(int parent, const char *name)
     return dir;
 }
 
-/* ---- making it ---- */
+/* ---- creation ---- */
 
 static void take_away_all(DIR *dir, time_t age, unsigned depth);
 
-/* If its run is no more, and nobody's file is left in it. With an age only one that has not changed
- * for so long, and what lies in it by the rules of live/live_dir.h. */
+/* Removes the directory if its run has ended and no file is left in it. With an age, only if it has
+ * not changed for that long, after sweeping it by the rules of live/live_dir.h. */
 static void take_away(int parent, const char *name, time_t age, unsigned depth)
 {
     int fd = depth > 0 ? open_idle(parent, name) : -1;
@@ -73,7 +73,7 @@ static void take_away_all(DIR *dir, time_t age, unsigned depth)
             take_away(dirfd(dir), entry->d_name, age, depth);
 }
 
-/* What killed runs have left. */
+/* Removes the remains of killed runs. */
 static void sweep_all(int parent)
 {
     int copy = cw_sys_open_at(parent, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -164,7 +164,7 @@ int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options,
     return -1;
 }
 
-/* ---- its end ---- */
+/* ---- removal ---- */
 
 void cw_run_live_settle(const struct cw_run_live *live, const char *path, int is_reported)
 {
@@ -181,8 +181,7 @@ void cw_run_live_settle(const struct cw_run_live *live, const char *path, int is
         (void)rename(path, target);
 }
 
-/* Of the runs around the file any that lives will read it: from the inmost on it goes from one home
- * to the next. */
+/* Any living outer run will read the file, which moves outwards from home to home. */
 int cw_run_live_is_of_other(const struct cw_run_live *live, const char *path)
 {
     size_t len = strlen(live->directory);
@@ -204,7 +203,7 @@ int cw_run_live_is_of_other(const struct cw_run_live *live, const char *path)
     return !is_idle;
 }
 
-/* A process that died while it made its file has left one that nobody can read. */
+/* Removes a file that is unreadable because its process died while creating it. */
 static void remove_unfinished(int dir, const char *name)
 {
     int fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);

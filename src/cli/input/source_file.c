@@ -19,7 +19,7 @@
 #include "cli/ui/message.h"
 
 #define WHY_MAX   256
-#define LOOK_SIZE 4096 /* white space may stand in front of JSON */
+#define LOOK_SIZE 4096 /* white space may precede JSON */
 #define COPY_SIZE 65536
 
 static int is_json(int fd)
@@ -49,7 +49,7 @@ static enum cw_source read_live(struct cw_source_file *file)
     return CW_SOURCE_LIVE;
 }
 
-/* Not one of the numbers 0 to 2, whose owners may have closed them. */
+/* Avoids descriptors 0 to 2, which may be closed. */
 static int create_memory_file(void)
 {
     int fd = memfd_create("cuwarden-report", MFD_CLOEXEC), high;
@@ -61,7 +61,7 @@ static int create_memory_file(void)
     return high;
 }
 
-/* ---- what is no file: a pipe can be read once, and from its beginning only ---- */
+/* ---- pipes: they can be read only once, from the beginning ---- */
 
 static int copy_all(int from, int to)
 {
@@ -80,7 +80,7 @@ static int copy_all(int from, int to)
     return 0;
 }
 
-/* In file->fd what comes out of the pipe, all of it. 0, or -1 with errno. */
+/* Copies everything from the pipe into file->fd. 0, or -1 with errno. */
 static int drain(struct cw_source_file *file)
 {
     int flags = fcntl(file->fd, F_GETFL);
@@ -103,7 +103,7 @@ static int is_pipe(int fd)
     return fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-/* "-" is standard input; the descriptor that is opened here is ours to change. */
+/* "-" is standard input; opening it anew gives a descriptor that we may change. */
 static int open_source(const char *path)
 {
     if (strcmp(path, "-") == 0)
@@ -111,7 +111,7 @@ static int open_source(const char *path)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* In file->fd what is compressed in it. 0, or -1 after a message. */
+/* Replaces file->fd by its decompressed content. 0, or -1 after a message. */
 static int gunzip(struct cw_source_file *file)
 {
     int memory = create_memory_file();
@@ -120,7 +120,7 @@ static int gunzip(struct cw_source_file *file)
     if (memory >= 0)
         rc = cw_file_gunzip(file->fd, memory, file->path);
     else
-        cw_cli_error("'%s': no room in memory to unpack it: %s", file->path, strerror(errno));
+        cw_cli_error("'%s': cannot decompress it in memory: %s", file->path, strerror(errno));
     close(file->fd);
     file->fd = memory;
     return rc;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file that tells of a process: its live file, or a report in JSON that it wrote, either also
- * compressed by gzip. */
+/* A file about a process: its live file or its report in JSON, optionally compressed with gzip. */
 #ifndef CW_CLI_SOURCE_FILE_H
 #define CW_CLI_SOURCE_FILE_H
 
@@ -13,18 +12,18 @@ enum cw_source { CW_SOURCE_NONE, CW_SOURCE_LIVE, CW_SOURCE_JSON };
 
 struct cw_source_file {
     const char *path;
-    int fd;                    /* of JSON: to be read from its beginning; -1: none yet */
+    int fd;                    /* JSON, to be read from the beginning; -1: none yet */
     struct cw_live_copy image; /* of a live file */
-    int is_alive;              /* the process of a live file runs */
+    int is_alive;              /* the live file's process runs */
 };
 
-/* Opens and tells what it is; CW_SOURCE_NONE after a message that names the file and the reason.
- * Close it in any case. */
+/* Opens and identifies it; CW_SOURCE_NONE after a message that names the file and the reason. Close
+ * it in any case. */
 enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path);
 void cw_source_file_close(struct cw_source_file *file);
 
-/* Fills in what the command can do for a report and the library cannot: readable C++ names, and
- * lines of the source, unless `lines` (lines.h) is NULL. */
+/* Fills in what only the command can add to a report: demangled C++ names, and source lines unless
+ * `lines` (lines.h) is NULL. */
 void cw_report_prepare(const struct cw_lines *lines, struct cw_report_request *report);
 
 #endif

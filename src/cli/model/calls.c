@@ -19,7 +19,7 @@ static void add_call(struct cw_calls *calls, const struct cw_report_frame *frame
                          .is_inlined = (uint8_t)is_inlined};
 }
 
-/* own: of each frame, its call. */
+/* own: the call of each frame. */
 static void add_frames(struct cw_calls *calls, uint32_t *own)
 {
     const struct cw_report_model *model = calls->model;

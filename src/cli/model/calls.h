@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of a model's stacks, those that were inlined as well: each frame is a call, behind
- * the calls that were inlined into it, innermost first.
+ * The functions of a model's stacks, including inlined ones: each frame is a call, after the calls
+ * that were inlined into it, innermost first.
  *
  * Owns its arrays; strings are the model's.
  */
@@ -14,7 +14,7 @@
 #include "report/model/report_model.h"
 
 struct cw_call {
-    const char *function, *file; /* "" if not known */
+    const char *function, *file; /* "" if unknown */
     uint32_t line;
     uint32_t module; /* index; UINT32_MAX: none */
     uint64_t offset;
@@ -22,7 +22,7 @@ struct cw_call {
     uint8_t is_inlined; /* into the next call */
 };
 
-/* What is shown of a stack, innermost first: `count` entries of stack_call. */
+/* The visible part of a stack, innermost first: `count` entries of stack_call. */
 struct cw_call_stack {
     uint32_t first, count;
 };
@@ -35,13 +35,13 @@ struct cw_calls {
     struct cw_call_stack *stack; /* by number; 0 is empty */
 };
 
-/* 0; -1 after a message: no memory, and nothing to free. */
+/* 0, or -1 after an out-of-memory message, with nothing to free. */
 int cw_calls_init(struct cw_calls *calls, const struct cw_report_model *model);
 void cw_calls_free(struct cw_calls *calls);
 
-/* An empty one for 0, and for a number that is not there. */
+/* Empty for 0 and for an unknown number. */
 const struct cw_call_stack *cw_calls_stack(const struct cw_calls *calls, uint32_t stack);
-/* The first call that was inlined into this one; itself if there is none. */
+/* The first call inlined into this one; the call itself if there is none. */
 uint32_t cw_calls_first_inlined(const struct cw_calls *calls, uint32_t call);
 /* As cw_report_frame_name. */
 const char *cw_call_name(const struct cw_calls *calls, uint32_t call, char *buf, size_t cap);

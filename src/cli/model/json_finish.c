@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done once all of a report in JSON is read, in whatever order it stood: records refer to
- * each other by the report's numbers, which become those of the model, and what the library works
- * out from its layout is worked out from the values. See json_place.h.
+ * The last step of reading a report in JSON, whose records may come in any order: converts the
+ * report's record numbers to the model's, and derives from the values what the library derives from
+ * its layout. See json_place.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #define SCHEMA_FAMILY "cuwarden-report/"
 #define SCHEMA        SCHEMA_FAMILY "1"
 
-/* One of a later version has a greater number behind the same name. */
+/* A later version has the same name and a greater number. */
 static void check_schema(struct cw_json_storage *self)
 {
     const char *schema = self->model.schema ? self->model.schema : "";
@@ -22,7 +22,7 @@ static void check_schema(struct cw_json_storage *self)
     if (strcmp(schema, SCHEMA) == 0)
         return;
     if (strncmp(schema, SCHEMA_FAMILY, strlen(SCHEMA_FAMILY)) == 0)
-        cw_json_fail(self, "its \"schema\" is not " SCHEMA " but %.40s: a newer cuwarden reads it",
+        cw_json_fail(self, "its \"schema\" is not " SCHEMA " but %.40s: use a newer cuwarden",
                      schema);
     else
         cw_json_fail(self, "its \"schema\" is not " SCHEMA "%s%.40s", schema[0] ? " but " : "",
@@ -31,13 +31,13 @@ static void check_schema(struct cw_json_storage *self)
 
 /* ---- numbers ---- */
 
-/* Sites and frames are named by index, stacks and modules by a number from 1 on. */
+/* Sites and frames have indices, stacks and modules numbers that begin at 1. */
 static void link_number(struct cw_json_storage *self, unsigned table, uint32_t *number)
 {
     uint32_t place = cw_json_numbers_find(&self->number[table], *number);
 
     if (table == CW_JSON_FRAMES && place == CW_JSON_NO_PLACE)
-        cw_json_fail(self, "a stack names a frame that is not there");
+        cw_json_fail(self, "a stack refers to a missing frame");
     if (table == CW_JSON_STACKS || table == CW_JSON_MODULES)
         *number = place == CW_JSON_NO_PLACE ? 0 : place + 1;
     else
@@ -67,7 +67,7 @@ static char *list_at(const void *where)
     return list;
 }
 
-/* Slices once, where the record has them; the model's lists by their own rows. */
+/* Links slices with the record that has them, and the model's lists by their own rows. */
 static void link_record(struct cw_json_storage *self, const struct cw_json_field *row, char *base)
 {
     for (; row->key; row++) {
@@ -96,7 +96,7 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* The arguments, with spaces between them. */
+/* The arguments, separated by spaces. */
 static const char *join(struct cw_json_storage *self)
 {
     const struct cw_process_facts *process = &self->model.process;
@@ -143,6 +143,8 @@ static void finish_devices(struct cw_snapshot *snapshot)
         peak_live[i] = device->peak_bytes;
         for (unsigned level = 0; level < CW_LEVEL_COUNT; level++)
             pressure->time_ns += pressure->level_ns[level];
+        for (unsigned rung = 0; rung < CW_RUNG_COUNT; rung++)
+            pressure->rung[rung].rung = (uint8_t)rung;
         cw_snapshot_pressure_add(&snapshot->pressure.all, pressure);
     }
     cw_snapshot_pool_add_up(&snapshot->pool, peak_live);
@@ -150,12 +152,41 @@ static void finish_devices(struct cw_snapshot *snapshot)
 
 /* ---- growth ---- */
 
-/* A series has a number for each moment, or it is none. */
+/* A series without a number for each moment is dropped. */
 static void finish_rows(struct cw_snapshot_growth *growth)
 {
     for (uint32_t i = 0; i < growth->rows; i++)
         if (growth->row[i].count != growth->moments)
             growth->row[i].count = 0;
+}
+
+/* Tags are numbered as their list has them, and not by who names one first; those that it does not
+ * have come last. */
+static void finish_tags(struct cw_json_storage *self)
+{
+    struct cw_report_model *model = &self->model;
+    struct cw_report_tag *tag = cw_pages_take(&self->pages, (model->tags + 1) * sizeof(*tag));
+    uint32_t *number = cw_pages_take(&self->pages, (model->tags + 1) * sizeof(*number));
+    uint32_t next = 0;
+
+    if (!tag || !number) {
+        cw_json_fail(self, "it does not fit into memory");
+        return;
+    }
+    for (uint32_t i = 0; i < self->tag_orders; i++)
+        if (number[self->tag_order[i]] == 0)
+            number[self->tag_order[i]] = ++next;
+    for (uint32_t i = 1; i <= model->tags; i++) {
+        if (number[i] == 0)
+            number[i] = ++next;
+        tag[number[i] - 1] = model->tag[i - 1];
+    }
+    for (uint32_t i = 0; i < model->tags; i++)
+        model->tag[i] = tag[i];
+    for (uint32_t i = 0; i < model->snapshot.sites; i++)
+        model->snapshot.site[i].tag = (uint16_t)number[model->snapshot.site[i].tag];
+    for (uint32_t i = 0; i < model->snapshot.growth.rows; i++)
+        model->snapshot.growth.row[i].tag = number[model->snapshot.growth.row[i].tag];
 }
 
 static void finish_steps(struct cw_json_storage *self)
@@ -186,7 +217,7 @@ static void finish_steps(struct cw_json_storage *self)
     }
 }
 
-/* Drops what names a site that is not there. */
+/* Drops entries with unknown sites. */
 static void finish_lists(struct cw_report_model *model)
 {
     struct cw_snapshot_growth *growth = &model->snapshot.growth;
@@ -224,7 +255,7 @@ static void finish_sites(struct cw_snapshot *snapshot)
     }
 }
 
-/* What is shown lies in the stack, and is not longer than any that we walk. */
+/* Limits the visible part to the stack, and to the maximum depth. */
 static void finish_stacks(struct cw_report_model *model)
 {
     for (uint32_t i = 0; i < model->stacks; i++) {
@@ -251,9 +282,10 @@ void cw_json_finish(struct cw_json_storage *self)
     finish_stacks(model);
     finish_sites(&model->snapshot);
     finish_devices(&model->snapshot);
-    if (model->snapshot.growth.end_ns == 0) /* of a report that does not say so */
+    if (model->snapshot.growth.end_ns == 0) /* the report does not have it */
         model->snapshot.growth.end_ns = model->snapshot.duration_ns;
     finish_rows(&model->snapshot.growth);
+    finish_tags(self);
     finish_steps(self);
     finish_lists(model);
     cw_report_find_empty(model);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers of records, by pages that are there where a number was met. See json_numbers.h. */
+/* Record numbers, in pages allocated on demand. See json_numbers.h. */
 #include "cli/model/json_numbers.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where records of a report in JSON have their places in the model. See json_place.h. */
+/* Places the records of a report in JSON in the model. See json_place.h. */
 #include "cli/model/json_place.h"
 
 #include <stdarg.h>
@@ -101,13 +101,13 @@ static int own(struct cw_json_storage *self, void **list)
     return 0;
 }
 
-/* There is room for a power of two, 32 at least. */
+/* The capacity is a power of two, at least 32. */
 void *cw_json_append(struct cw_json_storage *self, void *items, uint32_t *count, size_t size)
 {
     void **list = items;
 
     if (*count == 0 && *list == NULL && own(self, list) != 0) {
-        cw_json_fail(self, "it does not fit into memory");
+        cw_json_fail(self, "it does not fit in memory");
         return NULL;
     }
     if (*list == NULL || (*count >= 32 && (*count & (*count - 1)) == 0)) {
@@ -115,7 +115,7 @@ void *cw_json_append(struct cw_json_storage *self, void *items, uint32_t *count,
         void *grown = room <= UINT32_MAX ? reallocarray(*list, room, size) : NULL;
 
         if (!grown) {
-            cw_json_fail(self, "it does not fit into memory");
+            cw_json_fail(self, "it does not fit in memory");
             return NULL;
         }
         *list = grown;
@@ -124,7 +124,7 @@ void *cw_json_append(struct cw_json_storage *self, void *items, uint32_t *count,
     return (char *)*list + (*count)++ * size;
 }
 
-/* A list has moved with its record. */
+/* Updates the address of a list that moved with its record. */
 static void move_list(struct cw_json_storage *self, void *from, void *to)
 {
     for (size_t i = self->lists; i-- > 0;)
@@ -159,7 +159,7 @@ uint32_t cw_json_tag(struct cw_json_storage *self, const char *label)
     return model->tags;
 }
 
-/* ---- records that have their place by what is in them ---- */
+/* ---- records placed by their content ---- */
 
 static void place_device(struct cw_json_storage *self, void *item, void *outer)
 {
@@ -220,7 +220,7 @@ static void place_timeline(struct cw_json_storage *self, void *item, void *outer
     (void)outer;
     if (!from->point)
         return;
-    if (to->point) { /* there are two of a device: the second counts */
+    if (to->point) { /* the device occurs twice: the second counts */
         free(to->point);
         move_list(self, &to->point, &self->no_list);
     }
@@ -233,10 +233,15 @@ static void place_tag(struct cw_json_storage *self, void *item, void *outer)
 {
     const struct cw_report_tag *from = item;
     uint32_t number = cw_json_tag(self, from->label);
+    uint32_t *next = number != 0 ? cw_json_append(self, &self->tag_order, &self->tag_orders,
+                                                  sizeof(*self->tag_order))
+                                 : NULL;
 
     (void)outer;
-    if (number != 0)
-        self->model.tag[number - 1] = *from;
+    if (!next)
+        return;
+    *next = number;
+    self->model.tag[number - 1] = *from;
 }
 
 static void place_site_growth(struct cw_json_storage *self, void *item, void *outer)
@@ -255,7 +260,7 @@ static void place_site_growth(struct cw_json_storage *self, void *item, void *ou
     site->grows = row->trend.is_steady;
 }
 
-/* Which are read first, and placed then. */
+/* Records that are read first, then placed. */
 static void (*const places[CW_JSON_RECORDS])(struct cw_json_storage *, void *, void *) = {
     [CW_JSON_RECORD_device] = place_device,
     [CW_JSON_RECORD_pool_device] = place_pool_device,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the reader of reports in JSON (json_read.c) shares with the part that puts records where the
- * model has them (json_place.c): most are appended to the list that their row names; those of
- * devices, steps, tags and growth are read first and then have a place by what is in them.
+ * Shared by the reader of reports in JSON (json_read.c) and the part that places records in the
+ * model (json_place.c): most records are appended to the list that their row names; those of
+ * devices, steps, tags and growth are read first, then placed by their content.
  */
 #ifndef CW_CLI_JSON_PLACE_H
 #define CW_CLI_JSON_PLACE_H
@@ -17,30 +17,31 @@
 struct cw_json_storage {
     struct cw_report_model model;
     struct cw_pages pages; /* strings */
-    void ***list;          /* where the pointers to lists are, which are freed at the end */
+    void ***list;          /* addresses of the pointers to lists, which are freed at the end */
     size_t lists;
     struct cw_json_numbers number[CW_JSON_TABLES];
-    uint32_t *tag_slot; /* open addressing by label: number of a tag, 0: free */
-    void *no_list;      /* stays NULL */
-    const char *name;   /* of the file */
-    int failed;         /* after a message */
+    uint32_t *tag_slot;  /* open addressing by label: number of a tag, 0: free */
+    uint32_t *tag_order; /* numbers of the tags as their own list has them */
+    uint32_t tag_orders;
+    void *no_list;    /* stays NULL */
+    const char *name; /* of the file */
+    int failed;       /* after a message */
 };
 
-/* A record as it is before its values are read; NULL: zeroed. */
+/* The initial state of a record; NULL: zeros. */
 const void *cw_json_initial(unsigned record);
-/* Whether a record is read first and placed then. */
+/* Whether a record is read first, then placed. */
 int cw_json_is_placed(unsigned record);
-/* A record of that kind is complete; `outer`: the record in which it stands. */
+/* Places a complete record; `outer` is the record that contains it. */
 void cw_json_place(struct cw_json_storage *self, unsigned record, void *item, void *outer);
-/* At the end of the report: numbers become indices, and what follows from the values is worked
- * out. */
+/* At the end of the report: converts numbers to indices, and computes derived values. */
 void cw_json_finish(struct cw_json_storage *self);
 
-/* Room for one more in a list of records, at *items; zeroed. NULL after a message. */
+/* Appends a zeroed record to the list at *items. NULL after a message. */
 void *cw_json_append(struct cw_json_storage *self, void *items, uint32_t *count, size_t size);
-/* The number of a tag, a new one where it has none yet; 0: it has no name, or there is no room. */
+/* The number of a tag, allocated if it is new; 0: it has no name, or there is no room. */
 uint32_t cw_json_tag(struct cw_json_storage *self, const char *label);
-/* One message for each report. */
+/* Prints at most one message for each report. */
 void cw_json_fail(struct cw_json_storage *self, const char *fmt, ...) CW_PRINTF(2, 3);
 
 #endif

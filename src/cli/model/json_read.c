@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of reports in JSON. See json_read.h. The only file that knows yajl.
+ * The reader of reports in JSON. See json_read.h. The only file that uses yajl.
  *
- * yajl calls for each token; the rows of report/json/fields.def say where a value belongs, by the
- * record that it stands in and its key. What no row names is passed over, so that reports of newer
- * versions can be read: fields are only ever added.
+ * yajl calls back for each token; the rows of report/json/fields.def tell where a value belongs, by
+ * its record and key. Keys without a row are skipped, so that reports of newer versions can be
+ * read: fields are only ever added.
  */
 #include "cli/model/json_read.h"
 
@@ -25,15 +25,15 @@
 #define KEY_MAX    64
 #define TEXT_CACHE 64
 
-/* What is open: an object, whose values have rows; or an array, whose elements are alike. */
+/* An open object, whose values have rows, or an open array, whose elements are alike. */
 struct level {
     enum { OBJECT, TUPLE, AMOUNT, MAP, ARRAY } kind;
-    const struct cw_json_field *rows;  /* of an object or a tuple */
-    const struct cw_json_field *row;   /* the one at hand, NULL: the key has none */
-    const struct cw_json_field *next;  /* that most likely follows */
-    const struct cw_json_field *field; /* that has opened this */
-    char *base;                        /* the record; of an array that in which it stands */
-    uint32_t place;                    /* of an array: how many elements there were */
+    const struct cw_json_field *rows;  /* object or tuple */
+    const struct cw_json_field *row;   /* the current one; NULL: the key has none */
+    const struct cw_json_field *next;  /* the most likely next one */
+    const struct cw_json_field *field; /* the row that opened this level */
+    char *base;                        /* the record; for an array, the record that contains it */
+    uint32_t place;                    /* array: elements so far */
     uint8_t is_placed;                 /* the record is in `temp` */
     _Alignas(16) char temp[CW_JSON_TEMP_MAX];
 };
@@ -41,9 +41,9 @@ struct level {
 struct reader {
     struct cw_json_storage *to;
     struct level level[DEPTH_MAX];
-    unsigned depth, ignored; /* levels that are open, and more that no row speaks of */
+    unsigned depth, ignored; /* open levels, and further ones without rows */
     char key[KEY_MAX];
-    const char *recent[TEXT_CACHE]; /* texts seen lately: names of APIs repeat */
+    const char *recent[TEXT_CACHE]; /* recent texts: API names repeat */
 };
 
 static struct level *top(struct reader *self)
@@ -58,7 +58,7 @@ static void *member(const struct level *level, uint32_t offset)
 
 /* ---- rows ---- */
 
-/* Keys mostly come in the order of the rows. */
+/* Keys usually come in the order of the rows. */
 static const struct cw_json_field *find_row(struct level *level, const char *key)
 {
     const struct cw_json_field *row = level->next;
@@ -74,7 +74,7 @@ static const struct cw_json_field *find_row(struct level *level, const char *key
     return row;
 }
 
-/* The row of the value at hand, NULL: it has none; of an array or amount that of the whole. */
+/* The row of the current value, or of its whole array or amount; NULL: none. */
 static const struct cw_json_field *row_of(struct reader *self)
 {
     struct level *level = self->depth > 0 && self->ignored == 0 ? top(self) : NULL;
@@ -84,7 +84,7 @@ static const struct cw_json_field *row_of(struct reader *self)
     if (level->kind == ARRAY || level->kind == AMOUNT)
         return level->field;
     if (level->kind == TUPLE) {
-        level->row = level->next->key ? level->next : NULL; /* there may be more than we know */
+        level->row = level->next->key ? level->next : NULL; /* a newer version may have more */
         level->next += level->row != NULL;
     }
     return level->row;
@@ -92,7 +92,7 @@ static const struct cw_json_field *row_of(struct reader *self)
 
 /* ---- elements of arrays ---- */
 
-/* Room for the next element, NULL: it is passed over. */
+/* Room for the next element; NULL: skip it. */
 static void *next_element(struct reader *self, struct level *level)
 {
     const struct cw_json_field *field = level->field;
@@ -121,9 +121,9 @@ static void *next_element(struct reader *self, struct level *level)
     }
 }
 
-/* ---- what is opened ---- */
+/* ---- opening levels ---- */
 
-/* NULL: it is too deep. */
+/* NULL: too deep. */
 static struct level *open_level(struct reader *self, int kind, const struct cw_json_field *field,
                                 char *base)
 {
@@ -159,7 +159,7 @@ static int open_record(struct reader *self, int kind, const struct cw_json_field
     return 1;
 }
 
-/* An element of an array; 0: it is passed over. */
+/* An array element; 0: skip it. */
 static int open_element(struct reader *self, struct level *array, int is_array)
 {
     const struct cw_json_field *field = array->field;
@@ -172,20 +172,22 @@ static int open_element(struct reader *self, struct level *array, int is_array)
     return base && open_record(self, is_array ? TUPLE : OBJECT, field, base);
 }
 
-/* What stands in an object; 0: it is passed over. */
+/* An object member; 0: skip it. */
 static int open_member(struct reader *self, struct level *object, const struct cw_json_field *row,
                        int is_array)
 {
     int kind = row->type == CW_JSON_AMOUNT ? AMOUNT : row->type == CW_JSON_MAP ? MAP : ARRAY;
 
-    if (row->when == CW_JSON_HAS)
-        *(uint8_t *)member(object, row->has) = 1;
+    int is_open = 0;
+
     if (row->type == CW_JSON_OBJECT)
-        return is_array == row->is_tuple &&
-               open_record(self, is_array ? TUPLE : OBJECT, row, member(object, row->offset));
-    if (row->type < CW_JSON_AMOUNT || row->type > CW_JSON_EACH || is_array != (kind == ARRAY))
-        return 0;
-    return open_level(self, kind, row, object->base) != NULL;
+        is_open = is_array == row->is_tuple &&
+                  open_record(self, is_array ? TUPLE : OBJECT, row, member(object, row->offset));
+    else if (row->type >= CW_JSON_AMOUNT && row->type <= CW_JSON_EACH)
+        is_open = is_array == (kind == ARRAY) && open_level(self, kind, row, object->base) != NULL;
+    if (is_open && row->when == CW_JSON_HAS)
+        *(uint8_t *)member(object, row->has) = 1;
+    return is_open;
 }
 
 static int on_begin(struct reader *self, int is_array)
@@ -238,16 +240,15 @@ static int on_begin_object(void *arg)
 static int on_key(void *arg, const unsigned char *key, size_t len)
 {
     struct reader *self = arg;
-    struct level *level = top(self);
 
     if (self->ignored > 0)
         return 1;
     if (len >= sizeof(self->key))
-        len = 0; /* none of ours is so long */
+        len = 0; /* longer than any known key */
     memcpy(self->key, key, len);
     self->key[len] = '\0';
-    if (level->kind == OBJECT)
-        level->row = find_row(level, self->key);
+    if (top(self)->kind == OBJECT)
+        top(self)->row = find_row(top(self), self->key);
     return 1;
 }
 
@@ -265,11 +266,11 @@ static const char *keep_text(struct reader *self, const char *text, size_t len)
         return *recent;
     *recent = cw_pages_copy(&self->to->pages, text, len);
     if (!*recent)
-        cw_json_fail(self->to, "it does not fit into memory");
+        cw_json_fail(self->to, "it does not fit in memory");
     return *recent ? *recent : "";
 }
 
-/* Where the plain value at hand goes, if its row is of one of the types; NULL: nowhere. */
+/* The destination of the current plain value if its row has one of the types, else NULL. */
 static void *target(struct reader *self, unsigned types, const struct cw_json_field **out_row,
                     unsigned *out_type)
 {
@@ -322,7 +323,7 @@ static int on_string(void *arg, const unsigned char *bytes, size_t len)
     return !self->to->failed;
 }
 
-/* The record that was appended last has this number. Sites and stacks keep theirs. */
+/* Assigns this number to the last record. Sites and stacks keep theirs. */
 static void put_number(struct reader *self, unsigned table, uint64_t number)
 {
     struct cw_report_model *model = &self->to->model;
@@ -335,7 +336,7 @@ static void put_number(struct reader *self, unsigned table, uint64_t number)
         cw_json_fail(self->to, "a number is out of range");
     else if (cw_json_numbers_insert(&self->to->number[table], (uint32_t)number, count[table] - 1) !=
              0)
-        cw_json_fail(self->to, "it does not fit into memory");
+        cw_json_fail(self->to, "it does not fit in memory");
     else if (table == CW_JSON_SITES)
         model->snapshot.site[model->snapshot.sites - 1].number = (uint32_t)number;
     else if (table == CW_JSON_STACKS)
@@ -388,7 +389,7 @@ static int on_truth(void *arg, int truth)
     return 1;
 }
 
-/* In a tuple it takes a place. */
+/* In a tuple it occupies a position. */
 static int on_null(void *arg)
 {
     row_of(arg);
@@ -409,7 +410,7 @@ static const yajl_callbacks callbacks = {
 
 /* ---- the file ---- */
 
-/* at: where in the file the text begins. */
+/* at: the text's offset in the file. */
 static void explain(struct cw_json_storage *to, yajl_handle parser, const unsigned char *text,
                     size_t len, off_t at)
 {
@@ -449,14 +450,13 @@ static void parse(struct cw_json_storage *to, yajl_handle parser, int fd)
     free(buf);
 }
 
-/* The reader lives as long as it takes to free what is left of a bad report: lists of a record that
- * was not complete are in it. */
+/* The reader must outlive a bad report's storage: it has the lists of incomplete records. */
 static int read_all(struct reader *self, int fd)
 {
     yajl_handle parser = yajl_alloc(&callbacks, NULL, self);
 
     if (!parser)
-        cw_json_fail(self->to, "it does not fit into memory");
+        cw_json_fail(self->to, "it does not fit in memory");
     else
         parse(self->to, parser, fd);
     if (parser)

@@ -5,10 +5,9 @@
 
 #include "report/model/report_model.h"
 
-struct cw_json_storage; /* what such a model consists of */
+struct cw_json_storage; /* the model's storage */
 
-/* Reads the whole of the descriptor; `name` is for messages. NULL after a message that names it and
- * the reason. */
+/* Reads the whole descriptor; `name` is for messages. NULL after a message with name and reason. */
 struct cw_json_storage *cw_json_read(int fd, const char *name);
 struct cw_report_model *cw_json_model(struct cw_json_storage *storage);
 void cw_json_storage_free(struct cw_json_storage *storage);

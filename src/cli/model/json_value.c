@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts and numbers of JSON as values of rows. See json_value.h. */
+/* Converts JSON texts and numbers to the values of rows. See json_value.h. */
 #include "cli/model/json_value.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static void store(void *field, size_t size, uint64_t value)
     }
 }
 
-/* A word of a later version is the number behind the last. */
+/* An unknown word, from a later version, becomes the number after the last. */
 static unsigned find_word(const struct cw_json_words *words, const char *text)
 {
     unsigned word = 0;
@@ -67,7 +67,7 @@ uint64_t cw_json_to_whole(const char *digits)
     const char *at = digits;
     double real;
 
-    for (; *at >= '0' && *at <= '9' && at - digits < 19; at++) /* so many cannot overflow */
+    for (; *at >= '0' && *at <= '9' && at - digits < 19; at++) /* 19 digits cannot overflow */
         value = value * 10 + (uint64_t)(*at - '0');
     if (*at == '\0')
         return value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where models come from. See model.h. */
+/* Reads models. See model.h. */
 #include "cli/model/model.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int read_live(struct cw_model *model, struct cw_source_file *file,
     cw_report_prepare(request->lines, &report);
     model->job = cw_report_open(&file->image.view, &report);
     if (!model->job) {
-        cw_cli_error("'%s': no room in memory for its report", file->path);
+        cw_cli_error("'%s': out of memory for its report", file->path);
         return -1;
     }
     model->report = cw_report_of(model->job);

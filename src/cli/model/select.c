@@ -142,10 +142,7 @@ const struct cw_flag cw_select_flags[CW_SELECT_FLAGS] = {
      .value = "PATTERN",
      .help = "only this kind of memory, as in pinned"},
     {.id = FLAG_TAG, .name = "tag", .value = "PATTERN", .help = "only call sites with this tag"},
-    {.id = FLAG_SITE,
-     .name = "site",
-     .value = "ID",
-     .help = "only the call site that a report calls so"},
+    {.id = FLAG_SITE, .name = "site", .value = "ID", .help = "only the call site with this id"},
     {.id = FLAG_CLASS,
      .name = "class",
      .value = "PATTERN",
@@ -153,26 +150,26 @@ const struct cw_flag cw_select_flags[CW_SELECT_FLAGS] = {
     {.id = FLAG_MIN_AGE,
      .name = "min-age",
      .value = "TIME",
-     .help = "only call sites with a block that old"},
+     .help = "only call sites with a block at least this old"},
     {.id = FLAG_MIN_SIZE,
      .name = "min-size",
      .value = "SIZE",
-     .help = "only call sites with so much, by the metric live"},
+     .help = "only call sites with at least this many live bytes"},
     {.id = FLAG_SORT,
      .name = "sort",
      .value = "METRIC",
      .words = "live peak total count",
-     .help = "order by another metric than is shown"},
+     .help = "sort by a different metric than the one shown"},
     {.id = FLAG_TOP, .name = "top", .value = "N", .help = "at most N call sites"},
     {.id = FLAG_METRIC,
      .name = "metric",
      .value = "METRIC",
      .words = "*live peak total count",
-     .help = "%w: bytes that are left, bytes when the device was fullest, bytes of all "
+     .help = "%w: live bytes, bytes at the device's peak, bytes of all "
              "allocations, or their number"},
 };
 
-/* How to set each, and what its value has to be: "is not " ...; where a pattern goes. */
+/* For each flag: its setter and the expected form, or the place of its pattern. */
 static const struct {
     int (*set)(struct cw_selection *selection, const char *value);
     const char *form;

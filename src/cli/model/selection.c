@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making a model one of a selection. See selection.h.
+ * Restricts a model to a selection. See selection.h.
  *
- * What a filler has listed is filtered where it lies; classes, peaks and ranks are listed anew, in
- * one piece of memory, which the model owns.
+ * Filters the filler's lists in place; builds the lists of classes, peaks and ranks anew, in one
+ * block of memory that the model owns.
  */
 #include "cli/model/selection.h"
 
@@ -15,12 +15,12 @@
 
 struct lists {
     struct cw_report_selection selection;
-    uint32_t *next; /* in the room for the indexes of lists, behind the ranks */
-    uint8_t *is_of; /* by site, behind them */
+    uint32_t *next; /* free space for list indices, after the ranks */
+    uint8_t *is_of; /* by site, after the indices */
     struct cw_report_rank rank[];
 };
 
-/* Each of the sites is in one list of classes, in `apart`, and in one peak at most. */
+/* Each site is in at most one class list, in `apart`, and in at most one peak. */
 #define LISTS_OF_A_SITE 3
 
 static struct lists *make_lists(const struct cw_report_model *model, const uint32_t *site,
@@ -38,7 +38,7 @@ static struct lists *make_lists(const struct cw_report_model *model, const uint3
     return lists;
 }
 
-/* ---- what the filler has listed ---- */
+/* ---- the filler's lists ---- */
 
 static int is_of(const struct lists *lists, const struct cw_report_model *model, uint32_t site)
 {
@@ -78,7 +78,7 @@ static void filter_suspects(struct cw_report_model *model, const struct lists *l
     growth->suspects = count;
 }
 
-/* The snapshot's list, if it has one, is in the same order. */
+/* The snapshot's list, if any, has the same order. */
 static void filter_old(struct cw_report_model *model, const struct lists *lists)
 {
     struct cw_snapshot_list list = {.site = model->snapshot.old.site};
@@ -98,7 +98,7 @@ static void filter_old(struct cw_report_model *model, const struct lists *lists)
     model->snapshot.old = list;
 }
 
-/* ---- what is listed anew ---- */
+/* ---- rebuilt lists ---- */
 
 #define CLASS(leak) (1u << (leak))
 #define LEAKS       (CLASS(CW_LEAK_LOST) | CLASS(CW_LEAK_GROWING) | CLASS(CW_LEAK_CONTEXT))

@@ -11,7 +11,7 @@
 #include "report/symbols/stack.h"
 
 #define NAME_MAX_BYTES 512
-#define AROUND         3 /* a script's line: what it calls, itself, who calls it */
+#define AROUND         3 /* a script's line, its callee and its caller */
 
 /* ---- amounts ---- */
 
@@ -109,8 +109,8 @@ void cw_site_put(FILE *out, const struct cw_report_model *model,
         fputs(", not in the sums", out);
 }
 
-/* The calls of a stack, innermost first: functions that are inlined into a frame are calls of their
- * own, at its address. */
+/* The calls of a stack, innermost first: functions inlined into a frame are separate calls at its
+ * address. */
 struct calls {
     const struct cw_report_model *model;
     const struct cw_report_stack *stack; /* NULL: none */
@@ -181,8 +181,8 @@ static void put_calls(FILE *out, struct calls calls, uint32_t from, uint32_t to)
     }
 }
 
-/* How many there are. *script: the place of the innermost line of a script that is the program's
- * own, or their number where there is none. */
+/* The number of calls. *script: the position of the innermost line of the program's own script, or
+ * the number of calls if there is none. */
 static uint32_t count_calls(struct calls calls, uint32_t *script)
 {
     uint32_t count = 0;
@@ -196,8 +196,7 @@ static uint32_t count_calls(struct calls calls, uint32_t *script)
     return count;
 }
 
-/* The innermost ones, and where a script's line is not among them, it and who calls and is called.
- */
+/* The innermost calls, plus a script's line with its caller and callee if not among them. */
 void cw_stack_put(FILE *out, const struct cw_report_model *model,
                   const struct cw_snapshot_site *site, unsigned limit)
 {

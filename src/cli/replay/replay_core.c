@@ -4,6 +4,7 @@
 
 #include "cli/replay/replay_engine.h"
 #include "core/control/lifecycle.h"
+#include "core/process/host.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/request/ladder.h"
@@ -188,8 +189,9 @@ static int watch_thread(void)
 static int start(const struct cw_options *options)
 {
     static const struct cw_launcher no_launcher;
+    static const struct cw_host_ops host = {.watch_thread = watch_thread};
 
-    cw_thread_set_watch(watch_thread);
+    cw_host_set(&host);
     cw_lifecycle_arm(&cw_replay_ops, options, &no_launcher, 12050);
     if (!cw_session_is_armed())
         return -1;

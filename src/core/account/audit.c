@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settling what two sides have seen. See audit.h. */
+/* Settles what two sides have seen. See audit.h. */
 #include "core/account/audit.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ struct side {
     uint64_t count, bytes;
 };
 
-/* What was told of one address, and is not settled. */
+/* The unsettled counts of one address. */
 struct entry {
     struct cw_map_entry map; /* first */
     uint64_t address;
@@ -137,7 +137,7 @@ static void add_to(struct side *side, uint64_t bytes)
     side->bytes += bytes;
 }
 
-/* Those without an address are settled at the end, when all of them have been told. */
+/* Classes without addresses are settled at the end, when both sides have reported everything. */
 static void settle_if_even(struct entry *entry)
 {
     if (is_addressed[entry->class] && entry->ours.count == entry->tool.count)
@@ -151,7 +151,8 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Takes from the side that told more often what the other has not, in bytes as far as they show. */
+/* Takes the surplus of the side that reported more often, with its bytes as far as they are
+ * known. */
 static struct side split_off(struct side *more, const struct side *less)
 {
     struct side rest = {more->count - less->count,
@@ -224,7 +225,7 @@ void cw_audit_cut(void)
 
 /* ---- our side ---- */
 
-/* CW_AUDIT_CLASS_COUNT: the tool does not tell of such. */
+/* CW_AUDIT_CLASS_COUNT: the tool does not report this kind. */
 static enum cw_audit_class class_of(const struct cw_live_block *block)
 {
     static const uint8_t class[CW_KIND_COUNT] = {

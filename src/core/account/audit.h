@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The audit: what we have seen of the driver's memory against what another tool has seen of it.
+ * The audit compares what we have seen of the driver's memory with what another tool has seen.
  *
- * Both tell of the same calls, the tool later and in batches, so the order counts for nothing: what
- * is told of one address is added up for each side, and an address for which both sides have told
- * equally often is settled and forgotten. What is left at the end only one side has seen. Frees
- * that we know to have happened with the end of a context are excused: the tool may tell of them or
- * not.
+ * Both report the same calls, the tool later and in batches, so order does not matter: reports of
+ * one address are added up for each side, and an address that both sides have reported equally
+ * often is settled and forgotten. Only one side has seen what is left at the end. Frees with the
+ * end of a context are excused: the tool may report them or not.
  *
- * Compared is what was taken from the driver and given back to it (held bytes), not what the
- * program asked of our pool. Owns the table of what is not settled, guarded by one lock
- * (CW_RANK_AUDIT). Nothing is done, and one word is read for each block, until begin.
+ * It compares what was taken from and given back to the driver (held bytes), not what the program
+ * asked of our pool. Owns the table of what is not settled, guarded by one lock (CW_RANK_AUDIT).
+ * Nothing is done, and one word is read for each block, until begin.
  */
 #ifndef CW_CORE_AUDIT_H
 #define CW_CORE_AUDIT_H
@@ -31,7 +30,7 @@ struct cw_audit_record {
 
 extern CW_HIDDEN _Atomic int cw_audit_on;
 
-/* From now on both sides tell. Once for a session. */
+/* From now on both sides report. Once in a session. */
 void cw_audit_begin(struct cw_arena *arena, uint32_t tool_version);
 /* The audit was asked for and there will be none. */
 void cw_audit_refuse(struct cw_arena *arena, const char *why);
@@ -41,7 +40,7 @@ void cw_audit_seen(const struct cw_audit_record *record);
 void cw_audit_variable(const char *name, uint64_t bytes, int is_managed);
 void cw_audit_dropped(uint64_t records);
 
-/* Our side ends; the tool may still tell of what came before. */
+/* Our side ends; the tool may still report earlier calls. */
 void cw_audit_close(void);
 /* Makes the account. */
 void cw_audit_end(void);
@@ -58,7 +57,8 @@ static inline void cw_audit_taken(const struct cw_live_block *block)
         cw_audit_block(block, CW_AUDIT_TAKEN, 0);
 }
 
-/* The driver has it again; with_context: nobody has freed it. While the record is still whole. */
+/* The driver has the block again; with_context: it went with its context. While the record is still
+ * whole. */
 static inline void cw_audit_given(const struct cw_live_block *block, int with_context)
 {
     if (CW_UNLIKELY(atomic_load_explicit(&cw_audit_on, memory_order_relaxed)))

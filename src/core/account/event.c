@@ -28,7 +28,7 @@ uint32_t cw_event_add(const struct cw_live_event *what)
     struct cw_live_event *event;
     uint32_t index = 0;
 
-    /* A program that swings around a threshold must not push out what it did wrong. */
+    /* A program that oscillates around a threshold must not push its errors out of the list. */
     if (atomic_load(&table->count) <=
         (what->type == CW_EVENT_PRESSURE ? EVENTS_MAX / 2 : EVENTS_MAX))
         index = cw_arena_append(arena, CW_TABLE_EVENT);
@@ -45,6 +45,6 @@ uint32_t cw_event_add(const struct cw_live_event *what)
     event->free_bytes = event->total_bytes - atomic_load(&device->driver_used);
     if (atomic_load(&event->count) == 0)
         atomic_store(&event->count, 1);
-    event->t_ns = cw_session_now(); /* last: a reader skips an event without a time */
+    event->t_ns = cw_session_now(); /* set last: readers skip an event without a time */
     return index;
 }

@@ -10,8 +10,8 @@
 
 void cw_event_init(struct cw_arena *arena);
 
-/* Appends a copy, with the time, the device's last sample and, where it has a site, the device
- * filled in. Its index, or 0 when the list is full. */
+/* Appends a copy and fills in the time, the device's last sample and, for an event with a site, the
+ * device. Its index; 0: the list is full. */
 uint32_t cw_event_add(const struct cw_live_event *what);
 struct cw_live_event *cw_event_at(uint32_t index);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was freed lately: the sites of the last frees by address, so that a second free of the same
- * block can be shown with the first.
+ * Recent frees: the sites of the last frees by address, so that a report of a second free can show
+ * the first.
  *
  * A table of fixed size; a new entry replaces the one in its place. Entries are two relaxed words:
  * a torn one names a wrong first free in a report, and nothing else.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The sum of idle bytes, and blocks on their way to the driver. See idle.h. */
+/* The sum of idle bytes, and of blocks on their way to the driver. See idle.h. */
 #include "core/account/idle.h"
 
 #include <stdatomic.h>

@@ -3,12 +3,12 @@
  * Sharded open addressing with linear probing and backward-shift deletion (no tombstones, so a
  * table that churns for days does not slow down). See index.h.
  *
- * Writers hold the shard's lock. Readers hold nothing: they read the shard's count of changes,
- * look, and look again if the count was odd or is another one now. It is odd while entries move
- * within the table or to a bigger one. A key that goes into an empty slot moves nothing and is not
- * counted. Every load of a slot acquires and every store releases, so a reader that has seen any
- * store of a counted change finds the count changed. A table that has been replaced stays mapped
- * for good, because a reader may still be in it, but its pages go back to the system.
+ * Writers hold the shard's lock. Readers hold no lock: they read the shard's count of changes,
+ * look, and look again if the count was odd or has changed. It is odd while entries move within the
+ * table or to a bigger one. A key that goes into an empty slot moves nothing and is not counted.
+ * Every load of a slot acquires and every store releases, so a reader that has seen any store of a
+ * counted change finds the count changed. A table that has been replaced stays mapped for good,
+ * because a reader may still be in it, but its pages go back to the system.
  *
  * The tables of one size lie side by side, those of all shards: they come to that size at about the
  * same number of keys, and then are large enough together for large pages. A look-up in many keys
@@ -120,7 +120,7 @@ static inline struct slot *probe(struct table table, uint64_t hash, enum cw_spac
     return NULL;
 }
 
-/* Around what moves entries. The stores in between release, hence none is seen before the first. */
+/* Around moves of entries. The stores in between release, so none is seen before the first. */
 static void begin_change_locked(struct shard *shard)
 {
     uint64_t changes = atomic_load_explicit(&shard->changes, memory_order_relaxed);
@@ -133,7 +133,7 @@ static void end_change_locked(struct shard *shard)
     store(&shard->changes, atomic_load_explicit(&shard->changes, memory_order_relaxed) + 1);
 }
 
-/* The key first: with the owner the slot counts. */
+/* The key first: the owner makes the slot valid. */
 static void fill(struct slot *slot, uint64_t key, uint64_t owner)
 {
     store(&slot->key, key);
@@ -231,7 +231,7 @@ int cw_index_restore(enum cw_space space, uint64_t key, uint32_t block)
     return rc != 0 ? rc : taken != 0;
 }
 
-/* 1, or 0: disturbed; under the lock always 1. */
+/* 1; 0: disturbed by a writer; always 1 under the lock. */
 static inline int look(const struct shard *shard, uint64_t hash, enum cw_space space, uint64_t key,
                        uint32_t *out_block)
 {
@@ -247,8 +247,8 @@ static inline int look(const struct shard *shard, uint64_t hash, enum cw_space s
     return 1;
 }
 
-/* A writer that has been preempted would keep a reader for long, and readers of a higher priority
- * would keep it: the lock lets it run. */
+/* A preempted writer would delay a reader for long, and readers of a higher priority would delay
+ * the writer: taking the lock lets it run. */
 static CW_NOINLINE uint32_t find_disturbed(struct shard *shard, uint64_t hash, enum cw_space space,
                                            uint64_t key)
 {
@@ -273,7 +273,7 @@ static CW_NOINLINE uint32_t find(struct shard *shard, uint64_t hash, enum cw_spa
     return find_disturbed(shard, hash, space, key);
 }
 
-/* Most keys lie where they belong: as look() does, without a loop. */
+/* Most keys lie in their first slot: like look(), without a loop. */
 CW_HOT uint32_t cw_index_find(enum cw_space space, uint64_t key)
 {
     uint64_t hash = hash_of(space, key), changes, owner;
@@ -294,7 +294,7 @@ CW_HOT uint32_t cw_index_find(enum cw_space space, uint64_t key)
     return find(shard, hash, space, key);
 }
 
-/* Empties the slot and moves back what had been pushed behind it. */
+/* Empties the slot and moves back the entries that it had displaced. */
 static void erase_locked(struct shard *shard, struct table table, struct slot *slot)
 {
     uint32_t hole = (uint32_t)(slot - table.slots);
@@ -321,7 +321,7 @@ static void erase_locked(struct shard *shard, struct table table, struct slot *s
     shard->used--;
 }
 
-/* What the lock's holder will look at is on its way while the lock is taken. */
+/* Prefetches what the holder of the lock will read, while the lock is taken. */
 static inline void prefetch(const struct shard *shard, uint64_t hash)
 {
     struct table table = table_of(shard);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairs of blocks, and what became of them. See regrowth.h. */
+/* Pairs of blocks, and which of them became resizes. See regrowth.h. */
 #include "core/account/regrowth.h"
 
 #include "base/lock.h"
@@ -22,7 +22,7 @@ struct end {
 
 struct pair {
     struct end small, large;
-    uint64_t copied; /* at most small.bytes: what is copied twice counts once */
+    uint64_t copied; /* at most small.bytes: bytes copied twice count once */
     uint64_t serial; /* the larger, the younger */
 };
 
@@ -32,7 +32,7 @@ static struct {
     struct cw_arena *arena;
     struct pair pair[CW_REGROWTH_PAIRS];
     unsigned pairs;
-    uint64_t serial; /* never begins anew: what a thread remembers from before a fork stays wrong */
+    uint64_t serial; /* never restarts: what a thread remembers from before a fork stays invalid */
     uint32_t head[HEADS];
 } self;
 
@@ -90,8 +90,7 @@ static int is_same_place(const struct cw_live_site *a, const struct cw_live_site
     return a->stack == b->stack && a->api == b->api && a->kind == b->kind && a->device == b->device;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------
- */
+/* ---- pairs ---- */
 
 /* 1, or 0: no live block begins there. */
 static int find_end(uint64_t address, struct end *out)
@@ -145,7 +144,7 @@ static void drop_locked(struct pair *pair)
     *pair = self.pair[--self.pairs];
 }
 
-/* The pair that this thread was at, NULL if it is gone; drops have moved it, maybe. */
+/* The pair that this thread copied last, NULL if it is gone; drops may have moved it. */
 static struct pair *last_locked(void)
 {
     if (last.place < self.pairs && self.pair[last.place].serial == last.serial)
@@ -176,7 +175,7 @@ static int goes_on(uint64_t to, uint64_t from, uint64_t bytes)
     return pair != NULL;
 }
 
-/* The pair of these two, or a new one, in the place of the oldest if there are too many. */
+/* The pair of these two blocks, or a new one, which replaces the oldest if there are too many. */
 static struct pair *pair_locked(const struct end *small, const struct end *large)
 {
     struct pair *oldest = &self.pair[0];
@@ -217,8 +216,7 @@ void cw_regrowth_copied(uint64_t to, uint64_t from, uint64_t bytes)
     cw_lock_release(&lock);
 }
 
-/* ---- resizes ----------------------------------------------------------------------------------
- */
+/* ---- resizes ---- */
 
 static uint32_t *head_of(const struct cw_live_site *site)
 {
@@ -278,7 +276,7 @@ static void count_locked(const struct pair *pair, int begins_chain, uint64_t now
     store(&record->resizes, load(&record->resizes) + 1);
 }
 
-/* What has replaced the block, the youngest if several might; NULL: nothing. */
+/* The block's replacement, the youngest if there are several candidates; NULL: nothing. */
 static const struct pair *replacement_locked(uint32_t block)
 {
     const struct pair *best = NULL;

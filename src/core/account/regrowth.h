@@ -18,7 +18,7 @@
  *
  * Owns the pairs (PAIRS at most, the oldest is forgotten) and CW_TABLE_REGROWTH (RECORDS at most,
  * one for each place); both are guarded by one lock (CW_RANK_REGROWTH). The blocks of a pair are
- * marked in their flags, so a free of any other block costs a look at a byte that is at hand.
+ * marked in their flags, so a free of any other block costs a look at a byte that is in the cache.
  */
 #ifndef CW_CORE_REGROWTH_H
 #define CW_CORE_REGROWTH_H
@@ -44,14 +44,14 @@ static inline int cw_regrowth_is_on(void)
     return atomic_load_explicit(&cw_regrowth_on, memory_order_relaxed);
 }
 
-/* The program has copied, or asked for it, with success. Addresses that are no blocks' cost two
+/* The program has made or requested a copy, with success. Addresses without a block cost two
  * look-ups in the index. No lock held. */
 void cw_regrowth_copied(uint64_t to, uint64_t from, uint64_t bytes);
 
 CW_COLD void cw_regrowth_gone_slowly(uint32_t block, int is_freed);
 
-/* The program has no more this block, which the caller owns and has not changed yet. is_freed: by a
- * free of its own, not with a context. */
+/* The program no longer has this block, which the caller owns and has not changed yet. is_freed: by
+ * a free, not with its context. */
 static inline void cw_regrowth_gone(uint32_t index, const struct cw_live_block *block, int is_freed)
 {
     if (CW_UNLIKELY((atomic_load_explicit(&block->flags, memory_order_relaxed) &

@@ -102,7 +102,7 @@ static uint32_t intern_site(const struct site_key *key)
     return site;
 }
 
-/* The owner is no part of a cache's key: the cache goes when the slot does. */
+/* A cache's key does not include the owner: the cache goes when the slot does. */
 uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
                       struct cw_site_cache_entry *cached)
 {

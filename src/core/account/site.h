@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sites: where the program allocates, and the counters of it.
+ * Sites: where the program allocates, and their counters.
  *
  * A site is (call stack, API, kind, device, tag of the thread's range). Sites are interned: found
  * without a lock through chains that are only ever extended at their head, added under
@@ -22,12 +22,12 @@ int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
-/* cached: where the thread remembers it; NULL: nowhere. */
+/* cached: the thread's cache entry for it; NULL: none. */
 CW_NOINLINE uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
                                   struct cw_site_cache_entry *cached);
 
-/* No multiplication in the hash: what a hit does waits for its outcome. Stacks and names are
- * counted up, kinds and devices are few. */
+/* No multiplication in the hash: it is on the critical path of a hit. Stacks and names are numbered
+ * consecutively, kinds and devices are few. */
 static inline uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device)
 {
     uint32_t where = (uint32_t)cw_tag_here() << 16 | (uint32_t)kind << 8 | device;
@@ -50,8 +50,7 @@ static inline uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t dev
     return cw_site_of(cw_stack_here(), api, kind, device);
 }
 
-/* The record of the same site that belongs to no thread, for blocks that any thread may bring to
- * life. */
+/* The site's record that belongs to no thread, for blocks that any thread may make. */
 uint32_t cw_site_shared(uint32_t site);
 
 extern CW_HIDDEN struct cw_arena *cw_site_arena;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The counters of a site, where it is not its owner who counts. See site_count.h. */
+/* The counters of a site, updated by threads that do not own it. See site_count.h. */
 #include "core/account/site_count.h"
 
 #include "live/view.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a block that comes or goes changes: the counters of its site, and the sums of its device
+ * Counts a block that comes or goes: in its site, and in the sums of its device
  * (core/account/usage.h).
  *
- * A site's own counters have one writer, the thread in its slot `owner` (live/layout.h); whoever
- * else frees its blocks adds to the far ones, atomically. No lock. Every hit of the pool and every
- * free comes through here, so what is not the owner's common case is out of line.
+ * A site's own counters have one writer, the thread in its slot `owner` (live/layout.h); other
+ * threads that free its blocks add to the far ones, atomically. No lock. Every hit of the pool and
+ * every free comes through here, so all but the owner's common case is out of line.
  */
 #ifndef CW_CORE_SITE_COUNT_H
 #define CW_CORE_SITE_COUNT_H
@@ -36,11 +36,10 @@ static inline uint8_t cw_site_counted_on(const struct cw_live_site *site)
     return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
 }
 
-/* Keeps what the site holds as what it held at that peak. */
+/* Saves the current value as the one at that peak. */
 CW_NOINLINE void cw_site_count_peak(struct cw_live_site *site, uint64_t version);
 
-/* Before a site changes for the first time since its device's last peak, keeps what it held then.
- */
+/* Saves what a site held at its device's last peak, before the site's first change since then. */
 static inline void cw_site_save_at_peak(struct cw_live_site *site)
 {
     const struct cw_live_device *device =
@@ -53,7 +52,7 @@ static inline void cw_site_save_at_peak(struct cw_live_site *site)
 
 CW_NOINLINE void cw_site_raise_peaks(struct cw_live_site *site);
 
-/* So much is more than it has been; what others are just taking away may make it less than none. */
+/* A new maximum of the site. Concurrent frees by others may make the value negative. */
 static inline int cw_site_is_peak(const struct cw_live_site *site)
 {
     uint64_t blocks = atomic_load_explicit(&site->allocs, memory_order_relaxed) -
@@ -74,7 +73,7 @@ static inline int cw_site_is_peak(const struct cw_live_site *site)
 CW_NOINLINE void cw_site_count_in_shared(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
 CW_NOINLINE void cw_site_count_out_far(struct cw_live_site *site, uint64_t bytes, uint64_t extra);
 
-/* The program has a block: all but what the device's sums say. */
+/* The program has a block: updates all but the device's sums. */
 static inline void cw_site_add(struct cw_live_site *site, uint64_t bytes, uint64_t held,
                                uint64_t now_ns)
 {
@@ -106,8 +105,8 @@ static inline void cw_site_sub(struct cw_live_site *site, uint64_t bytes, uint64
     }
 }
 
-/* With the device's sums; `more`: bytes that were not held before, nor reserved; `less`: bytes that
- * are not held any more either. */
+/* The same with the device's sums. more: bytes that were neither held nor reserved before; less:
+ * bytes that are no longer held. */
 void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t more,
                       uint64_t now_ns);
 void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t less);

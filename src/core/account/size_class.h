@@ -48,7 +48,7 @@ static inline uint64_t cw_size_class_bytes(unsigned class)
     return ((uint64_t)4096 << doubling) + ((uint64_t)512 * eighth << doubling);
 }
 
-/* What to ask the driver for: never less than `bytes`, which may be any number. */
+/* The size to ask the driver for: never less than `bytes`, which may be any number. */
 static inline uint64_t cw_size_round(uint64_t bytes)
 {
     if (bytes <= CW_SIZE_ROUNDED)
@@ -69,9 +69,9 @@ static inline uint64_t cw_size_pages(uint64_t bytes)
     return (bytes + CW_SIZE_PAGE - 1) / CW_SIZE_PAGE;
 }
 
-/* What a block of `held` bytes, which may be any number, takes of the device beyond what a request
- * of `bytes` takes by itself: in bytes, or in pages where that is more. Small blocks share a page.
- */
+/* How much more of the device a block of `held` bytes takes than a request of `bytes` would by
+ * itself: in bytes, or in pages if that is more. Small blocks share a page. held may be any
+ * number. */
 static inline uint64_t cw_size_excess(uint64_t held, uint64_t bytes)
 {
     uint64_t least = cw_size_exact(bytes), by_pages;
@@ -105,7 +105,7 @@ static inline uint8_t cw_size_bin(uint64_t held)
     return size_class < CW_BINS ? (uint8_t)size_class : CW_BIN_NONE;
 }
 
-/* Which blocks serve a request: those of at least `bytes`, and at most so much excess. */
+/* The blocks that serve a request: at least `bytes`, with at most so much excess. */
 struct cw_size_fit {
     uint64_t bytes, excess;
 };
@@ -115,7 +115,7 @@ static inline int cw_size_fits(uint64_t held, struct cw_size_fit fit)
     return held >= fit.bytes && cw_size_excess(held, fit.bytes) <= fit.excess;
 }
 
-/* The excess of a block that is an eighth larger: of its own class every block is at most that. */
+/* The excess of a block that is an eighth larger: no block of the same class has more. */
 static inline uint64_t cw_size_tolerance(uint64_t bytes)
 {
     uint64_t least = cw_size_exact(bytes);

@@ -37,8 +37,7 @@ static struct {
     _Atomic int ended;
 } self = {.lock = CW_LOCK_INIT(CW_RANK_TRACE), .fd = -1};
 
-/* ---- the window --------------------------------------------------------------------------------
- */
+/* ---- the window ---- */
 
 static int is_ours(int fd)
 {
@@ -48,8 +47,7 @@ static int is_ours(int fd)
            info.st_dev == self.device;
 }
 
-/* The program may have closed our descriptor, and opened a file of its own under the same number.
- */
+/* The program may have closed our descriptor and reused its number for another file. */
 static int find_file(void)
 {
     int fd;
@@ -67,7 +65,7 @@ static int find_file(void)
     return ENOENT;
 }
 
-/* A file beyond the limit would end the program by a signal. */
+/* Exceeding the limit on file sizes would kill the program by a signal. */
 static int is_beyond_limit(uint64_t end)
 {
     struct rlimit limit;
@@ -76,7 +74,7 @@ static int is_beyond_limit(uint64_t end)
            end > limit.rlim_cur;
 }
 
-/* For file systems without fallocate, as NFS. */
+/* For file systems without fallocate, such as NFS. */
 static int write_zeros(uint64_t offset)
 {
     static const char zeros[ZEROS];
@@ -90,7 +88,7 @@ static int write_zeros(uint64_t offset)
     return 0;
 }
 
-/* Room on the disk comes first: a write to a mapping that has none ends the program. */
+/* Disk space is allocated first: a write to a mapping without it would kill the program. */
 static int take_room(uint64_t offset)
 {
     int rc;
@@ -105,7 +103,7 @@ static int take_room(uint64_t offset)
     return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(offset) : errno;
 }
 
-/* Whoever still writes does so to nobody's pages. */
+/* A thread that still writes does so to pages that nobody reads. */
 static void cover_window(void)
 {
     mmap(self.base, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -127,7 +125,8 @@ static int move_window(uint64_t start)
         return error;
     }
     self.start = start;
-    /* The end did not wait for us: the file may be shorter now than the window. */
+    /* The end of the process did not wait for this thread: the file may be shorter than the window
+     * now. */
     if (atomic_load(&self.ended))
         cover_window();
     return 0;
@@ -223,8 +222,7 @@ void cw_trace_reset(void)
     self.fd = -1;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ---- */
 
 static char *put_text(char *at, const char *text, size_t len)
 {
@@ -272,7 +270,7 @@ static uint64_t elapsed_ns(void)
     return now_ns > start ? now_ns - start : 0;
 }
 
-/* UTC: the local time would need files of the system's. */
+/* UTC: local time would need system files. */
 static char *put_time(char *at, uint64_t elapsed)
 {
     uint64_t us = (self.arena->header->start_realtime_ns + elapsed) / 1000;

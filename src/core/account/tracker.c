@@ -42,10 +42,9 @@ static uint64_t load(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* ---- free records ------------------------------------------------------------------------------
- */
+/* ---- free records ---- */
 
-/* The spare records of a parent's thread do not belong to the forked child's arena. */
+/* The spare records of a parent's thread are not in the forked child's arena. */
 static void check_spares(void)
 {
     uint32_t epoch = cw_tracker_arena->header->pid;
@@ -108,8 +107,7 @@ void cw_tracker_thread_ends(void)
     spill_spares(0);
 }
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums ---- */
 
 static void commit(const struct cw_request *request, uint64_t now_ns)
 {
@@ -118,8 +116,7 @@ static void commit(const struct cw_request *request, uint64_t now_ns)
     cw_usage_committed(request->device, now_ns);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- */
+/* ---- blocks ---- */
 
 /* The state of a record that still has this key, if it has an owner: whose key the driver gave out
  * again may have been finished since, and be another block's. CW_BLOCK_FREE: it has none. */
@@ -133,8 +130,8 @@ static uint32_t state_of(const struct cw_live_block *block, enum cw_space space,
                : CW_BLOCK_FREE;
 }
 
-/* A record whose key the driver gave out again: its memory went with its context, which is just
- * ending, or in a way that we did not see. */
+/* Closes a record whose key the driver gave out again: its memory went with its context, which is
+ * just ending, or was freed unseen. */
 static void close_stale(uint32_t index, const struct cw_request *request)
 {
     struct cw_live_block *block = cw_tracker_at(index);
@@ -176,7 +173,7 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
 }
 
-/* No memory for a record: nobody will give back what it has in excess. */
+/* No memory for a record: nobody would release the block's excess later. */
 static void lose(const struct cw_request *request)
 {
     add(&cw_tracker_arena->header->lost_blocks, 1);
@@ -200,7 +197,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         lose(request);
         return 0;
     }
-    /* The old owner of the key goes first: the two never held the memory together. */
+    /* Closes the key's old owner first: the two never held the memory at the same time. */
     if (CW_UNLIKELY(stale != 0))
         close_stale(stale, request);
     cw_site_count_in(cw_site_at(site_index), request->bytes, request->held,
@@ -284,8 +281,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
     release_record(index);
 }
 
-/* ---- blocks of the pool ------------------------------------------------------------------------
- */
+/* ---- blocks of the pool ---- */
 
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_index,
                                 uint64_t now_ns)
@@ -381,7 +377,7 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     cw_site_save_at_peak(site);
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
-    /* Not the owner's call: what came on top counts as less freed. */
+    /* Not called by the owner: bytes added count as fewer bytes freed. */
     add(&site->far_bytes, -growth);
     add(&site->far_extra, extra);
     cw_site_raise_peaks(site);
@@ -397,7 +393,7 @@ static int is_pooled(const struct cw_live_block *block)
     return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
 }
 
-/* A block of the pool belongs to who claims it. */
+/* A block of the pool belongs to the thread that claims it. */
 static int take_pooled(uint32_t index, uint32_t context)
 {
     struct cw_live_block *block = cw_tracker_at(index);
@@ -415,7 +411,7 @@ static int take_pooled(uint32_t index, uint32_t context)
     return 1;
 }
 
-/* Any other belongs to who takes it out of the index. */
+/* Any other belongs to the thread that removes it from the index. */
 static int take_unpooled(uint32_t index, uint32_t context)
 {
     struct cw_live_block *block = cw_tracker_at(index);
@@ -459,8 +455,7 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
     }
 }
 
-/* ---- self-check --------------------------------------------------------------------------------
- */
+/* ---- self-check ---- */
 
 static int check_sites(uint64_t live[CW_DEVICES])
 {

@@ -5,10 +5,11 @@
  * A block's life: insert (after the driver gave it), then take (before the driver is asked to free
  * it) and finish (after it answered). Take comes first because the driver may give the same address
  * to another thread the moment it is free; insert comes last because only then the address is
- * known. Who takes a block owns it until finish; a second take of the same key finds nothing.
+ * known. A thread that takes a block owns it until finish; a second take of the same key finds
+ * nothing.
  *
  * A block of the pool stays in the index when the program frees it: claim, retire, and at the next
- * request reuse. The claim settles who frees it. take_idle and finish_idle give it back for good.
+ * request reuse. The claim settles who frees it. take_idle and finish_idle release it.
  *
  * No lock of its own: the index and the claims settle who owns a block, counters are atomics, free
  * records lie in per-thread stashes over one list under CW_RANK_INDEX. Always: a device's live
@@ -73,7 +74,7 @@ static inline uint32_t cw_tracker_next(uint32_t block)
     return atomic_load_explicit(&cw_tracker_at(block)->link, memory_order_relaxed);
 }
 
-/* What a live block of the pool has in excess (core/limits/excess.h); 0 for others. */
+/* The excess of a live block of the pool (core/limits/excess.h); 0 for others. */
 static inline uint64_t cw_tracker_excess(const struct cw_live_block *block)
 {
     if ((atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) == 0 ||
@@ -83,17 +84,17 @@ static inline uint64_t cw_tracker_excess(const struct cw_live_block *block)
                           atomic_load_explicit(&block->bytes, memory_order_relaxed));
 }
 
-/* Two lists as one: `more`, which is walked through, comes to lie in front. */
+/* Joins two lists. `more`, which is walked to its end, comes first. */
 uint32_t cw_tracker_join(uint32_t list, uint32_t more);
 
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
 
-/* Of a claim that got another block than it was after. */
+/* Undoes a claim that got another block than the intended one. */
 CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
 
-/* Makes the live block with this key the caller's own; 0 when it is not live, or no more the one
- * with this key. Then either retire it, or take it out of the index and finish it. */
+/* Makes the caller the owner of the live block with this key; 0: it is not live, or no longer has
+ * this key. The owner either retires it, or removes it from the index and finishes it. */
 static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space space, uint64_t key)
 {
     uint32_t live = CW_BLOCK_LIVE;
@@ -110,7 +111,7 @@ static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space sp
     return 0;
 }
 
-/* A claimed block, of which all sums know that the program has it no more, is idle. */
+/* Marks a claimed block idle; all sums have been updated. */
 static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing_site,
                                    uint64_t now_ns)
 {
@@ -119,11 +120,12 @@ static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing
     atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
 }
 
-/* A claimed block is freed by the program and kept by the pool. now_ns 0: nobody will ask. */
+/* The program has freed a claimed block, and the pool keeps it. now_ns 0: the time is not
+ * needed. */
 void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
 
-/* An idle block, which the caller has taken from the pool, serves a new request: all but what the
- * device's sums and the trace say. */
+/* An idle block that the caller has taken from the pool serves a new request. Updates all but the
+ * device's sums and the trace. */
 static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t site, uint64_t bytes,
                                     uint64_t now_ns)
 {
@@ -142,26 +144,27 @@ static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t site, 
 /* All of it. */
 void cw_tracker_reuse(uint32_t block, uint32_t site, uint64_t bytes, uint64_t now_ns);
 
-/* An idle block goes back: marked before the driver is asked, so that a second free is refused
- * until its memory is gone, and taken out of the index after. 0 when its address belongs to a newer
- * block by now: its memory is gone already, and the driver must not be asked. */
+/* Releases an idle block: marked before the driver is asked, so that a second free is refused until
+ * the memory is gone, and removed from the index afterwards. 0: the address belongs to a newer
+ * block, so the memory is gone already and the driver must not be asked. */
 int cw_tracker_take_idle(uint32_t block);
 void cw_tracker_finish_idle(uint32_t block);
 
-/* Changes the size of a live block: a mapping tells how large an imported handle is. */
+/* Changes the size of a live block: only a mapping tells the size of an imported handle. */
 void cw_tracker_resize(uint32_t block, uint64_t bytes);
 
 /*
- * Takes every block that went with the context, once the driver has said that it did. The list is
- * for cw_tracker_finish_list. 0 when there is none.
+ * Takes every block that went with the context, once the driver has confirmed its end. Returns a
+ * list for cw_tracker_finish_list; 0: none.
  */
 uint32_t cw_tracker_take_context(uint32_t context);
 void cw_tracker_finish_list(uint32_t list, enum cw_free_result result);
 
-/* The calling thread ends: its stash of free records goes back. */
+/* The calling thread ends: returns its stash of free records. */
 void cw_tracker_thread_ends(void);
 
-/* Debug and unit tests: 0, or -1 when the sums do not agree. Nobody else may be at work. */
+/* For debug builds and unit tests: 0, or -1 if the sums do not agree. No other thread may be at
+ * work. */
 int cw_tracker_check(void);
 
 #endif

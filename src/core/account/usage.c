@@ -8,8 +8,8 @@
 #include "core/process/slot.h"
 #include "core/process/thread.h"
 
-/* Frees that a thread passes on at once after another one had to stop it for its slack: a thread
- * that only frees what others allocate is stopped once in so many frees. */
+/* After a thread was stopped for its slack, it counts so many frees in the shared sums at once: a
+ * thread that only frees what others allocate is stopped once in so many frees. */
 #define NO_SLACK_FREES 1024
 
 CW_HOT_DATA struct cw_live_slot *cw_usage_slack;
@@ -45,10 +45,9 @@ static uint64_t add(_Atomic uint64_t *counter, uint64_t value)
     return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
 }
 
-/* ---- slack -------------------------------------------------------------------------------------
- */
+/* ---- slack ---- */
 
-/* From slack to the shared sums. The caller is inside the slot, has stopped it, or owns it and
+/* Moves slack to the shared sums. The caller is inside the slot, has stopped it, or owns it and
  * holds the lock. */
 static void give_back_slack(struct cw_live_slot *slack)
 {
@@ -68,7 +67,7 @@ static int has_slack(const struct cw_live_slot *slack)
     return (load(&slack->slack_live) | load(&slack->slack_held) | load(&slack->slack_excess)) != 0;
 }
 
-/* Takes from the slack what it has of `bytes`; what is left to find elsewhere. */
+/* Takes up to `bytes` from the slack. Returns the rest, to be taken elsewhere. */
 static uint64_t use_up(_Atomic uint64_t *slack, uint64_t bytes)
 {
     uint64_t there = load(slack);
@@ -108,11 +107,10 @@ static void take_back_all_slack(void)
     cw_slot_resume(others);
 }
 
-/* ---- peaks -------------------------------------------------------------------------------------
- */
+/* ---- peaks ---- */
 
-/* The end of a context may take a block away before it is counted in: for a moment, less than none.
- */
+/* The end of a context may subtract a block before it is added: the sum is negative for a
+ * moment. */
 static int is_above(uint64_t value, const _Atomic uint64_t *peak)
 {
     return (int64_t)value > (int64_t)load(peak);
@@ -172,7 +170,7 @@ void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
         add_shared(device, live, held, now_ns);
 }
 
-/* The shared sum is at least what is held: what fits by it fits. */
+/* The shared sum is at least the held bytes: a request that fits by it fits. */
 static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
 {
     uint64_t now = load(held);
@@ -185,8 +183,8 @@ static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
     return 0;
 }
 
-/* What threads keep as slack is counted and not held. With all of them stopped there is none, nor
- * can any come up before the answer. */
+/* The counters include the threads' slack, which is not held. With all slots stopped there is none,
+ * and none can appear before the answer. */
 static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
 {
     uint64_t others = cw_slot_used() & ~((uint64_t)1 << cw_thread.slot);
@@ -258,11 +256,10 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
     cw_slot_leave(slot);
 }
 
-/* ---- excess ------------------------------------------------------------------------------------
- */
+/* ---- excess ---- */
 
-/* Taking back what others keep costs them and us some microseconds: not for less than one part in
- * so many of all that there may be. */
+/* Taking back other threads' slack costs all of them some microseconds: not worth it for less than
+ * one part in so many of the bound. */
 #define WORTH_SHARE 16
 
 static uint64_t use_own_excess(uint8_t device, uint64_t bytes)
@@ -349,8 +346,7 @@ void cw_usage_settle_slack(void)
     cw_lock_release(&lock);
 }
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums ---- */
 
 struct cw_live_sums cw_usage_device(uint8_t device)
 {

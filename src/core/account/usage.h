@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The usage counters: bytes live and held, per device and in all, and their peaks; and excess, what
- * live blocks of the pool have beyond what was asked for (core/limits/excess.h).
+ * The usage counters: live and held bytes, per device and in total, and their peaks; and the excess
+ * of live blocks of the pool over their requests (core/limits/excess.h).
  *
  * Owns the shared sums and the slack of live/layout.h. A thread writes its own slack inside its
  * slot (core/process/slot.h); the shared sums are atomics; a new peak is settled under
- * CW_RANK_PEAK, with the slots that have slack stopped. Always: a shared sum is at least what is
- * live, and no peak is raised without all slack having been taken back, so peaks are exact up to
- * calls in flight.
+ * CW_RANK_PEAK, with the slots that have slack stopped. Always: a shared sum is at least the live
+ * bytes, and a peak is raised only after all slack was taken back, so peaks are exact up to calls
+ * in flight.
  */
 #ifndef CW_CORE_USAGE_H
 #define CW_CORE_USAGE_H
@@ -24,7 +24,7 @@ void cw_usage_reset(void);
 
 extern CW_HIDDEN struct cw_live_slot *cw_usage_slack; /* of each slot */
 
-/* The two below, inside the slot and for what changes nothing that threads share; 0: nothing is
+/* The two functions below run inside the slot and change nothing that threads share. 0: nothing was
  * changed. */
 static inline int cw_usage_use_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
 {
@@ -52,7 +52,7 @@ static inline int cw_usage_leave_slack(const struct cw_slot *slot, uint8_t devic
     return 1;
 }
 
-/* Excess that the calling thread may use up, inside its slot: all of it is counted already. */
+/* Excess that the calling thread may use, inside its slot: it is counted already. */
 static inline uint64_t cw_usage_spare_excess(const struct cw_slot *slot, uint8_t device)
 {
     const struct cw_live_slot *slack = &cw_usage_slack[slot - cw_slots];
@@ -70,10 +70,10 @@ static inline void cw_usage_use_excess(const struct cw_slot *slot, uint64_t exce
 /* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank
  * than CW_RANK_PEAK; not inside a slot. device: an ordinal or CW_DEVICE_HOST. */
 void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns);
-/* Counts bytes as held if that makes at most `most` of them: 0, or -1. Exact with any number of
+/* Counts bytes as held unless the sum would exceed `most`: 0, or -1. Exact with any number of
  * threads. The same conditions; cw_usage_sub(device, 0, bytes) takes it back. */
 int cw_usage_reserve(uint8_t device, uint64_t bytes, uint64_t most);
-/* What was reserved has become a block: only now it may be a peak. */
+/* A reservation has become a block: only now it may raise a peak. */
 void cw_usage_committed(uint8_t device, uint64_t now_ns);
 /* Reserved, and neither cancelled nor committed yet: counted by core/limits/limit.c. */
 extern CW_HIDDEN _Atomic uint64_t cw_usage_flight[CW_DEVICES];
@@ -86,15 +86,15 @@ static inline uint64_t cw_usage_in_flight(uint8_t device)
 /* And less. */
 void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held);
 
-/* Counts up to `bytes` as excess, as far as there is at most `most` of it then: how many. Exact
+/* Counts up to `bytes` as excess, as long as the sum is at most `most`. Returns how many. Exact
  * with any number of threads. The same conditions. */
 uint64_t cw_usage_take_excess(uint8_t device, uint64_t bytes, uint64_t most);
 void cw_usage_give_excess(uint8_t device, uint64_t bytes);
 
-/* Takes all slack back: the shared sums are what is live, held and in excess at this moment. */
+/* Takes all slack back: the shared sums are exact at this moment. */
 void cw_usage_settle_slack(void);
 
-/* Exact at the moment when nobody else is at work. */
+/* Exact while no other thread is at work. */
 struct cw_live_sums cw_usage_device(uint8_t device);
 uint64_t cw_usage_excess(uint8_t device);
 uint64_t cw_usage_total(void); /* live, on all devices and the host */

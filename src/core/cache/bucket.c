@@ -8,9 +8,9 @@
 #include "core/process/session.h"
 #include "core/account/tracker.h"
 
-/* Blocks that a search for one that fits looks at in a bucket. */
+/* How many blocks of a bucket a search for a fitting one looks at. */
 #define LOOKS 32
-/* Blocks that are taken out of a bucket under its lock in one go: some microseconds. */
+/* How many blocks leave a bucket under its lock in one go: some microseconds. */
 #define GO 256u
 
 static struct cw_arena *arena;
@@ -18,8 +18,8 @@ static _Atomic uint32_t pools;
 _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
 _Atomic uint64_t cw_bucket_listed_bytes[CW_DEVICES];
 
-/* Of blocks that nobody has needed for i sweeps so many in 1024 stay that stayed at the one before:
- * a curve that begins and ends flat (1 - 6x^5 + 15x^4 - 10x^3, as jemalloc's). */
+/* [i]: how many in 1024 of the blocks that sweep i - 1 left unused survive sweep i: a curve that
+ * begins and ends flat (1 - 6x^5 + 15x^4 - 10x^3, as jemalloc's). */
 static const uint32_t stays[CW_BUCKET_AGES] = {1007, 932, 828, 707, 563, 385, 159, 0};
 
 void cw_bucket_init(struct cw_arena *in)
@@ -118,8 +118,7 @@ static void set_locked(struct cw_bucket *bucket, uint32_t head, uint32_t count, 
     atomic_store_explicit(&bucket->bytes, bytes, memory_order_relaxed);
 }
 
-/* ---- the list ----------------------------------------------------------------------------------
- */
+/* ---- the list ---- */
 
 /* Takes the block after `before` (0: the first) out of the list. */
 static void unlink_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uint32_t before,
@@ -177,7 +176,7 @@ static void add_idle(struct cw_live_bucket *record, uint64_t blocks, uint64_t by
     cw_bucket_count(&record->idle_bytes, bytes);
 }
 
-/* Before the lock is taken: the clock is the driver's too (core/process/driver_ops.h). */
+/* Read before the lock is taken: the clock is part of the driver (core/process/driver_ops.h). */
 static void stamp(struct cw_pool *pool, unsigned size_class)
 {
     atomic_store_explicit(&pool->bucket[size_class].stamp, cw_session_tick(cw_session_now()),
@@ -196,7 +195,7 @@ static void hit_locked(struct cw_pool *pool, unsigned size_class, uint32_t block
     add_idle(record, (uint64_t)-1, -cw_tracker_held(block));
 }
 
-/* A look without the lock saves it for buckets that are empty, as most are. */
+/* Most buckets are empty: a look without the lock saves taking it. */
 static int is_empty(const struct cw_pool *pool, unsigned size_class)
 {
     return head_of(&pool->bucket[size_class]) == 0;
@@ -218,8 +217,7 @@ static uint32_t take_from(struct cw_pool *pool, unsigned size_class, struct cw_s
     return block;
 }
 
-/* Blocks that were asked for exactly lie in the class below the one that requests are rounded to.
- */
+/* Blocks of exact size lie in the class below the one that requests are rounded up to. */
 uint32_t cw_bucket_take(struct cw_pool *pool, struct cw_size_fit fit)
 {
     unsigned up = cw_size_class_up(fit.bytes);
@@ -288,7 +286,7 @@ void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes)
     unsigned size_class = cw_size_class_down(held);
     struct cw_live_bucket *record;
 
-    /* A thread may have counted the hit; what counts is the sum of the records. */
+    /* Another thread's record may have counted the hit; only the sum over the records counts. */
     cw_lock_acquire(&pool->bucket[size_class].lock);
     record = record_locked(pool, size_class);
     if (record != NULL) {
@@ -316,8 +314,7 @@ void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given)
     cw_lock_release(&pool->bucket[size_class].lock);
 }
 
-/* ---- in and out --------------------------------------------------------------------------------
- */
+/* ---- in and out ---- */
 
 static void count_kept_locked(struct cw_pool *pool, unsigned size_class, uint64_t held,
                               uint64_t kept)
@@ -338,7 +335,7 @@ int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept)
     int open;
 
     cw_lock_acquire(&bucket->lock);
-    /* A pool_context closes before its buckets are emptied: what comes in while it is open is
+    /* A pool context closes before its buckets are emptied, so what comes in while it is open is
      * found. */
     open = atomic_load_explicit(&pool->pool_context->state, memory_order_acquire) ==
            CW_POOL_CONTEXT_OPEN;
@@ -408,8 +405,7 @@ uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64
     return list;
 }
 
-/* ---- what nobody needs -------------------------------------------------------------------------
- */
+/* ---- what nobody needs ---- */
 
 static uint32_t doom_locked(const struct cw_bucket *bucket)
 {
@@ -458,8 +454,8 @@ void cw_bucket_not_needed(struct cw_pool *pool, uint64_t held)
     cw_lock_release(&bucket->lock);
 }
 
-/* At most so many blocks are passed over to get at the oldest ones; of more than that all are
- * alike. */
+/* At most so many blocks are skipped to get at the oldest ones; beyond that age makes no
+ * difference. */
 #define PASSED 256u
 
 static uint32_t take_oldest_locked(const struct cw_pool *pool, struct cw_bucket *bucket,
@@ -499,7 +495,7 @@ uint32_t cw_bucket_take_oldest(struct cw_pool *pool, unsigned size_class, uint32
     return take_oldest(pool, size_class, max, 0);
 }
 
-/* What has been needed since the sweep stays after all. */
+/* A block that has been needed since the sweep stays after all. */
 uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32_t max)
 {
     _Atomic uint32_t *doomed = &pool->bucket[size_class].doomed;
@@ -516,8 +512,8 @@ uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32
     return list;
 }
 
-/* With a pool_context that closes, the lock tells what a look without it may miss: a block whose
- * thread has found the pool_context open (cw_bucket_put). */
+/* The pool context is closing. A look without the lock may miss a block whose thread found the
+ * context open (cw_bucket_put). */
 uint32_t cw_bucket_take_all(struct cw_pool *pool)
 {
     uint32_t list = 0;

@@ -23,7 +23,7 @@
 
 struct cw_bucket {
     struct cw_lock lock;
-    _Atomic uint32_t head; /* written under the lock; a look without it is a hint */
+    _Atomic uint32_t head; /* written under the lock; a hint without it */
     _Atomic uint32_t count;
     _Atomic uint64_t bytes;
     _Atomic uint32_t stamp;          /* tick of the last request for this size */
@@ -85,24 +85,27 @@ static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
 /* An idle, ready block that fits, 0 for none: one of the request's own class if its excess is to be
  * had, else the smallest of the newest. Counts a hit. */
 uint32_t cw_bucket_take(struct cw_pool *pool, struct cw_size_fit fit);
-/* The smallest of the newest blocks of this class that has so many bytes; 0 for none. No hit. */
+/* The smallest of the newest blocks of this class with at least so many bytes; 0: none. Not a
+ * hit. */
 uint32_t cw_bucket_take_least(struct cw_pool *pool, unsigned size_class, uint64_t bytes);
-/* Up to `max` blocks of exactly this class, linked; no hit, but a request for this size. */
+/* Up to `max` blocks of exactly this class, linked. Not a hit, but counts as a request for this
+ * size. */
 uint32_t cw_bucket_take_some(struct cw_pool *pool, unsigned size_class, uint32_t max,
                              uint32_t *out_count);
-/* What was taken, and counted as a hit, did not serve after all: it counts as idle again. */
+/* A block that was taken, and counted as a hit, did not serve after all: it counts as idle
+ * again. */
 void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes);
 /* The driver had to be asked. */
 void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given);
 
-/* A free was kept: counts the block among the idle ones, wherever it goes. */
+/* A freed block is kept: counts it as idle, wherever it goes. */
 void cw_bucket_kept(struct cw_pool *pool, uint32_t block);
 /* The same for a block that was taken from the driver ahead of any request. */
 void cw_bucket_added(struct cw_pool *pool, uint32_t block);
 /* Puts an idle, ready block in; `kept`: and counts it as cw_bucket_kept does, else it is counted
  * already. 1, or 0: the pool_context is not open, the block must wait elsewhere. */
 int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
-/* The block is idle no more: it went back to the driver, or (not `released`) with its context. */
+/* The block is no longer idle: it was released or, if not `released`, went with its context. */
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 
 /* POOL_BUCKET_MAX: so many blocks, or 64 MiB of them if that is more; 0: nothing. `halved`: half of
@@ -150,13 +153,13 @@ static inline uint32_t cw_bucket_stamp(const struct cw_pool *pool, unsigned size
 /* A sweep has come (core/reclaim/sweep.c), or several at once: how many blocks, of those that
  * nobody has needed for some sweeps, are to go. */
 uint32_t cw_bucket_sweep(struct cw_pool *pool, unsigned size_class, unsigned times);
-/* A block that has just come in was a thread's before, which has not needed it since the sweep. */
+/* A block that has just come in was in a thread's cache, unused since the sweep. */
 void cw_bucket_not_needed(struct cw_pool *pool, uint64_t held);
 /* Linked: at most `max` of them. */
 uint32_t cw_bucket_take_doomed(struct cw_pool *pool, unsigned size_class, uint32_t max);
 /* Linked: at most `max` blocks, the oldest where the bucket is short. */
 uint32_t cw_bucket_take_oldest(struct cw_pool *pool, unsigned size_class, uint32_t max);
-/* Linked: all. No lock is held for longer than some hundred blocks take. */
+/* All, linked. Holds no lock for longer than some hundred blocks take. */
 uint32_t cw_bucket_take_all(struct cw_pool *pool);
 
 #endif

@@ -9,8 +9,8 @@
 #include "core/account/tracker.h"
 
 #define EVENTS_FIRST 16u
-/* So long the end of a context waits for frees in it: longer than a thread is ever without a
- * processor, and not for good, should one have been cancelled inside. */
+/* How long the end of a context waits for frees in it: longer than a thread ever waits for a
+ * processor, but bounded, because a thread may have been cancelled inside. */
 #define FREES_NS UINT64_C(1000000000)
 
 struct cw_lock cw_pool_context_lock = CW_LOCK_INIT(CW_RANK_POOL);
@@ -28,8 +28,7 @@ void cw_pool_context_reset(void)
     live = NULL;
 }
 
-/* ---- which are live ----------------------------------------------------------------------------
- */
+/* ---- which are live ---- */
 
 static void list_insert_locked(struct cw_pool_context *pool_context)
 {
@@ -67,8 +66,7 @@ uint32_t cw_pool_context_list(struct cw_pool_context **out, uint32_t max)
     return count;
 }
 
-/* ---- the life of a context ---------------------------------------------------------------------
- */
+/* ---- the life of a context ---- */
 
 /* The place of a context's pool_context, made at need; NULL without memory. */
 static cw_pool_context_slot *place_locked(uint32_t context)
@@ -137,8 +135,8 @@ void cw_pool_context_leave_free(struct cw_pool_context *pool_context)
     atomic_fetch_sub(&pool_context->freeing, 1);
 }
 
-/* The gate, which is closed, gives calls that wait some milliseconds only. A free that comes later
- * than the end would be of whatever has the address, or the handle, by then. */
+/* The gate, which is closed, waits only some milliseconds for calls that wait for the device. A
+ * free after the end would hit whatever has the address or the handle by then. */
 static void wait_for_frees(const struct cw_pool_context *pool_context)
 {
     uint64_t deadline;
@@ -212,8 +210,7 @@ void cw_pool_context_forget(struct cw_pool_context *pool_context, uint32_t list)
     }
 }
 
-/* ---- pools and events --------------------------------------------------------------------------
- */
+/* ---- pools and events ---- */
 
 struct cw_pool *cw_pool_context_make_pool(struct cw_pool_context *pool_context,
                                           enum cw_pool_class class)
@@ -223,7 +220,7 @@ struct cw_pool *cw_pool_context_make_pool(struct cw_pool_context *pool_context,
     if (pool == NULL)
         return NULL;
     cw_lock_acquire(&cw_pool_context_lock);
-    /* A second thread may have been faster: its pool counts, ours stays unused. */
+    /* Another thread may have been faster: its pool is used, this one stays unused. */
     if (pool_at(pool_context, class) == NULL)
         atomic_store_explicit(&pool_context->pool[class], pool, memory_order_release);
     cw_lock_release(&cw_pool_context_lock);

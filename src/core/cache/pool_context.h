@@ -19,11 +19,9 @@
 #include "core/cache/bucket.h"
 #include "core/device/context.h"
 
-/* With more than so many live at once nothing is kept, because a block would have to wait for each
- * of them. */
+/* With more live contexts nothing is kept, because a block would have to wait for each of them. */
 #define CW_POOL_CONTEXTS_LIVE 16
-/* Context records are found in chunks of so many pool_contexts; beyond the last chunk there is no
- * pool. */
+/* Pool contexts are allocated in chunks of so many; contexts beyond the last chunk have no pool. */
 #define CW_POOL_CONTEXT_CHUNK  1024u
 #define CW_POOL_CONTEXT_CHUNKS 1024u
 
@@ -37,8 +35,8 @@ struct CW_ALIGNED_LINE cw_pool_context {
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
-    _Atomic uint32_t in_hand; /* batches of it that are in no list at this moment */
-    _Atomic uint32_t freeing; /* threads that give a block of it back at this moment */
+    _Atomic uint32_t in_hand; /* batches of it that are in a thread's hands now */
+    _Atomic uint32_t freeing; /* threads that are releasing a block of it now */
     /* Guarded by the lock of pool_contexts: */
     struct cw_pool_context *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
@@ -67,35 +65,34 @@ static inline struct cw_pool_context *cw_pool_context_of(uint32_t context)
                : NULL;
 }
 
-/* Live contexts, whether they were ever allocated in or not. One that could not be given a
- * pool_context stays among them for good and counts as too many: blocks cannot wait for it. */
+/* Number of live contexts, used or not. One without a pool context, for lack of memory, counts as
+ * too many for good: blocks cannot wait for it. */
 extern CW_HIDDEN _Atomic uint32_t cw_pool_contexts_live;
 
-/* There is one context: no other can have touched its blocks. */
+/* There is only one context: no other can have used its blocks. */
 static inline int cw_pool_context_is_alone(void)
 {
     return CW_LIKELY(atomic_load_explicit(&cw_pool_contexts_live, memory_order_relaxed) == 1);
 }
 
-/* The live pool_contexts, at most `max`, and NULL for the rest; how many live contexts there are.
- */
+/* Fills in at most `max` live pool contexts, and NULL for the rest. Returns how many are live. */
 uint32_t cw_pool_context_list(struct cw_pool_context **out, uint32_t max);
 
 /* ---- the life of a context: core/pool/context_life.c says in which order, under no lock ---- */
 
 void cw_pool_context_make(uint32_t context, struct cw_live_context *record);
-/* With the gate closed: waits for frees in it, and nothing comes in from now on but to limbo. */
+/* With the gate closed: waits for frees in it. From now on blocks that come in go to limbo. */
 void cw_pool_context_close(struct cw_pool_context *pool_context);
 /* Linked idle blocks of a pool_context that is closing wait for the outcome. */
 void cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list);
-/* The context stays: what was in limbo, ready or not, linked. */
+/* The context stays. Returns what was in limbo, ready or not, linked. */
 uint32_t cw_pool_context_reopen(struct cw_pool_context *pool_context);
-/* Its memory is gone, and the events with it: what was in limbo, linked. */
+/* Its memory and events are gone. Returns what was in limbo, linked. */
 uint32_t cw_pool_context_die(struct cw_pool_context *pool_context);
 
 /* ---- for the pool ---- */
 
-/* The context can be worked with: not failed, not ending, and known by handle. */
+/* The context is usable: not failed, not ending, and known by handle. */
 static inline int cw_pool_context_is_usable(const struct cw_pool_context *pool_context)
 {
     return atomic_load_explicit(&pool_context->state, memory_order_acquire) ==
@@ -116,8 +113,8 @@ static inline struct cw_pool *cw_pool_context_pool(struct cw_pool_context *pool_
     return CW_LIKELY(pool != NULL) ? pool : cw_pool_context_make_pool(pool_context, class);
 }
 
-/* Around a free of ours by the driver, which may wait for the device (cw_gate_enter_wait): the end
- * of this context waits for it, however late it comes to the driver. Enter 0: closed. */
+/* Around the driver's free of a block of ours, which may wait for the device (cw_gate_enter_wait):
+ * the end of this context waits for it, however late it comes to the driver. Enter 0: closed. */
 int cw_pool_context_enter_free(struct cw_pool_context *pool_context);
 void cw_pool_context_leave_free(struct cw_pool_context *pool_context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How much may lie idle, and who was granted how much of it. See retention.h. */
+/* How much may lie idle, and how much of it each thread was granted. See retention.h. */
 #include "core/cache/retention.h"
 
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ static struct {
     struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
     _Atomic uint64_t granted[CW_DEVICES];   /* to threads */
-    _Atomic int watched;                    /* somebody looks after what lies idle */
+    _Atomic int watched;                    /* the background thread watches idle memory */
     _Atomic uint8_t is_off[CW_DEVICES];     /* nothing may be kept: a reason of admission */
 } self;
 
@@ -72,8 +72,7 @@ void cw_retention_init(struct cw_arena *arena, const struct cw_options *options)
     atomic_store(&cw_retention_reclaims_running, 0);
 }
 
-/* ---- what may be kept --------------------------------------------------------------------------
- */
+/* ---- what may be kept ---- */
 
 static uint64_t most_idle_now(uint8_t device)
 {
@@ -116,7 +115,7 @@ void cw_retention_set_most(uint8_t device, uint64_t bytes)
     set_most(device, device == CW_DEVICE_HOST && bytes > HOST_MOST ? HOST_MOST : bytes);
 }
 
-/* What is held counts without the slack of the threads, whose sum is only taken when it matters. */
+/* The slack of threads does not count as held; it is added up only when it matters. */
 static int has_free(uint8_t device, uint64_t least)
 {
     const struct cw_live_device *live = &self.arena->header->device[device];
@@ -167,7 +166,7 @@ int cw_retention_grant(const struct cw_pool *pool, uint64_t bytes, uint64_t held
         !may_keep(pool->device, bytes))
         return 0;
     atomic_fetch_add(&self.granted[pool->device], bytes);
-    /* Others may have been granted something at the same moment. */
+    /* Other threads may have got a grant at the same moment. */
     if (cw_retention_counted(pool->device) <= most_idle(pool->device))
         return 1;
     atomic_fetch_sub(&self.granted[pool->device], bytes);
@@ -192,8 +191,7 @@ void cw_retention_ungrant(uint8_t device, uint64_t bytes)
         atomic_fetch_sub(&self.granted[device], bytes);
 }
 
-/* ---- blocks in hand ----------------------------------------------------------------------------
- */
+/* ---- blocks in hand ---- */
 
 void cw_retention_reclaim_begins(void)
 {
@@ -202,16 +200,15 @@ void cw_retention_reclaim_begins(void)
 
 uint64_t cw_retention_reclaim_ends(uint64_t bytes)
 {
-    if (bytes != 0) /* first: who sees none running has to see that it is done */
+    if (bytes != 0) /* first: a thread that sees none running must also see this count */
         atomic_fetch_add(&cw_retention_reclaims_done, 1);
     atomic_fetch_sub(&cw_retention_reclaims_running, 1);
     return bytes;
 }
 
-/* ---- while the program makes no calls ----------------------------------------------------------
- */
+/* ---- while the program makes no calls ---- */
 
-/* Should the program make no more calls, somebody has to see to it. */
+/* If the program makes no more calls, the background thread must sweep. */
 static void watch(void)
 {
     if (self.options->idle_thread == CW_THREAD_AUTO && !atomic_load(&self.watched) &&
@@ -227,7 +224,7 @@ static int is_much_idle(void)
     return 0;
 }
 
-/* Who finds much idle from now on calls for the watcher again. */
+/* A thread that finds much idle from now on calls for the watcher again. */
 int cw_retention_end_watch(void)
 {
     if (is_much_idle())
@@ -238,8 +235,7 @@ int cw_retention_end_watch(void)
     return 0;
 }
 
-/* ---- keeping -----------------------------------------------------------------------------------
- */
+/* ---- keeping ---- */
 
 void cw_retention_check(uint8_t device)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeping: how much may lie idle, and who keeps it.
+ * Retention: how much may lie idle, and who keeps it.
  *
  * Owns the bounds of idle memory (POOL_MAX, POOL_BUCKET_MAX, the least that stays free), the grants
  * of threads (core/cache/thread_cache.h), and the count of threads that have idle blocks in hand. A
- * block that is freed comes in if there is room for it. Where it goes then core/pending/ready.h
- * says, and core/pending/release.h gives it back. No lock.
+ * freed block is kept if there is room for it; core/pending/ready.h decides where, and
+ * core/pending/release.h releases it. No lock.
  */
 #ifndef CW_CORE_RETENTION_H
 #define CW_CORE_RETENTION_H
@@ -44,21 +44,22 @@ static inline int cw_retention_is_wanted(uint8_t device)
                        0);
 }
 
-/* From now on what is freed on the device goes to the driver; and no more. */
+/* From now on frees on the device go to the driver; and no longer. */
 void cw_retention_want(uint8_t device);
 void cw_retention_unwant(uint8_t device);
 
-/* Idle memory may have grown: sees whether some of it is due to go, or needs a thread that looks
- * after it. */
+/* Idle memory may have grown: checks whether some of it is due for release, or needs the background
+ * thread. */
 void cw_retention_check(uint8_t device);
 
-/* A lot lay idle, and the watcher (CW_DUE_WATCH) was called for. 1: that is over; who finds much
- * idle from now on calls for it again. */
+/* A lot lay idle, and the watcher (CW_DUE_WATCH) was called for. 1: that is over; the next thread
+ * that finds much idle calls for it again. */
 int cw_retention_end_watch(void);
 
-/* Idle blocks are in the calling thread's hands, from before they are taken out of a thread's cache
- * or the pool until they lie where others find them, or the driver has them: `bytes` of them, which
- * is what the second returns. Who finds no memory meanwhile waits (cw_reclaim_wait_for_others). */
+/* Around the time in which the calling thread has idle blocks in its hands: from before they leave
+ * a cache or bucket until other threads can find them, or the driver has them. The second returns
+ * `bytes`, how many went to the driver. A request that finds no memory meanwhile waits
+ * (cw_reclaim_wait_for_others). */
 void cw_retention_reclaim_begins(void);
 uint64_t cw_retention_reclaim_ends(uint64_t bytes);
 extern CW_HIDDEN _Atomic uint32_t cw_retention_reclaims_running;

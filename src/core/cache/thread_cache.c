@@ -13,11 +13,11 @@
 
 #define SETS  8u /* pools that one thread keeps blocks of; more go to the shared buckets */
 #define LOOKS 8u /* blocks of a bin that a search looks at */
-/* In one bin: so many blocks, or so many bytes of them, but some few in any case. */
+/* Bounds of one bin: blocks or bytes, but some few blocks in any case. */
 #define BIN_BLOCKS 16u
 #define BIN_BYTES  ((uint64_t)1 << 20)
 #define BIN_LEAST  4u
-/* A grant of small blocks is rounded up to so much: it takes an atomic instruction. */
+/* Grants for small blocks are rounded up to this, because each takes an atomic instruction. */
 #define GRANT ((uint64_t)256 << 10)
 
 struct bin {
@@ -89,8 +89,7 @@ static uint64_t held_of(const struct cw_live_block *record)
     return atomic_load_explicit(&record->held, memory_order_relaxed);
 }
 
-/* ---- sets --------------------------------------------------------------------------------------
- */
+/* ---- sets ---- */
 
 static struct set *set_at(unsigned slot, unsigned k)
 {
@@ -129,8 +128,7 @@ static CW_NOINLINE struct set *make_set(unsigned slot, struct cw_pool *pool)
     return pool_of(set) == pool ? set : NULL;
 }
 
-/* ---- counters ----------------------------------------------------------------------------------
- */
+/* ---- counters ---- */
 
 static inline void count_hit(struct cw_live_bucket *record, uint64_t bytes, uint64_t held)
 {
@@ -150,8 +148,7 @@ static inline void count_kept(struct cw_live_bucket *record, uint64_t held)
     cw_bucket_count(&record->idle_bytes, held);
 }
 
-/* ---- the thread's own --------------------------------------------------------------------------
- */
+/* ---- the thread's own ---- */
 
 static inline void push(struct bin *bin, uint32_t block, struct cw_live_block *record)
 {
@@ -342,8 +339,8 @@ int cw_thread_cache_prepare(struct cw_pool *pool, uint8_t bin, uint64_t held)
     return is_ready;
 }
 
-/* The newest blocks of a bin, in front of the list. What leaves the thread takes its grant along.
- */
+/* Prepends the newest blocks of a bin to the list. A block that leaves the thread takes its
+ * grant. */
 static uint32_t take_blocks(struct set *set, struct bin *bin, unsigned count, uint32_t list)
 {
     uint32_t block = load(&bin->head);
@@ -410,8 +407,7 @@ uint32_t cw_thread_cache_refill(struct cw_pool *pool, uint32_t list)
     return cw_tracker_join(list, spill); /* a bin that spills is full: the others go back as well */
 }
 
-/* ---- pending -----------------------------------------------------------------------------------
- */
+/* ---- pending ---- */
 
 uint64_t cw_thread_cache_pending(const struct cw_pool *pool, unsigned size_class)
 {
@@ -441,8 +437,7 @@ int cw_thread_cache_unhold(unsigned slot, struct cw_pool *pool, uint32_t block, 
     return 0;
 }
 
-/* ---- other threads' blocks ---------------------------------------------------------------------
- */
+/* ---- other threads' blocks ---- */
 
 static int is_wanted(const struct set *set, const struct cw_pool *pool)
 {

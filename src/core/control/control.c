@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answering requests of other processes. See control.h. */
+/* Answers requests of other processes. See control.h. */
 #include "core/control/control.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "base/out.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
+#include "core/process/host.h"
 #include "core/cache/retention.h"
 #include "core/limits/limit.h"
 #include "core/pending/pending.h"
@@ -33,13 +34,6 @@ struct answer {
     struct cw_out text;
 };
 
-static cw_control_dump_fn dump_fn;
-
-void cw_control_set_dump(cw_control_dump_fn dump)
-{
-    dump_fn = dump;
-}
-
 static void refuse(struct answer *answer, int error, const char *why)
 {
     answer->result = error;
@@ -49,8 +43,8 @@ static void refuse(struct answer *answer, int error, const char *why)
 
 /* ---- devices ---- */
 
-/* What was given back for whatever reason: who reads the sum before and after knows how many blocks
- * went, and those that others gave back meanwhile. */
+/* Blocks released so far, for whatever reason. The difference of two sums also includes what other
+ * threads released meanwhile. */
 static uint64_t released_blocks(const struct request *request)
 {
     uint64_t blocks = 0;
@@ -64,7 +58,7 @@ static uint64_t released_blocks(const struct request *request)
     return blocks;
 }
 
-/* The devices that are meant. -1: *answer says why not. */
+/* The devices of the request. -1: *answer has the reason. */
 static int find_devices(struct request *request, struct answer *answer)
 {
     unsigned count = 0;
@@ -144,15 +138,15 @@ static void dump(const struct request *request, struct answer *answer)
 {
     struct cw_out *text = &answer->text;
 
-    if (dump_fn == NULL) {
+    if (cw_host->dump == NULL) {
         refuse(answer, ENOTSUP, "it cannot write reports while it runs");
         return;
     }
-    answer->result = dump_fn(request->asker, text->buf, text->cap);
+    answer->result = cw_host->dump(request->asker, text->buf, text->cap);
     text->len = strnlen(text->buf, text->cap);
 }
 
-/* The bytes that are meant on this device. -1: a share of a device whose size is not known. */
+/* The bytes of the request on this device. -1: a share of a device of unknown size. */
 static int amount(const struct request *request, uint8_t device, uint64_t *out_bytes)
 {
     *out_bytes = request->argument;
@@ -170,8 +164,8 @@ static int is_amount(const struct request *request)
     return request->is_share == 0 || (request->is_share == 1 && request->argument <= WHOLE);
 }
 
-/* What lies idle beyond the limit goes back at once; what the program holds stays. */
-/* Of a limit the level of pressure depends. */
+/* Idle memory beyond the limit is released at once; what the program holds stays. */
+/* The level of pressure depends on the limit. */
 static void change_limit(uint8_t device, uint64_t bytes)
 {
     cw_limit_set(device, bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of beginnings and ends. See lifecycle.h. */
+/* The order of starts and ends. See lifecycle.h. */
 #include "core/control/lifecycle.h"
 
 #include "base/lock.h"
@@ -56,8 +56,8 @@ static const struct cw_device_listener on_device = {
 
 /* ---- the beginning ---- */
 
-/* Nobody else is at work yet. First the arena and the clock, which all others have; the listeners
- * before whoever tells them something; the name of the live file last, so that readers find
+/* No other thread is at work yet. First the arena and the clock, which all others use; the
+ * listeners before the modules that call them; the name of the live file last, so that readers find
  * complete tables. */
 static int build(const struct cw_launcher *launcher, unsigned driver_version)
 {
@@ -134,8 +134,8 @@ int cw_lifecycle_finish(enum cw_exit_kind kind, int code)
 
 /* ---- a forked child ---- */
 
-/* The calling thread is the only one. Locks may have been held by threads that are no more: all
- * become free. The arena, which is shared with the parent, goes last. */
+/* The calling thread is the only one. Threads that no longer exist may have held locks: all become
+ * free. The arena, shared with the parent, goes last. */
 void cw_lifecycle_reset(void)
 {
     cw_lock_reset_thread();

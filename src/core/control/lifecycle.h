@@ -4,7 +4,8 @@
  *
  * Every module that has state says with an init, reset or finish function how it begins, what a
  * forked child must forget, and what is left to do at the end. They are called here and nowhere
- * else. What a lower module tells upwards goes through a listener, and all listeners are set here.
+ * else. A lower module calls upwards through a listener, and all listeners are set here; for what
+ * the core needs of its host see core/process/host.h.
  */
 #ifndef CW_CORE_LIFECYCLE_H
 #define CW_CORE_LIFECYCLE_H
@@ -25,7 +26,7 @@ int cw_lifecycle_finish(enum cw_exit_kind kind, int code);
 /* In a forked child. */
 void cw_lifecycle_reset(void);
 
-/* The calling thread ends: what it kept to itself is for all. */
+/* The calling thread ends: what it kept to itself becomes shared. */
 void cw_lifecycle_thread_ends(void);
 
 #endif

@@ -53,8 +53,7 @@ static uint64_t share_of(uint64_t part, uint64_t whole)
     return (uint64_t)((unsigned __int128)part * 1000 / whole);
 }
 
-/* ---- a line of use -----------------------------------------------------------------------------
- */
+/* ---- a line of use ---- */
 
 static const char *level_name(enum cw_level level)
 {
@@ -95,8 +94,7 @@ static void print_line(uint8_t device)
            level_name(cw_pressure_level(device)));
 }
 
-/* ---- what the program's calls would do, if it made any ------------------------------------------
- */
+/* ---- what the program's calls would do, if it made any ---- */
 
 #define TURNS 64 /* of cw_reclaim_work in one tick */
 

@@ -118,8 +118,7 @@ static int is_alive(uint32_t context)
     return context != 0 && atomic_load(&context_at(context)->state) != CW_CONTEXT_DEAD;
 }
 
-/* ---- what a handle means -----------------------------------------------------------------------
- */
+/* ---- what a handle means ---- */
 
 /* 0: not to be had. Not under the lock. */
 static uint64_t identity_of(uint64_t handle)
@@ -145,8 +144,8 @@ static void adopt_locked(struct entry *entry, uint64_t handle, uint64_t identity
         atomic_store(&context->id, identity);
 }
 
-/* The handle's context. 0 when it has none, or has changed hands: then *out_gone is the context
- * that had it before, for the caller to bury. */
+/* The handle's context. 0: it has none, or belongs to another one now: then *out_gone is the former
+ * context, for the caller to bury. */
 static uint32_t meaning_locked(uint64_t handle, uint64_t identity, uint32_t *out_gone)
 {
     struct entry *entry = find_locked(handle);
@@ -166,7 +165,7 @@ static uint32_t meaning_locked(uint64_t handle, uint64_t identity, uint32_t *out
 
 static void begin_to_close(uint32_t context);
 
-/* It has ended where we could not see it, and its memory is gone. */
+/* The context has ended unseen, and its memory is gone. */
 static void bury(uint32_t context)
 {
     struct cw_context_ending ending = {.context = context};
@@ -242,7 +241,7 @@ static void tell_others(uint32_t context)
         listener->made(context, context_at(context));
 }
 
-/* First sight of a context that was made where we could not see it: ask the driver. */
+/* A context that was made unseen: asks the driver about it. */
 static uint32_t discover(uint64_t handle)
 {
     struct cw_context_facts facts;
@@ -266,7 +265,8 @@ static uint32_t discover(uint64_t handle)
     return context;
 }
 
-/* Another one than the thread's last. The epoch is read first: what ends meanwhile moves it on. */
+/* The current context is not the thread's last one. The epoch is read first: an end meanwhile moves
+ * it on. */
 uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
@@ -294,7 +294,7 @@ static uint32_t primary_locked(uint64_t handle, uint64_t identity, unsigned devi
 
     if (!is_alive(context) || (handle != 0 && context_at(context)->handle != 0 &&
                                context_at(context)->handle != handle)) {
-        /* It may have been current before anybody retained it in our sight. */
+        /* It may have been current before we saw anybody retain it. */
         context = handle ? alive_locked(handle) : 0;
         if (context == 0)
             context = make_locked(handle, identity, device, now);
@@ -317,7 +317,7 @@ void cw_context_retained(uint64_t handle, unsigned device)
 
     if (device >= CW_MAX_DEVICES)
         return;
-    meaning(handle, identity); /* buries the one before, if it was reset out of our sight */
+    meaning(handle, identity); /* buries the former one, if it was reset unseen */
     cw_lock_acquire(&lock);
     context = primary_locked(handle, identity, device, now);
     if (context != 0)
@@ -388,7 +388,7 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
     return heir;
 }
 
-/* Nothing of ours may call the driver during a capture, so that it can only be said. */
+/* During a capture we may not call the driver, so the message is all that we can do. */
 static void report_parked(const struct cw_context_ending *ending)
 {
     unsigned device = context_at(ending->context)->device;
@@ -431,7 +431,8 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
     cw_gate_open();
 }
 
-/* A new context's handle is no other's any more, even where the driver has no ids. */
+/* The handle of a new context belongs to no other context any more, even if the driver has no
+ * ids. */
 void cw_context_created(uint64_t handle, unsigned device)
 {
     uint64_t now = now_ns(), identity = identity_of(handle);

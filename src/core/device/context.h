@@ -3,13 +3,13 @@
  * Contexts: who they are, and their end.
  *
  * A context is known by the driver's id, or by a number of our own where the driver has none,
- * because handles are recycled. Green contexts fold into the primary context of their device: that
- * is where their memory lives. Records are append-only; which record a handle means now is in one
- * map under CW_RANK_CONTEXT, and in a per-thread cache that cw_epoch invalidates.
+ * because handles are recycled. Green contexts fold into the primary context of their device, where
+ * their memory lives. Records are append-only; which record a handle means now is in one map under
+ * CW_RANK_CONTEXT, and in a per-thread cache that cw_epoch invalidates.
  *
- * Always: where the driver has ids, no handle is taken for the context that had it before. A
- * look-up asks for the id and compares, so a context that ended out of our sight (dlsym(RTLD_NEXT),
- * another interposer) is buried when its handle is next met, and nothing of it is served.
+ * Always: where the driver has ids, a reused handle is never mistaken for its former context. A
+ * look-up compares ids, so a context that ended unseen (dlsym(RTLD_NEXT), another interposer) is
+ * buried when its handle next appears, and none of its blocks is served.
  */
 #ifndef CW_CORE_CONTEXT_H
 #define CW_CORE_CONTEXT_H
@@ -25,27 +25,27 @@
 void cw_context_init(struct cw_arena *arena, const struct cw_driver_ops *ops);
 void cw_context_reset(void);
 
-/* Who has to do with the life of a context besides its record. Set once, before the first context
- * (core/control/lifecycle.c); without one, nobody has. Called under no lock. */
+/* Callbacks for the life of a context. Set once, before the first context
+ * (core/control/lifecycle.c); there may be none. Called under no lock. */
 struct cw_context_listener {
-    /* It is known from now on, and has a record. */
+    /* The context is new and has a record. */
     void (*made)(uint32_t context, struct cw_live_context *record);
-    /* Before its end, with the gate open: what the program has freed and other contexts may still
-     * use goes through the driver's own free, which waits for them, as the program's free would
-     * have; and what the context itself may still use is waited for. Not while a capture runs: how
-     * many blocks had to be left for that. */
+    /* Before its end, with the gate open. Blocks that the program has freed and other contexts may
+     * still use go through the driver's own free, which waits for those contexts, as the program's
+     * free would have. Waits for work of the context itself. Returns how many blocks had to stay
+     * because a capture runs. */
     uint32_t (*drain)(uint32_t context);
-    /* Before the driver is asked to end it, with the gate closed: nothing is served from it any
-     * more. */
+    /* Before the driver is asked to end it, with the gate closed: the pool must serve nothing from
+     * it any more. */
     void (*closing)(uint32_t context);
-    /* When the driver has answered, with the gate closed; `gone`: its memory is no more. */
+    /* After the driver has answered, with the gate closed. gone: the context's memory is freed. */
     void (*ended)(uint32_t context, int gone);
 };
 void cw_context_set_listener(const struct cw_context_listener *listener);
 
 extern CW_HIDDEN const struct cw_driver_ops *cw_context_ops;
 
-/* The same for one that is not the thread's last. */
+/* cw_context_current for a context that is not the thread's last one. */
 CW_NOINLINE uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device);
 
 /* The calling thread's current context, 0 for none or unknown. *out_device: its ordinal, else 0. */
@@ -65,11 +65,11 @@ static inline uint32_t cw_context_current(uint8_t *out_device)
     return cw_context_meet(identity, out_device);
 }
 
-/* The context of a handle that need not be current; 0 when it was never seen, or is another one's
- * by now. No lock held, not inside the gate: burying the other one closes it. */
+/* The context of a handle that need not be current; 0: it was never seen, or belongs to another
+ * context now. No lock held, not inside the gate: burying the former context closes it. */
 uint32_t cw_context_of(uint64_t handle, uint8_t *out_device);
 
-/* The same for a CUgreenCtx, which is no handle that the driver could be asked about here. */
+/* The same for a CUgreenCtx, a handle about which the driver cannot be asked here. */
 uint32_t cw_context_of_green(uint64_t green, uint8_t *out_device);
 
 /* The same for a handle that is the context's own: 0 for that of a green context. */
@@ -83,15 +83,15 @@ void cw_context_folded(uint64_t green_handle, unsigned device);
 void cw_context_unfolded(uint64_t green_handle);
 
 /*
- * The end of a context, around the driver's call: begin gives back what others may still use,
- * closes the gate and marks the context, end tells the outcome, closes the records of what went
- * with it, and opens the gate. In between, the blocks stay where frees find them: whether the
- * context really ends only the driver knows. An address that the driver gives out again meanwhile
- * closes its old record by itself. `context` 0 is allowed and does nothing.
+ * The end of a context, around the driver's call: begin releases blocks that others may still use,
+ * closes the gate and marks the context; finish takes the outcome, closes the records of what went
+ * with it, and opens the gate. In between, frees still find the blocks: only the driver knows
+ * whether the context really ends. An address that the driver gives out again meanwhile closes its
+ * old record by itself. `context` 0 is allowed and does nothing.
  */
 struct cw_context_ending {
     uint32_t context;
-    uint32_t parked; /* freed blocks that others may use, and that could not be waited for */
+    uint32_t parked; /* freed blocks that could not be waited for */
 };
 void cw_context_end_begin(uint32_t context, struct cw_context_ending *out);
 enum cw_context_outcome {
@@ -107,7 +107,7 @@ uint32_t cw_context_primary(unsigned device);
 int cw_context_is_last_release(unsigned device);
 void cw_context_released(unsigned device);
 
-/* One more reference to a context that is not primary, and one given up: 1 if it was the last. */
+/* Adds or drops a reference to a context that is not primary; 1: it was the last. */
 void cw_context_attached(uint32_t context);
 int cw_context_detached(uint32_t context);
 
@@ -131,11 +131,11 @@ struct cw_context_name cw_context_on(unsigned device);
 /* 0: the driver says that the context has ended, or that its handle is another one's. */
 int cw_context_is_there(const struct cw_live_context *record);
 
-/* Buries what the driver says is gone, of all contexts: before the program is told what is free,
- * and when a call of ours about one has failed. No lock held, not inside the gate. */
+/* Buries all contexts that the driver says are gone: before the program is told how much is free,
+ * and after one of our calls about a context has failed. No lock held, not inside the gate. */
 void cw_context_check_all(void);
 
-/* The driver said that this context is beyond repair; 1 for the first time. */
+/* The driver reported a fatal error of this context; 1 for the first time. */
 int cw_context_set_fatal(uint32_t context, int code);
 
 #endif

@@ -18,8 +18,8 @@
 
 static struct cw_arena *arena;
 static const struct cw_device_listener *listener;
-/* Used by others, as last sampled: used by anybody less held by this process. In one word, because
- * the two of a sample must not be mixed with those of another. */
+/* Bytes used by others at the last sample: used on the device minus held by this process. One word,
+ * because values of two samples must not be mixed. */
 static _Atomic int64_t by_others[CW_DEVICES];
 
 void cw_device_init(struct cw_arena *in)
@@ -93,8 +93,7 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device)
     return 0;
 }
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 /* held: without what was only reserved. */
 static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes, uint64_t held,
@@ -102,7 +101,7 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
 {
     struct cw_live_device *device = cw_device_at(ordinal);
 
-    /* Nothing is assumed of what a driver answers. */
+    /* The driver's answer is not trusted. */
     if (total_bytes == 0 || free_bytes > total_bytes)
         return;
     atomic_store(&device->driver_used, total_bytes - free_bytes);
@@ -113,8 +112,8 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
         listener->sampled(ordinal, api, cw_session_now());
 }
 
-/* What is held, less what is only reserved, so that the ceiling which follows is rather too low
- * than too high: a reservation that comes or goes between two of the looks counts as one. */
+/* Held bytes without reservations, so that the resulting ceiling is too low rather than too high: a
+ * reservation that comes or goes between two of the looks counts as one. */
 static uint64_t held_for_certain(uint8_t ordinal)
 {
     uint64_t before = cw_usage_in_flight(ordinal);
@@ -168,7 +167,7 @@ void cw_device_sample_at(uint64_t now_ns, uint32_t api)
     last = atomic_load(&device->sample_ns);
     if (!is_sample_due(last, now_ns) || !cw_gate_enter())
         return;
-    /* One thread samples in a period; a closed gate has not used the period up. */
+    /* One thread samples in a period; a closed gate does not use the period up. */
     if (atomic_compare_exchange_strong(&device->sample_ns, &last, now_ns) &&
         ask(ordinal, (struct cw_context_name){0}, api, &free_bytes) == 0)
         cw_driver_pool_sample(ordinal);
@@ -218,8 +217,7 @@ void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
     store_sample(ordinal, free_bytes, total_bytes, held_for_certain(ordinal), api);
 }
 
-/* ---- what follows ------------------------------------------------------------------------------
- */
+/* ---- what follows ---- */
 
 int64_t cw_device_free_when(uint8_t ordinal, uint64_t held)
 {

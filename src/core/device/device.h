@@ -14,9 +14,8 @@
 
 void cw_device_init(struct cw_arena *arena);
 
-/* What follows from news of a device. Set once, before the first context
- * (core/control/lifecycle.c); without one, nothing does. Called by the thread that has the news,
- * under no lock. */
+/* Callbacks for news of a device. Set once, before the first context (core/control/lifecycle.c);
+ * there may be none. Called by the thread that has the news, under no lock. */
 struct cw_device_listener {
     /* Size and uuid of one more device are known. Not inside the gate. */
     void (*described)(void);
@@ -36,19 +35,19 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device);
 
 /*
  * Samples the current context's device; at most every 100 ms per device. api: of the call inside
- * which that happens, 0 for none; what follows from the sample (core/limits/pressure.h) is its
- * doing.
+ * which that happens, 0 for none; events that follow from the sample (core/limits/pressure.h) name
+ * it.
  */
 void cw_device_sample(uint32_t api);
-/* By who has just read the clock, and looked at the deadlines. */
+/* For a caller that has just read the clock and compared the deadlines. */
 void cw_device_sample_at(uint64_t now_ns, uint32_t api);
 /* A fresh sample of this device, however old the last is, by any context there; 0, or -1. */
 int cw_device_sample_now(uint8_t device, uint32_t api);
-/* The same, and what is free by this very sample: others may sample too. */
+/* The same, and the free bytes of this very sample: others may sample too. */
 int cw_device_ask_free(uint8_t device, uint64_t *out_free);
 /* A sample of the device is due. */
 int cw_device_is_sample_old(uint8_t device);
-/* The program asked the driver itself: the same sample for nothing. */
+/* The program asked the driver itself: a sample at no cost. */
 void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api);
 
 /* Bytes free on the device as far as the last sample tells, if this process held so much now;

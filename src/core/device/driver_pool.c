@@ -22,11 +22,11 @@ static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_DRIVER_POOL);
 static struct entry entries[POOLS_MAX];
 static unsigned count;
 static _Atomic uint64_t used; /* bit n: on device n */
-/* Of stream-ordered memory, by our own count, from the start. */
+/* Stream-ordered memory by our own count, since the start. */
 static _Atomic uint64_t taken[CW_DEVICES], returned[CW_DEVICES];
-/* What was spare at the last sample, less what had been returned by then. In one word: with what
- * was returned since it says what may be spare now, and never too little, however old it is,
- * because what was taken since counts as held in full. */
+/* Bytes spare at the last sample, minus those returned by then. One word: together with the bytes
+ * returned since, it bounds what may be spare now, however old it is, because bytes taken since
+ * count as held in full. */
 static _Atomic int64_t spare_before[CW_DEVICES];
 
 void cw_driver_pool_reset(void)
@@ -84,7 +84,7 @@ void cw_driver_pool_remove_begin(uint64_t pool)
         break;
     }
     cw_lock_release(&lock);
-    cw_gate_close(); /* a query may have found it, be it as the device's present pool */
+    cw_gate_close(); /* a query may have found it, for example as the device's current pool */
 }
 
 void cw_driver_pool_remove_end(void)
@@ -151,7 +151,7 @@ void cw_driver_pool_sample(uint8_t device)
 
     if (!is_used(device))
         return;
-    in = atomic_load(&taken[device]); /* before the pools are asked: rather too little in use */
+    in = atomic_load(&taken[device]); /* read before the pools are asked: errs on the low side */
     out = atomic_load(&returned[device]);
     held = for_each(device, held_by);
     spare = (int64_t)(held - (in - out));

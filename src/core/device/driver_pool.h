@@ -19,8 +19,8 @@ void cw_driver_pool_reset(void);
 void cw_driver_pool_used(uint8_t device);
 /* The program has made a pool there. */
 void cw_driver_pool_insert(uint8_t device, uint64_t pool);
-/* Around the driver's destruction of one: in between no query of ours is under way, and none
- * begins. Not between cw_gate_enter and leave. */
+/* Around the driver's destruction of one: in between we have no query in flight and start none. Not
+ * between cw_gate_enter and leave. */
 void cw_driver_pool_remove_begin(uint64_t pool);
 void cw_driver_pool_remove_end(void);
 
@@ -32,7 +32,7 @@ void cw_driver_pool_returned(uint8_t device, uint64_t bytes);
 void cw_driver_pool_sample(uint8_t device);
 /* The same from outside the gate; nothing while it is closed. */
 void cw_driver_pool_refresh(uint8_t device);
-/* Makes them give it back; the bytes. Passes the gate. */
+/* Tells the pools to release it. Returns the bytes. Passes the gate. */
 uint64_t cw_driver_pool_trim(uint8_t device);
 
 /* What the pools may hold unused now; never too little. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of graphs, and which captures are running.
+ * Memory of graphs, and the captures in progress.
  *
  * An allocation node fixes its address when it is made, by a call or by a capture; memory stands
  * behind it from a launch of an executable graph that has the node until a free: by a node of that
@@ -17,11 +17,11 @@
 
 void cw_graph_reset(void);
 
-/* An allocation node was made; a block will come of it at each launch, by whichever thread. */
+/* An allocation node was made; each launch, by any thread, makes a block. */
 void cw_graph_node_added(const struct cw_request *request, uint32_t site);
-/* 1 if the address belongs to a node that was told of. */
+/* 1 if the address belongs to a known node. */
 int cw_graph_knows_node(uint64_t address);
-/* A free node was made: executable graphs are worth looking into. */
+/* A free node was made: executable graphs must be looked through. */
 void cw_graph_free_node_added(void);
 /* 1 once any memory node was made: only then is an instantiated graph looked through. */
 int cw_graph_has_memory_nodes(void);

@@ -62,7 +62,7 @@ static void settle_locked(uint32_t index)
     cw_tracker_finish(index, CW_FREE_DONE);
 }
 
-/* The driver gave the number out again: its references ended where we could not see it. */
+/* The driver reused the number: its references ended unseen. */
 static void drop_stale_locked(struct entry *entry)
 {
     cw_tracker_at(entry->block)->refs -= entry->refs;
@@ -204,7 +204,7 @@ void cw_vmm_map(uint64_t addr, uint64_t size, uint64_t offset, uint64_t handle)
 
         if (insert_mapping_locked(&mapping) == 0)
             block->maps++;
-        /* An imported handle does not say how large it is; its mappings do. */
+        /* An imported handle does not tell its size; its mappings do. */
         if (block->bytes < offset + size)
             cw_tracker_resize(entry->block, offset + size);
     }

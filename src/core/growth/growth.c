@@ -64,8 +64,7 @@ static uint32_t series_count(void)
                                 memory_order_relaxed);
 }
 
-/* ---- start -------------------------------------------------------------------------------------
- */
+/* ---- start ---- */
 
 static uint32_t most_series(const struct cw_backing *backing)
 {
@@ -101,10 +100,9 @@ void cw_growth_reset(void)
     atomic_store(&self.busy, 0);
 }
 
-/* ---- series ------------------------------------------------------------------------------------
- */
+/* ---- series ---- */
 
-/* The owner lets go first: whoever still reads for it looks once more whether the site names it. */
+/* The owner lets go first: a reader checks once more whether the site names the series. */
 static void hand_on(uint32_t index)
 {
     struct cw_live_series *series = series_at(index);
@@ -161,8 +159,7 @@ static void count_dropped(struct cw_live_site *site)
     store(&growth()->dropped, load(&growth()->dropped) + 1);
 }
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples ---- */
 
 static void put(uint32_t series, unsigned slot, uint64_t bytes, uint64_t taken)
 {
@@ -171,7 +168,7 @@ static void put(uint32_t series, unsigned slot, uint64_t bytes, uint64_t taken)
         held_at[series] = taken;
 }
 
-/* Records that are being added are not complete before the lock of sites is free. */
+/* Records being added are incomplete until the lock of sites is free. */
 static uint32_t complete_sites(void)
 {
     uint32_t count;
@@ -238,7 +235,7 @@ static void close_sample(void)
     atomic_store_explicit(&live->t_ns[self.open.slot], self.open.t_ns, memory_order_release);
 }
 
-/* Of two costs in a row the smaller: what is made for a new site is made once. */
+/* Uses the smaller of two costs in a row: a series for a new site is made once only. */
 static void plan(uint64_t from_ns, uint64_t cost_ns)
 {
     uint64_t least = cost_ns < self.cost_ns ? cost_ns : self.cost_ns;
@@ -248,28 +245,31 @@ static void plan(uint64_t from_ns, uint64_t cost_ns)
     self.next_ns = from_ns + (wait > self.moments.period_ns ? wait : self.moments.period_ns);
 }
 
-/* Of a sample that waited for long nothing is used but the slot. Then all comes in one go: a
- * program that calls so rarely would never see the end of it, and has the time. */
-static uint32_t begin_part(uint64_t now)
+/* The open sample's sweep begins at the first site, and what it sees counts from now on. */
+static void begin_sweep(uint64_t now)
 {
-    int is_stale = self.open.at != 0 && now - self.open.last_ns > PAUSE_NS;
-
-    if (self.open.at == 0)
-        open_sample(now);
-    else if (!is_stale)
-        return CW_GROWTH_PART;
     self.open.at = 1;
     self.open.end = complete_sites();
     self.open.t_ns = self.moments.last_ns = now;
     self.looks = self.most;
-    return is_stale ? UINT32_MAX : CW_GROWTH_PART;
 }
 
+/* The first part of a new sample, or the next of an open one. An open sample that waited too long
+ * is out of date: it begins anew in its slot and is completed in one go, because a program that
+ * calls so rarely would never complete it in parts, and has the time. */
 static void take_part(uint64_t now)
 {
     uint64_t begun = cw_session.ops->work_ns();
+    uint32_t most = CW_GROWTH_PART;
 
-    sweep(begin_part(now));
+    if (self.open.at == 0) {
+        open_sample(now);
+        begin_sweep(now);
+    } else if (now - self.open.last_ns > PAUSE_NS) {
+        begin_sweep(now);
+        most = UINT32_MAX;
+    }
+    sweep(most);
     self.open.last_ns = now;
     self.open.cost_ns += cw_session.ops->work_ns() - begun;
     self.next_ns = now + FIRST_PERIOD_NS;

@@ -5,15 +5,14 @@
  * Owns header.growth and CW_TABLE_SERIES, and the clock by which samples of sites and points of
  * devices (core/growth/timeline.h) come due. A thread that allocates has read the time and compares
  * it with one word (core/process/deadline.h); when it has come, CW_DUE_GROWTH is raised, and the
- * next thread that leaves a call does the rest (hook/services/dispatch.h). No lock is held
- * meanwhile: one thread at a time is let in, another one turns round. Nothing here is done at a
- * free.
+ * next thread that leaves a call does the rest (hook/services/dispatch.h). No lock is held: one
+ * thread at a time is let in, others return at once. Frees do nothing here.
  *
  * Always: a sweep over all sites costs at most a thousandth of the time until the next, and one of
  * more sites than CW_GROWTH_PART is spread over several calls of the program's, some milliseconds
- * apart; there are at most CW_SERIES_MOST series, however long the process lives. Whoever reads a
- * series checks before and after that the series names the site and the site the series (layout.h):
- * a series of a site that has held nothing for a while is handed on to another.
+ * apart; there are at most CW_SERIES_MOST series, however long the process lives. A reader of a
+ * series checks, before and after, that the series names the site and the site names the series
+ * (layout.h): a series of a site that has held nothing for a while is handed on to another.
  */
 #ifndef CW_CORE_GROWTH_H
 #define CW_CORE_GROWTH_H
@@ -34,7 +33,7 @@ void cw_growth_init(struct cw_arena *arena, const struct cw_options *options);
 /* In a forked child. */
 void cw_growth_reset(void);
 
-/* The device has just come to hold something: if nothing is known of its past, it begins now. */
+/* The device holds something now: if it has no timeline yet, the timeline begins. */
 static inline void cw_growth_expect(uint8_t device)
 {
     if (CW_UNLIKELY(cw_timeline_is_missing(device)) &&
@@ -45,8 +44,8 @@ static inline void cw_growth_expect(uint8_t device)
 /* Takes what is due. No lock held. */
 void cw_growth_serve(void);
 
-/* The last sample and the last points. Takes no lock, and leaves it alone if the thread that ends
- * the process may be in the middle of one. */
+/* Takes the last sample and the last points. Takes no lock, and does nothing if a sample may have
+ * been interrupted. */
 void cw_growth_finish(uint64_t end_ns);
 
 #endif

@@ -21,8 +21,8 @@ static unsigned find_odd(const struct cw_sample_times *moments)
     return oldest;
 }
 
-/* Gaps that were longer than the period all along are no reason for a long row of doublings, each
- * of which would thin the old moments and leave the new ones as close together as before. */
+/* Raises the period to the pace of the moments at once. If it only doubled, a row of doublings
+ * would follow, each of which thins the old moments and leaves the new ones as dense as before. */
 static void lengthen(struct cw_sample_times *moments)
 {
     uint64_t gap = (moments->last_ns - moments->first_ns) / (moments->slots - 1);

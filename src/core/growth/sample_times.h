@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moments: which of ever more of them stay, where there is room for a fixed number.
+ * Sample times: which of an ever growing number of moments stay in a fixed number of slots.
  *
  * Each moment has a number, a multiple of the stride. When all slots are taken the stride doubles,
  * and every second moment goes, the oldest first: one with each new moment, so that the first and
@@ -29,8 +29,8 @@ struct cw_sample_times {
 void cw_sample_times_init(struct cw_sample_times *moments, uint64_t *number, unsigned slots,
                           uint64_t period_ns);
 
-/* The slot for a new moment; that of the last one if it is the same, as a coarse clock may say. It
- * must not be before the last one. */
+/* The slot for a new moment, or the last one's if the time is the same, as with a coarse clock. The
+ * time must not go back. */
 unsigned cw_sample_times_take(struct cw_sample_times *moments, uint64_t t_ns);
 
 #endif

@@ -12,7 +12,7 @@
 
 _Atomic uint8_t cw_timeline_begun[CW_DEVICES];
 
-/* What readers do not need. */
+/* State that readers do not need. */
 struct progress {
     uint32_t record; /* 0: none */
     uint64_t next_ns;
@@ -51,7 +51,7 @@ static struct cw_live_timeline *record_of(const struct progress *progress)
     return cw_arena_at(self.arena, CW_TABLE_TIMELINE, progress->record);
 }
 
-/* Where there is no room the device goes without. */
+/* Without room, the device has no timeline. */
 static void begin(uint8_t device)
 {
     struct progress *progress = &self.of[device];
@@ -88,7 +88,7 @@ static void put_point(uint8_t device, uint64_t t_ns)
     store(&record->taken, progress->moments.taken);
 }
 
-/* Of two costs in a row the smaller: the first time is dearer. */
+/* Uses the smaller of two costs in a row: the first point costs more. */
 static void plan(struct progress *progress, uint64_t from_ns, uint64_t cost_ns)
 {
     uint64_t least = cost_ns < progress->cost_ns ? cost_ns : progress->cost_ns;

@@ -14,7 +14,7 @@
 #include "base/compiler.h"
 #include "live/arena.h"
 
-/* By device: 1 where there is a record, or no room for one. */
+/* By device: 1 if it has a record, or there was no room for one. */
 extern CW_HIDDEN _Atomic uint8_t cw_timeline_begun[CW_DEVICES];
 
 static inline int cw_timeline_is_missing(uint8_t device)
@@ -27,8 +27,8 @@ void cw_timeline_init(struct cw_arena *arena);
 /* In a forked child. */
 void cw_timeline_reset(void);
 
-/* Takes the points that are due; when the next one is, UINT64_MAX where no device has a record. No
- * lock held. */
+/* Takes the points that are due. Returns when the next one is; UINT64_MAX: no device has a record.
+ * No lock held. */
 uint64_t cw_timeline_serve(uint64_t now_ns);
 /* A last point of each device that has a record; takes no lock. */
 void cw_timeline_finish(uint64_t end_ns);

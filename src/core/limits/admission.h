@@ -3,8 +3,8 @@
  * Admission: whether what is freed on a device may be kept at all, in one word that every free
  * looks at. It counts reasons not to: nothing may be kept there (core/cache/retention.c), the level
  * is critical (core/limits/pressure.c), a request has found no memory (core/request/ladder.c). No
- * lock. A free that is under way looks inside its slot: who closes and then stops all slots
- * (cw_reclaim_gather) has been seen by all.
+ * lock. A free in progress reads the word inside its slot: once all slots have been stopped after a
+ * close (cw_reclaim_gather), every thread has seen it.
  */
 #ifndef CW_CORE_ADMISSION_H
 #define CW_CORE_ADMISSION_H

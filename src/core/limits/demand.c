@@ -9,10 +9,10 @@
 #include "core/process/session.h"
 #include "core/account/usage.h"
 
-/* Beyond the most that was live so many 64ths of it may be held, and half of that, or nothing,
- * where memory is short: a little less than a quarter, so that of what is held at most a fifth lies
- * idle at the peaks. By a study of ten programs' traces (tests/bench/traces) that has 95 % of the
- * hits of a cache without bounds, if it is chosen well what goes (core/reclaim/reclaim.c). */
+/* So many 64ths of the live peak may be held beyond it, and half of that, or nothing, where memory
+ * is short: a little less than a quarter, so that at most a fifth of the held bytes lies idle at
+ * the peaks. In a study of ten programs' traces (tests/bench/traces) that gives 95 % of the hits of
+ * an unbounded cache, if the released blocks are chosen well (core/reclaim/reclaim.c). */
 #define SPARE_64THS     15
 #define MORE_THAN_SHARE ((uint64_t)47 << 20)
 
@@ -48,8 +48,7 @@ void cw_demand_reset(void)
     }
 }
 
-/* ---- the window --------------------------------------------------------------------------------
- */
+/* ---- the window ---- */
 
 /* The shared sum is what is live and what threads keep as slack, which is the most that was live
  * since the slack was taken back last: just what is wanted. */
@@ -77,8 +76,8 @@ uint64_t cw_demand_live(uint8_t device)
     return most;
 }
 
-/* Of a program of 64 MiB half of that, which is no loss to anybody, and its few blocks are worth
- * keeping; from 100 MiB on the share. */
+/* A program of 64 MiB may hold half of that, which harms nobody, and its few blocks are worth
+ * keeping; from 100 MiB on the share applies. */
 static uint64_t spare_for(uint64_t live)
 {
     uint64_t share = live / 64 * SPARE_64THS;

@@ -15,16 +15,16 @@
 
 #define CW_DEMAND_SLOTS 10u /* of the window, and sweeps in POOL_IDLE */
 
-/* Idle memory on a device, or of the host, that is not worth a thread, nor missed by anybody: a
- * context costs ten times as much. */
+/* Idle memory on a device, or of the host, below which no thread is started for it: a context costs
+ * ten times as much. */
 #define CW_DEMAND_LITTLE ((uint64_t)32 << 20)
 
 /* Before arming, and again in a forked child. */
 void cw_demand_init(const struct cw_options *options);
 void cw_demand_reset(void);
 
-/* What is live now, and so many bytes more, is part of the window: at moments when idle memory
- * grows, or more is about to be taken. Any thread. */
+/* Adds to the window what is live now plus so many bytes: at moments when idle memory grows, or
+ * more is about to be taken. Any thread. */
 void cw_demand_note(uint8_t device, uint64_t more);
 
 /* The most that was live on the device within the window. */
@@ -34,11 +34,10 @@ uint64_t cw_demand_live(uint8_t device);
  * UINT64_MAX: as much as it likes, POOL_BUCKET_MAX says what is kept. */
 uint64_t cw_demand_cap(uint8_t device);
 
-/* So much was taken ahead of any request: it is wanted, whatever is live. */
+/* So many bytes were taken ahead of any request: they may be held, whatever is live. */
 void cw_demand_prewarmed(uint8_t device, uint64_t bytes);
 
-/* Closes the open slot and opens the next. One thread at a time; no lock held, not inside a slot.
- */
+/* Closes the open slot, opens the next. One thread at a time; no lock held, not inside a slot. */
 void cw_demand_turn(void);
 
 #endif

@@ -12,7 +12,7 @@
 #include "core/account/usage.h"
 #include "core/account/size_class.h"
 
-/* What was ever asked and given, as last added up: a sum over all records of buckets. */
+/* Sums of what was ever asked and given, as last added up: a sum over all records of buckets. */
 static struct {
     _Atomic uint32_t tick; /* core/process/session.h; 0: never */
     _Atomic uint64_t asked, given;
@@ -40,8 +40,7 @@ uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes)
                : cw_usage_take_excess(device, bytes, most_of(device));
 }
 
-/* ---- efficiency --------------------------------------------------------------------------------
- */
+/* ---- efficiency ---- */
 
 static void add_up(uint8_t device)
 {
@@ -63,7 +62,7 @@ static void add_up(uint8_t device)
     atomic_store(&sums[device].given, given);
 }
 
-/* So much more than `bytes` may be given for them. */
+/* How much larger than `bytes` a block for them may be. */
 static uint64_t spare_of(uint8_t device, uint64_t bytes)
 {
     uint32_t now = cw_session_tick(cw_session_now());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Injected failures (FAIL): allocating calls that get out of memory although there is some, so that
- * users can test what their program does then. Counts calls over all threads; no lock.
+ * Injected failures (FAIL): allocating calls that fail with out of memory although there is some,
+ * so that users can test their program. Counts calls over all threads; no lock.
  */
 #ifndef CW_CORE_INJECT_H
 #define CW_CORE_INJECT_H
@@ -22,7 +22,7 @@ static inline int cw_inject_is_on(void)
     return CW_UNLIKELY(atomic_load_explicit(&cw_injecting, memory_order_relaxed));
 }
 
-/* One call of the program that asks for so many bytes: 1 if it shall fail. */
+/* Counts a call of the program that asks for so many bytes. 1 if it must fail. */
 int cw_inject_fails(uint64_t bytes);
 
 #endif

@@ -17,13 +17,13 @@
 
 /* With MIN_FREE the device is asked before each allocation, unless it would leave so much more. */
 #define MIN_FREE_MARGIN_SHARE 8 /* of the device: one in so many */
-/* And while what is asked for in all is at most one part in so many of the device: what other
- * processes take meanwhile is seen only by asking. */
+/* The same while all requests in flight are at most one part in so many of the device: only asking
+ * shows what other processes take meanwhile. */
 #define ANSWER_SHARE 64
 /* Turns of cw_lock_relax that a request waits for others whose reservations may be counted twice
  * (leaves_free). */
 #define FLIGHT_TURNS 50u
-/* And for another thread that is asking the driver what the device is. */
+/* The same for another thread that is asking the driver what the device is. */
 #define DESCRIBE_TURNS 20000u
 
 _Atomic int cw_limits_on;
@@ -69,8 +69,7 @@ static uint64_t load(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* ---- what the options say ----------------------------------------------------------------------
- */
+/* ---- what the options say ---- */
 
 static uint64_t size_for(const struct cw_device_sizes *sizes, uint8_t device)
 {
@@ -128,8 +127,7 @@ void cw_limit_set(uint8_t device, uint64_t bytes)
     cw_event_add(&(struct cw_live_event){.type = CW_EVENT_LIMIT, .device = device, .bytes = bytes});
 }
 
-/* ---- reservations ------------------------------------------------------------------------------
- */
+/* ---- reservations ---- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -141,7 +139,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* The most that may be held by the limit. */
+/* The most that the limit lets the process hold. */
 static uint64_t most_by_limit(uint8_t device)
 {
     uint64_t limit = load(&memory_of(device)->limit);
@@ -149,7 +147,7 @@ static uint64_t most_by_limit(uint8_t device)
     return limit != 0 ? minus(limit, cw_driver_pool_spare(device)) : UINT64_MAX;
 }
 
-/* By the limit, and by MIN_FREE as the device was last sampled. */
+/* The same by the limit and, as of the last sample, by MIN_FREE. */
 static uint64_t most_held(uint8_t device)
 {
     uint64_t min_free = load(&memory_of(device)->min_free);
@@ -158,32 +156,42 @@ static uint64_t most_held(uint8_t device)
                  min_free != 0 ? cw_device_ceiling(device, min_free) : UINT64_MAX);
 }
 
+/* The last sample leaves so much room that the device need not be asked: other processes take
+ * memory too, but not all that in the time that a sample is good for. left: free by that sample. */
+static int has_plenty(uint8_t device, int64_t left, uint64_t min_free, uint64_t flight)
+{
+    uint64_t total = load(&cw_device_at(device)->driver_total);
+
+    return total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
+           left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE);
+}
+
 /*
- * What is asked for is counted as held and in flight already. Other processes take memory too:
- * where it gets tight the device is asked each time. What it says does not know of reservations in
- * flight, or knows of them already: they are taken off, so of two threads at least one sees the
- * other. What is being freed is held for a moment longer than it is taken, so what is held does not
- * come into it.
+ * Whether MIN_FREE stays free, once the caller has added its request to `held` and `flight`.
+ *
+ * The device's answer may or may not include each allocation in flight. All of `flight` is taken
+ * off it: one that is counted twice makes the answer too small, never too large. Two threads that
+ * compete for the last bytes each add their own before they ask, so at least one sees the other.
+ * `held` is not used for it, because a free lowers the device's use before it lowers `held`.
  */
 static int leaves_free(uint8_t device)
 {
-    uint64_t min_free = load(&memory_of(device)->min_free), free_bytes;
-    uint64_t total = load(&cw_device_at(device)->driver_total), flight;
-    int64_t left = cw_device_free_when(device, cw_usage_device(device).held);
+    uint64_t min_free = load(&memory_of(device)->min_free), flight, free_bytes;
+    int64_t left;
 
     if (min_free == 0)
         return 1;
+    left = cw_device_free_when(device, cw_usage_device(device).held);
     flight = atomic_load(&cw_usage_flight[device]);
-    if (total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
-        left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE))
+    if (has_plenty(device, left, min_free, flight))
         return 1;
     if (cw_device_ask_free(device, &free_bytes) != 0)
         return left >= (int64_t)min_free;
     return free_bytes >= flight && free_bytes - flight >= min_free;
 }
 
-/* What the driver's pools were seen to hold may have changed while the bytes were counted: a free
- * of stream-ordered memory moves it from what is held to what is spare. */
+/* The spare bytes of the driver's pools may have changed while the request was counted: a free of
+ * stream-ordered memory moves bytes from held to spare. */
 static int is_beyond_limit(uint8_t device)
 {
     uint64_t limit = load(&memory_of(device)->limit);
@@ -231,7 +239,7 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
     if ((load(&memory_of(device)->limit) | load(&memory_of(device)->min_free)) == 0)
         return 0;
     while (try(device, bytes, out_cause) != 0) {
-        /* A sample may have counted what others were just being given twice. */
+        /* A sample may have counted twice what other threads were just being given. */
         if (*out_cause == CW_CAUSE_MIN_FREE && load(&cw_usage_flight[device]) != 0 &&
             turns < FLIGHT_TURNS) {
             cw_lock_relax(&turns);
@@ -262,7 +270,7 @@ uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes)
 {
     uint64_t held = cw_usage_device(device).held;
 
-    /* Of what nobody can have, too. */
+    /* Also for a request that no device could serve: the sum must not wrap around. */
     return minus(bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes, most_held(device));
 }
 
@@ -278,8 +286,7 @@ uint64_t cw_limit_room(uint8_t device)
     return most == UINT64_MAX ? UINT64_MAX : minus(most, minus(held, cw_idle_bytes(device)));
 }
 
-/* ---- what the program is told ------------------------------------------------------------------
- */
+/* ---- what the program is told ---- */
 
 uint64_t cw_limit_total(uint8_t device, uint64_t driver_total)
 {
@@ -306,8 +313,7 @@ void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
     out->free_bytes = least(out->free_bytes, out->total_bytes);
 }
 
-/* ---- devices that are not there ----------------------------------------------------------------
- */
+/* ---- devices that are not there ---- */
 
 struct devices {
     unsigned count;

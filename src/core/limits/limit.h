@@ -2,7 +2,7 @@
 /*
  * Limits: what this process may hold on a device (LIMIT), and what must stay free there (MIN_FREE).
  *
- * What counts is what the process holds: live, idle in the pool, and unused in the driver's own
+ * Everything that the process holds counts: live, idle in the pool, and unused in the driver's own
  * stream-ordered pools as far as they are seen. A call that takes device memory reserves its bytes
  * before it asks the driver: they count as held from then on (core/account/usage.h), so threads
  * never overshoot together. Then either its block takes the reservation over (cw_request.reserved),
@@ -34,11 +34,11 @@ static inline int cw_limit_is_on(void)
     return CW_UNLIKELY(atomic_load_explicit(&cw_limits_on, memory_order_relaxed));
 }
 
-/* Stream-ordered memory may come out of what the driver's pools hold unused, but whether it does is
- * for the driver to find out: it counts as if it did not, and what they hold in vain has to go
- * first. 0: *out_reserved bytes, all of them, count as held on the device from now on (none without
- * a limit there). -1: they do not fit, *out_cause says why. Not under a lock, not inside a slot;
- * may ask the driver how things stand. */
+/* Stream-ordered memory may come out of what the driver's pools hold unused, but only the driver
+ * knows: it counts as if it did not, and their unused memory must go first. 0: *out_reserved bytes,
+ * all of them, count as held on the device from now on (none without a limit there). -1: they do
+ * not fit, *out_cause says why. Not under a lock, not inside a slot; may ask the driver how things
+ * stand. */
 int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
                      enum cw_cause *out_cause);
 /* The driver did not give them after all. */
@@ -53,12 +53,11 @@ uint64_t cw_limit_room(uint8_t device);
 
 /* LIMIT of the device, 0: none. */
 uint64_t cw_limit_of(uint8_t device);
-/* Changes it while the process runs; 0: none. What is held beyond it stays, and nothing is added.
- */
+/* Changes the limit at run time; 0: none. Memory held beyond it stays, but none is added. */
 void cw_limit_set(uint8_t device, uint64_t bytes);
 
-/* What the program is told of a device that has so much, with so much free to the driver: idle
- * memory is free, the limit is all there is, and MIN_FREE is not there for the taking. Never more
+/* The memory info that the program gets for a device with so many bytes, so many of them free to
+ * the driver: idle memory is free, the limit is the total, and MIN_FREE cannot be taken. Never more
  * free than total. */
 struct cw_memory_view {
     uint64_t free_bytes, total_bytes;

@@ -13,7 +13,7 @@
 
 #define WHOLE 10000u /* shares are in 1/10000 */
 #define POINT (WHOLE / 100)
-/* Relief is due again after so long while the level stays high. */
+/* Reclaim is due again after so long while the level stays high. */
 #define AGAIN_NS UINT64_C(100000000)
 
 _Atomic uint8_t cw_pressure_levels[CW_DEVICES];
@@ -46,8 +46,7 @@ static uint64_t load(const _Atomic uint64_t *word)
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
-/* ---- how much is in use ------------------------------------------------------------------------
- */
+/* ---- how much is in use ---- */
 
 struct use {
     uint64_t device_used, device_total; /* by anybody; total 0: not known */
@@ -64,7 +63,7 @@ static struct use use_of(uint8_t ordinal)
     use.device_total = load(&device->driver_total);
     if (free_bytes < 0)
         free_bytes = 0;
-    /* What is held may be more than is taken of the device: managed memory, never touched. */
+    /* Held bytes may exceed what is taken of the device: managed memory, never touched. */
     if ((uint64_t)free_bytes < use.device_total)
         use.device_used = use.device_total - (uint64_t)free_bytes;
     return use;
@@ -93,7 +92,7 @@ static uint64_t begins_at(unsigned level)
     return level == CW_LEVEL_LOW ? 0 : (uint64_t)self.thresholds.percent[level - 1] * POINT;
 }
 
-/* Below so much the level is left; never 0, however low it begins. */
+/* The share below which the level is left; never 0, however low it begins. */
 static uint64_t ends_below(unsigned level)
 {
     uint64_t begins = begins_at(level), hysteresis = CW_PRESSURE_HYSTERESIS * POINT;
@@ -111,8 +110,7 @@ static unsigned next_level(unsigned level, uint64_t now)
     return level;
 }
 
-/* ---- a change ----------------------------------------------------------------------------------
- */
+/* ---- a change ---- */
 
 static void change(uint8_t device, unsigned from, unsigned to, const struct use *use, uint32_t api,
                    uint64_t now_ns)
@@ -155,7 +153,7 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
         atomic_store(&memory->highest_use, now);
     if (to != from)
         change(device, from, to, &use, api, now_ns);
-    /* Relief is due when it gets worse, and now and then for as long as it is bad. */
+    /* Reclaim is due when the level rises, and at intervals for as long as it stays high. */
     if (to > from || (to >= CW_LEVEL_HIGH && now_ns >= self.due_ns[device] + AGAIN_NS)) {
         self.due_ns[device] = now_ns;
         cw_reclaim_due_set(device, CW_RECLAIM_LEVEL);
@@ -172,8 +170,7 @@ void cw_pressure_update(uint8_t device, uint32_t api, uint64_t now_ns)
     atomic_store(&self.busy[device], 0);
 }
 
-/* ---- reclaim ------------------------------------------------------------------------------------
- */
+/* ---- reclaim ---- */
 
 static uint64_t excess_over(uint64_t part, uint64_t whole, uint64_t aim)
 {

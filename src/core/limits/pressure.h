@@ -4,10 +4,9 @@
  *
  * The level follows the larger of two shares: use of the whole device by anybody, as last sampled,
  * and what this process holds of its limit. A level is entered at its threshold (PRESSURE) and left
- * CW_PRESSURE_HYSTERESIS points below it. Every change is an event. What is done about it is
- * core/reclaim/reclaim.c's: this module only says that something is due
- * (core/limits/reclaim_due.h). No lock: one thread at a time settles a device, others leave it to
- * that one.
+ * CW_PRESSURE_HYSTERESIS points below it. Every change is an event. core/reclaim/reclaim.c acts on
+ * it: this module only marks what is due (core/limits/reclaim_due.h). No lock: one thread at a time
+ * settles a device, others leave it to that one.
  */
 #ifndef CW_CORE_PRESSURE_H
 #define CW_CORE_PRESSURE_H

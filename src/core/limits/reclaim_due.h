@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is due to go back to the driver, and why: set by whoever finds out, done by
+ * Idle memory that is due for release, and why: set by whoever finds out, done by
  * core/reclaim/reclaim.c inside the program's frees and waits, or by the background thread. A look
  * costs one load of a line that is rarely written. No lock.
  */

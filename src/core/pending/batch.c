@@ -57,8 +57,7 @@ void cw_batch_append(struct cw_batch *batch, uint32_t block, uint64_t stamp)
         batch->stamp = stamp;
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 /* The live contexts but for those that have been waited for since. -1: too many. */
 static int contexts_to_pass(const struct cw_batch *batch, struct cw_pool_context **out)

@@ -54,7 +54,7 @@ static inline uint64_t cw_batch_stamp(void)
 
 /* NULL without memory. */
 struct cw_batch *cw_batch_make(struct cw_pool_context *pool_context);
-/* The batch is no more, and its events are free for others; its blocks, linked. */
+/* Frees the batch and its events. Returns its blocks, linked. */
 uint32_t cw_batch_dissolve(struct cw_batch *batch);
 
 static inline int cw_batch_is_full(const struct cw_batch *batch)

@@ -11,7 +11,7 @@
 
 /* Closed batches that a thread keeps to itself; an older one is for all. */
 #define LANE_BATCHES 2u
-/* Of the blocks that a thread has freed one in so many at most is in a batch. */
+/* At most one in so many of the blocks that a thread has freed is in a batch. */
 #define FREES_SHARE 8u
 
 struct __attribute__((aligned(128))) lane {
@@ -60,8 +60,7 @@ uint64_t cw_lane_bytes(uint8_t device)
     return sum;
 }
 
-/* ---- inside the slot, or while its owner is stopped --------------------------------------------
- */
+/* ---- inside the slot, or while its owner is stopped ---- */
 
 static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
 {
@@ -74,7 +73,7 @@ static void count_held(unsigned slot, const struct cw_batch *batch, uint64_t sig
     cw_slot_add(&held_bytes[slot][CW_DEVICE_HOST], sign * batch->host_bytes);
 }
 
-/* The blocks of a batch are held by the thread no more. The owner is inside the slot, or it is
+/* The thread no longer holds the blocks of the batch. The owner is inside the slot, or it is
  * stopped. */
 static void unhold(unsigned slot, const struct cw_batch *batch)
 {
@@ -179,8 +178,7 @@ static struct cw_batch *take_lane(unsigned slot, const struct cw_pool_context *p
     return all;
 }
 
-/* ---- the calling thread's ----------------------------------------------------------------------
- */
+/* ---- the calling thread's ---- */
 
 int cw_lane_add_inside(const struct cw_slot *slot, const struct cw_pool *pool, uint32_t block,
                        struct cw_live_block *record, uint64_t held, uint64_t stamp)
@@ -301,8 +299,7 @@ struct cw_batch *cw_lane_take_own(void)
     return all;
 }
 
-/* ---- all threads' ------------------------------------------------------------------------------
- */
+/* ---- all threads' ---- */
 
 struct cw_batch *cw_lane_take_all(const struct cw_pool_context *pool_context)
 {

@@ -7,9 +7,8 @@
  * by the thread (core/cache/thread_cache.h), and only of pool_contexts that were open when they
  * came in.
  *
- * A batch that was taken out of a lane, or of the list of its pool_context
- * (core/pending/waiting.h), is in hand until it is in one again or dissolved: the end of its
- * context waits for that.
+ * A batch taken out of a lane, or out of the list of its pool context (core/pending/waiting.h), is
+ * in hand until it is in one of them again or dissolved. The end of its context waits for that.
  */
 #ifndef CW_CORE_LANE_H
 #define CW_CORE_LANE_H
@@ -33,7 +32,7 @@ static inline void cw_lane_put_down(struct cw_pool_context *pool_context)
     atomic_fetch_sub(&pool_context->in_hand, 1);
 }
 
-/* Blocks of the calling thread's next batch, and of one size in rotation. */
+/* The most blocks in the calling thread's next batch, and in rotation of one size. */
 uint32_t cw_lane_most_blocks(void);
 
 /* Bytes on a device, or of pinned memory, in all lanes. */
@@ -41,8 +40,8 @@ uint64_t cw_lane_bytes(uint8_t device);
 
 /* ---- the calling thread's ---- */
 
-/* Inside the slot, and what is usual: a block that was just freed into the open batch. 0: nothing
- * is changed. */
+/* The usual case, inside the slot: adds a block that was just freed to the open batch. 0: nothing
+ * has changed. */
 int cw_lane_add_inside(const struct cw_slot *slot, const struct cw_pool *pool, uint32_t block,
                        struct cw_live_block *record, uint64_t held, uint64_t stamp);
 /* The same of a block that counts as kept already. 0: the thread cannot hold it. What has to be
@@ -55,14 +54,13 @@ int cw_lane_add(struct cw_pool *pool, uint32_t block, uint64_t stamp, struct cw_
 struct cw_batch *cw_lane_detach_open(struct cw_pool_context *pool_context, int passed);
 struct cw_batch *cw_lane_detach_oldest(struct cw_pool_context *pool_context);
 
-/* A closed batch of held blocks, in hand, goes into the lane; front: it was the oldest. What has to
- * leave for it, or because the pool_context is not open, is the result: in hand, not held; or NULL.
- */
+/* Puts a closed batch of held blocks, in hand, into the lane; front: it was the oldest. Returns the
+ * batch that has to leave instead (this one if its pool_context is not open): in hand, not held; or
+ * NULL. */
 struct cw_batch *cw_lane_keep(struct cw_batch *batch, int front);
-/* Its blocks are held by the thread no more. */
+/* The thread no longer holds its blocks. */
 void cw_lane_unhold(struct cw_batch *batch);
-/* They are ready, and the thread's own from now on, but for those for which there is no room:
- * linked. */
+/* Its blocks are ready and go to the thread's cache. Returns those without room there, linked. */
 uint32_t cw_lane_take_in(struct cw_batch *batch);
 
 /* All of its batches, newest first, linked, in hand, not held. */

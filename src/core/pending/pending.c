@@ -20,9 +20,9 @@
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
 
-/* So long the end of a context waits for batches that other threads have in hand. */
+/* How long the end of a context waits for batches that other threads have in hand. */
 #define HANDS_NS UINT64_C(1000000000)
-/* Of one size: more is waited for. */
+/* Pending blocks and bytes of one size beyond which a request waits. */
 #define MUCH_BLOCKS 8u
 #define MUCH_BYTES  ((uint64_t)64 << 20)
 
@@ -32,8 +32,7 @@ void cw_pending_reset(void)
     cw_lane_reset();
 }
 
-/* ---- tickets -----------------------------------------------------------------------------------
- */
+/* ---- tickets ---- */
 
 uint64_t cw_pending_sync_begin(void)
 {
@@ -62,7 +61,7 @@ int cw_pending_is_possible(void)
     return 1;
 }
 
-/* To the driver's own free. */
+/* A batch in hand, of blocks that no thread holds, goes to the driver's own free. */
 static void release(struct cw_batch *batch, enum cw_release why)
 {
     struct cw_pool_context *pool_context = batch->pool_context;
@@ -71,11 +70,10 @@ static void release(struct cw_batch *batch, enum cw_release why)
     cw_lane_put_down(pool_context);
 }
 
-/* ---- in ----------------------------------------------------------------------------------------
- */
+/* ---- in ---- */
 
-/* A closed batch of held blocks: into the calling thread's lane, the oldest of which may have to go
- * to the list. front: it was the oldest. */
+/* A closed batch of held blocks goes into the calling thread's lane, whose oldest batch may have to
+ * move to the list for it. front: the batch was the oldest. */
 static void keep_closed(struct cw_batch *batch, int front)
 {
     struct cw_batch *leaving = cw_lane_keep(batch, front);
@@ -85,7 +83,7 @@ static void keep_closed(struct cw_batch *batch, int front)
 }
 
 /* A batch of held blocks goes to the driver's own free. */
-static void give_up(struct cw_batch *batch)
+static void release_held(struct cw_batch *batch)
 {
     cw_lane_unhold(batch);
     release(batch, CW_RELEASE_FULL);
@@ -96,7 +94,7 @@ static int record(struct cw_batch *batch)
     int rc = 0;
 
     if (!cw_gate_enter())
-        return 0; /* later */
+        return 0; /* a later look records it */
     rc = cw_batch_record(batch);
     cw_gate_leave();
     if (rc != 0)
@@ -104,12 +102,13 @@ static int record(struct cw_batch *batch)
     return rc;
 }
 
-/* Events, then the lane. A batch whose events cannot be had goes to the driver's own free, which
- * waits by itself, or where that must not be is kept without them. */
+/* Records the batch's events and puts it into the lane. A batch that gets no events goes to the
+ * driver's own free, which waits by itself; where the caller may not release, it is kept without
+ * events. */
 static void close_batch(struct cw_batch *batch, int may_release)
 {
     if (record(batch) != 0 && may_release)
-        give_up(batch);
+        release_held(batch);
     else
         keep_closed(batch, 0);
 }
@@ -125,7 +124,7 @@ void cw_pending_close(int may_release)
     cw_retention_reclaim_ends(0);
 }
 
-/* A batch of its own, for all. */
+/* The block gets a batch of its own in the list, where every thread finds it. */
 static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
 {
     struct cw_batch *alone = cw_retention_has_room(pool, cw_tracker_held(block))
@@ -152,102 +151,103 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
     return is_added ? 0 : add_alone(pool, block, stamp);
 }
 
-/* ---- out ---------------------------------------------------------------------------------------
- */
+/* ---- out ---- */
 
-static uint32_t count_ready(const struct cw_batch *batch, int by_event)
+/* Where a batch in hand comes from: the list of its pool_context, or the calling thread's lane,
+ * where the thread holds its blocks. Each batch that was taken leaves the hand in exactly one of
+ * three ways: handed over, put back or given up. */
+enum source { LIST, LANE };
+
+static struct cw_batch *take_oldest(struct cw_pool_context *pool_context, enum source from)
 {
-    struct cw_live_pool *pool = &cw_session.arena.header->device[batch->pool_context->device].pool;
+    return from == LIST ? cw_waiting_pop(pool_context) : cw_lane_detach_oldest(pool_context);
+}
+
+/* The batch's blocks are ready: first for the calling thread if it held them, else for all. How
+ * many there are. */
+static uint32_t hand_over(struct cw_batch *batch, enum source from, int by_event)
+{
+    struct cw_pool_context *pool_context = batch->pool_context;
+    struct cw_live_pool *pool = &cw_session.arena.header->device[pool_context->device].pool;
+    uint32_t count = batch->count, left;
 
     atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
-                              batch->count, memory_order_relaxed);
-    return batch->count;
-}
-
-/* Of the list. */
-static uint32_t hand_over(struct cw_batch *batch, int by_event)
-{
-    struct cw_pool_context *pool_context = batch->pool_context;
-    uint32_t count = count_ready(batch, by_event);
-
-    cw_ready_hand_over(pool_context, cw_batch_dissolve(batch));
+                              count, memory_order_relaxed);
+    if (from == LIST) {
+        cw_ready_hand_over(pool_context, cw_batch_dissolve(batch));
+    } else {
+        left = cw_lane_take_in(batch);
+        cw_batch_dissolve(batch);
+        cw_ready_share(pool_context, left);
+    }
     cw_lane_put_down(pool_context);
     return count;
 }
 
-/* Of the calling thread's lane. */
-static uint32_t hand_over_own(struct cw_batch *batch, int by_event)
+/* Puts it back as the oldest. */
+static void put_back(struct cw_batch *batch, enum source from)
 {
-    struct cw_pool_context *pool_context = batch->pool_context;
-    uint32_t count = count_ready(batch, by_event), left = cw_lane_take_in(batch);
-
-    cw_batch_dissolve(batch);
-    cw_ready_share(pool_context, left);
-    cw_lane_put_down(pool_context);
-    return count;
+    if (from == LIST)
+        cw_waiting_push(batch, 1);
+    else
+        keep_closed(batch, 1);
 }
 
-/* 1: passed; 0: not yet, or it cannot be asked now; -1:
- * an event has failed. */
-static int ask(struct cw_batch *batch)
+static void give_up(struct cw_batch *batch, enum source from)
+{
+    if (from == LIST)
+        release(batch, CW_RELEASE_FULL);
+    else
+        release_held(batch);
+}
+
+/* What a look at a batch finds. FAILED: an event cannot be recorded or queried. */
+enum look { READY_BY_SYNC, READY_BY_EVENT, NOT_YET, FAILED };
+
+static enum look query(struct cw_batch *batch)
 {
     int passed = -1;
 
     if (!cw_gate_enter())
-        return 0;
+        return NOT_YET;
     if (batch->recorded || cw_batch_record(batch) == 0)
         passed = cw_batch_query(batch);
     cw_gate_leave();
-    if (passed < 0)
+    if (passed < 0) {
         cw_context_check_all();
-    return passed;
+        return FAILED;
+    }
+    return passed ? READY_BY_EVENT : NOT_YET;
 }
 
-static uint32_t harvest_list(struct cw_pool_context *pool_context, unsigned *queries, uint32_t most,
-                             int may_release)
+/* *queries: how often the driver may still be asked. */
+static enum look look_at(struct cw_batch *batch, unsigned *queries)
+{
+    if (cw_batch_is_passed(batch))
+        return READY_BY_SYNC;
+    if (*queries == 0)
+        return NOT_YET;
+    --*queries;
+    return query(batch);
+}
+
+/* Oldest first, up to the first batch that is not ready: the ones after it are younger. */
+static uint32_t harvest(struct cw_pool_context *pool_context, enum source from, unsigned *queries,
+                        uint32_t most, int may_release)
 {
     struct cw_batch *batch;
     uint32_t count = 0;
 
-    while (count < most && (batch = cw_waiting_pop(pool_context)) != NULL) {
-        int passed = cw_batch_is_passed(batch), by_event = !passed;
+    while (count < most && (batch = take_oldest(pool_context, from)) != NULL) {
+        enum look found = look_at(batch, queries);
 
-        if (!passed && *queries != 0) {
-            --*queries;
-            passed = ask(batch);
-        }
-        if (passed == 1) {
-            count += hand_over(batch, by_event);
-        } else if (passed == 0 || !may_release) {
-            cw_waiting_push(batch, 1);
-            break;
+        if (found == READY_BY_SYNC || found == READY_BY_EVENT) {
+            count += hand_over(batch, from, found == READY_BY_EVENT);
+        } else if (found == FAILED && may_release) {
+            give_up(batch, from);
         } else {
-            release(batch, CW_RELEASE_FULL);
-        }
-    }
-    return count;
-}
-
-static uint32_t harvest_lane(struct cw_pool_context *pool_context, unsigned *queries, uint32_t most,
-                             int may_release)
-{
-    struct cw_batch *batch = cw_lane_detach_open(pool_context, 1);
-    uint32_t count = batch != NULL ? hand_over_own(batch, 0) : 0;
-
-    while (count < most && (batch = cw_lane_detach_oldest(pool_context)) != NULL) {
-        int passed = cw_batch_is_passed(batch), by_event = !passed;
-
-        if (!passed && *queries != 0) {
-            --*queries;
-            passed = ask(batch);
-        }
-        if (passed == 1) {
-            count += hand_over_own(batch, by_event);
-        } else if (passed == 0 || !may_release) {
-            keep_closed(batch, 1);
+            put_back(batch, from);
             break;
-        } else {
-            give_up(batch);
         }
     }
     return count;
@@ -256,18 +256,22 @@ static uint32_t harvest_lane(struct cw_pool_context *pool_context, unsigned *que
 uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queries, uint32_t most,
                             int may_release)
 {
+    struct cw_batch *open;
     uint32_t count;
 
     cw_retention_reclaim_begins();
-    count = harvest_list(pool_context, &queries, most, may_release);
+    count = harvest(pool_context, LIST, &queries, most, may_release);
+    if (count < most) {
+        open = cw_lane_detach_open(pool_context, 1);
+        count += open != NULL ? hand_over(open, LANE, 0) : 0;
+    }
     if (count < most)
-        count += harvest_lane(pool_context, &queries, most - count, may_release);
+        count += harvest(pool_context, LANE, &queries, most - count, may_release);
     cw_retention_reclaim_ends(0);
     return count;
 }
 
-/* ---- what is pending of one size ---------------------------------------------------------------
- */
+/* ---- what is pending of one size ---- */
 
 static uint64_t listed_of(const struct cw_pool *pool, unsigned size_class)
 {
@@ -292,11 +296,12 @@ int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
 
 static uint32_t await(struct cw_pool_context *pool_context)
 {
-    struct cw_batch *batch = cw_waiting_pop(pool_context);
-    int is_own = batch == NULL, passed;
+    struct cw_batch *batch = take_oldest(pool_context, LIST);
+    enum source from = batch != NULL ? LIST : LANE;
+    int passed;
 
     if (batch == NULL)
-        batch = cw_lane_detach_oldest(pool_context);
+        batch = take_oldest(pool_context, LANE);
     if (batch == NULL)
         batch = cw_lane_detach_open(pool_context, 0);
     if (batch == NULL)
@@ -307,11 +312,8 @@ static uint32_t await(struct cw_pool_context *pool_context)
         cw_gate_leave_wait();
     }
     if (passed == 1)
-        return is_own ? hand_over_own(batch, 1) : hand_over(batch, 1);
-    if (is_own)
-        keep_closed(batch, 1);
-    else
-        cw_waiting_push(batch, 1);
+        return hand_over(batch, from, 1);
+    put_back(batch, from);
     return 0;
 }
 
@@ -330,10 +332,9 @@ uint64_t cw_pending_bytes(uint8_t device)
     return cw_bucket_listed(device) + cw_lane_bytes(device);
 }
 
-/* ---- all threads' ------------------------------------------------------------------------------
- */
+/* ---- all threads' ---- */
 
-/* Newest first: behind what is in the lists already, the oldest of these comes first. */
+/* Reverses the order, newest first, so that each list gets the oldest batch first. */
 static void list_all(struct cw_batch *all)
 {
     struct cw_batch *oldest = NULL;
@@ -359,7 +360,7 @@ void cw_pending_collect(struct cw_pool_context *pool_context)
 /* All batches of the pool_context, linked. */
 static struct cw_batch *take_all(struct cw_pool_context *pool_context)
 {
-    /* Not even a hint is good enough here: a thread may be at its first batch. */
+    /* Takes all lanes without looking at a hint: a thread may be adding its first batch. */
     struct cw_batch *all = cw_lane_take_all(pool_context), *batch;
 
     while ((batch = cw_waiting_pop(pool_context)) != NULL) {
@@ -390,7 +391,7 @@ static int waits_for(const struct cw_batch *batch, const struct cw_pool_context 
     return 0;
 }
 
-/* How many blocks could not go. */
+/* Returns how many blocks could not be released. */
 static uint32_t drain_once(struct cw_pool_context *pool_context)
 {
     struct cw_batch *all = take_all(pool_context), *batch;
@@ -402,7 +403,7 @@ static uint32_t drain_once(struct cw_pool_context *pool_context)
     while ((batch = all) != NULL) {
         all = batch->next;
         if (cw_batch_is_passed(batch)) {
-            hand_over(batch, 0);
+            hand_over(batch, LIST, 0);
         } else if (cw_gate_is_open()) {
             release(batch, CW_RELEASE_CONTEXT);
         } else {
@@ -413,7 +414,7 @@ static uint32_t drain_once(struct cw_pool_context *pool_context)
     return left;
 }
 
-/* Another thread may just look after a batch. */
+/* Another thread may have a batch in hand. */
 uint32_t cw_pending_drain(struct cw_pool_context *pool_context)
 {
     uint64_t deadline = cw_clock_ns() + HANDS_NS;

@@ -9,10 +9,10 @@
  * collect in batches (core/pending/batch.h). Each thread has a lane of its own
  * (core/pending/lane.h); what is too old for that goes to the list of its pool_context
  * (core/pending/waiting.h), from which all threads harvest. Closing a batch records one event in
- * each context that still needs one. Whoever works on a batch has taken it out of lane or list. An
- * event that was never recorded reads as passed (the race of CUB's allocator, NVIDIA/cub#156): a
- * batch says itself whether its events are recorded, and one that was closed without, because a
- * capture kept the gate shut, is recorded before it is asked about.
+ * each context that still needs one. A thread that works on a batch has taken it out of its lane or
+ * list. An event that was never recorded reads as passed (the race of CUB's allocator,
+ * NVIDIA/cub#156): a batch says itself whether its events are recorded, and one that was closed
+ * without, because a capture kept the gate shut, is recorded before it is asked about.
  *
  * Memory in rotation is what makes events cheap: as long as a thread has little pending of a size
  * it takes one block more from the driver rather than close its batch, and so one event is for many
@@ -48,8 +48,8 @@ uint64_t cw_pending_sync_begin(void);
 /* After it has returned success. */
 void cw_pending_sync_end(struct cw_pool_context *pool_context, uint64_t ticket);
 
-/* Waits for the pool_context's context, which counts as a synchronisation of the program's does. 0
- * with the driver's code, or -1: the gate is closed, or the context cannot be worked with. */
+/* Waits for the context; counts as a synchronisation by the program. 0 with the driver's code; -1:
+ * the gate is closed, or the context is not usable. */
 static inline int cw_pending_wait(struct cw_pool_context *pool_context, int *out_code)
 {
     uint64_t ticket = 0;
@@ -71,11 +71,12 @@ static inline int cw_pending_wait(struct cw_pool_context *pool_context, int *out
 
 /* ---- blocks ---- */
 
-/* 1 if blocks that are not ready can be kept: events, and not too many contexts, all known. */
+/* 1 if blocks that are not ready can be kept: there are events, and few enough contexts, all
+ * known. */
 int cw_pending_is_possible(void);
 
-/* Keeps an idle block that counts as kept, until it is ready. 0, or -1: give it to the driver. May
- * close batches, so no lock is held. */
+/* Keeps an idle block that counts as kept, until it is ready. 0; -1: release it. May close batches,
+ * so the caller holds no lock. */
 int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
 
 /* Closes the calling thread's open batch: records its events now. may_release: without them its
@@ -83,11 +84,11 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
 void cw_pending_close(int may_release);
 
 /*
- * Looks which blocks of the pool_context have become ready, by ticket or event, in its list and in
- * the calling thread's lane, and hands them to the pool (core/pending/ready.h). Asks the driver
- * about `queries` batches at most, and ends once `blocks` were handed over. How many. may_release:
- * a batch whose events fail goes to the driver, which waits by itself; else, inside an allocation,
- * it stays.
+ * Hands blocks of the pool context that have become ready, by ticket or event, to the pool
+ * (core/pending/ready.h), from its list and the calling thread's lane. Asks the driver about
+ * `queries` batches at most, and stops after `blocks` blocks. Returns how many were ready.
+ * may_release: a batch whose events fail goes to the driver, which waits by itself; else, inside an
+ * allocation, it stays.
  */
 uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queries, uint32_t blocks,
                             int may_release);
@@ -97,12 +98,12 @@ uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queri
 /* Bytes of a size that a thread has in rotation before it closes a batch that is not full. */
 #define CW_PENDING_ROTATION ((uint64_t)2 << 20)
 
-/* So little is pending of this size that one block more is cheaper than an event. */
+/* 1 if so little of this size is pending that one more block is cheaper than an event. */
 int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class);
-/* So much that a request waits. */
+/* 1 if so much is pending that a request waits. */
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class);
-/* Waits for the oldest batch of the pool_context, and hands its blocks over: how many, 0: there is
- * none, or the gate is closed. */
+/* Waits for the oldest batch of the pool context and hands its blocks over. Returns how many; 0:
+ * there is no batch, or the gate is closed. */
 uint32_t cw_pending_await(struct cw_pool_context *pool_context);
 
 /* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */
@@ -110,20 +111,19 @@ uint64_t cw_pending_bytes(uint8_t device);
 
 /* ---- all threads' ---- */
 
-/* What threads have in their lanes, of this pool_context, comes into its list. */
+/* Moves the batches of this pool context from all lanes into its list. */
 void cw_pending_collect(struct cw_pool_context *pool_context);
 
 /* All pending blocks of the pool_context, linked: with the gate closed at the end of a context, and
  * when memory is short. */
 uint32_t cw_pending_seize(struct cw_pool_context *pool_context);
 
-/* Before a context ends, with the gate open: what waits for the context itself is waited for, what
- * waits for others goes to the driver's own free. How many blocks had to stay because the gate is
+/* Before a context ends, with the gate open: waits for blocks that only wait for this context; the
+ * others go to the driver's own free. Returns how many blocks had to stay because the gate was
  * closed. */
 uint32_t cw_pending_drain(struct cw_pool_context *pool_context);
 
-/* The calling thread ends: its batches, and the ready blocks that it kept to itself, are for all.
- */
+/* The calling thread ends: its batches and its own ready blocks become everybody's. */
 void cw_pending_thread_ends(void);
 
 #endif

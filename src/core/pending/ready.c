@@ -25,8 +25,8 @@ void cw_ready_put(struct cw_pool *pool, uint32_t block, int kept)
     }
 }
 
-/* Where blocks are counted, one that has left a thread may be one too many; inside an allocation it
- * must not go. */
+/* With a bound on the number of blocks, one that has left a thread may be one too many; inside an
+ * allocation it must not be released. */
 static void put_counted(struct cw_pool *pool, uint32_t block)
 {
     if (cw_retention_is_too_many(pool, cw_tracker_held(block)))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ready blocks: where an idle block goes that the device is done with. To the calling thread
- * (core/cache/thread_cache.h), to all (core/cache/bucket.h), or where there is no room for it back
- * to the driver. No state and no lock of its own.
+ * Ready blocks: where an idle block goes once the device is done with it. To the calling thread
+ * (core/cache/thread_cache.h), to a shared bucket (core/cache/bucket.h) or, if there is no room,
+ * back to the driver. Stateless; no lock.
  */
 #ifndef CW_CORE_READY_H
 #define CW_CORE_READY_H
@@ -11,14 +11,14 @@
 
 #include "core/cache/pool_context.h"
 
-/* A ready block that was just freed, and is counted as kept: to the calling thread or to all, or
- * back. */
+/* Places a ready block that was just freed and counts as kept: with the calling thread, in a
+ * bucket, or back with the driver. */
 void cw_ready_keep(struct cw_pool *pool, uint32_t block);
-/* An idle, ready block for all, whatever the bounds; kept: and counts it as a kept free. */
+/* Puts an idle, ready block into its bucket, whatever the bounds. kept: also counts a kept free. */
 void cw_ready_put(struct cw_pool *pool, uint32_t block, int kept);
-/* Linked, counted blocks of the pool_context, for all. */
+/* Puts linked, counted blocks of the pool context into their buckets. */
 void cw_ready_share(struct cw_pool_context *pool_context, uint32_t list);
-/* The same of blocks that have just become ready: for the calling thread first. */
+/* The same for blocks that have just become ready: the calling thread's cache comes first. */
 void cw_ready_hand_over(struct cw_pool_context *pool_context, uint32_t list);
 
 #endif

@@ -73,7 +73,7 @@ static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list
             if (!dead)
                 release_block(pool_context, pool, list);
             cw_pool_context_leave_free(pool_context);
-            if (dead) { /* the context has ended since: the memory went with it */
+            if (dead) { /* the memory went with the context */
                 cw_pool_context_forget(pool_context, list);
                 return sum;
             }

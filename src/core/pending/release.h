@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Releases: idle blocks go back to the driver. All of them are made here; which ones are released
- * when memory is short, or not needed any more, core/reclaim/reclaim.c chooses.
+ * Releases: idle blocks go back to the driver. All of them are made here; core/reclaim/reclaim.c
+ * chooses the blocks when memory is short or no longer needed.
  *
  * A release happens inside the program's own frees and waits, never inside an allocation, where the
  * device might have to be waited for, unless the driver has said that it is out of memory. No lock
@@ -22,7 +22,7 @@ enum cw_release {
     CW_RELEASE_CONTEXT,  /* its context ends, and others may still use it */
 };
 
-/* Linked idle blocks of the pool_context. The bytes given back. */
+/* Releases linked idle blocks of the pool context. Returns the bytes. */
 uint64_t cw_release_list(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why);
 void cw_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why);
 

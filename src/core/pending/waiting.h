@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The batches that wait for the device in no thread's hands: one list for each pool_context, oldest
+ * The batches that wait for the device in no thread's lane: one list for each pool context, oldest
  * first.
  *
- * Guarded by the lock of pool_contexts (CW_RANK_POOL). Whoever works on a batch has taken it out,
- * and has it in hand (core/pending/lane.h) until it is in a list again or dissolved. A pool_context
- * that is not open takes none: what comes in then waits in limbo for the outcome, or is forgotten.
- * What is listed is in no thread's grant (core/cache/thread_cache.h). No call of the driver.
+ * Guarded by the lock of pool_contexts (CW_RANK_POOL). A thread that works on a batch has taken it
+ * out, and has it in hand (core/pending/lane.h) until it is in a list again or dissolved. A pool
+ * context that is not open takes none: blocks that come in then wait in limbo for the outcome, or
+ * are forgotten. Listed blocks are in no thread's grant (core/cache/thread_cache.h). No call of the
+ * driver.
  */
 #ifndef CW_CORE_WAITING_H
 #define CW_CORE_WAITING_H

@@ -13,8 +13,8 @@
 #include "core/pool/pool.h"
 #include "core/pending/waiting.h"
 
-/* The pool makes room for it; and a limit must know the device before the first capture, in which
- * the driver could not be asked. */
+/* The pool makes room for the context. A limit must know the device before the first capture,
+ * during which the driver could not be asked. */
 static void made(uint32_t context, struct cw_live_context *record)
 {
     if (cw_pool_is_on())
@@ -39,7 +39,7 @@ static void closing(uint32_t context)
     if (pool_context == NULL)
         return;
     cw_pool_context_close(pool_context);
-    /* First: what is pending is part of threads' grants. */
+    /* First, because pending blocks are part of threads' grants. */
     cw_pool_context_to_limbo(pool_context, cw_pending_seize(pool_context));
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[i], memory_order_acquire);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the beginning and the end of a context mean for what is kept of it.
+ * The pool's part in the beginning and the end of a context.
  *
- * Before a context ends, with the gate still open, what was freed and others may still use goes
+ * Before a context ends, with the gate still open, blocks that other contexts may still use go
  * through the driver's own free. Then, with the gate closed, its pool_context closes, and all its
  * idle blocks move to limbo; whatever comes in meanwhile follows them. If the context stays after
  * all, they wait once more like fresh frees; if not, they are forgotten. No state of its own.

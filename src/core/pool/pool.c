@@ -56,8 +56,7 @@ static void bypass(uint8_t device, enum cw_bypass why)
     count(&counters(device)->bypassed[why], 1);
 }
 
-/* ---- start -------------------------------------------------------------------------------------
- */
+/* ---- start ---- */
 
 static int choose_deferred(const struct cw_options *options)
 {
@@ -91,8 +90,7 @@ int cw_pool_is_on(void)
     return self.on;
 }
 
-/* ---- serving -----------------------------------------------------------------------------------
- */
+/* ---- serving ---- */
 
 static CW_INLINE struct cw_pool *pool_here(enum cw_pool_class class)
 {
@@ -155,7 +153,7 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
 }
 
-/* What the thread may use up without a look at what threads share. */
+/* The excess that the thread may use without touching shared counters. */
 static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const struct cw_pool *pool,
                                             uint64_t bytes)
 {
@@ -165,9 +163,9 @@ static CW_INLINE struct cw_size_fit own_fit(const struct cw_slot *slot, const st
                                               : cw_size_tolerance(bytes)};
 }
 
-/* The usual hit, with one look inside the slot: a block of the thread's own, accounted for with the
- * thread's own slack. The stack is walked before, because nothing that may take long happens in
- * there. 0: it takes more. */
+/* The usual hit, in one visit to the slot: a block of the thread's cache, accounted for with the
+ * thread's slack. The stack is walked first, because nothing slow may happen inside the slot. 0:
+ * the caller takes the long way. */
 static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32_t api)
 {
     uint32_t site = cw_site_here(api, pool->kind, pool->device), block;
@@ -252,7 +250,7 @@ void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exa
         cw_pool_cancel(request);
     }
     request->excess = 0; /* the block's from now on */
-    /* Too small or too large for any bucket: when rounding was too much for the device. */
+    /* Too small or too large for any bucket: a block of exact size. */
     if (given < CW_SIZE_LEAST || given > CW_SIZE_MOST)
         return;
     out->held = given;
@@ -262,8 +260,7 @@ void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exa
     cw_retention_check(pool->device);
 }
 
-/* ---- freeing -----------------------------------------------------------------------------------
- */
+/* ---- freeing ---- */
 
 static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_request_free *out)
 {
@@ -272,8 +269,8 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
     return CW_POOL_DRIVER;
 }
 
-/* Some context is current, and not one that is destroyed: without, the driver refuses a free; and
- * the block's own is what it was. */
+/* A context is current and not destroyed, without which the driver refuses a free; and the block's
+ * own context still exists. */
 static int is_current_good(const struct cw_pool_context *pool_context)
 {
     uint64_t identity = 0;
@@ -284,7 +281,8 @@ static int is_current_good(const struct cw_pool_context *pool_context)
             (cw_context_current(&device) != 0 && cw_context_is_there(pool_context->record)));
 }
 
-/* CW_BYPASS_COUNT: none. */
+#define NO_OBSTACLE CW_BYPASS_COUNT
+
 static enum cw_bypass obstacle(const struct cw_live_block *block,
                                const struct cw_pool_context *pool_context,
                                const struct cw_pool *pool)
@@ -298,27 +296,38 @@ static enum cw_bypass obstacle(const struct cw_live_block *block,
     if (CW_UNLIKELY(pool_context == NULL || pool == NULL ||
                     !cw_pool_context_is_usable(pool_context)))
         return CW_BYPASS_BROKEN;
-    /* A wait finds that out by itself. */
+    /* A wait finds out by itself. */
     if (self.deferred && !is_current_good(pool_context))
         return CW_BYPASS_NO_CONTEXT;
     if (CW_UNLIKELY(!cw_pool_context_is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
-    if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket is for such */
+    if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket has such blocks */
         return CW_BYPASS_KIND;
     if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
         return cw_retention_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
-    return CW_BYPASS_COUNT;
+    return NO_OBSTACLE;
+}
+
+/* FREE_SYNC=strict: waits until the device no longer uses the context's memory. *out_wait as in
+ * cw_pool_free. */
+static CW_INLINE enum cw_bypass wait_for_device(struct cw_pool_context *pool_context, int *out_wait)
+{
+    int has_waited = cw_pending_wait(pool_context, out_wait) == 0;
+
+    if (CW_UNLIKELY(*out_wait != 0))
+        return is_current_good(pool_context) ? CW_BYPASS_BROKEN : CW_BYPASS_NO_CONTEXT;
+    return CW_LIKELY(has_waited) ? NO_OBSTACLE : CW_BYPASS_CAPTURE;
 }
 
 /* A block that is being freed. */
 struct leaving {
     uint32_t index;
     uint32_t site;  /* of the free */
-    uint64_t stamp; /* of a block that has to wait */
+    uint64_t stamp; /* for a block that is not ready */
     int is_ready;
 };
 
-/* Where the block lies from now on: 1, among the thread's own. Inside the slot. */
+/* 1: the block lies in the thread's cache or lane. Inside the slot. */
 static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool *pool,
                                 struct leaving *leaving, struct cw_live_block *block, uint64_t held)
 {
@@ -329,8 +338,8 @@ static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool
                : cw_lane_add_inside(slot, pool, leaving->index, block, held, leaving->stamp);
 }
 
-/* The block is idle from now on. 1: it also lies among the thread's own; 0: it lies nowhere, and
- * cw_retention_reclaim_begins was called for it. */
+/* The block is idle from now on. 1: it lies in the thread's cache or lane. 0: it lies nowhere yet,
+ * and cw_retention_reclaim_begins was called for it. */
 static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
                           struct cw_live_block *block)
 {
@@ -350,12 +359,12 @@ static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
     if (CW_LIKELY(is_counted)) {
         cw_tracker_rest(block, leaving->site, 0);
         is_put = put_inside(slot, pool, leaving, block, held);
-        if (CW_UNLIKELY(!is_put)) /* who wants memory waits until it lies somewhere */
+        if (CW_UNLIKELY(!is_put)) /* a request without memory waits until it lies somewhere */
             cw_retention_reclaim_begins();
     }
     if (CW_LIKELY(slot != NULL))
         cw_slot_leave(slot);
-    if (CW_UNLIKELY(!is_counted)) { /* first, or a new owner would be counted beside the old one */
+    if (CW_UNLIKELY(!is_counted)) { /* first, or the next owner would be counted in addition */
         cw_retention_reclaim_begins();
         cw_usage_sub(owner->device, bytes, 0);
         cw_usage_give_excess(owner->device, excess);
@@ -364,7 +373,7 @@ static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
     return is_put;
 }
 
-/* It does not lie among the thread's own yet. */
+/* For a block that lies nowhere yet. */
 static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving *leaving)
 {
     uint32_t index = leaving->index;
@@ -389,6 +398,29 @@ static void look_around(uint32_t api)
     cw_reclaim_look();
 }
 
+/* The driver frees a claimed block that the pool may not keep. */
+static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypass why,
+                                        uint64_t key, uint32_t index, uint32_t api,
+                                        struct cw_request_free *out)
+{
+    bypass(pool != NULL ? pool->device : 0, why);
+    if (why == CW_BYPASS_FULL) /* at level critical every free comes through here */
+        look_around(api);
+    return ask_driver(key, index, out);
+}
+
+static CW_INLINE enum cw_pool_free keep(struct cw_pool *pool, struct leaving *leaving,
+                                        struct cw_live_block *block, uint32_t api)
+{
+    leaving->site = self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0;
+    if (CW_UNLIKELY(!rest(pool, leaving, block)))
+        retire_slowly(pool, leaving);
+    look_around(api);
+    return CW_POOL_KEPT;
+}
+
+/* The stamp is read before the wait, whose ticket then covers the free: only the other contexts
+ * still have to be waited for. */
 static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uint32_t index,
                                                 uint64_t key, uint32_t api,
                                                 struct cw_request_free *out, int *out_wait)
@@ -400,32 +432,34 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     int alone = cw_pool_context_is_alone();
     struct leaving leaving = {.index = index, .is_ready = !self.deferred && alone};
 
-    if (CW_UNLIKELY(why != CW_BYPASS_COUNT)) {
-        bypass(pool != NULL ? pool->device : 0, why);
-        if (why == CW_BYPASS_FULL) /* with the level critical no free is kept */
-            look_around(api);
-        return ask_driver(key, index, out);
-    }
+    if (CW_UNLIKELY(why != NO_OBSTACLE))
+        return pass_to_driver(pool, why, key, index, api, out);
     if (CW_UNLIKELY(!leaving.is_ready))
         leaving.stamp = cw_batch_stamp();
-    if (!self.deferred && (cw_pending_wait(pool_context, out_wait) != 0 || *out_wait != 0)) {
-        bypass(pool->device, *out_wait == 0                  ? CW_BYPASS_CAPTURE
-                             : is_current_good(pool_context) ? CW_BYPASS_BROKEN
-                                                             : CW_BYPASS_NO_CONTEXT);
-        return ask_driver(key, index, out);
+    if (!self.deferred) {
+        why = wait_for_device(pool_context, out_wait);
+        if (CW_UNLIKELY(why != NO_OBSTACLE))
+            return pass_to_driver(pool, why, key, index, api, out);
     }
-    leaving.site = self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0;
-    if (CW_UNLIKELY(!rest(pool, &leaving, block)))
-        retire_slowly(pool, &leaving);
-    look_around(api);
-    return CW_POOL_KEPT;
+    return keep(pool, &leaving, block, api);
 }
 
-static int fatal_of(const struct cw_pool_context *pool_context)
+/* The pool does not know the address: the block, if there is one, is the driver's to free. */
+static enum cw_pool_free free_unpooled(uint64_t key, struct cw_request_free *out)
 {
-    return pool_context != NULL
-               ? (int)atomic_load_explicit(&pool_context->record->fatal, memory_order_relaxed)
-               : 0;
+    *out = (struct cw_request_free){
+        .space = CW_SPACE_ADDRESS, .key = key, .block = cw_tracker_take(CW_SPACE_ADDRESS, key)};
+    return CW_POOL_DRIVER;
+}
+
+/* Another thread has freed the block, or is about to. */
+static enum cw_pool_free refuse(uint64_t key, const struct cw_pool_context *pool_context,
+                                struct cw_request_free *out, int *out_wait)
+{
+    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
+    if (pool_context != NULL)
+        *out_wait = (int)atomic_load_explicit(&pool_context->record->fatal, memory_order_relaxed);
+    return CW_POOL_REFUSED;
 }
 
 static int is_freed_by(enum cw_pool_freeing how, const struct cw_live_block *block)
@@ -438,9 +472,9 @@ static CW_INLINE int is_pooled(const struct cw_live_block *block)
     return (atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED) != 0;
 }
 
-/* The block that the thread was served last needs no look into the index. By now its record may be
- * another block's, whose owner would find it claimed: so the key is looked at before the claim,
- * after a state that says that it is complete. Its index, or 0. */
+/* The block that the thread got last needs no look-up in the index. Its record may be another
+ * block's by now, whose owner would find it claimed: so the key is compared before the claim, and
+ * after the state, which tells that the key is complete. Returns the block's index, or 0. */
 static CW_INLINE uint32_t claim_served(uint64_t key)
 {
     struct cw_live_block *block = cw_tracker_at(cw_thread.served);
@@ -463,24 +497,16 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
     if (index == 0) {
         index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
         block = cw_tracker_at(index);
-        if (index == 0 || !is_pooled(block)) {
-            *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS,
-                                            .key = key,
-                                            .block = cw_tracker_take(CW_SPACE_ADDRESS, key)};
-            return CW_POOL_DRIVER;
-        }
-        if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key))) {
-            *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
-            *out_wait = fatal_of(cw_pool_context_of(block->context));
-            return CW_POOL_REFUSED;
-        }
+        if (index == 0 || !is_pooled(block))
+            return free_unpooled(key, out);
+        if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key)))
+            return refuse(key, cw_pool_context_of(block->context), out, out_wait);
     }
     return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)
                                               : ask_driver(key, index, out);
 }
 
-/* ---- synchronisations of the program -----------------------------------------------------------
- */
+/* ---- synchronisations of the program ---- */
 
 uint64_t cw_pool_sync_begin(void)
 {
@@ -500,8 +526,7 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket)
     cw_reclaim_look();
 }
 
-/* ---- what the program sees ---------------------------------------------------------------------
- */
+/* ---- what the program sees ---- */
 
 int cw_pool_look(uint64_t key, struct cw_pool_view *out)
 {

@@ -3,11 +3,10 @@
  * The pool: serves requests with blocks that the program has freed.
  *
  * Whole driver blocks only. A block's record stays in the index while it is idle; a hit or a kept
- * free flips its state and rewrites who and when. Where it lies meanwhile: ready in its thread's
- * cache (core/cache/thread_cache.h) or in a shared bucket (core/cache/bucket.h), not ready in a
- * batch (core/pending/pending.h), or in limbo while its context ends (core/cache/pool_context.h).
- * What is kept beyond the bounds goes back to the driver inside the program's own frees and
- * synchronisations.
+ * free flips its state and rewrites who and when. Meanwhile it lies ready in its thread's cache
+ * (core/cache/thread_cache.h) or in a shared bucket (core/cache/bucket.h), not ready in a batch
+ * (core/pending/pending.h), or in limbo while its context ends (core/cache/pool_context.h). Blocks
+ * kept beyond the bounds are released inside the program's own frees and synchronisations.
  *
  * Always: a block is handed out only for a request of its own context and class; never while a
  * capture runs, in a context that failed or ends, or when it was exported. No lock is held across
@@ -39,16 +38,15 @@ struct cw_pool_request {
 };
 /* The address of an idle block that serves the request, now the program's; 0: ask the driver. */
 uint64_t cw_pool_alloc(struct cw_pool_request *request, uint32_t api);
-/* A block that was taken (core/pool/search.h) is the program's from now on: its address. 0: it
- * could not be accounted for, and is idle again. */
+/* Makes a block that was taken (core/pool/search.h) the program's. Its address; 0: it could not be
+ * accounted for, and is idle again. */
 uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, uint32_t api);
 /* The pool of the current context for this class, NULL when it cannot be used here and now. */
 struct cw_pool *cw_pool_here(enum cw_pool_class class);
 /* The driver gave a block of `given` bytes on a miss: fills in what marks it as the pool's. */
 void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exact,
                      struct cw_request *out);
-/* It gave none, or the request was served in another way: what was reserved for it is free again.
- */
+/* The driver gave none, or the request was served in another way: releases the reservation. */
 void cw_pool_cancel(struct cw_pool_request *request);
 
 /* ---- a free ---- */
@@ -57,8 +55,7 @@ void cw_pool_cancel(struct cw_pool_request *request);
 enum cw_pool_freeing {
     CW_POOL_FREES_DEVICE,
     CW_POOL_FREES_HOST,
-    CW_POOL_FREES_OTHER, /* none that the pool has: of these the driver is asked, if they are live
-                          */
+    CW_POOL_FREES_OTHER, /* not the pool's; if live, the driver decides */
 };
 
 enum cw_pool_free {
@@ -66,8 +63,8 @@ enum cw_pool_free {
     CW_POOL_KEPT,    /* the block is idle; the free has succeeded */
     CW_POOL_REFUSED, /* the block is idle or being freed already: a second free */
 };
-/* *out_wait: what the wait of a strict free returned, when not success; of a second free, the error
- * that its context has failed with. */
+/* *out_wait is an error code of the driver, or 0. DRIVER: what the wait of a strict free returned.
+ * REFUSED: the error that the block's context has failed with. KEPT: always 0. */
 enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
                                struct cw_request_free *out, int *out_wait);
 
@@ -79,7 +76,7 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket);
 
 /* ---- what the program sees ---- */
 
-/* A block of the pool with this address, live or idle: what the program may see of it. */
+/* What the program may see of the pool's block with this address, live or idle. */
 struct cw_pool_view {
     uint64_t bytes;  /* that the program asked for; 0 while idle */
     uint32_t reuses; /* how often the memory had an owner before */

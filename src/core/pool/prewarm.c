@@ -16,7 +16,7 @@
 #include "core/reclaim/sweep.h"
 #include "core/pending/ready.h"
 
-/* A block that found no record. With the gate closed it goes with its context. */
+/* Frees a block that got no record. If the gate is closed, the block goes with its context. */
 static void give_back(const struct cw_pool *pool, uint64_t key)
 {
     if (!cw_pool_context_enter_free(pool->pool_context))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where an idle block is looked for, in turn. See search.h. */
+/* The places where an idle block is looked for, in turn. See search.h. */
 #include "core/pool/search.h"
 
 #include <stdatomic.h>
@@ -13,9 +13,9 @@
 #include "core/account/tracker.h"
 #include "core/pending/ready.h"
 
-/* Batches asked about when a request finds nothing ready. */
+/* How many batches the driver is asked about if nothing is ready. */
 #define QUERIES 2u
-/* Blocks that a thread takes along from the shared ones, up to so large. */
+/* The largest block of which a thread takes along a few more from the bucket. */
 #define ALONG       4u
 #define ALONG_BYTES ((uint64_t)256 << 10)
 
@@ -46,7 +46,7 @@ static uint32_t take_ready(struct cw_pool *pool, struct cw_size_fit fit)
     return block != 0 ? block : cw_bucket_take(pool, fit);
 }
 
-/* What other threads keep to themselves, of this size. */
+/* Blocks of this size in other threads' caches. */
 static uint32_t take_from_others(struct cw_pool *pool, struct cw_size_fit fit)
 {
     unsigned up = cw_size_class_up(fit.bytes), down = cw_size_class_of(fit.bytes);
@@ -78,7 +78,7 @@ static CW_NOINLINE uint32_t take_pending(struct cw_pool *pool, struct cw_size_fi
     unsigned size_class = class_of(fit);
     uint32_t block = 0;
 
-    /* What a wait of the program's has made ready costs no question. */
+    /* Blocks made ready by a wait of the program cost no query. */
     if (cw_pending_harvest(pool->pool_context, 0, CW_SEARCH_HARVEST, 0) != 0)
         block = take_ready(pool, fit);
     if (block == 0)

@@ -2,10 +2,11 @@
 /*
  * Search: finds the idle block that serves a request, and takes it.
  *
- * In the thread's own blocks, then in the shared ones, among what has become ready since, in other
- * threads' hands, and where much is pending of the size, what the device is done with next. The
- * excess that a block has for the request (core/limits/excess.h) is reserved before and is the
- * block's after. No lock held by the caller; may ask the driver about events, and wait for one.
+ * Looks in the thread's cache, in the shared buckets, among blocks that have become ready since,
+ * and in other threads' caches. If much of the size is pending, waits for the batch that comes
+ * next. The block's excess for the request (core/limits/excess.h) is reserved first and belongs to
+ * the block afterwards. No lock held by the caller; may ask the driver about events, and wait for
+ * one.
  */
 #ifndef CW_CORE_SEARCH_H
 #define CW_CORE_SEARCH_H
@@ -22,7 +23,7 @@
 uint32_t cw_search_take(struct cw_pool *pool, uint64_t bytes);
 uint32_t cw_search_take_larger(struct cw_pool *pool, uint64_t bytes, uint64_t most);
 
-/* A block that was taken and is none any more: its address is a newer one's. */
+/* A block that was taken no longer exists: its address belongs to a newer one. */
 CW_COLD void cw_search_drop(struct cw_pool *pool, uint32_t block, uint64_t bytes);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is due, by the clock. See deadline.h. */
+/* The deadlines. See deadline.h. */
 #include "core/process/deadline.h"
 
 #define AGAIN_NS UINT64_C(1000000)
 
 CW_HOT_DATA struct cw_deadlines cw_deadlines = {UINT64_MAX, UINT64_MAX};
 
-/* Of the threads that see it one raises the bit; should that come to nothing, the next does a
+/* One of the threads that see it raises the bit; should that come to nothing, the next does a
  * moment later. */
 static void raise_growth(uint64_t now_ns)
 {

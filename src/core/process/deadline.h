@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deadlines: when something is to be done that no call of the program's asks for. Whoever has read
- * the clock compares it with these words; the first that finds a time passed raises a bit
+ * Deadlines: when something is to be done that no call of the program's asks for. A thread that has
+ * read the clock compares it with these words; the first that finds a time passed raises a bit
  * (core/process/due.h), and the next thread that leaves a call does the work
  * (hook/services/dispatch.h).
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the core asks of the driver, clock included. The hook layer gives the real one, a replay one
- * of its own, unit tests a fake behind a double that checks every condition below and records the
- * calls (tests/unit/fixtures/fake_trace.h); the core knows no other way out.
+ * What the core needs of the driver, and the clocks. The hook layer gives the real one, a replay
+ * one of its own, unit tests a fake behind a double that checks every condition below and records
+ * the calls (tests/unit/fixtures/fake_trace.h); the core knows no other way out.
  *
  * For every function:
  *   - The pointer is never NULL.
@@ -32,8 +32,8 @@ struct cw_context_facts {
     unsigned device; /* ordinal */
 };
 
-/* A context for a call of ours. The driver gives a handle out again when its context has ended;
- * with an id, the call fails unless the handle is still this context's. id 0: not known. */
+/* The context of one of our calls. The driver reuses handles of ended contexts; with an id, the
+ * call fails unless the handle still belongs to this context. id 0: not known. */
 struct cw_context_name {
     uint64_t handle, id;
 };
@@ -51,9 +51,9 @@ struct cw_driver_ops {
 
     /* CLOCK_MONOTONIC in ns; a resolution of some ms will do. Never goes back. */
     uint64_t (*now_ns)(void);
-    /* The same, exact: how long calls of ours have taken. */
+    /* The same, exact: for the duration of our calls. */
     uint64_t (*exact_ns)(void);
-    /* Processor time of the calling thread in ns, exact: what our own work costs. */
+    /* Processor time of the calling thread in ns, exact: for the cost of our own work. */
     uint64_t (*work_ns)(void);
 
     /* ---- what the driver can do: any time, 1 or 0, always the same ---- */
@@ -108,8 +108,8 @@ struct cw_driver_ops {
     /* Gated. Before: the event is the context's. After 0: it stands for all work that the context
      * has at this moment, and for nothing else. */
     int (*event_record)(struct cw_context_name context, uint64_t event);
-    /* Gated. Before: the event was recorded; one that was not reads as passed. 1: all that it
-     * stands for is done, or its context is no more; 0: not yet; -1: it has failed. */
+    /* Gated. Before: the event was recorded; one that was not reads as passed. 1: all the work that
+     * it stands for is done, or its context has ended; 0: not yet; -1: it has failed. */
     int (*event_query)(struct cw_context_name context, uint64_t event);
     /* Waiting. The same, but 1 or -1 alone. */
     int (*event_wait)(struct cw_context_name context, uint64_t event);

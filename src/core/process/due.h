@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has come due: bits (enum cw_due) in the live layout, which a timer, a signal or another
- * process sets, and which the next thread that leaves a call finds (hook/services/dispatch.h). A
- * look costs one load of a cache line that is rarely written.
+ * Due work: bits (enum cw_due) in the live layout. A timer, a signal or another process sets them,
+ * and the next thread that leaves a call finds them (hook/services/dispatch.h). A look costs one
+ * load of a cache line that is rarely written.
  */
 #ifndef CW_CORE_DUE_H
 #define CW_CORE_DUE_H
@@ -35,7 +35,7 @@ static inline void cw_due_set(unsigned bits)
         atomic_fetch_or(&header->control.due, bits);
 }
 
-/* What is due of these, and then no more. */
+/* Returns which of these are due, and clears them. */
 static inline unsigned cw_due_take(unsigned bits)
 {
     struct cw_live_header *header = cw_session.arena.header;

@@ -35,7 +35,7 @@ void cw_gate_close(void)
     uint64_t deadline;
 
     cw_gate_shut();
-    /* What is in flight is a query of some microseconds: giving up the processor is enough. */
+    /* A query in flight takes some microseconds: yielding the processor is enough. */
     while (is_anybody(CALLING))
         cw_lock_relax(&turns);
     if (!is_anybody(WAITING))

@@ -95,7 +95,7 @@ static inline void cw_gate_leave_wait(void)
     cw_gate_count_down(&cw_slots[slot].waiting, slot == 0);
 }
 
-/* Nests. Not to be called between enter and leave. */
+/* Nests. Must not be called between enter and leave. */
 void cw_gate_close(void);
 /* The same without waiting for anybody. */
 void cw_gate_shut(void);

@@ -2,8 +2,8 @@
 /*
  * The lock of what is interned: modules, frames, lines of Python code and sites (CW_RANK_SITE).
  *
- * One for all of them, because adding a site may add a stack, its frames and their modules. Who
- * only looks something up needs none.
+ * One for all of them, because adding a site may add a stack, its frames and their modules. A
+ * look-up needs no lock.
  */
 #ifndef CW_CORE_INTERN_H
 #define CW_CORE_INTERN_H

@@ -9,8 +9,8 @@
 #include "base/compiler.h"
 
 #define ONE_FORK ((uint64_t)1 << 32)
-/* A walk takes microseconds. If one does not end, its thread waits for what the forking thread
- * holds: better a risk for the child than a hang for sure. */
+/* A walk takes microseconds. If one does not end, its thread waits for a lock of the forking
+ * thread: a risk for the child is better than a certain hang. */
 #define PATIENCE 20000
 
 static _Atomic uint64_t walks;

@@ -3,8 +3,8 @@
  * The loader's list of objects, walked so that a fork cannot break it.
  *
  * dl_iterate_phdr holds a lock of the loader that glibc (2.36) does not set free in a forked child:
- * a child forked while another thread walks the list hangs in its next dlopen. So all walks of ours
- * are counted, and a fork waits until none is under way, and keeps newcomers out meanwhile.
+ * a child forked while another thread walks the list hangs in its next dlopen. So we count our
+ * walks, and a fork waits until none is under way and keeps new ones out meanwhile.
  */
 #ifndef CW_CORE_LOADER_H
 #define CW_CORE_LOADER_H

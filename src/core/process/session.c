@@ -12,8 +12,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 
-/* Address space, not memory: room for more than 100 million blocks. Less is taken where less is
- * given. */
+/* Address space, not memory: room for more than 100 million blocks. Falls back to less. */
 #define RESERVE         ((size_t)16 << 30)
 #define RESERVE_LIMITED ((size_t)1 << 30)
 #define RESERVE_LEAST   ((size_t)16 << 20)
@@ -21,7 +20,7 @@
 CW_ALIGNED_LINE struct cw_session cw_session;
 static struct cw_once arming;
 
-/* With a limit on the address space the driver needs what there is: be modest. */
+/* With a limit on the address space, most of it is left to the driver. */
 static size_t wanted_reserve(void)
 {
     struct rlimit limit;
@@ -116,7 +115,7 @@ enum cw_session_state cw_session_close(void)
 
     if (header == NULL || header->pid != (uint32_t)getpid())
         return CW_SESSION_NEW; /* never armed, or a vfork child that shares our memory */
-    /* After a disarm there is still a report to give, of what was seen up to then. */
+    /* A disarmed session still reports what was seen up to then. */
     if (!atomic_compare_exchange_strong(&cw_session.state, &was, CW_SESSION_FINISHED) &&
         !(was == CW_SESSION_DISARMED &&
           atomic_compare_exchange_strong(&cw_session.state, &was, CW_SESSION_FINISHED)))

@@ -5,8 +5,8 @@
  *   NEW --arm--> ARMED --finish--> FINISHED          any --disarm--> DISARMED
  *
  * Only ARMED accounts for anything; in every other state calls pass through. A forked child starts
- * over in NEW with nothing of its parent's. In which order the modules are started, and by whom
- * this one is: core/control/lifecycle.c. Arming is guarded by one cw_once; the state is an atomic.
+ * over in NEW with nothing of its parent's. core/control/lifecycle.c starts the modules, this one
+ * included, in order. Arming is guarded by one cw_once; the state is an atomic.
  */
 #ifndef CW_CORE_SESSION_H
 #define CW_CORE_SESSION_H
@@ -45,8 +45,7 @@ static inline int cw_session_is_armed(void)
 /* Something of ours failed: says why, once, and passes every call through from now on. */
 void cw_session_disarm(const char *why);
 
-/* The report is where it belongs: the live file has done its duty, and goes unless the user has
- * named a directory for it. */
+/* The report is written: removes the live file unless the user has named a directory for it. */
 void cw_session_reported(void);
 
 /* ---- the steps of core/control/lifecycle.c, which calls everybody else in between ---- */
@@ -65,7 +64,7 @@ int cw_session_publish(void);
  * others. */
 enum cw_session_state cw_session_close(void);
 
-/* In a forked child: last, for it takes the arena away. */
+/* In a forked child: last, because it drops the arena. */
 void cw_session_reset(void);
 
 /* Nanoseconds since arming. */
@@ -76,7 +75,7 @@ static inline uint64_t cw_session_now(void)
     return now ? now : 1; /* 0 means never */
 }
 
-/* A tick is an eighth of a second of that clock, for what only has to be known roughly. */
+/* A tick is an eighth of a second of that clock, for approximate times. */
 #define CW_SESSION_TICK_SHIFT 27
 
 static inline uint32_t cw_session_tick(uint64_t now_ns)

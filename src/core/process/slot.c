@@ -58,8 +58,8 @@ void cw_slot_barrier(void)
 {
     int saved = errno;
 
-    /* The registration may be lost (a process restored from a checkpoint), or the call forbidden
-     * since. Without a barrier nothing of the owners can be trusted. */
+    /* The registration may have been lost (a process restored from a checkpoint), or the call
+     * forbidden. Without a barrier, owners' state cannot be trusted. */
     if (!cw_slot_is_asymmetric)
         atomic_thread_fence(memory_order_seq_cst);
     else if (ask_kernel(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&

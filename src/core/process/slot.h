@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slots: what belongs to one thread and yet can be reached by the others, at no cost for the owner.
+ * Slots: state that one thread owns and others can reach, at no cost for the owner.
  *
  * A thread that has a slot (core/process/thread.h) works on its slack, its cached blocks and its
  * count of driver calls between cw_slot_enter and cw_slot_leave. That is a plain store before and
@@ -29,7 +29,7 @@ struct __attribute__((aligned(128))) cw_slot {
     _Atomic uint32_t stop;    /* written under the lock of the stoppers only */
     _Atomic uint32_t calling; /* driver calls of our own in flight (core/process/gate.h) */
     _Atomic uint32_t waiting; /* and those that wait for the device */
-    uint32_t no_slack;        /* frees that must not become slack; inside, or while stopped */
+    uint32_t no_slack;        /* frees that must not become slack; used inside, or while stopped */
 };
 
 extern CW_HIDDEN struct cw_slot cw_slots[CW_SLOTS];
@@ -40,7 +40,8 @@ extern CW_HIDDEN int cw_slot_is_asymmetric;
 void cw_slot_init(void);
 void cw_slot_reset(void);
 
-/* A store that stoppers who have passed their barrier see, unless the owner sees their word. */
+/* A store that a stopper sees once it has passed its barrier, unless the owner sees the stopper's
+ * word. */
 static inline void cw_slot_publish(_Atomic uint32_t *word, uint32_t value)
 {
     if (CW_LIKELY(cw_slot_is_asymmetric)) {
@@ -69,8 +70,8 @@ static inline struct cw_slot *cw_slot_enter(void)
     return NULL;
 }
 
-/* The same by a thread that has work in hand which it may do inside only: waits while the slot is
- * stopped, which is for some microseconds. No lock held. NULL: it has no slot. */
+/* The same for a thread with work that it may do only inside: waits while the slot is stopped,
+ * which takes some microseconds. No lock held. NULL: it has no slot. */
 struct cw_slot *cw_slot_enter_always(void);
 
 /* To a counter that only the owner writes. */

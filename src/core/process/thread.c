@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "core/process/host.h"
 #include "core/process/slot.h"
 
 CW_TLS struct cw_thread cw_thread;
@@ -21,18 +22,11 @@ void cw_epoch_advance(void)
 static _Atomic uint64_t slots = 1;
 static _Atomic uint64_t slots_used;
 
-static cw_thread_watch_fn watch;
-
-void cw_thread_set_watch(cw_thread_watch_fn fn)
-{
-    watch = fn;
-}
-
 void cw_thread_ends(void)
 {
     if (cw_thread.slot != 0)
         atomic_fetch_and(&slots, ~((uint64_t)1 << cw_thread.slot));
-    /* A later destructor of this thread may still allocate: as one of the shared. */
+    /* A later destructor of this thread may still allocate: in the shared slot 0. */
     cw_thread.slot = 0;
     cw_thread.ended = 1;
     if (cw_thread.caches != NULL)
@@ -63,7 +57,7 @@ uint64_t cw_slot_used(void)
 uint8_t cw_thread_slot_slowly(void)
 {
     cw_thread.slot_asked = 1;
-    if (watch != NULL && watch() == 0)
+    if (cw_host->watch_thread != NULL && cw_host->watch_thread() == 0)
         cw_thread.slot = take_slot();
     return cw_thread.slot;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the core keeps per thread: where the thread is (inside a hook, under which name), and small
+ * The core's state of a thread: where the thread is (inside a hook, under which name), and small
  * caches that save the shared tables a visit. No lock: a thread sees only its own.
  *
  * A cache entry is good while its epoch equals cw_epoch: whatever could make one wrong (a module
@@ -29,7 +29,7 @@ struct cw_walk_cache_entry {
     uint64_t frame; /* address of the frame in which the walk began */
     uint64_t first; /* its words, counted from the first ever noted */
     uint32_t count;
-    uint32_t stack; /* what the caller wants to know again; 0: nothing noted */
+    uint32_t stack; /* what the caller noted for the walk; 0: nothing */
     uint32_t epoch;
 };
 
@@ -46,7 +46,7 @@ struct cw_stack_cache_entry {
     uint32_t epoch;
 };
 
-/* Of no epoch: what is equal in all three has this site for good. */
+/* Without an epoch: equal values in all three always mean this site. */
 struct cw_site_cache_entry {
     uint32_t stack, api, where, site; /* where: tag, kind and device; site 0: none */
 };
@@ -82,7 +82,7 @@ struct CW_ALIGNED_LINE cw_thread {
     unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
     uint32_t epoch;     /* of the spare blocks: a forked child must not use its parent's */
     uint64_t stream;    /* the hook layer's: that the call names, 0: none; for the trace */
-    uint8_t ended;      /* cw_thread_ends was here: what is made now is given back by nobody */
+    uint8_t ended;      /* cw_thread_ends was called: nobody frees what is made now */
     uint32_t spares;
     uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
 };
@@ -100,15 +100,11 @@ static inline uint32_t cw_thread_tid(void)
     return CW_LIKELY(cw_thread.tid != 0) ? cw_thread.tid : cw_thread_ask_tid();
 }
 
-/* The slot of the calling thread: 1..CW_SLOTS-1 is its alone until it ends, 0 is shared by those
- * that came when all were taken. */
+/* The slot of the calling thread: 1..CW_SLOTS-1 belongs to it alone until it ends; threads that
+ * found all of them taken share 0. */
 CW_COLD uint8_t cw_thread_slot_slowly(void);
 
-/* How to learn that a thread ends: the function arranges that cw_thread_ends is called by the
- * calling thread at its end, and returns 0; it must not wait for the loader or allocate. Without
- * one, all threads share slot 0. Set once, before the session is armed. */
-typedef int (*cw_thread_watch_fn)(void);
-void cw_thread_set_watch(cw_thread_watch_fn fn);
+/* The calling thread's slot and caches are free for others. */
 void cw_thread_ends(void);
 
 static inline uint8_t cw_thread_slot(void)

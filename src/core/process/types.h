@@ -26,8 +26,9 @@ enum cw_space {
     CW_SPACE_MODULE,      /* loaded modules and libraries */
 };
 
-/* What can stand in for what. Pinned memory by the flags of cuMemHostAlloc; cuMemAllocHost is a
- * class of its own, because the flags that it implies are the driver's business. */
+/* Blocks of one class can stand in for each other. Pinned memory is divided by the flags of
+ * cuMemHostAlloc; cuMemAllocHost has its own class, because only the driver knows the flags that it
+ * implies. */
 enum cw_pool_class {
     CW_POOL_DEVICE,
     CW_POOL_PITCHED,
@@ -50,7 +51,7 @@ struct cw_request {
     uint64_t reserved; /* of held: counted as such already (core/limits/limit.h) */
 };
 
-/* A free of the program's that goes to the driver, from before the call until after it. */
+/* A free by the program that goes to the driver, from before the call until after it. */
 struct cw_request_free {
     enum cw_space space;
     uint64_t key;
@@ -59,10 +60,9 @@ struct cw_request_free {
 
 /* How a free ended, as the tracker needs to know it. */
 enum cw_free_result {
-    CW_FREE_DONE,    /* the memory is gone by the program's own call */
-    CW_FREE_REFUSED, /* the driver said that there is no such block: as live as before, and an event
-                      */
-    CW_FREE_FAILED,  /* the driver could not, whatever the pointer: as live as before */
+    CW_FREE_DONE,      /* the memory is gone by the program's own call */
+    CW_FREE_REFUSED,   /* the driver denies the block: it stays live; an event */
+    CW_FREE_FAILED,    /* the driver could not, whatever the pointer: as live as before */
     CW_FREE_RECLAIMED, /* the memory went with its context */
 };
 

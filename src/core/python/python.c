@@ -53,8 +53,7 @@ static _Atomic int is_different; /* a step was wrong, and none proven */
 /* The state of this thread that was last found to be its own. */
 static CW_TLS uintptr_t known_state;
 
-/* ---- arming ------------------------------------------------------------------------------------
- */
+/* ---- arming ---- */
 
 static void forget(void)
 {
@@ -82,8 +81,8 @@ void cw_python_set_symbols(const struct cw_python_symbols *wanted)
     atomic_store_explicit(&cw_python_is_armed, 1, memory_order_release);
 }
 
-/* What was armed stays so, addresses are the same in the child. The one that another thread had
- * only begun to set has to be set again. */
+/* The reader stays armed: addresses are the same in the child. The one that another thread had only
+ * begun to set has to be set again. */
 void cw_python_reset(void)
 {
     if (!atomic_load(&cw_python_is_armed))
@@ -120,8 +119,7 @@ const struct cw_python_layout *cw_python_layout_now(const struct cw_python_symbo
     return &layout;
 }
 
-/* ---- the thread's state ------------------------------------------------------------------------
- */
+/* ---- the thread's state ---- */
 
 static int is_own_state(uintptr_t state)
 {
@@ -176,8 +174,7 @@ static uintptr_t own_state(void)
     return known_state;
 }
 
-/* ---- frames ------------------------------------------------------------------------------------
- */
+/* ---- frames ---- */
 
 struct progress {
     struct cw_python_frame *out;

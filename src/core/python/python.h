@@ -3,8 +3,8 @@
  * The Python frames of the calling thread, read from the interpreter's memory.
  *
  * CPython 3.9 to 3.14. Nothing of the interpreter is called and no lock of its or ours is taken, so
- * that it does not matter whether the thread holds the GIL; no memory is allocated. Who knows the
- * loaded objects says where the interpreter's symbols are; until then there is no Python.
+ * that it does not matter whether the thread holds the GIL; no memory is allocated. The module that
+ * knows the loaded objects passes the interpreter's symbols; until then there is no Python.
  *
  * A thread reads its own frames alone, and does so inside a call that Python code made. Its chain
  * of frames and their code objects stay as they are until that call returns.
@@ -53,7 +53,7 @@ unsigned cw_python_walk(struct cw_python_frame *out, unsigned max);
 #define CW_PYTHON_FILE     1024 /* room for names, with their NUL; of a longer file name the end */
 #define CW_PYTHON_FUNCTION 512  /* is kept, of a longer function name the beginning */
 
-/* UTF-8; what is no character becomes U+FFFD. */
+/* UTF-8; an invalid character becomes U+FFFD. */
 struct cw_python_text {
     char file[CW_PYTHON_FILE];
     char function[CW_PYTHON_FUNCTION]; /* from 3.11 on with its class: "Model.forward" */

@@ -124,8 +124,7 @@ static const struct cw_python_layout layouts[] = {
      .kind_bit = 16},
 };
 
-/* ---- what the runtime publishes ----------------------------------------------------------------
- */
+/* ---- what the runtime publishes ---- */
 
 enum published {
     FINALIZING,
@@ -252,8 +251,7 @@ static void take_published(const struct published_table *table, const uint64_t *
 #undef WORD
 }
 
-/* ---- choice ------------------------------------------------------------------------------------
- */
+/* ---- choice ---- */
 
 static const struct cw_python_layout *layout_of(unsigned minor)
 {

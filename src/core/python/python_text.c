@@ -16,8 +16,7 @@
 #define CUT_MARK   "..."
 #define CUT_LENGTH 3
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ---- */
 
 static uint32_t char_at(const struct cw_python_chars *chars, uint64_t index)
 {
@@ -78,8 +77,7 @@ static void put_end(const struct cw_python_chars *chars, char *out, size_t cap)
     put_chars(chars, first, out + CUT_LENGTH, cap - CUT_LENGTH);
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ---- */
 
 struct table {
     const uint8_t *at, *end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes back to the driver when memory is short. See reclaim.h. */
+/* Releases when memory is short. See reclaim.h. */
 #include "core/reclaim/reclaim.h"
 
 #include <stdatomic.h>
@@ -35,12 +35,9 @@ void cw_reclaim_reset(void)
     atomic_store(&self.working, 0);
 }
 
-/* ---- pool_contexts and pools
- * --------------------------------------------------------------------------
- */
+/* ---- pool contexts and pools ---- */
 
-/* The next pool_context after context *at whose device this is (CW_DEVICE_HOST: any) and which can
- * be worked with. */
+/* The next usable pool context after context *at, on this device (CW_DEVICE_HOST: any). */
 static struct cw_pool_context *next_pool_context(uint8_t device, uint32_t *at)
 {
     uint32_t contexts = atomic_load_explicit(
@@ -112,8 +109,15 @@ static uint64_t release_ready(uint8_t device, enum cw_release why)
     return bytes;
 }
 
-/* ---- a request that found no memory ------------------------------------------------------------
- */
+/* Of the device, and pinned memory. */
+static uint64_t release_all_ready(uint8_t device, enum cw_release why)
+{
+    uint64_t bytes = release_ready(device, why);
+
+    return bytes + release_ready(CW_DEVICE_HOST, why);
+}
+
+/* ---- a request that found no memory ---- */
 
 static void gather_pools(uint8_t device)
 {
@@ -128,16 +132,16 @@ static void gather_pools(uint8_t device)
 
 void cw_reclaim_gather(uint8_t device)
 {
+    struct cw_pool_context *pool_context;
     uint32_t at = 0;
 
     gather_pools(device);
     gather_pools(CW_DEVICE_HOST);
-    for (struct cw_pool_context *pool_context;
-         (pool_context = next_pool_context(device, &at)) != NULL;)
+    while ((pool_context = next_pool_context(device, &at)) != NULL)
         cw_pending_collect(pool_context);
 }
 
-/* One block of the class that has so many bytes, given back; 0: there is none. */
+/* Releases one block of the class with at least `need` bytes; 0: there is none. */
 static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, enum cw_release why)
 {
     struct walk walk = {0};
@@ -184,27 +188,31 @@ uint64_t cw_reclaim_all(uint8_t device)
     uint64_t bytes;
 
     cw_retention_reclaim_begins();
-    bytes = release_ready(device, CW_RELEASE_OOM);
-    bytes += release_ready(CW_DEVICE_HOST, CW_RELEASE_OOM);
+    bytes = release_all_ready(device, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);
 }
 
-/* Waiting first lets the blocks become ready, and the frees that follow wait for nothing; where the
- * context cannot be waited for, the driver's own free waits, as the program's would have. */
-static uint64_t release_rest(uint8_t device, enum cw_release why)
+/* After one wait for the context the frees of its pending blocks need not wait. The outcome of that
+ * wait is ignored: if it failed, each free waits by itself, as the program's would have. */
+static uint64_t release_pending(struct cw_pool_context *pool_context, enum cw_release why)
 {
-    uint64_t bytes = 0;
-    uint32_t at = 0;
     int code;
 
-    for (struct cw_pool_context *pool_context;
-         (pool_context = next_pool_context(device, &at)) != NULL;) {
-        if (cw_pending_is_any())
-            cw_pending_wait(pool_context, &code);
-        bytes += cw_release_list(pool_context, cw_pending_seize(pool_context), why);
-    }
-    bytes += release_ready(device, why);
-    return bytes + release_ready(CW_DEVICE_HOST, why);
+    if (cw_pending_is_any())
+        cw_pending_wait(pool_context, &code);
+    return cw_release_list(pool_context, cw_pending_seize(pool_context), why);
+}
+
+/* Pending blocks first: those that others make ready during the waits are among the ready ones. */
+static uint64_t release_rest(uint8_t device, enum cw_release why)
+{
+    struct cw_pool_context *pool_context;
+    uint64_t bytes = 0;
+    uint32_t at = 0;
+
+    while ((pool_context = next_pool_context(device, &at)) != NULL)
+        bytes += release_pending(pool_context, why);
+    return bytes + release_all_ready(device, why);
 }
 
 uint64_t cw_reclaim_rest(uint8_t device)
@@ -215,13 +223,13 @@ uint64_t cw_reclaim_rest(uint8_t device)
 
 uint32_t cw_reclaim_harvest(uint8_t device)
 {
+    struct cw_pool_context *pool_context;
     uint32_t blocks = 0, at = 0;
 
     if (!cw_pending_is_any())
         return 0;
     cw_pending_close(0);
-    for (struct cw_pool_context *pool_context;
-         (pool_context = next_pool_context(device, &at)) != NULL;)
+    while ((pool_context = next_pool_context(device, &at)) != NULL)
         blocks += cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, 1);
     return blocks;
 }
@@ -236,8 +244,7 @@ int cw_reclaim_wait_for_others(uint32_t since)
     return atomic_load(&cw_retention_reclaims_done) != since;
 }
 
-/* ---- another process asks ----------------------------------------------------------------------
- */
+/* ---- another process asks ---- */
 
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 {
@@ -247,8 +254,7 @@ uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
         cw_reclaim_gather(device);
     cw_reclaim_harvest(device);
     cw_retention_reclaim_begins();
-    bytes = release_ready(device, CW_RELEASE_IDLE);
-    bytes += release_ready(CW_DEVICE_HOST, CW_RELEASE_IDLE);
+    bytes = release_all_ready(device, CW_RELEASE_IDLE);
     if (may_wait)
         bytes += release_rest(device, CW_RELEASE_IDLE);
     return cw_retention_reclaim_ends(bytes);
@@ -266,8 +272,7 @@ uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
     return cw_retention_reclaim_ends(bytes);
 }
 
-/* ---- what nobody waits for ---------------------------------------------------------------------
- */
+/* ---- what nobody waits for ---- */
 
 /* How much more may be done now. */
 struct turn {
@@ -280,8 +285,7 @@ static int is_over(const struct turn *turn)
     return turn->calls == 0 || cw_session.ops->exact_ns() >= turn->end_ns;
 }
 
-/* One block at a time: each call of the driver may take long. 0: it could not go, for a capture has
- * begun. */
+/* One block at a time, because each call of the driver may take long. 0: a capture has begun. */
 static uint64_t release_in_turn(struct cw_pool *pool, uint32_t list, enum cw_release why,
                                 struct turn *turn)
 {
@@ -367,9 +371,9 @@ static uint64_t age_of(const struct cw_pool *pool, unsigned size_class, uint32_t
     return now > last ? now - last : 0;
 }
 
-/* The bucket whose next block will most likely be missed least, for what it takes: the largest of
- * age times size. In a study of ten programs' traces, against the oldest block, that was the
- * difference between 69 and 99 % of the hits of a cache without bounds. */
+/* The bucket whose next block is worth least for its size: the one with the largest age times size.
+ * In a study of ten programs' traces that kept 99 % of the hits of an unbounded cache; releasing
+ * the oldest block kept 69 %. */
 static struct choice choose(uint8_t device)
 {
     uint32_t now = cw_session_tick(cw_session_now());
@@ -457,7 +461,8 @@ static int drop_doomed(uint8_t device, struct turn *turn)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;) {
             uint32_t block;
 
-            /* One at a time: what went back into its bucket would look as if it had been needed. */
+            /* One at a time: a block put back into its bucket would look as if it had been
+             * needed. */
             while ((block = cw_bucket_take_doomed(pool, c, 1)) != 0)
                 if (release_in_turn(pool, block, CW_RELEASE_IDLE, turn) == 0 || is_over(turn))
                     return 0;
@@ -483,7 +488,7 @@ static int work_on(uint8_t device, struct turn *turn)
     for (size_t i = 0; i < CW_ARRAY_LEN(steps); i++) {
         if ((cw_reclaim_due_of(device) & steps[i].reason) == 0)
             continue;
-        /* First: what becomes due meanwhile is looked at once more. */
+        /* Cleared first: what becomes due meanwhile gets another look. */
         cw_reclaim_due_take(device, steps[i].reason);
         if (!steps[i].step(device, turn)) {
             cw_reclaim_due_set(device, steps[i].reason);
@@ -515,9 +520,9 @@ void cw_reclaim_work(void)
 
 /* ---- inside an allocation ---- */
 
-#define PROBES 16 /* questions after which an event has passed that nothing is in the way of */
+#define PROBES 16 /* queries until an event of an idle context has surely passed */
 
-/* 1 if all work of the context is done, as an event says that is recorded now. */
+/* 1 if an event that is recorded now tells that all work of the context is done. */
 static int is_idle(struct cw_pool_context *pool_context)
 {
     struct cw_context_name context = cw_context_name(pool_context->record);
@@ -554,10 +559,10 @@ void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
 
 void cw_reclaim_settle(void)
 {
+    struct cw_pool_context *pool_context;
     uint32_t at = 0;
 
-    for (struct cw_pool_context *pool_context;
-         (pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL;) {
+    while ((pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL) {
         cw_pending_collect(pool_context);
         cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, 1);
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Relief: which idle blocks go back to the driver when memory is short, or the program needs it no
- * more.
+ * Reclaim: which idle blocks are released when memory is short or the program no longer needs them.
  *
  * For a request that found no memory (core/request/ladder.h) it happens inside the allocation, and
- * takes as long as it takes. What nobody waits for (the level of pressure, blocks beyond the cap,
- * old ones) is done in turns: inside the program's own frees and waits, or by the background
+ * takes as long as it takes. Work that nobody waits for (the level of pressure, blocks beyond the
+ * cap, old ones) is done in turns: inside the program's own frees and waits, or by the background
  * thread, each of at most CW_RELIEF_CALLS calls of the driver or CW_RELIEF_NS; the rest follows in
  * the next. No lock is held across the driver, and none for longer than some hundred blocks take.
  */
@@ -27,20 +26,20 @@ void cw_reclaim_reset(void);
 
 /* ---- for a request that found no memory; each returns the bytes that it gave back ---- */
 
-/* What threads keep to themselves comes into the shared buckets, and what they have freed last into
- * the lists of batches, where the functions below find it. */
+/* Moves threads' own blocks into the shared buckets and their pending ones into the lists of
+ * batches, where the functions below find them. */
 void cw_reclaim_gather(uint8_t device);
 /* The smallest idle block of `need` bytes; if there is none, the largest until they are enough. */
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need);
-/* All that is ready, in threads' own hands too; pinned memory as well. */
+/* All ready blocks, including pinned memory and threads' own. */
 uint64_t cw_reclaim_all(uint8_t device);
 /* Waits for the contexts of the device in which something is pending, and gives everything back. */
 uint64_t cw_reclaim_rest(uint8_t device);
 /* Blocks that have become ready, of all contexts of the device. */
 uint32_t cw_reclaim_harvest(uint8_t device);
 
-/* Another thread has taken idle blocks into its hands and is still giving them back: waits until it
- * has done so. 1 if any reclaim has ended since cw_reclaim_reclaims() was `since`. */
+/* Waits while other threads are still releasing idle blocks. 1 if any reclaim has ended since
+ * cw_reclaim_reclaims() was `since`. */
 static inline uint32_t cw_reclaim_reclaims(void)
 {
     return atomic_load_explicit(&cw_retention_reclaims_done, memory_order_relaxed);
@@ -49,16 +48,16 @@ int cw_reclaim_wait_for_others(uint32_t since);
 
 /* ---- for another process that asks (core/control/control.h); each returns the bytes ---- */
 
-/* All that is ready. gathers: also what threads freed last and still keep as not ready; may_wait:
- * and what is not, after a wait for the contexts, in a call of the program's only. */
+/* All ready blocks. gathers: also those in threads' lanes that turn out to be ready. may_wait: also
+ * the pending ones, after a wait for the contexts; only inside a call of the program. */
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait);
-/* What lies idle beyond `most`; the largest blocks first. */
+/* Idle bytes beyond `most`; the largest blocks first. */
 uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most);
 
 /* ---- what nobody waits for ---- */
 
-/* One turn at what is due (core/limits/reclaim_due.h). Inside a free or a wait of the program's,
- * or on the background thread. What is on its way back a request that finds no memory waits for
+/* One turn at what is due (core/limits/reclaim_due.h). Inside a free or a wait of the program's, or
+ * on the background thread. A request that finds no memory waits for blocks on their way back
  * (cw_reclaim_wait_for_others). */
 void cw_reclaim_work(void);
 
@@ -68,10 +67,9 @@ static inline void cw_reclaim_look(void)
         cw_reclaim_work();
 }
 
-/* Before the driver is asked for so many bytes more, inside an allocation: what is beyond the cap
- * then goes, but only if the driver says that the context has no work, so that its free has nothing
- * to wait for. A kernel that runs until the program has done something more must not be waited for
- * here. */
+/* Before the driver is asked for so many more bytes, inside an allocation: releases what would be
+ * beyond the cap, but only if the context has no work, so that the free does not wait. A kernel may
+ * run until the program does something more: waiting for it here would be a deadlock. */
 void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes);
 
 /* For the background thread, when the program makes no calls: blocks that have become ready by

@@ -54,7 +54,7 @@ void cw_sweep_reset(void)
     atomic_store(&self.sweeping, 0);
 }
 
-/* What threads had no use for is for all. */
+/* Blocks that their threads had no use for become shared. */
 static void sweep_threads(void)
 {
     uint32_t list, next;
@@ -105,7 +105,7 @@ static void sweep(unsigned times)
         cw_retention_check((uint8_t)d);
 }
 
-/* A program that made no calls for some sweeps' time has had no need of anything either. */
+/* A program that made no calls for several sweeps has not needed any block either. */
 void cw_sweep_serve(void)
 {
     uint64_t now = cw_session_now(), due, sweeps;

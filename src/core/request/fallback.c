@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Managed memory in the place of device memory. See fallback.h. */
+/* Managed memory in place of device memory. See fallback.h. */
 #include "core/request/fallback.h"
 
 #include "base/host_memory.h"
@@ -12,7 +12,7 @@
 #include "core/account/tracker.h"
 #include "live/view.h"
 
-/* Of what the host has to spare, one part in so many is left for the program itself. */
+/* One part in so many of the host's spare memory is left for the program itself. */
 #define LEFT_SHARE 8
 
 struct left {
@@ -66,8 +66,8 @@ static uint64_t outstanding(void)
     return bytes;
 }
 
-/* The host gives the pages when they are first touched, so what the program has already may still
- * be on top of what the kernel counts: all of it is taken to be. */
+/* The kernel counts pages only once they are touched. All managed memory of the program is assumed
+ * to be untouched still. */
 static int host_can_spare(uint64_t bytes)
 {
     uint64_t available = cw_host_memory_available(), there = available - available / LEFT_SHARE;
@@ -120,15 +120,14 @@ void cw_fallback_committed(uint64_t bytes)
     atomic_fetch_sub(&under_way, bytes);
 }
 
-/* ---- what is left of blocks that were freed in stream order ------------------------------------
- */
+/* ---- what is left of blocks that were freed in stream order ---- */
 
 static const struct cw_live_context *context_of(uint32_t context)
 {
     return cw_arena_at(&cw_session.arena, CW_TABLE_CONTEXT, context);
 }
 
-/* The context has taken it along, and the address may be anybody's by now. */
+/* It went with its context, and the address may belong to another block by now. */
 static int is_gone(const struct left *left)
 {
     return atomic_load(&context_of(left->context)->state) == CW_CONTEXT_DEAD;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The fallback (FALLBACK=managed): when a device has no memory left, managed memory that prefers to
- * stay on the host and is mapped for the device. Never more of it than the host has to spare: what
- * the program holds of it already counts in full, because its pages may not have been touched yet.
- * Counts on the host, as kind MANAGED. Not for blocks that are pinned, nor for arrays and handles.
+ * stay on the host and is mapped for the device. Never more than the host's spare memory, from
+ * which managed memory already held counts in full, because its pages may not have been touched
+ * yet. Counted on the host, as kind MANAGED. Not for pinned blocks, arrays and handles.
  *
- * Memory that is freed in stream order (cuMemFreeAsync) the driver cannot free so, and the work
- * that uses it may not even have begun: it is left here, out of everybody's hands, until a call of
- * the program's waits for its context anyway, or the next request needs it. The lock of what is
- * left has CW_RANK_POOL and is not held across the driver.
+ * The driver cannot free managed memory in stream order (cuMemFreeAsync), and the work that uses it
+ * may not even have begun. Such a block is left here until a call of the program waits for its
+ * context anyway, or the next request needs it. The lock of what is left has CW_RANK_POOL and is
+ * not held across the driver.
  */
 #ifndef CW_CORE_FALLBACK_H
 #define CW_CORE_FALLBACK_H
@@ -46,7 +46,7 @@ static inline int cw_fallback_has_left(void)
 int cw_fallback_leave(uint32_t block);
 /* 1 if the program has freed this address, and only we still have it. */
 int cw_fallback_is_left(uint64_t key);
-/* Gives what is left of this context back to the driver, of all with 0; waits for the context. */
+/* Releases the blocks left of this context, with 0 of all; waits for the context. */
 void cw_fallback_release(uint32_t context);
 
 #endif

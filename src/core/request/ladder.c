@@ -21,20 +21,20 @@
 #include "core/account/usage.h"
 #include "core/account/idle.h"
 
-/* A free that the program made without us would have waited for the device: so long a look at
- * whether blocks become ready by themselves is no loss. */
+/* Without us the program's free would have waited for the device: polling for ready blocks for this
+ * long costs nothing extra. */
 #define POLL_NS    UINT64_C(10000000)
 #define GATE_TURNS 20000u /* of cw_lock_relax: about a second */
-/* Times that other threads may be faster to what was given back; and of those, times that there
- * only seems to be memory, to the device's own count, where it may be in pieces, or to ours, where
- * it may lie in a context that cannot be worked with. */
+/* How many rounds a ladder makes because other threads took what was given back; and how many of
+ * these because memory only seems to be free: the device counts it but it may be fragmented, or we
+ * count it but its context may be unusable. */
 #define ROUNDS_MAX  64
 #define GUESSES_MAX 16
-/* With a limit in the way an idle block up to so many times as large serves, as far as there may be
- * excess; beyond that it is better given back, and the request served in its place. When it is the
- * device that is full, a block serves that any hit might get. */
+/* With a limit in the way, an idle block up to so many times as large may serve, within the bound
+ * of excess; a larger one is better released to make room for the request. With a full device, only
+ * a block serves that any hit might get. */
 #define LARGER_TIMES 2
-/* Events of the same kind that follow so closely are one. */
+/* Events of the same kind within this time are one. */
 #define ONE_EVENT_NS UINT64_C(1000000000)
 
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
@@ -43,8 +43,7 @@ void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
         .bytes = bytes, .reclaims = cw_reclaim_reclaims(), .device = device, .last = CW_RUNG_COUNT};
 }
 
-/* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do -------------
- */
+/* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do ---- */
 
 static enum cw_ladder_step serve(struct cw_ladder *ladder, uint32_t *out_block)
 {
@@ -90,7 +89,7 @@ static enum cw_ladder_step ask_if(struct cw_ladder *ladder, uint64_t bytes)
     return CW_LADDER_ASK;
 }
 
-/* What this thread did not find may be in the hands of another one, which is giving it back. */
+/* Another thread may be giving back the blocks that this one did not find. */
 static enum cw_ladder_step ask_or_wait(struct cw_ladder *ladder, uint64_t bytes)
 {
     if (bytes == 0 && cw_reclaim_wait_for_others(ladder->reclaims))
@@ -111,8 +110,8 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
     return ask_if(ladder, cw_reclaim_sufficient(ladder->device, need));
 }
 
-/* What the driver's stream-ordered pools hold unused the driver takes by itself when the device is
- * full; when a limit is in the way it has to be told. */
+/* When the device is full, the driver reuses the unused memory of its stream-ordered pools by
+ * itself; when a limit is in the way, it must be told to trim them. */
 static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
 {
     uint64_t bytes = cw_reclaim_all(ladder->device);
@@ -123,7 +122,7 @@ static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
     return ask_or_wait(ladder, bytes);
 }
 
-/* What is pending of the memory that is short. */
+/* Pending bytes of the memory that is short. */
 static uint64_t pending(const struct cw_ladder *ladder)
 {
     return cw_pending_bytes(ladder->device) + cw_pending_bytes(CW_DEVICE_HOST);
@@ -169,28 +168,27 @@ static const rung_fn rungs[CW_RUNG_COUNT] = {
     [CW_RUNG_SYNC] = sync,       [CW_RUNG_FALLBACK] = fallback,
 };
 
-/* ---- climbing ----------------------------------------------------------------------------------
- */
+/* ---- climbing ---- */
 
 static struct cw_live_memory *memory_of(const struct cw_ladder *ladder)
 {
     return &cw_device_at(ladder->device)->memory;
 }
 
-/* Alone, a thread has missed nothing. */
+/* A thread that is alone has missed nothing. */
 static int is_raced(void)
 {
     return __builtin_popcountll(cw_slot_used()) > 1;
 }
 
-/* Where the rungs look. */
+/* 1 if the rungs have something to find. */
 static int is_within_reach(const struct cw_ladder *ladder)
 {
     return cw_bucket_idle(ladder->device) != 0 || pending(ladder) != 0;
 }
 
-/* Another thread was faster to what was given back, or has freed behind our back while we went
- * through the buckets: into the pool, or, as it seems, to the driver. */
+/* Another thread has taken the memory that was given back, or has freed some since we looked
+ * through the buckets: into the pool or, as far as we can tell, to the driver. */
 static int is_worth_a_round(struct cw_ladder *ladder)
 {
     uint64_t left;
@@ -209,29 +207,43 @@ static int is_worth_a_round(struct cw_ladder *ladder)
     return left >= ladder->bytes;
 }
 
-static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
+/* 1: the next climb starts at SUFFICIENT again, which is worth while. */
+static int begin_round(struct cw_ladder *ladder)
 {
-    while (ladder->rungs < CW_RUNG_COUNT) {
-        unsigned rung = ladder->rungs++;
-        enum cw_ladder_step step;
-
-        /* Before memory of another kind. */
-        if (rung == CW_RUNG_FALLBACK && ladder->rounds < ROUNDS_MAX && is_worth_a_round(ladder)) {
-            ladder->rounds++;
-            ladder->rungs = CW_RUNG_SUFFICIENT;
-            return CW_LADDER_ASK;
-        }
-        step = rungs[rung](ladder, out_block);
-        if (step == CW_LADDER_END)
-            continue;
-        ladder->last = (uint8_t)rung;
-        atomic_fetch_add(&memory_of(ladder)->rung[rung].tried, 1);
-        return step;
-    }
-    return CW_LADDER_END;
+    if (ladder->rounds >= ROUNDS_MAX || !is_worth_a_round(ladder))
+        return 0;
+    ladder->rounds++;
+    ladder->rungs = CW_RUNG_SUFFICIENT;
+    return 1;
 }
 
-/* More than there is even when nothing is in use: what lies idle stays. */
+static enum cw_ladder_step try_next_rung(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    unsigned rung = ladder->rungs++;
+    enum cw_ladder_step step = rungs[rung](ladder, out_block);
+
+    if (step != CW_LADDER_END) {
+        ladder->last = (uint8_t)rung;
+        atomic_fetch_add(&memory_of(ladder)->rung[rung].tried, 1);
+    }
+    return step;
+}
+
+/* Up to the first rung that has something to do. The fallback, memory of another kind, is put off
+ * as long as another round is worth while: then the driver is asked first. */
+static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    enum cw_ladder_step step = CW_LADDER_END;
+
+    while (step == CW_LADDER_END && ladder->rungs < CW_RUNG_COUNT) {
+        if (ladder->rungs == CW_RUNG_FALLBACK && begin_round(ladder))
+            return CW_LADDER_ASK;
+        step = try_next_rung(ladder, out_block);
+    }
+    return step;
+}
+
+/* The request exceeds the device or the limit even with nothing in use: idle blocks stay. */
 static int is_hopeless(const struct cw_ladder *ladder)
 {
     uint64_t total = atomic_load(&cw_device_at(ladder->device)->driver_total);
@@ -240,8 +252,8 @@ static int is_hopeless(const struct cw_ladder *ladder)
     return (total != 0 && ladder->bytes > total) || (limit != 0 && ladder->bytes > limit);
 }
 
-/* Whoever frees from now on gives it to the driver; what was freed before and lies with the threads
- * comes to where the rungs look. */
+/* From now on all frees go to the driver, and the idle blocks of all threads move to where the
+ * rungs look. */
 static void want(struct cw_ladder *ladder)
 {
     if (ladder->is_wanting || is_hopeless(ladder))
@@ -275,7 +287,7 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     }
     ladder->cause = (uint8_t)cause;
     want(ladder);
-    /* Another thread ends a context, or is about to: it opens again. */
+    /* Another thread is ending a context: the gate will open again. */
     while (!cw_gate_is_capturing() && !cw_gate_is_open() && turns < GATE_TURNS)
         cw_lock_relax(&turns);
     if (cw_gate_is_capturing() || !cw_gate_is_open()) {
@@ -293,8 +305,7 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     return step;
 }
 
-/* ---- the outcome -------------------------------------------------------------------------------
- */
+/* ---- the outcome ---- */
 
 /* Adds to the last event of the device if that says the same and is fresh. */
 static int add_to_last(const struct cw_ladder *ladder, uint64_t now)

@@ -84,7 +84,7 @@ uint32_t cw_oom_record(const struct cw_request *request, uint32_t site, uint32_t
     struct cw_live_oom *oom;
     uint32_t index;
 
-    /* Who asks for failures knows of them. */
+    /* A user who injects failures needs no report of them. */
     if (cause == CW_CAUSE_INJECTED || !is_due(now))
         return 0;
     index = cw_arena_append(arena, CW_TABLE_OOM);

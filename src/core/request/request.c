@@ -24,8 +24,7 @@
 #include "core/account/trace.h"
 #include "core/account/tracker.h"
 
-/* ---- calls -------------------------------------------------------------------------------------
- */
+/* ---- calls ---- */
 
 /* Between samples the level follows what this process takes and gives back, once it has risen, or
  * where there is a limit. */
@@ -101,7 +100,7 @@ static void remember_free(const struct cw_request_free *call, uint32_t api)
     cw_freed_remember(call->key, cw_site_here(api, site->kind, site->device));
 }
 
-/* Of an idle block the record knows who freed it, of others the last frees. */
+/* The record of an idle block tells who freed it; the last frees tell it for others. */
 static uint32_t first_freed(const struct cw_request_free *call)
 {
     struct cw_pool_view view;

@@ -3,7 +3,7 @@
  * The life of one call, as the hook layer tells it.
  *
  * An allocation: the driver is called first; granted or failed comes after. A free: begin, the
- * driver, end. What is tried when there is no memory is core/request/ladder.h's. None of these
+ * driver, end. core/request/ladder.h says what is tried when there is no memory. None of these
  * functions is called under a lock, and none holds one across a call of the driver's.
  */
 #ifndef CW_CORE_REQUEST_H
@@ -13,8 +13,7 @@
 
 #include "core/process/types.h"
 
-/* The driver gave a block; `api` is the text of the name that the program called. Its record, or 0.
- */
+/* The driver gave a block. api: text of the name that the program called. Its record, or 0. */
 uint32_t cw_request_granted(const struct cw_request *request, uint32_t api);
 
 /* The call failed with the driver's code, or with ours of the same meaning. cause: CW_CAUSE_COUNT

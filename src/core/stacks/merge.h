@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stack out of two: the native frames, with Python's in the place of the interpreter's. Pure:
- * what it is given is all that it knows.
+ * One stack out of two: the native frames, with Python's in the place of the interpreter's. Pure
+ * functions of their arguments.
  */
 #ifndef CW_CORE_MERGE_H
 #define CW_CORE_MERGE_H

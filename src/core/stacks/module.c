@@ -162,8 +162,8 @@ static int is_same_file(uint32_t index, const struct found *item)
            strcmp(cw_view_text(&view, module->path), item->path) == 0;
 }
 
-/* The same file at the same addresses as once before is the module that it was: a plugin that comes
- * and goes must not make the table grow. 0: there is none. */
+/* A file that returns to the same addresses is the same module: a plugin that comes and goes must
+ * not make the table grow. 0: no such module. */
 static uint32_t find_former(const struct found *item)
 {
     uint32_t count = atomic_load(&arena->header->table[CW_TABLE_MODULE].count);
@@ -262,13 +262,13 @@ static void drop_unmapped_locked(void)
 
 static void merge_locked(const struct found_list *list)
 {
-    /* Another thread collected later and was here before us: this list is the older one. */
+    /* Another thread has collected later and merged earlier: this list is the older one. */
     if (list->adds + list->subs < loader_adds + loader_subs)
         return;
     refreshes++;
     loader_adds = list->adds;
     loader_subs = list->subs;
-    /* What is gone must leave first: its addresses may belong to a newcomer. */
+    /* Unloaded modules must leave first: a new module may have their addresses. */
     for (size_t i = 0; i < list->count; i++) {
         uint32_t at = lower_bound(list->items[i].base);
 

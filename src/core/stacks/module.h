@@ -2,9 +2,9 @@
 /*
  * The modules of the process: which object file an address belongs to.
  *
- * Module records are append-only; what is mapped now is a sorted table of ranges beside them. The
- * loader's lock is taken (dl_iterate_phdr) only while no lock of ours is held: a thread inside
- * dlopen may be running a constructor that calls CUDA and so waits for ours.
+ * Module records are append-only; a separate sorted table has the ranges mapped now. The loader's
+ * lock is taken (dl_iterate_phdr) only while no lock of ours is held: a thread inside dlopen may be
+ * running a constructor that calls CUDA and so waits for ours.
  */
 #ifndef CW_CORE_MODULE_H
 #define CW_CORE_MODULE_H

@@ -2,11 +2,10 @@
 /*
  * Interning of code. See source_line.h.
  *
- * Owns two caches of fixed size, in which the last to come replaces what was there: of code objects
- * and instructions (`known`), so that one is read again only seldom, and of texts (`texts`), so
- * that each name is kept once, or hardly more often. What a record says decides whether two are the
- * same, never the address of a code object: a program that compiles the same lines over and over
- * does not make the table grow.
+ * Owns two caches of fixed size, in which a new entry replaces the old one: of code objects and
+ * instructions (`known`), so that they are rarely read again, and of texts (`texts`), so that each
+ * name is mostly stored once. Records are compared by content, never by the address of a code
+ * object: a program that compiles the same lines over and over does not make the table grow.
  */
 #include "core/stacks/source_line.h"
 
@@ -46,8 +45,7 @@ void cw_source_line_reset(void)
     tables = NULL;
 }
 
-/* ---- code objects that were read ---------------------------------------------------------------
- */
+/* ---- code objects that were read ---- */
 
 static struct known *known_of(const struct cw_python_frame *frame)
 {
@@ -66,8 +64,7 @@ static uint32_t recall_locked(const struct cw_python_frame *frame)
                : 0;
 }
 
-/* ---- records -----------------------------------------------------------------------------------
- */
+/* ---- records ---- */
 
 static const char *text_at(uint32_t text)
 {
@@ -118,8 +115,7 @@ static uint32_t intern_locked(const struct cw_python_text *text)
     return add_locked(text, head);
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ---- */
 
 static uint32_t describe(const struct cw_python_frame *frame)
 {

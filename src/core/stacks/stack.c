@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Taking and interning of stacks. See stack.h.
+ * Takes and interns stacks. See stack.h.
  *
  * Owns the heads of the chains of frames; frames are added under cw_intern_lock, and found without.
  */
@@ -49,8 +49,7 @@ void cw_stack_reset(void)
     cw_source_line_reset();
 }
 
-/* ---- interning ---------------------------------------------------------------------------------
- */
+/* ---- interning ---- */
 
 static struct cw_live_frame *frame_at(uint32_t frame)
 {
@@ -94,8 +93,8 @@ static uint32_t add_frame_locked(uint32_t parent, uint64_t pc, uint32_t module)
     return index;
 }
 
-/* 1 if the table of modules is fit for this stack: nothing was unloaded since it was read, and it
- * knows all the addresses (an unknown one may lie in an object that was loaded since). */
+/* 1 if the table of modules is good for this stack: nothing was unloaded since it was read, and it
+ * has all the addresses (an unknown one may be in an object loaded since). */
 static int knows_modules_locked(const uint64_t *pcs, unsigned count, uint32_t epoch)
 {
     if (modules_epoch != epoch)
@@ -172,8 +171,7 @@ uint32_t cw_stack_intern(const uint64_t *pcs, unsigned count)
     return stack;
 }
 
-/* ---- Python ------------------------------------------------------------------------------------
- */
+/* ---- Python ---- */
 
 void cw_stack_note_python(void)
 {
@@ -210,7 +208,7 @@ static uint32_t intern_merged(const struct cw_merge_frame *frames, unsigned coun
     return stack;
 }
 
-/* A framework's machine code alone may fill the depth: lines of Python have as much room again. */
+/* A framework's machine code may fill the depth: Python frames get as much room again. */
 static unsigned merged_limit(void)
 {
     return 2 * depth_limit < CW_DEPTH_MAX ? 2 * depth_limit : CW_DEPTH_MAX;
@@ -238,7 +236,7 @@ static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame 
     return count > 0 ? intern_merged(merged, count) : native;
 }
 
-/* Told from each other by their frames: the same native stack belongs to many lines. */
+/* Distinguished by their frames: the same native stack belongs to many lines. */
 static CW_NOINLINE uint32_t with_python(uint32_t native, uint32_t epoch)
 {
     struct cw_python_frame frames[CW_DEPTH_MAX];
@@ -273,8 +271,7 @@ static inline uint32_t finish(uint32_t native, uint32_t epoch)
                : with_python(native, epoch);
 }
 
-/* ---- taking ------------------------------------------------------------------------------------
- */
+/* ---- taking ---- */
 
 /* STACKS=caller, or the unwinder found nothing (no libgcc_s, no unwind tables). */
 static unsigned take_caller(uint64_t *pc)
@@ -331,7 +328,7 @@ CW_HOT CW_NOINLINE uint32_t cw_stack_take(void)
         return finish(caller_here(), epoch);
     caches = cw_thread_caches_here();
     if (CW_LIKELY(caches != NULL)) {
-        /* The outermost hook's caller: close to what the program's line is. */
+        /* The outermost hook's caller: close to the program's own line. */
         entry = cw_walk_cache_find(&caches->walk_cache, frame,
                                    (uint64_t)(uintptr_t)cw_thread.caller, epoch);
         if (CW_LIKELY(entry->stack != 0))

@@ -4,7 +4,7 @@
  *
  * Stacks are nodes of an append-only tree, outermost frame first. They are interned: found without
  * a lock through chains that are only ever extended at their head, added under cw_intern_lock. A
- * stack that the thread has walked before is known again from its return addresses (walk_cache.h).
+ * stack that the thread has walked before is recognised by its return addresses (walk_cache.h).
  * Where the process runs Python, its frames take the place of the interpreter's (merge.h).
  */
 #ifndef CW_CORE_STACK_H
@@ -37,7 +37,7 @@ static inline uint32_t cw_stack_here(void)
     return cw_stack_mode == CW_STACKS_OFF ? 0 : cw_stack_take();
 }
 
-/* Puts into the live header why there are no frames of Python, if there should be some. */
+/* Stores in the live header why Python frames are missing, if they should be there. */
 void cw_stack_note_python(void);
 
 #endif

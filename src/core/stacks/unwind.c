@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock; and
- * who finds it, at the first walk. */
+/* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock. */
 #include "core/stacks/unwind.h"
 
 #include <stdatomic.h>
 
 #include "base/compiler.h"
+#include "core/process/host.h"
 #include "core/stacks/module.h"
 
 #if defined(__x86_64__)
@@ -20,23 +20,20 @@ extern int backtrace(void **buffer, int size) CW_OPTIONAL;
 static struct cw_unwinder use;
 static atomic_flag is_claimed = ATOMIC_FLAG_INIT;
 static _Atomic int is_set;
-static _Atomic(cw_unwind_find_fn) find; /* NULL: asked already, or nobody to ask */
+static _Atomic int is_looked_for;
 
-void cw_unwind_set_find(cw_unwind_find_fn fn)
-{
-    atomic_store_explicit(&find, fn, memory_order_release);
-}
-
-/* Two threads may both look: the one must not wait for the other, which may wait for the loader,
- * and the loader for the one. */
-static CW_NOINLINE void find_unwinder(cw_unwind_find_fn look)
+/* backtrace() loads libgcc_s. Two threads may both look: if one waited for the other, which may
+ * wait for the loader, the loader might wait for the first. */
+static CW_NOINLINE void find_unwinder(void)
 {
     void *first[1];
 
-    if (backtrace != NULL)
-        backtrace(first, 1);
-    look();
-    atomic_store_explicit(&find, NULL, memory_order_release);
+    if (cw_host->find_unwinder != NULL) {
+        if (backtrace != NULL)
+            backtrace(first, 1);
+        cw_host->find_unwinder();
+    }
+    atomic_store_explicit(&is_looked_for, 1, memory_order_release);
 }
 
 void cw_unwind_set(const struct cw_unwinder *unwinder)
@@ -99,10 +96,9 @@ static CW_NOINLINE void walk_inexactly(struct cw_walk *walk, unsigned max)
 void cw_unwind_walk(struct cw_walk *out, unsigned max)
 {
     struct progress progress = {.walk = out, .max = max};
-    cw_unwind_find_fn look = atomic_load_explicit(&find, memory_order_acquire);
 
-    if (CW_UNLIKELY(look != NULL))
-        find_unwinder(look);
+    if (CW_UNLIKELY(!atomic_load_explicit(&is_looked_for, memory_order_acquire)))
+        find_unwinder();
     out->count = out->own = out->exact = 0;
     out->is_whole = 0;
     if (CW_LIKELY(atomic_load_explicit(&is_set, memory_order_acquire)))

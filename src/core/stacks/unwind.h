@@ -2,9 +2,10 @@
 /*
  * The walk up the calling thread's own stack, by the process's unwinder.
  *
- * libgcc_s is not linked: glibc's backtrace() loads it, and who can read the loaded objects tells
- * us where its functions are. Until then, and where there is none, backtrace() does the walk, and
- * tells addresses of code but not where they lie.
+ * libgcc_s is not linked: at the first walk glibc's backtrace() loads it, and the host
+ * (core/process/host.h) finds its functions. A process that never allocates is spared both: loading
+ * takes the loader's lock, and allocates. Without an unwinder, backtrace() does the walk, and tells
+ * addresses of code but not where on the stack they lie.
  */
 #ifndef CW_CORE_UNWIND_H
 #define CW_CORE_UNWIND_H
@@ -37,11 +38,6 @@ struct cw_walk {
     uint64_t fp[CW_WALK_MAX];     /* frame pointer register there: rbp or x29 */
 };
 
-/* What the first walk calls, once libgcc_s is there; it shall cw_unwind_set what it finds. A
- * process that never allocates is spared both: backtrace()'s first call loads libgcc_s, which takes
- * the loader's lock, and allocates. */
-typedef void (*cw_unwind_find_fn)(void);
-void cw_unwind_set_find(cw_unwind_find_fn fn);
 /* The first one that is set stays. */
 void cw_unwind_set(const struct cw_unwinder *unwinder);
 

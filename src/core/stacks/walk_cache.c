@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk cache of walks. See walk_cache.h.
+ * The cache of walks. See walk_cache.h.
  *
  * An entry holds the words of the stack that decided where a walk went, and what they were. They
  * are compared from the inside outwards, and the first that differs ends it.
@@ -42,7 +42,7 @@
 #define FRAME_MAX  (1u << 20)  /* bytes of a frame that does not keep a frame pointer */
 #define PAGE_SHIFT 12          /* of the smallest pages */
 
-/* The stack belongs to others, who wrote it as what they liked. */
+/* Other code wrote these words, with types of its own. */
 typedef uint64_t __attribute__((may_alias)) word;
 
 static uint64_t word_at(uint64_t address)
@@ -50,8 +50,7 @@ static uint64_t word_at(uint64_t address)
     return *(const word *)(uintptr_t)address;
 }
 
-/* ---- finding -----------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 /* Words that match, from the inside outwards. */
 static uint32_t count_equal(const struct cw_walk_cache *walk_cache,
@@ -74,8 +73,8 @@ static int is_vacant(const struct cw_walk_cache *walk_cache,
            walk_cache->noted - entry->first > CW_WALK_CACHE_SLOTS;
 }
 
-/* Stacks that begin alike and go on differently are a tree: the word in which this one differs from
- * the one found, which could be read, says where to look next. */
+/* Stacks with a common beginning form a tree: the first word that differs from the entry found,
+ * which could be read, tells where to look next. */
 CW_HOT struct cw_walk_cache_entry *cw_walk_cache_find(struct cw_walk_cache *walk_cache,
                                                       const void *frame, uint64_t hint,
                                                       uint32_t epoch)
@@ -104,8 +103,7 @@ CW_HOT struct cw_walk_cache_entry *cw_walk_cache_find(struct cw_walk_cache *walk
     return entry;
 }
 
-/* ---- noting ------------------------------------------------------------------------------------
- */
+/* ---- noting ---- */
 
 struct note {
     struct cw_walk_cache *walk_cache;
@@ -265,6 +263,6 @@ void cw_walk_cache_note(struct cw_walk_cache *walk_cache, struct cw_walk_cache_e
                                               .count = note.count,
                                               .stack = stack,
                                               .epoch = epoch};
-    /* Also after a failure: the words have been written over those of the oldest. */
+    /* Also after a failure: the oldest entry's words have been overwritten. */
     walk_cache->noted = note.first + note.count;
 }

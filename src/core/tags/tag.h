@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program says that it is doing: ranges and marks, by the tags of their names (tag_name.h).
+ * What the program says it is doing: ranges and marks, by the tags of their names (tag_name.h).
  *
  * A range of a thread (push, pop) tags what the thread allocates inside it, and is a step when it
  * ends; the innermost one that has a name counts. A range of the process (begin, end) may end on
@@ -31,14 +31,14 @@ struct cw_tag_range {
 struct cw_tag_stack {
     uint16_t tag; /* of the innermost range that has one */
     uint16_t depth;
-    uint32_t deeper; /* ranges that are not on the stack; all are younger than those that are */
+    uint32_t deeper; /* ranges too deep for the stack; younger than all on it */
     struct cw_tag_range range[CW_TAG_DEPTH];
     uint32_t deeper_in[CW_TAG_DOMAINS];
 };
 
 extern CW_HIDDEN CW_TLS struct cw_tag_stack cw_tag_stack;
 
-/* What the calling thread allocates now is tagged with this; 0: nothing. */
+/* The tag of what the calling thread allocates now; 0: none. */
 static inline uint16_t cw_tag_here(void)
 {
     return cw_tag_stack.tag;
@@ -49,7 +49,7 @@ int cw_tag_push(uint8_t domain, uint16_t tag);
 int cw_tag_pop(uint8_t domain);
 
 void cw_tag_mark(uint16_t tag);
-/* A number that no other range of this process has, never 0. It says all that the end must know. */
+/* A number that no other range of this process has, never 0. It contains all that the end needs. */
 uint64_t cw_tag_begin(uint16_t tag);
 void cw_tag_end(uint64_t range);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interning of names, and counting for them. See tag_name.h.
+ * Interns names, and counts for them. See tag_name.h.
  *
  * A name is complete before a chain or the count names it (release stores), and never changes then,
  * but for the pattern of its form, which is set once. Counters of a record are written under the
@@ -105,7 +105,7 @@ static void make_form(const struct key *key, char out[CW_TAG_NAME_MAX], size_t *
     *out_len = has_digits ? len : 0;
 }
 
-/* Equal but for the digits. A # of the name is no number. */
+/* Equal but for the digits. A # in the name does not stand for a number. */
 static int has_form_of(const struct key *key, const struct name *name)
 {
     size_t i = 0, k = 0;
@@ -156,7 +156,7 @@ static uint16_t find_form(const struct key *key, const _Atomic uint16_t *head)
     return (uint16_t)i;
 }
 
-/* The pattern that stands for one more name of this form, 0: it is to have a tag of its own. */
+/* The pattern for one more name of this form; 0: the name gets its own tag. */
 static uint16_t shared_pattern(uint16_t first)
 {
     if (first == 0 || atomic_load(&names[first].distinct) < CW_TAG_OWN_NAMES)
@@ -222,7 +222,7 @@ void cw_tag_name_reset(void)
     atomic_store(&records, 0);
     for (unsigned i = 0; i < CW_TAG_DOMAINS; i++)
         domains[i].record = 0;
-    /* One more: a name that another thread was adding. */
+    /* One beyond the count: another thread may have been adding a name. */
     for (uint32_t tag = 1; tag <= atomic_load(&count) + 1 && tag <= CW_TAGS_MAX; tag++)
         cw_lock_reset(&names[tag].counting);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Our functions, and when they are given out. See answer.h. */
+/* Our functions, and when callers get them. See answer.h. */
 #include "hook/answers/answer.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ void *const cw_answer_ours[CW_HOOK_COUNT] = {
 };
 
 /* The driver may answer with another address than the one it exports. If that address is an export
- * of another name, it is that function, and name and version are not asked. */
+ * of another name, it is that function, whatever name and version say. */
 static int row_by_name(void *pfn, const char *name, int version, uint64_t flags)
 {
     struct cw_object object;
@@ -41,7 +41,7 @@ void *cw_answer_instead(void *pfn, const char *name, int version, uint64_t flags
         row = row_by_name(pfn, name, version, flags);
     if (row < 0)
         return pfn;
-    /* Not exported, but to be had here: from now on this is the real one. */
+    /* Not exported, but available here: from now on this is the real one. */
     if (atomic_load_explicit(&cw_real[row], memory_order_relaxed) == NULL)
         atomic_store_explicit(&cw_real[row], pfn, memory_order_relaxed);
     return cw_answer_ours[row];

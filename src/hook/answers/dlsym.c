@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose look-ups are answered with ours. See dlsym.h. */
+/* The objects whose look-ups get our functions. See dlsym.h. */
 #include "hook/answers/dlsym.h"
 
 #include <dlfcn.h>
@@ -22,9 +22,8 @@ static int is_hooked_name(const char *name)
     return strncmp(name, "nvml", 4) == 0 && cw_hook_find(name) >= 0;
 }
 
-/* Names that we export in front of a runtime. A lookup must not find ours: where there is no
- * runtime it has to fail, and where there is one it has to give that one's (see hooks_runtime.c).
- */
+/* Names that we export in front of a runtime. A lookup must find the runtime's, and fail where
+ * there is no runtime, never ours (see hooks_runtime.c). */
 static int is_runtime_name(const char *name)
 {
     static const char *const names[] = {
@@ -62,8 +61,8 @@ static int match_program(const struct cw_object *object, void *arg)
     return 1; /* the first object is the program */
 }
 
-/* The look-up succeeded in the end: a program that asks dlerror, as it should, must not see our
- * tries. */
+/* The look-up succeeded in the end: a program that calls dlerror must not see our failed
+ * attempts. */
 static void clear_dlerror(void)
 {
     char *(*real)(void) = (char *(*)(void))cw_object_next_symbol("dlerror");
@@ -101,7 +100,7 @@ static void *ask_real(const struct cw_next_query *query, const struct cw_object 
     found = cw_next_ask(query->handle, query);
     if (found == NULL || cw_object_at(found, &owner) != 0 || !cw_object_is_self(&owner))
         return found;
-    /* The handle's scope has us in it: is there a real one behind? */
+    /* The handle's scope contains our library: looks for a real one after it. */
     return cw_next_ask(RTLD_NEXT, query);
 }
 

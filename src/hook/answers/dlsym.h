@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What our dlsym and dlvsym (dlsym_*.S) do with a look-up. */
+/* The answers of our dlsym and dlvsym (dlsym_*.S). */
 #ifndef CW_HOOK_DLSYM_H
 #define CW_HOOK_DLSYM_H
 
 /*
- * Called by the assembly of dlsym and dlvsym. jump != NULL: go on there with the caller's registers
- * and stack untouched. Else return value.
+ * Called by the assembly of dlsym and dlvsym. jump != NULL: continue there with the caller's
+ * registers and stack untouched. Else return value.
  */
 struct cw_dlsym_answer {
     void *jump;

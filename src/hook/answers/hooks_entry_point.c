@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudaGetDriverEntryPoint and its variants: the runtime's road to driver functions.
+ * cudaGetDriverEntryPoint and its variants: the runtime's way to driver functions.
  *
  * A runtime that resolves through us gives our pointers already; one that escaped (RTLD_DEEPBIND)
  * gives the driver's own. Declared here and not by cuda_runtime_api.h, because the arguments
@@ -33,7 +33,7 @@ static int entry_point(enum cw_runtime function, const char *symbol, void **pfn,
     entry_point_fn real = (entry_point_fn)cw_runtime_enter(&call, function, caller);
     int rc = real(symbol, pfn, flags, status);
 
-    /* Which version the runtime asked for is its own secret: exact exports only. */
+    /* The version that the runtime asked for is unknown: exact exports only. */
     if (rc == 0 && pfn != NULL && *pfn != NULL)
         *pfn = cw_answer_instead(*pfn, symbol, 0, flags);
     cw_runtime_leave(&call);
@@ -54,7 +54,7 @@ CW_EXPORT int cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr,
                        driverStatus, CALLER);
 }
 
-/* No flags mean the default stream for which the caller was compiled; 2 is the thread's. */
+/* Flags 0 mean the default stream that the caller was compiled for; 2 means the thread's. */
 static unsigned long long meant_flags(enum cw_runtime function, unsigned long long flags)
 {
     return flags == 0 && function == CW_RUNTIME_cudaGetDriverEntryPointByVersion_ptsz ? 2 : flags;

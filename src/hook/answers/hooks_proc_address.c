@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of family RESOLVE but for cuInit: cuGetProcAddress in both of its forms. */
+/* Bodies of family RESOLVE except cuInit: cuGetProcAddress in both of its forms. */
 #include <stddef.h>
 
 #include "base/compiler.h"

@@ -57,7 +57,7 @@ uint32_t cw_call_api_text(enum cw_hook hook)
     text = cw_site_text(cw_thread.api != 0 ? cw_runtime_name(cw_thread.api)
                         : row->base        ? row->base
                                            : row->symbol);
-    /* Two threads at once: one text wins, so that one name is one site. */
+    /* Two threads may add it at once: one text wins, so that one name is one site. */
     if (!atomic_compare_exchange_strong(cw_call_text_at(hook), &none, text))
         text = none;
     return text;
@@ -83,9 +83,7 @@ int cw_call_enter_any(struct cw_call *call, enum cw_hook hook, void *caller)
     return cw_call_enter_hot(call, hook, caller);
 }
 
-/* ---- limits, and what is tried when there is no memory
- * -------------------------------------------
- */
+/* ---- limits, and what is tried when there is no memory ---- */
 
 int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes)
 {
@@ -116,10 +114,10 @@ int cw_call_may_here(struct cw_call *call, uint64_t bytes)
 {
     uint8_t device;
 
-    /* Which device it is matters to a limit only. */
+    /* Only a limit needs the device. */
     if (CW_LIKELY(!cw_limit_is_on() && !cw_inject_is_on()))
         return cw_call_may(call, CW_DEVICES, bytes);
-    /* Without a context it is the driver that refuses. */
+    /* Without a context, the driver must refuse. */
     return cw_context_current(&device) == 0 || cw_call_may(call, device, bytes);
 }
 
@@ -130,7 +128,7 @@ void cw_call_unreserve(struct cw_call *call)
     call->reserved = 0;
 }
 
-/* Whatever the call has come to, it looks for memory no more. */
+/* However the call has ended, it no longer looks for memory. */
 static void stop_climbing(struct cw_call *call)
 {
     if (CW_UNLIKELY(call->is_climbing))
@@ -224,7 +222,7 @@ static void set_owner(enum cw_scope scope, struct cw_request *request)
 
 static uint32_t granted(struct cw_call *call, struct cw_request *request)
 {
-    /* The memory is elsewhere than where it was reserved. */
+    /* The memory is not on the device where it was reserved. */
     if (CW_UNLIKELY(call->reserved != 0 && call->device != request->device))
         cw_call_unreserve(call);
     request->reserved = call->reserved;
@@ -265,8 +263,7 @@ uint32_t cw_call_allocated(struct cw_call *call, CUresult rc, enum cw_scope scop
 
 enum cw_free_result cw_call_free_result(CUresult rc)
 {
-    /* The driver is gone, or the context is: the program has done its part, and the memory went
-     * too. */
+    /* The driver or the context is gone, and the memory with it: the program has done its part. */
     if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED ||
         rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || cw_call_is_fatal(rc))
         return CW_FREE_DONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every hook body does around the driver's call.
+ * The steps of every hook body around the driver's call.
  *
  *   if (!cw_call_enter(&call, CW_HOOK_f, CW_CALLER))
  *       return CW_REAL(f)(...);                    not accounting, or already inside a hook
@@ -10,8 +10,8 @@
  *   cw_call_allocated(&call, rc, &request);        or _freed, or just cw_call_leave
  *   return rc;
  *
- * Between enter and leave the thread's other hooks pass straight through: what the driver calls on
- * the way is the driver's business. The driver's code is returned unaltered.
+ * Between enter and leave the thread's other hooks pass straight through: calls that the driver
+ * makes are its own business. The driver's code is returned unaltered.
  */
 #ifndef CW_HOOK_CALL_H
 #define CW_HOOK_CALL_H
@@ -42,8 +42,8 @@ struct cw_call {
     uint8_t cause;       /* enum cw_cause: why there was none at the last attempt */
     uint8_t attempts;    /* that cw_call_may has seen */
     uint8_t is_climbing; /* the ladder has begun */
-    /* Of a call that is only observed: 1: not to be made again; and the device that it is about, 0:
-     * the current context's, else the ordinal + 1. */
+    /* For a call that is only observed: 1: it must not be made again; and its device, as ordinal +
+     * 1, or 0 for the current context's. */
     uint8_t is_once, on;
     uint64_t bytes;    /* asked for, 0: not known */
     uint64_t reserved; /* of the limit (core/limits/limit.h), for the attempt under way */
@@ -83,8 +83,8 @@ static inline int cw_call_fill(struct cw_call *call, enum cw_hook hook, void *ca
     return CW_LIKELY(call->api != 0) ? 1 : cw_call_begin_named(call, hook);
 }
 
-/* 1: the call is the program's own, and accounted for; 0: it comes from inside another one, or
- * there is no session: on to the driver. In line, for the calls of which there are most. */
+/* 1: the call is the program's own and is accounted for; 0: it comes from inside another call, or
+ * there is no session: pass it to the driver. Inline, for the most frequent calls. */
 static CW_INLINE int cw_call_enter_hot(struct cw_call *call, enum cw_hook hook, void *caller)
 {
     if (cw_thread.depth != 0)
@@ -101,9 +101,7 @@ static inline int cw_call_enter(struct cw_call *call, enum cw_hook hook, void *c
     return cw_thread.depth != 0 ? 0 : cw_call_enter_any(call, hook, caller);
 }
 
-/* The moment for what has come due meanwhile: the thread holds no lock, and the driver has
- * answered.
- */
+/* What has come due meanwhile is done here: the thread holds no lock, the driver has answered. */
 static inline void cw_call_leave(void)
 {
     if (CW_UNLIKELY(cw_due_is_any()))
@@ -111,26 +109,26 @@ static inline void cw_call_leave(void)
     cw_thread.depth = 0;
 }
 
-/* 1: the driver may be asked for so many bytes, which a limit of the device has room for (and which
- * are reserved); 0: the attempt has failed with out of memory, without the driver. Host memory has
- * no limit. The second form: on the current context's device. */
+/* 1: ask the driver for so many bytes, which fit the device's limit and are reserved; 0: the
+ * attempt has failed with out of memory, without the driver. Host memory has no limit. The second
+ * form: on the current context's device. */
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes);
 int cw_call_may_here(struct cw_call *call, uint64_t bytes);
 
 int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes);
 
-/* 1: FAIL says that this call shall fail; once for each call, cw_call_may asks by itself. */
+/* 1: FAIL makes this call fail. Once for each call; cw_call_may asks by itself. */
 static inline int cw_call_injects(struct cw_call *call, uint64_t bytes)
 {
     return cw_inject_is_on() && cw_call_injects_slowly(call, bytes);
 }
 
-/* 1: try once more; memory was given back on the device of cw_call_may, else on the current
- * context's; or on the one that the call is about. */
+/* 1: try once more, because memory was released on the device of cw_call_may, else on the current
+ * context's. The second form: on the call's device. */
 int cw_call_again(struct cw_call *call, CUresult rc);
 int cw_call_again_on(struct cw_call *call, CUresult rc, unsigned device);
-/* The same for one in whose place managed memory may stand, CW_LADDER_MANAGED; else CW_LADDER_ASK,
- * or CW_LADDER_END. */
+/* The same for a call that managed memory may serve: CW_LADDER_MANAGED, CW_LADDER_ASK or
+ * CW_LADDER_END. */
 enum cw_ladder_step cw_call_step_on(struct cw_call *call, CUresult rc, unsigned device,
                                     int may_be_managed);
 /* The same for a call that the pool, or managed memory, might serve. */
@@ -138,10 +136,10 @@ enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_req
                                   uint64_t given, uint32_t *out_block);
 /* Gives up what cw_call_may has reserved. */
 void cw_call_unreserve(struct cw_call *call);
-/* It was served in the end, by whichever way: what was tried last has helped. */
+/* The request was served in the end: the rung tried last has helped. */
 void cw_call_helped(struct cw_call *call);
 
-/* Whose the block is: decides device and context of the request. */
+/* The owner of a block: decides device and context of the request. */
 enum cw_scope {
     CW_SCOPE_CONTEXT, /* the current context: its device, and gone with it */
     CW_SCOPE_HOST,    /* host memory of the current context */
@@ -160,18 +158,18 @@ void cw_call_freed(const struct cw_call *call, CUresult rc,
 /* How a refusing or failing free counts: see the table in call.c. */
 enum cw_free_result cw_call_free_result(CUresult rc);
 
-/* 1 for a code after which cuda.h demands that the process or the context be started again. */
+/* 1 for a code after which cuda.h demands a new process or context. */
 int cw_call_is_fatal(CUresult rc);
 
-/* How a call ended that neither allocates nor frees. 1: call the driver once more, and tell how
- * that ended. *call: zeroed before the first time. */
+/* Takes the outcome of a call that neither allocates nor frees. 1: call the driver once more, and
+ * pass that outcome. *call: zeroed before the first time. */
 int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc);
 /* For the member `on`. */
 static inline uint8_t cw_call_on(int ordinal)
 {
     return (uint8_t)(ordinal >= 0 && ordinal < CW_MAX_DEVICES ? ordinal + 1 : 0);
 }
-/* The same for one that is not to be repeated. */
+/* The same for a call that must not be repeated. */
 void cw_call_note(enum cw_hook hook, CUresult rc);
 
 /* 1 while the stream captures; NULL means the flavour's default stream. */

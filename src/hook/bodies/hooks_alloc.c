@@ -35,8 +35,7 @@ static uint64_t host_address_of(CUresult rc, void *const *pp)
     return rc == CUDA_SUCCESS && pp != NULL ? (uint64_t)(uintptr_t)*pp : 0;
 }
 
-/* ---- device memory -----------------------------------------------------------------------------
- */
+/* ---- device memory ---- */
 
 CW_HOT CW_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
@@ -97,7 +96,7 @@ CW_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch,
     return rc;
 }
 
-/* What the driver refuses for another reason it shall refuse itself. */
+/* If the driver refuses for another reason, it must say so itself. */
 static int may_be_managed(struct cw_call *call, const CUdeviceptr *dptr, size_t bytes,
                           unsigned int flags)
 {
@@ -125,7 +124,7 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     return rc;
 }
 
-/* The driver has waited for the context, or will have: what was left of it may go, too. */
+/* The driver has waited for the context, or will: blocks left there by the fallback may go, too. */
 static CUresult freed_device(CUresult rc)
 {
     uint8_t device;
@@ -135,7 +134,7 @@ static CUresult freed_device(CUresult rc)
     return rc;
 }
 
-/* What the program has freed and only we still have the driver does not know as freed. */
+/* To the driver, a block that only the pool still keeps is not freed. */
 static int is_freed_before(uint64_t key)
 {
     return CW_UNLIKELY(cw_fallback_has_left()) && cw_fallback_is_left(key);
@@ -170,10 +169,9 @@ CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
     return cw_pooled_free(&call, CW_POOL_FREES_DEVICE, dptr, free_device_v1);
 }
 
-/* ---- stream-ordered memory ---------------------------------------------------------------------
- */
+/* ---- stream-ordered memory ---- */
 
-/* The pool from which the device allocates where none is named, NULL if that is not known. */
+/* The device's current pool, for calls that name none; NULL: not known. */
 static CUmemoryPool pool_of(CUdevice device)
 {
     CUmemoryPool pool = NULL;
@@ -203,9 +201,7 @@ static enum cw_unserved cannot_stand_in(const struct cw_request *request, CUmemo
     return CW_UNSERVED_UNASKED;
 }
 
-/* 1: the driver is to be asked once more. 0: that is the answer; managed memory may have changed
- * it.
- */
+/* 1: ask the driver once more. 0: *rc is final; managed memory may have made it a success. */
 static int async_again(struct cw_call *call, CUresult *rc, struct cw_request *request,
                        CUdeviceptr *dptr, CUmemoryPool pool)
 {
@@ -282,8 +278,7 @@ CW_EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUst
                        CW_CALLER);
 }
 
-/* A pool that was not made in our sight, a device's default one: only its memory tells where it is.
- */
+/* We did not see the creation of a device's default pool: only its memory tells the device. */
 static void ask_device(struct cw_request *request)
 {
     unsigned type = CU_MEMORYTYPE_DEVICE;
@@ -354,9 +349,8 @@ CW_EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesi
 
 typedef CUresult (*free_async_fn)(CUdeviceptr dptr, CUstream stream);
 
-/* Managed memory the driver frees at once, however much work is still to use it
- * (core/request/fallback.h).
- */
+/* The driver frees managed memory at once, even if submitted work still uses it
+ * (core/request/fallback.h). */
 static CUresult free_in_order(free_async_fn real, const struct cw_request_free *freed,
                               CUstream stream)
 {
@@ -403,10 +397,9 @@ CW_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
     return free_async(CW_HOOK_cuMemFreeAsync_ptsz, CW_STREAM_THREAD, dptr, hStream, CW_CALLER);
 }
 
-/* ---- host memory -------------------------------------------------------------------------------
- */
+/* ---- host memory ---- */
 
-/* A flag that cuda.h does not know yet is the driver's business alone. */
+/* Only the driver knows about a flag that cuda.h does not have yet. */
 static CUresult host_alloc(struct cw_call *call, void **pp, size_t bytesize, unsigned int flags)
 {
     struct cw_request request = {.kind = CW_KIND_PINNED, .bytes = bytesize};

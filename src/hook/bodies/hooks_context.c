@@ -9,10 +9,9 @@ static uint64_t handle_value(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-/* ---- contexts ----------------------------------------------------------------------------------
- */
+/* ---- contexts ---- */
 
-/* Creating a context takes memory, so it can be out of it. */
+/* Creating a context takes memory, so it may run out of memory. */
 static void account_created(CUresult rc, CUcontext *pctx, CUdevice dev, enum cw_hook hook)
 {
     if (rc == CUDA_SUCCESS && pctx != NULL)
@@ -90,8 +89,7 @@ CW_EXPORT CUresult cuCtxDetach(CUcontext ctx)
     return end_context(CW_HOOK_cuCtxDetach, ctx, CW_CALLER);
 }
 
-/* ---- primary contexts --------------------------------------------------------------------------
- */
+/* ---- primary contexts ---- */
 
 CW_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -122,8 +120,8 @@ static int is_primary_active(CUdevice dev)
 
 typedef CUresult (*primary_fn)(CUdevice dev);
 
-/* The last release destroys the context: its records are closed before, if we counted right, and
- * put back if the driver says that it is still active. */
+/* The last release destroys the context: its records are closed first, if our count is right, and
+ * restored if the driver says that the context is still active. */
 static CUresult release_primary(enum cw_hook hook, CUdevice dev, void *caller)
 {
     primary_fn real = (primary_fn)cw_real_of(hook);
@@ -140,7 +138,7 @@ static CUresult release_primary(enum cw_hook hook, CUdevice dev, void *caller)
     if (rc == CUDA_SUCCESS)
         cw_context_released((unsigned)dev);
     active = rc != CUDA_SUCCESS || is_primary_active(dev);
-    /* Somebody else's retains and releases escaped us: close what is gone, if late. */
+    /* Retains and releases by others escaped us: closes late what is gone. */
     if (!active && ending.context == 0)
         cw_context_end_begin(cw_context_primary((unsigned)dev), &ending);
     cw_context_end_finish(&ending, active ? CW_CONTEXT_KEPT : CW_CONTEXT_DESTROYED);
@@ -189,8 +187,7 @@ CW_EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
     return reset_primary(CW_HOOK_cuDevicePrimaryCtxReset, dev, CW_CALLER);
 }
 
-/* ---- green contexts ----------------------------------------------------------------------------
- */
+/* ---- green contexts ---- */
 
 /* The handle of the green context itself is kept in the same table, so that its device is known
  * when it is turned into a CUcontext. A green context holds a reference to the primary one
@@ -250,10 +247,9 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
     return rc;
 }
 
-/* ---- modules -----------------------------------------------------------------------------------
- */
+/* ---- modules ---- */
 
-/* What a module takes on the device nobody tells: it is part of "unattributed". The record says
+/* Nobody tells how much a module takes on the device: it is part of "unattributed". The record says
  * that it is loaded, and goes with its context. */
 static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope,
                            const void *handle)
@@ -265,8 +261,8 @@ static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scop
     cw_call_allocated(call, rc, scope, &request);
 }
 
-/* The values of a compiler's options, some of which it writes to: the size of a log becomes what
- * was written of it. For another attempt they have to be what they were. */
+/* The values of the compiler's options. It overwrites some: the size of a log becomes the length
+ * written. Another attempt needs the original values. */
 struct option_values {
     void **at;
     unsigned count;
@@ -289,7 +285,7 @@ static void put_values_back(const struct option_values *kept)
         kept->at[i] = kept->value[i];
 }
 
-/* Calls it with options for a compiler, as often as there is something to give back before. */
+/* Calls it with the compiler's options, and again each time that memory was released. */
 #define LOAD_WITH(symbol, values, options)                                                         \
     do {                                                                                           \
         struct option_values kept;                                                                 \
@@ -316,7 +312,7 @@ LOADS_WITH(cuModuleLoad, CW_SCOPE_CONTEXT, NULL, 0)
 LOADS_WITH(cuModuleLoadData, CW_SCOPE_CONTEXT, NULL, 0)
 LOADS_WITH(cuModuleLoadDataEx, CW_SCOPE_CONTEXT, a5, a3)
 LOADS_WITH(cuModuleLoadFatBinary, CW_SCOPE_CONTEXT, NULL, 0)
-/* Libraries belong to no context: they are loaded into each lazily. */
+/* Libraries do not belong to a context: they are loaded into each one lazily. */
 LOADS_WITH(cuLibraryLoadData, CW_SCOPE_CURRENT, a4, a5)
 LOADS_WITH(cuLibraryLoadFromFile, CW_SCOPE_CURRENT, a4, a5)
 

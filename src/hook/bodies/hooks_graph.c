@@ -9,8 +9,7 @@
 #include "core/account/site.h"
 #include "core/process/gate.h"
 
-/* ---- captures ----------------------------------------------------------------------------------
- */
+/* ---- captures ---- */
 
 static uint64_t stream_key(CUstream stream, enum cw_stream_flavour flavour)
 {
@@ -19,7 +18,7 @@ static uint64_t stream_key(CUstream stream, enum cw_stream_flavour flavour)
     return (uint64_t)(uintptr_t)stream;
 }
 
-/* Asked after an end that failed: a wrong thread's attempt leaves the capture running. */
+/* Asks after a failed end: an attempt by the wrong thread leaves the capture running. */
 static int has_ended(CUstream stream, enum cw_stream_flavour flavour)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -107,8 +106,7 @@ CW_EXPORT CUresult cuStreamDestroy(CUstream hStream)
     return rc;
 }
 
-/* ---- memory nodes ------------------------------------------------------------------------------
- */
+/* ---- memory nodes ---- */
 
 static void set_node(const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct cw_request *out)
 {
@@ -184,7 +182,7 @@ static void remember_generic_node(struct cw_call *call, CUresult rc, CUgraphNode
 #endif
 }
 
-/* What the nodes say is their last parameter. */
+/* The nodes report their last parameters. */
 #define ADDS_NODE(symbol, node)                                                                    \
     CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
@@ -206,8 +204,7 @@ ADDS_NODE(cuGraphAddNode, a5)
 ADDS_NODE(cuGraphAddNode_v2, a6)
 ADDS_NODE(cuGraphAddNode_v3, a6)
 
-/* ---- executable graphs -------------------------------------------------------------------------
- */
+/* ---- executable graphs ---- */
 
 #define CHILD_DEPTH_MAX 16
 
@@ -279,7 +276,7 @@ static void look_at_graph(CUgraph graph, struct memory_nodes *out, unsigned dept
     cw_mem_free(nodes, capacity * sizeof(CUgraphNode));
 }
 
-/* Leaves out of both lists what the graph allocates and frees itself. */
+/* Removes from both lists what the graph itself both allocates and frees. */
 static void drop_pairs(struct memory_nodes *nodes)
 {
     uint32_t kept = 0;
@@ -361,7 +358,7 @@ CW_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
     return launch(CW_HOOK_cuGraphLaunch_ptsz, hGraphExec, hStream);
 }
 
-/* What a launch allocated stays allocated (CUDA programming guide, graph memory nodes). */
+/* Memory that a launch allocated stays allocated (CUDA programming guide, graph memory nodes). */
 CW_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 {
     if (cw_session_is_armed())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bodies of NVML's functions: what a program is told of a device's memory there agrees with what
- * CUDA tells it. NVML's device is CUDA's if their uuids are equal, MIG instances included. A
- * process that has not called CUDA gets NVML's own answer.
+ * Bodies of NVML's functions: they report the same memory of a device as CUDA's functions do.
+ * NVML's device is CUDA's if their uuids are equal, MIG instances included. A process that has not
+ * called CUDA gets NVML's own answer.
  */
 #include "core/device/device.h"
 #include "core/limits/limit.h"
@@ -14,7 +14,8 @@
 #define NVML_SUCCESS     0
 #define NVML_UUID_LENGTH 96 /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
 
-/* 1 if this process uses it by CUDA too, and has its memory seen in its own way. */
+/* 1 if this process also uses the device through CUDA, so that its view of the memory is
+ * adjusted. */
 static int find_device(void *handle, uint8_t *out_device)
 {
     char text[NVML_UUID_LENGTH] = "";
@@ -54,7 +55,7 @@ CW_EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct cw_nvml_memory *memor
     return rc;
 }
 
-/* What the driver keeps for itself is no part of a limit. */
+/* A limit does not include what the driver keeps for itself. */
 CW_EXPORT int nvmlDeviceGetMemoryInfo_v2(void *device, struct cw_nvml_memory_v2 *memory)
 {
     int rc = CW_REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);

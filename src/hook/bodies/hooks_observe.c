@@ -26,14 +26,15 @@ static void copied_each(const CUdeviceptr *to, const CUdeviceptr *from, const si
         cw_regrowth_copied(to[i], from[i], bytes[i]);
 }
 
-/* Between addresses, one or many. Of many they are read once the driver has read them itself. */
+/* Copies between addresses, one or many. Lists of them are read only after the driver has read
+ * them. */
 #define COPIED(symbol, to, from, bytes)                                                            \
     CW_OBSERVED_THEN(symbol, if (is_watched(rc)) cw_regrowth_copied(to, from, bytes))
 #define COPIED_EACH(symbol, to, from, bytes, count)                                                \
     CW_OBSERVED_THEN(symbol, if (is_watched(rc)) copied_each(to, from, bytes, count))
 
-/* Of rows, and planes of rows, as the first argument describes them: where the first one begins, 0
- * if that is no address of a device. */
+/* Rows, and planes of rows, as the first argument describes them: where the first one begins, 0 if
+ * that is no address of a device. */
 #define BEGIN_2D(end)                                                                              \
     (a1->end##MemoryType == CU_MEMORYTYPE_DEVICE || a1->end##MemoryType == CU_MEMORYTYPE_UNIFIED   \
          ? (uint64_t)a1->end##Device + (uint64_t)a1->end##Y * a1->end##Pitch + a1->end##XInBytes   \
@@ -87,8 +88,8 @@ COPIED(cuMemcpyWithAttributesAsync_ptsz, a1, a2, a3)
 
 /* ---- Of another device, perhaps ---- */
 
-/* Of the devices that shall have access the one that has most to give: all of them need room for
- * page tables. */
+/* Among the devices that get access, the one with the most to give: all of them need room for page
+ * tables. */
 static uint8_t on_any_of(const CUmemAccessDesc *desc, size_t count)
 {
     uint64_t most = 0;

@@ -22,10 +22,9 @@ CW_EXPORT CUresult cuInit(unsigned int Flags)
     return rc;
 }
 
-/* ---- memory use --------------------------------------------------------------------------------
- */
+/* ---- memory use ---- */
 
-/* What the driver said of the current context's device, as the program is told it. */
+/* The driver's answer for the current context's device, as the program sees it. */
 static void view_current(size_t *free, size_t *total)
 {
     struct cw_memory_view view;
@@ -38,7 +37,7 @@ static void view_current(size_t *free, size_t *total)
     *total = view.total_bytes;
 }
 
-/* Asks again if another thread has given memory back meanwhile, but not for ever. */
+/* Asks again if another thread has released memory meanwhile, a bounded number of times. */
 static CUresult ask_settled(size_t *free, size_t *total)
 {
     unsigned turns = 0;
@@ -60,7 +59,7 @@ static CUresult ask_settled(size_t *free, size_t *total)
     return CUDA_SUCCESS;
 }
 
-/* The program may ask for one of the two only. */
+/* The program may ask for only one of the two. */
 static CUresult memory_info(size_t *free, size_t *total)
 {
     size_t free_bytes = 0, total_bytes = 0;
@@ -84,7 +83,7 @@ CW_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 
     if (!cw_session_is_armed() || cw_thread.depth != 0)
         return CW_REAL(cuMemGetInfo_v2)(free, total);
-    /* Whether one pointer may be missing is the driver's to say, and both. */
+    /* The driver decides whether one pointer, or both, may be missing. */
     rc = free != NULL && total != NULL ? CUDA_SUCCESS : CW_REAL(cuMemGetInfo_v2)(free, total);
     if (rc == CUDA_SUCCESS)
         rc = memory_info(free, total);
@@ -139,8 +138,8 @@ CW_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
     return rc;
 }
 
-/* A pooled block is larger than what was asked for: the program is told what it asked for. Of a
- * block that it has freed the driver shall say what it says of memory that is nobody's. */
+/* A pooled block is larger than what was asked for: the program sees the size that it asked for.
+ * About a block that it has freed, it gets the driver's answer for an unallocated address. */
 CW_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
     struct cw_pool_view block;
@@ -171,8 +170,8 @@ CW_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psi
     return CW_REAL(cuMemGetAddressRange)(pbase, psize, dptr);
 }
 
-/* A block that served before has the identity that the driver gave its memory; for the program it
- * is another allocation. Numbers of our own have the top bit set, which the driver's count never
+/* A block that served before has the identity that the driver gave its memory; to the program it is
+ * another allocation. Numbers of our own have the top bit set, which the driver's count never
  * reaches. */
 static unsigned long long buffer_id(const struct cw_pool_view *block, unsigned long long drivers)
 {
@@ -190,7 +189,7 @@ static int find_block(CUdeviceptr ptr, struct cw_pool_view *out)
            cw_pool_look(base, out);
 }
 
-/* What the driver has answered, in terms of the program's own allocation. */
+/* The driver's answer, in terms of the program's own allocation. */
 static void correct_attribute(CUpointer_attribute attribute, void *data, CUdeviceptr ptr)
 {
     struct cw_pool_view block;

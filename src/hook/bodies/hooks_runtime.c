@@ -23,8 +23,7 @@ __typeof__(cudaMallocFromPoolAsync) cudaMallocFromPoolAsync_ptsz;
 __typeof__(cudaFreeAsync) cudaFreeAsync_ptsz;
 __typeof__(cudaGraphLaunch) cudaGraphLaunch_ptsz;
 
-/* One body for each shape; the shapes differ in what is accounted for when no driver call was seen.
- */
+/* One body for each shape. Shapes differ in what they account for if no driver call was seen. */
 #define ENTER(symbol) ((__typeof__(&symbol))cw_runtime_enter(&call, CW_RUNTIME_##symbol, CALLER))
 
 #define NAMES(symbol, params, args)                                                                \

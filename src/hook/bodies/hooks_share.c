@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of families SHARE and POOL: memory of and for other processes and APIs, and memory pools.
- */
+/* Bodies of families SHARE and POOL: memory shared with other processes and APIs, memory pools. */
 #include "core/device/driver_pool.h"
 #include "hook/bodies/observe.h"
 #include "hook/bodies/pooled.h"
@@ -9,15 +8,14 @@
 #include "core/account/site.h"
 #include "core/account/tracker.h"
 
-/* The block that holds this address was given to others: it must never serve a second owner. */
+/* The block that holds this address was given to others: it must never get a second owner. */
 static void mark_exported(CUresult rc, uint64_t address)
 {
     if (rc == CUDA_SUCCESS && cw_session_is_armed())
         cw_pooled_export(address);
 }
 
-/* ---- IPC ---------------------------------------------------------------------------------------
- */
+/* ---- IPC ---- */
 
 CW_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
@@ -142,8 +140,7 @@ CW_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute 
     return rc;
 }
 
-/* ---- external memory ---------------------------------------------------------------------------
- */
+/* ---- external memory ---- */
 
 CW_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
                                           const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
@@ -216,8 +213,7 @@ cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemo
     return rc;
 }
 
-/* ---- pools -------------------------------------------------------------------------------------
- */
+/* ---- pools ---- */
 
 CW_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
@@ -260,8 +256,8 @@ CW_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, vo
     return rc;
 }
 
-/* What was allocated from the pool stays live until it is freed: "the resources are released
- * automatically once there are no more outstanding allocations" (cuda.h, cuMemPoolDestroy). */
+/* Blocks from the pool stay live until they are freed: "the resources are released automatically
+ * once there are no more outstanding allocations" (cuda.h, cuMemPoolDestroy). */
 CW_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     struct cw_request_free freed;

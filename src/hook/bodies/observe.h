@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The body of a hook that calls, looks at the code and returns it: what the call is for concerns
- * nobody here, but by its code the program may learn that its context is broken, or that memory has
- * run out. Then it is made once more if something idle was given back (hook/oom.def says of which
- * calls that is true), and is else an event of the report. A call that succeeds pays one
- * comparison.
+ * The body of a hook that calls the driver, looks at the code and returns it. The code may say that
+ * the context is broken, or that memory has run out. In that case the call is made once more if
+ * idle memory was released (hook/oom.def lists the calls for which that is allowed), else it
+ * becomes an event of the report. A call that succeeds pays one comparison.
  *
  * The parameters of each function are a1, a2, ... (hook/prototypes).
  */
@@ -33,7 +32,7 @@
 #define CW_OBSERVED_THEN(symbol, then) CW_OBSERVED_BODY(symbol, .on = 0, then)
 /* One whose first answer stands. */
 #define CW_OBSERVED_ONCE(symbol) CW_OBSERVED_BODY(symbol, .is_once = 1, (void)0)
-/* One that is about another device than the current context's, perhaps. */
+/* For a call that may be about another device than the current context's. */
 #define CW_OBSERVED_ON(symbol, ordinal) CW_OBSERVED_BODY(symbol, .on = cw_call_on(ordinal), (void)0)
 
 #endif

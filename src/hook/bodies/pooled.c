@@ -56,6 +56,8 @@ struct miss {
     uint8_t unserved; /* enum cw_unserved: why managed memory could not stand in */
 };
 
+/* Answers with the idle block, accounts for the call and leaves it; 0: no room to account for
+ * it. */
 static int serve_from_pool(const struct miss *miss, uint32_t block)
 {
     uint64_t address =
@@ -69,6 +71,7 @@ static int serve_from_pool(const struct miss *miss, uint32_t block)
     return 1;
 }
 
+/* The same with managed memory; 0: there is none either. */
 static int serve_managed(struct miss *miss)
 {
     struct cw_request request = {0};
@@ -84,8 +87,14 @@ static int serve_managed(struct miss *miss)
     return 1;
 }
 
-/* No memory. 1: served in another way, and left; 0: ask again; -1: that is all. */
-static int make_do(struct miss *miss)
+/* What is left to do for a request that found no memory. */
+enum remedy {
+    REMEDY_NONE,   /* nothing: the request fails */
+    REMEDY_ASK,    /* ask the driver again, for miss->given */
+    REMEDY_SERVED, /* nothing: something else has served it, and the call is left */
+};
+
+static enum remedy find_remedy(struct miss *miss)
 {
     uint32_t block;
 
@@ -93,49 +102,51 @@ static int make_do(struct miss *miss)
         switch (cw_call_climb(miss->call, miss->pool, miss->given, &block)) {
         case CW_LADDER_SERVED:
             if (serve_from_pool(miss, block))
-                return 1;
+                return REMEDY_SERVED;
             break;
         case CW_LADDER_MANAGED:
             if (serve_managed(miss))
-                return 1;
+                return REMEDY_SERVED;
             break;
         case CW_LADDER_EXACT:
             miss->given = miss->pool->bytes;
-            return 0;
+            return REMEDY_ASK;
         case CW_LADDER_ASK:
-            return 0;
+            return REMEDY_ASK;
         default:
-            return -1;
+            return REMEDY_NONE;
         }
     }
 }
 
+/* The driver is asked until it has an answer other than out of memory, or no remedy is left. */
 static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, struct cw_pool_request *pool,
                                          void *out)
 {
-    int is_device = pool->class == CW_POOL_DEVICE, next = -1;
+    int is_device = pool->class == CW_POOL_DEVICE;
     struct cw_request request = {.kind = is_device ? CW_KIND_DEVICE : CW_KIND_PINNED,
                                  .bytes = pool->bytes};
     struct miss miss = {
         .call = call, .pool = pool, .out = out, .given = pool->ask ? pool->ask : pool->bytes};
-    CUresult rc;
+    enum remedy remedy = REMEDY_ASK;
+    CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
-    do {
+    while (remedy == REMEDY_ASK) {
         rc = CUDA_ERROR_OUT_OF_MEMORY;
-        /* What the driver refuses for another reason it shall refuse itself. */
+        /* A limit must not hide that the driver refuses the arguments. */
         if (out == NULL || pool->bytes == 0 || may(call, pool->class, miss.given))
             rc = ask_driver(pool->class, out, miss.given);
         if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
             break;
-        next = make_do(&miss);
-    } while (next == 0);
-    if (rc == CUDA_SUCCESS && next != 1 && out != NULL) {
+        remedy = find_remedy(&miss);
+    }
+    if (rc == CUDA_SUCCESS && out != NULL) {
         cw_call_helped(call);
         request.key = address_at(pool->class, out);
         cw_pool_granted(pool, miss.given, pool->ask != 0 && miss.given != pool->ask, &request);
     }
     cw_pool_cancel(pool);
-    if (next == 1)
+    if (remedy == REMEDY_SERVED)
         return CUDA_SUCCESS;
     request.unserved = miss.unserved;
     cw_call_allocated(call, rc, is_device ? CW_SCOPE_CONTEXT : CW_SCOPE_HOST, &request);
@@ -170,8 +181,7 @@ CW_HOT CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, 
     return CUDA_SUCCESS;
 }
 
-/* ---- pitched -----------------------------------------------------------------------------------
- */
+/* ---- pitched ---- */
 
 /* Bytes of the block if the driver has given a pitch for such rows here, else 0. */
 static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, uint64_t *out_pitch)
@@ -188,7 +198,7 @@ static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, ui
 /* Rows are aligned to so much on all devices so far. */
 #define PITCH_STEP 512u
 
-/* As the driver has given it, else as large as it will be: if that is too little, it is asked
+/* The pitch that the driver has given, else an estimate: if that is too small, the driver is asked
  * again. */
 static uint64_t likely_pitch(uint64_t width, unsigned element)
 {
@@ -209,7 +219,7 @@ static uint64_t likely_size(uint64_t pitch, uint64_t height)
     return __builtin_mul_overflow(pitch, height, &bytes) ? 0 : bytes;
 }
 
-/* What the pitch adds must be within the limit too. */
+/* The limit also covers the bytes that the pitch adds. */
 static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dptr, size_t *pitch,
                           size_t width, size_t height, unsigned element)
 {
@@ -221,7 +231,7 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
     if (rc != CUDA_SUCCESS || call->reserved == 0 || *pitch * height <= call->reserved)
         return rc;
-    /* Now the size is known: once more, with all of it reserved before the driver is asked. */
+    /* Now the size is known: asks once more, with all of it reserved first. */
     if (cw_context_current(&device) != 0)
         cw_pitch_learn(device, width, element, *pitch);
     CW_REAL(cuMemFree_v2)(*dptr);
@@ -231,20 +241,19 @@ static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dp
     return CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
 }
 
-/* No memory: 1: served in another way, and left; 0: ask again; -1: that is all. By now the driver
- * may have told the pitch. */
-static int make_do_with_pitch(struct miss *miss, struct cw_pool_request *as, size_t *pitch,
-                              uint64_t likely, uint64_t height)
+/* likely: the expected pitch. A refused call may have taught it. */
+static enum remedy find_pitched_remedy(struct miss *miss, struct cw_pool_request *as, size_t *pitch,
+                                       uint64_t likely, uint64_t height)
 {
-    int next;
+    enum remedy remedy;
 
     if (miss->out == NULL || pitch == NULL || likely == 0)
-        return -1;
+        return REMEDY_NONE;
     as->bytes = miss->given = likely_size(likely, height);
-    next = make_do(miss);
-    if (next == 1)
+    remedy = find_remedy(miss);
+    if (remedy == REMEDY_SERVED)
         *pitch = likely;
-    return next;
+    return remedy;
 }
 
 /* A pitched block counts pitch times height: the program knows the pitch and may use all of it. */
@@ -255,18 +264,18 @@ static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool,
     struct cw_pool_request as = *pool;
     struct miss miss = {.call = call, .pool = &as, .out = dptr};
     uint64_t likely = likely_pitch(width, element);
+    enum remedy remedy = REMEDY_ASK;
+    CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
     uint8_t device;
-    int next = -1;
-    CUresult rc;
 
-    do {
+    while (remedy == REMEDY_ASK) {
         rc = ask_pitch(call, likely_size(likely, height), dptr, pitch, width, height, element);
         if (CW_LIKELY(rc != CUDA_ERROR_OUT_OF_MEMORY))
             break;
         likely = likely_pitch(width, element);
-        next = make_do_with_pitch(&miss, &as, pitch, likely, height);
-    } while (next == 0);
-    if (next == 1)
+        remedy = find_pitched_remedy(&miss, &as, pitch, likely, height);
+    }
+    if (remedy == REMEDY_SERVED)
         return CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS && dptr != NULL && pitch != NULL) {
         cw_call_helped(call);
@@ -305,11 +314,10 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
     return CUDA_SUCCESS;
 }
 
-/* ---- frees -------------------------------------------------------------------------------------
- */
+/* ---- frees ---- */
 
-/* What the driver says to a free of what is free. While a capture runs it may have more to say, and
- * is asked about an address that is nobody's. */
+/* The driver's answer to a second free. During a capture it may be another one: the driver is asked
+ * with an address that belongs to nobody. */
 static CUresult refusal(CUresult usual)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -334,7 +342,7 @@ static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, 
             cw_request_free_end(out_freed, call->api, cw_call_free_result(*rc), *rc);
         break;
     default:
-        /* A wait that says the context is broken speaks for the free, which would say the same. */
+        /* If the wait says that the context is broken, so would the free. */
         *rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
         return 0;
     }
@@ -361,15 +369,14 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, u
         cw_call_freed(call, rc, &freed);
         return rc;
     }
-    /* It is the block's context that is broken, whichever is current. */
+    /* The block's context is broken, whichever context is current. */
     cw_request_fatal_in(cw_tracker_at(freed.block)->context, call->api, waited);
     cw_request_free_end(&freed, call->api, CW_FREE_DONE, waited);
     cw_call_leave();
     return waited;
 }
 
-/* ---- what sticks to a block --------------------------------------------------------------------
- */
+/* ---- what sticks to a block ---- */
 
 /* The start of the block that holds the address, which may be its own. Not past the gate: the
  * program asks about the same memory. */

@@ -9,23 +9,22 @@
 #include "core/pool/pool.h"
 #include "hook/bodies/call.h"
 
-/* To ask the driver about, where it shall say what it says of memory that does not exist. */
+/* An address of no memory, for the driver's answer about such addresses. */
 #define CW_NOBODYS_ADDRESS ((CUdeviceptr)1)
 
-/* What cuMemAlloc, cuMemAllocHost and cuMemHostAlloc have in common. Serves or asks the driver,
+/* The common part of cuMemAlloc, cuMemAllocHost and cuMemHostAlloc. Serves or asks the driver,
  * writes *out (a CUdeviceptr or void *), accounts for it, and leaves. */
 CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out, size_t bytes);
 CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *pitch, size_t width,
                                size_t height, unsigned element);
 
 typedef CUresult (*cw_free_fn)(uint64_t key);
-/* Keeps or asks the driver, accounts for it, and leaves. `how`: which blocks this function frees.
- */
+/* Keeps the block or asks the driver, accounts for it, leaves. how: which blocks the call frees. */
 CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                         cw_free_fn driver);
 /* The same for functions with more arguments: 1 when it is done, with the code and the call left;
- * 0: ask the driver, then cw_call_freed. *rc: before, what the function says of memory that is not
- * the program's. */
+ * 0: ask the driver, then cw_call_freed. *rc: on entry, the function's answer for memory that the
+ * program does not own. */
 int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                          struct cw_request_free *out_freed, CUresult *rc);
 
@@ -33,8 +32,8 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_
  * will not be kept when it is freed. */
 void cw_pooled_export(uint64_t address);
 
-/* 1 if the address lies in a block that the program has freed and the pool keeps: for the program
- * it is no memory, although it is for the driver. */
+/* 1 if the address lies in a block that the program has freed and the pool keeps: freed memory to
+ * the program, but not to the driver. */
 int cw_pooled_is_idle(uint64_t address);
 
 #endif

@@ -32,7 +32,7 @@ const char *cw_runtime_name(uint32_t api)
     return api < CW_RUNTIME_COUNT && names[api] ? names[api] : "";
 }
 
-/* cudaErrorInitializationError: what a runtime says when it finds no driver to stand on. */
+/* cudaErrorInitializationError: a runtime's answer without a driver. */
 static int no_runtime(void)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every runtime hook does around the call of the real runtime: name the API for the layer
+ * The steps of every runtime hook around the call of the real runtime: name the API for the layer
  * below, and account for pointers that this layer did not see (a runtime that does not stand on our
  * libcuda).
  */

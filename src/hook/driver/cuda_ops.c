@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The core's questions, put to the driver's own functions. See core/process/driver_ops.h for the
- * contract.
- */
+/* core/process/driver_ops.h over the driver's own functions. */
 #include "hook/driver/cuda_ops.h"
 
 #include <string.h>
@@ -20,8 +18,8 @@ static CW_HOT uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The coarse clock would say that a millisecond's work was nothing; and a thread that has lost its
- * processor does not work. */
+/* The coarse clock would miss a millisecond's work, and wall time would count a preempted
+ * thread. */
 static uint64_t work_ns(void)
 {
     struct timespec used;
@@ -118,11 +116,10 @@ static int device_count(unsigned *out_count)
     return 0;
 }
 
-/* ---- contexts that need not be current ---------------------------------------------------------
- */
+/* ---- contexts that need not be current ---- */
 
-/* One question says that the context is current and that it is the one: with an id, which no other
- * context gets, else by its handle. */
+/* One query tells whether the context is current and still the same: by its id, which is unique,
+ * else by its handle. */
 static int is_current(struct cw_context_name context)
 {
     uint64_t current = 0;
@@ -270,8 +267,7 @@ static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
-/* ---- managed memory in the place of device memory ----------------------------------------------
- */
+/* ---- managed memory in the place of device memory ---- */
 
 /* The form of CUDA 8, which every driver exports: newer headers give the name to the second one. */
 typedef CUresult (*advise_fn)(CUdeviceptr dptr, size_t count, CUmem_advise advice, CUdevice device);
@@ -305,8 +301,7 @@ static int fallback_alloc(unsigned device, uint64_t bytes, uint64_t *out_key)
     return 0;
 }
 
-/* ---- the driver's pools of stream-ordered memory ------------------------------------------------
- */
+/* ---- the driver's pools of stream-ordered memory ---- */
 
 /* CUDA 11.2, and devices that have them. */
 static int driver_pools(unsigned device, uint64_t out_pool[CW_DRIVER_POOLS], unsigned *out_count)

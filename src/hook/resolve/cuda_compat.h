@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda.h of any version from 11.8 on, with every ABI variant declared under its exported name, and
- * our own declarations for hooked functions that are newer than the header at hand.
+ * our own declarations for hooked functions that are newer than the installed header.
  *
  * Types that we only pass through stay incomplete. Where a hook must look inside one, its body is
  * guarded by the CUDA_VERSION that has the type, and says what is lost without.

@@ -51,8 +51,7 @@ int cw_hook_find(const char *symbol);
 /* The row that a driver answers for name, version and flags, or -1. */
 int cw_hook_find_versioned(const char *base, int version, enum cw_stream_flavour stream);
 
-/* The driver's function, or one that returns an error code when there is no driver or it lacks it.
- */
+/* The driver's function, or, if there is none, one that returns an error code. */
 void *cw_real_lookup(enum cw_hook hook);
 
 static inline void *cw_real_of(enum cw_hook hook)

@@ -85,8 +85,7 @@ int cw_object_at(const void *address, struct cw_object *out)
     return cw_object_visit(match_address, &query) ? 0 : -1;
 }
 
-/* ---- symbols -----------------------------------------------------------------------------------
- */
+/* ---- symbols ---- */
 
 /* The loader relocates these pointers in place, except in objects that it did not load itself
  * (vdso). */
@@ -280,8 +279,7 @@ const char *cw_object_name_of(const struct cw_object *object, const void *addres
     return NULL;
 }
 
-/* ---- symbol versions ---------------------------------------------------------------------------
- */
+/* ---- symbol versions ---- */
 
 /* The name of the version that an undefined symbol of this index asks for, or NULL. */
 static const char *needed_version(const struct cw_object_symbols *symbols, uint16_t version)
@@ -327,8 +325,7 @@ const char *cw_object_wanted_version(const struct cw_object *object, const char 
     cw_object_read(object, &symbols);
     if (symbols.table == NULL || symbols.strings == NULL || symbols.versions == NULL)
         return NULL;
-    /* Undefined symbols are in no hash chain of the GNU kind: they come before the first that is.
-     */
+    /* GNU hash chains leave out undefined symbols, which precede all others. */
     undefined = symbols.gnu_hash != NULL ? symbols.gnu_hash[1] : symbol_count(&symbols);
     for (uint32_t i = 1; i < undefined; i++)
         if (symbols.table[i].st_shndx == SHN_UNDEF &&
@@ -345,7 +342,7 @@ int cw_object_has_version(const struct cw_object *object, const char *name, cons
 
     cw_object_read(object, &symbols);
     if (version == NULL || symbols.versions == NULL || symbols.defined == NULL)
-        return 1; /* an object without versions serves every wish, as in the loader */
+        return 1; /* an object without versions matches every request, as in the loader */
     if (symbols.gnu_hash != NULL)
         index = find_gnu(&symbols, name);
     else if (symbols.hash != NULL)
@@ -355,8 +352,7 @@ int cw_object_has_version(const struct cw_object *object, const char *name, cons
     return defined != NULL && strcmp(defined, version) == 0;
 }
 
-/* ---- search ------------------------------------------------------------------------------------
- */
+/* ---- search ---- */
 
 struct next_query {
     const char *name;

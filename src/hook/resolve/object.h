@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loaded objects of the process and the symbols that they define, read from the loader's list
- * and from the objects' own dynamic sections, without a call to dlsym: we stand in front of that.
+ * and from the objects' own dynamic sections, without a call to dlsym, which we replace.
  *
  * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never
  * called while we hold one of ours.
@@ -25,7 +25,7 @@ int cw_object_visit(int (*visit)(const struct cw_object *object, void *arg), voi
 /* The object that address lies in: 0, or -1. */
 int cw_object_at(const void *address, struct cw_object *out);
 
-/* What the dynamic section says of the symbols; good while the object stays loaded. */
+/* The symbol tables of the dynamic section; good while the object stays loaded. */
 struct cw_object_symbols {
     uint64_t bias; /* of the object */
     const ElfW(Sym) * table;
@@ -38,7 +38,7 @@ struct cw_object_symbols {
     const char *soname;
 };
 
-/* For who looks for many. */
+/* For a caller that looks up many. */
 void cw_object_read(const struct cw_object *object, struct cw_object_symbols *out);
 /* As cw_object_symbol. */
 void *cw_object_find(const struct cw_object_symbols *symbols, const char *name);
@@ -59,8 +59,8 @@ void *cw_object_needed_symbol(const struct cw_object *object, const char *name,
 
 /* The version under which the object itself refers to a symbol that it does not define, or NULL. */
 const char *cw_object_wanted_version(const struct cw_object *object, const char *name);
-/* 1 if the object's definition of the symbol satisfies a reference with this version (NULL: none).
- */
+/* 1 if the object's definition satisfies a reference to this version of the symbol (NULL: to
+ * none). */
 int cw_object_has_version(const struct cw_object *object, const char *name, const char *version);
 
 const char *cw_object_basename(const struct cw_object *object);

@@ -30,7 +30,7 @@ static struct library libraries[CW_LIBRARY_COUNT] = {
 static struct cw_lock resolve_lock = CW_LOCK_INIT(CW_RANK_RESOLVE);
 
 /* From a real address to its row, open addressing; a slot's row is written before its address.
- * Apart, and no larger than need be: every process that calls CUDA touches all of it. */
+ * Separate and small, because every process that calls CUDA touches all of it. */
 #define ADDRESS_SLOTS 1024
 static struct {
     _Atomic(void *) at[ADDRESS_SLOTS];
@@ -90,8 +90,7 @@ static void rebuild_addresses_locked(void)
     }
 }
 
-/* ---- the driver --------------------------------------------------------------------------------
- */
+/* ---- the driver ---- */
 
 int cw_resolve_is_library(const struct cw_object *object, unsigned library)
 {
@@ -186,8 +185,7 @@ int cw_resolve_is_loaded(unsigned library)
     return library < CW_LIBRARY_COUNT && atomic_load(&libraries[library].base) != 0;
 }
 
-/* ---- the runtime -------------------------------------------------------------------------------
- */
+/* ---- the runtime ---- */
 
 struct runtime_query {
     const char *name;

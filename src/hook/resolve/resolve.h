@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is behind us: the real functions of the driver, of NVML and of the runtimes. Who comes to us
- * is hook/answers/answer.h.
+ * The functions behind ours: the real functions of the driver, of NVML and of the runtimes. The
+ * callers in front of ours are in hook/answers/answer.h.
  */
 #ifndef CW_HOOK_RESOLVE_H
 #define CW_HOOK_RESOLVE_H

@@ -2,8 +2,8 @@
 /*
  * A thread that ticks, and does what has come due. See background_thread.h.
  *
- * Whoever wakes it says before what for, and it looks for that after the alarm is reset: no wish
- * gets lost.
+ * A thread sets its request before it rings, and the background thread looks for requests after it
+ * resets the alarm: no request is lost.
  */
 #include "hook/services/background_thread.h"
 
@@ -39,14 +39,14 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 
 #define KERNEL_SIGSET_BYTES 8
 #define SET_MASK            2 /* SIG_SETMASK */
-/* 32 and 33, by which glibc has every thread take part in setuid and the like. */
+/* 32 and 33, which glibc sends to every thread for setuid and the like. */
 #define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
 
 /* Fields of /proc/self/stat, from 1. */
 #define STAT_STATE   3
 #define STAT_THREADS 20
 
-/* Another process cannot ring: so often it looks by itself what has come due. */
+/* How often it looks for due work by itself, because another process cannot ring. */
 #define LOOK_NS UINT64_C(250000000)
 
 static struct cw_alarm alarm_clock;
@@ -73,7 +73,8 @@ static uint64_t interval(void)
     return ns != 0 ? ns : UINT64_MAX;
 }
 
-/* Where nothing was asked for, nobody waits to be served. */
+/* Looks every LOOK_NS only if the options ask for something: otherwise nobody waits for an
+ * answer. */
 static void wait_until(uint64_t next)
 {
     uint64_t now = cw_clock_ns(), left = next > now ? next - now : 0;
@@ -96,9 +97,8 @@ static void work(uint64_t *next)
     cw_dispatch_due();
 }
 
-/* 1: the first thread has ended by itself (pthread_exit) and all others have, too. The process ends
- * when the last thread does, and that must not be us; nor would a signal end it, as we take none.
- */
+/* 1: all threads of the program have ended, the first one by pthread_exit. The process ends with
+ * its last thread, which must not be ours: we take no signals, so nothing could end it. */
 static int is_alone(void)
 {
     char text[512];
@@ -150,7 +150,7 @@ static void start(const char *in_vain)
         return;
     cw_tick_init(cw_session.options);
     create = (create_fn)cw_object_next_symbol("pthread_create");
-    /* The thread begins with the mask of the one that makes it. */
+    /* The thread inherits its creator's signal mask. */
     syscall(SYS_rt_sigprocmask, SET_MASK, &all, &before, KERNEL_SIGSET_BYTES);
     if (create == NULL || create(&thread, NULL, run, NULL) != 0)
         cw_log(CW_LOG_WARN, "no thread can be made here: %s while the program makes no CUDA calls",
@@ -191,9 +191,8 @@ void cw_background_thread_stop(void)
         return;
     atomic_store(&stopping, 1);
     cw_alarm_ring(&alarm_clock);
-    cw_gate_shut(); /* for good: nothing of ours calls the driver after the end */
-    /* The background thread alone: a thread that ends the process may do so inside a call of its
-     * own. */
+    cw_gate_shut(); /* for good: we call the driver no more after the end */
+    /* Only the background thread's calls: a thread may end the process inside a call of its own. */
     for (unsigned turns = 0; atomic_load(&working) && turns < 20000u;)
         cw_lock_relax(&turns);
 }

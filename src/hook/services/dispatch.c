@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is due, and who does it. See dispatch.h. */
+/* Dispatch of due work. See dispatch.h. */
 #include "hook/services/dispatch.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ void cw_dispatch_reset(void)
     atomic_store(&serving, 0);
 }
 
-/* What the calling thread is to do. */
+/* The work for the calling thread. */
 static unsigned due_here(void)
 {
     unsigned seen = cw_due_seen(), here = 0;

@@ -2,8 +2,8 @@
 /*
  * Reports while the process runs. See dump.h.
  *
- * Owns the number of the next one and what has been asked for; atomics, no lock. What is large lies
- * in one job from cw_mem: this may run on a small stack, inside a call of the program's. The report
+ * Owns the number of the next dump and the pending requests; atomics, no lock. Large structures lie
+ * in one job from cw_mem: this may run on a small stack, inside a call of the program. The report
  * is made from the arena as it is at that moment, while other threads change it; no driver call.
  */
 #include "hook/services/dump.h"
@@ -36,7 +36,7 @@ struct job {
     char pattern[2 * CW_PATH_MAX];
 };
 
-/* The program's threads leave a report to the background thread for so long. */
+/* How long the program's threads leave a report to the background thread. */
 #define HELPER_NS UINT64_C(5000000000)
 
 static _Atomic unsigned asked;    /* bits of enum cw_dump_cause */
@@ -53,10 +53,10 @@ void cw_dump_reset(void)
 
 /* ---- where it goes ---- */
 
-/* A device, a FIFO or a link to one takes no numbers. */
+/* The name of a device, a FIFO or a link to one gets no numbers. */
 static int is_file(const char *path)
 {
-    int fd = cw_sys_open(path, O_PATH, 0); /* follows links, and waits for no FIFO's other end */
+    int fd = cw_sys_open(path, O_PATH, 0); /* follows links, does not wait at a FIFO */
     struct stat info;
     int is_one = fd < 0 || cw_sys_stat(fd, &info) != 0 || S_ISREG(info.st_mode);
 
@@ -65,7 +65,7 @@ static int is_file(const char *path)
     return is_one;
 }
 
-/* 1 if REPORT names a file beside which dumps may lie. */
+/* 1 if REPORT names a file, next to which dumps can lie. */
 static int is_beside_report(struct job *job)
 {
     const char *report = cw_session.options->report;
@@ -154,7 +154,8 @@ static void complain(const struct job *job, int error)
            cw_reason(error), error);
 }
 
-/* Takes a name and fills it; a report that cannot be written is no reason to lose what it says. */
+/* Creates a file and fills it; if that fails, tries the private directory, so that the
+ * report is not lost. */
 static int write_somewhere(struct job *job)
 {
     int error = EIO;

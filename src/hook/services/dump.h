@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dumps: complete reports of this process while it runs, each in a file of its own, whose name is
- * never one that was there. Where REPORT names a file they lie beside it; else, or where that
- * cannot be written, in the user's private directory under TMPDIR (live/live_dir.h).
+ * Dumps: complete reports of the running process, each in a new file. They lie next to the file
+ * that REPORT names; without one, or if that fails, in the user's private directory under TMPDIR
+ * (live/live_dir.h).
  */
 #ifndef CW_HOOK_DUMP_H
 #define CW_HOOK_DUMP_H
@@ -15,12 +15,13 @@ enum cw_dump_cause {
     CW_DUMP_INTERVAL,
 };
 
-/* Has one made by the next thread that serves (core/process/due.h). Also in a signal handler. */
+/* Requests a dump from the next thread that serves (core/process/due.h). May be called in a signal
+ * handler. */
 void cw_dump_ask(enum cw_dump_cause cause);
-/* 1: the calling thread is to make it. Of many blocks it takes a while, so the program's threads
- * leave it to the background thread, unless that is held up (by a driver that hangs, say). */
+/* 1: the calling thread must make it. With many blocks it takes a while, so the program's threads
+ * leave it to the background thread, unless that is stuck (in a driver that hangs, say). */
 int cw_dump_is_here(void);
-/* Makes what was asked for; several causes at a time have one report. */
+/* Makes the requested dump; several requests share one. */
 void cw_dump_serve(void);
 
 /*
@@ -29,11 +30,10 @@ void cw_dump_serve(void);
  */
 int cw_dump_write(char *name, size_t cap);
 
-/* For process `asker`: says so on stderr; `text` is the name, or why there is none. 0 or an errno.
- */
+/* For process `asker`, which is named on stderr. text: the name, or the reason. 0 or an errno. */
 int cw_dump_for_process(uint32_t asker, char *text, size_t cap);
 
-/* In a forked child, which has made none yet. */
+/* In a forked child: starts counting anew. */
 void cw_dump_reset(void);
 
 #endif

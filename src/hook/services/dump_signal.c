@@ -2,9 +2,9 @@
 /*
  * The handler of DUMP_SIGNAL. See dump_signal.h.
  *
- * It may interrupt any code of the program's or ours, also one that holds a lock, so it only sets
- * bits and wakes the background thread, which does the work. Then the program gets the signal, as
- * it would have without us.
+ * It may interrupt any code, even code that holds a lock, so it only sets bits and wakes the
+ * background thread, which does the work. Then the program gets the signal, as it would have
+ * without us.
  */
 #include "hook/services/dump_signal.h"
 
@@ -25,7 +25,7 @@
 static _Atomic int is_on;         /* in this process, which is armed */
 static struct sigaction previous; /* of the program; constant while ours is installed */
 
-/* A vfork child has our memory and is not us. */
+/* A vfork child shares our memory but is another process. */
 static void ask(void)
 {
     int saved = errno;
@@ -47,8 +47,7 @@ static void handle(int number, siginfo_t *info, void *context)
         previous.sa_handler(number);
 }
 
-/* A handler of the program's goes on to run as it did: with its mask, and restarting calls or not.
- */
+/* The program's handler runs as before: with its mask, and with or without SA_RESTART. */
 static struct sigaction ours(const struct sigaction *program)
 {
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -70,7 +69,7 @@ static int install(int number)
 
     if (sigaction(number, NULL, &before) != 0)
         return -1;
-    /* In a child of ours it is there already, and what it had found before. */
+    /* In a forked child the handler is installed already, with the handler found before it. */
     if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == handle)
         return 0;
     previous = before;

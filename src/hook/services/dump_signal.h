@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DUMP_SIGNAL: a handler of ours for one signal, only where the user asks for it. It stays when a
- * process forks and does nothing in the child until that is armed.
+ * DUMP_SIGNAL: our handler for one signal, only if the user asks for it. It survives a fork, and
+ * does nothing in the child until that is armed.
  */
 #ifndef CW_HOOK_DUMP_SIGNAL_H
 #define CW_HOOK_DUMP_SIGNAL_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the program held when it got out of memory. See oom_dump.h. */
+/* The dump of what the program held when it ran out of memory. See oom_dump.h. */
 #include "hook/services/oom_dump.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Completes the account of an out of memory (core/request/oom.h) with who holds the memory, and
- * prints it; the complete report of that moment goes to a file (hook/services/dump.h), which its
- * last line names. */
+/* Completes the account of an out of memory (core/request/oom.h) with the holders of the memory,
+ * and prints it. The complete report goes to a file (hook/services/dump.h), which its last line
+ * names. */
 #ifndef CW_HOOK_OOM_DUMP_H
 #define CW_HOOK_OOM_DUMP_H
 

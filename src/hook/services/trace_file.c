@@ -2,9 +2,9 @@
 /*
  * Opens the file of the trace. See trace_file.h.
  *
- * The file is always a new one: another process may have the old one of that name mapped, and would
- * die of a file cut short. Owns the name, which stays for the life of the process; the first caller
- * after a start or fork makes it.
+ * The file is always new: another process may have the old one mapped, and would be killed if it
+ * were truncated. Owns the name, which stays for the life of the process; the first caller after a
+ * start or fork makes it.
  */
 #include "hook/services/trace_file.h"
 
@@ -22,7 +22,7 @@
 #include "report/report.h"
 
 #define NUMBER_MAX 1000000u
-/* Out of the way of a program that counts on its descriptors' numbers. */
+/* The lowest descriptor of the file: a program may rely on the numbers of its own. */
 #define HIGH_FD 512
 
 static _Atomic int opened;
@@ -45,7 +45,7 @@ static int move_high(int fd)
     return high;
 }
 
-/* 0, or the errno; EINVAL for what is no regular file. */
+/* 0, or the errno; EINVAL if it is not a regular file. */
 static int clear_name(void)
 {
     struct stat info;

@@ -9,7 +9,7 @@
  * one line why there is none. */
 void cw_trace_file_open(const struct cw_options *options);
 
-/* In a forked child: only a name that tells processes apart gives it a trace. */
+/* In a forked child: it gets a trace only if the name differs by process. */
 void cw_trace_file_forked(void);
 
 #endif

@@ -3,10 +3,10 @@
  * CUPTI as far as the audit needs it. See cupti.h.
  *
  * The numbers and shapes below are CUPTI's ABI (cupti_activity.h, cupti_result.h, cupti_callbacks.h
- * of CUDA 11.5 to 13.0): the headers need not be installed. The records of memory have grown at
- * their end (112, 120, 128 bytes), their first 112 bytes are the same in all of these versions;
- * CUPTI itself goes from one to the next. Owns CUPTI's functions, constant once it runs. Buffers
- * are ours, and are with CUPTI until they come back full; callbacks come on CUPTI's threads and
+ * of CUDA 11.5 to 13.0): the headers need not be installed. Records of memory have grown at the end
+ * (112, 120, 128 bytes); their first 112 bytes are the same in all of these versions, and CUPTI
+ * itself advances from record to record. Owns CUPTI's functions, constant once it runs. We allocate
+ * the buffers, and CUPTI has them until they come back full; callbacks run on CUPTI's threads and
  * call nothing but CUPTI's reader.
  */
 #include "hook/tools/cupti.h"
@@ -165,7 +165,7 @@ static int open_named(dlopen_fn open, const char *directory, const char *sub)
     return 0;
 }
 
-/* One that is loaded already is the only one that makes sense. */
+/* If a CUPTI is loaded already, only that one makes sense. */
 static int find_library(struct cw_object *object)
 {
     dlopen_fn open = (dlopen_fn)cw_object_next_symbol("dlopen");
@@ -184,7 +184,7 @@ static int find_library(struct cw_object *object)
     return is_open && cw_object_visit(match_cupti, object);
 }
 
-/* NULL, or the name of a function that is not there. */
+/* NULL, or the name of a missing function. */
 static const char *bind(const struct cw_object *object)
 {
 #define X(name, arguments, needed)                                                                 \
@@ -275,7 +275,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t si
 
 /* ---- whose it is ---- */
 
-/* What tells a process that a tool is about to take CUPTI. */
+/* The signs that a tool is about to take CUPTI. */
 static const struct {
     const char *name, *tool;
 } signs[] = {

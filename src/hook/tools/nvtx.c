@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an NVTX client calls. See nvtx.h.
+ * The functions that an NVTX client calls. See nvtx.h.
  *
  * The numbers and shapes below are the ABI of NVTX 3 between a client and a tool (nvtxTypes.h and
- * nvToolsExt.h of CUDA 10 to 13): they are facts that cannot change, and the headers need not be
- * installed. Handles that we give out are numbers with a mark, not pointers: of a domain, and of a
- * registered string, which is a tag.
+ * nvToolsExt.h of CUDA 10 to 13): they cannot change, and the headers need not be installed. Our
+ * handles of domains and of registered strings, which are tags, are marked numbers, not pointers.
  *
- * libnvToolsExt.so.1, the library that NVTX was before, asks for the same function and has the same
- * tables (tried with that of CUDA 12.1).
+ * libnvToolsExt.so.1, the former library of NVTX, asks for the same function and has the same
+ * tables (tested with CUDA 12.1).
  */
 #include "hook/tools/nvtx.h"
 
@@ -67,7 +66,7 @@ static uintptr_t handle_of(uint16_t value)
     return HANDLE | value;
 }
 
-/* One that is not ours counts as the default domain. */
+/* A handle that is not ours means the default domain. */
 static uint8_t domain_of(uintptr_t handle)
 {
     uintptr_t value = handle & HANDLE_VALUE;
@@ -98,7 +97,7 @@ static unsigned encode(uint32_t c, char out[4])
     return len;
 }
 
-/* As much as a name may hold; wchar_t is UTF-32 here. */
+/* Cut to the longest name; wchar_t is UTF-32 here. */
 static void narrow(const wchar_t *wide, char out[CW_TAG_NAME_MAX])
 {
     size_t len = 0;
@@ -253,8 +252,8 @@ static uintptr_t domain_create_w(const wchar_t *wide)
     return handle_of(cw_tag_domain(name));
 }
 
-/* What is not here (names of categories and threads, resources, synchronisation) stays without a
- * tool; so does the end of a domain, whose tags are needed for the report. */
+/* The rest (names of categories and threads, resources, synchronisation) stays without a tool; so
+ * does the end of a domain, whose tags are needed for the report. */
 static const struct {
     uint8_t module, number;
     any_fn ours;
@@ -283,8 +282,8 @@ static const struct {
 
 /* ---- the way in ---- */
 
-/* Behind libc in the loader's order nothing of the program's calls comes to us: NVTX alone has
- * loaded us. Or this is a second copy, and it is the first that sees the calls. */
+/* After libc in the loader's order, we see none of the program's calls: only NVTX has loaded us. Or
+ * this is a second copy, and the first one sees the calls. */
 static int match_front(const struct cw_object *object, void *arg)
 {
     const struct cw_object *self = arg;

@@ -2,8 +2,8 @@
 /*
  * Looks for the interpreter among the loaded objects. See python_find.h. No state.
  *
- * Only data and the presence of functions are looked at. Each symbol comes from the first object
- * that defines it, as for everybody else: a program may hold a copy of libpython's data.
+ * Reads only data and the presence of functions. Each symbol comes from the first object that
+ * defines it, as for the loader: a program may hold a copy of libpython's data.
  */
 #include "hook/tools/python_find.h"
 
@@ -12,7 +12,7 @@
 #include "base/compiler.h"
 #include "hook/resolve/object.h"
 
-/* A version that has no Py_Version yet is known by a function that came with it. */
+/* Versions without Py_Version are recognised by functions that they introduced. */
 static const struct {
     const char *name;
     uint32_t version;
@@ -70,7 +70,7 @@ static int look(const struct cw_object *object, void *arg)
            out->unicode_type != NULL && out->object != 0;
 }
 
-/* Most processes have none: one look at each object tells. */
+/* Most processes have none: one look at each object is enough to tell. */
 static int has_interpreter(const struct cw_object *object, void *arg)
 {
     (void)arg;

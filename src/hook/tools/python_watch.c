@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding the interpreter at the right moments. See python_watch.h.
+ * Finds the interpreter at the right moments. See python_watch.h.
  *
- * Owns whether one was found, and whether it can go again. An interpreter is mostly the program or
- * a library that it needs, and stays. One that was loaded on demand is let go before any unloading,
- * and found again if it is still there: nobody must read its memory when it is gone.
+ * Owns whether one was found, and whether it can be unloaded. Mostly the interpreter is the program
+ * or a library that it needs, and stays. One loaded on demand is dropped before any unloading, and
+ * found again if it is still there: its memory must not be read after it was unloaded.
  */
 #include "hook/tools/python_watch.h"
 

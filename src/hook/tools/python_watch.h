@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When the interpreter comes and goes: the reader of its frames (core/python/python.h) is told. */
+/* Watches the interpreter come and go, for the reader of its frames (core/python/python.h). */
 #ifndef CW_HOOK_PYTHON_WATCH_H
 #define CW_HOOK_PYTHON_WATCH_H
 
@@ -9,8 +9,8 @@
  * loaded. No lock of ours is held. */
 void cw_python_watch(const struct cw_options *options);
 
-/* Around an unloading, which may be that of the interpreter. Whether it was one that could be
- * unloaded; then the second call follows. */
+/* Around an unloading, possibly of the interpreter. begin returns 1 if the interpreter can be
+ * unloaded; then end must follow. */
 int cw_python_unload_begin(void);
 void cw_python_unload_end(void);
 

@@ -193,7 +193,7 @@ void cw_suppressions_suggest(const struct cw_snapshot *snapshot, const struct cw
     while (seen.slots <= leaks->count && seen.slots < UINT32_MAX / 4)
         seen.slots *= 2;
     seen.hash = cw_mem_alloc(seen.slots * sizeof(*seen.hash));
-    cw_out_string(out, "# What leaked in ");
+    cw_out_string(out, "# Leaks of ");
     put_clean(out, cw_view_text(snapshot->view, header->exe));
     cw_out_printf(out,
                   ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those for leaks that you "

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of the filler of live layouts (model_live.h), in files of their own. */
+/* Parts of the filler of live layouts (model_live.h) in separate files. */
 #ifndef CW_REPORT_LIVE_PARTS_H
 #define CW_REPORT_LIVE_PARTS_H
 
 #include "report/model/live_model.h"
 
-/* `count` records, zeroed; NULL: no memory. */
+/* `count` zeroed records; NULL: out of memory. */
 static inline void *cw_live_model_take(struct cw_live_model *live, size_t count, size_t size)
 {
     return cw_pages_take(&live->pages, (count > 0 ? count : 1) * size);

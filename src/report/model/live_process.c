@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The process, its devices and what its account lacks, from a live layout. See live_parts.h. */
+/* The process, its devices and the gaps in its account, from a live layout. See live_parts.h. */
 #include "report/model/live_parts.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 
 /* ---- the process ---- */
 
-/* How it ended; quick_exit does not tell its handlers the status. */
+/* How it ended; quick_exit does not pass the status to its handlers. */
 static void read_end(struct cw_live_model *live, const struct cw_live_header *header)
 {
     static const struct {
@@ -139,12 +139,12 @@ void cw_live_model_read_devices(struct cw_live_model *live)
     }
 }
 
-/* ---- what the account lacks ---- */
+/* ---- gaps in the account ---- */
 
 struct reason {
     uint64_t count; /* 0: it is none */
     uint8_t is_loss;
-    const char *one, *many; /* with a place for the count; `one` may have one for `text` */
+    const char *one, *many; /* formats with the count; `one` may have `text` instead */
     const char *text;
 };
 
@@ -160,7 +160,7 @@ void cw_live_model_read_diagnostics(struct cw_live_model *live)
 {
     const struct cw_live_header *header = cw_view_header(live->view);
     uint32_t disarmed = LOAD(header->disarmed), python = LOAD(header->python);
-    /* The process itself has what is not in the file. */
+    /* Only a file lacks data: the process itself has all of it. */
     int is_cut = live->process != CW_REPORT_PROCESS_UNKNOWN && LOAD(header->cut);
     const struct reason reasons[] = {
         {disarmed, 1, "it stopped early: %s", NULL, cw_live_model_text_at(live, disarmed)},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stacks that are wanted, from a live layout: each frame once. See model_live.h. */
+/* The wanted stacks of a live layout, each frame once. See model_live.h. */
 #include "report/model/live_parts.h"
 
 #include "report/symbols/stack.h"
@@ -89,7 +89,7 @@ static void read_frame(struct cw_live_model *live, uint32_t index, struct cw_rep
 
 /* ---- stacks ---- */
 
-/* Numbers the frames, and counts what room they take. */
+/* Numbers the frames, and counts the room that they take. */
 static void number_frames(struct cw_live_model *live, uint32_t *out_places)
 {
     struct cw_stack all;
@@ -126,7 +126,7 @@ static void read_stack(struct cw_live_model *live, uint32_t number, uint32_t id,
         uint32_t index = live->frame_of[all.frame[i]] - 1;
 
         model->stack_frame[model->stack_frames++] = index;
-        if (index < *frames) /* it is known already */
+        if (index < *frames) /* already known */
             continue;
         read_frame(live, all.frame[i], &model->frame[index]);
         *frames = index + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Filling the model from a live layout: its records. See model_live.h. */
+/* Fills the model's records from a live layout. See model_live.h. */
 #include "report/model/model_live.h"
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "report/snapshot/tag.h"
 
 #define BLOCKS_MAX 10000
-#define RULE_MAX   1200 /* a longer one is cut */
+#define RULE_MAX   1200 /* a longer rule is truncated */
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
@@ -340,7 +340,7 @@ static void read_rules(struct cw_live_model *live)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- all steps ---- */
 
 void cw_live_model_begin(struct cw_live_model *live)
 {

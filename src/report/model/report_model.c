@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What readers of a model share. See report_model.h. */
+/* Access to a model. See report_model.h. */
 #include "report/model/report_model.h"
 
 #include <string.h>
@@ -62,7 +62,7 @@ uint32_t cw_report_site_home(const struct cw_snapshot_site *site)
 {
     unsigned home;
 
-    if (site->kind >= CW_KIND_COUNT) /* of a newer version */
+    if (site->kind >= CW_KIND_COUNT) /* from a newer version */
         return site->device;
     home = cw_kind_home(site->kind, site->device);
     return home < CW_DEVICES ? home : CW_SITE_NONE;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model of a report: all that one process's report is written from, in whatever form. There are
- * two fillers, model_live.c from a live layout and cli/model/json_read.c from a report in JSON.
- * Equal models give equal bytes.
+ * The model of a report: the data of one process's report, from which every form is written. It has
+ * two fillers: model_live.c from a live layout, and cli/model/json_read.c from a report in JSON.
+ * Equal models give equal output.
  *
- * Numbers of modules, stacks and tags begin at 1, 0 is none; sites, frames and events are named by
- * index, CW_SITE_NONE is none. Strings belong to the filler; "" if not known unless NULL is
- * allowed. Bytes are bytes, times are nanoseconds since the library was armed unless the name says
- * more.
+ * Modules, stacks and tags have numbers from 1, and 0 is none; sites, frames and events have
+ * indices, and CW_SITE_NONE is none. The filler owns strings; unknown ones are "" unless NULL is
+ * allowed. Times are nanoseconds since the library was armed unless the name says otherwise.
  */
 #ifndef CW_REPORT_MODEL_H
 #define CW_REPORT_MODEL_H
@@ -27,16 +26,16 @@ struct cw_process_facts {
     uint32_t pid, ppid;
     const char *exe, *cwd, *host;
     const char *rank;    /* of a parallel job */
-    const char *command; /* the arguments, with spaces between them */
+    const char *command; /* the arguments, separated by spaces */
     const char **argv;
     uint32_t argc;
-    struct cw_report_variable *env; /* of ours that were set */
+    struct cw_report_variable *env; /* our variables that were set */
     uint32_t envc;
     uint64_t start_realtime_ns, end_realtime_ns; /* since 1970; 0: not known, not ended */
     const char *end; /* "exit", "_exit", "quick_exit", "running", "died" or "unknown" */
     int32_t exit_code;
     uint8_t has_exit_code;
-    uint8_t has_no_stacks; /* they were switched off */
+    uint8_t has_no_stacks; /* stacks were disabled */
     uint32_t driver_version;
 };
 
@@ -46,7 +45,7 @@ struct cw_report_module {
     uint32_t generation;
 };
 
-/* A function that was inlined into a frame's. */
+/* A function inlined into a frame's. */
 struct cw_report_place {
     const char *function, *file; /* NULL: not known */
     uint32_t line;               /* 0: not known */
@@ -58,12 +57,12 @@ struct cw_report_frame {
     uint32_t line;        /* 0: not known */
     uint32_t module;
     uint64_t offset;           /* of the call in the module's file */
-    uint64_t address;          /* where it returns to; 0: not known */
+    uint64_t address;          /* return address; 0: unknown */
     uint32_t inlined, inlines; /* its part of the places, innermost first */
     uint8_t is_python;
 };
 
-/* Its part of stack_frame, innermost first, and the part of that which a reader wants to see. */
+/* Its part of stack_frame, innermost first, and the visible part of that. */
 struct cw_report_stack {
     uint32_t id; /* its number in a report in JSON, where they have no gaps */
     uint32_t first, count;
@@ -73,12 +72,12 @@ struct cw_report_stack {
 struct cw_report_tag {
     const char *label; /* "forward", "forward@domain" */
     uint8_t is_pattern;
-    uint64_t begun; /* times that it was entered */
-    uint64_t steps; /* that have ended; what follows is known only if there are any */
+    uint64_t begun; /* times entered */
+    uint64_t steps; /* completed; the following fields need at least one */
     uint64_t first_ns, last_ns, first_bytes, last_bytes, least_bytes, most_bytes;
-    uint8_t has_line; /* the next three are known */
+    uint8_t has_line; /* the next three are valid */
     uint8_t is_rising;
-    double mean_ns, slope, r2; /* of a step; bytes per step of what the whole process held */
+    double mean_ns, slope, r2; /* per step; slope: bytes held by the whole process */
 };
 
 struct cw_report_block {
@@ -96,7 +95,7 @@ struct cw_report_event {
     uint64_t t_ns; /* 0: the record is empty */
     uint64_t key, bytes, free_bytes, total_bytes, released;
     uint32_t site;
-    uint32_t first_site; /* of a second free: that of the first */
+    uint32_t first_site; /* for a double free: the site of the first */
     int32_t code;
     uint32_t count;
     uint32_t share; /* in 1/10000 */
@@ -116,7 +115,7 @@ struct cw_report_oom {
     uint32_t holders;
 };
 
-/* A rule of suppressions, and what it was used for. */
+/* A suppression rule and its use. */
 struct cw_report_rule {
     uint32_t id;         /* as sites name it */
     uint32_t line;       /* of the file */
@@ -139,7 +138,7 @@ struct cw_report_static {
     uint8_t is_managed;
 };
 
-/* What CUPTI has seen, as in live/layout_audit.h. */
+/* The findings of CUPTI, as in live/layout_audit.h. */
 struct cw_report_audit {
     uint8_t status;
     uint32_t version;
@@ -148,7 +147,7 @@ struct cw_report_audit {
     struct cw_live_audit_row row[CW_AUDIT_CLASS_COUNT][CW_AUDIT_OP_COUNT];
     struct cw_report_finding finding[CW_AUDIT_FINDINGS];
     uint32_t findings;
-    struct cw_live_audit_amount fixed; /* all variables that were loaded */
+    struct cw_live_audit_amount fixed; /* all loaded variables */
     struct cw_report_static variable[CW_AUDIT_VARIABLES];
     uint32_t variables; /* those in variable[] */
 };
@@ -159,7 +158,7 @@ struct cw_report_diagnostic {
 };
 
 struct cw_report_peak {
-    const uint32_t *site; /* those that are shown, largest first */
+    const uint32_t *site; /* shown, largest first */
     uint32_t shown, count;
     uint64_t rest; /* bytes of the others */
 };
@@ -169,23 +168,23 @@ struct cw_report_rank {
     uint64_t value;
 };
 
-/* Of a report on some of the call sites, or by another measure. The lists of the snapshot are those
- * of the selection then. */
+/* Set for a report on some of the call sites, or by another metric. The snapshot's lists are then
+ * those of the selection. */
 struct cw_report_selection {
-    const uint32_t *site; /* those to show, in their order */
+    const uint32_t *site; /* to show, in order */
     uint32_t sites, of;
-    int shows_all;                 /* lists are not cut */
-    const char *metric;            /* NULL: what was never freed, as always */
-    int is_count;                  /* the metric is no number of bytes */
-    struct cw_snapshot_list apart; /* what else does not count */
+    int shows_all;                 /* lists are not truncated */
+    const char *metric;            /* NULL: the default, live bytes */
+    int is_count;                  /* the metric is a count, not bytes */
+    struct cw_snapshot_list apart; /* other sites that do not count */
     struct cw_report_rank *rank;
     uint32_t ranks;
 };
 
 struct cw_report_model {
     const char *schema, *tool, *version; /* version: of cuwarden that watched, or wrote */
-    const char *source;                  /* the file that it was read from, "" in the process */
-    uint8_t is_alive;                    /* the process runs */
+    const char *source;                  /* the file that was read, "" in the process */
+    uint8_t is_alive;                    /* the process is running */
     uint8_t has_no_ids;                  /* of sites, while the process runs (report_oom.h) */
     struct cw_process_facts process;
     struct cw_report_module *module; /* by number - 1 */
@@ -196,7 +195,7 @@ struct cw_report_model {
     uint32_t places;
     uint32_t *stack_frame;
     uint32_t stack_frames;
-    struct cw_report_stack *stack; /* by number - 1; one that nobody asked for has no frames */
+    struct cw_report_stack *stack; /* by number - 1; without frames unless requested */
     uint32_t stacks;
     struct cw_report_tag *tag; /* by number - 1 */
     uint32_t tags;
@@ -209,15 +208,15 @@ struct cw_report_model {
     uint32_t events;
     struct cw_report_oom *oom;
     uint32_t ooms;
-    struct cw_report_rule *rule; /* those of the file, and built-in ones that were used */
+    struct cw_report_rule *rule; /* the file's rules, and built-in ones that were used */
     uint32_t rules;
-    uint64_t invalid_frees; /* at least those that have an event */
+    uint64_t invalid_frees; /* at least the number of events */
     struct cw_report_diagnostic *diagnostic;
     uint32_t diagnostics;
     struct cw_report_audit audit;
     struct cw_report_peak peak[CW_DEVICES];
-    uint32_t sites_of; /* of the process that are not empty: some may have been left out */
-    struct cw_report_selection *selection; /* NULL: of everything */
+    uint32_t sites_of;                     /* non-empty sites of the process: some may be omitted */
+    struct cw_report_selection *selection; /* NULL: everything */
     struct cw_snapshot snapshot;           /* last: what stands before it is made anew of it */
 };
 
@@ -227,28 +226,28 @@ static inline const struct cw_snapshot_site *cw_report_site(const struct cw_repo
     return site < model->snapshot.sites ? &model->snapshot.site[site] : NULL;
 }
 
-/* NULL for 0, and for a number that is not there. */
+/* NULL for 0 and for unknown numbers. */
 const struct cw_report_stack *cw_report_stack(const struct cw_report_model *model, uint32_t stack);
-/* The frame of a stack, from 0 on: of those that are shown. */
+/* A visible frame of a stack, counted from 0. */
 const struct cw_report_frame *cw_report_shown_frame(const struct cw_report_model *model,
                                                     const struct cw_report_stack *stack,
                                                     uint32_t at);
 /* The path of a module, and its last component; "" for none. */
 const char *cw_report_module_path(const struct cw_report_model *model, uint32_t module);
 const char *cw_report_module_name(const struct cw_report_model *model, uint32_t module);
-/* What a frame is called in a list: the function, else "libfoo.so+0x1a2b" in buf, else "?". */
+/* A frame's display name: the function, else "libfoo.so+0x1a2b" in buf, else "?". */
 const char *cw_report_frame_name(const struct cw_report_model *model,
                                  const struct cw_report_frame *frame, char *buf, size_t cap);
 /* "forward", "forward@domain"; "" for none. */
 const char *cw_report_tag_label(const struct cw_report_model *model, uint32_t tag);
-/* The rule that sites know by this number, or NULL. */
+/* The rule with this number in sites, or NULL. */
 const struct cw_report_rule *cw_report_rule_at(const struct cw_report_model *model, uint32_t id);
-/* Where a site's bytes are counted: a device, CW_DEVICE_HOST, or CW_SITE_NONE: nowhere. */
+/* The device that counts a site's bytes: a device, CW_DEVICE_HOST, or CW_SITE_NONE for none. */
 uint32_t cw_report_site_home(const struct cw_snapshot_site *site);
-/* A device of which the report tells anything. */
+/* Whether the report has data on the device. */
 int cw_report_has_device(const struct cw_report_model *model, uint32_t device);
-/* For the fillers, at the end: which sites are empty, and how many are not, unless it is known of
- * more. */
+/* Called last by the fillers: marks empty sites, and counts the others unless a larger count is
+ * known. */
 void cw_report_find_empty(struct cw_report_model *model);
 
 #endif

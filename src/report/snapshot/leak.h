@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The classes of what was never freed: which one a site's is, leak_class.h decides. */
+/* The classes of memory that was never freed; leak_class.h assigns them to sites. */
 #ifndef CW_REPORT_LEAK_H
 #define CW_REPORT_LEAK_H
 
@@ -36,7 +36,7 @@ static inline int cw_leak_is_counted(unsigned leak)
     return leak < CW_LEAK_COUNT && is_counted[leak];
 }
 
-/* As in the table, "" for no class. */
+/* The name in the table; "" for no class. */
 const char *cw_leak_class_name(unsigned leak);
 
 #endif

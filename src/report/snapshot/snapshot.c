@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Freezing and adding up a live layout. See snapshot.h.
+ * Freezes and sums up a live layout. See snapshot.h.
  *
- * Every array here is as long as a table of the view was when it was made; the tables may have
- * grown since, so an index is compared with the length of the array, never with the table's count.
- * Linear in the records, but for the sorting of sites: frames are looked at once, callers first,
- * for a frame's parent has a lower index.
+ * Every array here is as long as a table of the view was when the array was made; the tables may
+ * have grown since, so indices are checked against the array's length, never against the table's
+ * count. Linear in the records except for sorting the sites: each frame is visited once, callers
+ * first, because a frame's parent has a lower index.
  */
 #include "report/snapshot/snapshot.h"
 
@@ -26,7 +26,7 @@ struct module_facts {
 };
 
 struct frame_facts {
-    uint64_t hash;  /* of the stack from here outwards */
+    uint64_t hash;  /* the stack from here outwards */
     uint32_t owner; /* module that owns what is allocated from here */
 };
 
@@ -49,7 +49,7 @@ static void learn_module(const struct cw_view *view, uint32_t index, struct modu
     facts->is_cuda = (uint8_t)cw_module_is_cuda(module);
 }
 
-/* What a line of Python shows; where its file lies has no part in it. */
+/* Covers the visible text of a Python line, without its file's directory. */
 static uint64_t hash_code(const struct cw_view *view, uint32_t frame, uint64_t outer)
 {
     const struct cw_live_code *code = cw_stack_code(view, frame);
@@ -60,8 +60,8 @@ static uint64_t hash_code(const struct cw_view *view, uint32_t frame, uint64_t o
 }
 
 /*
- * The hash takes a module's name and the address within its file, neither of which depends on where
- * the module was loaded. Our own frames have no part in it: they change with our version.
+ * The hash covers a module's name and the address within its file, which do not depend on the load
+ * address. It ignores our own frames, which change with our version.
  */
 static void learn_frame(const struct cw_view *view, uint32_t index, struct facts *facts)
 {
@@ -157,7 +157,7 @@ static int is_key_before(const void *a, const void *b, const void *arg)
 
 #define LOAD(field) atomic_load_explicit(&(field), memory_order_relaxed)
 
-/* The process was killed while it made the record. */
+/* Whether the process was killed while it wrote the record. */
 static int is_incomplete(const struct cw_live_site *site)
 {
     return site->api == 0 && LOAD(site->allocs) == 0 && LOAD(site->failed) == 0;
@@ -382,7 +382,7 @@ static void find_duration(struct cw_snapshot *snapshot)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the snapshot ---- */
 
 static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A live layout at one moment, added up: what every form of the report is printed from.
+ * A live layout at one moment, summed up: the source of every form of the report.
  *
  * Glossary
  *   site     here: all live sites of equal stack, API, kind, device and tag, merged.
@@ -27,13 +27,12 @@
 struct cw_snapshot_site {
     uint32_t stack;  /* innermost frame, 0: no stack */
     uint32_t number; /* in a report in JSON: its index, unless it was read from a selection */
-    uint32_t
-        id; /* equal in every run of the same binaries; the device and tag have no part in it */
-    uint32_t owner; /* module, 0: none known */
+    uint32_t id;     /* equal in every run of the same binaries; independent of device and tag */
+    uint32_t owner;  /* module, 0: none known */
     uint8_t kind;
     uint8_t device;
     uint8_t leak;     /* enum cw_leak_class */
-    uint8_t past_cap; /* it is more than the cap of its rule allows, and so no rule applies */
+    uint8_t past_cap; /* it exceeds the cap of its rule, so no rule applies */
     uint16_t tag;     /* index, for cw_tag_label; 0: none */
     uint16_t rule;    /* that decided the class (cw_rules_at), or CW_RULE_NONE: its kind did */
     const char *api;
@@ -66,20 +65,20 @@ struct cw_snapshot_sums {
 struct cw_snapshot_device {
     uint8_t ordinal;
     uint8_t seen;     /* the program used it, or its name is known */
-    uint8_t sampled;  /* the last two are known */
+    uint8_t sampled;  /* the last two are valid */
     const char *name; /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
-    const char *uuid; /* NULL: not known */
+    const char *uuid; /* NULL: unknown */
     uint64_t total;   /* of memory, 0: not known */
     uint64_t idle_blocks, idle_bytes;
     struct cw_snapshot_sums sums; /* counted kinds */
     uint64_t peak_bytes, peak_ns;
     uint64_t driver_used, unattributed; /* when sampled */
-    uint32_t peak_sites;                /* that held something at the peak */
-    uint64_t peak_rest;                 /* bytes held by those that are not in `peak` */
+    uint32_t peak_sites;                /* sites that held memory at the peak */
+    uint64_t peak_rest;                 /* bytes held by sites not in `peak` */
     uint32_t peak[CW_PEAK_SITES];       /* indexes of sites, largest first */
 };
 
-/* Indexes of sites, most bytes first. */
+/* Indices of sites, most bytes first. */
 struct cw_snapshot_list {
     uint32_t *site;
     uint32_t count;
@@ -126,15 +125,15 @@ struct cw_snapshot {
 
 #define CW_SITE_NONE UINT32_MAX
 
-/* 0, or -1 when there is no memory; large: belongs into cw_mem_alloc, not on the stack. */
+/* 0, or -1 if out of memory. Large: allocate it with cw_mem_alloc, not on the stack. */
 int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view);
 void cw_snapshot_fini(struct cw_snapshot *snapshot);
 
-/* What became of a live site, or NULL. */
+/* The merged site of a live site, or NULL. */
 const struct cw_snapshot_site *cw_snapshot_find(const struct cw_snapshot *snapshot,
                                                 uint32_t live_site);
 
-/* What a site held over time, or NULL. */
+/* The bytes that a site held over time, or NULL. */
 static inline const struct cw_growth_row *cw_snapshot_growth_row(const struct cw_snapshot *snapshot,
                                                                  uint32_t site)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What grew: what is worth telling of it. See snapshot_growth.h. */
+/* Selects the growth worth reporting. See snapshot_growth.h. */
 #include "report/snapshot/snapshot_growth.h"
 
 #include "base/mem.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What grew: a part of the snapshot (report/snapshot/snapshot.h), frozen from what the layout keeps
- * over time. Filled by cw_snapshot_growth_read, before the classes of leaks are worked out: a leak
- * that grew steadily has one of its own.
+ * Growth: a part of the snapshot (report/snapshot/snapshot.h), frozen from the layout's records
+ * over time. Filled by cw_snapshot_growth_read before leaks are classified: a leak that grew
+ * steadily has its own class.
  *
  * Glossary
  *   moment   a sample's time, or the last of all: the present, with what is held now.
@@ -19,7 +19,7 @@
 #include "report/snapshot/trend.h"
 
 #define CW_SAMPLE_TIMES    (CW_SAMPLES + 1)
-#define CW_STEPS_MIN       3 /* of fewer nothing is said */
+#define CW_STEPS_MIN       3 /* fewer are not reported */
 #define CW_STEPS_SHOWN     5
 #define CW_REGROWTHS_SHOWN 5
 
@@ -33,7 +33,7 @@ struct cw_growth_row {
     double per_step;
 };
 
-/* A tag that has ended a step. */
+/* A tag with at least one completed step. */
 struct cw_growth_step {
     uint32_t tag;
     uint8_t has_line, is_rising; /* of what the whole process held */
@@ -89,11 +89,11 @@ struct cw_snapshot_growth {
 
 void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth);
 
-/* Whether growth was watched for long enough that nothing found means something. */
+/* Whether growth was recorded for long enough that "none found" is meaningful. */
 int cw_snapshot_growth_was_watched(const struct cw_snapshot_growth *growth);
-/* Whether it is worth a line. */
+/* Whether the regrowth is worth a line. */
 int cw_snapshot_regrowth_is_large(const struct cw_growth_regrowth *regrowth);
-/* Step `index` rises: it is among `rising` if it grew more than others there. */
+/* Adds rising step `index` to `rising` if it grew more than others there. */
 void cw_snapshot_note_rising(struct cw_snapshot_growth *growth, uint32_t index);
 
 /* The bytes of a row at each moment. */

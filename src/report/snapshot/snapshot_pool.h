@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the pool did, added up: a part of the snapshot (report/snapshot/snapshot.h).
+ * Sums of the pool's activity: a part of the snapshot (report/snapshot/snapshot.h).
  *
  * Glossary
  *   bucket   here: all records of equal device, kind and size, whatever their context and thread.
@@ -35,14 +35,14 @@ struct cw_snapshot_pool_device {
     uint8_t used;
     struct cw_bucket_sums sums; /* over its buckets */
     uint32_t first, buckets;    /* its part of `bucket` */
-    /* Of the blocks that are live and of the pool: what was asked for, and their sizes. */
+    /* Live blocks of the pool: requested bytes, and block sizes. */
     uint64_t requested_bytes, allocated_bytes;
-    /* Of all that this process has from the driver there, whether it came by the pool or not. */
+    /* All memory that this process has from the driver there, pooled or not. */
     uint64_t live_bytes, held_bytes, peak_held;
     /* Fragmentation in bytes: held less live, now (idle blocks and rounding); their peaks. */
     uint64_t spare, peak_spare;
-    uint64_t saved_frees; /* frees of which the driver was spared */
-    /* What it left to the driver, asked for again and gave back. */
+    uint64_t saved_frees; /* frees that did not reach the driver */
+    /* Requests left to the driver, retries, and released blocks. */
     uint64_t bypassed[CW_BYPASS_COUNT];
     uint64_t exact_retries, oom_retries;
     uint64_t trimmed_full, trimmed_idle, trimmed_oom, abandoned;
@@ -52,22 +52,21 @@ struct cw_snapshot_pool_device {
 
 struct cw_snapshot_pool {
     uint8_t on;                        /* MODE=pool */
-    uint8_t deferred;                  /* FREE_SYNC, what is in force */
+    uint8_t deferred;                  /* the effective FREE_SYNC */
     struct cw_snapshot_bucket *bucket; /* by device, kind and size */
     uint32_t buckets;
     uint32_t limit; /* entries in `bucket` */
     uint64_t hits, misses;
     struct cw_snapshot_pool_device device[CW_DEVICES];
     struct cw_snapshot_pool_device all; /* devices, the host aside; its peaks are sums of theirs */
-    unsigned devices;                   /* how many these are */
+    unsigned devices;                   /* their number */
 };
 
-/* 0, or -1 when there is no memory. The view must stay as snapshot.h says. */
+/* 0, or -1 if out of memory. The view must stay mapped, as in snapshot.h. */
 int cw_snapshot_pool_init(struct cw_snapshot_pool *pool, const struct cw_view *view);
 void cw_snapshot_pool_fini(struct cw_snapshot_pool *pool);
 
-/* Works out `spare` and `peak_spare` of each device, and `all`, from what is known of the devices.
- */
+/* Computes `spare` and `peak_spare` of each device, and `all`, from the other values. */
 void cw_snapshot_pool_add_up(struct cw_snapshot_pool *pool, const uint64_t peak_live[CW_DEVICES]);
 
 /* Whether so much is held in vain that the reader should be told what to do. A program that has
@@ -81,7 +80,7 @@ static inline uint64_t cw_pool_waste(const struct cw_snapshot_pool_device *devic
                : 0;
 }
 
-/* Why the pool did not serve or keep: the JSON name, and the words for people. */
+/* Why the pool did not serve or keep a block: the JSON name, and the text. */
 const char *cw_bypass_name(unsigned reason);
 const char *cw_bypass_label(unsigned reason);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limits, levels of pressure and what was done about them, read once: a part of the snapshot
- * (report/snapshot/snapshot.h). Words as in live/layout.h.
+ * Limits, pressure levels and the actions taken: a part of the snapshot
+ * (report/snapshot/snapshot.h). Terms as in live/layout.h.
  */
 #ifndef CW_REPORT_SNAPSHOT_PRESSURE_H
 #define CW_REPORT_SNAPSHOT_PRESSURE_H
@@ -17,7 +17,7 @@ struct cw_snapshot_rung {
 
 struct cw_snapshot_pressure_device {
     uint8_t ordinal;
-    uint8_t used;             /* there is something to tell */
+    uint8_t used;             /* it has something to report */
     uint64_t limit, min_free; /* 0: none */
     uint64_t held, peak_held, spare;
     unsigned level;       /* enum cw_level, at the end */
@@ -36,7 +36,7 @@ struct cw_snapshot_pressure {
     struct cw_snapshot_pressure_device all; /* sums: refused to pressure_bytes; used if any is */
 };
 
-/* now_ns: to which the present level has lasted, since the process's start. */
+/* now_ns: the end of the current level, since the process's start. */
 void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const struct cw_view *view,
                                uint64_t now_ns);
 
@@ -44,14 +44,14 @@ void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const stru
 void cw_snapshot_pressure_add(struct cw_snapshot_pressure_device *all,
                               const struct cw_snapshot_pressure_device *device);
 
-/* ---- accounts of out of memory, which are read where they lie ---- */
+/* ---- out-of-memory accounts, read in place ---- */
 
-/* Of the device's memory, what is neither free nor this process's: other processes, and contexts
- * and modules of this one. 0 when the device was not asked. */
+/* The device's memory that is neither free nor tracked for this process: other processes, and this
+ * process's contexts and modules. 0 if the device was not queried. */
 uint64_t cw_oom_others(const struct cw_live_oom *oom);
-/* The driver refused although it had enough in sum. */
+/* Whether the driver refused although it had enough in total. */
 int cw_oom_is_fragmented(const struct cw_live_oom *oom);
-/* Entries of oom->holder that may be read. */
+/* The number of valid entries of oom->holder. */
 unsigned cw_oom_holders(const struct cw_live_oom *oom);
 
 #endif

@@ -13,7 +13,7 @@
 /* Room for any of them. */
 #define CW_TAG_LABEL_MAX 256
 
-/* buf, with "" in it for tag 0 and for a tag that is not there. */
+/* Returns buf; "" for tag 0 and for unknown tags. */
 const char *cw_tag_label(const struct cw_view *view, uint32_t tag, char *buf, size_t cap);
 
 #endif

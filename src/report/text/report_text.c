@@ -2,8 +2,8 @@
 /*
  * The text report. See report_text.h.
  *
- * What comes from outside (command line, paths, names) passes cw_text_clean on its way. Columns are
- * as wide as what stands in them.
+ * External text (command line, paths, names) goes through cw_text_clean. Columns are as wide as
+ * their content.
  */
 #include "report/text/report_text.h"
 
@@ -30,7 +30,7 @@ static void put_end(const struct cw_text *text)
     const struct cw_report_model *model = text->model;
 
     if (strcmp(model->process.end, "died") == 0)
-        cw_out_string(text->out, "died: no orderly end was recorded");
+        cw_out_string(text->out, "terminated abnormally");
     else if (strcmp(model->process.end, "running") == 0)
         cw_out_string(text->out, "still running");
     else if (strcmp(model->process.end, "unknown") == 0)
@@ -123,7 +123,7 @@ static void put_leak_times(const struct cw_text *text, const struct cw_snapshot_
     cw_text_end_line(text);
 }
 
-/* What the list holds behind its first `shown` sites. */
+/* The totals of a list after its first `shown` sites. */
 static void put_rest(const struct cw_text *text, const struct cw_snapshot_list *list,
                      uint32_t shown)
 {
@@ -187,9 +187,9 @@ static void put_leaks(const struct cw_text *text)
     put_rest(text, leaks, shown);
 }
 
-/* ---- what is not counted ---- */
+/* ---- not counted as leaked ---- */
 
-/* "cuBLAS", "PyTorch"; of others their class. */
+/* "cuBLAS", "PyTorch"; otherwise the class. */
 static const char *owner_of(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     const struct cw_report_rule *rule =
@@ -229,8 +229,7 @@ static void put_hints(const struct cw_text *text, const struct cw_snapshot_list 
 
             if (site->device == CW_DEVICE_HOST || strcmp(owner_of(text, site), hint->owner) != 0)
                 continue;
-            cw_text_line(text, "  to see here what lives in the cache of %s, run it with",
-                         hint->owner);
+            cw_text_line(text, "  to see the blocks in the cache of %s, run it with", hint->owner);
             cw_text_line(text, "    %s", hint->setting);
             break;
         }
@@ -379,7 +378,7 @@ static void put_peak(const struct cw_text *text, unsigned index)
     cw_text_end_line(text);
 }
 
-/* ---- by another measure ---- */
+/* ---- by another metric ---- */
 
 static void put_rank(const struct cw_text *text, const struct cw_report_rank *rank, uint64_t whole)
 {
@@ -400,7 +399,7 @@ static void put_rank(const struct cw_text *text, const struct cw_report_rank *ra
     cw_text_end_line(text);
 }
 
-/* By what LEAKS does not show; the order is the selection's. */
+/* Ranks sites by a metric other than that of LEAKS, in the selection's order. */
 static void put_ranks(const struct cw_text *text)
 {
     const struct cw_report_selection *selection = text->model->selection;
@@ -424,7 +423,7 @@ static void put_ranks(const struct cw_text *text)
     cw_out_string(text->out, " (--top=N shows N)\n");
 }
 
-/* ---- the whole ---- */
+/* ---- the report ---- */
 
 static void put_summary(const struct cw_text *text)
 {
@@ -446,7 +445,7 @@ static void put_body(const struct cw_text *text)
     cw_text_pressure(text);
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
-    put_apart(text, &text->snapshot->caches, "CACHES", "kept on purpose by frameworks");
+    put_apart(text, &text->snapshot->caches, "CACHES", "kept by frameworks on purpose");
     put_hints(text, &text->snapshot->caches);
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
     if (text->model->selection)
@@ -483,7 +482,7 @@ static void put_report(const struct cw_text *text)
 void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
                          cw_report_want_fn want, void *arg)
 {
-    char nothing[64]; /* what does not fit is left out */
+    char nothing[64]; /* truncated */
     struct cw_out out;
     struct cw_text text = {.model = model,
                            .snapshot = &model->snapshot,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The account of an out of memory. See text_account.h. No line is wider than 100 columns. */
+/* The account of an out-of-memory error. See text_account.h. No line exceeds 100 columns. */
 #include "report/text/text_account.h"
 
 #include "report/text/text_event.h"
@@ -28,17 +28,17 @@ void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusa
         cw_text_line(text, "  why: %s", cw_cause_label(refusal->cause));
 }
 
-/* ---- what would have fitted ---- */
+/* ---- the largest request that fits ---- */
 
 static void put_fitting(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     if (oom->total_bytes == 0 && oom->limit == 0)
-        return; /* not known */
+        return; /* unknown */
     cw_text_begin_line(text);
     if (oom->fits == 0) {
-        cw_out_string(text->out, "  nothing would have fitted");
+        cw_out_string(text->out, "  nothing fits");
     } else {
-        cw_out_string(text->out, "  would have fitted: at most ");
+        cw_out_string(text->out, "  largest that fits: ");
         cw_text_size(text, oom->fits);
     }
     cw_text_end_line(text);
@@ -69,12 +69,12 @@ static void put_fragmented(const struct cw_text *text, const struct cw_report_oo
     char free_size[24], size[24];
 
     if (oom->is_fragmented)
-        cw_text_line(text, "  fragmented: the driver had %s free in sum, and no %s in one piece",
+        cw_text_line(text, "  fragmented: the driver had %s free in total, but no %s in one piece",
                      cw_format_size(free_size, sizeof(free_size), oom->free_bytes),
                      cw_format_size(size, sizeof(size), oom->bytes));
 }
 
-/* ---- where the memory was ---- */
+/* ---- memory use of the device ---- */
 
 unsigned cw_report_oom_parts(const struct cw_report_oom *oom,
                              struct cw_report_part part[CW_REPORT_PARTS])
@@ -117,18 +117,18 @@ static void put_parts(const struct cw_text *text, const struct cw_report_oom *oo
     if (oom->total_bytes == 0 && oom->held == 0)
         return;
     cw_text_begin_line(text);
-    cw_out_string(text->out, "  where the memory of ");
+    cw_out_string(text->out, "  memory use of ");
     cw_text_device(text, oom->device);
     if (oom->total_bytes == 0)
-        cw_out_string(text->out, " was, as far as it is this process's\n");
+        cw_out_string(text->out, ", this process only\n");
     else
-        cw_out_printf(text->out, " was, %s in all\n",
+        cw_out_printf(text->out, ", %s in total\n",
                       cw_format_size(total, sizeof(total), oom->total_bytes));
     for (unsigned i = 0; i < count; i++)
         put_part(text, &part[i], oom->total_bytes);
 }
 
-/* ---- who held it ---- */
+/* ---- holders ---- */
 
 static void put_holder(const struct cw_text *text, const struct cw_report_oom *oom, unsigned index)
 {
@@ -159,7 +159,7 @@ static void put_holders(const struct cw_text *text, const struct cw_report_oom *
 
     if (oom->holders == 0)
         return;
-    cw_text_line(text, "  what was in use, by the place that allocated it");
+    cw_text_line(text, "  memory in use, by call site");
     for (unsigned i = 0; i < oom->holders; i++)
         put_holder(text, oom, i);
     if (oom->rest_blocks == 0)
@@ -169,7 +169,7 @@ static void put_holders(const struct cw_text *text, const struct cw_report_oom *
                   cw_format_size(size, sizeof(size), oom->rest_bytes),
                   cw_text_format_share(share, sizeof(share), oom->rest_bytes, oom->live));
     cw_text_count(text, oom->rest_blocks, "block");
-    cw_out_string(text->out, " of all other places\n");
+    cw_out_string(text->out, " at all other sites\n");
 }
 
 void cw_text_account(const struct cw_text *text, const struct cw_report_oom *oom)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out of memory in words: the refusal, and the account of where the memory was. It is
- * printed in the report, and at the moment it happens.
+ * Text about out-of-memory errors: the refusal, and an account of the device's memory. Printed in
+ * the report, and when the error happens.
  */
 #ifndef CW_REPORT_TEXT_ACCOUNT_H
 #define CW_REPORT_TEXT_ACCOUNT_H
 
 #include "report/text/text_put.h"
 
-/* What is told of a call that was refused. */
+/* A refused call. */
 struct cw_refusal {
     uint32_t site; /* index, or CW_SITE_NONE */
     unsigned device, cause;
@@ -20,7 +20,7 @@ struct cw_refusal {
 /* The rest of a line, "cudaMalloc, device 0: 8.0 GiB refused (error 2)", the stack, and why. */
 void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusal);
 
-/* Where the memory of the device was, without what is nothing: how many parts. */
+/* The parts of the device's memory that are not empty; returns their number. */
 struct cw_report_part {
     const char *label;
     uint64_t bytes;

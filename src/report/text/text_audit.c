@@ -57,7 +57,7 @@ static void put_rows(const struct cw_text *text, const struct cw_report_audit *a
             put_row(text, &audit->row[class][op], class, op);
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 static void put_finding(const struct cw_text *text, const struct cw_report_finding *finding)
 {
@@ -80,7 +80,7 @@ static void put_finding(const struct cw_text *text, const struct cw_report_findi
     if (finding->side == CW_AUDIT_SIZES)
         cw_out_printf(text->out, ", %s by CUPTI", tool_size);
     if (finding->source[0] != '\0') {
-        cw_out_string(text->out, ", asked for by ");
+        cw_out_string(text->out, ", requested by ");
         cw_text_clean(text, finding->source, CW_TEXT_NAME_MAX);
     }
     cw_text_end_line(text);
@@ -121,16 +121,15 @@ static void put_variables(const struct cw_text *text, const struct cw_report_aud
         cw_text_line(text, "    ... %ju more", (uintmax_t)(audit->fixed.count - audit->variables));
 }
 
-/* ---- the whole ---- */
+/* ---- the section ---- */
 
 static void put_incomplete(const struct cw_text *text, const struct cw_report_audit *audit)
 {
     if (audit->dropped != 0)
-        cw_text_line(text,
-                     "  CUPTI has dropped %ju records: what it has not seen may be among them",
+        cw_text_line(text, "  CUPTI dropped %ju records, which may explain what it did not see",
                      (uintmax_t)audit->dropped);
     if (audit->not_kept != 0)
-        cw_text_line(text, "  incomplete: there was no memory for %ju records",
+        cw_text_line(text, "  incomplete: out of memory for %ju records",
                      (uintmax_t)audit->not_kept);
 }
 
@@ -139,7 +138,7 @@ static void put_done(const struct cw_text *text, const struct cw_report_audit *a
     cw_text_heading(text, "AUDIT  ");
     cw_out_printf(text->out, "CUPTI (version %u) ", audit->version);
     if (audit->all_findings == 0)
-        cw_out_string(text->out, "has seen what cuwarden has seen");
+        cw_out_string(text->out, "and cuwarden agree");
     else {
         cw_out_string(text->out, "and cuwarden differ in ");
         cw_text_count(text, audit->all_findings, "place");
@@ -168,7 +167,7 @@ void cw_text_audit(const struct cw_text *text)
         put_done(text, audit);
         break;
     case CW_AUDIT_RUNNING:
-        put_none(text, "CUPTI delivers at the end of the process: no figures yet", "");
+        put_none(text, "CUPTI reports when the process ends: no figures yet", "");
         break;
     case CW_AUDIT_REFUSED:
         put_none(text, "none: ", audit->why);

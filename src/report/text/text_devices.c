@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The section DEVICES: a table with a row for each device that was used, and one for the host. */
+/* The section DEVICES: a table with a row for each device used, and one for the host. */
 #include "report/text/text_sections.h"
 
 #include <string.h>
@@ -50,7 +50,7 @@ static void format_name(const struct cw_text *text, unsigned device, char *cell)
             *at = '?';
 }
 
-/* "-" where there is nothing to be known. */
+/* "-" if unknown. */
 static void format_known(char *cell, int known, uint64_t bytes)
 {
     if (known)
@@ -140,11 +140,12 @@ void cw_text_devices(const struct cw_text *text)
     cw_text_table(text, &table, rows, count);
     if (pooled)
         cw_text_line(
-            text, "  idle: freed by the program and kept by the pool; to the driver it is in use");
+            text,
+            "  idle: freed by the program and kept by the pool; the driver sees it as in use");
     if (!has_sample(text))
         return;
     cw_text_line(text,
-                 "  unattributed: what the driver saw in use on the whole device, less what is "
+                 "  unattributed: memory in use on the whole device, minus the memory that is "
                  "tracked here:");
     cw_text_line(text, "  contexts, loaded modules, memory inside libraries, and other processes");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sections of the text report that list events share. */
+/* Shared by the sections of the text report that list events. */
 #ifndef CW_REPORT_TEXT_EVENT_H
 #define CW_REPORT_TEXT_EVENT_H
 
@@ -9,7 +9,7 @@
 #define CW_FRAMES_EVENT 6
 
 struct cw_newest {
-    uint32_t event[CW_NEWEST_MAX]; /* oldest of them first */
+    uint32_t event[CW_NEWEST_MAX]; /* oldest first */
     unsigned count;
     uint32_t of; /* events of these types in all */
 };
@@ -17,11 +17,11 @@ struct cw_newest {
 /* types: bit n for events of type n. */
 void cw_newest_find(const struct cw_report_model *model, unsigned types, struct cw_newest *newest);
 
-/* ", the last 10 of them" where there are more, and the end of the line. */
+/* ", the last 10 of them" if there are more, and the end of the line. */
 void cw_text_newest_note(const struct cw_text *text, const struct cw_newest *newest);
-/* "cudaMalloc, device 0" of a site by its index, "unknown call" without one. */
+/* "cudaMalloc, device 0" for a site index; "unknown call" for CW_SITE_NONE. */
 void cw_text_call(const struct cw_text *text, uint32_t site);
-/* Its innermost frames. */
+/* The site's innermost frames. */
 void cw_text_call_stack(const struct cw_text *text, uint32_t site);
 /* ", 3 times" */
 void cw_text_times(const struct cw_text *text, uint32_t count);

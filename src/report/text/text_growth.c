@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The section GROWTH. See text_sections.h. A line for the figures, and one for the place, as in
- * OLD.
- */
+/* The section GROWTH. See text_sections.h. As in OLD, a line for figures, a line for the place. */
 #include "report/text/text_sections.h"
 
 #include "base/compiler.h"
@@ -14,8 +12,8 @@
 
 /* ---- words ---- */
 
-/* "+37.4 MiB/min": of a program that ran for a minute or more not by the second, and in a unit in
- * which it is a KiB at least, if there is one. */
+/* "+37.4 MiB/min": per second only if the program ran for less than a minute, and in a unit of time
+ * that makes it at least a KiB, if there is one. */
 static const char *format_slope(const struct cw_text *text, double per_second, char *buf)
 {
     static const struct {
@@ -76,7 +74,7 @@ static void begin_detail(const struct cw_text *text)
     cw_text_padding(text, 0, INDENT);
 }
 
-/* "  site 9f3c21aa  cudaMalloc, device 0", the end of the line, and the place on one of its own. */
+/* "  site 9f3c21aa  cudaMalloc, device 0", the end of the line, and the place on its own line. */
 static void put_place(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     cw_out_printf(text->out, "  site %08x  ", site->id);
@@ -177,7 +175,7 @@ static void put_regrowth(const struct cw_text *text, const struct cw_growth_regr
     cw_text_end_line(text);
 }
 
-/* Those worth a line, most bytes copied first; at most CW_REGROWTHS_SHOWN. */
+/* At most CW_REGROWTHS_SHOWN that are worth a line, most bytes copied first. */
 static uint32_t find_regrowths(const struct cw_snapshot_growth *growth,
                                const struct cw_growth_regrowth **out)
 {

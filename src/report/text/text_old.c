@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The section OLD. See text_sections.h. A line for the figures, and one for the place. */
+/* The section OLD. See text_sections.h. One line for the figures, and one for the place. */
 #include "report/text/text_sections.h"
 
 #define OLD_MAX     20

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The section OUT OF MEMORY: the newest calls that were refused, each with the account of where the
- * memory was if there is one. The first account of the process comes even if its call is not among
- * the newest: what follows it is often but a consequence.
+ * The section OUT OF MEMORY: the newest refused calls, each with its account of the device's memory
+ * if there is one. The process's first account is always shown, because later errors are often mere
+ * consequences of it.
  */
 #include "report/text/text_sections.h"
 
@@ -11,7 +11,7 @@
 
 #define OOM_EVENTS (1u << CW_EVENT_OOM)
 
-/* The account that goes with the event, or NULL. */
+/* The event's account, or NULL. */
 static const struct cw_report_oom *find_account(const struct cw_report_model *model, uint32_t event)
 {
     for (uint32_t i = 0; i < model->ooms; i++)
@@ -28,7 +28,7 @@ static int is_listed(const struct cw_newest *newest, uint32_t event)
     return 0;
 }
 
-/* The first account, if its event is not listed, else NULL; and how many more are not. */
+/* The first account if its event is not listed, else NULL; and the number of other unlisted. */
 static const struct cw_report_oom *find_unlisted(const struct cw_report_model *model,
                                                  const struct cw_newest *newest, uint32_t *out_more)
 {
@@ -51,7 +51,7 @@ static void put_sample(const struct cw_text *text, const struct cw_report_event 
     if (event->total_bytes == 0)
         return;
     cw_text_begin_line(text);
-    cw_out_string(text->out, "  at the last look ");
+    cw_out_string(text->out, "  when last sampled, ");
     cw_text_size(text, event->free_bytes);
     cw_out_string(text->out, " of ");
     cw_text_size(text, event->total_bytes);
@@ -103,7 +103,7 @@ static void put_unlisted(const struct cw_text *text, const struct cw_report_oom 
 
 struct calls {
     uint64_t all, injected;
-    uint64_t listed; /* by the newest events */
+    uint64_t listed; /* calls of the newest events */
 };
 
 static void keep_larger(uint64_t *number, uint64_t other)
@@ -112,7 +112,7 @@ static void keep_larger(uint64_t *number, uint64_t other)
         *number = other;
 }
 
-/* Events are kept up to a number, and counters of calls without a site are kept by device only. */
+/* The number of events is limited, and calls without a site are counted only by device. */
 static struct calls count_calls(const struct cw_text *text, const struct cw_newest *newest)
 {
     const uint64_t *refused = text->snapshot->pressure.all.refused;

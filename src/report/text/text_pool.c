@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The section POOL: what it served, what it holds, and where it did nothing and why. No line is
- * wider than 100 columns.
+ * The section POOL: requests served, memory held, and requests left to the driver with the reasons.
+ * No line exceeds 100 columns.
  */
 #include "report/text/text_sections.h"
 
@@ -11,9 +11,9 @@
 #include "report/snapshot/snapshot_pool.h"
 #include "report/text/text_table.h"
 
-#define SIZES_MAX 8 /* buckets shown of each device */
+#define SIZES_MAX 8 /* buckets shown per device */
 
-#define ALL CW_DEVICES /* a row of all devices together */
+#define ALL CW_DEVICES /* a row for all devices together */
 
 static const struct cw_snapshot_pool_device *device_at(const struct cw_text *text, uint32_t index)
 {
@@ -36,7 +36,7 @@ static void format_ordinal(char *cell, uint32_t index)
               index);
 }
 
-/* ---- what it served ---- */
+/* ---- requests served ---- */
 
 static const char *const served_titles[] = {
     "device", "hits", "misses", "hit rate", "driver calls saved", "idle now",
@@ -82,13 +82,13 @@ static void format_served(const struct cw_text *text, uint32_t index, unsigned c
     }
 }
 
-/* ---- what it holds ---- */
+/* ---- memory held ---- */
 
 static const char *const held_titles[] = {
     "device", "held", "peak held", "rounding", "efficiency", "fragmentation now", "of the peaks",
 };
 
-/* With nothing in use, what was served up to now has to do: a star says so. */
+/* If nothing is in use, shows the efficiency of all blocks ever served, marked with a star. */
 static int is_efficiency_of_all(const struct cw_snapshot_pool_device *device)
 {
     return device->allocated_bytes == 0 && device->sums.given_bytes != 0;
@@ -154,10 +154,9 @@ static void put_devices(const struct cw_text *text, const uint32_t *rows, unsign
     cw_text_table(text, &served, rows, count);
     cw_text_blank(text);
     cw_text_table(text, &held, with_all, count + (text->snapshot->pool.devices > 1));
-    cw_text_line(text, "  held: all that this process has from the driver, in use or idle");
-    cw_text_line(text,
-                 "  rounding: by how much the pool's blocks in use are larger than was asked");
-    cw_text_line(text, "  efficiency: the share of these blocks that was asked for%s",
+    cw_text_line(text, "  held: all memory that this process has from the driver, in use or idle");
+    cw_text_line(text, "  rounding: memory in use beyond the requested sizes");
+    cw_text_line(text, "  efficiency: the requested share of the pool's blocks in use%s",
                  starred ? " (*: of all ever served)" : "");
     cw_text_line(text, "  fragmentation now: the share of held that is idle or rounding");
     cw_text_line(text,
@@ -192,7 +191,7 @@ static uint64_t use_of(const struct cw_text *text, uint32_t bucket)
     return sums->hits + sums->misses;
 }
 
-/* The most used buckets of the device, by insertion. Returns how many were used at all. */
+/* The most used buckets of the device, by insertion. Returns the number of used buckets. */
 static unsigned find_most_used(const struct cw_text *text,
                                const struct cw_snapshot_pool_device *device,
                                uint32_t most[SIZES_MAX])
@@ -241,7 +240,7 @@ static void put_sizes(const struct cw_text *text, uint32_t index)
     cw_text_table(text, &table, most, shown);
 }
 
-/* ---- what it left to the driver, and why ---- */
+/* ---- left to the driver ---- */
 
 struct reason {
     uint64_t count;
@@ -285,13 +284,13 @@ static void put_releases(const struct cw_text *text)
 {
     struct reason retries[] = {
         {.label = "for the exact size, without rounding"},
-        {.label = "after idle blocks had been given back"},
+        {.label = "after releasing idle blocks"},
     };
     struct reason trims[] = {
         {.label = "above CUWARDEN_POOL_MAX or CUWARDEN_POOL_BUCKET_MAX"},
         {.label = "idle for longer than CUWARDEN_POOL_IDLE"},
-        {.label = "to make room for a request that was out of memory"},
-        {.label = "with a context that ended during a capture, not waited for"},
+        {.label = "to make room for a request that ran out of memory"},
+        {.label = "with a context that ended during a capture, without waiting"},
     };
 
     for (unsigned i = 0; i < CW_DEVICES; i++) {
@@ -304,8 +303,8 @@ static void put_releases(const struct cw_text *text)
         trims[2].count += device->trimmed_oom;
         trims[3].count += device->abandoned;
     }
-    put_reasons(text, "out of memory, and asked again", retries, CW_ARRAY_LEN(retries));
-    put_reasons(text, "idle blocks given back to the driver", trims, CW_ARRAY_LEN(trims));
+    put_reasons(text, "driver calls retried when out of memory", retries, CW_ARRAY_LEN(retries));
+    put_reasons(text, "idle blocks released to the driver", trims, CW_ARRAY_LEN(trims));
 }
 
 /* ---- fragmentation ---- */
@@ -333,13 +332,12 @@ static void put_warnings(const struct cw_text *text, const uint32_t *rows, unsig
     if (!warned)
         return;
     cw_text_line(text, "  The rest is idle blocks and rounding. To keep less, lower one of");
-    cw_text_line(text, "    CUWARDEN_POOL_MAX         idle memory in all");
+    cw_text_line(text, "    CUWARDEN_POOL_MAX         total idle memory");
     cw_text_line(text, "    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
-    cw_text_line(text,
-                 "    CUWARDEN_POOL_IDLE        how long idle memory is kept that is not needed");
+    cw_text_line(text, "    CUWARDEN_POOL_IDLE        how long unused idle memory is kept");
 }
 
-/* ---- the whole ---- */
+/* ---- the section ---- */
 
 void cw_text_pool(const struct cw_text *text)
 {

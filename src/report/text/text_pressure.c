@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The section PRESSURE: by device what is limited, how scarce memory was and for how long; over all
- * devices what was given back, tried and refused, and what the reader can do; then the newest
- * events. No line is wider than 100 columns.
+ * The section PRESSURE: limits, and levels with their durations, by device; memory released,
+ * remedies tried, and refusals over all devices; advice; and the newest events. No line exceeds 100
+ * columns.
  */
 #include "report/text/text_sections.h"
 
@@ -63,7 +63,7 @@ static void format_device(const struct cw_text *text, uint32_t index, unsigned c
         cw_format(cell, CW_TEXT_CELL_MAX, "%s",
                   index == CW_DEVICE_HOST ? "-" : cw_level_name(device->level));
         return;
-    case 6: /* 0: never looked at */
+    case 6: /* 0: never sampled */
         cw_text_format_share(cell, CW_TEXT_CELL_MAX, device->highest_use,
                              device->highest_use != 0 ? 10000 : 0);
         return;
@@ -133,7 +133,7 @@ static void put_devices(const struct cw_text *text)
     put_times(text, rows, count);
 }
 
-/* ---- what was done ---- */
+/* ---- actions taken ---- */
 
 static void put_amount(const struct cw_text *text, uint64_t bytes, uint64_t count, const char *noun,
                        const char *why)
@@ -155,13 +155,13 @@ static void put_given_back(const struct cw_text *text,
     if (sums->pressure_blocks == 0)
         return;
     cw_text_blank(text);
-    cw_text_line(text, "  idle blocks given back to the driver, because");
+    cw_text_line(text, "  idle blocks released to the driver, because");
     put_amount(text, sums->pressure_bytes, sums->pressure_blocks, "block",
-               "memory was scarce on the device");
+               "memory on the device was scarce");
 }
 
 static const char *const rung_titles[] = {
-    "when memory had run out, in this order",
+    "remedies when out of memory, in order",
     "tried",
     "helped",
     "given back",
@@ -234,14 +234,14 @@ static void put_fallbacks(const struct cw_text *text,
     if (sums->fallbacks == 0)
         return;
     cw_text_blank(text);
-    cw_text_line(text, "  served from managed memory, which counts as the host's");
+    cw_text_line(text, "  served from managed memory, counted as host memory");
     put_amount(text, sums->fallback_bytes, sums->fallbacks, "request",
                "(CUWARDEN_FALLBACK=managed)");
 }
 
-/* ---- what the reader can do ---- */
+/* ---- advice ---- */
 
-/* The device was critical for more than a tenth of the time. */
+/* Whether the device was critical for more than a tenth of the time. */
 static int is_often_critical(const struct cw_snapshot_pressure_device *device)
 {
     return device->level_ns[CW_LEVEL_CRITICAL] > device->time_ns / 10;
@@ -255,7 +255,7 @@ static void put_critical(const struct cw_text *text, unsigned index)
     cw_text_begin_line(text);
     cw_out_string(text->out, "  ");
     cw_text_device(text, index);
-    cw_out_printf(text->out, " was critical for %s of the time, and its pool kept nothing then:\n",
+    cw_out_printf(text->out, " was critical for %s of the time, when its pool keeps nothing:\n",
                   cw_text_format_share(share, sizeof(share), device->level_ns[CW_LEVEL_CRITICAL],
                                        device->time_ns));
     cw_text_line(text,
@@ -283,7 +283,8 @@ static void put_ways_out(const struct cw_text *text, const struct cw_snapshot_pr
         if (!begun++)
             cw_text_blank(text);
         cw_text_line(text, "  %s%s", ways[i],
-                     falls_back ? "" : ", or go on in host memory with CUWARDEN_FALLBACK=managed");
+                     falls_back ? ""
+                                : ", or fall back to host memory with CUWARDEN_FALLBACK=managed");
     }
     for (unsigned i = 0; i < CW_DEVICES; i++) {
         if (!is_often_critical(device_at(text, i)))
@@ -307,7 +308,7 @@ static void begin_event(const struct cw_text *text, const struct cw_report_event
     cw_out_string(text->out, "  ");
 }
 
-/* What was done in answer, and how often. */
+/* The action taken, and how often. */
 static void put_answer(const struct cw_text *text, const struct cw_report_event *event)
 {
     if (event->released == 0 && event->count < 2)
@@ -339,9 +340,9 @@ static void put_trim(const struct cw_text *text, const struct cw_report_event *e
         cw_text_size(text, event->bytes);
         cw_out_char(text->out, ' ');
     }
-    cw_out_string(text->out, "served after all\n");
-    cw_text_line(text, "        at first: %s", cw_cause_label(event->cause));
-    cw_text_line(text, "        what helped: %s", cw_rung_label(event->rung));
+    cw_out_string(text->out, "served in the end\n");
+    cw_text_line(text, "        first failure: %s", cw_cause_label(event->cause));
+    cw_text_line(text, "        remedy: %s", cw_rung_label(event->rung));
 }
 
 static void put_limit_change(const struct cw_text *text, const struct cw_report_event *event)
@@ -396,7 +397,7 @@ static void put_events(const struct cw_text *text, const struct cw_newest *newes
         put_event(text, &text->model->event[newest->event[i]]);
 }
 
-/* ---- the whole ---- */
+/* ---- the section ---- */
 
 void cw_text_pressure(const struct cw_text *text)
 {

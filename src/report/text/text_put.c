@@ -35,14 +35,14 @@ size_t cw_text_clean_len(const char *s, size_t max)
     return strnlen(s, max + 1) > max ? max : strlen(s);
 }
 
-/* At most max bytes, the last three of them dots when it was cut; no control characters. */
+/* At most max bytes, ending in three dots if truncated; no control characters. */
 void cw_text_clean(const struct cw_text *text, const char *s, size_t max)
 {
     size_t len = cw_text_clean_len(s, max);
     int cut = s[len] != '\0';
     size_t kept = cut ? len - 3 : len;
 
-    while (cut && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80) /* no half characters */
+    while (cut && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80) /* no partial characters */
         kept--;
     for (size_t i = 0; i < kept; i++) {
         unsigned char byte = (unsigned char)s[i];
@@ -146,12 +146,12 @@ void cw_text_heading(const struct cw_text *text, const char *heading)
 
 /* ---- frames ---- */
 
-#define SAME_MIN   3   /* fewer are printed as they are */
-#define PATH_SHOWN 240 /* a longer path is cut */
+#define SAME_MIN   3   /* fewer are printed unchanged */
+#define PATH_SHOWN 240 /* a longer path is truncated */
 
-/* Of a stack, innermost first. */
+/* The frames of a stack, innermost first. */
 struct frames {
-    const struct cw_report_frame *frame; /* those of the model */
+    const struct cw_report_frame *frame; /* the model's */
     const uint32_t *number;
     unsigned count;
 };
@@ -161,7 +161,7 @@ static const struct cw_report_frame *frame_at(const struct frames *frames, unsig
     return &frames->frame[frames->number[place]];
 }
 
-/* While it is only asked which stacks are needed, none has frames. */
+/* Stacks have no frames while the text only collects which ones it needs. */
 static struct frames frames_of(const struct cw_text *text, uint32_t stack)
 {
     const struct cw_report_model *model = text->model;
@@ -179,20 +179,20 @@ static struct frames frames_of(const struct cw_text *text, uint32_t stack)
     return frames;
 }
 
-/* A line of a script is known. */
+/* Whether the frame has a line of a script. */
 static int is_code(const struct cw_report_frame *frame)
 {
     return frame->is_python && frame->file;
 }
 
-/* Of the program's own: of no installed package and not of Python's library. */
+/* Whether it is the program's own: not of an installed package or Python's library. */
 static int is_own(const struct cw_report_frame *frame)
 {
     return is_code(frame) && !cw_file_is_installed(frame->file);
 }
 
-/* The place of the innermost frame of the program's own; of the innermost interpreted one where
- * there is none; the number of frames where none is interpreted. */
+/* The position of the program's own innermost frame, else of the innermost interpreted frame, else
+ * the number of frames. */
 static unsigned find_script(const struct frames *frames)
 {
     unsigned python = frames->count;
@@ -206,7 +206,7 @@ static unsigned find_script(const struct frames *frames)
     return python;
 }
 
-/* A name that nothing has demangled, without its arguments. */
+/* A name that is still mangled, without its arguments. */
 static const char *readable(const char *name, char *buf, size_t cap)
 {
     if (!name || strncmp(name, "_Z", 2) != 0)
@@ -247,14 +247,14 @@ static void widen(const char *symbol, size_t *width)
         *width = len;
 }
 
-/* ---- which frames of a long stack are shown ---- */
+/* ---- selecting the frames of a long stack ---- */
 
 struct choice {
-    unsigned count; /* of those that are */
+    unsigned count; /* of the frames shown */
     unsigned char shown[CW_DEPTH_MAX];
 };
 
-/* What they take: themselves, and a line for each row of others. */
+/* The lines that they take: one for each frame, and one for each gap. */
 static unsigned count_lines(const struct choice *choice, const struct frames *frames)
 {
     unsigned lines = 0;
@@ -264,7 +264,7 @@ static unsigned count_lines(const struct choice *choice, const struct frames *fr
     return lines;
 }
 
-/* At most `limit`, in at most a line more. */
+/* At most `limit` frames, in at most limit + 1 lines. */
 static void choose(struct choice *choice, const struct frames *frames, unsigned at, unsigned limit)
 {
     if (at >= frames->count || choice->count == limit || choice->shown[at])
@@ -276,7 +276,7 @@ static void choose(struct choice *choice, const struct frames *frames, unsigned 
         choice->count++;
 }
 
-/* The frame that follows in a trail; in that of a script only its own ones are worth the room. */
+/* The next frame of a trail; a script's trail has only the script's own frames. */
 static unsigned next_step(const struct frames *frames, unsigned at, int only_own)
 {
     do
@@ -286,10 +286,10 @@ static unsigned next_step(const struct frames *frames, unsigned at, int only_own
 }
 
 /*
- * The innermost ones. Where the script's own lines are not among them, these are worth more than
- * the inside of a framework: its innermost line; then the call that was made, and where Python left
- * off for machine code; then who called the script's line; then the innermost frames as far as they
- * go.
+ * The innermost frames. If they do not include the script's own lines, those matter more than the
+ * inside of a framework: the script's innermost line comes first; then the call itself, and the
+ * frame where Python enters machine code; then the callers of the script's line; then innermost
+ * frames as far as there is room.
  */
 static void choose_frames(const struct frames *frames, unsigned limit, struct choice *out_choice)
 {
@@ -346,7 +346,7 @@ static void begin_frame(const struct cw_text *text, unsigned number, const char 
     cw_out_string(text->out, "  ");
 }
 
-/* A function that was inlined, as a frame. */
+/* An inlined function, as a frame. */
 static void put_inlined(const struct cw_text *text, unsigned number,
                         const struct cw_report_place *place, size_t width)
 {
@@ -381,7 +381,7 @@ static int is_same(const struct cw_report_frame *a, const struct cw_report_frame
            strcmp(a->function ? a->function : "", b->function ? b->function : "") == 0;
 }
 
-/* Frames that follow and show the same: a recursion. */
+/* The number of following frames that look the same: recursion. */
 static unsigned count_same(const struct frames *frames, unsigned at, unsigned end)
 {
     unsigned same = 0;
@@ -403,7 +403,7 @@ static void put_more(const struct cw_text *text, unsigned count)
         cw_text_line(text, "    ... %u more frame%s", count, count == 1 ? "" : "s");
 }
 
-/* The frames that are shown, and lines in place of the others. */
+/* The frames shown, and lines in place of the others. */
 static void put_frames(const struct cw_text *text, const struct frames *frames,
                        const struct choice *choice)
 {
@@ -474,7 +474,7 @@ static void put_where(const struct cw_text *text, const struct cw_report_frame *
     }
 }
 
-/* The visible frames from that on by which one phrase names a stack: of a script, its own. */
+/* The visible frames from the one that names the stack; for a script, only the script's own. */
 static struct frames find_telling(const struct cw_text *text, uint32_t stack)
 {
     struct frames frames = frames_of(text, stack);
@@ -510,7 +510,7 @@ void cw_text_where(const struct cw_text *text, uint32_t stack)
     cw_out_char(text->out, ')');
 }
 
-/* One frame of a trail, as a string; its module is named where it changes. */
+/* One frame of a trail as a string, with its module if it differs from the previous one. */
 static void format_step(const struct cw_text *text, const struct frames *frames, unsigned at,
                         char *buf, size_t cap)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The section SUPPRESSED. See text_sections.h. No line is wider than 100 columns. */
+/* The section SUPPRESSED. See text_sections.h. No line exceeds 100 columns. */
 #include "report/text/text_sections.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #define ROWS_MAX   30
 #define UNUSED_MAX 10
 #define RULE_WIDTH 60
-#define CELL_WIDTH 44 /* of a rule in the table, with its NUL */
+#define CELL_WIDTH 44 /* a rule in the table, with its NUL */
 #define PATH_WIDTH 60
 
 enum column { BYTES, BLOCKS, SITES, PAST, FROM, RULE, COLUMNS };
@@ -122,9 +122,10 @@ static void put_unused(const struct cw_text *text)
         unused += is_unused_line(&text->model->rule[i]);
     if (unused == 0)
         return;
-    cw_text_line(text,
-                 "  %u rule%s of the file matched nothing, or only what an earlier one decides:",
-                 unused, unused == 1 ? "" : "s");
+    cw_text_line(
+        text,
+        "  %u rule%s of the file matched nothing, or only sites that an earlier rule decides:",
+        unused, unused == 1 ? "" : "s");
     for (uint32_t i = 0; i < text->model->rules && put < UNUSED_MAX; i++) {
         const struct cw_report_rule *rule = &text->model->rule[i];
 
@@ -160,14 +161,14 @@ static void put_heading(const struct cw_text *text)
         cw_out_string(text->out, ", not counted as leaked");
     } else {
         cw_out_string(text->out,
-                      len > 0 ? "nothing by rules of the file" : "only by what is built in");
+                      len > 0 ? "nothing by the file's rules" : "only by built-in rules");
     }
     cw_text_end_line(text);
     if (len == 0)
         return;
     cw_text_begin_line(text);
     cw_out_string(text->out, "  the file is ");
-    if (len > PATH_WIDTH) /* its end says more than its beginning */
+    if (len > PATH_WIDTH) /* the end identifies a path better than the beginning */
         cw_out_string(text->out, "...");
     cw_text_clean(text, len > PATH_WIDTH ? path + len - PATH_WIDTH : path, PATH_WIDTH);
     cw_text_end_line(text);

@@ -23,7 +23,7 @@ static size_t measure(const struct cw_text *text, const struct cw_text_table *ta
     return width;
 }
 
-/* Without blanks at the end of the line. */
+/* Writes no trailing blanks. */
 static void put_cell(const struct cw_text *text, const struct cw_text_table *table, unsigned column,
                      size_t width, const char *cell)
 {

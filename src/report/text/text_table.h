@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of the text report: columns are as wide as what stands in them. */
+/* Tables of the text report: columns are as wide as their content. */
 #ifndef CW_REPORT_TEXT_TABLE_H
 #define CW_REPORT_TEXT_TABLE_H
 
@@ -11,14 +11,14 @@
 struct cw_text_table {
     const char *const *title; /* one for each column */
     unsigned columns;         /* at most CW_TEXT_COLUMNS */
-    unsigned left;            /* bit n: column n is aligned to the left */
-    unsigned hidden;          /* bit n: column n is left out */
+    unsigned left;            /* bit n: column n is left-aligned */
+    unsigned hidden;          /* bit n: column n is omitted */
     int indent;
     /* Writes the words of one cell into CW_TEXT_CELL_MAX bytes. `row` is an element of `rows`. */
     void (*format)(const struct cw_text *text, uint32_t row, unsigned column, char *cell);
 };
 
-/* The titles, and a line for each of the rows. */
+/* The titles, and a line for each row. */
 void cw_text_table(const struct cw_text *text, const struct cw_text_table *table,
                    const uint32_t *rows, unsigned count);
 

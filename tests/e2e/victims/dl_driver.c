@@ -1,26 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tries to get a driver in the ways in which programs do: by a weak reference, from the global
  * scope, by dlopen; says what it got, and leaks where it got one. */
-#include "victim.h"
-
-#include <dlfcn.h>
-
-static NOINLINE void leak(void *driver)
-{
-    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
-    CUresult (*retain)(CUcontext *, CUdevice) =
-        (CUresult(*)(CUcontext *, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
-    CUresult (*set)(CUcontext) = (CUresult(*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
-    CUresult (*alloc)(CUdeviceptr *, size_t) =
-        (CUresult(*)(CUdeviceptr *, size_t))dlsym(driver, "cuMemAlloc_v2");
-    CUcontext context;
-    CUdeviceptr block;
-
-    MUST(init(0));
-    MUST(retain(&context, 0));
-    MUST(set(context));
-    MUST(alloc(&block, 3210));
-}
+#include "dl_leak.h"
 
 /* A name that this driver lacks, or that none has: NULL, and a reason. */
 static void ask_for(void *driver, const char *name)
@@ -46,6 +27,6 @@ int main(void)
     ask_for(driver, "cuNoSuchFunction");
     ask_for(driver, "cuMemFree_v2");
     ask_for(driver, "cuCtxCreate_v4");
-    leak(driver);
+    leak(driver, 3210);
     return 0;
 }

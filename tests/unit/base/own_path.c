@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The path of the file that this process runs, where /proc has it. Without /proc: e2e/errors.test.
- */
+/* The path of the executable as /proc has it. Without /proc: e2e/errors.test. */
 #include "base/own_path.h"
 
 #include <criterion/criterion.h>

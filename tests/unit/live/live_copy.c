@@ -105,10 +105,10 @@ Test(image, of_a_sound_file_has_what_is_in_it)
 Test(image, says_what_is_wrong_with_a_file)
 {
     expect_refused(0, "is empty");
-    expect_refused(7, "is no live file");
+    expect_refused(7, "is not a cuwarden live file");
     expect_refused(1000, "is cut off");
     header()->magic ^= 1;
-    expect_refused(size, "is no live file");
+    expect_refused(size, "is not a cuwarden live file");
     header()->magic ^= 1;
     header()->version++;
     expect_refused(size, "a newer cuwarden (layout");

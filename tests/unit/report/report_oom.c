@@ -82,20 +82,20 @@ static unsigned lines(void)
 /* The account of fixture_scarce: 141 GiB = 60 held + 2 spare + 61 free + 18 others. */
 static void expect_account(void)
 {
-    expect_line("  would have fitted: at most 3.0 GiB");
+    expect_line("  largest that fits: 3.0 GiB");
     expect_line("  CUWARDEN_LIMIT is 64.0 GiB; 62.0 GiB counted as held");
-    expect_line("  fragmented: the driver had 61.0 GiB free in sum, and no 8.0 GiB in one piece");
-    expect_line("  where the memory of device 0 was, 141.0 GiB in all");
+    expect_line("  fragmented: the driver had 61.0 GiB free in total, but no 8.0 GiB in one piece");
+    expect_line("  memory use of device 0, 141.0 GiB in total");
     expect_line("      40.0 GiB   28.4%  in use by this process");
     expect_line("       5.0 GiB    3.5%  rounding overhead");
     expect_line("      15.0 GiB   10.6%  idle in the pool");
     expect_line("       2.0 GiB    1.4%  unused in the driver's stream-ordered pools");
     expect_line("      18.0 GiB   12.8%  other processes, contexts and modules");
     expect_line("      61.0 GiB   43.3%  free");
-    expect_line("  what was in use, by the place that allocated it");
+    expect_line("  memory in use, by call site");
     expect_text("==4711==       30.0 GiB   75.0%  in 212 blocks  cudaMalloc");
     expect_text("==4711==             grow_cache (report_oom.ut) <- serve_one\n");
-    expect_line("      10.0 GiB   25.0%  in 33 blocks of all other places");
+    expect_line("      10.0 GiB   25.0%  in 33 blocks at all other sites");
 }
 
 Test(report_oom, report_has_the_account_beside_its_event)
@@ -189,7 +189,7 @@ Test(report_oom, unknown_numbers_are_left_out)
     oom_at(1)->held = GIB;
     oom_at(1)->live = GIB;
     cr_assert_eq(write_dump(1), 0);
-    expect_line("  where the memory of device 0 was, as far as it is this process's");
+    expect_line("  memory use of device 0, this process only");
     expect_line("       1.0 GiB  in use by this process");
     oom_at(1)->limit = GIB;
     oom_at(1)->cause = CW_CAUSE_LIMIT;
@@ -197,7 +197,7 @@ Test(report_oom, unknown_numbers_are_left_out)
     cr_assert_eq(write_dump(1), 0);
     expect_text("out of memory: unknown call, device 0: refused (error 2)\n");
     expect_line("  why: beyond CUWARDEN_LIMIT");
-    expect_line("  nothing would have fitted");
+    expect_line("  nothing fits");
 }
 
 Test(report_oom, sums_that_do_not_add_up_are_never_negative)

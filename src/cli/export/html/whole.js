@@ -62,7 +62,7 @@ function holderRow([row, api, count, bytes], account) {
 
 function accountFacts(account) {
   const facts = [`why: ${account.cause}`];
-  if (account.total || account.limit) facts.push(account.fits ? `would have fitted: at most ${formatBytes(account.fits)}` : "nothing would have fitted");
+  if (account.total || account.limit) facts.push(account.fits ? `largest that fits: ${formatBytes(account.fits)}` : "nothing fits");
   if (account.limit) facts.push(`the limit was ${formatBytes(account.limit)}`);
   if (account.minFree) facts.push(`${formatBytes(account.minFree)} stay free`);
   if (account.fragmented) facts.push(`${formatBytes(account.free)} were free, but not in one piece`);
@@ -72,7 +72,7 @@ function accountFacts(account) {
 function accountPanel(account) {
   const where = account.device === 64 ? "host" : `device ${account.device}`;
   const holders = account.holders.map((holder) => holderRow(holder, account));
-  if (account.rest[0] > 0) holders.push(shareRow(`${plural(account.rest[0], "block", "blocks")} of all other places`, account.rest[1], account.live));
+  if (account.rest[0] > 0) holders.push(shareRow(`${plural(account.rest[0], "block", "blocks")} at all other sites`, account.rest[1], account.live));
   return el("div", { class: "panel account" },
     el("p", {}, el("b", {}, `${formatTime(account.t)}, ${where}: ${formatBytes(account.bytes)} refused (error ${account.code}) `), siteLink(account.site, true)),
     el("p", { class: "soft" }, accountFacts(account)),

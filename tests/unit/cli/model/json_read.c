@@ -216,7 +216,8 @@ Test(json_read, a_report_of_another_kind_is_refused)
     expect_refused("{\"schema\":\"cuwarden-report/2\"}", "\"schema\" is not cuwarden-report/1");
     expect_refused("{}", "\"schema\" is not");
     expect_refused("{\"schema\":5}", "\"schema\" is not");
-    expect_refused("{\"schema\":\"cuwarden-report/2\"}", "/2: a newer cuwarden reads it");
+    expect_refused("[{\"schema\":\"cuwarden-report/1\"}]", "\"schema\" is not");
+    expect_refused("{\"schema\":\"cuwarden-report/2\"}", "/2: use a newer cuwarden");
     expect_refused("{\"schema\":\"cuwarden-diff/1\"}", "but cuwarden-diff/1");
 }
 
@@ -325,6 +326,8 @@ Test(json_read, has_the_pool_the_pressure_and_the_accounts)
     cr_expect_eq(pressure->pressure_bytes, 8);
     cr_expect_eq(pressure->refused[CW_CAUSE_MIN_FREE], 9);
     cr_expect_eq(pressure->rung[CW_RUNG_SYNC].tried, 10);
+    for (unsigned i = 0; i < CW_RUNG_COUNT; i++)
+        cr_expect_eq(pressure->rung[i].rung, i, "step %u, which the report may not have", i);
     cr_expect_eq(snapshot->pressure.all.rung[CW_RUNG_SYNC].tried, 10);
     cr_expect_eq(snapshot->old_ns, 12);
     cr_expect_eq(model->olds, 1);
@@ -387,7 +390,7 @@ Test(json_read, elements_of_a_wrong_type_do_no_harm)
 Test(json_read, numbers_that_are_too_large_do_no_harm)
 {
     expect_refused(HEAD "\"frames\":[{\"id\":4000000000}]}", "out of range");
-    expect_refused(HEAD "\"stacks\":[{\"id\":1,\"frames\":[99]}]}", "a frame that is not there");
+    expect_refused(HEAD "\"stacks\":[{\"id\":1,\"frames\":[99]}]}", "a missing frame");
     expect_read(HEAD
                 "\"frames\":[{\"id\":268435455}],\"sites\":[{\"id\":268435454,\"stack\":4294967295,"
                 "\"live\":{\"bytes\":99999999999999999999999999}}]}");
@@ -586,4 +589,15 @@ Test(json_read, every_row_is_written_and_read)
                 expect_row(first, cw_json_record[i].name, row);
     free(first);
     free(again);
+}
+
+Test(json_read, tags_keep_the_order_of_their_list)
+{
+    expect_read(HEAD
+                "\"sites\":[{\"id\":0,\"tag\":\"late\"},{\"id\":1,\"tag\":\"none\"}],\"tags\":["
+                "{\"tag\":\"early\",\"begun\":1},{\"tag\":\"late\",\"begun\":1}]}");
+    cr_assert_eq(model->tags, 3);
+    cr_expect_str_eq(model->tag[0].label, "early");
+    cr_expect_str_eq(cw_report_tag_label(model, model->snapshot.site[0].tag), "late");
+    cr_expect_str_eq(cw_report_tag_label(model, model->snapshot.site[1].tag), "none");
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites and stacks: equal places are one, modes and depth are kept, caches do not outlive an epoch.
- */
+/* Sites and stacks: equal places are one, modes and depth hold, caches end with their epoch. */
 #include "core/account/site.h"
 
 #include <criterion/criterion.h>

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/process/host.h"
 #include "core/process/slot.h"
 #include "core/process/thread.h"
 #include "fake_driver.h"
@@ -179,7 +180,7 @@ Test(tally, slack_of_each_thread_is_no_part_of_the_total)
 
 Test(tally, threads_without_a_slot_count_as_well)
 {
-    cw_thread_set_watch(NULL);
+    cw_host_set(NULL);
     run_threads(THREADS, up_and_down);
     expect_all_hold(THREADS);
 }

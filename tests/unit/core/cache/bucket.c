@@ -23,26 +23,9 @@ static void setup(void)
 
 TestSuite(bucket, .init = setup);
 
-/* An idle block of this size, in no list. */
-static uint32_t block_of(struct cw_pool *in, uint64_t held)
-{
-    struct cw_request request = {.kind = in->kind,
-                                 .device = 0,
-                                 .flags = CW_BLOCK_POOLED,
-                                 .class = in->class,
-                                 .context = in->pool_context->context,
-                                 .held = held};
-    uint32_t block;
-
-    request.key = fake_take(FIRST_CONTEXT, in->kind, held);
-    block = cw_tracker_insert_idle(&request, core_site("a", in->kind, 0), 100);
-    cw_bucket_added(in, block);
-    return block;
-}
-
 static uint32_t put(struct cw_pool *in, uint64_t held)
 {
-    uint32_t block = block_of(in, held);
+    uint32_t block = pool_idle_block(in, held);
 
     cr_assert_eq(cw_bucket_put(in, block, 0), 1);
     return block;
@@ -231,7 +214,7 @@ Test(bucket, room_is_by_count_or_by_bytes)
 
 Test(bucket, a_pool_context_that_is_not_open_takes_nothing)
 {
-    uint32_t block = block_of(pool, 4 * KIB);
+    uint32_t block = pool_idle_block(pool, 4 * KIB);
 
     pool->pool_context->state = CW_POOL_CONTEXT_CLOSING;
     cr_expect_eq(cw_bucket_put(pool, block, 0), 0);

@@ -28,25 +28,9 @@ static void setup(void)
 
 TestSuite(thread_cache, .init = setup);
 
-/* Idle, counted, and nowhere yet. */
-static uint32_t block_in(struct cw_pool *in, uint64_t held)
-{
-    struct cw_request request = {.kind = in->kind,
-                                 .flags = CW_BLOCK_POOLED,
-                                 .class = in->class,
-                                 .context = in->pool_context->context,
-                                 .held = held};
-    uint32_t block;
-
-    request.key = fake_take(FIRST_CONTEXT, in->kind, held);
-    block = cw_tracker_insert_idle(&request, core_site("a", in->kind, 0), 100);
-    cw_bucket_added(in, block);
-    return block;
-}
-
 static int put(struct cw_pool *in, uint64_t held, uint32_t *out_spill)
 {
-    return cw_thread_cache_put(in, block_in(in, held), out_spill);
+    return cw_thread_cache_put(in, pool_idle_block(in, held), out_spill);
 }
 
 static int keeps(uint64_t held)
@@ -91,7 +75,7 @@ static uint64_t granted(void)
 
 Test(thread_cache, gives_the_newest_block_of_the_class)
 {
-    uint32_t first = block_in(pool, 1 * KIB), second = block_in(pool, 1 * KIB), spill;
+    uint32_t first = pool_idle_block(pool, 1 * KIB), second = pool_idle_block(pool, 1 * KIB), spill;
 
     cr_expect_eq(cw_thread_cache_put(pool, first, &spill), 1);
     cr_expect_eq(cw_thread_cache_put(pool, second, &spill), 1);
@@ -148,7 +132,7 @@ Test(thread_cache, what_makes_room_is_the_newer_half)
     int has_last = 0;
 
     for (int i = 0; i < 16; i++) {
-        last = block_in(pool, 4 * KIB);
+        last = pool_idle_block(pool, 4 * KIB);
         cr_assert_eq(cw_thread_cache_put(pool, last, &spill), 1);
     }
     cr_assert_eq(put(pool, 4 * KIB, &list), 1);
@@ -245,7 +229,7 @@ Test(thread_cache, of_a_pool_context_that_is_not_open_takes_nothing)
 {
     pool_context->state = CW_POOL_CONTEXT_CLOSING;
     cr_expect_eq(keeps(512), 0);
-    cr_expect_neq(cw_thread_cache_refill(pool, block_in(pool, 512)), 0u);
+    cr_expect_neq(cw_thread_cache_refill(pool, pool_idle_block(pool, 512)), 0u);
     pool_context->state = CW_POOL_CONTEXT_OPEN;
     cr_expect_eq(keeps(512), 1);
 }
@@ -274,7 +258,7 @@ Test(thread_cache, is_refilled_up_to_its_limit)
     uint32_t list = 0, rest;
 
     for (int i = 0; i < 20; i++) {
-        uint32_t block = block_in(pool, 4 * KIB);
+        uint32_t block = pool_idle_block(pool, 4 * KIB);
 
         cw_tracker_at(block)->link = list;
         list = block;

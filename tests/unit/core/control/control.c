@@ -11,6 +11,7 @@
 #include "ask_fixture.h"
 #include "core/process/due.h"
 #include "core/process/gate.h"
+#include "core/process/host.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
@@ -55,21 +56,11 @@ static const char *answer(void)
     return control()->answer;
 }
 
-static void churn(unsigned count, uint64_t bytes)
-{
-    uint64_t key[64];
-
-    for (unsigned i = 0; i < count; i++)
-        key[i] = pool_get(bytes);
-    for (unsigned i = 0; i < count; i++)
-        pool_put(key[i]);
-}
-
 /* ---- trim ---- */
 
 Test(control, a_trim_gives_back_what_is_ready)
 {
-    churn(3, 10 * MIB);
+    pool_churn(3, 10 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_TRIM, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
     cr_expect_eq(pool_sums().idle_blocks, 0);
@@ -82,7 +73,7 @@ Test(control, a_trim_gives_back_what_is_ready)
 Test(control, a_trim_leaves_alone_what_is_busy)
 {
     fake_submit(FIRST_CONTEXT);
-    churn(1, 10 * MIB);
+    pool_churn(1, 10 * MIB);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 0), 0);
     cr_expect_eq(pool_sums().idle_blocks, 1);
     cr_expect_str_eq(answer(),
@@ -92,7 +83,7 @@ Test(control, a_trim_leaves_alone_what_is_busy)
 Test(control, a_trim_of_all_waits_for_what_is_busy)
 {
     fake_submit(FIRST_CONTEXT);
-    churn(1, 10 * MIB);
+    pool_churn(1, 10 * MIB);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
     cr_expect_eq(pool_sums().idle_blocks, 0);
     cr_expect_str_eq(answer(), "gave back 1 block, 10.0 MiB");
@@ -104,7 +95,7 @@ Test(control, the_helper_waits_for_nothing)
     unsigned waits = fake_driver.calls[FAKE_CONTEXT_WAIT];
 
     fake_submit(FIRST_CONTEXT);
-    churn(1, 10 * MIB);
+    pool_churn(1, 10 * MIB);
     cw_thread.is_helper = 1;
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
     cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_WAIT], waits);
@@ -116,7 +107,7 @@ Test(control, the_helper_waits_for_nothing)
 
 Test(control, one_device_is_trimmed_alone)
 {
-    churn(2, 10 * MIB);
+    pool_churn(2, 10 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 1, 0, 0), 0);
     cr_expect_eq(pool_sums().idle_blocks, 2);
@@ -161,7 +152,7 @@ Test(control, a_limit_may_be_a_share)
 Test(control, idle_memory_beyond_the_limit_goes_at_once)
 {
     ask_get(100 * MIB); /* a program that has freed everything keeps little anyhow */
-    churn(6, 100 * MIB);
+    pool_churn(6, 100 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, 350 * MIB), 0);
     cr_expect_leq(core_held(0), 350 * MIB);
@@ -175,28 +166,28 @@ Test(control, idle_memory_beyond_the_limit_goes_at_once)
 Test(control, pool_max_says_what_is_kept_from_then_on)
 {
     ask_get(100 * MIB);
-    churn(6, 100 * MIB);
+    pool_churn(6, 100 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 250 * MIB), 0);
     cr_expect_eq(pool_sums().idle_bytes, 200 * MIB);
     cr_expect_str_eq(answer(), "device 0: pool-max 250.0 MiB, gave back 4 blocks, 400.0 MiB");
-    churn(6, 100 * MIB);
+    pool_churn(6, 100 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_leq(pool_sums().idle_bytes, 250 * MIB);
     cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 1, 1000), 0);
-    churn(6, 100 * MIB);
+    pool_churn(6, 100 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(pool_sums().idle_bytes, 600 * MIB);
 }
 
 Test(control, with_pool_max_0_not_even_a_thread_keeps_anything)
 {
-    churn(6, 1000);
+    pool_churn(6, 1000);
     cr_expect_eq(ask(CW_CONTROL_POOL_MAX, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
     cr_expect_eq(pool_sums().idle_blocks, 0);
-    churn(6, 1000);
+    pool_churn(6, 1000);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(pool_sums().idle_blocks, 0);
     cr_expect_eq(pool_check(), 0);
@@ -215,7 +206,7 @@ static int fake_dump(uint32_t asker, char *text, size_t cap)
 Test(control, a_dump_is_somebody_elses_work)
 {
     cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), ENOTSUP);
-    cw_control_set_dump(fake_dump);
+    cw_host_set(&(const struct cw_host_ops){.dump = fake_dump});
     cr_expect_eq(ask(CW_CONTROL_DUMP, CW_CONTROL_ALL_DEVICES, 0, 0), 0);
     cr_expect_str_eq(answer(), "/r.dump-1 for 4712");
     dump_code = EIO;

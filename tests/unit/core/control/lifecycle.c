@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The session: armed once, disarmed once with a reason, finished once, and new in a forked child.
- */
+/* The session: armed once, disarmed once with a reason, finished once, new in a forked child. */
 #include "core/process/session.h"
 
 #include <criterion/criterion.h>

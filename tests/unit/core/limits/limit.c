@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits: what is reserved is never more than may be held, whoever asks; and what the options say.
- */
+/* Limits: reservations never exceed what may be held, whoever asks; how options are applied. */
 #include "core/limits/limit.h"
 
 #include <criterion/criterion.h>

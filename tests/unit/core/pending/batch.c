@@ -202,12 +202,7 @@ static uint32_t harvest(unsigned queries)
 /* So many blocks of a size freed by this thread, and all of them ready. */
 static void churn(unsigned count, uint64_t bytes)
 {
-    static uint64_t key[4096];
-
-    for (unsigned i = 0; i < count; i++)
-        key[i] = pool_get(bytes);
-    for (unsigned i = 0; i < count; i++)
-        pool_put(key[i]);
+    pool_churn(count, bytes);
     pool_sync(FIRST_CONTEXT);
 }
 

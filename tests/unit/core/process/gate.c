@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "core/process/host.h"
 #include "fake_driver.h"
 
 Test(gate, lets_any_number_in_while_it_is_open)
@@ -112,7 +113,7 @@ Test(gate, closing_does_not_wait_for_ever_for_a_call_that_waits_for_the_device)
 
 Test(gate, closing_waits_for_calls_of_threads_that_share_a_slot)
 {
-    cw_thread_set_watch(NULL);
+    cw_host_set(NULL);
     run_threads(2, stay_or_close);
     cr_expect_eq(saw_closed_while_inside, 0);
     cr_expect_eq(closed, 1);

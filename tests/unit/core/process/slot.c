@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/lock.h"
+#include "core/process/host.h"
 #include "fake_driver.h"
 
 static void setup(void)
@@ -51,7 +52,7 @@ Test(slot, others_are_not_stopped)
 
 Test(slot, zero_has_no_inside)
 {
-    cw_thread_set_watch(NULL);
+    cw_host_set(NULL);
     cr_expect_eq(cw_thread_slot(), 0);
     cr_expect_null(cw_slot_enter());
 }

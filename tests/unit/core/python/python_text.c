@@ -36,8 +36,7 @@ static const char *file(void)
     return text.file;
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 Test(python_text, every_width)
 {
@@ -96,8 +95,7 @@ Test(python_text, nobody_there)
     cr_assert_eq(text.line, 0);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ---- */
 
 #define TABLE(...) fake_set_table((uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}))
 

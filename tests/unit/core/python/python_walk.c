@@ -130,8 +130,7 @@ Test(python_walk, before_the_first_instruction)
     cr_assert_eq(out[0].instr, -1);
 }
 
-/* ---- whose state it is ------------------------------------------------------------------------
- */
+/* ---- whose state it is ---- */
 
 Test(python_walk, no_interpreter_yet_and_none_any_more)
 {
@@ -208,8 +207,7 @@ Test(python_walk, while_the_interpreter_ends)
     }
 }
 
-/* ---- another layout ---------------------------------------------------------------------------
- */
+/* ---- another layout ---- */
 
 static void expect_cut(unsigned count)
 {
@@ -256,8 +254,7 @@ Test(python_walk, chains_without_an_end)
     cr_assert_eq(cw_python_walk(out, MAX), 0);
 }
 
-/* ---- versions ---------------------------------------------------------------------------------
- */
+/* ---- versions ---- */
 
 static void expect_status(const char *text)
 {

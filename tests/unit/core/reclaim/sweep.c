@@ -49,22 +49,11 @@ static void pass_and_work(unsigned count)
     }
 }
 
-/* Takes `count` blocks and frees them all. */
-static void churn(unsigned count, uint64_t bytes)
-{
-    uint64_t key[64];
-
-    for (unsigned i = 0; i < count; i++)
-        key[i] = pool_get(bytes);
-    for (unsigned i = 0; i < count; i++)
-        pool_put(key[i]);
-}
-
 /* ---- the window ---- */
 
 Test(sweep, is_the_most_that_was_live_within_pool_idle)
 {
-    churn(10, 100 * MIB);
+    pool_churn(10, 100 * MIB);
     cr_expect_eq(cw_demand_live(0), 1000 * MIB);
     pass_tenths(9);
     cr_expect_eq(cw_demand_live(0), 1000 * MIB);
@@ -82,16 +71,16 @@ Test(sweep, what_stays_live_is_in_every_part_of_the_window)
 /* A thread that only hits changes nothing that is shared. */
 Test(sweep, peaks_that_a_thread_kept_to_itself_count)
 {
-    churn(3, 100 * MIB);
+    pool_churn(3, 100 * MIB);
     pass_tenths(5);
-    churn(2, 100 * MIB); /* hits */
+    pool_churn(2, 100 * MIB); /* hits */
     pass_tenths(6);
     cr_expect_eq(cw_demand_live(0), 200 * MIB);
 }
 
 Test(sweep, is_by_device)
 {
-    churn(1, 100 * MIB);
+    pool_churn(1, 100 * MIB);
     cr_expect_eq(cw_demand_live(1), 0u);
 }
 
@@ -99,16 +88,16 @@ Test(sweep, is_by_device)
 
 Test(sweep, a_little_less_than_a_quarter_more_may_be_held)
 {
-    churn(10, 100 * MIB);
+    pool_churn(10, 100 * MIB);
     cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15);
 }
 
 Test(sweep, of_a_small_program_at_least_32_mib_or_so)
 {
     cr_expect_eq(cw_demand_cap(0), 32 * MIB);
-    churn(1, 64 * MIB);
+    pool_churn(1, 64 * MIB);
     cr_expect_eq(cw_demand_cap(0), 64 * MIB + 32 * MIB);
-    churn(1, 100 * MIB);
+    pool_churn(1, 100 * MIB);
     cr_expect_geq(cw_demand_cap(0), 100 * MIB + 100 * MIB / 64 * 15);
     cr_expect_leq(cw_demand_cap(0), 100 * MIB + 32 * MIB);
 }
@@ -122,7 +111,7 @@ static void use(uint64_t percent)
 
 Test(sweep, less_may_be_held_where_memory_is_short)
 {
-    churn(10, 100 * MIB);
+    pool_churn(10, 100 * MIB);
     use(60);
     cr_expect_eq(cw_demand_cap(0), 1000 * MIB + 1000 * MIB / 64 * 15 / 2);
     use(80);
@@ -175,7 +164,7 @@ Test(sweep, what_nobody_needs_decays_and_is_gone_after_pool_idle)
 {
     uint64_t before, after;
 
-    churn(64, 4 * MIB);
+    pool_churn(64, 4 * MIB);
     pass_and_work(1);
     cr_expect_eq(idle(), 256 * MIB); /* nothing at once */
     pass_and_work(3);
@@ -197,11 +186,11 @@ Test(sweep, a_loop_that_empties_and_refills_keeps_its_hits)
 {
     uint64_t misses;
 
-    churn(20, 4 * MIB);
+    pool_churn(20, 4 * MIB);
     misses = pool_sums().misses;
     for (unsigned i = 0; i < 50; i++) {
         pass_and_work(1);
-        churn(20, 4 * MIB);
+        pool_churn(20, 4 * MIB);
     }
     cr_expect_eq(pool_sums().misses, misses);
     cr_expect_eq(idle(), 80 * MIB);
@@ -211,11 +200,11 @@ Test(sweep, a_step_as_long_as_half_of_pool_idle_keeps_most_of_its_hits)
 {
     uint64_t misses;
 
-    churn(40, 4 * MIB);
+    pool_churn(40, 4 * MIB);
     misses = pool_sums().misses;
     for (unsigned i = 0; i < 10; i++) {
         pass_and_work(5);
-        churn(40, 4 * MIB);
+        pool_churn(40, 4 * MIB);
     }
     cr_expect_leq(pool_sums().misses, misses + 10 * 40 / 2, "%ju",
                   (uintmax_t)(pool_sums().misses - misses));
@@ -225,7 +214,7 @@ Test(sweep, a_program_that_shrank_gives_back_what_it_had)
 {
     uint64_t key[4];
 
-    churn(40, 20 * MIB);
+    pool_churn(40, 20 * MIB);
     for (unsigned i = 0; i < 40; i++) {
         for (unsigned k = 0; k < 4; k++)
             key[k] = pool_get(20 * MIB);
@@ -242,16 +231,16 @@ Test(sweep, a_program_that_shrank_gives_back_what_it_had)
 
 Test(sweep, calls_for_somebody_to_look_after_much_that_is_idle)
 {
-    churn(1, 20 * MIB);
+    pool_churn(1, 20 * MIB);
     cr_expect_not(cw_due_take(CW_DUE_WATCH));
-    churn(4, 20 * MIB);
+    pool_churn(4, 20 * MIB);
     cr_expect(cw_due_take(CW_DUE_WATCH));
-    churn(6, 20 * MIB);
+    pool_churn(6, 20 * MIB);
     cr_expect_not(cw_due_take(CW_DUE_WATCH)); /* somebody is there */
     cr_expect_not(cw_retention_end_watch());
     pool_reclaim(0);
     cw_lifecycle_thread_ends(); /* and what it was granted */
     cr_expect(cw_retention_end_watch());
-    churn(6, 20 * MIB);
+    pool_churn(6, 20 * MIB);
     cr_expect(cw_due_take(CW_DUE_WATCH));
 }

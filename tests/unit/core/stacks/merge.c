@@ -15,8 +15,7 @@
 static const struct cw_python_symbols interpreter = {
     .object = 1000, .object_end = 2000, .evaluator = 1100, .evaluator_end = 1200};
 
-/* E: an evaluator; I: another function of the interpreter; a small letter: one of another object.
- */
+/* E: an evaluator; I: another function of the interpreter; lower case: of another object. */
 static unsigned read_natives(const char *words, struct cw_merge_frame *out)
 {
     unsigned count = 0;

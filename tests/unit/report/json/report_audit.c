@@ -36,7 +36,7 @@ Test(report_audit, a_running_one_has_no_figures)
     audit()->status = CW_AUDIT_RUNNING;
     audit()->version = 24;
     write_report(CW_REPORT_TEXT);
-    expect_line("AUDIT  CUPTI delivers at the end of the process: no figures yet");
+    expect_line("AUDIT  CUPTI reports when the process ends: no figures yet");
     write_report(CW_REPORT_JSON);
     expect_text("\"audit\":{\"status\":\"running\",\"cupti_version\":24}");
 }
@@ -67,9 +67,9 @@ Test(report_audit, differences_are_named)
     expect_line("  device memory, allocated: 10 (10.0 KiB) by both, 2 (2.0 KiB) by CUPTI alone, 1 "
                 "(512 B) by cuwarden alone");
     expect_line("  not seen by cuwarden: 2.0 KiB of device memory allocated at 0xabc, 2 times, "
-                "asked for by /a.so");
+                "requested by /a.so");
     expect_line("  ... 19 more");
-    expect_line("  incomplete: there was no memory for 3 records");
+    expect_line("  incomplete: out of memory for 3 records");
     expect_line("    100 B  __managed__ ?");
     expect_line("    ... 1 more");
 }

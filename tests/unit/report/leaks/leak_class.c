@@ -98,10 +98,10 @@ Test(leak_class, cupys_pool_need_not_be_innermost_and_its_stream_ordered_memory_
                                CW_KIND_MANAGED, 0),
                   200, 1, 1);
     write_report(CW_REPORT_TEXT);
-    expect_line("CACHES  1.0 MiB in 1 block, not counted as leaked: kept on purpose by frameworks");
+    expect_line("CACHES  1.0 MiB in 1 block, not counted as leaked: kept by frameworks on purpose");
     expect_text("leaked_bytes=300 leaked_blocks=2 leak_sites=2 ");
     expect_text("  built-in  cache CuPy (/cupy/cuda/memory.*so$)\n");
-    expect_line("  to see here what lives in the cache of CuPy, run it with");
+    expect_line("  to see the blocks in the cache of CuPy, run it with");
     expect_line("    cupy.cuda.set_allocator(None)");
     expect_no_text("PYTORCH");
 }
@@ -123,7 +123,7 @@ Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
                                    "cudaMalloc", CW_KIND_DEVICE, 0),
                       MIB, 1, 1);
     write_report(CW_REPORT_TEXT);
-    cr_expect_eq(count_of("  to see here what lives in the cache of PyTorch, run it with"), 1);
+    cr_expect_eq(count_of("  to see the blocks in the cache of PyTorch, run it with"), 1);
     expect_line("    PYTORCH_NO_CUDA_MEMORY_CACHING=1");
 }
 

@@ -222,7 +222,7 @@ Test(suppress, beyond_a_cap_the_whole_site_is_a_leak)
     report_with("# known\nleak:make_cache max=2M count=9");
     expect_line("    past the cap of leak:make_cache max=2M count=9 (line 2)");
     expect_text(" past cap  from    rule\n");
-    expect_line("SUPPRESSED  nothing by rules of the file");
+    expect_line("SUPPRESSED  nothing by the file's rules");
     expect_text("    0 B       0      0         1  line 2  leak:make_cache max=2M count=9\n");
     report_with("leak:make_cache max=4M");
     expect_no_text("past");
@@ -266,7 +266,7 @@ Test(suppress, the_section_names_rules_that_matched_and_those_that_did_not)
     expect_no_text("SUPPRESSED");
     fixture_alloc(&fixture, site, 3 * MIB, 1, 1);
     write_report(CW_REPORT_TEXT);
-    expect_line("SUPPRESSED  only by what is built in");
+    expect_line("SUPPRESSED  only by built-in rules");
     expect_line("    bytes  blocks  sites  from      rule");
     expect_line("  3.0 MiB       1      1  built-in  library cuBLAS (libcublas)");
     expect_no_text("matched nothing");
@@ -276,7 +276,8 @@ Test(suppress, the_section_names_rules_that_matched_and_those_that_did_not)
     expect_line("  4.0 MiB       4      1  line 1    leak:make_cache");
     expect_line("    512 B       1      1  line 6    module:libplug");
     expect_line("  3.0 MiB       1      1  built-in  library cuBLAS (libcublas)");
-    expect_line("  2 rules of the file matched nothing, or only what an earlier one decides:");
+    expect_line(
+        "  2 rules of the file matched nothing, or only sites that an earlier rule decides:");
     expect_line("    line 4  leak:nobody");
     expect_line("    line 5  tag:x count=2");
 }
@@ -371,7 +372,8 @@ Test(suppress, a_thousand_rules_count)
     report_with(rules);
     expect_leaked(ALL);
     cr_expect(strstr(said(), ":1001: only the first 1000 suppressions are used\n"));
-    expect_line("  1000 rules of the file matched nothing, or only what an earlier one decides:");
+    expect_line(
+        "  1000 rules of the file matched nothing, or only sites that an earlier rule decides:");
     expect_line("    ... 990 more");
 }
 

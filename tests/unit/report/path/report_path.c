@@ -279,7 +279,7 @@ Test(path, unwritable_destinations_warn_and_the_text_is_not_lost)
     cr_expect_not_null(strstr(text, "/file/below\": a part of the path is not a directory"));
     cr_expect_not_null(strstr(text, "\"/dev/full\": no space left on the device"));
     cr_expect_not_null(strstr(text, "\"/tmp\": is a directory"));
-    cr_expect_not_null(strstr(text, "goes to stderr instead"));
+    cr_expect_not_null(strstr(text, "writing it to stderr instead"));
     cr_expect_eq(count_files(), 1);
 }
 

@@ -89,7 +89,7 @@ Test(report_text, head_tells_version_command_devices_time_and_end)
     fixture.arena.header->end_ns = 0;
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_DEAD});
-    expect_text("(1 device, 0.020s, died: no orderly end was recorded)");
+    expect_text("(1 device, 0.020s, terminated abnormally)");
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_ALIVE});
     expect_text("still running)");
@@ -113,7 +113,7 @@ Test(report_text, device_table_has_aligned_columns)
                 "    2.0 GiB       1.0 GiB");
     expect_line("  host    pinned, registered  1.0 MiB  1.0 MiB  0.070s       1      0       0  "
                 "          -             -");
-    expect_text("unattributed: what the driver saw");
+    expect_text("unattributed: memory in use on the whole device");
 }
 
 Test(report_text, leak_has_size_class_call_site_and_functions)
@@ -246,7 +246,7 @@ Test(report_text, events_are_listed_newest_last)
     expect_text("==4711== 0.100s  cudaMalloc, device 1: 14.0 GiB refused (error 2)\n"
                 "==4711==     (no stack)\n"
                 "==4711==   why: the driver had none\n"
-                "==4711==   at the last look 1.0 GiB of 16.0 GiB were free\n");
+                "==4711==   when last sampled, 1.0 GiB of 16.0 GiB were free\n");
     cr_expect_lt(strstr(report, ": 5.0 GiB refused"), strstr(report, ": 14.0 GiB refused"));
     expect_line("INVALID FREES  1 call");
     expect_line("0.100s  cudaFree, device 0: 0xdeadbeef refused (error 1)");

@@ -98,7 +98,7 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_line("  host     16.0 MiB   16.0 MiB       0 B      93.8%*             100.0%          "
                 "6.3%");
     expect_no_text("  all ");
-    expect_line("  efficiency: the share of these blocks that was asked for (*: of all ever "
+    expect_line("  efficiency: the requested share of the pool's blocks in use (*: of all ever "
                 "served)");
     expect_line("  most used sizes, device 0");
     expect_line("        size  kind      hits  misses    kept  released  idle");
@@ -126,7 +126,7 @@ Test(text_pool, efficiency_of_all_served_is_marked_only_where_it_is_shown)
     write_section();
     expect_text("   1.0 MiB       75.0%              25.0%         25.0%\n");
     expect_no_text("*");
-    expect_line("  efficiency: the share of these blocks that was asked for");
+    expect_line("  efficiency: the requested share of the pool's blocks in use");
     fixture_keep(&fixture, site, 3 * MIB, 1);
     write_section();
     expect_text("       0 B      93.8%*             100.0%         25.0%\n");
@@ -174,13 +174,13 @@ Test(text_pool, reasons_are_listed_when_there_were_any)
     header->device[0].pool.trimmed_idle = 4;
     header->device[0].pool.trimmed_oom = 5;
     write_section();
-    expect_line("  out of memory, and asked again");
+    expect_line("  driver calls retried when out of memory");
     expect_line("     1  for the exact size, without rounding");
-    expect_line("    20  after idle blocks had been given back");
-    expect_line("  idle blocks given back to the driver");
+    expect_line("    20  after releasing idle blocks");
+    expect_line("  idle blocks released to the driver");
     expect_line("    3  above CUWARDEN_POOL_MAX or CUWARDEN_POOL_BUCKET_MAX");
     expect_line("    4  idle for longer than CUWARDEN_POOL_IDLE");
-    expect_line("    5  to make room for a request that was out of memory");
+    expect_line("    5  to make room for a request that ran out of memory");
 }
 
 Test(text_pool, warns_of_what_is_held_in_vain_now_and_says_what_to_do)
@@ -197,9 +197,9 @@ Test(text_pool, warns_of_what_is_held_in_vain_now_and_says_what_to_do)
     write_section();
     expect_text("              40.0%         30.0%\n");
     expect_line("  warning: 10.0 GiB are held on device 2, but only 6.0 GiB of it in use");
-    expect_line("    CUWARDEN_POOL_MAX         idle memory in all");
+    expect_line("    CUWARDEN_POOL_MAX         total idle memory");
     expect_line("    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
-    expect_line("    CUWARDEN_POOL_IDLE        how long idle memory is kept that is not needed");
+    expect_line("    CUWARDEN_POOL_IDLE        how long unused idle memory is kept");
     device->live_bytes = device->held_bytes; /* that the peaks lay apart is told, no more */
     device->peak_bytes = 1;
     write_section();
@@ -293,7 +293,7 @@ Test(text_pool, devices_tell_idle_from_live)
                 "    4       0      1.0 GiB     768.0 MiB");
     expect_line("  host    pinned, registered        0 B   16.0 MiB   15.0 MiB  0.000s       1  "
                 "    1       0            -             -");
-    expect_line("  idle: freed by the program and kept by the pool; to the driver it is in use");
+    expect_line("  idle: freed by the program and kept by the pool; the driver sees it as in use");
 }
 
 Test(text_pool, idle_blocks_are_no_leaks)

@@ -119,9 +119,9 @@ Test(text_pressure, tells_what_was_given_back_tried_refused_and_served_otherwise
     memory_of(1)->rung[CW_RUNG_ALL].tried = 7;
     memory_of(0)->rung[CW_RUNG_POLL].tried = 0;
     write_section();
-    expect_line("  idle blocks given back to the driver, because");
-    expect_line("       1.5 GiB in 12 blocks  memory was scarce on the device");
-    expect_line("  when memory had run out, in this order             tried  helped  given back");
+    expect_line("  idle blocks released to the driver, because");
+    expect_line("       1.5 GiB in 12 blocks  memory on the device was scarce");
+    expect_line("  remedies when out of memory, in order              tried  helped  given back");
     expect_line("    take in what the device has finished with           10       1           -");
     expect_line("    give back all idle blocks                           57       5     4.0 GiB");
     expect_no_text("wait a moment");
@@ -130,7 +130,7 @@ Test(text_pressure, tells_what_was_given_back_tried_refused_and_served_otherwise
     expect_line("    2  refused: beyond CUWARDEN_LIMIT");
     expect_line("    3  refused: less than CUWARDEN_MIN_FREE would have stayed free");
     expect_line("    4  refused: injected by CUWARDEN_FAIL");
-    expect_line("  served from managed memory, which counts as the host's");
+    expect_line("  served from managed memory, counted as host memory");
     expect_line("       3.0 GiB in 5 requests  (CUWARDEN_FALLBACK=managed)");
 }
 
@@ -138,7 +138,7 @@ Test(text_pressure, says_what_can_be_done)
 {
     memory_of(0)->refused[CW_CAUSE_LIMIT] = 1;
     write_section();
-    expect_line("  refused by CUWARDEN_LIMIT: raise it, or go on in host memory with "
+    expect_line("  refused by CUWARDEN_LIMIT: raise it, or fall back to host memory with "
                 "CUWARDEN_FALLBACK=managed");
     expect_no_text("refused by CUWARDEN_MIN_FREE");
     expect_no_text("critical for");
@@ -148,7 +148,7 @@ Test(text_pressure, says_what_can_be_done)
     memory_of(0)->level_ns[CW_LEVEL_HIGH] = 359 * FIXTURE_MS;
     write_section();
     expect_line("  refused by CUWARDEN_LIMIT: raise it");
-    expect_line("  device 0 was critical for 10.3% of the time, and its pool kept nothing then:");
+    expect_line("  device 0 was critical for 10.3% of the time, when its pool keeps nothing:");
     expect_line("    let the program or its neighbours use less, or move the levels with "
                 "CUWARDEN_PRESSURE");
     memory_of(0)->limit = GIB;
@@ -164,16 +164,17 @@ Test(text_pressure, events_tell_what_changed_and_who_called)
     fixture_scarce(&fixture, 0, plain_site(0));
     write_section();
     expect_line("  events: 3 changes");
-    expect_text("==4711==     0.100s  device 0  medium -> high: 85.1% of the device, "
-                "120.0 GiB in use\n"
-                "==4711==         1.5 GiB given back\n"
-                "==4711==         cudaMalloc  libgrow.so+0x22 <- app+0x11\n"
-                "==4711==     0.100s  device 0  2.0 GiB served after all\n"
-                "==4711==         at first: less than CUWARDEN_MIN_FREE would have stayed free\n"
-                "==4711==         what helped: give back all idle blocks\n"
-                "==4711==         1.5 GiB given back, 14 times\n"
-                "==4711==         cudaMalloc  libgrow.so+0x22 <- app+0x11\n"
-                "==4711==     0.100s  device 0  limit changed to 64.0 GiB\n");
+    expect_text(
+        "==4711==     0.100s  device 0  medium -> high: 85.1% of the device, "
+        "120.0 GiB in use\n"
+        "==4711==         1.5 GiB given back\n"
+        "==4711==         cudaMalloc  libgrow.so+0x22 <- app+0x11\n"
+        "==4711==     0.100s  device 0  2.0 GiB served in the end\n"
+        "==4711==         first failure: less than CUWARDEN_MIN_FREE would have stayed free\n"
+        "==4711==         remedy: give back all idle blocks\n"
+        "==4711==         1.5 GiB given back, 14 times\n"
+        "==4711==         cudaMalloc  libgrow.so+0x22 <- app+0x11\n"
+        "==4711==     0.100s  device 0  limit changed to 64.0 GiB\n");
 }
 
 Test(text_pressure, a_change_of_level_by_the_limit_says_so)

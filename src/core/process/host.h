@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the core asks of its host, besides the driver (core/process/driver_ops.h). The host is the
+ * hook layer in a program, a replay, or a unit test.
+ *
+ * Set once, before the session is armed, and read without a lock; a forked child keeps it. A member
+ * may be NULL.
+ */
+#ifndef CW_CORE_HOST_H
+#define CW_CORE_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+struct cw_host_ops {
+    /* Arranges that the calling thread calls cw_lifecycle_thread_ends at its end, and returns 0. It
+     * must not wait for the loader or allocate. NULL: all threads share slot 0. */
+    int (*watch_thread)(void);
+    /* Calls cw_unwind_set if it finds the functions of libgcc_s, which is loaded by now. Called at
+     * the first walk of a stack. NULL: glibc's backtrace() walks. */
+    void (*find_unwinder)(void);
+    /* Writes a report for process `asker`. Returns 0 with its name in text, or an errno with the
+     * reason. NULL: not supported. */
+    int (*dump)(uint32_t asker, char *text, size_t cap);
+};
+
+extern CW_HIDDEN const struct cw_host_ops *cw_host; /* never NULL */
+
+/* NULL: a host without any member. */
+void cw_host_set(const struct cw_host_ops *host);
+
+#endif
