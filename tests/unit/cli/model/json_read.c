@@ -5,7 +5,6 @@
 
 #include <criterion/criterion.h>
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,10 +435,8 @@ static void put_sample(FILE *out, const struct cw_json_field *row, unsigned type
 {
     switch ((enum cw_json_type)type) {
     case CW_JSON_TEXT:
-        fprintf(out, "\"%s-%u\"", row->key, variant);
-        break;
     case CW_JSON_TAG:
-        fprintf(out, "\"tag-%u\"", variant);
+        fprintf(out, "\"%s-%u\"", row->key, variant);
         break;
     case CW_JSON_ADDRESS:
         fprintf(out, "\"0x7f%02x\"", variant);
