@@ -77,7 +77,7 @@ const struct cw_command_line *cw_line_diff(void)
         .most = 2,
         .missing = "operand: name the two processes to compare, BEFORE and AFTER",
         .notes = "Exit status is 0 on success, 1 if something failed or a --fail-on- condition "
-                 "was met, 2 for a bad command line.",
+                 "was met, 2 for a usage error.",
     };
 
     return &line;

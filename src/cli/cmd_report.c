@@ -45,7 +45,7 @@ enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST };
 #define NOTES                                                                                      \
     "PID is looked for in the directory that CUWARDEN_LIVE names, and in the directories "         \
     "cuwarden-UID under /dev/shm and TMPDIR. A file whose name is a number is ./NUMBER.\n\n"       \
-    "Exit status is 0 if every report was written, 1 if not, 2 for a bad command line."
+    "Exit status is 0 if every report was written, 1 if not, 2 for a usage error."
 #define WITHOUT_LINES "\n\nThis command was built without libdw and has no source lines."
 
 static const struct form forms[] = {

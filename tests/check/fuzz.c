@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/export/form.h"
 #include "live/live_copy.h"
 #include "report/report.h"
 
@@ -46,6 +47,31 @@ static void write_report(const struct cw_view *view, enum cw_report_form form)
     (void)cw_report_write(view, &request);
 }
 
+/* Every form that the command writes reads the same model. */
+static void write_forms(const struct cw_view *view)
+{
+    static const cw_form_fn forms[] = {cw_form_html,     cw_form_pprof, cw_form_heaptrack,
+                                       cw_form_perfetto, cw_form_torch, cw_form_collapsed};
+    struct cw_report_request request = {
+        .process = CW_REPORT_PROCESS_DEAD, .version = "0", .old_ns = 1};
+    struct cw_report_job *job = cw_report_open(view, &request);
+    struct cw_selection selection = {.metric = CW_METRIC_LIVE};
+    struct cw_form_request form = {.selection = &selection, .out = fopen("/dev/null", "w")};
+    uint32_t *site = NULL;
+
+    if (job) {
+        cw_report_read_stacks(job, 0);
+        form.model = cw_report_of(job);
+        form.site = site = cw_select_sites(form.model, &selection, &form.sites);
+    }
+    for (size_t i = 0; site && i < sizeof(forms) / sizeof(forms[0]); i++)
+        (void)forms[i](&form);
+    free(site);
+    fclose(form.out);
+    if (job)
+        cw_report_close(job);
+}
+
 /* In memory of its own that ends where the image ends, so that a look beyond it is seen. */
 static void report_on(const struct cw_live_copy *image)
 {
@@ -60,6 +86,7 @@ static void report_on(const struct cw_live_copy *image)
     write_report(&view, CW_REPORT_TEXT);
     write_report(&view, CW_REPORT_JSON);
     write_report(&view, CW_REPORT_SHORT_IF_LEAKED);
+    write_forms(&view);
     free(copy);
 }
 
