@@ -1,9 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of the filler of live layouts (model_live.h) in separate files. */
+/* The filler of live layouts, for model_live.h and for the files of its parts. */
 #ifndef CW_REPORT_LIVE_PARTS_H
 #define CW_REPORT_LIVE_PARTS_H
 
-#include "report/model/live_model.h"
+#include "base/pages.h"
+#include "live/view.h"
+#include "report/model/report_model.h"
+
+struct cw_rules;
+struct cw_symbols;
+
+/* The state of a process whose layout has no end. */
+enum cw_report_process {
+    CW_REPORT_PROCESS_UNKNOWN,
+    CW_REPORT_PROCESS_ALIVE,
+    CW_REPORT_PROCESS_DEAD, /* most likely killed by a signal: it never reached an exit */
+};
+
+struct cw_live_model {
+    struct cw_report_model model; /* the caller makes its snapshot before init */
+    const struct cw_view *view;
+    struct cw_symbols *symbols;
+    const struct cw_rules *rules; /* NULL: none are known */
+    enum cw_report_process process;
+    const char *version;
+    struct cw_pages pages; /* the model's storage */
+    uint32_t *wanted;      /* numbers of stacks */
+    uint32_t wants;
+    uint32_t *frame_of; /* by frame of the layout: index in the model + 1 */
+};
 
 /* `count` zeroed records; NULL: out of memory. */
 static inline void *cw_live_model_take(struct cw_live_model *live, size_t count, size_t size)

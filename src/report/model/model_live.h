@@ -8,7 +8,7 @@
 #ifndef CW_REPORT_MODEL_LIVE_H
 #define CW_REPORT_MODEL_LIVE_H
 
-#include "report/model/live_model.h"
+#include "report/model/live_parts.h"
 
 void cw_live_model_init(struct cw_live_model *live);
 /* Replaces init: fills only the process and modules, and reserves room for stacks. */
