@@ -362,7 +362,7 @@ struct cw_live_oom {
     uint8_t unused;
     uint32_t event;            /* its event, 0: it was dropped */
     uint64_t bytes;            /* asked for; 0: not known (a module, a context) */
-    uint64_t fits;             /* the largest request that would have fitted, as far as known */
+    uint64_t fits;             /* the largest request that would have fit, as far as known */
     uint64_t limit, min_free;  /* in force, 0: none */
     uint64_t live, held, idle; /* of this process */
     uint64_t spare;            /* held by the driver's stream-ordered pools, unused */

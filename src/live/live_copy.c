@@ -270,7 +270,7 @@ static int check_type(const struct reading *reading)
     struct stat info;
 
     if (cw_sys_stat(reading->fd, &info) == 0 && !S_ISREG(info.st_mode))
-        return refuse(reading, "is no regular file");
+        return refuse(reading, "is not a regular file");
     return 0;
 }
 

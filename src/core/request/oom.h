@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The account of an out of memory that the program gets to see (live/layout.h: struct cw_live_oom):
- * who asked, what would have fitted, what the memory is used for. The first of a process has one,
+ * who asked, what would have fit, what the memory is used for. The first of a process has one,
  * and later ones some seconds apart, a bounded number in all. No lock.
  *
  * Who holds the memory is added up from the sites by whoever can (report/leaks/holders.h), and told

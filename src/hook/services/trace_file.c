@@ -109,7 +109,7 @@ static void complain(int error)
 {
     if (error == EINVAL)
         cw_log(CW_LOG_WARN,
-               "no trace: '%s' is no regular file on a file system that maps files; "
+               "no trace: '%s' is not a regular file, or its file system does not support mmap; "
                "CUWARDEN_TRACE=FILE names another",
                path);
     else

@@ -135,7 +135,7 @@ Test(image, of_what_is_no_file_is_refused)
     struct cw_live_copy image;
 
     cr_expect_eq(cw_live_copy_read(nowhere, &image, why, sizeof(why)), -1);
-    cr_expect_str_eq(why, "is no regular file");
+    cr_expect_str_eq(why, "is not a regular file");
 }
 
 Test(image, holes_read_as_zeros)
