@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/out.h"
 #include "base/options/options.h"
 #include "cli/doctor/doctor.h"
 #include "cli/run/run_account.h"
@@ -32,7 +33,11 @@
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
 
-#define WHY_MAX (2 * PATH_MAX + 256)
+#define WHY_MAX  (2 * PATH_MAX + 256)
+#define NEXT_MAX 66 /* what fits in a line of the verdict, so that it can be copied */
+
+/* What a shell takes as it is. */
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+"
 
 enum {
     FLAG_QUIET = 'q',
@@ -41,6 +46,8 @@ enum {
     FLAG_LEAK_BYTES,
     FLAG_LEAK_COUNT,
     FLAG_REQUIRE_CUDA,
+    FLAG_ALLOW_NO_CUDA,
+    FLAG_HTML,
     FLAG_EXEC,
     FLAG_FIRST_ROW
 };
@@ -50,38 +57,49 @@ struct request {
     const char *preload;
     int error_exitcode;              /* 0: none */
     uint64_t leak_bytes, leak_count; /* 0: not given */
-    int requires_cuda, is_exec, is_quiet;
+    const char *html;
+    char next[NEXT_MAX]; /* a command that tells more than this one */
+    int requires_cuda, allows_no_cuda, is_exec, is_quiet;
+};
+
+static const struct cw_flag flags[] = {
+    {.id = FLAG_ERROR_EXITCODE,
+     .name = "error-exitcode",
+     .value = "N",
+     .help = "exit with N if something leaked or a memory error happened, and PROGRAM "
+             "succeeded"},
+    {.id = FLAG_LEAK_BYTES,
+     .name = "leak-bytes",
+     .value = "SIZE",
+     .help = "minimum leak for --error-exitcode, over all processes"},
+    {.id = FLAG_LEAK_COUNT,
+     .name = "leak-count",
+     .value = "N",
+     .help = "minimum number of leaked blocks, likewise; with both flags, either one suffices"},
+    {.id = FLAG_REQUIRE_CUDA,
+     .name = "require-cuda",
+     .help = "fail with the reason if no process called CUDA under the library"},
+    {.id = FLAG_ALLOW_NO_CUDA,
+     .name = "allow-no-cuda",
+     .help = "with --error-exitcode, accept that no process called CUDA"},
+    {.id = FLAG_HTML,
+     .name = "html",
+     .value = "FILE",
+     .help = "write a page for a browser to FILE, besides any report"},
+    {.id = FLAG_QUIET, .name = "quiet", .help = "do not print the command's own messages"},
+    {.id = FLAG_EXEC,
+     .name = "exec",
+     .help = "replace this process with PROGRAM; no SUMMARY at the end"},
+    {.id = FLAG_PRELOAD,
+     .name = "preload",
+     .value = "FILE",
+     .help = "preload FILE instead of the installed libcuwarden.so"},
 };
 
 const struct cw_command_line *cw_line_run(void)
 {
     static struct cw_docs_flag options[CW_OPTION_COUNT];
     static struct cw_flag options_as_flags[CW_OPTION_COUNT];
-    static const struct cw_flag flags[] = {
-        {.id = FLAG_ERROR_EXITCODE,
-         .name = "error-exitcode",
-         .value = "N",
-         .help = "exit with N if something leaked and PROGRAM succeeded"},
-        {.id = FLAG_LEAK_BYTES,
-         .name = "leak-bytes",
-         .value = "SIZE",
-         .help = "minimum leak for --error-exitcode, over all processes"},
-        {.id = FLAG_LEAK_COUNT,
-         .name = "leak-count",
-         .value = "N",
-         .help = "minimum number of leaked blocks, likewise; with both flags, either one suffices"},
-        {.id = FLAG_REQUIRE_CUDA,
-         .name = "require-cuda",
-         .help = "fail with the reason if no process called CUDA under the library"},
-        {.id = FLAG_QUIET, .name = "quiet", .help = "do not print the command's own messages"},
-        {.id = FLAG_EXEC,
-         .name = "exec",
-         .help = "replace this process with PROGRAM; no SUMMARY at the end"},
-        {.id = FLAG_PRELOAD,
-         .name = "preload",
-         .value = "FILE",
-         .help = "preload FILE instead of the installed libcuwarden.so"},
-    };
     static const struct cw_command_line line = {
         .usage = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
         .about = "Run PROGRAM with libcuwarden.so preloaded, and report what it leaked.",
@@ -95,9 +113,12 @@ const struct cw_command_line *cw_line_run(void)
             "overrides an existing value; 'cuwarden options --format=text' explains them all. "
             "NVTX_INJECTION64_PATH, unless already set, is set to the library too, so that it sees "
             "the NVTX ranges and marks of PROGRAM.\n\n"
-            "The last line on stderr sums up PROGRAM and all processes that it started, provided "
-            "that they called CUDA and have ended. Reports of killed or crashed processes are "
-            "written by the command. With --mode=off or --live=off there is nothing to read at the "
+            "At the end, at most eight lines on stderr say what is wrong in PROGRAM and all "
+            "processes that it started, and who held the memory at its peak; the last line "
+            "(SUMMARY) is for scripts. Processes count if they called CUDA and have ended. Reports "
+            "have source lines; a name in --report that ends in .json, .html, .pb.gz (pprof) or "
+            ".folded (collapsed stacks) chooses the form. Reports of killed or crashed processes "
+            "are written, too. With --mode=off or --live=off there is nothing to read at the "
             "end, so the command is replaced by PROGRAM as with --exec; the same happens, with a "
             "warning, if resource limits prevent it from creating a process.\n\n"
             "The exit status is that of PROGRAM; if a signal killed PROGRAM, the same signal kills "
@@ -186,6 +207,12 @@ static int set_flag(void *to, int flag, char *value)
     case FLAG_REQUIRE_CUDA:
         request->requires_cuda = 1;
         return 0;
+    case FLAG_ALLOW_NO_CUDA:
+        request->allows_no_cuda = 1;
+        return 0;
+    case FLAG_HTML:
+        request->html = value;
+        return *value ? 0 : fail_value("html", value, "the name of a file");
     case FLAG_EXEC:
         request->is_exec = 1;
         return 0;
@@ -216,7 +243,9 @@ static const char *check_of(const struct request *request)
 {
     if (request->error_exitcode != 0)
         return "--error-exitcode";
-    return request->requires_cuda ? "--require-cuda" : NULL;
+    if (request->requires_cuda)
+        return "--require-cuda";
+    return request->html ? "--html" : NULL;
 }
 
 static int check_request(const struct request *request)
@@ -283,8 +312,11 @@ static void collect(void *arg)
     cw_run_account_collect(arg, 0);
 }
 
-static int has_leaked(const struct request *request, const struct cw_snapshot_summary *sum)
+/* Thresholds are for leaks; one memory error is always one too many. */
+static int has_failed(const struct request *request, const struct cw_snapshot_summary *sum)
 {
+    if (sum->invalid_frees + sum->fatal_errors > 0)
+        return 1;
     if (request->leak_bytes == 0 && request->leak_count == 0)
         return sum->leaked_blocks > 0;
     return (request->leak_bytes != 0 && sum->leaked_bytes >= request->leak_bytes) ||
@@ -296,32 +328,37 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
 {
     if (request->error_exitcode == 0)
         return CW_EXIT_OK;
-    if (has_leaked(request, &account->sum))
+    if (has_failed(request, &account->verdict.sum))
         return request->error_exitcode;
     return account->unreadable > 0 ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
-/* No process called CUDA, as far as we know. */
+/* No process called CUDA, as far as we know: a check that saw nothing has not passed. */
 static int explain_silence(const struct request *request, const char *directory,
                            const char *program, const char *library)
 {
+    const char *check =
+        request->requires_cuda || !request->allows_no_cuda ? check_of(request) : NULL;
+    const char *way_out = request->requires_cuda || request->error_exitcode == 0
+                              ? ""
+                              : "; --allow-no-cuda accepts that";
     char why[WHY_MAX];
     int is_kept_out = cw_doctor_keeps_out(program, library, why, sizeof(why));
 
-    if (request->requires_cuda && is_kept_out)
-        cw_cli_error("--require-cuda: no process called CUDA under the library: %s", why);
-    else if (request->requires_cuda)
+    if (check && is_kept_out)
+        cw_cli_error("%s: no process called CUDA under the library: %s%s", check, why, way_out);
+    else if (check)
         cw_cli_error(
-            "--require-cuda: no process called CUDA under the library: '%s' can load it, but "
-            "neither it nor its children called CUDA, or they did so without LD_PRELOAD in their "
-            "environment, or as a user who cannot write to '%s' (in that case, try --exec)",
-            program, directory);
+            "%s: no process called CUDA under the library: '%s' can load it, but neither it nor "
+            "its children called CUDA, or they did so without LD_PRELOAD in their environment, or "
+            "as a user who cannot write to '%s' (in that case, try --exec)%s",
+            check, program, directory, way_out);
     else if (is_kept_out && !request->is_quiet)
         cw_cli_warn("this run was not recorded: %s", why);
-    return request->requires_cuda ? CW_EXIT_SELF : CW_EXIT_OK;
+    return check ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
-static int conclude(const struct request *request, const struct cw_run_account *account,
+static int conclude(const struct request *request, struct cw_run_account *account,
                     const char *program, const char *library)
 {
     int status = WEXITSTATUS(account->wait_status), verdict = check_leaks(request, account);
@@ -354,6 +391,8 @@ static int run_without_child(const struct request *request, char **argv, int err
                     strerror(error));
     if (setenv(CW_OPTION_PREFIX "LIVE", request->options.live, 1) != 0)
         return fail_setenv(CW_OPTION_PREFIX "LIVE");
+    if (setenv(CW_OPTION_PREFIX "REPORT", request->options.report, 1) != 0)
+        return fail_setenv(CW_OPTION_PREFIX "REPORT");
     return exec_program(argv);
 }
 
@@ -380,15 +419,27 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     return error != 0 ? fail_program(argv[0], error) : conclude(request, account, argv[0], library);
 }
 
+/* The library writes what the run cannot improve. */
+static int redirect_reports(const char *instead)
+{
+    if (!instead || setenv(CW_OPTION_PREFIX "REPORT", instead, 1) == 0)
+        return CW_EXIT_OK;
+    return fail_setenv(CW_OPTION_PREFIX "REPORT");
+}
+
 /* Sets the directory of live files for the processes. */
 static int prepare_account(const struct request *request, struct cw_run_account *account)
 {
+    const char *instead = NULL;
     char why[WHY_MAX];
 
-    *account = (struct cw_run_account){.options = &request->options, .is_quiet = request->is_quiet};
+    *account = (struct cw_run_account){
+        .options = &request->options, .next = request->next, .is_quiet = request->is_quiet};
+    if (cw_run_reports_init(&account->reports, &request->options, request->html, &instead) != 0)
+        return cw_cli_usage_error();
     if (cw_run_live_make(&account->live, &request->options, why, sizeof(why)) == 0)
         return setenv(CW_OPTION_PREFIX "LIVE", account->live.directory, 1) == 0
-                   ? CW_EXIT_OK
+                   ? redirect_reports(instead)
                    : fail_setenv(CW_OPTION_PREFIX "LIVE");
     if (check_of(request)) {
         cw_cli_error(
@@ -401,6 +452,26 @@ static int prepare_account(const struct request *request, struct cw_run_account 
             "no directory for live files, so there is no SUMMARY: %s; choose one with --live=DIR",
             why);
     return CW_EXIT_OK;
+}
+
+/* This command, with a page; "" if that is too long to be copied from one line. */
+static void suggest(struct request *request, char **argv)
+{
+    struct cw_out out;
+    char line[NEXT_MAX];
+
+    cw_out_init(&out, -1, line, sizeof(line) - 1);
+    cw_out_string(&out, "cuwarden run --html=report.html");
+    for (char **arg = argv + 1; *arg; arg++) {
+        int is_plain = **arg && (*arg)[strspn(*arg, PLAIN)] == '\0';
+
+        if (strchr(*arg, '\''))
+            out.truncated = 1;
+        cw_out_printf(&out, is_plain ? " %s" : " '%s'", *arg);
+    }
+    line[out.len] = '\0';
+    snprintf(request->next, sizeof(request->next), "%s",
+             out.truncated ? "the same command with --html=report.html" : line);
 }
 
 static int run_accounted(const struct request *request, char **argv, const char *library)
@@ -438,5 +509,6 @@ int cw_cmd_run(int argc, char **argv)
         return fail_setenv("NVTX_INJECTION64_PATH");
     if (blindness(&request))
         return exec_program(argv + optind);
+    suggest(&request, argv);
     return run_accounted(&request, argv + optind, library);
 }

@@ -30,15 +30,6 @@ static _Atomic int exit_status;
 
 /* ---- the report ---- */
 
-static enum cw_report_form report_form(const struct cw_options *options)
-{
-    if (options->report[0] == '\0' && options->format == CW_FORMAT_TEXT)
-        return CW_REPORT_SHORT_IF_LEAKED;
-    if (options->format == CW_FORMAT_JSON)
-        return CW_REPORT_JSON;
-    return options->format == CW_FORMAT_BOTH ? CW_REPORT_BOTH : CW_REPORT_TEXT;
-}
-
 /* Looked up, because only C++ programs have it. Only at an orderly exit, because it allocates. */
 typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
 
@@ -57,7 +48,7 @@ static int write_report(int orderly)
     const struct cw_options *options = cw_settings_options();
     void *demangler = orderly ? cw_object_next_symbol("__cxa_demangle") : NULL;
     struct cw_report_request request = {
-        .form = report_form(options),
+        .form = cw_report_form_of(options),
         .destination = options->report[0] ? options->report : NULL,
         .env = cw_settings_environment(),
         .version = PACKAGE_VERSION,

@@ -81,7 +81,7 @@ static void pin(cw_option_path path, int is_template)
 
 static void pin_files(void)
 {
-    if (strcmp(self.options.report, "-") != 0)
+    if (cw_path_names_file(self.options.report))
         pin(self.options.report, 1);
     pin(self.options.suppressions, 0);
     pin(self.options.trace, 1);
@@ -93,9 +93,8 @@ static void name_rank(void)
 {
     char named[CW_OPTION_VALUE_MAX];
 
-    if (self.options.report[0] == '\0' || strcmp(self.options.report, "-") == 0 ||
-        self.launcher.rank[0] == '\0' || self.launcher.size < 2 ||
-        !cw_path_is_shared(self.options.report) ||
+    if (!cw_path_names_file(self.options.report) || self.launcher.rank[0] == '\0' ||
+        self.launcher.size < 2 || !cw_path_is_shared(self.options.report) ||
         cw_path_insert(named, sizeof(named), self.options.report, ".rank-%r") != 0)
         return;
     memcpy(self.options.report, named, strlen(named) + 1);

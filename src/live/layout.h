@@ -52,7 +52,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 5
+#define CW_LIVE_VERSION 6
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    16384 /* bytes of a record at most */
@@ -330,6 +330,21 @@ enum cw_event_type {
         CW_EVENT_COUNT
 };
 
+/* Why a free was refused: X(ID, "json name", label). */
+#define CW_MISUSES(X)                                                                              \
+    X(UNKNOWN, "", "invalid free")                                                                 \
+    X(DOUBLE, "double-free", "double free")                                                        \
+    X(INSIDE, "inside", "pointer inside a block")                                                  \
+    X(FOREIGN, "foreign", "pointer that was never allocated")                                      \
+    X(FUNCTION, "wrong-function", "free by the wrong function")
+
+enum cw_misuse {
+#define X(id, name, label) CW_MISUSE_##id,
+    CW_MISUSES(X)
+#undef X
+        CW_MISUSE_COUNT
+};
+
 struct cw_live_event {
     uint64_t t_ns;
     uint64_t key;   /* pointer or handle, if any */
@@ -346,6 +361,9 @@ struct cw_live_event {
     uint32_t other_site;         /* of a second free: the site of the first, 0 if not known */
     _Atomic uint32_t count;      /* how often, where equal ones close together are one; >= 1 */
     _Atomic uint64_t released;   /* bytes given back to the driver in answer */
+    uint32_t alloc_site;         /* of INVALID_FREE: of the block that was meant, 0: not known */
+    uint8_t misuse;              /* enum cw_misuse, of INVALID_FREE */
+    uint8_t unused[3];
 };
 
 /* An out of memory that the program has seen, and what held the memory then. The first of a
@@ -360,12 +378,12 @@ struct cw_live_oom {
     uint8_t cause;    /* enum cw_cause */
     uint8_t unserved; /* enum cw_unserved */
     uint8_t unused;
-    uint32_t event;            /* its event, 0: it was dropped */
-    uint64_t bytes;            /* asked for; 0: not known (a module, a context) */
-    uint64_t fits;             /* the largest request that would have fit, as far as known */
-    uint64_t limit, min_free;  /* in force, 0: none */
-    uint64_t live, held, idle; /* of this process */
-    uint64_t spare;            /* held by the driver's stream-ordered pools, unused */
+    uint32_t event;                   /* its event, 0: it was dropped */
+    uint64_t bytes;                   /* asked for; 0: not known (a module, a context) */
+    uint64_t fits;                    /* the largest request that would have fit, as far as known */
+    uint64_t limit, min_free;         /* in force, 0: none */
+    uint64_t live, held, idle;        /* of this process */
+    uint64_t spare;                   /* held by the driver's stream-ordered pools, unused */
     uint64_t free_bytes, total_bytes; /* of the device, asked at that moment; total 0: unknown */
     /* The sites that held most on this device, once added up. */
     uint64_t rest_bytes, rest_blocks; /* of all other places */

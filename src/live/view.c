@@ -197,6 +197,24 @@ const char *cw_rung_label(unsigned rung)
     return rung < CW_RUNG_COUNT ? rungs[rung].label : "unknown step";
 }
 
+static const struct {
+    const char *name, *label;
+} misuses[CW_MISUSE_COUNT] = {
+#define X(id, name, label) [CW_MISUSE_##id] = {name, label},
+    CW_MISUSES(X)
+#undef X
+};
+
+const char *cw_misuse_name(unsigned misuse)
+{
+    return misuse < CW_MISUSE_COUNT ? misuses[misuse].name : "unknown";
+}
+
+const char *cw_misuse_label(unsigned misuse)
+{
+    return misuse < CW_MISUSE_COUNT ? misuses[misuse].label : "invalid free";
+}
+
 static uint64_t load(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
@@ -274,6 +292,19 @@ static struct cw_live_sums slack_on(const struct cw_live_header *header, unsigne
         slack.held += load(&slot->slack_held);
     }
     return slack;
+}
+
+uint64_t cw_view_fatal_errors(const struct cw_view *view)
+{
+    uint32_t contexts = cw_view_count(view, CW_TABLE_CONTEXT);
+    uint64_t count = 0;
+
+    for (uint32_t i = 1; i < contexts; i++) {
+        const struct cw_live_context *context = cw_view_context(view, i);
+
+        count += context && atomic_load_explicit(&context->fatal, memory_order_relaxed) != 0;
+    }
+    return count;
 }
 
 struct cw_live_sums cw_view_device_live(const struct cw_view *view, unsigned device)

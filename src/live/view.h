@@ -95,6 +95,8 @@ struct cw_live_sums {
     uint64_t live; /* asked for, and not freed */
     uint64_t held; /* taken from the driver: live, rounding, and idle */
 };
+/* Contexts that an error made unusable. */
+uint64_t cw_view_fatal_errors(const struct cw_view *view);
 struct cw_live_sums cw_view_device_live(const struct cw_view *view, unsigned device);
 /* Live bytes on all devices and the host. */
 uint64_t cw_view_live(const struct cw_view *view);
@@ -125,7 +127,8 @@ static inline unsigned cw_kind_home(unsigned kind, unsigned device)
 const char *cw_kind_name(unsigned kind);
 const char *cw_kind_label(unsigned kind);
 
-/* JSON names and labels of the rows of CW_EVENTS, CW_LEVELS, CW_CAUSES, CW_UNSERVEDS, CW_RUNGS. */
+/* JSON names and labels of the rows of CW_EVENTS, CW_LEVELS, CW_CAUSES, CW_UNSERVEDS, CW_RUNGS,
+ * CW_MISUSES. */
 const char *cw_event_name(unsigned type);
 const char *cw_level_name(unsigned level);
 const char *cw_cause_name(unsigned cause);
@@ -134,6 +137,8 @@ const char *cw_unserved_name(unsigned unserved);
 const char *cw_unserved_label(unsigned unserved);
 const char *cw_rung_name(unsigned rung);
 const char *cw_rung_label(unsigned rung);
+const char *cw_misuse_name(unsigned misuse);
+const char *cw_misuse_label(unsigned misuse);
 
 /* The counters of one site record, added up as layout.h says. */
 struct cw_site_sums {

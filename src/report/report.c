@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/options/options.h"
 #include "base/out.h"
 #include "base/reason.h"
 #include "report/snapshot/age.h"
@@ -42,6 +43,24 @@ struct cw_report_job {
 
 enum content { CONTENT_SHORT, CONTENT_TEXT, CONTENT_JSON, CONTENT_SUGGESTIONS };
 
+enum cw_report_form cw_report_form_of(const struct cw_options *options)
+{
+    if (strcmp(options->report, "off") == 0)
+        return CW_REPORT_NONE;
+    if (options->report[0] == '\0' && options->format <= CW_FORMAT_TEXT)
+        return CW_REPORT_SHORT_IF_LEAKED;
+    switch (options->format) {
+    case CW_FORMAT_TEXT:
+        return CW_REPORT_TEXT;
+    case CW_FORMAT_JSON:
+        return CW_REPORT_JSON;
+    case CW_FORMAT_BOTH:
+        return CW_REPORT_BOTH;
+    default:
+        return cw_path_ends_in(options->report, ".json") ? CW_REPORT_JSON : CW_REPORT_TEXT;
+    }
+}
+
 static int request_fd(const struct cw_report_request *request)
 {
     return request->fd > 0 ? request->fd : 2;
@@ -49,8 +68,7 @@ static int request_fd(const struct cw_report_request *request)
 
 static int goes_to_fd(const struct cw_report_request *request)
 {
-    return !request->destination || request->destination[0] == '\0' ||
-           strcmp(request->destination, "-") == 0;
+    return !request->destination || !cw_path_names_file(request->destination);
 }
 
 static struct cw_snapshot *snapshot_of(struct cw_report_job *job)
@@ -117,14 +135,16 @@ static int write_file(struct cw_report_job *job, enum content content, const cha
 static int write_files(struct cw_report_job *job)
 {
     enum cw_report_form form = job->request->form;
+    int is_both = form == CW_REPORT_BOTH;
+    int is_text = !cw_path_ends_in(job->request->destination, ".json");
     int failed = 0;
 
     if (form == CW_REPORT_SHORT_IF_LEAKED)
         failed = write_file(job, CONTENT_SHORT, "");
     else if (form != CW_REPORT_JSON)
-        failed = write_file(job, CONTENT_TEXT, "");
-    if (!failed && (form == CW_REPORT_JSON || form == CW_REPORT_BOTH))
-        failed = write_file(job, CONTENT_JSON, form == CW_REPORT_BOTH ? ".json" : "");
+        failed = write_file(job, CONTENT_TEXT, is_both && !is_text ? ".txt" : "");
+    if (!failed && (form == CW_REPORT_JSON || is_both))
+        failed = write_file(job, CONTENT_JSON, is_both && is_text ? ".json" : "");
     if (!failed)
         return 0;
     if (!job->request->is_dump)
@@ -202,15 +222,16 @@ static void classify(struct cw_report_job *job, const struct cw_view *view)
     cw_snapshot_ages(snapshot_of(job), now_ns, old_ns);
 }
 
-static int has_leaks(const struct cw_snapshot *snapshot)
+static int has_news(const struct cw_snapshot *snapshot)
 {
-    return snapshot->leaks.count > 0;
+    return snapshot->leaks.count > 0 || snapshot->summary.invalid_frees > 0 ||
+           snapshot->summary.fatal_errors > 0;
 }
 
 /* With names and rules, a separately listed site may become a leak, and vice versa. */
-static int may_have_leaks(const struct cw_snapshot *snapshot)
+static int may_have_news(const struct cw_snapshot *snapshot)
 {
-    return has_leaks(snapshot) || snapshot->library.count > 0 || snapshot->caches.count > 0;
+    return has_news(snapshot) || snapshot->library.count > 0 || snapshot->caches.count > 0;
 }
 
 static int write_job(struct cw_report_job *job, const struct cw_view *view,
@@ -220,7 +241,7 @@ static int write_job(struct cw_report_job *job, const struct cw_view *view,
 
     prepare(job, view, request);
     classify(job, view);
-    if (request->form != CW_REPORT_SHORT_IF_LEAKED || has_leaks(snapshot_of(job)))
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || has_news(snapshot_of(job)))
         result = goes_to_fd(request) ? write_to_fd(job) : write_files(job);
     cw_rules_fini(&job->rules);
     cw_symbols_fini(&job->symbols);
@@ -246,11 +267,13 @@ static void destroy_job(struct cw_report_job *job)
 }
 
 /* A leak is live memory of a site, or memory reclaimed with its context. Most programs end without
- * either, which needs no snapshot to establish. */
+ * either and without an error, which needs no snapshot to establish. */
 static int has_leftovers(const struct cw_view *view)
 {
     uint32_t count = cw_view_count(view, CW_TABLE_SITE);
 
+    if (cw_view_header(view)->invalid_frees != 0 || cw_view_fatal_errors(view) != 0)
+        return 1;
     for (uint32_t i = 1; i < count; i++) {
         const struct cw_live_site *site = cw_view_site(view, i);
         struct cw_site_sums sums;
@@ -269,14 +292,15 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
     struct cw_report_job *job;
     int result = 0;
 
-    if (request->form == CW_REPORT_SHORT_IF_LEAKED && !has_leftovers(view))
+    if (request->form == CW_REPORT_NONE ||
+        (request->form == CW_REPORT_SHORT_IF_LEAKED && !has_leftovers(view)))
         return 0;
     job = create_job(view);
     if (!job) {
         cw_log(CW_LOG_WARN, "out of memory: no report is written");
         return -1;
     }
-    if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_leaks(snapshot_of(job)))
+    if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_news(snapshot_of(job)))
         result = write_job(job, view, request);
     destroy_job(job);
     return result;
@@ -295,6 +319,12 @@ struct cw_report_job *cw_report_open(const struct cw_view *view,
     classify(job, view);
     cw_live_model_init(&job->live);
     return job;
+}
+
+void cw_report_read_listed(struct cw_report_job *job, cw_report_list_fn list)
+{
+    list(&job->live.model, cw_live_model_want, &job->live);
+    cw_live_model_resolve(&job->live);
 }
 
 void cw_report_read_stacks(struct cw_report_job *job, int is_for_text)

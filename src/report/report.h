@@ -11,14 +11,17 @@
 #include "live/view.h"
 #include "report/model/model_live.h"
 #include "report/path/path.h"
+#include "report/text/text_form.h"
 
+struct cw_options;
 struct cw_symbol_ops;
 
 enum cw_report_form {
-    CW_REPORT_SHORT_IF_LEAKED, /* a short text; nothing if nothing leaked */
+    CW_REPORT_NONE,            /* nothing at all */
+    CW_REPORT_SHORT_IF_LEAKED, /* a short text, if something leaked or a memory error happened */
     CW_REPORT_TEXT,
     CW_REPORT_JSON,
-    CW_REPORT_BOTH,        /* the JSON's name gets ".json" appended */
+    CW_REPORT_BOTH,        /* that which does not fit the name gets ".json" or ".txt" appended */
     CW_REPORT_SUGGESTIONS, /* suppressions (suggest.h), to `fd` */
 };
 
@@ -38,6 +41,9 @@ struct cw_report_request {
     const struct cw_symbol_ops *lines; /* reads source lines (symbol.h); NULL: none */
     const char *sysroot;               /* the directory that contains the modules; may be NULL */
 };
+
+/* The form by the options REPORT and FORMAT. */
+enum cw_report_form cw_report_form_of(const struct cw_options *options);
 
 /* The values of the escapes in a report's name, except %n. */
 void cw_report_path_values(const struct cw_view *view, char *const *env,
@@ -60,6 +66,10 @@ struct cw_report_job *cw_report_open(const struct cw_view *view,
 struct cw_report_model *cw_report_of(struct cw_report_job *job);
 /* Call once: adds the frames of all stacks, or only of those that the full text shows. */
 void cw_report_read_stacks(struct cw_report_job *job, int is_for_text);
+/* The same for the stacks that `list` names to its `want`. */
+typedef void (*cw_report_list_fn)(const struct cw_report_model *model, cw_report_want_fn want,
+                                  void *arg);
+void cw_report_read_listed(struct cw_report_job *job, cw_report_list_fn list);
 void cw_report_close(struct cw_report_job *job);
 
 #endif

@@ -269,7 +269,7 @@ expect_lines()
 # summary_value KEY [FILE]: prints the number that the SUMMARY line gives for it, or nothing.
 summary_value()
 {
-  sed -n -E "s/^==[0-9]+== SUMMARY: (.* )?$1=([0-9]+)( .*)?\$/\\2/p" -- "${2:-err}" | tail -n 1
+  sed -n -E "s/^(==[0-9]+==|cuwarden:) SUMMARY: (.* )?$1=([0-9]+)( .*)?\$/\\3/p" -- "${2:-err}" | tail -n 1
 }
 
 # holds_ NUMBER OPERATOR NUMBER: =, >= or <=.
@@ -291,7 +291,7 @@ expect_summary()
     *=*) ;;
     *) file=$1; shift ;;
   esac
-  expect_lines 1 '^==[0-9]+== SUMMARY: ' "$file"
+  expect_lines 1 '^(==[0-9]+==|cuwarden:) SUMMARY: ' "$file"
   for fact in "$@"; do
     [[ $fact =~ ^([a-z_]+)(=|\>=|\<=)([0-9]+)$ ]] || framework_failure_ "bad expectation '$fact'"
     key=${BASH_REMATCH[1]} operator=${BASH_REMATCH[2]} value=${BASH_REMATCH[3]}

@@ -220,21 +220,12 @@ void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums)
     *sums = (struct cw_ranks_sums){.live = 0};
     for (uint32_t i = 0; i < ranks->count; i++) {
         const struct cw_snapshot *snapshot = &ranks->model[i].report->snapshot;
-        const struct cw_snapshot_summary *from = &snapshot->summary;
-        struct cw_snapshot_summary *to = &sums->summary;
 
         for (uint32_t k = 0; k < CW_DEVICES; k++) {
             sums->live += snapshot->device[k].sums.live_bytes;
             sums->held += snapshot->device[k].sums.live_held;
             sums->peak += snapshot->device[k].peak_bytes;
         }
-        to->leaked_bytes += from->leaked_bytes;
-        to->leaked_blocks += from->leaked_blocks;
-        to->leak_sites += from->leak_sites;
-        to->allocs += from->allocs;
-        to->frees += from->frees;
-        to->failed += from->failed;
-        to->pool_hits += from->pool_hits;
-        to->pool_misses += from->pool_misses;
+        cw_snapshot_summary_add(&sums->summary, &snapshot->summary);
     }
 }

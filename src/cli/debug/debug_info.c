@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/debug/debug_unit.h"
 #include "report/symbols/symbol.h"
 
@@ -23,7 +24,6 @@ struct symbol {
 
 struct module {
     struct module *next;
-    const struct cw_debug_options *options;
     char *path;
     uint8_t build_id[32];
     struct cw_debug_key key;
@@ -32,6 +32,7 @@ struct module {
     uint64_t bias;       /* dwfl's addresses minus those in the module's file */
     uint64_t dwarf_bias; /* dwfl's addresses minus those in the debug information */
     int has_dwarf;
+    struct cw_debug_info *info;
     struct cw_debug_units units;
     struct symbol *symbol; /* by address; read at the first address that no unit covers */
     size_t symbols;
@@ -41,6 +42,8 @@ struct module {
 struct cw_debug_info {
     const struct cw_debug_options *options;
     struct module *module;
+    uint64_t spent_ns;
+    int is_cut;
     struct cw_symbol_ops ops;
 };
 
@@ -68,11 +71,11 @@ static int find_debug_file(Dwfl_Module *file, void **data, const char *name, Dwa
 
     if (link && checksum == 0)
         return -1;
-    fd = cw_debug_open_by_id(module->options, &module->key, found);
+    fd = cw_debug_open_by_id(module->info->options, &module->key, found);
     if (fd < 0 && link)
-        fd = cw_debug_open_by_link(module->options, &module->key, module->path, link, checksum,
-                                   found);
-    if (fd < 0 && module->options->may_download) {
+        fd = cw_debug_open_by_link(module->info->options, &module->key, module->path, link,
+                                   checksum, found);
+    if (fd < 0 && module->info->options->may_download) {
         *found = NULL;
         fd = dwfl_standard_find_debuginfo(file, data, name, base, path, link, checksum, found);
     }
@@ -95,7 +98,7 @@ static int open_file(struct module *module)
     int fd = cw_debug_open_module(module->path, &module->key);
 
     if (fd < 0)
-        fd = cw_debug_open_by_id(module->options, &module->key, &name);
+        fd = cw_debug_open_by_id(module->info->options, &module->key, &name);
     if (fd < 0)
         return -1;
     module->dwfl = dwfl_begin(&callbacks);
@@ -186,9 +189,17 @@ static const char *symbol_at(struct module *module, uint64_t address)
 
 /* ---- struct cw_symbol_ops ---- */
 
-static size_t find_places(void *file, uint64_t address, struct cw_symbol_place *places, size_t cap)
+static int is_time_up(struct cw_debug_info *info)
 {
-    struct module *module = file;
+    if (info->options->may_download || info->spent_ns < CW_DEBUG_SECONDS * UINT64_C(1000000000))
+        return 0;
+    info->is_cut = 1;
+    return 1;
+}
+
+static size_t look_up(struct module *module, uint64_t address, struct cw_symbol_place *places,
+                      size_t cap)
+{
     size_t count = 0;
 
     address += module->bias;
@@ -199,6 +210,19 @@ static size_t find_places(void *file, uint64_t address, struct cw_symbol_place *
     if (!places[count - 1].function)
         places[count - 1].function = symbol_at(module, address);
     return count > 1 || places[0].function || places[0].file ? count : 0;
+}
+
+static size_t find_places(void *file, uint64_t address, struct cw_symbol_place *places, size_t cap)
+{
+    struct module *module = file;
+    uint64_t begin_ns = cw_clock_ns();
+    size_t count;
+
+    if (is_time_up(module->info))
+        return 0;
+    count = look_up(module, address, places, cap);
+    module->info->spent_ns += cw_clock_ns() - begin_ns;
+    return count;
 }
 
 static void free_module(struct module *module)
@@ -235,7 +259,7 @@ static struct module *add_module(struct cw_debug_info *info, const char *path,
         free_module(module);
         return NULL;
     }
-    module->options = info->options;
+    module->info = info;
     memcpy(module->build_id, build_id, build_id_len);
     module->key = (struct cw_debug_key){.build_id = module->build_id, .build_id_len = build_id_len};
     module->next = info->module;
@@ -249,9 +273,11 @@ static void *open_module(void *arg, const char *path, const uint8_t *build_id, s
 {
     struct cw_debug_info *info = arg;
     struct module *module = find_module(info, path, build_id, build_id_len);
+    uint64_t begin_ns = cw_clock_ns();
 
-    if (!module)
+    if (!module && !is_time_up(info))
         module = add_module(info, path, build_id, build_id_len);
+    info->spent_ns += cw_clock_ns() - begin_ns;
     return module && module->file ? module : NULL;
 }
 
@@ -278,6 +304,11 @@ void cw_debug_info_destroy(struct cw_debug_info *info)
         free_module(module);
     }
     free(info);
+}
+
+int cw_debug_info_is_cut(const struct cw_debug_info *info)
+{
+    return info && info->is_cut;
 }
 
 const struct cw_symbol_ops *cw_debug_info_ops(const struct cw_debug_info *info)

@@ -18,6 +18,12 @@ void cw_debug_info_destroy(struct cw_debug_info *info)
     (void)info;
 }
 
+int cw_debug_info_is_cut(const struct cw_debug_info *info)
+{
+    (void)info;
+    return 0;
+}
+
 const struct cw_symbol_ops *cw_debug_info_ops(const struct cw_debug_info *info)
 {
     (void)info;

@@ -50,6 +50,7 @@ static const struct cw_report_static no_variable = {.name = ""};
 static const struct cw_report_diagnostic no_diagnostic = {.text = "", .is_loss = 1};
 static const struct cw_report_event no_event = {.site = CW_SITE_NONE,
                                                 .first_site = CW_SITE_NONE,
+                                                .alloc_site = CW_SITE_NONE,
                                                 .device = CW_DEVICE_HOST,
                                                 .type = CW_EVENT_COUNT,
                                                 .count = 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Totals of the processes under one `cuwarden run`, from their live files as they end, and the
- * reports of those that could not write theirs.
+ * What the processes under one `cuwarden run` leave: totals, verdict and reports, from their live
+ * files as they end.
  */
 #ifndef CW_CLI_RUN_ACCOUNT_H
 #define CW_CLI_RUN_ACCOUNT_H
@@ -10,9 +10,8 @@
 
 #include "base/options/options.h"
 #include "cli/input/run_live.h"
-#include "report/snapshot/snapshot.h"
-
-#define CW_RUN_NAMED_MAX 16
+#include "cli/run/run_report.h"
+#include "cli/run/verdict.h"
 
 struct cw_run_span {
     uint64_t from_ns, to_ns, peak_bytes;
@@ -27,19 +26,18 @@ struct cw_run_account {
     uint64_t processes;
     uint64_t unreadable; /* unreadable live files */
     uint64_t running;    /* processes still running, not included in the totals */
-    struct cw_snapshot_summary sum;
-    struct cw_run_span *span;     /* of each process; `processes` of them */
-    char *name[CW_RUN_NAMED_MAX]; /* report files named so far; `named` of them */
-    unsigned named;
-    unsigned unnamed, overwritten; /* reports beyond these, and reports written to one of these */
+    struct cw_run_verdict verdict;
+    struct cw_run_reports reports;
+    struct cw_run_span *span; /* of each process; `processes` of them */
+    const char *next;         /* the command that tells more about what is wrong */
 };
 
 /* Counts the processes that have ended. is_last: also those left to nested runs, and processes
  * about to end get a moment to do so. */
 void cw_run_account_collect(struct cw_run_account *account, int is_last);
 
-/* Prints the final lines, if any process has called CUDA. */
-void cw_run_account_print(const struct cw_run_account *account);
+/* Names the reports, and prints the verdict and the SUMMARY if any process has called CUDA. */
+void cw_run_account_print(struct cw_run_account *account);
 
 void cw_run_account_free(struct cw_run_account *account);
 

@@ -71,6 +71,8 @@ static const struct {
     {"IF(is_of_sizes)", "`seen_by` is `both`"},
     {"IF(has_event_device)", "the device is known"},
     {"IF(has_total)", "`total` is known"},
+    {"IF(has_allocation)", "the block that an invalid free meant is known"},
+    {"IF(has_misuse)", "the kind of invalid free is known"},
     {"IF(has_first_free)", "a block was freed twice, and the site of the first free is known"},
     {"IF(is_out)", "`type` is `oom` or `trim`"},
     {"IF(is_pressure)", "`type` is `pressure`"},
@@ -307,7 +309,7 @@ static void put_type(FILE *to, unsigned record, const struct cw_json_field *fiel
     } else if (field->type == CW_JSON_WORD) {
         fputs("\"enum\":[", to);
         print_words(to, field->words, "\"", ",");
-        fputc(']', to);
+        fputs(",\"unknown\"]", to); /* of a damaged or newer live file */
     } else {
         fputs(type_of(field, is_list(field) ? field->plain : field->type)->schema, to);
     }

@@ -219,6 +219,27 @@ void cw_tracker_fail(uint32_t site_index, int is_oom)
         add(&cw_site_at(site_index)->oom, 1);
 }
 
+static int is_around(const struct cw_live_block *block, uint64_t address)
+{
+    uint32_t state = atomic_load_explicit(&block->state, memory_order_acquire);
+    uint64_t key = load(&block->key);
+
+    return (state == CW_BLOCK_LIVE || state == CW_BLOCK_IDLE) &&
+           atomic_load_explicit(&block->space, memory_order_relaxed) == CW_SPACE_ADDRESS &&
+           key < address && address - key < load(&block->bytes);
+}
+
+uint32_t cw_tracker_find_around(uint64_t address)
+{
+    uint32_t count = atomic_load_explicit(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count,
+                                          memory_order_acquire);
+
+    for (uint32_t i = 1; i < count; i++)
+        if (is_around(cw_tracker_at(i), address))
+            return i;
+    return 0;
+}
+
 uint32_t cw_tracker_take(enum cw_space space, uint64_t key)
 {
     uint32_t block = cw_index_remove(space, key);

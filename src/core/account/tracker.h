@@ -49,6 +49,10 @@ static inline uint32_t cw_tracker_find(enum cw_space space, uint64_t key)
     return cw_index_find(space, key);
 }
 
+/* The block, live or idle, that contains the address but does not begin there; 0: none. Looks at
+ * every block. */
+uint32_t cw_tracker_find_around(uint64_t address);
+
 uint32_t cw_tracker_take(enum cw_space space, uint64_t key);
 void cw_tracker_finish(uint32_t block, enum cw_free_result result);
 /* As take, for a block of CW_SPACE_HANDLE, which has no key in the index; its owner (vmm.c) knows

@@ -24,6 +24,8 @@
 #include "core/account/trace.h"
 #include "core/account/tracker.h"
 
+#define SEARCHES_MAX 1000 /* invalid frees after which no more blocks are searched for them */
+
 /* ---- calls ---- */
 
 /* Between samples the level follows what this process takes and gives back, once it has risen, or
@@ -89,6 +91,11 @@ void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_
         (struct cw_request_free){.space = space, .key = key, .block = cw_tracker_take(space, key)};
 }
 
+static uint32_t site_of(uint32_t block)
+{
+    return atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_relaxed);
+}
+
 /* So that a second free can be shown with the first. */
 static void remember_free(const struct cw_request_free *call, uint32_t api)
 {
@@ -96,35 +103,63 @@ static void remember_free(const struct cw_request_free *call, uint32_t api)
 
     if (call->block == 0 || call->space != CW_SPACE_ADDRESS)
         return;
-    site = cw_site_at(atomic_load(&cw_tracker_at(call->block)->site));
-    cw_freed_remember(call->key, cw_site_here(api, site->kind, site->device));
+    site = cw_site_at(site_of(call->block));
+    cw_freed_remember(call->key,
+                      (struct cw_freed){.site = cw_site_here(api, site->kind, site->device),
+                                        .alloc_site = site_of(call->block)});
 }
 
 /* The record of an idle block tells who freed it; the last frees tell it for others. */
-static uint32_t first_freed(const struct cw_request_free *call)
+static struct cw_freed first_freed(uint64_t key)
 {
     struct cw_pool_view view;
 
-    if (call->block != 0 || call->space != CW_SPACE_ADDRESS)
-        return 0;
-    if (cw_pool_look(call->key, &view))
-        return view.bytes == 0
-                   ? atomic_load_explicit(&cw_tracker_at(view.block)->maps, memory_order_relaxed)
-                   : 0;
-    return cw_freed_find(call->key);
+    if (!cw_pool_look(key, &view))
+        return cw_freed_find(key);
+    if (view.bytes != 0)
+        return (struct cw_freed){.site = 0};
+    return (struct cw_freed){
+        .site = atomic_load_explicit(&cw_tracker_at(view.block)->maps, memory_order_relaxed),
+        .alloc_site = site_of(view.block)};
+}
+
+/* What the free was, as far as what we know of memory tells. */
+static void find_misuse(const struct cw_request_free *call, uint64_t before,
+                        struct cw_live_event *event)
+{
+    struct cw_freed freed = {.site = 0};
+    uint32_t outer = 0;
+
+    if (call->space != CW_SPACE_ADDRESS)
+        return;
+    if (call->block == 0)
+        freed = first_freed(call->key);
+    if (call->block == 0 && freed.site == 0 && before < SEARCHES_MAX)
+        outer = cw_tracker_find_around(call->key);
+    event->other_site = freed.site;
+    event->alloc_site = freed.alloc_site;
+    if (call->block != 0) {
+        event->misuse = CW_MISUSE_FUNCTION;
+        event->alloc_site = site_of(call->block);
+    } else if (freed.site != 0) {
+        event->misuse = CW_MISUSE_DOUBLE;
+    } else if (outer != 0) {
+        event->misuse = CW_MISUSE_INSIDE;
+        event->alloc_site = site_of(outer);
+    } else if (before < SEARCHES_MAX) {
+        event->misuse = CW_MISUSE_FOREIGN;
+    }
 }
 
 static void refused_free(const struct cw_request_free *call, uint32_t api, int code)
 {
+    struct cw_live_event event = {.type = CW_EVENT_INVALID_FREE, .key = call->key, .code = code};
     uint8_t device;
 
     cw_context_current(&device);
-    atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
-    cw_event_add(&(struct cw_live_event){.type = CW_EVENT_INVALID_FREE,
-                                         .site = cw_site_here(api, CW_KIND_DEVICE, device),
-                                         .key = call->key,
-                                         .code = code,
-                                         .other_site = first_freed(call)});
+    event.site = cw_site_here(api, CW_KIND_DEVICE, device);
+    find_misuse(call, atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1), &event);
+    cw_event_add(&event);
 }
 
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,

@@ -70,7 +70,7 @@ static int is_beside_report(struct job *job)
 {
     const char *report = cw_session.options->report;
 
-    if (report[0] == '\0' || strcmp(report, "-") == 0)
+    if (!cw_path_names_file(report))
         return 0;
     return cw_path_expand(job->path, sizeof(job->path), report, &job->values) == 0 &&
            is_file(job->path);
@@ -91,11 +91,19 @@ static int take_name(struct job *job, const char *pattern)
     return 0;
 }
 
+/* REPORT=off and the short text are about the end of the process: who asks now gets a report. */
+static enum cw_report_form form(void)
+{
+    enum cw_report_form form = cw_report_form_of(cw_session.options);
+
+    return form == CW_REPORT_JSON || form == CW_REPORT_BOTH ? form : CW_REPORT_TEXT;
+}
+
 /* EPERM: the directory is somebody else's. */
 static int take_private_name(struct job *job)
 {
     const struct cw_options *options = cw_session.options;
-    const char *extension = options->format == CW_FORMAT_JSON ? "json" : "txt";
+    const char *extension = form() == CW_REPORT_JSON ? "json" : "txt";
     size_t len;
     int dir;
 
@@ -116,18 +124,6 @@ static int take_private_name(struct job *job)
 }
 
 /* ---- writing ---- */
-
-static enum cw_report_form form(void)
-{
-    switch (cw_session.options->format) {
-    case CW_FORMAT_JSON:
-        return CW_REPORT_JSON;
-    case CW_FORMAT_BOTH:
-        return CW_REPORT_BOTH;
-    default:
-        return CW_REPORT_TEXT;
-    }
-}
 
 static int fill(struct job *job)
 {

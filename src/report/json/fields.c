@@ -39,6 +39,7 @@ WORDS(event, cw_event_name, CW_EVENT_COUNT)
 WORDS(cause, cw_cause_name, CW_CAUSE_COUNT)
 WORDS(level, cw_level_name, CW_LEVEL_COUNT)
 WORDS(rung, cw_rung_name, CW_RUNG_COUNT)
+WORDS(misuse, cw_misuse_name, CW_MISUSE_COUNT)
 WORDS(unserved, cw_unserved_name, CW_UNSERVED_COUNT)
 WORDS(audit, audit_name, CW_AUDIT_CLASS_COUNT)
 WORDS(operation, operation_name, CW_AUDIT_OP_COUNT)
@@ -84,6 +85,10 @@ CONDITION(has_event_device, struct cw_report_event,
 CONDITION(has_total, struct cw_report_event, self->total_bytes != 0)
 CONDITION(has_first_free, struct cw_report_event,
           self->type == CW_EVENT_INVALID_FREE && self->first_site != CW_SITE_NONE)
+CONDITION(has_allocation, struct cw_report_event,
+          self->type == CW_EVENT_INVALID_FREE && self->alloc_site != CW_SITE_NONE)
+CONDITION(has_misuse, struct cw_report_event,
+          self->type == CW_EVENT_INVALID_FREE && self->misuse != CW_MISUSE_UNKNOWN)
 CONDITION(is_out, struct cw_report_event, self->type == CW_EVENT_OOM || self->type == CW_EVENT_TRIM)
 CONDITION(is_pressure, struct cw_report_event, self->type == CW_EVENT_PRESSURE)
 CONDITION(is_trim, struct cw_report_event, self->type == CW_EVENT_TRIM)

@@ -221,25 +221,27 @@ static void read_blocks(struct cw_live_model *live)
 static void read_event(const struct cw_live_event *live, const struct cw_snapshot *snapshot,
                        struct cw_report_event *out)
 {
-    *out = (struct cw_report_event){.t_ns = live->t_ns,
-                                    .key = live->key,
-                                    .bytes = live->bytes,
-                                    .free_bytes = live->free_bytes,
-                                    .total_bytes = live->total_bytes,
-                                    .released = LOAD(live->released),
-                                    .site = cw_live_model_site(snapshot, live->site),
-                                    .first_site = cw_live_model_site(snapshot, live->other_site),
-                                    .code = live->code,
-                                    .count = LOAD(live->count),
-                                    .share = live->share,
-                                    .type = live->type,
-                                    .device = live->device,
-                                    .cause = live->cause,
-                                    .level = live->level,
-                                    .level_before = live->level_before,
-                                    .rung = live->rung,
-                                    .is_of_limit = live->type == CW_EVENT_PRESSURE &&
-                                                   live->cause == CW_CAUSE_LIMIT};
+    *out = (struct cw_report_event){
+        .t_ns = live->t_ns,
+        .key = live->key,
+        .bytes = live->bytes,
+        .free_bytes = live->free_bytes,
+        .total_bytes = live->total_bytes,
+        .released = LOAD(live->released),
+        .site = cw_live_model_site(snapshot, live->site),
+        .first_site = cw_live_model_site(snapshot, live->other_site),
+        .alloc_site = cw_live_model_site(snapshot, live->alloc_site),
+        .misuse = live->misuse,
+        .code = live->code,
+        .count = LOAD(live->count),
+        .share = live->share,
+        .type = live->type,
+        .device = live->device < CW_DEVICES ? live->device : CW_DEVICE_HOST,
+        .cause = live->cause,
+        .level = live->level,
+        .level_before = live->level_before,
+        .rung = live->rung,
+        .is_of_limit = live->type == CW_EVENT_PRESSURE && live->cause == CW_CAUSE_LIMIT};
     if (out->site != CW_SITE_NONE)
         out->device = snapshot->site[out->site].device;
 }
@@ -266,7 +268,7 @@ void cw_live_model_read_oom(const struct cw_live_oom *oom, const struct cw_snaps
                                   .event = oom->event != 0 ? oom->event - 1 : CW_SITE_NONE,
                                   .site = cw_live_model_site(snapshot, oom->site),
                                   .code = oom->code,
-                                  .device = oom->device,
+                                  .device = oom->device < CW_DEVICES ? oom->device : CW_DEVICE_HOST,
                                   .cause = oom->cause,
                                   .unserved = oom->unserved,
                                   .is_fragmented = (uint8_t)cw_oom_is_fragmented(oom),

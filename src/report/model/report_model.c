@@ -97,6 +97,8 @@ void cw_report_find_empty(struct cw_report_model *model)
             site[event->site].is_empty = 0;
         if (is_error(event) && event->first_site < sites)
             site[event->first_site].is_empty = 0;
+        if (is_error(event) && event->alloc_site < sites)
+            site[event->alloc_site].is_empty = 0;
     }
     for (uint32_t i = 0; i < sites; i++)
         full += !site[i].is_empty;

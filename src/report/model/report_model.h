@@ -96,10 +96,11 @@ struct cw_report_event {
     uint64_t key, bytes, free_bytes, total_bytes, released;
     uint32_t site;
     uint32_t first_site; /* for a double free: the site of the first */
+    uint32_t alloc_site; /* for an invalid free: of the block that was meant */
     int32_t code;
     uint32_t count;
     uint32_t share; /* in 1/10000 */
-    uint8_t type, device, cause, level, level_before, rung;
+    uint8_t type, device, cause, level, level_before, rung, misuse;
     uint8_t is_of_limit; /* the share is one of the limit, not of the device */
 };
 

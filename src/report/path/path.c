@@ -100,6 +100,18 @@ int cw_path_expand(char *buf, size_t cap, const char *pattern, const struct cw_p
     return out.truncated ? -1 : 0;
 }
 
+int cw_path_names_file(const char *pattern)
+{
+    return pattern[0] != '\0' && strcmp(pattern, "-") != 0 && strcmp(pattern, "off") != 0;
+}
+
+int cw_path_ends_in(const char *pattern, const char *extension)
+{
+    size_t len = strlen(pattern), wants = strlen(extension);
+
+    return len > wants && strcmp(pattern + len - wants, extension) == 0;
+}
+
 int cw_path_has_number(const char *pattern)
 {
     for (; *pattern; pattern++) {
@@ -136,8 +148,7 @@ static int tells_apart(const char *at)
     return close && is_name_of_rank(at + 2, (size_t)(close - at - 2));
 }
 
-/* A device, a FIFO or a link must not be replaced by a file. */
-static int is_replaceable(const char *path)
+int cw_path_is_replaceable(const char *path)
 {
     struct stat info;
 
@@ -149,7 +160,7 @@ int cw_path_is_shared(const char *pattern)
     for (const char *at = strchr(pattern, '%'); at && at[1] != '\0'; at = strchr(at + 2, '%'))
         if (tells_apart(at + 1))
             return 0;
-    return is_replaceable(pattern);
+    return cw_path_is_replaceable(pattern);
 }
 
 /* ---- the extension ---- */
@@ -266,7 +277,7 @@ static int open_for_writing(struct cw_report_file *file)
 {
     int error = ENOENT;
 
-    if (is_replaceable(file->path)) {
+    if (cw_path_is_replaceable(file->path)) {
         file->fd = open_temporary(file);
         file->renames = file->fd >= 0;
         error = errno;

@@ -28,12 +28,20 @@ struct cw_path_values {
  */
 int cw_path_expand(char *buf, size_t cap, const char *pattern, const struct cw_path_values *values);
 
+/* 1 unless it is "", "-" or "off": the values of REPORT that are not names of files. */
+int cw_path_names_file(const char *pattern);
+/* 1 if the pattern ends in the extension, as in ".json". */
+int cw_path_ends_in(const char *pattern, const char *extension);
+
 /* 1 if it contains a %n. */
 int cw_path_has_number(const char *pattern);
 
 /* 1 if the processes of a parallel job would all write to one file: no escape that distinguishes
  * them (%p, %n, %r, %q of a rank variable), and not a device, FIFO or link. */
 int cw_path_is_shared(const char *pattern);
+
+/* 0 for a device, FIFO or link, which no file must replace. */
+int cw_path_is_replaceable(const char *path);
 
 /* Inserts `text` before the extension of the last component: "r.json" and ".2" make "r.2.json"; "r"
  * and "r.%p" get it appended. 0, or -1 if too long. */

@@ -362,6 +362,8 @@ static void sum_up(struct cw_snapshot *snapshot)
     summary->peak_bytes = LOAD(cw_view_header(snapshot->view)->peak_bytes);
     summary->pool_hits = snapshot->pool.hits;
     summary->pool_misses = snapshot->pool.misses;
+    summary->invalid_frees = LOAD(cw_view_header(snapshot->view)->invalid_frees);
+    summary->fatal_errors = cw_view_fatal_errors(snapshot->view);
 }
 
 static void find_duration(struct cw_snapshot *snapshot)
@@ -397,6 +399,7 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
     sum_up(snapshot);
     find_duration(snapshot);
     cw_snapshot_pressure_init(&snapshot->pressure, snapshot->view, snapshot->duration_ns);
+    snapshot->summary.fallbacks = snapshot->pressure.all.fallbacks;
     facts_fini(&facts);
     return 0;
 }

@@ -95,13 +95,28 @@ struct cw_snapshot_list {
     X("frees", frees, "", "frees")                                                                 \
     X("failed", failed, "", "allocating calls that returned an error")                             \
     X("pool_hits", pool_hits, "", "requests that an idle block of the pool served")                \
-    X("pool_misses", pool_misses, "", "requests of the pool that went to the driver")
+    X("pool_misses", pool_misses, "", "requests of the pool that went to the driver")              \
+    X("invalid_frees", invalid_frees, "", "frees that the driver refused")                         \
+    X("fatal_errors", fatal_errors, "", "contexts that an error made unusable")                    \
+    X("fallbacks", fallbacks, "", "requests served from managed memory (FALLBACK)")
 
 struct cw_snapshot_summary {
 #define X(key, member, unit, meaning) uint64_t member;
     CW_SUMMARY_KEYS(X)
 #undef X
 };
+
+/* Adds the sums of another process; peaks at different times have no sum, so `to` keeps its own. */
+static inline void cw_snapshot_summary_add(struct cw_snapshot_summary *to,
+                                           const struct cw_snapshot_summary *from)
+{
+    uint64_t peak_bytes = to->peak_bytes;
+
+#define X(key, member, unit, meaning) to->member += from->member;
+    CW_SUMMARY_KEYS(X)
+#undef X
+    to->peak_bytes = peak_bytes;
+}
 
 struct cw_snapshot {
     const struct cw_view *view;

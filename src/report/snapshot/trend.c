@@ -7,6 +7,9 @@
  */
 #include "report/snapshot/trend.h"
 
+#include "base/compiler.h"
+#include "base/out.h"
+
 #define NS_PER_SECOND 1e9
 #define MEAN_SHARE    0.05 /* of the mean that a growth must reach */
 #define RISE_SHARE    0.2  /* of the average rise */
@@ -167,4 +170,20 @@ double cw_trend_to_decimal(double value)
         return value;
     rounded = (double)(uint64_t)(magnitude * parts + 0.5) / parts;
     return value < 0 ? -rounded : rounded;
+}
+
+char *cw_trend_format_slope(char *buf, double per_second, uint64_t end_ns)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"day", 86400}};
+    unsigned at = end_ns >= UINT64_C(60000000000) ? 1 : 0;
+    char size[24];
+
+    while (at + 1 < CW_ARRAY_LEN(units) && per_second * units[at].seconds < 1024)
+        at++;
+    cw_format_size(size, sizeof(size), cw_trend_to_bytes(per_second * units[at].seconds));
+    cw_format(buf, CW_SLOPE_MAX, "+%s/%s", size, units[at].name);
+    return buf;
 }

@@ -65,4 +65,10 @@ double cw_trend_to_decimal(double value);
 /* Rounded; 0 below 0, UINT64_MAX beyond it. */
 uint64_t cw_trend_to_bytes(double value);
 
+#define CW_SLOPE_MAX 32
+/* "+37.4 MiB/min" in CW_SLOPE_MAX bytes, of a process that has run for end_ns: per second only if
+ * that is less than a minute, and in a unit of time that makes it at least a KiB, if there is one.
+ * Returns buf. */
+char *cw_trend_format_slope(char *buf, double per_second, uint64_t end_ns);
+
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "report/model/error_name.h"
 #include "report/text/text_event.h"
 #include "report/leaks/leak_class.h"
 #include "report/text/text_sections.h"
@@ -254,19 +255,37 @@ static void put_apart(const struct cw_text *text, const struct cw_snapshot_list 
 
 /* ---- events ---- */
 
+static void put_allocation(const struct cw_text *text, const struct cw_report_event *event)
+{
+    const struct cw_snapshot_site *site = cw_report_site(text->model, event->alloc_site);
+
+    if (!site)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "    allocated by ");
+    cw_text_clean(text, site->api, CW_TEXT_NAME_MAX);
+    cw_out_string(text->out, " at\n");
+    cw_text_call_stack(text, event->alloc_site);
+}
+
 static void put_invalid_free(const struct cw_text *text, const struct cw_report_event *event)
 {
+    char name[CW_ERROR_NAME_MAX];
+
     cw_text_begin_line(text);
     cw_text_time(text, event->t_ns);
     cw_out_string(text->out, "  ");
+    cw_out_printf(text->out, "%s: ", cw_misuse_label(event->misuse));
     cw_text_call(text, event->site);
-    cw_out_printf(text->out, ": 0x%jx refused (error %d)", (uintmax_t)event->key, event->code);
+    cw_out_printf(text->out, ": 0x%jx refused, %s", (uintmax_t)event->key,
+                  cw_error_format(name, sizeof(name), event->code));
     cw_text_end_line(text);
     cw_text_call_stack(text, event->site);
-    if (!cw_report_site(text->model, event->first_site))
-        return;
-    cw_text_line(text, "    first freed at");
-    cw_text_call_stack(text, event->first_site);
+    if (cw_report_site(text->model, event->first_site)) {
+        cw_text_line(text, "    first freed at");
+        cw_text_call_stack(text, event->first_site);
+    }
+    put_allocation(text, event);
 }
 
 static void put_invalid_frees(const struct cw_text *text)
@@ -289,6 +308,7 @@ static void put_invalid_frees(const struct cw_text *text)
 
 static void put_fatal_errors(const struct cw_text *text)
 {
+    char name[CW_ERROR_NAME_MAX];
     struct cw_newest newest;
 
     cw_newest_find(text->model, 1u << CW_EVENT_FATAL, &newest);
@@ -303,7 +323,7 @@ static void put_fatal_errors(const struct cw_text *text)
 
         cw_text_begin_line(text);
         cw_text_time(text, event->t_ns);
-        cw_out_printf(text->out, "  error %d from ", event->code);
+        cw_out_printf(text->out, "  %s from ", cw_error_format(name, sizeof(name), event->code));
         cw_text_call(text, event->site);
         cw_text_end_line(text);
     }
@@ -470,10 +490,13 @@ static void put_report(const struct cw_text *text)
     if (text->form == CW_TEXT_FULL) {
         put_body(text);
     } else {
-        put_leaks(text);
+        put_fatal_errors(text);
+        put_invalid_frees(text);
+        if (text->snapshot->leaks.count > 0)
+            put_leaks(text);
         cw_text_heading(text,
-                        "For the full report set CUWARDEN_REPORT=FILE, or CUWARDEN_REPORT=- for "
-                        "stderr.\n");
+                        "For source lines run it as 'cuwarden run -- PROGRAM'; for the full report "
+                        "set CUWARDEN_REPORT=FILE.\n");
     }
     cw_text_blank(text);
     put_summary(text);

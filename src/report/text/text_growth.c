@@ -8,33 +8,15 @@
 #define SUSPECTS_MAX 10
 #define TRAIL_WIDTH  76
 #define INDENT       7
-#define SLOPE_MAX    32
 
 /* ---- words ---- */
 
-/* "+37.4 MiB/min": per second only if the program ran for less than a minute, and in a unit of time
- * that makes it at least a KiB, if there is one. */
-static const char *format_slope(const struct cw_text *text, double per_second, char *buf)
-{
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"day", 86400}};
-    unsigned at = text->snapshot->growth.end_ns >= UINT64_C(60000000000) ? 1 : 0;
-    char size[24];
-
-    while (at + 1 < CW_ARRAY_LEN(units) && per_second * units[at].seconds < 1024)
-        at++;
-    cw_format_size(size, sizeof(size), cw_trend_to_bytes(per_second * units[at].seconds));
-    cw_format(buf, SLOPE_MAX, "+%s/%s", size, units[at].name);
-    return buf;
-}
-
 static void put_slope(const struct cw_text *text, double per_second)
 {
-    char slope[SLOPE_MAX];
+    char slope[CW_SLOPE_MAX];
 
-    cw_out_string(text->out, format_slope(text, per_second, slope));
+    cw_out_string(text->out,
+                  cw_trend_format_slope(slope, per_second, text->snapshot->growth.end_ns));
 }
 
 static void put_r2(const struct cw_text *text, double r2)

@@ -20,7 +20,7 @@ int main(void)
     say("cuMemFree returned %d", (int)cuMemFree(block));
     say("cuMemcpyDtoH returned %d", (int)cuMemcpyDtoH(&block, block, 8));
     say("report FATAL ERRORS  1 context unusable from then on$");
-    say("report  error 700 from cuCtxSynchronize, device 0$");
+    say("report  CUDA_ERROR_ILLEGAL_ADDRESS .700. from cuCtxSynchronize, device 0$");
     say("json [e['code'] for e in events('fatal')] == [700]");
     say("no report INVALID FREES");
     return 0;

@@ -4,30 +4,43 @@
 
 #include <criterion/criterion.h>
 
-Test(freed, knows_the_last_free_of_an_address)
+static void remember(uint64_t key, uint32_t site)
 {
-    cw_freed_remember(0x7000, 3);
-    cr_expect_eq(cw_freed_find(0x7000), 3u);
-    cw_freed_remember(0x7000, 4);
-    cr_expect_eq(cw_freed_find(0x7000), 4u);
+    cw_freed_remember(key, (struct cw_freed){.site = site, .alloc_site = site + 100});
+}
+
+static void expect_free(uint64_t key, uint32_t site)
+{
+    struct cw_freed freed = cw_freed_find(key);
+
+    cr_assert_eq(freed.site, site, "%#jx was freed at %u", (uintmax_t)key, freed.site);
+    cr_assert_eq(freed.alloc_site, site != 0 ? site + 100 : 0);
+}
+
+Test(freed, knows_the_last_free_of_an_address_and_its_allocation)
+{
+    remember(0x7000, 3);
+    expect_free(0x7000, 3);
+    remember(0x7000, 4);
+    expect_free(0x7000, 4);
 }
 
 Test(freed, knows_nothing_of_other_addresses)
 {
-    cw_freed_remember(0x7000, 3);
+    remember(0x7000, 3);
     for (uint64_t key = 0x200; key < 0x200000; key += 0x200)
         if (key != 0x7000)
-            cr_assert_eq(cw_freed_find(key), 0u);
+            expect_free(key, 0);
 }
 
 Test(freed, remembers_most_of_the_last_thousand)
 {
     unsigned found = 0;
 
-    for (uint64_t i = 1; i <= 1000; i++)
-        cw_freed_remember(i << 21, (uint32_t)i);
-    for (uint64_t i = 1; i <= 1000; i++) {
-        uint32_t site = cw_freed_find(i << 21);
+    for (uint32_t i = 1; i <= 1000; i++)
+        remember((uint64_t)i << 21, i);
+    for (uint32_t i = 1; i <= 1000; i++) {
+        uint32_t site = cw_freed_find((uint64_t)i << 21).site;
 
         cr_assert(site == 0 || site == i);
         found += site != 0;
@@ -37,7 +50,7 @@ Test(freed, remembers_most_of_the_last_thousand)
 
 Test(freed, a_reset_forgets)
 {
-    cw_freed_remember(0x7000, 3);
+    remember(0x7000, 3);
     cw_freed_reset();
-    cr_expect_eq(cw_freed_find(0x7000), 0u);
+    expect_free(0x7000, 0);
 }

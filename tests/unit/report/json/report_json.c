@@ -74,7 +74,7 @@ Test(report_json, of_an_empty_layout_is_valid)
     cr_expect_eq(strncmp(report, "{\"schema\":\"cuwarden-report/1\",", 30), 0);
     cr_expect(holds("r[\"summary\"]=={k:0 for k in (\"leaked_bytes\",\"leaked_blocks\","
                     "\"leak_sites\",\"peak_bytes\",\"allocs\",\"frees\",\"failed\",\"pool_hits\","
-                    "\"pool_misses\")}"));
+                    "\"pool_misses\",\"invalid_frees\",\"fatal_errors\",\"fallbacks\")}"));
     cr_expect(holds("r[\"devices\"]==[] and r[\"sites\"]==[] and r[\"leaks\"]==[] and "
                     "r[\"pressure\"]=={\"devices\":[]} and r[\"oom_accounts\"]==[]"));
 }

@@ -54,7 +54,8 @@ Test(report_text, without_a_leak_the_short_form_says_nothing)
     write_report(CW_REPORT_TEXT);
     expect_line("LEAKS  none");
     expect_line("SUMMARY: leaked_bytes=0 leaked_blocks=0 leak_sites=0 peak_bytes=1024 allocs=2 "
-                "frees=2 failed=0 pool_hits=0 pool_misses=0");
+                "frees=2 failed=0 pool_hits=0 pool_misses=0 invalid_frees=0 fatal_errors=0 "
+                "fallbacks=0");
 }
 
 Test(report_text, every_line_has_the_prefix_and_the_summary_is_last)
@@ -74,7 +75,8 @@ Test(report_text, every_line_has_the_prefix_and_the_summary_is_last)
     report[len - 1] = '\0';
     last = strrchr(report, '\n') + 1;
     cr_expect_str_eq(last, "==4711== SUMMARY: leaked_bytes=1024 leaked_blocks=2 leak_sites=1 "
-                           "peak_bytes=1024 allocs=2 frees=0 failed=0 pool_hits=0 pool_misses=0");
+                           "peak_bytes=1024 allocs=2 frees=0 failed=0 pool_hits=0 pool_misses=0 "
+                           "invalid_frees=0 fatal_errors=0 fallbacks=0");
 }
 
 Test(report_text, head_tells_version_command_devices_time_and_end)
@@ -249,8 +251,9 @@ Test(report_text, events_are_listed_newest_last)
                 "==4711==   when last sampled, 1.0 GiB of 16.0 GiB were free\n");
     cr_expect_lt(strstr(report, ": 5.0 GiB refused"), strstr(report, ": 14.0 GiB refused"));
     expect_line("INVALID FREES  1 call");
-    expect_line("0.100s  cudaFree, device 0: 0xdeadbeef refused (error 1)");
-    expect_line("0.100s  error 700 from cudaFree, device 0");
+    expect_line("0.100s  invalid free: cudaFree, device 0: 0xdeadbeef refused, "
+                "CUDA_ERROR_INVALID_VALUE (1)");
+    expect_line("0.100s  CUDA_ERROR_ILLEGAL_ADDRESS (700) from cudaFree, device 0");
 }
 
 Test(report_text, peak_shows_shares_of_the_largest_sites)

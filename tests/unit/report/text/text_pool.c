@@ -110,7 +110,7 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_no_text("because");
     expect_no_text("given back");
     write_report(CW_REPORT_TEXT);
-    expect_text(" pool_hits=120356 pool_misses=2110\n");
+    expect_text(" pool_hits=120356 pool_misses=2110 ");
     fixture.arena.header->free_sync = 1;
     write_section();
     expect_line("POOL  FREE_SYNC=deferred: a free does not wait; its block is ready when the work "
@@ -328,7 +328,8 @@ Test(text_pool, a_double_free_shows_both_frees)
     expect_no_text("first freed");
     event->other_site = first;
     write_report(CW_REPORT_TEXT);
-    expect_text("==4711== 0.100s  cuMemFree, device 0: 0xabc refused (error 1)\n"
+    expect_text("==4711== 0.100s  invalid free: cuMemFree, device 0: 0xabc refused, "
+                "CUDA_ERROR_INVALID_VALUE (1)\n"
                 "==4711==     #0 app+0x222\n"
                 "==4711==     first freed at\n"
                 "==4711==     #0 drop_once  text_pool.ut+0x");

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verdict on a run: what a person has to know, in at most CW_RUN_VERDICT_LINES lines, over all
+ * processes. What comes first matters most: memory errors, out of memory, leaks, growth and the
+ * caches of frameworks, the peak and who held it, the one command that tells more.
+ *
+ * Equal findings of several processes (same binaries, same stack) are one. Owns what it prints:
+ * models need not outlive their adding.
+ */
+#ifndef CW_CLI_VERDICT_H
+#define CW_CLI_VERDICT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "report/model/report_model.h"
+#include "report/text/report_text.h"
+
+#define CW_RUN_VERDICT_LINES 8
+
+struct cw_finding;
+
+struct cw_run_verdict {
+    struct cw_finding *finding;
+    size_t findings, room;
+    uint64_t processes;
+    struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
+    uint64_t fatals, ooms, fallback_bytes, held_until_exit;
+    uint64_t cache_bytes;
+    const char *cache, *setting; /* the framework of the largest cache, and how to look inside */
+    uint64_t largest_cache;
+    uint64_t peak_bytes; /* of one device in one process */
+    uint32_t peak_device;
+    uint8_t has_pool; /* a process ran in pool mode */
+    uint8_t is_short; /* out of memory: some findings are missing */
+};
+
+struct cw_verdict_ending {
+    uint64_t peak_bytes; /* over all processes and devices */
+    const char *next;    /* the command that tells more; NULL: none */
+    const char *prefix;  /* of each line */
+    unsigned columns;
+};
+
+/* Names the stacks that the verdict needs; a cw_report_list_fn (report/report.h). */
+void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want, void *arg);
+/* After the frames of these stacks have been read. */
+void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model);
+
+/* Whether something is wrong: an error, out of memory, a leak or growth. */
+int cw_verdict_is_bad(const struct cw_run_verdict *verdict);
+/* Nothing for no process. */
+void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verdict_ending *ending,
+                      FILE *out);
+
+void cw_verdict_free(struct cw_run_verdict *verdict);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* The verdict on a run. Places are lines of Python, which need no files. */
+#include "cli/run/verdict.h"
+
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report_fixture.h"
+
+static struct cw_run_verdict verdict;
+static char *text;
+
+static void setup(void)
+{
+    verdict = (struct cw_run_verdict){.processes = 0};
+}
+
+static void teardown(void)
+{
+    cw_verdict_free(&verdict);
+    free(text);
+}
+
+TestSuite(verdict, .init = setup, .fini = teardown);
+
+/* A site at f, which main has called from this line. */
+static uint32_t site_at(struct fixture *from, const char *function, uint32_t caller_line,
+                        const char *api)
+{
+    uint32_t stack = fixture_line(from, 0, "/home/me/train.py", "main", caller_line);
+
+    stack = fixture_line(from, stack, "/home/me/train.py", function, 7);
+    return fixture_site(from, stack, api, CW_KIND_DEVICE, 0);
+}
+
+static void add(struct fixture *from)
+{
+    struct cw_view view = fixture_view(from);
+    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD};
+    struct cw_report_job *job = cw_report_open(&view, &request);
+
+    cr_assert(job);
+    cw_report_read_listed(job, cw_verdict_want);
+    cw_verdict_add(&verdict, cw_report_of(job));
+    cw_report_close(job);
+}
+
+/* Returns the number of lines. */
+static unsigned print(uint64_t peak_bytes)
+{
+    struct cw_verdict_ending ending = {
+        .peak_bytes = peak_bytes, .next = "see you", .prefix = "", .columns = 80};
+    size_t len = 0;
+    FILE *out;
+    unsigned lines = 0;
+
+    free(text);
+    out = open_memstream(&text, &len);
+    cw_verdict_print(&verdict, &ending, out);
+    fclose(out);
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    return lines;
+}
+
+static void has_line(const char *line)
+{
+    char whole[512];
+
+    snprintf(whole, sizeof(whole), "\n%s\n", line);
+    cr_expect(strncmp(text, whole + 1, strlen(whole + 1)) == 0 || strstr(text, whole),
+              "no line \"%s\" in\n%s", line, text);
+}
+
+Test(verdict, no_process_has_none)
+{
+    cr_expect_eq(print(0), 0u);
+}
+
+Test(verdict, a_program_that_did_nothing_wrong_gets_its_peak_and_who_held_it)
+{
+    struct fixture own;
+    uint32_t site;
+
+    fixture_create(&own);
+    site = site_at(&own, "step", 3, "cuMemAlloc");
+    fixture_alloc(&own, site, MIB, 2, FIXTURE_MS);
+    fixture_free(&own, site, MIB, 2);
+    add(&own);
+    cr_expect_not(cw_verdict_is_bad(&verdict));
+    cr_expect_eq(print(2 * MIB), 3u);
+    has_line("peak 2.0 MiB on device 0, in track mode");
+    has_line("  2.0 MiB step train.py:7");
+    fixture_destroy(&own);
+}
+
+Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
+{
+    struct fixture own;
+
+    fixture_create(&own);
+    fixture_alloc(&own, site_at(&own, "Tensor.__init__", 30, "cuMemAlloc"), 2 * MIB, 1, FIXTURE_MS);
+    fixture_alloc(&own, site_at(&own, "Tensor.__init__", 40, "cuMemAlloc"), MIB, 1, FIXTURE_MS);
+    add(&own);
+    print(3 * MIB);
+    has_line("leaked 3.0 MiB in 2 blocks from 2 call sites:");
+    has_line("  2.0 MiB in 1 block  Tensor.__init__ train.py:7 < main train.py:30");
+    has_line("  1.0 MiB in 1 block  Tensor.__init__ train.py:7 < main train.py:40");
+    fixture_destroy(&own);
+}
+
+Test(verdict, equal_leaks_of_several_processes_are_one)
+{
+    struct fixture own[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        fixture_create(&own[i]);
+        fixture_alloc(&own[i], site_at(&own[i], "load", 3, "cuMemAlloc"), MIB, 3, FIXTURE_MS);
+        add(&own[i]);
+    }
+    print(5 * MIB);
+    has_line("leaked 6.0 MiB in 6 blocks from 2 call sites at load train.py:7");
+    has_line("peak 5.0 MiB in 2 processes, the largest 3.0 MiB on device 0, in track mode");
+    for (unsigned i = 0; i < 2; i++)
+        fixture_destroy(&own[i]);
+}
+
+/* All kinds of trouble of one process. */
+static void add_trouble(struct fixture *own)
+{
+    uint32_t bad = site_at(own, "release", 50, "cuMemFree");
+    uint32_t greedy = site_at(own, "grab", 60, "cuMemAlloc");
+    struct cw_live_event *event;
+
+    for (unsigned i = 0; i < 5; i++) {
+        char name[] = "leak0";
+
+        name[4] = (char)('0' + i);
+        fixture_alloc(own, site_at(own, name, 3, "cuMemAlloc"), (i + 1) * MIB, 1, FIXTURE_MS);
+    }
+    fixture_event(own, CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_FOREIGN;
+    fixture_event(own, CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_DOUBLE;
+    own->arena.header->invalid_frees = 7;
+    event = fixture_event(own, CW_EVENT_OOM, greedy, 2);
+    event->bytes = 9 * GIB;
+    event->cause = CW_CAUSE_LIMIT;
+    fixture_site_at(own, greedy)->oom = 2;
+    own->arena.header->device[0].memory.fallbacks = 1;
+    own->arena.header->device[0].memory.fallback_bytes = GIB;
+    add(own);
+}
+
+Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
+{
+    static const char *const order[] = {"7 memory errors: double free at release train.py:7",
+                                        "out of memory: 2 calls, largest 9.0 GiB at grab",
+                                        "leaked 15.0 MiB in 5 blocks from 5 call sites:",
+                                        "  5.0 MiB in 1 block  leak4 train.py:7",
+                                        "peak 15.0 MiB",
+                                        "  5.0 MiB leak4 train.py:7, 4.0 MiB leak3 train.py:7",
+                                        "next: see you"};
+    struct fixture own;
+    const char *at;
+
+    fixture_create(&own);
+    add_trouble(&own);
+    cr_expect(cw_verdict_is_bad(&verdict));
+    cr_expect_eq(print(15 * MIB), (unsigned)CW_RUN_VERDICT_LINES, "%s", text);
+    at = text;
+    for (unsigned i = 0; i < sizeof(order) / sizeof(*order); i++) {
+        const char *found = strstr(at, order[i]);
+
+        cr_expect(found, "no \"%s\" after \"%s\" in\n%s", order[i], i ? order[i - 1] : "", text);
+        at = found ? found : at;
+    }
+    cr_expect(
+        strstr(text, ", beyond CUWARDEN_LIMIT; served from host memory: 1.0 GiB in 1 request"),
+        "%s", text);
+    fixture_destroy(&own);
+}
+
+Test(verdict, text_of_the_program_cannot_write_lines_of_its_own)
+{
+    struct fixture own;
+    uint32_t stack;
+
+    fixture_create(&own);
+    stack = fixture_line(&own, 0, "/home/me/a\ncuwarden: SUMMARY: b.py", "f\x1b[1m\n", 1);
+    fixture_alloc(&own, fixture_site(&own, stack, "cuMemAlloc", CW_KIND_DEVICE, 0), MIB, 1,
+                  FIXTURE_MS);
+    add(&own);
+    cr_expect_eq(print(MIB), 4u, "%s", text);
+    cr_expect_null(strchr(text, '\x1b'));
+    fixture_destroy(&own);
+}
