@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
+
 /* ---- the formatter ---- */
 
 /* printf is the reference for everything that the formatter knows. */
@@ -25,6 +27,14 @@
         cr_expect_eq(len, (size_t)wanted);                                                         \
     } while (0)
 
+/* What printf leaves open, or does otherwise. */
+#define EXPECT_FORMAT(wanted, ...)                                                                 \
+    do {                                                                                           \
+        char buf[64];                                                                              \
+        cw_format(buf, sizeof(buf), __VA_ARGS__);                                                  \
+        cr_expect_str_eq(buf, wanted);                                                             \
+    } while (0)
+
 Test(format, prints_integers_of_every_length)
 {
     EXPECT_AS_PRINTF("%d %i %u %x", -1, 0, 42u, 0xbeefu);
@@ -33,14 +43,7 @@ Test(format, prints_integers_of_every_length)
     EXPECT_AS_PRINTF("%zd %zu %zx", (ssize_t)SSIZE_MAX, SIZE_MAX, SIZE_MAX);
     EXPECT_AS_PRINTF("%jd %ju %jx", INTMAX_MIN, UINTMAX_MAX, UINTMAX_MAX);
     EXPECT_AS_PRINTF("%d %d", INT_MIN, INT_MAX);
-}
-
-Test(format, prints_the_smallest_64_bit_integer)
-{
-    char buf[32];
-
-    cw_format(buf, sizeof(buf), "%jd", (intmax_t)INT64_MIN);
-    cr_expect_str_eq(buf, "-9223372036854775808");
+    EXPECT_FORMAT("-9223372036854775808", "%jd", (intmax_t)INT64_MIN);
 }
 
 Test(format, pads_to_the_field_width)
@@ -56,10 +59,7 @@ Test(format, pads_to_the_field_width)
 
 Test(format, left_alignment_wins_over_zeros)
 {
-    char buf[32];
-
-    cw_format(buf, sizeof(buf), "[%0*d]", -5, 42);
-    cr_expect_str_eq(buf, "[42   ]");
+    EXPECT_FORMAT("[42   ]", "[%0*d]", -5, 42);
 }
 
 Test(format, cuts_strings_at_the_precision)
@@ -74,20 +74,15 @@ Test(format, cuts_strings_at_the_precision)
 
 Test(format, prints_a_percent_sign_and_pointers)
 {
-    char buf[64];
-
     EXPECT_AS_PRINTF("100%% %p", (void *)(uintptr_t)0x7f0012345678);
-    cw_format(buf, sizeof(buf), "%p|%16p", NULL, (void *)(uintptr_t)0xabc);
-    cr_expect_str_eq(buf, "0x0|           0xabc");
+    EXPECT_FORMAT("0x0|           0xabc", "%p|%16p", NULL, (void *)(uintptr_t)0xabc);
 }
 
 Test(format, names_a_null_string)
 {
     const char *volatile nothing = NULL;
-    char buf[16];
 
-    cw_format(buf, sizeof(buf), "%s", nothing);
-    cr_expect_str_eq(buf, "(null)");
+    EXPECT_FORMAT("(null)", "%s", nothing);
 }
 
 Test(format, copies_the_rest_after_an_unknown_conversion)
@@ -143,82 +138,76 @@ Test(format, preserves_errno)
 
 /* ---- sizes ---- */
 
-static void expect_size(uint64_t bytes, const char *wanted)
-{
-    char buf[16];
-
-    cr_expect_str_eq(cw_format_size(buf, sizeof(buf), bytes), wanted);
-}
-
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)
 #define GIB (MIB * 1024)
 
-Test(out, prints_sizes_with_one_decimal)
+/* With one decimal, rounded half up, and never 1024 of a unit. */
+Test(out, prints_sizes)
 {
-    expect_size(0, "0 B");
-    expect_size(1, "1 B");
-    expect_size(1023, "1023 B");
-    expect_size(KIB, "1.0 KiB");
-    expect_size(4 * KIB, "4.0 KiB");
-    expect_size(MIB + MIB / 2, "1.5 MiB");
-    expect_size(UINT64_C(65712999629), "61.2 GiB");
-    expect_size(GIB * 1024, "1.0 TiB");
-    expect_size(GIB * 1024 * 1024, "1.0 PiB");
-    expect_size(UINT64_MAX, "16.0 EiB");
-}
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } sizes[] = {
+        {0, "0 B"},
+        {1, "1 B"},
+        {1023, "1023 B"},
+        {KIB, "1.0 KiB"},
+        {4 * KIB, "4.0 KiB"},
+        {MIB + MIB / 2, "1.5 MiB"},
+        {UINT64_C(65712999629), "61.2 GiB"},
+        {GIB * 1024, "1.0 TiB"},
+        {GIB * 1024 * 1024, "1.0 PiB"},
+        {UINT64_MAX, "16.0 EiB"},
+        {KIB + 51, "1.0 KiB"},        /* 1.0498 */
+        {KIB + 52, "1.1 KiB"},        /* 1.0508 */
+        {20 * KIB + 256, "20.3 KiB"}, /* 20.25 exactly */
+        {1048524, "1023.9 KiB"},      /* 1023.9492 */
+        {1048525, "1.0 MiB"},         /* 1023.9502 */
+        {MIB - 1, "1.0 MiB"},
+        {MIB, "1.0 MiB"},
+        {GIB - 1, "1.0 GiB"},
+        {GIB * 1024 - 1, "1.0 TiB"},
+        {GIB * GIB - 1, "1.0 EiB"},
+    };
+    char buf[16];
 
-Test(out, rounds_sizes_half_up)
-{
-    expect_size(KIB + 51, "1.0 KiB");        /* 1.0498 */
-    expect_size(KIB + 52, "1.1 KiB");        /* 1.0508 */
-    expect_size(20 * KIB + 256, "20.3 KiB"); /* 20.25 exactly */
-}
-
-Test(out, never_prints_1024_of_a_unit)
-{
-    expect_size(1048524, "1023.9 KiB"); /* 1023.9492 */
-    expect_size(1048525, "1.0 MiB");    /* 1023.9502 */
-    expect_size(MIB - 1, "1.0 MiB");
-    expect_size(MIB, "1.0 MiB");
-    expect_size(GIB - 1, "1.0 GiB");
-    expect_size(GIB * 1024 - 1, "1.0 TiB");
-    expect_size(GIB * GIB - 1, "1.0 EiB");
+    for (size_t i = 0; i < CW_ARRAY_LEN(sizes); i++)
+        cr_expect_str_eq(cw_format_size(buf, sizeof(buf), sizes[i].bytes), sizes[i].text);
 }
 
 /* ---- durations ---- */
 
-static void expect_duration(uint64_t ns, const char *wanted)
-{
-    char buf[24];
-
-    cr_expect_str_eq(cw_format_duration(buf, sizeof(buf), ns), wanted);
-}
-
 #define MS     UINT64_C(1000000)
 #define SECOND (1000 * MS)
 
-Test(out, prints_durations_by_their_magnitude)
+/* By their magnitude, and never one that was rounded up in the smaller form. */
+Test(out, prints_durations)
 {
-    expect_duration(0, "0.000s");
-    expect_duration(4 * MS, "0.004s");
-    expect_duration(999 * MS, "0.999s");
-    expect_duration(SECOND, "1.0s");
-    expect_duration(12 * SECOND + 300 * MS, "12.3s");
-    expect_duration(60 * SECOND, "00:01:00");
-    expect_duration(2467 * SECOND, "00:41:07");
-    expect_duration(86399 * SECOND, "23:59:59");
-    expect_duration(86400 * SECOND, "1d 00:00:00");
-    expect_duration((3 * 86400 + 4 * 3600 + 5 * 60 + 6) * SECOND, "3d 04:05:06");
-    expect_duration(UINT64_MAX, "213503d 23:34:33");
-}
+    static const struct {
+        uint64_t ns;
+        const char *text;
+    } durations[] = {
+        {0, "0.000s"},
+        {4 * MS, "0.004s"},
+        {999 * MS, "0.999s"},
+        {SECOND, "1.0s"},
+        {12 * SECOND + 300 * MS, "12.3s"},
+        {60 * SECOND, "00:01:00"},
+        {2467 * SECOND, "00:41:07"},
+        {86399 * SECOND, "23:59:59"},
+        {86400 * SECOND, "1d 00:00:00"},
+        {(3 * 86400 + 4 * 3600 + 5 * 60 + 6) * SECOND, "3d 04:05:06"},
+        {UINT64_MAX, "213503d 23:34:33"},
+        {999 * MS + MS / 2 - 1, "0.999s"},
+        {999 * MS + MS / 2, "1.0s"},
+        {59 * SECOND + 949 * MS, "59.9s"},
+        {59 * SECOND + 950 * MS, "00:01:00"},
+    };
+    char buf[24];
 
-Test(out, never_prints_a_rounded_up_duration_in_the_smaller_form)
-{
-    expect_duration(999 * MS + MS / 2 - 1, "0.999s");
-    expect_duration(999 * MS + MS / 2, "1.0s");
-    expect_duration(59 * SECOND + 949 * MS, "59.9s");
-    expect_duration(59 * SECOND + 950 * MS, "00:01:00");
+    for (size_t i = 0; i < CW_ARRAY_LEN(durations); i++)
+        cr_expect_str_eq(cw_format_duration(buf, sizeof(buf), durations[i].ns), durations[i].text);
 }
 
 /* ---- JSON ---- */

@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/options/options.h"
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +47,17 @@ static void teardown(void)
 
 TestSuite(backing, .init = setup, .fini = teardown);
 
+/* The path of a file there. */
+static const char *in_scratch(const char *name)
+{
+    static char path[2][128]; /* of the last two */
+    static unsigned which;
+
+    which = 1 - which;
+    snprintf(path[which], sizeof(path[which]), "%s/%s", scratch, name);
+    return path[which];
+}
+
 static void listen_to_stderr(void)
 {
     int ends[2];
@@ -84,6 +94,13 @@ static void create(void)
 static void publish(void)
 {
     cr_assert_eq(cw_backing_publish(&arena.backing, arena.header), 0);
+}
+
+/* As it is from the program's first call on. */
+static void begin(void)
+{
+    create();
+    publish();
 }
 
 static uint64_t key_of(uint32_t index)
@@ -149,8 +166,7 @@ Test(backing, a_reader_has_every_record)
     struct cw_view own;
     struct cw_live_copy image;
 
-    create();
-    publish();
+    begin();
     append(1, 150000);
     image = read_image();
     cr_expect_eq(image.is_locked, 1);
@@ -168,8 +184,7 @@ Test(backing, the_file_takes_what_is_used_and_no_more)
 {
     struct stat status;
 
-    create();
-    publish();
+    begin();
     append(1, 150000);
     cr_assert_eq(stat(arena.backing.path, &status), 0);
     cr_expect_leq((uint64_t)status.st_blocks * 512,
@@ -195,8 +210,7 @@ Test(backing, an_arena_that_is_let_go_leaves_its_file)
     char path[CW_PLACE_MAX];
     int fd;
 
-    create();
-    publish();
+    begin();
     append(1, 100);
     strcpy(path, arena.backing.path);
     fd = arena.backing.fd;
@@ -234,8 +248,7 @@ Test(backing, goes_on_in_memory_at_a_limit_on_files)
     struct rlimit limit = {3 * MIB + 5, 3 * MIB + 5};
 
     listen_to_stderr();
-    create();
-    publish();
+    begin();
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     append(1, 150000);
     expect_cut();
@@ -244,8 +257,7 @@ Test(backing, goes_on_in_memory_at_a_limit_on_files)
 Test(backing, goes_on_in_memory_at_its_share_of_the_disk)
 {
     listen_to_stderr();
-    create();
-    publish();
+    begin();
     arena.backing.room = 4 * MIB + 100;
     append(1, 150000);
     cr_expect_eq(arena.backing.taken, 4 * MIB);
@@ -257,8 +269,7 @@ Test(backing, goes_on_in_memory_when_the_file_cannot_be_reached)
     char path[CW_PLACE_MAX];
 
     listen_to_stderr();
-    create();
-    publish();
+    begin();
     append(1, 1000);
     strcpy(path, arena.backing.path);
     strcpy(arena.backing.path, "/nowhere/file");
@@ -287,8 +298,7 @@ Test(backing, outlives_the_closing_of_its_descriptor)
 {
     struct cw_live_copy image;
 
-    create();
-    publish();
+    begin();
     append(1, 1000);
     cr_assert_eq(close(arena.backing.fd), 0);
     append(1000, 150000);
@@ -300,15 +310,13 @@ Test(backing, outlives_the_closing_of_its_descriptor)
 
 Test(backing, leaves_a_file_alone_that_took_its_descriptor)
 {
-    char path[128];
+    const char *path = in_scratch("other");
     struct stat status;
     struct cw_live_copy image;
     int other, taken;
 
-    create();
-    publish();
+    begin();
     append(1, 1000);
-    snprintf(path, sizeof(path), "%s/other", scratch);
     other = open(path, O_RDWR | O_CREAT, 0600);
     cr_assert_eq(write(other, "mine", 4), 4);
     taken = arena.backing.fd;
@@ -339,8 +347,7 @@ Test(backing, makes_do_with_few_descriptors)
     struct rlimit limit = {24, 24};
 
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    create();
-    publish();
+    begin();
     append(1, 150000);
     cr_expect_eq(arena.header->cut, 0u);
 }
@@ -364,8 +371,7 @@ Test(backing, grows_again_once_a_descriptor_is_free)
 
     listen_to_stderr();
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    create();
-    publish();
+    begin();
     append(1, 1000);
     taken = take_descriptors(fds, 64);
     append(1000, 50000);
@@ -404,19 +410,16 @@ static void forbid_statx(void)
 
 Test(backing, does_without_statx)
 {
-    char directory[128];
     struct cw_live_copy image;
     int dir;
 
     forbid_statx();
-    create();
-    publish();
+    begin();
     append(1, 150000);
     cr_expect_eq(arena.header->cut, 0u);
     image = read_image();
     expect_blocks(&image.view, 1, 150000);
-    snprintf(directory, sizeof(directory), "%s/private", scratch);
-    dir = cw_live_dir_open(directory, 1);
+    dir = cw_live_dir_open(in_scratch("private"), 1);
     cr_expect_geq(dir, 0);
     cw_live_dir_sweep(dir);
 }
@@ -427,8 +430,7 @@ Test(backing, a_forked_child_lets_go_of_the_parents_file)
     int status;
     pid_t child;
 
-    create();
-    publish();
+    begin();
     append(1, 1000);
     child = fork();
     if (child == 0) {
@@ -449,22 +451,20 @@ Test(backing, a_forked_child_lets_go_of_the_parents_file)
 
 Test(backing, makes_directories_and_keeps_others_out)
 {
-    char path[128], link[128];
+    const char *path, *link;
     struct stat status;
-    int dir;
+    int dir = cw_live_dir_open(in_scratch("a/b/c"), 0);
 
-    snprintf(path, sizeof(path), "%s/a/b/c", scratch);
-    dir = cw_live_dir_open(path, 0);
     cr_assert_geq(dir, 0);
     close(dir);
-    snprintf(path, sizeof(path), "%s/private", scratch);
+    path = in_scratch("private");
+    link = in_scratch("link");
     cr_assert_eq(mkdir(path, 0755), 0);
     dir = cw_live_dir_open(path, 1);
     cr_assert_geq(dir, 0);
     cr_expect_eq(stat(path, &status), 0);
     cr_expect_eq(status.st_mode & 07777, 0700u);
     close(dir);
-    snprintf(link, sizeof(link), "%s/link", scratch);
     cr_assert_eq(symlink(path, link), 0);
     cr_expect_eq(cw_live_dir_open(link, 1), -1);
     cr_expect(errno == ENOTDIR || errno == ELOOP);
@@ -472,11 +472,10 @@ Test(backing, makes_directories_and_keeps_others_out)
 
 Test(backing, refuses_a_directory_of_somebody_else)
 {
-    char path[128];
+    const char *path = in_scratch("theirs");
 
     if (geteuid() != 0)
         cr_skip_test("takes root");
-    snprintf(path, sizeof(path), "%s/theirs", scratch);
     cr_assert_eq(mkdir(path, 0777), 0);
     cr_assert_eq(chown(path, 1, 1), 0);
     cr_expect_eq(cw_live_dir_open(path, 1), -1);
@@ -504,10 +503,9 @@ static void make_file(const char *name, mode_t mode, int age_seconds)
 {
     struct timeval times[2] = {{.tv_sec = time(NULL) - age_seconds},
                                {.tv_sec = time(NULL) - age_seconds}};
-    char path[128];
+    const char *path = in_scratch(name);
     int fd;
 
-    snprintf(path, sizeof(path), "%s/%s", scratch, name);
     fd = open(path, O_RDWR | O_CREAT, 0600);
     cr_assert_geq(fd, 0);
     cr_assert_eq(fchmod(fd, mode), 0);
@@ -517,10 +515,7 @@ static void make_file(const char *name, mode_t mode, int age_seconds)
 
 static int exists(const char *name)
 {
-    char path[128];
-
-    snprintf(path, sizeof(path), "%s/%s", scratch, name);
-    return access(path, F_OK) == 0;
+    return access(in_scratch(name), F_OK) == 0;
 }
 
 static void sweep(void)
@@ -561,8 +556,7 @@ Test(backing, what_lives_is_not_swept)
 {
     struct timeval old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
 
-    create();
-    publish();
+    begin();
     cr_assert_eq(chmod(arena.backing.path, 0400), 0);
     cr_assert_eq(utimes(arena.backing.path, old), 0);
     sweep();

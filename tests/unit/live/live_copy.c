@@ -19,7 +19,6 @@
 
 #define CASES 10000
 
-static struct fixture fixture;
 static char *bytes; /* of a sound file */
 static size_t size;
 static int file, nowhere;
@@ -27,24 +26,24 @@ static char why[256];
 
 static void fill(void)
 {
-    uint32_t module = fixture_own_module(&fixture), stack = 0, site = 0;
+    uint32_t module = fixture_own_module(), stack = 0, site = 0;
 
     for (int i = 0; i < 6; i++) {
-        stack = fixture_frame(&fixture, stack, module, (uint64_t)i * 16);
-        site = fixture_site(&fixture, stack, "cuMemAlloc", CW_KIND_DEVICE, (unsigned)(i % 2));
-        fixture_alloc(&fixture, site, 4096, 100, FIXTURE_MS);
-        fixture_free(&fixture, site, 4096, 10);
-        fixture_event(&fixture, CW_EVENT_INVALID_FREE, site, 1);
+        stack = fixture_frame(stack, module, (uint64_t)i * 16);
+        site = fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, (unsigned)(i % 2));
+        fixture_alloc(site, 4096, 100, FIXTURE_MS);
+        fixture_free(site, 4096, 10);
+        fixture_event(CW_EVENT_INVALID_FREE, site, 1);
     }
     for (unsigned i = 0; i < 2; i++)
-        fixture_device(&fixture, i, "Fake");
-    fixture_bucket(&fixture, 0, CW_KIND_DEVICE, 4096)->hits = 3;
-    fixture_scarce(&fixture, 1, site);
+        fixture_device(i, "Fake");
+    fixture_bucket(0, CW_KIND_DEVICE, 4096)->hits = 3;
+    fixture_scarce(1, site);
 }
 
 static void setup(void)
 {
-    fixture_create(&fixture);
+    fixture_create();
     fill();
     size = fixture.arena.header->size;
     bytes = malloc(size);

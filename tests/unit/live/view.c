@@ -17,21 +17,21 @@ static char *bytes;
 static size_t size;
 static uint32_t last_text;
 
-static void fill(struct fixture *fixture)
+static void fill(void)
 {
-    uint32_t module = fixture_own_module(fixture), stack = 0, site;
+    uint32_t module = fixture_own_module(), stack = 0, site;
 
     for (int i = 0; i < 20; i++) {
-        stack = fixture_frame(fixture, stack, module, (uint64_t)i * 16);
-        site = fixture_site(fixture, stack, "cudaMalloc", (enum cw_kind)(i % CW_KIND_COUNT),
+        stack = fixture_frame(stack, module, (uint64_t)i * 16);
+        site = fixture_site(stack, "cudaMalloc", (enum cw_kind)(i % CW_KIND_COUNT),
                             i % 3 ? (unsigned)(i % 3) : CW_DEVICE_HOST);
-        fixture_alloc(fixture, site, 4096, 100, FIXTURE_MS);
-        fixture_free(fixture, site, 4096, 10);
-        fixture_event(fixture, CW_EVENT_OOM, site, 2);
+        fixture_alloc(site, 4096, 100, FIXTURE_MS);
+        fixture_free(site, 4096, 10);
+        fixture_event(CW_EVENT_OOM, site, 2);
     }
-    cw_arena_append(&fixture->arena, CW_TABLE_CONTEXT);
-    fixture_device(fixture, 0, "Fake 0");
-    last_text = fixture_text(fixture, "last");
+    cw_arena_append(&fixture.arena, CW_TABLE_CONTEXT);
+    fixture_device(0, "Fake 0");
+    last_text = fixture_text("last");
 }
 
 static void copy_to_the_end_of_a_mapping(const void *from, size_t len)
@@ -49,13 +49,12 @@ static void copy_to_the_end_of_a_mapping(const void *from, size_t len)
 
 static void setup(void)
 {
-    struct fixture fixture;
 
-    fixture_create(&fixture);
-    fill(&fixture);
+    fixture_create();
+    fill();
     copy_to_the_end_of_a_mapping(fixture.arena.header,
                                  ((size_t)fixture.arena.header->size + 15) & ~(size_t)15);
-    fixture_destroy(&fixture);
+    fixture_destroy();
 }
 
 TestSuite(view, .init = setup);

@@ -9,41 +9,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/compiler.h"
 #include "report/leaks/holders.h"
 #include "report_fixture.h"
 
-TestSuite(report_oom, .init = report_setup, .fini = report_teardown);
+TestSuite(report_oom, .init = fixture_create, .fini = report_teardown);
 
-static CW_NOINLINE int grow_cache(volatile int *value)
-{
-    *value += 6;
-    return *value * 19;
-}
-
-static CW_NOINLINE int serve_one(volatile int *value)
-{
-    *value += 7;
-    return *value * 23;
-}
-
-static uint32_t frame_in(uint32_t caller, uint32_t own, const void *function)
-{
-    return fixture_frame(&fixture, caller, own,
-                         (uint64_t)(uintptr_t)function - fixture_module_at(&fixture, own)->bias +
-                             4);
-}
-
+NAMED_FUNCTION(grow_cache, "grow_cache")
+NAMED_FUNCTION(serve_one, "serve_one")
 /* A site in grow_cache, called by serve_one. */
 static uint32_t named_site(const char *api)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint32_t stack = frame_in(frame_in(0, own, serve_one), own, grow_cache);
+    uint32_t own = fixture_own_module();
+    uint32_t stack = named_frame(named_frame(0, own, serve_one), own, grow_cache);
 
-    return fixture_site(&fixture, stack, api, CW_KIND_DEVICE, 0);
+    return fixture_site(stack, api, CW_KIND_DEVICE, 0);
 }
 
 static struct cw_live_oom *oom_at(uint32_t index)
@@ -54,7 +35,7 @@ static struct cw_live_oom *oom_at(uint32_t index)
 /* The dump becomes `report`; it must come in one piece. */
 static int write_dump(uint32_t index)
 {
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
     int pipe_fd[2], result;
     unsigned writes = 0;
     ssize_t len;
@@ -100,7 +81,7 @@ static void expect_account(void)
 
 Test(report_oom, report_has_the_account_beside_its_event)
 {
-    fixture_scarce(&fixture, 0, named_site("cudaMalloc"));
+    fixture_scarce(0, named_site("cudaMalloc"));
     write_report(CW_REPORT_TEXT);
     expect_line("0.100s  cudaMalloc, device 0: 8.0 GiB refused (error 2)");
     expect_text("==4711==     #0 grow_cache  report_oom.ut+0x");
@@ -112,7 +93,7 @@ Test(report_oom, report_has_the_account_beside_its_event)
 
 Test(report_oom, dump_tells_the_same_at_once)
 {
-    fixture_scarce(&fixture, 0, named_site("cudaMalloc"));
+    fixture_scarce(0, named_site("cudaMalloc"));
     cr_assert_eq(write_dump(1), 0);
     cr_expect_eq(strncmp(report,
                          "==4711== cuwarden: out of memory: cudaMalloc, device 0: 8.0 GiB "
@@ -130,7 +111,7 @@ Test(report_oom, dump_tells_the_same_at_once)
 static void fill_holders(struct cw_live_oom *oom)
 {
     struct cw_report_holder holder[CW_OOM_HOLDERS];
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
 
     oom->holders = cw_report_holders(&view, 0, holder, &oom->rest_bytes, &oom->rest_blocks);
     cr_assert_eq(oom->holders, CW_OOM_HOLDERS);
@@ -143,18 +124,16 @@ static void fill_holders(struct cw_live_oom *oom)
 
 Test(report_oom, dump_has_forty_lines_at_most_none_wider_than_100_columns)
 {
-    uint32_t lib = fixture_module(&fixture, "/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t lib = fixture_module("/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
     uint32_t stack = 0;
     struct cw_live_oom *oom;
 
     for (unsigned i = 0; i < 12; i++)
-        stack = fixture_frame(&fixture, stack, lib, UINT64_C(0x123456789a) + i);
-    fixture_scarce(&fixture, 0,
-                   fixture_site(&fixture, stack, "cuMemAllocFromPoolAsync", CW_KIND_ASYNC, 0));
+        stack = fixture_frame(stack, lib, UINT64_C(0x123456789a) + i);
+    fixture_scarce(0, fixture_site(stack, "cuMemAllocFromPoolAsync", CW_KIND_ASYNC, 0));
     for (unsigned i = 0; i < 12; i++) {
-        struct cw_live_site *site =
-            fixture_site_at(&fixture, fixture_site(&fixture, i == 3 ? 0 : stack - i,
-                                                   "cuMemAllocFromPoolAsync", CW_KIND_ASYNC, 0));
+        struct cw_live_site *site = fixture_site_at(
+            fixture_site(i == 3 ? 0 : stack - i, "cuMemAllocFromPoolAsync", CW_KIND_ASYNC, 0));
 
         site->allocs = 1000000;
         site->total_bytes = GIB << i;
@@ -178,9 +157,9 @@ Test(report_oom, dump_has_forty_lines_at_most_none_wider_than_100_columns)
 
 Test(report_oom, unknown_numbers_are_left_out)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cuModuleLoad", CW_KIND_MODULE, 0);
+    uint32_t site = fixture_site(0, "cuModuleLoad", CW_KIND_MODULE, 0);
 
-    fixture_oom(&fixture, 0, site);
+    fixture_oom(0, site);
     cr_assert_eq(write_dump(1), 0);
     cr_expect_str_eq(report, "==4711== cuwarden: out of memory: cuModuleLoad, device 0: refused "
                              "(error 2)\n"
@@ -204,7 +183,7 @@ Test(report_oom, sums_that_do_not_add_up_are_never_negative)
 {
     struct cw_live_oom *oom;
 
-    fixture_scarce(&fixture, 0, named_site("cudaMalloc"));
+    fixture_scarce(0, named_site("cudaMalloc"));
     oom = oom_at(1);
     oom->free_bytes = 7 * GIB; /* less than was asked for: not fragmented */
     oom->held = 140 * GIB;
@@ -222,20 +201,20 @@ Test(report_oom, sums_that_do_not_add_up_are_never_negative)
 Test(report_oom, injected_failures_are_marked_and_counted_apart)
 {
     uint32_t site = named_site("cudaMalloc");
-    struct cw_live_event *event = fixture_event(&fixture, CW_EVENT_OOM, site, 2);
+    struct cw_live_event *event = fixture_event(CW_EVENT_OOM, site, 2);
 
     event->cause = CW_CAUSE_INJECTED;
     event->count = 3;
     event->bytes = GIB;
     fixture.arena.header->device[0].memory.refused[CW_CAUSE_INJECTED] = 3;
-    fixture_site_at(&fixture, site)->oom = 3;
+    fixture_site_at(site)->oom = 3;
     write_report(CW_REPORT_TEXT);
     expect_line("OUT OF MEMORY  none, and 3 calls injected by CUWARDEN_FAIL");
     expect_line("0.100s  cudaMalloc, device 0: 1.0 GiB refused (error 2) (injected by "
                 "CUWARDEN_FAIL), 3 times");
     expect_no_text("why:");
-    fixture_event(&fixture, CW_EVENT_OOM, site, 2)->cause = CW_CAUSE_MIN_FREE;
-    fixture_site_at(&fixture, site)->oom = 4;
+    fixture_event(CW_EVENT_OOM, site, 2)->cause = CW_CAUSE_MIN_FREE;
+    fixture_site_at(site)->oom = 4;
     write_report(CW_REPORT_TEXT);
     expect_line("OUT OF MEMORY  1 call, and 3 calls injected by CUWARDEN_FAIL");
     expect_line("  why: less than CUWARDEN_MIN_FREE would have stayed free");
@@ -245,13 +224,13 @@ Test(report_oom, first_account_is_shown_even_if_its_event_is_old)
 {
     uint32_t site = named_site("cudaMalloc");
 
-    fixture_scarce(&fixture, 0, site);
+    fixture_scarce(0, site);
     for (unsigned i = 0; i < 12; i++) {
         uint32_t event = fixture.arena.header->table[CW_TABLE_EVENT].count;
 
-        fixture_event(&fixture, CW_EVENT_OOM, site, 2)->bytes = GIB * (20 + i);
+        fixture_event(CW_EVENT_OOM, site, 2)->bytes = GIB * (20 + i);
         if (i < 2)
-            fixture_oom(&fixture, event, site)->bytes = GIB * (20 + i);
+            fixture_oom(event, site)->bytes = GIB * (20 + i);
     }
     write_report(CW_REPORT_TEXT);
     expect_text(", the last 10 of them\n"
@@ -265,14 +244,14 @@ Test(report_oom, first_account_is_shown_even_if_its_event_is_old)
 /* Not a test of a property: shows the sections to whoever runs this with SHOW=1. */
 Test(report_oom, sample)
 {
-    struct cw_live_device *device = fixture_device(&fixture, 0, "NVIDIA H200");
+    struct cw_live_device *device = fixture_device(0, "NVIDIA H200");
     uint32_t site = named_site("cudaMalloc");
 
     device->driver_total = 141 * GIB;
     device->driver_used = 120 * GIB;
     device->sample_held = 60 * GIB;
-    fixture_alloc(&fixture, site, 30 * GIB, 2, 5);
-    fixture_scarce(&fixture, 0, site);
+    fixture_alloc(site, 30 * GIB, 2, 5);
+    fixture_scarce(0, site);
     write_report(CW_REPORT_TEXT);
     if (getenv("SHOW"))
         fputs(report, stderr);

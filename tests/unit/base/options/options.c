@@ -18,6 +18,14 @@ static void parse(const char *const env[])
 
 #define PARSE(...) parse((const char *const[]){__VA_ARGS__, NULL})
 
+static void parse_one(const char *name, const char *value)
+{
+    char entry[CW_OPTION_VALUE_MAX + 32];
+
+    snprintf(entry, sizeof(entry), "CUWARDEN_%s=%s", name, value);
+    PARSE(entry);
+}
+
 static void expect_single_complaint(const char *wanted)
 {
     cr_expect_eq(complaints.count, 1u, "%u complaints", complaints.count);
@@ -132,11 +140,9 @@ Test(options, takes_every_word_of_every_enumeration)
             continue;
         snprintf(words, sizeof(words), "%s", row->values);
         for (char *word = strtok(words, ", "); word; word = strtok(NULL, ", ")) {
-            char entry[64];
             char printed[64];
 
-            snprintf(entry, sizeof(entry), "CUWARDEN_%s=%s", row->name, word);
-            PARSE(entry);
+            parse_one(row->name, word);
             cr_expect_eq(complaints.count, 0u);
             cw_options_print_value(&options, i, printed, sizeof(printed));
             cr_expect_str_eq(printed, word);
@@ -157,10 +163,7 @@ Test(options, words_are_taken_exactly)
     static const char *const bad[] = {"Off", "OFF", "off ", " off", "of", "offf", "pool,off"};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
-        char entry[64];
-
-        snprintf(entry, sizeof(entry), "CUWARDEN_MODE=%s", bad[i]);
-        PARSE(entry);
+        parse_one("MODE", bad[i]);
         cr_expect_eq(complaints.count, 1u, "%s", bad[i]);
         expect_defaults();
     }
@@ -187,15 +190,13 @@ Test(options, counts_reject_everything_but_digits_in_range)
     };
 
     for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
-        char entry[64];
         char wanted[256];
 
-        snprintf(entry, sizeof(entry), "CUWARDEN_STACK_DEPTH=%s", bad[i]);
         snprintf(wanted, sizeof(wanted),
                  "CUWARDEN_STACK_DEPTH: '%s' is not a whole number from 1 to 128; using the "
                  "default '32'",
                  bad[i]);
-        PARSE(entry);
+        parse_one("STACK_DEPTH", bad[i]);
         expect_single_complaint(wanted);
         expect_defaults();
     }
@@ -225,15 +226,13 @@ Test(options, an_empty_value_of_any_other_gets_one_line_and_the_default_stays)
         const struct cw_option_row *row = cw_options_row(i);
         char begin[64];
         char end[64];
-        char entry[64];
         const char *at;
 
         if (!*row->fallback)
             continue;
-        snprintf(entry, sizeof(entry), "CUWARDEN_%s=", row->name);
         snprintf(begin, sizeof(begin), "CUWARDEN_%s: '' is not ", row->name);
         snprintf(end, sizeof(end), "; using the default '%s'", row->fallback);
-        PARSE(entry);
+        parse_one(row->name, "");
         expect_defaults();
         cr_assert_eq(complaints.count, 1u, "%s", row->name);
         cr_expect_eq(strncmp(complaints.line[0], begin, strlen(begin)), 0);
@@ -268,10 +267,7 @@ Test(options, a_bad_report_template_is_complained_of_and_kept)
                                       "%q{HOME", "%q{}", "%P", "%p%%%"};
 
     for (size_t i = 0; i < CW_ARRAY_LEN(bad); i++) {
-        char entry[64];
-
-        snprintf(entry, sizeof(entry), "CUWARDEN_REPORT=%s", bad[i]);
-        PARSE(entry);
+        parse_one("REPORT", bad[i]);
         cr_expect_eq(complaints.count, 1u, "%s", bad[i]);
         cr_expect_str_eq(options.report, bad[i]);
         cr_expect_eq(options.origin[CW_OPTION_INDEX_REPORT], CW_ORIGIN_ENVIRONMENT);
@@ -335,15 +331,13 @@ Test(options, an_unknown_name_gets_the_nearest_known_one)
     };
 
     for (size_t i = 0; i < CW_ARRAY_LEN(pairs); i++) {
-        char entry[64];
         char wanted[256];
 
-        snprintf(entry, sizeof(entry), "CUWARDEN_%s=1", pairs[i][0]);
         snprintf(wanted, sizeof(wanted),
                  "CUWARDEN_%s='1' is not a known variable; did you mean CUWARDEN_%s? See 'cuwarden "
                  "options'",
                  pairs[i][0], pairs[i][1]);
-        PARSE(entry);
+        parse_one(pairs[i][0], "1");
         expect_single_complaint(wanted);
         expect_defaults();
     }
@@ -482,12 +476,10 @@ Test(options, every_row_is_complete_and_its_default_parses_and_stands_first)
 /* The line for a value of the pool's options, whole. */
 static void expect_refused(const char *name, const char *value, const char *form, const char *rest)
 {
-    char entry[CW_OPTION_VALUE_MAX];
     char wanted[CW_OPTION_LINE_MAX];
 
-    snprintf(entry, sizeof(entry), "CUWARDEN_%s=%s", name, value);
     snprintf(wanted, sizeof(wanted), "CUWARDEN_%s: '%s' is not %s; %s", name, value, form, rest);
-    PARSE(entry);
+    parse_one(name, value);
     expect_single_complaint(wanted);
     expect_defaults();
 }

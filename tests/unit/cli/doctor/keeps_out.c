@@ -88,29 +88,25 @@ Test(keeps_out, an_ordinary_program_is_reached)
     cr_assert_eq(cw_doctor_keeps_out(program, library, why, sizeof(why)), 0);
 }
 
-Test(keeps_out, one_that_names_no_linker_is_static)
+Test(keeps_out, a_program_of_another_kind)
 {
-    struct made made = make(NULL);
+    static const struct {
+        const char *linker;
+        uint16_t machine;
+        const char *why;
+    } programs[] = {
+        {NULL, CW_ELF_OWN_MACHINE, "statically linked"},
+        {"/lib/ld-musl-x86_64.so.1", CW_ELF_OWN_MACHINE, "musl"},
+        {LINKER, OTHER_MACHINE, "but the library is built for"},
+    };
 
-    write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("statically linked");
-}
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+        struct made made = make(programs[i].linker);
 
-Test(keeps_out, musl)
-{
-    struct made made = make("/lib/ld-musl-x86_64.so.1");
-
-    write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("musl");
-}
-
-Test(keeps_out, another_machine)
-{
-    struct made made = make(LINKER);
-
-    made.header.e_machine = OTHER_MACHINE;
-    write_file(program, &made, sizeof(made), 0755);
-    KEPT_OUT("but the library is built for");
+        made.header.e_machine = programs[i].machine;
+        write_file(program, &made, sizeof(made), 0755);
+        KEPT_OUT(programs[i].why);
+    }
 }
 
 Test(keeps_out, thirty_two_bits)

@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/compiler.h"
 #include "command_fixture.h"

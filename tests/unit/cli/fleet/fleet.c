@@ -11,16 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <stdint.h>
 
 #include "cli/fleet/fleet_sites.h"
 #include "live_fixture.h"
 #include "report/snapshot/snapshot.h"
-#include "cli/ui/exit_status.h"
 
-static struct fixture fixture;
 static char directory[] = "/tmp/cuwarden-fleet.XXXXXX", path[64];
 static const char *const there[] = {directory};
 static struct cw_fleet_choice choice = {.directory = (const char **)there, .directories = 1};
@@ -57,20 +54,20 @@ static void setup(void)
 {
     uint32_t module, outer, inner;
 
-    fixture_create(&fixture);
+    fixture_create();
     fixture.arena.header->exit_kind = CW_EXIT_RUNNING;
-    module = fixture_own_module(&fixture);
-    outer = fixture_frame(&fixture, 0, module, 16);
-    inner = fixture_frame(&fixture, outer, module, 32);
-    site = fixture_site(&fixture, inner, "cudaMalloc", CW_KIND_DEVICE, 1);
-    other = fixture_site(&fixture, outer, "cudaHostAlloc", CW_KIND_PINNED, 1);
-    fixture_alloc(&fixture, site, 1000, 10, FIXTURE_MS);
-    fixture_free(&fixture, site, 1000, 4);
-    fixture_alloc(&fixture, other, 500, 1, FIXTURE_MS);
-    fixture_device(&fixture, 1, "Fake");
-    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->hits = 3;
-    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->misses = 1;
-    fixture_scarce(&fixture, 1, site);
+    module = fixture_own_module();
+    outer = fixture_frame(0, module, 16);
+    inner = fixture_frame(outer, module, 32);
+    site = fixture_site(inner, "cudaMalloc", CW_KIND_DEVICE, 1);
+    other = fixture_site(outer, "cudaHostAlloc", CW_KIND_PINNED, 1);
+    fixture_alloc(site, 1000, 10, FIXTURE_MS);
+    fixture_free(site, 1000, 4);
+    fixture_alloc(other, 500, 1, FIXTURE_MS);
+    fixture_device(1, "Fake");
+    fixture_bucket(1, CW_KIND_DEVICE, 4096)->hits = 3;
+    fixture_bucket(1, CW_KIND_DEVICE, 4096)->misses = 1;
+    fixture_scarce(1, site);
     live = fixture.arena.header->device[1].live_bytes;
     cr_assert_not_null(mkdtemp(directory));
     snprintf(path, sizeof(path), "%s/4711-1795000000-00ff.live", directory);
@@ -84,7 +81,7 @@ static void teardown(void)
     close(locked);
     unlink(path);
     rmdir(directory);
-    fixture_destroy(&fixture);
+    fixture_destroy();
 }
 
 TestSuite(fleet, .init = setup, .fini = teardown);
@@ -106,7 +103,7 @@ static const struct cw_fleet_device *on(uint32_t ordinal)
 
 Test(fleet, sums_up_as_the_report_does)
 {
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
     struct cw_snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
     look();
@@ -145,9 +142,9 @@ Test(fleet, rates_are_between_two_looks)
     look();
     cr_assert_float_eq(on(1)->hit_share, 0.75, 1e-9);
     fleet.process[0]->looked_ns -= 10000 * FIXTURE_MS;
-    fixture_alloc(&fixture, site, 1000, 5, FIXTURE_MS);
-    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->misses = 9;
-    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 4096)->hits = 1;
+    fixture_alloc(site, 1000, 5, FIXTURE_MS);
+    fixture_bucket(1, CW_KIND_DEVICE, 4096)->misses = 9;
+    fixture_bucket(1, CW_KIND_DEVICE, 4096)->hits = 1;
     store_all();
     look();
     cr_assert_eq(on(1)->live, live + 5000);
@@ -168,10 +165,9 @@ Test(fleet, follows_a_file_that_grows)
 
     look();
     for (uint64_t i = 0; i < 20000; i++) {
-        uint32_t stack = fixture_frame(&fixture, 0, 1, 4096 + i * 16);
+        uint32_t stack = fixture_frame(0, 1, 4096 + i * 16);
 
-        fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 1), 100,
-                      1, FIXTURE_MS);
+        fixture_alloc(fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, 1), 100, 1, FIXTURE_MS);
     }
     cr_assert_gt(fixture.arena.header->size, 2 * before);
     store_all();
@@ -268,10 +264,9 @@ Test(fleet, lists_the_sites_that_hold_most)
         cr_assert_not_null(strstr(name[0], "+0x20"), "%s", name[0]);
         cr_assert_not_null(strstr(name[1], "+0x10"), "%s", name[1]);
         /* Another thread's record of the same call site. */
-        twin = fixture_site(&fixture, fixture_site_at(&fixture, site)->stack, "cudaMalloc",
-                            CW_KIND_DEVICE, 1);
-        fixture_site_at(&fixture, twin)->api = fixture_site_at(&fixture, site)->api;
-        fixture_alloc(&fixture, twin, 700, 1, FIXTURE_MS);
+        twin = fixture_site(fixture_site_at(site)->stack, "cudaMalloc", CW_KIND_DEVICE, 1);
+        fixture_site_at(twin)->api = fixture_site_at(site)->api;
+        fixture_alloc(twin, 700, 1, FIXTURE_MS);
         store_all();
     }
     cr_assert_eq(cw_fleet_sites_look(&sites, path, CW_DEVICE_HOST, 10, why, sizeof(why)), 0);

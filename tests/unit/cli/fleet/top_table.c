@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/compiler.h"
+
 #define MIB (UINT64_C(1) << 20)
 
 static struct cw_fleet_device of_small[] = {
@@ -77,56 +79,39 @@ static const char *rows(const struct cw_top_choice *choice)
     return text;
 }
 
-static struct cw_top_choice by(enum cw_top_column column)
+#define ANY CW_TOP_ANY_DEVICE
+
+Test(top_table, shows_what_is_chosen_in_its_order)
 {
-    return (struct cw_top_choice){.sort = column, .device = CW_TOP_ANY_DEVICE, .filter = ""};
-}
+    static const struct {
+        struct cw_top_choice choice;
+        const char *rows;
+    } cases[] = {
+        {{.sort = CW_TOP_LIVE, .device = ANY}, "20:64 3:0 20:0 99:-1 "},
+        {{.sort = CW_TOP_LIVE, .device = ANY, .is_reversed = 1}, "99:-1 20:0 3:0 20:64 "},
+        {{.sort = CW_TOP_HELD, .device = ANY}, "20:0 3:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_PID, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_COMMAND, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_LEVEL, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_FRAGMENTATION, .device = ANY}, "20:0 3:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_PEAK_FRAGMENTATION, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_EFFICIENCY, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .shows_dead = 1}, "3:0 7:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_PID, .device = 0}, "3:0 20:0 "},
+        {{.sort = CW_TOP_PID, .device = CW_DEVICE_HOST}, "20:64 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .filter = "SIZE"}, "20:0 20:64 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .filter = "99"}, "99:-1 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .filter = "critical"}, "3:0 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .filter = "gpu a"}, "3:0 20:0 "},
+        {{.sort = CW_TOP_PID, .device = ANY, .filter = "nothing"}, ""},
+    };
 
-Test(top_table, sorts_by_any_column)
-{
-    struct cw_top_choice choice = by(CW_TOP_LIVE);
+    for (size_t i = 0; i < CW_ARRAY_LEN(cases); i++) {
+        struct cw_top_choice choice = cases[i].choice;
 
-    cr_assert_str_eq(rows(&choice), "20:64 3:0 20:0 99:-1 ");
-    choice.is_reversed = 1;
-    cr_assert_str_eq(rows(&choice), "99:-1 20:0 3:0 20:64 ");
-    choice = by(CW_TOP_HELD);
-    cr_assert_str_eq(rows(&choice), "20:0 3:0 20:64 99:-1 ");
-    choice = by(CW_TOP_PID);
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
-    choice = by(CW_TOP_COMMAND);
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
-    choice = by(CW_TOP_LEVEL);
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
-    choice = by(CW_TOP_FRAGMENTATION);
-    cr_assert_str_eq(rows(&choice), "20:0 3:0 20:64 99:-1 ");
-    choice = by(CW_TOP_PEAK_FRAGMENTATION);
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
-    choice = by(CW_TOP_EFFICIENCY);
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 20:64 99:-1 ");
-}
-
-Test(top_table, shows_what_is_chosen)
-{
-    struct cw_top_choice choice = by(CW_TOP_PID);
-
-    choice.shows_dead = 1;
-    cr_assert_str_eq(rows(&choice), "3:0 7:0 20:0 20:64 99:-1 ");
-    choice = by(CW_TOP_PID);
-    choice.device = 0;
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 ");
-    choice.device = CW_DEVICE_HOST;
-    cr_assert_str_eq(rows(&choice), "20:64 ");
-    choice = by(CW_TOP_PID);
-    choice.filter = "SIZE";
-    cr_assert_str_eq(rows(&choice), "20:0 20:64 ");
-    choice.filter = "99";
-    cr_assert_str_eq(rows(&choice), "99:-1 ");
-    choice.filter = "critical";
-    cr_assert_str_eq(rows(&choice), "3:0 ");
-    choice.filter = "gpu a";
-    cr_assert_str_eq(rows(&choice), "3:0 20:0 ");
-    choice.filter = "nothing";
-    cr_assert_str_eq(rows(&choice), "");
+        choice.filter = choice.filter ? choice.filter : "";
+        cr_expect_str_eq(rows(&choice), cases[i].rows, "case %zu", i);
+    }
 }
 
 static const char *line(const struct cw_fleet_process *process, unsigned device, size_t columns)
@@ -160,7 +145,7 @@ Test(top_table, prints_a_row)
 /* The heading and the rows never exceed the width of the screen. */
 Test(top_table, fits_any_width)
 {
-    struct cw_top_choice choice = by(CW_TOP_LIVE);
+    struct cw_top_choice choice = {.sort = CW_TOP_LIVE, .device = ANY, .filter = ""};
     char text[CW_TOP_LINE_MAX];
     struct cw_top_layout layout;
 
@@ -174,15 +159,15 @@ Test(top_table, fits_any_width)
 
 Test(top_table, sizes_take_five_characters)
 {
+    static const struct {
+        uint64_t size;
+        const char *text;
+    } cases[] = {{0, "0B"},        {1023, "1023B"},   {1024, "1.0K"},       {102300, "99.9K"},
+                 {102400, "100K"}, {MIB - 1, "1.0M"}, {UINT64_MAX, "16.0E"}};
     char buf[16];
 
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 0), "0B");
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 1023), "1023B");
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 1024), "1.0K");
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 102300), "99.9K");
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), 102400), "100K");
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), MIB - 1), "1.0M");
-    cr_assert_str_eq(cw_top_size(buf, sizeof(buf), UINT64_MAX), "16.0E");
+    for (size_t i = 0; i < CW_ARRAY_LEN(cases); i++)
+        cr_expect_str_eq(cw_top_size(buf, sizeof(buf), cases[i].size), cases[i].text);
     for (uint64_t size = 1; size < UINT64_MAX / 3; size += size / 2 + 1)
         cr_assert(strlen(cw_top_size(buf, sizeof(buf), size)) <= 5, "%s", buf);
 }

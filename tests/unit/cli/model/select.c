@@ -101,58 +101,51 @@ static void expect_sites(const char *words, const char *ids)
 
 TestSuite(select, .init = command_listen);
 
-Test(select, without_flags_all_by_what_is_left)
+Test(select, which_sites_and_in_which_order)
 {
-    expect_sites("", "22 11 33 44");
-}
+    static const struct {
+        const char *words, *ids;
+    } rows[] = {
+        /* Without flags all by what is left. */
+        {"", "22 11 33 44"},
+        /* By each measure. */
+        {"metric=live", "22 11 33 44"},
+        {"metric=peak", "33 22 11 44"},
+        {"metric=total", "22 11 33 44"},
+        {"metric=count", "44 11 33 22"},
+        {"metric=total sort=count", "44 11 33 22"},
+        {"metric=count sort=live", "22 11 33 44"},
+        /* By place. */
+        {"device=0", "11 44"},
+        {"device=1", "22"},
+        {"device=2", ""},
+        {"device=host", "33"},
+        {"site=00000022", "22"},
+        {"site=00000023", ""},
+        /* Patterns are those of suppressions. */
+        {"kind=pinned", "33"},
+        {"kind=external", "22 11 44"},
+        {"kind=^external$", "22 11"},
+        {"tag=ward", "22 33"},
+        {"tag=^for", "22"},
+        {"class=library", "33"},
+        {"class=l*t", "11"},
+        /* By age and size. */
+        {"min-age=11s", "11"},
+        {"min-age=10s", "22 11"},
+        {"min-age=90s", "11"},
+        {"min-age=91s", ""},
+        {"min-size=100", "22 11 33"},
+        {"min-size=101", "22"},
+        {"min-size=1K", ""},
+        /* At most so many after all else. */
+        {"top=2", "22 11"},
+        {"top=1 device=0", "11"},
+        {"top=100", "22 11 33 44"},
+    };
 
-Test(select, by_each_measure)
-{
-    expect_sites("metric=live", "22 11 33 44");
-    expect_sites("metric=peak", "33 22 11 44");
-    expect_sites("metric=total", "22 11 33 44");
-    expect_sites("metric=count", "44 11 33 22");
-    expect_sites("metric=total sort=count", "44 11 33 22");
-    expect_sites("metric=count sort=live", "22 11 33 44");
-}
-
-Test(select, by_place)
-{
-    expect_sites("device=0", "11 44");
-    expect_sites("device=1", "22");
-    expect_sites("device=2", "");
-    expect_sites("device=host", "33");
-    expect_sites("site=00000022", "22");
-    expect_sites("site=00000023", "");
-}
-
-Test(select, patterns_are_those_of_suppressions)
-{
-    expect_sites("kind=pinned", "33");
-    expect_sites("kind=external", "22 11 44");
-    expect_sites("kind=^external$", "22 11");
-    expect_sites("tag=ward", "22 33");
-    expect_sites("tag=^for", "22");
-    expect_sites("class=library", "33");
-    expect_sites("class=l*t", "11");
-}
-
-Test(select, by_age_and_size)
-{
-    expect_sites("min-age=11s", "11");
-    expect_sites("min-age=10s", "22 11");
-    expect_sites("min-age=90s", "11");
-    expect_sites("min-age=91s", "");
-    expect_sites("min-size=100", "22 11 33");
-    expect_sites("min-size=101", "22");
-    expect_sites("min-size=1K", "");
-}
-
-Test(select, at_most_so_many_after_all_else)
-{
-    expect_sites("top=2", "22 11");
-    expect_sites("top=1 device=0", "11");
-    expect_sites("top=100", "22 11 33 44");
+    for (size_t i = 0; i < CW_ARRAY_LEN(rows); i++)
+        expect_sites(rows[i].words, rows[i].ids);
 }
 
 Test(select, bad_values_are_named_with_the_accepted_form)

@@ -16,29 +16,30 @@ static char *text;
 static void setup(void)
 {
     verdict = (struct cw_run_verdict){.processes = 0};
+    fixture_create();
 }
 
 static void teardown(void)
 {
     cw_verdict_free(&verdict);
+    fixture_destroy();
     free(text);
 }
 
 TestSuite(verdict, .init = setup, .fini = teardown);
 
 /* A site at f, which main has called from this line. */
-static uint32_t site_at(struct fixture *from, const char *function, uint32_t caller_line,
-                        const char *api)
+static uint32_t site_at(const char *function, uint32_t caller_line, const char *api)
 {
-    uint32_t stack = fixture_line(from, 0, "/home/me/train.py", "main", caller_line);
+    uint32_t stack = fixture_line(0, "/home/me/train.py", "main", caller_line);
 
-    stack = fixture_line(from, stack, "/home/me/train.py", function, 7);
-    return fixture_site(from, stack, api, CW_KIND_DEVICE, 0);
+    stack = fixture_line(stack, "/home/me/train.py", function, 7);
+    return fixture_site(stack, api, CW_KIND_DEVICE, 0);
 }
 
-static void add(struct fixture *from)
+static void add(void)
 {
-    struct cw_view view = fixture_view(from);
+    struct cw_view view = fixture_view();
     struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD};
     struct cw_report_job *job = cw_report_open(&view, &request);
 
@@ -82,75 +83,65 @@ Test(verdict, no_process_has_none)
 
 Test(verdict, a_program_that_did_nothing_wrong_gets_its_peak_and_who_held_it)
 {
-    struct fixture own;
     uint32_t site;
 
-    fixture_create(&own);
-    site = site_at(&own, "step", 3, "cuMemAlloc");
-    fixture_alloc(&own, site, MIB, 2, FIXTURE_MS);
-    fixture_free(&own, site, MIB, 2);
-    add(&own);
+    site = site_at("step", 3, "cuMemAlloc");
+    fixture_alloc(site, MIB, 2, FIXTURE_MS);
+    fixture_free(site, MIB, 2);
+    add();
     cr_expect_not(cw_verdict_is_bad(&verdict));
     cr_expect_eq(print(2 * MIB), 3u);
     has_line("peak 2.0 MiB on device 0, in track mode");
     has_line("  2.0 MiB step train.py:7");
-    fixture_destroy(&own);
 }
 
 Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
 {
-    struct fixture own;
-
-    fixture_create(&own);
-    fixture_alloc(&own, site_at(&own, "Tensor.__init__", 30, "cuMemAlloc"), 2 * MIB, 1, FIXTURE_MS);
-    fixture_alloc(&own, site_at(&own, "Tensor.__init__", 40, "cuMemAlloc"), MIB, 1, FIXTURE_MS);
-    add(&own);
+    fixture_alloc(site_at("Tensor.__init__", 30, "cuMemAlloc"), 2 * MIB, 1, FIXTURE_MS);
+    fixture_alloc(site_at("Tensor.__init__", 40, "cuMemAlloc"), MIB, 1, FIXTURE_MS);
+    add();
     print(3 * MIB);
     has_line("leaked 3.0 MiB in 2 blocks from 2 call sites:");
     has_line("  2.0 MiB in 1 block  Tensor.__init__ train.py:7 < main train.py:30");
     has_line("  1.0 MiB in 1 block  Tensor.__init__ train.py:7 < main train.py:40");
-    fixture_destroy(&own);
 }
 
 Test(verdict, equal_leaks_of_several_processes_are_one)
 {
-    struct fixture own[2];
-
     for (unsigned i = 0; i < 2; i++) {
-        fixture_create(&own[i]);
-        fixture_alloc(&own[i], site_at(&own[i], "load", 3, "cuMemAlloc"), MIB, 3, FIXTURE_MS);
-        add(&own[i]);
+        fixture_alloc(site_at("load", 3, "cuMemAlloc"), MIB, 3, FIXTURE_MS);
+        add();
+        fixture_destroy();
+        fixture_create();
     }
     print(5 * MIB);
     has_line("leaked 6.0 MiB in 6 blocks from 2 call sites at load train.py:7");
     has_line("peak 5.0 MiB in 2 processes, the largest 3.0 MiB on device 0, in track mode");
-    for (unsigned i = 0; i < 2; i++)
-        fixture_destroy(&own[i]);
 }
 
 /* All kinds of trouble of one process. */
-static void add_trouble(struct fixture *own)
+static void add_trouble(void)
 {
-    uint32_t bad = site_at(own, "release", 50, "cuMemFree");
-    uint32_t greedy = site_at(own, "grab", 60, "cuMemAlloc");
+    uint32_t bad = site_at("release", 50, "cuMemFree");
+    uint32_t greedy = site_at("grab", 60, "cuMemAlloc");
     struct cw_live_event *event;
 
     for (unsigned i = 0; i < 5; i++) {
         char name[] = "leak0";
 
         name[4] = (char)('0' + i);
-        fixture_alloc(own, site_at(own, name, 3, "cuMemAlloc"), (i + 1) * MIB, 1, FIXTURE_MS);
+        fixture_alloc(site_at(name, 3, "cuMemAlloc"), (i + 1) * MIB, 1, FIXTURE_MS);
     }
-    fixture_event(own, CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_FOREIGN;
-    fixture_event(own, CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_DOUBLE;
-    own->arena.header->invalid_frees = 7;
-    event = fixture_event(own, CW_EVENT_OOM, greedy, 2);
+    fixture_event(CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_FOREIGN;
+    fixture_event(CW_EVENT_INVALID_FREE, bad, 1)->misuse = CW_MISUSE_DOUBLE;
+    fixture.arena.header->invalid_frees = 7;
+    event = fixture_event(CW_EVENT_OOM, greedy, 2);
     event->bytes = 9 * GIB;
     event->cause = CW_CAUSE_LIMIT;
-    fixture_site_at(own, greedy)->oom = 2;
-    own->arena.header->device[0].memory.fallbacks = 1;
-    own->arena.header->device[0].memory.fallback_bytes = GIB;
-    add(own);
+    fixture_site_at(greedy)->oom = 2;
+    fixture.arena.header->device[0].memory.fallbacks = 1;
+    fixture.arena.header->device[0].memory.fallback_bytes = GIB;
+    add();
 }
 
 Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
@@ -162,11 +153,9 @@ Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
                                         "peak 15.0 MiB",
                                         "  5.0 MiB leak4 train.py:7, 4.0 MiB leak3 train.py:7",
                                         "next: see you"};
-    struct fixture own;
     const char *at;
 
-    fixture_create(&own);
-    add_trouble(&own);
+    add_trouble();
     cr_expect(cw_verdict_is_bad(&verdict));
     cr_expect_eq(print(15 * MIB), (unsigned)CW_RUN_VERDICT_LINES, "%s", text);
     at = text;
@@ -179,20 +168,15 @@ Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
     cr_expect(
         strstr(text, ", beyond CUWARDEN_LIMIT; served from host memory: 1.0 GiB in 1 request"),
         "%s", text);
-    fixture_destroy(&own);
 }
 
 Test(verdict, text_of_the_program_cannot_write_lines_of_its_own)
 {
-    struct fixture own;
     uint32_t stack;
 
-    fixture_create(&own);
-    stack = fixture_line(&own, 0, "/home/me/a\ncuwarden: SUMMARY: b.py", "f\x1b[1m\n", 1);
-    fixture_alloc(&own, fixture_site(&own, stack, "cuMemAlloc", CW_KIND_DEVICE, 0), MIB, 1,
-                  FIXTURE_MS);
-    add(&own);
+    stack = fixture_line(0, "/home/me/a\ncuwarden: SUMMARY: b.py", "f\x1b[1m\n", 1);
+    fixture_alloc(fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, 0), MIB, 1, FIXTURE_MS);
+    add();
     cr_expect_eq(print(MIB), 4u, "%s", text);
     cr_expect_null(strchr(text, '\x1b'));
-    fixture_destroy(&own);
 }

@@ -6,23 +6,20 @@
 
 #include <stdlib.h>
 
-#include "core/account/site.h"
 #include "core/account/tracker.h"
 #include "fake_driver.h"
 
-static struct cw_arena arena;
-
 static void setup(void)
 {
-    core_start(&arena, (size_t)64 << 20);
-    cw_audit_begin(&arena, 24);
+    core_start();
+    cw_audit_begin(core_arena, 24);
 }
 
 TestSuite(audit, .init = setup, .fini = cw_audit_reset);
 
 static const struct cw_live_audit *account(void)
 {
-    return &arena.header->audit;
+    return &core_header()->audit;
 }
 
 static const struct cw_live_audit_row *row(enum cw_audit_class class, enum cw_audit_op op)
@@ -113,7 +110,7 @@ Test(audit, what_only_the_tool_has_seen_is_a_finding_with_its_source)
     cr_assert_eq(account()->findings, 1u);
     cr_expect_eq(finding->side, CW_AUDIT_TOOL_ALONE);
     cr_expect_eq(finding->count, 2u);
-    cw_arena_view(&arena, &view);
+    cw_arena_view(core_arena, &view);
     cr_expect_str_eq(cw_view_text(&view, finding->source), "/lib/libother.so");
     expect_amount(row(CW_AUDIT_MANAGED, CW_AUDIT_TAKEN)->tool, 2, 12);
 }

@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "fake_driver.h"
 

@@ -14,12 +14,7 @@
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 
-static void setup(void)
-{
-    pool_start(CW_FREE_STRICT);
-}
-
-TestSuite(regrowth, .init = setup);
+TestSuite(regrowth, .init = pool_setup);
 
 /* ---- the program ---- */
 
@@ -33,9 +28,9 @@ static uint32_t text_of(const char *api)
     static const struct cw_live_header *header;
     static unsigned count;
 
-    if (header != cw_session.arena.header)
+    if (header != core_header())
         count = 0;
-    header = cw_session.arena.header;
+    header = core_header();
     for (unsigned i = 0; i < count; i++)
         if (strcmp(known[i].name, api) == 0)
             return known[i].text;
@@ -82,13 +77,18 @@ static void put(uint64_t key)
     end_free(key, CW_FREE_DONE);
 }
 
+static void copy_and_put(uint64_t to, uint64_t from, uint64_t copied)
+{
+    cw_regrowth_copied(to, from, copied);
+    put(from);
+}
+
 /* The block is replaced by one of another size, with as many bytes copied; the new one. */
 static uint64_t resize(uint64_t key, uint64_t to, uint64_t copied)
 {
     uint64_t larger = get(to);
 
-    cw_regrowth_copied(larger, key, copied);
-    put(key);
+    copy_and_put(larger, key, copied);
     return larger;
 }
 
@@ -96,7 +96,7 @@ static uint64_t resize(uint64_t key, uint64_t to, uint64_t copied)
 
 static uint32_t records(void)
 {
-    return cw_session.arena.header->table[CW_TABLE_REGROWTH].count - 1;
+    return core_count(CW_TABLE_REGROWTH);
 }
 
 /* Of the record by index, all zero if there is none. */
@@ -104,7 +104,7 @@ static struct cw_live_regrowth *record(uint32_t index)
 {
     static struct cw_live_regrowth none;
 
-    return index <= records() ? cw_arena_at(&cw_session.arena, CW_TABLE_REGROWTH, index) : &none;
+    return index <= records() ? core_at(CW_TABLE_REGROWTH, index) : &none;
 }
 
 static uint64_t resizes(void)
@@ -244,8 +244,7 @@ Test(regrowth, a_block_of_each_place_has_a_record)
             uint64_t small = get_at(places[i], 100);
             uint64_t large = get_at(places[i], 200);
 
-            cw_regrowth_copied(large, small, 100);
-            put(small);
+            copy_and_put(large, small, 100);
             put(large);
         }
         cr_assert_eq(records(), 5u);
@@ -284,8 +283,7 @@ Test(regrowth, a_target_that_is_older)
 
     fake_driver.now_ns += 1000;
     small = get(100);
-    cw_regrowth_copied(large, small, 100);
-    put(small);
+    copy_and_put(large, small, 100);
     cr_expect_eq(resizes(), 0u);
 }
 
@@ -297,8 +295,7 @@ Test(regrowth, a_target_from_elsewhere)
     for (unsigned i = 0; i < 3; i++) {
         uint64_t small = get(100);
 
-        cw_regrowth_copied(get_at(places[i], 200), small, 100);
-        put(small);
+        copy_and_put(get_at(places[i], 200), small, 100);
     }
     cr_expect_eq(resizes(), 0u);
 }
@@ -308,8 +305,7 @@ Test(regrowth, memory_of_another_process)
     struct place place = {"open", CW_KIND_IPC, 0};
     uint64_t small = get_at(place, 100), large = get_at(place, 200);
 
-    cw_regrowth_copied(large, small, 100);
-    put(small);
+    copy_and_put(large, small, 100);
     cr_expect_eq(resizes(), 0u);
 }
 
@@ -376,7 +372,7 @@ Test(regrowth, copies_of_a_capture)
 Test(regrowth_off, nothing_is_looked_at)
 {
     core_options()->growth = CW_GROWTH_OFF;
-    setup();
+    pool_setup();
     cr_expect_eq(cw_regrowth_is_on(), 0);
 }
 
@@ -495,8 +491,7 @@ Test(regrowth, a_block_replaces_one_only)
     cr_expect_eq(resizes(), 1u);
     cr_expect_eq(record(1)->copied_bytes, 120u);
     one = get(150);
-    cw_regrowth_copied(large, one, 150);
-    put(one);
+    copy_and_put(large, one, 150);
     cr_expect_eq(resizes(), 1u);
 }
 
@@ -549,8 +544,7 @@ Test(regrowth, of_too_many_places_the_last_have_no_record)
         snprintf(api, sizeof(api), "place%u", i);
         small = get_at(place, 100);
         large = get_at(place, 200);
-        cw_regrowth_copied(large, small, 100);
-        put(small);
+        copy_and_put(large, small, 100);
         put(large);
     }
     cr_expect_eq(records(), CW_REGROWTH_RECORDS);
@@ -565,14 +559,13 @@ Test(regrowth, a_fork_forgets)
     resize(get(100), 200, 100);
     cr_assert_eq(resizes(), 1u);
     cw_lifecycle_reset();
-    setup();
+    pool_setup();
     /* The same blocks, as it were. */
     next_key = first;
     cr_assert_eq(get(100), small);
     cr_assert_eq(get(200), large);
     cr_expect_eq(records(), 0u);
-    cw_regrowth_copied(large, small, 90);
-    put(small);
+    copy_and_put(large, small, 90);
     cr_assert_eq(records(), 1u);
     cr_expect_eq(record(1)->resizes, 1u);
     cr_expect_eq(record(1)->copied_bytes, 90u);

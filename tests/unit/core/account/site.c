@@ -6,18 +6,15 @@
 
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/stacks/module.h"
 #include "core/process/thread.h"
 #include "fake_driver.h"
 
-static struct cw_arena arena;
-
 static void start(enum cw_stacks stacks, unsigned depth)
 {
-    core_start(&arena, (size_t)1 << 30);
-    cr_assert_eq(cw_site_init(&arena, stacks, depth), 0);
+    core_start();
+    cr_assert_eq(cw_site_init(core_arena, stacks, depth), 0);
 }
 
 static void start_without_stacks(void)
@@ -29,12 +26,12 @@ TestSuite(site, .init = start_without_stacks);
 
 static const struct cw_live_frame *frame_at(uint32_t frame)
 {
-    return cw_arena_at(&arena, CW_TABLE_FRAME, frame);
+    return core_at(CW_TABLE_FRAME, frame);
 }
 
 static unsigned count(enum cw_table table)
 {
-    return arena.header->table[table].count - 1;
+    return core_header()->table[table].count - 1;
 }
 
 /* ---- interning ---- */
@@ -236,8 +233,8 @@ Test(site, a_new_epoch_looks_again)
     cr_expect_eq(cw_site_here(1, CW_KIND_DEVICE, 0), site);
     /* Other tables: what the caches still hold would be indices of the old ones. */
     start(CW_STACKS_OFF, 32);
-    cw_arena_append(&arena, CW_TABLE_FRAME);
-    cw_arena_append(&arena, CW_TABLE_SITE);
+    cw_arena_append(core_arena, CW_TABLE_FRAME);
+    cw_arena_append(core_arena, CW_TABLE_SITE);
     cw_thread_reset();
     cr_expect_eq(cw_stack_intern(stack, 2), 3u);
     cr_expect_eq(cw_site_here(1, CW_KIND_DEVICE, 0), 2u);

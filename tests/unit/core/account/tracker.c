@@ -8,19 +8,7 @@
 #include "core/process/thread.h"
 #include "fake_driver.h"
 
-static struct cw_arena arena;
-
-static void setup(void)
-{
-    core_start(&arena, (size_t)1 << 30);
-}
-
-TestSuite(tracker, .init = setup);
-
-static struct cw_live_header *header(void)
-{
-    return arena.header;
-}
+TestSuite(tracker, .init = core_start);
 
 static void drop(uint64_t key, enum cw_free_result result)
 {
@@ -43,13 +31,13 @@ static void expect_at_peak(uint32_t site, uint64_t blocks, uint64_t bytes)
     struct cw_view view;
     uint64_t at_blocks, at_bytes;
 
-    cw_arena_view(&arena, &view);
+    cw_arena_view(core_arena, &view);
     cw_view_site_at_peak(&view, cw_site_at(site), &at_blocks, &at_bytes);
     cr_expect_eq(at_blocks, blocks, "%llu blocks at peak", (unsigned long long)at_blocks);
     cr_expect_eq(at_bytes, bytes, "%llu bytes at peak", (unsigned long long)at_bytes);
 }
 
-Test(tracker, an_inserted_block_is_live_until_taken_and_finished)
+CoreTest(tracker, an_inserted_block_is_live_until_taken_and_finished)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0), block = core_put(site, 0x1000, 64);
 
@@ -71,11 +59,10 @@ Test(tracker, an_inserted_block_is_live_until_taken_and_finished)
     expect_live(site, 0, 0);
     cr_expect_eq(core_sums(site).frees, 1u);
     cr_expect_eq(core_live(0), 0u);
-    cr_expect_eq(header()->device[0].peak_bytes, 64u);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_header()->device[0].peak_bytes, 64u);
 }
 
-Test(tracker, a_refused_free_puts_the_block_back)
+CoreTest(tracker, a_refused_free_puts_the_block_back)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0), block = core_put(site, 0x1000, 64);
 
@@ -86,10 +73,9 @@ Test(tracker, a_refused_free_puts_the_block_back)
     cr_expect_eq(core_sums(site).frees, 0u);
     drop(0x1000, CW_FREE_DONE);
     expect_live(site, 0, 0);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, reclaimed_blocks_are_told_from_freed_ones)
+CoreTest(tracker, reclaimed_blocks_are_told_from_freed_ones)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
 
@@ -100,10 +86,9 @@ Test(tracker, reclaimed_blocks_are_told_from_freed_ones)
     cr_expect_eq(core_sums(site).reclaimed_bytes, 64u);
     cr_expect_eq(core_sums(site).frees, 0u);
     expect_live(site, 1, 32);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, a_key_that_comes_again_closes_the_old_block_as_freed)
+CoreTest(tracker, a_key_that_comes_again_closes_the_old_block_as_freed)
 {
     uint32_t one = core_site("a", CW_KIND_DEVICE, 0), two = core_site("b", CW_KIND_DEVICE, 0);
     uint32_t block;
@@ -115,20 +100,19 @@ Test(tracker, a_key_that_comes_again_closes_the_old_block_as_freed)
     cr_expect_eq(core_sums(one).frees, 1u);
     expect_live(two, 1, 16);
     cr_expect_eq(core_live(0), 16u);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, a_key_that_comes_again_raises_no_peak)
+CoreTest(tracker, a_key_that_comes_again_raises_no_peak)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
 
     core_put(site, 0x1000, 64);
     core_put(site, 0x1000, 64);
-    cr_expect_eq(header()->device[0].peak_bytes, 64u);
+    cr_expect_eq(core_header()->device[0].peak_bytes, 64u);
     cr_expect_eq(core_sums(site).peak_blocks, 1u);
 }
 
-Test(tracker, what_the_driver_took_beyond_is_counted_apart)
+CoreTest(tracker, what_the_driver_took_beyond_is_counted_apart)
 {
     uint32_t site = core_site("a", CW_KIND_MIPMAP, 1);
     struct cw_request request = core_request(CW_KIND_MIPMAP, 1, 0x1000, 100);
@@ -144,7 +128,7 @@ Test(tracker, what_the_driver_took_beyond_is_counted_apart)
     cr_expect_eq(core_held(1), 0u);
 }
 
-Test(tracker, kinds_that_are_not_counted_are_in_no_sum)
+CoreTest(tracker, kinds_that_are_not_counted_are_in_no_sum)
 {
     uint32_t ipc = core_site("a", CW_KIND_IPC, 0),
              host = core_site("b", CW_KIND_PINNED, CW_DEVICE_HOST);
@@ -153,16 +137,15 @@ Test(tracker, kinds_that_are_not_counted_are_in_no_sum)
     core_put(host, 0x2000, 8);
     expect_live(ipc, 1, 64);
     cr_expect_eq(core_live(0), 0u);
-    cr_expect_eq(header()->device[0].peak_bytes, 0u);
+    cr_expect_eq(core_header()->device[0].peak_bytes, 0u);
     cr_expect_eq(core_live(CW_DEVICE_HOST), 8u);
     cr_expect_eq(core_live_total(), 8u);
     cr_expect_eq(cw_tracker_check(), 0);
     drop(0x1000, CW_FREE_DONE);
     expect_live(ipc, 0, 0);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, failures_are_counted_with_their_site)
+CoreTest(tracker, failures_are_counted_with_their_site)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
 
@@ -174,7 +157,7 @@ Test(tracker, failures_are_counted_with_their_site)
     cr_expect_eq(core_sums(site).allocs, 0u);
 }
 
-Test(tracker, a_site_shows_what_it_held_at_its_devices_peak)
+CoreTest(tracker, a_site_shows_what_it_held_at_its_devices_peak)
 {
     uint32_t one = core_site("a", CW_KIND_DEVICE, 0), two = core_site("b", CW_KIND_ASYNC, 0);
     uint32_t other = core_site("a", CW_KIND_DEVICE, 1);
@@ -193,22 +176,21 @@ Test(tracker, a_site_shows_what_it_held_at_its_devices_peak)
     expect_at_peak(two, 3, 96);
 }
 
-Test(tracker, a_resized_block_counts_with_its_new_size)
+CoreTest(tracker, a_resized_block_counts_with_its_new_size)
 {
     uint32_t site = core_site("a", CW_KIND_VMM, 0), block = core_put(site, 0x1000, 64);
 
     cw_tracker_resize(block, 4096);
     expect_live(site, 1, 4096);
     cr_expect_eq(core_live(0), 4096u);
-    cr_expect_eq(header()->device[0].peak_bytes, 4096u);
+    cr_expect_eq(core_header()->device[0].peak_bytes, 4096u);
     cr_expect_eq(core_sums(site).peak_bytes, 4096u);
     cr_expect_eq(cw_tracker_check(), 0);
     drop(0x1000, CW_FREE_DONE);
     expect_live(site, 0, 0);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, a_block_of_unknown_size_may_learn_it_later)
+CoreTest(tracker, a_block_of_unknown_size_may_learn_it_later)
 {
     uint32_t site = core_site("a", CW_KIND_IMPORTED, 0), block = core_put(site, 0x1000, 0);
 
@@ -227,7 +209,7 @@ static uint32_t put_in_context(uint32_t site, uint64_t key, uint32_t context)
     return cw_tracker_insert(&request, site, 10);
 }
 
-Test(tracker, a_context_takes_its_blocks_and_no_others)
+CoreTest(tracker, a_context_takes_its_blocks_and_no_others)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0), list, in_flight;
 
@@ -244,10 +226,9 @@ Test(tracker, a_context_takes_its_blocks_and_no_others)
     cr_expect_eq(core_sums(site).frees, 1u);
     cr_expect_eq(cw_tracker_take_context(1), 0u);
     cr_expect_eq(cw_tracker_take_context(7), 0u);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, a_context_that_stays_gets_its_blocks_back)
+CoreTest(tracker, a_context_that_stays_gets_its_blocks_back)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
 
@@ -257,10 +238,9 @@ Test(tracker, a_context_that_stays_gets_its_blocks_back)
     for (uint64_t i = 0; i < 300; i++)
         cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000 + i), 0u);
     expect_live(site, 300, 2400);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, handles_are_in_no_index)
+CoreTest(tracker, handles_are_in_no_index)
 {
     uint32_t site = core_site("a", CW_KIND_VMM, 0), block;
     struct cw_request request = core_request(CW_KIND_VMM, 0, 77, 4096);
@@ -276,31 +256,30 @@ Test(tracker, handles_are_in_no_index)
     cw_tracker_take_block(block);
     cw_tracker_finish(block, CW_FREE_DONE);
     expect_live(site, 0, 0);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(tracker, a_call_without_a_site_is_a_lost_block)
+CoreTest(tracker, a_call_without_a_site_is_a_lost_block)
 {
     struct cw_request request = core_request(CW_KIND_DEVICE, 0, 0x1000, 8);
 
     cr_expect_eq(cw_tracker_insert(&request, 0, 1), 0u);
-    cr_expect_eq(header()->lost_blocks, 1u);
+    cr_expect_eq(core_header()->lost_blocks, 1u);
     cr_expect_eq(core_live_total(), 0u);
     cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
 }
 
-Test(tracker, blocks_that_find_no_room_are_counted_as_lost, .init = NULL)
+CoreTest(tracker, blocks_that_find_no_room_are_counted_as_lost, .init = NULL)
 {
     uint32_t site;
     uint64_t held = 0;
 
-    core_start(&arena, (size_t)16 << 20);
+    core_start_within((size_t)16 << 20);
     site = core_site("a", CW_KIND_DEVICE, 0);
     while (core_put(site, 0x1000 + held, 8) != 0)
         held++;
     cr_expect_gt(held, 10000u);
     cr_expect_eq(core_put(site, 0x1000 + held, 8), 0u);
-    cr_expect_eq(header()->lost_blocks, 2u);
+    cr_expect_eq(core_header()->lost_blocks, 2u);
     expect_live(site, held, held * 8);
     cr_expect_eq(cw_tracker_check(), 0);
 
@@ -308,11 +287,10 @@ Test(tracker, blocks_that_find_no_room_are_counted_as_lost, .init = NULL)
         drop(0x1000 + i, CW_FREE_DONE);
     for (uint64_t i = 0; i < held; i++)
         cr_assert_neq(core_put(site, 0x1000 + i, 8), 0u);
-    cr_expect_eq(header()->lost_blocks, 2u);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(core_header()->lost_blocks, 2u);
 }
 
-Test(tracker, records_are_used_again)
+CoreTest(tracker, records_are_used_again)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
 
@@ -322,7 +300,7 @@ Test(tracker, records_are_used_again)
         for (uint64_t i = 0; i < 500; i++)
             drop(0x1000 + i, CW_FREE_DONE);
     }
-    cr_expect_leq((uint32_t)header()->table[CW_TABLE_BLOCK].count, 501u);
+    cr_expect_leq((uint32_t)core_header()->table[CW_TABLE_BLOCK].count, 501u);
 }
 
 static void put_and_drop_one(unsigned id)
@@ -331,9 +309,9 @@ static void put_and_drop_one(unsigned id)
     drop(0x1000 + id, CW_FREE_DONE);
 }
 
-Test(tracker, records_of_threads_that_have_ended_are_used_again)
+CoreTest(tracker, records_of_threads_that_have_ended_are_used_again)
 {
     for (int i = 0; i < 500; i++)
         run_threads(1, put_and_drop_one);
-    cr_expect_leq((uint32_t)header()->table[CW_TABLE_BLOCK].count, 100u);
+    cr_expect_leq((uint32_t)core_header()->table[CW_TABLE_BLOCK].count, 100u);
 }

@@ -5,18 +5,14 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "core/process/host.h"
 #include "core/process/slot.h"
-#include "core/process/thread.h"
 #include "fake_driver.h"
-
-static struct cw_arena arena;
 
 static void setup(void)
 {
-    core_start(&arena, (size_t)64 << 20);
+    core_start();
     cw_slot_init();
 }
 
@@ -24,7 +20,7 @@ TestSuite(tally, .init = setup);
 
 static const struct cw_live_device *device_at(uint8_t device)
 {
-    return &arena.header->device[device];
+    return &core_header()->device[device];
 }
 
 Test(tally, adds_and_takes_away)
@@ -94,7 +90,7 @@ Test(tally, the_peak_is_that_of_live_bytes_not_of_slack)
     cw_usage_add(0, 950, 950, 2);
     cr_expect_eq(device_at(0)->peak_bytes, 1050u);
     cr_expect_eq(device_at(0)->peak_ns, 2u);
-    cr_expect_eq(arena.header->peak_bytes, 1050u);
+    cr_expect_eq(core_header()->peak_bytes, 1050u);
     cr_expect_eq(device_at(0)->peak_held, 1050u);
 }
 
@@ -153,7 +149,7 @@ static void expect_all_hold(unsigned threads)
         cr_expect_eq(device_at(i)->peak_bytes, threads / 2 * OWN);
         cr_expect_eq(device_at(i)->peak_held, threads * OWN);
     }
-    cr_expect_eq(arena.header->peak_bytes, threads * OWN);
+    cr_expect_eq(core_header()->peak_bytes, threads * OWN);
 }
 
 Test(tally, eight_threads_leave_exact_sums_and_peaks)

@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 
 #include "core/cache/pool_context.h"
-#include "core/process/session.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 
@@ -36,15 +35,6 @@ static uint32_t take(struct cw_pool *in, uint64_t bytes)
 {
     return cw_bucket_take(in,
                           (struct cw_size_fit){.bytes = bytes, .excess = cw_size_tolerance(bytes)});
-}
-
-static unsigned length(uint32_t list)
-{
-    unsigned count = 0;
-
-    for (; list != 0; list = cw_tracker_at(list)->link)
-        count++;
-    return count;
 }
 
 Test(bucket, the_newest_block_serves_first)
@@ -161,10 +151,10 @@ Test(bucket, some_are_taken_at_once_and_are_no_hits)
         put(pool, 1 * KIB);
     list = cw_bucket_take_some(pool, cw_size_class_up(1 * KIB), 4, &count);
     cr_expect_eq(count, 4u);
-    cr_expect_eq(length(list), 4u);
+    cr_expect_eq(pool_list_length(list), 4u);
     list = cw_bucket_take_some(pool, cw_size_class_up(1 * KIB), 4, &count);
     cr_expect_eq(count, 2u);
-    cr_expect_eq(length(list), 2u);
+    cr_expect_eq(pool_list_length(list), 2u);
     cr_expect_eq(cw_bucket_take_some(pool, cw_size_class_up(1 * KIB), 4, &count), 0u);
     cr_expect_eq(count, 0u);
     cr_expect_eq(pool_sums().hits, 0u);
@@ -176,7 +166,7 @@ Test(bucket, all_are_taken)
     put(pool, 1 * MIB);
     put(pool, 70 * MIB);
     put(pool, 70 * MIB);
-    cr_expect_eq(length(cw_bucket_take_all(pool)), 3u);
+    cr_expect_eq(pool_list_length(cw_bucket_take_all(pool)), 3u);
     cr_expect_eq(cw_bucket_idle(0), 0u);
     cr_expect_eq(cw_bucket_take_all(pool), 0u);
 }
@@ -189,7 +179,7 @@ Test(bucket, the_oldest_are_taken_and_the_newest_stay)
     for (int i = 0; i < 5; i++)
         block[i] = put(pool, 1 * KIB);
     list = cw_bucket_take_oldest(pool, class, 2);
-    cr_expect_eq(length(list), 2u);
+    cr_expect_eq(pool_list_length(list), 2u);
     for (; list != 0; list = cw_tracker_next(list))
         cr_expect(list == block[0] || list == block[1]);
     for (int i = 4; i > 1; i--)
@@ -349,7 +339,7 @@ Test(bucket, no_more_of_the_doomed_are_taken_than_were_doomed)
     for (unsigned i = 0; i < 4; i++)
         doomed = cw_bucket_sweep(pool, CLASS, 1);
     cr_assert_gt(doomed, 20u);
-    cr_expect_eq(length(cw_bucket_take_doomed(pool, CLASS, 7)), 7u);
-    cr_expect_eq(length(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX)), doomed - 7);
+    cr_expect_eq(pool_list_length(cw_bucket_take_doomed(pool, CLASS, 7)), 7u);
+    cr_expect_eq(pool_list_length(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX)), doomed - 7);
     cr_expect_eq(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX), 0u);
 }

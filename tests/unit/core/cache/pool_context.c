@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 
 #include "core/process/gate.h"
-#include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/account/tracker.h"
 #include "core/pending/release.h"
@@ -30,7 +29,7 @@ static uint32_t live(void)
     return cw_pool_context_list(all, CW_POOL_CONTEXTS_LIVE);
 }
 
-Test(pool_context, is_made_with_its_context)
+PoolTest(pool_context, is_made_with_its_context)
 {
     struct cw_pool_context *all[CW_POOL_CONTEXTS_LIVE];
 
@@ -45,13 +44,13 @@ Test(pool_context, is_made_with_its_context)
     cr_expect_eq(cw_pool_contexts_live, 2u);
 }
 
-Test(pool_context, of_a_context_that_is_made_known_twice_is_one)
+PoolTest(pool_context, of_a_context_that_is_made_known_twice_is_one)
 {
     cw_pool_context_make(pool_context->context, pool_context->record);
     cr_expect_eq(live(), 1u);
 }
 
-Test(pool_context, is_live_until_its_context_has_ended)
+PoolTest(pool_context, is_live_until_its_context_has_ended)
 {
     uint64_t handle = pooled_context(1, 0);
 
@@ -63,14 +62,14 @@ Test(pool_context, is_live_until_its_context_has_ended)
     cr_expect_eq(live(), 1u);
 }
 
-Test(pool_context, a_renewed_context_has_a_new_one)
+PoolTest(pool_context, a_renewed_context_has_a_new_one)
 {
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_RENEWED);
     cr_expect_neq(cw_pool_context_of(pool_index(FIRST_CONTEXT)), pool_context);
     cr_expect_eq(pool_context->state, CW_POOL_CONTEXT_DEAD);
 }
 
-Test(pool_context, is_of_no_use_when_its_context_has_failed_or_ends)
+PoolTest(pool_context, is_of_no_use_when_its_context_has_failed_or_ends)
 {
     cw_context_set_fatal(pool_context->context, 700);
     cr_expect_eq(cw_pool_context_is_usable(pool_context), 0);
@@ -81,13 +80,13 @@ Test(pool_context, is_of_no_use_when_its_context_has_failed_or_ends)
     cr_expect_eq(cw_pool_context_is_usable(pool_context), 1);
 }
 
-Test(pool_context, without_a_handle_is_of_no_use)
+PoolTest(pool_context, without_a_handle_is_of_no_use)
 {
     cw_context_folded(0xe0, 1);
     cr_expect_eq(cw_pool_context_is_usable(cw_pool_context_of(cw_context_primary(1))), 0);
 }
 
-Test(pool_context, more_than_sixteen_are_counted_and_come_back_into_the_list)
+PoolTest(pool_context, more_than_sixteen_are_counted_and_come_back_into_the_list)
 {
     for (unsigned i = 1; i <= 18; i++)
         pooled_context(i, 0);
@@ -104,7 +103,7 @@ Test(pool_context, more_than_sixteen_are_counted_and_come_back_into_the_list)
     }
 }
 
-Test(pool_context, any_number_of_contexts_may_come_and_go)
+PoolTest(pool_context, any_number_of_contexts_may_come_and_go)
 {
     uint64_t key = pool_get(4 * KIB);
 
@@ -120,7 +119,7 @@ Test(pool_context, any_number_of_contexts_may_come_and_go)
     cr_expect_eq(pool_get(4 * KIB), key);
 }
 
-Test(pool_context, events_are_used_again)
+PoolTest(pool_context, events_are_used_again)
 {
     uint64_t first, second;
 
@@ -138,7 +137,7 @@ Test(pool_context, events_are_used_again)
     cw_gate_leave();
 }
 
-Test(pool_context, a_hundred_events_are_kept)
+PoolTest(pool_context, a_hundred_events_are_kept)
 {
     uint64_t event[100];
 
@@ -175,7 +174,7 @@ static void keep_in_a_thread(unsigned id)
     cw_slot_stop((uint64_t)1 << cw_thread_slot()); /* so that its end finds nothing */
 }
 
-Test(pool_context, nothing_is_left_of_a_destroyed_context)
+PoolTest(pool_context, nothing_is_left_of_a_destroyed_context)
 {
     keep_some();
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
@@ -183,31 +182,28 @@ Test(pool_context, nothing_is_left_of_a_destroyed_context)
     cr_expect_eq(core_held(0), 0u);
     cr_expect_eq(pool_sums().released, 0u);
     cr_expect_eq(fake_driver.calls[FAKE_BLOCK_FREE], 0u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(pool_context, nothing_is_left_of_a_renewed_context)
+PoolTest(pool_context, nothing_is_left_of_a_renewed_context)
 {
     keep_some();
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_RENEWED);
-    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 0);
+    cr_expect_eq(pool_serves(4 * KIB), 0);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(pool_context, all_of_a_kept_context_is_ready_again_after_one_more_look)
+PoolTest(pool_context, all_of_a_kept_context_is_ready_again_after_one_more_look)
 {
     keep_some();
     fake_submit(FIRST_CONTEXT);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_KEPT);
-    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 0); /* it waits for the work */
+    cr_expect_eq(pool_serves(4 * KIB), 0); /* it waits for the work */
     fake_finish(FIRST_CONTEXT);
-    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 1);
-    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 8 * MIB, NULL), 1);
-    cr_expect_eq(pool_check(), 0);
+    cr_expect_eq(pool_serves(4 * KIB), 1);
+    cr_expect_eq(pool_serves(8 * MIB), 1);
 }
 
-Test(pool_context, other_contexts_keep_theirs)
+PoolTest(pool_context, other_contexts_keep_theirs)
 {
     uint64_t handle = pooled_context(1, 0), key;
 
@@ -217,7 +213,6 @@ Test(pool_context, other_contexts_keep_theirs)
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
     cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, &key), 1);
-    cr_expect_eq(pool_check(), 0);
 }
 
 /* The free waits, and meanwhile another thread ends the context. The driver's wait is the place
@@ -236,7 +231,7 @@ static void end_meanwhile(enum fake_call call)
     cw_context_end_finish(&ending, outcome);
 }
 
-Test(pool_context, a_free_that_waits_while_its_context_is_destroyed_closes_the_block_once)
+PoolTest(pool_context, a_free_that_waits_while_its_context_is_destroyed_closes_the_block_once)
 {
     uint64_t key = pool_get(4 * KIB);
     uint32_t first, second;
@@ -253,7 +248,6 @@ Test(pool_context, a_free_that_waits_while_its_context_is_destroyed_closes_the_b
     first = cw_tracker_find(CW_SPACE_ADDRESS, pool_get(4 * KIB));
     second = cw_tracker_find(CW_SPACE_ADDRESS, pool_get(4 * KIB));
     cr_expect_neq(first, second);
-    cr_expect_eq(pool_check(), 0);
 }
 
 static uint64_t others;
@@ -289,7 +283,7 @@ Test(pool_context, a_free_that_waits_while_its_address_is_given_out_again_closes
                   core_put(core_site("a", CW_KIND_DEVICE, 0), 0x2000, 1));
 }
 
-Test(pool_context, a_free_that_waits_while_its_context_is_kept_keeps_the_block)
+PoolTest(pool_context, a_free_that_waits_while_its_context_is_kept_keeps_the_block)
 {
     uint64_t key = pool_get(4 * KIB), again = 0;
 
@@ -298,10 +292,9 @@ Test(pool_context, a_free_that_waits_while_its_context_is_kept_keeps_the_block)
     cr_expect_eq(pool_put(key), CW_POOL_KEPT);
     cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, &again), 1);
     cr_expect_eq(again, key);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(pool_context, what_comes_in_while_it_closes_waits_in_limbo)
+PoolTest(pool_context, what_comes_in_while_it_closes_waits_in_limbo)
 {
     uint64_t key = pool_get(4 * KIB);
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
@@ -314,11 +307,10 @@ Test(pool_context, what_comes_in_while_it_closes_waits_in_limbo)
     cr_expect_eq(pool_context->limbo, block);
     cw_context_end_finish(&ending, CW_CONTEXT_KEPT);
     cr_expect_eq(pool_context->limbo, 0u);
-    cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, NULL), 1);
-    cr_expect_eq(pool_check(), 0);
+    cr_expect_eq(pool_serves(4 * KIB), 1);
 }
 
-Test(pool_context, what_comes_in_after_its_end_is_forgotten)
+PoolTest(pool_context, what_comes_in_after_its_end_is_forgotten)
 {
     uint64_t key = pool_get(4 * KIB);
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
@@ -329,10 +321,9 @@ Test(pool_context, what_comes_in_after_its_end_is_forgotten)
     cw_bucket_kept(cw_pool_context_pool(pool_context, CW_POOL_DEVICE), block);
     cw_waiting_defer(pool_context, block);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(pool_context, what_is_released_after_its_end_does_not_reach_the_driver)
+PoolTest(pool_context, what_is_released_after_its_end_does_not_reach_the_driver)
 {
     uint64_t key = pool_get(4 * KIB), others;
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
@@ -348,10 +339,9 @@ Test(pool_context, what_is_released_after_its_end_does_not_reach_the_driver)
     cr_expect_eq(fake_driver.calls[FAKE_BLOCK_FREE], 0u);
     cr_expect_eq(fake_give(others), 0);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(pool_context, what_a_thread_kept_that_could_not_give_it_up_is_found)
+PoolTest(pool_context, what_a_thread_kept_that_could_not_give_it_up_is_found)
 {
     run_threads(1, keep_in_a_thread);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
@@ -359,5 +349,4 @@ Test(pool_context, what_a_thread_kept_that_could_not_give_it_up_is_found)
     cw_lock_reset_thread();
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(pool_check(), 0);
 }

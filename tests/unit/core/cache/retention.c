@@ -5,17 +5,10 @@
 
 #include <criterion/criterion.h>
 
-#include "core/request/request.h"
 #include "core/process/session.h"
 #include "pool_fixture.h"
 
-static void setup(void)
-{
-    pool_start(CW_FREE_STRICT);
-}
-
-TestSuite(keep, .init = setup);
-
+TestSuite(keep, .init = pool_setup);
 /* Takes `count` blocks and frees them all: how many the pool still has. */
 static uint64_t churn(unsigned count, uint64_t bytes)
 {
@@ -32,53 +25,47 @@ static void start_with_bucket_max(uint64_t blocks)
 }
 
 /* Demand says what is kept (core/limits/demand.h): all of it was live a moment ago. */
-Test(keep, any_number_of_blocks_that_were_just_needed_stays)
+PoolTest(keep, any_number_of_blocks_that_were_just_needed_stays)
 {
     cr_expect_eq(churn(300, 2 * MIB), 300u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, bucket_max_says_how_many_blocks)
+PoolTest(keep_with, bucket_max_says_how_many_blocks)
 {
     start_with_bucket_max(3);
     cr_expect_eq(churn(5, 100 * MIB), 3u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, with_a_bucket_max_64_mib_are_kept_in_any_case)
+PoolTest(keep_with, with_a_bucket_max_64_mib_are_kept_in_any_case)
 {
     start_with_bucket_max(8);
     cr_expect_eq(churn(50, 2 * MIB), 32u);
     cr_expect_eq(pool_counters(0)->trimmed_full, 18u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, with_bucket_max_0_nothing_is_kept)
+PoolTest(keep_with, with_bucket_max_0_nothing_is_kept)
 {
     start_with_bucket_max(0);
     cr_expect_eq(churn(5, 100 * MIB), 0u);
     cr_expect_eq(churn(5, 4 * KIB), 0u);
     cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 10u);
-    cr_expect_eq(pool_check(), 0);
 }
 
 /* A thread keeps a few of them besides. */
-Test(keep_with, small_blocks_beyond_bucket_max_go_back_when_they_leave_the_thread)
+PoolTest(keep_with, small_blocks_beyond_bucket_max_go_back_when_they_leave_the_thread)
 {
     start_with_bucket_max(1);
     churn(600, 512 * KIB);
     cr_expect_leq(pool_sums().idle_bytes, 64 * MIB + 5 * 512 * KIB);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, blocks_that_became_ready_late_are_counted_too)
+PoolTest(keep_with, blocks_that_became_ready_late_are_counted_too)
 {
     core_options()->pool_bucket_max = 1;
     pool_start(CW_FREE_DEFERRED);
     churn(40, 8 * MIB);
     pool_sync(FIRST_CONTEXT);
     cr_expect_leq(pool_sums().idle_bytes, 64 * MIB);
-    cr_expect_eq(pool_check(), 0);
 }
 
 static void start_with_most(const char *most)
@@ -87,19 +74,19 @@ static void start_with_most(const char *most)
     pool_start(CW_FREE_STRICT);
 }
 
-Test(keep_with, max_in_bytes_limits_a_device)
+PoolTest(keep_with, max_in_bytes_limits_a_device)
 {
     start_with_most("256M");
     cr_expect_eq(churn(5, 100 * MIB), 2u);
 }
 
-Test(keep_with, max_as_a_share_limits_a_device)
+PoolTest(keep_with, max_as_a_share_limits_a_device)
 {
     start_with_most("0.5%"); /* of 80 GiB */
     cr_expect_eq(churn(6, 100 * MIB), 4u);
 }
 
-Test(keep, pinned_memory_has_a_limit_of_its_own)
+PoolTest(keep, pinned_memory_has_a_limit_of_its_own)
 {
     uint64_t key[16];
 
@@ -108,7 +95,6 @@ Test(keep, pinned_memory_has_a_limit_of_its_own)
     for (unsigned i = 0; i < 16; i++)
         pool_free(CW_POOL_HOST + i % 2, key[i], NULL);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 8u);
-    cr_expect_eq(pool_check(), 0);
 }
 
 static void start_with_free(uint64_t total, uint64_t free_bytes)
@@ -136,7 +122,7 @@ static int stays_when_freed(uint64_t key)
     return pool_count(CW_BLOCK_IDLE) == before + 1;
 }
 
-Test(keep_with, leaves_512_mib_free)
+PoolTest(keep_with, leaves_512_mib_free)
 {
     uint64_t key[2];
 
@@ -148,10 +134,9 @@ Test(keep_with, leaves_512_mib_free)
     cr_expect_eq(pool_counters(0)->trimmed_full, 1u);
     start_with_free(80 * GIB, 513 * MIB);
     cr_expect(stays_when_freed(key[1]));
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, leaves_a_twentieth_of_a_small_device_free)
+PoolTest(keep_with, leaves_a_twentieth_of_a_small_device_free)
 {
     uint64_t key[2];
 
@@ -164,7 +149,7 @@ Test(keep_with, leaves_a_twentieth_of_a_small_device_free)
     cr_expect(stays_when_freed(key[1]));
 }
 
-Test(keep, what_was_taken_since_the_last_look_counts_as_used)
+PoolTest(keep, what_was_taken_since_the_last_look_counts_as_used)
 {
     uint64_t key = pool_get(4 * MIB);
 
@@ -175,7 +160,7 @@ Test(keep, what_was_taken_since_the_last_look_counts_as_used)
 
 /* ---- while a request looks for memory ---- */
 
-Test(keep, what_is_freed_while_a_request_looks_for_memory_goes_to_the_driver)
+PoolTest(keep, what_is_freed_while_a_request_looks_for_memory_goes_to_the_driver)
 {
     uint64_t key[3];
 
@@ -191,10 +176,9 @@ Test(keep, what_is_freed_while_a_request_looks_for_memory_goes_to_the_driver)
     cw_retention_unwant(0);
     cr_expect_eq(pool_put(key[2]), CW_POOL_KEPT);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep, what_another_device_wants_is_no_reason)
+PoolTest(keep, what_another_device_wants_is_no_reason)
 {
     uint64_t key = pool_get(4 * MIB);
 
@@ -211,7 +195,7 @@ static void want_inside(enum fake_call call)
         cw_retention_want(0);
 }
 
-Test(keep, a_free_that_was_under_way_gives_its_block_back_too)
+PoolTest(keep, a_free_that_was_under_way_gives_its_block_back_too)
 {
     uint64_t key = pool_get(4 * MIB);
 
@@ -220,12 +204,11 @@ Test(keep, a_free_that_was_under_way_gives_its_block_back_too)
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
     cr_expect_eq(fake_taken(), 0u);
     cr_expect_eq(pool_counters(0)->trimmed_oom, 1u);
-    cr_expect_eq(pool_check(), 0);
 }
 
 /* ---- out of memory ---- */
 
-Test(keep, a_reclaim_gives_back_what_is_ready)
+PoolTest(keep, a_reclaim_gives_back_what_is_ready)
 {
     churn(4, 4 * KIB);
     churn(2, 100 * MIB);
@@ -235,10 +218,9 @@ Test(keep, a_reclaim_gives_back_what_is_ready)
     cr_expect_eq(pool_counters(0)->trimmed_oom, 6u);
     cr_expect_eq(core_held(0), 0u);
     cr_expect_eq(pool_reclaim(0), 0u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep, a_reclaim_leaves_other_devices_alone)
+PoolTest(keep, a_reclaim_leaves_other_devices_alone)
 {
     churn(1, 100 * MIB);
     cr_expect_eq(pool_reclaim(1), 0u);
@@ -252,7 +234,7 @@ static void free_in_thread(unsigned id)
     pool_put(pool_get((id + 1) * 4 * KIB));
 }
 
-Test(keep_with, a_reclaim_gives_back_what_is_pending_in_all_threads)
+PoolTest(keep_with, a_reclaim_gives_back_what_is_pending_in_all_threads)
 {
     pool_start(CW_FREE_DEFERRED);
     pooled_context(1, 1);
@@ -262,15 +244,13 @@ Test(keep_with, a_reclaim_gives_back_what_is_pending_in_all_threads)
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 3u);
     cr_expect_eq(pool_reclaim(0), 24 * KIB);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(keep_with, a_reclaim_gives_back_what_is_pending_too)
+PoolTest(keep_with, a_reclaim_gives_back_what_is_pending_too)
 {
     pool_start(CW_FREE_DEFERRED);
     free_in_thread(0);
     pool_sync(FIRST_CONTEXT);
     free_in_thread(1);
     cr_expect_eq(pool_reclaim(0), 12 * KIB);
-    cr_expect_eq(pool_check(), 0);
 }

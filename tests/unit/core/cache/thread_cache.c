@@ -10,7 +10,6 @@
 #include "core/device/device.h"
 #include "core/cache/retention.h"
 #include "core/cache/pool_context.h"
-#include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
@@ -43,15 +42,6 @@ static int keeps(uint64_t held)
 static uint32_t take(uint64_t bytes)
 {
     return cw_thread_cache_take(pool, (struct cw_size_fit){.bytes = bytes});
-}
-
-static unsigned length(uint32_t list)
-{
-    unsigned count = 0;
-
-    for (; list != 0; list = cw_tracker_at(list)->link)
-        count++;
-    return count;
 }
 
 /* How many blocks of this size go in before the first does not or makes others leave. */
@@ -136,7 +126,7 @@ Test(thread_cache, what_makes_room_is_the_newer_half)
         cr_assert_eq(cw_thread_cache_put(pool, last, &spill), 1);
     }
     cr_assert_eq(put(pool, 4 * KIB, &list), 1);
-    cr_expect_eq(length(list), 8u);
+    cr_expect_eq(pool_list_length(list), 8u);
     for (uint32_t at = list; at != 0; at = cw_tracker_next(at))
         has_last |= at == last;
     cr_expect(has_last);
@@ -171,9 +161,9 @@ Test(thread_cache, gives_up_with_its_blocks_what_it_was_granted)
 {
     cr_assert(keeps(4 * KIB) && keeps(8 * KIB) && keeps(16 * MIB));
     cr_expect_geq(granted(), 16 * MIB + 12 * KIB);
-    cr_expect_eq(length(cw_thread_cache_seize(pool, cw_size_class_up(16 * MIB))), 1u);
+    cr_expect_eq(pool_list_length(cw_thread_cache_seize(pool, cw_size_class_up(16 * MIB))), 1u);
     cr_expect_lt(granted(), 1 * MIB);
-    cr_expect_eq(length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES)), 2u);
+    cr_expect_eq(pool_list_length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES)), 2u);
     cr_expect_eq(granted(), 0u);
 }
 
@@ -183,7 +173,7 @@ Test(thread_cache, what_made_room_took_its_grant_along)
 
     for (int i = 0; i < 5; i++)
         cr_assert(put(pool, 16 * MIB, &spill));
-    cr_expect_eq(length(spill), 2u);
+    cr_expect_eq(pool_list_length(spill), 2u);
     cr_expect_eq(granted(), 48 * MIB);
 }
 
@@ -264,22 +254,30 @@ Test(thread_cache, is_refilled_up_to_its_limit)
         list = block;
     }
     rest = cw_thread_cache_refill(pool, list);
-    cr_expect_geq(length(rest), 3u); /* and what made room for the last of them */
+    cr_expect_geq(pool_list_length(rest), 3u); /* and what made room for the last of them */
     for (int i = 0; i < 9; i++)
         cr_expect_neq(take(4 * KIB), 0u);
 }
 
-Test(thread_cache, pools_that_meet_in_a_place_do_not_mix)
+/* Sets are found by the pool's number: the ninth has the place of the first. */
+static struct cw_pool *make_eight_more(void)
 {
     struct cw_pool *other = NULL;
-    uint32_t spill;
 
-    cr_assert_eq(put(pool, 512, &spill), 1);
-    /* Sets are found by the pool's number: the ninth has the place of the first. */
     for (unsigned i = 0; i < 8; i++) {
         cw_context_created(0xd0 + i, 0);
         other = cw_pool_context_pool(cw_pool_context_of(pool_index(0xd0 + i)), CW_POOL_DEVICE);
     }
+    return other;
+}
+
+Test(thread_cache, pools_that_meet_in_a_place_do_not_mix)
+{
+    struct cw_pool *other;
+    uint32_t spill;
+
+    cr_assert_eq(put(pool, 512, &spill), 1);
+    other = make_eight_more();
     cr_assert_eq(other->id % 8, pool->id % 8);
     cr_expect_eq(put(other, 512, &spill), 0);
     cr_expect_eq(cw_thread_cache_take(other, (struct cw_size_fit){.bytes = 512}), 0u);
@@ -288,16 +286,13 @@ Test(thread_cache, pools_that_meet_in_a_place_do_not_mix)
 
 Test(thread_cache, a_closed_pool_gives_its_place_to_the_next)
 {
-    struct cw_pool *other = NULL;
+    struct cw_pool *other;
     uint32_t spill;
 
     cr_assert_eq(put(pool, 512, &spill), 1);
-    for (unsigned i = 0; i < 8; i++) {
-        cw_context_created(0xd0 + i, 0);
-        other = cw_pool_context_pool(cw_pool_context_of(pool_index(0xd0 + i)), CW_POOL_DEVICE);
-    }
+    other = make_eight_more();
     pool_context->state = CW_POOL_CONTEXT_CLOSING;
-    cr_expect_eq(length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES)), 1u);
+    cr_expect_eq(pool_list_length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES)), 1u);
     cr_expect_eq(put(other, 512, &spill), 1);
     cr_expect_neq(cw_thread_cache_take(other, (struct cw_size_fit){.bytes = 512}), 0u);
 }
@@ -321,9 +316,9 @@ static void fill_or_seize(unsigned id)
         sched_yield();
     cr_expect_eq(take(4 * KIB), 0u); /* not ours */
     cr_expect(cw_thread_cache_has(pool, cw_size_class_up(4 * KIB)));
-    seized_size = length(cw_thread_cache_seize(pool, cw_size_class_up(4 * KIB)));
+    seized_size = pool_list_length(cw_thread_cache_seize(pool, cw_size_class_up(4 * KIB)));
     cr_expect_not(cw_thread_cache_has(pool, cw_size_class_up(4 * KIB)));
-    seized_pool = length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
+    seized_pool = pool_list_length(cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
     cr_expect_eq(cw_thread_cache_seize(pool, CW_SIZE_CLASSES), 0u);
     may_end = 1;
 }
@@ -344,15 +339,15 @@ Test(thread_cache, a_sweep_takes_what_went_unused_since_the_one_before)
     cr_assert_neq(take(4 * KIB), 0u);
     cr_assert_neq(take(4 * KIB), 0u);
     cr_assert(keeps(4 * KIB) && keeps(4 * KIB));
-    cr_expect_eq(length(cw_thread_cache_sweep()), 3u); /* two were needed */
-    cr_expect_eq(length(cw_thread_cache_sweep()), 2u);
+    cr_expect_eq(pool_list_length(cw_thread_cache_sweep()), 3u); /* two were needed */
+    cr_expect_eq(pool_list_length(cw_thread_cache_sweep()), 2u);
     cr_expect_eq(cw_thread_cache_sweep(), 0u);
 }
 
 Test(thread_cache, the_end_of_a_thread_empties_it)
 {
     cr_assert(keeps(512) && keeps(64 * KIB));
-    cr_expect_eq(length(cw_thread_cache_empty()), 2u);
+    cr_expect_eq(pool_list_length(cw_thread_cache_empty()), 2u);
     cr_expect_eq(cw_thread_cache_empty(), 0u);
     cr_expect_eq(granted(), 0u);
 }

@@ -5,22 +5,19 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
-#include <string.h>
 
 #include "core/process/gate.h"
-#include "core/account/site.h"
 #include "core/account/tracker.h"
 #include "fake_driver.h"
 
 #define HANDLE 0xc0ffee00u
 #define GREEN  0x9e9e9e00u
 
-static struct cw_arena arena;
 static uint32_t site;
 
 static void setup(void)
 {
-    core_start(&arena, (size_t)1 << 30);
+    core_start();
     site = core_site("cuMemAlloc", CW_KIND_DEVICE, 0);
 }
 
@@ -31,12 +28,12 @@ static void start_without_ids(void)
 {
     fake_driver.has_no_context_ids = 1;
     cw_context_reset();
-    cw_context_init(&arena, &fake_driver_ops);
+    cw_context_init(core_arena, &fake_driver_ops);
 }
 
 static struct cw_live_context *record(uint32_t context)
 {
-    return cw_arena_at(&arena, CW_TABLE_CONTEXT, context);
+    return core_at(CW_TABLE_CONTEXT, context);
 }
 
 static uint32_t current(void)
@@ -51,6 +48,30 @@ static uint32_t of(uint64_t handle)
     uint8_t device;
 
     return cw_context_of(handle, &device);
+}
+
+/* One with this id is current from now on; its record once the driver has been asked about it. */
+static uint32_t meet(uint64_t id, unsigned device)
+{
+    fake_context(0, HANDLE, id, device);
+    fake_set_current(HANDLE);
+    return current();
+}
+
+/* The same, of one that the program has made before our eyes. */
+static uint32_t create(uint64_t id, unsigned device)
+{
+    fake_context(0, HANDLE, id, device);
+    cw_context_created(HANDLE, device);
+    fake_set_current(HANDLE);
+    return current();
+}
+
+/* Its record, of one that the driver does not describe. */
+static uint32_t made(void)
+{
+    cw_context_created(HANDLE, 0);
+    return of(HANDLE);
 }
 
 static void allocate(uint64_t key, uint32_t context)
@@ -69,7 +90,7 @@ static void end(uint32_t context, enum cw_context_outcome outcome)
     cw_context_end_finish(&ending, outcome);
 }
 
-Test(context, there_is_none_without_a_current_one)
+CoreTest(context, there_is_none_without_a_current_one)
 {
     uint8_t device = 9;
 
@@ -79,7 +100,7 @@ Test(context, there_is_none_without_a_current_one)
     cr_expect_eq(fake_gated_calls(), 0u);
 }
 
-Test(context, one_that_was_never_seen_is_asked_for_once)
+CoreTest(context, one_that_was_never_seen_is_asked_for_once)
 {
     uint32_t context;
     uint8_t device = 0;
@@ -98,7 +119,7 @@ Test(context, one_that_was_never_seen_is_asked_for_once)
     cr_expect_eq(of(HANDLE), context);
 }
 
-Test(context, one_that_the_driver_does_not_describe_stays_unknown)
+CoreTest(context, one_that_the_driver_does_not_describe_stays_unknown)
 {
     fake_context(0, HANDLE, 7, 0);
     fake_set_current(HANDLE);
@@ -110,14 +131,11 @@ Test(context, one_that_the_driver_does_not_describe_stays_unknown)
     cr_expect_eq(current(), 0u);
 }
 
-Test(context, nothing_is_asked_while_the_gate_is_closed)
+CoreTest(context, nothing_is_asked_while_the_gate_is_closed)
 {
-    uint32_t known;
+    uint32_t known = meet(7, 0);
 
-    fake_context(0, HANDLE, 7, 0);
     fake_context(1, HANDLE + 1, 8, 0);
-    fake_set_current(HANDLE);
-    known = current();
     cw_gate_close();
     cr_expect_eq(current(), known);
     fake_set_current(HANDLE + 1);
@@ -126,18 +144,16 @@ Test(context, nothing_is_asked_while_the_gate_is_closed)
     cr_expect_neq(current(), 0u);
 }
 
-Test(context, a_device_beyond_the_table_is_unknown)
+CoreTest(context, a_device_beyond_the_table_is_unknown)
 {
-    fake_context(0, HANDLE, 7, CW_MAX_DEVICES);
-    fake_set_current(HANDLE);
-    cr_expect_eq(current(), 0u);
+    cr_expect_eq(meet(7, CW_MAX_DEVICES), 0u);
     cw_context_retained(HANDLE, CW_MAX_DEVICES);
     cw_context_folded(GREEN, CW_MAX_DEVICES);
     cr_expect_eq(cw_context_primary(CW_MAX_DEVICES), 0u);
     cr_expect_eq(cw_context_is_last_release(CW_MAX_DEVICES), 0);
 }
 
-Test(context, one_without_an_id_gets_a_number_of_ours)
+CoreTest(context, one_without_an_id_gets_a_number_of_ours)
 {
     start_without_ids();
     fake_context(0, HANDLE, 0, 0);
@@ -149,14 +165,10 @@ Test(context, one_without_an_id_gets_a_number_of_ours)
     cr_expect_neq(record(of(HANDLE))->id, record(of(HANDLE + 1))->id);
 }
 
-Test(context, a_recycled_handle_is_another_context)
+CoreTest(context, a_recycled_handle_is_another_context)
 {
-    uint32_t old, new;
+    uint32_t old = create(0, 2), new;
 
-    fake_context(0, HANDLE, 0, 2);
-    cw_context_created(HANDLE, 2);
-    fake_set_current(HANDLE);
-    old = current();
     cr_assert_neq(old, 0u);
     end(old, CW_CONTEXT_DESTROYED);
     cr_expect_eq(of(HANDLE), 0u);
@@ -171,15 +183,12 @@ Test(context, a_recycled_handle_is_another_context)
     cr_expect_eq(fake_gated_calls(), 0u);
 }
 
-Test(context, a_handle_recycled_behind_our_back_is_another_context)
+CoreTest(context, a_handle_recycled_behind_our_back_is_another_context)
 {
     uint32_t old;
 
     start_without_ids();
-    fake_context(0, HANDLE, 0, 0);
-    cw_context_created(HANDLE, 0);
-    fake_set_current(HANDLE);
-    old = current();
+    old = create(0, 0);
     cw_context_created(HANDLE, 0);
     cr_expect_neq(current(), old);
     cr_expect_neq(current(), 0u);
@@ -187,14 +196,10 @@ Test(context, a_handle_recycled_behind_our_back_is_another_context)
 
 /* ---- ends and beginnings out of our sight ---- */
 
-Test(context, who_has_the_current_handle_is_asked_by_id)
+CoreTest(context, who_has_the_current_handle_is_asked_by_id)
 {
-    uint32_t old, new;
+    uint32_t old = create(7, 1), new;
 
-    fake_context(0, HANDLE, 7, 1);
-    cw_context_created(HANDLE, 1);
-    fake_set_current(HANDLE);
-    old = current();
     allocate(0x1000, old);
     fake_context(0, HANDLE, 8, 2);
     new = current();
@@ -209,7 +214,7 @@ Test(context, who_has_the_current_handle_is_asked_by_id)
     cr_expect(cw_gate_is_open());
 }
 
-Test(context, who_has_any_other_handle_too)
+CoreTest(context, who_has_any_other_handle_too)
 {
     uint32_t old;
 
@@ -223,7 +228,7 @@ Test(context, who_has_any_other_handle_too)
     cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_DEAD);
 }
 
-Test(context, a_primary_one_that_was_reset_elsewhere_is_another)
+CoreTest(context, a_primary_one_that_was_reset_elsewhere_is_another)
 {
     uint32_t old;
 
@@ -237,7 +242,7 @@ Test(context, a_primary_one_that_was_reset_elsewhere_is_another)
     cr_expect_eq(record(cw_context_primary(0))->retains, 1u);
 }
 
-Test(context, one_whose_id_is_not_known_yet_takes_the_first_that_is_told)
+CoreTest(context, one_whose_id_is_not_known_yet_takes_the_first_that_is_told)
 {
     uint32_t context;
 
@@ -251,7 +256,7 @@ Test(context, one_whose_id_is_not_known_yet_takes_the_first_that_is_told)
     cr_expect_neq(current(), context);
 }
 
-Test(context, a_green_handle_that_is_another_ones_leaves_the_primary_alone)
+CoreTest(context, a_green_handle_that_is_another_ones_leaves_the_primary_alone)
 {
     uint32_t primary;
 
@@ -269,19 +274,16 @@ Test(context, a_green_handle_that_is_another_ones_leaves_the_primary_alone)
     cr_expect_eq(record(primary)->state, (uint32_t)CW_CONTEXT_LIVE);
 }
 
-Test(context, one_is_there_as_long_as_its_handle_has_its_id)
+CoreTest(context, one_is_there_as_long_as_its_handle_has_its_id)
 {
-    const struct cw_live_context *first;
+    const struct cw_live_context *first = record(meet(77, 0));
 
-    fake_context(0, HANDLE, 77, 0);
-    fake_set_current(HANDLE);
-    first = record(current());
     cr_expect(cw_context_is_there(first));
     fake_context(0, HANDLE, 78, 0); /* behind our back */
     cr_expect_not(cw_context_is_there(first));
 }
 
-Test(context, a_check_buries_what_the_driver_does_not_know)
+CoreTest(context, a_check_buries_what_the_driver_does_not_know)
 {
     uint32_t context;
 
@@ -297,22 +299,19 @@ Test(context, a_check_buries_what_the_driver_does_not_know)
     cr_expect(cw_gate_is_open());
 }
 
-Test(context, without_ids_a_handle_is_all_there_is)
+CoreTest(context, without_ids_a_handle_is_all_there_is)
 {
     uint32_t old;
 
     start_without_ids();
-    fake_context(0, HANDLE, 7, 0);
-    cw_context_created(HANDLE, 0);
-    fake_set_current(HANDLE);
-    old = current();
+    old = create(7, 0);
     fake_context(0, HANDLE, 8, 0);
     cr_expect_eq(current(), old);
     cw_context_check_all();
     cr_expect_eq(record(old)->state, (uint32_t)CW_CONTEXT_LIVE);
 }
 
-Test(context, each_thread_has_its_own)
+CoreTest(context, each_thread_has_its_own)
 {
     fake_context(0, HANDLE, 7, 0);
     fake_context(1, HANDLE + 1, 8, 1);
@@ -327,13 +326,11 @@ Test(context, each_thread_has_its_own)
 
 /* ---- the end ---- */
 
-Test(context, a_destroyed_one_takes_its_blocks_along)
+CoreTest(context, a_destroyed_one_takes_its_blocks_along)
 {
     struct cw_context_ending ending;
-    uint32_t context;
+    uint32_t context = made();
 
-    cw_context_created(HANDLE, 0);
-    context = of(HANDLE);
     allocate(0x1000, context);
     allocate(0x2000, context);
     allocate(0x3000, 0);
@@ -347,31 +344,25 @@ Test(context, a_destroyed_one_takes_its_blocks_along)
     cr_expect_eq(core_sums(site).reclaimed, 2u);
     cr_expect_eq(core_sums(site).live_blocks, 1u);
     cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_DEAD);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(context, an_address_given_out_again_while_it_ends_closes_the_old_record)
+CoreTest(context, an_address_given_out_again_while_it_ends_closes_the_old_record)
 {
     struct cw_context_ending ending;
-    uint32_t context;
+    uint32_t context = made();
 
-    cw_context_created(HANDLE, 0);
-    context = of(HANDLE);
     allocate(0x1000, context);
     cw_context_end_begin(context, &ending);
     allocate(0x1000, 0);
     cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
     cr_expect_eq(core_sums(site).reclaimed, 1u);
     cr_expect_eq(core_sums(site).live_blocks, 1u);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(context, a_refused_destroy_puts_everything_back)
+CoreTest(context, a_refused_destroy_puts_everything_back)
 {
-    uint32_t context;
+    uint32_t context = made();
 
-    cw_context_created(HANDLE, 0);
-    context = of(HANDLE);
     allocate(0x1000, context);
     end(context, CW_CONTEXT_KEPT);
     cr_expect_neq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), 0u);
@@ -382,19 +373,16 @@ Test(context, a_refused_destroy_puts_everything_back)
     cr_expect_eq(core_sums(site).live_blocks, 1u);
 }
 
-Test(context, the_end_of_none_does_nothing)
+CoreTest(context, the_end_of_none_does_nothing)
 {
     end(0, CW_CONTEXT_DESTROYED);
     cr_expect_eq(cw_gate_enter(), 1);
 }
 
-Test(context, a_thread_that_still_has_a_destroyed_one_current_asks_again)
+CoreTest(context, a_thread_that_still_has_a_destroyed_one_current_asks_again)
 {
-    uint32_t old;
+    uint32_t old = meet(7, 0);
 
-    fake_context(0, HANDLE, 7, 0);
-    fake_set_current(HANDLE);
-    old = current();
     end(old, CW_CONTEXT_DESTROYED);
     fake_context(0, HANDLE, 8, 0);
     cr_expect_neq(current(), old);
@@ -403,7 +391,7 @@ Test(context, a_thread_that_still_has_a_destroyed_one_current_asks_again)
 
 /* ---- primary contexts ---- */
 
-Test(context, retains_and_releases_of_a_primary_one_are_counted)
+CoreTest(context, retains_and_releases_of_a_primary_one_are_counted)
 {
     uint32_t context;
 
@@ -427,19 +415,16 @@ Test(context, retains_and_releases_of_a_primary_one_are_counted)
     cr_expect_eq(record(context)->retains, 0u);
 }
 
-Test(context, a_primary_one_may_have_been_current_before_its_retain)
+CoreTest(context, a_primary_one_may_have_been_current_before_its_retain)
 {
-    uint32_t context;
+    uint32_t context = meet(7, 0);
 
-    fake_context(0, HANDLE, 7, 0);
-    fake_set_current(HANDLE);
-    context = current();
     cw_context_retained(HANDLE, 0);
     cr_expect_eq(cw_context_primary(0), context);
     cr_expect_eq(current(), context);
 }
 
-Test(context, a_reset_keeps_handle_and_retains_and_loses_the_memory)
+CoreTest(context, a_reset_keeps_handle_and_retains_and_loses_the_memory)
 {
     uint32_t old, new;
 
@@ -460,7 +445,7 @@ Test(context, a_reset_keeps_handle_and_retains_and_loses_the_memory)
     cr_expect_eq(cw_context_is_last_release(0), 0);
 }
 
-Test(context, after_its_last_release_the_same_handle_is_a_new_one)
+CoreTest(context, after_its_last_release_the_same_handle_is_a_new_one)
 {
     uint32_t old;
 
@@ -475,7 +460,7 @@ Test(context, after_its_last_release_the_same_handle_is_a_new_one)
 
 /* ---- green contexts ---- */
 
-Test(context, a_green_one_means_the_primary_one_of_its_device)
+CoreTest(context, a_green_one_means_the_primary_one_of_its_device)
 {
     fake_context(0, HANDLE, 0, 2);
     fake_context(1, GREEN, 0, 2);
@@ -491,7 +476,7 @@ Test(context, a_green_one_means_the_primary_one_of_its_device)
     cw_context_unfolded(GREEN);
 }
 
-Test(context, a_green_one_may_come_before_its_primary_one)
+CoreTest(context, a_green_one_may_come_before_its_primary_one)
 {
     uint32_t context;
 
@@ -507,12 +492,10 @@ Test(context, a_green_one_may_come_before_its_primary_one)
 
 /* ---- fatal errors ---- */
 
-Test(context, the_first_fatal_code_stays)
+CoreTest(context, the_first_fatal_code_stays)
 {
-    uint32_t context;
+    uint32_t context = made();
 
-    cw_context_created(HANDLE, 0);
-    context = of(HANDLE);
     cr_expect_eq(cw_context_set_fatal(0, 700), 0);
     cr_expect_eq(cw_context_set_fatal(context, 700), 1);
     cr_expect_eq(cw_context_set_fatal(context, 719), 0);
@@ -536,7 +519,7 @@ static void look(unsigned id)
     found[id] = current();
 }
 
-Test(context, two_threads_that_meet_one_at_once_agree_on_its_record)
+CoreTest(context, two_threads_that_meet_one_at_once_agree_on_its_record)
 {
     fake_context(0, HANDLE, 7, 0);
     pthread_barrier_init(&both_asked, NULL, 2);
@@ -565,7 +548,7 @@ static void use_and_end(unsigned id)
     }
 }
 
-Test(context, eight_threads_use_and_end_contexts_at_once)
+CoreTest(context, eight_threads_use_and_end_contexts_at_once)
 {
     for (unsigned i = 0; i < 4; i++)
         fake_context(i, 0x100 + i, 0, i);

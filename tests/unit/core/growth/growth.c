@@ -10,7 +10,6 @@
 #include "core/control/lifecycle.h"
 #include "core/device/device.h"
 #include "core/process/due.h"
-#include "core/request/request.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/process/thread.h"
@@ -52,7 +51,7 @@ Test(growth, is_due_at_a_hit_of_the_pool)
     pool_put(pool_get(4096));
     leave();
     pass(FAKE_MS);
-    cr_assert(pool_hits(CW_POOL_DEVICE, 4096, NULL));
+    cr_assert(pool_serves(4096));
     cr_expect_eq(leave(), 1);
     cr_expect_eq(live->taken, 2);
 }
@@ -226,7 +225,7 @@ Test(growth, off_does_nothing)
     uint32_t site = new_site(CW_KIND_DEVICE);
 
     cw_growth_reset();
-    cw_session.arena.header->growth.is_on = 0;
+    core_header()->growth.is_on = 0;
     core_options()->growth = CW_GROWTH_OFF;
     cw_growth_init(&cw_session.arena, core_options());
     pool_get(4096);
@@ -239,7 +238,7 @@ Test(growth, off_does_nothing)
     cr_expect_eq(live->is_on, 0);
     cr_expect_eq(live->taken, 0);
     cr_expect_eq(series_count(), 0);
-    cr_expect_eq(cw_session.arena.header->table[CW_TABLE_TIMELINE].count, 1);
+    cr_expect_eq(core_header()->table[CW_TABLE_TIMELINE].count, 1);
 }
 
 /* ---- more sites than one call looks at ---- */
@@ -293,7 +292,7 @@ Test(growth, the_end_takes_the_place_of_a_sweep_that_is_not_over)
     pass(FAKE_MS);
     cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 1);
-    cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
+    cr_expect_eq(live->t_ns[newest()], core_header()->end_ns);
     cr_expect_eq(series_at(series_of(first))->bytes[newest()], 6);
 }
 
@@ -309,7 +308,7 @@ Test(growth, the_end_is_a_sample)
     pass(1);
     cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 2);
-    cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
+    cr_expect_eq(live->t_ns[newest()], core_header()->end_ns);
     cr_expect_eq(series_at(series_of(known))->bytes[newest()], 9);
     cr_expect_eq(series_of(unknown), 0);
 }
@@ -324,7 +323,7 @@ Test(growth, an_end_at_the_last_sample_takes_its_place)
     cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(live->taken, 1);
     cr_expect_eq(slots_in_use(), 1);
-    cr_expect_eq(live->t_ns[newest()], cw_session.arena.header->end_ns);
+    cr_expect_eq(live->t_ns[newest()], core_header()->end_ns);
     cr_expect_eq(series_at(series_of(site))->bytes[newest()], 9);
 }
 

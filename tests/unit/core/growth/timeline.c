@@ -8,7 +8,6 @@
 #include "ask_fixture.h"
 #include "core/process/due.h"
 #include "core/growth/growth.h"
-#include "core/limits/limit.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
@@ -24,14 +23,13 @@ TestSuite(timeline, .init = start);
 
 static uint32_t records(void)
 {
-    return cw_session.arena.header->table[CW_TABLE_TIMELINE].count - 1;
+    return core_count(CW_TABLE_TIMELINE);
 }
 
 static const struct cw_live_timeline *record_of(unsigned device)
 {
     for (uint32_t i = 1; i <= records(); i++) {
-        const struct cw_live_timeline *record =
-            cw_arena_at(&cw_session.arena, CW_TABLE_TIMELINE, i);
+        const struct cw_live_timeline *record = core_at(CW_TABLE_TIMELINE, i);
 
         if (record->device == device)
             return record;
@@ -120,8 +118,8 @@ Test(timeline, spans_a_million_milliseconds_evenly_with_true_values)
     uint64_t first = UINT64_MAX, last = 0, most = 0;
 
     for (uint64_t ms = 1; ms <= 1000000; ms++) {
-        cw_session.arena.header->device[1].live_bytes = ms;
-        cw_session.arena.header->device[1].held_bytes = 2 * ms;
+        core_header()->device[1].live_bytes = ms;
+        core_header()->device[1].held_bytes = 2 * ms;
         pass(ms != 1);
     }
     record = record_of(1);
@@ -204,5 +202,5 @@ Test(timeline, the_end_is_a_point)
     cr_assert_eq(cw_lifecycle_finish(CW_EXIT_EXIT, 0), 1);
     cr_expect_eq(record_of(0)->taken, 2);
     cr_expect_eq(newest(0)->live, 2 * MIB);
-    cr_expect_eq(newest(0)->t_ns, cw_session.arena.header->end_ns);
+    cr_expect_eq(newest(0)->t_ns, core_header()->end_ns);
 }

@@ -5,12 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "ask_fixture.h"
-#include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/process/gate.h"
@@ -89,15 +84,12 @@ Test(limit_view, min_free_is_not_there_for_the_taking)
 static void expect_nine_tenths(const char *limit, const char *min_free, uint64_t others)
 {
     struct cw_memory_view told;
-    uint64_t key[6], keep;
+    uint64_t keep;
 
     ask_start(limit, min_free, 4 * GIB);
     fake_driver.others = others;
     keep = ask_get(100 * MIB);
-    for (int i = 0; i < 6; i++)
-        key[i] = ask_get((uint64_t)(i + 1) * 33 * MIB);
-    for (int i = 0; i < 6; i++)
-        pool_put(key[i]);
+    ask_churn(6, 33 * MIB, 33 * MIB);
     told = view(fake_driver.capacity - fake_driver.others - fake_driver.taken_bytes, 4 * GIB);
     cr_expect_gt(told.free_bytes, 512 * MIB);
     cr_expect_neq(ask_get(told.free_bytes / 10 * 9), 0);
@@ -123,27 +115,7 @@ Test(limit_view, nine_tenths_of_what_is_free_can_be_had_with_min_free)
 
 /* ---- devices that are not there ---- */
 
-static int captured;
-
-static unsigned lines_with(const char *what)
-{
-    static char text[1 << 14];
-    ssize_t len = pread(captured, text, sizeof(text) - 1, 0);
-    unsigned lines = 0;
-
-    text[len > 0 ? len : 0] = '\0';
-    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
-        lines++;
-    return lines;
-}
-
-static void capture_stderr(void)
-{
-    captured = memfd_create("stderr", 0);
-    dup2(captured, STDERR_FILENO);
-}
-
-TestSuite(missing, .init = capture_stderr);
+TestSuite(missing, .init = ask_keep_stderr);
 
 Test(missing, each_is_named_once)
 {
@@ -152,19 +124,19 @@ Test(missing, each_is_named_once)
     for (int i = 0; i < 5; i++)
         ask_get(MIB);
     cw_limit_of(1);
-    cr_expect_eq(lines_with("\n"), 4);
-    cr_expect_eq(lines_with("LIMIT: '9:4G' names a device"), 1);
-    cr_expect_eq(lines_with("LIMIT: 'GPU-deadbeef-0000-0000-0000-000000000000:8G'"), 1);
-    cr_expect_eq(lines_with("MIN_FREE: '3:1G'"), 1);
-    cr_expect_eq(lines_with("POOL_MAX: '2:4G'"), 1);
-    cr_expect_eq(lines_with("devices 0 to 1"), 4);
+    cr_expect_eq(ask_said("\n"), 4);
+    cr_expect_eq(ask_said("LIMIT: '9:4G' names a device"), 1);
+    cr_expect_eq(ask_said("LIMIT: 'GPU-deadbeef-0000-0000-0000-000000000000:8G'"), 1);
+    cr_expect_eq(ask_said("MIN_FREE: '3:1G'"), 1);
+    cr_expect_eq(ask_said("POOL_MAX: '2:4G'"), 1);
+    cr_expect_eq(ask_said("devices 0 to 1"), 4);
 }
 
 Test(missing, none_is_named_when_all_are_there)
 {
     ask_start("0:4G,GPU-f1000000-0000-0000-0000-000000000000:8G", "1:1G", 0);
     ask_get(MIB);
-    cr_expect_eq(lines_with("\n"), 0);
+    cr_expect_eq(ask_said("\n"), 0);
 }
 
 Test(missing, they_are_named_later_if_the_driver_does_not_count_at_first)
@@ -173,10 +145,10 @@ Test(missing, they_are_named_later_if_the_driver_does_not_count_at_first)
     fake_driver.fails[FAKE_DEVICE_COUNT] = 1;
     fake_set_current(pooled_context(0, 0));
     ask_get(MIB);
-    cr_expect_eq(lines_with("\n"), 0);
+    cr_expect_eq(ask_said("\n"), 0);
     fake_driver.fails[FAKE_DEVICE_COUNT] = 0;
     cw_limit_of(1);
-    cr_expect_eq(lines_with("'9:4G'"), 1);
+    cr_expect_eq(ask_said("'9:4G'"), 1);
 }
 
 /* ---- the driver's own pools ---- */
@@ -251,7 +223,7 @@ Test(event, the_list_is_bounded_and_what_is_left_out_is_counted)
         if ((index = cw_event_add(&event)) != 0)
             last = index;
     cr_expect_eq(last, 4096);
-    cr_expect_eq(cw_session.arena.header->events_dropped, 5000 - 4096);
+    cr_expect_eq(core_header()->events_dropped, 5000 - 4096);
     cr_expect_eq(cw_event_at(last)->bytes, 5);
     cr_expect_eq(cw_event_at(last)->count, 1);
     cr_expect_neq(cw_event_at(last)->t_ns, 0);
@@ -293,7 +265,7 @@ Test(oom, the_account_says_what_there_is_and_what_would_have_fitted)
     idle = ask_get(200 * MIB);
     ask_get(300 * MIB);
     pool_put(idle);
-    oom = cw_arena_at(&cw_session.arena, CW_TABLE_OOM, fail(GIB));
+    oom = core_at(CW_TABLE_OOM, fail(GIB));
     cr_expect_eq(oom->limit, 1000 * MIB);
     cr_expect_eq(oom->live, 300 * MIB);
     cr_expect_eq(oom->held, 500 * MIB);
@@ -311,7 +283,7 @@ Test(oom, what_fits_is_bounded_by_the_device)
     ask_start("3G", "", 4 * GIB);
     pool_put(ask_get(200 * MIB));
     fake_driver.others = 3 * GIB;
-    oom = cw_arena_at(&cw_session.arena, CW_TABLE_OOM, fail(2 * GIB));
+    oom = core_at(CW_TABLE_OOM, fail(2 * GIB));
     cr_expect_eq(oom->fits, GIB);
     cr_expect_neq(ask_get(oom->fits), 0);
 }
@@ -327,7 +299,7 @@ Test(oom, holders_are_cut_off_at_what_there_is_room_for)
         holder[i] = (struct cw_oom_holder){.site = i, .bytes = i, .blocks = 1};
     index = fail(GIB);
     cw_oom_set_holders(index, holder, CW_OOM_HOLDERS + 2, 7, 8);
-    oom = cw_arena_at(&cw_session.arena, CW_TABLE_OOM, index);
+    oom = core_at(CW_TABLE_OOM, index);
     cr_expect_eq(oom->holders, CW_OOM_HOLDERS);
     cr_expect_eq(oom->holder[CW_OOM_HOLDERS - 1].bytes, CW_OOM_HOLDERS - 1);
     cr_expect_eq(oom->rest_bytes, 7);

@@ -12,14 +12,12 @@
 #include "core/request/request.h"
 #include "core/process/session.h"
 
-#define TOTAL (10000 * MIB)
-
 TestSuite(pressure);
 
 /* So many hundredths of the device are in use by others, and that is looked at. */
 static enum cw_level use(uint64_t percent)
 {
-    fake_driver.others = percent * (TOTAL / 100);
+    fake_driver.others = percent * (ASK_TOTAL / 100);
     fake_driver.now_ns += 200 * FAKE_MS;
     cw_device_sample(0);
     return cw_pressure_level(0);
@@ -27,7 +25,7 @@ static enum cw_level use(uint64_t percent)
 
 Test(pressure, begins_at_its_thresholds)
 {
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     cr_expect_eq(use(59), CW_LEVEL_LOW);
     cr_expect_eq(use(60), CW_LEVEL_MEDIUM);
     cr_expect_eq(use(79), CW_LEVEL_MEDIUM);
@@ -41,7 +39,7 @@ Test(pressure, begins_at_its_thresholds)
 
 Test(pressure, ends_five_points_below)
 {
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     use(95);
     cr_expect_eq(use(90), CW_LEVEL_CRITICAL);
     cr_expect_eq(use(89), CW_LEVEL_HIGH);
@@ -55,7 +53,7 @@ Test(pressure, ends_five_points_below)
 
 Test(pressure, use_that_swings_around_a_threshold_changes_the_level_once)
 {
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     for (unsigned i = 0; i < 50; i++)
         cr_expect_eq(use(i % 2 ? 76 : 80), CW_LEVEL_HIGH);
     cr_expect_eq(ask_events(CW_EVENT_PRESSURE, NULL), 1);
@@ -65,7 +63,7 @@ Test(pressure, use_that_swings_around_a_threshold_changes_the_level_once)
 Test(pressure, a_level_that_begins_near_nothing_ends_all_the_same)
 {
     core_options()->pressure = (struct cw_levels){{1, 3, 5}};
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     cr_expect_eq(use(5), CW_LEVEL_CRITICAL);
     cr_expect_eq(use(0), CW_LEVEL_LOW);
 }
@@ -74,7 +72,7 @@ Test(pressure, follows_the_limit_where_that_is_scarcer)
 {
     uint64_t key;
 
-    ask_start("1000M", "", TOTAL);
+    ask_start("1000M", "", ASK_TOTAL);
     use(0);
     ask_get(590 * MIB);
     cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
@@ -92,15 +90,15 @@ Test(pressure, is_recorded_with_what_was_before_and_how_much_is_in_use)
 {
     const struct cw_live_event *event = NULL;
 
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     use(61);
     use(96);
     cr_assert_eq(ask_events(CW_EVENT_PRESSURE, &event), 2);
     cr_expect_eq(event->level, CW_LEVEL_CRITICAL);
     cr_expect_eq(event->level_before, CW_LEVEL_MEDIUM);
-    cr_expect_eq(event->bytes, TOTAL / 100 * 96);
+    cr_expect_eq(event->bytes, ASK_TOTAL / 100 * 96);
     cr_expect_eq(event->device, 0);
-    cr_expect_eq(event->total_bytes, TOTAL);
+    cr_expect_eq(event->total_bytes, ASK_TOTAL);
     cr_expect_eq(event, cw_event_at(ask_memory()->last_change));
     cw_pressure_relieved(0, 2, 5 * MIB);
     cr_expect_eq(event->released, 5 * MIB);
@@ -121,7 +119,7 @@ Test(pressure, time_at_each_level_sums_up)
 {
     static const uint64_t uses[] = {10, 61, 50, 81, 96, 20, 99, 85, 0};
 
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     for (unsigned i = 0; i < 9; i++) {
         use(uses[i]);
         cr_expect_eq(time_at_levels(), ask_memory()->level_since_ns);
@@ -134,7 +132,7 @@ Test(pressure, a_thread_that_read_the_clock_earlier_takes_no_time_back)
 {
     uint64_t before;
 
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     use(10);
     before = cw_session_now();
     use(70);
@@ -155,7 +153,7 @@ static int take_due(uint8_t device)
 
 Test(pressure, relief_is_due_when_it_gets_worse_and_with_each_look_while_it_is_bad)
 {
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     use(10);
     cr_expect_not(take_due(0));
     use(60);
@@ -178,13 +176,13 @@ Test(pressure, giving_back_the_excess_ends_the_level)
 {
     uint64_t excess;
 
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     use(70);
     cr_expect_eq(cw_pressure_excess(0), 0);
     for (uint64_t percent = 80; percent < 95; percent++) {
         cr_assert_eq(use(percent), CW_LEVEL_HIGH);
         excess = cw_pressure_excess(0);
-        cr_expect_leq(excess, (percent - 74) * (TOTAL / 100));
+        cr_expect_leq(excess, (percent - 74) * (ASK_TOTAL / 100));
         fake_driver.others -= excess;
         fake_driver.now_ns += 200 * FAKE_MS;
         cw_device_sample(0);
@@ -198,7 +196,7 @@ Test(pressure, more_held_than_the_device_has_given_is_no_pressure)
     struct cw_request request = core_request(CW_KIND_MANAGED, 0, 0x5000, 20000 * MIB);
     struct cw_request_free freed;
 
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     cw_request_granted(&request, 0);
     use(5);
     cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
@@ -211,7 +209,7 @@ Test(pressure, more_held_than_the_device_has_given_is_no_pressure)
 
 Test(pressure, nothing_is_known_of_devices_that_are_none)
 {
-    ask_start("", "", TOTAL);
+    ask_start("", "", ASK_TOTAL);
     cw_pressure_update(CW_DEVICE_HOST, 0, 1);
     cr_expect_eq(cw_reclaim_due_of(CW_DEVICE_HOST), 0);
     cr_expect_eq(ask_events(CW_EVENT_PRESSURE, NULL), 0);

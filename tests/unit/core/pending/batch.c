@@ -7,7 +7,6 @@
 #include "core/process/gate.h"
 #include "core/cache/retention.h"
 #include "core/pending/pending.h"
-#include "core/process/session.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 
@@ -22,11 +21,6 @@ static void setup(void)
 }
 
 TestSuite(batch, .init = setup);
-
-static unsigned calls(enum fake_call call)
-{
-    return fake_driver.calls[call];
-}
 
 /* A live block of the pool, for a batch of the test's own. */
 static uint32_t block_of(uint64_t bytes)
@@ -67,7 +61,7 @@ static int wait_for(struct cw_batch *batch)
 
 /* ---- what is in it ---- */
 
-Test(batch, is_full_after_64_blocks)
+PoolTest(batch, is_full_after_64_blocks)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
 
@@ -78,7 +72,7 @@ Test(batch, is_full_after_64_blocks)
     cr_expect(cw_batch_is_full(batch));
 }
 
-Test(batch, is_full_after_64_mib_of_either_kind)
+PoolTest(batch, is_full_after_64_mib_of_either_kind)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
     uint64_t pinned = pool_alloc(CW_POOL_HOST, 40 * MIB, NULL);
@@ -91,7 +85,7 @@ Test(batch, is_full_after_64_mib_of_either_kind)
     cr_expect_eq(batch->host_bytes, 40 * MIB);
 }
 
-Test(batch, has_the_stamp_of_its_youngest_block)
+PoolTest(batch, has_the_stamp_of_its_youngest_block)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
 
@@ -104,7 +98,7 @@ Test(batch, has_the_stamp_of_its_youngest_block)
     cr_expect(cw_batch_is_passed(batch));
 }
 
-Test(batch, gives_its_blocks_and_its_events_back)
+PoolTest(batch, gives_its_blocks_and_its_events_back)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
     uint32_t first = block_of(512), second = block_of(512), list;
@@ -119,12 +113,12 @@ Test(batch, gives_its_blocks_and_its_events_back)
     cr_expect_eq(cw_tracker_next(first), 0u);
     cr_expect_not(cw_pending_is_any());
     cr_expect_neq(cw_pool_context_acquire_event(pool_context), 0u);
-    cr_expect_eq(calls(FAKE_EVENT_CREATE), 1u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_CREATE), 1u);
 }
 
 /* ---- events ---- */
 
-Test(batch, passes_when_every_context_has)
+PoolTest(batch, passes_when_every_context_has)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
 
@@ -140,7 +134,7 @@ Test(batch, passes_when_every_context_has)
     cr_expect_eq(query(batch), 1);
 }
 
-Test(batch, asks_no_context_that_was_waited_for_since)
+PoolTest(batch, asks_no_context_that_was_waited_for_since)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
     uint64_t ticket;
@@ -154,10 +148,10 @@ Test(batch, asks_no_context_that_was_waited_for_since)
     cr_expect_eq(query(batch), 0);
     cw_pending_sync_end(cw_pool_context_of(pool_index(SECOND_CONTEXT)), ticket);
     cr_expect_eq(query(batch), 1);
-    cr_expect_eq(calls(FAKE_EVENT_QUERY), 1u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 1u);
 }
 
-Test(batch, that_could_not_be_recorded_everywhere_is_not_recorded)
+PoolTest(batch, that_could_not_be_recorded_everywhere_is_not_recorded)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
 
@@ -172,7 +166,7 @@ Test(batch, that_could_not_be_recorded_everywhere_is_not_recorded)
     cr_expect_eq(query(batch), 0);
 }
 
-Test(batch, waits_for_all_its_events)
+PoolTest(batch, waits_for_all_its_events)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
 
@@ -190,7 +184,7 @@ Test(batch, waits_for_all_its_events)
 
 static int serves(void)
 {
-    return pool_hits(CW_POOL_DEVICE, PROBE, NULL);
+    return pool_serves(PROBE);
 }
 
 /* As the program's waits do. */
@@ -207,7 +201,7 @@ static void churn(unsigned count, uint64_t bytes)
 }
 
 /* A short program has the use of the pool at once, a long one few events. */
-Test(batch, batches_grow_with_the_frees_of_a_thread)
+PoolTest(batch, batches_grow_with_the_frees_of_a_thread)
 {
     uint64_t key[1000];
     unsigned first, before;
@@ -216,20 +210,19 @@ Test(batch, batches_grow_with_the_frees_of_a_thread)
         key[i] = pool_get(512);
     for (int i = 0; i < 17; i++)
         pool_put(key[i]);
-    first = calls(FAKE_EVENT_RECORD);
+    first = fake_calls(FAKE_EVENT_RECORD);
     cr_expect_geq(first, 12u);
     for (int i = 17; i < 600; i++)
         pool_put(key[i]);
-    before = calls(FAKE_EVENT_RECORD);
+    before = fake_calls(FAKE_EVENT_RECORD);
     cr_expect_leq(before, 60u);
     for (int i = 600; i < 1000; i++)
         pool_put(key[i]);
-    cr_expect_leq(calls(FAKE_EVENT_RECORD), before + 400 / 64 + 1);
-    cr_expect_geq(calls(FAKE_EVENT_RECORD), before + 400 / 64);
-    cr_expect_eq(pool_check(), 0);
+    cr_expect_leq(fake_calls(FAKE_EVENT_RECORD), before + 400 / 64 + 1);
+    cr_expect_geq(fake_calls(FAKE_EVENT_RECORD), before + 400 / 64);
 }
 
-Test(batch, frees_share_one_event)
+PoolTest(batch, frees_share_one_event)
 {
     uint64_t key[20];
 
@@ -247,7 +240,7 @@ Test(batch, frees_share_one_event)
     cr_expect_eq(pool_counters(0)->harvested_by_event, 20u);
 }
 
-Test(batch, a_batch_ends_after_64_mib)
+PoolTest(batch, a_batch_ends_after_64_mib)
 {
     uint64_t key[4];
     unsigned before;
@@ -255,13 +248,13 @@ Test(batch, a_batch_ends_after_64_mib)
     churn(1000, 512);
     for (int i = 0; i < 4; i++)
         key[i] = pool_get(40 * MIB);
-    before = calls(FAKE_EVENT_RECORD);
+    before = fake_calls(FAKE_EVENT_RECORD);
     pool_put(key[0]);
     pool_put(key[1]);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), before);
+    cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), before);
     pool_put(key[2]);
     pool_put(key[3]);
-    cr_expect_eq(calls(FAKE_EVENT_RECORD), before + 1);
+    cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), before + 1);
 }
 
 static void free_three(unsigned id)
@@ -276,7 +269,7 @@ static void free_three(unsigned id)
     }
 }
 
-Test(batch, the_end_of_a_thread_leaves_its_batches_to_all)
+PoolTest(batch, the_end_of_a_thread_leaves_its_batches_to_all)
 {
     run_threads(1, free_three);
     cr_expect_eq(cw_bucket_listed(0), 3 * PROBE);

@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 
 #include "ask_fixture.h"
-#include "core/device/device.h"
 #include "core/limits/limit.h"
 #include "core/account/usage.h"
 

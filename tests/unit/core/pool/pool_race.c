@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "core/process/gate.h"
-#include "core/request/request.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
 

@@ -6,7 +6,6 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 
-#include "core/pending/release.h"
 #include "core/process/gate.h"
 #include "core/reclaim/reclaim.h"
 #include "fake_trace.h"

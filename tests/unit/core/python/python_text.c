@@ -4,8 +4,6 @@
 
 #include <criterion/criterion.h>
 
-#include <string.h>
-
 #include "python_fixture.h"
 
 static struct cw_python_text text;

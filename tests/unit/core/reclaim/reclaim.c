@@ -10,26 +10,16 @@
 #include "core/limits/demand.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
 #include "core/reclaim/sweep.h"
 #include "core/pending/release.h"
 
-#define TOTAL (10000 * MIB)
-
-static void start(uint64_t bucket_max)
-{
-    cr_assert_eq(cw_sizes_parse("100%", 0, &core_options()->pool_max), 0);
-    core_options()->pool_bucket_max = bucket_max;
-    ask_start("", "", TOTAL);
-}
-
 /* A number of blocks for each size: nothing goes for lack of demand. */
 static void start_by_count(void)
 {
-    start(32);
+    ask_start_keeping(32);
 }
 
 TestSuite(relief, .init = start_by_count);
@@ -45,16 +35,11 @@ static void churn(unsigned count, uint64_t bytes)
         pool_put(key[i]);
 }
 
-static uint64_t idle(void)
-{
-    return pool_sums().idle_bytes;
-}
-
 static unsigned idle_of(uint64_t bytes)
 {
     unsigned count = 0;
 
-    for (uint32_t i = 1; i < cw_session.arena.header->table[CW_TABLE_BLOCK].count; i++)
+    for (uint32_t i = 1; i < core_header()->table[CW_TABLE_BLOCK].count; i++)
         count += cw_tracker_at(i)->state == CW_BLOCK_IDLE && cw_tracker_at(i)->held == bytes;
     return count;
 }
@@ -62,7 +47,7 @@ static unsigned idle_of(uint64_t bytes)
 /* By others and us together. */
 static void use(uint64_t percent)
 {
-    uint64_t used = percent * (TOTAL / 100);
+    uint64_t used = percent * (ASK_TOTAL / 100);
 
     fake_driver.others = used > fake_driver.taken_bytes ? used - fake_driver.taken_bytes : 0;
     fake_driver.now_ns += 200 * FAKE_MS;
@@ -79,29 +64,29 @@ static void work_off(void)
 
 /* ---- the level ---- */
 
-Test(relief, low_gives_nothing_back)
+PoolTest(relief, low_gives_nothing_back)
 {
     churn(32, 10 * MIB);
     use(59);
     work_off();
-    cr_expect_eq(idle(), 320 * MIB);
+    cr_expect_eq(pool_idle_bytes(), 320 * MIB);
 }
 
-Test(relief, medium_halves_what_each_bucket_keeps)
+PoolTest(relief, medium_halves_what_each_bucket_keeps)
 {
     churn(32, 10 * MIB);
     churn(10, 20 * MIB);
     use(60);
     work_off();
-    cr_expect_eq(idle(), 160 * MIB + 200 * MIB); /* 16 of the first, all 10 of the second */
+    cr_expect_eq(pool_idle_bytes(),
+                 160 * MIB + 200 * MIB); /* 16 of the first, all 10 of the second */
     cr_expect_eq(ask_memory()->pressure_blocks, 16);
     cr_expect_eq(ask_memory()->pressure_bytes, 160 * MIB);
     churn(32, 10 * MIB); /* and keeps no more of them */
-    cr_expect_eq(idle(), 160 * MIB + 200 * MIB);
-    cr_expect_eq(pool_check(), 0);
+    cr_expect_eq(pool_idle_bytes(), 160 * MIB + 200 * MIB);
 }
 
-Test(relief, high_drops_what_is_large_and_unused_until_it_is_over)
+PoolTest(relief, high_drops_what_is_large_and_unused_until_it_is_over)
 {
     uint64_t key;
 
@@ -118,10 +103,9 @@ Test(relief, high_drops_what_is_large_and_unused_until_it_is_over)
     cr_expect_eq(idle_of(80 * MIB), 10);  /* is the smaller loss */
     cr_expect_eq(idle_of(100 * MIB), 3);
     cr_expect_eq(ask_memory()->pressure_bytes, 700 * MIB);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(relief, critical_keeps_nothing)
+PoolTest(relief, critical_keeps_nothing)
 {
     uint64_t key = pool_get(10 * MIB), pinned = pool_alloc(CW_POOL_HOST, MIB, NULL);
 
@@ -130,13 +114,12 @@ Test(relief, critical_keeps_nothing)
     pool_free(CW_POOL_HOST, pinned, NULL);
     use(96);
     work_off();
-    cr_expect_eq(idle(), MIB); /* pinned memory is not of the device */
+    cr_expect_eq(pool_idle_bytes(), MIB); /* pinned memory is not of the device */
     cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
     cr_expect_eq(ask_memory()->pressure_blocks, 37);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(relief, nothing_goes_while_the_gate_is_closed)
+PoolTest(relief, nothing_goes_while_the_gate_is_closed)
 {
     unsigned taken;
 
@@ -150,15 +133,14 @@ Test(relief, nothing_goes_while_the_gate_is_closed)
     cr_expect_eq(cw_reclaim_all(0), 0);
     cr_expect_eq(cw_reclaim_sufficient(0, 10 * MIB), 0);
     cw_gate_open();
-    cr_expect_eq(idle(), 320 * MIB);
+    cr_expect_eq(pool_idle_bytes(), 320 * MIB);
     pool_reclaim(0);
     cr_expect_eq(fake_taken(), 0);
-    cr_expect_eq(pool_check(), 0);
 }
 
 /* ---- sufficient ---- */
 
-Test(relief, the_smallest_sufficient_block_goes)
+PoolTest(relief, the_smallest_sufficient_block_goes)
 {
     churn(1, 48 * MIB);
     churn(1, 70 * MIB);
@@ -166,38 +148,30 @@ Test(relief, the_smallest_sufficient_block_goes)
     cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB), 70 * MIB);
     cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB), 90 * MIB);
     cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB), 0); /* all there is is too little */
-    cr_expect_eq(idle(), 48 * MIB);
+    cr_expect_eq(pool_idle_bytes(), 48 * MIB);
 }
 
-Test(relief, without_one_the_largest_go_until_they_are_enough)
+PoolTest(relief, without_one_the_largest_go_until_they_are_enough)
 {
     churn(1, 20 * MIB);
     churn(1, 64 * MIB);
     churn(1, 48 * MIB);
     cr_expect_eq(cw_reclaim_sufficient(0, 100 * MIB), 112 * MIB);
-    cr_expect_eq(idle(), 20 * MIB);
+    cr_expect_eq(pool_idle_bytes(), 20 * MIB);
     cr_expect_eq(cw_reclaim_sufficient(0, 0), 0);
     cr_expect_eq(cw_reclaim_sufficient(0, UINT64_MAX), 0);
     cr_expect_eq(cw_reclaim_sufficient(0, 1), 20 * MIB);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(relief, other_devices_are_left_alone)
+PoolTest(relief, other_devices_are_left_alone)
 {
     churn(2, 52 * MIB);
     cr_expect_eq(cw_reclaim_sufficient(1, 1), 0);
     cr_expect_eq(cw_reclaim_all(1), 0);
-    cr_expect_eq(idle(), 104 * MIB);
+    cr_expect_eq(pool_idle_bytes(), 104 * MIB);
 }
 
 /* ---- what is beyond the cap ---- */
-
-TestSuite(cap);
-
-static void start_by_demand(void)
-{
-    start(CW_COUNT_AUTO);
-}
 
 /* Blocks that nobody needs grow with each request. */
 static void grow_to(uint64_t bytes)
@@ -206,23 +180,22 @@ static void grow_to(uint64_t bytes)
         churn(4, at);
 }
 
-Test(cap, a_program_that_grows_holds_little_more_than_it_needs)
+PoolTest(cap, a_program_that_grows_holds_little_more_than_it_needs)
 {
-    start_by_demand();
+    ask_start_keeping(CW_COUNT_AUTO);
     grow_to(400 * MIB);
     work_off();
     cr_expect_leq(core_held(0), 4 * 400 * MIB * 5 / 4);
     cr_expect_eq(cw_demand_live(0), 4 * 400 * MIB);
-    cr_expect_eq(pool_check(), 0);
 }
 
 /* Its kernel may wait for what the program does next. */
-Test(cap, nothing_is_given_back_inside_an_allocation_while_the_context_works)
+PoolTest(cap, nothing_is_given_back_inside_an_allocation_while_the_context_works)
 {
     uint64_t before;
     unsigned frees;
 
-    start_by_demand();
+    ask_start_keeping(CW_COUNT_AUTO);
     churn(10, 100 * MIB);
     fake_submit(FIRST_CONTEXT);
     frees = fake_driver.calls[FAKE_BLOCK_FREE];
@@ -234,25 +207,23 @@ Test(cap, nothing_is_given_back_inside_an_allocation_while_the_context_works)
     pool_put(pool_get(1 * MIB)); /* a free does what is due */
     work_off();
     cr_expect_leq(core_held(0), cw_demand_cap(0));
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(cap, inside_an_allocation_as_much_goes_as_the_request_makes_too_much)
+PoolTest(cap, inside_an_allocation_as_much_goes_as_the_request_makes_too_much)
 {
-    start_by_demand();
+    ask_start_keeping(CW_COUNT_AUTO);
     churn(10, 100 * MIB);
     pool_get(400 * MIB);
     cr_expect_leq(core_held(0), cw_demand_cap(0));
     cr_expect_eq(core_held(0), 1200 * MIB); /* 200 of the idle 1000 went, and not more */
     cr_expect_leq(fake_driver.most_taken, 1200 * MIB);
-    cr_expect_eq(pool_check(), 0);
 }
 
-Test(cap, an_allocation_in_a_capture_gives_nothing_back)
+PoolTest(cap, an_allocation_in_a_capture_gives_nothing_back)
 {
     struct cw_pool *pool;
 
-    start_by_demand();
+    ask_start_keeping(CW_COUNT_AUTO);
     churn(10, 100 * MIB);
     pool = cw_pool_here(CW_POOL_DEVICE);
     cw_gate_close();
@@ -261,10 +232,10 @@ Test(cap, an_allocation_in_a_capture_gives_nothing_back)
     cr_expect_eq(core_held(0), 1000 * MIB);
 }
 
-Test(cap, without_events_an_allocation_gives_nothing_back)
+PoolTest(cap, without_events_an_allocation_gives_nothing_back)
 {
     fake_driver.has_no_context_events = 1;
-    start_by_demand();
+    ask_start_keeping(CW_COUNT_AUTO);
     churn(10, 100 * MIB);
     pool_get(400 * MIB);
     cr_expect_eq(core_held(0), 1400 * MIB);
@@ -272,15 +243,13 @@ Test(cap, without_events_an_allocation_gives_nothing_back)
 
 /* ---- turns ---- */
 
-TestSuite(turns);
-
 static uint64_t live_key[64];
 static unsigned live_keys;
 
 /* Many blocks lie idle and are doomed; a few are live. */
 static void start_doomed(unsigned blocks)
 {
-    start_by_demand();
+    ask_start_keeping(CW_COUNT_AUTO);
     while (live_keys < 64)
         live_key[live_keys++] = pool_get(4 * KIB);
     churn(blocks, 64 * KIB);
@@ -288,7 +257,7 @@ static void start_doomed(unsigned blocks)
         fake_driver.now_ns += cw_sweep_interval();
         cw_sweep_serve();
     }
-    cr_assert_eq(idle(), blocks * 64 * KIB);
+    cr_assert_eq(pool_idle_bytes(), blocks * 64 * KIB);
     cr_assert(cw_reclaim_is_due());
 }
 
@@ -310,7 +279,7 @@ static void wait_once(void)
     pool_sync(FIRST_CONTEXT);
 }
 
-Test(turns, a_call_of_the_programs_starts_64_frees_at_most)
+PoolTest(turns, a_call_of_the_programs_starts_64_frees_at_most)
 {
     unsigned calls = 0, frees;
 
@@ -321,9 +290,8 @@ Test(turns, a_call_of_the_programs_starts_64_frees_at_most)
         calls++;
     } while (frees != 0 && calls < 100);
     cr_expect_geq(calls, 1000 / CW_RELIEF_CALLS);
-    cr_expect_leq(idle(), 64 * 4 * KIB);
+    cr_expect_leq(pool_idle_bytes(), 64 * 4 * KIB);
     cr_expect_not(cw_reclaim_is_due());
-    cr_expect_eq(pool_check(), 0);
 }
 
 /* Each free takes longer than a turn. */
@@ -335,13 +303,13 @@ static void be_slow(enum fake_call call)
         ;
 }
 
-Test(turns, a_driver_that_is_slow_is_called_once_in_a_turn)
+PoolTest(turns, a_driver_that_is_slow_is_called_once_in_a_turn)
 {
     start_doomed(10);
     fake_driver.inside = be_slow;
     cr_expect_eq(frees_of(free_one), 1);
     cr_expect_eq(frees_of(free_one), 1);
-    cr_expect_eq(idle(), 8 * 64 * KIB + 2 * 4 * KIB);
+    cr_expect_eq(pool_idle_bytes(), 8 * 64 * KIB + 2 * 4 * KIB);
 }
 
 static void reclaim(void)
@@ -355,13 +323,13 @@ static void trim(void)
     cw_reclaim_asked(0, 1, 1);
 }
 
-Test(turns, a_request_that_found_no_memory_gets_all_at_once)
+PoolTest(turns, a_request_that_found_no_memory_gets_all_at_once)
 {
     start_doomed(300);
     cr_expect_eq(frees_of(reclaim), 300);
 }
 
-Test(turns, another_process_that_asks_gets_all_at_once)
+PoolTest(turns, another_process_that_asks_gets_all_at_once)
 {
     start_doomed(300);
     cr_expect_eq(frees_of(trim), 300);
@@ -370,23 +338,17 @@ Test(turns, another_process_that_asks_gets_all_at_once)
 
 /* ---- under locks ---- */
 
-TestSuite(steps);
-
 /* However many are asked for. */
-Test(steps, blocks_beyond_a_number_leave_a_bucket_256_at_a_time)
+PoolTest(steps, blocks_beyond_a_number_leave_a_bucket_256_at_a_time)
 {
     struct cw_pool *pool;
     uint32_t list;
-    unsigned count = 0;
 
-    start(20000);
+    ask_start_keeping(20000);
     churn(1000, 64 * KIB);
     cw_reclaim_gather(0);
     pool = cw_pool_here(CW_POOL_DEVICE);
     list = cw_bucket_take_excess(pool, cw_size_class_down(64 * KIB), 1, 1, UINT32_MAX);
-    for (uint32_t at = list; at != 0; at = cw_tracker_next(at))
-        count++;
-    cr_expect_eq(count, 256);
+    cr_expect_eq(pool_list_length(list), 256);
     cw_release_list(pool->pool_context, list, CW_RELEASE_FULL);
-    cr_expect_eq(pool_check(), 0);
 }

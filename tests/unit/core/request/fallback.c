@@ -8,7 +8,6 @@
 #include "ask_fixture.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
-#include "core/process/session.h"
 #include "core/account/tracker.h"
 
 #define BYTES (200 * MIB)

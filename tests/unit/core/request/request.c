@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "core/device/context.h"
@@ -34,19 +33,14 @@ static void setup(void)
 
 TestSuite(request, .init = setup);
 
-static struct cw_live_header *header(void)
-{
-    return cw_session.arena.header;
-}
-
 static uint32_t events(void)
 {
-    return header()->table[CW_TABLE_EVENT].count - 1;
+    return core_count(CW_TABLE_EVENT);
 }
 
 static const struct cw_live_event *event_at(uint32_t index)
 {
-    return cw_arena_at(&cw_session.arena, CW_TABLE_EVENT, index);
+    return core_at(CW_TABLE_EVENT, index);
 }
 
 static uint32_t grant(uint64_t key, uint64_t bytes)
@@ -71,7 +65,7 @@ static void free_key(uint64_t key, enum cw_free_result result, int code)
     cw_request_free_end(&call, api, result, code);
 }
 
-Test(request, a_granted_block_lives_until_its_free)
+CoreTest(request, a_granted_block_lives_until_its_free)
 {
     uint32_t block, site;
 
@@ -84,28 +78,27 @@ Test(request, a_granted_block_lives_until_its_free)
     cr_expect_eq(core_sums(site).live_bytes, 64u);
     free_key(0x1000, CW_FREE_DONE, 0);
     cr_expect_eq(core_sums(site).live_bytes, 0u);
-    cr_expect_eq(header()->untracked_frees, 0u);
+    cr_expect_eq(core_header()->untracked_frees, 0u);
     cr_expect_eq(events(), 0u);
-    cr_expect_eq(cw_tracker_check(), 0);
 }
 
-Test(request, a_free_of_what_was_never_seen_is_counted)
+CoreTest(request, a_free_of_what_was_never_seen_is_counted)
 {
     free_key(0x1000, CW_FREE_DONE, 0);
-    cr_expect_eq(header()->untracked_frees, 1u);
-    cr_expect_eq(header()->invalid_frees, 0u);
+    cr_expect_eq(core_header()->untracked_frees, 1u);
+    cr_expect_eq(core_header()->invalid_frees, 0u);
     cr_expect_eq(events(), 0u);
 }
 
-Test(request, a_refused_free_is_an_event_and_leaves_the_block)
+CoreTest(request, a_refused_free_is_an_event_and_leaves_the_block)
 {
     uint32_t block = grant(0x1000, 64);
 
     free_key(0x1000, CW_FREE_REFUSED, 1);
     cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), block);
     free_key(0x7777, CW_FREE_REFUSED, 201);
-    cr_expect_eq(header()->invalid_frees, 2u);
-    cr_expect_eq(header()->untracked_frees, 0u);
+    cr_expect_eq(core_header()->invalid_frees, 2u);
+    cr_expect_eq(core_header()->untracked_frees, 0u);
     cr_assert_eq(events(), 2u);
     cr_expect_eq(event_at(1)->type, CW_EVENT_INVALID_FREE);
     cr_expect_eq(event_at(1)->key, 0x1000u);
@@ -115,18 +108,18 @@ Test(request, a_refused_free_is_an_event_and_leaves_the_block)
     cr_expect_eq(cw_site_at(event_at(2)->site)->api, api);
 }
 
-Test(request, memory_that_went_with_its_context_is_no_event)
+CoreTest(request, memory_that_went_with_its_context_is_no_event)
 {
     uint32_t site = cw_tracker_at(grant(0x1000, 64))->site;
 
     free_key(0x1000, CW_FREE_RECLAIMED, 4);
     free_key(0x2000, CW_FREE_RECLAIMED, 4);
     cr_expect_eq(events(), 0u);
-    cr_expect_eq(header()->untracked_frees, 0u);
+    cr_expect_eq(core_header()->untracked_frees, 0u);
     cr_expect_eq(core_sums(site).reclaimed, 1u);
 }
 
-Test(request, out_of_memory_is_an_event_with_the_devices_state)
+CoreTest(request, out_of_memory_is_an_event_with_the_devices_state)
 {
     uint32_t site;
 
@@ -142,7 +135,7 @@ Test(request, out_of_memory_is_an_event_with_the_devices_state)
     cr_expect_eq(core_sums(site).failed, 1u);
 }
 
-Test(request, another_failure_is_counted_and_no_event)
+CoreTest(request, another_failure_is_counted_and_no_event)
 {
     uint32_t site = cw_tracker_at(grant(0x1000, 64))->site;
 
@@ -152,15 +145,15 @@ Test(request, another_failure_is_counted_and_no_event)
     cr_expect_eq(core_sums(site).oom, 0u);
 }
 
-Test(request, events_past_the_last_are_counted)
+CoreTest(request, events_past_the_last_are_counted)
 {
     for (int i = 0; i < 5000; i++)
         fail(1, OOM, 1);
     cr_expect_eq(events(), 4096u);
-    cr_expect_eq(header()->events_dropped, 5000u - 4096u);
+    cr_expect_eq(core_header()->events_dropped, 5000u - 4096u);
 }
 
-Test(request, a_fatal_error_is_an_event_once_per_context)
+CoreTest(request, a_fatal_error_is_an_event_once_per_context)
 {
     cw_request_fatal(api, 700);
     cw_request_fatal(api, 719);
@@ -179,9 +172,9 @@ static unsigned samples(void)
     return fake_driver.calls[FAKE_MEMORY_INFO];
 }
 
-Test(request, the_first_block_describes_and_samples_its_device)
+CoreTest(request, the_first_block_describes_and_samples_its_device)
 {
-    const struct cw_live_device *device = &header()->device[0];
+    const struct cw_live_device *device = &core_header()->device[0];
 
     grant(0x1000, 64);
     cr_expect_eq(device->known, 1u);
@@ -197,7 +190,7 @@ Test(request, the_first_block_describes_and_samples_its_device)
     cr_expect_eq(samples(), 1u);
 }
 
-Test(request, a_device_is_sampled_at_most_every_100_ms)
+CoreTest(request, a_device_is_sampled_at_most_every_100_ms)
 {
     cw_device_sample(0);
     cr_expect_eq(samples(), 1u);
@@ -210,41 +203,41 @@ Test(request, a_device_is_sampled_at_most_every_100_ms)
     cr_expect_eq(samples(), 2u);
 }
 
-Test(request, each_device_has_its_own_period)
+CoreTest(request, each_device_has_its_own_period)
 {
     fake_context(1, HANDLE + 1, 8, 1);
     cw_device_sample(0);
     fake_set_current(HANDLE + 1);
     cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
-    cr_expect_eq(header()->device[1].driver_total, 80 * GIB);
+    cr_expect_eq(core_header()->device[1].driver_total, 80 * GIB);
     cw_device_sample(0);
     fake_set_current(HANDLE);
     cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
 }
 
-Test(request, a_sample_of_the_programs_own_saves_ours)
+CoreTest(request, a_sample_of_the_programs_own_saves_ours)
 {
     cw_device_sampled(10 * GIB, 80 * GIB, 0);
-    cr_expect_eq(header()->device[0].driver_used, 70 * GIB);
+    cr_expect_eq(core_header()->device[0].driver_used, 70 * GIB);
     cw_device_sample(0);
     cr_expect_eq(samples(), 0u);
     cw_device_sampled(0, 0, 0);
-    cr_expect_eq(header()->device[0].driver_used, 70 * GIB);
+    cr_expect_eq(core_header()->device[0].driver_used, 70 * GIB);
 }
 
-Test(request, nothing_is_sampled_without_a_context)
+CoreTest(request, nothing_is_sampled_without_a_context)
 {
     fake_set_current(0);
     grant(0x1000, 64);
     fail(64, OOM, 1);
     cw_device_sampled(GIB, GIB, 0);
     cr_expect_eq(samples(), 0u);
-    cr_expect_eq(header()->device[0].driver_total, 0u);
+    cr_expect_eq(core_header()->device[0].driver_total, 0u);
 }
 
-Test(request, a_failed_sample_leaves_the_last_one)
+CoreTest(request, a_failed_sample_leaves_the_last_one)
 {
     cw_device_sample(0);
     fake_driver.fails[FAKE_MEMORY_INFO] = 1;
@@ -252,20 +245,20 @@ Test(request, a_failed_sample_leaves_the_last_one)
     fake_driver.now_ns += 200 * FAKE_MS;
     cw_device_sample(0);
     cr_expect_eq(samples(), 2u);
-    cr_expect_eq(header()->device[0].driver_used, 20 * GIB);
+    cr_expect_eq(core_header()->device[0].driver_used, 20 * GIB);
 }
 
-Test(request, a_device_that_was_not_described_is_asked_again)
+CoreTest(request, a_device_that_was_not_described_is_asked_again)
 {
     fake_driver.fails[FAKE_DEVICE_FACTS] = 1;
     grant(0x1000, 64);
-    cr_expect_eq(header()->device[0].known, 0u);
+    cr_expect_eq(core_header()->device[0].known, 0u);
     fake_driver.fails[FAKE_DEVICE_FACTS] = 0;
     grant(0x2000, 64);
-    cr_expect_eq(header()->device[0].known, 1u);
+    cr_expect_eq(core_header()->device[0].known, 1u);
 }
 
-Test(request, host_memory_asks_no_device)
+CoreTest(request, host_memory_asks_no_device)
 {
     struct cw_request request = core_request(CW_KIND_PINNED, CW_DEVICE_HOST, 0x1000, 64);
 
@@ -274,7 +267,7 @@ Test(request, host_memory_asks_no_device)
     cr_expect_eq(core_live(CW_DEVICE_HOST), 64u);
 }
 
-Test(request, the_driver_is_left_alone_while_the_gate_is_closed)
+CoreTest(request, the_driver_is_left_alone_while_the_gate_is_closed)
 {
     cw_gate_close();
     grant(0x1000, 64);
@@ -291,7 +284,7 @@ Test(request, the_driver_is_left_alone_while_the_gate_is_closed)
     cr_expect_eq(fake_driver.calls[FAKE_DEVICE_FACTS], 1u);
 }
 
-Test(request, a_sample_that_a_closed_gate_prevented_is_not_put_off)
+CoreTest(request, a_sample_that_a_closed_gate_prevented_is_not_put_off)
 {
     grant(0x1000, 64);
     fake_driver.now_ns += 200 * FAKE_MS;
@@ -340,7 +333,7 @@ static void wait_for_closer(void)
     cw_gate_leave();
 }
 
-Test(request, every_driver_call_is_made_inside_the_gate)
+CoreTest(request, every_driver_call_is_made_inside_the_gate)
 {
     uint8_t device;
 
@@ -376,11 +369,10 @@ static void use(unsigned id)
     }
 }
 
-Test(request, calls_of_eight_threads_add_up)
+CoreTest(request, calls_of_eight_threads_add_up)
 {
     fake_driver.gate_may_close = 1;
     run_threads(8, use);
-    cr_expect_eq(events(), 8u * 20 + (uint32_t)header()->invalid_frees);
-    cr_expect_eq(header()->untracked_frees, 0u);
-    cr_expect_eq(cw_tracker_check(), 0);
+    cr_expect_eq(events(), 8u * 20 + (uint32_t)core_header()->invalid_frees);
+    cr_expect_eq(core_header()->untracked_frees, 0u);
 }

@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/compiler.h"
 #include "live/layout.h"
 
 #define MAX 128
@@ -50,105 +50,84 @@ static char name_of(const struct cw_merge_frame *frame)
     return frame->pc == 1150 ? 'E' : frame->pc == 1900 ? 'I' : (char)frame->pc;
 }
 
-static void check_cut(const char *natives, int is_cut, const char *pythons, unsigned max,
-                      const char *expected)
-{
-    struct cw_merge_frame native[MAX], out[MAX + 1];
-    struct cw_merge_python python[MAX];
-    struct cw_merge merge = {.native = native,
-                             .natives = read_natives(natives, native),
-                             .is_cut = is_cut,
-                             .python = python,
-                             .pythons = read_pythons(pythons, python),
-                             .interpreter = &interpreter};
-    char found[MAX + 1] = "";
-    unsigned count;
-
-    out[max].pc = 4711;
-    count = cw_merge_stacks(&merge, out, max);
-    cr_assert_leq(count, max);
-    cr_expect_eq(out[max].pc, 4711u);
-    for (unsigned i = 0; i < count; i++) {
-        found[i] = name_of(&out[i]);
-        cr_expect(out[i].module == 7 || out[i].module == CW_MODULE_PYTHON);
-    }
-    cr_expect_str_eq(found, expected, "%s and %s: %s, not %s", natives, pythons, found, expected);
-}
-
-static void check(const char *natives, const char *pythons, const char *expected)
-{
-    check_cut(natives, 0, pythons, 32, expected);
-}
-
-Test(merge, python_takes_the_place_of_the_interpreter)
-{
-    check("cIEIIls", "1!", "c1ls");
-    check("cIEIls", "123!", "c123ls");
-    check("cE", "1!", "c1");
-    check("E", "12!", "12");
-}
-
-Test(merge, each_evaluator_stands_for_its_frames)
-{
-    check("cEIEIEs", "1!2!3!", "c123s");
-    check("cEIfEIgEs", "12!3!456!", "c12f3g456s");
+static const struct {
+    const char *natives;
+    int is_cut;
+    const char *pythons;
+    unsigned max;
+    const char *merged;
+} cases[] = {
+    /* Python takes the place of the interpreter. */
+    {"cIEIIls", 0, "1!", 32, "c1ls"},
+    {"cIEIls", 0, "123!", 32, "c123ls"},
+    {"cE", 0, "1!", 32, "c1"},
+    {"E", 0, "12!", 32, "12"},
+    /* Each evaluator stands for its frames. */
+    {"cEIEIEs", 0, "1!2!3!", 32, "c123s"},
+    {"cEIfEIgEs", 0, "12!3!456!", 32, "c12f3g456s"},
     /* A C extension that calls back, and a library that does so through it. */
-    check("cIEIxyxIEIs", "1!23!", "c1xyx23s");
-}
-
-Test(merge, without_python_nothing_changes)
-{
-    check("cIEIs", "", "cIEIs");
-    check("cIEIs", "-", "cIEIs");
-    check("", "", "");
-    check_cut("cIEIs", 1, "", 3, "cIE");
-}
-
-Test(merge, an_evaluator_whose_frame_is_gone_shows_nothing)
-{
-    check("cEfEs", "-1!", "cf1s");
-    check("cEfEs", "1!-", "c1fs");
-}
-
-Test(merge, evaluators_that_are_not_known_lose_no_frame)
-{
+    {"cIEIxyxIEIs", 0, "1!23!", 32, "c1xyx23s"},
+    /* Without Python nothing changes. */
+    {"cIEIs", 0, "", 32, "cIEIs"},
+    {"cIEIs", 0, "-", 32, "cIEIs"},
+    {"", 0, "", 32, ""},
+    {"cIEIs", 1, "", 3, "cIE"},
+    /* An evaluator whose frame is gone shows nothing. */
+    {"cEfEs", 0, "-1!", 32, "cf1s"},
+    {"cEfEs", 0, "1!-", 32, "c1fs"},
+    /* Evaluators that are not known lose no frame: */
     /* The second one runs in a piece of the function that lies elsewhere. */
-    check("cEIIs", "1!2!", "c12s");
-    check("cIIs", "1!2!", "c12s");
-    check("cIIfIIs", "1!2!", "cf12s");
-    check("cEfIIs", "1!2!", "c1f2s");
-    check("cs", "1!2!", "cs12");
-    check("", "12!", "12");
-}
+    {"cEIIs", 0, "1!2!", 32, "c12s"},
+    {"cIIs", 0, "1!2!", 32, "c12s"},
+    {"cIIfIIs", 0, "1!2!", 32, "cf12s"},
+    {"cEfIIs", 0, "1!2!", 32, "c1f2s"},
+    {"cs", 0, "1!2!", 32, "cs12"},
+    {"", 0, "12!", 32, "12"},
+    /* More evaluators than entries are no harm. */
+    {"cEfEgEs", 0, "1!", 32, "c1fgs"},
+    {"cEfEs", 0, "12", 32, "c12fs"},
+    /* Of a cut stack the rest comes outermost. */
+    {"cEfEI", 1, "1!2!3!4!", 32, "c1f234"},
+    {"cEfEIg", 1, "1!2!3!", 32, "c1f2g3"},
+    {"cde", 1, "1!2!", 32, "cde12"},
+    /* The depth counts merged frames. */
+    {"cEs", 0, "123456!", 4, "c123"},
+    {"cEs", 0, "1!", 2, "c1"},
+    {"cEs", 0, "1!", 1, "1"},
+    {"cEfEs", 0, "12!34!", 6, "c12f34"},
+    {"cEfEs", 0, "12!34!", 5, "c12f3"},
+    /* Python has a right to half the room. */
+    {"abcdefgh", 1, "123456!", 8, "abcd1234"},
+    {"abcdefgh", 1, "12!", 8, "abcdef12"},
+    {"abcdefg", 1, "123456!", 7, "abc1234"},
+    {"abcEdef", 0, "1!", 4, "abc1"},
+};
 
-Test(merge, more_evaluators_than_entries_are_no_harm)
+Test(merge, python_takes_the_place_of_the_evaluators_that_run_it)
 {
-    check("cEfEgEs", "1!", "c1fgs");
-    check("cEfEs", "12", "c12fs");
-}
+    for (size_t i = 0; i < CW_ARRAY_LEN(cases); i++) {
+        unsigned max = cases[i].max, count;
+        struct cw_merge_frame native[MAX], out[MAX + 1];
+        struct cw_merge_python python[MAX];
+        struct cw_merge merge = {.native = native,
+                                 .natives = read_natives(cases[i].natives, native),
+                                 .is_cut = cases[i].is_cut,
+                                 .python = python,
+                                 .pythons = read_pythons(cases[i].pythons, python),
+                                 .interpreter = &interpreter};
+        char found[MAX + 1] = "";
 
-Test(merge, of_a_cut_stack_the_rest_comes_outermost)
-{
-    check_cut("cEfEI", 1, "1!2!3!4!", 32, "c1f234");
-    check_cut("cEfEIg", 1, "1!2!3!", 32, "c1f2g3");
-    check_cut("cde", 1, "1!2!", 32, "cde12");
-}
-
-Test(merge, the_depth_counts_merged_frames)
-{
-    check_cut("cEs", 0, "123456!", 4, "c123");
-    check_cut("cEs", 0, "1!", 2, "c1");
-    check_cut("cEs", 0, "1!", 1, "1");
-    check_cut("cEfEs", 0, "12!34!", 6, "c12f34");
-    check_cut("cEfEs", 0, "12!34!", 5, "c12f3");
-}
-
-Test(merge, python_has_a_right_to_half_the_room)
-{
-    check_cut("abcdefgh", 1, "123456!", 8, "abcd1234");
-    check_cut("abcdefgh", 1, "12!", 8, "abcdef12");
-    check_cut("abcdefg", 1, "123456!", 7, "abc1234");
-    check_cut("abcEdef", 0, "1!", 4, "abc1");
+        out[max].pc = 4711;
+        count = cw_merge_stacks(&merge, out, max);
+        cr_assert_leq(count, max);
+        cr_expect_eq(out[max].pc, 4711u);
+        for (unsigned k = 0; k < count; k++) {
+            found[k] = name_of(&out[k]);
+            cr_expect(out[k].module == 7 || out[k].module == CW_MODULE_PYTHON);
+        }
+        cr_expect_str_eq(found, cases[i].merged, "%s and %s: %s, not %s", cases[i].natives,
+                         cases[i].pythons, found, cases[i].merged);
+    }
 }
 
 /* The call may be the last instruction of the function, or the one before it the first. */
@@ -157,18 +136,18 @@ Test(merge, an_address_belongs_to_the_call_before_it)
     static const struct {
         uint64_t pc;
         unsigned count;
-    } cases[] = {{1000, 2}, {1001, 1}, {1100, 1}, {1200, 1}, {1201, 1}, {2000, 1}, {2001, 2}};
+    } calls[] = {{1000, 2}, {1001, 1}, {1100, 1}, {1200, 1}, {1201, 1}, {2000, 1}, {2001, 2}};
     static const struct cw_merge_python python = {.code = 1, .is_entry = 1};
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct cw_merge_frame native = {.pc = cases[i].pc, .module = 7}, out[4];
+    for (size_t i = 0; i < CW_ARRAY_LEN(calls); i++) {
+        struct cw_merge_frame native = {.pc = calls[i].pc, .module = 7}, out[4];
         struct cw_merge merge = {.native = &native,
                                  .natives = 1,
                                  .python = &python,
                                  .pythons = 1,
                                  .interpreter = &interpreter};
 
-        cr_expect_eq(cw_merge_stacks(&merge, out, 4), cases[i].count, "at %d", (int)cases[i].pc);
+        cr_expect_eq(cw_merge_stacks(&merge, out, 4), calls[i].count, "at %d", (int)calls[i].pc);
     }
 }
 

@@ -16,14 +16,8 @@
 #include "fake_driver.h"
 #include "live_fixture.h"
 
-static struct cw_arena arena;
 static char directory[] = "/tmp/cw-module-XXXXXX";
 static char path[64];
-
-static void setup(void)
-{
-    core_start(&arena, (size_t)1 << 30);
-}
 
 static void teardown(void)
 {
@@ -33,7 +27,7 @@ static void teardown(void)
     }
 }
 
-TestSuite(module, .init = setup, .fini = teardown);
+TestSuite(module, .init = core_start, .fini = teardown);
 
 /* Makes a shared object with one function, which returns the number. */
 static void build_object(int number)
@@ -75,33 +69,32 @@ static uint32_t find(uint64_t pc)
 
 static const struct cw_live_module *module_at(uint32_t module)
 {
-    return cw_arena_at(&arena, CW_TABLE_MODULE, module);
+    return core_at(CW_TABLE_MODULE, module);
 }
 
 static const char *path_of(uint32_t module)
 {
     struct cw_view view;
 
-    cw_arena_view(&arena, &view);
+    cw_arena_view(core_arena, &view);
     return cw_view_text(&view, module_at(module)->path);
 }
 
 static unsigned count(void)
 {
-    return arena.header->table[CW_TABLE_MODULE].count - 1;
+    return core_count(CW_TABLE_MODULE);
 }
 
 Test(module, the_program_is_found_with_its_build_id)
 {
     uint32_t module = find((uint64_t)(uintptr_t)&find);
     const struct cw_live_module *found;
-    struct fixture fixture;
     const struct cw_live_module *expected;
 
     cr_assert_neq(module, 0u);
     found = module_at(module);
-    fixture_create(&fixture);
-    expected = fixture_module_at(&fixture, fixture_own_module(&fixture));
+    fixture_create();
+    expected = fixture_module_at(fixture_own_module());
     cr_expect_eq(found->bias, expected->bias);
     cr_expect_eq(found->build_id_len, expected->build_id_len);
     cr_expect_eq(memcmp(found->build_id, expected->build_id, sizeof(found->build_id)), 0);
@@ -112,7 +105,7 @@ Test(module, the_program_is_found_with_its_build_id)
     cr_expect_leq(found->base, (uint64_t)(uintptr_t)&find);
     cr_expect_gt(found->end, (uint64_t)(uintptr_t)&find);
     cr_expect_eq(found->role, CW_MODULE_SELF); /* the core is linked into this very program */
-    fixture_destroy(&fixture);
+    fixture_destroy();
 }
 
 Test(module, our_own_addresses_are_told_from_others)
@@ -221,7 +214,7 @@ Test(module, a_stack_through_another_object_at_the_same_address_is_another_stack
     pc = load(&object) + 1;
     again = cw_stack_intern(&pc, 1);
     cr_expect_neq(again, stack);
-    frame = cw_arena_at(&arena, CW_TABLE_FRAME, again);
+    frame = core_at(CW_TABLE_FRAME, again);
     cr_expect_eq(frame->module, find(pc));
     dlclose(object);
 }

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/account/site.h"
@@ -13,8 +12,6 @@
 #include "core/stacks/unwind.h"
 #include "fake_driver.h"
 #include "python_fixture.h"
-
-static struct cw_arena arena;
 
 static const struct cw_unwinder unwinder = {.backtrace = _Unwind_Backtrace,
                                             .ip_info = _Unwind_GetIPInfo,
@@ -38,8 +35,8 @@ static void start_python(void)
 
 static void start(enum cw_stacks stacks, unsigned depth)
 {
-    core_start(&arena, (size_t)1 << 30);
-    cr_assert_eq(cw_site_init(&arena, stacks, depth), 0);
+    core_start();
+    cr_assert_eq(cw_site_init(core_arena, stacks, depth), 0);
     cw_unwind_set(&unwinder);
     start_python();
 }
@@ -53,22 +50,22 @@ TestSuite(code, .init = start_full);
 
 static const struct cw_live_code *code_at(uint32_t code)
 {
-    return cw_arena_at(&arena, CW_TABLE_CODE, code);
+    return core_at(CW_TABLE_CODE, code);
 }
 
 static const struct cw_live_frame *frame_at(uint32_t frame)
 {
-    return cw_arena_at(&arena, CW_TABLE_FRAME, frame);
+    return core_at(CW_TABLE_FRAME, frame);
 }
 
 static uint32_t count(enum cw_table table)
 {
-    return atomic_load(&arena.header->table[table].count) - 1;
+    return atomic_load(&core_header()->table[table].count) - 1;
 }
 
 static const char *text(uint32_t index)
 {
-    return cw_arena_at(&arena, CW_TABLE_TEXT, index);
+    return core_at(CW_TABLE_TEXT, index);
 }
 
 /* The Python frames of a stack, from the innermost. */
@@ -238,11 +235,11 @@ Test(code, in_off_mode_is_none, .init = NULL)
 /* A Python that is not known is noted, when it is found or when the arena is made. */
 Test(code, says_why_there_is_none)
 {
-    cr_expect_eq(atomic_load(&arena.header->python), 0u);
+    cr_expect_eq(atomic_load(&core_header()->python), 0u);
     fake.symbols.version = 0x030f0000;
     fake_arm();
     cw_stack_note_python();
-    cr_expect_str_eq(text(atomic_load(&arena.header->python)), "Python 3.15 is not known");
+    cr_expect_str_eq(text(atomic_load(&core_header()->python)), "Python 3.15 is not known");
 }
 
 /* ---- threads ---- */

@@ -7,12 +7,10 @@
 #include <alloca.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 #include "call_trees.h"
-#include "core/stacks/module.h"
 #include "core/account/site.h"
 #include "core/process/thread.h"
 #include "core/stacks/unwind.h"
@@ -24,7 +22,6 @@
 /* Tells calls of one function apart that are otherwise the same. */
 #define PLACE(number) __asm__ volatile("# " #number ::: "memory")
 
-static struct cw_arena arena;
 static _Atomic unsigned walks, taken, wrong;
 
 static _Unwind_Reason_Code counting_backtrace(_Unwind_Trace_Fn visit, void *arg)
@@ -40,8 +37,8 @@ static const struct cw_unwinder unwinder = {.backtrace = counting_backtrace,
 
 static void start(enum cw_stacks stacks, unsigned depth)
 {
-    core_start(&arena, (size_t)1 << 30);
-    cr_assert_eq(cw_site_init(&arena, stacks, depth), 0);
+    core_start();
+    cr_assert_eq(cw_site_init(core_arena, stacks, depth), 0);
     cw_unwind_set(&unwinder);
 }
 
@@ -54,7 +51,7 @@ TestSuite(stack, .init = start_full);
 
 static const struct cw_live_frame *frame_at(uint32_t frame)
 {
-    return cw_arena_at(&arena, CW_TABLE_FRAME, frame);
+    return core_at(CW_TABLE_FRAME, frame);
 }
 
 /* ---- taking, below a frame of libc, for what is ours does not count ---- */

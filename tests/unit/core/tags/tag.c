@@ -54,22 +54,20 @@ static const struct cw_live_tag *record(uint16_t tag)
     return cw_view_tag(&view, tag);
 }
 
-static const char *text(uint32_t index)
-{
-    struct cw_view view;
-
-    cw_arena_view(&cw_session.arena, &view);
-    return cw_view_text(&view, index);
-}
-
 /* The record with this name, or NULL. */
 static const struct cw_live_tag *find(const char *name, int is_pattern)
 {
-    for (uint32_t i = 1; i < cw_session.arena.header->table[CW_TABLE_TAG].count; i++)
-        if (strcmp(text(record((uint16_t)i)->name), name) == 0 &&
+    for (uint32_t i = 1; i < core_header()->table[CW_TABLE_TAG].count; i++)
+        if (strcmp(core_text(record((uint16_t)i)->name), name) == 0 &&
             record((uint16_t)i)->is_pattern == is_pattern)
             return record((uint16_t)i);
     return NULL;
+}
+
+static void expect_counted(const struct cw_live_tag *tag, uint64_t begun, uint64_t steps)
+{
+    cr_expect_eq(tag->begun, begun, "%s begun", core_text(tag->name));
+    cr_expect_eq(tag->steps, steps, "%s steps", core_text(tag->name));
 }
 
 static uint32_t allocate(uint64_t bytes)
@@ -98,7 +96,7 @@ Test(tag, equal_names_are_one_tag)
     cr_assert_neq(tag, 0);
     cr_expect_eq(named("forward"), tag);
     cr_expect_neq(named("forwards"), tag);
-    cr_expect_str_eq(text(record(tag)->name), "forward");
+    cr_expect_str_eq(core_text(record(tag)->name), "forward");
     cr_expect_eq(record(tag)->domain, 0u);
     cr_expect_eq(named(""), 0);
     cr_expect_eq(named(NULL), 0);
@@ -126,7 +124,7 @@ Test(tag, names_of_two_domains_are_two)
     cr_expect_eq(cw_tag_domain(""), 0);
     cr_expect_eq(cw_tag_domain(NULL), 0);
     cr_expect_neq(named("reduce"), tag);
-    cr_expect_str_eq(text(record(tag)->domain), "NCCL");
+    cr_expect_str_eq(core_text(record(tag)->domain), "NCCL");
 }
 
 Test(tag, domains_beyond_the_last_share_one)
@@ -143,7 +141,7 @@ Test(tag, domains_beyond_the_last_share_one)
     cr_expect_eq(domain[30], domain[39]);
     cr_expect_eq(domain[30], CW_TAG_DOMAINS - 1);
     cr_expect_eq(cw_tag_domain("domain 3"), domain[3]);
-    cr_expect_str_eq(text(record(cw_tag_name(domain[39], "x"))->domain), "(other)");
+    cr_expect_str_eq(core_text(record(cw_tag_name(domain[39], "x"))->domain), "(other)");
 }
 
 Test(tag, a_long_name_is_cut_between_characters)
@@ -155,7 +153,7 @@ Test(tag, a_long_name_is_cut_between_characters)
     memcpy(name + CW_TAG_NAME_MAX - 2, "\xc3\xa9", 2); /* its second byte would not fit */
     name[299] = '\0';
     tag = named(name);
-    cr_expect_eq(strlen(text(record(tag)->name)), (size_t)CW_TAG_NAME_MAX - 2);
+    cr_expect_eq(strlen(core_text(record(tag)->name)), (size_t)CW_TAG_NAME_MAX - 2);
     name[200] = 'b';
     cr_expect_eq(named(name), tag);
 }
@@ -171,12 +169,10 @@ Test(tag, the_second_name_of_a_form_brings_the_pattern)
     two = named("step 20");
     cr_assert_not_null(find("step #", 1));
     cr_expect_neq(one, two);
-    cr_expect_eq(find("step #", 1)->steps, 1u, "it begins with what the first has counted");
-    cr_expect_eq(find("step #", 1)->begun, 1u);
+    expect_counted(find("step #", 1), 1u, 1u); /* it begins with what the first has counted */
     step(two);
     step(one);
-    cr_expect_eq(find("step #", 1)->steps, 3u);
-    cr_expect_eq(find("step #", 1)->begun, 3u);
+    expect_counted(find("step #", 1), 3u, 3u);
     cr_expect_eq(record(one)->steps, 2u);
     cr_expect_eq(record(two)->steps, 1u);
 }
@@ -197,7 +193,7 @@ Test(tag, sixteen_of_a_form_have_their_own_tag)
     for (unsigned i = CW_TAG_OWN_NAMES; i < 100; i++)
         cr_assert_eq(record(tag[i]), find("step #", 1));
     cr_expect_eq(find("step #", 1)->steps, 100u);
-    cr_expect_eq(cw_session.arena.header->table[CW_TABLE_TAG].count - 1, CW_TAG_OWN_NAMES + 1u);
+    cr_expect_eq(core_count(CW_TABLE_TAG), CW_TAG_OWN_NAMES + 1u);
 }
 
 Test(tag, forms_are_told_apart)
@@ -243,10 +239,10 @@ Test(tag, beyond_the_last_tag_all_share_one)
     cr_expect_eq(named("step 1"), last);
     cr_expect_eq(named("step 2"), last);
     step(last);
-    cr_expect_str_eq(text(record(last)->name), "(other)");
+    cr_expect_str_eq(core_text(record(last)->name), "(other)");
     cr_expect_eq(record(last)->steps, 1u);
     cr_expect_eq(lettered(7), 7);
-    cr_expect_eq(cw_session.arena.header->table[CW_TABLE_TAG].count - 1, (unsigned)CW_TAGS_MAX);
+    cr_expect_eq(core_count(CW_TABLE_TAG), (unsigned)CW_TAGS_MAX);
 }
 
 Test(tag, a_form_without_room_for_its_pattern_has_none)
@@ -337,8 +333,7 @@ Test(tag, a_pop_without_a_push_is_refused)
     cr_expect_eq(cw_tag_push(0, tag), 0);
     cr_expect_eq(cw_tag_pop(0), 0);
     cr_expect_eq(cw_tag_pop(0), -1);
-    cr_expect_eq(record(tag)->begun, 1u);
-    cr_expect_eq(record(tag)->steps, 1u);
+    expect_counted(record(tag), 1u, 1u);
 }
 
 Test(tag, ranges_that_lie_too_deep_are_counted_only)
@@ -398,8 +393,7 @@ Test(tag, steps_lie_on_the_line_that_memory_follows)
         allocate(4096);
         cw_tag_pop(0);
     }
-    cr_expect_eq(line->begun, 50u);
-    cr_expect_eq(line->steps, 50u);
+    expect_counted(line, 50u, 50u);
     cr_expect(fabs(slope_of(line) - 4096) < 1e-6);
     cr_expect_eq(line->first_bytes, (1u << 20) + 4096u);
     cr_expect_eq(line->last_bytes, (1u << 20) + 50 * 4096u);
@@ -433,8 +427,7 @@ Test(tag, a_mark_is_a_step_and_tags_nothing)
     cw_tag_mark(tag);
     cw_tag_mark(0);
     cr_expect_eq(cw_tag_here(), 0);
-    cr_expect_eq(record(tag)->begun, 2u);
-    cr_expect_eq(record(tag)->steps, 2u);
+    expect_counted(record(tag), 2u, 2u);
 }
 
 Test(tag, a_range_of_the_process_is_a_step_when_it_ends)
@@ -445,15 +438,13 @@ Test(tag, a_range_of_the_process_is_a_step_when_it_ends)
     cr_expect_neq(one, two);
     cr_expect_neq(unnamed, 0u);
     cr_expect_eq(cw_tag_here(), 0);
-    cr_expect_eq(record(tag)->begun, 2u);
-    cr_expect_eq(record(tag)->steps, 0u);
+    expect_counted(record(tag), 2u, 0u);
     cw_tag_end(one);
     cw_tag_end(two);
     cw_tag_end(unnamed);
     cw_tag_end(0);
     cw_tag_end(12345); /* no tag has been given out with this number */
-    cr_expect_eq(record(tag)->begun, 2u);
-    cr_expect_eq(record(tag)->steps, 2u);
+    expect_counted(record(tag), 2u, 2u);
 }
 
 /* ---- before the session, after it, and in a child ---- */
@@ -467,13 +458,12 @@ Test(tag_early, ranges_that_began_before_the_first_call_count_when_they_end)
     cw_tag_push(0, gone);
     cr_expect_eq(cw_tag_pop(0), 1);
     core_arm();
-    cr_expect_str_eq(text(record(tag)->name), "outer");
+    cr_expect_str_eq(core_text(record(tag)->name), "outer");
     cr_expect_eq(record(gone)->steps, 0u);
     cr_expect_eq(cw_site_at(allocate(64))->tag, tag);
     cw_tag_pop(0);
     cw_tag_end(range);
-    cr_expect_eq(record(tag)->begun, 2u);
-    cr_expect_eq(record(tag)->steps, 2u);
+    expect_counted(record(tag), 2u, 2u);
 }
 
 Test(tag, after_the_end_nothing_is_counted)
@@ -494,9 +484,9 @@ static int goes_on_in_child(void)
     if (cw_tag_here() != open_tag)
         return 1;
     core_arm();
-    if (record(open_tag)->steps != 0 || strcmp(text(record(open_tag)->name), "epoch 1") != 0)
+    if (record(open_tag)->steps != 0 || strcmp(core_text(record(open_tag)->name), "epoch 1") != 0)
         return 2;
-    if (strcmp(text(record(cw_tag_name(1, "reduce"))->domain), "library") != 0)
+    if (strcmp(core_text(record(cw_tag_name(1, "reduce"))->domain), "library") != 0)
         return 3;
     if (cw_site_at(allocate(64))->tag != open_tag)
         return 4;
@@ -552,11 +542,9 @@ Test(tag, no_step_of_eight_threads_is_lost)
     uint64_t own = 0;
 
     run_threads(THREADS, name_and_step);
-    cr_expect_eq(record(named("common"))->begun, (uint64_t)THREADS * STEPS);
-    cr_expect_eq(record(named("common"))->steps, (uint64_t)THREADS * STEPS);
-    cr_expect_eq(find("item #", 1)->steps, (uint64_t)THREADS * STEPS);
-    cr_expect_eq(find("item #", 1)->begun, (uint64_t)THREADS * STEPS);
-    for (uint32_t i = 1; i < cw_session.arena.header->table[CW_TABLE_TAG].count; i++)
+    expect_counted(record(named("common")), (uint64_t)THREADS * STEPS, (uint64_t)THREADS * STEPS);
+    expect_counted(find("item #", 1), (uint64_t)THREADS * STEPS, (uint64_t)THREADS * STEPS);
+    for (uint32_t i = 1; i < core_header()->table[CW_TABLE_TAG].count; i++)
         if (!record((uint16_t)i)->is_pattern && record((uint16_t)i) != record(named("common")))
             own++;
     cr_expect_eq(own, (uint64_t)CW_TAG_OWN_NAMES);
@@ -576,7 +564,7 @@ Test(tag, a_name_that_eight_threads_bring_is_one_tag)
     run_threads(THREADS, name_many);
     for (unsigned id = 1; id < THREADS; id++)
         cr_expect_eq(memcmp(seen[id], seen[0], sizeof(seen[0])), 0);
-    cr_expect_eq(cw_session.arena.header->table[CW_TABLE_TAG].count - 1, 900u);
+    cr_expect_eq(core_count(CW_TABLE_TAG), 900u);
 }
 
 static void in_a_range_of_its_own(unsigned id)
@@ -595,6 +583,5 @@ Test(tag, a_thread_has_its_own_ranges)
     cw_tag_push(0, named("main"));
     run_threads(4, in_a_range_of_its_own);
     cr_expect_eq(cw_tag_here(), named("main"));
-    cr_expect_eq(record(named("odd"))->begun, 2u);
-    cr_expect_eq(record(named("odd"))->steps, 0u);
+    expect_counted(record(named("odd")), 2u, 0u);
 }

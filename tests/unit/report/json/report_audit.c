@@ -6,7 +6,7 @@
 
 #include "report_fixture.h"
 
-TestSuite(report_audit, .init = report_setup, .fini = report_teardown);
+TestSuite(report_audit, .init = fixture_create, .fini = report_teardown);
 
 static struct cw_live_audit *audit(void)
 {
@@ -24,7 +24,7 @@ Test(report_audit, without_one_there_is_no_section)
 Test(report_audit, a_refused_one_says_why)
 {
     audit()->status = CW_AUDIT_REFUSED;
-    audit()->why = fixture_text(&fixture, "CUPTI is\nelsewhere");
+    audit()->why = fixture_text("CUPTI is\nelsewhere");
     write_report(CW_REPORT_TEXT);
     expect_line("AUDIT  none: CUPTI is?elsewhere");
     write_report(CW_REPORT_JSON);
@@ -56,7 +56,7 @@ Test(report_audit, differences_are_named)
                                                          .address = 0xabc,
                                                          .count = 2,
                                                          .bytes = 2048,
-                                                         .source = fixture_text(&fixture, "/a.so")};
+                                                         .source = fixture_text("/a.so")};
     audit()->not_kept = 3;
     audit()->fixed = (struct cw_live_audit_amount){2, 300};
     audit()->variables = 1;

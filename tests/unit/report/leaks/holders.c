@@ -8,25 +8,14 @@
 
 #include "live_fixture.h"
 
-static struct fixture fixture;
 static struct cw_report_holder holder[CW_OOM_HOLDERS];
 static uint64_t rest_bytes, rest_blocks;
 
-static void setup(void)
-{
-    fixture_create(&fixture);
-}
-
-static void teardown(void)
-{
-    fixture_destroy(&fixture);
-}
-
-TestSuite(holders, .init = setup, .fini = teardown);
+TestSuite(holders, .init = fixture_create, .fini = fixture_destroy);
 
 static unsigned find(unsigned device)
 {
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
 
     return cw_report_holders(&view, device, holder, &rest_bytes, &rest_blocks);
 }
@@ -34,9 +23,9 @@ static unsigned find(unsigned device)
 static uint32_t add(uint32_t stack, const char *api, enum cw_kind kind, unsigned device,
                     uint64_t bytes, unsigned blocks)
 {
-    uint32_t site = fixture_site(&fixture, stack, api, kind, device);
+    uint32_t site = fixture_site(stack, api, kind, device);
 
-    fixture_alloc(&fixture, site, bytes, blocks, 1);
+    fixture_alloc(site, bytes, blocks, 1);
     return site;
 }
 
@@ -44,7 +33,7 @@ Test(holders, of_nothing_are_none)
 {
     uint32_t site = add(1, "cudaMalloc", CW_KIND_DEVICE, 0, 100, 2);
 
-    fixture_free(&fixture, site, 100, 2);
+    fixture_free(site, 100, 2);
     cr_expect_eq(find(0), 0);
     cr_expect_eq(rest_bytes, 0);
     cr_expect_eq(rest_blocks, 0);

@@ -10,12 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/compiler.h"
 #include "report/leaks/suggest.h"
-#include "report/leaks/suppress.h"
 #include "report_fixture.h"
 
-TestSuite(leak_class, .init = report_setup, .fini = report_teardown);
+TestSuite(leak_class, .init = fixture_create, .fini = report_teardown);
 
 /* ---- by the module that asked ---- */
 
@@ -62,21 +60,18 @@ static const struct {
 Test(leak_class, is_by_the_file_that_asked)
 {
     for (size_t i = 0; i < CW_ARRAY_LEN(owners); i++) {
-        uint32_t module =
-            fixture_module(&fixture, owners[i].path, (i + 1) << 20, CW_MODULE_PROGRAM);
-        struct cw_snapshot *snapshot = malloc(sizeof(*snapshot));
-        uint32_t site = fixture_site(&fixture, fixture_frame(&fixture, 0, module, 0x2),
-                                     "cudaMalloc", CW_KIND_DEVICE, 0);
+        uint32_t module = fixture_module(owners[i].path, (i + 1) << 20, CW_MODULE_PROGRAM);
+        uint32_t site =
+            fixture_site(fixture_frame(0, module, 0x2), "cudaMalloc", CW_KIND_DEVICE, 0);
         struct cw_view view;
 
-        fixture_alloc(&fixture, site, 512, 1, 1);
-        view = fixture_view(&fixture);
-        cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
-        cw_leak_classify(snapshot, NULL, NULL);
-        cr_expect_str_eq(cw_leak_name(cw_snapshot_find(snapshot, site)), owners[i].name, "%s",
+        fixture_alloc(site, 512, 1, 1);
+        view = fixture_view();
+        cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+        cw_leak_classify(&snapshot, NULL, NULL);
+        cr_expect_str_eq(cw_leak_name(cw_snapshot_find(&snapshot, site)), owners[i].name, "%s",
                          owners[i].path);
-        cw_snapshot_fini(snapshot);
-        free(snapshot);
+        cw_snapshot_fini(&snapshot);
     }
 }
 
@@ -84,18 +79,14 @@ Test(leak_class, is_by_the_file_that_asked)
 Test(leak_class, cupys_pool_need_not_be_innermost_and_its_stream_ordered_memory_is_the_programs)
 {
     uint32_t pool =
-        fixture_module(&fixture, "/x/cupy/cuda/memory.cpython-311.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t api = fixture_module(&fixture, "/x/cupy_backends/cuda/api/runtime.cpython-311.so",
-                                  1 << 24, CW_MODULE_PROGRAM);
-    uint32_t stack = fixture_frame(&fixture, fixture_frame(&fixture, 0, pool, 1), api, 2);
+        fixture_module("/x/cupy/cuda/memory.cpython-311.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t api = fixture_module("/x/cupy_backends/cuda/api/runtime.cpython-311.so", 1 << 24,
+                                  CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(fixture_frame(0, pool, 1), api, 2);
 
-    fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0), MIB, 1,
-                  1);
-    fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMallocAsync", CW_KIND_ASYNC, 0), 100,
-                  1, 1);
-    fixture_alloc(&fixture,
-                  fixture_site(&fixture, fixture_frame(&fixture, 0, api, 2), "cudaMallocManaged",
-                               CW_KIND_MANAGED, 0),
+    fixture_leak(stack, "cudaMalloc", MIB, 1);
+    fixture_alloc(fixture_site(stack, "cudaMallocAsync", CW_KIND_ASYNC, 0), 100, 1, 1);
+    fixture_alloc(fixture_site(fixture_frame(0, api, 2), "cudaMallocManaged", CW_KIND_MANAGED, 0),
                   200, 1, 1);
     write_report(CW_REPORT_TEXT);
     expect_line("CACHES  1.0 MiB in 1 block, not counted as leaked: kept by frameworks on purpose");
@@ -108,20 +99,15 @@ Test(leak_class, cupys_pool_need_not_be_innermost_and_its_stream_ordered_memory_
 
 Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
 {
-    uint32_t lib = fixture_module(&fixture, "/x/libc10_cuda.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t stack = fixture_frame(&fixture, 0, lib, 1);
+    uint32_t lib = fixture_module("/x/libc10_cuda.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(0, lib, 1);
 
-    fixture_alloc(&fixture,
-                  fixture_site(&fixture, stack, "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST),
-                  MIB, 1, 1);
+    fixture_alloc(fixture_site(stack, "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST), MIB, 1, 1);
     write_report(CW_REPORT_TEXT);
     expect_text("CACHES  1.0 MiB in 1 block");
     expect_no_text("to see here");
     for (int i = 0; i < 2; i++)
-        fixture_alloc(&fixture,
-                      fixture_site(&fixture, fixture_frame(&fixture, 0, lib, 2 + (unsigned)i),
-                                   "cudaMalloc", CW_KIND_DEVICE, 0),
-                      MIB, 1, 1);
+        fixture_leak(fixture_frame(0, lib, 2 + (unsigned)i), "cudaMalloc", MIB, 1);
     write_report(CW_REPORT_TEXT);
     cr_expect_eq(count_of("  to see the blocks in the cache of PyTorch, run it with"), 1);
     expect_line("    PYTORCH_NO_CUDA_MEMORY_CACHING=1");
@@ -129,31 +115,26 @@ Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
 
 /* ---- by functions ---- */
 
-#define FUNCTION(name, symbol)                                                                     \
-    static CW_NOINLINE int name(volatile int *value) __asm__(symbol);                              \
-    static int name(volatile int *value)                                                           \
-    {                                                                                              \
-        *value += __LINE__;                                                                        \
-        return *value * 7;                                                                         \
-    }
-
-FUNCTION(torch_malloc,
-         "_ZN3c104cuda20CUDACachingAllocator6Native22DeviceCachingAllocator11alloc_blockERNS_1EE")
-FUNCTION(torch_front,
-         "_ZN3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocator8allocateEm")
-FUNCTION(torch_uncached, "_ZN3c104cuda20CUDACachingAllocator6Native17uncached_allocateEm")
-FUNCTION(torch_host, "_ZN2at4cuda28CUDACachingHostAllocatorImpl20allocate_host_memoryEmPPv")
-FUNCTION(xla_extend, "_ZN3tsl12BFCAllocator6ExtendEmm")
-FUNCTION(rmm_pool, "_ZN3rmm2mr20pool_memory_resourceINS0_20cuda_memory_resourceEE11expand_poolEm")
-FUNCTION(rmm_arena, "_ZN3rmm2mr21arena_memory_resourceINS0_1xEE11do_allocateEm")
-FUNCTION(ort_extend, "_ZN11onnxruntime8BFCArena6ExtendEm")
-FUNCTION(npp_malloc, "nppiMalloc_8u_C1")
-FUNCTION(nccl_malloc, "ncclMemAlloc")
-FUNCTION(fft_malloc, "cufftXtMalloc")
+NAMED_FUNCTION(
+    torch_malloc,
+    "_ZN3c104cuda20CUDACachingAllocator6Native22DeviceCachingAllocator11alloc_blockERNS_1EE")
+NAMED_FUNCTION(torch_front,
+               "_ZN3c104cuda20CUDACachingAllocator6Native22NativeCachingAllocator8allocateEm")
+NAMED_FUNCTION(torch_uncached, "_ZN3c104cuda20CUDACachingAllocator6Native17uncached_allocateEm")
+NAMED_FUNCTION(torch_host, "_ZN2at4cuda28CUDACachingHostAllocatorImpl20allocate_host_memoryEmPPv")
+NAMED_FUNCTION(xla_extend, "_ZN3tsl12BFCAllocator6ExtendEmm")
+NAMED_FUNCTION(rmm_pool,
+               "_ZN3rmm2mr20pool_memory_resourceINS0_20cuda_memory_resourceEE11expand_poolEm")
+NAMED_FUNCTION(rmm_arena, "_ZN3rmm2mr21arena_memory_resourceINS0_1xEE11do_allocateEm")
+NAMED_FUNCTION(ort_extend, "_ZN11onnxruntime8BFCArena6ExtendEm")
+NAMED_FUNCTION(npp_malloc, "nppiMalloc_8u_C1")
+NAMED_FUNCTION(nccl_malloc, "ncclMemAlloc")
+NAMED_FUNCTION(fft_malloc, "cufftXtMalloc")
 /* The pool is an argument. */
-FUNCTION(rmm_user, "_ZN3app5trainEPN3rmm2mr20pool_memory_resourceINS1_20cuda_memory_resourceEEE")
-FUNCTION(plain, "app_train")
-FUNCTION(main_function, "main")
+NAMED_FUNCTION(rmm_user,
+               "_ZN3app5trainEPN3rmm2mr20pool_memory_resourceINS1_20cuda_memory_resourceEEE")
+NAMED_FUNCTION(plain, "app_train")
+NAMED_FUNCTION(main_function, "main")
 
 static const struct {
     int (*function)(volatile int *), (*caller)(volatile int *);
@@ -182,24 +163,17 @@ static char directory[] = "/tmp/cuwarden-class-XXXXXX";
 /* The test program, where its functions have names, under the name of a library. */
 static uint32_t module_named(const char *name)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    struct cw_view view = fixture_view(&fixture);
-    const char *program = cw_view_text(&view, fixture_module_at(&fixture, own)->path);
+    uint32_t own = fixture_own_module();
+    struct cw_view view = fixture_view();
+    const char *program = cw_view_text(&view, fixture_module_at(own)->path);
     char link[256];
 
     if (!name)
         return own;
     snprintf(link, sizeof(link), "%s/%s", directory, name);
     cr_assert(symlink(program, link) == 0 || access(link, R_OK) == 0);
-    fixture_module_at(&fixture, own)->path = fixture_text(&fixture, link);
+    fixture_module_at(own)->path = fixture_text(link);
     return own;
-}
-
-static uint32_t function_frame(uint32_t caller, uint32_t own, int (*function)(volatile int *))
-{
-    uint64_t address = (uint64_t)(uintptr_t)function - fixture_module_at(&fixture, own)->bias;
-
-    return fixture_frame(&fixture, caller, own, address + 4);
 }
 
 static void remove_directory(void)
@@ -217,11 +191,11 @@ Test(leak_class, is_by_functions_of_their_own_class)
     cr_assert_not_null(mkdtemp(directory));
     for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++) {
         uint32_t own = module_named(functions[i].module);
-        uint32_t caller = function_frame(0, own, functions[i].caller);
-        uint32_t stack = function_frame(caller, own, functions[i].function);
+        uint32_t caller = named_frame(0, own, functions[i].caller);
+        uint32_t stack = named_frame(caller, own, functions[i].function);
 
         snprintf(api, sizeof(api), "alloc%zu", i);
-        fixture_alloc(&fixture, fixture_site(&fixture, stack, api, CW_KIND_DEVICE, 0), 512, 1, 1);
+        fixture_leak(stack, api, 512, 1);
     }
     write_report(CW_REPORT_JSON);
     for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++) {
@@ -241,20 +215,20 @@ Test(leak_class, is_by_functions_of_their_own_class)
 
 Test(leak_class, old_blocks_are_those_of_the_age_and_above)
 {
-    uint32_t young = fixture_site(&fixture, 0, "young", CW_KIND_DEVICE, 0);
-    uint32_t mixed = fixture_site(&fixture, 0, "mixed", CW_KIND_DEVICE, 0);
-    uint32_t old = fixture_site(&fixture, 0, "old", CW_KIND_PINNED, CW_DEVICE_HOST);
-    uint32_t handle = fixture_site(&fixture, 0, "range", CW_KIND_RESERVATION, 0);
+    uint32_t young = fixture_site(0, "young", CW_KIND_DEVICE, 0);
+    uint32_t mixed = fixture_site(0, "mixed", CW_KIND_DEVICE, 0);
+    uint32_t old = fixture_site(0, "old", CW_KIND_PINNED, CW_DEVICE_HOST);
+    uint32_t handle = fixture_site(0, "range", CW_KIND_RESERVATION, 0);
     struct cw_report_request request = {.form = CW_REPORT_TEXT, .old_ns = 100 * FIXTURE_MS};
 
     /* The process ended at 400 ms. */
-    fixture_alloc(&fixture, young, MIB, 1, 301 * FIXTURE_MS);
-    fixture_alloc(&fixture, mixed, 2 * MIB, 2, 300 * FIXTURE_MS);
-    fixture_alloc(&fixture, mixed, MIB, 1, 399 * FIXTURE_MS);
-    fixture_alloc(&fixture, old, 512, 1, 50 * FIXTURE_MS);
-    fixture_alloc(&fixture, old, 512, 1, 40 * FIXTURE_MS);
-    fixture_free(&fixture, old, 512, 1);
-    fixture_alloc(&fixture, handle, GIB, 1, 1);
+    fixture_alloc(young, MIB, 1, 301 * FIXTURE_MS);
+    fixture_alloc(mixed, 2 * MIB, 2, 300 * FIXTURE_MS);
+    fixture_alloc(mixed, MIB, 1, 399 * FIXTURE_MS);
+    fixture_alloc(old, 512, 1, 50 * FIXTURE_MS);
+    fixture_alloc(old, 512, 1, 40 * FIXTURE_MS);
+    fixture_free(old, 512, 1);
+    fixture_alloc(handle, GIB, 1, 1);
     write_report_as(request);
     expect_line("OLD  4.0 MiB in 3 blocks live for 0.100s and more (CUWARDEN_OLD)");
     expect_text("==4711==      4.0 MiB in 2 blocks of 3  up to 0.100s old  site ");
@@ -287,7 +261,7 @@ Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
     header->start_ns = (uint64_t)(now.tv_sec - 1000) * 1000000000;
     header->end_ns = 0;
     header->exit_kind = CW_EXIT_RUNNING;
-    fixture_alloc(&fixture, fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0), 512, 1, 1);
+    fixture_leak(0, "cudaMalloc", 512, 1);
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_ALIVE});
     expect_line("OLD  512 B in 1 block live for 00:01:00 and more (CUWARDEN_OLD)");
@@ -302,47 +276,45 @@ Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
 /* What would be suggested, made the way the command makes it. */
 static void suggest(char *buf, size_t cap)
 {
-    struct cw_view view = fixture_view(&fixture);
-    struct cw_snapshot *snapshot = malloc(sizeof(*snapshot));
+    struct cw_view view = fixture_view();
     struct cw_symbols symbols;
     struct cw_out out;
 
-    cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
-    cw_leak_classify(snapshot, NULL, NULL);
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+    cw_leak_classify(&snapshot, NULL, NULL);
     cr_assert_eq(cw_symbols_init(&symbols, &view, NULL, NULL), 0);
-    cw_suppressions_want(snapshot, &symbols);
+    cw_suppressions_want(&snapshot, &symbols);
     cw_symbols_resolve(&symbols);
     cw_out_init(&out, -1, buf, cap - 1);
-    cw_suppressions_suggest(snapshot, &symbols, &out);
+    cw_suppressions_suggest(&snapshot, &symbols, &out);
     buf[out.len] = '\0';
     cw_symbols_fini(&symbols);
-    cw_snapshot_fini(snapshot);
-    free(snapshot);
+    cw_snapshot_fini(&snapshot);
 }
 
 /* A leak whose stack is of one frame. */
 static void leak_at(uint32_t module, uint64_t offset, const char *api, uint64_t bytes)
 {
-    uint32_t stack = module ? fixture_frame(&fixture, 0, module, offset) : 0;
+    uint32_t stack = module ? fixture_frame(0, module, offset) : 0;
 
-    fixture_alloc(&fixture, fixture_site(&fixture, stack, api, CW_KIND_DEVICE, 0), bytes, 1, 1);
+    fixture_leak(stack, api, bytes, 1);
 }
 
 static void leak_of_each_kind(void)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint32_t lib = fixture_module(&fixture, "/opt/none/lib\ntrain.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint64_t address = (uint64_t)(uintptr_t)plain - fixture_module_at(&fixture, own)->bias;
-    struct cw_view view = fixture_view(&fixture);
+    uint32_t own = fixture_own_module();
+    uint32_t lib = fixture_module("/opt/none/lib\ntrain.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint64_t address = (uint64_t)(uintptr_t)plain - fixture_module_at(own)->bias;
+    struct cw_view view = fixture_view();
     const char *exe = cw_view_text(&view, fixture.arena.header->exe);
-    uint32_t program = fixture_module(&fixture, exe, 1 << 24, CW_MODULE_PROGRAM);
+    uint32_t program = fixture_module(exe, 1 << 24, CW_MODULE_PROGRAM);
 
     leak_at(own, address + 4, "cudaMalloc", 5 * MIB);
     leak_at(lib, 0x99, "cuMemAlloc", 4 * MIB);
     leak_at(program, 0x99, "cuMemAlloc", 3 * MIB);
     leak_at(0, 0, "cuMem\nAlloc", 2 * MIB);
     leak_at(own, address + 5, "cudaMallocManaged", MIB);
-    address = (uint64_t)(uintptr_t)main_function - fixture_module_at(&fixture, own)->bias;
+    address = (uint64_t)(uintptr_t)main_function - fixture_module_at(own)->bias;
     leak_at(own, address + 4, "cuMemAllocManaged", 512);
 }
 

@@ -16,24 +16,16 @@
 #include "base/compiler.h"
 #include "report_fixture.h"
 
-static char file[] = "/tmp/cuwarden-rules-XXXXXX";
 static int captured = -1; /* what stderr writes to during a test */
 
 static void setup(void)
 {
-    report_setup();
-    close(mkstemp(file));
+    report_file_setup();
     captured = memfd_create("stderr", 0);
     dup2(captured, STDERR_FILENO);
 }
 
-static void teardown(void)
-{
-    unlink(file);
-    report_teardown();
-}
-
-TestSuite(suppress, .init = setup, .fini = teardown);
+TestSuite(suppress, .init = setup, .fini = report_file_teardown);
 
 static const char *said(void)
 {
@@ -44,49 +36,10 @@ static const char *said(void)
     return text;
 }
 
-static void write_rules(const char *text)
-{
-    FILE *out = fopen(file, "w");
-
-    cr_assert_not_null(out);
-    fputs(text, out);
-    fclose(out);
-}
-
-/* The report with these rules. */
-static const char *report_with(const char *rules)
-{
-    write_rules(rules);
-    return write_report_as(
-        (struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
-}
-
-static CW_NOINLINE int make_cache(volatile int *value)
-{
-    *value += 3;
-    return *value * 11;
-}
-
-static CW_NOINLINE int train_step(volatile int *value)
-{
-    *value += 4;
-    return *value * 13;
-}
-
+NAMED_FUNCTION(make_cache, "make_cache")
+NAMED_FUNCTION(train_step, "train_step")
 /* As a C++ program has it, and nothing that makes it readable. */
-static CW_NOINLINE int grow_pool(volatile int *value) __asm__("_ZN3app4Pool4growEi");
-static int grow_pool(volatile int *value)
-{
-    *value += 5;
-    return *value * 17;
-}
-
-static uint32_t own_frame(uint32_t caller, uint32_t own, int (*function)(volatile int *))
-{
-    uint64_t address = (uint64_t)(uintptr_t)function - fixture_module_at(&fixture, own)->bias;
-
-    return fixture_frame(&fixture, caller, own, address + 4);
-}
+NAMED_FUNCTION(grow_pool, "_ZN3app4Pool4growEi")
 
 /*
  * A leak of 4 MiB in 4 blocks: make_cache, in the test program, called by a function of
@@ -96,23 +49,20 @@ static uint32_t cache_site, plug_site, pool_site;
 
 static void leak_three(void)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint32_t train = fixture_module(&fixture, "/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t plug = fixture_module(&fixture, "/opt/none/libplug.so", 1 << 24, CW_MODULE_PROGRAM);
-    uint32_t driver = fixture_module(&fixture, "/usr/lib/libcuda.so.1", 1 << 28, CW_MODULE_DRIVER);
-    uint32_t outer = fixture_frame(&fixture, 0, train, 0x1234);
-    uint32_t cache = own_frame(outer, own, make_cache);
-    uint32_t step = own_frame(0, own, train_step);
+    uint32_t own = fixture_own_module();
+    uint32_t train = fixture_module("/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t plug = fixture_module("/opt/none/libplug.so", 1 << 24, CW_MODULE_PROGRAM);
+    uint32_t driver = fixture_module("/usr/lib/libcuda.so.1", 1 << 28, CW_MODULE_DRIVER);
+    uint32_t outer = fixture_frame(0, train, 0x1234);
+    uint32_t cache = named_frame(outer, own, make_cache);
+    uint32_t step = named_frame(0, own, train_step);
 
-    cache_site = fixture_site(&fixture, fixture_frame(&fixture, cache, driver, 0x10), "cuMemAlloc",
-                              CW_KIND_DEVICE, 0);
-    plug_site = fixture_site(&fixture, fixture_frame(&fixture, step, plug, 0x20), "cudaMalloc",
-                             CW_KIND_DEVICE, 0);
-    pool_site =
-        fixture_site(&fixture, own_frame(0, own, grow_pool), "cudaMalloc", CW_KIND_DEVICE, 0);
-    fixture_alloc(&fixture, cache_site, MIB, 4, 1);
-    fixture_alloc(&fixture, plug_site, 512, 1, 1);
-    fixture_alloc(&fixture, pool_site, 64, 1, 1);
+    cache_site = fixture_site(fixture_frame(cache, driver, 0x10), "cuMemAlloc", CW_KIND_DEVICE, 0);
+    plug_site = fixture_site(fixture_frame(step, plug, 0x20), "cudaMalloc", CW_KIND_DEVICE, 0);
+    pool_site = fixture_site(named_frame(0, own, grow_pool), "cudaMalloc", CW_KIND_DEVICE, 0);
+    fixture_alloc(cache_site, MIB, 4, 1);
+    fixture_alloc(plug_site, 512, 1, 1);
+    fixture_alloc(pool_site, 64, 1, 1);
 }
 
 static void expect_leaked(uint64_t bytes)
@@ -164,7 +114,7 @@ Test(suppress, each_kind_of_rule_matches_what_it_says)
 
     leak_three();
     for (size_t i = 0; i < CW_ARRAY_LEN(rules); i++) {
-        report_with(rules[i].rule);
+        write_report_with(rules[i].rule);
         expect_leaked(rules[i].leaked);
     }
     cr_expect_str_eq(said(), "");
@@ -175,22 +125,22 @@ Test(suppress, a_site_is_named_by_its_id)
     char id[16], rule[64];
 
     leak_three();
-    report_with("");
+    write_report_with("");
     id_of("4.0 MiB in 4 blocks  lost", id);
     snprintf(rule, sizeof(rule), "site:%s", id);
-    report_with(rule);
+    write_report_with(rule);
     expect_leaked(512 + 64);
     for (char *at = id; *at; at++) /* in capitals too */
         *at = (char)(*at >= 'a' ? *at - 'a' + 'A' : *at);
     snprintf(rule, sizeof(rule), "site:%s count=3", id);
-    report_with(rule);
+    write_report_with(rule);
     expect_leaked(ALL);
 }
 
 Test(suppress, comments_blanks_and_line_ends_are_as_in_other_files)
 {
     leak_three();
-    report_with("\n   \n# leak:libplug\n  leak:make_cache  \r\n\t# more\nleak:\tlibplug\t");
+    write_report_with("\n   \n# leak:libplug\n  leak:make_cache  \r\n\t# more\nleak:\tlibplug\t");
     expect_leaked(64);
     cr_expect_str_eq(said(), "");
 }
@@ -215,62 +165,60 @@ Test(suppress, beyond_a_cap_the_whole_site_is_a_leak)
 
     leak_three();
     for (size_t i = 0; i < CW_ARRAY_LEN(rules); i++) {
-        report_with(rules[i].rule);
+        write_report_with(rules[i].rule);
         expect_leaked(rules[i].leaked);
     }
     cr_expect_str_eq(said(), "");
-    report_with("# known\nleak:make_cache max=2M count=9");
+    write_report_with("# known\nleak:make_cache max=2M count=9");
     expect_line("    past the cap of leak:make_cache max=2M count=9 (line 2)");
     expect_text(" past cap  from    rule\n");
     expect_line("SUPPRESSED  nothing by the file's rules");
     expect_text("    0 B       0      0         1  line 2  leak:make_cache max=2M count=9\n");
-    report_with("leak:make_cache max=4M");
+    write_report_with("leak:make_cache max=4M");
     expect_no_text("past");
 }
 
 /* So does what would be apart by a built-in rule: a library that grows is found. */
 Test(suppress, a_cap_counts_what_a_library_owns)
 {
-    uint32_t blas = fixture_module(&fixture, "/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t site = fixture_site(&fixture, fixture_frame(&fixture, 0, blas, 0x2), "cuMemAlloc",
-                                 CW_KIND_DEVICE, 0);
+    uint32_t blas = fixture_module("/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t site = fixture_site(fixture_frame(0, blas, 0x2), "cuMemAlloc", CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, site, MIB, 2, 1);
-    report_with("");
+    fixture_alloc(site, MIB, 2, 1);
+    write_report_with("");
     expect_leaked(0);
     expect_text("LIBRARIES  2.0 MiB in 2 blocks");
-    report_with("module:libcublas max=2M");
+    write_report_with("module:libcublas max=2M");
     expect_leaked(0);
     expect_text("SUPPRESSED  2.0 MiB in 2 blocks, not counted as leaked\n");
     expect_no_text("LIBRARIES");
-    report_with("module:libcublas max=1M");
+    write_report_with("module:libcublas max=1M");
     expect_leaked(2 * MIB);
     expect_text("2.0 MiB in 2 blocks  lost  cuMemAlloc");
     /* The short form, which is silent about libraries, speaks then. */
-    write_report_as((struct cw_report_request){.suppressions = file});
+    write_report_as((struct cw_report_request){.suppressions = report_file});
     expect_leaked(2 * MIB);
-    write_rules("module:libcublas max=2M");
-    cr_expect_str_eq(write_report_as((struct cw_report_request){.suppressions = file}), "");
+    report_file_write("module:libcublas max=2M");
+    cr_expect_str_eq(write_report_as((struct cw_report_request){.suppressions = report_file}), "");
 }
 
 Test(suppress, the_section_names_rules_that_matched_and_those_that_did_not)
 {
-    uint32_t blas = fixture_module(&fixture, "/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t site = fixture_site(&fixture, fixture_frame(&fixture, 0, blas, 0x2), "cuMemAlloc",
-                                 CW_KIND_DEVICE, 0);
+    uint32_t blas = fixture_module("/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t site = fixture_site(fixture_frame(0, blas, 0x2), "cuMemAlloc", CW_KIND_DEVICE, 0);
 
     write_report(CW_REPORT_TEXT);
     expect_no_text("SUPPRESSED");
     leak_three();
     write_report(CW_REPORT_TEXT);
     expect_no_text("SUPPRESSED");
-    fixture_alloc(&fixture, site, 3 * MIB, 1, 1);
+    fixture_alloc(site, 3 * MIB, 1, 1);
     write_report(CW_REPORT_TEXT);
     expect_line("SUPPRESSED  only by built-in rules");
     expect_line("    bytes  blocks  sites  from      rule");
     expect_line("  3.0 MiB       1      1  built-in  library cuBLAS (libcublas)");
     expect_no_text("matched nothing");
-    report_with("leak:make_cache\n# libraries\n\nleak:nobody\ntag:x count=2\nmodule:libplug");
+    write_report_with("leak:make_cache\n# libraries\n\nleak:nobody\ntag:x count=2\nmodule:libplug");
     expect_line("LEAKS  64 B in 1 block from 1 call site; suppressed: 4.0 MiB in 5 blocks");
     expect_line("SUPPRESSED  4.0 MiB in 5 blocks, not counted as leaked");
     expect_line("  4.0 MiB       4      1  line 1    leak:make_cache");
@@ -285,8 +233,8 @@ Test(suppress, the_section_names_rules_that_matched_and_those_that_did_not)
 Test(suppress, nothing_left_is_nothing_said)
 {
     leak_three();
-    write_rules("leak:*");
-    cr_expect_str_eq(write_report_as((struct cw_report_request){.suppressions = file}), "");
+    report_file_write("leak:*");
+    cr_expect_str_eq(write_report_as((struct cw_report_request){.suppressions = report_file}), "");
     cr_expect_str_eq(said(), "");
 }
 
@@ -308,9 +256,9 @@ Test(suppress, a_bad_line_gets_one_line_and_the_others_count)
         cr_assert_eq(ftruncate(captured, 0), 0);
         lseek(captured, 0, SEEK_SET);
         snprintf(rules, sizeof(rules), "# file\n%s\nleak:make_cache\n", bad[i]);
-        report_with(rules);
+        write_report_with(rules);
         expect_leaked(512 + 64);
-        snprintf(want, sizeof(want), "cuwarden: warning: %s:2: '", file);
+        snprintf(want, sizeof(want), "cuwarden: warning: %s:2: '", report_file);
         cr_expect_eq(strncmp(said(), want, strlen(want)), 0, "%s: %s", bad[i], said());
         cr_expect(strstr(said(),
                          "is not a suppression; expected leak:PATTERN, module:PATTERN, site:ID "
@@ -322,7 +270,7 @@ Test(suppress, a_bad_line_gets_one_line_and_the_others_count)
 Test(suppress, many_bad_lines_are_counted)
 {
     leak_three();
-    report_with("a\nb\nc\nd\ne\nf\ng\nleak:make_cache");
+    write_report_with("a\nb\nc\nd\ne\nf\ng\nleak:make_cache");
     expect_leaked(512 + 64);
     cr_expect(strstr(said(), ":5: 'e' is not"));
     cr_expect_null(strstr(said(), ":6: "));
@@ -343,8 +291,9 @@ Test(suppress, a_file_that_cannot_be_read_is_done_without)
         expect_leaked(ALL);
         cr_expect(strstr(said(), words[i]), "%s", said());
     }
-    cr_expect_eq(truncate(file, (1 << 20) + 1), 0);
-    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
+    cr_expect_eq(truncate(report_file, (1 << 20) + 1), 0);
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = report_file});
     expect_leaked(ALL);
     cr_expect(strstr(said(), "\": the file is too large (errno 27); the report ignores "));
 }
@@ -352,9 +301,10 @@ Test(suppress, a_file_that_cannot_be_read_is_done_without)
 Test(suppress, a_fifo_does_not_block, .timeout = 20)
 {
     leak_three();
-    unlink(file);
-    cr_assert_eq(mkfifo(file, 0600), 0);
-    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
+    unlink(report_file);
+    cr_assert_eq(mkfifo(report_file, 0600), 0);
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = report_file});
     expect_leaked(ALL);
 }
 
@@ -366,10 +316,10 @@ Test(suppress, a_thousand_rules_count)
     leak_three();
     for (int i = 0; i < 1000; i++)
         len += (size_t)sprintf(rules + len, "leak:nobody_%d\n", i);
-    report_with(rules);
+    write_report_with(rules);
     cr_expect_str_eq(said(), "");
     strcpy(rules + len, "leak:make_cache\n");
-    report_with(rules);
+    write_report_with(rules);
     expect_leaked(ALL);
     cr_expect(strstr(said(), ":1001: only the first 1000 suppressions are used\n"));
     expect_line(
@@ -380,7 +330,7 @@ Test(suppress, a_thousand_rules_count)
 Test(suppress, a_file_of_bytes_does_no_harm)
 {
     char bytes[4096];
-    FILE *out = fopen(file, "w");
+    FILE *out = fopen(report_file, "w");
 
     srand(7);
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -389,7 +339,8 @@ Test(suppress, a_file_of_bytes_does_no_harm)
     fwrite(bytes, 1, sizeof(bytes), out);
     fclose(out);
     leak_three();
-    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = report_file});
     expect_leaked(512 + 64);
     expect_text("  leak:make?_cache\n");
     for (const char *at = report; *at; at = strchr(at, '\n') + 1)
@@ -399,8 +350,9 @@ Test(suppress, a_file_of_bytes_does_no_harm)
 Test(suppress, json_has_rules_sites_and_classes)
 {
     leak_three();
-    write_rules("leak:make_cache max=1M\nmodule:libplug\nleak:\"nobody\\\n");
-    write_report_as((struct cw_report_request){.form = CW_REPORT_JSON, .suppressions = file});
+    report_file_write("leak:make_cache max=1M\nmodule:libplug\nleak:\"nobody\\\n");
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_JSON, .suppressions = report_file});
     expect_text("{\"id\":0,\"pattern\":\"leak:make_cache max=1M\",\"source\":\"");
     expect_text("\"line\":1,\"class\":\"suppressed\",\"sites\":0,\"count\":0,\"bytes\":0,"
                 "\"sites_past_cap\":1}");

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +12,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "live_fixture.h"
 #include "report/report.h"
 
 static char directory[64];
-static struct fixture fixture;
 
 static void setup(void)
 {
     strcpy(directory, "/tmp/cuwarden-path-XXXXXX");
     cr_assert_not_null(mkdtemp(directory));
-    fixture_create(&fixture);
+    fixture_create();
 }
 
 static void teardown(void)
 {
     char command[128];
 
-    fixture_destroy(&fixture);
+    fixture_destroy();
     snprintf(command, sizeof(command), "rm -rf '%s'", directory);
     cr_assert_eq(system(command), 0);
 }
@@ -39,39 +38,36 @@ TestSuite(path, .init = setup, .fini = teardown);
 
 static char *variables[] = {"RANK=3", "RANKS=8", "EMPTY=", "OUT=/data/x", NULL};
 
-static void expect_expansion(const char *pattern, const char *wanted)
-{
-    struct cw_path_values values = {.pid = 4711,
-                                    .host = "node/7",
-                                    .program = "/opt/demo/victim",
-                                    .start_seconds = 1700000000,
-                                    .number = 12,
-                                    .rank = "7",
-                                    .env = variables};
-    char path[256];
-
-    cr_expect_eq(cw_path_expand(path, sizeof(path), pattern, &values), 0);
-    cr_expect_str_eq(path, wanted);
-}
-
+/* The last four are no escapes, and stay as they are. */
 Test(path, escapes_are_expanded)
 {
-    expect_expansion("plain.txt", "plain.txt");
-    expect_expansion("%p.%h.%e.%t.%n", "4711.node_7.victim.1700000000.12");
-    expect_expansion("%q{RANK}-%q{RANKS}", "3-8");
-    expect_expansion("%q{OUT}/r", "/data/x/r");
-    expect_expansion("r-%r.json", "r-7.json");
-    expect_expansion("a%q{EMPTY}b%q{UNSET}c%q{RAN}d", "abcd");
-    expect_expansion("100%%", "100%");
-    expect_expansion("%%p", "%p");
-}
+    static const struct cw_path_values values = {.pid = 4711,
+                                                 .host = "node/7",
+                                                 .program = "/opt/demo/victim",
+                                                 .start_seconds = 1700000000,
+                                                 .number = 12,
+                                                 .rank = "7",
+                                                 .env = variables};
+    static const char *const pairs[][2] = {
+        {"plain.txt", "plain.txt"},
+        {"%p.%h.%e.%t.%n", "4711.node_7.victim.1700000000.12"},
+        {"%q{RANK}-%q{RANKS}", "3-8"},
+        {"%q{OUT}/r", "/data/x/r"},
+        {"r-%r.json", "r-7.json"},
+        {"a%q{EMPTY}b%q{UNSET}c%q{RAN}d", "abcd"},
+        {"100%%", "100%"},
+        {"%%p", "%p"},
+        {"%x%", "%x%"},
+        {"%q", "%q"},
+        {"%q{RANK", "%q{RANK"},
+        {"%qRANK}", "%qRANK}"},
+    };
+    char path[256];
 
-Test(path, what_is_no_escape_stays_as_it_is)
-{
-    expect_expansion("%x%", "%x%");
-    expect_expansion("%q", "%q");
-    expect_expansion("%q{RANK", "%q{RANK");
-    expect_expansion("%qRANK}", "%qRANK}");
+    for (size_t i = 0; i < CW_ARRAY_LEN(pairs); i++) {
+        cr_expect_eq(cw_path_expand(path, sizeof(path), pairs[i][0], &values), 0);
+        cr_expect_str_eq(path, pairs[i][1]);
+    }
 }
 
 Test(path, too_long_a_name_is_refused_and_terminated)
@@ -110,9 +106,9 @@ Test(path, a_name_is_shared_unless_an_escape_tells_processes_apart)
                                       "%q{A}%q{OMPI_COMM_WORLD_RANK}.txt",
                                       "%q{SLURM_PROCID}/r"};
 
-    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+    for (size_t i = 0; i < CW_ARRAY_LEN(shared); i++)
         cr_expect(cw_path_is_shared(shared[i]), "%s", shared[i]);
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+    for (size_t i = 0; i < CW_ARRAY_LEN(own); i++)
         cr_expect_not(cw_path_is_shared(own[i]), "%s", own[i]);
 }
 
@@ -132,32 +128,28 @@ Test(path, a_device_a_fifo_and_a_link_are_shared_by_nobody)
     cr_expect(cw_path_is_shared(target));
 }
 
-static void expect_insertion(const char *pattern, const char *wanted)
-{
-    char path[64];
-
-    cr_expect_eq(cw_path_insert(path, sizeof(path), pattern, ".x"), 0);
-    cr_expect_str_eq(path, wanted);
-}
-
 Test(path, a_text_goes_before_the_extension)
 {
-    char path[9];
+    static const char *const pairs[][2] = {{"r.json", "r.x.json"},
+                                           {"a.b/r", "a.b/r.x"},
+                                           {".r", ".r.x"},
+                                           {"r.%p", "r.%p.x"},
+                                           {"/a/r.1.txt", "/a/r.1.x.txt"}};
+    char path[64];
 
-    expect_insertion("r.json", "r.x.json");
-    expect_insertion("a.b/r", "a.b/r.x");
-    expect_insertion(".r", ".r.x");
-    expect_insertion("r.%p", "r.%p.x");
-    expect_insertion("/a/r.1.txt", "/a/r.1.x.txt");
-    cr_expect_eq(cw_path_insert(path, sizeof(path), "rr.txt", ".x"), 0);
-    cr_expect_eq(cw_path_insert(path, sizeof(path), "rrr.txt", ".x"), -1);
+    for (size_t i = 0; i < CW_ARRAY_LEN(pairs); i++) {
+        cr_expect_eq(cw_path_insert(path, sizeof(path), pairs[i][0], ".x"), 0);
+        cr_expect_str_eq(path, pairs[i][1]);
+    }
+    cr_expect_eq(cw_path_insert(path, 9, "rr.txt", ".x"), 0);
+    cr_expect_eq(cw_path_insert(path, 9, "rrr.txt", ".x"), -1);
 }
 
 /* ---- reports ---- */
 
 static int write_report_of(enum cw_report_form form, const char *name, int fd)
 {
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
     char destination[256];
     struct cw_report_request request = {
         .form = form, .destination = destination, .fd = fd, .env = variables};

@@ -7,35 +7,19 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
-#include <string.h>
 
-#include "live_fixture.h"
+#include "report_fixture.h"
 #include "report/snapshot/snapshot.h"
 
-#define MIB     ((uint64_t)1 << 20)
-#define END     (400 * FIXTURE_MS)
-#define MOMENTS 40 /* every 10 ms; the present comes instead of the last */
+#define END (400 * FIXTURE_MS)
 
-static struct fixture fixture;
-static struct cw_snapshot snapshot;
 static const struct cw_snapshot_growth *const growth = &snapshot.growth;
 
-static void setup(void)
-{
-    fixture_create(&fixture);
-}
-
-static void teardown(void)
-{
-    cw_snapshot_fini(&snapshot);
-    fixture_destroy(&fixture);
-}
-
-TestSuite(snapshot_growth, .init = setup, .fini = teardown);
+TestSuite(snapshot_growth, .init = fixture_create, .fini = report_teardown);
 
 static void read_at(uint64_t now_ns)
 {
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
 
     cw_snapshot_fini(&snapshot);
     cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
@@ -50,13 +34,7 @@ static void read_now(void)
 
 static uint32_t new_site(const char *api)
 {
-    return fixture_site(&fixture, 0, api, CW_KIND_DEVICE, 0);
-}
-
-static void set_moments(void)
-{
-    for (unsigned i = 1; i < MOMENTS; i++)
-        fixture_moment(&fixture, i, i * 10 * FIXTURE_MS);
+    return fixture_site(0, api, CW_KIND_DEVICE, 0);
 }
 
 /* A site that held k MiB * `each` at the k-th moment, and holds 40 times that now, until it is
@@ -64,10 +42,10 @@ static void set_moments(void)
 static uint32_t leaking_site(const char *api, unsigned each)
 {
     uint32_t site = new_site(api);
-    struct cw_live_series *series = fixture_series(&fixture, site);
+    struct cw_live_series *series = fixture_series(site);
 
-    fixture_alloc(&fixture, site, MIB, each, 10 * FIXTURE_MS);
-    fixture_alloc(&fixture, site, MIB, 39 * each, END);
+    fixture_alloc(site, MIB, each, 10 * FIXTURE_MS);
+    fixture_alloc(site, MIB, 39 * each, END);
     for (unsigned i = 1; i < MOMENTS; i++)
         series->bytes[i] = i * each * MIB;
     return site;
@@ -101,20 +79,19 @@ Test(snapshot_growth, records_that_are_one_site_are_added_up_in_the_order_of_tim
 {
     uint32_t one = new_site("cuMemAlloc_v2"), two = new_site("cuMemAlloc_v2");
     uint32_t other = new_site("cudaMalloc");
-    struct cw_live_series *series[] = {fixture_series(&fixture, one),
-                                       fixture_series(&fixture, two)};
+    struct cw_live_series *series[] = {fixture_series(one), fixture_series(two)};
 
-    fixture_moment(&fixture, 7, 30 * FIXTURE_MS);
-    fixture_moment(&fixture, 0, 40 * FIXTURE_MS);
-    fixture_moment(&fixture, 63, 20 * FIXTURE_MS);
+    fixture_moment(7, 30 * FIXTURE_MS);
+    fixture_moment(0, 40 * FIXTURE_MS);
+    fixture_moment(63, 20 * FIXTURE_MS);
     series[0]->bytes[7] = 100;
     series[1]->bytes[7] = 11;
     series[0]->bytes[0] = 7;
     series[1]->bytes[63] = 5;
     series[1]->bytes[1] = 9999; /* of no moment */
-    fixture_alloc(&fixture, one, 4096, 2, 20 * FIXTURE_MS);
-    fixture_alloc(&fixture, two, 256, 1, 20 * FIXTURE_MS);
-    fixture_alloc(&fixture, other, 77, 1, 20 * FIXTURE_MS);
+    fixture_alloc(one, 4096, 2, 20 * FIXTURE_MS);
+    fixture_alloc(two, 256, 1, 20 * FIXTURE_MS);
+    fixture_alloc(other, 77, 1, 20 * FIXTURE_MS);
     read_now();
     cr_assert_eq(growth->rows, 1);
     cr_expect_null(cw_snapshot_growth_row(&snapshot, merged(other)));
@@ -132,12 +109,12 @@ Test(snapshot_growth, records_that_are_one_site_are_added_up_in_the_order_of_tim
 Test(snapshot_growth, equal_times_count_once_and_later_than_the_end_never)
 {
     uint32_t site = new_site("cudaMalloc");
-    struct cw_live_series *series = fixture_series(&fixture, site);
+    struct cw_live_series *series = fixture_series(site);
 
-    fixture_moment(&fixture, 1, 20 * FIXTURE_MS);
-    fixture_moment(&fixture, 2, 20 * FIXTURE_MS);
-    fixture_moment(&fixture, 3, END);
-    fixture_moment(&fixture, 4, UINT64_MAX);
+    fixture_moment(1, 20 * FIXTURE_MS);
+    fixture_moment(2, 20 * FIXTURE_MS);
+    fixture_moment(3, END);
+    fixture_moment(4, UINT64_MAX);
     for (unsigned i = 1; i <= 4; i++)
         series->bytes[i] = i;
     read_now();
@@ -150,10 +127,10 @@ Test(snapshot_growth, of_a_killed_process_the_last_sample_is_the_end)
 {
     uint32_t site = new_site("cudaMalloc");
 
-    fixture_series(&fixture, site);
+    fixture_series(site);
     fixture.arena.header->end_ns = 0;
-    fixture_moment(&fixture, 1, 20 * FIXTURE_MS);
-    fixture_moment(&fixture, 2, 90 * FIXTURE_MS);
+    fixture_moment(1, 20 * FIXTURE_MS);
+    fixture_moment(2, 90 * FIXTURE_MS);
     read_at(30 * FIXTURE_MS);
     cr_expect_eq(growth->end_ns, 90 * FIXTURE_MS);
     cr_assert_eq(growth->moments, 2);
@@ -163,11 +140,11 @@ Test(snapshot_growth, of_a_killed_process_the_last_sample_is_the_end)
 Test(snapshot_growth, a_series_of_another_site_does_not_count)
 {
     uint32_t site = new_site("cudaMalloc"), other = new_site("cuMemAlloc_v2");
-    struct cw_live_series *series = fixture_series(&fixture, site);
+    struct cw_live_series *series = fixture_series(site);
 
-    fixture_moment(&fixture, 1, 20 * FIXTURE_MS);
+    fixture_moment(1, 20 * FIXTURE_MS);
     series->bytes[1] = 5;
-    fixture_site_at(&fixture, other)->series = UINT32_MAX; /* no such record */
+    fixture_site_at(other)->series = UINT32_MAX; /* no such record */
     read_now();
     cr_expect_eq(growth->rows, 1);
     series->site = other; /* handed on, and not named by it */
@@ -180,9 +157,9 @@ Test(snapshot_growth, a_series_of_another_site_does_not_count)
 
 Test(snapshot_growth, kinds_that_are_not_counted_have_no_row)
 {
-    uint32_t range = fixture_site(&fixture, 0, "cuMemAddressReserve", CW_KIND_RESERVATION, 0);
+    uint32_t range = fixture_site(0, "cuMemAddressReserve", CW_KIND_RESERVATION, 0);
 
-    fixture_series(&fixture, range);
+    fixture_series(range);
     read_now();
     cr_expect_eq(growth->rows, 0);
 }
@@ -191,16 +168,16 @@ Test(snapshot_growth, a_record_without_a_series_held_nothing_unless_there_was_no
 {
     uint32_t one = new_site("cudaMalloc"), two = new_site("cudaMalloc");
 
-    fixture_series(&fixture, one);
-    fixture_moment(&fixture, 1, 20 * FIXTURE_MS);
-    fixture_alloc(&fixture, one, 100, 1, 10 * FIXTURE_MS);
-    fixture_alloc(&fixture, two, 7, 1, 10 * FIXTURE_MS);
+    fixture_series(one);
+    fixture_moment(1, 20 * FIXTURE_MS);
+    fixture_alloc(one, 100, 1, 10 * FIXTURE_MS);
+    fixture_alloc(two, 7, 1, 10 * FIXTURE_MS);
     read_now();
     cr_expect_eq(bytes_of(one)[1], 107);
     fixture.arena.header->growth.dropped = 1;
     read_now();
     cr_expect_eq(bytes_of(one)[1], 100);
-    fixture_site_at(&fixture, two)->first_ns = 21 * FIXTURE_MS; /* after the last sample */
+    fixture_site_at(two)->first_ns = 21 * FIXTURE_MS; /* after the last sample */
     read_now();
     cr_expect_eq(bytes_of(one)[1], 107);
 }
@@ -209,9 +186,9 @@ Test(snapshot_growth, sums_do_not_wrap)
 {
     uint32_t one = new_site("cudaMalloc"), two = new_site("cudaMalloc");
 
-    fixture_moment(&fixture, 1, 20 * FIXTURE_MS);
-    fixture_series(&fixture, one)->bytes[1] = UINT64_MAX;
-    fixture_series(&fixture, two)->bytes[1] = 5;
+    fixture_moment(1, 20 * FIXTURE_MS);
+    fixture_series(one)->bytes[1] = UINT64_MAX;
+    fixture_series(two)->bytes[1] = 5;
     read_now();
     cr_expect_eq(bytes_of(one)[0], UINT64_MAX);
 }
@@ -251,7 +228,7 @@ Test(snapshot_growth, a_moment_that_changes_while_it_is_read_is_dropped)
 
     for (unsigned i = 0; i < MANY; i++) {
         site = new_site("cudaMalloc");
-        rewriting.series[i] = fixture_series(&fixture, site);
+        rewriting.series[i] = fixture_series(site);
     }
     pthread_create(&thread, NULL, rewrite_moment, &rewriting);
     for (unsigned round = 0; round < 2000; round++) {
@@ -271,8 +248,8 @@ Test(snapshot_growth, a_leak_that_grew_has_a_class_of_its_own_and_counts)
 {
     uint32_t growing = leaking_site("cudaMalloc", 1), lost = new_site("cuMemAlloc_v2");
 
-    set_moments();
-    fixture_alloc(&fixture, lost, MIB, 3, 10 * FIXTURE_MS);
+    fixture_moments(10 * FIXTURE_MS);
+    fixture_alloc(lost, MIB, 3, 10 * FIXTURE_MS);
     read_now();
     cr_expect_eq(cw_snapshot_find(&snapshot, growing)->leak, CW_LEAK_GROWING);
     cr_expect_str_eq(cw_leak_name(cw_snapshot_find(&snapshot, growing)), "growing");
@@ -290,9 +267,9 @@ Test(snapshot_growth, what_grew_and_was_freed_is_a_suspect_and_no_leak)
 {
     uint32_t freed = leaking_site("cudaMalloc", 1), reclaimed = leaking_site("cuMemAlloc_v2", 2);
 
-    set_moments();
-    fixture_free(&fixture, freed, MIB, 40);
-    fixture_reclaim(&fixture, reclaimed, MIB, 80);
+    fixture_moments(10 * FIXTURE_MS);
+    fixture_free(freed, MIB, 40);
+    fixture_reclaim(reclaimed, MIB, 80);
     read_now();
     cr_expect_eq(cw_snapshot_find(&snapshot, freed)->leak, CW_LEAK_NONE);
     cr_expect_eq(cw_snapshot_find(&snapshot, reclaimed)->leak, CW_LEAK_CONTEXT);
@@ -303,11 +280,11 @@ Test(snapshot_growth, what_grew_and_was_freed_is_a_suspect_and_no_leak)
 
 Test(snapshot_growth, what_a_library_owns_stays_apart)
 {
-    uint32_t module = fixture_module(&fixture, "/opt/libcublas.so.13", 1 << 24, CW_MODULE_PROGRAM);
+    uint32_t module = fixture_module("/opt/libcublas.so.13", 1 << 24, CW_MODULE_PROGRAM);
     uint32_t site = leaking_site("cudaMalloc", 1);
 
-    fixture_site_at(&fixture, site)->stack = fixture_frame(&fixture, 0, module, 0x100);
-    set_moments();
+    fixture_site_at(site)->stack = fixture_frame(0, module, 0x100);
+    fixture_moments(10 * FIXTURE_MS);
     read_now();
     cr_expect_eq(growth->suspects, 1);
     cr_expect_eq(cw_snapshot_find(&snapshot, site)->leak, CW_LEAK_LIBRARY);
@@ -317,10 +294,10 @@ Test(snapshot_growth, what_a_library_owns_stays_apart)
 Test(snapshot_growth, a_level_site_is_no_suspect)
 {
     uint32_t site = new_site("cudaMalloc");
-    struct cw_live_series *series = fixture_series(&fixture, site);
+    struct cw_live_series *series = fixture_series(site);
 
-    set_moments();
-    fixture_alloc(&fixture, site, MIB, 64, 10 * FIXTURE_MS);
+    fixture_moments(10 * FIXTURE_MS);
+    fixture_alloc(site, MIB, 64, 10 * FIXTURE_MS);
     for (unsigned i = 1; i < MOMENTS; i++)
         series->bytes[i] = 64 * MIB;
     read_now();
@@ -333,10 +310,10 @@ Test(snapshot_growth, a_level_site_is_no_suspect)
 
 static uint32_t stepping_tag(const char *name, unsigned steps, uint64_t from, uint64_t each)
 {
-    uint32_t tag = fixture_tag(&fixture, name, NULL);
+    uint32_t tag = fixture_tag(name, NULL);
 
     for (unsigned i = 0; i < steps; i++)
-        fixture_step(&fixture, tag, (i + 1) * 10 * FIXTURE_MS, from + i * each);
+        fixture_step(tag, (i + 1) * 10 * FIXTURE_MS, from + i * each);
     return tag;
 }
 
@@ -367,11 +344,11 @@ Test(snapshot_growth, steps_have_a_line)
 
 Test(snapshot_growth, a_jump_and_a_warm_up_between_steps_do_not_rise)
 {
-    uint32_t jump = fixture_tag(&fixture, "jump", NULL), warm = fixture_tag(&fixture, "warm", NULL);
+    uint32_t jump = fixture_tag("jump", NULL), warm = fixture_tag("warm", NULL);
 
     for (unsigned i = 0; i < 40; i++) {
-        fixture_step(&fixture, jump, (i + 1) * FIXTURE_MS, i < 20 ? MIB : 900 * MIB);
-        fixture_step(&fixture, warm, (i + 1) * FIXTURE_MS, (i < 10 ? i : 10) * 90 * MIB);
+        fixture_step(jump, (i + 1) * FIXTURE_MS, i < 20 ? MIB : 900 * MIB);
+        fixture_step(warm, (i + 1) * FIXTURE_MS, (i < 10 ? i : 10) * 90 * MIB);
     }
     read_now();
     cr_expect(growth->step[0].has_line && growth->step[1].has_line);
@@ -398,7 +375,7 @@ Test(snapshot_growth, hostile_sums_have_no_line)
     unsigned count = sizeof(bits) / sizeof(bits[0]);
 
     for (unsigned i = 0; i < 3 * count; i++) {
-        struct cw_live_tag *tag = fixture_tag_at(&fixture, stepping_tag("step", 20, MIB, 3 * MIB));
+        struct cw_live_tag *tag = fixture_tag_at(stepping_tag("step", 20, MIB, 3 * MIB));
 
         *(i % 3 == 0 ? &tag->sum_y : i % 3 == 1 ? &tag->sum_xy : &tag->sum_yy) = bits[i / 3];
         if (i == 0)
@@ -419,16 +396,16 @@ Test(snapshot_growth, a_suspect_grows_per_step_of_its_tag)
     uint32_t site = leaking_site("cudaMalloc", 1);
     uint32_t tag = stepping_tag("train_step", 20, MIB, 0); /* one in 10 ms */
 
-    set_moments();
-    fixture_site_at(&fixture, site)->tag = (uint16_t)tag;
+    fixture_moments(10 * FIXTURE_MS);
+    fixture_site_at(site)->tag = (uint16_t)tag;
     read_now();
     cr_assert_eq(growth->suspects, 1);
     cr_expect_eq(growth->row[0].tag, tag);
     cr_expect_float_eq(growth->row[0].per_step, (double)MIB, 1);
-    fixture_tag_at(&fixture, tag)->steps = 2;
+    fixture_tag_at(tag)->steps = 2;
     read_now();
     cr_expect_eq(growth->row[0].tag, 0);
-    fixture_site_at(&fixture, site)->tag = UINT16_MAX; /* no such record */
+    fixture_site_at(site)->tag = UINT16_MAX; /* no such record */
     read_now();
     cr_expect_eq(growth->row[0].tag, 0);
 }
@@ -438,7 +415,7 @@ Test(snapshot_growth, a_suspect_grows_per_step_of_its_tag)
 static struct cw_live_regrowth *regrown(uint32_t site, uint64_t resizes, uint64_t copied,
                                         uint64_t largest)
 {
-    struct cw_live_regrowth *regrowth = fixture_regrowth(&fixture, site);
+    struct cw_live_regrowth *regrowth = fixture_regrowth(site);
 
     regrowth->resizes = resizes;
     regrowth->copied_bytes = copied;

@@ -7,33 +7,18 @@
 
 #include <pthread.h>
 
-#include "live_fixture.h"
+#include "report_fixture.h"
 #include "report/snapshot/snapshot.h"
 
-#define MIB     ((uint64_t)1 << 20)
-#define END     (400 * FIXTURE_MS)
-#define MOMENTS 40 /* every 10 ms; the present comes instead of the last */
+#define END (400 * FIXTURE_MS)
 
-static struct fixture fixture;
-static struct cw_snapshot snapshot;
 static const struct cw_snapshot_growth *const growth = &snapshot.growth;
 
-static void setup(void)
-{
-    fixture_create(&fixture);
-}
-
-static void teardown(void)
-{
-    cw_snapshot_fini(&snapshot);
-    fixture_destroy(&fixture);
-}
-
-TestSuite(snapshot_timeline, .init = setup, .fini = teardown);
+TestSuite(snapshot_timeline, .init = fixture_create, .fini = report_teardown);
 
 static void read_now(void)
 {
-    struct cw_view view = fixture_view(&fixture);
+    struct cw_view view = fixture_view();
 
     cw_snapshot_fini(&snapshot);
     cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
@@ -43,7 +28,7 @@ static void read_now(void)
 /* A point every 10 ms, in slots that run backwards. */
 static struct cw_live_timeline *make_line(unsigned device)
 {
-    struct cw_live_timeline *timeline = fixture_timeline(&fixture, device);
+    struct cw_live_timeline *timeline = fixture_timeline(device);
 
     for (unsigned i = 1; i < MOMENTS; i++)
         timeline->point[CW_POINTS - i].t_ns = i * 10 * FIXTURE_MS;
@@ -59,18 +44,18 @@ Test(snapshot_timeline, a_timeline_is_sorted_and_ends_with_the_present)
 {
     const struct cw_growth_timeline *line = &growth->timeline[2];
     struct cw_live_timeline *timeline = make_line(2);
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 2);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 2);
 
-    fixture_alloc(&fixture, site, 512, 3, 10 * FIXTURE_MS);
+    fixture_alloc(site, 512, 3, 10 * FIXTURE_MS);
     *point_at(timeline, 3) =
         (struct cw_live_point){.t_ns = 30 * FIXTURE_MS, .live = 1, .held = 2, .idle = 3, .used = 4};
     timeline->point[0].t_ns = END;
     timeline->point[1].t_ns = 30 * FIXTURE_MS; /* the same again */
     timeline->point[1].live = 1;
     timeline->point[2].live = 99; /* nothing in the slot */
-    fixture_timeline(&fixture, 2)->point[0].t_ns = 5;
-    fixture_timeline(&fixture, CW_DEVICES)->point[0].t_ns = 5;
-    fixture_timeline(&fixture, UINT32_MAX)->point[0].t_ns = 5;
+    fixture_timeline(2)->point[0].t_ns = 5;
+    fixture_timeline(CW_DEVICES)->point[0].t_ns = 5;
+    fixture_timeline(UINT32_MAX)->point[0].t_ns = 5;
     read_now();
     cr_assert_eq(line->count, MOMENTS);
     for (uint32_t i = 0; i < line->count; i++)
@@ -118,7 +103,7 @@ Test(snapshot_timeline, peaks_by_quarters)
 
 Test(snapshot_timeline, peaks_of_few_points_say_nothing)
 {
-    struct cw_live_timeline *timeline = fixture_timeline(&fixture, 0);
+    struct cw_live_timeline *timeline = fixture_timeline(0);
 
     for (unsigned i = 1; i <= 6; i++) {
         timeline->point[i].t_ns = i * 60 * FIXTURE_MS;
@@ -178,7 +163,7 @@ Test(snapshot_timeline, a_point_that_changes_while_it_is_read_is_dropped)
     const struct cw_growth_timeline *line = &growth->timeline[0];
     pthread_t thread;
 
-    rewriting.timeline = fixture_timeline(&fixture, 0);
+    rewriting.timeline = fixture_timeline(0);
     pthread_create(&thread, NULL, rewrite, &rewriting);
     for (unsigned round = 0; round < 5000; round++) {
         read_now();

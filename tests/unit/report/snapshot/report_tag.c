@@ -8,51 +8,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "report/snapshot/snapshot.h"
 #include "report_fixture.h"
 
-static char file[] = "/tmp/cuwarden-tag-XXXXXX";
-
-static void setup(void)
-{
-    report_setup();
-    close(mkstemp(file));
-}
-
-static void teardown(void)
-{
-    unlink(file);
-    report_teardown();
-}
-
-TestSuite(report_tag, .init = setup, .fini = teardown);
+TestSuite(report_tag, .init = report_file_setup, .fini = report_file_teardown);
 
 static uint32_t leak(uint32_t tag, uint64_t bytes)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_site_at(&fixture, site)->tag = (uint16_t)tag;
-    fixture_alloc(&fixture, site, bytes, 1, 1);
+    fixture_site_at(site)->tag = (uint16_t)tag;
+    fixture_alloc(site, bytes, 1, 1);
     return site;
-}
-
-static void report_with(const char *rules)
-{
-    FILE *out = fopen(file, "w");
-
-    cr_assert_not_null(out);
-    fputs(rules, out);
-    fclose(out);
-    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
 }
 
 Test(report_tag, a_label_names_the_domain_where_there_is_one)
 {
-    uint32_t plain = fixture_tag(&fixture, "forward", NULL);
-    uint32_t library = fixture_tag(&fixture, "reduce", "NCCL");
-    struct cw_view view = fixture_view(&fixture);
+    uint32_t plain = fixture_tag("forward", NULL);
+    uint32_t library = fixture_tag("reduce", "NCCL");
+    struct cw_view view = fixture_view();
     char label[CW_TAG_LABEL_MAX], small[6];
 
     cr_expect_str_eq(cw_tag_label(&view, plain, label, sizeof(label)), "forward");
@@ -64,32 +39,29 @@ Test(report_tag, a_label_names_the_domain_where_there_is_one)
 
 Test(report_tag, sites_are_apart_by_tag_and_share_their_id)
 {
-    uint32_t tag = fixture_tag(&fixture, "forward", NULL);
+    uint32_t tag = fixture_tag("forward", NULL);
     uint32_t none = leak(0, 100), one = leak(tag, 1000), two = leak(tag, 2000);
-    struct cw_view view = fixture_view(&fixture);
-    struct cw_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+    struct cw_view view = fixture_view();
     const struct cw_snapshot_site *site;
 
-    cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
-    cr_expect_eq(snapshot->sites, 2u);
-    site = cw_snapshot_find(snapshot, one);
-    cr_expect_eq(site, cw_snapshot_find(snapshot, two));
-    cr_expect_neq(site, cw_snapshot_find(snapshot, none));
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+    cr_expect_eq(snapshot.sites, 2u);
+    site = cw_snapshot_find(&snapshot, one);
+    cr_expect_eq(site, cw_snapshot_find(&snapshot, two));
+    cr_expect_neq(site, cw_snapshot_find(&snapshot, none));
     cr_expect_eq(site->live_bytes, 3000u);
     cr_expect_eq(site->tag, tag);
-    cr_expect_eq(cw_snapshot_find(snapshot, none)->tag, 0);
-    cr_expect_eq(site->id, cw_snapshot_find(snapshot, none)->id);
-    cw_snapshot_fini(snapshot);
-    free(snapshot);
+    cr_expect_eq(cw_snapshot_find(&snapshot, none)->tag, 0);
+    cr_expect_eq(site->id, cw_snapshot_find(&snapshot, none)->id);
 }
 
 Test(report_tag, a_leak_an_old_block_and_the_peak_show_it)
 {
-    uint32_t site = leak(fixture_tag(&fixture, "back\nward", NULL), 3000);
+    uint32_t site = leak(fixture_tag("back\nward", NULL), 3000);
 
     leak(0, 5000);
     leak(999, 7000); /* there is no such tag */
-    cr_assert_eq(fixture_site_at(&fixture, site)->tag, 1);
+    cr_assert_eq(fixture_site_at(site)->tag, 1);
     write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .old_ns = 100 * FIXTURE_MS});
     expect_text(" ago  tag: back?ward\n==4711==     (no stack)\n");
     expect_text(" old  site ");
@@ -100,10 +72,10 @@ Test(report_tag, a_leak_an_old_block_and_the_peak_show_it)
 
 Test(report_tag, what_is_apart_shows_it_too)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cuIpcOpenMemHandle", CW_KIND_IPC, 0);
+    uint32_t site = fixture_site(0, "cuIpcOpenMemHandle", CW_KIND_IPC, 0);
 
-    fixture_site_at(&fixture, site)->tag = (uint16_t)fixture_tag(&fixture, "attach", NULL);
-    fixture_alloc(&fixture, site, 512, 1, 1);
+    fixture_site_at(site)->tag = (uint16_t)fixture_tag("attach", NULL);
+    fixture_alloc(site, 512, 1, 1);
     write_report(CW_REPORT_TEXT);
     expect_text("IMPORTS");
     expect_text("  tag: attach\n");
@@ -123,12 +95,12 @@ Test(report_tag, rules_match_the_label)
     };
     char summary[64];
 
-    leak(fixture_tag(&fixture, "forward", NULL), 1);
-    leak(fixture_tag(&fixture, "backward", NULL), 2);
-    leak(fixture_tag(&fixture, "reduce", "NCCL"), 4);
+    leak(fixture_tag("forward", NULL), 1);
+    leak(fixture_tag("backward", NULL), 2);
+    leak(fixture_tag("reduce", "NCCL"), 4);
     leak(0, 8);
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-        report_with(rules[i].rule);
+        write_report_with(rules[i].rule);
         snprintf(summary, sizeof(summary), "SUMMARY: leaked_bytes=%u ", rules[i].leaked);
         cr_expect_not_null(strstr(report, summary), "with %s there is no %s in\n%s", rules[i].rule,
                            summary, report);
@@ -137,12 +109,12 @@ Test(report_tag, rules_match_the_label)
 
 Test(report_tag, json_has_tags_and_their_steps)
 {
-    uint32_t used = fixture_tag(&fixture, "reduce", "NCCL");
-    struct cw_view view = fixture_view(&fixture);
+    uint32_t used = fixture_tag("reduce", "NCCL");
+    struct cw_view view = fixture_view();
     struct cw_live_tag *tag = (struct cw_live_tag *)cw_view_tag(&view, used);
-    uint32_t pattern = fixture_tag(&fixture, "step #", NULL);
+    uint32_t pattern = fixture_tag("step #", NULL);
 
-    fixture_tag(&fixture, "never", NULL);
+    fixture_tag("never", NULL);
     tag->begun = 3;
     tag->steps = 2;
     tag->first_ns = 10;
@@ -151,7 +123,7 @@ Test(report_tag, json_has_tags_and_their_steps)
     tag->last_bytes = 300;
     tag->least_bytes = 50;
     tag->most_bytes = 400;
-    view = fixture_view(&fixture);
+    view = fixture_view();
     tag = (struct cw_live_tag *)cw_view_tag(&view, pattern);
     tag->is_pattern = 1;
     tag->begun = 1;

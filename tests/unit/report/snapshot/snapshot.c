@@ -5,38 +5,23 @@
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/compiler.h"
 #include "base/out.h"
-#include "live_fixture.h"
+#include "report_fixture.h"
 #include "base/sort.h"
 #include "report/leaks/leak_class.h"
 
-static struct fixture fixture;
 static struct cw_view view;
-static struct cw_snapshot snapshot;
-
-static void setup(void)
-{
-    fixture_create(&fixture);
-}
-
-static void teardown(void)
-{
-    cw_snapshot_fini(&snapshot);
-    fixture_destroy(&fixture);
-}
 
 static void take(void)
 {
-    view = fixture_view(&fixture);
+    view = fixture_view();
     cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
     cw_leak_classify(&snapshot, NULL, NULL);
 }
 
-TestSuite(snapshot, .init = setup, .fini = teardown);
+TestSuite(snapshot, .init = fixture_create, .fini = report_teardown);
 
 static int is_u32_before(const void *a, const void *b, const void *arg)
 {
@@ -69,20 +54,20 @@ Test(snapshot, of_an_empty_layout_is_empty)
 
 Test(snapshot, merges_sites_of_equal_stack_api_kind_and_device)
 {
-    uint32_t module = fixture_module(&fixture, "/opt/libapp.so", 0x1000, CW_MODULE_PROGRAM);
-    uint32_t stack = fixture_frame(&fixture, 0, module, 0x10);
-    uint32_t a = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t other_api = fixture_site(&fixture, stack, "cuMemAlloc", CW_KIND_DEVICE, 0);
-    uint32_t b = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t other_device = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 1);
+    uint32_t module = fixture_module("/opt/libapp.so", 0x1000, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(0, module, 0x10);
+    uint32_t a = fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t other_api = fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, 0);
+    uint32_t b = fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t other_device = fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, 1);
     const struct cw_snapshot_site *site;
 
-    fixture_alloc(&fixture, a, 100, 2, 50);
-    fixture_alloc(&fixture, b, 1000, 3, 20);
-    fixture_free(&fixture, b, 1000, 1);
-    fixture_site_at(&fixture, a)->extra_bytes = 7;
-    fixture_site_at(&fixture, a)->far_frees = 1;
-    fixture_site_at(&fixture, a)->far_bytes = 100;
+    fixture_alloc(a, 100, 2, 50);
+    fixture_alloc(b, 1000, 3, 20);
+    fixture_free(b, 1000, 1);
+    fixture_site_at(a)->extra_bytes = 7;
+    fixture_site_at(a)->far_frees = 1;
+    fixture_site_at(a)->far_bytes = 100;
     take();
 
     cr_expect_eq(snapshot.sites, 3);
@@ -104,17 +89,17 @@ Test(snapshot, merges_sites_of_equal_stack_api_kind_and_device)
 
 Test(snapshot, id_depends_neither_on_the_address_nor_on_the_device)
 {
-    uint32_t low = fixture_module(&fixture, "/opt/libapp.so", 0x1000, CW_MODULE_PROGRAM);
-    uint32_t high = fixture_module(&fixture, "/usr/lib/libapp.so", 0x7f0000, CW_MODULE_PROGRAM);
-    uint32_t a = fixture_frame(&fixture, fixture_frame(&fixture, 0, low, 0x20), low, 0x10);
-    uint32_t b = fixture_frame(&fixture, fixture_frame(&fixture, 0, high, 0x20), high, 0x10);
-    uint32_t c = fixture_frame(&fixture, fixture_frame(&fixture, 0, high, 0x21), high, 0x10);
+    uint32_t low = fixture_module("/opt/libapp.so", 0x1000, CW_MODULE_PROGRAM);
+    uint32_t high = fixture_module("/usr/lib/libapp.so", 0x7f0000, CW_MODULE_PROGRAM);
+    uint32_t a = fixture_frame(fixture_frame(0, low, 0x20), low, 0x10);
+    uint32_t b = fixture_frame(fixture_frame(0, high, 0x20), high, 0x10);
+    uint32_t c = fixture_frame(fixture_frame(0, high, 0x21), high, 0x10);
     uint32_t sites[] = {
-        fixture_site(&fixture, a, "cudaMalloc", CW_KIND_DEVICE, 0),
-        fixture_site(&fixture, b, "cudaMalloc", CW_KIND_DEVICE, 1),
-        fixture_site(&fixture, c, "cudaMalloc", CW_KIND_DEVICE, 0),
-        fixture_site(&fixture, a, "cuMemAlloc", CW_KIND_DEVICE, 0),
-        fixture_site(&fixture, a, "cudaMalloc", CW_KIND_MANAGED, 0),
+        fixture_site(a, "cudaMalloc", CW_KIND_DEVICE, 0),
+        fixture_site(b, "cudaMalloc", CW_KIND_DEVICE, 1),
+        fixture_site(c, "cudaMalloc", CW_KIND_DEVICE, 0),
+        fixture_site(a, "cuMemAlloc", CW_KIND_DEVICE, 0),
+        fixture_site(a, "cudaMalloc", CW_KIND_MANAGED, 0),
     };
     uint32_t id[5];
 
@@ -129,20 +114,20 @@ Test(snapshot, id_depends_neither_on_the_address_nor_on_the_device)
 
 Test(snapshot, counts_lost_and_context_destroyed_blocks_as_leaked)
 {
-    uint32_t lost = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t context = fixture_site(&fixture, 0, "cuMemAlloc", CW_KIND_DEVICE, 0);
-    uint32_t both = fixture_site(&fixture, 0, "cudaMallocManaged", CW_KIND_MANAGED, 0);
-    uint32_t clean = fixture_site(&fixture, 0, "cudaMallocPitch", CW_KIND_PITCHED, 0);
-    uint32_t pinned = fixture_site(&fixture, 0, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST);
+    uint32_t lost = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t context = fixture_site(0, "cuMemAlloc", CW_KIND_DEVICE, 0);
+    uint32_t both = fixture_site(0, "cudaMallocManaged", CW_KIND_MANAGED, 0);
+    uint32_t clean = fixture_site(0, "cudaMallocPitch", CW_KIND_PITCHED, 0);
+    uint32_t pinned = fixture_site(0, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST);
 
-    fixture_alloc(&fixture, lost, 512, 2, 1);
-    fixture_alloc(&fixture, context, 4096, 3, 1);
-    fixture_reclaim(&fixture, context, 4096, 3);
-    fixture_alloc(&fixture, both, 1000, 2, 1);
-    fixture_reclaim(&fixture, both, 1000, 1);
-    fixture_alloc(&fixture, clean, 8192, 4, 1);
-    fixture_free(&fixture, clean, 8192, 4);
-    fixture_alloc(&fixture, pinned, 64, 1, 1);
+    fixture_alloc(lost, 512, 2, 1);
+    fixture_alloc(context, 4096, 3, 1);
+    fixture_reclaim(context, 4096, 3);
+    fixture_alloc(both, 1000, 2, 1);
+    fixture_reclaim(both, 1000, 1);
+    fixture_alloc(clean, 8192, 4, 1);
+    fixture_free(clean, 8192, 4);
+    fixture_alloc(pinned, 64, 1, 1);
     take();
 
     cr_expect_str_eq(cw_leak_name(cw_snapshot_find(&snapshot, lost)), "lost");
@@ -163,8 +148,7 @@ Test(snapshot, leaks_are_sorted_by_bytes)
     static const uint64_t sizes[] = {5, 900, 30, 7000, 31};
 
     for (unsigned i = 0; i < 5; i++)
-        fixture_alloc(&fixture, fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, i),
-                      sizes[i], 1, 1);
+        fixture_alloc(fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, i), sizes[i], 1, 1);
     take();
     cr_assert_eq(snapshot.leaks.count, 5);
     for (unsigned i = 1; i < 5; i++)
@@ -174,19 +158,19 @@ Test(snapshot, leaks_are_sorted_by_bytes)
 
 Test(snapshot, memory_of_libraries_is_apart_and_not_counted)
 {
-    uint32_t cudart = fixture_module(&fixture, "/opt/libcudart.so.12", 1 << 20, CW_MODULE_RUNTIME);
-    uint32_t blas = fixture_module(&fixture, "/opt/libcublasLt.so.12", 2 << 20, CW_MODULE_PROGRAM);
-    uint32_t app = fixture_module(&fixture, "/opt/libapp.so", 3 << 20, CW_MODULE_PROGRAM);
-    uint32_t main_frame = fixture_frame(&fixture, 0, app, 0x10);
-    uint32_t in_blas = fixture_frame(&fixture, main_frame, blas, 0x20);
-    uint32_t owned = fixture_site(&fixture, fixture_frame(&fixture, in_blas, cudart, 0x30),
-                                  "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t cudart = fixture_module("/opt/libcudart.so.12", 1 << 20, CW_MODULE_RUNTIME);
+    uint32_t blas = fixture_module("/opt/libcublasLt.so.12", 2 << 20, CW_MODULE_PROGRAM);
+    uint32_t app = fixture_module("/opt/libapp.so", 3 << 20, CW_MODULE_PROGRAM);
+    uint32_t main_frame = fixture_frame(0, app, 0x10);
+    uint32_t in_blas = fixture_frame(main_frame, blas, 0x20);
+    uint32_t owned =
+        fixture_site(fixture_frame(in_blas, cudart, 0x30), "cudaMalloc", CW_KIND_DEVICE, 0);
     /* A callback from the library into the program: the program asked. */
-    uint32_t ours = fixture_site(&fixture, fixture_frame(&fixture, in_blas, app, 0x40),
-                                 "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t ours =
+        fixture_site(fixture_frame(in_blas, app, 0x40), "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, owned, 1 << 20, 2, 1);
-    fixture_alloc(&fixture, ours, 512, 1, 1);
+    fixture_alloc(owned, 1 << 20, 2, 1);
+    fixture_alloc(ours, 512, 1, 1);
     take();
     cr_expect_eq(cw_snapshot_find(&snapshot, owned)->leak, CW_LEAK_LIBRARY);
     cr_expect_eq(cw_snapshot_find(&snapshot, ours)->leak, CW_LEAK_LOST);
@@ -198,14 +182,14 @@ Test(snapshot, memory_of_libraries_is_apart_and_not_counted)
 
 Test(snapshot, imports_and_handles_are_in_no_sum)
 {
-    uint32_t ipc = fixture_site(&fixture, 0, "cuIpcOpenMemHandle", CW_KIND_IPC, 0);
-    uint32_t imported = fixture_site(&fixture, 0, "cuMemImport", CW_KIND_IMPORTED, 0);
-    uint32_t range = fixture_site(&fixture, 0, "cuMemAddressReserve", CW_KIND_RESERVATION, 0);
+    uint32_t ipc = fixture_site(0, "cuIpcOpenMemHandle", CW_KIND_IPC, 0);
+    uint32_t imported = fixture_site(0, "cuMemImport", CW_KIND_IMPORTED, 0);
+    uint32_t range = fixture_site(0, "cuMemAddressReserve", CW_KIND_RESERVATION, 0);
 
-    fixture_alloc(&fixture, ipc, 1 << 20, 1, 1);
-    fixture_alloc(&fixture, imported, 1 << 20, 1, 1);
-    fixture_alloc(&fixture, range, 1 << 30, 1, 1);
-    fixture_site_at(&fixture, range)->failed = 2;
+    fixture_alloc(ipc, 1 << 20, 1, 1);
+    fixture_alloc(imported, 1 << 20, 1, 1);
+    fixture_alloc(range, 1 << 30, 1, 1);
+    fixture_site_at(range)->failed = 2;
     take();
     cr_expect_str_eq(cw_leak_name(cw_snapshot_find(&snapshot, ipc)), "ipc-imported");
     cr_expect_str_eq(cw_leak_name(cw_snapshot_find(&snapshot, imported)), "imported");
@@ -219,16 +203,16 @@ Test(snapshot, imports_and_handles_are_in_no_sum)
 
 Test(snapshot, knows_what_each_site_held_when_its_device_peaked)
 {
-    uint32_t early = fixture_site(&fixture, 0, "early", CW_KIND_DEVICE, 0);
-    uint32_t big = fixture_site(&fixture, 0, "big", CW_KIND_DEVICE, 0);
-    uint32_t late = fixture_site(&fixture, 0, "late", CW_KIND_DEVICE, 0);
+    uint32_t early = fixture_site(0, "early", CW_KIND_DEVICE, 0);
+    uint32_t big = fixture_site(0, "big", CW_KIND_DEVICE, 0);
+    uint32_t late = fixture_site(0, "late", CW_KIND_DEVICE, 0);
     const struct cw_snapshot_device *device = &snapshot.device[0];
 
-    fixture_alloc(&fixture, early, 100, 3, 1);
-    fixture_free(&fixture, early, 100, 1);
-    fixture_alloc(&fixture, big, 1000, 1, 7); /* the peak: 200 + 1000 */
-    fixture_free(&fixture, big, 1000, 1);
-    fixture_alloc(&fixture, late, 500, 1, 9);
+    fixture_alloc(early, 100, 3, 1);
+    fixture_free(early, 100, 1);
+    fixture_alloc(big, 1000, 1, 7); /* the peak: 200 + 1000 */
+    fixture_free(big, 1000, 1);
+    fixture_alloc(late, 500, 1, 9);
     take();
     cr_expect_eq(device->peak_bytes, 1200);
     cr_expect_eq(device->peak_ns, 7);
@@ -248,8 +232,7 @@ Test(snapshot, keeps_the_ten_largest_of_a_peak_and_sums_the_rest)
 
     for (unsigned i = 0; i < 25; i++) {
         cw_format(api, sizeof(api), "api%u", i);
-        fixture_alloc(&fixture, fixture_site(&fixture, 0, api, CW_KIND_DEVICE, 0), 1 + (i * 7) % 25,
-                      1, 1);
+        fixture_leak(0, api, 1 + (i * 7) % 25, 1);
     }
     take();
     cr_expect_eq(device->peak_sites, 25);
@@ -262,10 +245,10 @@ Test(snapshot, keeps_the_ten_largest_of_a_peak_and_sums_the_rest)
 
 Test(snapshot, unattributed_is_known_only_after_a_sample_and_never_negative)
 {
-    struct cw_live_device *device = fixture_device(&fixture, 0, "NVIDIA H200");
+    struct cw_live_device *device = fixture_device(0, "NVIDIA H200");
 
-    fixture_device(&fixture, 1, "NVIDIA H200");
-    fixture_device(&fixture, 2, "NVIDIA H200")->driver_total = 1000;
+    fixture_device(1, "NVIDIA H200");
+    fixture_device(2, "NVIDIA H200")->driver_total = 1000;
     device->driver_total = 1000;
     device->driver_used = 700;
     device->sample_held = 450;
@@ -290,7 +273,7 @@ Test(snapshot, buckets_of_equal_device_kind_and_size_are_one)
 
     for (unsigned i = 0; i < CW_ARRAY_LEN(records); i++) {
         struct cw_live_bucket *bucket =
-            fixture_bucket(&fixture, records[i].device, records[i].kind, records[i].size);
+            fixture_bucket(records[i].device, records[i].kind, records[i].size);
 
         bucket->context = i;
         bucket->owner = (uint8_t)i;
@@ -322,13 +305,13 @@ Test(snapshot, idle_is_what_all_records_say_together_and_never_negative)
     const struct cw_snapshot_pool *pool = &snapshot.pool;
 
     for (unsigned i = 0; i < CW_ARRAY_LEN(idle); i++) {
-        struct cw_live_bucket *bucket = fixture_bucket(&fixture, 0, CW_KIND_DEVICE, 512);
+        struct cw_live_bucket *bucket = fixture_bucket(0, CW_KIND_DEVICE, 512);
 
         bucket->idle_blocks = (uint64_t)(int64_t)idle[i];
         bucket->idle_bytes = (uint64_t)(int64_t)(idle[i] * 512);
     }
-    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 512)->idle_blocks = (uint64_t)-1;
-    fixture_bucket(&fixture, 1, CW_KIND_DEVICE, 512)->idle_bytes = 512;
+    fixture_bucket(1, CW_KIND_DEVICE, 512)->idle_blocks = (uint64_t)-1;
+    fixture_bucket(1, CW_KIND_DEVICE, 512)->idle_bytes = 512;
     take();
     cr_expect_eq(pool->device[0].sums.idle_blocks, 2);
     cr_expect_eq(pool->device[0].sums.idle_bytes, 1024);
@@ -339,17 +322,17 @@ Test(snapshot, idle_is_what_all_records_say_together_and_never_negative)
 
 Test(snapshot, idle_blocks_are_held_but_neither_live_nor_leaked_nor_at_the_peak)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t plain = fixture_site(&fixture, 0, "cudaMallocManaged", CW_KIND_MANAGED, 0);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t plain = fixture_site(0, "cudaMallocManaged", CW_KIND_MANAGED, 0);
     const struct cw_snapshot_device *device = &snapshot.device[0];
     const struct cw_snapshot_pool_device *pool = &snapshot.pool.device[0];
 
-    fixture_bucket(&fixture, 0, CW_KIND_DEVICE, 1024)->kept = 3;
-    fixture_pool_alloc(&fixture, site, 900, 1024, 3, 1);
-    fixture_keep(&fixture, site, 900, 3);
-    fixture_pool_alloc(&fixture, site, 800, 1024, 2, 1);
-    fixture_alloc(&fixture, plain, 5000, 1, 2); /* the peak: 1600 + 5000 */
-    fixture_keep(&fixture, site, 800, 1);
+    fixture_bucket(0, CW_KIND_DEVICE, 1024)->kept = 3;
+    fixture_pool_alloc(site, 900, 1024, 3, 1);
+    fixture_keep(site, 900, 3);
+    fixture_pool_alloc(site, 800, 1024, 2, 1);
+    fixture_alloc(plain, 5000, 1, 2); /* the peak: 1600 + 5000 */
+    fixture_keep(site, 800, 1);
     take();
     cr_expect_eq(device->sums.live_bytes, 5800);
     cr_expect_eq(device->sums.live_held, 5000 + 1024);
@@ -369,9 +352,9 @@ Test(snapshot, idle_blocks_are_held_but_neither_live_nor_leaked_nor_at_the_peak)
 
 Test(snapshot, managed_memory_in_the_place_of_a_devices_counts_as_the_hosts)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_MANAGED, CW_DEVICE_HOST);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_MANAGED, CW_DEVICE_HOST);
 
-    fixture_alloc(&fixture, site, 4096, 2, 1);
+    fixture_alloc(site, 4096, 2, 1);
     take();
     cr_expect_eq(snapshot.device[CW_DEVICE_HOST].sums.live_bytes, 8192);
     cr_expect_eq(snapshot.device[CW_DEVICE_HOST].peak_sites, 1);
@@ -381,8 +364,8 @@ Test(snapshot, managed_memory_in_the_place_of_a_devices_counts_as_the_hosts)
 
 Test(snapshot, bad_buckets_are_left_out)
 {
-    fixture_bucket(&fixture, CW_DEVICES, CW_KIND_DEVICE, 512)->hits = 1;
-    fixture_bucket(&fixture, 0, CW_KIND_COUNT, 512)->hits = 1;
+    fixture_bucket(CW_DEVICES, CW_KIND_DEVICE, 512)->hits = 1;
+    fixture_bucket(0, CW_KIND_COUNT, 512)->hits = 1;
     take();
     cr_expect_eq(snapshot.pool.buckets, 0);
     cr_expect_eq(snapshot.summary.pool_hits, 0);
@@ -390,14 +373,14 @@ Test(snapshot, bad_buckets_are_left_out)
 
 Test(snapshot, bad_records_are_left_out)
 {
-    uint32_t good = fixture_site(&fixture, 77777, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t kind = fixture_site(&fixture, 0, "a", CW_KIND_DEVICE, 0);
-    uint32_t device = fixture_site(&fixture, 0, "b", CW_KIND_DEVICE, 0);
+    uint32_t good = fixture_site(77777, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t kind = fixture_site(0, "a", CW_KIND_DEVICE, 0);
+    uint32_t device = fixture_site(0, "b", CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, good, 10, 1, 1);
-    fixture_site_at(&fixture, kind)->kind = 200;
-    fixture_site_at(&fixture, device)->device = 66;
-    fixture_site_at(&fixture, good)->api = UINT32_MAX;
+    fixture_alloc(good, 10, 1, 1);
+    fixture_site_at(kind)->kind = 200;
+    fixture_site_at(device)->device = 66;
+    fixture_site_at(good)->api = UINT32_MAX;
     take();
     cr_expect_eq(snapshot.sites, 1);
     cr_expect_str_eq(snapshot.site[0].api, "");
@@ -408,13 +391,13 @@ Test(snapshot, bad_records_are_left_out)
 /* Its process was killed while it made the record: it names no API, and counts nothing. */
 Test(snapshot, leaves_out_a_site_that_is_not_complete)
 {
-    uint32_t whole = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t unnamed = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t whole = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t unnamed = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
     uint32_t incomplete = cw_arena_append(&fixture.arena, CW_TABLE_SITE);
 
-    fixture_alloc(&fixture, whole, 100, 1, FIXTURE_MS);
-    fixture_alloc(&fixture, unnamed, 100, 1, FIXTURE_MS);
-    fixture_site_at(&fixture, unnamed)->api = 0; /* no room for its text: it counts */
+    fixture_alloc(whole, 100, 1, FIXTURE_MS);
+    fixture_alloc(unnamed, 100, 1, FIXTURE_MS);
+    fixture_site_at(unnamed)->api = 0; /* no room for its text: it counts */
     take();
     cr_expect_eq(snapshot.sites, 2u);
     cr_expect_null(cw_snapshot_find(&snapshot, incomplete));

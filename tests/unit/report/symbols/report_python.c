@@ -7,30 +7,29 @@
 #include "report/snapshot/snapshot.h"
 #include "report_fixture.h"
 
-TestSuite(report_python, .init = report_setup, .fini = report_teardown);
+TestSuite(report_python, .init = fixture_create, .fini = report_teardown);
 
 static uint32_t leak_at(uint32_t stack)
 {
-    uint32_t site = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, site, 512, 1, FIXTURE_MS);
+    fixture_alloc(site, 512, 1, FIXTURE_MS);
     return site;
 }
 
 static uint32_t native(uint32_t caller, const char *path, uint64_t offset)
 {
-    return fixture_frame(&fixture, caller,
-                         fixture_module(&fixture, path, 0x10000, CW_MODULE_PROGRAM), offset);
+    return fixture_frame(caller, fixture_module(path, 0x10000, CW_MODULE_PROGRAM), offset);
 }
 
 /* main.py calls train.py by way of an extension module. */
 static uint32_t two_lines(void)
 {
-    uint32_t at = fixture_line(&fixture, 0, "/home/me/main.py", "<module>", 3);
+    uint32_t at = fixture_line(0, "/home/me/main.py", "<module>", 3);
 
-    at = fixture_line(&fixture, at, "/home/me/main.py", "main", 12);
+    at = fixture_line(at, "/home/me/main.py", "main", 12);
     at = native(at, "/lib/fast.cpython-311.so", 0x500);
-    return fixture_line(&fixture, at, "/home/me/train.py", "Model.step", 218);
+    return fixture_line(at, "/home/me/train.py", "Model.step", 218);
 }
 
 Test(report_python, text_has_file_line_and_function)
@@ -46,7 +45,7 @@ Test(report_python, text_has_file_line_and_function)
 
 Test(report_python, an_unknown_line_is_left_out)
 {
-    leak_at(fixture_line(&fixture, 0, "<string>", "<module>", 0));
+    leak_at(fixture_line(0, "<string>", "<module>", 0));
     write_report(CW_REPORT_TEXT);
     expect_line("    #0 <module>  <string>");
 }
@@ -60,7 +59,7 @@ Test(report_python, the_file_of_a_package_is_named_with_it)
                                            {"/a/b/_c.py", "_c.py"}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        leak_at(fixture_line(&fixture, 0, cases[i][0], "f", 1));
+        leak_at(fixture_line(0, cases[i][0], "f", 1));
     write_report(CW_REPORT_TEXT);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char line[64] = "    #0 f  ";
@@ -89,12 +88,12 @@ Test(report_python, what_calls_for_python_is_hidden_before_its_lines)
 
 Test(report_python, a_recursion_is_one_line_and_a_count)
 {
-    uint32_t at = fixture_line(&fixture, 0, "/a/b.py", "start", 1);
-    uint32_t line = fixture_line(&fixture, at, "/a/b.py", "again", 5), pc;
+    uint32_t at = fixture_line(0, "/a/b.py", "start", 1);
+    uint32_t line = fixture_line(at, "/a/b.py", "again", 5), pc;
 
     pc = (uint32_t)((struct cw_live_frame *)cw_arena_at(&fixture.arena, CW_TABLE_FRAME, line))->pc;
     for (unsigned i = 0; i < 20; i++) {
-        uint32_t next = fixture_line(&fixture, line, "/a/b.py", "again", 5);
+        uint32_t next = fixture_line(line, "/a/b.py", "again", 5);
 
         ((struct cw_live_frame *)cw_arena_at(&fixture.arena, CW_TABLE_FRAME, next))->pc = pc;
         line = next;
@@ -109,7 +108,7 @@ Test(report_python, a_recursion_is_one_line_and_a_count)
 
 Test(report_python, names_cannot_forge_a_line)
 {
-    leak_at(fixture_line(&fixture, 0, "/a/b\n==1== SUMMARY: c.py", "f\x1b[1m", 1));
+    leak_at(fixture_line(0, "/a/b\n==1== SUMMARY: c.py", "f\x1b[1m", 1));
     write_report(CW_REPORT_TEXT);
     cr_expect_null(strchr(report, '\x1b'));
     expect_line("    #0 f?[1m  b?==1== SUMMARY: c.py:1");
@@ -130,10 +129,10 @@ Test(report_python, json_has_the_whole_path)
 
 Test(report_python, a_bad_record_is_harmless)
 {
-    uint32_t at = fixture_line(&fixture, 0, "/a/b.py", "f", 5);
+    uint32_t at = fixture_line(0, "/a/b.py", "f", 5);
     struct cw_live_frame *frame;
 
-    at = fixture_line(&fixture, at, "/a/b.py", "g", 6);
+    at = fixture_line(at, "/a/b.py", "g", 6);
     frame = cw_arena_at(&fixture.arena, CW_TABLE_FRAME, at);
     leak_at(at);
     for (unsigned i = 0; i < 3; i++) {
@@ -151,7 +150,7 @@ Test(report_python, says_what_python_is_not_known)
     leak_at(0);
     write_report(CW_REPORT_TEXT);
     expect_no_text("native frames only");
-    fixture.arena.header->python = fixture_text(&fixture, "Python 3.15 is not known");
+    fixture.arena.header->python = fixture_text("Python 3.15 is not known");
     write_report(CW_REPORT_TEXT);
     expect_line("Python 3.15 is not known: native frames only");
     expect_no_text("incomplete");
@@ -166,13 +165,13 @@ Test(report_python, says_what_python_is_not_known)
 /* main.py calls model.py by way of a package; that one's extension has `depth` frames. */
 static uint32_t framework(unsigned depth)
 {
-    uint32_t at = fixture_line(&fixture, 0, "/usr/lib/python3.11/runpy.py", "run_path", 294);
+    uint32_t at = fixture_line(0, "/usr/lib/python3.11/runpy.py", "run_path", 294);
 
-    at = fixture_line(&fixture, at, "/home/me/main.py", "train", 12);
-    at = fixture_line(&fixture, at, TORCH "module.py", "Module.call", 1798);
-    at = fixture_line(&fixture, at, "/home/me/model.py", "Net.forward", 5);
-    at = fixture_line(&fixture, at, TORCH "module.py", "Module.call", 1798);
-    at = fixture_line(&fixture, at, TORCH "linear.py", "Linear.forward", 125);
+    at = fixture_line(at, "/home/me/main.py", "train", 12);
+    at = fixture_line(at, TORCH "module.py", "Module.call", 1798);
+    at = fixture_line(at, "/home/me/model.py", "Net.forward", 5);
+    at = fixture_line(at, TORCH "module.py", "Module.call", 1798);
+    at = fixture_line(at, TORCH "linear.py", "Linear.forward", 125);
     for (unsigned i = 0; i < depth; i++)
         at = native(at, "/opt/libtorch.so", 0x100 + i);
     return at;
@@ -180,8 +179,7 @@ static uint32_t framework(unsigned depth)
 
 static void invalid_free_at(uint32_t stack)
 {
-    fixture_event(&fixture, CW_EVENT_INVALID_FREE,
-                  fixture_site(&fixture, stack, "cudaFree", CW_KIND_DEVICE, 0), 1);
+    fixture_event(CW_EVENT_INVALID_FREE, fixture_site(stack, "cudaFree", CW_KIND_DEVICE, 0), 1);
     atomic_store(&fixture.arena.header->invalid_frees, 1);
 }
 
@@ -238,8 +236,8 @@ Test(report_python, one_line_names_the_scripts_own_line)
 
 Test(report_python, one_line_names_a_package_that_nobody_of_the_script_called)
 {
-    leak_at(native(fixture_line(&fixture, 0, TORCH "module.py", "Module.call", 1798),
-                   "/opt/libtorch.so", 0x100));
+    leak_at(
+        native(fixture_line(0, TORCH "module.py", "Module.call", 1798), "/opt/libtorch.so", 0x100));
     write_report(CW_REPORT_TEXT);
     expect_text("cudaMalloc  Module.call (module.py:1798)\n");
 }
@@ -255,9 +253,9 @@ Test(report_python, a_trail_leaves_out_what_is_installed)
 
 static uint32_t id_of(const char *file, const char *function, uint32_t line)
 {
-    uint32_t outer = fixture_line(&fixture, 0, "/a/main.py", "<module>", 9);
-    uint32_t site = leak_at(fixture_line(&fixture, outer, file, function, line)), id;
-    struct cw_view view = fixture_view(&fixture);
+    uint32_t outer = fixture_line(0, "/a/main.py", "<module>", 9);
+    uint32_t site = leak_at(fixture_line(outer, file, function, line)), id;
+    struct cw_view view = fixture_view();
     struct cw_snapshot snapshot;
 
     cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);

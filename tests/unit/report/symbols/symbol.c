@@ -5,10 +5,8 @@
 #include <criterion/criterion.h>
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +15,6 @@
 #include "report/symbols/elf.h"
 #include "report/symbols/stack.h"
 
-static struct fixture fixture;
 static struct cw_view view;
 static struct cw_symbols symbols;
 static uint32_t own;
@@ -38,26 +35,26 @@ CW_NOINLINE int exported_function(volatile int *value)
 
 static void setup(void)
 {
-    fixture_create(&fixture);
-    own = fixture_own_module(&fixture);
+    fixture_create();
+    own = fixture_own_module();
 }
 
 static void teardown(void)
 {
     cw_symbols_fini(&symbols);
-    fixture_destroy(&fixture);
+    fixture_destroy();
 }
 
 TestSuite(symbol, .init = setup, .fini = teardown);
 
 static uint64_t file_address(const void *function)
 {
-    return (uint64_t)(uintptr_t)function - fixture_module_at(&fixture, own)->bias;
+    return (uint64_t)(uintptr_t)function - fixture_module_at(own)->bias;
 }
 
 static void resolve_all(cw_demangle_fn demangle, void *arg)
 {
-    view = fixture_view(&fixture);
+    view = fixture_view();
     cr_assert_eq(cw_symbols_init(&symbols, &view, demangle, arg), 0);
     cw_symbols_want_all(&symbols);
     cw_symbols_resolve(&symbols);
@@ -65,9 +62,9 @@ static void resolve_all(cw_demangle_fn demangle, void *arg)
 
 Test(symbol, names_static_and_exported_functions)
 {
-    uint32_t inner = fixture_frame(&fixture, 0, own, file_address(unexported_function) + 2);
-    uint32_t first = fixture_frame(&fixture, 0, own, file_address(exported_function));
-    uint32_t again = fixture_frame(&fixture, first, own, file_address(exported_function));
+    uint32_t inner = fixture_frame(0, own, file_address(unexported_function) + 2);
+    uint32_t first = fixture_frame(0, own, file_address(exported_function));
+    uint32_t again = fixture_frame(first, own, file_address(exported_function));
 
     resolve_all(NULL, NULL);
     cr_assert_not_null(cw_symbols_name(&symbols, inner));
@@ -81,7 +78,7 @@ Test(symbol, names_static_and_exported_functions)
 Test(symbol, call_at_the_very_end_of_a_function_is_not_the_next_function)
 {
     /* The return address of a last call is the first byte behind the function. */
-    uint32_t frame = fixture_frame(&fixture, 0, own, file_address(exported_function) - 1);
+    uint32_t frame = fixture_frame(0, own, file_address(exported_function) - 1);
     const char *name;
 
     resolve_all(NULL, NULL);
@@ -91,11 +88,11 @@ Test(symbol, call_at_the_very_end_of_a_function_is_not_the_next_function)
 
 Test(symbol, only_wanted_stacks_are_looked_up_and_callers_are_part_of_them)
 {
-    uint32_t caller = fixture_frame(&fixture, 0, own, file_address(exported_function) + 1);
-    uint32_t inner = fixture_frame(&fixture, caller, own, file_address(unexported_function) + 1);
-    uint32_t other = fixture_frame(&fixture, 0, own, file_address(unexported_function) + 1);
+    uint32_t caller = fixture_frame(0, own, file_address(exported_function) + 1);
+    uint32_t inner = fixture_frame(caller, own, file_address(unexported_function) + 1);
+    uint32_t other = fixture_frame(0, own, file_address(unexported_function) + 1);
 
-    view = fixture_view(&fixture);
+    view = fixture_view();
     cw_symbols_init(&symbols, &view, NULL, NULL);
     cw_symbols_want(&symbols, inner);
     cw_symbols_resolve(&symbols);
@@ -115,8 +112,8 @@ static const char *shout(const char *mangled, void *arg)
 
 Test(symbol, demangler_may_change_a_name_or_leave_it)
 {
-    uint32_t a = fixture_frame(&fixture, 0, own, file_address(exported_function) + 1);
-    uint32_t b = fixture_frame(&fixture, 0, own, file_address(unexported_function) + 1);
+    uint32_t a = fixture_frame(0, own, file_address(exported_function) + 1);
+    uint32_t b = fixture_frame(0, own, file_address(unexported_function) + 1);
 
     resolve_all(shout, &fixture);
     cr_expect_str_eq(cw_symbols_name(&symbols, a), "readable(int)");
@@ -125,10 +122,10 @@ Test(symbol, demangler_may_change_a_name_or_leave_it)
 
 Test(symbol, file_with_another_build_id_names_nothing)
 {
-    uint32_t frame = fixture_frame(&fixture, 0, own, file_address(exported_function) + 1);
+    uint32_t frame = fixture_frame(0, own, file_address(exported_function) + 1);
 
-    fixture_module_at(&fixture, own)->build_id_len = 20;
-    fixture_module_at(&fixture, own)->build_id[3] ^= 1;
+    fixture_module_at(own)->build_id_len = 20;
+    fixture_module_at(own)->build_id[3] ^= 1;
     resolve_all(NULL, NULL);
     cr_expect_null(cw_symbols_name(&symbols, frame));
 }
@@ -140,8 +137,7 @@ Test(symbol, vdso_missing_files_devices_and_fifos_name_nothing)
     uint32_t frames[CW_ARRAY_LEN(paths)];
 
     for (size_t i = 0; i < CW_ARRAY_LEN(paths); i++)
-        frames[i] = fixture_frame(
-            &fixture, 0, fixture_module(&fixture, paths[i], 4096, CW_MODULE_PROGRAM), 0x40);
+        frames[i] = fixture_frame(0, fixture_module(paths[i], 4096, CW_MODULE_PROGRAM), 0x40);
     resolve_all(NULL, NULL);
     for (size_t i = 0; i < CW_ARRAY_LEN(paths); i++)
         cr_expect_null(cw_symbols_name(&symbols, frames[i]));
@@ -161,17 +157,17 @@ static void expect_visible(uint32_t innermost, unsigned count, uint32_t first)
 
 Test(symbol, cuda_frames_and_thread_start_are_hidden_unless_nothing_is_left)
 {
-    uint32_t cuda = fixture_module(&fixture, "/opt/libcuda.so.1", 1 << 20, CW_MODULE_DRIVER);
-    uint32_t libc = fixture_module(&fixture, "/opt/none/libc.so.6", 2 << 20, CW_MODULE_PROGRAM);
-    uint32_t clone3 = fixture_frame(&fixture, 0, libc, 0x20);
-    uint32_t start = fixture_frame(&fixture, clone3, libc, 0x10);
-    uint32_t work = fixture_frame(&fixture, start, own, file_address(exported_function) + 1);
-    uint32_t callback = fixture_frame(&fixture, work, cuda, 0x30);
-    uint32_t inner = fixture_frame(&fixture, callback, own, file_address(unexported_function) + 1);
-    uint32_t driver = fixture_frame(&fixture, inner, cuda, 0x40);
-    uint32_t self = fixture_frame(
-        &fixture, driver, fixture_module(&fixture, "/opt/libcuwarden.so", 0, CW_MODULE_SELF), 1);
-    uint32_t only = fixture_frame(&fixture, clone3, cuda, 0x50);
+    uint32_t cuda = fixture_module("/opt/libcuda.so.1", 1 << 20, CW_MODULE_DRIVER);
+    uint32_t libc = fixture_module("/opt/none/libc.so.6", 2 << 20, CW_MODULE_PROGRAM);
+    uint32_t clone3 = fixture_frame(0, libc, 0x20);
+    uint32_t start = fixture_frame(clone3, libc, 0x10);
+    uint32_t work = fixture_frame(start, own, file_address(exported_function) + 1);
+    uint32_t callback = fixture_frame(work, cuda, 0x30);
+    uint32_t inner = fixture_frame(callback, own, file_address(unexported_function) + 1);
+    uint32_t driver = fixture_frame(inner, cuda, 0x40);
+    uint32_t self =
+        fixture_frame(driver, fixture_module("/opt/libcuwarden.so", 0, CW_MODULE_SELF), 1);
+    uint32_t only = fixture_frame(clone3, cuda, 0x50);
 
     resolve_all(NULL, NULL);
     expect_visible(self, 3, inner);
@@ -185,8 +181,8 @@ Test(symbol, stack_that_loops_or_is_too_deep_ends)
     struct cw_stack stack;
 
     for (int i = 0; i < 300; i++)
-        frame = fixture_frame(&fixture, frame, own, 0x10);
-    view = fixture_view(&fixture);
+        frame = fixture_frame(frame, own, 0x10);
+    view = fixture_view();
     cw_stack_walk(&view, frame, &stack);
     cr_expect_eq(stack.count, CW_DEPTH_MAX);
     ((struct cw_live_frame *)cw_arena_at(&fixture.arena, CW_TABLE_FRAME, 300))->parent = 300;
@@ -239,7 +235,7 @@ static void probe(const char *path, const char *bytes, size_t len, const uint8_t
 Test(symbol, truncated_files_do_no_harm, .timeout = 120)
 {
     char path[] = "/tmp/cuwarden-symbol-XXXXXX";
-    const struct cw_live_module *module = fixture_module_at(&fixture, own);
+    const struct cw_live_module *module = fixture_module_at(own);
     size_t len;
     char *bytes = read_own_file(&len);
 
@@ -278,8 +274,8 @@ Test(symbol, damaged_files_do_no_harm, .timeout = 300)
     char *bytes = malloc(len);
 
     close(mkstemp(path));
-    module = fixture_module(&fixture, path, 0, CW_MODULE_PROGRAM);
-    frame = fixture_frame(&fixture, 0, module, file_address(exported_function) + 1);
+    module = fixture_module(path, 0, CW_MODULE_PROGRAM);
+    frame = fixture_frame(0, module, file_address(exported_function) + 1);
     for (unsigned seed = 0; seed < 300; seed++) {
         memcpy(bytes, good, len);
         damage(bytes, len, seed);

@@ -16,12 +16,7 @@
 static char file[] = "/tmp/cuwarden-lines-XXXXXX";
 static uint32_t own, elsewhere;
 
-static CW_NOINLINE int in_table(volatile int *value)
-{
-    *value += 3;
-    return *value * 11;
-}
-
+NAMED_FUNCTION(in_table, "in_table")
 /* ---- the reader ---- */
 
 static unsigned opened, asked;
@@ -80,10 +75,10 @@ static void setup(void)
     int fd = mkstemp(file);
 
     close(fd);
-    report_setup();
+    fixture_create();
     opened = asked = 0;
-    own = fixture_own_module(&fixture);
-    elsewhere = fixture_module(&fixture, "/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
+    own = fixture_own_module();
+    elsewhere = fixture_module("/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
 }
 
 static void teardown(void)
@@ -96,21 +91,21 @@ TestSuite(symbol_lines, .init = setup, .fini = teardown);
 
 static uint32_t call(uint32_t caller, uint64_t offset)
 {
-    return fixture_frame(&fixture, caller, elsewhere, offset);
+    return fixture_frame(caller, elsewhere, offset);
 }
 
 static uint32_t call_of_table(uint32_t caller)
 {
-    uint64_t address = (uint64_t)(uintptr_t)in_table - fixture_module_at(&fixture, own)->bias;
+    uint64_t address = (uint64_t)(uintptr_t)in_table - fixture_module_at(own)->bias;
 
-    return fixture_frame(&fixture, caller, own, address + 4);
+    return fixture_frame(caller, own, address + 4);
 }
 
 static void leak(uint32_t stack)
 {
-    uint32_t site = fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, site, 512, 1, FIXTURE_MS);
+    fixture_alloc(site, 512, 1, FIXTURE_MS);
 }
 
 static const char *write_lines(enum cw_report_form form, const char *rules)
@@ -191,10 +186,9 @@ Test(symbol_lines, an_address_is_looked_up_once_a_file_twice)
 
 Test(symbol_lines, the_driver_and_the_runtime_are_not_read)
 {
-    uint32_t driver =
-        fixture_module(&fixture, "/opt/none/libtrain-cuda.so.1", 1 << 28, CW_MODULE_DRIVER);
+    uint32_t driver = fixture_module("/opt/none/libtrain-cuda.so.1", 1 << 28, CW_MODULE_DRIVER);
 
-    leak(fixture_frame(&fixture, 0, driver, 0x100));
+    leak(fixture_frame(0, driver, 0x100));
     write_lines(CW_REPORT_TEXT, "");
     cr_expect_eq(opened, 0);
 }
@@ -267,8 +261,8 @@ Test(symbol_lines, rules_match_functions_and_files_of_python)
     static const char *const good[] = {"leak:^Model.step$\n", "leak:me/train.py$\n",
                                        "leak:main.py\n"};
 
-    leak(fixture_line(&fixture, fixture_line(&fixture, 0, "/home/me/main.py", "<module>", 3),
-                      "/home/me/train.py", "Model.step", 218));
+    leak(fixture_line(fixture_line(0, "/home/me/main.py", "<module>", 3), "/home/me/train.py",
+                      "Model.step", 218));
     for (size_t i = 0; i < CW_ARRAY_LEN(good); i++) {
         write_lines(CW_REPORT_TEXT, good[i]);
         expect_sites(0);
@@ -281,12 +275,12 @@ Test(symbol_lines, rules_match_functions_and_files_of_python)
 
 Test(symbol_lines, what_is_suggested_is_known_to_the_library)
 {
-    uint32_t python = fixture_line(&fixture, 0, "/home/me/train.py", "Model.step", 218);
+    uint32_t python = fixture_line(0, "/home/me/train.py", "Model.step", 218);
 
     leak(call_of_table(0));
     leak(call(0, 0x100)); /* its name is in the debug information alone */
     leak(python);
-    leak(fixture_line(&fixture, 0, "/home/me/train.py", "<module>", 1));
+    leak(fixture_line(0, "/home/me/train.py", "<module>", 1));
     write_lines(CW_REPORT_SUGGESTIONS, "");
     expect_text("\nleak:^in_table$\n");
     expect_text("\nleak:^Model.step$\n");

@@ -16,32 +16,16 @@
 #include "report/report_oom.h"
 #include "report_fixture.h"
 
-TestSuite(report_text, .init = report_setup, .fini = report_teardown);
+TestSuite(report_text, .init = fixture_create, .fini = report_teardown);
 
-static CW_NOINLINE int make_cache(volatile int *value)
-{
-    *value += 3;
-    return *value * 11;
-}
-
-static CW_NOINLINE int train_step(volatile int *value)
-{
-    *value += 4;
-    return *value * 13;
-}
-
-static uint32_t own_frame(uint32_t caller, uint32_t own, const void *function)
-{
-    uint64_t address = (uint64_t)(uintptr_t)function - fixture_module_at(&fixture, own)->bias;
-
-    return fixture_frame(&fixture, caller, own, address + 4);
-}
+NAMED_FUNCTION(make_cache, "make_cache")
+NAMED_FUNCTION(train_step, "train_step")
 
 static uint32_t device_site(const char *api, uint64_t bytes, unsigned blocks)
 {
-    uint32_t site = fixture_site(&fixture, 0, api, CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(0, api, CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, site, bytes, blocks, 20 * FIXTURE_MS);
+    fixture_alloc(site, bytes, blocks, 20 * FIXTURE_MS);
     return site;
 }
 
@@ -49,7 +33,7 @@ Test(report_text, without_a_leak_the_short_form_says_nothing)
 {
     uint32_t site = device_site("cudaMalloc", 512, 2);
 
-    fixture_free(&fixture, site, 512, 2);
+    fixture_free(site, 512, 2);
     cr_expect_str_eq(write_report(CW_REPORT_SHORT_IF_LEAKED), "");
     write_report(CW_REPORT_TEXT);
     expect_line("LEAKS  none");
@@ -63,9 +47,9 @@ Test(report_text, every_line_has_the_prefix_and_the_summary_is_last)
     const char *last;
     size_t len;
 
-    fixture_device(&fixture, 0, "NVIDIA H200")->driver_total = GIB;
+    fixture_device(0, "NVIDIA H200")->driver_total = GIB;
     device_site("cudaMalloc", 512, 2);
-    fixture_event(&fixture, CW_EVENT_OOM, 1, 2);
+    fixture_event(CW_EVENT_OOM, 1, 2);
     write_report(CW_REPORT_TEXT);
     for (const char *at = report; *at; at = strchr(at, '\n') + 1) {
         cr_assert_eq(strncmp(at, "==4711== ", 9), 0, "%s", at);
@@ -99,14 +83,14 @@ Test(report_text, head_tells_version_command_devices_time_and_end)
 
 Test(report_text, device_table_has_aligned_columns)
 {
-    uint32_t pinned = fixture_site(&fixture, 0, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST);
-    struct cw_live_device *device = fixture_device(&fixture, 0, "NVIDIA H200");
+    uint32_t pinned = fixture_site(0, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST);
+    struct cw_live_device *device = fixture_device(0, "NVIDIA H200");
 
     device->driver_total = 141 * GIB;
     device->driver_used = 2 * GIB;
     device->sample_held = GIB;
-    fixture_site_at(&fixture, device_site("cudaMalloc", GIB, 2))->failed = 1;
-    fixture_alloc(&fixture, pinned, MIB, 1, 70 * FIXTURE_MS);
+    fixture_site_at(device_site("cudaMalloc", GIB, 2))->failed = 1;
+    fixture_alloc(pinned, MIB, 1, 70 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_line("DEVICES");
     expect_line("  device  name                   live     peak   @time  allocs  frees  failed  "
@@ -120,14 +104,14 @@ Test(report_text, device_table_has_aligned_columns)
 
 Test(report_text, leak_has_size_class_call_site_and_functions)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint32_t lib = fixture_module(&fixture, "/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t outer = fixture_frame(&fixture, 0, lib, 0x1234);
-    uint32_t inner = own_frame(own_frame(outer, own, train_step), own, make_cache);
-    uint32_t site = fixture_site(&fixture, inner, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t own = fixture_own_module();
+    uint32_t lib = fixture_module("/opt/none/libtrain.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t outer = fixture_frame(0, lib, 0x1234);
+    uint32_t inner = named_frame(named_frame(outer, own, train_step), own, make_cache);
+    uint32_t site = fixture_site(inner, "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_alloc(&fixture, site, 64 * MIB, 24, 131 * 1000 * FIXTURE_MS);
-    fixture_site_at(&fixture, site)->last_ns = 2458 * 1000 * FIXTURE_MS;
+    fixture_alloc(site, 64 * MIB, 24, 131 * 1000 * FIXTURE_MS);
+    fixture_site_at(site)->last_ns = 2458 * 1000 * FIXTURE_MS;
     write_report(CW_REPORT_TEXT);
     expect_line("LEAKS  1.5 GiB in 24 blocks from 1 call site");
     expect_line("1.5 GiB in 24 blocks  lost  cudaMalloc, device 0, device memory");
@@ -136,7 +120,7 @@ Test(report_text, leak_has_size_class_call_site_and_functions)
     expect_text("==4711==     #0 make_cache  report_text");
     expect_text("==4711==     #1 train_step  report_text");
     expect_line("    #2 libtrain.so+0x1234");
-    fixture_site_at(&fixture, site)->extra_bytes = GIB / 2;
+    fixture_site_at(site)->extra_bytes = GIB / 2;
     write_report(CW_REPORT_TEXT);
     expect_text("==4711== 1.5 GiB (held 2.0 GiB) in 24 blocks  lost  ");
 }
@@ -146,8 +130,8 @@ Test(report_text, context_destroyed_blocks_are_a_class_of_their_own)
     uint32_t gone = device_site("cuMemAlloc", 4096, 2);
     uint32_t mixed = device_site("cudaMalloc", 512, 3);
 
-    fixture_reclaim(&fixture, gone, 4096, 2);
-    fixture_reclaim(&fixture, mixed, 512, 1);
+    fixture_reclaim(gone, 4096, 2);
+    fixture_reclaim(mixed, 512, 1);
     write_report(CW_REPORT_TEXT);
     expect_text("8.0 KiB in 2 blocks  context-destroyed  cuMemAlloc, device 0");
     expect_text("1.5 KiB in 3 blocks  lost (1 of them context-destroyed)  cudaMalloc, device 0");
@@ -187,13 +171,12 @@ Test(report_text, long_lists_end_with_what_is_left)
 
 Test(report_text, short_form_is_head_leaks_hint_and_summary)
 {
-    uint32_t module = fixture_module(&fixture, "/opt/none/libdeep.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t module = fixture_module("/opt/none/libdeep.so", 1 << 20, CW_MODULE_PROGRAM);
     uint32_t stack = 0;
 
     for (unsigned i = 0; i < 10; i++)
-        stack = fixture_frame(&fixture, stack, module, 0x100 + i);
-    fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, 0), 512, 1,
-                  5);
+        stack = fixture_frame(stack, module, 0x100 + i);
+    fixture_leak(stack, "cudaMalloc", 512, 1);
     write_report(CW_REPORT_SHORT_IF_LEAKED);
     expect_text("cuwarden 0.1.0  ./victim");
     expect_line("    #5 libdeep.so+0x104");
@@ -206,15 +189,14 @@ Test(report_text, short_form_is_head_leaks_hint_and_summary)
 
 Test(report_text, libraries_and_imports_are_apart)
 {
-    uint32_t blas = fixture_module(&fixture, "/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t app = fixture_module(&fixture, "/opt/none/app", 1 << 24, CW_MODULE_PROGRAM);
-    uint32_t entry = fixture_frame(&fixture, fixture_frame(&fixture, 0, app, 0x1), blas, 0x2);
-    uint32_t owned = fixture_site(&fixture, fixture_frame(&fixture, entry, blas, 0x3), "cuMemAlloc",
-                                  CW_KIND_DEVICE, 0);
-    uint32_t import = fixture_site(&fixture, 0, "cudaIpcOpenMemHandle", CW_KIND_IPC, 0);
+    uint32_t blas = fixture_module("/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t app = fixture_module("/opt/none/app", 1 << 24, CW_MODULE_PROGRAM);
+    uint32_t entry = fixture_frame(fixture_frame(0, app, 0x1), blas, 0x2);
+    uint32_t owned = fixture_site(fixture_frame(entry, blas, 0x3), "cuMemAlloc", CW_KIND_DEVICE, 0);
+    uint32_t import = fixture_site(0, "cudaIpcOpenMemHandle", CW_KIND_IPC, 0);
 
-    fixture_alloc(&fixture, owned, 33 * MIB, 2, 1);
-    fixture_alloc(&fixture, import, MIB, 1, 1);
+    fixture_alloc(owned, 33 * MIB, 2, 1);
+    fixture_alloc(import, MIB, 1, 1);
     write_report(CW_REPORT_TEXT);
     expect_line("LEAKS  none");
     expect_line("LIBRARIES  66.0 MiB in 2 blocks, not counted as leaked: owned by libraries of "
@@ -229,19 +211,19 @@ Test(report_text, libraries_and_imports_are_apart)
 
 Test(report_text, events_are_listed_newest_last)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 1);
-    uint32_t bad = fixture_site(&fixture, 0, "cudaFree", CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 1);
+    uint32_t bad = fixture_site(0, "cudaFree", CW_KIND_DEVICE, 0);
     struct cw_live_event *event;
 
     for (unsigned i = 0; i < 14; i++) {
-        event = fixture_event(&fixture, CW_EVENT_OOM, site, 2);
+        event = fixture_event(CW_EVENT_OOM, site, 2);
         event->bytes = (i + 1) * GIB;
         event->free_bytes = GIB;
         event->total_bytes = 16 * GIB;
     }
-    fixture_site_at(&fixture, site)->oom = 20;
-    fixture_event(&fixture, CW_EVENT_INVALID_FREE, bad, 1)->key = 0xdeadbeef;
-    fixture_event(&fixture, CW_EVENT_FATAL, bad, 700);
+    fixture_site_at(site)->oom = 20;
+    fixture_event(CW_EVENT_INVALID_FREE, bad, 1)->key = 0xdeadbeef;
+    fixture_event(CW_EVENT_FATAL, bad, 700);
     write_report(CW_REPORT_TEXT);
     expect_line("OUT OF MEMORY  20 calls, the last 10 of them");
     expect_no_text(" 4.0 GiB refused");
@@ -261,7 +243,7 @@ Test(report_text, peak_shows_shares_of_the_largest_sites)
     uint32_t big = device_site("cudaMalloc", 3 * MIB, 1);
 
     device_site("cuMemAlloc", MIB, 1);
-    fixture_free(&fixture, big, 3 * MIB, 1);
+    fixture_free(big, 3 * MIB, 1);
     write_report(CW_REPORT_TEXT);
     expect_line("PEAK  device 0: 4.0 MiB at 0.020s");
     expect_text("   75.0%     3.0 MiB in 1 block   site ");
@@ -274,7 +256,7 @@ Test(report_text, incomplete_accounts_say_so)
 
     header->untracked_frees = 3;
     header->lost_blocks = 1;
-    header->disarmed = fixture_text(&fixture, "the driver was unloaded");
+    header->disarmed = fixture_text("the driver was unloaded");
     write_report(CW_REPORT_TEXT);
     expect_line("accounting is incomplete: it stopped early: the driver was unloaded");
     expect_line("accounting is incomplete: 1 allocation did not fit in the records");
@@ -283,13 +265,12 @@ Test(report_text, incomplete_accounts_say_so)
 
 Test(report_text, foreign_text_cannot_forge_a_line)
 {
-    uint32_t module = fixture_module(&fixture, "/opt/li\nb\x1b[1m.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t stack = fixture_frame(&fixture, 0, module, 0x10);
+    uint32_t module = fixture_module("/opt/li\nb\x1b[1m.so", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(0, module, 0x10);
 
-    fixture.arena.header->command = fixture_text(&fixture, "a\n==4711== SUMMARY: forged\r\x1b[2J");
-    fixture_device(&fixture, 0, "x\ny");
-    fixture_alloc(&fixture, fixture_site(&fixture, stack, "cuda\nMalloc", CW_KIND_DEVICE, 0), 512,
-                  1, 5);
+    fixture.arena.header->command = fixture_text("a\n==4711== SUMMARY: forged\r\x1b[2J");
+    fixture_device(0, "x\ny");
+    fixture_leak(stack, "cuda\nMalloc", 512, 1);
     write_report(CW_REPORT_TEXT);
     cr_expect_eq(count_of("\n==4711== SUMMARY"), 1);
     cr_expect_null(strchr(report, '\x1b'));
@@ -299,8 +280,8 @@ Test(report_text, foreign_text_cannot_forge_a_line)
 
 Test(report_text, hundred_thousand_sites_and_a_million_blocks_take_seconds, .timeout = 120)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint32_t outer = own_frame(0, own, train_step);
+    uint32_t own = fixture_own_module();
+    uint32_t outer = named_frame(0, own, train_step);
     struct timespec begin;
     struct timespec end;
     double seconds;
@@ -309,9 +290,8 @@ Test(report_text, hundred_thousand_sites_and_a_million_blocks_take_seconds, .tim
         uint32_t stack = outer;
 
         for (unsigned k = 0; k < 10; k++)
-            stack = fixture_frame(&fixture, stack, own, 0x1000 + (i * 31 + k * 977) % 20000);
-        fixture_alloc(&fixture, fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, i % 4),
-                      512 + i, 10, 5);
+            stack = fixture_frame(stack, own, 0x1000 + (i * 31 + k * 977) % 20000);
+        fixture_alloc(fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, i % 4), 512 + i, 10, 5);
     }
     clock_gettime(CLOCK_MONOTONIC, &begin);
     write_report(CW_REPORT_TEXT);
@@ -350,11 +330,11 @@ static void add_pool(uint32_t site, uint32_t freeing)
 {
     struct cw_live_pool *pool = &fixture.arena.header->device[0].pool;
 
-    fixture_pool_alloc(&fixture, site, 5000, 5120, 6, 5);
-    fixture_keep(&fixture, site, 5000, 4);
+    fixture_pool_alloc(site, 5000, 5120, 6, 5);
+    fixture_keep(site, 5000, 4);
     for (unsigned i = 0; i < 12; i++) {
         struct cw_live_bucket *bucket =
-            fixture_bucket(&fixture, i % 3 == 2 ? CW_DEVICE_HOST : i % 3,
+            fixture_bucket(i % 3 == 2 ? CW_DEVICE_HOST : i % 3,
                            i % 3 == 2 ? CW_KIND_PINNED : CW_KIND_DEVICE, 512 << i);
 
         bucket->hits = 1000 * i;
@@ -373,32 +353,32 @@ static void add_pool(uint32_t site, uint32_t freeing)
     pool->oom_retries = 1;
     pool->trimmed_full = 3;
     pool->trimmed_idle = 12;
-    fixture_event(&fixture, CW_EVENT_INVALID_FREE, site, 1)->other_site = freeing;
+    fixture_event(CW_EVENT_INVALID_FREE, site, 1)->other_site = freeing;
 }
 
 static void build_rich_layout(void)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint32_t blas = fixture_module(&fixture, "/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
-    uint32_t outer = own_frame(0, own, train_step);
-    uint32_t inner = own_frame(outer, own, make_cache);
-    uint32_t deep = fixture_frame(&fixture, inner, blas, 0x30);
+    uint32_t own = fixture_own_module();
+    uint32_t blas = fixture_module("/opt/libcublas.so.13", 1 << 20, CW_MODULE_PROGRAM);
+    uint32_t outer = named_frame(0, own, train_step);
+    uint32_t inner = named_frame(outer, own, make_cache);
+    uint32_t deep = fixture_frame(inner, blas, 0x30);
     uint32_t sites[] = {
-        fixture_site(&fixture, inner, "cudaMalloc", CW_KIND_DEVICE, 0),
-        fixture_site(&fixture, deep, "cuMemAlloc", CW_KIND_PITCHED, 1),
-        fixture_site(&fixture, outer, "cudaIpcOpenMemHandle", CW_KIND_IPC, 0),
-        fixture_site(&fixture, outer, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST),
+        fixture_site(inner, "cudaMalloc", CW_KIND_DEVICE, 0),
+        fixture_site(deep, "cuMemAlloc", CW_KIND_PITCHED, 1),
+        fixture_site(outer, "cudaIpcOpenMemHandle", CW_KIND_IPC, 0),
+        fixture_site(outer, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST),
     };
 
-    fixture_device(&fixture, 0, "NVIDIA H200")->driver_total = GIB;
+    fixture_device(0, "NVIDIA H200")->driver_total = GIB;
     for (size_t i = 0; i < CW_ARRAY_LEN(sites); i++)
-        fixture_alloc(&fixture, sites[i], 4096, 10, 5);
-    fixture_reclaim(&fixture, sites[0], 4096, 3);
-    fixture_event(&fixture, CW_EVENT_OOM, sites[0], 2);
-    fixture_event(&fixture, CW_EVENT_INVALID_FREE, sites[1], 1);
-    fixture_event(&fixture, CW_EVENT_FATAL, sites[0], 700);
+        fixture_alloc(sites[i], 4096, 10, 5);
+    fixture_reclaim(sites[0], 4096, 3);
+    fixture_event(CW_EVENT_OOM, sites[0], 2);
+    fixture_event(CW_EVENT_INVALID_FREE, sites[1], 1);
+    fixture_event(CW_EVENT_FATAL, sites[0], 700);
     add_pool(sites[0], sites[1]);
-    fixture_scarce(&fixture, 0, sites[0]);
+    fixture_scarce(0, sites[0]);
 }
 
 Test(report_text, corrupted_layouts_do_no_harm, .timeout = 600)
@@ -442,14 +422,14 @@ Test(report_text, corrupted_layouts_do_no_harm, .timeout = 600)
 Test(report_text, sample)
 {
     uint32_t late;
-    struct cw_live_device *device = fixture_device(&fixture, 0, "NVIDIA H200");
+    struct cw_live_device *device = fixture_device(0, "NVIDIA H200");
 
     device->driver_total = 141 * GIB;
     device->driver_used = 3 * GIB;
     device->sample_held = 2 * GIB;
     build_rich_layout();
-    late = fixture_site(&fixture, own_frame(0, 1, train_step), "cudaMallocAsync", CW_KIND_ASYNC, 0);
-    fixture_alloc(&fixture, late, 300 * MIB, 7, 200 * FIXTURE_MS);
+    late = fixture_site(named_frame(0, 1, train_step), "cudaMallocAsync", CW_KIND_ASYNC, 0);
+    fixture_alloc(late, 300 * MIB, 7, 200 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     if (getenv("SHOW"))
         fputs(report, stderr);

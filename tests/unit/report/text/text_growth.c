@@ -8,32 +8,11 @@
 
 #include "report_fixture.h"
 
-#define MOMENTS 40 /* every 10 ms; the process ends after 400 */
-
-TestSuite(text_growth, .init = report_setup, .fini = report_teardown);
-
-static void set_moments(uint64_t period_ns)
-{
-    for (unsigned i = 1; i < MOMENTS; i++)
-        fixture_moment(&fixture, i, i * period_ns);
-    fixture.arena.header->end_ns = MOMENTS * period_ns;
-}
-
-/* Held k * `each` bytes at the k-th moment, and holds 40 times that now. */
-static uint32_t leaking_site(uint32_t stack, const char *api, uint64_t each)
-{
-    uint32_t site = fixture_site(&fixture, stack, api, CW_KIND_DEVICE, 0);
-    struct cw_live_series *series = fixture_series(&fixture, site);
-
-    fixture_alloc(&fixture, site, each, MOMENTS, 10 * FIXTURE_MS);
-    for (unsigned i = 1; i < MOMENTS; i++)
-        series->bytes[i] = i * each;
-    return site;
-}
+TestSuite(text_growth, .init = fixture_create, .fini = report_teardown);
 
 static uint32_t stack_of(const char *function)
 {
-    return fixture_line(&fixture, 0, "/src/train.py", function, 218);
+    return fixture_line(0, "/src/train.py", function, 218);
 }
 
 Test(text_growth, without_samples_there_is_no_section)
@@ -44,22 +23,22 @@ Test(text_growth, without_samples_there_is_no_section)
 
 Test(text_growth, of_a_few_samples_there_is_no_section)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_series(&fixture, site);
+    fixture_series(site);
     for (unsigned i = 1; i < CW_TREND_POINTS_MIN - 1; i++)
-        fixture_moment(&fixture, i, i * FIXTURE_MS);
+        fixture_moment(i, i * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_no_text("GROWTH");
-    fixture_moment(&fixture, CW_TREND_POINTS_MIN - 1, 50 * FIXTURE_MS);
+    fixture_moment(CW_TREND_POINTS_MIN - 1, 50 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_line("GROWTH  nothing grew steadily");
 }
 
 Test(text_growth, a_suspect_has_figures_and_a_place)
 {
-    leaking_site(stack_of("make_cache"), "cudaMalloc", MIB);
-    set_moments(10 * FIXTURE_MS);
+    fixture_growing(stack_of("make_cache"), "cudaMalloc", MIB);
+    fixture_moments(10 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_line("GROWTH  1 call site grew steadily");
     expect_text("==4711==   +100.0 MiB/s  R2 1.00, 40 samples  floor 1.0 MiB -> 31.0 MiB  site ");
@@ -70,8 +49,8 @@ Test(text_growth, a_suspect_has_figures_and_a_place)
 
 Test(text_growth, the_short_form_marks_it)
 {
-    leaking_site(0, "cudaMalloc", MIB);
-    set_moments(10 * FIXTURE_MS);
+    fixture_growing(0, "cudaMalloc", MIB);
+    fixture_moments(10 * FIXTURE_MS);
     write_report(CW_REPORT_SHORT_IF_LEAKED);
     expect_no_text("GROWTH");
     expect_text("==4711== 40.0 MiB in 40 blocks  growing +100.0 MiB/s  cudaMalloc, device 0, ");
@@ -91,9 +70,9 @@ Test(text_growth, slopes_have_the_unit_that_fits)
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         report_teardown();
         report = NULL;
-        report_setup();
-        leaking_site(0, "cudaMalloc", rows[i].each);
-        set_moments(rows[i].period_ns);
+        fixture_create();
+        fixture_growing(0, "cudaMalloc", rows[i].each);
+        fixture_moments(rows[i].period_ns);
         write_report(CW_REPORT_TEXT);
         expect_text(rows[i].slope);
     }
@@ -101,12 +80,12 @@ Test(text_growth, slopes_have_the_unit_that_fits)
 
 Test(text_growth, what_was_freed_is_said_to_be)
 {
-    uint32_t freed = leaking_site(0, "cudaMalloc", MIB);
-    uint32_t reclaimed = leaking_site(0, "cuMemAlloc_v2", 2 * MIB);
+    uint32_t freed = fixture_growing(0, "cudaMalloc", MIB);
+    uint32_t reclaimed = fixture_growing(0, "cuMemAlloc_v2", 2 * MIB);
 
-    fixture_free(&fixture, freed, MIB, MOMENTS);
-    fixture_reclaim(&fixture, reclaimed, 2 * MIB, MOMENTS);
-    set_moments(10 * FIXTURE_MS);
+    fixture_free(freed, MIB, MOMENTS);
+    fixture_reclaim(reclaimed, 2 * MIB, MOMENTS);
+    fixture_moments(10 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_line("GROWTH  2 call sites grew steadily");
     expect_text("floor 1.0 MiB -> 30.0 MiB, all freed  site ");
@@ -117,8 +96,8 @@ Test(text_growth, what_was_freed_is_said_to_be)
 Test(text_growth, ten_suspects_are_shown)
 {
     for (unsigned i = 0; i < 13; i++)
-        leaking_site(stack_of("make_cache"), "cudaMalloc", MIB + i);
-    set_moments(10 * FIXTURE_MS);
+        fixture_growing(stack_of("make_cache"), "cudaMalloc", MIB + i);
+    fixture_moments(10 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_line("GROWTH  13 call sites grew steadily");
     cr_expect_eq(count_of(", 40 samples"), 10);
@@ -127,22 +106,21 @@ Test(text_growth, ten_suspects_are_shown)
 
 static uint32_t stepping_tag(const char *name, uint64_t each)
 {
-    uint32_t tag = fixture_tag(&fixture, name, NULL);
+    uint32_t tag = fixture_tag(name, NULL);
 
     for (unsigned i = 0; i < 40; i++)
-        fixture_step(&fixture, tag, (i + 1) * 5 * FIXTURE_MS, 10 * MIB + i * each);
+        fixture_step(tag, (i + 1) * 5 * FIXTURE_MS, 10 * MIB + i * each);
     return tag;
 }
 
 Test(text_growth, growth_per_step)
 {
-    uint32_t site = leaking_site(0, "cudaMalloc", MIB);
+    uint32_t site = fixture_growing(0, "cudaMalloc", MIB);
 
-    fixture_site_at(&fixture, site)->tag = (uint16_t)stepping_tag("train_step", MIB / 2);
-    fixture_tag_at(&fixture, stepping_tag("step #\n", 3 * MIB))->domain =
-        fixture_text(&fixture, "My\x1bLib");
+    fixture_site_at(site)->tag = (uint16_t)stepping_tag("train_step", MIB / 2);
+    fixture_tag_at(stepping_tag("step #\n", 3 * MIB))->domain = fixture_text("My\x1bLib");
     stepping_tag("level", 0);
-    set_moments(10 * FIXTURE_MS);
+    fixture_moments(10 * FIXTURE_MS);
     write_report(CW_REPORT_TEXT);
     expect_line("       +512.0 KiB per step of \"train_step\""); /* one in 5 ms */
     expect_line("  whole process: +3.0 MiB per step of \"step #?@My?Lib\"  R2 1.00, 40 steps  "
@@ -162,8 +140,8 @@ Test(text_growth, steps_are_told_without_a_suspect)
 
 Test(text_growth, regrowth_says_what_would_have_avoided_it)
 {
-    uint32_t site = fixture_site(&fixture, stack_of("push_back"), "cudaMalloc", CW_KIND_DEVICE, 1);
-    struct cw_live_regrowth *regrowth = fixture_regrowth(&fixture, site);
+    uint32_t site = fixture_site(stack_of("push_back"), "cudaMalloc", CW_KIND_DEVICE, 1);
+    struct cw_live_regrowth *regrowth = fixture_regrowth(site);
 
     regrowth->resizes = 6;
     regrowth->copied_bytes = 63 * MIB;
@@ -187,7 +165,7 @@ Test(text_growth, regrowth_says_what_would_have_avoided_it)
 
 Test(text_growth, peaks_and_the_pool_of_devices)
 {
-    struct cw_live_timeline *timeline = fixture_timeline(&fixture, 1);
+    struct cw_live_timeline *timeline = fixture_timeline(1);
 
     for (unsigned i = 1; i < MOMENTS; i++) {
         timeline->point[i].t_ns = i * 10 * FIXTURE_MS;
@@ -204,9 +182,9 @@ Test(text_growth, peaks_and_the_pool_of_devices)
 
 Test(text_growth, hostile_records_do_no_harm)
 {
-    uint32_t site = leaking_site(0, "cudaMalloc", MIB);
-    struct cw_live_regrowth *regrowth = fixture_regrowth(&fixture, site);
-    struct cw_live_timeline *timeline = fixture_timeline(&fixture, CW_DEVICE_HOST);
+    uint32_t site = fixture_growing(0, "cudaMalloc", MIB);
+    struct cw_live_regrowth *regrowth = fixture_regrowth(site);
+    struct cw_live_timeline *timeline = fixture_timeline(CW_DEVICE_HOST);
 
     memset((void *)&regrowth->resizes, 0xff, 48);
     for (unsigned i = 0; i < CW_POINTS; i++)

@@ -4,19 +4,17 @@
 
 #include <criterion/criterion.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "report_fixture.h"
 
-TestSuite(text_pool, .init = report_setup, .fini = report_teardown);
+TestSuite(text_pool, .init = fixture_create, .fini = report_teardown);
 
 static struct cw_live_bucket *add_bucket(unsigned device, enum cw_kind kind, uint64_t size,
                                          uint64_t hits, uint64_t misses)
 {
-    struct cw_live_bucket *bucket = fixture_bucket(&fixture, device, kind, size);
+    struct cw_live_bucket *bucket = fixture_bucket(device, kind, size);
 
     bucket->hits = hits;
     bucket->misses = misses;
@@ -34,58 +32,43 @@ static void set_kept(struct cw_live_bucket *bucket, uint64_t kept, uint64_t rele
     bucket->idle_bytes = idle * bucket->size;
 }
 
-/* The section alone. */
-static void write_section(void)
-{
-    char *begin;
-    char *end;
-
-    write_report(CW_REPORT_TEXT);
-    begin = strstr(report, "==4711== POOL");
-    end = begin ? strstr(begin, "==4711== LEAKS") : NULL;
-    if (end)
-        *end = '\0';
-    memmove(report, begin ? begin : "", begin ? strlen(begin) + 1 : 1);
-}
-
 /* One device that peaked at 160 MiB in use and 256 MiB held, and pinned memory that is all idle. */
 static void build_two(void)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
-    uint32_t pinned = fixture_site(&fixture, 0, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t pinned = fixture_site(0, "cudaMallocHost", CW_KIND_PINNED, CW_DEVICE_HOST);
 
-    fixture_pool_alloc(&fixture, site, 60 * MIB, 64 * MIB, 1, 5);
-    fixture_pool_alloc(&fixture, site, 30 * MIB, 32 * MIB, 4, 5);
-    fixture_keep(&fixture, site, 30 * MIB, 4);
-    fixture_alloc(&fixture, fixture_site(&fixture, 0, "cudaMallocManaged", CW_KIND_MANAGED, 0),
-                  64 * MIB, 1, 9);
+    fixture_pool_alloc(site, 60 * MIB, 64 * MIB, 1, 5);
+    fixture_pool_alloc(site, 30 * MIB, 32 * MIB, 4, 5);
+    fixture_keep(site, 30 * MIB, 4);
+    fixture_alloc(fixture_site(0, "cudaMallocManaged", CW_KIND_MANAGED, 0), 64 * MIB, 1, 9);
     set_kept(add_bucket(0, CW_KIND_DEVICE, 64 * MIB, 120345, 2100), 120000, 8, 0);
     set_kept(add_bucket(0, CW_KIND_DEVICE, 32 * MIB, 10, 9), 19, 15, 4);
-    fixture_pool_alloc(&fixture, pinned, 15 * MIB, 16 * MIB, 1, 9);
-    fixture_keep(&fixture, pinned, 15 * MIB, 1);
+    fixture_pool_alloc(pinned, 15 * MIB, 16 * MIB, 1, 9);
+    fixture_keep(pinned, 15 * MIB, 1);
     set_kept(add_bucket(CW_DEVICE_HOST, CW_KIND_PINNED, 16 * MIB, 1, 1), 2, 0, 1);
 }
 
 Test(text_pool, section_is_there_only_with_a_pool_that_was_used)
 {
-    fixture_bucket(&fixture, 0, CW_KIND_DEVICE, 512);
-    write_section();
+    fixture_bucket(0, CW_KIND_DEVICE, 512);
+    write_section("== POOL");
     cr_expect_str_eq(report, "");
     add_bucket(0, CW_KIND_DEVICE, 512, 1, 0);
-    write_section();
+    write_section("== POOL");
     cr_expect_str_neq(report, "");
     write_report(CW_REPORT_TEXT);
     cr_expect_lt(strstr(report, "== DEVICES"), strstr(report, "== POOL"));
     cr_expect_lt(strstr(report, "== POOL"), strstr(report, "== LEAKS"));
     fixture.arena.header->pool_mode = 0;
-    write_section();
+    write_section("== POOL");
     cr_expect_str_eq(report, "");
 }
 
 Test(text_pool, tells_what_was_served_and_what_is_held)
 {
     build_two();
-    write_section();
+    write_section("== POOL");
     expect_line("POOL  FREE_SYNC=strict: a free waits for the device, and its block is ready at "
                 "once");
     expect_line("  device    hits  misses  hit rate  driver calls saved               idle now");
@@ -112,23 +95,23 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     write_report(CW_REPORT_TEXT);
     expect_text(" pool_hits=120356 pool_misses=2110 ");
     fixture.arena.header->free_sync = 1;
-    write_section();
+    write_section("== POOL");
     expect_line("POOL  FREE_SYNC=deferred: a free does not wait; its block is ready when the work "
                 "is done");
 }
 
 Test(text_pool, efficiency_of_all_served_is_marked_only_where_it_is_shown)
 {
-    uint32_t site = fixture_site(&fixture, 0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t site = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
 
-    fixture_pool_alloc(&fixture, site, 3 * MIB, 4 * MIB, 1, 5);
+    fixture_pool_alloc(site, 3 * MIB, 4 * MIB, 1, 5);
     add_bucket(0, CW_KIND_DEVICE, 4 * MIB, 0, 1);
-    write_section();
+    write_section("== POOL");
     expect_text("   1.0 MiB       75.0%              25.0%         25.0%\n");
     expect_no_text("*");
     expect_line("  efficiency: the requested share of the pool's blocks in use");
-    fixture_keep(&fixture, site, 3 * MIB, 1);
-    write_section();
+    fixture_keep(site, 3 * MIB, 1);
+    write_section("== POOL");
     expect_text("       0 B      93.8%*             100.0%         25.0%\n");
 }
 
@@ -140,7 +123,7 @@ Test(text_pool, shows_the_eight_most_used_sizes)
         add_bucket(1, CW_KIND_DEVICE, (i + 1) * MIB, uses[i], 1);
     add_bucket(1, CW_KIND_DEVICE, 5 * MIB, 7, 0); /* the same bucket, another thread's record */
     add_bucket(1, CW_KIND_DEVICE, 99 * MIB, 0, 0);
-    write_section();
+    write_section("== POOL");
     expect_line("  most used sizes, device 1 (8 of 10)");
     expect_line("     2.0 MiB  device    90       1     0         0     0");
     expect_line("     5.0 MiB  device    77       1     0         0     0");
@@ -161,7 +144,7 @@ Test(text_pool, reasons_are_listed_when_there_were_any)
     header->device[0].pool.bypassed[CW_BYPASS_CAPTURE] = 7;
     header->device[CW_DEVICE_HOST].pool.bypassed[CW_BYPASS_CAPTURE] = 5;
     header->device[0].pool.bypassed[CW_BYPASS_KIND] = 1234;
-    write_section();
+    write_section("== POOL");
     expect_line("  0          0       0         -                   0         -");
     expect_line("  left to the driver, because");
     expect_line("      12  a stream capture was running");
@@ -173,7 +156,7 @@ Test(text_pool, reasons_are_listed_when_there_were_any)
     header->device[0].pool.trimmed_full = 3;
     header->device[0].pool.trimmed_idle = 4;
     header->device[0].pool.trimmed_oom = 5;
-    write_section();
+    write_section("== POOL");
     expect_line("  driver calls retried when out of memory");
     expect_line("     1  for the exact size, without rounding");
     expect_line("    20  after releasing idle blocks");
@@ -190,11 +173,11 @@ Test(text_pool, warns_of_what_is_held_in_vain_now_and_says_what_to_do)
     add_bucket(2, CW_KIND_DEVICE, MIB, 1, 1);
     device->peak_bytes = device->live_bytes = 7 * GIB;
     device->peak_held = device->held_bytes = 10 * GIB;
-    write_section();
+    write_section("== POOL");
     expect_text("              30.0%         30.0%\n");
     expect_no_text("warning");
     device->live_bytes = 6 * GIB;
-    write_section();
+    write_section("== POOL");
     expect_text("              40.0%         30.0%\n");
     expect_line("  warning: 10.0 GiB are held on device 2, but only 6.0 GiB of it in use");
     expect_line("    CUWARDEN_POOL_MAX         total idle memory");
@@ -202,19 +185,19 @@ Test(text_pool, warns_of_what_is_held_in_vain_now_and_says_what_to_do)
     expect_line("    CUWARDEN_POOL_IDLE        how long unused idle memory is kept");
     device->live_bytes = device->held_bytes; /* that the peaks lay apart is told, no more */
     device->peak_bytes = 1;
-    write_section();
+    write_section("== POOL");
     expect_text("               0.0%        100.0%\n");
     expect_no_text("warning");
     device->live_bytes = 0; /* a program that has freed all has not that problem */
-    write_section();
+    write_section("== POOL");
     expect_text("             100.0%        100.0%\n");
     expect_no_text("warning");
     device->live_bytes = 1;
     device->held_bytes = MIB; /* too little to speak of */
-    write_section();
+    write_section("== POOL");
     expect_no_text("warning");
     device->held_bytes = MIB + 1;
-    write_section();
+    write_section("== POOL");
     expect_text("warning");
 }
 
@@ -227,7 +210,7 @@ Test(text_pool, what_is_idle_at_the_end_shows_at_the_end)
     device->peak_bytes = 820 * MIB;
     device->peak_held = device->held_bytes = 840 * MIB;
     device->live_bytes = MIB;
-    write_section();
+    write_section("== POOL");
     expect_text("              99.9%          2.4%\n");
     expect_line("  warning: 840.0 MiB are held on device 0, but only 1.0 MiB of it in use");
 }
@@ -245,7 +228,7 @@ Test(text_pool, several_devices_have_a_row_of_all)
         device->peak_held = 10 * GIB;
         device->held_bytes = 8 * GIB;
     }
-    write_section();
+    write_section("== POOL");
     expect_text("  0        8.0 GiB   10.0 GiB       0 B      93.8%*              50.0%         "
                 "20.0%\n");
     expect_text("  1        8.0 GiB   10.0 GiB       0 B      93.8%*             100.0%         "
@@ -280,7 +263,7 @@ Test(text_pool, no_line_is_wider_than_100_columns)
 
 Test(text_pool, devices_tell_idle_from_live)
 {
-    struct cw_live_device *device = fixture_device(&fixture, 0, "NVIDIA H200");
+    struct cw_live_device *device = fixture_device(0, "NVIDIA H200");
 
     build_two();
     device->driver_total = 141 * GIB;
@@ -306,22 +289,15 @@ Test(text_pool, idle_blocks_are_no_leaks)
     expect_text("leaked_bytes=130023424 leaked_blocks=2 leak_sites=2 ");
 }
 
-static CW_NOINLINE int drop_once(volatile int *value)
-{
-    *value += 5;
-    return *value * 17;
-}
+NAMED_FUNCTION(drop_once, "drop_once")
 
 Test(text_pool, a_double_free_shows_both_frees)
 {
-    uint32_t own = fixture_own_module(&fixture);
-    uint64_t offset = (uint64_t)(uintptr_t)drop_once - fixture_module_at(&fixture, own)->bias + 4;
-    uint32_t app = fixture_module(&fixture, "/opt/none/app", 1 << 24, CW_MODULE_PROGRAM);
-    uint32_t first = fixture_site(&fixture, fixture_frame(&fixture, 0, own, offset), "cuMemFree",
-                                  CW_KIND_DEVICE, 0);
-    uint32_t second = fixture_site(&fixture, fixture_frame(&fixture, 0, app, 0x222), "cuMemFree",
-                                   CW_KIND_DEVICE, 0);
-    struct cw_live_event *event = fixture_event(&fixture, CW_EVENT_INVALID_FREE, second, 1);
+    uint32_t own = fixture_own_module();
+    uint32_t app = fixture_module("/opt/none/app", 1 << 24, CW_MODULE_PROGRAM);
+    uint32_t first = fixture_site(named_frame(0, own, drop_once), "cuMemFree", CW_KIND_DEVICE, 0);
+    uint32_t second = fixture_site(fixture_frame(0, app, 0x222), "cuMemFree", CW_KIND_DEVICE, 0);
+    struct cw_live_event *event = fixture_event(CW_EVENT_INVALID_FREE, second, 1);
 
     event->key = 0xabc;
     write_report(CW_REPORT_TEXT);

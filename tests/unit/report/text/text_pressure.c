@@ -4,55 +4,37 @@
 
 #include <criterion/criterion.h>
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "report_fixture.h"
 
-TestSuite(text_pressure, .init = report_setup, .fini = report_teardown);
+TestSuite(text_pressure, .init = fixture_create, .fini = report_teardown);
 
 static struct cw_live_memory *memory_of(unsigned device)
 {
     return &fixture.arena.header->device[device].memory;
 }
 
-/* The section alone; "" without one. */
-static void write_section(void)
-{
-    char *begin;
-    char *end;
-
-    write_report(CW_REPORT_TEXT);
-    begin = strstr(report, "== PRESSURE\n");
-    end = begin ? strstr(begin, "== LEAKS") : NULL;
-    if (begin)
-        begin = strchr(begin, '\n') + 1;
-    if (end)
-        *end = '\0';
-    memmove(report, begin ? begin : "", begin ? strlen(begin) + 1 : 1);
-}
-
 static uint32_t plain_site(unsigned device)
 {
-    uint32_t app = fixture_module(&fixture, "/opt/none/app", 1 << 24, CW_MODULE_PROGRAM);
-    uint32_t lib = fixture_module(&fixture, "/opt/none/libgrow.so", 1 << 25, CW_MODULE_PROGRAM);
-    uint32_t stack = fixture_frame(&fixture, fixture_frame(&fixture, 0, app, 0x11), lib, 0x22);
+    uint32_t app = fixture_module("/opt/none/app", 1 << 24, CW_MODULE_PROGRAM);
+    uint32_t lib = fixture_module("/opt/none/libgrow.so", 1 << 25, CW_MODULE_PROGRAM);
+    uint32_t stack = fixture_frame(fixture_frame(0, app, 0x11), lib, 0x22);
 
-    return fixture_site(&fixture, stack, "cudaMalloc", CW_KIND_DEVICE, device);
+    return fixture_site(stack, "cudaMalloc", CW_KIND_DEVICE, device);
 }
 
 Test(text_pressure, nothing_happened_nothing_is_printed)
 {
     uint32_t site = plain_site(0);
 
-    fixture_alloc(&fixture, site, GIB, 2, 5);
+    fixture_alloc(site, GIB, 2, 5);
     memory_of(0)->highest_use = 5000;
     memory_of(0)->spare = MIB;
     write_report(CW_REPORT_TEXT);
     expect_no_text("PRESSURE");
     expect_no_text("OUT OF MEMORY");
-    fixture_scarce(&fixture, 0, site);
+    fixture_scarce(0, site);
     write_report(CW_REPORT_SHORT_IF_LEAKED);
     expect_no_text("PRESSURE");
     expect_no_text("OUT OF MEMORY");
@@ -75,23 +57,23 @@ Test(text_pressure, each_reason_alone_brings_the_section)
         uint64_t *field = (uint64_t *)((char *)memory_of(1) + fields[i]);
 
         *field = 1;
-        write_section();
+        write_section("== PRESSURE");
         expect_text("==4711==   1       ");
         *field = 0;
-        write_section();
+        write_section("== PRESSURE");
         cr_expect_str_eq(report, "", "field %zu", i);
     }
-    fixture_event(&fixture, CW_EVENT_LIMIT, 0, 0)->bytes = GIB;
-    write_section();
+    fixture_event(CW_EVENT_LIMIT, 0, 0)->bytes = GIB;
+    write_section("== PRESSURE");
     expect_line("    0.100s  device 0  limit changed to 1.0 GiB");
 }
 
 Test(text_pressure, tells_limits_and_levels_by_device)
 {
-    fixture_scarce(&fixture, 0, plain_site(0));
-    fixture_alloc(&fixture, 1, 60 * GIB, 1, 5);
+    fixture_scarce(0, plain_site(0));
+    fixture_alloc(1, 60 * GIB, 1, 5);
     memory_of(1)->min_free = MIB;
-    write_section();
+    write_section("== PRESSURE");
     expect_line("  device     limit   min free      held  peak held     level  highest use  "
                 "changes");
     expect_line("  0       64.0 GiB  512.0 MiB  60.0 GiB   60.0 GiB  critical        97.3%  "
@@ -107,18 +89,18 @@ Test(text_pressure, tells_limits_and_levels_by_device)
 
 Test(text_pressure, a_level_lasts_to_the_end_of_what_is_known)
 {
-    fixture_scarce(&fixture, 0, plain_site(0));
+    fixture_scarce(0, plain_site(0));
     memory_of(0)->level_since_ns = 500 * FIXTURE_MS; /* beyond the end */
-    write_section();
+    write_section("== PRESSURE");
     expect_text("  0.040s 13.3%\n");
 }
 
 Test(text_pressure, tells_what_was_given_back_tried_refused_and_served_otherwise)
 {
-    fixture_scarce(&fixture, 0, plain_site(0));
+    fixture_scarce(0, plain_site(0));
     memory_of(1)->rung[CW_RUNG_ALL].tried = 7;
     memory_of(0)->rung[CW_RUNG_POLL].tried = 0;
-    write_section();
+    write_section("== PRESSURE");
     expect_line("  idle blocks released to the driver, because");
     expect_line("       1.5 GiB in 12 blocks  memory on the device was scarce");
     expect_line("  remedies when out of memory, in order              tried  helped  given back");
@@ -137,7 +119,7 @@ Test(text_pressure, tells_what_was_given_back_tried_refused_and_served_otherwise
 Test(text_pressure, says_what_can_be_done)
 {
     memory_of(0)->refused[CW_CAUSE_LIMIT] = 1;
-    write_section();
+    write_section("== PRESSURE");
     expect_line("  refused by CUWARDEN_LIMIT: raise it, or fall back to host memory with "
                 "CUWARDEN_FALLBACK=managed");
     expect_no_text("refused by CUWARDEN_MIN_FREE");
@@ -146,23 +128,23 @@ Test(text_pressure, says_what_can_be_done)
     memory_of(0)->level = CW_LEVEL_CRITICAL;
     memory_of(0)->level_since_ns = 359 * FIXTURE_MS;
     memory_of(0)->level_ns[CW_LEVEL_HIGH] = 359 * FIXTURE_MS;
-    write_section();
+    write_section("== PRESSURE");
     expect_line("  refused by CUWARDEN_LIMIT: raise it");
     expect_line("  device 0 was critical for 10.3% of the time, when its pool keeps nothing:");
     expect_line("    let the program or its neighbours use less, or move the levels with "
                 "CUWARDEN_PRESSURE");
     memory_of(0)->limit = GIB;
-    write_section();
+    write_section("== PRESSURE");
     expect_line("    raise CUWARDEN_LIMIT, or move the levels with CUWARDEN_PRESSURE");
     memory_of(0)->level_since_ns = 361 * FIXTURE_MS;
-    write_section();
+    write_section("== PRESSURE");
     expect_no_text("critical for");
 }
 
 Test(text_pressure, events_tell_what_changed_and_who_called)
 {
-    fixture_scarce(&fixture, 0, plain_site(0));
-    write_section();
+    fixture_scarce(0, plain_site(0));
+    write_section("== PRESSURE");
     expect_line("  events: 3 changes");
     expect_text(
         "==4711==     0.100s  device 0  medium -> high: 85.1% of the device, "
@@ -179,27 +161,27 @@ Test(text_pressure, events_tell_what_changed_and_who_called)
 
 Test(text_pressure, a_change_of_level_by_the_limit_says_so)
 {
-    struct cw_live_event *event = fixture_event(&fixture, CW_EVENT_PRESSURE, 0, 0);
+    struct cw_live_event *event = fixture_event(CW_EVENT_PRESSURE, 0, 0);
 
     event->level = CW_LEVEL_MEDIUM;
     event->cause = CW_CAUSE_LIMIT;
     event->share = 7000;
     event->bytes = 7 * GIB;
-    write_section();
+    write_section("== PRESSURE");
     expect_text("low -> medium: 70.0% of CUWARDEN_LIMIT, 7.0 GiB held\n");
 }
 
 Test(text_pressure, the_newest_ten_events_are_listed)
 {
     for (unsigned i = 0; i < 13; i++) {
-        struct cw_live_event *event = fixture_event(&fixture, CW_EVENT_PRESSURE, 0, 0);
+        struct cw_live_event *event = fixture_event(CW_EVENT_PRESSURE, 0, 0);
 
         event->device = 2;
         event->level_before = i % 2;
         event->level = 1 - i % 2;
         event->bytes = (i + 1) * GIB;
     }
-    write_section();
+    write_section("== PRESSURE");
     expect_line("  events: 13 changes, the last 10 of them");
     expect_no_text(" 3.0 GiB in use");
     cr_expect_lt(strstr(report, "low -> medium: 0.0% of the device, 5.0 GiB in use"),
@@ -211,10 +193,10 @@ Test(text_pressure, no_line_is_wider_than_100_columns)
     uint32_t site = plain_site(63);
     char api[64];
 
-    fixture_scarce(&fixture, 63, site);
+    fixture_scarce(63, site);
     memset(api, 'a', sizeof(api));
     api[63] = '\0';
-    fixture_site_at(&fixture, site)->api = fixture_text(&fixture, api);
+    fixture_site_at(site)->api = fixture_text(api);
     fixture.arena.header->pid = 4194304;
     fixture.arena.header->end_ns = UINT64_C(9) * 86400 * 1000 * FIXTURE_MS;
     for (uint32_t i = 1; i < fixture.arena.header->table[CW_TABLE_EVENT].count; i++) {
@@ -235,7 +217,7 @@ Test(text_pressure, no_line_is_wider_than_100_columns)
         memory_of(63)->level_entered[i] = 100000;
         memory_of(63)->level_ns[i] = UINT64_C(3) * 86400 * 1000 * FIXTURE_MS;
     }
-    write_section();
+    write_section("== PRESSURE");
     cr_assert_neq(report[0], '\0');
     for (const char *at = report; strchr(at, '\n'); at = strchr(at, '\n') + 1)
         cr_expect_leq(strcspn(at, "\n"), 100, "%.*s", (int)strcspn(at, "\n"), at);
