@@ -34,7 +34,7 @@ show_run_()
 {
   local file
   [ -z "${last_run_:-}" ] || echo "--- last run: $last_run_; exit status $(cat status 2>/dev/null)"
-  for file in out err; do
+  for file in out err screen; do
     [ ! -s "$file" ] || { echo "--- $file:"; head -n 60 "$file"; }
   done
 }
@@ -132,13 +132,26 @@ compose_()
   command_=(env "${settings[@]}" "$program" "$@")
 }
 
+# leave_ COMMAND...: its output in out and err, its exit status in the file status and in $status.
+leave_()
+{
+  "$@" >out 2>err </dev/null
+  status=$?
+  echo "$status" >status
+}
+
+# run_raw COMMAND...: as it stands, with nothing of ours around it; leaves what run_preloaded does.
+run_raw()
+{
+  last_run_=$*
+  leave_ "$@"
+}
+
 # run_ WITH_PRELOAD [VAR=value...] prog args: the common half of the two below.
 run_()
 {
   compose_ "$@"
-  "${command_[@]}" >out 2>err </dev/null
-  status=$?
-  echo "$status" >status
+  leave_ "${command_[@]}"
   # Thousands of runs are not to fill the disk; programs that go on beside the test keep what is open.
   [ ! -e "$scratch/live-files" ] || rm -rf "$scratch/live-files"
 }
@@ -149,6 +162,13 @@ run_()
 run_preloaded()
 {
   run_ 1 "$@"
+}
+
+# with_reports [VAR=value...] prog args: its report in report and report.json, the simulated driver's in sim.
+with_reports()
+{
+  rm -f report report.json sim
+  run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "$@"
 }
 
 # run_plain [VAR=value...] prog args: the same without the library.
@@ -162,11 +182,9 @@ run_plain()
 # output is in NAME.out and NAME.err meanwhile, its process id in ${started_[NAME]}.
 start_()
 {
-  local with_preload=$1 name=$2
-  shift 2
-  compose_ "$with_preload" "$@"
-  "${command_[@]}" >"$name.out" 2>"$name.err" </dev/null &
-  started_[$name]=$!
+  compose_ "$1" "${@:3}"
+  "${command_[@]}" >"$2.out" 2>"$2.err" </dev/null &
+  started_[$2]=$!
 }
 
 start_preloaded()
@@ -202,6 +220,105 @@ run_command()
 expect_status()
 {
   [ "$status" = "$1" ] || fail_ "exit status $status, expected $1"
+}
+
+# exits STATUS COMMAND...: one of the functions that run or finish a program, and how the program ends.
+exits()
+{
+  "${@:2}"
+  expect_status "$1"
+}
+
+# exits_silent STATUS COMMAND...: the same, with nothing on standard error.
+exits_silent()
+{
+  exits "$@"
+  expect_silent
+}
+
+# complains STATUS REGEX COMMAND ARG...: `cuwarden COMMAND ARG...`, by the test's function of this name if it has
+# one, says in a line what is wrong, and nothing on standard output.
+complains()
+{
+  if declare -F "$3" >/dev/null; then exits "$1" "${@:3}"; else exits "$1" run_command "${@:3}"; fi
+  expect_lines 1 "^cuwarden( $3)?: $2"
+  [ ! -s out ] || fail_ "something was written on standard output: $last_run_"
+}
+
+# reported ARG...: `cuwarden report` has done it without a word.
+reported()
+{
+  exits_silent 0 run_command report "$@"
+}
+
+# wait_for COMMAND...: until it succeeds, while what was started goes on, and for a minute at most.
+wait_for()
+{
+  local end=$((SECONDS + 60))
+  until "$@"; do
+    [ "${#started_[@]}" = 0 ] || kill -0 "${started_[@]}" 2>/dev/null || fail_ "it ended before: $*"
+    ((SECONDS < end)) || fail_ "not so after a minute: $*"
+    sleep 0.02
+  done
+}
+
+# stops NAME STATUS: the file stop is there, which the program waits for, and it ends.
+stops()
+{
+  touch stop
+  exits "$2" finish "$1"
+}
+
+# the_file DIRECTORY: the one live file in it.
+the_file()
+{
+  local -a files=("$1"/*.live)
+  [[ ${#files[@]} = 1 && -f ${files[0]} ]] || fail_ "not one live file in $1: ${files[*]}"
+  echo "${files[0]}"
+}
+
+# keep_live [VAR=value...] prog args: run_preloaded, and the live file that it leaves is $file.
+keep_live()
+{
+  rm -rf kept
+  run_preloaded CUWARDEN_LIVE=kept "$@"
+  file=$(the_file kept)
+}
+
+# make_quietly TARGET [VAR=value...]: in the build tree.
+make_quietly()
+{
+  (unset MAKEFLAGS MFLAGS MAKELEVEL; make -s -C "$abs_top_builddir" "$@" >out 2>err) || fail_ "make $1 failed"
+}
+
+# unpack DIRECTORY: what a tarball has. (Automake's distdir wants a directory relative to the build's.)
+unpack()
+{
+  make_quietly distdir distdir="${scratch#"$abs_top_builddir"/}/$1"
+}
+
+# compile OUTPUT ARGUMENT...: for the driver, with what the victims share.
+compile()
+{
+  # shellcheck disable=SC2086 # the compiler may hold flags
+  ${CC:-cc} -g -fno-omit-frame-pointer -D_GNU_SOURCE -isystem "${CUDA_INCLUDE:-/usr/local/cuda/include}" \
+    -I "$abs_top_srcdir/tests/e2e/victims" -o "$@" >log 2>&1 || framework_failure_ "$1 does not build: $(cat log)"
+}
+
+# plugin FILE FLAG...: of plugin.c. Each has one function, with the name of SYMBOL, that takes BLOCKS blocks of BYTES
+# bytes and keeps them; work() calls it, or CALLS where that is set.
+plugin()
+{
+  compile "$1" -shared -fPIC -O1 -fno-optimize-sibling-calls -Wl,-soname,"$1" "$srcdir/e2e/plugin.c" "${@:2}" \
+    "$sim_dir/libcuda.so.1"
+}
+
+# claims [FILE]: the expressions on standard input hold of this report in JSON, see claims.py; of other JSON
+# than reports $claims_of names the script.
+claims()
+{
+  need_program python3
+  python3 "$abs_top_srcdir/tests/e2e/${claims_of:-claims.py}" "${1:-report.json}" >&2 || fail_ "${1:-report.json} is wrong"
 }
 
 # Puts aside what a run without the library left: out.plain, err.plain, sim.plain, $plain_status_.
@@ -307,6 +424,7 @@ check_claims()
 {
   local report=${1:-report} word rest
   local -a facts
+  need_program python3
   [ -s "$report" ] || fail_ "no report in $report"
   while read -r word rest; do
     case $word in
@@ -343,11 +461,10 @@ check_misuses_()
 # must add no misuse of the simulated driver either.
 check_victim()
 {
-  need_program python3
-  rm -f report report.json sim
+  rm -f sim
   run_plain CUSIM_REPORT=sim "$@"
   keep_plain_
-  run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "$@"
+  with_reports "$@"
   compare_with_plain_
   check_claims report
   check_misuses_
@@ -372,14 +489,12 @@ check_modes()
 {
   local mode
   local -a settings
-  need_program python3
   rm -f report report.* sim sim.*
   run_plain CUSIM_REPORT=sim "$@"
   keep_plain_
   for mode in $modes; do
     settings_of "$mode"
-    rm -f report report.json sim
-    run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both "${settings[@]}" "$@"
+    with_reports "${settings[@]}" "$@"
     last_run_="$last_run_ (${settings[*]})"
     compare_with_plain_
     check_claims report
@@ -399,14 +514,10 @@ in_modes()
   local answers=$1 mode found
   local -a settings
   shift
-  need_program python3
   for mode in $modes; do
     settings_of "$mode"
-    rm -f report report.json sim
-    run_preloaded CUSIM_REPORT=sim CUWARDEN_REPORT=report CUWARDEN_FORMAT=both CUWARDEN_DUMP_OOM=off \
-      "${settings[@]}" "$@"
+    exits 0 with_reports CUWARDEN_DUMP_OOM=off "${settings[@]}" "$@"
     last_run_="$last_run_ (${settings[*]})"
-    expect_status 0
     found=$(sed -n -E 's/^[a-z-]+(:.*)?: (-?[0-9]+)$/\2/p' out | tr '\n' ' ')
     [ "$found" = "$answers${answers:+ }" ] || fail_ "the answers are $found, expected $answers"
     check_claims
@@ -432,12 +543,6 @@ expect_calls()
     holds_ "${count:-0}" "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}" ||
       fail_ "${BASH_REMATCH[1]} is called ${count:-0} times in $file, expected $fact"
   done
-}
-
-# need_gpu: the test is skipped where the machine's own driver finds no device.
-need_gpu()
-{
-  "$victim_dir/dl_gpu" >gpu 2>&1 || skip_ "no GPU: $(tail -n 1 gpu)"
 }
 
 # need_program NAME...: the test is skipped where one of them is missing.

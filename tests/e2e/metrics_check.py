@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # metrics.test: the metrics of two programs.
 import sys
-from parse import parse
+from metrics_parse import parse
 one, two = sys.argv[1:3]
 values, types = parse(open("out").read())
 def of(metric, pid, **labels):

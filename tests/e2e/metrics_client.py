@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # metrics.test: a client that asks well and badly.
 import http.client, socket, sys
-from parse import parse
+from metrics_parse import parse
 port, one, two = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 def ask(method, path, body=None):
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # metrics.test: the documents name the metrics that there are.
 import json, re, sys
-from parse import parse
+from metrics_parse import parse
 docs = sys.argv[1]
 _, types = parse(open("out").read())
 board = json.load(open(docs + "/grafana-dashboard.json"))

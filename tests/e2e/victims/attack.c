@@ -315,9 +315,7 @@ static void *run_thread(void *argument)
     struct thread *self = argument;
 
     if (attack.style == TURNS || attack.style == STEPS) {
-        pthread_mutex_lock(&attack.lock);
-        await_turn(self);
-        pthread_mutex_unlock(&attack.lock);
+        LOCKED(await_turn(self));
     }
     work_off(self);
     return NULL;

@@ -174,6 +174,10 @@ struct attack {
 
 extern struct attack attack;
 
+/* An expression under attack.lock. */
+#define LOCKED(...)                                                                                \
+    (pthread_mutex_lock(&attack.lock), (__VA_ARGS__), pthread_mutex_unlock(&attack.lock))
+
 /* ---- attack.c ---- */
 
 unsigned below(struct thread *self, unsigned n);

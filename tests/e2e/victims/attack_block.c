@@ -111,9 +111,7 @@ struct block *take_block(struct thread *self, struct context *context)
 
 void put_block(struct block *block)
 {
-    pthread_mutex_lock(&attack.lock);
-    block->is_busy = false;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(block->is_busy = false);
 }
 
 static bool overlaps(CUdeviceptr address, size_t size, CUdeviceptr other, size_t other_size)
@@ -286,9 +284,7 @@ struct block *obtain(struct thread *self, struct context *context, enum kind kin
         check_new(self, block);
         return block;
     }
-    pthread_mutex_lock(&attack.lock);
-    attack.failed++;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(attack.failed++);
     drop_slot(block);
     return NULL;
 }
@@ -395,9 +391,8 @@ void squeeze(struct thread *self)
     size_t leave = (size_t)(1 + below(self, 24)) << 20, room;
     struct block *block;
 
-    pthread_mutex_lock(&attack.lock);
-    room = device->capacity > most_taken(device) ? device->capacity - most_taken(device) : 0;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(room =
+               device->capacity > most_taken(device) ? device->capacity - most_taken(device) : 0);
     if (room < leave + (16u << 20))
         return;
     block = obtain(self, context, DEVICE, (room - leave) / 9 * 8 - (2u << 20));
@@ -416,9 +411,7 @@ static CUresult call_free(const struct block *block)
 
 static void set_leaving(struct block *block, bool is_leaving)
 {
-    pthread_mutex_lock(&attack.lock);
-    block->is_leaving = is_leaving;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(block->is_leaving = is_leaving);
 }
 
 static void clear_slot(struct block *block)
@@ -436,9 +429,7 @@ void release(struct thread *self, struct block *block)
     bool is_free;
     CUresult code;
 
-    pthread_mutex_lock(&attack.lock);
-    is_free = block->users == 0;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(is_free = block->users == 0);
     if (chance(self, 30))
         spoil(self, block);
     for (unsigned i = below(self, 3); i > 0; i--)
@@ -460,9 +451,7 @@ void release(struct thread *self, struct block *block)
     }
     expect(self, code, CUDA_SUCCESS, "free");
     clear_slot(block);
-    pthread_mutex_lock(&attack.lock);
-    attack.frees++;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(attack.frees++);
 }
 
 void forget(struct thread *self, struct block *block)

@@ -301,9 +301,7 @@ void capture(struct thread *self)
     for (unsigned i = 0; i < 2; i++)
         if (graph->blocks[i])
             put_block(graph->blocks[i]);
-    pthread_mutex_lock(&attack.lock);
-    graph->is_busy = false;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(graph->is_busy = false);
 }
 
 static struct graph *take_graph(struct thread *self)
@@ -341,9 +339,7 @@ void relaunch(struct thread *self)
         return;
     launch_graph(self, graph);
     if (chance(self, 50)) {
-        pthread_mutex_lock(&attack.lock);
-        retire(graph);
-        pthread_mutex_unlock(&attack.lock);
+        LOCKED(retire(graph));
     }
     put_graph(graph, false);
 }

@@ -188,9 +188,7 @@ static void try_free(struct thread *self, CUdeviceptr address, bool is_of_host, 
     if (!guard_end(self, &guard, code, what))
         return;
     expect(self, code, CUDA_ERROR_INVALID_VALUE, what);
-    pthread_mutex_lock(&attack.lock);
-    attack.bad_frees++;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(attack.bad_frees++);
 }
 
 static void free_again(struct thread *self)

@@ -49,9 +49,7 @@ struct stream *take_legacy(struct thread *self, struct context *context)
 
 void put_stream(struct stream *stream)
 {
-    pthread_mutex_lock(&attack.lock);
-    stream->users--;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(stream->users--);
 }
 
 static bool can_capture(const struct stream *stream)

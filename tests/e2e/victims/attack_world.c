@@ -52,9 +52,7 @@ bool begin_sync(struct context *context)
 
 void end_sync(struct context *context)
 {
-    pthread_mutex_lock(&attack.lock);
-    context->syncs--;
-    pthread_mutex_unlock(&attack.lock);
+    LOCKED(context->syncs--);
 }
 
 /* ---- ledgers ---- */

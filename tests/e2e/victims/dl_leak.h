@@ -8,21 +8,18 @@
 
 #include <dlfcn.h>
 
+/* The driver's function of this name. */
+#define OF_DRIVER(driver, name) ((__typeof__(&name))dlsym(driver, #name))
+
 static NOINLINE void leak(void *driver, size_t bytes)
 {
-    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))dlsym(driver, "cuInit");
-    CUresult (*retain)(CUcontext *, CUdevice) =
-        (CUresult(*)(CUcontext *, CUdevice))dlsym(driver, "cuDevicePrimaryCtxRetain");
-    CUresult (*set)(CUcontext) = (CUresult(*)(CUcontext))dlsym(driver, "cuCtxSetCurrent");
-    CUresult (*alloc)(CUdeviceptr *, size_t) =
-        (CUresult(*)(CUdeviceptr *, size_t))dlsym(driver, "cuMemAlloc_v2");
     CUcontext context;
     CUdeviceptr block;
 
-    MUST(init(0));
-    MUST(retain(&context, 0));
-    MUST(set(context));
-    MUST(alloc(&block, bytes));
+    MUST(OF_DRIVER(driver, cuInit)(0));
+    MUST(OF_DRIVER(driver, cuDevicePrimaryCtxRetain)(&context, 0));
+    MUST(OF_DRIVER(driver, cuCtxSetCurrent)(context));
+    MUST(OF_DRIVER(driver, cuMemAlloc_v2)(&block, bytes));
 }
 
 #endif

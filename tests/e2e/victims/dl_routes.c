@@ -44,17 +44,16 @@ static void *find(const char *symbol, const char *base, int version)
     return found;
 }
 
+/* By its name as it is exported. */
+#define FIND(function, base, version) ((__typeof__(&function))find(#function, base, version))
+
 static NOINLINE void leak(void)
 {
-    CUresult (*init)(unsigned) = (CUresult(*)(unsigned))find("cuInit", "cuInit", 2000);
-    CUresult (*retain)(CUcontext *, CUdevice) = (CUresult(*)(CUcontext *, CUdevice))find(
-        "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain", 7000);
-    CUresult (*set)(CUcontext) =
-        (CUresult(*)(CUcontext))find("cuCtxSetCurrent", "cuCtxSetCurrent", 4000);
-    CUresult (*alloc)(CUdeviceptr *, size_t) =
-        (CUresult(*)(CUdeviceptr *, size_t))find("cuMemAlloc_v2", "cuMemAlloc", 3020);
-    CUresult (*release)(CUdeviceptr) =
-        (CUresult(*)(CUdeviceptr))find("cuMemFree_v2", "cuMemFree", 3020);
+    __auto_type init = FIND(cuInit, "cuInit", 2000);
+    __auto_type retain = FIND(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000);
+    __auto_type set = FIND(cuCtxSetCurrent, "cuCtxSetCurrent", 4000);
+    __auto_type alloc = FIND(cuMemAlloc_v2, "cuMemAlloc", 3020);
+    __auto_type release = FIND(cuMemFree_v2, "cuMemFree", 3020);
     CUcontext context;
     CUdeviceptr block;
 

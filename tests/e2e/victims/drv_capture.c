@@ -2,8 +2,8 @@
 /* Captures in the mode that its argument names, and meanwhile does what a program may and may not
  * do, in this thread and others; says every return code. */
 #include "victim.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,7 +55,6 @@ static CUstreamCaptureMode mode_of(const char *word)
 
 static int capture_once(CUstreamCaptureMode mode, int tries)
 {
-    pthread_t thread;
     CUgraph graph = NULL;
     CUgraphExec exec;
     CUresult rc;
@@ -64,8 +63,7 @@ static int capture_once(CUstreamCaptureMode mode, int tries)
     MUST(cuMemsetD8Async(before, 7, 4096, stream));
     if (tries) {
         attempt("the same thread");
-        pthread_create(&thread, NULL, in_another_thread, NULL);
-        pthread_join(thread, NULL);
+        in_thread(in_another_thread, NULL);
     }
     rc = cuStreamEndCapture(stream, &graph);
     if (rc == CUDA_SUCCESS) {
@@ -116,15 +114,13 @@ static void capture_in_peace(void)
     CUcontext unseen = use_device(1);
     unsigned long long calls;
     CUdeviceptr captured;
-    pthread_t thread;
     CUgraph graph;
 
     MUST(cuCtxSetCurrent(context));
     MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     calls = foreign_calls();
     MUST(cuMemAllocAsync(&captured, 5000, stream));
-    pthread_create(&thread, NULL, take_elsewhere, unseen);
-    pthread_join(thread, NULL);
+    in_thread(take_elsewhere, unseen);
     MUST(cuMemFreeAsync(captured, stream));
     calls = foreign_calls() - calls;
     MUST(cuStreamEndCapture(stream, &graph));

@@ -3,9 +3,9 @@
  * Ends as its arguments say; what it leaks on the way, and whether that is known in time to be
  * reported, it says itself.
  */
-#include "victim.h"
+#include "leak.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,18 +15,6 @@ static CUcontext context;
 static CUdeviceptr block_of_main;
 static pthread_key_t key;
 static _Atomic int is_busy;
-
-static NOINLINE void leak(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-}
-
-static void expect(size_t bytes, int blocks)
-{
-    say("expect leaked_bytes=%zu leaked_blocks=%d failed=0", bytes, blocks);
-}
 
 /* ---- handlers ---- */
 
@@ -46,24 +34,6 @@ static void exit_at_once(void)
 {
     leak(5);
     _exit(42);
-}
-
-static int end_handler_before(void)
-{
-    expect(1070, 2);
-    return 30;
-}
-
-static int end_exit_twice(void)
-{
-    expect(1111, 2);
-    exit(40);
-}
-
-static int end_exit_hard(void)
-{
-    expect(1116, 3);
-    exit(40);
 }
 
 /* ---- threads ---- */
@@ -130,7 +100,6 @@ static int __attribute__((noreturn)) end_main_first(void)
     pthread_t thread;
 
     self = pthread_self();
-    expect(1151, 3);
     pthread_create(&thread, NULL, outlive_main, &self);
     pthread_exit(NULL);
 }
@@ -150,23 +119,14 @@ static void *set_and_end(void *times)
     return NULL;
 }
 
-static void run_thread(void *(*body)(void *), void *argument)
-{
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, body, argument);
-    pthread_join(thread, NULL);
-}
-
 /* Each thread's destructor calls CUDA three times over. */
 static int end_thread_keys(void)
 {
     for (int i = 0; i < 20; i++) {
         int times = 3;
 
-        run_thread(set_and_end, &times);
+        in_thread(set_and_end, &times);
     }
-    expect(1111 + 20 * 92, 2 + 20 * 4);
     return 33;
 }
 
@@ -199,7 +159,6 @@ static int end_cancel(void)
         if (result != PTHREAD_CANCELED)
             return 1;
     }
-    expect(1111, 2);
     return 34;
 }
 
@@ -215,14 +174,8 @@ static void *start_cancelled(void *unused)
 /* The first call of all comes from a thread that ends at its next cancellation point. */
 static void start_by_cancelled_thread(void)
 {
-    run_thread(start_cancelled, NULL);
+    in_thread(start_cancelled, NULL);
     MUST(cuCtxSetCurrent(context));
-}
-
-static int end_after_cancel(void)
-{
-    expect(1114, 3);
-    return 38;
 }
 
 /* ---- signals ---- */
@@ -236,14 +189,12 @@ static void exit_in_handler(int number)
 static int end_signal(void)
 {
     signal(SIGUSR1, exit_in_handler);
-    expect(1111, 2);
     raise(SIGUSR1);
     return 1;
 }
 
 static int end_quick(void)
 {
-    expect(1111, 2);
     quick_exit(36);
 }
 
@@ -252,36 +203,37 @@ static int end_abort(void)
     abort();
 }
 
-static int end_return(void)
-{
-    expect(1111, 2);
-    return 37;
-}
-
 static void start(void)
 {
     context = use_device(0);
 }
 
+static int end_exit(void)
+{
+    exit(40);
+}
+
 static const struct {
     const char *name;
-    int (*end)(void);
+    size_t bytes; /* that are known to leak, or 0, and in how many blocks */
+    int blocks, status;
+    int (*end)(void); /* NULL: returns `status` */
     void (*start)(void);
     void (*handler)(void); /* at exit; registered before the first call of CUDA */
 } ways[] = {
-    {"return", end_return, start, NULL},
-    {"handler", end_handler_before, start, free_and_leak},
-    {"exit-twice", end_exit_twice, start, exit_again},
-    {"exit-hard", end_exit_hard, start, exit_at_once},
-    {"detached", end_detached, start, NULL},
-    {"thread", end_from_thread, start, NULL},
-    {"main-first", end_main_first, start, NULL},
-    {"keys", end_thread_keys, start, NULL},
-    {"cancel", end_cancel, start, NULL},
-    {"cancelled", end_after_cancel, start_by_cancelled_thread, NULL},
-    {"signal", end_signal, start, NULL},
-    {"quick", end_quick, start, NULL},
-    {"abort", end_abort, start, NULL},
+    {"return", 1111, 2, 37, NULL, start, NULL},
+    {"handler", 1070, 2, 30, NULL, start, free_and_leak},
+    {"exit-twice", 1111, 2, 0, end_exit, start, exit_again},
+    {"exit-hard", 1116, 3, 0, end_exit, start, exit_at_once},
+    {"detached", 0, 0, 0, end_detached, start, NULL},
+    {"thread", 0, 0, 0, end_from_thread, start, NULL},
+    {"main-first", 1151, 3, 0, end_main_first, start, NULL},
+    {"keys", 1111 + 20 * 92, 2 + 20 * 4, 0, end_thread_keys, start, NULL},
+    {"cancel", 1111, 2, 0, end_cancel, start, NULL},
+    {"cancelled", 1114, 3, 38, NULL, start_by_cancelled_thread, NULL},
+    {"signal", 1111, 2, 0, end_signal, start, NULL},
+    {"quick", 1111, 2, 0, end_quick, start, NULL},
+    {"abort", 0, 0, 0, end_abort, start, NULL},
 };
 
 /* drv_ending WAY [late]: "late" registers the handler once more, after the first call of CUDA. */
@@ -300,5 +252,7 @@ int main(int argc, char **argv)
     MUST(cuMemAlloc(&block_of_main, 111));
     if (argc > 2)
         atexit(ways[way].handler);
-    return ways[way].end();
+    if (ways[way].bytes > 0)
+        say("expect leaked_bytes=%zu leaked_blocks=%d failed=0", ways[way].bytes, ways[way].blocks);
+    return ways[way].end ? ways[way].end() : ways[way].status;
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaks 1234 bytes and ends in the way that its argument names. */
-#include "victim.h"
+#include "leak.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-static NOINLINE void leak(void)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, 1234));
-}
 
 static void on_signal(int number)
 {
@@ -57,7 +50,7 @@ static int end(const char *way)
 int main(int argc, char **argv)
 {
     use_device(0);
-    leak();
+    leak(1234);
     say("expect leaked_bytes=1234 leaked_blocks=1 leak_sites=1 allocs=1 frees=0");
     say("report  leak  +");
     return end(argc > 1 ? argv[1] : "return");

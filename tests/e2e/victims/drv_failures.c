@@ -11,8 +11,6 @@ static char host[8192] __attribute__((aligned(4096)));
 
 int main(void)
 {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUDA_ARRAY_DESCRIPTOR shape = {
         .Width = 64, .Height = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
     CUmemGenericAllocationHandle handle = 0;
@@ -32,7 +30,7 @@ int main(void)
     TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     TRY(cuMemAllocAsync(&async, 4096, stream));
     TRY(cuMemAddressReserve(&reserved, unit, 0, 0, 0));
-    TRY(cuMemCreate(&handle, unit, &prop, 0));
+    TRY(cuMemCreate(&handle, unit, &on_device, 0));
     TRY(cuMemMap(reserved, unit, 0, handle, 0));
     TRY(cuMemUnmap(reserved, unit));
     TRY(cuMemRelease(handle));

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaks, forks a child that ends in the way that its argument names and never calls CUDA, and leaks
  * once more. */
-#include "victim.h"
+#include "leak.h"
 
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static NOINLINE void leak(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-}
 
 static NOINLINE pid_t start(const char *way)
 {

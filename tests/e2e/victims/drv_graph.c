@@ -6,14 +6,16 @@
 
 static CUstream stream;
 
-static NOINLINE CUdeviceptr add_alloc_node(CUgraph graph, size_t bytes, CUgraphNode *node)
+/* A graph that has a node which allocates. */
+static NOINLINE CUdeviceptr make_graph(size_t bytes, CUgraph *graph, CUgraphNode *node)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS params = {
         .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}},
         .bytesize = bytes};
 
-    MUST(cuGraphAddMemAllocNode(node, graph, NULL, 0, &params));
+    MUST(cuGraphCreate(graph, 0));
+    MUST(cuGraphAddMemAllocNode(node, *graph, NULL, 0, &params));
     return params.dptr;
 }
 
@@ -31,8 +33,7 @@ static NOINLINE void build_only(void)
     CUgraph graph;
     CUgraphNode node;
 
-    MUST(cuGraphCreate(&graph, 0));
-    add_alloc_node(graph, 11111, &node);
+    make_graph(11111, &graph, &node);
     instantiate(graph);
 }
 
@@ -44,8 +45,7 @@ static NOINLINE void take_and_free_inside(void)
     CUdeviceptr block;
     CUgraphExec exec;
 
-    MUST(cuGraphCreate(&graph, 0));
-    block = add_alloc_node(graph, 22222, &alloc);
+    block = make_graph(22222, &graph, &alloc);
     MUST(cuGraphAddMemFreeNode(&free_node, graph, &alloc, 1, block));
     exec = instantiate(graph);
     for (int i = 0; i < 3; i++)
@@ -62,8 +62,7 @@ static NOINLINE void free_outside(void)
     CUdeviceptr block;
     CUgraphExec exec;
 
-    MUST(cuGraphCreate(&graph, 0));
-    block = add_alloc_node(graph, 33333, &node);
+    block = make_graph(33333, &graph, &node);
     exec = instantiate(graph);
     MUST(cuGraphLaunch(exec, stream));
     MUST(cuMemFreeAsync(block, stream));
@@ -77,8 +76,7 @@ static NOINLINE void launch_and_forget(void)
     CUgraph graph;
     CUgraphNode node;
 
-    MUST(cuGraphCreate(&graph, 0));
-    add_alloc_node(graph, 44444, &node);
+    make_graph(44444, &graph, &node);
     MUST(cuGraphLaunch(instantiate(graph), stream));
     MUST(cuStreamSynchronize(stream));
 }

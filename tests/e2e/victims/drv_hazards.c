@@ -82,6 +82,22 @@ static void *start_and_take(void *barrier)
     return NULL;
 }
 
+/* What many children come to that do this with `plugin`, and are to end with `status`. */
+static int run_children(void (*child)(const char *plugin), const char *plugin, int status)
+{
+    int failed = 0;
+
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            child(plugin);
+        failed += !reap(pid, status);
+    }
+    say("children that failed %d", failed);
+    return failed != 0;
+}
+
 /* Both threads' first calls, at the same moment. */
 static void race_with_constructor(const char *plugin)
 {
@@ -97,39 +113,23 @@ static void race_with_constructor(const char *plugin)
     _exit(handle ? 5 : 6);
 }
 
-static int run_constructor(const char *plugin)
+static void open_library(const char *unused)
 {
-    int failed = 0;
-
-    for (int i = 0; i < CHILDREN; i++) {
-        pid_t child = fork();
-
-        if (child == 0)
-            race_with_constructor(plugin);
-        failed += !reap(child, 5);
-    }
-    say("children that failed %d", failed);
-    return failed != 0;
+    (void)unused;
+    _exit(dlopen("libm.so.6", RTLD_NOW) ? 5 : 6);
 }
 
 static int run_fork(void)
 {
     pthread_t thread;
-    int failed = 0;
+    int failed;
 
     start();
     pthread_create(&thread, NULL, take_often, NULL);
-    for (int i = 0; i < CHILDREN; i++) {
-        pid_t child = fork();
-
-        if (child == 0)
-            _exit(dlopen("libm.so.6", RTLD_NOW) ? 5 : 6);
-        failed += !reap(child, 5);
-    }
+    failed = run_children(open_library, NULL, 5);
     atomic_store(&is_done, 1);
     pthread_join(thread, NULL);
-    say("children that failed %d", failed);
-    return failed != 0;
+    return failed;
 }
 
 static void leave(int signal)
@@ -138,12 +138,13 @@ static void leave(int signal)
     _exit(7);
 }
 
-static void capture_until_interrupted(void)
+static void capture_until_interrupted(const char *unused)
 {
     struct itimerval timer = {.it_value = {.tv_usec = 2000 + getpid() % 997}};
     CUstream stream;
     CUgraph graph;
 
+    (void)unused;
     start();
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     signal(SIGALRM, leave);
@@ -155,26 +156,13 @@ static void capture_until_interrupted(void)
     }
 }
 
-static int run_signal(void)
-{
-    int failed = 0;
-
-    for (int i = 0; i < CHILDREN; i++) {
-        pid_t child = fork();
-
-        if (child == 0)
-            capture_until_interrupted();
-        failed += !reap(child, 7);
-    }
-    say("children that failed %d", failed);
-    return failed != 0;
-}
-
 int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "constructor") == 0)
-        return run_constructor(argv[2]);
+        return run_children(race_with_constructor, argv[2], 5);
     if (argc > 1 && strcmp(argv[1], "fork") == 0)
         return run_fork();
-    return argc > 1 && strcmp(argv[1], "signal") == 0 ? run_signal() : 2;
+    return argc > 1 && strcmp(argv[1], "signal") == 0
+               ? run_children(capture_until_interrupted, NULL, 7)
+               : 2;
 }

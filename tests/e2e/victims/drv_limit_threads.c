@@ -9,8 +9,8 @@
  * KINDS is a number with a bit for each kind, all if it is missing.
  */
 #include "victim.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include "cusim.h"
@@ -50,11 +50,8 @@ static unsigned draw(unsigned *seed)
 
 static CUresult create_physical(struct slot *slot)
 {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
-
     slot->bytes = (slot->bytes + UNIT - 1) / UNIT * UNIT;
-    return cuMemCreate(&slot->handle, slot->bytes, &prop, 0);
+    return cuMemCreate(&slot->handle, slot->bytes, &on_device, 0);
 }
 
 static CUresult allocate(struct slot *slot)
@@ -144,8 +141,7 @@ int main(int argc, char **argv)
     before = cusim_used_bytes ? cusim_used_bytes(0) : 0;
     for (size_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, THREADS);
     MUST(cuCtxSynchronize());
     peak = cusim_peak_bytes ? cusim_peak_bytes(0) - before : 0;
     say("%s", peak <= limit ? "within the limit" : "beyond the limit");

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Much of one thing: leaked blocks of one place, places that leak, or threads at the same time. */
-#include "victim.h"
+#include "leak.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #define THREADS 400
 
 static CUcontext context;
 static pthread_barrier_t all_here;
-
-static NOINLINE void leak(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-}
 
 /* Each level is another stack. */
 static NOINLINE void leak_at_each_level(int levels) /* NOLINT(misc-no-recursion) */
@@ -49,11 +42,8 @@ static void run_threads(void)
     pthread_t threads[THREADS];
 
     pthread_barrier_init(&all_here, NULL, THREADS);
-    for (int i = 0; i < THREADS; i++)
-        if (pthread_create(&threads[i], NULL, work, NULL) != 0)
-            exit(97);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    start_threads(threads, THREADS, work, NULL);
+    join_threads(threads, THREADS);
     say("expect leaked_bytes=%d leaked_blocks=%d leak_sites=1 allocs=%d frees=%d peak_bytes=%d",
         THREADS * 512, THREADS, THREADS * 11, THREADS * 10, THREADS * 512);
 }

@@ -6,7 +6,6 @@
  *   early   NVTX alone, CUDA is never called; with a number: so many threads more
  *   fork    a child that goes on in its parent's range
  *   off     as all, but nobody may listen
- *   cost N  nanoseconds for a range of a known name
  * Built with our own client, and by nvtx.test with that of NVTX's headers (-DWITH_HEADERS).
  */
 #ifdef WITH_HEADERS
@@ -15,12 +14,11 @@
 #include "nvtx_client.h"
 #endif
 
-#include "victim.h"
+#include "leak.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static int is_heard = 1; /* 0: there must be no tool */
@@ -33,13 +31,6 @@ static void expect(long got, long wanted, const char *what)
     exit(99);
 }
 #define LEVEL(call, level) expect(call, level, #call)
-
-static NOINLINE void leak(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-}
 
 static nvtxEventAttributes_t attributes_of(int type)
 {
@@ -116,7 +107,6 @@ static void run_steps(void)
 {
     nvtxEventAttributes_t tick = attributes_of(NVTX_MESSAGE_TYPE_ASCII);
     nvtxRangeId_t phase, other;
-    pthread_t thread;
     char name[32];
 
     use_device(0);
@@ -137,8 +127,7 @@ static void run_steps(void)
     nvtxMarkW(L"tick");
     nvtxMarkEx(&tick);
     nvtxDomainMarkEx(nvtxDomainCreateA("LIB"), &tick);
-    if (pthread_create(&thread, NULL, end_range, &phase) != 0 || pthread_join(thread, NULL) != 0)
-        exit(99);
+    in_thread(end_range, &phase);
     nvtxRangePushA("still open");
 }
 
@@ -153,12 +142,8 @@ static void run_early(int threads)
     LEVEL(nvtxRangePushA("outer"), 0);
     LEVEL(nvtxRangePushA("inner"), 1);
     nvtxMarkA("tick");
-    for (int i = 0; i < threads; i++) {
-        pthread_t thread;
-
-        if (pthread_create(&thread, NULL, push_only, NULL) != 0 || pthread_join(thread, NULL) != 0)
-            exit(99);
-    }
+    for (int i = 0; i < threads; i++)
+        in_thread(push_only, NULL);
     LEVEL(nvtxRangePop(), 1);
     LEVEL(nvtxRangePop(), 0);
     LEVEL(nvtxRangePop(), -1);
@@ -185,28 +170,6 @@ static void run_fork(void)
     LEVEL(nvtxRangePop(), 0);
 }
 
-static void run_cost(long rounds)
-{
-    struct timespec from, to;
-    double best = 1e9;
-
-    use_device(0);
-    for (int attempt = 0; attempt < 10; attempt++) {
-        double ns;
-
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        for (long i = 0; i < rounds; i++) {
-            nvtxRangePushA("train_step");
-            nvtxRangePop();
-        }
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        ns = (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
-        if (ns / (double)rounds < best)
-            best = ns / (double)rounds;
-    }
-    printf("%.1f ns\n", best);
-}
-
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -221,8 +184,6 @@ int main(int argc, char **argv)
         run_early(number);
     else if (strcmp(what, "fork") == 0)
         run_fork();
-    else if (strcmp(what, "cost") == 0)
-        run_cost(number);
     else
         return 2;
     return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaks, makes a process in the way that its argument names, which does not call CUDA, and leaks
  * once more. */
-#include "victim.h"
+#include "leak.h"
+#include "in_thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -18,13 +18,6 @@ extern char **environ;
 static CUcontext context;
 static _Atomic int is_done;
 
-static NOINLINE void leak(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-}
-
 static int status_of(pid_t child)
 {
     int status;
@@ -36,36 +29,44 @@ static int status_of(pid_t child)
 
 static char *const shell[] = {(char *)"sh", (char *)"-c", (char *)"exit 11", NULL};
 
-static int by_vfork_exit(void)
+static int exec_shell(void *unused)
 {
-    pid_t child = vfork();
-
-    if (child == 0)
-        _exit(11);
-    return status_of(child);
+    (void)unused;
+    execv("/bin/sh", shell);
+    _exit(12);
 }
 
-static int by_vfork_exec(void)
+static void fail_to_exec(void)
 {
-    pid_t child = vfork();
+    execv("/nonexistent", shell);
+    _exit(errno == ENOENT ? 11 : 12);
+}
 
-    if (child == 0) {
-        execv("/bin/sh", shell);
-        _exit(12);
+/* Without the C library's fork handlers. */
+static pid_t raw_fork(void)
+{
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+/* A child made so, which ends so. */
+#define CHILDREN(ROW)                                                                              \
+    ROW(by_fork_exit, fork(), exit(11))                                                            \
+    ROW(by_vfork_exit, vfork(), _exit(11))                                                         \
+    ROW(by_vfork_exec, vfork(), exec_shell(NULL))                                                  \
+    ROW(by_vfork_failing_exec, vfork(), fail_to_exec())                                            \
+    ROW(by_raw_fork, raw_fork(), _exit(11))                                                        \
+    ROW(by_raw_fork_exit, raw_fork(), exit(11))
+
+#define DEFINE_CHILD(name, make, end)                                                              \
+    static int name(void)                                                                          \
+    {                                                                                              \
+        pid_t child = make;                                                                        \
+                                                                                                   \
+        if (child == 0)                                                                            \
+            end;                                                                                   \
+        return status_of(child);                                                                   \
     }
-    return status_of(child);
-}
-
-static int by_vfork_failing_exec(void)
-{
-    pid_t child = vfork();
-
-    if (child == 0) {
-        execv("/nonexistent", shell);
-        _exit(errno == ENOENT ? 11 : 12);
-    }
-    return status_of(child);
-}
+CHILDREN(DEFINE_CHILD)
 
 static int by_spawn(void)
 {
@@ -106,45 +107,21 @@ static int leave(void *unused)
 
 /* As runtimes of other languages start programs: the child shares our memory, on a stack of its
  * own. */
-static int by_clone(void)
+static int cloned(int (*run)(void *))
 {
     static char stack[65536] __attribute__((aligned(16)));
 
-    return status_of(clone(leave, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
+    return status_of(clone(run, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
 }
 
-static int exec_shell(void *unused)
+static int by_clone(void)
 {
-    (void)unused;
-    execv("/bin/sh", shell);
-    _exit(12);
+    return cloned(leave);
 }
 
 static int by_clone_exec(void)
 {
-    static char stack[65536] __attribute__((aligned(16)));
-
-    return status_of(
-        clone(exec_shell, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL));
-}
-
-/* Without the C library's fork handlers. */
-static int by_raw_fork(void)
-{
-    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-
-    if (child == 0)
-        _exit(11);
-    return status_of(child);
-}
-
-static int by_raw_fork_exit(void)
-{
-    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-
-    if (child == 0)
-        exit(11);
-    return status_of(child);
+    return cloned(exec_shell);
 }
 
 /* The grandchild ends last. */
@@ -207,42 +184,16 @@ static int many(int (*make)(void))
     return status;
 }
 
-static int by_fork_exit(void)
-{
-    pid_t child = fork();
-
-    if (child == 0)
-        exit(11);
-    return status_of(child);
-}
-
 static int while_busy(int (*make)(void))
 {
     pthread_t thread[3];
     int status;
 
-    for (int i = 0; i < 3; i++)
-        pthread_create(&thread[i], NULL, churn, NULL);
+    start_threads(thread, 3, churn, NULL);
     status = many(make);
     atomic_store(&is_done, 1);
-    for (int i = 0; i < 3; i++)
-        pthread_join(thread[i], NULL);
+    join_threads(thread, 3);
     return status;
-}
-
-static int by_busy_fork(void)
-{
-    return while_busy(by_fork_exit);
-}
-
-static int by_busy_vfork(void)
-{
-    return while_busy(by_vfork_exec);
-}
-
-static int by_busy_spawn(void)
-{
-    return while_busy(by_spawn);
 }
 
 /* It fails, and the program goes on. */
@@ -271,17 +222,18 @@ static int by_daemon(void)
 static const struct {
     const char *name;
     int (*make)(void);
+    int is_busy; /* many, while other threads allocate */
 } ways[] = {
-    {"fork", by_fork_exit},        {"vfork-exit", by_vfork_exit},
-    {"vfork-exec", by_vfork_exec}, {"vfork-noexec", by_vfork_failing_exec},
-    {"spawn", by_spawn},           {"nospawn", by_failing_spawn},
-    {"system", by_system},         {"popen", by_popen},
-    {"clone", by_clone},           {"clone-exec", by_clone_exec},
-    {"raw-fork", by_raw_fork},     {"raw-fork-exit", by_raw_fork_exit},
-    {"double", by_double_fork},    {"nested", by_nested_fork},
-    {"busy-fork", by_busy_fork},   {"busy-vfork", by_busy_vfork},
-    {"busy-spawn", by_busy_spawn}, {"noexec", by_failing_exec},
-    {"itself", by_exec_itself},    {"daemon", by_daemon},
+    {"fork", by_fork_exit, 0},        {"vfork-exit", by_vfork_exit, 0},
+    {"vfork-exec", by_vfork_exec, 0}, {"vfork-noexec", by_vfork_failing_exec, 0},
+    {"spawn", by_spawn, 0},           {"nospawn", by_failing_spawn, 0},
+    {"system", by_system, 0},         {"popen", by_popen, 0},
+    {"clone", by_clone, 0},           {"clone-exec", by_clone_exec, 0},
+    {"raw-fork", by_raw_fork, 0},     {"raw-fork-exit", by_raw_fork_exit, 0},
+    {"double", by_double_fork, 0},    {"nested", by_nested_fork, 0},
+    {"busy-fork", by_fork_exit, 1},   {"busy-vfork", by_vfork_exec, 1},
+    {"busy-spawn", by_spawn, 1},      {"noexec", by_failing_exec, 0},
+    {"itself", by_exec_itself, 0},    {"daemon", by_daemon, 0},
 };
 
 int main(int argc, char **argv)
@@ -293,7 +245,7 @@ int main(int argc, char **argv)
     leak(100);
     for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(ways[0]); i++)
         if (strcmp(ways[i].name, argv[1]) == 0)
-            say("status %d", ways[i].make());
+            say("status %d", ways[i].is_busy ? while_busy(ways[i].make) : ways[i].make());
     leak(200);
     say("expect leaked_bytes=300 leaked_blocks=2 failed=0");
     return 5;

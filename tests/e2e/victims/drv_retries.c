@@ -74,8 +74,6 @@ static struct { /* CUmulticastObjectProp */
 
 static void prepare(void)
 {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUDA_ARRAY_DESCRIPTOR shape = {
         .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
 
@@ -88,7 +86,7 @@ static void prepare(void)
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
-    MUST(cuMemCreate(&physical, UNIT, &prop, 0));
+    MUST(cuMemCreate(&physical, UNIT, &on_device, 0));
     MUST(cuMemAddressReserve(&range, UNIT, 0, 0, 0));
     MUST(cuMemMap(range, UNIT, 0, physical, 0));
     MUST(cuArrayCreate(&resource.res.array.hArray, &shape));

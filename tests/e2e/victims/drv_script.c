@@ -11,8 +11,8 @@
  * have what concerns how much memory there is.
  */
 #include "script.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +35,31 @@ static CUstream *stream_at(const struct args *args, int i)
     return &streams[args->text[i][0] & 127];
 }
 
+/* current[:CONTEXT]; release and reset:ORDINAL; free-again is for stacks of its own. */
+#define CALLS(ROW)                                                                                 \
+    ROW("current", run_current, cuCtxSetCurrent(args->text[0][0] ? *context_at(args, 0) : NULL))   \
+    ROW("destroy", run_destroy, cuCtxDestroy(*context_at(args, 0)))                                \
+    ROW("release", run_release, cuDevicePrimaryCtxRelease((int)size_at(args, 0)))                  \
+    ROW("reset", run_reset, cuDevicePrimaryCtxReset((int)size_at(args, 0)))                        \
+    ROW("sync", run_sync, cuCtxSynchronize())                                                      \
+    ROW("free", run_free, cuMemFree(block_at(args, 0)->at))                                        \
+    ROW("free-again", run_free_again, cuMemFree(block_at(args, 0)->at))                            \
+    ROW("free-host", run_free_host, cuMemFreeHost((void *)block_at(args, 0)->at))                  \
+    ROW("free-async", run_free_async, cuMemFreeAsync(block_at(args, 0)->at, NULL))                 \
+    ROW("unregister", run_unregister, cuMemHostUnregister((void *)block_at(args, 0)->at))          \
+    ROW("close", run_close, cuIpcCloseMemHandle(block_at(args, 0)->at))                            \
+    ROW("stream", run_stream, cuStreamCreate(stream_at(args, 0), CU_STREAM_NON_BLOCKING))
+
+/* WORD:BLOCK:BYTES, and pinned:BLOCK:BYTES:FLAGS. */
+#define ALLOCS(ROW)                                                                                \
+    ROW("alloc", run_alloc, cuMemAlloc(&block->at, block->bytes))                                  \
+    ROW("host", run_host, cuMemAllocHost((void **)&block->at, block->bytes))                       \
+    ROW("pinned", run_pinned,                                                                      \
+        cuMemHostAlloc((void **)&block->at, block->bytes, (unsigned)size_at(args, 2)))
+
+CALLS(DEFINE_CALL)
+ALLOCS(DEFINE_ALLOC)
+
 /* ---- contexts ---- */
 
 static int run_device(const struct args *args) /* device:ORDINAL[:CONTEXT] */
@@ -49,57 +74,7 @@ static int run_context(const struct args *args) /* context:CONTEXT:ORDINAL */
     return (int)cuCtxCreate_v2(context_at(args, 0), 0, (int)size_at(args, 1));
 }
 
-static int run_current(const struct args *args) /* current[:CONTEXT] */
-{
-    return (int)cuCtxSetCurrent(args->text[0][0] ? *context_at(args, 0) : NULL);
-}
-
-static int run_destroy(const struct args *args)
-{
-    return (int)cuCtxDestroy(*context_at(args, 0));
-}
-
-static int run_release(const struct args *args) /* release:ORDINAL */
-{
-    return (int)cuDevicePrimaryCtxRelease((int)size_at(args, 0));
-}
-
-static int run_reset(const struct args *args)
-{
-    return (int)cuDevicePrimaryCtxReset((int)size_at(args, 0));
-}
-
-static int run_sync(const struct args *args)
-{
-    (void)args;
-    return (int)cuCtxSynchronize();
-}
-
 /* ---- memory ---- */
-
-static NOINLINE int run_alloc(const struct args *args) /* alloc:BLOCK:BYTES */
-{
-    struct block *block = block_at(args, 0);
-
-    block->bytes = size_at(args, 1);
-    return (int)cuMemAlloc(&block->at, block->bytes);
-}
-
-static NOINLINE int run_pinned(const struct args *args) /* pinned:BLOCK:BYTES:FLAGS */
-{
-    struct block *block = block_at(args, 0);
-
-    block->bytes = size_at(args, 1);
-    return (int)cuMemHostAlloc((void **)&block->at, block->bytes, (unsigned)size_at(args, 2));
-}
-
-static NOINLINE int run_host(const struct args *args) /* host:BLOCK:BYTES */
-{
-    struct block *block = block_at(args, 0);
-
-    block->bytes = size_at(args, 1);
-    return (int)cuMemAllocHost((void **)&block->at, block->bytes);
-}
 
 static NOINLINE int run_pitch(const struct args *args) /* pitch:BLOCK:WIDTH:HEIGHT:ELEMENT */
 {
@@ -115,41 +90,9 @@ static NOINLINE int run_pitch(const struct args *args) /* pitch:BLOCK:WIDTH:HEIG
 
 static int run_physical(const struct args *args) /* physical:BYTES of virtual memory management */
 {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
     CUmemGenericAllocationHandle handle;
 
-    return (int)cuMemCreate(&handle, size_at(args, 0), &prop, 0);
-}
-
-static NOINLINE int run_free(const struct args *args)
-{
-    return (int)cuMemFree(block_at(args, 0)->at);
-}
-
-static NOINLINE int run_free_again(const struct args *args)
-{
-    return (int)cuMemFree(block_at(args, 0)->at);
-}
-
-static int run_free_host(const struct args *args)
-{
-    return (int)cuMemFreeHost((void *)block_at(args, 0)->at);
-}
-
-static int run_free_async(const struct args *args)
-{
-    return (int)cuMemFreeAsync(block_at(args, 0)->at, NULL);
-}
-
-static int run_unregister(const struct args *args)
-{
-    return (int)cuMemHostUnregister((void *)block_at(args, 0)->at);
-}
-
-static int run_close(const struct args *args)
-{
-    return (int)cuIpcCloseMemHandle(block_at(args, 0)->at);
+    return (int)cuMemCreate(&handle, size_at(args, 0), &on_device, 0);
 }
 
 static int run_same(const struct args *args) /* same:BLOCK:BLOCK, on standard error */
@@ -160,11 +103,6 @@ static int run_same(const struct args *args) /* same:BLOCK:BLOCK, on standard er
 }
 
 /* ---- what it is used for ---- */
-
-static int run_stream(const struct args *args)
-{
-    return (int)cuStreamCreate(stream_at(args, 0), CU_STREAM_NON_BLOCKING);
-}
 
 static int run_write(const struct args *args) /* write:BLOCK:BYTE[:STREAM] */
 {
@@ -325,24 +263,9 @@ static int run_fail(const struct args *args) /* fail:RULES, as in CUSIM_FAIL */
 static const struct command commands[] = {
     {"device", run_device, 1},
     {"context", run_context, 0},
-    {"current", run_current, 0},
-    {"destroy", run_destroy, 0},
-    {"release", run_release, 0},
-    {"reset", run_reset, 0},
-    {"sync", run_sync, 0},
-    {"alloc", run_alloc, 0},
-    {"pinned", run_pinned, 0},
-    {"host", run_host, 0},
     {"pitch", run_pitch, 0},
     {"physical", run_physical, 0},
-    {"free", run_free, 0},
-    {"free-again", run_free_again, 0},
-    {"free-host", run_free_host, 0},
-    {"free-async", run_free_async, 0},
-    {"unregister", run_unregister, 0},
-    {"close", run_close, 0},
     {"same", run_same, 1},
-    {"stream", run_stream, 0},
     {"write", run_write, 0},
     {"poke", run_poke, 1},
     {"holds", run_holds, 1},
@@ -358,6 +281,8 @@ static const struct command commands[] = {
     {"delay", run_delay, 1},
     {"pause", run_pause, 1},
     {"fail", run_fail, 1},
+    CALLS(ENTRY)  /* those of one call */
+    ALLOCS(ENTRY) /* and those that allocate by one */
     {NULL, NULL, 0},
 };
 
@@ -447,14 +372,12 @@ static void run_loop(const char *word, struct words body)
 
 static void run_nest(const char *word, struct words body)
 {
-    pthread_t thread;
     int status;
 
     if (starts(word, "repeat:") || starts(word, "until:")) {
         run_loop(word, body);
     } else if (strcmp(word, "thread") == 0) {
-        pthread_create(&thread, NULL, run_in_thread, &body);
-        pthread_join(thread, NULL);
+        in_thread(run_in_thread, &body);
     } else if (fork() == 0) {
         run_words(body);
         _exit(0);

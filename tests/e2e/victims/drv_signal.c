@@ -8,8 +8,8 @@
  * program's.
  */
 #include "victim.h"
+#include "in_thread.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -103,11 +103,9 @@ int main(int argc, char **argv)
         sigaction(SIGUSR1, &counting, NULL);
     if (argc > 2 && strcmp(argv[2], "leave") == 0)
         leave();
-    for (int i = 0; i < threads; i++)
-        pthread_create(&thread[i], NULL, churn, NULL);
+    start_threads(thread, threads, churn, NULL);
     wait_for_stop();
-    for (int i = 0; i < threads; i++)
-        pthread_join(thread[i], NULL);
+    join_threads(thread, threads);
     if (threads > 0)
         say("threads wrote %ld", atomic_load(&written));
     say("handled %d", atomic_load(&handled));

@@ -20,6 +20,7 @@
  * trace the program. Without one that does, the exit status is 77.
  */
 #include "victim.h"
+#include "in_thread.h"
 
 #if defined(__x86_64__)
 
@@ -27,7 +28,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -196,11 +196,9 @@ static void *walk(void *unused)
     MUST(cuCtxSetCurrent(context));
     for (int round = 0; round < ROUNDS || (self.steps < self.last && !is_end); round++) {
         CUdeviceptr block = 0;
-        pthread_t other;
 
         if (strcmp(self.way, "far") == 0) {
-            pthread_create(&other, NULL, take_elsewhere, &block);
-            pthread_join(other, NULL);
+            in_thread(take_elsewhere, &block);
         }
         if (round == ROUNDS - 1 && self.directory != NULL)
             find_live_file();
@@ -227,12 +225,9 @@ static void end_steps_of_thread(void *unused)
 
 static void walk_in_thread(void)
 {
-    pthread_t thread;
-
-    do {
-        pthread_create(&thread, NULL, walk, NULL);
-        pthread_join(thread, NULL);
-    } while (self.steps < self.last);
+    do
+        in_thread(walk, NULL);
+    while (self.steps < self.last);
 }
 
 static void walk_without_slot(void)
@@ -247,8 +242,7 @@ static void walk_without_slot(void)
     }
     walk_in_thread();
     pthread_barrier_wait(&all_done);
-    for (int i = 0; i < OTHERS; i++)
-        pthread_join(other[i], NULL);
+    join_threads(other, OTHERS);
 }
 
 int main(int argc, char **argv)

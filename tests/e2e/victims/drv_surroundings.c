@@ -4,7 +4,7 @@
  * first time (second argument), and leaks many blocks and 17 bytes. Its own files are "own" and
  * "own.N"; what it finds in them at the end is what it wrote, or its status is 1.
  */
-#include "victim.h"
+#include "leak.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,13 +15,6 @@
 #include <unistd.h>
 
 #define LEAKS 4000 /* records of more than the first steps of a live file */
-
-static NOINLINE void leak(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-}
 
 static NOINLINE void leak_deep(size_t bytes, unsigned levels) /* NOLINT(misc-no-recursion) */
 {

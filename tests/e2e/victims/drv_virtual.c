@@ -2,22 +2,21 @@
 /* Virtual memory: physical memory ends with its last handle and its last mapping, in any order. */
 #include "victim.h"
 
-static CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 static size_t unit;
 
-static CUdeviceptr map(CUdeviceptr at, CUmemGenericAllocationHandle handle)
+static NOINLINE CUmemGenericAllocationHandle create_mapped(CUdeviceptr at)
 {
+    CUmemGenericAllocationHandle handle;
+
+    MUST(cuMemCreate(&handle, unit, &on_device, 0));
     MUST(cuMemMap(at, unit, 0, handle, 0));
-    return at;
+    return handle;
 }
 
 static NOINLINE void unmap_then_release(CUdeviceptr at)
 {
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle = create_mapped(at);
 
-    MUST(cuMemCreate(&handle, unit, &prop, 0));
-    map(at, handle);
     MUST(cuMemUnmap(at, unit));
     MUST(cuMemRelease(handle));
     say("json live('%s') == (0, 0)", __func__);
@@ -25,10 +24,8 @@ static NOINLINE void unmap_then_release(CUdeviceptr at)
 
 static NOINLINE void release_then_unmap(CUdeviceptr at)
 {
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle = create_mapped(at);
 
-    MUST(cuMemCreate(&handle, unit, &prop, 0));
-    map(at, handle);
     MUST(cuMemRelease(handle));
     MUST(cuMemUnmap(at, unit));
     say("json live('%s') == (0, 0)", __func__);
@@ -36,10 +33,8 @@ static NOINLINE void release_then_unmap(CUdeviceptr at)
 
 static NOINLINE void retain_and_forget(CUdeviceptr at)
 {
-    CUmemGenericAllocationHandle handle, again;
+    CUmemGenericAllocationHandle handle = create_mapped(at), again;
 
-    MUST(cuMemCreate(&handle, unit, &prop, 0));
-    map(at, handle);
     MUST(cuMemRetainAllocationHandle(&again, (void *)at));
     MUST(cuMemRelease(handle));
     MUST(cuMemUnmap(at, unit)); /* the retained reference still holds it */
@@ -48,21 +43,17 @@ static NOINLINE void retain_and_forget(CUdeviceptr at)
 
 static NOINLINE void release_and_stay_mapped(CUdeviceptr at)
 {
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle = create_mapped(at);
 
-    MUST(cuMemCreate(&handle, unit, &prop, 0));
-    map(at, handle);
     MUST(cuMemRelease(handle)); /* the usual idiom: the mapping is the owner */
     say("json live('%s') == (1, %zu)", __func__, unit);
 }
 
 static NOINLINE void map_twice(CUdeviceptr at)
 {
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle = create_mapped(at);
 
-    MUST(cuMemCreate(&handle, unit, &prop, 0));
-    map(at, handle);
-    map(at + unit, handle);
+    MUST(cuMemMap(at + unit, unit, 0, handle, 0));
     MUST(cuMemRelease(handle));
     MUST(cuMemUnmap(at, 2 * unit)); /* both in one call */
     say("json live('%s') == (0, 0)", __func__);
@@ -81,7 +72,7 @@ int main(void)
     CUdeviceptr at;
 
     use_device(0);
-    MUST(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    MUST(cuMemGetAllocationGranularity(&unit, &on_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     at = reserve(8 * unit);
     unmap_then_release(at);
     release_then_unmap(at + unit);

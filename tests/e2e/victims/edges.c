@@ -20,19 +20,23 @@
  * status 1.
  */
 #include "edges.h"
+#include "edges_ways.h"
 
 #include <unistd.h>
 
 struct edges edges;
 
 static const struct family {
-    const char *name;
-    void (*prepare)(void);
+    const char *name, *memory,
+        *devices;          /* of the simulated GPU, unless the environment says more */
+    void (*prepare)(void); /* or NULL */
     void (*run)(void);
 } families[] = {
-    {"ends", ends_prepare, ends_run},    {"unseen", unseen_prepare, unseen_run},
-    {"fill", fill_prepare, fill_run},    {"shares", shares_prepare, shares_run},
-    {"bound", bound_prepare, bound_run},
+    {"ends", "192M", "2", ways_prepare, ends_run},
+    {"unseen", "256M", "2", unseen_prepare, unseen_run},
+    {"fill", "1G", "1", NULL, fill_run},
+    {"shares", "1G", "1", NULL, shares_run},
+    {"bound", "4G", "1", bound_prepare, bound_run},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -211,7 +215,11 @@ int main(int argc, char **argv)
     family = find_family(argv[optind]);
     first = strtoull(argv[optind + 1], NULL, 10);
     count = argc - optind > 2 ? strtoull(argv[optind + 2], NULL, 10) : 1;
-    family->prepare();
+    setenv("CUSIM_MEMORY", family->memory, 0);
+    setenv("CUSIM_DEVICES", family->devices, 0);
+    setenv("CUSIM_FREE_WAITS", "2", 0);
+    if (family->prepare)
+        family->prepare();
     MUST(cuInit(0));
     run_programs(family, first, count);
     say("%llu programs of %s, %llu operations, %llu checks", (unsigned long long)count,

@@ -52,15 +52,12 @@ void expect_no_misuse(const char *kind);
 void expect_few_frees(unsigned most);
 void forget_misuse(void);
 
-/* ---- the families: defaults of the environment, then one program ---- */
+/* ---- the families: what is done once, then one program ---- */
 
-void ends_prepare(void);
 void ends_run(void);
 void unseen_prepare(void);
 void unseen_run(void);
-void fill_prepare(void);
 void fill_run(void);
-void shares_prepare(void);
 void shares_run(void);
 void bound_prepare(void);
 void bound_run(void);

@@ -65,9 +65,6 @@ static struct {
 
 void bound_prepare(void)
 {
-    setenv("CUSIM_MEMORY", "4G", 0);
-    setenv("CUSIM_DEVICES", "1", 0);
-    setenv("CUSIM_FREE_WAITS", "2", 0);
     self.retain = (CUresult(*)(CUcontext *, CUdevice))unseen("cuDevicePrimaryCtxRetain");
     self.release = (CUresult(*)(CUdevice))unseen("cuDevicePrimaryCtxRelease_v2");
     self.is_aging = getenv("CUWARDEN_POOL_IDLE") != NULL;

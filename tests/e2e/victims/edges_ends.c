@@ -62,14 +62,6 @@ static struct {
     bool is_over;      /* memory was taken from work that nobody could wait for */
 } self;
 
-void ends_prepare(void)
-{
-    setenv("CUSIM_MEMORY", "192M", 0);
-    setenv("CUSIM_DEVICES", "2", 0);
-    setenv("CUSIM_FREE_WAITS", "2", 0);
-    ways_prepare();
-}
-
 static unsigned number_of(const struct context *context)
 {
     return (unsigned)(context - self.contexts);

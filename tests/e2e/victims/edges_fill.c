@@ -35,13 +35,6 @@ static struct {
     unsigned nblocks;
 } self;
 
-void fill_prepare(void)
-{
-    setenv("CUSIM_MEMORY", "1G", 0);
-    setenv("CUSIM_DEVICES", "1", 0);
-    setenv("CUSIM_FREE_WAITS", "2", 0);
-}
-
 /* ---- sizes ---- */
 
 /* Just above the boundary of a class: multiples of an eighth of a power of two. */

@@ -60,13 +60,6 @@ static struct {
     struct thread threads[THREADS];
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void shares_prepare(void)
-{
-    setenv("CUSIM_MEMORY", "1G", 0);
-    setenv("CUSIM_DEVICES", "1", 0);
-    setenv("CUSIM_FREE_WAITS", "2", 0);
-}
-
 /* ---- what is taken ---- */
 
 static void lock_account(const struct thread *thread)

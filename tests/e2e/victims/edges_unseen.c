@@ -43,16 +43,21 @@ static const char *const parts[] = {"created", "primary", "both", "memory"};
 enum part { CREATED, PRIMARY, BOTH, MEMORY, PARTS };
 
 /* What a program calls past the library. */
+#define REAL(ROW)                                                                                  \
+    ROW(create, cuCtxCreate_v2)                                                                    \
+    ROW(destroy, cuCtxDestroy_v2)                                                                  \
+    ROW(retain, cuDevicePrimaryCtxRetain)                                                          \
+    ROW(release, cuDevicePrimaryCtxRelease_v2)                                                     \
+    ROW(reset, cuDevicePrimaryCtxReset_v2)                                                         \
+    ROW(set_current, cuCtxSetCurrent)                                                              \
+    ROW(synchronise, cuCtxSynchronize)                                                             \
+    ROW(range, cuMemGetAddressRange_v2)                                                            \
+    ROW(ask, cuPointerGetAttribute)
+#define DECLARE(name, function) __typeof__(&function) name;
+#define FIND(name, function)    real.name = (__typeof__(&function))unseen(#function);
+
 static struct {
-    CUresult (*create)(CUcontext *, unsigned, CUdevice);
-    CUresult (*destroy)(CUcontext);
-    CUresult (*retain)(CUcontext *, CUdevice);
-    CUresult (*release)(CUdevice);
-    CUresult (*reset)(CUdevice);
-    CUresult (*set_current)(CUcontext);
-    CUresult (*synchronise)(void);
-    CUresult (*range)(CUdeviceptr *, size_t *, CUdeviceptr);
-    CUresult (*ask)(void *, CUpointer_attribute, CUdeviceptr);
+    REAL(DECLARE)
 } real;
 
 static struct {
@@ -81,20 +86,7 @@ static _Thread_local unsigned me;
 
 void unseen_prepare(void)
 {
-    setenv("CUSIM_MEMORY", "256M", 0);
-    setenv("CUSIM_DEVICES", "2", 0);
-    setenv("CUSIM_FREE_WAITS", "2", 0);
-    real.create = (CUresult(*)(CUcontext *, unsigned, CUdevice))unseen("cuCtxCreate_v2");
-    real.destroy = (CUresult(*)(CUcontext))unseen("cuCtxDestroy_v2");
-    real.retain = (CUresult(*)(CUcontext *, CUdevice))unseen("cuDevicePrimaryCtxRetain");
-    real.release = (CUresult(*)(CUdevice))unseen("cuDevicePrimaryCtxRelease_v2");
-    real.reset = (CUresult(*)(CUdevice))unseen("cuDevicePrimaryCtxReset_v2");
-    real.set_current = (CUresult(*)(CUcontext))unseen("cuCtxSetCurrent");
-    real.synchronise = (CUresult(*)(void))unseen("cuCtxSynchronize");
-    real.range =
-        (CUresult(*)(CUdeviceptr *, size_t *, CUdeviceptr))unseen("cuMemGetAddressRange_v2");
-    real.ask =
-        (CUresult(*)(void *, CUpointer_attribute, CUdeviceptr))unseen("cuPointerGetAttribute");
+    REAL(FIND)
 }
 
 static void *run_helper(void *unused)

@@ -91,58 +91,45 @@ static nvtx_fn nvtx_function(nvtx_fn *table, int number)
     return table[number];
 }
 
-#define NVTX_VOID(table, number, name, parameters, types, arguments)                               \
+#define NVTX_VOID(table, number, name, parameters, arguments)                                      \
     static inline void name parameters                                                             \
     {                                                                                              \
-        void(*f) types = (void(*) types)nvtx_function(table, number);                              \
+        __typeof__(&name) f = (__typeof__(&name))nvtx_function(table, number);                     \
+                                                                                                   \
         if (f)                                                                                     \
             f arguments;                                                                           \
     }
-#define NVTX_VALUE(table, number, type, name, parameters, types, arguments, otherwise)             \
+#define NVTX_VALUE(table, number, type, name, parameters, arguments, otherwise)                    \
     static inline type name parameters                                                             \
     {                                                                                              \
-        type(*f) types = (type(*) types)nvtx_function(table, number);                              \
+        __typeof__(&name) f = (__typeof__(&name))nvtx_function(table, number);                     \
+                                                                                                   \
         return f ? f arguments : otherwise;                                                        \
     }
+/* Of the level of a range. */
+#define NVTX_LEVEL(table, number, name, parameters, arguments)                                     \
+    NVTX_VALUE(table, number, int, name, parameters, arguments, NVTX_NO_PUSH_POP_TRACKING)
 
 typedef const nvtxEventAttributes_t *nvtx_attributes;
 
-NVTX_VOID(nvtx_core, 1, nvtxMarkEx, (nvtx_attributes a), (nvtx_attributes), (a))
-NVTX_VOID(nvtx_core, 2, nvtxMarkA, (const char *s), (const char *), (s))
-NVTX_VOID(nvtx_core, 3, nvtxMarkW, (const wchar_t *s), (const wchar_t *), (s))
-NVTX_VALUE(nvtx_core, 4, nvtxRangeId_t, nvtxRangeStartEx, (nvtx_attributes a), (nvtx_attributes),
-           (a), 0)
-NVTX_VALUE(nvtx_core, 5, nvtxRangeId_t, nvtxRangeStartA, (const char *s), (const char *), (s), 0)
-NVTX_VALUE(nvtx_core, 6, nvtxRangeId_t, nvtxRangeStartW, (const wchar_t *s), (const wchar_t *), (s),
-           0)
-NVTX_VOID(nvtx_core, 7, nvtxRangeEnd, (nvtxRangeId_t id), (nvtxRangeId_t), (id))
-NVTX_VALUE(nvtx_core, 8, int, nvtxRangePushEx, (nvtx_attributes a), (nvtx_attributes), (a),
-           NVTX_NO_PUSH_POP_TRACKING)
-NVTX_VALUE(nvtx_core, 9, int, nvtxRangePushA, (const char *s), (const char *), (s),
-           NVTX_NO_PUSH_POP_TRACKING)
-NVTX_VALUE(nvtx_core, 10, int, nvtxRangePushW, (const wchar_t *s), (const wchar_t *), (s),
-           NVTX_NO_PUSH_POP_TRACKING)
-NVTX_VALUE(nvtx_core, 11, int, nvtxRangePop, (void), (void), (), NVTX_NO_PUSH_POP_TRACKING)
-NVTX_VOID(nvtx_core2, 1, nvtxDomainMarkEx, (nvtxDomainHandle_t d, nvtx_attributes a),
-          (nvtxDomainHandle_t, nvtx_attributes), (d, a))
-NVTX_VALUE(nvtx_core2, 2, nvtxRangeId_t, nvtxDomainRangeStartEx,
-           (nvtxDomainHandle_t d, nvtx_attributes a), (nvtxDomainHandle_t, nvtx_attributes), (d, a),
-           0)
-NVTX_VOID(nvtx_core2, 3, nvtxDomainRangeEnd, (nvtxDomainHandle_t d, nvtxRangeId_t id),
-          (nvtxDomainHandle_t, nvtxRangeId_t), (d, id))
-NVTX_VALUE(nvtx_core2, 4, int, nvtxDomainRangePushEx, (nvtxDomainHandle_t d, nvtx_attributes a),
-           (nvtxDomainHandle_t, nvtx_attributes), (d, a), NVTX_NO_PUSH_POP_TRACKING)
-NVTX_VALUE(nvtx_core2, 5, int, nvtxDomainRangePop, (nvtxDomainHandle_t d), (nvtxDomainHandle_t),
-           (d), NVTX_NO_PUSH_POP_TRACKING)
+NVTX_VOID(nvtx_core, 1, nvtxMarkEx, (nvtx_attributes a), (a))
+NVTX_VOID(nvtx_core, 2, nvtxMarkA, (const char *s), (s))
+NVTX_VOID(nvtx_core, 3, nvtxMarkW, (const wchar_t *s), (s))
+NVTX_VALUE(nvtx_core, 5, nvtxRangeId_t, nvtxRangeStartA, (const char *s), (s), 0)
+NVTX_VOID(nvtx_core, 7, nvtxRangeEnd, (nvtxRangeId_t id), (id))
+NVTX_LEVEL(nvtx_core, 8, nvtxRangePushEx, (nvtx_attributes a), (a))
+NVTX_LEVEL(nvtx_core, 9, nvtxRangePushA, (const char *s), (s))
+NVTX_LEVEL(nvtx_core, 10, nvtxRangePushW, (const wchar_t *s), (s))
+NVTX_LEVEL(nvtx_core, 11, nvtxRangePop, (void), ())
+NVTX_VOID(nvtx_core2, 1, nvtxDomainMarkEx, (nvtxDomainHandle_t d, nvtx_attributes a), (d, a))
+NVTX_LEVEL(nvtx_core2, 4, nvtxDomainRangePushEx, (nvtxDomainHandle_t d, nvtx_attributes a), (d, a))
+NVTX_LEVEL(nvtx_core2, 5, nvtxDomainRangePop, (nvtxDomainHandle_t d), (d))
 NVTX_VALUE(nvtx_core2, 10, nvtxStringHandle_t, nvtxDomainRegisterStringA,
-           (nvtxDomainHandle_t d, const char *s), (nvtxDomainHandle_t, const char *), (d, s), NULL)
+           (nvtxDomainHandle_t d, const char *s), (d, s), NULL)
 NVTX_VALUE(nvtx_core2, 11, nvtxStringHandle_t, nvtxDomainRegisterStringW,
-           (nvtxDomainHandle_t d, const wchar_t *s), (nvtxDomainHandle_t, const wchar_t *), (d, s),
-           NULL)
-NVTX_VALUE(nvtx_core2, 12, nvtxDomainHandle_t, nvtxDomainCreateA, (const char *s), (const char *),
-           (s), NULL)
-NVTX_VALUE(nvtx_core2, 13, nvtxDomainHandle_t, nvtxDomainCreateW, (const wchar_t *s),
-           (const wchar_t *), (s), NULL)
-NVTX_VOID(nvtx_core2, 14, nvtxDomainDestroy, (nvtxDomainHandle_t d), (nvtxDomainHandle_t), (d))
+           (nvtxDomainHandle_t d, const wchar_t *s), (d, s), NULL)
+NVTX_VALUE(nvtx_core2, 12, nvtxDomainHandle_t, nvtxDomainCreateA, (const char *s), (s), NULL)
+NVTX_VALUE(nvtx_core2, 13, nvtxDomainHandle_t, nvtxDomainCreateW, (const wchar_t *s), (s), NULL)
+NVTX_VOID(nvtx_core2, 14, nvtxDomainDestroy, (nvtxDomainHandle_t d), (d))
 
 #endif

@@ -1,20 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaks on two paths and frees what it took on a third; the runtime's API. */
-#include <cuda_runtime_api.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static void must(cudaError_t result, const char *what)
-{
-    if (result != cudaSuccess) {
-        fprintf(stderr, "%s returned %d\n", what, (int)result);
-        exit(1);
-    }
-}
-#define MUST(call) must(call, #call)
-
-/* So that the leaks have stacks to tell them apart. */
-#define NOINLINE __attribute__((noinline))
+#include "victim_rt.h"
 
 static NOINLINE void *load_weights(size_t bytes)
 {
@@ -46,6 +32,6 @@ int main(void)
     well_behaved();
     grow_cache(4);
     forget_scratch();
-    printf("leaked 5 blocks, %d bytes\n", 4 * (1 << 20) + 3000);
+    say("leaked 5 blocks, %d bytes", 4 * (1 << 20) + 3000);
     return 0;
 }

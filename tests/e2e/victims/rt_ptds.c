@@ -2,8 +2,7 @@
 /* The runtime, compiled for the per-thread default stream; threads with a stream each. */
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include "victim_rt.h"
-
-#include <pthread.h>
+#include "in_thread.h"
 
 static NOINLINE void leak_in_own_stream(void)
 {
@@ -26,10 +25,8 @@ int main(void)
 {
     pthread_t threads[4];
 
-    for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, work, NULL);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    start_threads(threads, 4, work, NULL);
+    join_threads(threads, 4);
     say("expect leaked_bytes=%d leaked_blocks=4 leak_sites=1 allocs=8 frees=4", 4 * 6001);
     say("json kind('async') == (4, %d)", 4 * 6001);
     return 0;

@@ -29,6 +29,25 @@ struct command {
     int silent; /* says for itself, if at all */
 };
 
+/* Commands of one call are rows of a list ROW(WORD, FUNCTION, CALL), from which their functions and
+ * their rows in the table are made. Those that allocate note the size, args->text[1], in the block
+ * args->text[0]. */
+#define DEFINE_CALL(word, function, call)                                                          \
+    static NOINLINE int function(const struct args *args)                                          \
+    {                                                                                              \
+        (void)args;                                                                                \
+        return (int)(call);                                                                        \
+    }
+#define DEFINE_ALLOC(word, function, call)                                                         \
+    static NOINLINE int function(const struct args *args)                                          \
+    {                                                                                              \
+        struct block *block = block_at(args, 0);                                                   \
+                                                                                                   \
+        block->bytes = size_at(args, 1);                                                           \
+        return (int)(call);                                                                        \
+    }
+#define ENTRY(word, function, call) {word, function, 0},
+
 extern const struct command memory_commands[];
 extern const struct command work_commands[];
 

@@ -95,21 +95,11 @@ static int run_nvml2(const struct args *args) /* nvml2[:ORDINAL] */
 
 /* ---- what counts ---- */
 
-static NOINLINE int run_managed(const struct args *args) /* managed:BLOCK:BYTES */
-{
-    struct block *block = block_at(args, 0);
-
-    block->bytes = size_at(args, 1);
-    return (int)cuMemAllocManaged(&block->at, block->bytes, CU_MEM_ATTACH_GLOBAL);
-}
-
-static NOINLINE int run_async(const struct args *args) /* async:BLOCK:BYTES, in the null stream */
-{
-    struct block *block = block_at(args, 0);
-
-    block->bytes = size_at(args, 1);
-    return (int)cuMemAllocAsync(&block->at, block->bytes, NULL);
-}
+/* WORD:BLOCK:BYTES */
+#define ALLOCS(ROW)                                                                                \
+    ROW("managed", run_managed, cuMemAllocManaged(&block->at, block->bytes, CU_MEM_ATTACH_GLOBAL)) \
+    ROW("async", run_async, cuMemAllocAsync(&block->at, block->bytes, NULL))
+ALLOCS(DEFINE_ALLOC)
 
 static NOINLINE int run_array(const struct args *args) /* array:BLOCK:BYTES, in rows of 4 KiB */
 {
@@ -118,11 +108,6 @@ static NOINLINE int run_array(const struct args *args) /* array:BLOCK:BYTES, in 
         .Width = 1024, .Height = rows, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
 
     return (int)cuArrayCreate(&arrays[args->text[0][0] & 127], &shape);
-}
-
-static int run_free_array(const struct args *args)
-{
-    return (int)cuArrayDestroy(arrays[args->text[0][0] & 127]);
 }
 
 /* vmm:BLOCK:BYTES: physical memory, mapped and accessible; what fails first is the answer. */
@@ -202,20 +187,22 @@ static int run_wait(const struct args *args) /* wait:FILE, until it exists */
     return 0;
 }
 
+#define CALLS(ROW) ROW("free-array", run_free_array, cuArrayDestroy(arrays[args->text[0][0] & 127]))
+CALLS(DEFINE_CALL)
+
 const struct command memory_commands[] = {
     {"info", run_info, 1},
     {"total", run_total, 1},
     {"nvml", run_nvml, 1},
     {"nvml2", run_nvml2, 1},
-    {"managed", run_managed, 0},
-    {"async", run_async, 0},
     {"array", run_array, 0},
-    {"free-array", run_free_array, 0},
     {"vmm", run_vmm, 0},
     {"free-vmm", run_free_vmm, 0},
     {"big", run_big, 1},
     {"ask", run_ask, 1},
     {"touch", run_touch, 1},
     {"wait", run_wait, 1},
+    CALLS(ENTRY)  /* those of one call */
+    ALLOCS(ENTRY) /* and those that allocate by one */
     {NULL, NULL, 0},
 };

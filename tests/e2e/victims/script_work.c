@@ -32,6 +32,18 @@ static int device_here(void)
     return device;
 }
 
+/* module:NAME, launch:EXEC. */
+#define CALLS(ROW)                                                                                 \
+    ROW("module", run_module, cuModuleLoadData(&modules[index_at(args, 0)], IMAGE))                \
+    ROW("launch", run_launch, cuGraphLaunch(execs[index_at(args, 0)], NULL))
+CALLS(DEFINE_CALL)
+
+/* from-pool:BLOCK:BYTES:POOL */
+#define ALLOCS(ROW)                                                                                \
+    ROW("from-pool", run_from_pool,                                                                \
+        cuMemAllocFromPoolAsync(&block->at, block->bytes, pools[index_at(args, 2)], NULL))
+ALLOCS(DEFINE_ALLOC)
+
 /* ---- kinds ---- */
 
 static NOINLINE int run_mipmap(const struct args *args) /* mipmap:NAME:BYTES of its one level */
@@ -44,11 +56,6 @@ static NOINLINE int run_mipmap(const struct args *args) /* mipmap:NAME:BYTES of 
     return (int)cuMipmappedArrayCreate(&mipmaps[index_at(args, 0)], &shape, 1);
 }
 
-static int run_free_mipmap(const struct args *args)
-{
-    return (int)cuMipmappedArrayDestroy(mipmaps[index_at(args, 0)]);
-}
-
 static int run_pool(const struct args *args) /* pool:NAME, one that keeps all that is freed */
 {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -58,14 +65,6 @@ static int run_pool(const struct args *args) /* pool:NAME, one that keeps all th
     MUST(cuMemPoolCreate(&pools[index_at(args, 0)], &props));
     return (int)cuMemPoolSetAttribute(pools[index_at(args, 0)], CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
                                       &all);
-}
-
-static NOINLINE int run_from_pool(const struct args *args) /* from-pool:BLOCK:BYTES:POOL */
-{
-    struct block *block = block_at(args, 0);
-
-    block->bytes = size_at(args, 1);
-    return (int)cuMemAllocFromPoolAsync(&block->at, block->bytes, pools[index_at(args, 2)], NULL);
 }
 
 /* captured:BLOCK:BYTES:EXEC: asked for in a capture, which becomes an executable graph. */
@@ -88,16 +87,6 @@ static NOINLINE int run_captured(const struct args *args)
 
 /* ---- memory that nobody asks for ---- */
 
-static int run_module(const struct args *args) /* module:NAME */
-{
-    return (int)cuModuleLoadData(&modules[index_at(args, 0)], IMAGE);
-}
-
-static int run_unload(const struct args *args)
-{
-    return (int)cuModuleUnload(modules[index_at(args, 0)]);
-}
-
 static int run_kernel(const struct args *args) /* kernel:MODULE */
 {
     unsigned long long microseconds = 0;
@@ -116,11 +105,6 @@ static int run_empty_graph(const struct args *args) /* empty-graph:EXEC, instant
     MUST(cuGraphCreate(&graph, 0));
     MUST(cuGraphAddEmptyNode(&node, graph, NULL, 0));
     return (int)cuGraphInstantiateWithFlags(&execs[index_at(args, 0)], graph, 0);
-}
-
-static int run_launch(const struct args *args) /* launch:EXEC */
-{
-    return (int)cuGraphLaunch(execs[index_at(args, 0)], NULL);
 }
 
 /* ---- what became of it ---- */
@@ -188,19 +172,16 @@ static int run_wait_free(const struct args *args)
 
 const struct command work_commands[] = {
     {"mipmap", run_mipmap, 0},
-    {"free-mipmap", run_free_mipmap, 0},
     {"pool", run_pool, 0},
-    {"from-pool", run_from_pool, 0},
     {"captured", run_captured, 0},
-    {"module", run_module, 0},
-    {"unload", run_unload, 0},
     {"kernel", run_kernel, 0},
     {"empty-graph", run_empty_graph, 0},
-    {"launch", run_launch, 0},
     {"info-parts", run_info_parts, 1},
     {"advice", run_advice, 1},
     {"used", run_used, 1},
     {"tasks", run_tasks, 1},
     {"wait-free", run_wait_free, 1},
+    CALLS(ENTRY)  /* those of one call */
+    ALLOCS(ENTRY) /* and those that allocate by one */
     {NULL, NULL, 0},
 };

@@ -26,6 +26,10 @@ static inline CUcontext use_device(int ordinal)
     return context;
 }
 
+/* Virtual memory management: physical memory of the first device. */
+static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                              .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+
 #if CUDA_VERSION >= 13000
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plug-in of leaks.test. */
+/* A plugin that leaks: see init.sh. */
 #include "victim.h"
 #include <unistd.h>
 
