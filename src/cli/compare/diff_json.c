@@ -30,7 +30,7 @@ static void put_devices(struct cw_json *json, const struct cw_diff *diff)
         if (!cw_diff_device_totals(diff, ordinal, total))
             continue;
         cw_json_element(json, '{');
-        cw_device_json(json, ordinal);
+        cw_json_device(json, "device", ordinal);
         put_totals(json, total, CW_DIFF_DEVICE_TOTALS);
         cw_json_close(json, '}');
     }

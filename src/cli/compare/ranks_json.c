@@ -16,7 +16,7 @@ static void put_device(struct cw_json *json, const struct cw_ranks *ranks, uint3
     struct cw_ranks_leaks leaks = cw_ranks_leaks(ranks, rank, index);
 
     cw_json_open(json, NULL, '{');
-    cw_device_json(json, index);
+    cw_json_device(json, "device", index);
     if (device->uuid)
         cw_json_string(json, "uuid", device->uuid);
     cw_json_number(json, "live", device->sums.live_bytes);

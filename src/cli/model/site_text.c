@@ -229,14 +229,6 @@ const char *cw_site_name(const struct cw_report_model *model, const struct cw_sn
 
 /* ---- JSON ---- */
 
-void cw_device_json(struct cw_json *json, uint32_t device)
-{
-    if (device == CW_DEVICE_HOST)
-        cw_json_string(json, "device", "host");
-    else
-        cw_json_number(json, "device", device);
-}
-
 static void put_json_call(struct cw_json *json, const struct calls *calls)
 {
     const struct cw_report_frame *call = &calls->call;
@@ -268,7 +260,7 @@ void cw_site_json(struct cw_json *json, const struct cw_report_model *model,
     cw_json_string(json, "api", site->api);
     cw_json_string(json, "kind", cw_kind_name(site->kind));
     if (device != CW_SITE_NONE)
-        cw_device_json(json, device);
+        cw_json_device(json, "device", device);
     if (site->tag != 0)
         cw_json_string(json, "tag", cw_report_tag_label(model, site->tag));
     cw_json_truth(json, "counted", cw_report_site_home(site) != CW_SITE_NONE);

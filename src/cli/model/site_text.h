@@ -42,8 +42,6 @@ const char *cw_site_name(const struct cw_report_model *model, const struct cw_sn
  * an array of frames. */
 void cw_site_json(struct cw_json *json, const struct cw_report_model *model,
                   const struct cw_snapshot_site *site, uint32_t device);
-/* "device": its number, or "host". */
-void cw_device_json(struct cw_json *json, uint32_t device);
 /* The members "file", "pid", "exe", "host", "rank" and "duration_ns" of the process. */
 void cw_process_json(struct cw_json *json, const struct cw_report_model *model);
 /* An object: "before", "after", "delta". */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families ALLOC and FREE: arrays and mipmapped arrays. */
-#include "hook/bodies/call.h"
+#include "hook/bodies/observe.h"
 
 static uint64_t texel_size(CUarray_format format, unsigned channels)
 {
@@ -25,8 +25,6 @@ static uint64_t at_least_one(uint64_t n)
 
 static uint64_t size_3d(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-    if (d == NULL)
-        return 0;
 #ifdef CUDA_ARRAY3D_DEFERRED_MAPPING
     /* Memory comes later, from virtual memory handles that are counted themselves. */
     if (d->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING)
@@ -49,12 +47,9 @@ static unsigned max_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 static uint64_t size_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
 {
-    CUDA_ARRAY3D_DESCRIPTOR level;
+    CUDA_ARRAY3D_DESCRIPTOR level = *d;
     uint64_t sum = 0;
 
-    if (d == NULL)
-        return 0;
-    level = *d;
     /* The driver clamps to 1 + floor(log2(largest dimension)) (cuda.h, cuMipmappedArrayCreate). */
     if (levels > max_levels(d))
         levels = max_levels(d);
@@ -74,138 +69,37 @@ static uint64_t handle_of(CUresult rc, const void *p)
     return rc == CUDA_SUCCESS && p != NULL ? (uint64_t)(uintptr_t) * (void *const *)p : 0;
 }
 
-/* The two ABIs of a descriptor differ in the width of their sizes only. */
-CW_EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
-{
-    struct cw_request request = {.space = CW_SPACE_ARRAY, .kind = CW_KIND_ARRAY};
-    struct cw_call call;
-    CUresult rc;
+/* ---- Arrays and mipmapped arrays: the handle comes in a1, the description in a2 ---- */
 
-    if (!cw_call_enter(&call, CW_HOOK_cuArrayCreate_v2, CW_CALLER))
-        return CW_REAL(cuArrayCreate_v2)(pHandle, pAllocateArray);
-    if (pAllocateArray != NULL)
-        request.bytes = pAllocateArray->Width * at_least_one(pAllocateArray->Height) *
-                        texel_size(pAllocateArray->Format, pAllocateArray->NumChannels);
-    do
-        rc = cw_call_may_here(&call, request.bytes)
-                 ? CW_REAL(cuArrayCreate_v2)(pHandle, pAllocateArray)
-                 : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
-}
+#define CREATED(symbol, of_kind, size)                                                             \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_request request = {.space = CW_SPACE_ARRAY, .kind = (of_kind)};                  \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        request.bytes = a2 != NULL ? (size) : 0;                                                   \
+        do                                                                                         \
+            rc = cw_call_may_here(&call, request.bytes) ? CW_REAL(symbol) CW_ARGS_##symbol         \
+                                                        : CUDA_ERROR_OUT_OF_MEMORY;                \
+        while (cw_call_again(&call, rc));                                                          \
+        request.key = handle_of(rc, a1);                                                           \
+        cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);                                  \
+        return rc;                                                                                 \
+    }
 
-CW_EXPORT CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
-{
-    struct cw_request request = {.space = CW_SPACE_ARRAY, .kind = CW_KIND_ARRAY};
-    struct cw_call call;
-    CUresult rc;
+/* The two ABIs of a descriptor differ in the width of their sizes only. The flags of the first
+ * one of 3D arrays are not looked at. */
+#define BYTES_2D                                                                                   \
+    ((uint64_t)a2->Width * at_least_one(a2->Height) * texel_size(a2->Format, a2->NumChannels))
+#define BYTES_3D (BYTES_2D * at_least_one(a2->Depth))
 
-    if (!cw_call_enter(&call, CW_HOOK_cuArrayCreate, CW_CALLER))
-        return CW_REAL(cuArrayCreate)(pHandle, pAllocateArray);
-    if (pAllocateArray != NULL)
-        request.bytes = (uint64_t)pAllocateArray->Width * at_least_one(pAllocateArray->Height) *
-                        texel_size(pAllocateArray->Format, pAllocateArray->NumChannels);
-    do
-        rc = cw_call_may_here(&call, request.bytes)
-                 ? CW_REAL(cuArrayCreate)(pHandle, pAllocateArray)
-                 : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
-}
-
-CW_EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle,
-                                      const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
-{
-    struct cw_request request = {
-        .space = CW_SPACE_ARRAY, .kind = CW_KIND_ARRAY, .bytes = size_3d(pAllocateArray)};
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuArray3DCreate_v2, CW_CALLER))
-        return CW_REAL(cuArray3DCreate_v2)(pHandle, pAllocateArray);
-    do
-        rc = cw_call_may_here(&call, request.bytes)
-                 ? CW_REAL(cuArray3DCreate_v2)(pHandle, pAllocateArray)
-                 : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
-}
-
-CW_EXPORT CUresult cuArray3DCreate(CUarray *pHandle,
-                                   const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
-{
-    struct cw_request request = {.space = CW_SPACE_ARRAY, .kind = CW_KIND_ARRAY};
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuArray3DCreate, CW_CALLER))
-        return CW_REAL(cuArray3DCreate)(pHandle, pAllocateArray);
-    if (pAllocateArray != NULL)
-        request.bytes = (uint64_t)pAllocateArray->Width * at_least_one(pAllocateArray->Height) *
-                        at_least_one(pAllocateArray->Depth) *
-                        texel_size(pAllocateArray->Format, pAllocateArray->NumChannels);
-    do
-        rc = cw_call_may_here(&call, request.bytes)
-                 ? CW_REAL(cuArray3DCreate)(pHandle, pAllocateArray)
-                 : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
-}
-
-CW_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
-                                          const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                          unsigned int numMipmapLevels)
-{
-    struct cw_request request = {.space = CW_SPACE_ARRAY,
-                                 .kind = CW_KIND_MIPMAP,
-                                 .bytes = size_mipmapped(pMipmappedArrayDesc, numMipmapLevels)};
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuMipmappedArrayCreate, CW_CALLER))
-        return CW_REAL(cuMipmappedArrayCreate)(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-    do
-        rc = cw_call_may_here(&call, request.bytes)
-                 ? CW_REAL(cuMipmappedArrayCreate)(pHandle, pMipmappedArrayDesc, numMipmapLevels)
-                 : CUDA_ERROR_OUT_OF_MEMORY;
-    while (cw_call_again(&call, rc));
-    request.key = handle_of(rc, pHandle);
-    cw_call_allocated(&call, rc, CW_SCOPE_CONTEXT, &request);
-    return rc;
-}
-
-CW_EXPORT CUresult cuArrayDestroy(CUarray hArray)
-{
-    struct cw_request_free freed;
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuArrayDestroy, CW_CALLER))
-        return CW_REAL(cuArrayDestroy)(hArray);
-    cw_request_free_begin(CW_SPACE_ARRAY, (uint64_t)(uintptr_t)hArray, &freed);
-    rc = CW_REAL(cuArrayDestroy)(hArray);
-    cw_call_freed(&call, rc, &freed);
-    return rc;
-}
-
-CW_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
-{
-    struct cw_request_free freed;
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuMipmappedArrayDestroy, CW_CALLER))
-        return CW_REAL(cuMipmappedArrayDestroy)(hMipmappedArray);
-    cw_request_free_begin(CW_SPACE_ARRAY, (uint64_t)(uintptr_t)hMipmappedArray, &freed);
-    rc = CW_REAL(cuMipmappedArrayDestroy)(hMipmappedArray);
-    cw_call_freed(&call, rc, &freed);
-    return rc;
-}
+CREATED(cuArrayCreate, CW_KIND_ARRAY, BYTES_2D)
+CREATED(cuArrayCreate_v2, CW_KIND_ARRAY, BYTES_2D)
+CREATED(cuArray3DCreate, CW_KIND_ARRAY, BYTES_3D)
+CREATED(cuArray3DCreate_v2, CW_KIND_ARRAY, size_3d(a2))
+CREATED(cuMipmappedArrayCreate, CW_KIND_MIPMAP, size_mipmapped(a2, a3))
+CW_FREES(cuArrayDestroy, CW_SPACE_ARRAY)
+CW_FREES(cuMipmappedArrayDestroy, CW_SPACE_ARRAY)

@@ -161,19 +161,7 @@ CW_EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
     return rc;
 }
 
-CW_EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem)
-{
-    struct cw_request_free freed;
-    struct cw_call call;
-    CUresult rc;
-
-    if (!cw_call_enter(&call, CW_HOOK_cuDestroyExternalMemory, CW_CALLER))
-        return CW_REAL(cuDestroyExternalMemory)(extMem);
-    cw_request_free_begin(CW_SPACE_EXTERNAL, (uint64_t)(uintptr_t)extMem, &freed);
-    rc = CW_REAL(cuDestroyExternalMemory)(extMem);
-    cw_call_freed(&call, rc, &freed);
-    return rc;
-}
+CW_FREES(cuDestroyExternalMemory, CW_SPACE_EXTERNAL)
 
 /* The mapping is freed by cuMemFree like any pointer, so it is a block like any other. */
 CW_EXPORT CUresult

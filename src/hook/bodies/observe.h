@@ -35,4 +35,20 @@
 /* For a call that may be about another device than the current context's. */
 #define CW_OBSERVED_ON(symbol, ordinal) CW_OBSERVED_BODY(symbol, .on = cw_call_on(ordinal), (void)0)
 
+/* The body of a hook that frees what its first argument names. */
+#define CW_FREES(symbol, space)                                                                    \
+    CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
+    {                                                                                              \
+        struct cw_request_free freed;                                                              \
+        struct cw_call call;                                                                       \
+        CUresult rc;                                                                               \
+                                                                                                   \
+        if (!cw_call_enter(&call, CW_HOOK_##symbol, CW_CALLER))                                    \
+            return CW_REAL(symbol) CW_ARGS_##symbol;                                               \
+        cw_request_free_begin(space, (uint64_t)(uintptr_t)a1, &freed);                             \
+        rc = CW_REAL(symbol) CW_ARGS_##symbol;                                                     \
+        cw_call_freed(&call, rc, &freed);                                                          \
+        return rc;                                                                                 \
+    }
+
 #endif
