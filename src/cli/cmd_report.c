@@ -22,6 +22,9 @@
 #include "cli/export/form.h"
 #include "cli/model/selection.h"
 #include "report/report.h"
+#include "report/text/report_text.h"
+#include "cli/run/verdict.h"
+#include "cli/ui/screen.h"
 #include "cli/input/lines.h"
 #include "cli/ui/color.h"
 #include "cli/input/source_file.h"
@@ -40,7 +43,11 @@ struct form {
     const char *help;
 };
 
-enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST };
+enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST, FLAG_SECTIONS, FLAG_BRIEF };
+
+#define NAME_OF(id, name, help) " " name
+#define SECTIONS_HELP                                                                              \
+    "show only these sections of the text, of" CW_TEXT_SECTIONS(NAME_OF) " (with commas)"
 
 #define NOTES                                                                                      \
     "PID is looked for in the directory that CUWARDEN_LIVE names, and in the directories "         \
@@ -63,7 +70,8 @@ static const struct form suggestions = {"suggestions", NULL, 0, 1, 1, ""};
 struct request {
     const struct form *form;
     struct cw_options options; /* from the environment: suppressions, and the age of old blocks */
-    int has_form, suggests;
+    unsigned sections;         /* of the text */
+    int has_form, suggests, is_brief;
     int has_selection; /* a flag of select.h was given */
     struct cw_selection selection;
     struct cw_lines lines;
@@ -81,7 +89,8 @@ const struct cw_command_line *cw_line_report(void)
         {.id = 'o',
          .name = "output",
          .value = "FILE",
-         .help = "write to FILE instead of standard output"},
+         .help = "write to FILE instead of standard output; a name that ends in .json, .html, "
+                 ".pb.gz (pprof) or .folded (collapsed) chooses the form unless --format does"},
         {.id = FLAG_COLOR,
          .name = "color",
          .value = "WHEN",
@@ -90,6 +99,10 @@ const struct cw_command_line *cw_line_report(void)
         {.id = FLAG_NO_PAGER,
          .name = "no-pager",
          .help = "do not use PAGER for text on a terminal"},
+        {.id = FLAG_BRIEF,
+         .name = "brief",
+         .help = "print what is wrong and who held the memory, in at most eight lines"},
+        {.id = FLAG_SECTIONS, .name = "sections", .value = "LIST", .help = SECTIONS_HELP},
         {.id = FLAG_SUGGEST,
          .name = "suggest-suppressions",
          .help = "instead of the report, write rules for CUWARDEN_SUPPRESSIONS that match what "
@@ -185,12 +198,36 @@ static int apply_selection(struct request *request, struct cw_model *model,
                               is_text ? CW_SELECTION_TEXT : CW_SELECTION_JSON);
 }
 
+static int write_brief(struct request *request, struct cw_model *model)
+{
+    struct cw_verdict_ending ending = {.peak_bytes = model->report->snapshot.summary.peak_bytes,
+                                       .prefix = "",
+                                       .columns = cw_screen_columns(request->destination.out)};
+    struct cw_run_verdict verdict = {.processes = 0};
+
+    if (model->job)
+        cw_report_read_listed(model->job, cw_verdict_want);
+    else
+        cw_model_read_stacks(model, 1);
+    cw_verdict_add(&verdict, model->report);
+    cw_verdict_print(&verdict, &ending, request->destination.out);
+    cw_verdict_free(&verdict);
+    return cw_destination_flush(&request->destination);
+}
+
+static int write_whole(struct request *request, struct cw_model *model,
+                       struct cw_form_request *form)
+{
+    cw_model_read_stacks(model, request->form->is_text);
+    return write_form(request, form);
+}
+
 static int write_model(struct request *request, struct cw_source_file *file, int with_heading)
 {
     struct cw_model_request how = {.suppressions = request->options.suppressions,
                                    .old_ns = request->options.old,
                                    .lines = &request->lines};
-    struct cw_form_request form = {.selection = &request->selection};
+    struct cw_form_request form = {.selection = &request->selection, .sections = request->sections};
     struct cw_model model;
     uint32_t *site = NULL;
     int rc = -1;
@@ -201,8 +238,7 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     form.site = site = cw_select_sites(model.report, &request->selection, &form.sites);
     if (site && apply_selection(request, &model, &form) == 0 &&
         begin_report(request, file->path, with_heading) == 0) {
-        cw_model_read_stacks(&model, request->form->is_text);
-        rc = write_form(request, &form);
+        rc = request->is_brief ? write_brief(request, &model) : write_whole(request, &model, &form);
     }
     cw_model_free(&model);
     free(site);
@@ -317,6 +353,53 @@ static int set_form(struct request *request, const char *name)
     return 0;
 }
 
+/* As the name of the output ends; otherwise text. */
+static void set_form_by_name(struct request *request, const char *path)
+{
+    static const struct {
+        const char *extension, *form;
+    } names[] = {{".json", "json"},
+                 {".html", "html"},
+                 {".pb.gz", "pprof"},
+                 {".folded", "collapsed"},
+                 {".perfetto.json", "perfetto"}};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(names); i++)
+        if (cw_path_ends_in(path, names[i].extension))
+            set_form(request, names[i].form);
+}
+
+static int set_sections(struct request *request, const char *list)
+{
+    static const char *const names[] = {
+#define X(id, name, help) name,
+        CW_TEXT_SECTIONS(X)
+#undef X
+    };
+    size_t len;
+
+    request->sections = 0;
+    for (const char *at = list; *at; at += len + (at[len] == ',')) {
+        size_t i = 0;
+
+        len = strcspn(at, ",");
+        while (i < CW_ARRAY_LEN(names) &&
+               (strlen(names[i]) != len || strncmp(names[i], at, len) != 0))
+            i++;
+        if (i == CW_ARRAY_LEN(names)) {
+            cw_cli_error(
+                "--sections: '%.*s' is not a section; choose from" CW_TEXT_SECTIONS(NAME_OF),
+                (int)len, at);
+            return -1;
+        }
+        request->sections |= 1u << i;
+    }
+    if (request->sections != 0)
+        return 0;
+    cw_cli_error("--sections: '%s' names no section", list);
+    return -1;
+}
+
 static int set_flag(void *to, int flag, char *value)
 {
     struct request *request = to;
@@ -328,6 +411,11 @@ static int set_flag(void *to, int flag, char *value)
         return cw_select_set(&request->selection, flag, value);
     }
     switch (flag) {
+    case FLAG_SECTIONS:
+        return set_sections(request, value);
+    case FLAG_BRIEF:
+        request->is_brief = 1;
+        return 0;
     case FLAG_FORMAT:
         return set_form(request, value);
     case FLAG_COLOR:
@@ -348,6 +436,13 @@ static int set_flag(void *to, int flag, char *value)
 /* Rejects flags that cannot be combined; 0, or -1 after a message. */
 static int check_request(struct request *request)
 {
+    if (!request->has_form && request->destination.path)
+        set_form_by_name(request, request->destination.path);
+    if (!request->form->is_text && (request->is_brief || request->sections != CW_TEXT_ALL)) {
+        cw_cli_error("%s is about text, not --format=%s",
+                     request->is_brief ? "--brief" : "--sections", request->form->name);
+        return -1;
+    }
     if (!request->suggests)
         return 0;
     if (request->has_form || request->has_selection) {
@@ -361,7 +456,8 @@ static int check_request(struct request *request)
 
 int cw_cmd_report(int argc, char **argv)
 {
-    static struct request request = {.form = forms, .destination = {.noun = "report"}};
+    static struct request request = {
+        .form = forms, .sections = CW_TEXT_ALL, .destination = {.noun = "report"}};
     int failed, status;
 
     cw_options_parse(environ, 1, &request.options, NULL);
@@ -375,6 +471,7 @@ int cw_cmd_report(int argc, char **argv)
     failed = report_operand(&request, argv[optind]) != 0;
     if (cw_destination_close(&request.destination) != 0)
         failed = 1;
+    cw_lines_tell(&request.lines);
     cw_lines_close(&request.lines);
     return failed ? CW_EXIT_FAILURE : CW_EXIT_OK;
 }

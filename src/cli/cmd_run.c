@@ -335,7 +335,7 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
 
 /* No process called CUDA, as far as we know: a check that saw nothing has not passed. */
 static int explain_silence(const struct request *request, const char *directory,
-                           const char *program, const char *library)
+                           const char *program, const char *library, int has_refused)
 {
     const char *check =
         request->requires_cuda || !request->allows_no_cuda ? check_of(request) : NULL;
@@ -345,6 +345,11 @@ static int explain_silence(const struct request *request, const char *directory,
     char why[WHY_MAX];
     int is_kept_out = cw_doctor_keeps_out(program, library, why, sizeof(why));
 
+    if (has_refused) {
+        if (check)
+            cw_cli_error("%s: no process could use CUDA%s", check, way_out);
+        return check ? CW_EXIT_SELF : CW_EXIT_OK;
+    }
     if (check && is_kept_out)
         cw_cli_error("%s: no process called CUDA under the library: %s%s", check, why, way_out);
     else if (check)
@@ -366,7 +371,8 @@ static int conclude(const struct request *request, struct cw_run_account *accoun
     cw_run_account_print(account);
     if (account->live.directory[0] && account->processes + account->running == 0 &&
         account->unreadable == 0)
-        verdict = explain_silence(request, account->live.directory, program, library);
+        verdict = explain_silence(request, account->live.directory, program, library,
+                                  account->verdict.refused > 0);
     if (WIFSIGNALED(account->wait_status))
         cw_run_child_die(WTERMSIG(account->wait_status));
     return status != 0 ? status : verdict;

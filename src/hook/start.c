@@ -124,6 +124,14 @@ static void arm(const struct cw_options *options)
         cw_finish_register_audit();
 }
 
+void cw_start_refused(int code)
+{
+    if (CW_UNLIKELY(!cw_once_is_done(&announcing)))
+        announce();
+    if (cw_settings_options()->report[0] != '\0' && cw_start_arm())
+        cw_session_set_init_error(code);
+}
+
 int cw_start_arm(void)
 {
     const struct cw_options *options = cw_settings_options();

@@ -7,6 +7,10 @@
  * mode is off. 1 if calls are accounted for. Cheap once that is decided. */
 int cw_start_arm(void);
 
+/* The driver refused to start, with this code: that is a report of its own, where one was asked
+ * for. */
+void cw_start_refused(int code);
+
 /* In a forked child. */
 void cw_start_reset(void);
 

@@ -560,6 +560,8 @@ struct cw_live_header {
     uint32_t rank;      /* text: of a parallel job, digits; 0 = not known */
     uint32_t envc, env; /* text of envc strings "NAME=VALUE", one after the other */
     struct cw_live_audit audit;
+    _Atomic int32_t init_error; /* the code with which the driver refused to start, 0: it did not */
+    uint32_t unused2;
 };
 
 enum cw_exit_kind {

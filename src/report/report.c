@@ -79,9 +79,9 @@ static struct cw_snapshot *snapshot_of(struct cw_report_job *job)
 static void write_text(struct cw_live_model *live, enum cw_text_form form, struct cw_out *out)
 {
     cw_live_model_init(live);
-    cw_report_text_want(&live->model, form, cw_live_model_want, live);
+    cw_report_text_want(&live->model, form, CW_TEXT_ALL, cw_live_model_want, live);
     cw_live_model_resolve(live);
-    cw_report_text_write(&live->model, form, out);
+    cw_report_text_write(&live->model, form, CW_TEXT_ALL, out);
     cw_live_model_fini(live);
 }
 
@@ -332,7 +332,7 @@ void cw_report_read_stacks(struct cw_report_job *job, int is_for_text)
     struct cw_live_model *live = &job->live;
 
     if (is_for_text)
-        cw_report_text_want(&live->model, CW_TEXT_FULL, cw_live_model_want, live);
+        cw_report_text_want(&live->model, CW_TEXT_FULL, CW_TEXT_ALL, cw_live_model_want, live);
     else
         cw_live_model_want_all(live);
     cw_live_model_resolve(live);

@@ -19,6 +19,7 @@ struct cw_form_request {
     const struct cw_selection *selection;
     const uint32_t *site; /* to show, largest first */
     uint32_t sites;
+    unsigned sections; /* of the text (report/text/report_text.h) */
     FILE *out;
 };
 

@@ -18,7 +18,7 @@ static int write_report(const struct cw_form_request *request, int is_text)
         return -1;
     cw_out_init(&out, fileno(request->out), buffer, sizeof(buffer));
     if (is_text)
-        cw_report_text_write(request->model, CW_TEXT_FULL, &out);
+        cw_report_text_write(request->model, CW_TEXT_FULL, request->sections, &out);
     else
         cw_report_json_write(request->model, &out);
     errno = cw_out_flush(&out);

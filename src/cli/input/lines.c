@@ -103,6 +103,13 @@ void cw_lines_open(struct cw_lines *lines)
     lines->info = cw_debug_info_create(&lines->debug);
 }
 
+void cw_lines_tell(struct cw_lines *lines)
+{
+    if (cw_debug_info_is_cut(lines->info))
+        cw_cli_warn("source lines are incomplete: reading debug information took more than %u s",
+                    CW_DEBUG_SECONDS);
+}
+
 void cw_lines_close(struct cw_lines *lines)
 {
     cw_debug_info_destroy(lines->info);

@@ -29,6 +29,8 @@ int cw_lines_set(struct cw_lines *lines, int flag, char *value);
 
 /* Call after all flags are set. Warns once if lines are wanted but unavailable. */
 void cw_lines_open(struct cw_lines *lines);
+/* Says once if lines were left out because looking them up took too long. */
+void cw_lines_tell(struct cw_lines *lines);
 void cw_lines_close(struct cw_lines *lines);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/options/options.h"
 #include "cli/input/live_files.h"
 #include "cli/input/source_file.h"
+#include "cli/model/json_lines.h"
 #include "cli/model/json_read.h"
 #include "cli/model/selection.h"
 #include "cli/ui/message.h"
@@ -54,6 +55,7 @@ int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
     int rc;
 
     *model = (struct cw_model){.report = NULL};
+    model->lines = request->lines;
     rc = file->fd < 0 ? read_live(model, file, request) : read_json(model, file);
     if (rc == 0)
         model->report->source = file->path;
@@ -102,6 +104,8 @@ void cw_model_read_stacks(struct cw_model *model, int is_for_text)
 {
     if (model->job)
         cw_report_read_stacks(model->job, is_for_text);
+    else if (model->lines)
+        model->own_lines = cw_json_lines_add(model->report, model->lines, is_for_text);
 }
 
 void cw_model_free(struct cw_model *model)
@@ -109,6 +113,7 @@ void cw_model_free(struct cw_model *model)
     cw_selection_free(model);
     if (model->job)
         cw_report_close(model->job);
+    cw_json_lines_free(model->own_lines);
     cw_json_storage_free(model->storage);
     if (model->file) {
         cw_source_file_close(&model->file->file);

@@ -11,6 +11,7 @@
 
 #include "report/model/report_model.h"
 
+struct cw_json_lines;
 struct cw_json_storage;
 struct cw_lines;
 struct cw_model_file;
@@ -21,8 +22,10 @@ struct cw_model {
     struct cw_report_model *report;
     struct cw_report_job *job;       /* of a live file */
     struct cw_json_storage *storage; /* of JSON */
-    struct cw_model_file *file;      /* that cw_model_read opened */
-    void *lists;                     /* of a selection (selection.h) */
+    const struct cw_lines *lines;    /* for JSON that has none; NULL: none */
+    struct cw_json_lines *own_lines;
+    struct cw_model_file *file; /* that cw_model_read opened */
+    void *lists;                /* of a selection (selection.h) */
 };
 
 /* Options for the report of a live file. */
@@ -38,7 +41,8 @@ struct cw_model_request {
  */
 int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
                        const struct cw_model_request *request);
-/* Call once, afterwards: adds the frames of all stacks, or only of those that the text shows. */
+/* Call once, afterwards: adds the frames of all stacks, or only of those that the text shows, and
+ * to frames that were read from JSON without source lines those of this machine. */
 void cw_model_read_stacks(struct cw_model *model, int is_for_text);
 /* Does both for an operand: a process id, a live file or a report. Uses the suppressions of this
  * environment. */

@@ -58,7 +58,7 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
     char rules[CW_PATH_MAX];
     struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD, .suppressions = rules};
     struct cw_report_job *job;
-    int rc;
+    int rc = 0;
 
     cw_run_locate(view, account->options->suppressions, 0, rules, sizeof(rules));
     cw_report_prepare(&account->reports.lines, &request);
@@ -69,8 +69,12 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
         return -1;
     if (!account->is_quiet)
         cw_report_read_listed(job, cw_verdict_want);
-    cw_verdict_add(&account->verdict, cw_report_of(job));
-    rc = add_span(account, &cw_report_of(job)->snapshot);
+    if (cw_report_of(job)->process.init_error != 0) {
+        cw_verdict_add_refused(&account->verdict, cw_report_of(job));
+    } else {
+        cw_verdict_add(&account->verdict, cw_report_of(job));
+        rc = add_span(account, &cw_report_of(job)->snapshot);
+    }
     cw_report_close(job);
     return rc;
 }
@@ -216,7 +220,7 @@ static int is_inner(const struct cw_run_account *account)
     return slash && cw_run_live_is_name(slash + 1);
 }
 
-static void print_verdict(const struct cw_run_account *account, int has_reports)
+static void print_verdict(struct cw_run_account *account, int has_reports)
 {
     struct cw_verdict_ending ending = {.peak_bytes = peak_of(account),
                                        .prefix = "cuwarden: ",
@@ -225,8 +229,7 @@ static void print_verdict(const struct cw_run_account *account, int has_reports)
     if (cw_verdict_is_bad(&account->verdict) && !has_reports)
         ending.next = account->next;
     cw_verdict_print(&account->verdict, &ending, stderr);
-    if (cw_debug_info_is_cut(account->reports.lines.info))
-        cw_cli_warn("source lines: not all were looked up within %u s", CW_DEBUG_SECONDS);
+    cw_lines_tell(&account->reports.lines);
 }
 
 void cw_run_account_print(struct cw_run_account *account)
@@ -245,6 +248,8 @@ void cw_run_account_print(struct cw_run_account *account)
         if (!is_inner(account))
             print_verdict(account, reports > 0);
         print_sums(account);
+    } else if (account->verdict.refused > 0) {
+        print_verdict(account, reports > 0);
     }
 }
 

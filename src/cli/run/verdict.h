@@ -25,6 +25,9 @@ struct cw_run_verdict {
     struct cw_finding *finding;
     size_t findings, room;
     uint64_t processes;
+    uint64_t refused;   /* others, in which the driver did not start */
+    int32_t init_error; /* of the last of them */
+    char refused_exe[64];
     struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
     uint64_t fatals, ooms, fallback_bytes, held_until_exit;
     uint64_t cache_bytes;
@@ -48,9 +51,12 @@ void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want
 /* After the frames of these stacks have been read. */
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model);
 
+/* A process in which the driver refused to start: no process with CUDA. */
+void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_report_model *model);
+
 /* Whether something is wrong: an error, out of memory, a leak or growth. */
 int cw_verdict_is_bad(const struct cw_run_verdict *verdict);
-/* Nothing for no process. */
+/* Nothing for no process at all. */
 void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verdict_ending *ending,
                       FILE *out);
 

@@ -91,6 +91,12 @@ void cw_session_begun(int is_built)
     cw_once_end(&arming);
 }
 
+void cw_session_set_init_error(int code)
+{
+    if (cw_session.arena.header != NULL)
+        atomic_store(&cw_session.arena.header->init_error, code);
+}
+
 void cw_session_disarm(const char *why)
 {
     int armed = CW_SESSION_ARMED;

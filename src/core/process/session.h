@@ -43,6 +43,8 @@ static inline int cw_session_is_armed(void)
 }
 
 /* Something of ours failed: says why, once, and passes every call through from now on. */
+/* The driver refused to start: nothing can be allocated. 0: it has started. */
+void cw_session_set_init_error(int code);
 void cw_session_disarm(const char *why);
 
 /* The report is written: removes the live file unless the user has named a directory for it. */

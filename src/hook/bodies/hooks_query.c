@@ -3,6 +3,7 @@
 #include "base/lock.h"
 #include "core/device/context.h"
 #include "core/device/device.h"
+#include "core/process/session.h"
 #include "core/limits/limit.h"
 #include "core/account/idle.h"
 #include "hook/bodies/pooled.h"
@@ -17,8 +18,10 @@ CW_EXPORT CUresult cuInit(unsigned int Flags)
 {
     CUresult rc = CW_REAL(cuInit)(Flags);
 
-    if (rc == CUDA_SUCCESS)
-        cw_start_arm();
+    if (rc != CUDA_SUCCESS)
+        cw_start_refused((int)rc);
+    else if (cw_start_arm())
+        cw_session_set_init_error(0); /* of an earlier try */
     return rc;
 }
 

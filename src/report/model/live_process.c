@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The process, its devices and the gaps in its account, from a live layout. See live_parts.h. */
+#include "report/model/error_name.h"
 #include "report/model/live_parts.h"
 
 #include <string.h>
@@ -95,6 +96,7 @@ void cw_live_model_read_process(struct cw_live_model *live)
     live->model.process = (struct cw_process_facts){
         .pid = header->pid,
         .ppid = header->ppid,
+        .init_error = LOAD(header->init_error),
         .exe = cw_live_model_text_at(live, header->exe),
         .cwd = cw_live_model_text_at(live, header->cwd),
         .host = cw_live_model_text_at(live, header->host),
@@ -160,9 +162,13 @@ void cw_live_model_read_diagnostics(struct cw_live_model *live)
 {
     const struct cw_live_header *header = cw_view_header(live->view);
     uint32_t disarmed = LOAD(header->disarmed), python = LOAD(header->python);
+    int32_t init_error = LOAD(header->init_error);
+    char error[CW_ERROR_NAME_MAX];
     /* Only a file lacks data: the process itself has all of it. */
     int is_cut = live->process != CW_REPORT_PROCESS_UNKNOWN && LOAD(header->cut);
     const struct reason reasons[] = {
+        {init_error != 0, 0, "CUDA could not be used: cuInit returned %s", NULL,
+         cw_error_format(error, sizeof(error), init_error)},
         {disarmed, 1, "it stopped early: %s", NULL, cw_live_model_text_at(live, disarmed)},
         {LOAD(header->lost_blocks), 1, "%ju allocation did not fit in the records",
          "%ju allocations did not fit in the records", NULL},

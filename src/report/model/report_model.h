@@ -37,6 +37,7 @@ struct cw_process_facts {
     uint8_t has_exit_code;
     uint8_t has_no_stacks; /* stacks were disabled */
     uint32_t driver_version;
+    int32_t init_error; /* the code with which the driver refused to start; 0: it did not */
 };
 
 struct cw_report_module {

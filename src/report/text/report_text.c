@@ -97,7 +97,9 @@ static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_s
         cw_out_printf(text->out, " (held %s)", held);
     cw_out_string(text->out, " in ");
     cw_text_count(text, cw_leaked_blocks(site), "block");
-    cw_out_printf(text->out, "  %s", cw_leak_name(site));
+    cw_out_printf(text->out, "  %s",
+                  text->model->is_alive && site->leak == CW_LEAK_LOST ? "live"
+                                                                      : cw_leak_name(site));
     if (site->leak == CW_LEAK_GROWING)
         cw_text_site_slope(text, site);
     if (site->live_blocks > 0 && site->reclaimed > 0)
@@ -156,7 +158,8 @@ static void put_leaks_heading(const struct cw_text *text)
     const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
     const struct cw_snapshot_list *suppressed = &text->snapshot->suppressed;
 
-    cw_text_heading(text, "LEAKS  ");
+    /* What a running process has may yet be freed. */
+    cw_text_heading(text, text->model->is_alive ? "STILL ALLOCATED  " : "LEAKS  ");
     if (leaks->count == 0) {
         cw_out_string(text->out, "none");
     } else {
@@ -180,6 +183,8 @@ static void put_leaks(const struct cw_text *text)
     for (uint32_t i = 0; i < shown; i++) {
         const struct cw_snapshot_site *site = &text->snapshot->site[leaks->site[i]];
 
+        if (i > 0)
+            cw_text_blank(text);
         put_leak_size(text, site);
         put_leak_times(text, site);
         cw_text_past_cap(text, site);
@@ -458,11 +463,14 @@ static void put_summary(const struct cw_text *text)
     cw_text_end_line(text);
 }
 
-static void put_body(const struct cw_text *text)
+static void put_errors(const struct cw_text *text)
 {
-    cw_text_devices(text);
-    cw_text_pool(text);
-    cw_text_pressure(text);
+    put_fatal_errors(text);
+    put_invalid_frees(text);
+}
+
+static void put_unfreed(const struct cw_text *text)
+{
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
     put_apart(text, &text->snapshot->caches, "CACHES", "kept by frameworks on purpose");
@@ -471,15 +479,34 @@ static void put_body(const struct cw_text *text)
     if (text->model->selection)
         put_apart(text, &text->model->selection->apart, "APART", "suppressed, or without memory");
     put_ranks(text);
-    cw_text_growth(text);
-    cw_text_audit(text);
-    cw_text_old(text);
-    cw_text_ooms(text);
-    put_invalid_frees(text);
-    put_fatal_errors(text);
+}
+
+static void put_peaks(const struct cw_text *text)
+{
     for (unsigned i = 0; i < CW_DEVICES; i++)
         put_peak(text, i);
-    cw_text_suppressed(text);
+}
+
+/* What went wrong comes first, then who held the memory, then the machinery. */
+static void put_body(const struct cw_text *text)
+{
+    static void (*const put[CW_TEXT_SECTION_COUNT])(const struct cw_text *text) = {
+        [CW_TEXT_ERRORS] = put_errors,
+        [CW_TEXT_OOM] = cw_text_ooms,
+        [CW_TEXT_LEAKS] = put_unfreed,
+        [CW_TEXT_GROWTH] = cw_text_growth,
+        [CW_TEXT_OLD] = cw_text_old,
+        [CW_TEXT_PEAK] = put_peaks,
+        [CW_TEXT_DEVICES] = cw_text_devices,
+        [CW_TEXT_POOL] = cw_text_pool,
+        [CW_TEXT_PRESSURE] = cw_text_pressure,
+        [CW_TEXT_AUDIT] = cw_text_audit,
+        [CW_TEXT_SUPPRESSED] = cw_text_suppressed,
+    };
+
+    for (unsigned i = 0; i < CW_TEXT_SECTION_COUNT; i++)
+        if (text->sections & (1u << i))
+            put[i](text);
 }
 
 static void put_report(const struct cw_text *text)
@@ -494,16 +521,15 @@ static void put_report(const struct cw_text *text)
         put_invalid_frees(text);
         if (text->snapshot->leaks.count > 0)
             put_leaks(text);
-        cw_text_heading(text,
-                        "For source lines run it as 'cuwarden run -- PROGRAM'; for the full report "
-                        "set CUWARDEN_REPORT=FILE.\n");
+        cw_text_heading(text, "For the full report set CUWARDEN_REPORT=FILE; for source lines use "
+                              "'cuwarden run'.\n");
     }
     cw_text_blank(text);
     put_summary(text);
 }
 
 void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
-                         cw_report_want_fn want, void *arg)
+                         unsigned sections, cw_report_want_fn want, void *arg)
 {
     char nothing[64]; /* truncated */
     struct cw_out out;
@@ -511,6 +537,7 @@ void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form 
                            .snapshot = &model->snapshot,
                            .out = &out,
                            .form = form,
+                           .sections = sections,
                            .want = want,
                            .want_arg = arg};
 
@@ -519,9 +546,13 @@ void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form 
 }
 
 void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
-                          struct cw_out *out)
+                          unsigned sections, struct cw_out *out)
 {
-    struct cw_text text = {.model = model, .snapshot = &model->snapshot, .out = out, .form = form};
+    struct cw_text text = {.model = model,
+                           .snapshot = &model->snapshot,
+                           .out = out,
+                           .form = form,
+                           .sections = sections};
 
     put_report(&text);
 }

@@ -7,10 +7,35 @@
 #include "report/model/report_model.h"
 #include "report/text/text_form.h"
 
+/* The sections of the full text, in their order: X(ID, "name", help). */
+#define CW_TEXT_SECTIONS(X)                                                                        \
+    X(ERRORS, "errors", "errors that broke a context, and invalid frees")                          \
+    X(OOM, "oom", "out of memory")                                                                 \
+    X(LEAKS, "leaks", "what was never freed, and what does not count as leaked")                   \
+    X(GROWTH, "growth", "what grew")                                                               \
+    X(OLD, "old", "live blocks of a certain age")                                                  \
+    X(PEAK, "peak", "who held the memory when it was fullest")                                     \
+    X(DEVICES, "devices", "sums by device")                                                        \
+    X(POOL, "pool", "what the pool served and kept")                                               \
+    X(PRESSURE, "pressure", "limits and pressure")                                                 \
+    X(AUDIT, "audit", "what CUPTI saw")                                                            \
+    X(SUPPRESSED, "suppressed", "the use of suppressions")
+
+enum cw_text_section {
+#define X(id, name, help) CW_TEXT_##id,
+    CW_TEXT_SECTIONS(X)
+#undef X
+        CW_TEXT_SECTION_COUNT
+};
+
+#define CW_TEXT_ALL ((1u << CW_TEXT_SECTION_COUNT) - 1)
+
+/* `sections` of the following: a bit for each; head and SUMMARY are always there. */
+
 /* Reports the stacks that the text needs, before their frames are in the model. */
 void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
-                         cw_report_want_fn want, void *arg);
+                         unsigned sections, cw_report_want_fn want, void *arg);
 void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
-                          struct cw_out *out);
+                          unsigned sections, struct cw_out *out);
 
 #endif

@@ -21,6 +21,7 @@ struct cw_text {
     const struct cw_snapshot *snapshot; /* the model's */
     struct cw_out *out;
     enum cw_text_form form;
+    unsigned sections;      /* of the full text: a bit for each (report_text.h) */
     cw_report_want_fn want; /* NULL: print; else only collect the stacks needed */
     void *want_arg;
 };

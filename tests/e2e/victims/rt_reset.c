@@ -31,7 +31,8 @@ int main(void)
     free_after_reset((char *)block + (1 << 20));
     say("expect leaked_bytes=7000 leaked_blocks=2 allocs=2 frees=0 failed=0");
     say("report INVALID FREES  1 call$");
-    say("report  (cudaFree|cuMemFree), device 0: 0x[0-9a-f]+ refused \\(error 1\\)$");
+    say("report  (cudaFree|cuMemFree), device 0: 0x[0-9a-f]+ refused, CUDA_ERROR_INVALID_VALUE "
+        ".1.$");
     say("report  free_after_reset  ");
     say("json [s['class'] for s in sites('lost_in_reset') if s['reclaimed']['count']]"
         " == ['context-destroyed']");

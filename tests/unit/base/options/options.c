@@ -69,7 +69,7 @@ static void expect_defaults(void)
     cr_expect_str_eq(options.report, "");
     cr_expect_str_eq(options.live, "auto");
     cr_expect_str_eq(options.tmpdir, "");
-    cr_expect_eq(options.format, CW_FORMAT_TEXT);
+    cr_expect_eq(options.format, CW_FORMAT_AUTO);
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
     cr_expect_eq(options.stack_depth, 32u);
     cr_expect(options.python == CW_PYTHON_AUTO && options.cupti == CW_CUPTI_OFF);

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* The lines of the verdict. See verdict.h. */
+#include "cli/run/verdict.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/out.h"
+#include "cli/model/site_text.h"
+#include "cli/run/finding.h"
+#include "cli/ui/message.h"
+#include "cli/ui/truncate.h"
+#include "report/model/error_name.h"
+
+#define LINE_MAX_BYTES   1024
+#define LINE_MAX_COLUMNS 240
+#define ITEM_MAX         512
+#define SIZE_MAX_BYTES   24
+#define NO_DEVICE        100 /* CUDA_ERROR_NO_DEVICE */
+
+struct page {
+    const struct cw_run_verdict *verdict;
+    const struct cw_verdict_ending *ending;
+    FILE *out;
+    unsigned left; /* lines */
+    char line[LINE_MAX_BYTES];
+    size_t len;
+    unsigned items; /* of a list, in this line */
+};
+
+static void say(struct page *page, const char *format, ...) CW_PRINTF(2, 3);
+
+static void say(struct page *page, const char *format, ...)
+{
+    va_list ap;
+    int len;
+
+    va_start(ap, format);
+    len = vsnprintf(page->line + page->len, sizeof(page->line) - page->len, format, ap);
+    va_end(ap);
+    if (len > 0)
+        page->len += (size_t)len;
+    if (page->len >= sizeof(page->line))
+        page->len = sizeof(page->line) - 1;
+}
+
+static void say_size(struct page *page, uint64_t bytes)
+{
+    char size[SIZE_MAX_BYTES];
+
+    say(page, "%s", cw_format_size(size, sizeof(size), bytes));
+}
+
+static void say_count(struct page *page, uint64_t count, const char *noun)
+{
+    say(page, "%" PRIu64 " %s%s", count, noun, cw_cli_plural(count));
+}
+
+/* An item of a list: the first one always, others if they fit in the line. */
+static void say_item(struct page *page, const char *item)
+{
+    size_t width = strlen(page->ending->prefix) + page->len + strlen(item) + 2;
+
+    if (page->items > 0 && width > page->ending->columns)
+        return;
+    say(page, "%s%s", page->items > 0 ? ", " : "", item);
+    page->items++;
+}
+
+/* A line that is longer than the screen stays whole: the terminal breaks it, and a log has room. */
+static void end_line(struct page *page)
+{
+    char shown[LINE_MAX_BYTES];
+
+    cw_truncate(shown, sizeof(shown), page->line, LINE_MAX_COLUMNS);
+    fprintf(page->out, "%s%s\n", page->ending->prefix, shown);
+    page->len = 0;
+    page->line[0] = '\0';
+    page->items = 0;
+    page->left--;
+}
+
+/* The findings of a kind, the heaviest first, else the latest. Returns their number. */
+static unsigned rank(const struct cw_run_verdict *verdict, enum cw_finding_kind kind,
+                     const struct cw_finding *most[CW_FINDINGS_SHOWN])
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < verdict->findings; i++) {
+        const struct cw_finding *finding = &verdict->finding[i];
+        unsigned at = count;
+
+        if (finding->kind != kind)
+            continue;
+        for (; at > 0 && finding->weight > most[at - 1]->weight; at--)
+            if (at < CW_FINDINGS_SHOWN)
+                most[at] = most[at - 1];
+        if (at < CW_FINDINGS_SHOWN)
+            most[at] = finding;
+        count += count < CW_FINDINGS_SHOWN;
+    }
+    return count;
+}
+
+/* Where it is, told apart from the others beside it. */
+static const char *place_of(const struct cw_finding *finding,
+                            const struct cw_finding *const *beside, unsigned count)
+{
+    static char text[2 * CW_SITE_PLACE_MAX + 8];
+    const struct cw_site_place *others[CW_FINDINGS_SHOWN];
+
+    for (unsigned i = 0; i < count; i++)
+        others[i] = &beside[i]->place;
+    return cw_site_place_format(&finding->place, others, count, text, sizeof(text));
+}
+
+static void say_refused(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+    char name[CW_ERROR_NAME_MAX];
+
+    say(page, "%s: cuInit returned %s",
+        verdict->init_error == NO_DEVICE ? "no CUDA-capable device" : "CUDA could not be used",
+        cw_error_format(name, sizeof(name), verdict->init_error));
+    if (verdict->refused > 1)
+        say(page, " in %" PRIu64 " processes, the last of them %s", verdict->refused,
+            verdict->refused_exe);
+    else
+        say(page, " in %s", verdict->refused_exe);
+    end_line(page);
+}
+
+static void say_errors(struct page *page)
+{
+    const struct cw_snapshot_summary *sum = &page->verdict->sum;
+    const struct cw_finding *error[CW_FINDINGS_SHOWN];
+    unsigned errors = rank(page->verdict, CW_FOUND_FATAL, error);
+    char name[CW_ERROR_NAME_MAX], item[ITEM_MAX];
+
+    if (sum->invalid_frees + sum->fatal_errors == 0)
+        return;
+    say_count(page, sum->invalid_frees + sum->fatal_errors, "memory error");
+    say(page, ": ");
+    for (unsigned i = 0; i < errors; i++) {
+        snprintf(item, sizeof(item), "%s in %s at %s",
+                 cw_error_format(name, sizeof(name), error[i]->code), error[i]->api,
+                 place_of(error[i], error, errors));
+        say_item(page, item);
+    }
+    errors = rank(page->verdict, CW_FOUND_INVALID_FREE, error);
+    for (unsigned i = 0; i < errors; i++) {
+        snprintf(item, sizeof(item), "%s at %s", cw_misuse_label((unsigned)error[i]->code),
+                 place_of(error[i], error, errors));
+        say_item(page, item);
+    }
+    end_line(page);
+}
+
+static void say_ooms(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+    const struct cw_finding *oom[CW_FINDINGS_SHOWN];
+    unsigned ooms = rank(verdict, CW_FOUND_OOM, oom);
+
+    if (verdict->ooms + verdict->sum.fallbacks == 0)
+        return;
+    if (verdict->ooms != 0) {
+        say(page, "out of memory: ");
+        say_count(page, verdict->ooms, "call");
+    }
+    if (verdict->ooms != 0 && ooms != 0) {
+        say(page, verdict->ooms > 1 ? ", largest " : ", ");
+        say_size(page, oom[0]->bytes);
+        say(page, " at %s", place_of(oom[0], oom, 0));
+        if (oom[0]->cause != CW_CAUSE_DRIVER)
+            say(page, ", %s", cw_cause_label(oom[0]->cause));
+    }
+    if (verdict->sum.fallbacks != 0) {
+        say(page, "%sserved from host memory: ", verdict->ooms != 0 ? "; " : "");
+        say_size(page, verdict->fallback_bytes);
+        say(page, " in ");
+        say_count(page, verdict->sum.fallbacks, "request");
+    }
+    end_line(page);
+}
+
+/* A line for the sum, and one for each of the largest sites as far as there is room; one site needs
+ * no sum. */
+static void say_leaks(struct page *page, unsigned reserved)
+{
+    const struct cw_snapshot_summary *sum = &page->verdict->sum;
+    const struct cw_finding *leak[CW_FINDINGS_SHOWN];
+    unsigned leaks = rank(page->verdict, CW_FOUND_LEAK, leak);
+    int has_list = leaks > 1 && page->left > reserved + 1;
+
+    if (sum->leaked_blocks == 0)
+        return;
+    say(page, "leaked ");
+    say_size(page, sum->leaked_bytes);
+    say(page, " in ");
+    say_count(page, sum->leaked_blocks, "block");
+    if (sum->leak_sites > 1)
+        say(page, " from %" PRIu64 " call sites", sum->leak_sites);
+    if (leaks != 0 && !has_list)
+        say(page, "%s at %s", leaks > 1 ? ", most" : "", place_of(leak[0], leak, leaks));
+    else if (has_list)
+        say(page, ":");
+    end_line(page);
+    for (unsigned i = 0; has_list && i < leaks && page->left > reserved; i++) {
+        say(page, "  ");
+        say_size(page, leak[i]->bytes);
+        say(page, " in ");
+        say_count(page, leak[i]->blocks, "block");
+        say(page, "  %s", place_of(leak[i], leak, leaks));
+        end_line(page);
+    }
+}
+
+static void say_growth(struct page *page)
+{
+    const struct cw_finding *growth[CW_FINDINGS_SHOWN];
+    unsigned growths = rank(page->verdict, CW_FOUND_GROWTH, growth);
+    char slope[CW_SLOPE_MAX], item[ITEM_MAX];
+
+    if (growths == 0)
+        return;
+    say(page, "growing: ");
+    for (unsigned i = 0; i < growths; i++) {
+        snprintf(item, sizeof(item), "%s at %s%s%s",
+                 cw_trend_format_slope(slope, growth[i]->slope, growth[i]->end_ns),
+                 place_of(growth[i], growth, growths), growth[i]->cache ? " in the cache of " : "",
+                 growth[i]->cache ? growth[i]->cache : "");
+        say_item(page, item);
+    }
+    end_line(page);
+}
+
+static void say_cache(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+
+    if (!verdict->cache)
+        return;
+    say(page, "%s's cache kept ", verdict->cache);
+    say_size(page, verdict->cache_bytes);
+    say(page, "; to see inside, run with %s", verdict->setting);
+    end_line(page);
+}
+
+static void say_holders(struct page *page)
+{
+    const struct cw_finding *holder[CW_FINDINGS_SHOWN];
+    unsigned holders = rank(page->verdict, CW_FOUND_HOLDER, holder);
+
+    if (holders == 0)
+        return;
+    for (unsigned i = 0; i < holders; i++) {
+        say(page, i == 0 ? "  " : ", ");
+        say_size(page, holder[i]->bytes);
+        say(page, " %s", place_of(holder[i], holder, holders));
+    }
+    end_line(page);
+}
+
+static void say_peak(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+    uint64_t peak_bytes = page->ending->peak_bytes;
+    char device[CW_AMOUNT_MAX];
+
+    say(page, "peak ");
+    say_size(page, peak_bytes);
+    if (verdict->processes > 1) {
+        say(page, " in %" PRIu64 " processes, the largest ", verdict->processes);
+        say_size(page, verdict->peak_bytes);
+    } else if (verdict->peak_bytes != peak_bytes) {
+        say(page, ", ");
+        say_size(page, verdict->peak_bytes);
+        say(page, " of it");
+    }
+    if (verdict->peak_bytes != 0)
+        say(page, " on %s", cw_device_format(device, verdict->peak_device));
+    say(page, ", in %s mode", verdict->has_pool ? "pool" : "track");
+    end_line(page);
+    say_holders(page);
+}
+
+void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verdict_ending *ending,
+                      FILE *out)
+{
+    struct page page = {
+        .verdict = verdict, .ending = ending, .out = out, .left = CW_RUN_VERDICT_LINES};
+    const struct cw_finding *growth[CW_FINDINGS_SHOWN];
+    unsigned reserved;
+
+    if (verdict->refused != 0)
+        say_refused(&page);
+    if (verdict->processes == 0)
+        return;
+    /* Growth, the cache, the peak and its holders, the next command. */
+    reserved = (rank(verdict, CW_FOUND_GROWTH, growth) != 0) + (verdict->cache != NULL) + 2 +
+               (ending->next != NULL);
+    say_errors(&page);
+    say_ooms(&page);
+    say_leaks(&page, reserved);
+    say_growth(&page);
+    say_cache(&page);
+    say_peak(&page);
+    if (!ending->next)
+        return;
+    say(&page, "next: %s", ending->next);
+    end_line(&page);
+}
