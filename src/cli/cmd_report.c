@@ -43,7 +43,15 @@ struct form {
     const char *help;
 };
 
-enum { FLAG_FORMAT = 0x100, FLAG_COLOR, FLAG_NO_PAGER, FLAG_SUGGEST, FLAG_SECTIONS, FLAG_BRIEF };
+enum {
+    FLAG_FORMAT = 0x100,
+    FLAG_COLOR,
+    FLAG_NO_PAGER,
+    FLAG_SUGGEST,
+    FLAG_SECTIONS,
+    FLAG_BRIEF,
+    FLAG_CALLS
+};
 
 #define NAME_OF(id, name, help) " " name
 #define SECTIONS_HELP                                                                              \
@@ -61,7 +69,8 @@ static const struct form forms[] = {
     {"html", cw_form_html, 0, 0, 0, "a page for a browser, in one file"},
     {"collapsed", cw_form_collapsed, 0, 0, 1, "stacks for flamegraph.pl, inferno, speedscope"},
     {"pprof", cw_form_pprof, 0, 0, 0, "for pprof, as in: go tool pprof -http=: FILE"},
-    {"perfetto", cw_form_perfetto, 0, 0, 0, "use over time, for ui.perfetto.dev"},
+    {"perfetto", cw_form_perfetto, 0, 0, 0,
+     "use over time, in Chrome's JSON: FILE.json for ui.perfetto.dev"},
     {"heaptrack", cw_form_heaptrack, 0, 0, 0, "for heaptrack_gui and heaptrack_print"},
     {"torch", cw_form_torch, 0, 0, 0, "blocks by address, for pytorch.org/memory_viz"},
 };
@@ -71,7 +80,7 @@ struct request {
     const struct form *form;
     struct cw_options options; /* from the environment: suppressions, and the age of old blocks */
     unsigned sections;         /* of the text */
-    int has_form, suggests, is_brief;
+    int has_form, suggests, is_brief, by_call;
     int has_selection; /* a flag of select.h was given */
     struct cw_selection selection;
     struct cw_lines lines;
@@ -91,6 +100,11 @@ const struct cw_command_line *cw_line_report(void)
          .value = "FILE",
          .help = "write to FILE instead of standard output; a name that ends in .json, .html, "
                  ".pb.gz (pprof) or .folded (collapsed) chooses the form unless --format does"},
+        {.id = FLAG_CALLS,
+         .name = "call-addresses",
+         .help =
+             "with --format=collapsed, a frame for each call, with its line or address, not one "
+             "for each function"},
         {.id = FLAG_COLOR,
          .name = "color",
          .value = "WHEN",
@@ -227,7 +241,9 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     struct cw_model_request how = {.suppressions = request->options.suppressions,
                                    .old_ns = request->options.old,
                                    .lines = &request->lines};
-    struct cw_form_request form = {.selection = &request->selection, .sections = request->sections};
+    struct cw_form_request form = {.selection = &request->selection,
+                                   .sections = request->sections,
+                                   .by_call = request->by_call};
     struct cw_model model;
     uint32_t *site = NULL;
     int rc = -1;
@@ -424,6 +440,9 @@ static int set_flag(void *to, int flag, char *value)
     case FLAG_NO_PAGER:
         request->destination.without_pager = 1;
         return 0;
+    case FLAG_CALLS:
+        request->by_call = 1;
+        return 0;
     case FLAG_SUGGEST:
         request->suggests = 1;
         return 0;
@@ -441,6 +460,10 @@ static int check_request(struct request *request)
     if (!request->form->is_text && (request->is_brief || request->sections != CW_TEXT_ALL)) {
         cw_cli_error("%s is about text, not --format=%s",
                      request->is_brief ? "--brief" : "--sections", request->form->name);
+        return -1;
+    }
+    if (request->by_call && request->form->write != cw_form_collapsed) {
+        cw_cli_error("--call-addresses needs --format=collapsed");
         return -1;
     }
     if (!request->suggests)

@@ -31,7 +31,7 @@ def names_stay_text(page):
     check(page.run("document.title").startswith(HOSTILE_TITLE), f"the title is {page.run('document.title')}")
     page.run("(() => { const f = document.querySelector('#site-filter'); f.value = 'onerror'; f.dispatchEvent(new Event('input')); })()")
     page.settle()
-    check("</script><img src=x onerror=hit()>" in rows(page, "sites", 7), f"the call is not shown as it is: {rows(page, 'sites', 7)}")
+    check("</script><img src=x onerror=hit()>" in rows(page, "sites", 6), f"the call is not shown as it is: {rows(page, 'sites', 6)}")
     page.run("(() => { const f = document.querySelector('#site-filter'); f.value = ''; f.dispatchEvent(new Event('input')); })()")
     page.settle()
 
@@ -75,12 +75,12 @@ def flame_moves_by_key(page):
     page.key("Escape")
 
 
-def colours_in(page, selector):
-    """How many pixels of the canvas have the colour of what was found."""
+def colours_in(page, selector, name="match"):
+    """How many pixels of the canvas have the colour, by default that of what was found."""
     return page.run(f"""(() => {{
       const canvas = document.querySelector('{selector}');
       const probe = document.createElement('canvas').getContext('2d');
-      probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--match').trim();
+      probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim();
       probe.fillRect(0, 0, 1, 1);
       const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
       const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -88,6 +88,52 @@ def colours_in(page, selector):
       for (let i = 0; i < all.length; i += 4) if (all[i] === r && all[i + 1] === g && all[i + 2] === b) count++;
       return count;
     }})()""")
+
+
+def one_function_is_one_frame(page):
+    """main calls from two places: one frame of the flame graph, two if addresses are asked for."""
+    read = "document.querySelector('#flame .read').textContent"
+    page.run("document.querySelector('#flame canvas').focus()")
+    for wanted in (False, True):
+        page.key("Home")
+        page.key("ArrowDown")
+        first = page.run(read)
+        page.key("ArrowRight")
+        check((page.run(read) != first) == wanted, f"main is beside main: {first}, {page.run(read)}")
+        check(("main.cc:" in first.split(" \u2014 ")[0]) == wanted, f"the frame is called {first}")
+        page.run("document.querySelector('#flame .controls input[type=checkbox]').click()")
+        page.run("document.querySelector('#flame canvas').focus()")
+    page.run("[...document.querySelectorAll('#flame .controls button')][0].focus()")
+    legend = page.run("document.querySelector('#flame .legend').textContent")
+    for kind in ("the program's own", "framework", "Python", "library"):
+        check(kind in legend, f"'{kind}' is not in the legend: {legend}")
+
+
+def sites_differ(page):
+    """Forty outer functions name all sites of theirs: each row has what tells it from the others."""
+    check(page.run("new Set(Array.from({ length: sites.n }, (_, i) => siteText(i))).size === sites.n"), "two sites look alike")
+    shown = rows(page, "sites", 5)
+    check(len(set(shown)) == len(shown), f"rows that look alike: {shown}")
+
+
+def peak_is_a_view(page):
+    """All that was live at a device's peak, and which device's it is."""
+    text = "document.querySelector('#peak').textContent"
+    for device in (0, 1):
+        page.run(f"document.querySelector('#peak [data-name=\"{device}\"]')?.click()")
+        page.settle()
+        held = [(i + 1) * 4096 for i in range(300) if i % 7 == 0 and i % 2 == device]
+        shown = [in_bytes(one) for one in rows(page, "peak", 0)]
+        check(abs(shown[0] - max(held)) < 8192, f"most at the peak of {device}: {shown[0]}, expected {max(held)}")
+        check(f"Device {device}: 9\u00a0GiB live at 1:20.0" in page.run(text), page.run(text)[:300])
+    check(page.run("document.querySelector('#peak .flame canvas').clientHeight") > 60, "the peak has no flame graph")
+
+
+def late_device_is_drawn(page):
+    """Its one sample says when it was taken, and is seen."""
+    check("one sample only: it was taken at 1:38.0, 2.000\u00a0s before the end" in page.run("document.querySelector('#timeline').textContent"),
+          "nothing is said of one sample")
+    check(colours_in(page, "#timeline .chart:nth-child(3) canvas", "live") > 100, "the device's chart is empty")
 
 
 def search_highlights(page):
@@ -129,7 +175,7 @@ def table_sorts(page):
         page.settle()
 
     shown = [in_bytes(text) for text in rows(page, "sites", 0)]
-    check(len(shown) > 10 and shown == sorted(shown, reverse=True) and shown[0] > 1 << 20, f"not by live bytes: {shown}")
+    check(len(shown) > 5 and shown == sorted(shown, reverse=True) and shown[0] > 1 << 20, f"not by live bytes: {shown}")
     header(2)
     shown = [in_bytes(text) for text in rows(page, "sites", 2)]
     check(shown[0] == 300 * 8192 or abs(shown[0] - 300 * 8192) < 8192, f"the largest total is {shown[0]}")
@@ -151,7 +197,7 @@ def table_filters(page):
     page.run("(() => { const f = document.querySelector('#site-filter'); f.value = '/outer_1$/'; f.dispatchEvent(new Event('input')); })()")
     page.settle()
     check(page.run(count).startswith("8 of 300"), f"/outer_1$/: {page.run(count)}")
-    check(set(rows(page, "sites", 5)) == {"outer_1"}, f"a script's line names its sites: {rows(page, 'sites', 5)}")
+    check(all(text.startswith("outer_1outer.py:11 \u2192 ") for text in rows(page, "sites", 5)), f"a script's line names its sites: {rows(page, 'sites', 5)}")
     page.run("(() => { const f = document.querySelector('#site-filter'); f.value = ''; f.dispatchEvent(new Event('input')); })()")
     page.settle()
 
@@ -210,8 +256,8 @@ def whole_is_told(page):
     """Pressure, old blocks and the account of an out of memory."""
     for section, texts in (("pool", ("Pressure", "7\u00a0MiB", "88\u00a0%", "41", "low 75\u00a0%, critical 25\u00a0%", "wait for the device", "13\u00a0MiB")),
                            ("growth", ("live for 1:00.0 and more", "99\u00a0MiB", "1:01.0")),
-                           ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused (error 2)", "beyond CUWARDEN_LIMIT", "at most 21\u00a0MiB", "not in one piece",
-                                       "idle in the pool", "9 blocks of </script><img src=x onerror=hit()>", "3 blocks at all other sites"))):
+                           ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused (error 2)", "beyond CUWARDEN_LIMIT", "largest that fits: 21\u00a0MiB", "not in one piece",
+                                       "idle in the pool", "9 blocks of cudaMalloc", "3 blocks at all other sites"))):
         text = page.run(f"document.querySelector('#{section}').textContent")
         for wanted in texts:
             check(wanted in text, f"'{wanted}' is not in {section}: {text[:3000]}")
@@ -254,6 +300,11 @@ def prints(page):
     check(len(rows(page, "sites", 0)) == 80, f"{len(rows(page, 'sites', 0))} rows on paper")
     check("The first 80 of 300." in page.run("document.querySelector('#sites').textContent"), "nothing says that rows are missing")
     page.run("window.dispatchEvent(new Event('afterprint'))")
+    page.call("Emulation.setEmulatedMedia", media="print")
+    lost = page.run("""[...document.querySelectorAll('.legend i, .badge, .meter i')]
+      .filter((mark) => getComputedStyle(mark).printColorAdjust !== 'exact').length""")
+    check(lost == 0, f"{lost} colours are lost on paper")
+    page.call("Emulation.setEmulatedMedia", media="")
 
 
 def fits_narrow_windows(page):
@@ -262,26 +313,47 @@ def fits_narrow_windows(page):
     outside = page.run("""[...document.querySelectorAll('.space > .row > *')].filter((cell) => {
       const row = cell.parentElement.getBoundingClientRect();
       const box = cell.getBoundingClientRect();
-      return box.width > 0 && cell.textContent && (box.right > row.right + 1 || Math.abs(box.top + box.bottom - row.top - row.bottom) > 8);
+      return box.width > 0 && cell.textContent && (box.right > row.right + 1 || box.top < row.top - 1 || box.bottom > row.bottom + 1);
     }).length""")
     check(outside == 0, f"{outside} cells are not in their rows, in a narrow window")
+    cut = page.run("""[...document.querySelectorAll('.space > .row > *, .row .site > *, .plain td, .tile *, .legend span, .bar a')].filter((one) =>
+      one.textContent.length < 60 && getComputedStyle(one).display !== 'none' && (one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right > innerWidth)
+      && one.clientWidth > 0).map((one) => one.textContent)""")
+    check(cut == [], f"cut in a narrow window: {cut}")
+
+
+def picture(page, folder, name):
+    """Only for those who look: a picture of a long page takes a second."""
+    if os.environ.get("KEEP"):
+        page.picture(os.path.join(folder, f"{name}.png"))
+
+
+def sites_are_read_whole(page):
+    """What tells a site apart is not cut, whatever the width."""
+    for width in (1400, 800, 400):
+        page.size(width, 900)
+        page.settle()
+        cut = page.run("""[...document.querySelectorAll('.row .site > *')].filter((one) => one.clientWidth > 0 && one.textContent.length < 80
+          && (one.scrollWidth > one.clientWidth + 1 || one.scrollHeight > one.clientHeight + 2)).map((one) => one.textContent)""")
+        check(cut == [], f"cut at {width}: {cut}")
 
 
 def use_small(page, folder):
     page.size(1280, 900)
     page.scheme("light")
     page.open(os.path.join(folder, "small.html"))
-    steps = [hears_nothing_bad, overview_is_right, names_stay_text, table_sorts, table_filters, table_opens_by_key, search_highlights,
+    steps = [hears_nothing_bad, overview_is_right, names_stay_text, one_function_is_one_frame, sites_differ, peak_is_a_view, late_device_is_drawn, table_sorts, table_filters, table_opens_by_key, search_highlights,
              flame_moves_by_key, flame_zooms, measures_differ, moment_fills, other_views_are_filled, whole_is_told]
     for step in steps:
         step(page)
-    page.picture(os.path.join(folder, "light.png"))
+    picture(page, folder, "light")
     for step in (help_and_theme, hears_nothing_bad):
         step(page)
-    page.picture(os.path.join(folder, "dark.png"))
+    picture(page, folder, "dark")
     prints(page)
+    sites_are_read_whole(page)
     fits_narrow_windows(page)
-    page.picture(os.path.join(folder, "narrow.png"))
+    picture(page, folder, "narrow")
     hears_nothing_bad(page)
     is_read_where_nobody_looks(page, folder)
 
@@ -292,7 +364,7 @@ def use_large(page, folder):
     page.open(os.path.join(folder, "large.html"))
     check(page.run("document.querySelectorAll('*').length") < 5000, "the page has an element for each site")
     events = page.run("main.events")
-    check(events >= 300000, f"{events} events are not many")
+    check(events >= 100000, f"{events} events are not many")
     check(f"{events:,} events" in page.run("document.querySelector('#events').textContent"), "not all events")
     page.run("document.querySelector('#events .rows').focus()")
     page.key("End")
@@ -305,15 +377,16 @@ def use_large(page, folder):
       const view = document.querySelector('#events .rows').getBoundingClientRect();
       return row && row.top >= view.top - 1 && row.bottom <= view.bottom + 1;
     })()"""), "the active row is not in view")
+    check(page.run("new Set(Array.from({ length: sites.n }, (_, i) => siteText(i))).size === sites.n"), "two of many sites look alike")
     page.run("document.querySelectorAll('#sites .titles button')[5].click()")
     page.settle()
-    check(len(rows(page, "sites", 5)) > 10, "no rows after sorting by name")
+    check(len(rows(page, "sites", 5)) > 5, "no rows after sorting by name")
     page.key("/", text="/")
     page.call("Input.insertText", text="caller_1234")
     page.settle()
     check("matched" in page.run("document.querySelector('#flame .matched').textContent"), "the search finds nothing")
     hears_nothing_bad(page)
-    page.picture(os.path.join(folder, "large.png"))
+    picture(page, folder, "large")
 
 
 def use_empty(page, folder):

@@ -7,6 +7,7 @@ import sys
 HOSTILE = ["</script><img src=x onerror=hit()>", "<!--<script>hit()</script>", 'quote"back\\slash', "tab\tand\nline",
            "<b>bold</b>", "${hit()}", "\u2028\u2029\ufeff", "x" * 3000]
 MIB = 1 << 20
+GIB = 1 << 30
 SECOND = 10**9
 LENGTH = 100 * SECOND
 OUTER = 40
@@ -17,6 +18,7 @@ def frames_of(sites):
     for i in range(OUTER):
         frames.append({"id": 2 + i, "module": 1 + i % 3, "offset": 32 + i, "func": f"outer_{i}", "file": "outer.py" if i % 2 else "outer.cc",
                        "line": 10 + i, **({"lang": "python"} if i % 2 else {})})
+    frames.append({**frames[0], "id": 2 + OUTER + sites, "offset": 24, "line": 4}) # another call in main
     for i in range(sites):
         name = HOSTILE[i] if i < len(HOSTILE) else f"caller_{i}(float*, unsigned long)"
         frames.append({"id": 2 + OUTER + i, "module": 1 + i % 3, "offset": i, "func": name, "file": HOSTILE[i % len(HOSTILE)] if i < 8 else "caller.cu",
@@ -74,7 +76,7 @@ def report(sites):
         "schema": "cuwarden-report/1", "tool": {"name": "cuwarden", "version": "0.1.0"},
         "process": {"pid": 4711, "ppid": 1, "exe": "/opt/app/</title><script>hit()</script>", "argv": ["train", HOSTILE[0], "--epochs=3"], "cwd": "/opt",
                     "host": "node7", "rank": "3", "start_ns": 1774060000 * SECOND, "duration_ns": LENGTH, "exit": {"kind": "exit", "code": 0}},
-        "cuda": {"driver": 13000}, "devices": [device(0, sites), device(1, sites)],
+        "cuda": {"driver": 13000}, "devices": [device(0, sites), device(1, sites), device(2, sites)],
         "pool": {"mode": "pool", "devices": [pool(0), pool(1)]},
         "pressure": {"devices": [{"device": 0, "level": "high", "limit": 11 << 30, "min_free": 0, "held": 3 * MIB, "peak_held": 7 * MIB, "highest_use": 0.875,
                                   "levels": {"low": {"ns": 75}, "critical": {"ns": 25}}, "refused": {"limit": 41},
@@ -85,11 +87,11 @@ def report(sites):
                           "holders": [{"site": 7, "api": HOSTILE[0], "count": 9, "bytes": 30 * MIB}], "rest": {"count": 3, "bytes": 10 * MIB}}],
         "modules": [{"id": k, "path": f"/opt/lib{k}.so", "build_id": "ab" * 20} for k in (1, 2, 3)],
         "frames": frames_of(sites),
-        "stacks": [{"id": i + 1, "frames": [2 + OUTER + i, 2 + i % OUTER, 1], "shown": [0, 3]} for i in range(sites)],
+        "stacks": [{"id": i + 1, "frames": [2 + OUTER + i, 2 + i % OUTER, 1 if i % 2 else 2 + OUTER + sites], "shown": [0, 3]} for i in range(sites)],
         "sites": [site(i, moments) for i in range(sites)],
         "leaks": [{"site": 7, "ptr": "0x7f0000001000", "bytes": 32768, "held": 32768, "t_ns": 5, "tid": 12}], "leaks_truncated": 0,
         "events": [event(i, sites * 10) for i in range(sites * 10)], "diagnostics": [{"text": "1 call was not seen " + HOSTILE[4]}],
-        "growth": {"t_ns": moments}, "timeline": {"series": [{"device": k, "points": points()} for k in (0, 1)]},
+        "growth": {"t_ns": moments}, "timeline": {"series": [{"device": k, "points": points()} for k in (0, 1)] + [{"device": 2, "points": [[LENGTH - 2 * SECOND, GIB, GIB, 0, GIB]]}]},
         "tags": [{"tag": HOSTILE[1], "steps": 12, "first_ns": 1, "last_ns": LENGTH, "first_bytes": MIB, "last_bytes": 13 * MIB, "slope_bytes": MIB,
                   "r2": 0.99, "rising": True}],
         "regrowth": [{"site": 7, "resizes": 20, "factor": 1.5, "copied_bytes": 55 * MIB, "capacity_bytes": 90 * MIB}],

@@ -168,7 +168,7 @@ void cw_diff_collapsed(const struct cw_diff *diff, FILE *out)
 
         if (!match->site[i].is_selected || (before == 0 && after == 0))
             continue;
-        cw_form_collapsed_stack(out, cw_match_model(match, i), cw_match_record(match, i));
+        cw_form_collapsed_stack(out, cw_match_model(match, i), cw_match_record(match, i), 0);
         fprintf(out, " %" PRIu64 " %" PRIu64 "\n", before, after);
     }
 }

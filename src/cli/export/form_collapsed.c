@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Collapsed stacks, "main;load;cudaMalloc 4096", one line for each call site, outermost first: the
+ * Collapsed stacks, "main;load;cudaMalloc 4096", one line for each stack, outermost first: the
  * input of flamegraph.pl and inferno, which speedscope reads too. The leaf is what was called.
  * https://github.com/brendangregg/FlameGraph (stackcollapse)
  */
@@ -8,6 +8,10 @@
 #include "cli/export/form_collapsed.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+
+#include "cli/ui/message.h"
+#include "cli/ui/strings.h"
 
 #define NAME_MAX_BYTES 512
 
@@ -19,8 +23,9 @@ static void put_name(FILE *out, const char *name)
         fputc(*name == ';' ? ',' : (unsigned char)*name < ' ' ? ' ' : *name, out);
 }
 
+/* A function is one frame, wherever it calls; by_call: which call it is, too. */
 static void put_frame(FILE *out, const struct cw_report_model *model,
-                      const struct cw_report_frame *frame)
+                      const struct cw_report_frame *frame, int by_call)
 {
     char buf[NAME_MAX_BYTES];
 
@@ -28,7 +33,13 @@ static void put_frame(FILE *out, const struct cw_report_model *model,
     if (frame->is_python && frame->file) {
         fputs(" (", out);
         put_name(out, frame->file);
-        fprintf(out, ":%" PRIu32 ")", frame->line);
+        if (by_call)
+            fprintf(out, ":%" PRIu32, frame->line);
+        fputc(')', out);
+    } else if (by_call && frame->function) {
+        fputs(" (", out);
+        put_name(out, cw_report_module_name(model, frame->module));
+        fprintf(out, "+0x%" PRIx64 ")", frame->offset);
     }
     fputc(';', out);
 }
@@ -46,30 +57,57 @@ static void put_inlined(FILE *out, const struct cw_report_model *model,
 }
 
 void cw_form_collapsed_stack(FILE *out, const struct cw_report_model *model,
-                             const struct cw_snapshot_site *site)
+                             const struct cw_snapshot_site *site, int by_call)
 {
     const struct cw_report_stack *stack = cw_report_stack(model, site->stack);
 
     for (uint32_t i = stack ? stack->shown : 0; i-- > 0;) {
         const struct cw_report_frame *frame = cw_report_shown_frame(model, stack, i);
 
-        put_frame(out, model, frame);
+        put_frame(out, model, frame, by_call);
         for (uint32_t k = frame->inlines; k-- > 0;)
             put_inlined(out, model, frame, k);
     }
     put_name(out, site->api);
 }
 
+/* Adds the value to that of the stack's line; 0, or CW_FORM_TOLD. */
+static int add_line(const struct cw_form_request *request, const struct cw_snapshot_site *site,
+                    struct cw_strings *lines, uint64_t *value)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *line = open_memstream(&text, &len);
+
+    if (line) {
+        cw_form_collapsed_stack(line, request->model, site, request->by_call);
+        if (fclose(line) == 0)
+            value[cw_strings_add(lines, text)] += cw_metric_of(site, request->selection->metric);
+    }
+    if (!text)
+        cw_cli_error("out of memory for the stacks");
+    free(text);
+    return text && !lines->failed ? 0 : CW_FORM_TOLD;
+}
+
+/* Sites with equal frames are one line, in the place of the first. */
 int cw_form_collapsed(const struct cw_form_request *request)
 {
-    for (uint32_t i = 0; i < request->sites; i++) {
-        const struct cw_snapshot_site *site = &request->model->snapshot.site[request->site[i]];
-        uint64_t value = cw_metric_of(site, request->selection->metric);
+    uint64_t *value = calloc((size_t)request->sites + 1, sizeof(*value));
+    struct cw_strings lines = {.count = 0};
+    int rc = value ? 0 : CW_FORM_TOLD;
 
-        if (value == 0)
-            continue;
-        cw_form_collapsed_stack(request->out, request->model, site);
-        fprintf(request->out, " %" PRIu64 "\n", value);
+    if (!value)
+        cw_cli_error("out of memory for the stacks");
+    for (uint32_t i = 0; i < request->sites && rc == 0; i++) {
+        const struct cw_snapshot_site *site = &request->model->snapshot.site[request->site[i]];
+
+        if (cw_metric_of(site, request->selection->metric) != 0)
+            rc = add_line(request, site, &lines, value);
     }
-    return ferror(request->out) ? -1 : 0;
+    for (uint32_t i = 0; i < lines.count && rc == 0; i++)
+        fprintf(request->out, "%s %" PRIu64 "\n", lines.text[i], value[i]);
+    cw_strings_free(&lines);
+    free(value);
+    return rc == 0 && ferror(request->out) ? -1 : rc;
 }

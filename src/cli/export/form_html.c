@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/export/code_kind.h"
 #include "cli/export/event_words.h"
 #include "cli/export/html_columns.h"
 #include "cli/export/html_page.inc"
@@ -23,13 +24,24 @@
 #include "cli/model/calls.h"
 #include "cli/ui/message.h"
 #include "live/view.h"
+#include "report/text/text_put.h"
+
+#define CONTRAST_MAX 2048 /* longer is cut */
 
 /* A site and its derived values. */
 struct site_row {
     struct cw_snapshot_site of;
     const char *tag, *leak;
+    const char *contrast; /* the frames that tell it from sites that begin alike */
     uint8_t is_leak;
+    uint32_t home; /* the device that counts it */
     struct cw_trend trend;
+};
+
+/* A function, and whose code it is. */
+struct frame_row {
+    struct cw_call of;
+    const char *kind;
 };
 
 struct page {
@@ -37,12 +49,14 @@ struct page {
     const struct cw_report_model *model;
     FILE *out;
     struct cw_html_writer writer;
+    struct cw_strings contrasts;
     struct cw_strings apis; /* leaves of the call tree, numbered after the calls */
     struct cw_html_tree tree;
     uint32_t *row;  /* of each site of the model, among those shown */
     uint32_t *leaf; /* node of each site that is shown */
     struct cw_calls calls;
-    struct site_row *site; /* shown */
+    struct frame_row *frame; /* of each call */
+    struct site_row *site;   /* shown */
     struct cw_event_words *event;
     uint32_t events;
     struct cw_report_tag *step; /* tags with steps */
@@ -86,10 +100,15 @@ static const struct cw_html_column module_columns[] = {
 };
 
 static const struct cw_html_column frame_columns[] = {
-    COLUMN(cw_call, TEXT, "name", function),    COLUMN(cw_call, TEXT, "file", file),
-    COLUMN(cw_call, U32, "line", line),         COLUMN(cw_call, U32, "module", module),
-    COLUMN(cw_call, U64, "offset", offset),     COLUMN(cw_call, U8, "python", is_python),
-    COLUMN(cw_call, U8, "inlined", is_inlined), LAST_COLUMN,
+    COLUMN(frame_row, TEXT, "name", of.function),
+    COLUMN(frame_row, TEXT, "file", of.file),
+    COLUMN(frame_row, U32, "line", of.line),
+    COLUMN(frame_row, U32, "module", of.module),
+    COLUMN(frame_row, U64, "offset", of.offset),
+    COLUMN(frame_row, U8, "python", of.is_python),
+    COLUMN(frame_row, U8, "inlined", of.is_inlined),
+    COLUMN(frame_row, TEXT, "kind", kind),
+    LAST_COLUMN,
 };
 
 static const struct cw_html_column site_columns[] = {
@@ -99,6 +118,7 @@ static const struct cw_html_column site_columns[] = {
     COLUMN(site_row, KIND, "kind", of.kind),
     COLUMN(site_row, TEXT, "tag", tag),
     COLUMN(site_row, TEXT, "leak", leak),
+    COLUMN(site_row, TEXT, "contrast", contrast),
     COLUMN(site_row, U8, "isLeak", is_leak),
     COLUMN(site_row, U64, "liveCount", of.live_blocks),
     COLUMN(site_row, U64, "liveBytes", of.live_bytes),
@@ -108,6 +128,8 @@ static const struct cw_html_column site_columns[] = {
     COLUMN(site_row, U64, "totalBytes", of.total_bytes),
     COLUMN(site_row, U64, "peakBytes", of.peak_bytes),
     COLUMN(site_row, U64, "atPeakBytes", of.at_peak_bytes),
+    COLUMN(site_row, U64, "atPeakCount", of.at_peak_blocks),
+    COLUMN(site_row, U32, "home", home),
     COLUMN(site_row, U64, "held", of.live_held),
     COLUMN(site_row, U64, "frees", of.frees),
     COLUMN(site_row, U64, "failed", of.failed),
@@ -359,10 +381,30 @@ static uint32_t add_leaf(struct page *page, const struct cw_snapshot_site *site)
                             page->calls.count + cw_strings_add(&page->apis, site->api));
 }
 
+/* " <- main (train.py:31)" */
+static const char *contrast_of(struct page *page, const struct cw_text_list *list, uint32_t stack)
+{
+    char buf[CONTRAST_MAX];
+    struct cw_text text = list->text;
+    struct cw_out out;
+    uint32_t number;
+
+    cw_out_init(&out, -1, buf, sizeof(buf) - 1);
+    text.out = &out;
+    cw_text_contrast(&text, stack);
+    buf[out.len] = '\0';
+    number = cw_strings_add(&page->contrasts, buf);
+    return page->contrasts.failed ? "" : page->contrasts.text[number];
+}
+
 static void fill_sites(struct page *page)
 {
     const struct cw_report_model *model = page->model;
+    const struct cw_text text = {.model = model, .snapshot = &model->snapshot};
+    struct cw_text_list list;
 
+    cw_text_begin_list(&text, page->request->site, sizeof(*page->request->site),
+                       page->request->sites, &list);
     memset(page->row, 0xff, model->snapshot.sites * sizeof(*page->row));
     for (uint32_t i = 0; i < page->request->sites; i++) {
         const struct cw_snapshot_site *site = &model->snapshot.site[page->request->site[i]];
@@ -374,10 +416,20 @@ static void fill_sites(struct page *page)
         page->site[i] = (struct site_row){.of = *site,
                                           .tag = cw_report_tag_label(model, site->tag),
                                           .leak = cw_leak_name(site),
+                                          .home = cw_report_site_home(site),
+                                          .contrast = contrast_of(page, &list, site->stack),
                                           .is_leak = (uint8_t)cw_leak_is_counted(site->leak)};
         if (growth)
             page->site[i].trend = growth->trend;
     }
+    cw_text_end_list(&list);
+}
+
+static void fill_frames(struct page *page)
+{
+    for (uint32_t i = 0; i < page->calls.count; i++)
+        page->frame[i] = (struct frame_row){page->calls.call[i],
+                                            cw_code_kind(page->model, &page->calls.call[i])};
 }
 
 static void fill_events(struct page *page)
@@ -405,14 +457,16 @@ static int prepare(struct page *page)
         return CW_FORM_TOLD;
     page->row = calloc((size_t)model->snapshot.sites + 1, sizeof(*page->row));
     page->leaf = calloc(shown, sizeof(*page->leaf));
+    page->frame = calloc((size_t)page->calls.count + 1, sizeof(*page->frame));
     page->site = calloc(shown, sizeof(*page->site));
     page->event = calloc((size_t)model->events + 1, sizeof(*page->event));
     page->step = calloc((size_t)model->tags + 1, sizeof(*page->step));
-    if (!page->row || !page->leaf || !page->site || !page->event || !page->step) {
+    if (!page->row || !page->leaf || !page->frame || !page->site || !page->event || !page->step) {
         cw_cli_error("out of memory for the records of the HTML report");
         return CW_FORM_TOLD;
     }
     page->apis.borrows = 1;
+    fill_frames(page);
     fill_sites(page);
     fill_events(page);
     fill_steps(page);
@@ -420,7 +474,7 @@ static int prepare(struct page *page)
                                            .row = page->row,
                                            .rows = model->snapshot.sites,
                                            .strings = {.borrows = 1}};
-    return page->tree.failed || page->apis.failed ? CW_FORM_TOLD : 0;
+    return page->tree.failed || page->apis.failed || page->contrasts.failed ? CW_FORM_TOLD : 0;
 }
 
 static void put_tree(struct page *page)
@@ -477,7 +531,7 @@ static void put_parts(struct page *page)
     /* Events come first: they are the most records, so their texts get the shortest numbers. */
     put_part(page, "events", event_columns, RECORDS(page->event, page->events));
     put_part(page, "modules", module_columns, RECORDS(model->module, model->modules));
-    put_part(page, "frames", frame_columns, RECORDS(page->calls.call, page->calls.count));
+    put_part(page, "frames", frame_columns, RECORDS(page->frame, page->calls.count));
     put_tree(page);
     put_part(page, "sites", site_columns, RECORDS(page->site, page->request->sites));
     put_leaves(page);
@@ -508,12 +562,14 @@ int cw_form_html(const struct cw_form_request *request)
     }
     free(page.row);
     free(page.leaf);
+    free(page.frame);
     free(page.site);
     free(page.event);
     free(page.step);
     cw_calls_free(&page.calls);
     cw_html_tree_free(&page.tree);
     cw_strings_free(&page.apis);
+    cw_strings_free(&page.contrasts);
     cw_strings_free(&page.writer.strings);
     return rc;
 }

@@ -15,7 +15,10 @@
 #define BOTTOM 50
 #define TICKS  5
 
-static const char *const colors[] = {"#555555", "#d1495b", "#1f77b4",
+#define LINE 1.5 /* pixels; each curve is drawn over by thinner ones only */
+
+/* None is like the red of the limit. */
+static const char *const colors[] = {"#555555", "#17a2b8", "#1f77b4",
                                      "#2e8b57", "#e08e0b", "#8e5bb5"};
 
 struct picture {
@@ -130,9 +133,9 @@ static void put_axes(const struct picture *picture)
                 (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8);
 }
 
-/* A step line, with the area below it filled if `is_area`. */
+/* A step line of that width; 0: the area below it. */
 static void put_curve(const struct picture *picture, const struct cw_curve *curve, int is_held,
-                      int is_area, const char *color)
+                      double width, const char *color)
 {
     double y = y_of(picture, 0);
 
@@ -144,22 +147,22 @@ static void put_curve(const struct picture *picture, const struct cw_curve *curv
         fprintf(picture->out, "V%.1fH%.1f", y,
                 x_of(picture, (double)(i + 1) * (double)curve->span));
     }
-    if (is_area)
+    if (width == 0)
         fprintf(picture->out, "V%.1fZ' fill='%s' fill-opacity='0.25' stroke='none'/>\n",
                 y_of(picture, 0), color);
     else
-        fprintf(picture->out, "' fill='none' stroke='%s' stroke-width='1.5'/>\n", color);
+        fprintf(picture->out, "' fill='none' stroke='%s' stroke-width='%.1f'/>\n", color, width);
 }
 
-static void put_key(const struct picture *picture, unsigned row, const char *color,
+static void put_key(const struct picture *picture, unsigned row, const char *color, double width,
                     const char *dashes, const char *text)
 {
     int y = TOP + 10 + 20 * (int)row, x = WIDTH - RIGHT + 12;
 
     fprintf(picture->out,
-            "<line x1='%d' y1='%d' x2='%d' y2='%d' stroke='%s' stroke-width='3' "
+            "<line x1='%d' y1='%d' x2='%d' y2='%d' stroke='%s' stroke-width='%.1f' "
             "stroke-dasharray='%s'/><text x='%d' y='%d'>%s</text>\n",
-            x, y, x + 20, y, color, dashes, x + 26, y + 4, text);
+            x, y, x + 20, y, color, width, dashes, x + 26, y + 4, text);
 }
 
 static void put_limit(const struct picture *picture, unsigned row)
@@ -174,7 +177,8 @@ static void put_limit(const struct picture *picture, unsigned row)
             "<line x1='%d' y1='%.1f' x2='%d' y2='%.1f' stroke='#c00000' "
             "stroke-dasharray='6 4'/>\n",
             LEFT, y, WIDTH - RIGHT, y);
-    put_key(picture, row, "#c00000", "6 4", bytes < policies->device_bytes ? "limit" : "device");
+    put_key(picture, row, "#c00000", LINE, "6 4",
+            bytes < policies->device_bytes ? "limit" : "device");
 }
 
 /* Marks where memory first ran out. */
@@ -196,21 +200,25 @@ static unsigned put_curves(const struct picture *picture)
 {
     const struct cw_policies *policies = picture->policies;
     const struct cw_policy *first = &policies->policy[0];
-    unsigned row = 0;
+    unsigned row = 0, shown = 0;
 
     if (policies->count == 1) {
-        put_curve(picture, &first->result.curve, 1, 1, colors[2]);
         put_curve(picture, &first->result.curve, 1, 0, colors[2]);
-        put_curve(picture, &first->result.curve, 0, 0, colors[0]);
+        put_curve(picture, &first->result.curve, 1, 3 * LINE, colors[2]);
+        put_curve(picture, &first->result.curve, 0, LINE, colors[0]);
         put_failure(picture, &first->result, "#c00000");
-        put_key(picture, row++, colors[2], "none", "held");
-        put_key(picture, row++, colors[0], "none", "live");
+        put_key(picture, row++, colors[2], 3 * LINE, "none", "held");
+        put_key(picture, row++, colors[0], LINE, "none", "live");
         return row;
     }
-    for (unsigned i = 0; i < policies->count && !is_left_out(&policies->policy[i]); i++) {
-        put_curve(picture, &policies->policy[i].result.curve, 1, 0, colors[i]);
+    while (shown < policies->count && !is_left_out(&policies->policy[shown]))
+        shown++;
+    for (unsigned i = 0; i < shown; i++) {
+        double width = LINE * (2 * (shown - i) - 1);
+
+        put_curve(picture, &policies->policy[i].result.curve, 1, width, colors[i]);
         put_failure(picture, &policies->policy[i].result, colors[i]);
-        put_key(picture, row++, colors[i], "none", policies->policy[i].name);
+        put_key(picture, row++, colors[i], width, "none", policies->policy[i].name);
     }
     return row;
 }

@@ -145,6 +145,20 @@ static int is_file(const char *pattern, const char *name)
     return strncmp(name, pattern, len) == 0 && (name[len] == '.' || name[len] == '-');
 }
 
+int cw_leak_rule_names_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(builtin); i++) {
+        const struct cw_rule *rule = &builtin[i];
+
+        if ((rule->kind == CW_RULE_PATH && cw_pattern_matches(rule->pattern, path)) ||
+            (rule->kind == CW_RULE_FILE && is_file(rule->pattern, slash ? slash + 1 : path)))
+            return 1;
+    }
+    return 0;
+}
+
 static void match_module(const struct matches *matches, uint32_t index)
 {
     const struct cw_view *view = matches->snapshot->view;

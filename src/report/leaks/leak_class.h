@@ -18,6 +18,9 @@ struct cw_symbols;
 /* The built-in rules by index; NULL after the last. */
 const struct cw_rule *cw_leak_rule(uint32_t index);
 
+/* Whether a built-in rule is about the library with this path. */
+int cw_leak_rule_names_file(const char *path);
+
 /*
  * Sets the class of each site, and derives the lists and the leak totals of the summary. May be
  * called again with more information. Without symbols, functions have no names; rules NULL: the

@@ -178,8 +178,10 @@ static void put_leaks(const struct cw_text *text)
 {
     const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
     uint32_t shown = cw_text_shown(text, leaks->count, leak_limit(text->form));
+    struct cw_text_list list;
 
     put_leaks_heading(text);
+    cw_text_begin_list(text, leaks->site, sizeof(*leaks->site), shown, &list);
     for (uint32_t i = 0; i < shown; i++) {
         const struct cw_snapshot_site *site = &text->snapshot->site[leaks->site[i]];
 
@@ -188,9 +190,11 @@ static void put_leaks(const struct cw_text *text)
         put_leak_size(text, site);
         put_leak_times(text, site);
         cw_text_past_cap(text, site);
-        cw_text_stack(text, site->stack, text->form == CW_TEXT_FULL ? CW_DEPTH_MAX : FRAMES_SHORT);
+        cw_text_stack(&list.text, site->stack,
+                      text->form == CW_TEXT_FULL ? CW_DEPTH_MAX : FRAMES_SHORT);
     }
     put_rest(text, leaks, shown);
+    cw_text_end_list(&list);
 }
 
 /* ---- not counted as leaked ---- */
@@ -246,6 +250,7 @@ static void put_apart(const struct cw_text *text, const struct cw_snapshot_list 
                       const char *heading, const char *why)
 {
     uint32_t shown = cw_text_shown(text, list->count, APART_MAX);
+    struct cw_text_list lines;
 
     if (list->count == 0)
         return;
@@ -253,8 +258,10 @@ static void put_apart(const struct cw_text *text, const struct cw_snapshot_list 
     cw_out_string(text->out, "  ");
     cw_text_bytes_in_blocks(text, list->bytes, list->blocks);
     cw_out_printf(text->out, ", not counted as leaked: %s\n", why);
+    cw_text_begin_list(text, list->site, sizeof(*list->site), shown, &lines);
     for (uint32_t i = 0; i < shown; i++)
-        put_apart_site(text, &text->snapshot->site[list->site[i]]);
+        put_apart_site(&lines.text, &text->snapshot->site[list->site[i]]);
+    cw_text_end_list(&lines);
     put_rest(text, list, shown);
 }
 
@@ -381,6 +388,7 @@ static void put_peak(const struct cw_text *text, unsigned index)
     const struct cw_snapshot_device *device = &text->snapshot->device[index];
     const struct cw_report_peak *peak = &text->model->peak[index];
     struct peak_widths widths = measure_peak(text, peak);
+    struct cw_text_list list;
 
     if (device->peak_bytes == 0 || (text->model->selection && peak->count == 0))
         return;
@@ -391,8 +399,11 @@ static void put_peak(const struct cw_text *text, unsigned index)
     cw_out_string(text->out, " at ");
     cw_text_time(text, device->peak_ns);
     cw_text_end_line(text);
+    cw_text_begin_list(text, peak->site, sizeof(*peak->site), peak->shown, &list);
     for (uint32_t i = 0; i < peak->shown; i++)
-        put_peak_site(text, &text->snapshot->site[peak->site[i]], device->peak_bytes, &widths);
+        put_peak_site(&list.text, &text->snapshot->site[peak->site[i]], device->peak_bytes,
+                      &widths);
+    cw_text_end_list(&list);
     if (peak->count == peak->shown)
         return;
     cw_text_begin_line(text);
@@ -429,6 +440,7 @@ static void put_ranks(const struct cw_text *text)
 {
     const struct cw_report_selection *selection = text->model->selection;
     uint32_t shown = selection ? cw_text_shown(text, selection->ranks, RANKS_MAX) : 0;
+    struct cw_text_list list;
     uint64_t whole = 0;
 
     if (!selection || !selection->metric)
@@ -438,8 +450,10 @@ static void put_ranks(const struct cw_text *text)
     cw_text_heading(text, "CALL SITES  by ");
     cw_out_string(text->out, selection->metric);
     cw_text_end_line(text);
+    cw_text_begin_list(text, &selection->rank->site, sizeof(*selection->rank), shown, &list);
     for (uint32_t i = 0; i < shown; i++)
-        put_rank(text, &selection->rank[i], whole);
+        put_rank(&list.text, &selection->rank[i], whole);
+    cw_text_end_list(&list);
     if (selection->ranks == shown)
         return;
     cw_text_begin_line(text);

@@ -156,12 +156,15 @@ static void put_holder(const struct cw_text *text, const struct cw_report_oom *o
 static void put_holders(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     char size[24], share[16];
+    struct cw_text_list list;
 
     if (oom->holders == 0)
         return;
     cw_text_line(text, "  memory in use, by call site");
+    cw_text_begin_list(text, &oom->holder->site, sizeof(*oom->holder), oom->holders, &list);
     for (unsigned i = 0; i < oom->holders; i++)
-        put_holder(text, oom, i);
+        put_holder(&list.text, oom, i);
+    cw_text_end_list(&list);
     if (oom->rest_blocks == 0)
         return;
     cw_text_begin_line(text);

@@ -105,9 +105,12 @@ static void put_suspects(const struct cw_text *text)
 {
     const struct cw_snapshot_growth *growth = &text->snapshot->growth;
     uint32_t shown = cw_text_shown(text, growth->suspects, SUSPECTS_MAX);
+    struct cw_text_list list;
 
+    cw_text_begin_list(text, growth->suspect, sizeof(*growth->suspect), shown, &list);
     for (uint32_t i = 0; i < shown; i++)
-        put_suspect(text, cw_snapshot_growth_row(text->snapshot, growth->suspect[i]));
+        put_suspect(&list.text, cw_snapshot_growth_row(text->snapshot, growth->suspect[i]));
+    cw_text_end_list(&list);
     if (growth->suspects == shown)
         return;
     cw_text_begin_line(text);
@@ -155,6 +158,20 @@ static void put_regrowth(const struct cw_text *text, const struct cw_growth_regr
     if (regrowth->chains > 1)
         cw_text_count(text, regrowth->chains, "block");
     cw_text_end_line(text);
+}
+
+static void put_regrowths(const struct cw_text *text,
+                          const struct cw_growth_regrowth *const *regrowth, uint32_t count)
+{
+    uint32_t site[CW_REGROWTHS_SHOWN];
+    struct cw_text_list list;
+
+    for (uint32_t i = 0; i < count; i++)
+        site[i] = regrowth[i]->site;
+    cw_text_begin_list(text, site, sizeof(*site), count, &list);
+    for (uint32_t i = 0; i < count; i++)
+        put_regrowth(&list.text, regrowth[i]);
+    cw_text_end_list(&list);
 }
 
 /* At most CW_REGROWTHS_SHOWN that are worth a line, most bytes copied first. */
@@ -240,8 +257,7 @@ void cw_text_growth(const struct cw_text *text)
     put_heading(text, more);
     put_suspects(text);
     put_steps(text);
-    for (uint32_t i = 0; i < regrowths; i++)
-        put_regrowth(text, regrowth[i]);
+    put_regrowths(text, regrowth, regrowths);
     for (unsigned i = 0; i < CW_DEVICES; i++) {
         if (growth->timeline[i].peak_rose)
             put_peak(text, i);

@@ -33,6 +33,7 @@ void cw_text_old(const struct cw_text *text)
     const struct cw_report_model *model = text->model;
     uint32_t shown = model->olds < OLD_MAX ? model->olds : OLD_MAX;
     uint64_t bytes = 0, blocks = 0;
+    struct cw_text_list list;
 
     for (uint32_t i = 0; i < model->olds; i++) {
         bytes += model->old[i].bytes;
@@ -45,10 +46,12 @@ void cw_text_old(const struct cw_text *text)
     cw_out_string(text->out, " live for ");
     cw_text_time(text, text->snapshot->old_ns);
     cw_out_string(text->out, " and more (CUWARDEN_OLD)\n");
+    cw_text_begin_list(text, &model->old->site, sizeof(*model->old), shown, &list);
     for (uint32_t i = 0; i < shown; i++) {
-        put_site(text, &model->old[i]);
+        put_site(&list.text, &model->old[i]);
         bytes -= model->old[i].bytes;
     }
+    cw_text_end_list(&list);
     if (model->olds == shown)
         return;
     cw_text_begin_line(text);

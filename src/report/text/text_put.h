@@ -10,6 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
+#include "report/model/contrast.h"
 #include "report/model/report_model.h"
 #include "report/text/text_form.h"
 
@@ -21,8 +22,9 @@ struct cw_text {
     const struct cw_snapshot *snapshot; /* the model's */
     struct cw_out *out;
     enum cw_text_form form;
-    unsigned sections;      /* of the full text: a bit for each (report_text.h) */
-    cw_report_want_fn want; /* NULL: print; else only collect the stacks needed */
+    unsigned sections;                  /* of the full text: a bit for each (report_text.h) */
+    const struct cw_contrast *contrast; /* of the list that is printed; NULL: none */
+    cw_report_want_fn want;             /* NULL: print; else only collect the stacks needed */
     void *want_arg;
 };
 
@@ -61,15 +63,30 @@ uint32_t cw_text_shown(const struct cw_text *text, uint32_t count, uint32_t max)
 void cw_text_tag(const struct cw_text *text, const char *before,
                  const struct cw_snapshot_site *site);
 
+/*
+ * Text about the call sites of one list: frames that tell them apart are shown with each. The first
+ * site's index is at `site`, each next one's `stride` bytes later.
+ */
+struct cw_text_list {
+    struct cw_text text;
+    struct cw_contrast contrast;
+};
+void cw_text_begin_list(const struct cw_text *text, const uint32_t *site, size_t stride,
+                        uint32_t count, struct cw_text_list *out_list);
+void cw_text_end_list(struct cw_text_list *list);
+
 /* The visible frames, one line each, and one for each inlined function. If there are more than
  * `limit`, shows the most telling ones, including a script's lines. */
 void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit);
 /* Function and module of the innermost visible frame in one phrase, or function and line if the
- * line is known. For a script, the script's own innermost frame. */
+ * line is known. For a script, the script's own innermost frame. Then those by which the stack
+ * differs from others of the list: "step (train.py:9) <- main (train.py:31)". */
 void cw_text_where(const struct cw_text *text, uint32_t stack);
-/* That frame and as many callers as fit in `width` columns (at least 16), in one line:
+/* The same with as many other callers as fit in `width` columns (at least 16), in one line:
  * "inner (lib.so) <- outer <- main (program)". */
 void cw_text_trail(const struct cw_text *text, uint32_t stack, size_t width);
+/* Only what follows the first frame there; nothing if no other stack of the list looks the same. */
+void cw_text_contrast(const struct cw_text *text, uint32_t stack);
 /* The same phrase for the function through which the program entered the library that owns the
  * memory. */
 void cw_text_entry(const struct cw_text *text, const struct cw_snapshot_site *site);

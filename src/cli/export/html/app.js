@@ -80,6 +80,7 @@ function onPageKey(event) {
 
 function setPrinting(isOn) {
   while (stepsLeft.length > 0) takeStep();
+  isPrinting = isOn;
   applyTheme(isOn ? "light" : theme || systemTheme());
   tell("print", isOn);
 }
@@ -127,11 +128,12 @@ showTimeline();
 document.addEventListener("DOMContentLoaded", () => inTurn([
   () => {
     readSites();
-    linkTree();
+    makeTrees();
     rankModules();
   },
   showSites,
   showFlame,
+  showPeak,
   () => {
     showMoment();
     showGrowth();

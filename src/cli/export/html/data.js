@@ -88,6 +88,13 @@ function framePlace(frame) {
   return line > 0 ? `${file}:${line}` : file;
 }
 
+/* Of a call: its line, or its address in the module. */
+function frameAddress(frame) {
+  if (frame >= frames.n) return "";
+  if (frames.line[frame] > 0) return `${baseName(strings[frames.file[frame]])}:${frames.line[frame]}`;
+  return strings[frames.name[frame]] && frames.module[frame] >= 0 ? `+0x${frames.offset[frame].toString(16)}` : "";
+}
+
 function isPython(frame) {
   return frame < frames.n && frames.python[frame] === 1;
 }
@@ -102,9 +109,13 @@ function siteId(site) {
   return (sites.id[site] >>> 0).toString(16).padStart(8, "0");
 }
 
-/* An interpreted frame of the program's own: of no installed package and not of Python's library. */
+/* Whose code it is: own, framework, python or library. */
+function frameKind(frame) {
+  return strings[frames.kind[frame]];
+}
+
 function isOwn(frame) {
-  return isPython(frame) && !/\/(site|dist)-packages\/|\/lib\/python3|<frozen /.test(strings[frames.file[frame]]);
+  return isPython(frame) && frameKind(frame) === "own";
 }
 
 /* The frame by which the site is named: that which called, of a script the innermost of its own; or what was called
@@ -124,6 +135,17 @@ function siteFrame(site) {
 
 function siteName(site) {
   return frameName(siteFrame(site));
+}
+
+/* What follows the name: no two sites with equal frames are alike, so the id stands where only code that is not shown
+ * differs. */
+function siteRest(site) {
+  const place = baseName(framePlace(siteFrame(site)));
+  return `${place === siteName(site) ? "" : place}${strings[sites.contrast[site]].replace(/ <- /g, " \u2190 ").replace(/ -> /g, " \u2192 ")}`;
+}
+
+function siteText(site) {
+  return `${siteName(site)} ${siteRest(site)}`.trim();
 }
 
 /* Innermost first, without what was called. */
@@ -149,14 +171,6 @@ function deviceName(ordinal) {
   return device && device.isHost ? "host" : ordinal === 64 ? "\u2013" : String(ordinal);
 }
 
-/* Which frames have the words in their name or place; "/.../" is a regular expression. */
-function matchFrames(words) {
-  const test = matcherOf(words);
-  const found = new Uint8Array(frames.n + apis.length);
-  for (let i = 0; i < found.length; i++) found[i] = test(frameName(i)) || test(framePlace(i)) ? 1 : 0;
-  return found;
-}
-
 function matcherOf(words) {
   const pattern = /^\/(.+)\/$/.exec(words);
   if (pattern) {
@@ -169,14 +183,4 @@ function matcherOf(words) {
   }
   const lower = words.toLowerCase();
   return (text) => text.toLowerCase().includes(lower);
-}
-
-/* Nodes at or below those that `isFound` names. */
-function spread(isFound) {
-  const inside = new Uint8Array(nodes.n);
-  for (let i = 0; i < nodes.n; i++) {
-    const parent = nodes.parent[i];
-    inside[i] = isFound(i) || (parent >= 0 && inside[parent]) ? 1 : 0;
-  }
-  return inside;
 }

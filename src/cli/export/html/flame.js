@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A flame graph that hangs down: the outermost frame on top, the widest to the left. Only boxes of a
- * pixel or so are laid out, whatever the size of the tree. A parent's number is lower than its
- * children's, so sums need one walk. The node nodes.n stands for all.
+ * pixel or so are laid out, whatever the size of the tree.
  */
 const BOX = 20;
 const LEAST_PIXELS = 0.6;
 
-let childStart = null; /* of each node, and of all behind the last: in childList */
-let childList = null;
-
-function linkTree() {
-  const n = nodes.n;
-  const parentOf = (i) => (nodes.parent[i] < 0 ? n : nodes.parent[i]);
-  childStart = new Uint32Array(n + 2);
-  childList = new Uint32Array(n);
-  for (let i = 0; i < n; i++) childStart[parentOf(i) + 1]++;
-  for (let i = 0; i <= n; i++) childStart[i + 1] += childStart[i];
-  const next = childStart.slice();
-  for (let i = 0; i < n; i++) childList[next[parentOf(i)]++] = i;
-}
-
-function sumTree(siteValues) {
-  const sums = new Float64Array(nodes.n + 1);
-  for (let i = 0; i < siteValues.length; i++) sums[leaves[i]] += siteValues[i];
-  for (let i = nodes.n - 1; i >= 0; i--) sums[nodes.parent[i] < 0 ? nodes.n : nodes.parent[i]] += sums[i];
-  return sums;
-}
+/* Whose code a frame is, in the order of the legend. */
+const kinds = [["own", "the program's own"], ["framework", "framework"], ["python", "Python"], ["library", "library"]];
 
 /* The modules with most of the stacks' frames have a colour of their own. */
 const moduleColour = new Map();
@@ -41,14 +22,19 @@ function rankModules() {
 }
 
 function boxColour(frame, isByModule) {
-  if (frame >= frames.n) return "c7";
-  if (!isByModule) return isPython(frame) ? "c1" : "c0";
-  return moduleColour.get(frameModule(frame)) || "cx";
+  if (frame >= frames.n) return "call";
+  if (!isByModule) return frameKind(frame);
+  return isPython(frame) ? "python" : moduleColour.get(frameModule(frame)) || "cx";
+}
+
+function kindTitle(frame) {
+  return kinds.find(([name]) => name === frameKind(frame))[1];
 }
 
 class Flame {
   constructor(host, options) {
-    Object.assign(this, { isByModule: true, zoom: nodes.n, active: -1, words: "", found: null, boxes: [] }, options);
+    Object.assign(this, { isByModule: false, tree: byFunction, active: -1, words: "", found: null, boxes: [] }, options);
+    this.zoom = this.tree.n;
     this.build(host);
     this.draw = drawSoon(() => this.drawNow());
     new ResizeObserver(this.draw).observe(this.view);
@@ -73,7 +59,7 @@ class Flame {
     this.view = el("div", { class: "view" }, this.canvas);
     this.legend = el("div", { class: "legend" });
     this.root = el("div", { class: "panel flame" },
-      el("div", { class: "controls" }, ...(this.controls || []), this.colourChoice(), this.search, this.matched),
+      el("div", { class: "controls" }, ...(this.controls || []), this.colourChoice(), this.treeChoice(), this.search, this.matched),
       this.crumbs, this.view, this.read, this.legend);
     host.append(this.root);
   }
@@ -82,15 +68,26 @@ class Flame {
     const choice = el("select", { onchange: () => {
       this.isByModule = choice.value === "module";
       this.draw();
-    } }, el("option", { value: "module" }, "by module"), el("option", { value: "language" }, "Python or native"));
+    } }, el("option", { value: "kind" }, "by kind of code"), el("option", { value: "module" }, "by module"));
     return el("label", {}, "Colour", choice);
   }
 
+  treeChoice() {
+    const choice = el("input", { type: "checkbox", onchange: () => this.setTree(choice.checked ? byAddress : byFunction) });
+    return el("label", { title: "A frame for each place that calls, not one for each function" }, choice, "Call addresses");
+  }
+
+  setTree(tree) {
+    Object.assign(this, { tree, zoom: tree.n, active: -1 });
+    this.read.textContent = "";
+    this.found = this.words ? matchFrames(tree, this.words) : null;
+    this.setValues(this.siteValues, this.unit);
+  }
+
   setValues(siteValues, unit) {
-    this.unit = unit;
-    this.sums = sumTree(siteValues);
+    Object.assign(this, { siteValues, unit, sums: sumTree(this.tree, siteValues) });
     this.sorted = new Map();
-    if (this.sums[this.zoom] === 0) this.zoom = nodes.n;
+    if (this.sums[this.zoom] === 0) this.zoom = this.tree.n;
     this.tellMatched();
     this.tellZoom();
     this.draw();
@@ -98,7 +95,7 @@ class Flame {
 
   setWords(words) {
     this.words = words;
-    this.found = words ? matchFrames(words) : null;
+    this.found = words ? matchFrames(this.tree, words) : null;
     this.tellMatched();
     this.draw();
   }
@@ -109,13 +106,13 @@ class Flame {
       this.matched.textContent = "";
       return;
     }
-    const isFound = (i) => this.found[nodes.frame[i]];
-    const inside = spread(isFound);
+    const isFound = (i) => this.found[this.tree.frame[i]];
+    const inside = spread(this.tree, isFound);
     let sum = 0;
-    for (let i = 0; i < nodes.n; i++)
-      if (isFound(i) && (nodes.parent[i] < 0 || !inside[nodes.parent[i]])) sum += this.sums[i];
+    for (let i = 0; i < this.tree.n; i++)
+      if (isFound(i) && (this.tree.parent[i] < 0 || !inside[this.tree.parent[i]])) sum += this.sums[i];
     this.matched.textContent = sum > 0 || this.found.includes(1)
-      ? `${formatShare(sum, this.sums[nodes.n])} matched (${this.unit(sum)})` : "no match";
+      ? `${formatShare(sum, this.sums[this.tree.n])} matched (${this.unit(sum)})` : "no match";
   }
 
   /* ---- layout ---- */
@@ -123,7 +120,7 @@ class Flame {
   children(node) {
     let all = this.sorted.get(node);
     if (!all) {
-      all = childList.slice(childStart[node], childStart[node + 1]).filter((child) => this.sums[child] > 0);
+      all = this.tree.childList.slice(this.tree.childStart[node], this.tree.childStart[node + 1]).filter((child) => this.sums[child] > 0);
       all.sort((a, b) => this.sums[b] - this.sums[a] || a - b);
       this.sorted.set(node, all);
     }
@@ -132,12 +129,12 @@ class Flame {
 
   pathTo(node) {
     const path = [];
-    for (let at = node; at >= 0 && at !== nodes.n; at = nodes.parent[at]) path.unshift(at);
+    for (let at = node; at >= 0 && at !== this.tree.n; at = this.tree.parent[at]) path.unshift(at);
     return path;
   }
 
   lay(width) {
-    const above = [nodes.n, ...this.pathTo(this.zoom)];
+    const above = [this.tree.n, ...this.pathTo(this.zoom)];
     this.boxes = above.map((node) => [{ node, x: 0, w: width }]);
     const scale = width / (this.sums[this.zoom] || 1);
     let level = [{ node: this.zoom, x: 0 }];
@@ -159,7 +156,7 @@ class Flame {
 
   drawNow() {
     if (!this.sums) return;
-    this.lay(this.view.clientWidth || 600);
+    this.lay(widthOf(this.view) || 600);
     const { context } = beginDrawing(this.canvas, this.boxes.length * BOX + 1);
     const face = getComputedStyle(document.querySelector("code")).fontFamily;
     context.textBaseline = "middle";
@@ -173,7 +170,7 @@ class Flame {
   }
 
   drawBox(context, box, depth, isAbove) {
-    const frame = box.node === nodes.n ? -1 : nodes.frame[box.node];
+    const frame = box.node === this.tree.n ? -1 : this.tree.frame[box.node];
     const isFound = frame >= 0 && this.found && this.found[frame];
     const y = depth * BOX;
     const w = Math.max(box.w - (box.w > 3 ? 1 : 0), 0.5);
@@ -196,21 +193,33 @@ class Flame {
 
   drawName(context, box, frame, y) {
     const room = Math.floor((box.w - 8) / this.letter);
-    let name = frame < 0 ? this.allText() : frameName(frame);
+    let name = frame < 0 ? this.allText() : this.nameOf(frame);
     if (name.length > room) name = room > 2 ? `${name.slice(0, room - 1)}\u2026` : "";
     context.fillStyle = colour("ink");
     context.fillText(name, box.x + 4, y + BOX / 2 - 0.5);
   }
 
+  /* Where calls are frames of their own, two of a function differ by their line or address. */
+  nameOf(frame) {
+    return this.tree === byAddress ? `${frameName(frame)} ${frameAddress(frame)}`.trim() : frameName(frame);
+  }
+
+  /* A function that is called from several places has no line. */
+  placeOf(frame) {
+    const calls = callsOf[frame];
+    if (this.tree === byAddress || calls < 2) return framePlace(frame);
+    return `${strings[frames.file[frame]] || moduleName(frames.module[frame])}, ${calls} call addresses`;
+  }
+
   allText() {
-    return `all: ${this.unit(this.sums[nodes.n])}`;
+    return `all: ${this.unit(this.sums[this.tree.n])}`;
   }
 
   drawLegend() {
     const entries = this.isByModule
-      ? [...moduleColour].map(([module, name]) => legendEntry(moduleName(module), name)).concat(legendEntry("other modules", "cx"))
-      : [legendEntry("Python", "c1"), legendEntry("native", "c0")];
-    entries.push(legendEntry("what was called", "c7"), el("span", {}, "\u2571\u2571 inlined"));
+      ? [...moduleColour].map(([module, name]) => legendEntry(moduleName(module), name)).concat(legendEntry("other modules", "cx"), legendEntry("Python", "python"))
+      : kinds.map(([name, title]) => legendEntry(title, name));
+    entries.push(legendEntry("what was called", "call"), el("span", {}, "\u2571\u2571 inlined"));
     this.legend.replaceChildren(...entries);
   }
 
@@ -224,15 +233,15 @@ class Flame {
 
   textOf(node) {
     const sum = this.sums[node];
-    if (node === nodes.n) return this.allText();
-    const frame = nodes.frame[node];
-    const notes = [this.unit(sum), `${formatShare(sum, this.sums[nodes.n])} of all`];
-    if (this.zoom !== nodes.n) notes.push(`${formatShare(sum, this.sums[this.zoom])} of what is zoomed to`);
-    const place = framePlace(frame);
+    if (node === this.tree.n) return this.allText();
+    const frame = this.tree.frame[node];
+    const notes = [this.unit(sum), `${formatShare(sum, this.sums[this.tree.n])} of all`];
+    if (this.zoom !== this.tree.n) notes.push(`${formatShare(sum, this.sums[this.zoom])} of what is zoomed to`);
+    const place = this.placeOf(frame);
     if (place) notes.push(place);
     if (isInlined(frame)) notes.push("inlined");
-    if (isPython(frame)) notes.push("Python");
-    return `${frameName(frame)} \u2014 ${notes.join(", ")}`;
+    if (frame < frames.n) notes.push(isPython(frame) && frameKind(frame) !== "python" ? `Python, ${kindTitle(frame)}` : kindTitle(frame));
+    return `${this.nameOf(frame)} \u2014 ${notes.join(", ")}`;
   }
 
   point(node, event) {
@@ -257,18 +266,18 @@ class Flame {
   }
 
   tellZoom() {
-    const whole = el("button", { type: "button", class: "link", onclick: () => this.zoomTo(nodes.n) }, "All");
-    if (this.zoom === nodes.n) {
+    const whole = el("button", { type: "button", class: "link", onclick: () => this.zoomTo(this.tree.n) }, "All");
+    if (this.zoom === this.tree.n) {
       this.crumbs.replaceChildren(el("span", { class: "quiet" }, "Click a frame to zoom to it."));
       return;
     }
-    const name = frameName(nodes.frame[this.zoom]);
-    const show = el("button", { type: "button", onclick: () => tell("below", this.zoom) }, "List its sites");
+    const name = this.nameOf(this.tree.frame[this.zoom]);
+    const show = el("button", { type: "button", onclick: () => tell("below", { tree: this.tree, node: this.zoom }) }, "List its sites");
     this.crumbs.replaceChildren(whole, "\u203a", el("span", { class: "mono" }, name), show);
   }
 
   depthOf(node) {
-    return node === nodes.n ? 0 : this.pathTo(node).length;
+    return node === this.tree.n ? 0 : this.pathTo(node).length;
   }
 
   onKey(event) {
@@ -279,13 +288,13 @@ class Flame {
     const moves = {
       ArrowLeft: () => step(row[place - 1]),
       ArrowRight: () => step(row[place + 1]),
-      ArrowUp: () => (at === nodes.n ? at : nodes.parent[at] < 0 ? nodes.n : nodes.parent[at]),
+      ArrowUp: () => (at === this.tree.n ? at : this.tree.parent[at] < 0 ? this.tree.n : this.tree.parent[at]),
       ArrowDown: () => (this.children(at).length > 0 ? this.children(at)[0] : at),
-      Home: () => nodes.n,
+      Home: () => this.tree.n,
     };
     if (moves[event.key]) this.moveTo(moves[event.key]());
     else if (event.key === "Enter" || event.key === " ") this.zoomTo(at);
-    else if (event.key === "Escape" || event.key === "Backspace") this.zoomTo(this.zoom === nodes.n || nodes.parent[this.zoom] < 0 ? nodes.n : nodes.parent[this.zoom]);
+    else if (event.key === "Escape" || event.key === "Backspace") this.zoomTo(this.zoom === this.tree.n || this.tree.parent[this.zoom] < 0 ? this.tree.n : this.tree.parent[this.zoom]);
     else return;
     event.preventDefault();
   }

@@ -74,7 +74,8 @@ function deviceRow(device) {
 
 function plainTable(titles, rows) {
   const head = el("tr", {}, ...titles.map((title) => el("th", { class: title.endsWith(">") ? "num" : "", scope: "col" }, title.replace(">", ""))));
-  return el("div", { class: "wide" }, el("table", { class: "plain" }, el("thead", {}, head), el("tbody", {}, ...rows)));
+  for (const row of rows) [...row.children].forEach((cell, i) => cell.setAttribute("data-title", titles[i].replace(">", "")));
+  return el("div", { class: "across" }, el("table", { class: `plain${titles.length > 4 ? " many" : ""}` }, el("thead", {}, head), el("tbody", {}, ...rows)));
 }
 
 function showOverview() {

@@ -3,7 +3,7 @@
 
 let siteTable = null;
 
-const siteFilter = { words: "", leak: "", device: "", below: -1 };
+const siteFilter = { words: "", leak: "", device: "", below: null };
 
 function siteColumns() {
   return [
@@ -12,8 +12,7 @@ function siteColumns() {
     { title: "Total", minor: true, number: true, width: "6.2rem", tip: "Bytes of all allocations", value: metrics[2].of, text: (i) => formatBytes(metrics[2].of(i)) },
     { title: "Count", minor: true, number: true, width: "5.6rem", tip: "Number of allocations", value: metrics[3].of, text: (i) => formatCount(metrics[3].of(i)) },
     { title: "Class", width: "8rem", tip: "What kind of leak it is", value: (i) => strings[sites.leak[i]], cell: (i) => badge(strings[sites.leak[i]]) },
-    { title: "Site", width: "minmax(6rem, 1fr)", class: "mono", tip: "The frame that allocated", value: (i) => siteName(i), text: siteName },
-    { title: "Where", minor: true, width: "minmax(8rem, .55fr)", class: "soft", tip: "Source line, or module", value: (i) => framePlace(siteFrame(i)), text: (i) => baseName(framePlace(siteFrame(i))) },
+    { title: "Site", wide: true, width: "minmax(12rem, 1fr)", tip: "The frame that allocated, and those that tell it from sites with the same one", value: siteText, cell: (i) => siteLabel(i) },
     { title: "Call", minor: true, width: "minmax(8rem, .35fr)", class: "soft", tip: "What was called", value: (i) => strings[sites.api[i]], text: (i) => strings[sites.api[i]] },
     { title: "Dev", minor: true, width: "3.6rem", tip: "Device", value: (i) => sites.device[i], text: (i) => deviceName(sites.device[i]) },
     { title: "Tag", minor: true, width: "6rem", class: "soft", tip: "Innermost range or mark of NVTX", value: (i) => strings[sites.tag[i]], text: (i) => strings[sites.tag[i]] },
@@ -25,12 +24,12 @@ function siteColumns() {
 function siteTest() {
   const { words, leak, device, below } = siteFilter;
   const test = words ? matcherOf(words) : null;
-  const found = words ? matchFrames(words) : null;
-  const hasFrame = words ? spread((i) => found[nodes.frame[i]]) : null;
-  const isBelow = below >= 0 ? spread((i) => i === below) : null;
+  const found = words ? matchFrames(byAddress, words) : null;
+  const hasFrame = words ? spread(byAddress, (i) => found[nodes.frame[i]]) : null;
+  const isBelow = below ? spread(below.tree, (i) => i === below.node) : null;
   const ofSite = test ? strings.map(test) : null;
   return (i) =>
-    (!isBelow || isBelow[leaves[i]]) &&
+    (!isBelow || isBelow[below.tree.leaf[i]]) &&
     (leak === "" || (leak === "leaks" ? sites.isLeak[i] === 1 : strings[sites.leak[i]] === leak)) &&
     (device === "" || sites.device[i] === Number(device)) &&
     (!words || hasFrame[leaves[i]] || ofSite[sites.kind[i]] || ofSite[sites.tag[i]] || test(siteId(i)));
@@ -38,7 +37,7 @@ function siteTest() {
 
 function filterSites() {
   const { words, leak, device, below } = siteFilter;
-  siteTable.setFilter(words || leak || device || below >= 0 ? siteTest() : null);
+  siteTable.setFilter(words || leak || device || below ? siteTest() : null);
 }
 
 function valuesPresent(column) {
@@ -61,8 +60,8 @@ function siteControls(count) {
   });
   const classes = valuesPresent(sites.leak).map((i) => strings[i]).filter((name) => name).sort();
   const devices = valuesPresent(sites.device).sort((a, b) => a - b);
-  const below = el("button", { type: "button", hidden: true, onclick: () => setBelow(below, -1) });
-  listen("below", (node) => setBelow(below, node));
+  const below = el("button", { type: "button", hidden: true, onclick: () => setBelow(below, null) });
+  listen("below", (at) => setBelow(below, at));
   return el("div", { class: "controls" }, words,
     choice("Class", [["", "all"], ["leaks", "leaks"], ...classes.map((name) => [name, name])], (value) => {
       siteFilter.leak = value;
@@ -75,11 +74,11 @@ function siteControls(count) {
     below, el("span", { class: "grow" }), count);
 }
 
-function setBelow(button, node) {
-  siteFilter.below = node;
-  button.hidden = node < 0;
-  if (node >= 0) {
-    button.textContent = `below ${frameName(nodes.frame[node]).slice(0, 60)} \u2715`;
+function setBelow(button, at) {
+  siteFilter.below = at;
+  button.hidden = !at;
+  if (at) {
+    button.textContent = `below ${frameName(at.tree.frame[at.node]).slice(0, 60)} \u2715`;
     document.getElementById("sites").scrollIntoView();
   }
   filterSites();
@@ -137,7 +136,7 @@ function siteDetail(i) {
 /* From elsewhere on the page: clears what hides it. */
 function goToSite(i) {
   if (siteTable.placeOf(i) < 0) {
-    Object.assign(siteFilter, { words: "", leak: "", device: "", below: -1 });
+    Object.assign(siteFilter, { words: "", leak: "", device: "", below: null });
     for (const input of document.querySelectorAll("#sites .controls input, #sites .controls select")) input.value = "";
     filterSites();
   }
@@ -146,12 +145,23 @@ function goToSite(i) {
   siteTable.rows.focus({ preventScroll: true });
 }
 
+/* The frame that names it, its line or module, and the frames that tell it from others. */
+function siteLabel(i) {
+  return el("span", { class: "site", title: siteText(i) }, el("span", { class: "mono" }, siteName(i)),
+    el("span", { class: "soft" }, siteRest(i)));
+}
+
+/* Whether what tells some site apart needs more than one line. */
+function needsLines() {
+  return sites.contrast.some((text) => strings[text].length > 50);
+}
+
 /* Where Enter on the row goes to the site as well, the link is no stop of the tab key. */
 function siteLink(i, isOnlyWay) {
-  return i < 0 ? "" : el("button", { type: "button", class: "link mono", tabindex: isOnlyWay ? 0 : -1, onclick: (event) => {
+  return i < 0 ? "" : el("button", { type: "button", class: "link", tabindex: isOnlyWay ? 0 : -1, onclick: (event) => {
     event.stopPropagation();
     goToSite(i);
-  } }, siteName(i));
+  } }, siteLabel(i));
 }
 
 function showSites() {
@@ -160,13 +170,60 @@ function showSites() {
   body.append(siteControls(count));
   const measure = Math.max(0, metrics.findIndex((metric) => metric.name === main.metric));
   siteTable = new Table(body, {
-    name: "site", label: "Call sites", n: sites.n, columns: siteColumns(), sort: measure, detail: siteDetail, least: "66rem",
+    name: "site", isTall: needsLines(), label: "Call sites", n: sites.n, columns: siteColumns(), sort: measure, detail: siteDetail, least: "66rem",
     none: "No site passes the filter.",
     onarrange: (order) => {
       const sum = order.reduce((all, i) => all + metrics[0].of(i), 0);
       count.textContent = `${formatCount(order.length)} of ${plural(sites.n, "site", "sites")}, ${formatBytes(sum)} live`;
     },
   });
+}
+
+/* ---- all that was live at the moment of a device's peak ---- */
+
+function peakColumns(view) {
+  const row = (k) => view.rows[k];
+  return [
+    { title: "Held", number: true, width: "7rem", value: (k) => sites.atPeakBytes[row(k)], text: (k) => formatBytes(sites.atPeakBytes[row(k)]) },
+    { title: "Share", number: true, width: "5rem", value: (k) => sites.atPeakBytes[row(k)], text: (k) => formatShare(sites.atPeakBytes[row(k)], view.device.peakBytes) },
+    { title: "Blocks", number: true, width: "5.6rem", value: (k) => sites.atPeakCount[row(k)], text: (k) => formatCount(sites.atPeakCount[row(k)]) },
+    { title: "Left", minor: true, number: true, width: "7rem", tip: "Bytes that were never freed", value: (k) => metrics[0].of(row(k)), text: (k) => formatBytes(metrics[0].of(row(k))) },
+    { title: "Site", wide: true, width: "minmax(12rem, 1fr)", value: (k) => siteText(row(k)), cell: (k) => siteLink(row(k)) },
+    { title: "Call", minor: true, width: "minmax(8rem, .35fr)", class: "soft", value: (k) => strings[sites.api[row(k)]], text: (k) => strings[sites.api[row(k)]] },
+    { title: "Tag", minor: true, width: "6rem", class: "soft", value: (k) => strings[sites.tag[row(k)]], text: (k) => strings[sites.tag[row(k)]] },
+  ];
+}
+
+function fillPeak(view, device) {
+  const values = new Float64Array(sites.n);
+  let sum = 0;
+  view.device = device;
+  for (const i of view.rows) if (sites.home[i] === device.ordinal) sum += values[i] = sites.atPeakBytes[i];
+  const rest = device.peakBytes - sum;
+  view.text.textContent = `${device.isHost ? "Host" : `Device ${device.ordinal}`}: ${formatBytes(device.peakBytes)} live at ${formatTime(device.peakT)}, the most at once`
+    + (rest > 0 ? `; ${formatBytes(rest)} of it at sites that are not shown.` : ".");
+  view.table.setFilter((k) => values[view.rows[k]] > 0);
+  view.flame.setValues(values, formatBytes);
+}
+
+function showPeak() {
+  const body = bodyOf("peak");
+  const devices = main.devices.filter((device) => device.peakBytes > 0);
+  if (devices.length === 0) {
+    body.append(el("p", { class: "quiet" }, "Nothing was ever live."));
+    return;
+  }
+  const view = { rows: [...sites.atPeakBytes.keys()].filter((i) => sites.atPeakBytes[i] > 0), device: devices[0], text: el("p", { class: "soft", "aria-live": "polite" }) };
+  const choices = devices.map((device) => ({ name: String(device.ordinal), title: device.isHost ? "Host" : `Device ${device.ordinal}`, device }));
+  if (devices.length > 1) body.append(el("div", { class: "controls" }, segments("Device", choices, choices[0].name, (one) => fillPeak(view, one.device))));
+  body.append(view.text);
+  view.table = new Table(body, {
+    name: "peak", isTall: needsLines(), label: "Live at the peak", n: view.rows.length, columns: peakColumns(view), sort: 0, most: 400, least: "56rem",
+    none: "No site of it is shown.", onpick: (k) => goToSite(view.rows[k]),
+  });
+  body.append(el("p", {}));
+  view.flame = new Flame(body, { label: "Flame graph of the peak" });
+  fillPeak(view, devices[0]);
 }
 
 /* ---- at one moment ---- */
@@ -195,8 +252,7 @@ function momentColumns(view) {
     { title: "Held then", number: true, width: "7rem", value: now, text: (i) => formatBytes(now(i)) },
     { title: "Share", minor: true, number: true, width: "5rem", value: now, text: (i) => formatShare(now(i), view.sum) },
     { title: "Until the end", minor: true, number: true, width: "8rem", tip: "How much it changed from then on", value: later, text: (i) => `${later(i) > 0 ? "+" : ""}${formatBytes(later(i))}` },
-    { title: "Site", width: "minmax(6rem, 1fr)", value: (i) => siteName(view.rows[i]), cell: (i) => siteLink(view.rows[i]) },
-    { title: "Where", minor: true, width: "minmax(8rem, .6fr)", class: "soft", value: (i) => framePlace(siteFrame(view.rows[i])), text: (i) => baseName(framePlace(siteFrame(view.rows[i]))) },
+    { title: "Site", wide: true, width: "minmax(12rem, 1fr)", value: (i) => siteText(view.rows[i]), cell: (i) => siteLink(view.rows[i]) },
     { title: "Dev", minor: true, width: "3.6rem", value: (i) => sites.device[view.rows[i]], text: (i) => deviceName(sites.device[view.rows[i]]) },
   ];
 }
@@ -224,7 +280,7 @@ function showMoment() {
   const held = el("div", {});
   body.append(view.text, held);
   view.table = new Table(held, {
-    name: "held", label: "Held at the moment", n: view.rows.length, columns: momentColumns(view), sort: 0, most: 300, least: "52rem",
+    name: "held", isTall: needsLines(), label: "Held at the moment", n: view.rows.length, columns: momentColumns(view), sort: 0, most: 300, least: "52rem",
     none: "Nothing was held.", onpick: (i) => goToSite(view.rows[i]),
   });
   body.append(el("p", {}));

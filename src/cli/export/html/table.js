@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table that draws only the rows in view, however many there are; one row may be open and show
- * more below it. Columns: {title, width, text(i) or cell(i), value(i) to sort by, number, tip, minor};
- * minor ones are left out where there is little room. Browsers limit the height of an element: where
- * the rows would be higher, the scroll bar is shortened.
+ * more below it. Columns: {title, width, text(i) or cell(i), value(i) to sort by, number, tip, minor, wide};
+ * where there is little room minor ones are left out, and wide ones stand below the others. Browsers limit
+ * the height of an element: where the rows would be higher, the scroll bar is shortened.
  */
 const ROW = 28;
+const ROW_NARROW = 76; /* with a wide cell */
+const ROW_STACKED = 58; /* where a site needs more than a line */
+const ROW_PRINTED = 50;
+const narrow = matchMedia("screen and (max-width: 1000px)");
 const SPACE_MOST = 8e6;
 const PRINTED = 80; /* rows on paper */
 
 function classOf(column) {
-  return `${column.number ? "num" : ""}${column.minor ? " minor" : ""}`;
+  return `${column.number ? "num" : ""}${column.minor ? " minor" : ""}${column.wide ? " wide" : ""}`;
 }
 
 class Table {
   constructor(host, options) {
-    Object.assign(this, { most: 560, least: "44rem", open: -1, openHeight: 0, active: -1, printing: false }, options);
+    Object.assign(this, { most: 560, least: "44rem", open: -1, openHeight: 0, active: -1, printing: false, row: ROW }, options);
     this.order = Uint32Array.from({ length: this.n }, (_, i) => i);
     this.filter = null;
     this.build(host);
@@ -33,7 +37,9 @@ class Table {
     this.root = el("div", { class: "table" }, el("div", { class: "across" }, inner));
     const widths = (columns) => columns.map((column) => column.width).join(" ");
     this.root.style.setProperty("--columns", widths(this.columns));
-    this.root.style.setProperty("--few", widths(this.columns.filter((column) => !column.minor)));
+    const below = this.columns.some((column) => column.wide) ? " 1fr" : ""; /* a wide cell spans all */
+    this.root.style.setProperty("--few", widths(this.columns.filter((column) => !column.minor && !column.wide)) + below);
+    this.root.style.setProperty("--paper", widths(this.columns.filter((column) => !column.minor)));
     this.root.style.setProperty("--least", this.least);
     host.append(this.root);
     this.draw = drawSoon(() => this.drawNow());
@@ -95,7 +101,7 @@ class Table {
   /* ---- where rows are ---- */
 
   height() {
-    return this.order.length * ROW + (this.openAt() >= 0 ? this.openHeight : 0);
+    return this.order.length * this.row + (this.openAt() >= 0 ? this.openHeight : 0);
   }
 
   openAt() {
@@ -103,7 +109,7 @@ class Table {
   }
 
   topOf(at, openAt) {
-    return at * ROW + (openAt >= 0 && at > openAt ? this.openHeight : 0);
+    return at * this.row + (openAt >= 0 && at > openAt ? this.openHeight : 0);
   }
 
   /* What is at the top of the view, in the height that the rows would need. */
@@ -120,22 +126,26 @@ class Table {
   }
 
   drawNow() {
+    const isStacked = this.columns.some((column) => column.wide) && (this.printing || narrow.matches || this.isTall === true);
+    this.row = this.printing ? ROW_PRINTED : !isStacked ? ROW : narrow.matches ? ROW_NARROW : ROW_STACKED;
+    this.root.classList.toggle("stacked", isStacked);
+    this.root.style.setProperty("--row", `${this.row}px`);
     const height = this.height();
     const count = this.printing ? Math.min(PRINTED, this.order.length) : this.order.length;
-    this.space.style.height = `${this.printing ? count * ROW : Math.min(height, SPACE_MOST)}px`;
-    this.rows.style.height = this.printing ? "auto" : `${Math.min(height, this.most) || ROW * 2}px`;
+    this.space.style.height = `${this.printing ? count * this.row : Math.min(height, SPACE_MOST)}px`;
+    this.rows.style.height = this.printing ? "auto" : `${Math.min(height, this.most) || this.row * 2}px`;
     const openAt = this.printing ? -1 : this.openAt();
     const offset = this.printing ? 0 : this.offset();
     const shift = this.printing ? 0 : this.rows.scrollTop - offset;
-    const view = this.printing ? count * ROW : this.rows.clientHeight;
-    const first = Math.max(0, Math.floor((offset - (openAt >= 0 ? this.openHeight : 0)) / ROW) - 2);
+    const view = this.printing ? count * this.row : this.rows.clientHeight;
+    const first = Math.max(0, Math.floor((offset - (openAt >= 0 ? this.openHeight : 0)) / this.row) - 2);
     const drawn = [];
     for (let at = first; at < count; at++) {
       const top = this.topOf(at, openAt);
       if (top > offset + view) break;
-      if (top + ROW + (at === openAt ? this.openHeight : 0) < offset) continue;
+      if (top + this.row + (at === openAt ? this.openHeight : 0) < offset) continue;
       drawn.push(this.rowAt(at, top + shift));
-      if (at === openAt) drawn.push(this.detailAt(top + shift + ROW));
+      if (at === openAt) drawn.push(this.detailAt(top + shift + this.row));
     }
     if (count < this.order.length) drawn.push(this.note(count));
     if (this.order.length === 0) drawn.push(el("div", { class: "empty" }, this.none || "Nothing to show."));
@@ -143,10 +153,7 @@ class Table {
   }
 
   note(count) {
-    const note = el("div", { class: "empty" }, `The first ${count} of ${formatCount(this.order.length)}.`);
-    note.style.marginTop = `${count * ROW}px`;
-    this.space.style.height = "auto";
-    return note;
+    return el("div", { class: "empty" }, `The first ${count} of ${formatCount(this.order.length)}.`);
   }
 
   rowAt(at, top) {
@@ -229,14 +236,14 @@ class Table {
     const top = this.topOf(at, this.openAt());
     const offset = this.offset();
     if (top < offset || isOpen) this.scrollToOffset(top);
-    else if (top + ROW > offset + this.rows.clientHeight) this.scrollToOffset(top + ROW - this.rows.clientHeight);
+    else if (top + this.row > offset + this.rows.clientHeight) this.scrollToOffset(top + this.row - this.rows.clientHeight);
     this.drawNow();
     return true;
   }
 
   onKey(event) {
     if (event.target !== this.rows) return;
-    const page = Math.max(1, Math.floor(this.rows.clientHeight / ROW) - 1);
+    const page = Math.max(1, Math.floor(this.rows.clientHeight / this.row) - 1);
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[event.key];
     const at = this.active < 0 ? -1 : this.placeOf(this.active);
     if (by !== undefined && this.order.length > 0) {

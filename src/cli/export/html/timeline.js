@@ -42,7 +42,7 @@ class Timeline {
     });
     this.root = el("div", { class: "chart" },
       el("div", { class: "head" }, el("b", {}, name), el("span", { class: "soft" }, device.isHost ? "" : device.name), this.read),
-      this.canvas);
+      device.points.n < 2 ? el("p", { class: "quiet" }, fewSamples(device.points)) : null, this.canvas);
     host.append(this.root);
     this.draw = drawSoon(() => this.drawNow());
     new ResizeObserver(this.draw).observe(this.root);
@@ -151,10 +151,10 @@ class Timeline {
   }
 
   area(of, below, name) {
-    const { context, points } = this;
+    const { context } = this;
     context.beginPath();
-    for (let i = 0; i < points.n; i++) context.lineTo(this.x(points.t[i]), this.y(of(i)));
-    for (let i = points.n - 1; i >= 0; i--) context.lineTo(this.x(points.t[i]), this.y(below(i)));
+    for (const [x, y] of this.path(of)) context.lineTo(x, y);
+    for (const [x, y] of this.path(below).reverse()) context.lineTo(x, y);
     context.closePath();
     context.fillStyle = colour(name);
     context.fill();
@@ -168,21 +168,19 @@ class Timeline {
     this.area(live, () => 0, "live");
     this.area(idle, live, "idle");
     this.area(held, idle, "rest");
-    if (points.n < 2) this.say(points.n === 0 ? "No samples were taken: the program was over before the first one." : "There is one sample only: the program was over before the second.");
   }
 
-  /* In two lines where there is no room for one. */
-  say(text) {
-    const lines = this.context.measureText(text).width < this.width - LEFT - RIGHT ? [text] : text.split(/(?<=:) /);
-    this.context.textAlign = "center";
-    this.context.fillStyle = colour("soft");
-    lines.forEach((line, i) => this.context.fillText(line, (LEFT + this.width - RIGHT) / 2, PLOT / 2 + 16 * i, this.width - LEFT - RIGHT));
+  /* What one sample found is drawn until the end, and wide enough to be seen. */
+  path(of) {
+    const { points } = this;
+    const at = Array.from({ length: points.n }, (_, i) => [this.x(points.t[i]), this.y(of(i))]);
+    return points.n === 1 ? [[Math.min(at[0][0], this.width - RIGHT - 4), at[0][1]], [this.width - RIGHT, at[0][1]]] : at;
   }
 
   line(of, name, dash) {
-    const { context, points } = this;
+    const { context } = this;
     context.beginPath();
-    for (let i = 0; i < points.n; i++) context.lineTo(this.x(points.t[i]), this.y(of(i)));
+    for (const [x, y] of this.path(of)) context.lineTo(x, y);
     this.stroke(name, dash);
   }
 
@@ -322,6 +320,11 @@ class Timeline {
   }
 }
 
+function fewSamples(points) {
+  if (points.n === 0) return "No sample was taken.";
+  return `There is one sample only: it was taken at ${formatTime(points.t[0])}, ${formatTime(Math.max(0, main.duration - points.t[0]))} before the end.`;
+}
+
 function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].find((factor) => factor * power >= least) * power;
@@ -373,7 +376,7 @@ function legendEntry(text, name, style) {
 
 function showTimeline() {
   const body = bodyOf("timeline");
-  const panel = el("div", { class: "panel" });
+  const panel = el("div", { class: "panel charts" });
   const whole = el("input", { type: "checkbox", onchange: () => tell("whole", whole.checked) });
   body.append(el("div", { class: "controls" },
     el("span", { class: "soft" }, "Click, drag or use the arrow keys to pick a moment."), el("span", { class: "grow" }),

@@ -103,11 +103,18 @@ function colour(name) {
   return colours.getPropertyValue(`--${name}`).trim();
 }
 
+const PAPER = 680; /* pixels between the margins of a page, which is not laid out yet when its drawings are made */
+let isPrinting = false;
+
+function widthOf(element) {
+  return isPrinting ? PAPER : element.clientWidth;
+}
+
 /* Clears it in device pixels; the context then counts in CSS pixels. Browsers draw nothing at all
    on a canvas beyond some 16 000 pixels. */
 function beginDrawing(canvas, height) {
-  const width = canvas.clientWidth || canvas.parentElement.clientWidth || 600;
-  const scale = Math.min(window.devicePixelRatio || 1, 16000 / Math.max(width, height));
+  const width = widthOf(canvas) || canvas.parentElement.clientWidth || 600;
+  const scale = Math.min(isPrinting ? 2 : window.devicePixelRatio || 1, 16000 / Math.max(width, height));
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   canvas.style.height = `${height}px`;

@@ -12,14 +12,13 @@ function showSuspects(body) {
     return;
   }
   new Table(body, {
-    name: "suspect", label: "Sites that keep growing", n: rows.length, sort: 0, most: 340, least: "52rem", onpick: (k) => goToSite(rows[k]),
+    name: "suspect", isTall: needsLines(), label: "Sites that keep growing", n: rows.length, sort: 0, most: 340, least: "52rem", onpick: (k) => goToSite(rows[k]),
     columns: [
       { title: "Growth", number: true, width: "8rem", tip: "Bytes for each second", value: (k) => sites.slope[rows[k]], text: (k) => `${formatBytes(sites.slope[rows[k]])}/s` },
       { title: "r\u00b2", minor: true, number: true, width: "4rem", tip: "How well a straight line fits", value: (k) => sites.r2[rows[k]], text: (k) => sites.r2[rows[k]].toFixed(2) },
       { title: "Live", minor: true, number: true, width: "7rem", value: (k) => sites.liveBytes[rows[k]], text: (k) => formatBytes(sites.liveBytes[rows[k]]) },
       { title: "Over time", minor: true, width: "12rem", cell: (k) => (seriesOf.has(rows[k]) ? spark(seriesOf.get(rows[k]), 22, "live bytes over time") : "") },
-      { title: "Site", width: "minmax(6rem, 1fr)", value: (k) => siteName(rows[k]), cell: (k) => siteLink(rows[k]) },
-      { title: "Where", minor: true, width: "minmax(8rem, .5fr)", class: "soft", value: (k) => framePlace(siteFrame(rows[k])), text: (k) => baseName(framePlace(siteFrame(rows[k]))) },
+      { title: "Site", wide: true, width: "minmax(12rem, 1fr)", value: (k) => siteText(rows[k]), cell: (k) => siteLink(rows[k]) },
     ],
   });
 }
@@ -30,7 +29,7 @@ function showSteps(body) {
   new Table(body, {
     name: "step", label: "Steps of the program", n: steps.n, sort: 2, most: 300, least: "48rem",
     columns: [
-      { title: "Step", width: "minmax(6rem, 1fr)", value: (i) => strings[steps.name[i]], text: (i) => strings[steps.name[i]] },
+      { title: "Step", wide: true, width: "minmax(6rem, 1fr)", value: (i) => strings[steps.name[i]], text: (i) => strings[steps.name[i]] },
       { title: "Times", minor: true, number: true, width: "6rem", value: (i) => steps.steps[i], text: (i) => formatCount(steps.steps[i]) },
       { title: "Each adds", number: true, width: "8rem", tip: "What the process holds more after each", value: (i) => steps.slope[i], text: (i) => formatBytes(steps.slope[i]) },
       { title: "r\u00b2", minor: true, number: true, width: "4rem", value: (i) => steps.r2[i], text: (i) => steps.r2[i].toFixed(2) },
@@ -45,14 +44,14 @@ function showRegrowth(body) {
   if (regrowth.n === 0) return;
   body.append(el("h3", {}, "Blocks that grow by being copied"));
   new Table(body, {
-    name: "regrowth", label: "Blocks that grow by being copied", n: regrowth.n, sort: 1, most: 300, least: "48rem",
+    name: "regrowth", isTall: needsLines(), label: "Blocks that grow by being copied", n: regrowth.n, sort: 1, most: 300, least: "48rem",
     onpick: (i) => regrowth.site[i] >= 0 && goToSite(regrowth.site[i]),
     columns: [
       { title: "Resizes", number: true, width: "6rem", value: (i) => regrowth.resizes[i], text: (i) => formatCount(regrowth.resizes[i]) },
       { title: "Copied", minor: true, number: true, width: "7rem", value: (i) => regrowth.copied[i], text: (i) => formatBytes(regrowth.copied[i]) },
       { title: "Factor", minor: true, number: true, width: "6rem", tip: "Size of the new block by that of the old one", value: (i) => regrowth.factor[i], text: (i) => `\u00d7${regrowth.factor[i].toFixed(2)}` },
       { title: "Reached", minor: true, number: true, width: "7rem", value: (i) => regrowth.capacity[i], text: (i) => formatBytes(regrowth.capacity[i]) },
-      { title: "Site", width: "minmax(6rem, 1fr)", cell: (i) => siteLink(regrowth.site[i]) },
+      { title: "Site", wide: true, width: "minmax(12rem, 1fr)", cell: (i) => siteLink(regrowth.site[i]) },
     ],
   });
 }
@@ -118,9 +117,9 @@ function eventColumns() {
     { title: "Time", number: true, width: "8rem", value: (i) => events.t[i], text: (i) => formatTime(events.t[i]) },
     { title: "Event", width: "7rem", value: (i) => strings[events.type[i]], cell: (i) => badge(strings[events.type[i]], strings[events.level[i]]) },
     { title: "Dev", minor: true, width: "4rem", value: (i) => events.device[i], text: (i) => deviceName(events.device[i]) },
-    { title: "What", width: "minmax(6rem, .8fr)", value: (i) => events.bytes[i], text: eventText },
+    { title: "What", wide: true, width: "minmax(6rem, .8fr)", value: (i) => events.bytes[i], text: eventText },
     { title: "Times", minor: true, number: true, width: "5rem", value: (i) => events.count[i], text: (i) => formatCount(events.count[i]) },
-    { title: "Site", minor: true, width: "minmax(6rem, 1fr)", value: (i) => events.site[i], cell: (i) => siteLink(events.site[i], true) },
+    { title: "Site", minor: true, wide: true, width: "minmax(6rem, 1fr)", value: (i) => events.site[i], cell: (i) => siteLink(events.site[i], true) },
   ];
 }
 
@@ -141,7 +140,7 @@ function showEvents() {
     }),
     el("span", { class: "soft" }, "A click picks the moment in the timeline."), el("span", { class: "grow" }), count));
   table = new Table(body, {
-    name: "event", label: "Events", n: events.n, columns: eventColumns(), sort: 0, down: false, most: 400, least: "50rem",
+    name: "event", isTall: needsLines(), label: "Events", n: events.n, columns: eventColumns(), sort: 0, down: false, most: 400, least: "50rem",
     onpick: (i) => pickMoment(events.t[i]),
     onarrange: (order) => { count.textContent = plural(order.length, "event", "events"); },
   });

@@ -40,12 +40,12 @@ function showOld(body) {
   const row = (k) => whole.old[k][0];
   body.append(el("h3", {}, `Blocks that are live for ${formatTime(whole.oldNs)} and more`));
   new Table(body, {
-    name: "old", label: "Old blocks", n: whole.old.length, sort: 0, most: 300, least: "40rem", onpick: (k) => goToSite(row(k)),
+    name: "old", isTall: needsLines(), label: "Old blocks", n: whole.old.length, sort: 0, most: 300, least: "40rem", onpick: (k) => goToSite(row(k)),
     columns: [
       { title: "Bytes", number: true, width: "7rem", value: (k) => whole.old[k][2], text: (k) => formatBytes(whole.old[k][2]) },
       { title: "Blocks", minor: true, number: true, width: "6rem", value: (k) => whole.old[k][1], text: (k) => formatCount(whole.old[k][1]) },
       { title: "Oldest", number: true, width: "7rem", value: (k) => whole.old[k][3], text: (k) => formatTime(whole.old[k][3]) },
-      { title: "Site", width: "minmax(6rem, 1fr)", value: (k) => siteName(row(k)), cell: (k) => siteLink(row(k)) },
+      { title: "Site", wide: true, width: "minmax(12rem, 1fr)", value: (k) => siteText(row(k)), cell: (k) => siteLink(row(k)) },
     ],
   });
 }

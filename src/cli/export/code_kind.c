@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose code a function is. See code_kind.h.
+ *
+ * Known by the file alone: a library that the built-in rules or the tables below name, then the
+ * place where it is installed. A library that was linked statically counts as what it was linked
+ * into.
+ */
+#include "cli/export/code_kind.h"
+
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/model/site_text.h"
+#include "report/leaks/leak_class.h"
+#include "report/symbols/stack.h"
+
+/* Beginnings of file names that no built-in rule has: their memory belongs to their callers. */
+static const char *const framework_file[] = {
+    "libtorch",   "libc10",         "libcaffe2",     "libATen",     "libcudart",
+    "libcuda.so", "libcuda-",       "libtensorflow", "libxla",      "libpjrt",
+    "libjax",     "librmm",         "libcudf",       "libcuml",     "libcuvs",
+    "libmxnet",   "libonnxruntime", "libtriton",     "libcuwarden",
+};
+
+/* Beginnings of Python packages. */
+static const char *const framework_package[] = {
+    "torch",    "functorch", "cupy",      "jax",         "tensorflow", "keras", "numba",
+    "llvmlite", "triton",    "nvidia",    "cuda",        "pycuda",     "rmm",   "pylibcudf",
+    "cudf",     "cuml",      "raft_dask", "onnxruntime", "tensorrt",   "flax",  "xformers",
+};
+
+/* Where packages and distributions put libraries. */
+static const char *const installed_under[] = {
+    "/usr/",  "/lib/",  "/lib64/", "/lib32/", "/opt/",  "/bin/",
+    "/sbin/", "/snap/", "/nix/",   "/gnu/",   "[vdso]",
+};
+
+static int begins_with_one(const char *text, const char *const *beginning, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(text, beginning[i], strlen(beginning[i])) == 0)
+            return 1;
+    return 0;
+}
+
+#define BEGINS_WITH_ONE(text, table) begins_with_one(text, table, CW_ARRAY_LEN(table))
+
+/* What follows the directory of packages; NULL outside of one. */
+static const char *package_of(const char *path)
+{
+    static const char *const directory[] = {"/site-packages/", "/dist-packages/"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(directory); i++) {
+        const char *found = strstr(path, directory[i]);
+
+        if (found)
+            return found + strlen(directory[i]);
+    }
+    return NULL;
+}
+
+static const char *kind_of_line(const char *file)
+{
+    const char *package = package_of(file);
+
+    if (package && BEGINS_WITH_ONE(package, framework_package))
+        return "framework";
+    return cw_file_is_installed(file) ? "python" : "own";
+}
+
+static const char *kind_of_module(const struct cw_report_model *model, const char *path)
+{
+    const char *name = cw_last_component(path), *package = package_of(path);
+
+    if (cw_leak_rule_names_file(path) || BEGINS_WITH_ONE(name, framework_file) ||
+        (package && BEGINS_WITH_ONE(package, framework_package)))
+        return "framework";
+    if (strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0)
+        return "python";
+    if (strcmp(path, model->process.exe) == 0)
+        return "own";
+    return path[0] == '\0' || package || BEGINS_WITH_ONE(path, installed_under) ? "library" : "own";
+}
+
+const char *cw_code_kind(const struct cw_report_model *model, const struct cw_call *call)
+{
+    if (call->is_python)
+        return kind_of_line(call->file);
+    return kind_of_module(model, cw_report_module_path(model, call->module + 1));
+}
