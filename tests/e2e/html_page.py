@@ -364,7 +364,7 @@ def use_large(page, folder):
     page.open(os.path.join(folder, "large.html"))
     check(page.run("document.querySelectorAll('*').length") < 5000, "the page has an element for each site")
     events = page.run("main.events")
-    check(events >= 100000, f"{events} events are not many")
+    check(events >= 150000, f"{events} events are not many")
     check(f"{events:,} events" in page.run("document.querySelector('#events').textContent"), "not all events")
     page.run("document.querySelector('#events .rows').focus()")
     page.key("End")

@@ -262,8 +262,9 @@ function fillMoment(view) {
   const values = new Float64Array(sites.n);
   for (const [row, series] of seriesOf) values[row] = series[view.at];
   view.sum = values.reduce((a, b) => a + b, 0);
-  const next = picked.t < main.moments[view.at] ? "the next sample after" : "the last sample before";
-  view.text.textContent = `At ${formatTime(main.moments[view.at])} (${next} ${formatTime(picked.t)}) the sites with a series held ${formatBytes(view.sum)}`
+  const at = formatTime(main.moments[view.at]), asked = formatTime(picked.t);
+  const next = asked === at ? "" : ` (the ${picked.t < main.moments[view.at] ? "next sample after" : "last sample before"} ${asked})`;
+  view.text.textContent = `At ${at}${next} the sites with a series held ${formatBytes(view.sum)}`
     + (seriesOf.size < sites.n ? `; ${plural(sites.n - seriesOf.size, "site has", "sites have")} none.` : ".");
   view.table.setFilter((i) => values[view.rows[i]] > 0);
   view.flame.setValues(values, formatBytes);
