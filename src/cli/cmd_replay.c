@@ -76,7 +76,9 @@ const struct cw_command_line *cw_line_replay(void)
         .missing = "TRACE",
         .notes = "The trace runs on one thread through the pool's own code and a simulated driver, "
                  "which places blocks first-fit in 2 MiB pages. The option flags take the same "
-                 "values as in 'cuwarden run'; environment variables are ignored.",
+                 "values as in 'cuwarden run'; environment variables are ignored.\n\n"
+                 "Exit status is 0, or 1 if the trace cannot be read or does not fit within "
+                 "--limit, 2 for a usage error.",
     };
 
     for (size_t i = 0; i < ROWS; i++) {
@@ -172,6 +174,15 @@ static int write_plot(struct request *request)
     return cw_destination_close(to) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
 }
 
+/* Whether a limit was given that the pool does not keep. A comparison is for reading. */
+static int exceeds_limit(const struct request *request)
+{
+    const struct cw_device_sizes *limit = &request->options.limit;
+
+    return !request->compares && (limit->count != 0 || limit->fallback.kind != CW_SIZE_NONE) &&
+           request->policies.policy[0].result.ooms != 0;
+}
+
 static int run(struct request *request, const char *trace)
 {
     int status;
@@ -193,7 +204,7 @@ static int run(struct request *request, const char *trace)
         cw_replay_print_json(&request->policies, stdout);
     else
         cw_replay_print_text(&request->policies, stdout);
-    return status;
+    return status == CW_EXIT_OK && exceeds_limit(request) ? CW_EXIT_FAILURE : status;
 }
 
 int cw_cmd_replay(int argc, char **argv)

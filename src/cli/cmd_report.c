@@ -233,6 +233,11 @@ static int write_whole(struct request *request, struct cw_model *model,
                        struct cw_form_request *form)
 {
     cw_model_read_stacks(model, request->form->is_text);
+    if (request->form->write == cw_form_pprof && !request->destination.path &&
+        isatty(STDOUT_FILENO)) {
+        cw_cli_error("pprof's format is compressed, not for a terminal: add --output=FILE.pb.gz");
+        return -1;
+    }
     return write_form(request, form);
 }
 
@@ -252,8 +257,10 @@ static int write_model(struct request *request, struct cw_source_file *file, int
         return -1;
     form.model = model.report;
     form.site = site = cw_select_sites(model.report, &request->selection, &form.sites);
-    if (site && apply_selection(request, &model, &form) == 0 &&
-        begin_report(request, file->path, with_heading) == 0) {
+    if (site && form.sites == 0 && cw_select_filters(&request->selection))
+        cw_cli_error("'%s': no call site matches the flags that select some", file->path);
+    else if (site && apply_selection(request, &model, &form) == 0 &&
+             begin_report(request, file->path, with_heading) == 0) {
         rc = request->is_brief ? write_brief(request, &model) : write_whole(request, &model, &form);
     }
     cw_model_free(&model);

@@ -37,7 +37,8 @@ static int print_help(void)
            "Commands:\n");
     for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++)
         printf("  %-14s %s\n", commands[i].name, commands[i].summary);
-    printf("\n"
+    printf("  help COMMAND   display the help of a command; version: as --version\n"
+           "\n"
            "  -h, --help     display this help and exit\n"
            "  -V, --version  output version information and exit\n"
            "\n"
@@ -53,8 +54,35 @@ static int print_version(void)
     return CW_EXIT_OK;
 }
 
+static int dispatch(int argc, char **argv);
+
+/* "help", "help COMMAND". */
+static int help(int argc, char **argv)
+{
+    static char *flag = (char *)"--help";
+
+    if (argc < 2)
+        return print_help();
+    return dispatch(2, (char *[]){argv[1], flag, NULL});
+}
+
+static int refuse_command(const char *name)
+{
+    struct cw_nearest nearest = cw_nearest_to(name, strlen(name));
+    char guess[CW_SUGGESTION_MAX];
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++)
+        cw_nearest_offer(&nearest, commands[i].name, strlen(commands[i].name));
+    cw_cli_error("unknown command '%s'%s", name, cw_cli_suggestion(guess, sizeof(guess), &nearest));
+    return cw_cli_usage_error();
+}
+
 static int dispatch(int argc, char **argv)
 {
+    if (strcmp(argv[0], "help") == 0)
+        return help(argc, argv);
+    if (strcmp(argv[0], "version") == 0)
+        return print_version();
     for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++) {
         if (strcmp(argv[0], commands[i].name) != 0)
             continue;
@@ -63,8 +91,7 @@ static int dispatch(int argc, char **argv)
         optind = 0; /* GNU getopt: restart with another vector */
         return commands[i].run(argc, argv);
     }
-    cw_cli_error("unknown command '%s'", argv[0]);
-    return cw_cli_usage_error();
+    return refuse_command(argv[0]);
 }
 
 static int run_command_line(int argc, char **argv)

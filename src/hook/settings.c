@@ -84,7 +84,8 @@ static void pin_files(void)
     if (cw_path_names_file(self.options.report))
         pin(self.options.report, 1);
     pin(self.options.suppressions, 0);
-    pin(self.options.trace, 1);
+    if (cw_path_names_file(self.options.trace))
+        pin(self.options.trace, 1);
 }
 
 /* The ranks of a job differ only in their number. Names of dumps follow from this one; a forked

@@ -73,8 +73,8 @@ static const char *read_size_unit(const char *at, uint64_t *unit)
     }
     *unit = UINT64_C(1024) << 10 * exponent;
     at++;
-    if (cw_number_is_letter(at[0], 'i') && cw_number_is_letter(at[1], 'b'))
-        return at + 2;
+    if (cw_number_is_letter(*at, 'i')) /* 8Gi, as Kubernetes spells it, and 8GiB */
+        at++;
     return cw_number_is_letter(at[0], 'b') ? at + 1 : at;
 }
 

@@ -5,6 +5,7 @@
  * Owns the table made from options.def, which is constant; no lock. Nothing here allocates, prints,
  * or follows the locale. Every default is accepted by its own parser.
  */
+#include "base/nearest.h"
 #include "base/options/option_table.h"
 
 #include <string.h>
@@ -225,9 +226,16 @@ static enum cw_option_verdict parse_enum(const struct definition *def, const cha
                                          void *field, struct cw_out *why)
 {
     const struct word *word = find_word(def, value);
+    struct cw_nearest nearest = cw_nearest_to(value, strlen(value));
 
-    if (!word)
-        return refuse(why, def, value);
+    if (!word) {
+        refuse(why, def, value);
+        for (word = def->words; word->text; word++)
+            cw_nearest_offer(&nearest, word->text, strlen(word->text));
+        if (nearest.found && value[0] != '\0')
+            cw_out_printf(why, " (did you mean %s?)", nearest.found);
+        return CW_OPTION_REFUSED;
+    }
     memcpy(field, &word->value, sizeof(word->value));
     return CW_OPTION_TAKEN;
 }

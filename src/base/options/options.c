@@ -6,6 +6,7 @@
  * there is no lock. Nothing here allocates, prints, follows the locale or reads the environment.
  * Every value of a preset is accepted by the parser of its option.
  */
+#include "base/nearest.h"
 #include "base/options/options.h"
 
 #include <string.h>
@@ -13,8 +14,7 @@
 #include "base/options/option_table.h"
 #include "base/out.h"
 
-#define CLIP          64 /* bytes of a name quoted in a complaint */
-#define COMPARED_NAME 32 /* longest name compared with the known ones */
+#define CLIP 64 /* bytes of a name quoted in a complaint */
 
 /* ---- presets ---- */
 
@@ -104,56 +104,14 @@ static size_t find_option(const char *name, size_t len)
     return i;
 }
 
-static char upper(char c)
-{
-    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
-static unsigned min3(unsigned a, unsigned b, unsigned c)
-{
-    unsigned least = a < b ? a : b;
-
-    return least < c ? least : c;
-}
-
-/* Levenshtein distance, ignoring case; len at most COMPARED_NAME. */
-static unsigned edit_distance(const char *name, size_t len, const char *known)
-{
-    unsigned row[COMPARED_NAME + 1];
-
-    for (unsigned i = 0; i <= len; i++)
-        row[i] = i;
-    for (; *known; known++) {
-        unsigned diagonal = row[0]++;
-
-        for (size_t i = 1; i <= len; i++) {
-            unsigned replaced = diagonal + (upper(name[i - 1]) != *known);
-
-            diagonal = row[i];
-            row[i] = min3(row[i] + 1, row[i - 1] + 1, replaced);
-        }
-    }
-    return row[len];
-}
-
-/* The known name that was probably meant, or NULL: about one wrong letter in three at most. */
+/* The known name that was probably meant, or NULL. */
 static const char *find_nearest(const char *name, size_t len)
 {
-    const char *nearest = NULL;
-    unsigned least = (unsigned)(len + 2) / 3 + 1;
+    struct cw_nearest nearest = cw_nearest_to(name, len);
 
-    if (len > COMPARED_NAME)
-        return NULL;
-    for (size_t i = 0; i < CW_OPTION_COUNT; i++) {
-        const char *known = cw_options_row(i)->name;
-        unsigned distance = edit_distance(name, len, known);
-
-        if (distance < least) {
-            least = distance;
-            nearest = known;
-        }
-    }
-    return nearest;
+    for (size_t i = 0; i < CW_OPTION_COUNT; i++)
+        cw_nearest_offer(&nearest, cw_options_row(i)->name, strlen(cw_options_row(i)->name));
+    return nearest.found;
 }
 
 /* ---- the environment ---- */

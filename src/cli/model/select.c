@@ -245,6 +245,12 @@ void cw_ranked_sort(struct cw_ranked *ranked, uint32_t count)
     qsort(ranked, count, sizeof(*ranked), compare);
 }
 
+int cw_select_filters(const struct cw_selection *selection)
+{
+    return selection->has_device || selection->kind || selection->tag || selection->leak ||
+           selection->has_site || selection->min_age_ns != 0 || selection->min_bytes != 0;
+}
+
 uint32_t *cw_select_sites(const struct cw_report_model *model, const struct cw_selection *selection,
                           uint32_t *out_count)
 {

@@ -56,6 +56,9 @@ struct cw_ranked {
 };
 void cw_ranked_sort(struct cw_ranked *ranked, uint32_t count);
 
+/* Whether it leaves out sites by what they are, not by their number. */
+int cw_select_filters(const struct cw_selection *selection);
+
 /* The indices of the selected sites, largest first, to be freed; NULL after an out-of-memory
  * message.
  */

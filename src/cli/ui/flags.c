@@ -107,7 +107,8 @@ const char *cw_flags_operand_words(const struct cw_command_line *line, char *buf
 
 static int is_one_of(const struct cw_flag *flag, const char *value)
 {
-    char words[TEXT_MAX], list[TEXT_MAX] = "";
+    char words[TEXT_MAX], list[TEXT_MAX] = "", guess[CW_SUGGESTION_MAX];
+    struct cw_nearest nearest = cw_nearest_to(value, strlen(value));
     const char *at;
 
     cw_flag_values(flag, words, sizeof(words));
@@ -117,8 +118,10 @@ static int is_one_of(const struct cw_flag *flag, const char *value)
         if (strlen(value) == len && strncmp(at, value, len) == 0)
             return 1;
         add(list, sizeof(list), ", ", at, len);
+        cw_nearest_offer(&nearest, at, len);
     }
-    cw_cli_error("--%s: '%s' is not one of %s", flag->name, value, list);
+    cw_cli_error("--%s: '%s' is not one of %s%s", flag->name, value, list,
+                 cw_cli_suggestion(guess, sizeof(guess), &nearest));
     return 0;
 }
 
@@ -143,12 +146,13 @@ static int check_operands(const struct cw_command_line *line, int argc, char **a
 }
 
 /* Flags after the program are the program's. */
-static size_t make_letters(const struct cw_command_line *line, char letters[2 * FLAGS_MAX])
+static size_t make_letters(const struct cw_command_line *line, char letters[2 * FLAGS_MAX + 2])
 {
     size_t len = 0;
 
     if (line->operands & CW_OPERAND_PROGRAM)
         letters[len++] = '+';
+    letters[len++] = ':'; /* the messages are ours */
     for (size_t i = 0; cw_flags_at(line, i); i++) {
         const struct cw_flag *flag = cw_flags_at(line, i);
 
@@ -162,11 +166,52 @@ static size_t make_letters(const struct cw_command_line *line, char letters[2 * 
     return len;
 }
 
+/* A name that is no flag's, nor the beginning of one. */
+static void refuse_name(const struct cw_command_line *line, const char *name)
+{
+    size_t len = strcspn(name, "=");
+    struct cw_nearest nearest = cw_nearest_to(name, len);
+    char matches[TEXT_MAX] = "";
+    const struct cw_flag *flag;
+
+    for (size_t i = 0; (flag = cw_flags_at(line, i)); i++) {
+        cw_nearest_offer(&nearest, flag->name, strlen(flag->name));
+        if (strncmp(flag->name, name, len) == 0)
+            add(matches, sizeof(matches), ", --", flag->name, strlen(flag->name));
+    }
+    if (matches[0])
+        cw_cli_error("'--%.*s' is ambiguous: --%s", (int)len, name, matches);
+    else if (nearest.found)
+        cw_cli_error("there is no flag '--%.*s'; did you mean --%s?", (int)len, name,
+                     nearest.found);
+    else
+        cw_cli_error("there is no flag '--%.*s'", (int)len, name);
+}
+
+/* What getopt refused: `id` is ':' for a missing value. */
+static int refuse_flag(const struct cw_command_line *line, int id, char **argv)
+{
+    const struct cw_flag *flag;
+    size_t i = 0;
+
+    while ((flag = cw_flags_at(line, i)) && flag->id != optopt)
+        i++;
+    if (flag && id == ':')
+        cw_cli_error("--%s needs a value: --%s=%s", flag->name, flag->name, flag->value);
+    else if (flag)
+        cw_cli_error("--%s takes no value", flag->name);
+    else if (optopt != 0)
+        cw_cli_error("there is no flag '-%c'", optopt);
+    else
+        refuse_name(line, argv[optind - 1] + 2);
+    return cw_cli_usage_error();
+}
+
 int cw_flags_parse(const struct cw_command_line *line, int argc, char **argv, cw_flag_fn set,
                    void *request)
 {
     struct option options[FLAGS_MAX + 1] = {{NULL, 0, NULL, 0}};
-    char letters[2 * FLAGS_MAX];
+    char letters[2 * FLAGS_MAX + 2];
     const struct cw_flag *flag;
     int id;
 
@@ -177,14 +222,14 @@ int cw_flags_parse(const struct cw_command_line *line, int argc, char **argv, cw
     while ((id = getopt_long(argc, argv, letters, options, NULL)) != -1) {
         size_t i = 0;
 
+        if (id == '?' || id == ':')
+            return refuse_flag(line, id, argv);
         if (id == 'h') {
             cw_flags_print_help(stdout, argv[0], line);
             return CW_EXIT_OK;
         }
         while ((flag = cw_flags_at(line, i)) && flag->id != id)
             i++;
-        if (!flag)
-            return cw_cli_usage_error();
         if (take_flag(flag, optarg, set, request) != 0) /* the message says what to do */
             return CW_EXIT_USAGE;
     }

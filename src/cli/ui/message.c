@@ -43,3 +43,11 @@ int cw_cli_usage_error(void)
     fprintf(stderr, "Try '%s --help' for more information.\n", speaker);
     return CW_EXIT_USAGE;
 }
+
+const char *cw_cli_suggestion(char *buf, size_t cap, const struct cw_nearest *nearest)
+{
+    buf[0] = '\0';
+    if (nearest->found)
+        snprintf(buf, cap, "; did you mean '%.*s'?", (int)nearest->found_len, nearest->found);
+    return buf;
+}

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/nearest.h"
 #include "cli/ui/exit_status.h"
 
 /* "cuwarden NAME", which must outlive the calls; "cuwarden" until then. */
@@ -17,6 +18,10 @@ void cw_cli_error(const char *fmt, ...) CW_PRINTF(1, 2);
 void cw_cli_warn(const char *fmt, ...) CW_PRINTF(1, 2);
 /* Points to --help after a message about the command line; returns CW_EXIT_USAGE. */
 int cw_cli_usage_error(void);
+
+#define CW_SUGGESTION_MAX 96
+/* "; did you mean 'report'?", or "" if no known word is near. Returns buf. */
+const char *cw_cli_suggestion(char *buf, size_t cap, const struct cw_nearest *nearest);
 
 /* "s" unless the count is 1. */
 static inline const char *cw_cli_plural(uint64_t count)

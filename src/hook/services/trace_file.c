@@ -125,7 +125,7 @@ void cw_trace_file_open(const struct cw_options *options)
     struct cw_path_values values;
     struct cw_view view;
 
-    if (pattern[0] == '\0' || atomic_exchange(&opened, 1) ||
+    if (!cw_path_names_file(pattern) || atomic_exchange(&opened, 1) ||
         (is_child && !has_number && !has_process_id(pattern)))
         return;
     cw_arena_view(&cw_session.arena, &view);
