@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/log.h"
+#include "base/out.h"
 #include "core/device/context.h"
 #include "core/device/driver_pool.h"
 #include "core/process/gate.h"
@@ -95,6 +97,24 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device)
 
 /* ---- samples ---- */
 
+/* With LOG=info. */
+static void tell_first(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes)
+{
+    const struct cw_live_device *device = cw_device_at(ordinal);
+    uint64_t limit = atomic_load(&device->memory.limit);
+    uint64_t kept = atomic_load(&device->memory.min_free);
+    uint64_t usable = total_bytes > kept ? total_bytes - kept : 0;
+    char total[24], most[24], free[24];
+
+    if (limit != 0 && limit < usable)
+        usable = limit;
+    cw_log(CW_LOG_INFO, "device %u: %s, %s in total, %s usable, %s free", ordinal,
+           atomic_load(&device->known) ? device->name : "its name is not known",
+           cw_format_size(total, sizeof(total), total_bytes),
+           cw_format_size(most, sizeof(most), usable),
+           cw_format_size(free, sizeof(free), free_bytes));
+}
+
 /* held: without what was only reserved. */
 static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes, uint64_t held,
                          uint32_t api)
@@ -107,7 +127,8 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
     atomic_store(&device->driver_used, total_bytes - free_bytes);
     atomic_store(&device->sample_held, held);
     atomic_store(&by_others[ordinal], (int64_t)(total_bytes - free_bytes - held));
-    atomic_store(&device->driver_total, total_bytes);
+    if (atomic_exchange(&device->driver_total, total_bytes) == 0)
+        tell_first(ordinal, free_bytes, total_bytes);
     if (listener != NULL)
         listener->sampled(ordinal, api, cw_session_now());
 }

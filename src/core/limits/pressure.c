@@ -2,6 +2,8 @@
 /* Levels of pressure. See pressure.h. */
 #include "core/limits/pressure.h"
 
+#include "base/log.h"
+#include "base/out.h"
 #include "core/limits/admission.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
@@ -112,6 +114,26 @@ static unsigned next_level(unsigned level, uint64_t now)
 
 /* ---- a change ---- */
 
+/* With LOG=info: a warning from high on, an error at critical. Otherwise the report tells it: a
+ * preload is silent while memory is only scarce. */
+static void tell_change(uint8_t device, unsigned from, unsigned to, const struct use *use)
+{
+    uint64_t percent = share_of(use) / POINT,
+             held = is_by_limit(use) ? use->held : use->device_used;
+    enum cw_log_level level = to == CW_LEVEL_CRITICAL ? CW_LOG_ERROR
+                              : to == CW_LEVEL_HIGH   ? CW_LOG_WARN
+                                                      : CW_LOG_INFO;
+    uint64_t released = load(&cw_device_at(device)->memory.pressure_bytes);
+    char used[24], given[24];
+
+    if (cw_log_get_level() < CW_LOG_INFO)
+        return;
+    cw_log(level, "device %u: pressure %s -> %s, %s in use (%ju%% of the %s); %s released so far",
+           device, cw_level_name(from), cw_level_name(to), cw_format_size(used, sizeof(used), held),
+           (uintmax_t)percent, is_by_limit(use) ? "limit" : "device",
+           cw_format_size(given, sizeof(given), released));
+}
+
 static void change(uint8_t device, unsigned from, unsigned to, const struct use *use, uint32_t api,
                    uint64_t now_ns)
 {
@@ -140,6 +162,7 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
     else if (from == CW_LEVEL_CRITICAL)
         cw_admission_open(device);
     atomic_store(&memory->last_change, cw_event_add(&event));
+    tell_change(device, from, to, use);
 }
 
 static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
