@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/compiler.h"
 #include "base/log.h"
 #include "base/out.h"
 #include "report/path/path.h"
@@ -88,6 +89,25 @@ static void pin_files(void)
         pin(self.options.trace, 1);
 }
 
+/* What only the command writes becomes JSON here, of which the command makes it. */
+static void name_form(void)
+{
+    static const char *const forms[] = {".html", ".pb.gz", ".folded"};
+    char *report = self.options.report;
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(forms) && self.options.format == CW_FORMAT_AUTO; i++) {
+        if (!cw_path_ends_in(report, forms[i]) ||
+            strlen(report) + sizeof(".json") > sizeof(self.options.report))
+            continue;
+        cw_log(CW_LOG_WARN,
+               "CUWARDEN_REPORT=%s: the library writes text and JSON, so the report goes to "
+               "%s.json; 'cuwarden report -o FILE%s' makes the other form of it",
+               report, report, forms[i]);
+        memcpy(report + strlen(report), ".json", sizeof(".json"));
+        return;
+    }
+}
+
 /* The ranks of a job differ only in their number. Names of dumps follow from this one; a forked
  * child finds a name that is distinct already. */
 static void name_rank(void)
@@ -117,6 +137,7 @@ void cw_settings_announce(void)
     if (self.options.mode == CW_MODE_OFF)
         return;
     cw_launcher_read(&self.launcher, environ);
+    name_form();
     pin_files();
     name_rank();
 }
