@@ -97,7 +97,7 @@ Test(option_values, sizes_take_every_unit)
         {"8M|8MB|8MiB|8m|8mb|8mB|8mib|8MIB|8192K", 8 * MIB},
         {"8G|8GB|8GiB|8g|8gb|8gB|8gib|8GIB|8192M", 8 * GIB},
         {"8T|8TB|8TiB|8t|8tb|8tB|8tib|8TIB|8192G", 8 * TIB},
-        {"1.5G|1536M|1.50000G", 3 * GIB / 2},
+        {"1.5G|1536M|1.50000G|1.5Gi", 3 * GIB / 2},
         {"0.5K|512|512B", 512},
         {"1.25m|1280K", 5 * MIB / 4},
         {"16777215T", 16777215 * TIB},
@@ -146,7 +146,8 @@ Test(option_values, bad_sizes_are_refused_and_leave_what_was)
     cr_assert_eq(cw_sizes_parse("1:2K,3G", 1, &sizes), 0);
     /* 1.5 is a forgotten unit; then 19 decimals; then what 64 bits do not hold. */
     expect_all_refused(
-        "| |G|-1|+1|-1G| 8G|8G |8 G|8GG|8Gi|8GiBs|8iB|8BB|8Bi|1.5B|8KM|8Q|8P|8E|x8G|0x8G|1e3|8,5G|"
+        "| |G|-1|+1|-1G| 8G|8G |8 "
+        "G|8GG|8Gib8|8GiBs|8iB|8BB|8Bi|1.5B|8KM|8Q|8P|8E|x8G|0x8G|1e3|8,5G|"
         "8..5G|1.5.5G|1.|1.G|.5G|.|1.5|1.0|0.0000000000000000001G|18446744073709551616|"
         "18014398509481984K|17592186044416M|17179869184G|16777216T|99999999999999999999T|%|"
         "-5%|101%|100.1%|100.000000000000000001%|18446744073709551615%|5%%|5 %|5%G|5G%|None|"
