@@ -48,6 +48,7 @@ enum {
     FLAG_REQUIRE_CUDA,
     FLAG_ALLOW_NO_CUDA,
     FLAG_HTML,
+    FLAG_TORCH,
     FLAG_EXEC,
     FLAG_FIRST_ROW
 };
@@ -59,7 +60,7 @@ struct request {
     uint64_t leak_bytes, leak_count; /* 0: not given */
     const char *html;
     char next[NEXT_MAX]; /* a command that tells more than this one */
-    int requires_cuda, allows_no_cuda, is_exec, is_quiet;
+    int requires_cuda, allows_no_cuda, has_torch, is_exec, is_quiet;
 };
 
 static const struct cw_flag flags[] = {
@@ -86,6 +87,9 @@ static const struct cw_flag flags[] = {
      .name = "html",
      .value = "FILE",
      .help = "write a page for a browser to FILE, besides any report"},
+    {.id = FLAG_TORCH,
+     .name = "torch",
+     .help = "show the lines that made PyTorch's tensors (for Python programs)"},
     {.id = FLAG_QUIET, .name = "quiet", .help = "do not print the command's own messages"},
     {.id = FLAG_EXEC,
      .name = "exec",
@@ -213,6 +217,9 @@ static int set_flag(void *to, int flag, char *value)
     case FLAG_HTML:
         request->html = value;
         return *value ? 0 : fail_value("html", value, "the name of a file");
+    case FLAG_TORCH:
+        request->has_torch = 1;
+        return 0;
     case FLAG_EXEC:
         request->is_exec = 1;
         return 0;
@@ -257,6 +264,8 @@ static int check_request(const struct request *request)
                      request->leak_bytes != 0 ? "leak-bytes" : "leak-count");
         return cw_cli_usage_error();
     }
+    if (blind && !check && request->has_torch)
+        check = "--torch";
     if (blind && check) {
         cw_cli_error("%s cannot be combined with %s, which leaves nothing to read at the end",
                      check, blind);
@@ -413,6 +422,7 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     if (cw_run_child_start(&child, argv, keeps_files) != 0) {
         error = errno;
         cw_run_live_end(&account->live);
+        cw_torch_end(&account->torch);
         return run_without_child(request, argv, error);
     }
     account->child = child.pid;
@@ -422,6 +432,7 @@ static int run_program(const struct request *request, struct cw_run_account *acc
     if (error == 0)
         cw_run_account_collect(account, 1);
     cw_run_live_end(&account->live);
+    cw_torch_end(&account->torch);
     return error != 0 ? fail_program(argv[0], error) : conclude(request, account, argv[0], library);
 }
 
@@ -443,6 +454,8 @@ static int prepare_account(const struct request *request, struct cw_run_account 
         .options = &request->options, .next = request->next, .is_quiet = request->is_quiet};
     if (cw_run_reports_init(&account->reports, &request->options, request->html, &instead) != 0)
         return cw_cli_usage_error();
+    if (request->has_torch)
+        (void)cw_torch_begin(&account->torch, &request->options); /* it has said why */
     if (cw_run_live_make(&account->live, &request->options, why, sizeof(why)) == 0)
         return setenv(CW_OPTION_PREFIX "LIVE", account->live.directory, 1) == 0
                    ? redirect_reports(instead)

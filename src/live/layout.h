@@ -52,7 +52,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 6
+#define CW_LIVE_VERSION 7
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    16384 /* bytes of a record at most */
@@ -208,6 +208,7 @@ struct __attribute__((aligned(64))) cw_live_site {
     _Atomic uint32_t series; /* what it held over time, 0: none */
     uint16_t tag;            /* of the thread when it allocated, 0: none; part of what a site is */
     uint16_t was_dropped;    /* 1: it found no room for a series; writer's own */
+    _Atomic uint64_t ended_bytes; /* freed while the Python interpreter was ending */
 };
 
 struct cw_live_block {

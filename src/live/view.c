@@ -255,6 +255,7 @@ void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out
     out->oom = load(&site->oom);
     out->peak_blocks = load(&site->peak_blocks);
     out->peak_bytes = load(&site->peak_bytes);
+    out->ended_bytes = load(&site->ended_bytes);
 }
 
 void cw_view_site_at_peak(const struct cw_view *view, const struct cw_live_site *site,

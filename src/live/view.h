@@ -147,6 +147,7 @@ struct cw_site_sums {
     uint64_t total_bytes;
     uint64_t live_blocks, live_bytes, live_held;
     uint64_t peak_blocks, peak_bytes;
+    uint64_t ended_bytes;
 };
 void cw_view_site_sums(const struct cw_live_site *site, struct cw_site_sums *out);
 /* Its live bytes alone, which is cheaper. */

@@ -190,6 +190,7 @@ static void prepare(struct cw_report_job *job, const struct cw_view *view,
     job->live.rules = &job->rules;
     job->live.process = request->process;
     job->live.version = request->version;
+    job->live.tensors = request->tensors;
     cw_report_path_values(view, request->env, &job->values);
     /* If out of memory for names, the report has addresses. */
     cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);

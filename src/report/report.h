@@ -40,6 +40,8 @@ struct cw_report_request {
     void *demangle_arg;
     const struct cw_symbol_ops *lines; /* reads source lines (symbol.h); NULL: none */
     const char *sysroot;               /* the directory that contains the modules; may be NULL */
+    const struct cw_report_tensors
+        *tensors; /* of a framework; sites are those of the layout; may be NULL */
 };
 
 /* The form by the options REPORT and FORMAT. */

@@ -29,6 +29,7 @@ static int read_live(struct cw_model *model, struct cw_source_file *file,
         .version = PACKAGE_VERSION,
         .suppressions = request->suppressions,
         .old_ns = request->old_ns,
+        .tensors = request->tensors,
     };
 
     cw_report_prepare(request->lines, &report);

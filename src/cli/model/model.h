@@ -32,7 +32,8 @@ struct cw_model {
 struct cw_model_request {
     const char *suppressions; /* a file of rules, "" for none */
     uint64_t old_ns;
-    const struct cw_lines *lines; /* source lines (lines.h); NULL: none */
+    const struct cw_lines *lines;            /* source lines (lines.h); NULL: none */
+    const struct cw_report_tensors *tensors; /* as in report/report.h; NULL: none */
 };
 
 /*

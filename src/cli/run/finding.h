@@ -15,11 +15,13 @@ enum cw_finding_kind {
     CW_FOUND_OOM,
     CW_FOUND_LEAK,
     CW_FOUND_GROWTH,
-    CW_FOUND_HOLDER
+    CW_FOUND_HOLDER,
+    CW_FOUND_TENSORS, /* in a framework's cache at its peak */
+    CW_FOUND_HELD     /* until the program ended */
 };
 
 struct cw_finding {
-    uint32_t site; /* its id */
+    uint32_t site; /* its id; of a line without one, a hash of it */
     uint8_t kind, cause;
     int32_t code;      /* the driver's; of CW_FOUND_INVALID_FREE enum cw_misuse */
     const char *cache; /* the framework that keeps it, or NULL */

@@ -56,7 +56,9 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
 {
     enum cw_log_level level = cw_log_get_level();
     char rules[CW_PATH_MAX];
-    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD, .suppressions = rules};
+    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD,
+                                        .suppressions = rules,
+                                        .tensors = account->reports.tensors};
     struct cw_report_job *job;
     int rc = 0;
 
@@ -105,8 +107,10 @@ static void take_in(struct cw_run_account *account, struct cw_source_file *file)
     const struct cw_view *view = &file->image.view;
     const struct cw_live_header *header = cw_view_header(view);
     int has_ended = atomic_load(&header->exit_kind) != CW_EXIT_RUNNING;
+    struct cw_report_tensors *tensors = cw_torch_read(&account->torch, view);
     int wrote = 0;
 
+    account->reports.tensors = tensors;
     if (!is_reported_by_other(file->path)) {
         if (!has_ended)
             say_death(account, header->pid);
@@ -117,6 +121,8 @@ static void take_in(struct cw_run_account *account, struct cw_source_file *file)
                      file->path);
         account->unreadable++;
     }
+    account->reports.tensors = NULL;
+    cw_torch_free(tensors);
     cw_run_live_settle(&account->live, file->path, wrote || !has_ended);
 }
 
@@ -230,6 +236,9 @@ static void print_verdict(struct cw_run_account *account, int has_reports)
         ending.next = account->next;
     cw_verdict_print(&account->verdict, &ending, stderr);
     cw_lines_tell(&account->reports.lines);
+    if (account->torch.is_wanted && account->torch.processes == 0)
+        cw_cli_warn("--torch: no process used PyTorch on a GPU, or Python was told by -E, -I or -S "
+                    "not to read PYTHONPATH");
 }
 
 void cw_run_account_print(struct cw_run_account *account)

@@ -11,6 +11,7 @@
 #include "base/options/options.h"
 #include "cli/input/run_live.h"
 #include "cli/run/run_report.h"
+#include "cli/run/torch.h"
 #include "cli/run/verdict.h"
 
 struct cw_run_span {
@@ -28,6 +29,7 @@ struct cw_run_account {
     uint64_t running;    /* processes still running, not included in the totals */
     struct cw_run_verdict verdict;
     struct cw_run_reports reports;
+    struct cw_torch torch;
     struct cw_run_span *span; /* of each process; `processes` of them */
     const char *next;         /* the command that tells more about what is wrong */
 };

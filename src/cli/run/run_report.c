@@ -168,6 +168,7 @@ static int write_by_library(struct cw_run_reports *reports, const struct cw_sour
         .version = PACKAGE_VERSION,
         .suppressions = rules,
         .old_ns = reports->options->old,
+        .tensors = reports->tensors,
     };
 
     cw_run_locate(&file->image.view, reports->options->suppressions, 0, rules, sizeof(rules));
@@ -201,8 +202,10 @@ static int write_by_form(struct cw_run_reports *reports, struct cw_source_file *
                          const struct cw_run_form *form, const char *path)
 {
     char rules[CW_PATH_MAX];
-    struct cw_model_request how = {
-        .suppressions = rules, .old_ns = reports->options->old, .lines = &reports->lines};
+    struct cw_model_request how = {.suppressions = rules,
+                                   .old_ns = reports->options->old,
+                                   .lines = &reports->lines,
+                                   .tensors = reports->tensors};
     struct cw_model model;
     int rc;
 

@@ -2,10 +2,12 @@
 /* The verdict on a run. See verdict.h. */
 #include "cli/run/verdict.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/hash.h"
 #include "cli/model/site_text.h"
 #include "cli/run/finding.h"
 #include "report/leaks/leak_class.h"
@@ -115,6 +117,52 @@ static void visit_holders(const struct cw_report_model *model, visit_fn visit, v
     }
 }
 
+static void visit_held(const struct cw_report_model *model, visit_fn visit, void *arg)
+{
+    uint32_t site[CW_FINDINGS_SHOWN], count = cw_report_held(model, site, CW_FINDINGS_SHOWN);
+
+    for (uint32_t i = 0; i < count && i < CW_FINDINGS_SHOWN; i++) {
+        uint64_t bytes = model->snapshot.site[site[i]].held_until_exit;
+
+        visit(arg, site[i],
+              &(struct cw_finding){.kind = CW_FOUND_HELD, .bytes = bytes, .weight = (double)bytes});
+    }
+}
+
+/* ---- tensors ---- */
+
+/* The line that grew most since half of the time, or NULL. */
+static const struct cw_report_tensor *grown_line(const struct cw_report_tensors *tensors)
+{
+    const struct cw_report_tensor *most = NULL;
+    uint64_t growth = 0;
+
+    for (uint32_t i = 0; i < tensors->rows; i++) {
+        const struct cw_report_tensor *row = &tensors->row[i];
+
+        if (!row->file || row->peak_bytes <= row->half_bytes ||
+            row->peak_bytes - row->half_bytes <= growth)
+            continue;
+        growth = row->peak_bytes - row->half_bytes;
+        most = row;
+    }
+    return most;
+}
+
+/* Makes the line the place of a finding. */
+static void place_at_line(const struct cw_report_tensor *row, struct cw_finding *finding)
+{
+    char *call = finding->place.call[0];
+
+    finding->place.calls = 1;
+    if (row->file)
+        snprintf(call, CW_SITE_PLACE_MAX, "%.100s %.40s:%" PRIu32,
+                 row->function ? row->function : "?", cw_last_component(row->file), row->line);
+    else
+        snprintf(call, CW_SITE_PLACE_MAX, "C++ (autograd)");
+    finding->site = (uint32_t)cw_hash_text(call);
+}
+
 /* ---- collecting ---- */
 
 struct wanting {
@@ -141,6 +189,7 @@ void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want
     visit_leaks(model, want_site, &wanting);
     visit_growth(model, want_site, &wanting);
     visit_holders(model, want_site, &wanting);
+    visit_held(model, want_site, &wanting);
 }
 
 struct adding {
@@ -178,34 +227,84 @@ static struct cw_finding *append(struct cw_run_verdict *verdict)
     return &verdict->finding[verdict->findings++];
 }
 
+/* The new record; NULL: it was added to an equal one, or there is no memory. */
+static struct cw_finding *merge(struct cw_run_verdict *verdict, const struct cw_finding *from)
+{
+    struct cw_finding *to = find_equal(verdict, from);
+
+    if (!to) {
+        to = append(verdict);
+        if (to)
+            *to = *from;
+        return to;
+    }
+    to->count += from->count;
+    to->blocks += from->blocks;
+    to->slope += from->slope;
+    if (from->kind != CW_FOUND_OOM) {
+        to->bytes += from->bytes;
+        to->weight += from->weight;
+    } else if (from->bytes > to->bytes) {
+        to->bytes = from->bytes;
+        to->weight = from->weight;
+    }
+    return NULL;
+}
+
 static void add_finding(void *arg, uint32_t index, const struct cw_finding *finding)
 {
     struct adding *adding = arg;
     const struct cw_snapshot_site *site = cw_report_site(adding->model, index);
+    const struct cw_report_tensor *row =
+        finding->cache ? grown_line(&adding->model->tensors) : NULL;
     struct cw_finding from = *finding, *to;
 
     from.site = site ? site->id : 0;
-    to = find_equal(adding->verdict, &from);
-    if (to) {
-        to->count += from.count;
-        to->blocks += from.blocks;
-        to->slope += from.slope;
-        if (from.kind != CW_FOUND_OOM) {
-            to->bytes += from.bytes;
-            to->weight += from.weight;
-        } else if (from.bytes > to->bytes) {
-            to->bytes = from.bytes;
-            to->weight = from.weight;
-        }
-        return;
-    }
-    to = append(adding->verdict);
+    if (row)
+        place_at_line(row, &from);
+    to = merge(adding->verdict, &from);
     if (!to)
         return;
-    *to = from;
     snprintf(to->api, sizeof(to->api), "%s", site ? site->api : "");
-    if (site)
+    if (site && !row)
         cw_site_place_find(adding->model, site, &to->place);
+}
+
+static void add_line(struct cw_run_verdict *verdict, enum cw_finding_kind kind,
+                     const struct cw_report_tensor *row, uint64_t bytes, uint64_t tensors)
+{
+    struct cw_finding from = {
+        .kind = kind, .bytes = bytes, .blocks = tensors, .weight = (double)bytes};
+
+    if (bytes == 0)
+        return;
+    place_at_line(row, &from);
+    merge(verdict, &from);
+}
+
+static void add_held(struct adding *adding)
+{
+    const struct cw_snapshot *snapshot = &adding->model->snapshot;
+
+    adding->verdict->held_bytes += snapshot->summary.held_bytes;
+    visit_held(adding->model, add_finding, adding);
+}
+
+static void add_tensors(struct cw_run_verdict *verdict, const struct cw_report_tensors *tensors)
+{
+    if (!tensors->framework)
+        return;
+    verdict->framework = tensors->framework;
+    snprintf(verdict->framework_error, sizeof(verdict->framework_error), "%s",
+             tensors->error ? tensors->error : "");
+    verdict->has_tensors |= cw_report_tensors_tell(tensors);
+    verdict->held_bytes += tensors->exit_bytes;
+    for (uint32_t i = 0; i < tensors->rows; i++) {
+        const struct cw_report_tensor *row = &tensors->row[i];
+
+        add_line(verdict, CW_FOUND_TENSORS, row, row->peak_bytes, row->peak_tensors);
+        add_line(verdict, CW_FOUND_HELD, row, row->exit_bytes, row->exit_tensors);
+    }
 }
 
 /* The peak of one device in one process has holders; those of the largest are shown. */
@@ -263,6 +362,8 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     visit_leaks(model, add_finding, &adding);
     visit_growth(model, add_finding, &adding);
     add_caches(verdict, model);
+    add_held(&adding);
+    add_tensors(verdict, &model->tensors);
     add_holders(&adding);
 }
 

@@ -29,7 +29,11 @@ struct cw_run_verdict {
     int32_t init_error; /* of the last of them */
     char refused_exe[64];
     struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
-    uint64_t fatals, ooms, fallback_bytes, held_until_exit;
+    uint64_t ooms, fallback_bytes;
+    const char *framework;    /* that was asked for its tensors, or NULL */
+    uint8_t has_tensors;      /* and told of them */
+    char framework_error[96]; /* why it could not */
+    uint64_t held_bytes;      /* until exit */
     uint64_t cache_bytes;
     const char *cache, *setting; /* the framework of the largest cache, and how to look inside */
     uint64_t largest_cache;

@@ -236,16 +236,58 @@ static void say_growth(struct page *page)
     end_line(page);
 }
 
+/* How to look inside, unless the framework has told. */
 static void say_cache(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
 
-    if (!verdict->cache)
+    if (verdict->framework && verdict->framework_error[0])
+        say(page, "%s cannot tell its tensors: %s", verdict->framework, verdict->framework_error);
+    else if (!verdict->cache || verdict->framework)
         return;
-    say(page, "%s's cache kept ", verdict->cache);
-    say_size(page, verdict->cache_bytes);
-    say(page, "; to see inside, run with %s", verdict->setting);
+    else
+        say(page, "%s's cache kept ", verdict->cache);
+    if (!verdict->framework) {
+        say_size(page, verdict->cache_bytes);
+        say(page, "; to see inside, run with %s",
+            strcmp(verdict->cache, "PyTorch") == 0 ? "--torch" : verdict->setting);
+    }
     end_line(page);
+}
+
+/* The largest findings of a kind: "200.0 MiB in 100 tensors at step train.py:7". */
+static void say_amounts(struct page *page, enum cw_finding_kind kind)
+{
+    const struct cw_finding *finding[CW_FINDINGS_SHOWN];
+    unsigned findings = rank(page->verdict, kind, finding);
+    char size[SIZE_MAX_BYTES], count[40], item[ITEM_MAX];
+
+    for (unsigned i = 0; i < findings; i++) {
+        count[0] = '\0';
+        if (finding[i]->blocks != 0)
+            snprintf(count, sizeof(count), " in %" PRIu64 " tensor%s", finding[i]->blocks,
+                     cw_cli_plural(finding[i]->blocks));
+        snprintf(item, sizeof(item), "%s%s at %s",
+                 cw_format_size(size, sizeof(size), finding[i]->bytes), count,
+                 place_of(finding[i], finding, findings));
+        say_item(page, item);
+    }
+    end_line(page);
+}
+
+static void say_held(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+    const struct cw_finding *finding[CW_FINDINGS_SHOWN];
+
+    if (rank(verdict, CW_FOUND_HELD, finding) == 0)
+        return;
+    say(page, "held until exit: ");
+    if (finding[0]->bytes < verdict->held_bytes) {
+        say_size(page, verdict->held_bytes);
+        say(page, "; ");
+    }
+    say_amounts(page, CW_FOUND_HELD);
 }
 
 static void say_holders(struct page *page)
@@ -253,6 +295,11 @@ static void say_holders(struct page *page)
     const struct cw_finding *holder[CW_FINDINGS_SHOWN];
     unsigned holders = rank(page->verdict, CW_FOUND_HOLDER, holder);
 
+    if (page->verdict->has_tensors) {
+        say(page, "  in %s: ", page->verdict->framework);
+        say_amounts(page, CW_FOUND_TENSORS);
+        return;
+    }
     if (holders == 0)
         return;
     for (unsigned i = 0; i < holders; i++) {
@@ -298,14 +345,15 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
         say_refused(&page);
     if (verdict->processes == 0)
         return;
-    /* Growth, the cache, the peak and its holders, the next command. */
-    reserved = (rank(verdict, CW_FOUND_GROWTH, growth) != 0) + (verdict->cache != NULL) + 2 +
-               (ending->next != NULL);
+    /* Growth, the cache, what was held, the peak and its holders, the next command. */
+    reserved = (rank(verdict, CW_FOUND_GROWTH, growth) != 0) + (verdict->cache != NULL) +
+               (verdict->held_bytes != 0) + 2 + (ending->next != NULL);
     say_errors(&page);
     say_ooms(&page);
     say_leaks(&page, reserved);
     say_growth(&page);
     say_cache(&page);
+    say_held(&page);
     say_peak(&page);
     if (!ending->next)
         return;

@@ -61,6 +61,8 @@ static const struct {
 } conditions[] = {
     {"IF(is_pool_on)", "the pool is on"},
     {"IF(is_selection)", "the report was made of another, with some of its sites"},
+    {"HAS(has_exit)", "the process reached its exit"},
+    {"IF(has_tensors)", "`cuwarden run --torch` saw PyTorch"},
     {"IF(is_audited)", "`CUWARDEN_CUPTI=audit` was set"},
     {"IF(is_done)", "`status` is `done`"},
     {"IF(has_module)", "the module is known"},

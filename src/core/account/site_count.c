@@ -60,6 +60,11 @@ void cw_site_count_out_far(struct cw_live_site *site, uint64_t bytes, uint64_t e
         add(&site->far_extra, extra);
 }
 
+void cw_site_count_ended(struct cw_live_site *site, uint64_t bytes)
+{
+    add(&site->ended_bytes, bytes);
+}
+
 void cw_site_count_reclaimed(struct cw_live_site *site, uint64_t bytes, uint64_t held)
 {
     uint8_t device = cw_site_counted_on(site);

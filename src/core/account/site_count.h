@@ -18,6 +18,7 @@
 #include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "core/process/types.h"
+#include "core/python/python.h"
 #include "live/arena.h"
 
 void cw_site_count_init(struct cw_arena *arena);
@@ -92,10 +93,15 @@ static inline void cw_site_add(struct cw_live_site *site, uint64_t bytes, uint64
         cw_site_raise_peaks(site);
 }
 
+/* The interpreter frees it, as it ends. */
+CW_NOINLINE void cw_site_count_ended(struct cw_live_site *site, uint64_t bytes);
+
 /* The program has freed it. */
 static inline void cw_site_sub(struct cw_live_site *site, uint64_t bytes, uint64_t held)
 {
     cw_site_save_at_peak(site);
+    if (cw_python_is_ending())
+        cw_site_count_ended(site, bytes);
     if (cw_site_is_mine(site)) {
         cw_slot_add(&site->frees, 1);
         cw_slot_add(&site->freed_bytes, bytes);

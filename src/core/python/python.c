@@ -45,6 +45,7 @@ static struct cw_python_symbols symbols;
 static struct cw_python_layout layout;
 static char status[80] = "no Python";
 CW_HOT_DATA _Atomic int cw_python_is_armed;
+CW_HOT_DATA const uintptr_t *_Atomic cw_python_finalizing;
 static _Atomic int is_claimed;
 static _Atomic uint32_t key_at;  /* offset in _PyRuntime where a state was found; 0: not yet */
 static _Atomic int is_proven;    /* a chain was followed with every step checked */
@@ -58,6 +59,7 @@ static CW_TLS uintptr_t known_state;
 static void forget(void)
 {
     atomic_store(&cw_python_is_armed, 0);
+    atomic_store(&cw_python_finalizing, NULL);
     atomic_store(&key_at, 0);
     atomic_store(&is_proven, 0);
     atomic_store(&is_different, 0);
@@ -78,6 +80,8 @@ void cw_python_set_symbols(const struct cw_python_symbols *wanted)
         return;
     cw_format(status, sizeof(status), "3.%u", layout.minor);
     symbols = *wanted;
+    atomic_store(&cw_python_finalizing,
+                 (const uintptr_t *)((uintptr_t)symbols.runtime + layout.finalizing));
     atomic_store_explicit(&cw_python_is_armed, 1, memory_order_release);
 }
 

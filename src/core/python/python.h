@@ -22,6 +22,19 @@
 /* The first ones that are set stay, until NULL says that this interpreter was unloaded: before its
  * memory goes, and while no thread walks. */
 void cw_python_set_symbols(const struct cw_python_symbols *symbols);
+/*
+ * The word that is not 0 once the interpreter has begun to end; NULL: no Python that is known.
+ * What is freed from then on, the program has held until its exit.
+ */
+extern CW_HIDDEN const uintptr_t *_Atomic cw_python_finalizing;
+
+static inline int cw_python_is_ending(void)
+{
+    const uintptr_t *word = atomic_load_explicit(&cw_python_finalizing, memory_order_acquire);
+
+    return CW_UNLIKELY(word != NULL) && __atomic_load_n(word, __ATOMIC_RELAXED) != 0;
+}
+
 /* In a forked child. */
 void cw_python_reset(void);
 

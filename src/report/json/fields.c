@@ -71,6 +71,7 @@ WORDS(language, language_name, 2)
 
 MODEL_CONDITION(is_pool_on, model->snapshot.pool.on)
 MODEL_CONDITION(is_selection, model->selection != NULL)
+MODEL_CONDITION(has_tensors, model->tensors.framework != NULL)
 MODEL_CONDITION(is_audited, model->audit.status != CW_AUDIT_OFF)
 MODEL_CONDITION(is_done, model->audit.status == CW_AUDIT_DONE)
 CONDITION(has_module, struct cw_report_frame, self->module != 0)

@@ -24,8 +24,9 @@ struct cw_live_model {
     const struct cw_rules *rules; /* NULL: none are known */
     enum cw_report_process process;
     const char *version;
-    struct cw_pages pages; /* the model's storage */
-    uint32_t *wanted;      /* numbers of stacks */
+    const struct cw_report_tensors *tensors; /* sites of the layout; NULL: none are known */
+    struct cw_pages pages;                   /* the model's storage */
+    uint32_t *wanted;                        /* numbers of stacks */
     uint32_t wants;
     uint32_t *frame_of; /* by frame of the layout: index in the model + 1 */
 };

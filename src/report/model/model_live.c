@@ -307,6 +307,30 @@ static void read_ooms(struct cw_live_model *live)
     }
 }
 
+/* ---- tensors ---- */
+
+static void read_tensors(struct cw_live_model *live)
+{
+    const struct cw_report_tensors *from = live->tensors;
+    struct cw_report_tensors *to = &live->model.tensors;
+
+    if (!from)
+        return;
+    *to = *from;
+    to->version = cw_live_model_text(live, from->version);
+    to->error = cw_live_model_text(live, from->error);
+    to->row = cw_live_model_take(live, from->rows, sizeof(*to->row));
+    to->rows = to->row ? from->rows : 0;
+    for (uint32_t i = 0; i < to->rows; i++) {
+        to->row[i] = from->row[i];
+        to->row[i].function = cw_live_model_text(live, from->row[i].function);
+        to->row[i].file = cw_live_model_text(live, from->row[i].file);
+        to->row[i].site = from->row[i].site != 0
+                              ? cw_live_model_site(&live->model.snapshot, from->row[i].site)
+                              : CW_SITE_NONE;
+    }
+}
+
 /* ---- rules ---- */
 
 static const char *print_rule(struct cw_live_model *live, const struct cw_rule *rule)
@@ -366,6 +390,7 @@ void cw_live_model_init(struct cw_live_model *live)
     read_blocks(live);
     read_events(live);
     read_ooms(live);
+    read_tensors(live);
     read_rules(live);
     cw_report_find_empty(&live->model);
 }

@@ -105,3 +105,25 @@ void cw_report_find_empty(struct cw_report_model *model)
     if (model->sites_of < full)
         model->sites_of = full;
 }
+
+uint32_t cw_report_held(const struct cw_report_model *model, uint32_t *site, uint32_t max)
+{
+    const struct cw_snapshot *snapshot = &model->snapshot;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < snapshot->sites; i++) {
+        uint32_t at = count < max ? count : max;
+
+        if (snapshot->site[i].held_until_exit == 0)
+            continue;
+        for (; at > 0 &&
+               snapshot->site[site[at - 1]].held_until_exit < snapshot->site[i].held_until_exit;
+             at--)
+            if (at < max)
+                site[at] = site[at - 1];
+        if (at < max)
+            site[at] = i;
+        count++;
+    }
+    return count;
+}

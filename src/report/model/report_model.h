@@ -16,6 +16,7 @@
 #include "live/layout.h"
 #include "report/leaks/holders.h"
 #include "report/leaks/suppress.h"
+#include "report/model/tensors.h"
 #include "report/snapshot/snapshot.h"
 
 struct cw_report_variable {
@@ -216,6 +217,7 @@ struct cw_report_model {
     struct cw_report_diagnostic *diagnostic;
     uint32_t diagnostics;
     struct cw_report_audit audit;
+    struct cw_report_tensors tensors;
     struct cw_report_peak peak[CW_DEVICES];
     uint32_t sites_of;                     /* non-empty sites of the process: some may be omitted */
     struct cw_report_selection *selection; /* NULL: everything */
@@ -248,6 +250,9 @@ const struct cw_report_rule *cw_report_rule_at(const struct cw_report_model *mod
 uint32_t cw_report_site_home(const struct cw_snapshot_site *site);
 /* Whether the report has data on the device. */
 int cw_report_has_device(const struct cw_report_model *model, uint32_t device);
+/* The indices of the sites that held most until Python ended, at most `max`; returns how many sites
+ * held anything. */
+uint32_t cw_report_held(const struct cw_report_model *model, uint32_t *site, uint32_t max);
 /* Called last by the fillers: marks empty sites, and counts the others unless a larger count is
  * known. */
 void cw_report_find_empty(struct cw_report_model *model);

@@ -214,6 +214,7 @@ static void add_live_site(const struct cw_view *view, struct cw_snapshot_site *t
     to->live_held += sums.live_held;
     to->peak_blocks += sums.peak_blocks;
     to->peak_bytes += sums.peak_bytes;
+    to->held_until_exit += sums.ended_bytes;
     cw_view_site_at_peak(view, from, &blocks, &bytes);
     to->at_peak_blocks += blocks;
     to->at_peak_bytes += bytes;
@@ -318,6 +319,7 @@ static void add_up(struct cw_snapshot *snapshot)
         if (!device)
             continue;
         device->seen = 1;
+        snapshot->summary.held_bytes += site->held_until_exit;
         add_site(&device->sums, site);
         note_at_peak(snapshot, device, i);
     }

@@ -46,8 +46,9 @@ struct cw_snapshot_site {
     uint64_t oldest_ns;     /* when the oldest live block was allocated, 0: there is none */
     uint64_t oldest_age_ns; /* its age when the report was made, if has_age */
     uint64_t old_blocks, old_bytes;
-    uint32_t growth; /* its row in the snapshot's growth, counted from 1; 0: none */
-    uint8_t grows;   /* that row is a suspect */
+    uint64_t held_until_exit; /* bytes that Python freed only as it ended */
+    uint32_t growth;          /* its row in the snapshot's growth, counted from 1; 0: none */
+    uint8_t grows;            /* that row is a suspect */
     uint8_t has_age;
     uint8_t is_empty; /* it asked for nothing, and no error names it: it was called to free */
 };
@@ -98,7 +99,8 @@ struct cw_snapshot_list {
     X("pool_misses", pool_misses, "", "requests of the pool that went to the driver")              \
     X("invalid_frees", invalid_frees, "", "frees that the driver refused")                         \
     X("fatal_errors", fatal_errors, "", "contexts that an error made unusable")                    \
-    X("fallbacks", fallbacks, "", "requests served from managed memory (FALLBACK)")
+    X("fallbacks", fallbacks, "", "requests served from managed memory (FALLBACK)")                \
+    X("held_bytes", held_bytes, "bytes", "held until exit: freed by Python only as it ended")
 
 struct cw_snapshot_summary {
 #define X(key, member, unit, meaning) uint64_t member;

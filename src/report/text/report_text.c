@@ -511,6 +511,8 @@ static void put_body(const struct cw_text *text)
         [CW_TEXT_GROWTH] = cw_text_growth,
         [CW_TEXT_OLD] = cw_text_old,
         [CW_TEXT_PEAK] = put_peaks,
+        [CW_TEXT_HELD] = cw_text_held,
+        [CW_TEXT_TENSORS] = cw_text_tensors,
         [CW_TEXT_DEVICES] = cw_text_devices,
         [CW_TEXT_POOL] = cw_text_pool,
         [CW_TEXT_PRESSURE] = cw_text_pressure,

@@ -15,6 +15,8 @@
     X(GROWTH, "growth", "what grew")                                                               \
     X(OLD, "old", "live blocks of a certain age")                                                  \
     X(PEAK, "peak", "who held the memory when it was fullest")                                     \
+    X(HELD, "held", "what Python freed only as it ended")                                          \
+    X(TENSORS, "tensors", "tensors in PyTorch's cache, by line (run --torch)")                     \
     X(DEVICES, "devices", "sums by device")                                                        \
     X(POOL, "pool", "what the pool served and kept")                                               \
     X(PRESSURE, "pressure", "limits and pressure")                                                 \

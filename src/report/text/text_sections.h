@@ -17,6 +17,10 @@ void cw_text_ooms(const struct cw_text *text);
 void cw_text_pool(const struct cw_text *text);
 /* Limits, levels, and actions taken when memory was scarce. */
 void cw_text_pressure(const struct cw_text *text);
+/* What Python freed only as it ended (text_tensors.c). */
+void cw_text_held(const struct cw_text *text);
+/* What a framework's cache holds, by line. */
+void cw_text_tensors(const struct cw_text *text);
 /* The rules that suppressed leaks, and those that matched nothing. */
 void cw_text_suppressed(const struct cw_text *text);
 

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT
+"""Initialises late, as PyTorch does: what is registered before is called then."""
+queued = []
+is_up = False
+
+
+def _lazy_call(function):
+    if is_up:
+        function()
+    else:
+        queued.append(function)
+
+
+def init():
+    global is_up
+    is_up = True
+    while queued:
+        queued.pop(0)()
+
+
+def device_count():
+    return 1
+
+
+from . import memory  # noqa: E402
+from .memory import empty, memory_stats_as_nested_dict  # noqa: E402, F401
