@@ -74,7 +74,7 @@ static const struct form forms[] = {
     {"heaptrack", cw_form_heaptrack, 0, 0, 0, "for heaptrack_gui and heaptrack_print"},
     {"torch", cw_form_torch, 0, 0, 0, "blocks by address, for pytorch.org/memory_viz"},
 };
-static const struct form suggestions = {"suggestions", NULL, 0, 1, 1, ""};
+static const struct form suggestions = {"suggestions", cw_form_suggestions, 0, 1, 1, ""};
 
 struct request {
     const struct form *form;
@@ -204,12 +204,12 @@ static int write_form(struct request *request, struct cw_form_request *form)
 static int apply_selection(struct request *request, struct cw_model *model,
                            const struct cw_form_request *form)
 {
-    int is_text = request->form->is_text;
+    int lists_leaks = request->form->is_text || request->suggests;
 
-    if (!request->has_selection && (!is_text || model->job))
+    if (!request->has_selection && (!lists_leaks || model->job))
         return 0;
     return cw_selection_apply(model, &request->selection, form->site, form->sites,
-                              is_text ? CW_SELECTION_TEXT : CW_SELECTION_JSON);
+                              lists_leaks ? CW_SELECTION_TEXT : CW_SELECTION_JSON);
 }
 
 static int write_brief(struct request *request, struct cw_model *model)
@@ -268,36 +268,14 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     return rc;
 }
 
-/* Suggests suppressions for the leaks; needs a live layout. */
-static int write_suggestions(struct request *request, const struct cw_source_file *file,
-                             enum cw_source source)
-{
-    struct cw_destination *to = &request->destination;
-    struct cw_report_request report = {.form = CW_REPORT_SUGGESTIONS,
-                                       .suppressions = request->options.suppressions};
-
-    if (source != CW_SOURCE_LIVE) {
-        cw_cli_error("'%s' is a report: --suggest-suppressions needs the process's live file",
-                     file->path);
-        return -1;
-    }
-    cw_report_prepare(&request->lines, &report);
-    if (fflush(to->out) != 0)
-        return cw_destination_fail(to);
-    report.fd = fileno(to->out);
-    return cw_report_write(&file->image.view, &report) == 0 ? 0 : cw_destination_fail(to);
-}
-
 static int report_file(struct request *request, const char *path, int with_heading)
 {
     struct cw_source_file file;
     enum cw_source source = cw_source_file_open(&file, path);
     int rc = -1;
 
-    if (source != CW_SOURCE_NONE && !request->suggests)
+    if (source != CW_SOURCE_NONE)
         rc = write_model(request, &file, with_heading);
-    else if (source != CW_SOURCE_NONE && begin_report(request, path, with_heading) == 0)
-        rc = write_suggestions(request, &file, source);
     if (rc == 0)
         request->written++;
     cw_source_file_close(&file);

@@ -25,7 +25,6 @@
 #include "report/text/report_text.h"
 #include "report/symbols/symbol.h"
 #include "report/leaks/leak_class.h"
-#include "report/leaks/suggest.h"
 #include "report/leaks/suppress.h"
 
 #define BUFFER_SIZE ((size_t)64 * 1024)
@@ -41,7 +40,7 @@ struct cw_report_job {
     char buffer[BUFFER_SIZE];
 };
 
-enum content { CONTENT_SHORT, CONTENT_TEXT, CONTENT_JSON, CONTENT_SUGGESTIONS };
+enum content { CONTENT_SHORT, CONTENT_TEXT, CONTENT_JSON };
 
 enum cw_report_form cw_report_form_of(const struct cw_options *options)
 {
@@ -104,11 +103,6 @@ static int write_content(struct cw_report_job *job, enum content content, int fd
     case CONTENT_JSON:
         write_json(&job->live, &out);
         break;
-    case CONTENT_SUGGESTIONS:
-        cw_suppressions_want(snapshot_of(job), &job->symbols);
-        cw_symbols_resolve(&job->symbols);
-        cw_suppressions_suggest(snapshot_of(job), &job->symbols, &out);
-        break;
     default:
         write_text(&job->live, content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL, &out);
         break;
@@ -160,8 +154,6 @@ static int write_to_fd(struct cw_report_job *job)
 
     if (form == CW_REPORT_SHORT_IF_LEAKED)
         return write_content(job, CONTENT_SHORT, fd) == 0 ? 0 : -1;
-    if (form == CW_REPORT_SUGGESTIONS)
-        return write_content(job, CONTENT_SUGGESTIONS, fd) == 0 ? 0 : -1;
     if (form != CW_REPORT_JSON)
         error = write_content(job, CONTENT_TEXT, fd);
     if (error == 0 && form != CW_REPORT_TEXT)

@@ -20,9 +20,8 @@ enum cw_report_form {
     CW_REPORT_SHORT_IF_LEAKED, /* a short text, if something leaked or a memory error happened */
     CW_REPORT_TEXT,
     CW_REPORT_JSON,
-    CW_REPORT_BOTH,        /* that which does not fit the name gets ".json" or ".txt" appended */
-    CW_REPORT_NONE,        /* nothing at all */
-    CW_REPORT_SUGGESTIONS, /* suppressions (suggest.h), to `fd` */
+    CW_REPORT_BOTH, /* that which does not fit the name gets ".json" or ".txt" appended */
+    CW_REPORT_NONE, /* nothing at all */
 };
 
 struct cw_report_request {

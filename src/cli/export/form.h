@@ -36,6 +36,7 @@ int cw_form_collapsed(const struct cw_form_request *request);
 int cw_form_pprof(const struct cw_form_request *request);
 int cw_form_perfetto(const struct cw_form_request *request);
 int cw_form_heaptrack(const struct cw_form_request *request);
+int cw_form_suggestions(const struct cw_form_request *request);
 int cw_form_torch(const struct cw_form_request *request);
 
 #endif

@@ -1,15 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Text and JSON of a model, by the writers of the report layer. */
+/* What is written through a cw_out: text and JSON, by the report layer, and suggestions. */
 #include "cli/export/form.h"
 
 #include <errno.h>
 
+#include "cli/export/form_suggestions.h"
 #include "report/json/json_write.h"
 #include "report/text/report_text.h"
 
 #define BUFFER_SIZE 65536
 
-static int write_report(const struct cw_form_request *request, int is_text)
+static void put_text(const struct cw_form_request *request, struct cw_out *out)
+{
+    cw_report_text_write(request->model, CW_TEXT_FULL, request->sections, out);
+}
+
+static void put_json(const struct cw_form_request *request, struct cw_out *out)
+{
+    cw_report_json_write(request->model, out);
+}
+
+static void put_suggestions(const struct cw_form_request *request, struct cw_out *out)
+{
+    cw_suppressions_suggest(request->model, out);
+}
+
+static int write_report(const struct cw_form_request *request,
+                        void (*put)(const struct cw_form_request *request, struct cw_out *out))
 {
     char buffer[BUFFER_SIZE];
     struct cw_out out;
@@ -17,20 +34,22 @@ static int write_report(const struct cw_form_request *request, int is_text)
     if (fflush(request->out) != 0)
         return -1;
     cw_out_init(&out, fileno(request->out), buffer, sizeof(buffer));
-    if (is_text)
-        cw_report_text_write(request->model, CW_TEXT_FULL, request->sections, &out);
-    else
-        cw_report_json_write(request->model, &out);
+    put(request, &out);
     errno = cw_out_flush(&out);
     return errno == 0 ? 0 : -1;
 }
 
 int cw_form_text(const struct cw_form_request *request)
 {
-    return write_report(request, 1);
+    return write_report(request, put_text);
 }
 
 int cw_form_json(const struct cw_form_request *request)
 {
-    return write_report(request, 0);
+    return write_report(request, put_json);
+}
+
+int cw_form_suggestions(const struct cw_form_request *request)
+{
+    return write_report(request, put_suggestions);
 }

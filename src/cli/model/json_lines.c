@@ -101,8 +101,10 @@ static void add_places(struct cw_json_lines *self, struct cw_report_frame *frame
         return;
     frame->file = own->file;
     frame->line = own->line;
-    if (!frame->function)
+    if (!frame->function) {
         frame->function = readable(self, own->function);
+        frame->is_debug_name = 1;
+    }
     frame->inlined = (uint32_t)self->places;
     frame->inlines = (uint32_t)count - 1;
     for (size_t i = 0; i + 1 < count; i++)

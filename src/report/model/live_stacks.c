@@ -73,6 +73,7 @@ static void read_frame(struct cw_live_model *live, uint32_t index, struct cw_rep
     const char *file = code ? cw_live_model_text_at(live, code->file) : "";
 
     out->function = cw_live_model_text(live, cw_stack_function(live->symbols, live->view, index));
+    out->is_debug_name = out->function && !code && !cw_symbols_table_name(live->symbols, index);
     out->is_python = frame && frame->module == CW_MODULE_PYTHON;
     if (file[0] != '\0') {
         out->file = file;

@@ -62,6 +62,7 @@ struct cw_report_frame {
     uint64_t address;          /* return address; 0: unknown */
     uint32_t inlined, inlines; /* its part of the places, innermost first */
     uint8_t is_python;
+    uint8_t is_debug_name; /* only debug information has the function's name, not the library */
 };
 
 /* Its part of stack_frame, innermost first, and the visible part of that. */

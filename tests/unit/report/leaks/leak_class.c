@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who owns what was never freed, by the built-in rules; how old it is; what is suggested. */
+/* Who owns what was never freed, by the built-in rules; how old it is. */
 #include "report/leaks/leak_class.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "report/leaks/suggest.h"
 #include "report_fixture.h"
 
 TestSuite(leak_class, .init = fixture_create, .fini = report_teardown);
@@ -134,7 +133,6 @@ NAMED_FUNCTION(fft_malloc, "cufftXtMalloc")
 NAMED_FUNCTION(rmm_user,
                "_ZN3app5trainEPN3rmm2mr20pool_memory_resourceINS1_20cuda_memory_resourceEEE")
 NAMED_FUNCTION(plain, "app_train")
-NAMED_FUNCTION(main_function, "main")
 
 static const struct {
     int (*function)(volatile int *), (*caller)(volatile int *);
@@ -269,90 +267,4 @@ Test(leak_class, a_process_that_runs_on_ages_with_the_clock)
     write_report_as(
         (struct cw_report_request){.form = CW_REPORT_TEXT, .process = CW_REPORT_PROCESS_DEAD});
     expect_no_text("OLD");
-}
-
-/* ---- suggestions ---- */
-
-/* What would be suggested, made the way the command makes it. */
-static void suggest(char *buf, size_t cap)
-{
-    struct cw_view view = fixture_view();
-    struct cw_symbols symbols;
-    struct cw_out out;
-
-    cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
-    cw_leak_classify(&snapshot, NULL, NULL);
-    cr_assert_eq(cw_symbols_init(&symbols, &view, NULL, NULL), 0);
-    cw_suppressions_want(&snapshot, &symbols);
-    cw_symbols_resolve(&symbols);
-    cw_out_init(&out, -1, buf, cap - 1);
-    cw_suppressions_suggest(&snapshot, &symbols, &out);
-    buf[out.len] = '\0';
-    cw_symbols_fini(&symbols);
-    cw_snapshot_fini(&snapshot);
-}
-
-/* A leak whose stack is of one frame. */
-static void leak_at(uint32_t module, uint64_t offset, const char *api, uint64_t bytes)
-{
-    uint32_t stack = module ? fixture_frame(0, module, offset) : 0;
-
-    fixture_leak(stack, api, bytes, 1);
-}
-
-static void leak_of_each_kind(void)
-{
-    uint32_t own = fixture_own_module();
-    uint32_t lib = fixture_module("/opt/none/lib\ntrain.so", 1 << 20, CW_MODULE_PROGRAM);
-    uint64_t address = (uint64_t)(uintptr_t)plain - fixture_module_at(own)->bias;
-    struct cw_view view = fixture_view();
-    const char *exe = cw_view_text(&view, fixture.arena.header->exe);
-    uint32_t program = fixture_module(exe, 1 << 24, CW_MODULE_PROGRAM);
-
-    leak_at(own, address + 4, "cudaMalloc", 5 * MIB);
-    leak_at(lib, 0x99, "cuMemAlloc", 4 * MIB);
-    leak_at(program, 0x99, "cuMemAlloc", 3 * MIB);
-    leak_at(0, 0, "cuMem\nAlloc", 2 * MIB);
-    leak_at(own, address + 5, "cudaMallocManaged", MIB);
-    address = (uint64_t)(uintptr_t)main_function - fixture_module_at(own)->bias;
-    leak_at(own, address + 4, "cuMemAllocManaged", 512);
-}
-
-Test(leak_class, suggests_a_rule_for_each_leak)
-{
-    static char text[1 << 14];
-
-    leak_of_each_kind();
-    suggest(text, sizeof(text));
-    cr_expect(strstr(text, "\n# 5.0 MiB in 1 block, lost, cudaMalloc on device 0, site "));
-    cr_expect(strstr(text, "\nleak:^app_train$\n"));
-    cr_expect(strstr(text, "\nmodule:/lib*train.so$\n"));
-    cr_expect(strstr(text, "\n# 2.0 MiB in 1 block, lost, cuMem?Alloc on device 0, site "));
-    cr_expect(strstr(text, "\n# as above: leak:^app_train$\n"));
-    /* Neither would leave anything to be found. */
-    cr_expect_null(strstr(text, "victim$"));
-    cr_expect_null(strstr(text, "main$"));
-    for (const char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-        cr_expect(*line == '#' || *line == '\n' || *line == '\0' ||
-                      strncmp(line, "leak:^", 6) == 0 || strncmp(line, "module:/", 8) == 0 ||
-                      strncmp(line, "site:", 5) == 0,
-                  "%s", line);
-}
-
-/* What is suggested works. */
-Test(leak_class, with_all_suggestions_nothing_is_leaked)
-{
-    static char text[1 << 14];
-    char file[] = "/tmp/cuwarden-suggest-XXXXXX";
-    int fd = mkstemp(file);
-
-    leak_of_each_kind();
-    suggest(text, sizeof(text));
-    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = file});
-    unlink(file);
-    expect_text("SUMMARY: leaked_bytes=0 leaked_blocks=0 leak_sites=0 ");
-    expect_line("SUPPRESSED  15.0 MiB in 6 blocks, not counted as leaked");
-    expect_no_text("matched nothing");
 }

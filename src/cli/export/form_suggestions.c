@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Suggested suppressions. See suggest.h. Never suggests the program as a module or its main: that
- * would suppress all of its leaks. */
-#include "report/leaks/suggest.h"
+/* Suggested suppressions. See form_suggestions.h. Never suggests the program as a module or its
+ * main: that would suppress all of its leaks. */
+#include "cli/export/form_suggestions.h"
 
 #include <string.h>
 
@@ -9,13 +9,13 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "report/symbols/qualified.h"
-#include "report/symbols/stack.h"
+#include "report/leaks/leak_class.h"
 
 #define RULE_MAX 1024 /* longer names end in * */
 
 /* ---- one rule ---- */
 
-/* Text of the layout as part of a pattern: nonprintable characters match anything. */
+/* Text of the program as part of a pattern: nonprintable characters match anything. */
 static void put_pattern(struct cw_out *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -23,12 +23,6 @@ static void put_pattern(struct cw_out *out, const char *text)
 
         cw_out_char(out, byte < 0x20 || byte == 0x7f ? '*' : (char)byte);
     }
-}
-
-static int is_program(const struct cw_view *view, const struct cw_live_module *module)
-{
-    return strcmp(cw_view_text(view, module->path),
-                  cw_view_text(view, cw_view_header(view)->exe)) == 0;
 }
 
 /* Anonymous namespaces have different names in mangled and readable symbols. */
@@ -70,16 +64,14 @@ static int is_special(const char *name, const char *qualified)
  * if it represents a whole Python file. For C++ functions, the class and name without arguments,
  * which match mangled or not.
  */
-static int put_function(const struct cw_symbols *symbols, uint32_t frame, struct cw_out *out)
+static int put_function(const struct cw_report_frame *frame, struct cw_out *out)
 {
-    const struct cw_live_code *code = cw_stack_code(symbols->view, frame);
-    const char *name =
-        code ? cw_view_text(symbols->view, code->function) : cw_symbols_table_name(symbols, frame);
+    const char *name = frame->is_debug_name ? NULL : frame->function;
     char qualified[RULE_MAX / 2];
 
     if (!name || *name == '\0' || *name == '<' || strcmp(name, "main") == 0)
         return 0;
-    if (code || (strncmp(name, "_Z", 2) != 0 && !strchr(name, '('))) {
+    if (frame->is_python || (strncmp(name, "_Z", 2) != 0 && !strchr(name, '('))) {
         cw_out_string(out, "leak:^");
         put_pattern(out, name);
         cw_out_char(out, '$');
@@ -94,29 +86,23 @@ static int put_function(const struct cw_symbols *symbols, uint32_t frame, struct
     return 1;
 }
 
-static int is_named(const struct cw_symbols *symbols, const struct cw_stack *stack)
-{
-    return stack->count > 0 && cw_stack_function(symbols, symbols->view, stack->frame[0]);
-}
-
 /* The rule for a site, in RULE_MAX bytes: the site itself if its function is main, or known only
  * from debug information. */
-static void make_rule(const struct cw_symbols *symbols, const struct cw_snapshot_site *site,
+static void make_rule(const struct cw_report_model *model, const struct cw_snapshot_site *site,
                       char *rule)
 {
-    const struct cw_view *view = symbols->view;
-    const struct cw_live_module *owner = cw_view_module(view, site->owner);
-    struct cw_stack stack;
+    const struct cw_report_stack *stack = cw_report_stack(model, site->stack);
+    const struct cw_report_frame *frame =
+        stack && stack->shown > 0 ? cw_report_shown_frame(model, stack, 0) : NULL;
+    const char *owner = cw_report_module_path(model, site->owner);
     struct cw_out out;
 
-    cw_stack_visible(symbols, view, site->stack, &stack);
     cw_out_init(&out, -1, rule, RULE_MAX - 2);
-    if (stack.count > 0 && put_function(symbols, stack.frame[0], &out)) {
+    if (frame && put_function(frame, &out)) {
         /* it is there */
-    } else if (owner && *cw_module_name(view, owner) && !is_program(view, owner) &&
-               !is_named(symbols, &stack)) {
+    } else if (*owner && strcmp(owner, model->process.exe) != 0 && !(frame && frame->function)) {
         cw_out_string(&out, "module:/");
-        put_pattern(&out, cw_module_name(view, owner));
+        put_pattern(&out, cw_report_module_name(model, site->owner));
         cw_out_char(&out, '$');
     } else {
         cw_out_printf(&out, "site:%08x", site->id);
@@ -174,19 +160,9 @@ static void put_comment(const struct cw_snapshot_site *site, struct cw_out *out)
     cw_out_printf(out, ", site %08x\n", site->id);
 }
 
-void cw_suppressions_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols)
+void cw_suppressions_suggest(const struct cw_report_model *model, struct cw_out *out)
 {
-    const struct cw_snapshot_list *leaks = &snapshot->leaks;
-
-    for (uint32_t i = 0; i < leaks->count; i++)
-        cw_symbols_want(symbols, snapshot->site[leaks->site[i]].stack);
-}
-
-void cw_suppressions_suggest(const struct cw_snapshot *snapshot, const struct cw_symbols *symbols,
-                             struct cw_out *out)
-{
-    const struct cw_live_header *header = cw_view_header(snapshot->view);
-    const struct cw_snapshot_list *leaks = &snapshot->leaks;
+    const struct cw_snapshot_list *leaks = &model->snapshot.leaks;
     struct seen seen = {.slots = 2};
     char rule[RULE_MAX];
 
@@ -194,15 +170,15 @@ void cw_suppressions_suggest(const struct cw_snapshot *snapshot, const struct cw
         seen.slots *= 2;
     seen.hash = cw_mem_alloc(seen.slots * sizeof(*seen.hash));
     cw_out_string(out, "# Leaks of ");
-    put_clean(out, cw_view_text(snapshot->view, header->exe));
+    put_clean(out, model->process.exe);
     cw_out_printf(out,
                   ", process %u: rules for CUWARDEN_SUPPRESSIONS. Delete those for leaks that you "
                   "want to find.\n",
-                  header->pid);
+                  model->process.pid);
     for (uint32_t i = 0; i < leaks->count; i++) {
-        const struct cw_snapshot_site *site = &snapshot->site[leaks->site[i]];
+        const struct cw_snapshot_site *site = &model->snapshot.site[leaks->site[i]];
 
-        make_rule(symbols, site, rule);
+        make_rule(model, site, rule);
         put_comment(site, out);
         cw_out_printf(out, "%s%s\n", is_repeated(&seen, rule) ? "# as above: " : "", rule);
     }
