@@ -26,6 +26,7 @@
 #include "base/compiler.h"
 #include "cli/cli.h"
 #include "cli/ui/exit_status.h"
+#include "cli/input/foreign_file.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
 
@@ -90,8 +91,10 @@ const struct cw_command_line *cw_line_ctl(void)
 
 struct target {
     const char *path;
+    const struct cw_live_name *name;
+    int is_number; /* the user named the process, not the file */
     int fd;
-    uint32_t pid;
+    uint32_t pid, uid; /* uid: the file's owner */
     struct cw_live_header *header;
 };
 
@@ -117,63 +120,71 @@ static int fail_dead(const struct target *target)
     return -1;
 }
 
-/* Determines the file's process. Returns 0, or -1 after a message. */
-static int check(struct target *target, int fd)
+static int fail_open(const struct target *target, int flags, const char *why)
 {
-    char why[WHY_MAX];
-
-    if (cw_live_copy_check(fd, &target->pid, why, sizeof(why)) != 0) {
+    if (why[0])
         cw_cli_error("'%s' %s", target->path, why);
-        return -1;
-    }
-    return cw_live_file_is_in_use(fd, target->pid, target->path) ? 0 : fail_dead(target);
-}
-
-/* Checks the file before it is opened for writing, since the file of a dead process may be
- * read-only. Returns 0, or -1 after a message. */
-static int look_at(struct target *target)
-{
-    int fd = open(target->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc;
-
-    if (fd < 0) {
+    else if (flags == O_RDONLY)
         cw_cli_error("cannot read '%s': %s", target->path, strerror(errno));
-        return -1;
-    }
-    rc = check(target, fd);
-    close(fd);
-    return rc;
-}
-
-static int fail_open(const struct target *target)
-{
-    struct stat status;
-
-    if ((errno == EACCES || errno == EPERM) && stat(target->path, &status) == 0)
+    else if (errno == EACCES || errno == EPERM)
         cw_cli_error("cannot write '%s': %s; only its user (id %u) or root can control process %u",
-                     target->path, strerror(errno), (unsigned)status.st_uid, (unsigned)target->pid);
+                     target->path, strerror(errno), (unsigned)target->uid, (unsigned)target->pid);
     else
         cw_cli_error("cannot write '%s': %s", target->path, strerror(errno));
     return -1;
 }
 
-/* The file opened for writing may not be the one that was checked. */
+/* Whose the open file is; a process that the user named is one as it counts here. Returns 0, or -1
+ * after a message. */
+static int check(struct target *target, int fd)
+{
+    struct cw_live_identity identity;
+    char why[WHY_MAX];
+
+    if (cw_live_copy_check(fd, &identity, why, sizeof(why)) != 0) {
+        cw_cli_error("'%s' %s", target->path, why);
+        return -1;
+    }
+    target->pid = identity.pid;
+    if (target->is_number && cw_foreign_is_of_other(target->pid, target->uid)) {
+        cw_cli_error("'%s' belongs to user %u, but process %u does not", target->path,
+                     (unsigned)target->uid, (unsigned)target->pid);
+        return -1;
+    }
+    return cw_live_file_is_in_use(fd, target->pid, target->path) ? 0 : fail_dead(target);
+}
+
+/* Returns the descriptor, or -1 after a message. */
+static int open_checked(struct target *target, int flags)
+{
+    char why[WHY_MAX];
+    int fd = cw_live_file_open(target->name, flags, &target->uid, why, sizeof(why));
+
+    if (fd < 0)
+        return fail_open(target, flags, why);
+    if (check(target, fd) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Checks the file before it is opened for writing, since the file of a dead process may be
+ * read-only. The file opened then may not be the one that was checked. Returns 0, or -1 after a
+ * message. */
 static int attach(struct target *target)
 {
-    void *memory = MAP_FAILED;
+    void *memory;
 
-    if (look_at(target) != 0)
-        return -1;
-    target->fd = open(target->path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    target->fd = open_checked(target, O_RDONLY);
     if (target->fd < 0)
-        return fail_open(target);
-    if (check(target, target->fd) == 0) {
-        memory =
-            mmap(NULL, sizeof(*target->header), PROT_READ | PROT_WRITE, MAP_SHARED, target->fd, 0);
-        if (memory == MAP_FAILED)
-            cw_cli_error("cannot map '%s': %s", target->path, strerror(errno));
-    }
+        return -1;
+    close(target->fd);
+    target->fd = open_checked(target, O_RDWR);
+    if (target->fd < 0)
+        return -1;
+    memory = mmap(NULL, sizeof(*target->header), PROT_READ | PROT_WRITE, MAP_SHARED, target->fd, 0);
     if (memory == MAP_FAILED) {
+        cw_cli_error("cannot map '%s': %s", target->path, strerror(errno));
         close(target->fd);
         return -1;
     }
@@ -322,9 +333,9 @@ static void release_lock(const struct target *target)
     atomic_compare_exchange_strong(&target->header->control.lock, &own, 0);
 }
 
-static int run(const char *path, const struct wish *wish)
+static int run(const struct cw_live_name *name, int is_number, const struct wish *wish)
 {
-    struct target target = {.path = path, .fd = -1};
+    struct target target = {.path = name->path, .name = name, .is_number = is_number, .fd = -1};
     int rc;
 
     if (attach(&target) != 0)
@@ -337,15 +348,16 @@ static int run(const char *path, const struct wish *wish)
 
 static int run_operand(const char *operand, const struct wish *wish)
 {
+    struct cw_live_name named = cw_live_name_of(operand);
     struct cw_live_files files = {.count = 0};
-    const char *path;
+    const struct cw_live_name *found;
     int rc = -1;
 
     if (operand[strspn(operand, "0123456789")] != '\0')
-        return run(operand, wish);
-    path = cw_live_files_of_process(&files, operand);
-    if (path)
-        rc = run(path, wish);
+        return run(&named, 0, wish);
+    found = cw_live_files_of_process(&files, operand);
+    if (found)
+        rc = run(found, 1, wish);
     cw_live_files_free(&files);
     return rc;
 }

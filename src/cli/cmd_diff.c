@@ -225,9 +225,9 @@ static int compare(struct request *request, char **operand)
     struct cw_diff *diff = &request->diff;
     int status = CW_EXIT_FAILURE;
 
-    if (cw_model_read(&diff->model[0], operand[0]) == 0 &&
-        cw_model_read(&diff->model[1], operand[1]) == 0 && cw_diff_make(diff, request->how) == 0 &&
-        write_result(request) == 0)
+    if (cw_model_read(&diff->model[0], operand[0], 0) == 0 &&
+        cw_model_read(&diff->model[1], operand[1], 0) == 0 &&
+        cw_diff_make(diff, request->how) == 0 && write_result(request) == 0)
         status = judge(request);
     cw_diff_free(diff);
     return status;

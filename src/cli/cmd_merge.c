@@ -72,12 +72,13 @@ static const struct cw_report_model *find_twin(const struct cw_ranks *ranks,
     return NULL;
 }
 
-static int read_rank(struct cw_ranks *ranks, const char *name)
+static int read_rank(struct cw_ranks *ranks, const struct cw_operand *operand)
 {
+    const char *name = operand->name;
     struct cw_model *model = &ranks->model[ranks->count];
     const struct cw_report_model *twin;
 
-    if (cw_model_read(model, name) != 0)
+    if (cw_model_read(model, name, operand->named) != 0)
         return -1;
     twin = find_twin(ranks, model->report);
     if (!twin) {
@@ -98,7 +99,7 @@ static int read_all(struct cw_ranks *ranks, const struct cw_operands *operands)
         return -1;
     }
     for (size_t i = 0; i < operands->count; i++)
-        if (read_rank(ranks, operands->name[i]) != 0)
+        if (read_rank(ranks, &operands->operand[i]) != 0)
             return -1;
     return 0;
 }

@@ -268,10 +268,10 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     return rc;
 }
 
-static int report_file(struct request *request, const char *path, int with_heading)
+static int report_file(struct request *request, const char *path, size_t named, int with_heading)
 {
     struct cw_source_file file;
-    enum cw_source source = cw_source_file_open(&file, path);
+    enum cw_source source = cw_source_file_open(&file, path, named);
     int rc = -1;
 
     if (source != CW_SOURCE_NONE)
@@ -299,7 +299,7 @@ static int report_all(struct request *request, const struct cw_live_files *files
         return -1;
     }
     for (size_t i = 0; i < files->count; i++)
-        if (report_file(request, files->file[i].path, 1) != 0)
+        if (report_file(request, files->file[i].path, files->file[i].named, 1) != 0)
             rc = -1;
     return rc;
 }
@@ -320,8 +320,8 @@ static int report_directory(struct request *request, const char *directory)
 static int report_process(struct request *request, const char *number)
 {
     struct cw_live_files files = {.count = 0};
-    const char *path = cw_live_files_of_process(&files, number);
-    int rc = path ? report_file(request, path, 0) : -1;
+    const struct cw_live_name *name = cw_live_files_of_process(&files, number);
+    int rc = name ? report_file(request, name->path, name->named, 0) : -1;
 
     cw_live_files_free(&files);
     return rc;
@@ -340,7 +340,7 @@ static int report_operand(struct request *request, const char *operand)
         return report_process(request, operand);
     if (stat(operand, &status) == 0 && S_ISDIR(status.st_mode))
         return report_directory(request, operand);
-    return report_file(request, operand, 0);
+    return report_file(request, operand, 0, 0);
 }
 
 /* ---- the command line ---- */

@@ -562,7 +562,7 @@ struct cw_live_header {
     uint32_t envc, env; /* text of envc strings "NAME=VALUE", one after the other */
     struct cw_live_audit audit;
     _Atomic int32_t init_error; /* the code with which the driver refused to start, 0: it did not */
-    uint32_t unused2;
+    uint32_t pid_namespace;     /* inode of /proc/self/ns/pid, where `pid` counts; 0: not known */
 };
 
 enum cw_exit_kind {

@@ -292,7 +292,12 @@ int cw_live_copy_read(int fd, struct cw_live_copy *image, char *why, size_t cap)
     return rc;
 }
 
-int cw_live_copy_check(int fd, uint32_t *out_pid, char *why, size_t cap)
+struct cw_live_identity cw_live_identity(const struct cw_live_header *header)
+{
+    return (struct cw_live_identity){.pid = header->pid, .pid_namespace = header->pid_namespace};
+}
+
+int cw_live_copy_check(int fd, struct cw_live_identity *out_identity, char *why, size_t cap)
 {
     struct reading reading = {.fd = fd, .why = why, .cap = cap};
     struct cw_live_header *header = cw_mem_alloc(sizeof(*header));
@@ -304,7 +309,7 @@ int cw_live_copy_check(int fd, uint32_t *out_pid, char *why, size_t cap)
     if (rc == 0)
         rc = read_header(&reading, header);
     if (rc == 0)
-        *out_pid = header->pid;
+        *out_identity = cw_live_identity(header);
     cw_mem_free(header, sizeof(*header));
     return rc;
 }

@@ -23,8 +23,15 @@ struct cw_live_copy {
 /* Reads the file that fd stands for. 0, or -1 and in `why` what is wrong with it, to be read after
  * the file's name. */
 int cw_live_copy_read(int fd, struct cw_live_copy *image, char *why, size_t cap);
+/* Which process a header says that it is of. */
+struct cw_live_identity {
+    uint32_t pid;
+    uint32_t pid_namespace; /* where `pid` counts; 0: not known */
+};
+
+struct cw_live_identity cw_live_identity(const struct cw_live_header *header);
 /* Reads and checks the header alone; whose file it is. */
-int cw_live_copy_check(int fd, uint32_t *out_pid, char *why, size_t cap);
+int cw_live_copy_check(int fd, struct cw_live_identity *out_identity, char *why, size_t cap);
 void cw_live_copy_free(struct cw_live_copy *image);
 
 #endif

@@ -156,7 +156,8 @@ static struct cw_fleet_process *find(const struct cw_fleet *fleet, const char *p
     return NULL;
 }
 
-static struct cw_fleet_process *add(struct cw_fleet *fleet, const char *path)
+static struct cw_fleet_process *add(struct cw_fleet *fleet, const struct cw_live_name *name,
+                                    uint32_t uid)
 {
     struct cw_fleet_process *process = calloc(1, sizeof(*process));
     struct cw_fleet_process **grown =
@@ -165,7 +166,8 @@ static struct cw_fleet_process *add(struct cw_fleet *fleet, const char *path)
     if (grown)
         fleet->process = grown;
     if (process)
-        process->path = strdup(path);
+        *process =
+            (struct cw_fleet_process){.path = strdup(name->path), .named = name->named, .uid = uid};
     if (!grown || !process || !process->path) {
         if (process)
             free(process->path);
@@ -187,27 +189,30 @@ static int visit(struct cw_fleet *fleet, const struct cw_live_name *name)
 {
     struct cw_fleet_process *process = find(fleet, name->path);
     char why[WHY_MAX];
+    uint32_t uid = 0;
     int fd, rc;
 
     if (process && (process->is_there || (process->looked_ns && process->state))) {
         process->is_there = 1; /* found twice, or already ended */
         return 0;
     }
-    fd = open(name->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = cw_live_file_open(name, O_RDONLY, &uid, why, sizeof(why));
+    if (fd < 0 && errno == ENOENT)
+        return 0;
     if (fd < 0) {
-        if (errno != ENOENT) {
+        if (why[0] == '\0')
             snprintf(why, sizeof(why), "cannot be read: %s", strerror(errno));
-            note_unreadable(fleet, name->path, why);
-        }
+        note_unreadable(fleet, name->path, why);
         return 0;
     }
     if (!process)
-        process = add(fleet, name->path);
+        process = add(fleet, name, uid);
     rc = process ? look_at(process, fd, name->pid, why) : fail_memory();
     close(fd);
-    if (rc == 1)
+    if (rc == 1) {
         process->is_there = 1;
-    else if (rc == 0)
+        process->uid = uid;
+    } else if (rc == 0)
         note_unreadable(fleet, name->path, why);
     return rc < 0 ? -1 : 0;
 }

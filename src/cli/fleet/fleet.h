@@ -46,7 +46,9 @@ enum cw_fleet_state {
 };
 
 struct cw_fleet_process {
-    char *path; /* of its live file */
+    char *path;   /* of its live file */
+    size_t named; /* how much of it is the searched directory */
+    uint32_t uid; /* the file's owner */
     uint32_t pid, ppid;
     const char *exe, *command, *host;
     uint64_t start_realtime_ns;

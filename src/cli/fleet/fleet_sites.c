@@ -5,6 +5,7 @@
  * Frames are append-only, so a name stays valid as long as the process runs. Which frames of a
  * stack are shown depends on names too, so the result of cw_stack_visible is cached with them.
  */
+#include "cli/input/live_files.h"
 #include "cli/fleet/fleet_sites.h"
 
 #include <errno.h>
@@ -229,12 +230,14 @@ static int read_sites(struct cw_fleet_sites *sites, uint32_t device, uint32_t mo
 int cw_fleet_sites_look(struct cw_fleet_sites *sites, const char *path, uint32_t device,
                         uint32_t most, char *why, size_t cap)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct cw_live_name name = cw_live_name_of(path);
+    int fd = cw_live_file_open(&name, O_RDONLY, NULL, why, cap);
     int rc;
 
     sites->count = 0;
     if (fd < 0) {
-        snprintf(why, cap, "cannot be read: %s", strerror(errno));
+        if (why[0] == '\0')
+            snprintf(why, cap, "cannot be read: %s", strerror(errno));
         return -1;
     }
     rc = cw_look_take(&sites->look, fd, TABLES, why, cap);

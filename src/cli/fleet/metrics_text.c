@@ -3,10 +3,10 @@
  * Metrics of a fleet. See metrics_text.h.
  *
  * The memory of a dead process is gone, so it has only `cuwarden_up`, which is 0. No two lines may
- * have the same labels, or Prometheus rejects them all: if processes share host and id (a file left
- * by an earlier program of the process, or by an earlier process with this id), only the first one
- * counts, which is running or the newest. There are no metrics by call site, which may number
- * thousands.
+ * have the same labels, or Prometheus rejects them all: if processes share host, user and id (a
+ * file left by an earlier program of the process, or by an earlier process with this id), only the
+ * first one counts, which is running or the newest. There are no metrics by call site, which may
+ * number thousands.
  */
 #include "cli/fleet/metrics_text.h"
 
@@ -51,7 +51,8 @@ static void print_label(FILE *to, const char *name, const char *value)
 
 static void begin_line(const struct printing *printing)
 {
-    fprintf(printing->to, "%s{pid=\"%u\"", printing->metric, (unsigned)printing->process->pid);
+    fprintf(printing->to, "%s{pid=\"%u\",uid=\"%u\"", printing->metric,
+            (unsigned)printing->process->pid, (unsigned)printing->process->uid);
     print_label(printing->to, "exe", basename(printing->process->exe));
     print_label(printing->to, "host", printing->process->host);
 }
@@ -253,6 +254,7 @@ static int is_repeated(const struct cw_fleet *fleet, size_t at)
 {
     for (size_t i = 0; i < at; i++) {
         if (fleet->process[i]->pid == fleet->process[at]->pid &&
+            fleet->process[i]->uid == fleet->process[at]->uid &&
             strcmp(fleet->process[i]->host, fleet->process[at]->host) == 0)
             return 1;
     }

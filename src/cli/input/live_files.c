@@ -18,9 +18,14 @@
 #include <stdio.h>
 
 #include "base/options/options.h"
+#include "base/sys.h"
+#include "cli/input/foreign_file.h"
 #include "cli/input/run_live.h"
+#include "live/live_copy.h"
 #include "live/live_dir.h"
 #include "cli/ui/message.h"
+
+#define WHY_MAX 256
 
 /* Parses PID-START-RANDOM.live; 0, or -1 for any other name. */
 static int parse_name(const char *name, struct cw_live_name *out)
@@ -49,28 +54,38 @@ static int compare(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-static int add(struct cw_live_files *files, const char *directory, const char *name,
+/* One directory, with the directories of runs in it. */
+struct search {
+    struct cw_live_files *files;
+    size_t named; /* length of the directory's name */
+    uint32_t pid; /* 0: all */
+};
+
+static int add(const struct search *search, const char *directory, const char *name,
                struct cw_live_name found)
 {
+    struct cw_live_files *files = search->files;
     struct cw_live_name *grown;
+    char *path;
 
-    if (asprintf(&found.path, "%s/%s", directory, name) < 0)
+    if (asprintf(&path, "%s/%s", directory, name) < 0)
         return -1;
     grown = reallocarray(files->file, files->count + 1, sizeof(*grown));
     if (!grown) {
-        free(found.path);
+        free(path);
         return -1;
     }
+    found.path = path;
+    found.named = search->named;
     files->file = grown;
     files->file[files->count++] = found;
     return 0;
 }
 
-static int add_all(struct cw_live_files *files, DIR *dir, const char *directory, uint32_t pid,
-                   unsigned runs);
+static int add_all(const struct search *search, DIR *dir, const char *directory, unsigned runs);
 
-static int add_run(struct cw_live_files *files, int parent, const char *directory, const char *name,
-                   uint32_t pid, unsigned runs)
+static int add_run(const struct search *search, int parent, const char *directory, const char *name,
+                   unsigned runs)
 {
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -80,7 +95,7 @@ static int add_run(struct cw_live_files *files, int parent, const char *director
     if (dir && asprintf(&inner, "%s/%s", directory, name) < 0)
         rc = -1;
     else if (dir)
-        rc = add_all(files, dir, inner, pid, runs);
+        rc = add_all(search, dir, inner, runs);
     else if (fd >= 0)
         close(fd);
     if (dir)
@@ -89,106 +104,195 @@ static int add_run(struct cw_live_files *files, int parent, const char *director
     return rc; /* a missing directory was removed with its run just now */
 }
 
-static int add_all(struct cw_live_files *files, DIR *dir, const char *directory, uint32_t pid,
-                   unsigned runs)
+static int add_all(const struct search *search, DIR *dir, const char *directory, unsigned runs)
 {
     const struct dirent *entry;
     struct cw_live_name found;
     int rc = 0;
 
     while (rc == 0 && (entry = readdir(dir))) {
-        if (parse_name(entry->d_name, &found) == 0 && (pid == 0 || found.pid == pid))
-            rc = add(files, directory, entry->d_name, found);
+        if (parse_name(entry->d_name, &found) == 0 &&
+            (search->pid == 0 || found.pid == search->pid))
+            rc = add(search, directory, entry->d_name, found);
         else if (runs > 0 && cw_run_live_is_name(entry->d_name))
-            rc = add_run(files, dirfd(dir), directory, entry->d_name, pid, runs - 1);
+            rc = add_run(search, dirfd(dir), directory, entry->d_name, runs - 1);
     }
+    return rc;
+}
+
+static int add_directory(const struct search *search, DIR *dir, const char *directory,
+                         int with_runs)
+{
+    struct cw_live_files *files = search->files;
+    int rc = add_all(search, dir, directory, with_runs ? CW_RUNS_MAX : 0);
+
+    if (files->count > 1)
+        qsort(files->file, files->count, sizeof(*files->file), compare);
     return rc;
 }
 
 int cw_live_files_add(struct cw_live_files *files, const char *directory, uint32_t pid,
                       int with_runs)
 {
+    struct search search = {.files = files, .named = strlen(directory), .pid = pid};
     DIR *dir = opendir(directory);
     int rc;
 
     if (!dir)
         return -1;
-    rc = add_all(files, dir, directory, pid, with_runs ? CW_RUNS_MAX : 0);
+    rc = add_directory(&search, dir, directory, with_runs);
     closedir(dir);
-    if (files->count > 1)
-        qsort(files->file, files->count, sizeof(*files->file), compare);
     return rc;
 }
 
-/* The user that owns the process, or the caller if the process is gone. */
-static uint32_t owner_of(uint32_t pid)
-{
-    char path[32];
-    struct stat status;
-
-    snprintf(path, sizeof(path), "/proc/%u", pid);
-    return stat(path, &status) == 0 ? status.st_uid : geteuid();
-}
-
-static void search(struct cw_live_files *files, uint32_t pid, const char *directory, char *where,
-                   size_t cap)
+static void say_where(char *where, size_t cap, const char *directory, const char *but)
 {
     size_t len = strlen(where);
 
-    (void)cw_live_files_add(files, directory, pid, 1); /* a missing directory has no files */
-    snprintf(where + len, cap - len, "%s%s", len > 0 ? ", " : "", directory);
+    snprintf(where + len, cap - len, "%s%s%s", len > 0 ? ", " : "", directory, but);
+}
+
+/* A default directory, which the library uses only if it is the user's own and no link: whoever
+ * came first has made it otherwise. */
+static void search_default(const struct search *search, const char *directory, uint32_t uid,
+                           char *where, size_t cap)
+{
+    int fd = cw_sys_open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int is_missing = fd < 0 && errno == ENOENT, is_own = 0;
+    struct stat info;
+    DIR *dir = NULL;
+
+    if (fd >= 0 && cw_sys_stat(fd, &info) == 0 && info.st_uid == uid) {
+        is_own = 1;
+        dir = fdopendir(fd);
+    }
+    if (dir)
+        (void)add_directory(search, dir, directory, 1);
+    say_where(where, cap, directory,
+              is_missing || is_own ? "" : " (ignored: it is not the user's own directory)");
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
 }
 
 void cw_live_files_of(struct cw_live_files *files, uint32_t pid, char *where, size_t cap)
 {
+    struct search search = {.files = files, .pid = pid};
     char directory[CW_PLACE_MAX];
     struct cw_options options;
-    uint32_t uid = owner_of(pid);
+    uint32_t uid = cw_foreign_owner_of(pid);
 
     cw_options_parse(environ, 1, &options, NULL);
     where[0] = '\0';
-    if (strcmp(options.live, "auto") != 0 && strcmp(options.live, "off") != 0)
-        search(files, pid, options.live, where, cap);
-    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
-        if (cw_live_dir_default(i, uid, options.tmpdir, directory, sizeof(directory)) == 0)
-            search(files, pid, directory, where, cap);
+    if (strcmp(options.live, "auto") != 0 && strcmp(options.live, "off") != 0) {
+        (void)cw_live_files_add(files, options.live, pid, 1); /* a missing one has no files */
+        say_where(where, cap, options.live, "");
     }
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
+        if (cw_live_dir_default(i, uid, options.tmpdir, directory, sizeof(directory)) != 0)
+            continue;
+        search.named = strlen(directory);
+        search_default(&search, directory, uid, where, cap);
+    }
+}
+
+/* ---- opening ---- */
+
+struct cw_live_name cw_live_name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct cw_live_name found = {.pid = 0};
+
+    if (parse_name(name, &found) != 0)
+        found.pid = 0;
+    found.path = path;
+    found.named = 0;
+    return found;
+}
+
+int cw_live_file_open(const struct cw_live_name *name, int flags, uint32_t *out_uid, char *why,
+                      size_t cap)
+{
+    struct cw_live_identity identity;
+    uint32_t uid;
+    int fd = cw_foreign_open(name->path, name->named, flags, CW_FOREIGN_OWN, &uid, why, cap);
+
+    if (fd < 0)
+        return -1;
+    if (cw_live_copy_check(fd, &identity, why, cap) == 0 &&
+        cw_foreign_check_process(uid, name->pid, &identity, why, cap) == 0) {
+        if (out_uid)
+            *out_uid = uid;
+        return fd;
+    }
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+/* Opens a file in which the process with this id, as it counts here, may be looked for: not one of
+ * another user, whatever its header says of namespaces. The descriptor, or -1 and why not. */
+static int open_candidate(const struct cw_live_name *name, char *why, size_t cap)
+{
+    uint32_t uid;
+    int fd = cw_foreign_open(name->path, name->named, O_RDONLY, CW_FOREIGN_OWN, &uid, why, cap);
+
+    if (fd >= 0 && cw_foreign_is_of_other(name->pid, uid)) {
+        snprintf(why, cap, "belongs to user %u, but process %u does not", (unsigned)uid,
+                 (unsigned)name->pid);
+        close(fd);
+        errno = EPERM;
+        fd = -1;
+    } else if (fd < 0 && why[0] == '\0') {
+        snprintf(why, cap, "cannot be read: %s", strerror(errno));
+    }
+    return fd;
 }
 
 /* A process that called exec leaves a file of the previous program: the newest one counts, but a
  * file whose process is running takes precedence. */
-static const char *choose(const struct cw_live_files *files)
+static const struct cw_live_name *choose(const struct cw_live_files *files)
 {
+    const struct cw_live_name *newest = NULL;
+    char why[WHY_MAX];
+
     for (size_t i = 0; i < files->count; i++) {
-        int fd = open(files->file[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        int fd = open_candidate(&files->file[i], why, sizeof(why));
         int is_locked = fd >= 0 && cw_live_dir_is_locked(fd) == 1;
 
-        if (fd >= 0)
-            close(fd);
+        if (fd < 0 && errno == ENOENT)
+            continue; /* removed just now */
+        if (fd < 0) {
+            cw_cli_warn("'%s' %s; skipped", files->file[i].path, why);
+            continue;
+        }
+        close(fd);
         if (is_locked)
-            return files->file[i].path;
+            return &files->file[i];
+        newest = newest ? newest : &files->file[i];
     }
-    return files->count > 0 ? files->file[0].path : NULL;
+    return newest;
 }
 
-const char *cw_live_files_of_process(struct cw_live_files *files, const char *number)
+const struct cw_live_name *cw_live_files_of_process(struct cw_live_files *files, const char *number)
 {
     unsigned long pid = strtoul(number, NULL, 10);
+    const struct cw_live_name *name;
     char where[4 * PATH_MAX];
-    const char *path;
 
     if (strlen(number) > 10 || pid == 0 || pid > UINT32_MAX) {
         cw_cli_error("'%s' is not a process id; for a file of that name use ./%s", number, number);
         return NULL;
     }
     cw_live_files_of(files, (uint32_t)pid, where, sizeof(where));
-    path = choose(files);
-    if (!path)
+    name = choose(files);
+    if (!name)
         cw_cli_error(
             "no live file of process %s in %s; it is removed when the process ends normally, and "
             "is elsewhere if CUWARDEN_LIVE was set: name the file or its directory",
             number, where);
-    return path;
+    return name;
 }
 
 /* Whether the process still maps the file, for when the lock does not tell. */
@@ -217,7 +321,7 @@ int cw_live_file_is_in_use(int fd, uint32_t pid, const char *path)
 void cw_live_files_free(struct cw_live_files *files)
 {
     for (size_t i = 0; i < files->count; i++)
-        free(files->file[i].path);
+        free((char *)files->file[i].path);
     free(files->file);
     *files = (struct cw_live_files){.count = 0};
 }

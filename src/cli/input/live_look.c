@@ -67,9 +67,9 @@ static void read_table(const struct cw_look *look, int fd, enum cw_table which)
 /* Reports foreign files in the words of live_copy.c. */
 static int check(int fd, char *why, size_t cap)
 {
-    uint32_t pid;
+    struct cw_live_identity identity;
 
-    return cw_live_copy_check(fd, &pid, why, cap);
+    return cw_live_copy_check(fd, &identity, why, cap);
 }
 
 /* Reads the current header, and reserves room for the tables that it names. */

@@ -13,10 +13,12 @@
 #include <stdio.h>
 
 #include "base/options/options.h"
+#include "cli/input/foreign_file.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
 
 #define LOOK_SIZE 256 /* a report begins with its schema */
+#define WHY_MAX   256
 
 static int is_number(const char *text)
 {
@@ -25,26 +27,49 @@ static int is_number(const char *text)
 
 /* ---- directories ---- */
 
-static int add(struct cw_operands *operands, const char *name)
+static int add(struct cw_operands *operands, const char *name, size_t named)
 {
-    char **grown = reallocarray(operands->name, operands->count + 1, sizeof(*grown));
+    struct cw_operand *grown = reallocarray(operands->operand, operands->count + 1, sizeof(*grown));
     char *copy = strdup(name);
 
     if (grown)
-        operands->name = grown;
+        operands->operand = grown;
     if (!grown || !copy) {
         cw_cli_error("'%s': out of memory", name);
         free(copy);
         return -1;
     }
-    operands->name[operands->count++] = copy;
+    operands->operand[operands->count++] = (struct cw_operand){.name = copy, .named = named};
     return 0;
 }
 
-/* The directory may have other JSON files, such as merged reports. */
-static int is_report(const char *path)
+/* The descriptor, or -1 after a warning if it is a stranger's: one planted file must not keep the
+ * others from being read. */
+static int open_found(const char *path, size_t named)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char why[WHY_MAX];
+    int fd = cw_foreign_open(path, named, O_RDONLY, CW_FOREIGN_DIRECTORY, NULL, why, sizeof(why));
+
+    if (fd < 0 && why[0]) {
+        cw_cli_warn("'%s' %s; skipped", path, why);
+        errno = EPERM;
+    }
+    return fd;
+}
+
+static int is_strange(const struct cw_live_name *file)
+{
+    int fd = open_found(file->path, file->named);
+
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && errno == EPERM;
+}
+
+/* The directory may have other JSON files, such as merged reports. */
+static int is_report(const char *path, size_t named)
+{
+    int fd = open_found(path, named);
     char begin[LOOK_SIZE];
     ssize_t len;
 
@@ -82,8 +107,8 @@ static int add_reports(struct cw_operands *operands, const char *directory)
 
         if (rc == 0 && asprintf(&path, "%s/%s", directory, entry[i]->d_name) < 0)
             rc = -1;
-        else if (rc == 0 && is_report(path))
-            rc = add(operands, path);
+        else if (rc == 0 && is_report(path, strlen(directory)))
+            rc = add(operands, path, strlen(directory));
         free(path);
         free(entry[i]);
     }
@@ -101,7 +126,8 @@ static int add_directory(struct cw_operands *operands, const char *directory)
     if (rc != 0)
         cw_cli_error("cannot read '%s': %s", directory, strerror(errno));
     for (size_t i = 0; rc == 0 && i < files.count; i++)
-        rc = add(operands, files.file[i].path);
+        if (!is_strange(&files.file[i]))
+            rc = add(operands, files.file[i].path, files.file[i].named);
     cw_live_files_free(&files);
     if (rc == 0)
         rc = add_reports(operands, directory);
@@ -120,13 +146,13 @@ int cw_operands_add(struct cw_operands *operands, const char *operand)
 
     if (!is_number(operand) && stat(operand, &status) == 0 && S_ISDIR(status.st_mode))
         return add_directory(operands, operand);
-    return add(operands, operand);
+    return add(operands, operand, 0);
 }
 
 void cw_operands_free(struct cw_operands *operands)
 {
     for (size_t i = 0; i < operands->count; i++)
-        free(operands->name[i]);
-    free(operands->name);
+        free(operands->operand[i].name);
+    free(operands->operand);
     *operands = (struct cw_operands){.count = 0};
 }

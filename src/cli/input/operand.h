@@ -6,8 +6,13 @@
 #include <stddef.h>
 
 /* Files of processes: the operands, with each directory replaced by its files. */
+struct cw_operand {
+    char *name;
+    size_t named; /* how much of the name is a directory that had the file; 0: the user named it */
+};
+
 struct cw_operands {
-    char **name;
+    struct cw_operand *operand;
     size_t count;
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/out.h"
 #include "cli/input/file_kind.h"
+#include "cli/input/foreign_file.h"
 #include "cli/input/lines.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
@@ -126,11 +127,19 @@ static int gunzip(struct cw_source_file *file)
     return rc;
 }
 
-enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path)
+enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path, size_t named)
 {
+    char why[WHY_MAX] = "";
     const char *kind;
 
-    *file = (struct cw_source_file){.path = path, .fd = open_source(path)};
+    *file = (struct cw_source_file){.path = path};
+    file->fd = named == 0 ? open_source(path)
+                          : cw_foreign_open(path, named, O_RDONLY, CW_FOREIGN_DIRECTORY, NULL, why,
+                                            sizeof(why));
+    if (why[0]) {
+        cw_cli_error("'%s' %s", path, why);
+        return CW_SOURCE_NONE;
+    }
     if (file->fd < 0 || (is_pipe(file->fd) && drain(file) != 0)) {
         cw_cli_error("cannot read '%s': %s", path, strerror(errno));
         return CW_SOURCE_NONE;

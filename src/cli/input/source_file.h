@@ -18,8 +18,9 @@ struct cw_source_file {
 };
 
 /* Opens and identifies it; CW_SOURCE_NONE after a message that names the file and the reason. Close
- * it in any case. */
-enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path);
+ * it in any case. `named`: how much of the path is a directory in which the file was found
+ * (foreign_file.h); 0: the user named the file, which may be anything that can be read. */
+enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path, size_t named);
 void cw_source_file_close(struct cw_source_file *file);
 
 /* Fills in what only the command can add to a report: demangled C++ names, and source lines unless

@@ -63,7 +63,7 @@ int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
     return rc;
 }
 
-static int read_path(struct cw_model *model, const char *path)
+static int read_path(struct cw_model *model, const char *path, size_t named)
 {
     struct cw_model_file *own = calloc(1, sizeof(*own) + strlen(path) + 1);
     struct cw_model_request request;
@@ -76,7 +76,7 @@ static int read_path(struct cw_model *model, const char *path)
     request = (struct cw_model_request){.suppressions = own->options.suppressions,
                                         .old_ns = own->options.old};
     strcpy(own->path, path);
-    if (cw_source_file_open(&own->file, own->path) != CW_SOURCE_NONE &&
+    if (cw_source_file_open(&own->file, own->path, named) != CW_SOURCE_NONE &&
         cw_model_read_file(model, &own->file, &request) == 0) {
         model->file = own;
         cw_model_read_stacks(model, 0);
@@ -87,16 +87,17 @@ static int read_path(struct cw_model *model, const char *path)
     return -1;
 }
 
-int cw_model_read(struct cw_model *model, const char *operand)
+int cw_model_read(struct cw_model *model, const char *operand, size_t named)
 {
     struct cw_live_files files = {.count = 0};
-    const char *path = operand;
+    const struct cw_live_name *found;
     int rc;
 
     *model = (struct cw_model){.report = NULL};
-    if (*operand && operand[strspn(operand, "0123456789")] == '\0')
-        path = cw_live_files_of_process(&files, operand);
-    rc = path ? read_path(model, path) : -1;
+    if (*operand == '\0' || operand[strspn(operand, "0123456789")] != '\0')
+        return read_path(model, operand, named);
+    found = cw_live_files_of_process(&files, operand);
+    rc = found ? read_path(model, found->path, found->named) : -1;
     cw_live_files_free(&files);
     return rc;
 }

@@ -24,12 +24,14 @@
 #include "cli/input/source_file.h"
 #include "report/path/path.h"
 #include "cli/ui/exit_status.h"
+#include "cli/input/foreign_file.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
 #include "cli/ui/screen.h"
 
 #define PATIENCE_MS 500 /* for processes that end at the same time as the program */
 #define POLL_MS     10
+#define WHY_MAX     256
 
 /* ---- one process ---- */
 
@@ -127,10 +129,11 @@ static void take_in(struct cw_run_account *account, struct cw_source_file *file)
 }
 
 /* 1 if its process has not ended. */
-static int look_at(struct cw_run_account *account, const char *path)
+static int look_at(struct cw_run_account *account, const struct cw_live_name *name)
 {
+    const char *path = name->path;
     struct cw_source_file file;
-    enum cw_source source = cw_source_file_open(&file, path);
+    enum cw_source source = cw_source_file_open(&file, path, name->named);
     int is_alive = source == CW_SOURCE_LIVE && file.is_alive;
 
     if (source == CW_SOURCE_LIVE && !is_alive) {
@@ -146,7 +149,9 @@ static int look_at(struct cw_run_account *account, const char *path)
 /* Checks only the lock: files of running processes may be large. */
 static int is_held(const struct cw_live_name *file)
 {
-    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char why[WHY_MAX];
+    int fd =
+        cw_foreign_open(file->path, file->named, O_RDONLY, CW_FOREIGN_OWN, NULL, why, sizeof(why));
     int is_in_use = fd >= 0 && cw_live_file_is_in_use(fd, file->pid, file->path);
 
     if (fd >= 0)
@@ -168,7 +173,7 @@ static uint64_t look_at_all(struct cw_run_account *account, int is_last)
         if (is_held(&files.file[i]))
             running++;
         else if (!cw_run_live_is_of_other(&account->live, files.file[i].path))
-            running += (uint64_t)look_at(account, files.file[i].path);
+            running += (uint64_t)look_at(account, &files.file[i]);
     }
     cw_live_files_free(&files);
     return running;

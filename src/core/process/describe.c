@@ -61,6 +61,19 @@ static void describe_rank(struct cw_live_header *header, const struct cw_launche
         header->envc = launcher->envc;
 }
 
+/* So that a reader elsewhere does not take another process for this one. */
+static uint32_t own_namespace(void)
+{
+    int fd = cw_sys_open("/proc/self/ns/pid", O_RDONLY, 0);
+    struct stat info = {.st_ino = 0};
+
+    if (fd < 0)
+        return 0;
+    (void)cw_sys_stat(fd, &info);
+    cw_sys_close(fd);
+    return (uint32_t)info.st_ino;
+}
+
 void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_version)
 {
     struct cw_live_header *header = cw_session.arena.header;
@@ -69,6 +82,7 @@ void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_ver
 
     header->pid = (uint32_t)getpid();
     header->ppid = (uint32_t)getppid();
+    header->pid_namespace = own_namespace();
     header->start_realtime_ns = cw_clock_real_ns();
     header->start_ns = cw_session.start_ns = cw_session.ops->now_ns();
     header->driver_version = driver_version;
