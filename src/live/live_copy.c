@@ -23,6 +23,8 @@
 
 #define LOOK          ((size_t)64 << 10)
 #define SIZE_MAX_SANE ((uint64_t)CW_STEPS_MAX * CW_STEP)
+#define SPARSE_MIN    ((uint64_t)64 << 20)
+#define SPARSE        64 /* times what is on the disk */
 
 struct reading {
     int fd;
@@ -59,10 +61,31 @@ static int check_version(const struct reading *reading, const struct cw_live_hea
     return -1;
 }
 
+/* The library takes room before it uses it; in a copy, zeros may be holes. A file that is nearly
+ * nothing but holes is not one of ours, and would cost what it seems to have. */
+int cw_live_copy_size(int fd, uint64_t *out_size, char *why, size_t cap)
+{
+    struct stat info;
+    uint64_t size, room;
+
+    if (cw_sys_stat(fd, &info) != 0) {
+        cw_format(why, cap, "%s", cw_reason(errno));
+        return -1;
+    }
+    size = (uint64_t)info.st_size;
+    room = (uint64_t)info.st_blocks * 512;
+    if (size > SIZE_MAX_SANE || (size > SPARSE_MIN && size / SPARSE > room)) {
+        cw_format(why, cap, "is damaged: it is %ju MiB long, and has %ju KiB on its disk",
+                  (uintmax_t)(size >> 20), (uintmax_t)(room >> 10));
+        return -1;
+    }
+    *out_size = size;
+    return 0;
+}
+
 static int read_header(struct reading *reading, struct cw_live_header *header)
 {
     size_t got = cw_sys_read_at(reading->fd, header, sizeof(*header), 0);
-    struct stat info;
 
     if (check_version(reading, header, got) != 0)
         return -1;
@@ -71,10 +94,7 @@ static int read_header(struct reading *reading, struct cw_live_header *header)
     if (header->header_size < sizeof(*header) || header->pid == 0)
         return refuse(reading, "is damaged: its header is invalid");
     /* After the header: the file only grows, so it has all that the header names. */
-    if (cw_sys_stat(reading->fd, &info) != 0)
-        return refuse(reading, cw_reason(errno));
-    reading->file_size = (uint64_t)info.st_size;
-    return 0;
+    return cw_live_copy_size(reading->fd, &reading->file_size, reading->why, reading->cap);
 }
 
 /* Where the last record of the table ends; 0: it has none, or is no table. */
@@ -112,12 +132,11 @@ static int check_length(const struct reading *reading, const struct cw_live_head
     return -1;
 }
 
-/* No table has more records than the file has bytes: a bad count must not cost a long loop. */
-static void bound_counts(const struct reading *reading, struct cw_live_header *header)
+void cw_live_copy_bound_counts(struct cw_live_header *header, uint64_t file_size)
 {
     for (int i = 0; i < CW_TABLE_COUNT; i++) {
         struct cw_live_table *table = &header->table[i];
-        uint64_t most = reading->file_size / (table->elem_size ? table->elem_size : 1) + 1;
+        uint64_t most = file_size / (table->elem_size ? table->elem_size : 1) + 1;
 
         if (atomic_load(&table->count) > most)
             atomic_store(&table->count, (uint32_t)most);
@@ -126,25 +145,34 @@ static void bound_counts(const struct reading *reading, struct cw_live_header *h
 
 /* ---- the rest ---- */
 
+uint64_t cw_live_copy_read_data(int fd, char *to, uint64_t from, uint64_t until)
+{
+    uint64_t at = from;
+
+    while (at < until) {
+        long data = syscall(SYS_lseek, fd, (long)at, SEEK_DATA);
+        long hole = data < 0 ? -1 : syscall(SYS_lseek, fd, data, SEEK_HOLE);
+        uint64_t start = data < 0 ? at : (uint64_t)data;
+        uint64_t end = hole < 0 || (uint64_t)hole > until ? until : (uint64_t)hole;
+        size_t got;
+
+        if ((data < 0 && errno == ENXIO) || start >= until)
+            return until;
+        got = cw_sys_read_at(fd, to + start, end - start, start);
+        if (got < end - start)
+            return start + got;
+        at = end;
+    }
+    return until;
+}
+
 /* Holes are left out: the copy has zeros there. */
 static int read_data(const struct reading *reading, char *to)
 {
-    uint64_t at = sizeof(struct cw_live_header), size = reading->file_size;
+    uint64_t size = reading->file_size;
 
-    while (at < size) {
-        long data = syscall(SYS_lseek, reading->fd, (long)at, SEEK_DATA);
-        long end = data < 0 ? -1 : syscall(SYS_lseek, reading->fd, data, SEEK_HOLE);
-        uint64_t from = data < 0 ? at : (uint64_t)data;
-        uint64_t until = end < 0 || (uint64_t)end > size ? size : (uint64_t)end;
-
-        if (data < 0 && errno == ENXIO)
-            return 0;
-        if (from >= size)
-            return 0;
-        if (cw_sys_read_at(reading->fd, to + from, until - from, from) < until - from)
-            return refuse(reading, "cannot be read to its end");
-        at = until;
-    }
+    if (cw_live_copy_read_data(reading->fd, to, sizeof(struct cw_live_header), size) < size)
+        return refuse(reading, "cannot be read to its end");
     return 0;
 }
 
@@ -251,7 +279,7 @@ static int copy(struct reading *reading, struct cw_live_header *header, struct c
 {
     if (read_header(reading, header) != 0 || check_length(reading, header) != 0)
         return -1;
-    bound_counts(reading, header);
+    cw_live_copy_bound_counts(header, reading->file_size);
     if (map_copy(reading, header, image) != 0)
         return -1;
     memcpy(image->memory, header, sizeof(*header));

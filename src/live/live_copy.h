@@ -32,6 +32,13 @@ struct cw_live_identity {
 struct cw_live_identity cw_live_identity(const struct cw_live_header *header);
 /* Reads and checks the header alone; whose file it is. */
 int cw_live_copy_check(int fd, struct cw_live_identity *out_identity, char *why, size_t cap);
+/* How long the open file is: 0, or -1 and why it cannot be that long. */
+int cw_live_copy_size(int fd, uint64_t *out_size, char *why, size_t cap);
+/* No table has more records than the file has bytes: a bad count must not cost a long loop. */
+void cw_live_copy_bound_counts(struct cw_live_header *header, uint64_t file_size);
+/* Reads from `from` to `until` into the same places of `to`, but no holes, which stay as they are.
+ * The place at which the file ended, or could not be read. */
+uint64_t cw_live_copy_read_data(int fd, char *to, uint64_t from, uint64_t until);
 void cw_live_copy_free(struct cw_live_copy *image);
 
 #endif

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -13,8 +15,10 @@
 #include "base/out.h"
 #include "cli/ui/message.h"
 
-#define BEGIN_MAX 16
-#define CHUNK     65536
+#define BEGIN_MAX    16
+#define CHUNK        65536
+#define UNPACKED     UINT64_C(100) /* times as long */
+#define UNPACKED_MIN (UINT64_C(128) << 20)
 
 static const struct {
     const char *bytes;
@@ -69,12 +73,28 @@ int cw_file_is_gzip(int fd)
     return read_begin(fd, begin) > sizeof(magic) && memcmp(begin, magic, sizeof(magic)) == 0;
 }
 
-static int unpack(gzFile gzip, int to, const char *path)
+/* What it may become: a small file can stand for one that fills the memory. */
+static uint64_t unpacked_max(int fd)
+{
+    struct stat info;
+    uint64_t most = fstat(fd, &info) == 0 ? UNPACKED * (uint64_t)info.st_size : 0;
+
+    return most > UNPACKED_MIN ? most : UNPACKED_MIN;
+}
+
+static int unpack(gzFile gzip, int to, uint64_t most, const char *path)
 {
     static char chunk[CHUNK];
+    uint64_t sum = 0;
     int got, error;
 
     while ((got = gzread(gzip, chunk, sizeof(chunk))) > 0) {
+        sum += (uint64_t)got;
+        if (sum > most) {
+            cw_cli_error("'%s' is more than %ju MiB when it is decompressed: decompress it first",
+                         path, (uintmax_t)(most >> 20));
+            return -1;
+        }
         error = cw_write(to, chunk, (size_t)got, 0);
         if (error == 0)
             continue;
@@ -97,7 +117,7 @@ int cw_file_gunzip(int from, int to, const char *path)
     if (copy >= 0 && lseek(copy, 0, SEEK_SET) == 0)
         gzip = gzdopen(copy, "rb");
     if (gzip) {
-        rc = unpack(gzip, to, path);
+        rc = unpack(gzip, to, unpacked_max(from), path);
         gzclose(gzip);
         return rc;
     }

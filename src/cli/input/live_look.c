@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "base/sys.h"
 #include "live/backing.h"
@@ -60,7 +59,7 @@ static void read_table(const struct cw_look *look, int fd, enum cw_table which)
             continue;
         if (size > look->size - at)
             size = look->size - at;
-        (void)cw_sys_read_at(fd, (char *)look->memory + at, size, at);
+        (void)cw_live_copy_read_data(fd, look->memory, at, at + size);
     }
 }
 
@@ -75,12 +74,10 @@ static int check(int fd, char *why, size_t cap)
 /* Reads the current header, and reserves room for the tables that it names. */
 static int read_header(struct cw_look *look, int fd, char *why, size_t cap)
 {
-    struct stat info;
-    uint64_t size;
+    uint64_t size, file_size;
 
-    if (cw_sys_stat(fd, &info) != 0)
-        info.st_size = 0;
-    size = (uint64_t)info.st_size;
+    if (cw_live_copy_size(fd, &size, why, cap) != 0)
+        return -1;
     for (;;) {
         if (size < sizeof(struct cw_live_header) || reserve(look, size, why, cap) != 0 ||
             cw_sys_read_at(fd, look->memory, sizeof(struct cw_live_header), 0) <
@@ -89,8 +86,12 @@ static int read_header(struct cw_look *look, int fd, char *why, size_t cap)
         if (cw_view_open(&look->view, look->memory, look->size) != 0)
             return refuse(why, cap, "is not a cuwarden live file");
         size = atomic_load(&cw_view_header(&look->view)->size);
-        if (size <= look->size)
-            return 0;
+        if (size > look->size)
+            continue;
+        if (cw_live_copy_size(fd, &file_size, why, cap) != 0)
+            return -1;
+        cw_live_copy_bound_counts(look->memory, file_size);
+        return 0;
     }
     look->view = (struct cw_view){.base = NULL};
     return size > SIZE_MAX_SANE ? -1 : refuse(why, cap, "is cut off or damaged");

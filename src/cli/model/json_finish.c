@@ -4,6 +4,7 @@
  * report's record numbers to the model's, and derives from the values what the library derives from
  * its layout. See json_place.h.
  */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 
 #define SCHEMA_FAMILY "cuwarden-report/"
 #define SCHEMA        SCHEMA_FAMILY "1"
+#define CALL_SIZE     16 /* of a line, besides names */
+#define GROWTH        UINT64_C(64)
+#define GROWTH_MIN    (UINT64_C(64) << 20)
 
 /* A later version has the same name and a greater number. */
 static void check_schema(struct cw_json_storage *self)
@@ -270,6 +274,62 @@ static void finish_stacks(struct cw_report_model *model)
     }
 }
 
+/* ---- what it grows to ----  A frame is written once and named often, with all functions that were
+ * inlined into it: a small file can stand for a text that fills the disk. */
+
+static uint64_t text_size(const char *text)
+{
+    return (text ? strlen(text) : 0) + CALL_SIZE;
+}
+
+/* The size in text of each frame, or NULL without frames or memory. */
+static uint64_t *measure_frames(const struct cw_report_model *model)
+{
+    uint64_t *size = model->frames > 0 ? calloc(model->frames, sizeof(*size)) : NULL;
+
+    for (uint32_t i = 0; size && i < model->frames; i++) {
+        const struct cw_report_frame *frame = &model->frame[i];
+
+        size[i] = text_size(frame->function) + text_size(frame->file);
+        for (uint32_t k = 0; k < frame->inlines; k++) {
+            const struct cw_report_place *place = &model->place[frame->inlined + k];
+
+            size[i] += text_size(place->function) + text_size(place->file);
+        }
+    }
+    return size;
+}
+
+static uint64_t measure_stack(const struct cw_report_model *model, uint32_t number,
+                              const uint64_t *size)
+{
+    const struct cw_report_stack *stack = &model->stack[number - 1];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < stack->shown; i++)
+        sum += size[cw_report_shown_frame(model, stack, i) - model->frame];
+    return sum;
+}
+
+/* Sites have their final stacks: numbers that begin at 1. */
+static void check_expansion(struct cw_json_storage *self)
+{
+    const struct cw_report_model *model = &self->model;
+    uint64_t *size = measure_frames(model), sum = 0;
+    uint64_t most = GROWTH_MIN + GROWTH * self->bytes;
+
+    for (uint32_t i = 0; size && i < model->snapshot.sites && sum <= most; i++) {
+        uint32_t stack = model->snapshot.site[i].stack;
+
+        if (stack != 0 && stack <= model->stacks)
+            sum += measure_stack(model, stack, size);
+    }
+    free(size);
+    if (sum > most)
+        cw_json_fail(self, "its stacks are more than %ju MiB of text, and it has %ju KiB",
+                     (uintmax_t)(most >> 20), (uintmax_t)(self->bytes >> 10));
+}
+
 void cw_json_finish(struct cw_json_storage *self)
 {
     struct cw_report_model *model = &self->model;
@@ -280,6 +340,8 @@ void cw_json_finish(struct cw_json_storage *self)
     link_record(self, cw_json_record[CW_JSON_RECORD_report].field, (char *)model);
     finish_process(self);
     finish_stacks(model);
+    if (!self->failed)
+        check_expansion(self);
     finish_sites(&model->snapshot);
     finish_devices(&model->snapshot);
     if (model->snapshot.growth.end_ns == 0) /* the report does not have it */

@@ -25,6 +25,7 @@ struct cw_json_storage {
     uint32_t tag_orders;
     void *no_list;    /* stays NULL */
     const char *name; /* of the file */
+    uint64_t bytes;   /* that it has */
     int failed;       /* after a message */
 };
 

@@ -442,6 +442,7 @@ static void parse(struct cw_json_storage *to, yajl_handle parser, int fd)
         }
         at += got;
     }
+    to->bytes = (uint64_t)at;
     if (!buf || got < 0) {
         cw_cli_error("cannot read '%s': %s", to->name, strerror(errno));
         to->failed = 1;

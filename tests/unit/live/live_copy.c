@@ -157,6 +157,16 @@ Test(image, holes_read_as_zeros)
     cw_live_copy_free(&image);
 }
 
+Test(image, of_a_file_that_is_nothing_but_holes_is_refused)
+{
+    struct cw_live_copy image;
+
+    store(size);
+    cr_assert_eq(ftruncate(file, (off_t)15 << 30), 0);
+    cr_expect_eq(cw_live_copy_read(file, &image, why, sizeof(why)), -1);
+    cr_expect(strstr(why, "is damaged: it is 15360 MiB long, and has "), "%s", why);
+}
+
 static void read_all(const struct cw_view *view)
 {
     volatile unsigned char sink;

@@ -247,6 +247,41 @@ Test(fleet, survives_files_that_are_damaged)
     free(whole);
 }
 
+static long resident_kb(void)
+{
+    long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+
+    cr_assert_eq(fscanf(statm, "%*s %ld", &pages), 1);
+    fclose(statm);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* A table that seems to fill the file, and the file has nothing there. */
+Test(fleet, holes_cost_nothing)
+{
+    struct cw_live_header *header = fixture.arena.header;
+    struct cw_live_table *sites = &header->table[CW_TABLE_SITE];
+    uint64_t size = header->size, first = 1 << 17;
+    long before;
+
+    sites->first = (uint32_t)first;
+    sites->chunk[0] = size;
+    sites->count = (uint32_t)first;
+    header->size = size + first * sites->elem_size;
+    store(size);
+    cr_assert_eq(truncate(path, 60 << 20), 0);
+    before = resident_kb();
+    look();
+    cr_assert_eq(fleet.count, 1, "%s", fleet.why);
+    cr_expect_lt(resident_kb() - before, 8 << 10);
+    cr_assert_eq(truncate(path, (off_t)15 << 30), 0);
+    cw_fleet_free(&fleet);
+    look();
+    cr_assert_eq(fleet.count, 0);
+    cr_expect(strstr(fleet.why, "is damaged: it is 15360 MiB long"), "%s", fleet.why);
+}
+
 Test(fleet, lists_the_sites_that_hold_most)
 {
     struct cw_fleet_sites sites = {.count = 0};
