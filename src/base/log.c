@@ -16,7 +16,7 @@
 
 #include "base/out.h"
 
-static _Atomic int printed_level = CW_LOG_WARN;
+_Atomic int cw_log_printed = CW_LOG_WARN;
 static _Atomic uint32_t warnings; /* lines due at warn and above; stops just past the ceiling */
 
 static const char *const prefixes[] = {
@@ -29,12 +29,7 @@ static const char *const prefixes[] = {
 
 void cw_log_set_level(enum cw_log_level level)
 {
-    atomic_store_explicit(&printed_level, (int)level, memory_order_relaxed);
-}
-
-enum cw_log_level cw_log_get_level(void)
-{
-    return (enum cw_log_level)atomic_load_explicit(&printed_level, memory_order_relaxed);
+    atomic_store_explicit(&cw_log_printed, (int)level, memory_order_relaxed);
 }
 
 void cw_log_reset(void)

@@ -22,7 +22,12 @@ enum cw_log_level { CW_LOG_OFF, CW_LOG_ERROR, CW_LOG_WARN, CW_LOG_INFO, CW_LOG_D
 
 /* Least severe level that is printed; warn until set. Any thread. */
 void cw_log_set_level(enum cw_log_level level);
-enum cw_log_level cw_log_get_level(void);
+extern CW_HIDDEN _Atomic int cw_log_printed;
+
+static inline enum cw_log_level cw_log_get_level(void)
+{
+    return (enum cw_log_level)atomic_load_explicit(&cw_log_printed, memory_order_relaxed);
+}
 
 /* fmt as in base/out.h (a subset of printf, locale-free). */
 void cw_log(enum cw_log_level level, const char *fmt, ...) CW_PRINTF(2, 3);

@@ -94,7 +94,11 @@ const struct cw_command_line *cw_line_report(void)
 {
     static struct cw_flag_word words[FORMS + 1];
     static const struct cw_flag flags[] = {
-        {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .help = "one of", .each = words},
+        {.id = FLAG_FORMAT,
+         .name = "format",
+         .value = "FORM",
+         .help = "form of the report",
+         .each = words},
         {.id = 'o',
          .name = "output",
          .value = "FILE",
@@ -188,6 +192,7 @@ static int write_form(struct request *request, struct cw_form_request *form)
     int rc;
 
     form->out = to->out;
+    form->columns = cw_screen_columns(to->path ? to->out : stdout); /* not the pager's pipe */
     if (cw_destination_has_color(to))
         rc = paint_form(request, form);
     else

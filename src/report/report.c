@@ -75,12 +75,16 @@ static struct cw_snapshot *snapshot_of(struct cw_report_job *job)
     return &job->live.model.snapshot;
 }
 
-static void write_text(struct cw_live_model *live, enum cw_text_form form, struct cw_out *out)
+static void write_text(struct cw_report_job *job, enum cw_text_form form, struct cw_out *out)
 {
+    struct cw_text_style style = {
+        .form = form, .sections = CW_TEXT_ALL, .columns = job->request->columns};
+    struct cw_live_model *live = &job->live;
+
     cw_live_model_init(live);
-    cw_report_text_want(&live->model, form, CW_TEXT_ALL, cw_live_model_want, live);
+    cw_report_text_want(&live->model, &style, cw_live_model_want, live);
     cw_live_model_resolve(live);
-    cw_report_text_write(&live->model, form, CW_TEXT_ALL, out);
+    cw_report_text_write(&live->model, &style, out);
     cw_live_model_fini(live);
 }
 
@@ -104,7 +108,7 @@ static int write_content(struct cw_report_job *job, enum content content, int fd
         write_json(&job->live, &out);
         break;
     default:
-        write_text(&job->live, content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL, &out);
+        write_text(job, content == CONTENT_SHORT ? CW_TEXT_SHORT : CW_TEXT_FULL, &out);
         break;
     }
     return cw_out_flush(&out);
@@ -325,7 +329,7 @@ void cw_report_read_stacks(struct cw_report_job *job, int is_for_text)
     struct cw_live_model *live = &job->live;
 
     if (is_for_text)
-        cw_report_text_want(&live->model, CW_TEXT_FULL, CW_TEXT_ALL, cw_live_model_want, live);
+        cw_report_text_want(&live->model, &CW_TEXT_WHOLE, cw_live_model_want, live);
     else
         cw_live_model_want_all(live);
     cw_live_model_resolve(live);

@@ -67,6 +67,7 @@ static void put_dump(const struct cw_text *text, const struct cw_report_oom *oom
 static int write_dump(struct job *job, const struct cw_report_request *request)
 {
     struct cw_text text = {.model = &job->live.model,
+                           .columns = CW_TEXT_WIDTH,
                            .snapshot = &job->live.model.snapshot,
                            .out = &job->out,
                            .form = CW_TEXT_FULL,

@@ -12,7 +12,10 @@
 
 static void put_text(const struct cw_form_request *request, struct cw_out *out)
 {
-    cw_report_text_write(request->model, CW_TEXT_FULL, request->sections, out);
+    struct cw_text_style style = {
+        .form = CW_TEXT_FULL, .sections = request->sections, .columns = request->columns};
+
+    cw_report_text_write(request->model, &style, out);
 }
 
 static void put_json(const struct cw_form_request *request, struct cw_out *out)

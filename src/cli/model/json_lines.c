@@ -157,7 +157,7 @@ struct cw_json_lines *cw_json_lines_add(struct cw_report_model *model, const str
     if (is_for_text)
         self->is_wanted = calloc((size_t)model->frames + 1, 1);
     if (self->is_wanted)
-        cw_report_text_want(model, CW_TEXT_FULL, CW_TEXT_ALL, want_stack, self);
+        cw_report_text_want(model, &CW_TEXT_WHOLE, want_stack, self);
     read_frames(self);
     model->place = self->place;
     model->places = (uint32_t)self->places;

@@ -14,6 +14,7 @@
 #include "cli/model/model.h"
 #include "cli/ui/destination.h"
 #include "cli/ui/message.h"
+#include "cli/ui/screen.h"
 #include "report/path/dump_name.h"
 
 #define NAMED_MAX 16
@@ -169,6 +170,7 @@ static int write_by_library(struct cw_run_reports *reports, const struct cw_sour
         .suppressions = rules,
         .old_ns = reports->options->old,
         .tensors = reports->tensors,
+        .columns = destination ? 0 : cw_screen_columns(stderr),
     };
 
     cw_run_locate(&file->image.view, reports->options->suppressions, 0, rules, sizeof(rules));

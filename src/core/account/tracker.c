@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/account/audit.h"
+#include "core/account/debug_log.h"
 #include "core/account/index.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
@@ -207,6 +208,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         commit(request, now_ns);
     cw_audit_taken(cw_tracker_at(block));
     cw_trace_taken(cw_tracker_at(block));
+    cw_debug_log_taken(cw_tracker_at(block));
     return block;
 }
 
@@ -299,6 +301,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         cw_site_count_reclaimed(site, bytes, load(&block->held));
     else
         cw_site_count_out(site, bytes, load(&block->held), load(&block->held));
+    cw_debug_log_given(block);
     release_record(index);
 }
 
@@ -324,6 +327,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
     if (request->reserved != 0)
         commit(request, now_ns);
     cw_audit_taken(cw_tracker_at(block));
+    cw_debug_log_taken(cw_tracker_at(block));
     return block;
 }
 
@@ -372,6 +376,7 @@ void cw_tracker_finish_idle(uint32_t index)
 
     cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
     cw_usage_sub(site->device, 0, load(&block->held));
+    cw_debug_log_given(block);
     release_record(index);
 }
 

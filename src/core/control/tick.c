@@ -20,13 +20,8 @@
 
 static struct {
     const struct cw_options *options;
-    uint64_t next_line_ns;
+    uint64_t next_dump_ns, next_line_ns;
 } self;
-
-static int wants_lines(const struct cw_options *options)
-{
-    return options->log >= CW_LOG_INFO;
-}
 
 uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
 {
@@ -34,6 +29,8 @@ uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
 
     if (options->dump_interval != 0)
         interval = options->dump_interval;
+    if (options->log_interval != 0 && options->log_interval < interval)
+        interval = options->log_interval;
     if (is_watching && cw_sweep_interval() < interval)
         interval = cw_sweep_interval();
     if (interval == UINT64_MAX)
@@ -44,6 +41,7 @@ uint64_t cw_tick_interval(const struct cw_options *options, int is_watching)
 void cw_tick_init(const struct cw_options *options)
 {
     self.options = options;
+    self.next_dump_ns = 0;
     self.next_line_ns = 0;
 }
 
@@ -77,21 +75,20 @@ static void print_line(uint8_t device)
     if (limit != 0)
         cw_format(of_limit, sizeof(of_limit), " of %s", cw_format_size(size[0], 24, limit));
     if (total == 0) {
-        cw_log(CW_LOG_INFO, "device %u: live %s, idle %s, held %s%s; the device could not be asked",
-               device, cw_format_size(size[1], 24, sums.live),
-               cw_format_size(size[2], 24, cw_idle_bytes(device)),
-               cw_format_size(size[3], 24, sums.held), of_limit);
+        cw_log_note("device %u: live %s, idle %s, held %s%s; the device could not be asked", device,
+                    cw_format_size(size[1], 24, sums.live),
+                    cw_format_size(size[2], 24, cw_idle_bytes(device)),
+                    cw_format_size(size[3], 24, sums.held), of_limit);
         return;
     }
-    cw_log(CW_LOG_INFO,
-           "device %u: live %s, idle %s, held %s%s; device %ju.%ju%% used (%s of %s), "
-           "pressure %s",
-           device, cw_format_size(size[1], 24, sums.live),
-           cw_format_size(size[2], 24, cw_idle_bytes(device)),
-           cw_format_size(size[3], 24, sums.held), of_limit,
-           (uintmax_t)(share_of(used, total) / 10), (uintmax_t)(share_of(used, total) % 10),
-           cw_format_size(size[4], 24, used), cw_format_size(size[5], 24, total),
-           level_name(cw_pressure_level(device)));
+    cw_log_note("device %u: live %s, idle %s, held %s%s; device %ju.%ju%% used (%s of %s), "
+                "pressure %s",
+                device, cw_format_size(size[1], 24, sums.live),
+                cw_format_size(size[2], 24, cw_idle_bytes(device)),
+                cw_format_size(size[3], 24, sums.held), of_limit,
+                (uintmax_t)(share_of(used, total) / 10), (uintmax_t)(share_of(used, total) % 10),
+                cw_format_size(size[4], 24, used), cw_format_size(size[5], 24, total),
+                level_name(cw_pressure_level(device)));
 }
 
 /* ---- what the program's calls would do, if it made any ---- */
@@ -111,24 +108,41 @@ static void look_after(void)
         cw_reclaim_work();
 }
 
-int cw_tick(void)
+/* Whether something with this interval, 0 for none, is due; the clock may be some ms behind, by
+ * less at the last tick. */
+static int is_due(uint64_t interval, uint64_t *next_ns)
 {
     uint64_t now = cw_session_now();
-    /* The clock may be some ms behind, by less at the last tick. */
-    int is_due = self.options->dump_interval != 0 && now + LEAST_NS / 2 >= self.next_line_ns;
 
-    if (is_due)
-        self.next_line_ns = now + self.options->dump_interval;
-    if (self.options->mode == CW_MODE_POOL && self.options->idle_thread == CW_THREAD_AUTO)
-        look_after();
-    for (unsigned i = 0; is_due && i < CW_MAX_DEVICES; i++) {
+    if (interval == 0 || now + LEAST_NS / 2 < *next_ns)
+        return 0;
+    *next_ns = now + interval;
+    return 1;
+}
+
+static void look_at_devices(int has_lines)
+{
+    for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
         uint8_t device = (uint8_t)i;
 
         if (atomic_load(&cw_device_at(device)->known) == 0)
             continue;
         cw_device_sample_now(device, 0);
-        if (wants_lines(self.options))
+        if (has_lines)
             print_line(device);
     }
-    return is_due;
+}
+
+int cw_tick(void)
+{
+    int has_dump = is_due(self.options->dump_interval, &self.next_dump_ns);
+    int has_lines = is_due(self.options->log_interval, &self.next_line_ns);
+
+    if (self.options->log_interval == 0)
+        has_lines = has_dump && self.options->log >= CW_LOG_INFO;
+    if (self.options->mode == CW_MODE_POOL && self.options->idle_thread == CW_THREAD_AUTO)
+        look_after();
+    if (has_dump || has_lines)
+        look_at_devices(has_lines);
+    return has_dump;
 }

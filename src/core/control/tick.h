@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Periodic work of the background thread: a report (DUMP_INTERVAL; with LOG=info a line of use per
- * device, too), if the user asks for it; and, while much lies idle and the program makes no calls,
- * the sweeps that its calls would make (core/reclaim/sweep.h). One thread calls; every driver call
- * passes the gate.
+ * Periodic work of the background thread, if the user asks for it: a report (DUMP_INTERVAL), and a
+ * line of use per device (LOG_INTERVAL, else with LOG=info at DUMP_INTERVAL); and, while much lies
+ * idle and the program makes no calls, the sweeps that its calls would make (core/reclaim/sweep.h).
+ * One thread calls; every driver call passes the gate.
  */
 #ifndef CW_CORE_TICK_H
 #define CW_CORE_TICK_H

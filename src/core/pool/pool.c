@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/log.h"
 #include "core/device/context.h"
+#include "core/account/debug_log.h"
 #include "core/process/deadline.h"
 #include "core/limits/demand.h"
 #include "core/device/device.h"
@@ -54,6 +55,7 @@ static void count(_Atomic uint64_t *counter, uint64_t value)
 static void bypass(uint8_t device, enum cw_bypass why)
 {
     count(&counters(device)->bypassed[why], 1);
+    cw_debug_log_bypass(device, why);
 }
 
 /* ---- start ---- */

@@ -5,6 +5,7 @@
 #include "base/host_memory.h"
 #include "base/lock.h"
 #include "base/mem.h"
+#include "core/account/debug_log.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
 #include "core/cache/pool_context.h"
@@ -112,6 +113,7 @@ int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
     out->held = bytes;
     atomic_fetch_add(&memory->fallbacks, 1);
     atomic_fetch_add(&memory->fallback_bytes, bytes);
+    cw_debug_log_fallback(device, bytes);
     return 0;
 }
 

@@ -163,7 +163,7 @@ void cw_background_thread_start(const struct cw_options *options)
     if (cw_tick_interval(options, 0) == 0 && options->dump_signal == 0)
         return;
     asked = options;
-    start("DUMP_INTERVAL and DUMP_SIGNAL have no effect");
+    start("DUMP_INTERVAL, LOG_INTERVAL and DUMP_SIGNAL have no effect");
 }
 
 void cw_background_thread_watch(void)

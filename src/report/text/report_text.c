@@ -22,7 +22,6 @@
 #define RANKS_MAX      20
 #define DIAGNOSTIC_MAX 255
 #define COMMAND_MAX    64
-#define TRAIL_WIDTH    80
 
 /* ---- the head ---- */
 
@@ -225,7 +224,7 @@ static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_
     if (site->leak == CW_LEAK_LIBRARY)
         cw_text_entry(text, site);
     else
-        cw_text_trail(text, site->stack, TRAIL_WIDTH);
+        cw_text_trail(text, site->stack, text->columns);
     cw_text_end_line(text);
 }
 
@@ -544,31 +543,34 @@ static void put_report(const struct cw_text *text)
     put_summary(text);
 }
 
-void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
-                         unsigned sections, cw_report_want_fn want, void *arg)
+static struct cw_text start(const struct cw_report_model *model, const struct cw_text_style *style,
+                            struct cw_out *out)
+{
+    return (struct cw_text){.model = model,
+                            .snapshot = &model->snapshot,
+                            .out = out,
+                            .form = style->form,
+                            .sections = style->sections,
+                            .columns = style->columns != 0 ? style->columns : CW_TEXT_WIDTH};
+}
+
+void cw_report_text_want(const struct cw_report_model *model, const struct cw_text_style *style,
+                         cw_report_want_fn want, void *arg)
 {
     char nothing[64]; /* truncated */
     struct cw_out out;
-    struct cw_text text = {.model = model,
-                           .snapshot = &model->snapshot,
-                           .out = &out,
-                           .form = form,
-                           .sections = sections,
-                           .want = want,
-                           .want_arg = arg};
+    struct cw_text text = start(model, style, &out);
 
+    text.want = want;
+    text.want_arg = arg;
     cw_out_init(&out, -1, nothing, sizeof(nothing));
     put_report(&text);
 }
 
-void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
-                          unsigned sections, struct cw_out *out)
+void cw_report_text_write(const struct cw_report_model *model, const struct cw_text_style *style,
+                          struct cw_out *out)
 {
-    struct cw_text text = {.model = model,
-                           .snapshot = &model->snapshot,
-                           .out = out,
-                           .form = form,
-                           .sections = sections};
+    struct cw_text text = start(model, style, out);
 
     put_report(&text);
 }

@@ -32,12 +32,18 @@ enum cw_text_section {
 
 #define CW_TEXT_ALL ((1u << CW_TEXT_SECTION_COUNT) - 1)
 
-/* `sections` of the following: a bit for each; head and SUMMARY are always there. */
+struct cw_text_style {
+    enum cw_text_form form;
+    unsigned sections; /* a bit for each; head and SUMMARY are always there */
+    unsigned columns;  /* that tables and lists of calls fit in; 0: 80 */
+};
+
+#define CW_TEXT_WHOLE ((struct cw_text_style){.form = CW_TEXT_FULL, .sections = CW_TEXT_ALL})
 
 /* Reports the stacks that the text needs, before their frames are in the model. */
-void cw_report_text_want(const struct cw_report_model *model, enum cw_text_form form,
-                         unsigned sections, cw_report_want_fn want, void *arg);
-void cw_report_text_write(const struct cw_report_model *model, enum cw_text_form form,
-                          unsigned sections, struct cw_out *out);
+void cw_report_text_want(const struct cw_report_model *model, const struct cw_text_style *style,
+                         cw_report_want_fn want, void *arg);
+void cw_report_text_write(const struct cw_report_model *model, const struct cw_text_style *style,
+                          struct cw_out *out);
 
 #endif

@@ -4,8 +4,6 @@
 
 #include "report/text/text_event.h"
 
-#define TRAIL_WIDTH 76
-
 void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusal)
 {
     cw_text_call(text, refusal->site);
@@ -149,7 +147,7 @@ static void put_holder(const struct cw_text *text, const struct cw_report_oom *o
     cw_text_end_line(text);
     cw_text_begin_line(text);
     cw_text_padding(text, 0, 12);
-    cw_text_trail(text, site->stack, TRAIL_WIDTH);
+    cw_text_trail(text, site->stack, text->columns - 4);
     cw_text_end_line(text);
 }
 

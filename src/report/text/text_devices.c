@@ -139,13 +139,10 @@ void cw_text_devices(const struct cw_text *text)
     cw_text_heading(text, "DEVICES\n");
     cw_text_table(text, &table, rows, count);
     if (pooled)
-        cw_text_line(
-            text,
-            "  idle: freed by the program and kept by the pool; the driver sees it as in use");
+        cw_text_line(text,
+                     "  idle: freed by the program and kept by the pool, in use for the driver");
     if (!has_sample(text))
         return;
-    cw_text_line(text,
-                 "  unattributed: memory in use on the whole device, minus the memory that is "
-                 "tracked here:");
-    cw_text_line(text, "  contexts, loaded modules, memory inside libraries, and other processes");
+    cw_text_line(text, "  unattributed: in use on the whole device, but not tracked here:");
+    cw_text_line(text, "  contexts, modules, memory inside libraries, and other processes");
 }

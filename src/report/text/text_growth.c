@@ -6,7 +6,6 @@
 #include "report/snapshot/snapshot_growth.h"
 
 #define SUSPECTS_MAX 10
-#define TRAIL_WIDTH  76
 #define INDENT       7
 
 /* ---- words ---- */
@@ -63,7 +62,7 @@ static void put_place(const struct cw_text *text, const struct cw_snapshot_site 
     cw_text_site_call(text, site, CW_TEXT_NAME_WIDTH);
     cw_text_end_line(text);
     begin_detail(text);
-    cw_text_trail(text, site->stack, TRAIL_WIDTH);
+    cw_text_trail(text, site->stack, text->columns - 4);
     cw_text_end_line(text);
 }
 

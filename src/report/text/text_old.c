@@ -2,8 +2,7 @@
 /* The section OLD. See text_sections.h. One line for the figures, and one for the place. */
 #include "report/text/text_sections.h"
 
-#define OLD_MAX     20
-#define TRAIL_WIDTH 76
+#define OLD_MAX 20
 
 static void put_site(const struct cw_text *text, const struct cw_report_old *old)
 {
@@ -24,7 +23,7 @@ static void put_site(const struct cw_text *text, const struct cw_report_old *old
     cw_text_end_line(text);
     cw_text_begin_line(text);
     cw_text_padding(text, 0, 13);
-    cw_text_trail(text, site->stack, TRAIL_WIDTH);
+    cw_text_trail(text, site->stack, text->columns - 4);
     cw_text_end_line(text);
 }
 

@@ -39,7 +39,7 @@ static void format_ordinal(char *cell, uint32_t index)
 /* ---- requests served ---- */
 
 static const char *const served_titles[] = {
-    "device", "hits", "misses", "hit rate", "driver calls saved", "idle now",
+    "device", "hits", "misses", "hit rate", "calls saved", "idle now",
 };
 
 static void format_idle(char *cell, const struct cw_bucket_sums *sums)
@@ -154,13 +154,12 @@ static void put_devices(const struct cw_text *text, const uint32_t *rows, unsign
     cw_text_table(text, &served, rows, count);
     cw_text_blank(text);
     cw_text_table(text, &held, with_all, count + (text->snapshot->pool.devices > 1));
-    cw_text_line(text, "  held: all memory that this process has from the driver, in use or idle");
+    cw_text_line(text, "  held: what this process has from the driver, in use or idle");
     cw_text_line(text, "  rounding: memory in use beyond the requested sizes");
-    cw_text_line(text, "  efficiency: the requested share of the pool's blocks in use%s",
-                 starred ? " (*: of all ever served)" : "");
+    cw_text_line(text, "  efficiency: the requested share of blocks in use%s",
+                 starred ? " (*: of all served)" : "");
     cw_text_line(text, "  fragmentation now: the share of held that is idle or rounding");
-    cw_text_line(text,
-                 "  of the peaks: the share of peak held that the program never used at once");
+    cw_text_line(text, "  of the peaks: the share of peak held that was never in use at once");
 }
 
 /* ---- sizes ---- */
@@ -322,7 +321,7 @@ static void put_warnings(const struct cw_text *text, const uint32_t *rows, unsig
         cw_text_begin_line(text);
         cw_out_string(text->out, "  warning: ");
         cw_text_size(text, device->held_bytes);
-        cw_out_string(text->out, " are held on ");
+        cw_out_string(text->out, " held on ");
         cw_text_device(text, rows[i]);
         cw_out_string(text->out, ", but only ");
         cw_text_size(text, device->held_bytes - device->spare);
@@ -352,11 +351,9 @@ void cw_text_pool(const struct cw_text *text)
     cw_text_heading(text, "POOL  ");
     if (text->snapshot->pool.deferred)
         cw_out_string(text->out,
-                      "FREE_SYNC=deferred: a free does not wait; its block is ready when "
-                      "the work is done\n");
+                      "FREE_SYNC=deferred: a block is ready when the work with it is done\n");
     else
-        cw_out_string(text->out, "FREE_SYNC=strict: a free waits for the device, and its block is "
-                                 "ready at once\n");
+        cw_out_string(text->out, "FREE_SYNC=strict: a free waits for the device\n");
     put_devices(text, rows, count);
     put_warnings(text, rows, count);
     for (unsigned i = 0; i < count; i++)

@@ -10,8 +10,7 @@
 #include "report/text/text_event.h"
 #include "report/text/text_table.h"
 
-#define EVENTS      (1u << CW_EVENT_PRESSURE | 1u << CW_EVENT_TRIM | 1u << CW_EVENT_LIMIT)
-#define TRAIL_WIDTH 78
+#define EVENTS (1u << CW_EVENT_PRESSURE | 1u << CW_EVENT_TRIM | 1u << CW_EVENT_LIMIT)
 
 static const struct cw_snapshot_pressure_device *device_at(const struct cw_text *text,
                                                            uint32_t index)
@@ -128,8 +127,7 @@ static void put_devices(const struct cw_text *text)
     if (count == 0)
         return;
     cw_text_table(text, &table, rows, count);
-    cw_text_line(text, "  highest use: of the device by anybody or of the limit by this process, "
-                       "the larger");
+    cw_text_line(text, "  highest use: of the device by anybody, or of the limit by this process");
     put_times(text, rows, count);
 }
 
@@ -283,8 +281,7 @@ static void put_ways_out(const struct cw_text *text, const struct cw_snapshot_pr
         if (!begun++)
             cw_text_blank(text);
         cw_text_line(text, "  %s%s", ways[i],
-                     falls_back ? ""
-                                : ", or fall back to host memory with CUWARDEN_FALLBACK=managed");
+                     falls_back ? "" : ", or set CUWARDEN_FALLBACK=managed");
     }
     for (unsigned i = 0; i < CW_DEVICES; i++) {
         if (!is_often_critical(device_at(text, i)))
@@ -367,7 +364,7 @@ static void put_origin(const struct cw_text *text, const struct cw_report_event 
     cw_text_clean(text, site->api, CW_TEXT_NAME_WIDTH);
     cw_out_string(text->out, "  ");
     cw_text_trail(text, site->stack,
-                  TRAIL_WIDTH - cw_text_clean_len(site->api, CW_TEXT_NAME_WIDTH));
+                  text->columns - 2 - cw_text_clean_len(site->api, CW_TEXT_NAME_WIDTH));
     cw_text_end_line(text);
 }
 

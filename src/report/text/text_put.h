@@ -14,6 +14,7 @@
 #include "report/model/report_model.h"
 #include "report/text/text_form.h"
 
+#define CW_TEXT_WIDTH      80  /* columns, unless a screen has others */
 #define CW_TEXT_NAME_MAX   120 /* a longer name is truncated */
 #define CW_TEXT_NAME_WIDTH 48  /* a longer name pushes its column to the right */
 
@@ -23,6 +24,7 @@ struct cw_text {
     struct cw_out *out;
     enum cw_text_form form;
     unsigned sections;                  /* of the full text: a bit for each (report_text.h) */
+    unsigned columns;                   /* that tables and trails fit in */
     const struct cw_contrast *contrast; /* of the list that is printed; NULL: none */
     cw_report_want_fn want;             /* NULL: print; else only collect the stacks needed */
     void *want_arg;

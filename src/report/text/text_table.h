@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of the text report: columns are as wide as their content. */
+/* Tables of the text report: columns are as wide as their content. Those that do not fit on the
+ * screen follow below, beside the first column again. */
 #ifndef CW_REPORT_TEXT_TABLE_H
 #define CW_REPORT_TEXT_TABLE_H
 

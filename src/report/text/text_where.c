@@ -217,7 +217,8 @@ static void put_name(const struct cw_text *text, const struct cw_text_frames *fr
     }
     cw_text_clean(text, place.function, CW_TEXT_NAME_MAX);
     cw_out_string(text->out, " (");
-    cw_text_file_line(text, place.file, CW_TEXT_PATH_MAX, place.line);
+    cw_text_file_line(text, place.file[0] == '/' ? cw_short_file(place.file) : place.file,
+                      CW_TEXT_PATH_MAX, place.line);
     cw_out_char(text->out, ')');
     put_name_contrast(text, frames, at);
 }

@@ -44,6 +44,25 @@ PoolTest(tick, comes_as_often_as_something_asks_for_it)
     cr_expect_eq(cw_tick_interval(&options, 1), 20 * FAKE_MS);
 }
 
+PoolTest(tick, lines_alone_come_at_an_interval_of_their_own)
+{
+    ask_start("", "", 4 * GIB);
+    core_options()->log = CW_LOG_WARN;
+    cw_log_set_level(CW_LOG_WARN);
+    core_options()->dump_interval = 3000 * FAKE_MS;
+    core_options()->log_interval = 1000 * FAKE_MS;
+    cw_tick_init(core_options());
+    cr_expect_eq(cw_tick_interval(core_options(), 0), 1000 * FAKE_MS);
+    ask_get(MIB);
+    cr_expect_eq(cw_tick(), 1, "both are due at first");
+    cr_expect_eq(ask_said("device 0: live "), 1);
+    for (unsigned i = 1; i <= 3; i++) {
+        fake_driver.now_ns += 1000 * FAKE_MS;
+        cr_expect_eq(cw_tick(), i == 3, "tick %u", i);
+        cr_expect_eq(ask_said("device 0: live "), 1 + i);
+    }
+}
+
 static void tick_after(uint64_t ms)
 {
     fake_driver.now_ns += ms * FAKE_MS;

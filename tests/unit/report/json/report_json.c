@@ -15,9 +15,10 @@ Test(report_json, of_an_empty_layout_is_valid)
 {
     write_report(CW_REPORT_JSON);
     cr_expect_eq(strncmp(report, "{\"schema\":\"cuwarden-report/1\",", 30), 0);
-    expect_holds("r[\"summary\"]=={k:0 for k in (\"leaked_bytes\",\"leaked_blocks\","
-                 "\"leak_sites\",\"peak_bytes\",\"allocs\",\"frees\",\"failed\",\"pool_hits\","
-                 "\"pool_misses\",\"invalid_frees\",\"fatal_errors\",\"fallbacks\")}");
+    expect_holds(
+        "r[\"summary\"]=={k:0 for k in (\"leaked_bytes\",\"leaked_blocks\","
+        "\"leak_sites\",\"peak_bytes\",\"allocs\",\"frees\",\"failed\",\"pool_hits\","
+        "\"pool_misses\",\"invalid_frees\",\"fatal_errors\",\"fallbacks\",\"held_bytes\")}");
     expect_holds("r[\"devices\"]==[] and r[\"sites\"]==[] and r[\"leaks\"]==[] and "
                  "r[\"pressure\"]=={\"devices\":[]} and r[\"oom_accounts\"]==[]");
 }

@@ -39,7 +39,7 @@ Test(report_text, without_a_leak_the_short_form_says_nothing)
     expect_line("LEAKS  none");
     expect_line("SUMMARY: leaked_bytes=0 leaked_blocks=0 leak_sites=0 peak_bytes=1024 allocs=2 "
                 "frees=2 failed=0 pool_hits=0 pool_misses=0 invalid_frees=0 fatal_errors=0 "
-                "fallbacks=0");
+                "fallbacks=0 held_bytes=0");
 }
 
 Test(report_text, every_line_has_the_prefix_and_the_summary_is_last)
@@ -60,7 +60,7 @@ Test(report_text, every_line_has_the_prefix_and_the_summary_is_last)
     last = strrchr(report, '\n') + 1;
     cr_expect_str_eq(last, "==4711== SUMMARY: leaked_bytes=1024 leaked_blocks=2 leak_sites=1 "
                            "peak_bytes=1024 allocs=2 frees=0 failed=0 pool_hits=0 pool_misses=0 "
-                           "invalid_frees=0 fatal_errors=0 fallbacks=0");
+                           "invalid_frees=0 fatal_errors=0 fallbacks=0 held_bytes=0");
 }
 
 Test(report_text, head_tells_version_command_devices_time_and_end)
@@ -99,7 +99,7 @@ Test(report_text, device_table_has_aligned_columns)
                 "    2.0 GiB       1.0 GiB");
     expect_line("  host    pinned, registered  1.0 MiB  1.0 MiB  0.070s       1      0       0  "
                 "          -             -");
-    expect_text("unattributed: memory in use on the whole device");
+    expect_text("unattributed: in use on the whole device, but not tracked here:");
 }
 
 Test(report_text, leak_has_size_class_call_site_and_functions)

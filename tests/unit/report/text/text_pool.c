@@ -69,11 +69,10 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
 {
     build_two();
     write_section("== POOL");
-    expect_line("POOL  FREE_SYNC=strict: a free waits for the device, and its block is ready at "
-                "once");
-    expect_line("  device    hits  misses  hit rate  driver calls saved               idle now");
-    expect_line("  0       120355    2109     98.3%              240351  128.0 MiB in 4 blocks");
-    expect_line("  host         1       1     50.0%                   3    16.0 MiB in 1 block");
+    expect_line("POOL  FREE_SYNC=strict: a free waits for the device");
+    expect_line("  device    hits  misses  hit rate  calls saved               idle now");
+    expect_line("  0       120355    2109     98.3%       240351  128.0 MiB in 4 blocks");
+    expect_line("  host         1       1     50.0%            3    16.0 MiB in 1 block");
     expect_line("  device       held  peak held  rounding  efficiency  fragmentation now  of the "
                 "peaks");
     expect_line("  0       256.0 MiB  256.0 MiB   4.0 MiB       93.8%              51.6%         "
@@ -81,14 +80,14 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_line("  host     16.0 MiB   16.0 MiB       0 B      93.8%*             100.0%          "
                 "6.3%");
     expect_no_text("  all ");
-    expect_line("  efficiency: the requested share of the pool's blocks in use (*: of all ever "
+    expect_line("  efficiency: the requested share of blocks in use (*: of all "
                 "served)");
     expect_line("  most used sizes, device 0");
     expect_line("        size  kind      hits  misses    kept  released  idle");
     expect_line("    64.0 MiB  device  120345    2100  120000         8     0");
     expect_line("    32.0 MiB  device      10       9      19        15     4");
     expect_line("    16.0 MiB  pinned     1       1     2         0     1");
-    expect_line("  warning: 256.0 MiB are held on device 0, but only 124.0 MiB of it in use");
+    expect_line("  warning: 256.0 MiB held on device 0, but only 124.0 MiB of it in use");
     expect_no_text("held on the host"); /* nothing of it is in use */
     expect_no_text("because");
     expect_no_text("given back");
@@ -96,8 +95,8 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_text(" pool_hits=120356 pool_misses=2110 ");
     fixture.arena.header->free_sync = 1;
     write_section("== POOL");
-    expect_line("POOL  FREE_SYNC=deferred: a free does not wait; its block is ready when the work "
-                "is done");
+    expect_line("POOL  FREE_SYNC=deferred: a block is ready when the work with it is "
+                "done");
 }
 
 Test(text_pool, efficiency_of_all_served_is_marked_only_where_it_is_shown)
@@ -109,10 +108,22 @@ Test(text_pool, efficiency_of_all_served_is_marked_only_where_it_is_shown)
     write_section("== POOL");
     expect_text("   1.0 MiB       75.0%              25.0%         25.0%\n");
     expect_no_text("*");
-    expect_line("  efficiency: the requested share of the pool's blocks in use");
+    expect_line("  efficiency: the requested share of blocks in use");
     fixture_keep(site, 3 * MIB, 1);
     write_section("== POOL");
     expect_text("       0 B      93.8%*             100.0%         25.0%\n");
+}
+
+Test(text_pool, columns_that_do_not_fit_follow_beside_the_first_one)
+{
+    build_two();
+    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .columns = 80});
+    expect_line("  device       held  peak held  rounding  efficiency");
+    expect_line("  device  fragmentation now  of the peaks");
+    expect_line("  host               100.0%          6.3%");
+    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .columns = 20});
+    expect_line("  device       held");
+    expect_line("  device  of the peaks");
 }
 
 Test(text_pool, shows_the_eight_most_used_sizes)
@@ -145,7 +156,7 @@ Test(text_pool, reasons_are_listed_when_there_were_any)
     header->device[CW_DEVICE_HOST].pool.bypassed[CW_BYPASS_CAPTURE] = 5;
     header->device[0].pool.bypassed[CW_BYPASS_KIND] = 1234;
     write_section("== POOL");
-    expect_line("  0          0       0         -                   0         -");
+    expect_line("  0          0       0         -            0         -");
     expect_line("  left to the driver, because");
     expect_line("      12  a stream capture was running");
     expect_line("    1234  flags or a size that the pool does not serve");
@@ -179,7 +190,7 @@ Test(text_pool, warns_of_what_is_held_in_vain_now_and_says_what_to_do)
     device->live_bytes = 6 * GIB;
     write_section("== POOL");
     expect_text("              40.0%         30.0%\n");
-    expect_line("  warning: 10.0 GiB are held on device 2, but only 6.0 GiB of it in use");
+    expect_line("  warning: 10.0 GiB held on device 2, but only 6.0 GiB of it in use");
     expect_line("    CUWARDEN_POOL_MAX         total idle memory");
     expect_line("    CUWARDEN_POOL_BUCKET_MAX  idle blocks of each size");
     expect_line("    CUWARDEN_POOL_IDLE        how long unused idle memory is kept");
@@ -212,7 +223,7 @@ Test(text_pool, what_is_idle_at_the_end_shows_at_the_end)
     device->live_bytes = MIB;
     write_section("== POOL");
     expect_text("              99.9%          2.4%\n");
-    expect_line("  warning: 840.0 MiB are held on device 0, but only 1.0 MiB of it in use");
+    expect_line("  warning: 840.0 MiB held on device 0, but only 1.0 MiB of it in use");
 }
 
 Test(text_pool, several_devices_have_a_row_of_all)
@@ -276,7 +287,7 @@ Test(text_pool, devices_tell_idle_from_live)
                 "    4       0      1.0 GiB     768.0 MiB");
     expect_line("  host    pinned, registered        0 B   16.0 MiB   15.0 MiB  0.000s       1  "
                 "    1       0            -             -");
-    expect_line("  idle: freed by the program and kept by the pool; the driver sees it as in use");
+    expect_line("  idle: freed by the program and kept by the pool, in use for the driver");
 }
 
 Test(text_pool, idle_blocks_are_no_leaks)

@@ -120,7 +120,7 @@ Test(text_pressure, says_what_can_be_done)
 {
     memory_of(0)->refused[CW_CAUSE_LIMIT] = 1;
     write_section("== PRESSURE");
-    expect_line("  refused by CUWARDEN_LIMIT: raise it, or fall back to host memory with "
+    expect_line("  refused by CUWARDEN_LIMIT: raise it, or set "
                 "CUWARDEN_FALLBACK=managed");
     expect_no_text("refused by CUWARDEN_MIN_FREE");
     expect_no_text("critical for");
