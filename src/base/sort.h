@@ -13,7 +13,7 @@
 typedef int (*cw_before_fn)(const void *a, const void *b, const void *arg);
 
 /* size: of one element, at most CW_SORT_ELEMENT_MAX. */
-#define CW_SORT_ELEMENT_MAX 64
+#define CW_SORT_ELEMENT_MAX 128
 void cw_sort(void *base, size_t count, size_t size, cw_before_fn before, const void *arg);
 
 #endif

@@ -55,7 +55,7 @@
 #define CW_LIVE_VERSION 7
 
 #define CW_CHUNKS      26
-#define CW_ELEM_MAX    16384 /* bytes of a record at most */
+#define CW_ELEM_MAX    32768 /* bytes of a record at most */
 #define CW_MAX_DEVICES 64
 #define CW_DEVICE_HOST 64 /* the pseudo device that owns pinned and registered host memory */
 #define CW_DEVICES     65
@@ -486,19 +486,21 @@ struct cw_live_memory {
  * Live and held bytes: what a thread frees it may keep as slack (struct cw_live_slot) and use up at
  * its next allocation, so that a steady program writes to nothing that threads share. The live
  * bytes are live_bytes minus all slack on this device; cw_view_device_live() says it once. An
- * allocation that would raise live_bytes above peak_bytes first takes back all slack, so the peak
- * is exact. The same holds for held_bytes and peak_held.
+ * allocation that would raise live_bytes above recent_peak first takes back all slack, so both
+ * peaks are exact. The same holds for held_bytes and peak_held.
  */
 struct cw_live_device {
     _Atomic uint64_t live_bytes; /* counted kinds, asked for; slack included */
     _Atomic uint64_t peak_bytes;
-    _Atomic uint64_t peak_ns;
+    _Atomic uint64_t recent_peak;  /* since the timeline's last point; at most peak_bytes */
     _Atomic uint64_t peak_version; /* grows by one with every new peak */
     _Atomic uint64_t held_bytes;   /* taken from the driver and not given back; slack included */
     _Atomic uint64_t peak_held;
-    _Atomic uint64_t driver_total; /* last sample: device size; 0 = never sampled */
-    _Atomic uint64_t driver_used;  /* last sample: used on the whole device, by anybody */
-    _Atomic uint64_t sample_held;  /* held_bytes at that sample */
+    _Atomic uint64_t peak_ns;
+    struct cw_live_extreme least, most; /* since the timeline's last point */
+    _Atomic uint64_t driver_total;      /* last sample: device size; 0 = never sampled */
+    _Atomic uint64_t driver_used;       /* last sample: used on the whole device, by anybody */
+    _Atomic uint64_t sample_held;       /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
     _Atomic uint64_t excess_bytes; /* excess of the pool's live blocks; slack included */
     _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */

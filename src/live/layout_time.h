@@ -36,11 +36,20 @@ struct cw_live_series {
     _Atomic uint64_t bytes[CW_SAMPLES];
 };
 
+/* What a device held at a moment when it was highest or lowest. */
+struct cw_live_extreme {
+    _Atomic uint64_t t_ns; /* 0: there is none */
+    _Atomic uint64_t live, held, idle;
+};
+
 struct cw_live_point {
     _Atomic uint64_t t_ns; /* 0: nothing in this slot */
     _Atomic uint64_t live, held;
     _Atomic uint64_t idle; /* kept by the pool */
     _Atomic uint64_t used; /* of the device by anybody, when last sampled; 0: never */
+    /* Between the point before and this one, when live was lowest, as far as was noticed, and
+     * highest, exactly. Those of a point that is thinned out go to the next. */
+    struct cw_live_extreme least, most;
 };
 
 struct cw_live_timeline {

@@ -116,12 +116,42 @@ static int is_above(uint64_t value, const _Atomic uint64_t *peak)
     return (int64_t)value > (int64_t)load(peak);
 }
 
-static void settle(struct cw_live_device *device, uint64_t now_ns)
+/* The slot rule of live/layout_time.h. */
+static void put_extreme(struct cw_live_extreme *extreme, uint64_t live, uint64_t held,
+                        uint64_t excess, uint64_t now_ns)
+{
+    store(&extreme->t_ns, 0);
+    atomic_thread_fence(memory_order_release);
+    store(&extreme->live, live);
+    store(&extreme->held, held > live ? held : live);
+    store(&extreme->idle, held > live + excess ? held - live - excess : 0);
+    atomic_store_explicit(&extreme->t_ns, now_ns, memory_order_release);
+}
+
+/* All slack is taken back, and the lock held. Before the latest allocation, asked bytes of the live
+ * ones were not. */
+static void note_extremes(struct cw_live_device *device, uint64_t asked, uint64_t held,
+                          uint64_t now_ns)
+{
+    uint64_t live = load(&device->live_bytes), all = load(&device->held_bytes);
+    uint64_t excess = load(&device->excess_bytes);
+
+    if ((int64_t)(live - asked) >= 0 &&
+        (load(&device->least.t_ns) == 0 || live - asked < load(&device->least.live)))
+        put_extreme(&device->least, live - asked, all - held, excess, now_ns);
+    if (is_above(live, &device->recent_peak)) {
+        put_extreme(&device->most, live, all, excess, now_ns);
+        store(&device->recent_peak, live);
+    }
+}
+
+static void settle(struct cw_live_device *device, uint64_t asked, uint64_t held, uint64_t now_ns)
 {
     struct cw_live_header *header = arena->header;
 
     cw_lock_acquire(&lock);
     take_back_all_slack();
+    note_extremes(device, asked, held, now_ns);
     if (is_above(load(&device->live_bytes), &device->peak_bytes)) {
         store(&device->peak_bytes, load(&device->live_bytes));
         store(&device->peak_ns, now_ns);
@@ -136,38 +166,39 @@ static void settle(struct cw_live_device *device, uint64_t now_ns)
     cw_lock_release(&lock);
 }
 
-static void add_shared(uint8_t ordinal, uint64_t live, uint64_t held, uint64_t now_ns)
+/* What nobody has as slack. Returns whether it may make a peak. */
+static int add_shared(struct cw_live_device *device, uint64_t live, uint64_t held)
 {
     struct cw_live_header *header = arena->header;
-    struct cw_live_device *device = &header->device[ordinal];
     int is_peak = 0;
 
     if (live != 0) {
-        is_peak |= is_above(add(&device->live_bytes, live), &device->peak_bytes);
+        is_peak |= is_above(add(&device->live_bytes, live), &device->recent_peak);
         is_peak |= is_above(add(&header->live_bytes, live), &header->peak_bytes);
     }
     if (held != 0)
         is_peak |= is_above(add(&device->held_bytes, held), &device->peak_held);
-    if (is_peak)
-        settle(device, now_ns);
+    return is_peak;
 }
 
-void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
+void cw_usage_add(uint8_t ordinal, uint64_t live, uint64_t held, uint64_t now_ns)
 {
+    struct cw_live_device *device = &arena->header->device[ordinal];
+    uint64_t live_rest = live, held_rest = held; /* in no slack of ours */
     struct cw_slot *slot = cw_slot_enter();
 
     if (CW_LIKELY(slot != NULL)) {
         struct cw_live_slot *slack = &arena->header->slot[slot - cw_slots];
 
-        if (CW_LIKELY(slack->device == device)) {
-            live = use_up(&slack->slack_live, live);
+        if (CW_LIKELY(slack->device == ordinal)) {
+            live_rest = use_up(&slack->slack_live, live);
             if (held != 0)
-                held = use_up(&slack->slack_held, held);
+                held_rest = use_up(&slack->slack_held, held);
         }
         cw_slot_leave(slot);
     }
-    if (CW_UNLIKELY((live | held) != 0))
-        add_shared(device, live, held, now_ns);
+    if (CW_UNLIKELY((live_rest | held_rest) != 0) && add_shared(device, live_rest, held_rest))
+        settle(device, live, held, now_ns);
 }
 
 /* The shared sum is at least the held bytes: a request that fits by it fits. */
@@ -221,7 +252,7 @@ void cw_usage_committed(uint8_t ordinal, uint64_t now_ns)
     struct cw_live_device *device = &arena->header->device[ordinal];
 
     if (is_above(load(&device->held_bytes), &device->peak_held))
-        settle(device, now_ns);
+        settle(device, 0, 0, now_ns);
 }
 
 static void sub_shared(uint8_t ordinal, uint64_t live, uint64_t held)
@@ -343,6 +374,35 @@ void cw_usage_settle_slack(void)
 {
     cw_lock_acquire(&lock);
     take_back_all_slack();
+    cw_lock_release(&lock);
+}
+
+/* ---- between two points of the timeline ---- */
+
+static void copy_extreme(const struct cw_live_extreme *from, struct cw_live_extreme *out)
+{
+    store(&out->t_ns, load(&from->t_ns));
+    store(&out->live, load(&from->live));
+    store(&out->held, load(&from->held));
+    store(&out->idle, load(&from->idle));
+}
+
+void cw_usage_take_extremes(uint8_t ordinal, uint64_t now_ns, struct cw_live_extreme *out_least,
+                            struct cw_live_extreme *out_most)
+{
+    struct cw_live_device *device = &arena->header->device[ordinal];
+    uint64_t live, held, excess;
+
+    cw_lock_acquire(&lock);
+    take_back_all_slack();
+    live = load(&device->live_bytes);
+    held = load(&device->held_bytes);
+    excess = load(&device->excess_bytes);
+    copy_extreme(&device->least, out_least);
+    copy_extreme(&device->most, out_most);
+    put_extreme(&device->least, live, held, excess, now_ns);
+    put_extreme(&device->most, live, held, excess, now_ns);
+    store(&device->recent_peak, live);
     cw_lock_release(&lock);
 }
 

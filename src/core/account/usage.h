@@ -7,7 +7,8 @@
  * slot (core/process/slot.h); the shared sums are atomics; a new peak is settled under
  * CW_RANK_PEAK, with the slots that have slack stopped. Always: a shared sum is at least the live
  * bytes, and a peak is raised only after all slack was taken back, so peaks are exact up to calls
- * in flight.
+ * in flight. A device has two peaks of live bytes, that of its life and that since the timeline's
+ * last point.
  */
 #ifndef CW_CORE_USAGE_H
 #define CW_CORE_USAGE_H
@@ -93,6 +94,11 @@ void cw_usage_give_excess(uint8_t device, uint64_t bytes);
 
 /* Takes all slack back: the shared sums are exact at this moment. */
 void cw_usage_settle_slack(void);
+
+/* When the device's live bytes were lowest, as far as was noticed, and highest since the last call;
+ * from now on both are what is live now. No lock held. */
+void cw_usage_take_extremes(uint8_t device, uint64_t now_ns, struct cw_live_extreme *out_least,
+                            struct cw_live_extreme *out_most);
 
 /* Exact while no other thread is at work. */
 struct cw_live_sums cw_usage_device(uint8_t device);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The timeline: what each device and the host held over time.
+ * The timeline: what each device and the host held over time. Each point has the highest live bytes
+ * since the point before, which accounting keeps (core/account/usage.h): a peak between two points
+ * is not lost, also when points are thinned out.
  *
  * Owns CW_TABLE_TIMELINE: one record per device, from when it first holds something. One thread at
  * a time calls, as core/growth/growth.h arranges; no lock.

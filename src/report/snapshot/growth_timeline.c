@@ -2,63 +2,185 @@
 /*
  * What each device held over time: peaks by quarters of the process's life, and what the pool kept.
  * See growth_read.h. A point that changed while it was read is dropped.
+ *
+ * Samples tell trends. Points are the samples, the moments between two of them when the device held
+ * less or more than at both, its peak, and each out of memory that has an account.
  */
 #include "base/mem.h"
 #include "report/snapshot/growth_read.h"
+
+#include <string.h>
+
 #include "base/sort.h"
 
 #define LOAD(field)    atomic_load_explicit(&(field), memory_order_relaxed)
 #define ACQUIRE(field) atomic_load_explicit(&(field), memory_order_acquire)
 
-/* 0, or -1 when there is none in the slot, or it is changing. */
-static int read_point(const struct cw_live_point *live, uint64_t end_ns,
-                      struct cw_growth_point *out)
+#define SAMPLES (CW_POINTS + 1) /* with the present */
+
+/* A sample, and what was lowest and highest since the one before; the time is 0: not known. */
+struct sample {
+    struct cw_growth_point at, least, most;
+};
+
+/* All samples of one device, and room for what a straight line is fitted to. */
+struct samples {
+    struct sample sample[SAMPLES];
+    uint32_t count;
+    struct cw_trend_point trend[SAMPLES];
+};
+
+/* One that changes while it is read is none. */
+static struct cw_growth_point read_extreme(const struct cw_live_extreme *live)
 {
-    out->t_ns = ACQUIRE(live->t_ns);
-    out->live = LOAD(live->live);
-    out->held = LOAD(live->held);
-    out->idle = LOAD(live->idle);
-    out->used = LOAD(live->used);
+    struct cw_growth_point point = {.t_ns = ACQUIRE(live->t_ns),
+                                    .live = LOAD(live->live),
+                                    .held = LOAD(live->held),
+                                    .idle = LOAD(live->idle)};
+
     atomic_thread_fence(memory_order_acquire);
-    return out->t_ns != 0 && out->t_ns < end_ns && LOAD(live->t_ns) == out->t_ns ? 0 : -1;
+    if (LOAD(live->t_ns) != point.t_ns)
+        point.t_ns = 0;
+    return point;
+}
+
+/* 0, or -1 when there is none in the slot, or it is changing. */
+static int read_sample(const struct cw_live_point *live, uint64_t end_ns, struct sample *out)
+{
+    struct cw_growth_point *at = &out->at;
+
+    at->t_ns = ACQUIRE(live->t_ns);
+    at->live = LOAD(live->live);
+    at->held = LOAD(live->held);
+    at->idle = LOAD(live->idle);
+    at->used = LOAD(live->used);
+    out->least = read_extreme(&live->least);
+    out->most = read_extreme(&live->most);
+    atomic_thread_fence(memory_order_acquire);
+    return at->t_ns != 0 && at->t_ns < end_ns && LOAD(live->t_ns) == at->t_ns ? 0 : -1;
 }
 
 static int is_earlier(const void *a, const void *b, const void *arg)
 {
     (void)arg;
-    return ((const struct cw_growth_point *)a)->t_ns < ((const struct cw_growth_point *)b)->t_ns;
+    return ((const struct sample *)a)->at.t_ns < ((const struct sample *)b)->at.t_ns;
 }
 
-static void drop_equal(struct cw_growth_timeline *timeline)
+static void drop_equal(struct samples *samples)
 {
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < timeline->count; i++)
-        if (kept == 0 || timeline->point[kept - 1].t_ns != timeline->point[i].t_ns)
-            timeline->point[kept++] = timeline->point[i];
-    timeline->count = kept;
+    for (uint32_t i = 0; i < samples->count; i++)
+        if (kept == 0 || samples->sample[kept - 1].at.t_ns != samples->sample[i].at.t_ns)
+            samples->sample[kept++] = samples->sample[i];
+    samples->count = kept;
 }
 
-static struct cw_growth_point present(const struct cw_snapshot *snapshot, unsigned device)
+static struct sample present(const struct cw_snapshot *snapshot, unsigned device)
 {
+    const struct cw_live_device *live = &cw_view_header(snapshot->view)->device[device];
     struct cw_live_sums sums = cw_view_device_live(snapshot->view, device);
 
-    return (struct cw_growth_point){.t_ns = snapshot->growth.end_ns,
-                                    .live = sums.live,
-                                    .held = sums.held,
-                                    .idle = snapshot->pool.device[device].sums.idle_bytes,
-                                    .used = snapshot->device[device].driver_used};
+    return (struct sample){.at = {.t_ns = snapshot->growth.end_ns,
+                                  .live = sums.live,
+                                  .held = sums.held,
+                                  .idle = snapshot->pool.device[device].sums.idle_bytes,
+                                  .used = snapshot->device[device].driver_used},
+                           .least = read_extreme(&live->least),
+                           .most = read_extreme(&live->most)};
 }
 
-static void read_points(const struct cw_snapshot *snapshot, const struct cw_live_timeline *live,
-                        unsigned device, struct cw_growth_timeline *out)
+static void read_samples(const struct cw_snapshot *snapshot, const struct cw_live_timeline *live,
+                         unsigned device, struct samples *out)
 {
+    out->count = 0;
     for (unsigned i = 0; i < CW_POINTS; i++)
-        if (read_point(&live->point[i], snapshot->growth.end_ns, &out->point[out->count]) == 0)
+        if (read_sample(&live->point[i], snapshot->growth.end_ns, &out->sample[out->count]) == 0)
             out->count++;
-    cw_sort(out->point, out->count, sizeof(*out->point), is_earlier, NULL);
+    cw_sort(out->sample, out->count, sizeof(*out->sample), is_earlier, NULL);
     drop_equal(out);
-    out->point[out->count++] = present(snapshot, device);
+    out->sample[out->count++] = present(snapshot, device);
+}
+
+/* ---- points ---- */
+
+/* Between two that are there, in time and before the last: the clock is coarse, and no two points
+ * have the same time. What the whole device used was not asked. */
+static void insert(struct cw_growth_timeline *timeline, struct cw_growth_point point)
+{
+    uint32_t at = timeline->count - 1;
+    struct cw_growth_point *next;
+
+    while (at > 0 && timeline->point[at - 1].t_ns > point.t_ns)
+        at--;
+    next = &timeline->point[at];
+    if (at > 0 && point.t_ns <= next[-1].t_ns)
+        point.t_ns = next[-1].t_ns + 1;
+    else if (point.t_ns >= next->t_ns)
+        point.t_ns = next->t_ns - 1;
+    if (point.t_ns >= next->t_ns || timeline->count == CW_TIMELINE_POINTS)
+        return;
+    point.used = next->used == 0 || next->used > point.held ? next->used : point.held;
+    memmove(next + 1, next, (timeline->count - at) * sizeof(*next));
+    *next = point;
+    timeline->count++;
+}
+
+/* The highest and the lowest moment, where the samples around it do not tell them. */
+static void insert_extremes(struct cw_growth_timeline *timeline, const struct sample *sample,
+                            const struct sample *before)
+{
+    uint64_t live = sample->at.live, earlier = before ? before->at.live : live;
+
+    if (sample->least.t_ns != 0 && sample->least.live < (live < earlier ? live : earlier))
+        insert(timeline, sample->least);
+    if (sample->most.t_ns != 0 && sample->most.live > (live > earlier ? live : earlier))
+        insert(timeline, sample->most);
+}
+
+/* A process that was killed while it wrote may have lost the sample that knew. */
+static void insert_peak(const struct cw_snapshot_device *device,
+                        struct cw_growth_timeline *timeline)
+{
+    struct cw_growth_point peak = {
+        .t_ns = device->peak_ns, .live = device->peak_bytes, .held = device->peak_bytes};
+
+    if (peak.t_ns == 0 || peak.t_ns > timeline->point[timeline->count - 1].t_ns)
+        return;
+    for (uint32_t i = 0; i < timeline->count; i++)
+        if (timeline->point[i].live >= peak.live)
+            return;
+    insert(timeline, peak);
+}
+
+static void insert_ooms(const struct cw_view *view, unsigned device, uint64_t end_ns,
+                        struct cw_growth_timeline *timeline)
+{
+    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
+
+    for (uint32_t i = 1; i < count && i <= CW_TIMELINE_OOMS; i++) {
+        const struct cw_live_oom *oom = cw_view_oom(view, i);
+
+        if (oom && oom->device == device && oom->t_ns != 0 && oom->t_ns <= end_ns)
+            insert(timeline, (struct cw_growth_point){
+                                 .t_ns = oom->t_ns,
+                                 .live = oom->live,
+                                 .held = oom->held,
+                                 .idle = oom->idle,
+                             });
+    }
+}
+
+static void make_points(const struct cw_snapshot *snapshot, unsigned device,
+                        const struct samples *samples, struct cw_growth_timeline *out)
+{
+    for (uint32_t i = 0; i < samples->count; i++)
+        out->point[i] = samples->sample[i].at;
+    out->count = samples->count;
+    for (uint32_t i = 0; i < samples->count; i++)
+        insert_extremes(out, &samples->sample[i], i > 0 ? &samples->sample[i - 1] : NULL);
+    insert_peak(&snapshot->device[device], out);
+    insert_ooms(snapshot->view, device, snapshot->growth.end_ns, out);
 }
 
 /* ---- what they tell ---- */
@@ -72,47 +194,51 @@ static void note_peak(struct cw_growth_timeline *timeline, uint64_t end_ns, uint
         timeline->peak[quarter] = bytes;
 }
 
-/* The points are samples, which miss short peaks. Of the highest of all it is known exactly how
- * high it was, and when; it must not make the last quarter look worse than those before it. */
+/* A peak of which no sample knows must not make the last quarter look worse than those before. */
 static void find_peaks(const struct cw_snapshot *snapshot, unsigned device,
-                       struct cw_growth_timeline *timeline)
+                       const struct samples *samples, struct cw_growth_timeline *timeline)
 {
     const unsigned last = CW_TREND_QUARTERS - 1;
     uint64_t end_ns = snapshot->growth.end_ns;
     uint64_t sampled, before = 0;
 
-    for (uint32_t i = 0; i < timeline->count; i++)
-        note_peak(timeline, end_ns, timeline->point[i].t_ns, timeline->point[i].live);
+    for (uint32_t i = 0; i < samples->count; i++) {
+        const struct sample *sample = &samples->sample[i];
+
+        note_peak(timeline, end_ns, sample->at.t_ns, sample->at.live);
+        if (sample->most.t_ns != 0)
+            note_peak(timeline, end_ns, sample->most.t_ns, sample->most.live);
+    }
     sampled = timeline->peak[last];
     note_peak(timeline, end_ns, snapshot->device[device].peak_ns,
               snapshot->device[device].peak_bytes);
     for (unsigned i = 0; i < last; i++)
         before = timeline->peak[i] > before ? timeline->peak[i] : before;
     timeline->has_peaks =
-        timeline->count >= CW_TREND_POINTS_MIN && end_ns >= CW_TREND_SPAN_MIN && before > 0;
+        samples->count >= CW_TREND_POINTS_MIN && end_ns >= CW_TREND_SPAN_MIN && before > 0;
     if (timeline->has_peaks && sampled > before)
         timeline->peak_rose =
             (uint8_t)cw_trend_is_large((double)(sampled - before), (double)before);
 }
 
-static void fit_idle(struct cw_growth_timeline *timeline, struct cw_trend_point *scratch)
+static void fit_idle(struct samples *samples, struct cw_trend *out)
 {
     uint64_t begin_ns = 0;
 
-    for (uint32_t i = 0; i < timeline->count; i++) {
-        const struct cw_growth_point *point = &timeline->point[i];
+    for (uint32_t i = 0; i < samples->count; i++) {
+        const struct cw_growth_point *at = &samples->sample[i].at;
 
-        scratch[i] = (struct cw_trend_point){point->t_ns, point->idle};
-        if (begin_ns == 0 && point->idle > 0)
-            begin_ns = point->t_ns;
+        samples->trend[i] = (struct cw_trend_point){at->t_ns, at->idle};
+        if (begin_ns == 0 && at->idle > 0)
+            begin_ns = at->t_ns;
     }
     if (begin_ns != 0)
-        cw_trend_fit(scratch, timeline->count, begin_ns, &timeline->idle);
+        cw_trend_fit(samples->trend, samples->count, begin_ns, out);
 }
 
 /* Of several records of a device, the first. */
 static void read_timeline(struct cw_snapshot *snapshot, const struct cw_live_timeline *live,
-                          struct cw_trend_point *scratch)
+                          struct samples *samples)
 {
     unsigned device = live->device;
     struct cw_growth_timeline *timeline;
@@ -123,25 +249,25 @@ static void read_timeline(struct cw_snapshot *snapshot, const struct cw_live_tim
     timeline->ordinal = (uint8_t)device;
     if (timeline->point)
         return;
-    timeline->point = cw_mem_alloc((CW_POINTS + 1) * sizeof(*timeline->point));
+    timeline->point = cw_mem_alloc(CW_TIMELINE_POINTS * sizeof(*timeline->point));
     if (!timeline->point)
         return;
-    read_points(snapshot, live, device, timeline);
-    find_peaks(snapshot, device, timeline);
-    fit_idle(timeline, scratch);
+    read_samples(snapshot, live, device, samples);
+    make_points(snapshot, device, samples, timeline);
+    find_peaks(snapshot, device, samples, timeline);
+    fit_idle(samples, &timeline->idle);
 }
 
 void cw_snapshot_read_timelines(struct cw_snapshot *snapshot)
 {
-    size_t size = (CW_POINTS + 1) * sizeof(struct cw_trend_point);
-    struct cw_trend_point *scratch = cw_mem_alloc(size);
+    struct samples *samples = cw_mem_alloc(sizeof(*samples));
     uint32_t count = cw_view_count(snapshot->view, CW_TABLE_TIMELINE);
 
-    for (uint32_t i = 1; scratch && i < count; i++) {
+    for (uint32_t i = 1; samples && i < count; i++) {
         const struct cw_live_timeline *live = cw_view_timeline(snapshot->view, i);
 
         if (live)
-            read_timeline(snapshot, live, scratch);
+            read_timeline(snapshot, live, samples);
     }
-    cw_mem_free(scratch, size);
+    cw_mem_free(samples, sizeof(*samples));
 }

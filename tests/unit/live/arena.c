@@ -76,7 +76,7 @@ Test(arena, the_first_index_of_every_table_is_one)
 
 Test(arena, records_start_zeroed_and_never_move)
 {
-    enum { COUNT = 50000 };
+    enum { COUNT = 20000 };
     static unsigned char *where[CW_TABLE_COUNT][COUNT];
 
     create((size_t)1 << 30);

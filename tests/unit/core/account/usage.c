@@ -115,6 +115,41 @@ Test(tally, slack_of_a_thread_that_has_ended_counts_for_nothing)
     cr_expect_eq(device_at(0)->peak_ns, 6u);
 }
 
+/* Each row takes what came since the row before; slack of two devices and of a thread is about. */
+Test(tally, extremes_are_those_since_they_were_taken)
+{
+    struct cw_live_extreme least, most;
+    pthread_t thread;
+
+    cw_usage_add(0, 100, 128, 1);
+    cw_usage_take_extremes(0, 2, &least, &most);
+    cr_expect_eq(least.live, 0u);
+    cr_expect_eq(most.live, 100u);
+    cr_expect_eq(most.held, 128u);
+    cr_expect_eq(most.t_ns, 1u);
+    cw_usage_sub(0, 60, 64); /* slack */
+    cw_usage_add(0, 70, 80, 3);
+    cw_usage_sub(0, 70, 80);
+    cw_usage_add(1, 5, 5, 4);
+    cw_usage_take_extremes(0, 5, &least, &most);
+    cr_expect_eq(least.live, 40u);
+    cr_expect_eq(least.held, 64u);
+    cr_expect_eq(most.live, 110u);
+    cr_expect_eq(most.held, 144u);
+    cr_expect_eq(most.idle, 34u);
+    cr_expect_eq(most.t_ns, 3u);
+    cr_assert_eq(pthread_create(&thread, NULL, leave_slack, NULL), 0);
+    pthread_join(thread, NULL);
+    cw_usage_take_extremes(0, 6, &least, &most);
+    cr_expect_eq(most.live, 1040u);
+    cw_usage_add(0, 10, 10, 7); /* far below the peak of its life */
+    cw_usage_take_extremes(0, 8, &least, &most);
+    cr_expect_eq(least.live, 40u);
+    cr_expect_eq(most.live, 50u);
+    cr_expect_eq(most.t_ns, 7u);
+    cr_expect_eq(device_at(0)->peak_bytes, 1040u);
+}
+
 /* ---- threads: each holds at most OWN bytes, so the peak is known to lie in between ---- */
 
 #define THREADS 8

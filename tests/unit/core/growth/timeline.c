@@ -145,6 +145,58 @@ Test(timeline, spans_a_million_milliseconds_evenly_with_true_values)
     cr_expect_lt(record->taken, 4000);
 }
 
+/* What is live for less than a millisecond, when nothing is sampled. */
+static void spike(uint64_t bytes)
+{
+    pool_put(ask_get(bytes));
+}
+
+Test(timeline, what_comes_and_goes_between_two_points_is_kept)
+{
+    ask_get(MIB);
+    pass(1);
+    spike(64 * MIB);
+    spike(16 * MIB);
+    pass(1);
+    cr_expect_eq(newest(0)->live, MIB);
+    cr_expect_eq(newest(0)->least.live, MIB);
+    cr_expect_eq(newest(0)->most.live, 65 * MIB);
+    cr_expect_eq(newest(0)->most.t_ns, cw_session_now() - FAKE_MS);
+    spike(16 * MIB); /* in what the first one left */
+    pass(1);
+    cr_expect_eq(newest(0)->most.live, 17 * MIB);
+    cr_expect_geq(newest(0)->most.held, 81 * MIB);
+    cr_expect_eq(newest(0)->most.idle, newest(0)->most.held - 17 * MIB);
+}
+
+/* A spike a hundred milliseconds, each higher than the one before, while points are thinned to one
+ * every 64: every interval with a spike has it. */
+Test(timeline, thinning_out_keeps_what_was_seen)
+{
+    uint64_t most = 0;
+    unsigned intervals = 0;
+
+    ask_get(MIB);
+    for (unsigned i = 0; i < 10000; i++) {
+        if (i % 100 == 50)
+            spike((i / 100 + 1) * MIB);
+        pass(1);
+    }
+    for (unsigned i = 0; i < CW_POINTS; i++) {
+        const struct cw_live_point *point = &record_of(0)->point[i];
+
+        if (point->t_ns == 0 || point->most.live <= MIB)
+            continue;
+        intervals++;
+        cr_expect_leq(point->most.t_ns, point->t_ns);
+        cr_expect_eq(point->most.live, (point->most.t_ns / FAKE_MS / 100 + 2) * MIB);
+        most = point->most.live > most ? point->most.live : most;
+    }
+    cr_expect_eq(most, core_header()->device[0].peak_bytes);
+    cr_expect_eq(most, 101 * MIB);
+    cr_expect_geq(intervals, 95);
+}
+
 static unsigned due(void)
 {
     return cw_due_take(CW_DUE_GROWTH);

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "report_fixture.h"
 #include "report/snapshot/snapshot.h"
@@ -66,6 +67,65 @@ Test(snapshot_timeline, a_timeline_is_sorted_and_ends_with_the_present)
     cr_expect_eq(line->point[2].used, 4);
     cr_expect_eq(line->point[MOMENTS - 1].live, 1536);
     cr_expect_eq(line->point[MOMENTS - 1].held, 1536);
+}
+
+/* The row of live bytes that a reader sees, as text. */
+static const char *live_row(const struct cw_growth_timeline *line)
+{
+    static char row[256];
+    size_t at = 0;
+
+    row[0] = '\0';
+    for (uint32_t i = 0; i < line->count; i++)
+        at += (size_t)snprintf(row + at, sizeof(row) - at, "%s%llu", i ? " " : "",
+                               (unsigned long long)line->point[i].live);
+    return row;
+}
+
+Test(snapshot_timeline, extremes_between_samples_are_points)
+{
+    const struct cw_growth_timeline *line = &growth->timeline[0];
+    struct cw_live_timeline *timeline = fixture_timeline(0);
+    struct cw_live_device *device = &fixture.arena.header->device[0];
+
+    timeline->point[0] = (struct cw_live_point){.t_ns = 100, .live = 60, .held = 80, .used = 900};
+    timeline->point[1] = (struct cw_live_point){.t_ns = 200,
+                                                .live = 60,
+                                                .held = 80,
+                                                .used = 900,
+                                                .least = {110, 50, 80, 30},
+                                                .most = {120, 660, 700, 10}};
+    timeline->point[2] = (struct cw_live_point){
+        .t_ns = 300, .live = 60, .least = {200, 60, 80, 0}, .most = {200, 70, 80, 0}};
+    device->most = (struct cw_live_extreme){400, 65, 80, 0};
+    device->peak_bytes = 660;
+    device->peak_ns = 120;
+    read_now();
+    cr_expect_str_eq(live_row(line), "60 50 660 60 70 60 65 0");
+    cr_expect_eq(line->point[2].t_ns, 120);
+    cr_expect_eq(line->point[2].held, 700);
+    cr_expect_eq(line->point[2].idle, 10);
+    cr_expect_eq(line->point[2].used, 900);
+    for (uint32_t i = 1; i < line->count; i++)
+        cr_expect_gt(line->point[i].t_ns, line->point[i - 1].t_ns);
+}
+
+Test(snapshot_timeline, the_peak_and_each_out_of_memory_are_points)
+{
+    const struct cw_growth_timeline *line = &growth->timeline[0];
+    struct cw_live_device *device = &fixture.arena.header->device[0];
+    struct cw_live_oom *oom = fixture_oom(0, fixture_site(0, "cuMemAlloc", CW_KIND_DEVICE, 0));
+
+    fixture_timeline(0)->point[0] = (struct cw_live_point){.t_ns = 100, .live = 60};
+    device->peak_bytes = 660;
+    device->peak_ns = 90;
+    oom->t_ns = 100;
+    oom->live = 61;
+    oom->held = 80;
+    read_now();
+    cr_expect_str_eq(live_row(line), "660 60 61 0");
+    cr_expect_eq(line->point[2].held, 80);
+    cr_expect_eq(line->point[2].t_ns, 101);
 }
 
 Test(snapshot_timeline, peaks_by_quarters)
