@@ -104,8 +104,32 @@ static void read_samples(const struct cw_snapshot *snapshot, const struct cw_liv
 
 /* ---- points ---- */
 
-/* Between two that are there, in time and before the last: the clock is coarse, and no two points
- * have the same time. What the whole device used was not asked. */
+static void append(struct cw_growth_timeline *timeline, struct cw_growth_point point)
+{
+    timeline->point[timeline->count++] = point;
+}
+
+/* The lowest and the highest moment before a sample, if it and the one before do not tell them.
+ * What the whole device used was not asked then. */
+static void append_extremes(const struct sample *sample, const struct sample *before,
+                            struct cw_growth_timeline *out)
+{
+    uint64_t live = sample->at.live, earlier = before ? before->at.live : live;
+    struct cw_growth_point least = sample->least, most = sample->most;
+    int has_least = least.t_ns != 0 && least.live < live && least.live < earlier;
+    int has_most = most.t_ns != 0 && most.live > live && most.live > earlier;
+
+    least.used = sample->at.used;
+    most.used = sample->at.used == 0 || sample->at.used > most.held ? sample->at.used : most.held;
+    if (has_least && (!has_most || least.t_ns <= most.t_ns))
+        append(out, least);
+    if (has_most)
+        append(out, most);
+    if (has_least && has_most && least.t_ns > most.t_ns)
+        append(out, least);
+}
+
+/* In the order of time, and before the last. */
 static void insert(struct cw_growth_timeline *timeline, struct cw_growth_point point)
 {
     uint32_t at = timeline->count - 1;
@@ -114,28 +138,10 @@ static void insert(struct cw_growth_timeline *timeline, struct cw_growth_point p
     while (at > 0 && timeline->point[at - 1].t_ns > point.t_ns)
         at--;
     next = &timeline->point[at];
-    if (at > 0 && point.t_ns <= next[-1].t_ns)
-        point.t_ns = next[-1].t_ns + 1;
-    else if (point.t_ns >= next->t_ns)
-        point.t_ns = next->t_ns - 1;
-    if (point.t_ns >= next->t_ns || timeline->count == CW_TIMELINE_POINTS)
-        return;
     point.used = next->used == 0 || next->used > point.held ? next->used : point.held;
     memmove(next + 1, next, (timeline->count - at) * sizeof(*next));
     *next = point;
     timeline->count++;
-}
-
-/* The highest and the lowest moment, where the samples around it do not tell them. */
-static void insert_extremes(struct cw_growth_timeline *timeline, const struct sample *sample,
-                            const struct sample *before)
-{
-    uint64_t live = sample->at.live, earlier = before ? before->at.live : live;
-
-    if (sample->least.t_ns != 0 && sample->least.live < (live < earlier ? live : earlier))
-        insert(timeline, sample->least);
-    if (sample->most.t_ns != 0 && sample->most.live > (live > earlier ? live : earlier))
-        insert(timeline, sample->most);
 }
 
 /* A process that was killed while it wrote may have lost the sample that knew. */
@@ -145,15 +151,13 @@ static void insert_peak(const struct cw_snapshot_device *device,
     struct cw_growth_point peak = {
         .t_ns = device->peak_ns, .live = device->peak_bytes, .held = device->peak_bytes};
 
-    if (peak.t_ns == 0 || peak.t_ns > timeline->point[timeline->count - 1].t_ns)
-        return;
     for (uint32_t i = 0; i < timeline->count; i++)
         if (timeline->point[i].live >= peak.live)
             return;
     insert(timeline, peak);
 }
 
-static void insert_ooms(const struct cw_view *view, unsigned device, uint64_t end_ns,
+static void insert_ooms(const struct cw_view *view, unsigned device,
                         struct cw_growth_timeline *timeline)
 {
     uint32_t count = cw_view_count(view, CW_TABLE_OOM);
@@ -161,26 +165,38 @@ static void insert_ooms(const struct cw_view *view, unsigned device, uint64_t en
     for (uint32_t i = 1; i < count && i <= CW_TIMELINE_OOMS; i++) {
         const struct cw_live_oom *oom = cw_view_oom(view, i);
 
-        if (oom && oom->device == device && oom->t_ns != 0 && oom->t_ns <= end_ns)
-            insert(timeline, (struct cw_growth_point){
-                                 .t_ns = oom->t_ns,
-                                 .live = oom->live,
-                                 .held = oom->held,
-                                 .idle = oom->idle,
-                             });
+        if (oom && oom->device == device && oom->t_ns != 0)
+            insert(timeline,
+                   (struct cw_growth_point){
+                       .t_ns = oom->t_ns, .live = oom->live, .held = oom->held, .idle = oom->idle});
     }
+}
+
+/* The clock is coarse, and no two points have the same time. The last one's stays. */
+static void part_times(struct cw_growth_timeline *timeline)
+{
+    struct cw_growth_point *point = timeline->point;
+    uint64_t end_ns = point[timeline->count - 1].t_ns;
+
+    for (uint32_t i = 1; i < timeline->count; i++)
+        if (point[i].t_ns <= point[i - 1].t_ns)
+            point[i].t_ns = point[i - 1].t_ns + 1;
+    point[timeline->count - 1].t_ns = end_ns;
+    for (uint32_t i = timeline->count - 1; i > 0; i--)
+        if (point[i - 1].t_ns >= point[i].t_ns && point[i].t_ns > 0)
+            point[i - 1].t_ns = point[i].t_ns - 1;
 }
 
 static void make_points(const struct cw_snapshot *snapshot, unsigned device,
                         const struct samples *samples, struct cw_growth_timeline *out)
 {
-    for (uint32_t i = 0; i < samples->count; i++)
-        out->point[i] = samples->sample[i].at;
-    out->count = samples->count;
-    for (uint32_t i = 0; i < samples->count; i++)
-        insert_extremes(out, &samples->sample[i], i > 0 ? &samples->sample[i - 1] : NULL);
+    for (uint32_t i = 0; i < samples->count; i++) {
+        append_extremes(&samples->sample[i], i > 0 ? &samples->sample[i - 1] : NULL, out);
+        append(out, samples->sample[i].at);
+    }
     insert_peak(&snapshot->device[device], out);
-    insert_ooms(snapshot->view, device, snapshot->growth.end_ns, out);
+    insert_ooms(snapshot->view, device, out);
+    part_times(out);
 }
 
 /* ---- what they tell ---- */

@@ -110,6 +110,25 @@ Test(snapshot_timeline, extremes_between_samples_are_points)
         cr_expect_gt(line->point[i].t_ns, line->point[i - 1].t_ns);
 }
 
+/* The first sample and all that came before it are of one tick of the clock, and so is the end. */
+Test(snapshot_timeline, extremes_keep_their_order_on_a_coarse_clock)
+{
+    const struct cw_growth_timeline *line = &growth->timeline[0];
+    struct cw_live_device *device = &fixture.arena.header->device[0];
+
+    fixture_timeline(0)->point[0] =
+        (struct cw_live_point){.t_ns = END - 1, .live = 30, .most = {END - 1, 40, 40, 0}};
+    device->most = (struct cw_live_extreme){END, 80, 80, 0};
+    device->least = (struct cw_live_extreme){END - 1, 0, 0, 0};
+    device->peak_bytes = 80;
+    device->peak_ns = END;
+    read_now();
+    cr_expect_str_eq(live_row(line), "40 30 80 0");
+    cr_expect_eq(line->point[line->count - 1].t_ns, END);
+    for (uint32_t i = 1; i < line->count; i++)
+        cr_expect_gt(line->point[i].t_ns, line->point[i - 1].t_ns);
+}
+
 Test(snapshot_timeline, the_peak_and_each_out_of_memory_are_points)
 {
     const struct cw_growth_timeline *line = &growth->timeline[0];
