@@ -29,7 +29,8 @@
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
 
-#define SECOND_NS UINT64_C(1000000000)
+#define GPU_LINE_MAX 1024
+#define SECOND_NS    UINT64_C(1000000000)
 
 struct request {
     struct cw_fleet_choice whom;
@@ -133,16 +134,31 @@ static void print_table(const struct cw_top_row *rows, long count)
     free(line);
 }
 
+static void print_gpus(const struct cw_gpus *gpus)
+{
+    char line[GPU_LINE_MAX];
+
+    for (unsigned i = 0; i < gpus->count; i++) {
+        cw_gpu_format(&gpus->gpu[i], sizeof(line) - 1, line, sizeof(line));
+        printf("%s%s\n", i == 0 ? "\n" : "", line);
+    }
+}
+
 static int print_once(const struct cw_fleet *fleet, const struct request *request)
 {
+    static struct cw_gpus gpus;
     long count;
     struct cw_top_row *rows = cw_top_rows(fleet, &request->what, &count);
     int rc = count < 0 ? -1 : 0;
 
+    cw_gpus_look(&gpus, fleet);
     if (rc == 0 && request->is_json)
-        rc = cw_top_print_json(stdout, fleet, rows, count);
-    else if (rc == 0)
+        rc = cw_top_print_json(stdout, fleet, &gpus, rows, count);
+    else if (rc == 0) {
         print_table(rows, count);
+        if (request->what.device == CW_TOP_ANY_DEVICE)
+            print_gpus(&gpus);
+    }
     if (rc != 0)
         cw_cli_error("out of memory");
     free(rows);
@@ -260,6 +276,7 @@ static int show(struct cw_top_screen *screen, const struct cw_fleet_choice *whom
             if (cw_fleet_look(&screen->fleet, whom) != 0)
                 return -1;
             looked_ns = now;
+            cw_gpus_look(&screen->gpus, &screen->fleet);
             cw_top_look_at_sites(screen);
         }
         if (cw_top_refresh(screen) != 0)

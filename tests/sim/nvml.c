@@ -250,6 +250,50 @@ int nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count, v
     return is_unknown(device);
 }
 
+typedef struct {
+    unsigned int pid;
+    unsigned long long used;
+    unsigned int gpu_instance, compute_instance;
+} nvmlProcessInfo_t;
+
+/* The processes of CUSIM_SHARED; without that there are none that could be known. */
+int nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                            nvmlProcessInfo_t *out)
+{
+    int status = is_unknown(device);
+    unsigned room = count ? *count : 0;
+
+    if (status != NVML_ERROR_NOT_SUPPORTED || !count)
+        return status == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_INVALID_ARGUMENT : status;
+    pthread_mutex_lock(&lock);
+    sim_share_open();
+    *count = 0;
+    if (sim_share_is_on()) {
+        int64_t pid;
+        uint64_t used;
+
+        sim_share_lock();
+        for (int slot = 0; (slot = sim_share_user(slot, device->ordinal, &pid, &used)) > 0;) {
+            if (*count < room)
+                out[*count] = (nvmlProcessInfo_t){.pid = (unsigned)pid, .used = used};
+            ++*count;
+        }
+        sim_share_unlock();
+    }
+    pthread_mutex_unlock(&lock);
+    return *count <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+}
+
+int nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned int length)
+{
+    int status = is_unknown(device);
+
+    if (status != NVML_ERROR_NOT_SUPPORTED)
+        return status;
+    snprintf(out, length, "Simulated GPU %d", device->ordinal);
+    return NVML_SUCCESS;
+}
+
 int nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, void *out)
 {
     (void)link, (void)out;

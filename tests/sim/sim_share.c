@@ -136,6 +136,20 @@ uint64_t sim_share_sum(int device)
     return sum;
 }
 
+int sim_share_user(int slot, int device, int64_t *pid, uint64_t *used)
+{
+    if (slot == 0)
+        sweep();
+    for (; slot < NSLOTS; slot++) {
+        if (!slots[slot].pid || !slots[slot].used[device])
+            continue;
+        *pid = slots[slot].pid;
+        *used = slots[slot].used[device];
+        return slot + 1;
+    }
+    return 0;
+}
+
 void sim_share_tell(int device, uint64_t used)
 {
     if (own >= 0)

@@ -34,6 +34,9 @@ void sim_share_lock(void);
 void sim_share_unlock(void);
 /* What all living processes hold of a device. Under the lock. */
 uint64_t sim_share_sum(int device);
+/* The next process that holds something of the device, from this slot on, which is 0 at first; the
+ * slot to go on from, or 0. */
+int sim_share_user(int slot, int device, int64_t *pid, uint64_t *used);
 void sim_share_tell(int device, uint64_t used);
 
 #pragma GCC visibility pop

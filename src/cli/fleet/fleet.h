@@ -24,8 +24,9 @@ struct cw_fleet_device {
     char name[96];    /* "" if unknown */
     char uuid[48];    /* "GPU-...", "" if unknown */
     uint64_t live, idle, held, peak, peak_held;
-    uint64_t limit, min_free; /* 0: none */
-    unsigned level;           /* enum cw_level */
+    uint64_t limit, min_free;           /* 0: none */
+    uint64_t driver_total, driver_used; /* of the whole device, when last asked; total 0: never */
+    unsigned level;                     /* enum cw_level */
     /* Sums over the counted kinds, as in the report. */
     uint64_t allocs, frees, failed;
     uint64_t hits, misses;         /* of the pool */

@@ -80,6 +80,8 @@ static void read_header(struct cw_fleet_device *device, const struct cw_view *vi
     device->peak_held = LOAD(live->peak_held);
     device->limit = LOAD(live->memory.limit);
     device->min_free = LOAD(live->memory.min_free);
+    device->driver_total = LOAD(live->driver_total);
+    device->driver_used = LOAD(live->driver_used);
     device->level = LOAD(live->memory.level) < CW_LEVEL_COUNT ? LOAD(live->memory.level) : 0;
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         device->ooms[i] = LOAD(live->memory.refused[i]);

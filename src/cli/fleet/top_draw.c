@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 #include "cli/ui/truncate.h"
 
-#define AROUND 3 /* lines above and below the rows */
+#define AROUND 3 /* lines above and below the rows, besides the GPUs' */
 
 static void put(int y, int attributes, const char *text)
 {
@@ -55,6 +55,24 @@ static void draw_totals(const struct cw_top_screen *screen)
              cw_top_size(sizes[0], sizeof(sizes[0]), live),
              cw_top_size(sizes[1], sizeof(sizes[1]), held), (double)screen->interval_ns / 1e9);
     put(0, A_NORMAL, text);
+}
+
+/* One line each, where the rows keep at least half of the screen. */
+static int gpu_lines(const struct cw_top_screen *screen)
+{
+    int most = (LINES - AROUND) / 2, count = (int)screen->gpus.count;
+
+    return most < 0 ? 0 : count < most ? count : most;
+}
+
+static void draw_gpus(const struct cw_top_screen *screen)
+{
+    char text[1024];
+
+    for (int i = 0; i < gpu_lines(screen); i++) {
+        cw_gpu_format(&screen->gpus.gpu[i], (size_t)COLS, text, sizeof(text));
+        put(1 + i, A_NORMAL, text);
+    }
 }
 
 /* ---- rows ---- */
@@ -131,10 +149,10 @@ static void scroll_to_cursor(struct cw_top_screen *screen, int height)
 
 static void draw_rows(struct cw_top_screen *screen, const struct cw_top_layout *layout)
 {
-    int end = LINES - 1, y = AROUND - 1;
+    int end = LINES - 1, y = AROUND - 1 + gpu_lines(screen);
     char text[CW_TOP_LINE_MAX];
 
-    scroll_to_cursor(screen, LINES - AROUND);
+    scroll_to_cursor(screen, LINES - AROUND - gpu_lines(screen));
     for (long i = screen->first; i < screen->count && y < end; i++) {
         const struct cw_top_row *row = &screen->rows[i];
 
@@ -201,7 +219,8 @@ void cw_top_draw(struct cw_top_screen *screen)
     } else {
         cw_top_fit(&layout, (size_t)COLS);
         cw_top_print_heading(text, sizeof(text), &layout, &screen->choice);
-        put(1, A_REVERSE, text);
+        draw_gpus(screen);
+        put(1 + gpu_lines(screen), A_REVERSE, text);
         draw_rows(screen, &layout);
         draw_last_line(screen);
     }

@@ -83,8 +83,30 @@ static int is_first_of_process(const struct cw_top_row *rows, long at)
     return 1;
 }
 
-int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_top_row *rows,
-                      long count)
+static void put_gpu(struct cw_json *json, const struct cw_gpu *gpu)
+{
+    cw_json_element(json, '{');
+    cw_json_number(json, "index", gpu->index);
+    cw_json_string(json, "name", gpu->name);
+    cw_json_string(json, "uuid", gpu->uuid);
+    cw_json_number(json, "total_bytes", gpu->total);
+    cw_json_number(json, "used_bytes", gpu->used);
+    cw_json_number(json, "free_bytes", gpu->total > gpu->used ? gpu->total - gpu->used : 0);
+    cw_json_open(json, "others", '[');
+    for (unsigned i = 0; i < gpu->others; i++) {
+        cw_json_element(json, '{');
+        cw_json_number(json, "pid", gpu->other[i].pid);
+        cw_json_string(json, "name", gpu->other[i].name);
+        if (gpu->other[i].bytes != UINT64_MAX)
+            cw_json_number(json, "used_bytes", gpu->other[i].bytes);
+        cw_json_close(json, '}');
+    }
+    cw_json_close(json, ']');
+    cw_json_close(json, '}');
+}
+
+int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_gpus *gpus,
+                      const struct cw_top_row *rows, long count)
 {
     char buffer[BUFFER_SIZE];
     struct cw_out out;
@@ -105,6 +127,10 @@ int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_to
         if (is_first_of_process(rows, i))
             put_process(&json, rows + i, count - i);
     }
+    cw_json_close(&json, ']');
+    cw_json_open(&json, "gpus", '[');
+    for (unsigned i = 0; i < gpus->count; i++)
+        put_gpu(&json, &gpus->gpu[i]);
     cw_json_close(&json, ']');
     cw_json_close(&json, '}');
     cw_out_char(&out, '\n');

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cli/fleet/fleet_sites.h"
+#include "cli/fleet/gpus.h"
 #include "cli/fleet/top_table.h"
 
 #define CW_TOP_FILTER_MAX 64
@@ -23,6 +24,7 @@ enum cw_top_mode { CW_TOP_TABLE, CW_TOP_HELP, CW_TOP_FILTER };
 
 struct cw_top_screen {
     struct cw_fleet fleet;
+    struct cw_gpus gpus;
     struct cw_top_choice choice;
     char filter[CW_TOP_FILTER_MAX]; /* choice.filter points here */
     uint64_t interval_ns;
