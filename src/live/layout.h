@@ -365,6 +365,7 @@ struct cw_live_event {
     uint32_t alloc_site;         /* of INVALID_FREE: of the block that was meant, 0: not known */
     uint8_t misuse;              /* enum cw_misuse, of INVALID_FREE */
     uint8_t unused[3];
+    uint64_t live, held, idle; /* of OOM: what this process had on the device */
 };
 
 /* An out of memory that the program has seen, and what held the memory then. The first of a

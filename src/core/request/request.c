@@ -12,6 +12,7 @@
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/account/freed.h"
+#include "core/account/idle.h"
 #include "core/process/gate.h"
 #include "core/growth/growth.h"
 #include "core/limits/limit.h"
@@ -67,6 +68,7 @@ uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int c
 {
     uint32_t site = cw_site_here(api, request->kind, request->device);
     int is_oom = cause != CW_CAUSE_COUNT;
+    struct cw_live_sums sums;
     uint32_t event;
 
     cw_device_describe(request->device);
@@ -76,12 +78,16 @@ uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int c
     cw_trace_failed(request, api);
     cw_device_sample(api);
     atomic_fetch_add(&cw_device_at(request->device)->memory.refused[cause], 1);
+    sums = cw_usage_device(request->device);
     event = cw_event_add(&(struct cw_live_event){.type = CW_EVENT_OOM,
                                                  .site = site,
                                                  .device = request->device,
                                                  .cause = (uint8_t)cause,
                                                  .bytes = request->bytes,
-                                                 .code = code});
+                                                 .code = code,
+                                                 .live = sums.live,
+                                                 .held = sums.held,
+                                                 .idle = cw_idle_bytes(request->device)});
     return cw_oom_record(request, site, event, code, cause);
 }
 

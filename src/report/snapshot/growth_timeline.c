@@ -4,7 +4,7 @@
  * See growth_read.h. A point that changed while it was read is dropped.
  *
  * Samples tell trends. Points are the samples, the moments between two of them when the device held
- * less or more than at both, its peak, and each out of memory that has an account.
+ * less or more than at both, its peak, and each out of memory.
  */
 #include "base/mem.h"
 #include "report/snapshot/growth_read.h"
@@ -157,18 +157,43 @@ static void insert_peak(const struct cw_snapshot_device *device,
     insert(timeline, peak);
 }
 
-static void insert_ooms(const struct cw_view *view, unsigned device,
+/* The device's out of memory that event i was, or NULL. */
+static const struct cw_live_event *oom_at(const struct cw_view *view, unsigned device, uint32_t i)
+{
+    const struct cw_live_event *event = cw_view_event(view, i);
+
+    return event && event->t_ns != 0 && event->type == CW_EVENT_OOM && event->device == device
+               ? event
+               : NULL;
+}
+
+static uint32_t count_ooms(const struct cw_view *view, unsigned device)
+{
+    uint32_t ooms = 0, count = cw_view_count(view, CW_TABLE_EVENT);
+
+    for (uint32_t i = 1; i < count; i++)
+        ooms += oom_at(view, device, i) != NULL;
+    return ooms;
+}
+
+/* At most so many: events may have come since they were counted. */
+static void insert_ooms(const struct cw_view *view, unsigned device, uint32_t most,
                         struct cw_growth_timeline *timeline)
 {
-    uint32_t count = cw_view_count(view, CW_TABLE_OOM);
+    uint32_t count = cw_view_count(view, CW_TABLE_EVENT);
 
-    for (uint32_t i = 1; i < count && i <= CW_TIMELINE_OOMS; i++) {
-        const struct cw_live_oom *oom = cw_view_oom(view, i);
+    for (uint32_t i = 1; i < count && most > 0; i++) {
+        const struct cw_live_event *oom = oom_at(view, device, i);
 
-        if (oom && oom->device == device && oom->t_ns != 0)
-            insert(timeline,
-                   (struct cw_growth_point){
-                       .t_ns = oom->t_ns, .live = oom->live, .held = oom->held, .idle = oom->idle});
+        if (!oom)
+            continue;
+        insert(timeline, (struct cw_growth_point){
+                             .t_ns = oom->t_ns,
+                             .live = oom->live,
+                             .held = oom->held,
+                             .idle = oom->idle,
+                         });
+        most--;
     }
 }
 
@@ -187,16 +212,24 @@ static void part_times(struct cw_growth_timeline *timeline)
             point[i - 1].t_ns = point[i].t_ns - 1;
 }
 
-static void make_points(const struct cw_snapshot *snapshot, unsigned device,
-                        const struct samples *samples, struct cw_growth_timeline *out)
+/* 0, or -1: no memory. */
+static int make_points(const struct cw_snapshot *snapshot, unsigned device,
+                       const struct samples *samples, struct cw_growth_timeline *out)
 {
+    uint32_t ooms = count_ooms(snapshot->view, device), limit = 3 * samples->count + 1 + ooms;
+
+    out->point = cw_mem_alloc(limit * sizeof(*out->point));
+    if (!out->point)
+        return -1;
+    out->points_limit = limit;
     for (uint32_t i = 0; i < samples->count; i++) {
         append_extremes(&samples->sample[i], i > 0 ? &samples->sample[i - 1] : NULL, out);
         append(out, samples->sample[i].at);
     }
     insert_peak(&snapshot->device[device], out);
-    insert_ooms(snapshot->view, device, out);
+    insert_ooms(snapshot->view, device, ooms, out);
     part_times(out);
+    return 0;
 }
 
 /* ---- what they tell ---- */
@@ -265,11 +298,9 @@ static void read_timeline(struct cw_snapshot *snapshot, const struct cw_live_tim
     timeline->ordinal = (uint8_t)device;
     if (timeline->point)
         return;
-    timeline->point = cw_mem_alloc(CW_TIMELINE_POINTS * sizeof(*timeline->point));
-    if (!timeline->point)
-        return;
     read_samples(snapshot, live, device, samples);
-    make_points(snapshot, device, samples, timeline);
+    if (make_points(snapshot, device, samples, timeline) != 0)
+        return;
     find_peaks(snapshot, device, samples, timeline);
     fit_idle(samples, &timeline->idle);
 }

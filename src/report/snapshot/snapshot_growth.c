@@ -17,7 +17,8 @@ void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth)
     cw_mem_free(growth->step, growth->steps_limit * sizeof(*growth->step));
     cw_mem_free(growth->regrowth, growth->regrowths_limit * sizeof(*growth->regrowth));
     for (unsigned i = 0; i < CW_DEVICES; i++)
-        cw_mem_free(growth->timeline[i].point, CW_TIMELINE_POINTS * sizeof(struct cw_growth_point));
+        cw_mem_free(growth->timeline[i].point,
+                    growth->timeline[i].points_limit * sizeof(struct cw_growth_point));
 }
 
 int cw_snapshot_growth_was_watched(const struct cw_snapshot_growth *growth)

@@ -56,15 +56,10 @@ struct cw_growth_point {
     uint64_t t_ns, live, held, idle, used;
 };
 
-/* Of one device at most: the samples and the present, each with a lowest and a highest moment
- * before it; the peak; and the moments of out of memory that have an account. */
-#define CW_TIMELINE_OOMS   32
-#define CW_TIMELINE_POINTS (3 * (CW_POINTS + 1) + 1 + CW_TIMELINE_OOMS)
-
 struct cw_growth_timeline {
     uint8_t ordinal;
     struct cw_growth_point *point; /* in the order of time; the last is the present */
-    uint32_t count;
+    uint32_t count, points_limit;
     uint8_t has_peaks;                /* there are enough points for them to mean something */
     uint8_t peak_rose;                /* the last of them is clearly above all others */
     uint64_t peak[CW_TREND_QUARTERS]; /* live, in each quarter of the process's life */

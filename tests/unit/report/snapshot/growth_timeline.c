@@ -133,7 +133,8 @@ Test(snapshot_timeline, the_peak_and_each_out_of_memory_are_points)
 {
     const struct cw_growth_timeline *line = &growth->timeline[0];
     struct cw_live_device *device = &fixture.arena.header->device[0];
-    struct cw_live_oom *oom = fixture_oom(0, fixture_site(0, "cuMemAlloc", CW_KIND_DEVICE, 0));
+    struct cw_live_event *oom =
+        fixture_event(CW_EVENT_OOM, fixture_site(0, "cuMemAlloc", CW_KIND_DEVICE, 0), 2);
 
     fixture_timeline(0)->point[0] = (struct cw_live_point){.t_ns = 100, .live = 60};
     device->peak_bytes = 660;
