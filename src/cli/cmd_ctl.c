@@ -23,13 +23,16 @@
 #include "base/options/option_values.h"
 #include "live/live_copy.h"
 #include "live/live_dir.h"
+#include "base/out.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
 #include "cli/ui/exit_status.h"
 #include "cli/input/foreign_file.h"
 #include "cli/input/live_files.h"
+#include "cli/input/run_live.h"
 #include "cli/ui/message.h"
 
+#define SIZE_TEXT_MAX 24
 #define WHY_MAX       256
 #define POLL_NS       5000000
 #define TIMEOUT_NS    UINT64_C(5000000000)
@@ -113,10 +116,26 @@ static int is_alive(const struct target *target)
            cw_live_file_is_in_use(target->fd, target->pid, target->path);
 }
 
+/* A run removes the files of its processes, and has their reports. */
+static int is_of_run(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    if (!name)
+        return 0;
+    while (name > path && name[-1] != '/')
+        name--;
+    return cw_run_live_is_name(name);
+}
+
 static int fail_dead(const struct target *target)
 {
-    cw_cli_error("process %u has ended; run 'cuwarden report %s' for its report",
-                 (unsigned)target->pid, target->path);
+    if (is_of_run(target->path) || access(target->path, F_OK) != 0)
+        cw_cli_error("process %u has ended; its report is that of its 'cuwarden run'",
+                     (unsigned)target->pid);
+    else
+        cw_cli_error("process %u has ended; run 'cuwarden report %s' for its report",
+                     (unsigned)target->pid, target->path);
     return -1;
 }
 
@@ -286,6 +305,23 @@ static void copy_text(char *to, const struct cw_live_control *control)
     to[i] = '\0';
 }
 
+/* A limit takes nothing away, so more than it may be live already. */
+static void warn_of_excess(const struct target *target)
+{
+    for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
+        const struct cw_live_device *device = &target->header->device[i];
+        uint64_t limit = atomic_load(&device->memory.limit);
+        uint64_t live = atomic_load(&device->live_bytes);
+        char size[2][SIZE_TEXT_MAX];
+
+        if (limit != 0 && live > limit)
+            cw_cli_warn("device %u: %s are live, more than the limit of %s: requests fail until "
+                        "the program frees enough",
+                        i, cw_format_size(size[0], sizeof(size[0]), live),
+                        cw_format_size(size[1], sizeof(size[1]), limit));
+    }
+}
+
 static int tell(const struct target *target, const struct wish *wish)
 {
     const struct cw_live_control *control = &target->header->control;
@@ -300,6 +336,8 @@ static int tell(const struct target *target, const struct wish *wish)
         printf("%s\n", text);
     else
         printf("process %u: %s\n", (unsigned)target->pid, text);
+    if (wish->what == CW_CONTROL_LIMIT)
+        warn_of_excess(target);
     return 0;
 }
 

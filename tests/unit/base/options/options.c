@@ -54,6 +54,7 @@ static void expect_scarcity_defaults(void)
     cr_expect_eq(memcmp(&options.fail, &off, sizeof(off)), 0);
     cr_expect_eq(options.dump_oom, CW_DUMP_OOM_ON);
     cr_expect_eq(options.dump_interval, 0u);
+    cr_expect_eq(options.log_interval, 0u);
 }
 
 static void expect_defaults(void)
@@ -96,10 +97,10 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_POOL_IDLE=500ms", "CUWARDEN_PREWARM=64M:8,2m:1", "CUWARDEN_PRESET=inference",
           "CUWARDEN_LIMIT=0:8GB,50%", "CUWARDEN_MIN_FREE=0", "CUWARDEN_PRESSURE=50%,70%,100%",
           "CUWARDEN_FALLBACK=managed", "CUWARDEN_FAIL=every=5,above=512B", "CUWARDEN_DUMP_OOM=off",
-          "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_DUMP_SIGNAL=12", "CUWARDEN_PYTHON=off",
-          "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5", "CUWARDEN_GROWTH=off",
-          "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p", "CUWARDEN_THREAD=off", "TMPDIR=/",
-          "TMPDIR=b");
+          "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_LOG_INTERVAL=2s", "CUWARDEN_DUMP_SIGNAL=12",
+          "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
+          "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
+          "CUWARDEN_THREAD=off", "TMPDIR=/", "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
@@ -126,6 +127,7 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_eq(options.fail.above, 512u);
     cr_expect_eq(options.dump_oom, CW_DUMP_OOM_OFF);
     cr_expect_eq(options.dump_interval, 100000000u);
+    cr_expect_eq(options.log_interval, 2000000000u);
     for (size_t i = 0; i < CW_OPTION_COUNT; i++)
         cr_expect_eq(options.origin[i], CW_ORIGIN_ENVIRONMENT);
 }
