@@ -19,6 +19,7 @@
 #include "cli/export/event_words.h"
 #include "cli/export/html_columns.h"
 #include "cli/export/html_page.inc"
+#include "cli/export/html_tensors.h"
 #include "cli/export/html_tree.h"
 #include "cli/export/html_whole.h"
 #include "cli/model/calls.h"
@@ -358,6 +359,7 @@ static void put_main(struct page *page)
     }
     fputs("],\"moments\":", page->out);
     put_numbers(page, model->snapshot.growth.t_ns, model->snapshot.growth.moments);
+    cw_html_put_tensors(page->out, &model->tensors);
     fputs(",\"diagnostics\":[", page->out);
     for (uint32_t i = 0; i < model->diagnostics; i++) {
         fputs(i > 0 ? "," : "", page->out);

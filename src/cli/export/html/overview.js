@@ -78,6 +78,25 @@ function plainTable(titles, rows) {
   return el("div", { class: "across" }, el("table", { class: `plain${titles.length > 4 ? " many" : ""}` }, el("thead", {}, head), el("tbody", {}, ...rows)));
 }
 
+function tensorRow(line) {
+  const number = (text) => el("td", { class: "num" }, text);
+  return el("tr", {},
+    el("td", { title: line.file }, line.file ? `${line.function} ${baseName(line.file)}:${line.line}` : "C++ (autograd)"),
+    number(formatBytes(line.bytes)), number(formatCount(line.count)), number(line.exitBytes ? formatBytes(line.exitBytes) : "\u2013"),
+    number(String(line.device)), el("td", {}, meter([[line.bytes, ""]], main.tensors.bytes, formatShare(line.bytes, main.tensors.bytes))));
+}
+
+function showTensors(body) {
+  const { tensors } = main;
+  if (!tensors.framework || tensors.lines.length === 0) return;
+  const rest = tensors.all - tensors.lines.length;
+  body.append(el("div", { class: "panel", id: "tensors" },
+    el("h2", {}, `Tensors of ${tensors.framework}`),
+    el("p", { class: "soft" }, `${formatBytes(tensors.bytes)} in ${plural(tensors.count, "tensor", "tensors")} at ${formatTime(tensors.t)}, ` +
+      `in segments of ${formatBytes(tensors.segmentBytes)}, by the line that made them${rest > 0 ? `; ${plural(rest, "more line", "more lines")} not shown` : ""}.`),
+    plainTable(["Line", "At the peak>", "Tensors>", "At exit>", "Device>", "Share"], tensors.lines.map(tensorRow))));
+}
+
 function showOverview() {
   const body = document.getElementById("overview");
   showProcess(body);
@@ -88,4 +107,5 @@ function showOverview() {
   if (main.devices.length > 0)
     body.append(el("div", { class: "panel" }, plainTable(
       ["Device", "Name", "Live>", "Idle>", "Peak>", "at>", "Limit>", "Total>", "Live and idle", "Pressure"], main.devices.map(deviceRow))));
+  showTensors(body);
 }
