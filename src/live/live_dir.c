@@ -22,6 +22,7 @@
 #define STEP         ((uint64_t)1 << 20)
 #define SHARE        16 /* of what is free */
 #define DAY_SECONDS  (24 * 60 * 60)
+#define DUMP_SECONDS (7 * DAY_SECONDS)
 #define LISTING      ((size_t)32 * 1024) /* some 500 entries */
 #define LISTINGS     64                  /* looked at; each takes some 50 us */
 #define MODE_DEAD    0400 /* somebody has seen that its process is gone; its time says when */
@@ -140,7 +141,13 @@ int cw_live_dir_is_locked(int fd)
     return lock.l_type != F_UNLCK;
 }
 
-/* Reports that were made while a process ran may lie in the same directory. */
+/* Reports that were made while a process ran lie in the same directory (report/path/dump_name.h).
+ */
+static int is_dump(const char *name)
+{
+    return strstr(name, ".dump-") != NULL;
+}
+
 static int is_live_file(const char *name)
 {
     size_t len = strlen(name), suffix = sizeof(CW_PLACE_SUFFIX) - 1;
@@ -155,12 +162,17 @@ static void sweep_file(int dir, const char *name, int64_t now)
     struct stat info;
     int fd;
 
-    if (!is_live_file(name))
+    if (!is_live_file(name) && !is_dump(name))
         return;
     fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return;
-    if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) && cw_live_dir_is_locked(fd) == 0) {
+    if (is_dump(name)) {
+        if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+            now - info.st_mtim.tv_sec > DUMP_SECONDS)
+            syscall(SYS_unlinkat, dir, name, 0);
+    } else if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+               cw_live_dir_is_locked(fd) == 0) {
         /* One with a hidden name never lived long, and may be about to take its lock. */
         if (name[0] != '.' && (info.st_mode & 0777) != MODE_DEAD) {
             syscall(SYS_fchmod, fd, MODE_DEAD);

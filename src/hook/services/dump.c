@@ -116,6 +116,7 @@ static int take_private_name(struct job *job)
         memcpy(job->name.path, job->path, CW_PLACE_MAX);
         return errno;
     }
+    cw_live_dir_sweep(dir);
     cw_sys_close(dir);
     cw_dump_name_escape(job->pattern, sizeof(job->pattern), job->path);
     len = strlen(job->pattern);
