@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/out.h"
+#include "base/printable.h"
 
 _Atomic int cw_log_printed = CW_LOG_WARN;
 static _Atomic uint32_t warnings; /* lines due at warn and above; stops just past the ceiling */
@@ -40,17 +41,6 @@ void cw_log_reset(void)
 static int is_printed(enum cw_log_level level)
 {
     return level != CW_LOG_OFF && level <= cw_log_get_level();
-}
-
-/* A value from the environment may hold a newline or an escape sequence. */
-static void replace_controls(char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned char byte = (unsigned char)text[i];
-
-        if (byte < 0x20 || byte == 0x7f)
-            text[i] = '?';
-    }
 }
 
 /* A cut must not leave half a character behind. */
@@ -81,7 +71,7 @@ static void write_line(enum cw_log_level level, const char *fmt, va_list ap)
         memcpy(line + len, ellipsis, sizeof(ellipsis) - 1);
         len += sizeof(ellipsis) - 1;
     }
-    replace_controls(line, len);
+    len = cw_printable_clean(line, len); /* a value may hold a newline or an escape sequence */
     line[len++] = '\n';
     /* Nobody is left to tell when this fails, and waiting would stall the program. */
     (void)cw_write(STDERR_FILENO, line, len, 0);

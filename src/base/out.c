@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 
 /* How long a report waits for a reader that left its pipe non-blocking and full. */
@@ -493,6 +494,19 @@ char *cw_format_duration(char *buf, size_t cap, uint64_t ns)
     return buf;
 }
 
+void cw_out_printable(struct cw_out *out, const char *text, size_t len)
+{
+    for (size_t at = 0, size; at < len; at += size) {
+        int is_printable;
+
+        size = cw_printable_scan(text + at, len - at, &is_printable);
+        if (is_printable)
+            cw_out_write(out, text + at, size);
+        else
+            cw_out_char(out, '?');
+    }
+}
+
 /* ---- JSON ---- */
 
 static void put_json_ascii(struct cw_out *out, unsigned char byte)
@@ -503,7 +517,7 @@ static void put_json_ascii(struct cw_out *out, unsigned char byte)
 
     if (found)
         cw_out_printf(out, "\\%c", letter[found - named]);
-    else if (byte < 0x20)
+    else if (byte < 0x20 || byte == 0x7f)
         cw_out_printf(out, "\\u%04x", byte);
     else
         cw_out_char(out, (char)byte);
@@ -526,7 +540,7 @@ void cw_out_json_string(struct cw_out *out, const char *s, size_t len)
 
     cw_out_char(out, '"');
     for (size_t i = 0; i < len; i += n) {
-        int complete;
+        int complete, is_printable;
 
         n = count_json_plain(at + i, len - i);
         if (n > 0) {
@@ -539,8 +553,11 @@ void cw_out_json_string(struct cw_out *out, const char *s, size_t len)
             continue;
         }
         n = cw_utf8_scan(s + i, len - i, &complete);
-        if (complete)
+        (void)cw_printable_scan(s + i, len - i, &is_printable);
+        if (is_printable)
             cw_out_write(out, at + i, n);
+        else if (complete) /* none of them is past U+FFFF */
+            cw_out_printf(out, "\\u%04x", (unsigned)cw_utf8_decode(s + i, n));
         else
             cw_out_string(out, CW_UTF8_REPLACEMENT);
     }

@@ -66,6 +66,8 @@ char *cw_format_size(char *buf, size_t cap, uint64_t bytes);
 char *cw_format_duration(char *buf, size_t cap, uint64_t ns);
 
 /* JSON string with its quotes; invalid UTF-8 becomes U+FFFD, so the output is always valid JSON. */
+/* What printable.h says of the text. */
+void cw_out_printable(struct cw_out *out, const char *text, size_t len);
 void cw_out_json_string(struct cw_out *out, const char *s, size_t len);
 
 #endif

@@ -54,6 +54,16 @@ size_t cw_utf8_scan(const char *text, size_t len, int *out_complete)
     return n;
 }
 
+uint32_t cw_utf8_decode(const char *text, size_t len)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t point = len == 1 ? s[0] : s[0] & (0x7fu >> len);
+
+    for (size_t i = 1; i < len; i++)
+        point = point << 6 | (s[i] & 0x3fu);
+    return point;
+}
+
 int cw_utf8_is_valid(const char *text)
 {
     size_t len = strlen(text);

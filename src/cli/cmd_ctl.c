@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/printable.h"
 #include "base/clock.h"
 #include "base/options/option_values.h"
 #include "live/live_copy.h"
@@ -295,14 +296,11 @@ static int fail_timeout(const struct target *target, const struct wish *wish)
 /* The text comes from another process and may contain anything. */
 static void copy_text(char *to, const struct cw_live_control *control)
 {
-    size_t i;
+    size_t len = strnlen(control->answer, sizeof(control->answer) - 1);
 
-    for (i = 0; i + 1 < sizeof(control->answer) && control->answer[i] != '\0'; i++) {
-        unsigned char byte = (unsigned char)control->answer[i];
-
-        to[i] = byte < 0x20 || byte == 0x7f ? '?' : control->answer[i];
-    }
-    to[i] = '\0';
+    memcpy(to, control->answer, len);
+    to[len] = '\0';
+    (void)cw_printable_clean_string(to);
 }
 
 /* A limit takes nothing away, so more than it may be live already. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "cli/doctor/doctor.h"
+#include "base/printable.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
 #include "report/json/json_put.h"
@@ -148,7 +149,7 @@ static void print_text(const struct cw_doctor *doctor, const struct request *req
         snprintf(subject, sizeof(subject), "Process %u", (unsigned)doctor->pid);
     else if (doctor->shown_name)
         snprintf(subject, sizeof(subject), "%s", doctor->shown_name);
-    print_verdict(doctor, subject);
+    print_verdict(doctor, cw_printable_clean_string(subject));
     if (!doctor->shown_name || doctor->count[CW_VERDICT_PROBLEM] > 0)
         return;
     line = line_to_run(request, "cuwarden run", request->preload);
@@ -157,7 +158,8 @@ static void print_text(const struct cw_doctor *doctor, const struct request *req
         begin = NULL;
     with_variables = begin ? line_to_run(request, begin, NULL) : NULL;
     if (line && with_variables)
-        printf("\n  %s\n\nor, without the command:\n\n  %s\n", line, with_variables);
+        printf("\n  %s\n\nor, without the command:\n\n  %s\n", cw_printable_clean_string(line),
+               cw_printable_clean_string(with_variables));
     free(line);
     free(begin);
     free(with_variables);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <stdio.h>
 
+#include "base/printable.h"
 #include "base/options/options.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
@@ -79,7 +80,8 @@ static int print_table(void)
         cw_options_print_value(&options, i, value, sizeof(value));
         name_origin(&options, i, origin, sizeof(origin));
         printf("%s%-*s %-18s %s\n", CW_OPTION_PREFIX, 24 - (int)sizeof(CW_OPTION_PREFIX) + 1,
-               cw_options_row(i)->name, origin, *value ? value : "(unset)");
+               cw_options_row(i)->name, origin,
+               *value ? cw_printable_clean_string(value) : "(unset)");
     }
     print_complaints(&complaints);
     return CW_EXIT_OK;

@@ -138,11 +138,7 @@ void cw_option_quote(struct cw_out *why, const char *text, size_t len)
             shown--;
     }
     cw_out_char(why, '\'');
-    for (size_t i = 0; i < shown; i++) {
-        unsigned char byte = (unsigned char)text[i];
-
-        cw_out_char(why, byte < 0x20 || byte == 0x7f ? '?' : text[i]);
-    }
+    cw_out_printable(why, text, shown);
     cw_out_string(why, shown < len ? "...'" : "'");
 }
 

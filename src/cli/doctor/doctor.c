@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/printable.h"
 
 static void add(struct cw_doctor *doctor, enum cw_verdict verdict, const char *way_out,
                 const char *fmt, va_list ap)
@@ -22,7 +23,10 @@ static void add(struct cw_doctor *doctor, enum cw_verdict verdict, const char *w
     *finding = (struct cw_finding){.check = doctor->check, .verdict = verdict};
     if (vasprintf(&finding->text, fmt, ap) < 0)
         return;
+    (void)cw_printable_clean_string(finding->text);
     finding->way_out = way_out ? strdup(way_out) : NULL;
+    if (finding->way_out)
+        (void)cw_printable_clean_string(finding->way_out);
     doctor->findings++;
 }
 

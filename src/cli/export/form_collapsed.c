@@ -5,10 +5,12 @@
  * https://github.com/brendangregg/FlameGraph (stackcollapse)
  */
 #include "cli/export/form.h"
+#include "base/printable.h"
 #include "cli/export/form_collapsed.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/ui/message.h"
 #include "cli/ui/strings.h"
@@ -19,8 +21,15 @@
  * harmless, because the number follows the last one. */
 static void put_name(FILE *out, const char *name)
 {
-    for (; *name; name++)
-        fputc(*name == ';' ? ',' : (unsigned char)*name < ' ' ? ' ' : *name, out);
+    for (size_t len = strlen(name), size; len > 0; name += size, len -= size) {
+        int is_printable;
+
+        size = cw_printable_scan(name, len, &is_printable);
+        if (*name == ';' || !is_printable)
+            fputc(*name == ';' ? ',' : ' ', out);
+        else
+            fwrite(name, 1, size, out);
+    }
 }
 
 /* A function is one frame, wherever it calls; by_call: which call it is, too. */

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/printable.h"
+#include "base/utf8.h"
 #include "base/compiler.h"
 #include "cli/export/event_words.h"
 #include "cli/ui/message.h"
@@ -34,15 +36,16 @@ struct trace {
 static void put_string(FILE *out, const char *text)
 {
     fputc('"', out);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
+    for (size_t len = strlen(text), size; len > 0; text += size, len -= size) {
+        int is_printable;
 
-        if (byte == '"' || byte == '\\')
-            fprintf(out, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f)
-            fprintf(out, "\\u%04x", byte);
+        size = cw_printable_scan(text, len, &is_printable);
+        if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text);
+        else if (!is_printable)
+            fprintf(out, "\\u%04x", (unsigned)cw_utf8_decode(text, size));
         else
-            fputc(byte, out);
+            fwrite(text, 1, size, out);
     }
     fputc('"', out);
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/compiler.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -18,10 +19,14 @@
 /* Text of the program as part of a pattern: nonprintable characters match anything. */
 static void put_pattern(struct cw_out *out, const char *text)
 {
-    for (; *text != '\0'; text++) {
-        unsigned char byte = (unsigned char)*text;
+    for (size_t at = 0, len = strlen(text), size; at < len; at += size) {
+        int is_printable;
 
-        cw_out_char(out, byte < 0x20 || byte == 0x7f ? '*' : (char)byte);
+        size = cw_printable_scan(text + at, len - at, &is_printable);
+        if (is_printable)
+            cw_out_write(out, text + at, size);
+        else
+            cw_out_char(out, '*');
     }
 }
 
@@ -140,8 +145,7 @@ static int is_repeated(struct seen *seen, const char *rule)
 
 static void put_clean(struct cw_out *out, const char *text)
 {
-    for (; *text != '\0'; text++)
-        cw_out_char(out, (unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    cw_out_printable(out, text, strlen(text));
 }
 
 static void put_comment(const struct cw_snapshot_site *site, struct cw_out *out)

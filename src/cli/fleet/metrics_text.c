@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 
 #define LABEL_MAX 1024
@@ -25,20 +26,23 @@ struct printing {
     const struct cw_fleet_process *process;
 };
 
-/* Value of a label: `"`, `\` and the end of a line are escaped, and it is UTF-8. */
+/* Value of a label: `"`, `\` and the end of a line are escaped, and it is printable UTF-8. */
 static void print_value(FILE *to, const char *text)
 {
     char clean[LABEL_MAX];
 
     cw_utf8_clean(clean, sizeof(clean), text);
     putc('"', to);
-    for (const char *at = clean; *at; at++) {
-        if (*at == '\n')
+    for (size_t at = 0, len = strlen(clean), size; at < len; at += size) {
+        int is_printable;
+
+        size = cw_printable_scan(clean + at, len - at, &is_printable);
+        if (clean[at] == '\n')
             fputs("\\n", to);
-        else if (*at == '"' || *at == '\\')
-            fprintf(to, "\\%c", *at);
+        else if (clean[at] == '"' || clean[at] == '\\')
+            fprintf(to, "\\%c", clean[at]);
         else
-            putc(*at, to);
+            fwrite(is_printable ? clean + at : "?", 1, is_printable ? size : 1, to);
     }
     putc('"', to);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/out.h"
 #include "live/view.h"
 #include "report/json/json_put.h"
@@ -60,8 +61,12 @@ char *cw_device_format(char *buf, uint32_t device)
 
 void cw_text_put(FILE *out, const char *text)
 {
-    for (; *text; text++)
-        fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, out);
+    for (size_t len = strlen(text), size; len > 0; text += size, len -= size) {
+        int is_printable;
+
+        size = cw_printable_scan(text, len, &is_printable);
+        fwrite(is_printable ? text : "?", 1, is_printable ? size : 1, out);
+    }
 }
 
 const char *cw_last_component(const char *path)

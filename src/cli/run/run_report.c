@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/compiler.h"
 #include "base/launcher.h"
 #include "cli/export/form.h"
@@ -342,10 +343,13 @@ static void rename_second(const struct cw_run_reports *reports, const struct cw_
 static void name_report(const struct cw_run_reports *reports, const struct cw_run_made *made)
 {
     const char *suffix = second_suffix(reports, made->own);
+    char name[CW_PATH_MAX];
 
-    fprintf(stderr, "cuwarden: report of process %u: %s\n", (unsigned)made->pid, made->own);
+    snprintf(name, sizeof(name), "%s", made->own);
+    (void)cw_printable_clean_string(name);
+    fprintf(stderr, "cuwarden: report of process %u: %s\n", (unsigned)made->pid, name);
     if (suffix[0])
-        fprintf(stderr, "cuwarden: report of process %u: %s%s\n", (unsigned)made->pid, made->own,
+        fprintf(stderr, "cuwarden: report of process %u: %s%s\n", (unsigned)made->pid, name,
                 suffix);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages on stderr, one line each, in the style of getopt. Owns their prefix. See message.h. */
 #include "cli/ui/message.h"
+#include "base/printable.h"
 #include "cli/ui/exit_status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char *speaker = "cuwarden";
 
@@ -15,9 +17,12 @@ void cw_cli_speak_as(const char *name)
 
 static void say(const char *prefix, const char *fmt, va_list ap)
 {
-    fprintf(stderr, "%s: ", prefix);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    char *text = NULL;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
+    fprintf(stderr, "%s: %s\n", prefix, text ? cw_printable_clean_string(text) : "out of memory");
+    free(text);
 }
 
 void cw_cli_error(const char *fmt, ...)

@@ -4,21 +4,23 @@
 
 #include <string.h>
 #include <wchar.h>
+#include "base/printable.h"
 
 /* One character: its bytes and columns. Combining characters take no column and stay attached. */
 static size_t measure(const char *text, size_t len, mbstate_t *state, int *out_columns)
 {
+    int columns, is_printable;
     wchar_t wide;
     size_t bytes = mbrtowc(&wide, text, len, state);
-    int columns;
 
+    (void)cw_printable_scan(text, len, &is_printable);
     if (bytes == (size_t)-1 || bytes == (size_t)-2 || bytes == 0) {
         memset(state, 0, sizeof(*state));
         *out_columns = -1;
         return 1;
     }
     columns = wcwidth(wide);
-    *out_columns = columns;
+    *out_columns = is_printable ? columns : -1;
     return bytes;
 }
 

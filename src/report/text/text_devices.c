@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/printable.h"
 #include "report/text/text_table.h"
 
 enum device_column {
@@ -45,9 +46,7 @@ static void format_name(const struct cw_text *text, unsigned device, char *cell)
         cw_format(cell, CW_TEXT_CELL_MAX, "%.*s", (int)strnlen(name, CW_DEVICE_NAME), name);
     else
         cw_format(cell, CW_TEXT_CELL_MAX, "-");
-    for (char *at = cell; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            *at = '?';
+    (void)cw_printable_clean_string(cell);
 }
 
 /* "-" if unknown. */

@@ -36,7 +36,7 @@ size_t cw_text_clean_len(const char *s, size_t max)
     return strnlen(s, max + 1) > max ? max : strlen(s);
 }
 
-/* At most max bytes, ending in three dots if truncated; no control characters. */
+/* At most max bytes, ending in three dots if truncated; printable (base/printable.h). */
 void cw_text_clean(const struct cw_text *text, const char *s, size_t max)
 {
     size_t len = cw_text_clean_len(s, max);
@@ -45,11 +45,7 @@ void cw_text_clean(const struct cw_text *text, const char *s, size_t max)
 
     while (cut && kept > 0 && ((unsigned char)s[kept] & 0xc0) == 0x80) /* no partial characters */
         kept--;
-    for (size_t i = 0; i < kept; i++) {
-        unsigned char byte = (unsigned char)s[i];
-
-        cw_out_char(text->out, byte < 0x20 || byte == 0x7f ? '?' : (char)byte);
-    }
+    cw_out_printable(text->out, s, kept);
     if (cut)
         cw_out_string(text->out, "...");
 }

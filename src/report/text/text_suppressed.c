@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/printable.h"
 #include "report/text/text_table.h"
 
 #define ROWS_MAX   30
@@ -36,9 +37,7 @@ static void format_rule(const struct cw_report_rule *rule, char *buf, size_t cap
     buf[out.len] = '\0';
     if (out.truncated && cap > 4)
         cw_format(buf + cap - 4, 4, "...");
-    for (; *buf; buf++)
-        if ((unsigned char)*buf < 0x20 || *buf == 0x7f)
-            *buf = '?';
+    (void)cw_printable_clean_string(buf);
 }
 
 static void format_from(const struct cw_report_rule *rule, char *buf, size_t cap)

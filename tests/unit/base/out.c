@@ -233,7 +233,7 @@ Test(json, escapes_quotes_backslashes_and_control_characters)
     EXPECT_JSON("plain /", "\"plain /\"");
     EXPECT_JSON("\"\\", "\"\\\"\\\\\"");
     EXPECT_JSON("\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\"");
-    EXPECT_JSON("\x01\x1f\x7f", "\"\\u0001\\u001f\x7f\"");
+    EXPECT_JSON("\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\"");
     EXPECT_JSON("a\0b", "\"a\\u0000b\"");
 }
 
