@@ -41,8 +41,9 @@ int cw_live_dir_is_locked(int fd);
 
 /*
  * Takes away what dead processes left more than 24 hours ago, counted from when this first saw that
- * they were dead, and reports of running processes (".dump-") that are older than a week. Looks at no more than CW_PLACE_SWEPT entries, each time at others; at some 500
- * where there are more than that.
+ * they were dead, and reports of running processes (".dump-") that are older than a week. Looks at
+ * no more than CW_PLACE_SWEPT entries, each time at others; at some 500 where there are more than
+ * that.
  */
 #define CW_PLACE_SWEPT 64
 void cw_live_dir_sweep(int dir);

@@ -543,20 +543,15 @@ Test(backing, the_age_of_the_dead_counts_from_when_they_were_seen)
     cr_expect(exists("1-1-a.live"));
 }
 
-Test(backing, what_is_no_live_file_is_not_swept)
+Test(backing, what_is_no_live_file_is_not_swept_and_reports_stay_a_week)
 {
     make_file("train.4711.txt", 0400, 40 * DAY);
     make_file(".live", 0400, 40 * DAY);
-    sweep();
-    cr_expect(exists("train.4711.txt"));
-    cr_expect(exists(".live"));
-}
-
-Test(backing, reports_of_running_processes_stay_a_week)
-{
     make_file("train.4711.dump-1.txt", 0600, 8 * DAY);
     make_file("train.4711.dump-2.json", 0600, 6 * DAY);
     sweep();
+    cr_expect(exists("train.4711.txt"));
+    cr_expect(exists(".live"));
     cr_expect_not(exists("train.4711.dump-1.txt"));
     cr_expect(exists("train.4711.dump-2.json"));
 }
