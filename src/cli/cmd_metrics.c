@@ -3,6 +3,7 @@
  * `cuwarden metrics`: exports what `cuwarden top` shows to Prometheus: on standard output, in a
  * file for node_exporter, or over HTTP.
  */
+#include "cli/ui/destination.h"
 #include "cli/ui/flags.h"
 
 #include <errno.h>
@@ -133,44 +134,17 @@ static int print_once(struct source *source)
 
 /* ---- the file ---- */
 
-/* The collector reads files ending in .prom, so the temporary name does not. */
-static int replace_file(const char *path, const char *text, size_t len)
-{
-    char *name = NULL;
-    int fd = -1, rc = -1, saved;
-
-    if (asprintf(&name, "%s.%u.tmp", path, (unsigned)getpid()) < 0)
-        return -1;
-    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd >= 0) {
-        errno = cw_write(fd, text, len, 0);
-        rc = errno ? -1 : 0;
-        if (close(fd) != 0)
-            rc = -1;
-        if (rc == 0)
-            rc = rename(name, path);
-        saved = errno;
-        if (rc != 0)
-            unlink(name);
-        errno = saved;
-    }
-    saved = errno;
-    free(name);
-    errno = saved;
-    return rc;
-}
-
 static int write_file(struct source *source, const char *path)
 {
+    struct cw_destination to = {.noun = "metrics", .path = path};
     size_t len;
     char *text = make_metrics(source, &len);
-    int rc;
+    int rc = text ? cw_destination_open(&to) : -1;
 
-    if (!text)
-        return -1;
-    rc = replace_file(path, text, len);
-    if (rc != 0)
-        cw_cli_error("cannot write '%s': %s", path, strerror(errno));
+    if (rc == 0) {
+        fwrite(text, 1, len, to.out);
+        rc = cw_destination_close(&to);
+    }
     free(text);
     return rc;
 }

@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/out.h"
+#include "base/random.h"
 #include "base/sys.h"
 
 #define STEP         ((uint64_t)1 << 20)
@@ -26,7 +27,6 @@
 #define LISTING      ((size_t)32 * 1024) /* some 500 entries */
 #define LISTINGS     64                  /* looked at; each takes some 50 us */
 #define MODE_DEAD    0400 /* somebody has seen that its process is gone; its time says when */
-#define RANDOM_LATER 1    /* GRND_NONBLOCK */
 
 int cw_live_dir_default(unsigned which, uint32_t uid, const char *tmpdir, char *buf, size_t cap)
 {
@@ -110,24 +110,13 @@ uint64_t cw_live_dir_room(int dir)
 
 /* ---- names ---- */
 
-static uint64_t random_number(void)
-{
-    struct timespec now;
-    uint64_t number;
-
-    if (syscall(SYS_getrandom, &number, sizeof(number), RANDOM_LATER) == sizeof(number))
-        return number;
-    clock_gettime(CLOCK_MONOTONIC, &now); /* early in the boot: only to tell names apart */
-    return ((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec) * 0x9e3779b97f4a7c15u;
-}
-
 void cw_live_dir_name(char *buf, size_t cap)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
     cw_format(buf, cap, "%u-%ju-%016jx" CW_PLACE_SUFFIX, (unsigned)getpid(), (uintmax_t)now.tv_sec,
-              (uintmax_t)random_number());
+              (uintmax_t)cw_random());
 }
 
 /* ---- what the dead left ---- */
@@ -211,7 +200,7 @@ static unsigned count_entries(const char *listing, long len)
 static void sweep_listing(int dir, const char *listing, long len, unsigned most)
 {
     unsigned count = count_entries(listing, len), number = 0;
-    unsigned first = (unsigned)(random_number() % count);
+    unsigned first = (unsigned)(cw_random() % count);
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
@@ -234,7 +223,7 @@ void cw_live_dir_sweep(int dir)
     if (listings == NULL)
         return;
     while (seen < LISTINGS && (len = syscall(SYS_getdents64, dir, next, LISTING)) > 0) {
-        if (random_number() % ++seen != 0)
+        if (cw_random() % ++seen != 0)
             continue;
         chosen = next;
         chosen_len = len;

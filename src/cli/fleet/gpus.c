@@ -198,23 +198,42 @@ static int add(struct line *line, const char *words)
     return 1;
 }
 
-static void add_others(struct line *line, const struct cw_gpu *gpu)
+/* `before` comes before the first. Returns how many were added. */
+static unsigned add_users(struct line *line, const struct cw_gpu *gpu, const char *before)
 {
     char words[128], size[16];
-    unsigned shown = 0;
 
-    for (; shown < gpu->others; shown++) {
-        const struct cw_gpu_user *user = &gpu->other[shown];
+    for (unsigned i = 0; i < gpu->others; i++) {
+        const struct cw_gpu_user *user = &gpu->other[i];
 
-        snprintf(words, sizeof(words), "%s%s%s%u%s%s", shown == 0 ? "  others: " : ", ", user->name,
+        snprintf(words, sizeof(words), "%s%s%s%u%s%s", i == 0 ? before : ", ", user->name,
                  user->name[0] ? " " : "", (unsigned)user->pid, user->bytes == NOT_KNOWN ? "" : " ",
                  user->bytes == NOT_KNOWN ? "" : cw_top_size(size, sizeof(size), user->bytes));
         if (!add(line, words))
-            break;
+            return i;
     }
+    return gpu->others;
+}
+
+static void add_others(struct line *line, const struct cw_gpu *gpu)
+{
+    unsigned shown = add_users(line, gpu, "  others: ");
+    char words[32];
+
     snprintf(words, sizeof(words), shown == 0 ? "  %u others" : ", %u more", gpu->others - shown);
     if (shown < gpu->others)
         add(line, words);
+}
+
+const char *cw_gpus_others(const struct cw_gpus *gpus, const char *uuid, char *buf, size_t cap)
+{
+    struct line line = {.columns = cap - 1};
+
+    for (unsigned i = 0; i < gpus->count; i++)
+        if (uuid[0] && strcmp(gpus->gpu[i].uuid, uuid) == 0)
+            add_users(&line, &gpus->gpu[i], "");
+    cw_truncate(buf, cap, line.text, cap - 1);
+    return buf;
 }
 
 void cw_gpu_format(const struct cw_gpu *gpu, size_t columns, char *buf, size_t cap)

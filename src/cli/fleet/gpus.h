@@ -38,6 +38,10 @@ struct cw_gpus {
 
 void cw_gpus_look(struct cw_gpus *gpus, const struct cw_fleet *fleet);
 
+/* The processes on the GPU with this UUID that are not in the fleet, "python 4711 20.0G, ..."; ""
+ * if there are none, or it is not known. Returns buf. */
+const char *cw_gpus_others(const struct cw_gpus *gpus, const char *uuid, char *buf, size_t cap);
+
 /* One line that fits in `columns`, at least 20: "GPU 0 [###.......] 3.0G of 10.0G, 7.0G free ...".
  * What does not fit is left out. */
 void cw_gpu_format(const struct cw_gpu *gpu, size_t columns, char *buf, size_t cap);

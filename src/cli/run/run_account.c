@@ -25,12 +25,14 @@
 #include "report/path/path.h"
 #include "cli/ui/exit_status.h"
 #include "cli/input/foreign_file.h"
+#include "cli/fleet/gpus.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
 #include "cli/ui/screen.h"
 
 #define PATIENCE_MS 500 /* for processes that end at the same time as the program */
 #define POLL_MS     10
+#define OTHERS_MAX  96
 #define WHY_MAX     256
 
 /* ---- one process ---- */
@@ -231,12 +233,26 @@ static int is_inner(const struct cw_run_account *account)
     return slash && cw_run_live_is_name(slash + 1);
 }
 
+/* Who else is on the device that was full; NULL if nobody, or it is not known. */
+static const char *find_others(const struct cw_run_account *account, char *buf, size_t cap)
+{
+    static const struct cw_fleet nobody;
+    static struct cw_gpus gpus;
+
+    if (account->verdict.oom_uuid[0] == '\0')
+        return NULL;
+    cw_gpus_look(&gpus, &nobody);
+    return *cw_gpus_others(&gpus, account->verdict.oom_uuid, buf, cap) ? buf : NULL;
+}
+
 static void print_verdict(struct cw_run_account *account, int has_reports)
 {
+    char others[OTHERS_MAX];
     struct cw_verdict_ending ending = {.peak_bytes = peak_of(account),
                                        .prefix = "cuwarden: ",
                                        .columns = cw_screen_columns(stderr)};
 
+    ending.others = find_others(account, others, sizeof(others));
     if (cw_verdict_is_bad(&account->verdict) && !has_reports)
         ending.next = account->next;
     cw_verdict_print(&account->verdict, &ending, stderr);

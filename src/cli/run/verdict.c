@@ -30,6 +30,19 @@ static const struct cw_leak_hint *hint_of(const struct cw_report_model *model,
     return NULL;
 }
 
+static void note_full_device(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+{
+    for (uint32_t i = 0; i < model->events; i++) {
+        const struct cw_report_event *event = &model->event[i];
+
+        if (event->type != CW_EVENT_OOM || event->cause != CW_CAUSE_DRIVER ||
+            event->device >= CW_MAX_DEVICES || !model->snapshot.device[event->device].uuid)
+            continue;
+        snprintf(verdict->oom_uuid, sizeof(verdict->oom_uuid), "%s",
+                 model->snapshot.device[event->device].uuid);
+    }
+}
+
 /* A failed call is not a site's memory, so each kind of error shows its latest. */
 static void visit_events(const struct cw_report_model *model, visit_fn visit, void *arg)
 {
@@ -358,6 +371,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
         verdict->ooms += model->snapshot.device[i].sums.oom;
     verdict->fallback_bytes += model->snapshot.pressure.all.fallback_bytes;
     verdict->has_pool |= model->snapshot.pool.on;
+    note_full_device(verdict, model);
     visit_events(model, add_finding, &adding);
     visit_leaks(model, add_finding, &adding);
     visit_growth(model, add_finding, &adding);

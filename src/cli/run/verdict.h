@@ -34,6 +34,7 @@ struct cw_run_verdict {
     uint8_t has_tensors;      /* and told of them */
     char framework_error[96]; /* why it could not */
     uint64_t held_bytes;      /* until exit */
+    char oom_uuid[48]; /* of the device on which memory ran out last; "": none, or not known */
     uint64_t cache_bytes;
     const char *cache, *setting; /* the framework of the largest cache, and how to look inside */
     uint64_t largest_cache;
@@ -46,6 +47,7 @@ struct cw_run_verdict {
 struct cw_verdict_ending {
     uint64_t peak_bytes; /* over all processes and devices */
     const char *next;    /* the command that tells more; NULL: none */
+    const char *others;  /* who else is on the device that was full, or NULL */
     const char *prefix;  /* of each line */
     unsigned columns;
 };

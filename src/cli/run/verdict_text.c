@@ -176,6 +176,8 @@ static void say_ooms(struct page *page)
         if (oom[0]->cause != CW_CAUSE_DRIVER)
             say(page, ", %s", cw_cause_label(oom[0]->cause));
     }
+    if (page->ending->others && verdict->ooms != 0)
+        say(page, "; on the device now: %s", page->ending->others);
     if (verdict->sum.fallbacks != 0) {
         say(page, "%sserved from host memory: ", verdict->ooms != 0 ? "; " : "");
         say_size(page, verdict->fallback_bytes);

@@ -16,6 +16,7 @@
 
 #include "base/compiler.h"
 #include "cli/ui/exit_status.h"
+#include "base/sys.h"
 #include "cli/ui/message.h"
 
 #define DEFAULT_PAGER "less"
@@ -193,6 +194,12 @@ static int open_file(struct cw_destination *destination)
     struct stat status;
     int is_there = stat(destination->path, &status) == 0;
 
+    if (cw_sys_is_foreign_link(destination->path)) {
+        cw_cli_error("'%s' is a symbolic link that another user made; name its file",
+                     destination->path);
+        destination->failed = 1;
+        return -1;
+    }
     if (is_there && S_ISDIR(status.st_mode)) {
         errno = EISDIR;
         return fail(destination);

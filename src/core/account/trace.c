@@ -54,7 +54,7 @@ static int find_file(void)
 
     if (is_ours(self.fd))
         return 0;
-    fd = cw_sys_open(self.path, O_RDWR, 0);
+    fd = cw_sys_open(self.path, O_RDWR | O_NOFOLLOW, 0);
     if (fd >= 0 && is_ours(fd)) {
         self.fd = fd;
         return 0;

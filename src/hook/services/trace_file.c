@@ -60,12 +60,8 @@ static int clear_name(void)
 /* The descriptor, or -1 with errno. */
 static int create(void)
 {
-    int fd = cw_report_path_create(path, O_EXCL);
+    int fd = cw_report_path_create(path, O_RDWR | O_EXCL);
 
-    if (fd < 0)
-        return -1;
-    cw_sys_close(fd);
-    fd = cw_sys_open(path, O_RDWR | O_NOFOLLOW, 0);
     return fd < 0 ? -1 : move_high(fd);
 }
 

@@ -36,7 +36,7 @@ void cw_dump_name_escape(char *buf, size_t cap, const char *path)
 
 static int create(char *path)
 {
-    int fd = cw_report_path_create(path, O_EXCL);
+    int fd = cw_report_path_create(path, O_WRONLY | O_EXCL);
 
     if (fd < 0)
         return errno;

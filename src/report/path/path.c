@@ -14,13 +14,14 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
+#include "base/random.h"
 #include "base/sys.h"
 
 #define NUMBER_MAX 1000000
 
 /* ---- the template ---- */
 
-/* A host or program name must be a single component. */
+/* What is filled in is one component of the path at most. */
 static void put_component(struct cw_out *out, const char *name)
 {
     for (; *name; name++)
@@ -66,7 +67,7 @@ static const char *put_escape(struct cw_out *out, const char *at,
         cw_out_printf(out, "%u", values->number);
         return at + 1;
     case 'r':
-        cw_out_string(out, values->rank && values->rank[0] ? values->rank : "0");
+        put_component(out, values->rank && values->rank[0] ? values->rank : "0");
         return at + 1;
     case '%':
         cw_out_char(out, '%');
@@ -75,7 +76,7 @@ static const char *put_escape(struct cw_out *out, const char *at,
         close = at[1] == '{' ? strchr(at, '}') : NULL;
         if (!close)
             return NULL;
-        cw_out_string(out, find_variable(values->env, at + 2, (size_t)(close - at - 2)));
+        put_component(out, find_variable(values->env, at + 2, (size_t)(close - at - 2)));
         return close + 1;
     default:
         return NULL;
@@ -214,12 +215,12 @@ static void make_directories(char *path)
 
 int cw_report_path_create(char *path, int flags)
 {
-    int fd = cw_sys_open(path, O_WRONLY | O_CREAT | O_NONBLOCK | flags, 0666);
+    int fd = cw_sys_open(path, O_CREAT | O_NONBLOCK | flags, 0666);
 
     if (fd >= 0 || errno != ENOENT)
         return fd;
     make_directories(path);
-    return cw_sys_open(path, O_WRONLY | O_CREAT | O_NONBLOCK | flags, 0666);
+    return cw_sys_open(path, O_CREAT | O_NONBLOCK | flags, 0666);
 }
 
 static int build_name(struct cw_report_file *file, const char *pattern, const char *suffix,
@@ -249,7 +250,7 @@ static int reserve_name(struct cw_report_file *file, const char *pattern, const 
 
         if (error != 0)
             return error;
-        fd = cw_report_path_create(file->path, O_EXCL);
+        fd = cw_report_path_create(file->path, O_WRONLY | O_EXCL);
         if (fd >= 0) {
             cw_sys_close(fd);
             file->reserved = 1;
@@ -261,16 +262,27 @@ static int reserve_name(struct cw_report_file *file, const char *pattern, const 
     return EEXIST;
 }
 
+/* Nobody can have made it before, or foretold its name. */
 static int open_temporary(struct cw_report_file *file)
 {
-    size_t len = cw_format(file->temporary, sizeof(file->temporary), "%s.tmp.%u", file->path,
-                           (unsigned)getpid());
+    size_t len = cw_format(file->temporary, sizeof(file->temporary), "%s.tmp.%016jx", file->path,
+                           (uintmax_t)cw_random());
 
     if (len >= sizeof(file->temporary)) {
         errno = ENAMETOOLONG;
         return -1;
     }
-    return cw_report_path_create(file->temporary, O_TRUNC | O_NOFOLLOW);
+    return cw_report_path_create(file->temporary, O_WRONLY | O_EXCL | O_NOFOLLOW);
+}
+
+/* FIFOs, devices, links to them, and files in a directory where nothing can be made. */
+static int open_in_place(const char *path)
+{
+    if (cw_sys_is_foreign_link(path)) {
+        errno = EPERM;
+        return -1;
+    }
+    return cw_sys_open(path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
 }
 
 static int open_for_writing(struct cw_report_file *file)
@@ -282,9 +294,8 @@ static int open_for_writing(struct cw_report_file *file)
         file->renames = file->fd >= 0;
         error = errno;
     }
-    /* Also used if the directory is not writable but the existing file is. */
     if (file->fd < 0)
-        file->fd = cw_sys_open(file->path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
+        file->fd = open_in_place(file->path);
     if (file->fd >= 0)
         return 0;
     return errno != ENOENT ? errno : error;

@@ -47,7 +47,7 @@ int cw_path_is_replaceable(const char *path);
  * and "r.%p" get it appended. 0, or -1 if too long. */
 int cw_path_insert(char *buf, size_t cap, const char *pattern, const char *text);
 
-/* Opens the file for writing, creating it and missing directories; flags as for open(2). The
+/* Creates the file and missing directories; flags as for open(2), with the kind of access. The
  * descriptor, or -1 with errno. */
 int cw_report_path_create(char *path, int flags);
 

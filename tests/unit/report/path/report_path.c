@@ -52,7 +52,7 @@ Test(path, escapes_are_expanded)
         {"plain.txt", "plain.txt"},
         {"%p.%h.%e.%t.%n", "4711.node_7.victim.1700000000.12"},
         {"%q{RANK}-%q{RANKS}", "3-8"},
-        {"%q{OUT}/r", "/data/x/r"},
+        {"%q{OUT}/r", "_data_x/r"},
         {"r-%r.json", "r-7.json"},
         {"a%q{EMPTY}b%q{UNSET}c%q{RAN}d", "abcd"},
         {"100%%", "100%"},
