@@ -9,9 +9,12 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/out.h"
@@ -104,11 +107,24 @@ static int is_below_ceiling(enum cw_log_level level)
     return before < CW_LOG_CEILING;
 }
 
+/* Nobody reads the pipe, or the terminal is stopped. */
+static int would_wait(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    struct timespec now = {.tv_sec = 0};
+    int saved = errno, rc = (int)syscall(SYS_ppoll, &ready, 1, &now, NULL, 0);
+
+    errno = saved;
+    return rc == 0;
+}
+
 void cw_log(enum cw_log_level level, const char *fmt, ...)
 {
     va_list ap;
 
     if (!is_printed(level) || !is_below_ceiling(level))
+        return;
+    if (level == CW_LOG_DEBUG && would_wait(STDERR_FILENO))
         return;
     va_start(ap, fmt);
     write_line(level, fmt, ap);

@@ -6,7 +6,7 @@
  * One write(2) per line, no malloc, no stdio, no locale: the caller may be inside malloc or a
  * signal handler. errno is preserved. Nothing is ever written to stdout. A process prints at most
  * CW_LOG_CEILING lines at warn and above, then says once that it stops; a sick process is not
- * flooded.
+ * flooded. A line at debug that would have to wait for its reader is dropped: locks may be held.
  */
 #ifndef CW_BASE_LOG_H
 #define CW_BASE_LOG_H

@@ -16,9 +16,10 @@
 #include "cli/fleet/top_table.h"
 #include "cli/ui/truncate.h"
 
-#define BAR_CELLS 10
-#define LINE_MAX  1024
-#define NOT_KNOWN UINT64_MAX
+#define BAR_CELLS     10
+#define LINE_MAX      1024
+#define NOT_KNOWN     UINT64_MAX
+#define PROCESSES_MAX 4096
 
 struct nvml_memory {
     unsigned long long total, free, used;
@@ -56,6 +57,9 @@ static void load(void)
     nvml.name = (__typeof__(nvml.name))dlsym(library, "nvmlDeviceGetName");
     nvml.processes =
         (__typeof__(nvml.processes))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
+    if (!nvml.processes) /* older drivers: the records are equal */
+        nvml.processes =
+            (__typeof__(nvml.processes))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
     if (nvml.handle && nvml.memory && nvml.uuid)
         nvml.count = (__typeof__(nvml.count))dlsym(library, "nvmlDeviceGetCount_v2");
 }
@@ -94,7 +98,7 @@ static int compare_users(const void *left, const void *right)
 
 static void read_users(void *device, const struct cw_fleet *fleet, struct cw_gpu *gpu)
 {
-    struct nvml_process process[4 * CW_GPU_USERS_MAX];
+    static struct nvml_process process[PROCESSES_MAX];
     unsigned int count = CW_ARRAY_LEN(process);
 
     if (!nvml.processes || nvml.processes(device, &count, process) != 0)

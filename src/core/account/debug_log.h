@@ -4,7 +4,7 @@
  * taken or given back, with what is held then; each request that managed memory served instead, and
  * each call that the pool passed to the driver, with how many there have been. Pool hits have none.
  *
- * Owns nothing. No lock may be held: stderr may be a pipe that nobody reads at the moment.
+ * Owns nothing. Callers may hold locks, as a line at debug never waits (base/log.h).
  */
 #ifndef CW_CORE_DEBUG_LOG_H
 #define CW_CORE_DEBUG_LOG_H

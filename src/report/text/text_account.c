@@ -2,10 +2,15 @@
 /* The account of an out-of-memory error. See text_account.h. No line exceeds 100 columns. */
 #include "report/text/text_account.h"
 
+#include "report/model/error_name.h"
 #include "report/text/text_event.h"
+
+#define OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY, which the line says already */
 
 void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusal)
 {
+    char name[CW_ERROR_NAME_MAX];
+
     cw_text_call(text, refusal->site);
     if (!cw_report_site(text->model, refusal->site)) {
         cw_out_string(text->out, ", ");
@@ -16,7 +21,9 @@ void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusa
         cw_text_size(text, refusal->bytes);
         cw_out_char(text->out, ' ');
     }
-    cw_out_printf(text->out, "refused (error %d)", refusal->code);
+    cw_out_string(text->out, "refused");
+    if (refusal->code != OUT_OF_MEMORY)
+        cw_out_printf(text->out, ", %s", cw_error_format(name, sizeof(name), refusal->code));
     if (refusal->cause == CW_CAUSE_INJECTED)
         cw_out_printf(text->out, " (%s)", cw_cause_label(refusal->cause));
     cw_text_times(text, refusal->count);

@@ -74,7 +74,7 @@ function accountPanel(account) {
   const holders = account.holders.map((holder) => holderRow(holder, account));
   if (account.rest[0] > 0) holders.push(shareRow(`${plural(account.rest[0], "block", "blocks")} at all other sites`, account.rest[1], account.live));
   return el("div", { class: "panel account" },
-    el("p", {}, el("b", {}, `${formatTime(account.t)}, ${where}: ${formatBytes(account.bytes)} refused (error ${account.code}) `), siteLink(account.site, true)),
+    el("p", {}, el("b", {}, `${formatTime(account.t)}, ${where}: ${formatBytes(account.bytes)} refused${account.code === 2 ? "" : ` (error ${account.code})`} `), siteLink(account.site, true)),
     el("p", { class: "soft" }, accountFacts(account)),
     el("div", { class: "split" },
       account.parts.length > 0 ? plainTable(["Bytes>", "Share>", "Where the memory was"], account.parts.map(([label, bytes]) => shareRow(label, bytes, account.total))) : el("div", {}),

@@ -227,7 +227,7 @@ Test(report_text, events_are_listed_newest_last)
     write_report(CW_REPORT_TEXT);
     expect_line("OUT OF MEMORY  20 calls, the last 10 of them");
     expect_no_text(" 4.0 GiB refused");
-    expect_text("==4711== 0.100s  cudaMalloc, device 1: 14.0 GiB refused (error 2)\n"
+    expect_text("==4711== 0.100s  cudaMalloc, device 1: 14.0 GiB refused\n"
                 "==4711==     (no stack)\n"
                 "==4711==   why: the driver had none\n"
                 "==4711==   when last sampled, 1.0 GiB of 16.0 GiB were free\n");
