@@ -18,7 +18,7 @@ SHARE = 20  # of the time, one part at most goes into snapshots,
 BURST_S = 0.2  # and this much besides
 GREW = 1.1
 FRAMES_MAX = 64
-EVENTS_MAX = 20000  # of each device; some 20 MB of the host's memory
+EVENTS_MAX = 20000  # of each device; a snapshot of so many takes 160 MB of the host's memory
 PEAKS_MAX = 16
 
 
