@@ -34,14 +34,10 @@ class State(object):
         self.device = device
         self.blocks = {}
         for _, _, segment in self.segments:
-            address = segment["address"]
             for block in segment["blocks"]:
                 if block["state"].startswith("active"):
-                    # Before 2.1, the frames are in the block's history, and blocks have no address.
-                    frames = block.get("frames") or [f for h in block.get("history", [])[:1] for f in h.get("frames", [])]
-                    place = block.get("address", address)
-                    self.blocks[place] = block.get("requested_size", block["size"]), frames
-                address += block["size"]
+                    size = block.get("requested_size", block["size"])
+                    self.blocks[block["address"]] = size, block.get("frames", [])
 
     def total(self):
         return sum(size for size, _ in self.blocks.values())
@@ -147,10 +143,7 @@ class Watch(object):
         import atexit
 
         memory = self.torch.cuda.memory
-        try:
-            memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=EVENTS_MAX)
-        except TypeError:  # before 2.1
-            memory._record_memory_history(True, trace_alloc_max_entries=EVENTS_MAX, trace_alloc_record_context=True)
+        memory._record_memory_history(enabled="all", context="alloc", stacks="python", max_entries=EVENTS_MAX)
         memory._snapshot()  # the first one takes a second or two
         atexit.register(self.end)
         util = sys.modules.get("multiprocessing.util")
