@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `cuwarden ctl`: sends a request to a running process through its live file (live/layout.h: struct
- * cw_live_control). One sender at a time: `lock` in the file holds the sender's process id, and the
- * lock of a dead process is taken over. A request that is not answered in time is withdrawn, so it
- * never takes effect later.
+ * cw_live_control). One sender at a time, by a lock that ends with its process. A request that is
+ * not answered in time is withdrawn, so it never takes effect later. The file is not mapped: one
+ * that is cut off meanwhile is an error here and not a signal.
  */
 #include "cli/ui/flags.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #include "live/live_copy.h"
 #include "live/live_dir.h"
 #include "base/out.h"
+#include "base/sys.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
 #include "cli/ui/exit_status.h"
@@ -99,7 +99,6 @@ struct target {
     int is_number; /* the user named the process, not the file */
     int fd;
     uint32_t pid, uid; /* uid: the file's owner */
-    struct cw_live_header *header;
 };
 
 static void pause_briefly(void)
@@ -111,9 +110,31 @@ static void pause_briefly(void)
 
 /* ---- the process ---- */
 
+#define AT(field)      offsetof(struct cw_live_header, field)
+#define CONTROL(field) (AT(control) + offsetof(struct cw_live_control, field))
+
+/* A number of the header; 0 also if the file ends before it. */
+static uint32_t get(const struct target *target, size_t at)
+{
+    uint32_t value = 0;
+
+    (void)cw_sys_read_at(target->fd, &value, sizeof(value), at);
+    return value;
+}
+
+static int put_bytes(const struct target *target, size_t at, const void *bytes, size_t len)
+{
+    return pwrite(target->fd, bytes, len, (off_t)at) == (ssize_t)len ? 0 : -1;
+}
+
+static int put(const struct target *target, size_t at, uint32_t value)
+{
+    return put_bytes(target, at, &value, sizeof(value));
+}
+
 static int is_alive(const struct target *target)
 {
-    return atomic_load(&target->header->exit_kind) == CW_EXIT_RUNNING &&
+    return get(target, AT(exit_kind)) == CW_EXIT_RUNNING &&
            cw_live_file_is_in_use(target->fd, target->pid, target->path);
 }
 
@@ -193,93 +214,70 @@ static int open_checked(struct target *target, int flags)
  * message. */
 static int attach(struct target *target)
 {
-    void *memory;
-
     target->fd = open_checked(target, O_RDONLY);
     if (target->fd < 0)
         return -1;
     close(target->fd);
     target->fd = open_checked(target, O_RDWR);
-    if (target->fd < 0)
-        return -1;
-    memory = mmap(NULL, sizeof(*target->header), PROT_READ | PROT_WRITE, MAP_SHARED, target->fd, 0);
-    if (memory == MAP_FAILED) {
-        cw_cli_error("cannot map '%s': %s", target->path, strerror(errno));
-        close(target->fd);
-        return -1;
-    }
-    target->header = memory;
-    return 0;
-}
-
-static void detach(struct target *target)
-{
-    munmap(target->header, sizeof(*target->header));
-    close(target->fd);
+    return target->fd < 0 ? -1 : 0;
 }
 
 /* ---- asking ---- */
 
-static int is_gone(uint32_t pid)
-{
-    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-}
-
-/* 0, or -1 after a message. */
+/* 0, or -1 after a message. Released when the file is closed. */
 static int take_lock(const struct target *target, uint64_t deadline)
 {
-    struct cw_live_control *control = &target->header->control;
-    uint32_t holder;
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_ASKER, .l_len = 1};
 
-    for (;;) {
-        holder = 0;
-        if (atomic_compare_exchange_strong(&control->lock, &holder, (uint32_t)getpid()))
-            return 0;
-        if (is_gone(holder) &&
-            atomic_compare_exchange_strong(&control->lock, &holder, (uint32_t)getpid())) {
-            atomic_store(&control->what, CW_CONTROL_NONE); /* nobody waits for its answer */
-            return 0;
-        }
+    while (fcntl(target->fd, F_OFD_SETLK, &lock) != 0) {
         if (!is_alive(target))
             return fail_dead(target);
-        if (cw_clock_ns() >= deadline)
-            break;
+        if (cw_clock_ns() >= deadline) {
+            cw_cli_error("process %u is busy with a request from process %u; try again, or use a "
+                         "longer --timeout",
+                         (unsigned)target->pid, (unsigned)get(target, CONTROL(asker)));
+            return -1;
+        }
         pause_briefly();
     }
-    cw_cli_error(
-        "process %u is busy with a request from process %u; try again, or use a longer --timeout",
-        (unsigned)target->pid, (unsigned)holder);
-    return -1;
+    return 0;
 }
 
-static uint32_t ask(struct cw_live_control *control, const struct wish *wish)
+/* 0, or -1 with errno. */
+static int ask(const struct target *target, const struct wish *wish, uint32_t *out_number)
 {
-    uint32_t number;
+    uint8_t due = CW_DUE_CONTROL >> (8 * CW_DUE_CONTROL_BYTE);
 
-    atomic_store(&control->device, wish->device);
-    atomic_store(&control->is_share, wish->is_share);
-    atomic_store(&control->argument, wish->argument);
-    number = atomic_fetch_add(&control->asked, 1) + 1;
-    atomic_store(&control->what, (uint32_t)wish->what);
-    atomic_fetch_or(&control->due, CW_DUE_CONTROL);
-    return number;
+    *out_number = get(target, CONTROL(asked)) + 1;
+    /* First what somebody asked who died before the answer. */
+    return put(target, CONTROL(what), CW_CONTROL_NONE) != 0 ||
+                   put(target, CONTROL(asker), (uint32_t)getpid()) != 0 ||
+                   put(target, CONTROL(device), wish->device) != 0 ||
+                   put(target, CONTROL(is_share), wish->is_share) != 0 ||
+                   put_bytes(target, CONTROL(argument), &wish->argument, 8) != 0 ||
+                   put(target, CONTROL(asked), *out_number) != 0 ||
+                   put(target, CONTROL(what), (uint32_t)wish->what) != 0 ||
+                   put_bytes(target, CONTROL(due) + CW_DUE_CONTROL_BYTE, &due, 1) != 0
+               ? -1
+               : 0;
 }
 
 /* Returns 1 if answered. Called a second time if the process has taken the request. */
 static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
 {
-    while (atomic_load(&target->header->control.answered) != number) {
+    while (get(target, CONTROL(answered)) != number) {
         if (!is_alive(target) || cw_clock_ns() >= deadline)
-            return atomic_load(&target->header->control.answered) == number;
+            return get(target, CONTROL(answered)) == number;
         pause_briefly();
     }
     return 1;
 }
 
-/* 1 if the request will no longer be carried out. */
-static int withdraw(struct cw_live_control *control)
+/* 1 if the request will no longer be carried out; otherwise the process has taken it. */
+static int withdraw(const struct target *target, uint32_t number)
 {
-    return atomic_exchange(&control->what, CW_CONTROL_NONE) != CW_CONTROL_NONE;
+    return put(target, CONTROL(withdrawn), number) == 0 && get(target, CONTROL(taken)) != number;
 }
 
 static int fail_timeout(const struct target *target, const struct wish *wish)
@@ -293,25 +291,17 @@ static int fail_timeout(const struct target *target, const struct wish *wish)
 
 /* ---- the answer ---- */
 
-/* The text comes from another process and may contain anything. */
-static void copy_text(char *to, const struct cw_live_control *control)
-{
-    size_t len = strnlen(control->answer, sizeof(control->answer) - 1);
-
-    memcpy(to, control->answer, len);
-    to[len] = '\0';
-    (void)cw_printable_clean_string(to);
-}
-
 /* A limit takes nothing away, so more than it may be live already. */
 static void warn_of_excess(const struct target *target)
 {
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
-        const struct cw_live_device *device = &target->header->device[i];
-        uint64_t limit = atomic_load(&device->memory.limit);
-        uint64_t live = atomic_load(&device->live_bytes);
+        struct cw_live_device device = {.live_bytes = 0};
+        uint64_t limit, live;
         char size[2][SIZE_TEXT_MAX];
 
+        (void)cw_sys_read_at(target->fd, &device, sizeof(device), AT(device[i]));
+        limit = atomic_load(&device.memory.limit);
+        live = atomic_load(&device.live_bytes);
         if (limit != 0 && live > limit)
             cw_cli_warn("device %u: %s are live, more than the limit of %s: requests fail until "
                         "the program frees enough",
@@ -320,20 +310,24 @@ static void warn_of_excess(const struct target *target)
     }
 }
 
+/* The text comes from another process and may contain anything. */
 static int tell(const struct target *target, const struct wish *wish)
 {
-    const struct cw_live_control *control = &target->header->control;
-    char text[sizeof(control->answer)];
+    struct cw_live_control control = {.answer = ""};
 
-    copy_text(text, control);
-    if (atomic_load(&control->result) != 0) {
-        cw_cli_error("process %u refused: %s", (unsigned)target->pid, text);
+    (void)cw_sys_read_at(target->fd, &control, sizeof(control), AT(control));
+    control.answer[sizeof(control.answer) - 1] = '\0';
+    (void)cw_printable_clean_string(control.answer);
+    if (atomic_load(&control.result) == ECANCELED)
+        return fail_timeout(target, wish);
+    if (atomic_load(&control.result) != 0) {
+        cw_cli_error("process %u refused: %s", (unsigned)target->pid, control.answer);
         return -1;
     }
     if (wish->what == CW_CONTROL_DUMP)
-        printf("%s\n", text);
+        printf("%s\n", control.answer);
     else
-        printf("process %u: %s\n", (unsigned)target->pid, text);
+        printf("process %u: %s\n", (unsigned)target->pid, control.answer);
     if (wish->what == CW_CONTROL_LIMIT)
         warn_of_excess(target);
     return 0;
@@ -341,16 +335,16 @@ static int tell(const struct target *target, const struct wish *wish)
 
 static int ask_and_tell(const struct target *target, const struct wish *wish)
 {
-    struct cw_live_control *control = &target->header->control;
     uint64_t deadline = cw_clock_ns() + wish->timeout_ns;
     uint32_t number;
 
     if (take_lock(target, deadline) != 0)
         return -1;
-    number = ask(control, wish);
+    if (ask(target, wish, &number) != 0)
+        return fail_open(target, O_RDWR, "");
     if (wait_for_answer(target, number, deadline))
         return tell(target, wish);
-    if (withdraw(control))
+    if (withdraw(target, number))
         return is_alive(target) ? fail_timeout(target, wish) : fail_dead(target);
     if (wait_for_answer(target, number, deadline + wish->timeout_ns))
         return tell(target, wish);
@@ -362,13 +356,6 @@ static int ask_and_tell(const struct target *target, const struct wish *wish)
     return -1;
 }
 
-static void release_lock(const struct target *target)
-{
-    uint32_t own = (uint32_t)getpid();
-
-    atomic_compare_exchange_strong(&target->header->control.lock, &own, 0);
-}
-
 static int run(const struct cw_live_name *name, int is_number, const struct wish *wish)
 {
     struct target target = {.path = name->path, .name = name, .is_number = is_number, .fd = -1};
@@ -377,8 +364,7 @@ static int run(const struct cw_live_name *name, int is_number, const struct wish
     if (attach(&target) != 0)
         return -1;
     rc = ask_and_tell(&target, wish);
-    release_lock(&target);
-    detach(&target);
+    close(target.fd);
     return rc;
 }
 

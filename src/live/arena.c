@@ -2,18 +2,19 @@
 /*
  * Growth of the live layout. See arena.h for the contract.
  *
- * header->size is the end of the last chunk; chunks are cut off there one after the other, so a
+ * `size` is the end of the last chunk; chunks are cut off there one after the other, so a
  * file that backs the arena only ever grows. A chunk's memory is there as a whole, and costs
  * nothing until it is touched; the file's room is taken step by step, before a record is given out.
- * Everything in this file that writes header->table runs under arena->lock; readers (view.c,
+ * Everything in this file that writes a table runs under arena->lock; readers (view.c,
  * cw_arena_at) take none, because a count or a chunk offset is stored (release) only when what it
- * names is complete.
+ * names is complete. The header's copy of both is written after ours and never read here.
  */
 #include "live/arena.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/reason.h"
@@ -25,14 +26,15 @@
 
 static const struct {
     uint32_t elem_size;
-    uint32_t first; /* a power of two */
+    uint32_t first;                       /* a power of two */
+    enum { SHARED, TWICE, PRIVATE } kind; /* see arena.h */
 } table_shapes[CW_TABLE_COUNT] = {
     [CW_TABLE_TEXT] = {1, 1u << 16},
     [CW_TABLE_MODULE] = {sizeof(struct cw_live_module), 64},
     [CW_TABLE_FRAME] = {sizeof(struct cw_live_frame), 4096},
-    [CW_TABLE_SITE] = {sizeof(struct cw_live_site), CW_SITES_FIRST},
-    [CW_TABLE_BLOCK] = {sizeof(struct cw_live_block), CW_BLOCKS_FIRST},
-    [CW_TABLE_CONTEXT] = {sizeof(struct cw_live_context), 16},
+    [CW_TABLE_SITE] = {sizeof(struct cw_live_site), CW_SITES_FIRST, TWICE},
+    [CW_TABLE_BLOCK] = {sizeof(struct cw_live_block), CW_BLOCKS_FIRST, PRIVATE},
+    [CW_TABLE_CONTEXT] = {sizeof(struct cw_live_context), 16, PRIVATE},
     [CW_TABLE_EVENT] = {sizeof(struct cw_live_event), 64},
     [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256},
     [CW_TABLE_OOM] = {sizeof(struct cw_live_oom), 16},
@@ -42,6 +44,8 @@ static const struct {
     [CW_TABLE_TIMELINE] = {sizeof(struct cw_live_timeline), 2},
     [CW_TABLE_REGROWTH] = {sizeof(struct cw_live_regrowth), 64},
 };
+
+_Alignas(64) unsigned char cw_arena_nowhere[CW_ELEM_MAX];
 
 static int commit(struct cw_arena *arena, size_t end)
 {
@@ -58,17 +62,23 @@ static int commit(struct cw_arena *arena, size_t end)
     return 0;
 }
 
-static void describe(struct cw_live_header *header)
+/* An empty layout, in private memory and for readers. */
+static void describe(struct cw_arena *arena)
 {
+    struct cw_live_header *header = arena->header;
+
+    arena->size = sizeof(*header);
+    memset(arena->table, 0, sizeof(arena->table));
+    for (int i = 0; i < CW_TABLE_COUNT; i++) {
+        arena->table[i].elem_size = table_shapes[i].elem_size;
+        arena->table[i].first = table_shapes[i].first;
+        atomic_store(&arena->table[i].count, 1);
+    }
+    memcpy(header->table, arena->table, sizeof(header->table));
     header->magic = CW_LIVE_MAGIC;
     header->version = CW_LIVE_VERSION;
     header->header_size = sizeof(*header);
-    atomic_store(&header->size, sizeof(*header));
-    for (int i = 0; i < CW_TABLE_COUNT; i++) {
-        header->table[i].elem_size = table_shapes[i].elem_size;
-        header->table[i].first = table_shapes[i].first;
-        atomic_store(&header->table[i].count, 1);
-    }
+    atomic_store(&header->size, arena->size);
 }
 
 int cw_arena_create(struct cw_arena *arena, size_t reserve)
@@ -85,6 +95,7 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve)
 
     arena->header = base;
     arena->reserved = reserve;
+    arena->own = 0;
     arena->committed = 0;
     arena->backing = (struct cw_backing){.fd = -1};
     memset(arena->chunk, 0, sizeof(arena->chunk));
@@ -97,22 +108,58 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve)
         return -1;
     }
 
-    describe(arena->header);
+    describe(arena);
     return 0;
+}
+
+/* A second range, where each private record is as far into it as its copy is into the first. */
+static int reserve_private(struct cw_arena *arena)
+{
+    char *first = (char *)arena->header;
+
+    for (size_t size = arena->reserved; size >= MIN_RESERVE; size /= 2) {
+        void *base;
+
+        if (size < arena->reserved)
+            munmap(first + size, arena->reserved - size);
+        arena->reserved = size;
+        base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (base != MAP_FAILED) {
+            arena->own = (char *)base - first;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static void release_private(struct cw_arena *arena)
+{
+    int saved = errno;
+
+    if (arena->own != 0)
+        munmap((char *)arena->header + arena->own, arena->reserved);
+    arena->own = 0;
+    errno = saved;
 }
 
 int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place)
 {
-    int rc = cw_backing_create(&arena->backing, arena->header, place);
+    int rc = reserve_private(arena);
+
+    if (rc == 0)
+        rc = cw_backing_create(&arena->backing, arena->header, place);
+    if (rc != 0)
+        release_private(arena);
 
     /* Pages of the file have replaced the memory, some of them even if the call failed later. */
-    describe(arena->header);
+    describe(arena);
     return rc;
 }
 
 void cw_arena_destroy(struct cw_arena *arena)
 {
     if (arena->header != NULL) {
+        release_private(arena);
         munmap(arena->header, arena->reserved);
         cw_backing_forget(&arena->backing);
     }
@@ -134,18 +181,35 @@ static uint64_t chunk_end(const struct cw_live_table *table, unsigned k)
     return ((uint64_t)table->first << (k + 1)) - table->first;
 }
 
+/* The memory of a chunk's private records. */
+static int commit_private(const struct cw_arena *arena, uint64_t offset, uint64_t bytes)
+{
+    uint64_t start = offset & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
+
+    return mprotect((char *)arena->header + arena->own + start, offset + bytes - start,
+                    PROT_READ | PROT_WRITE);
+}
+
 static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table, unsigned k)
 {
-    uint64_t offset = cw_round_up(atomic_load(&arena->header->size), CHUNK_ALIGN);
+    struct cw_live_table *shown = &arena->header->table[table - arena->table];
+    uint64_t offset = cw_round_up(arena->size, CHUNK_ALIGN);
     uint64_t bytes = ((uint64_t)table->first << k) * table->elem_size;
+    int kind = table_shapes[table - arena->table].kind;
+    ptrdiff_t own = kind == PRIVATE ? arena->own : 0;
 
-    if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0)
+    if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0 ||
+        (kind != SHARED && arena->own != 0 && commit_private(arena, offset, bytes) != 0))
         return -1;
-    atomic_store_explicit(&arena->chunk[table - arena->header->table][k],
-                          (uintptr_t)arena->header + offset - bytes, memory_order_relaxed);
-    atomic_store_explicit(&arena->header->size, offset + bytes, memory_order_release);
+    arena->size = offset + bytes;
+    atomic_store_explicit(&arena->chunk[table - arena->table][k],
+                          (uintptr_t)arena->header + (uintptr_t)own + offset - bytes,
+                          memory_order_relaxed);
     atomic_store_explicit(&table->chunk[k], offset, memory_order_release);
     table->chunks = k + 1;
+    atomic_store_explicit(&arena->header->size, arena->size, memory_order_release);
+    atomic_store_explicit(&shown->chunk[k], offset, memory_order_release);
+    shown->chunks = k + 1;
     return 0;
 }
 
@@ -199,30 +263,38 @@ static uint32_t take_locked(struct cw_arena *arena, struct cw_live_table *table,
     return reach_locked(arena, start, start + n * table->elem_size) == 0 ? (uint32_t)index : 0;
 }
 
+static void set_count_locked(struct cw_arena *arena, enum cw_table which, uint32_t count)
+{
+    atomic_store_explicit(&arena->table[which].count, count, memory_order_release);
+    atomic_store_explicit(&arena->header->table[which].count, count, memory_order_release);
+}
+
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table which)
 {
-    struct cw_live_table *table = &arena->header->table[which];
+    struct cw_live_table *table = &arena->table[which];
     uint32_t index;
 
     cw_lock_acquire(&arena->lock);
     index = take_locked(arena, table, 1);
     if (index != 0)
-        atomic_store_explicit(&table->count, index + 1, memory_order_release);
+        set_count_locked(arena, which, index + 1);
     cw_lock_release(&arena->lock);
     return index;
 }
 
 uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len)
 {
-    struct cw_live_table *table = &arena->header->table[CW_TABLE_TEXT];
+    struct cw_live_table *table = &arena->table[CW_TABLE_TEXT];
     uint32_t index;
+    char *at;
 
     cw_lock_acquire(&arena->lock);
     index = take_locked(arena, table, len + 1);
     if (index != 0) {
-        memcpy(cw_arena_at(arena, CW_TABLE_TEXT, index), s,
-               len); /* the NUL is there: fresh pages */
-        atomic_store_explicit(&table->count, index + (uint32_t)len + 1, memory_order_release);
+        at = (char *)arena->chunk[CW_TABLE_TEXT][chunk_of(table, index)] + index + table->first;
+        memcpy(at, s, len);
+        at[len] = '\0';
+        set_count_locked(arena, CW_TABLE_TEXT, index + (uint32_t)len + 1);
     }
     cw_lock_release(&arena->lock);
     return index;
@@ -232,4 +304,5 @@ void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view)
 {
     out_view->base = (const char *)arena->header;
     out_view->size = arena->header ? arena->committed : 0;
+    out_view->table = arena->table;
 }

@@ -6,6 +6,15 @@
  * for growth only. Records never move, so a pointer to one stays good until cw_arena_destroy. When
  * the system refuses more memory the appending calls return 0 ("none") and the caller degrades.
  *
+ * The file may be written by anybody who may open it, so nothing in it is followed. Shapes, counts
+ * and places of the tables are in `table`, in private memory, and the header has a copy for
+ * readers. So has each record of the tables that the library acts upon (PRIVATE: contexts and
+ * blocks): the record is in private memory, and whoever changes it shows it (cw_arena_show). Of a
+ * site the library acts upon what does not change, so that is written twice, and the counters once
+ * (TWICE, cw_arena_own). All others only count and describe; an index that was read from one is
+ * checked where it is used: one that no table has given out names a record of its own that nothing
+ * reads (cw_arena_nowhere).
+ *
  * A file may lie behind it (backing.h). When that cannot grow any further the arena goes on in
  * memory, with one warning, and header->cut tells readers of the file: refusing records instead
  * would take from the report that the process itself writes, which is the one that most get.
@@ -15,7 +24,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "base/compiler.h"
 #include "base/lock.h"
 #include "live/backing.h"
 #include "live/layout.h"
@@ -27,10 +38,22 @@ struct cw_arena {
     _Atomic size_t committed;      /* bytes that may be touched; written under the lock */
     struct cw_lock lock;           /* CW_RANK_ARENA: growth, append */
     struct cw_backing backing;     /* under the lock */
+    uint64_t size;                 /* bytes in use; under the lock */
+    ptrdiff_t own;                 /* from the copy in the file to a private record; 0: no file */
+    /* Written under the lock; a count or a chunk when what it names is complete (release). */
+    struct cw_live_table table[CW_TABLE_COUNT];
     /* Where record 0 of a chunk would lie if the chunk began with slot 0, so that a record is found
      * by one load and one shift. Written under the lock, before any index of the chunk is known. */
     _Atomic uintptr_t chunk[CW_TABLE_COUNT][CW_CHUNKS];
 };
+
+/* Shows readers a private record that the caller has changed. Two threads must not show one at a
+ * time. */
+static inline void cw_arena_show(const struct cw_arena *arena, const void *record, size_t size);
+
+/* What an index that names no record stands for: the records of all tables fit into it, and what
+ * lies in it means nothing. */
+extern CW_HIDDEN unsigned char cw_arena_nowhere[];
 
 /* Reserves address space (as much of `reserve` as the system gives, halving down to 16 MiB) and
  * makes an empty layout. 0, or -1 with errno. */
@@ -38,12 +61,38 @@ int cw_arena_create(struct cw_arena *arena, size_t reserve);
 /* Unmaps the file, if there is one, and the memory; the file stays. */
 void cw_arena_destroy(struct cw_arena *arena);
 
-/* Puts a file behind a new, still unused arena. 0, or -1 with errno: it stays in memory. */
+/* Puts a file behind a new, still unused arena, whose address space may shrink to make room for the
+ * private records. 0, or -1 with errno: it stays in memory. */
 int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place);
 
 /* Appends a zeroed record that readers do not see as named yet; its index, or 0 when full. */
 uint32_t cw_arena_append(struct cw_arena *arena, enum cw_table table);
-/* Record of an index that cw_arena_append returned. Hot: no check. */
+/* Number of valid indexes + 1; loop with for (i = 1; i < count; i++). */
+static inline uint32_t cw_arena_count(const struct cw_arena *arena, enum cw_table table)
+{
+    return atomic_load_explicit(&arena->table[table].count, memory_order_acquire);
+}
+
+static inline void cw_arena_show(const struct cw_arena *arena, const void *record, size_t size)
+{
+    if (arena->own != 0 && record != cw_arena_nowhere)
+        memcpy((char *)record - arena->own, record, size);
+}
+
+/* The private record beside one of a table that is there twice. */
+static inline void *cw_arena_own(const struct cw_arena *arena, const void *record)
+{
+    return (char *)(uintptr_t)record + arena->own;
+}
+
+/* The next record of a hash chain, which names the one before it: a chain ends, whatever was
+ * written there. */
+static inline uint32_t cw_arena_older(uint32_t index, uint32_t next)
+{
+    return next < index ? next : 0;
+}
+
+/* Record of an index; cw_arena_nowhere if there is none. */
 static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index);
 /* Copies a string of len bytes plus NUL into the text table; its index, or 0 when full. Not
  * deduplicated. */
@@ -55,25 +104,25 @@ void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
 #define CW_SITES_FIRST  256u
 #define CW_BLOCKS_FIRST 1024u
 
-static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index)
-{
-    const struct cw_live_table *t = &arena->header->table[table];
-    uint32_t slot = index + t->first; /* chunk k covers slots [first << k, first << (k + 1)) */
-    unsigned k = (unsigned)(__builtin_clz(t->first) - __builtin_clz(slot));
-    uint32_t within = slot - (t->first << k);
-
-    return (char *)arena->header + t->chunk[k] + (size_t)within * t->elem_size;
-}
-
-/* The same for a table whose shape the compiler knows. */
+/* Record of a table whose shape the compiler knows, by an index that only private memory had. No
+ * check. */
 static inline void *cw_arena_at_shape(const struct cw_arena *arena, enum cw_table table,
                                       uint32_t first, size_t elem_size, uint32_t index)
 {
-    uint32_t slot = index + first;
+    uint32_t slot = index + first; /* chunk k covers slots [first << k, first << (k + 1)) */
     unsigned k = (31u - (unsigned)__builtin_clz(slot)) - (31u - (unsigned)__builtin_clz(first));
 
     return (char *)atomic_load_explicit(&arena->chunk[table][k], memory_order_relaxed) +
            (size_t)slot * elem_size;
+}
+
+static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index)
+{
+    const struct cw_live_table *t = &arena->table[table];
+
+    if (CW_UNLIKELY(index >= atomic_load_explicit(&t->count, memory_order_relaxed)))
+        return cw_arena_nowhere;
+    return cw_arena_at_shape(arena, table, t->first, t->elem_size, index);
 }
 
 #endif

@@ -232,7 +232,8 @@ int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint
 
 static int lock_file(int fd)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_PROCESS, .l_len = 1};
 
     return cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&lock);
 }

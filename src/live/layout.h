@@ -52,7 +52,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 7
+#define CW_LIVE_VERSION 8
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    32768 /* bytes of a record at most */
@@ -503,10 +503,9 @@ struct cw_live_device {
     _Atomic uint64_t driver_used;       /* last sample: used on the whole device, by anybody */
     _Atomic uint64_t sample_held;       /* held_bytes at that sample */
     _Atomic uint64_t sample_ns;
-    _Atomic uint64_t excess_bytes; /* excess of the pool's live blocks; slack included */
-    _Atomic uint32_t known;        /* 1 once name, uuid and total are filled */
-    _Atomic uint32_t asked;        /* 1: a thread is about to fill them */
-    uint64_t total;                /* bytes of memory, as the device says */
+    _Atomic uint32_t known; /* 1 once name, uuid and total are filled */
+    _Atomic uint32_t asked; /* 1: a thread is about to fill them */
+    uint64_t total;         /* bytes of memory, as the device says */
     uint8_t uuid[16];
     char name[96];
     struct cw_live_pool pool;
@@ -520,8 +519,7 @@ struct cw_live_slot {
     _Atomic uint64_t slack_held;              /* part of held_bytes of the device */
     _Atomic uint32_t device;                  /* of the slack: ordinal or CW_DEVICE_HOST */
     uint32_t unused;
-    _Atomic uint64_t slack_excess; /* part of excess_bytes of the device */
-    uint64_t reserved[4];
+    uint64_t reserved[5];
 };
 
 struct cw_live_header {

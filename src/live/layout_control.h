@@ -3,12 +3,15 @@
  * The part of the live layout (live/layout.h) for requests of other processes.
  *
  * The bits say that there is something to do for the next thread that leaves a call (or for the
- * background thread). A request: the asker takes `lock` (0 -> its process id, by compare and swap),
- * fills `device` and `argument`, raises `asked` by one, then sets `what` and the bit; the process
- * takes the request by putting `what` back to NONE (an exchange), and answers by setting `result`
- * and `answer`, then answered = asked. Then the asker reads it and puts `lock` back to 0. To stop
- * waiting, the asker withdraws the request by putting `what` back itself: if it was NONE already,
- * the answer is on its way.
+ * background thread).
+ *
+ * A request. One asker at a time: it holds a lock on the file's byte CW_LIVE_LOCK_ASKER, which goes
+ * with its process. It writes (pwrite) `asker`, `device`, `is_share` and `argument`, then `asked`,
+ * one more than before, then `what`, then the byte of `due` that is its own. The process takes the
+ * request by putting `what` back to NONE, says so in `taken`, and answers by setting `result` and
+ * `answer`, then answered = asked. To stop waiting, the asker sets withdrawn = asked and then looks
+ * at `taken`: if that is not its number yet, the process will find it withdrawn; if it is, an
+ * answer is on its way, which may be that it was withdrawn (ECANCELED).
  */
 #ifndef CW_LIVE_LAYOUT_CONTROL_H
 #define CW_LIVE_LAYOUT_CONTROL_H
@@ -18,11 +21,12 @@
 
 enum cw_due {
     CW_DUE_GROWTH = 1 << 0,  /* the time for a sample or a point has come */
-    CW_DUE_CONTROL = 1 << 1, /* a request of another process */
-    CW_DUE_DUMP = 1 << 2,    /* a signal, or the interval, asks for a report */
-    CW_DUE_DEMAND = 1 << 3,  /* the time for a sweep has come */
-    CW_DUE_WATCH = 1 << 4,   /* much lies idle: the background thread is wanted */
+    CW_DUE_DUMP = 1 << 1,    /* a signal, or the interval, asks for a report */
+    CW_DUE_DEMAND = 1 << 2,  /* the time for a sweep has come */
+    CW_DUE_WATCH = 1 << 3,   /* much lies idle: the background thread is wanted */
+    CW_DUE_CONTROL = 1 << 8, /* a request of another process, which writes the byte alone */
 };
+#define CW_DUE_CONTROL_BYTE 1 /* of `due`, on little-endian machines */
 
 /* X(ID, "name"): what another process of the user may ask for. */
 #define CW_CONTROLS(X)                                                                             \
@@ -44,16 +48,16 @@ enum cw_control {
 struct cw_live_control {
     _Alignas(64) _Atomic uint32_t due; /* enum cw_due; a cache line of its own, rarely written */
     uint32_t unused[15];
-    _Atomic uint32_t lock;     /* process id of the asker, 0: none */
+    _Atomic uint32_t asker;    /* its process id */
     _Atomic uint32_t what;     /* enum cw_control */
     _Atomic uint32_t device;   /* ordinal or CW_CONTROL_ALL_DEVICES */
     _Atomic uint32_t is_share; /* 1: argument is in 1/10000 of the device */
     _Atomic uint64_t argument;
-    _Atomic uint32_t asked, answered;
-    _Atomic uint64_t result_bytes, result_blocks; /* given back; the limit in force; ... */
-    _Atomic int32_t result;                       /* 0, or an errno */
-    _Atomic uint32_t dumps;                       /* reports written while the process ran */
-    char answer[512];                             /* a file's name, or why not */
+    _Atomic uint32_t asked, taken, withdrawn, answered; /* numbers of requests */
+    _Atomic uint64_t result_bytes, result_blocks;       /* given back; the limit in force; ... */
+    _Atomic int32_t result;                             /* 0, or an errno */
+    _Atomic uint32_t dumps;                             /* reports written while the process ran */
+    char answer[512];                                   /* a file's name, or why not */
 };
 
 #endif

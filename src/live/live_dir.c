@@ -123,7 +123,8 @@ void cw_live_dir_name(char *buf, size_t cap)
 
 int cw_live_dir_is_locked(int fd)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_PROCESS, .l_len = 1};
 
     if (cw_sys_fcntl(fd, F_OFD_GETLK, (uintptr_t)&lock) != 0)
         return -1;

@@ -16,6 +16,10 @@
 #define CW_PLACE_MAX      1280 /* longest path of our directories and files, with its NUL */
 #define CW_PLACE_SUFFIX   ".live"
 
+/* Bytes of the file that are locked (F_OFD_SETLK): by its process while it lives, by an asker. */
+#define CW_LIVE_LOCK_PROCESS 0
+#define CW_LIVE_LOCK_ASKER   1
+
 struct cw_live_dir {
     const char *directory; /* the user's; NULL: the default ones, in their order */
     const char *tmpdir;    /* $TMPDIR; "": /tmp */

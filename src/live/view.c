@@ -39,6 +39,7 @@ int cw_view_open(struct cw_view *view, const void *base, size_t size)
         return -1;
     view->base = base;
     view->size = size;
+    view->table = header->table;
     return 0;
 }
 
@@ -53,7 +54,7 @@ static int is_table_sane(const struct cw_live_table *table, enum cw_table which)
 static const char *find_chunk(const struct cw_view *view, enum cw_table which, uint32_t index,
                               uint64_t *out_records, uint64_t *out_within)
 {
-    const struct cw_live_table *table = &cw_view_header(view)->table[which];
+    const struct cw_live_table *table = &view->table[which];
     uint64_t first = table->first, slot = index + first, offset, bytes;
     unsigned k;
 
@@ -75,7 +76,7 @@ static const char *find_chunk(const struct cw_view *view, enum cw_table which, u
 
 uint32_t cw_view_count(const struct cw_view *view, enum cw_table which)
 {
-    const struct cw_live_table *table = &cw_view_header(view)->table[which];
+    const struct cw_live_table *table = &view->table[which];
     uint32_t count = atomic_load_explicit(&table->count, memory_order_acquire);
 
     /* No table has more records than the view has bytes: a bad count must not cost a long loop. */
@@ -89,7 +90,7 @@ const void *cw_view_at(const struct cw_view *view, enum cw_table which, uint32_t
     uint64_t records, within;
     const char *chunk = find_chunk(view, which, index, &records, &within);
 
-    return chunk ? chunk + within * cw_view_header(view)->table[which].elem_size : NULL;
+    return chunk ? chunk + within * view->table[which].elem_size : NULL;
 }
 
 const char *cw_view_text(const struct cw_view *view, uint32_t index)
@@ -97,7 +98,7 @@ const char *cw_view_text(const struct cw_view *view, uint32_t index)
     uint64_t records, within;
     const char *chunk = find_chunk(view, CW_TABLE_TEXT, index, &records, &within);
 
-    if (chunk == NULL || cw_view_header(view)->table[CW_TABLE_TEXT].elem_size != 1 ||
+    if (chunk == NULL || view->table[CW_TABLE_TEXT].elem_size != 1 ||
         memchr(chunk + within, 0, records - within) == NULL)
         return "";
     return chunk + within;

@@ -14,6 +14,8 @@
 struct cw_view {
     const char *base;
     size_t size; /* bytes that may be read */
+    /* Where the records lie: for the writer its own tables (arena.h), for others the header's. */
+    const struct cw_live_table *table;
 };
 
 /* 0, or -1 when the bytes are no live layout of a version that this code reads. */

@@ -43,7 +43,7 @@ static int reserve(struct cw_look *look, uint64_t size, char *why, size_t cap)
 
 static void read_table(const struct cw_look *look, int fd, enum cw_table which)
 {
-    const struct cw_live_table *table = &cw_view_header(&look->view)->table[which];
+    const struct cw_live_table *table = &look->view.table[which];
     uint64_t records = atomic_load(&table->count), first = table->first;
     uint64_t elem_size = table->elem_size;
 

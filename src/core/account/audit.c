@@ -234,7 +234,7 @@ static enum cw_audit_class class_of(const struct cw_live_block *block)
         [CW_KIND_MIPMAP] = 1 + CW_AUDIT_ARRAY,    [CW_KIND_ASYNC] = 1 + CW_AUDIT_ASYNC,
         [CW_KIND_PINNED] = 1 + CW_AUDIT_PINNED,   [CW_KIND_POOL] = 1 + CW_AUDIT_POOL,
     };
-    unsigned kind = cw_site_at(block->site)->kind;
+    unsigned kind = cw_site_own(cw_site_at(block->site))->kind;
 
     if ((block->flags & CW_BLOCK_FALLBACK) != 0)
         return CW_AUDIT_MANAGED;

@@ -24,12 +24,12 @@ static const char *name(uint8_t device, char *buf)
 
 void cw_debug_log_block(const struct cw_live_block *block, int is_taken)
 {
-    const struct cw_live_site *site = cw_site_at(LOAD(block->site));
+    const struct cw_live_site *site = cw_site_own(cw_site_at(LOAD(block->site)));
     struct cw_view view;
     char device[DEVICE_WORDS], size[WORDS_MAX], held[WORDS_MAX];
     const char *api;
 
-    if (cw_site_counted_on(site) == CW_DEVICES)
+    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
         return;
     cw_arena_view(cw_site_arena, &view);
     api = is_taken ? cw_view_text(&view, site->api) : "";

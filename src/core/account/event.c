@@ -6,6 +6,7 @@
 
 #include "core/process/session.h"
 #include "core/account/site.h"
+#include "core/account/site_count.h"
 
 #define EVENTS_MAX 4096u
 
@@ -23,13 +24,13 @@ struct cw_live_event *cw_event_at(uint32_t index)
 
 uint32_t cw_event_add(const struct cw_live_event *what)
 {
-    const struct cw_live_table *table = &arena->header->table[CW_TABLE_EVENT];
     const struct cw_live_device *device;
     struct cw_live_event *event;
+    uint8_t ordinal = what->device;
     uint32_t index = 0;
 
     /* A program that oscillates around a threshold must not push its errors out of the list. */
-    if (atomic_load(&table->count) <=
+    if (cw_arena_count(arena, CW_TABLE_EVENT) <=
         (what->type == CW_EVENT_PRESSURE ? EVENTS_MAX / 2 : EVENTS_MAX))
         index = cw_arena_append(arena, CW_TABLE_EVENT);
     if (index == 0) {
@@ -38,9 +39,10 @@ uint32_t cw_event_add(const struct cw_live_event *what)
     }
     event = cw_event_at(index);
     *event = *what;
-    if (event->site != 0)
-        event->device = cw_site_at(event->site)->device;
-    device = &arena->header->device[event->device];
+    if (what->site != 0)
+        ordinal = cw_site_device(cw_site_at(what->site));
+    event->device = ordinal;
+    device = &arena->header->device[ordinal];
     event->total_bytes = atomic_load(&device->driver_total);
     event->free_bytes = event->total_bytes - atomic_load(&device->driver_used);
     if (atomic_load(&event->count) == 0)

@@ -82,7 +82,8 @@ static void mark(uint32_t block, enum cw_block_flags flag)
 /* The block may be another thread's by now, and its site one that was made this moment. */
 static const struct cw_live_site *site_of(uint32_t block)
 {
-    return cw_site_at(atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_acquire));
+    return cw_site_own(
+        cw_site_at(atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_acquire)));
 }
 
 static int is_same_place(const struct cw_live_site *a, const struct cw_live_site *b)
@@ -235,14 +236,14 @@ static struct cw_live_regrowth *at(uint32_t record)
 /* NULL: there are too many, or no memory. */
 static struct cw_live_regrowth *record_locked(uint32_t site)
 {
-    const _Atomic uint32_t *count = &self.arena->header->table[CW_TABLE_REGROWTH].count;
-    uint32_t *head = head_of(cw_site_at(site));
+    uint32_t *head = head_of(cw_site_own(cw_site_at(site)));
     uint32_t record;
 
-    for (record = *head; record != 0; record = at(record)->hash_next)
-        if (is_same_place(cw_site_at(at(record)->site), cw_site_at(site)))
+    for (record = *head; record != 0; record = cw_arena_older(record, at(record)->hash_next))
+        if (at(record)->site < cw_arena_count(self.arena, CW_TABLE_SITE) &&
+            is_same_place(cw_site_own(cw_site_at(at(record)->site)), cw_site_own(cw_site_at(site))))
             return at(record);
-    if (atomic_load_explicit(count, memory_order_relaxed) > CW_REGROWTH_RECORDS)
+    if (cw_arena_count(self.arena, CW_TABLE_REGROWTH) > CW_REGROWTH_RECORDS)
         return NULL;
     record = cw_arena_append(self.arena, CW_TABLE_REGROWTH);
     if (record == 0)

@@ -2,6 +2,7 @@
 /* Interning of sites. See site.h. */
 #include "core/account/site.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -15,11 +16,13 @@
 #define SITE_HEADS (1u << 14)
 
 CW_HOT_DATA struct cw_arena *cw_site_arena;
+CW_HOT_DATA ptrdiff_t cw_site_own_offset;
 static _Atomic uint32_t *site_heads;
 
 int cw_site_init(struct cw_arena *in, enum cw_stacks stacks, unsigned depth)
 {
     cw_site_arena = in;
+    cw_site_own_offset = in->own;
     site_heads = cw_mem_alloc(SITE_HEADS * sizeof(*site_heads));
     if (site_heads == NULL)
         return -1;
@@ -56,12 +59,12 @@ static uint32_t find_site(const struct site_key *key)
         atomic_load_explicit(&site_heads[hash_site(key) & (SITE_HEADS - 1)], memory_order_acquire);
 
     while (i != 0) {
-        const struct cw_live_site *site = cw_site_at(i);
+        const struct cw_live_site *site = cw_site_own(cw_site_at(i));
 
         if (site->stack == key->stack && site->api == key->api && site->kind == key->kind &&
             site->device == key->device && site->owner == key->owner && site->tag == key->tag)
             return i;
-        i = site->hash_next;
+        i = cw_arena_older(i, site->hash_next);
     }
     return 0;
 }
@@ -70,20 +73,23 @@ static uint32_t add_site_locked(const struct site_key *key)
 {
     _Atomic uint32_t *head = &site_heads[hash_site(key) & (SITE_HEADS - 1)];
     uint32_t index = cw_arena_append(cw_site_arena, CW_TABLE_SITE);
-    struct cw_live_site *site;
+    struct cw_live_site *site, *shown;
 
     if (index == 0)
         return 0;
-    site = cw_site_at(index);
+    shown = cw_site_at(index);
+    site = cw_arena_own(cw_site_arena, shown);
     site->stack = key->stack;
     site->kind = key->kind;
     site->device = key->device;
     site->owner = key->owner;
     site->tag = key->tag;
     site->hash_next = atomic_load_explicit(head, memory_order_relaxed);
+    if (shown != site)
+        memcpy(shown, site, offsetof(struct cw_live_site, first_ns));
     /* Last: one without an API is not complete, should the process be killed here. */
     atomic_thread_fence(memory_order_release);
-    site->api = key->api;
+    site->api = shown->api = key->api;
     atomic_store_explicit(head, index, memory_order_release);
     return index;
 }
@@ -122,7 +128,7 @@ uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
 
 uint32_t cw_site_shared(uint32_t index)
 {
-    const struct cw_live_site *site = index ? cw_site_at(index) : NULL;
+    const struct cw_live_site *site = index ? cw_site_own(cw_site_at(index)) : NULL;
     struct site_key key;
 
     if (site == NULL || site->owner == 0)

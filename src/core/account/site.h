@@ -54,11 +54,18 @@ static inline uint32_t cw_site_here(uint32_t api, enum cw_kind kind, uint8_t dev
 uint32_t cw_site_shared(uint32_t site);
 
 extern CW_HIDDEN struct cw_arena *cw_site_arena;
+extern CW_HIDDEN ptrdiff_t cw_site_own_offset; /* the arena's `own`, at hand */
 
 static inline struct cw_live_site *cw_site_at(uint32_t site)
 {
     return cw_arena_at_shape(cw_site_arena, CW_TABLE_SITE, CW_SITES_FIRST,
                              sizeof(struct cw_live_site), site);
+}
+
+/* The same with what never changes in it: stack, API, kind, device, owner, tag. */
+static inline const struct cw_live_site *cw_site_own(const struct cw_live_site *site)
+{
+    return (const struct cw_live_site *)((const char *)site + cw_site_own_offset);
 }
 
 /* Text of a name that lives as long as the library, 0 when out of memory. */

@@ -15,6 +15,7 @@
 
 #include "base/compiler.h"
 #include "core/process/slot.h"
+#include "core/account/site.h"
 #include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "core/process/types.h"
@@ -28,13 +29,25 @@ extern CW_HIDDEN struct cw_live_device *cw_site_count_devices;
 /* 1 if the calling thread alone writes this record's own counters. */
 static inline int cw_site_is_mine(const struct cw_live_site *site)
 {
-    return CW_LIKELY(site->owner != 0 && site->owner == cw_thread.slot);
+    uint8_t owner = cw_site_own(site)->owner;
+
+    return CW_LIKELY(owner != 0 && owner == cw_thread.slot);
+}
+
+static inline uint8_t cw_site_device(const struct cw_live_site *site)
+{
+    return cw_site_own(site)->device;
+}
+
+static inline int cw_site_is_counted(const struct cw_live_site *site)
+{
+    return cw_kind_counted(cw_site_own(site)->kind) != CW_COUNTED_NONE;
 }
 
 /* The device that counts a block of this site, CW_DEVICES for none. */
 static inline uint8_t cw_site_counted_on(const struct cw_live_site *site)
 {
-    return cw_kind_counted(site->kind) == CW_COUNTED_NONE ? CW_DEVICES : site->device;
+    return cw_site_is_counted(site) ? cw_site_device(site) : CW_DEVICES;
 }
 
 /* Saves the current value as the one at that peak. */
@@ -43,8 +56,7 @@ CW_NOINLINE void cw_site_count_peak(struct cw_live_site *site, uint64_t version)
 /* Saves what a site held at its device's last peak, before the site's first change since then. */
 static inline void cw_site_save_at_peak(struct cw_live_site *site)
 {
-    const struct cw_live_device *device =
-        &cw_site_count_devices[site->device < CW_DEVICES ? site->device : 0];
+    const struct cw_live_device *device = &cw_site_count_devices[cw_site_device(site)];
     uint64_t version = atomic_load_explicit(&device->peak_version, memory_order_relaxed);
 
     if (CW_UNLIKELY(atomic_load_explicit(&site->at_peak_version, memory_order_relaxed) != version))

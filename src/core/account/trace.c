@@ -14,6 +14,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "core/account/site.h"
+#include "core/process/session.h"
 #include "core/process/thread.h"
 #include "live/view.h"
 
@@ -265,7 +266,7 @@ static char *put_hex(char *at, uint64_t value)
 /* Since the session began, by the exact clock: the session's own ticks every few milliseconds. */
 static uint64_t elapsed_ns(void)
 {
-    uint64_t start = self.arena->header->start_ns, now_ns = cw_clock_ns();
+    uint64_t start = cw_session.start_ns, now_ns = cw_clock_ns();
 
     return now_ns > start ? now_ns - start : 0;
 }
@@ -273,7 +274,7 @@ static uint64_t elapsed_ns(void)
 /* UTC: local time would need system files. */
 static char *put_time(char *at, uint64_t elapsed)
 {
-    uint64_t us = (self.arena->header->start_realtime_ns + elapsed) / 1000;
+    uint64_t us = (cw_session.start_realtime_ns + elapsed) / 1000;
     unsigned second = (unsigned)(us / 1000000 % 86400);
 
     at = put_padded(at, second / 3600, 2);
@@ -354,7 +355,7 @@ static void write_line(const struct line *line)
 void cw_trace_block(const struct cw_live_block *block, int is_free)
 {
     const struct cw_live_site *site =
-        cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
+        cw_site_own(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)));
 
     if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
         return;

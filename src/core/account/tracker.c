@@ -19,11 +19,13 @@
 
 CW_HOT_DATA struct cw_arena *cw_tracker_arena;
 static struct cw_lock free_lock = CW_LOCK_INIT(CW_RANK_INDEX);
+static uint32_t arenas;    /* so far: a forked child has one of its own */
 static uint32_t free_list; /* guarded by free_lock; linked through `link` */
 
 void cw_tracker_init(struct cw_arena *in)
 {
     cw_tracker_arena = in;
+    arenas++;
     cw_site_count_init(in);
 }
 
@@ -43,15 +45,20 @@ static uint64_t load(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+/* Of a record that the caller owns. */
+static void set_state(struct cw_live_block *block, enum cw_block_state state)
+{
+    cw_tracker_show_state(block, state);
+    atomic_store_explicit(&block->state, state, memory_order_release);
+}
+
 /* ---- free records ---- */
 
 /* The spare records of a parent's thread are not in the forked child's arena. */
 static void check_spares(void)
 {
-    uint32_t epoch = cw_tracker_arena->header->pid;
-
-    if (CW_UNLIKELY(cw_thread.epoch != epoch)) {
-        cw_thread.epoch = epoch;
+    if (CW_UNLIKELY(cw_thread.epoch != arenas)) {
+        cw_thread.epoch = arenas;
         cw_thread.spares = 0;
     }
 }
@@ -92,7 +99,7 @@ static uint32_t acquire_record(void)
 static void release_record(uint32_t block)
 {
     check_spares();
-    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_FREE, memory_order_release);
+    set_state(cw_tracker_at(block), CW_BLOCK_FREE);
     if (cw_thread.spares == CW_SPARE_BLOCKS)
         spill_spares(CW_SPARE_BLOCKS / 2);
     cw_thread.spare[cw_thread.spares++] = block;
@@ -144,6 +151,7 @@ static void close_stale(uint32_t index, const struct cw_request *request)
         if (state == CW_BLOCK_FREE) /* who is freeing it finishes it */
             return;
     } while (!atomic_compare_exchange_strong(&block->state, &state, CW_BLOCK_LEAVING));
+    cw_tracker_show_state(block, CW_BLOCK_LEAVING);
     if (state == CW_BLOCK_IDLE) /* it lies in a list of the pool, which finds out */
         return;
     context =
@@ -155,7 +163,7 @@ static void close_stale(uint32_t index, const struct cw_request *request)
 }
 
 static void fill(struct cw_live_block *block, const struct cw_request *request, uint32_t site,
-                 uint64_t now_ns)
+                 uint64_t now_ns, enum cw_block_state state)
 {
     atomic_store_explicit(&block->key, request->key, memory_order_relaxed);
     atomic_store_explicit(&block->bytes, request->bytes, memory_order_relaxed);
@@ -171,7 +179,8 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
     atomic_store_explicit(&block->link, 0, memory_order_relaxed);
-    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
+    cw_tracker_show(block, state);
+    atomic_store_explicit(&block->state, state, memory_order_release);
 }
 
 /* No memory for a record: nobody would release the block's excess later. */
@@ -191,7 +200,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         lose(request);
         return 0;
     }
-    fill(cw_tracker_at(block), request, site_index, now_ns);
+    fill(cw_tracker_at(block), request, site_index, now_ns, CW_BLOCK_LIVE);
     if (request->space != CW_SPACE_HANDLE &&
         cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
@@ -233,8 +242,7 @@ static int is_around(const struct cw_live_block *block, uint64_t address)
 
 uint32_t cw_tracker_find_around(uint64_t address)
 {
-    uint32_t count = atomic_load_explicit(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count,
-                                          memory_order_acquire);
+    uint32_t count = cw_arena_count(cw_tracker_arena, CW_TABLE_BLOCK);
 
     for (uint32_t i = 1; i < count; i++)
         if (is_around(cw_tracker_at(i), address))
@@ -254,7 +262,7 @@ uint32_t cw_tracker_take(enum cw_space space, uint64_t key)
 void cw_tracker_take_block(uint32_t block)
 {
     cw_trace_gone(cw_tracker_at(block));
-    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    set_state(cw_tracker_at(block), CW_BLOCK_LEAVING);
 }
 
 static int is_context_dead(uint32_t context)
@@ -275,7 +283,7 @@ static int put_back(uint32_t index)
 
     if (is_context_dead(block->context))
         return 0;
-    atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_relaxed);
+    set_state(block, CW_BLOCK_LIVE);
     return block->space == CW_SPACE_HANDLE ||
            cw_index_restore(block->space, load(&block->key), index) == 0;
 }
@@ -294,7 +302,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
-    cw_usage_give_excess(site->device, cw_tracker_excess(block));
+    cw_usage_give_excess(cw_site_device(site), cw_tracker_excess(block));
     cw_regrowth_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED)
@@ -314,8 +322,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
 
     if (block == 0)
         return 0;
-    fill(cw_tracker_at(block), request, site_index, now_ns);
-    atomic_store_explicit(&cw_tracker_at(block)->state, CW_BLOCK_IDLE, memory_order_relaxed);
+    fill(cw_tracker_at(block), request, site_index, now_ns, CW_BLOCK_IDLE);
     if (cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
         return 0;
@@ -344,7 +351,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_regrowth_gone(index, block, 1);
-    cw_usage_give_excess(cw_site_at(block->site)->device, cw_tracker_excess(block));
+    cw_usage_give_excess(cw_site_device(cw_site_at(block->site)), cw_tracker_excess(block));
     cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
                       load(&block->bytes), load(&block->held), 0);
     cw_tracker_rest(block, freeing_site, now_ns);
@@ -356,7 +363,7 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
     struct cw_live_block *block = cw_tracker_at(index);
 
     cw_tracker_renew(block, site_index, bytes, now_ns);
-    cw_usage_add(site->device, bytes, 0, now_ns);
+    cw_usage_add(cw_site_device(site), bytes, 0, now_ns);
     cw_trace_taken(block);
 }
 
@@ -364,7 +371,7 @@ int cw_tracker_take_idle(uint32_t index)
 {
     struct cw_live_block *block = cw_tracker_at(index);
 
-    atomic_store_explicit(&block->state, CW_BLOCK_LEAVING, memory_order_relaxed);
+    set_state(block, CW_BLOCK_LEAVING);
     return cw_index_find(block->space, load(&block->key)) == index;
 }
 
@@ -375,7 +382,7 @@ void cw_tracker_finish_idle(uint32_t index)
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
 
     cw_audit_given(block, !cw_index_remove_block(block->space, load(&block->key), index));
-    cw_usage_sub(site->device, 0, load(&block->held));
+    cw_usage_sub(cw_site_device(site), 0, load(&block->held));
     cw_debug_log_given(block);
     release_record(index);
 }
@@ -403,6 +410,7 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     cw_site_save_at_peak(site);
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
+    cw_tracker_show(block, atomic_load_explicit(&block->state, memory_order_relaxed));
     /* Not called by the owner: bytes added count as fewer bytes freed. */
     add(&site->far_bytes, -growth);
     add(&site->far_extra, extra);
@@ -410,8 +418,8 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     if (cw_site_counted_on(site) == CW_DEVICES)
         return;
     /* In two steps: each of the sums may grow or shrink. */
-    cw_usage_sub(site->device, bytes - growth, bytes - growth + extra);
-    cw_usage_add(site->device, bytes, bytes, load(&site->last_ns));
+    cw_usage_sub(cw_site_device(site), bytes - growth, bytes - growth + extra);
+    cw_usage_add(cw_site_device(site), bytes, bytes, load(&site->last_ns));
 }
 
 static int is_pooled(const struct cw_live_block *block)
@@ -432,6 +440,7 @@ static int take_pooled(uint32_t index, uint32_t context)
         atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
         return 0;
     }
+    cw_tracker_show_state(block, CW_BLOCK_LEAVING);
     cw_index_remove_block(block->space, load(&block->key), index);
     cw_trace_gone(block);
     return 1;
@@ -454,8 +463,7 @@ static int take_unpooled(uint32_t index, uint32_t context)
 
 uint32_t cw_tracker_take_context(uint32_t context)
 {
-    uint32_t count = atomic_load_explicit(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count,
-                                          memory_order_acquire);
+    uint32_t count = cw_arena_count(cw_tracker_arena, CW_TABLE_BLOCK);
     uint32_t list = 0;
 
     for (uint32_t i = 1; i < count; i++) {
@@ -485,7 +493,7 @@ void cw_tracker_finish_list(uint32_t list, enum cw_free_result result)
 
 static int check_sites(uint64_t live[CW_DEVICES])
 {
-    uint32_t count = atomic_load(&cw_tracker_arena->header->table[CW_TABLE_SITE].count);
+    uint32_t count = cw_arena_count(cw_tracker_arena, CW_TABLE_SITE);
 
     memset(live, 0, CW_DEVICES * sizeof(*live));
     for (uint32_t i = 1; i < count; i++) {
@@ -495,8 +503,8 @@ static int check_sites(uint64_t live[CW_DEVICES])
         cw_view_site_sums(site, &sums);
         if (sums.allocs != sums.frees + sums.reclaimed + sums.live_blocks)
             return -1;
-        if (cw_kind_counted(site->kind) != CW_COUNTED_NONE)
-            live[site->device] += sums.live_bytes;
+        if (cw_site_is_counted(site))
+            live[cw_site_device(site)] += sums.live_bytes;
     }
     return 0;
 }
@@ -509,18 +517,18 @@ static void add_block(const struct cw_live_block *block, struct cw_live_sums sum
     if (state != CW_BLOCK_LIVE && state != CW_BLOCK_IDLE)
         return;
     site = cw_site_at(block->site);
-    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+    if (!cw_site_is_counted(site))
         return;
     if (state == CW_BLOCK_LIVE)
-        sums[site->device].live += load(&block->bytes);
-    sums[site->device].held += load(&block->held);
+        sums[cw_site_device(site)].live += load(&block->bytes);
+    sums[cw_site_device(site)].held += load(&block->held);
 }
 
 int cw_tracker_check(void)
 {
     struct cw_live_sums sums[CW_DEVICES] = {{0}};
     uint64_t live[CW_DEVICES], total = 0;
-    uint32_t count = atomic_load(&cw_tracker_arena->header->table[CW_TABLE_BLOCK].count);
+    uint32_t count = cw_arena_count(cw_tracker_arena, CW_TABLE_BLOCK);
 
     if (check_sites(live) != 0)
         return -1;

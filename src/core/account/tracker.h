@@ -20,6 +20,7 @@
 #define CW_CORE_TRACKER_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -67,6 +68,41 @@ static inline struct cw_live_block *cw_tracker_at(uint32_t block)
                              sizeof(struct cw_live_block), block);
 }
 
+/* Where readers of the file see the record; NULL: nowhere. */
+static inline struct cw_live_block *cw_tracker_shown(const struct cw_live_block *block)
+{
+    ptrdiff_t own = cw_site_own_offset;
+
+    return own != 0 ? (struct cw_live_block *)((uintptr_t)block - (uintptr_t)own) : NULL;
+}
+
+static inline void cw_tracker_show_state(const struct cw_live_block *block, uint32_t state)
+{
+    struct cw_live_block *shown = cw_tracker_shown(block);
+
+    if (shown != NULL)
+        atomic_store_explicit(&shown->state, state, memory_order_release);
+}
+
+/* All of it, and `state` last. Shown before the record itself says so: after that it may be another
+ * thread's. */
+static inline void cw_tracker_show(const struct cw_live_block *block, uint32_t state)
+{
+    enum { STATE = offsetof(struct cw_live_block, state) / 8, WORDS = sizeof(*block) / 8 };
+    struct cw_live_block *shown = cw_tracker_shown(block);
+    const uint64_t *from = (const uint64_t *)(const void *)block;
+    volatile uint64_t *to = (volatile uint64_t *)(void *)shown;
+
+    if (shown == NULL)
+        return;
+    for (unsigned i = 0; i < WORDS; i++)
+        if (i != STATE)
+            to[i] = from[i];
+    atomic_store_explicit(&shown->site, atomic_load_explicit(&block->site, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&shown->state, state, memory_order_release);
+}
+
 /* Bytes taken from the driver for the block; the next in the list that it lies in. */
 static inline uint64_t cw_tracker_held(uint32_t block)
 {
@@ -108,6 +144,7 @@ static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space sp
         return 0;
     if (CW_LIKELY(atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
                   atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
+        cw_tracker_show_state(block, CW_BLOCK_LEAVING);
         cw_trace_gone(block);
         return 1;
     }
@@ -121,6 +158,7 @@ static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing
 {
     atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    cw_tracker_show(block, CW_BLOCK_IDLE);
     atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
 }
 
@@ -140,6 +178,7 @@ static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t site, 
     atomic_store_explicit(&block->refs,
                           atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
+    cw_tracker_show(block, CW_BLOCK_LIVE);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
     cw_site_add(cw_site_at(site), bytes, atomic_load_explicit(&block->held, memory_order_relaxed),
                 now_ns);

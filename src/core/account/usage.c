@@ -3,6 +3,7 @@
 #include "core/account/usage.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/lock.h"
 #include "core/process/slot.h"
@@ -12,7 +13,8 @@
  * thread that only frees what others allocate is stopped once in so many frees. */
 #define NO_SLACK_FREES 1024
 
-CW_HOT_DATA struct cw_live_slot *cw_usage_slack;
+CW_HOT_DATA struct cw_usage_slack cw_usage_slack[CW_SLOTS];
+CW_HOT_DATA struct cw_usage_sums cw_usage_sums[CW_DEVICES];
 
 static struct cw_arena *arena;
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
@@ -22,7 +24,10 @@ _Atomic uint64_t cw_usage_flight[CW_DEVICES];
 void cw_usage_init(struct cw_arena *in)
 {
     arena = in;
-    cw_usage_slack = in->header->slot;
+    memset(cw_usage_slack, 0, sizeof(cw_usage_slack));
+    for (int i = 0; i < CW_SLOTS; i++)
+        cw_usage_slack[i].shown = &in->header->slot[i];
+    memset(cw_usage_sums, 0, sizeof(cw_usage_sums));
 }
 
 void cw_usage_reset(void)
@@ -45,26 +50,58 @@ static uint64_t add(_Atomic uint64_t *counter, uint64_t value)
     return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
 }
 
+/* ---- the sums ---- */
+
+static uint8_t checked(uint8_t device)
+{
+    return device < CW_DEVICES ? device : 0;
+}
+
+static struct cw_live_device *shown(uint8_t device)
+{
+    return &arena->header->device[device];
+}
+
+static uint64_t add_live(uint8_t device, uint64_t bytes)
+{
+    add(&shown(device)->live_bytes, bytes);
+    return add(&cw_usage_sums[device].live, bytes);
+}
+
+static uint64_t add_held(uint8_t device, uint64_t bytes)
+{
+    add(&shown(device)->held_bytes, bytes);
+    return add(&cw_usage_sums[device].held, bytes);
+}
+
 /* ---- slack ---- */
+
+/* Shows readers the bytes, after a change. */
+static void show(const struct cw_usage_slack *slack)
+{
+    store(&slack->shown->slack_live, load(&slack->live));
+    store(&slack->shown->slack_held, load(&slack->held));
+}
 
 /* Moves slack to the shared sums. The caller is inside the slot, has stopped it, or owns it and
  * holds the lock. */
-static void give_back_slack(struct cw_live_slot *slack)
+static void give_back_slack(struct cw_usage_slack *slack)
 {
-    struct cw_live_device *device = &arena->header->device[slack->device];
+    uint8_t device = (uint8_t)slack->device;
 
-    add(&device->live_bytes, -load(&slack->slack_live));
-    add(&arena->header->live_bytes, -load(&slack->slack_live));
-    add(&device->held_bytes, -load(&slack->slack_held));
-    add(&device->excess_bytes, -load(&slack->slack_excess));
-    store(&slack->slack_live, 0);
-    store(&slack->slack_held, 0);
-    store(&slack->slack_excess, 0);
+    add_live(device, -load(&slack->live));
+    add(&arena->header->live_bytes, -load(&slack->live));
+    add_held(device, -load(&slack->held));
+    add(&cw_usage_sums[device].excess, -load(&slack->excess));
+    store(&slack->live, 0);
+    store(&slack->held, 0);
+    store(&slack->excess, 0);
+    show(slack);
 }
 
-static int has_slack(const struct cw_live_slot *slack)
+static int has_slack(const struct cw_usage_slack *slack)
 {
-    return (load(&slack->slack_live) | load(&slack->slack_held) | load(&slack->slack_excess)) != 0;
+    return (load(&slack->live) | load(&slack->held) | load(&slack->excess)) != 0;
 }
 
 /* Takes up to `bytes` from the slack. Returns the rest, to be taken elsewhere. */
@@ -88,10 +125,10 @@ static void take_back_all_slack(void)
     for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
 
-        if (!has_slack(&arena->header->slot[i]))
+        if (!has_slack(&cw_usage_slack[i]))
             continue;
         if (i == cw_thread.slot) /* ours, and only we write to it while the lock is held */
-            give_back_slack(&arena->header->slot[i]);
+            give_back_slack(&cw_usage_slack[i]);
         else
             others |= (uint64_t)1 << i;
     }
@@ -101,7 +138,7 @@ static void take_back_all_slack(void)
     for (uint64_t rest = others; rest != 0; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
 
-        give_back_slack(&arena->header->slot[i]);
+        give_back_slack(&cw_usage_slack[i]);
         cw_slots[i].no_slack = NO_SLACK_FREES;
     }
     cw_slot_resume(others);
@@ -130,11 +167,11 @@ static void put_extreme(struct cw_live_extreme *extreme, uint64_t live, uint64_t
 
 /* All slack is taken back, and the lock held. Before the latest allocation, asked bytes of the live
  * ones were not. */
-static void note_extremes(struct cw_live_device *device, uint64_t asked, uint64_t held,
-                          uint64_t now_ns)
+static void note_extremes(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_ns)
 {
-    uint64_t live = load(&device->live_bytes), all = load(&device->held_bytes);
-    uint64_t excess = load(&device->excess_bytes);
+    struct cw_live_device *device = shown(ordinal);
+    uint64_t live = cw_usage_live_sum(ordinal), all = cw_usage_held_sum(ordinal);
+    uint64_t excess = load(&cw_usage_sums[ordinal].excess);
 
     if ((int64_t)(live - asked) >= 0 &&
         (load(&device->least.t_ns) == 0 || live - asked < load(&device->least.live)))
@@ -145,20 +182,21 @@ static void note_extremes(struct cw_live_device *device, uint64_t asked, uint64_
     }
 }
 
-static void settle(struct cw_live_device *device, uint64_t asked, uint64_t held, uint64_t now_ns)
+static void settle(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_ns)
 {
     struct cw_live_header *header = arena->header;
+    struct cw_live_device *device = shown(ordinal);
 
     cw_lock_acquire(&lock);
     take_back_all_slack();
-    note_extremes(device, asked, held, now_ns);
-    if (is_above(load(&device->live_bytes), &device->peak_bytes)) {
-        store(&device->peak_bytes, load(&device->live_bytes));
+    note_extremes(ordinal, asked, held, now_ns);
+    if (is_above(cw_usage_live_sum(ordinal), &device->peak_bytes)) {
+        store(&device->peak_bytes, cw_usage_live_sum(ordinal));
         store(&device->peak_ns, now_ns);
         add(&device->peak_version, 1);
     }
-    if (is_above(load(&device->held_bytes), &device->peak_held))
-        store(&device->peak_held, load(&device->held_bytes));
+    if (is_above(cw_usage_held_sum(ordinal), &device->peak_held))
+        store(&device->peak_held, cw_usage_held_sum(ordinal));
     if (is_above(load(&header->live_bytes), &header->peak_bytes)) {
         store(&header->peak_bytes, load(&header->live_bytes));
         store(&header->peak_ns, now_ns);
@@ -167,33 +205,34 @@ static void settle(struct cw_live_device *device, uint64_t asked, uint64_t held,
 }
 
 /* What nobody has as slack. Returns whether it may make a peak. */
-static int add_shared(struct cw_live_device *device, uint64_t live, uint64_t held)
+static int add_shared(uint8_t device, uint64_t live, uint64_t held)
 {
     struct cw_live_header *header = arena->header;
     int is_peak = 0;
 
     if (live != 0) {
-        is_peak |= is_above(add(&device->live_bytes, live), &device->recent_peak);
+        is_peak |= is_above(add_live(device, live), &shown(device)->recent_peak);
         is_peak |= is_above(add(&header->live_bytes, live), &header->peak_bytes);
     }
     if (held != 0)
-        is_peak |= is_above(add(&device->held_bytes, held), &device->peak_held);
+        is_peak |= is_above(add_held(device, held), &shown(device)->peak_held);
     return is_peak;
 }
 
-void cw_usage_add(uint8_t ordinal, uint64_t live, uint64_t held, uint64_t now_ns)
+void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
 {
-    struct cw_live_device *device = &arena->header->device[ordinal];
     uint64_t live_rest = live, held_rest = held; /* in no slack of ours */
     struct cw_slot *slot = cw_slot_enter();
 
+    device = checked(device);
     if (CW_LIKELY(slot != NULL)) {
-        struct cw_live_slot *slack = &arena->header->slot[slot - cw_slots];
+        struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
 
-        if (CW_LIKELY(slack->device == ordinal)) {
-            live_rest = use_up(&slack->slack_live, live);
+        if (CW_LIKELY(slack->device == device)) {
+            live_rest = use_up(&slack->live, live);
             if (held != 0)
-                held_rest = use_up(&slack->slack_held, held);
+                held_rest = use_up(&slack->held, held);
+            show(slack);
         }
         cw_slot_leave(slot);
     }
@@ -202,8 +241,9 @@ void cw_usage_add(uint8_t ordinal, uint64_t live, uint64_t held, uint64_t now_ns
 }
 
 /* The shared sum is at least the held bytes: a request that fits by it fits. */
-static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
+static int try_reserve(uint8_t device, uint64_t bytes, uint64_t most)
 {
+    _Atomic uint64_t *held = &cw_usage_sums[device].held;
     uint64_t now = load(held);
 
     do
@@ -211,12 +251,13 @@ static int try_reserve(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
             return -1;
     while (!atomic_compare_exchange_weak_explicit(held, &now, now + bytes, memory_order_relaxed,
                                                   memory_order_relaxed));
+    add(&shown(device)->held_bytes, bytes);
     return 0;
 }
 
 /* The counters include the threads' slack, which is not held. With all slots stopped there is none,
  * and none can appear before the answer. */
-static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_t most)
+static int reserve_without_slack(uint8_t device, uint64_t bytes, uint64_t most)
 {
     uint64_t others = cw_slot_used() & ~((uint64_t)1 << cw_thread.slot);
     int rc;
@@ -224,13 +265,13 @@ static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_
     cw_lock_acquire(&lock);
     cw_slot_stop(others);
     for (int i = 1; i < CW_SLOTS; i++) {
-        if (!has_slack(&arena->header->slot[i]))
+        if (!has_slack(&cw_usage_slack[i]))
             continue;
-        give_back_slack(&arena->header->slot[i]);
+        give_back_slack(&cw_usage_slack[i]);
         if (i != cw_thread.slot)
             cw_slots[i].no_slack = NO_SLACK_FREES;
     }
-    rc = try_reserve(held, bytes, most);
+    rc = try_reserve(device, bytes, most);
     cw_slot_resume(others);
     cw_lock_release(&lock);
     return rc;
@@ -238,51 +279,50 @@ static int reserve_without_slack(_Atomic uint64_t *held, uint64_t bytes, uint64_
 
 int cw_usage_reserve(uint8_t device, uint64_t bytes, uint64_t most)
 {
-    _Atomic uint64_t *held = &arena->header->device[device].held_bytes;
-
     if (most > INT64_MAX)
         most = INT64_MAX;
-    if (CW_LIKELY(try_reserve(held, bytes, most) == 0))
+    if (CW_LIKELY(try_reserve(device, bytes, most) == 0))
         return 0;
-    return bytes > most ? -1 : reserve_without_slack(held, bytes, most);
+    return bytes > most ? -1 : reserve_without_slack(device, bytes, most);
 }
 
-void cw_usage_committed(uint8_t ordinal, uint64_t now_ns)
+void cw_usage_committed(uint8_t device, uint64_t now_ns)
 {
-    struct cw_live_device *device = &arena->header->device[ordinal];
-
-    if (is_above(load(&device->held_bytes), &device->peak_held))
+    if (is_above(cw_usage_held_sum(device), &shown(device)->peak_held))
         settle(device, 0, 0, now_ns);
 }
 
-static void sub_shared(uint8_t ordinal, uint64_t live, uint64_t held)
+static void sub_shared(uint8_t device, uint64_t live, uint64_t held)
 {
-    add(&arena->header->device[ordinal].live_bytes, -live);
+    add_live(device, -live);
     add(&arena->header->live_bytes, -live);
     if (held != 0)
-        add(&arena->header->device[ordinal].held_bytes, -held);
+        add_held(device, -held);
 }
 
 void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
 {
     struct cw_slot *slot = cw_slot_enter();
-    struct cw_live_slot *slack;
+    struct cw_usage_slack *slack;
 
+    device = checked(device);
     if (CW_UNLIKELY(slot == NULL)) {
         sub_shared(device, live, held);
         return;
     }
-    slack = &arena->header->slot[slot - cw_slots];
+    slack = &cw_usage_slack[slot - cw_slots];
     if (CW_UNLIKELY(slack->device != device)) {
         give_back_slack(slack);
         atomic_store_explicit(&slack->device, device, memory_order_relaxed);
+        atomic_store_explicit(&slack->shown->device, device, memory_order_relaxed);
     }
     if (CW_UNLIKELY(slot->no_slack != 0)) {
         slot->no_slack--;
         sub_shared(device, live, held);
     } else {
-        store(&slack->slack_live, load(&slack->slack_live) + live);
-        store(&slack->slack_held, load(&slack->slack_held) + held);
+        store(&slack->live, load(&slack->live) + live);
+        store(&slack->held, load(&slack->held) + held);
+        show(slack);
     }
     cw_slot_leave(slot);
 }
@@ -309,8 +349,9 @@ static uint64_t use_own_excess(uint8_t device, uint64_t bytes)
 }
 
 /* Up to `bytes` more, as far as there is room. */
-static uint64_t add_excess(_Atomic uint64_t *sum, uint64_t bytes, uint64_t most)
+static uint64_t add_excess(uint8_t device, uint64_t bytes, uint64_t most)
 {
+    _Atomic uint64_t *sum = &cw_usage_sums[device].excess;
     uint64_t now = load(sum), part;
 
     do {
@@ -327,44 +368,44 @@ static uint64_t all_spare_excess(uint8_t device)
     uint64_t sum = 0;
 
     for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1) {
-        const struct cw_live_slot *slack = &arena->header->slot[__builtin_ctzll(rest)];
+        const struct cw_usage_slack *slack = &cw_usage_slack[__builtin_ctzll(rest)];
 
         if (slack->device == device)
-            sum += load(&slack->slack_excess);
+            sum += load(&slack->excess);
     }
     return sum;
 }
 
 uint64_t cw_usage_take_excess(uint8_t device, uint64_t bytes, uint64_t most)
 {
-    _Atomic uint64_t *sum = &arena->header->device[device].excess_bytes;
     uint64_t taken = use_own_excess(device, bytes);
 
-    taken += add_excess(sum, bytes - taken, most);
+    taken += add_excess(device, bytes - taken, most);
     if (CW_LIKELY(taken == bytes) || all_spare_excess(device) <= most / WORTH_SHARE)
         return taken;
     cw_lock_acquire(&lock);
     take_back_all_slack();
     cw_lock_release(&lock);
-    return taken + add_excess(sum, bytes - taken, most);
+    return taken + add_excess(device, bytes - taken, most);
 }
 
 void cw_usage_give_excess(uint8_t device, uint64_t bytes)
 {
     struct cw_slot *slot;
 
+    device = checked(device);
     if (bytes == 0 || device == CW_DEVICE_HOST) /* pinned memory has no bound of excess */
         return;
     slot = cw_slot_enter();
     if (slot == NULL || !cw_usage_leave_slack(slot, device, 0, bytes))
-        add(&arena->header->device[device].excess_bytes, -bytes);
+        add(&cw_usage_sums[device].excess, -bytes);
     if (slot != NULL)
         cw_slot_leave(slot);
 }
 
 uint64_t cw_usage_excess(uint8_t device)
 {
-    uint64_t sum = load(&arena->header->device[device].excess_bytes);
+    uint64_t sum = load(&cw_usage_sums[device].excess);
     uint64_t spare = all_spare_excess(device);
 
     return sum > spare ? sum - spare : 0;
@@ -390,14 +431,14 @@ static void copy_extreme(const struct cw_live_extreme *from, struct cw_live_extr
 void cw_usage_take_extremes(uint8_t ordinal, uint64_t now_ns, struct cw_live_extreme *out_least,
                             struct cw_live_extreme *out_most)
 {
-    struct cw_live_device *device = &arena->header->device[ordinal];
+    struct cw_live_device *device = shown(ordinal);
     uint64_t live, held, excess;
 
     cw_lock_acquire(&lock);
     take_back_all_slack();
-    live = load(&device->live_bytes);
-    held = load(&device->held_bytes);
-    excess = load(&device->excess_bytes);
+    live = cw_usage_live_sum(ordinal);
+    held = cw_usage_held_sum(ordinal);
+    excess = load(&cw_usage_sums[ordinal].excess);
     copy_extreme(&device->least, out_least);
     copy_extreme(&device->most, out_most);
     put_extreme(&device->least, live, held, excess, now_ns);
@@ -408,12 +449,28 @@ void cw_usage_take_extremes(uint8_t ordinal, uint64_t now_ns, struct cw_live_ext
 
 /* ---- sums ---- */
 
+/* More may be subtracted than was added, for a moment: less than nothing is nothing. */
+static uint64_t minus(uint64_t sum, uint64_t slack)
+{
+    return (int64_t)(sum - slack) > 0 ? sum - slack : 0;
+}
+
 struct cw_live_sums cw_usage_device(uint8_t device)
 {
-    struct cw_view view;
+    uint64_t live = 0, held = 0;
 
-    cw_arena_view(arena, &view);
-    return cw_view_device_live(&view, device);
+    if (device >= CW_DEVICES)
+        return (struct cw_live_sums){0};
+    for (uint64_t rest = cw_slot_used(); rest != 0; rest &= rest - 1) {
+        const struct cw_usage_slack *slack = &cw_usage_slack[__builtin_ctzll(rest)];
+
+        if (slack->device != device)
+            continue;
+        live += load(&slack->live);
+        held += load(&slack->held);
+    }
+    return (struct cw_live_sums){.live = minus(cw_usage_live_sum(device), live),
+                                 .held = minus(cw_usage_held_sum(device), held)};
 }
 
 uint64_t cw_usage_total(void)

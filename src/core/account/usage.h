@@ -3,7 +3,9 @@
  * The usage counters: live and held bytes, per device and in total, and their peaks; and the excess
  * of live blocks of the pool over their requests (core/limits/excess.h).
  *
- * Owns the shared sums and the slack of live/layout.h. A thread writes its own slack inside its
+ * Owns the shared sums and the slack, which are in private memory, because limits and the pool
+ * decide by them; those of live/layout.h are copies for readers, written after them and never read
+ * here. A thread writes its own slack inside its
  * slot (core/process/slot.h); the shared sums are atomics; a new peak is settled under
  * CW_RANK_PEAK, with the slots that have slack stopped. Always: a shared sum is at least the live
  * bytes, and a peak is raised only after all slack was taken back, so peaks are exact up to calls
@@ -23,49 +25,75 @@
 void cw_usage_init(struct cw_arena *arena);
 void cw_usage_reset(void);
 
-extern CW_HIDDEN struct cw_live_slot *cw_usage_slack; /* of each slot */
+/* What the thread in a slot has freed and not yet added to the sums; written by that thread, by
+ * others only while they have stopped it. */
+struct cw_usage_slack {
+    _Alignas(64) _Atomic uint64_t live, held, excess;
+    _Atomic uint32_t device;    /* ordinal or CW_DEVICE_HOST */
+    struct cw_live_slot *shown; /* the copy for readers */
+};
+extern CW_HIDDEN struct cw_usage_slack cw_usage_slack[CW_SLOTS];
+
+/* Shared sums of a device, slack included: at least what is live and held. */
+struct cw_usage_sums {
+    _Alignas(64) _Atomic uint64_t live, held, excess;
+};
+extern CW_HIDDEN struct cw_usage_sums cw_usage_sums[CW_DEVICES];
+
+/* Live or held bytes, threads' slack included. */
+static inline uint64_t cw_usage_live_sum(uint8_t device)
+{
+    return atomic_load_explicit(&cw_usage_sums[device].live, memory_order_relaxed);
+}
+static inline uint64_t cw_usage_held_sum(uint8_t device)
+{
+    return atomic_load_explicit(&cw_usage_sums[device].held, memory_order_relaxed);
+}
 
 /* The two functions below run inside the slot and change nothing that threads share. 0: nothing was
  * changed. */
 static inline int cw_usage_use_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
 {
-    struct cw_live_slot *slack = &cw_usage_slack[slot - cw_slots];
-    uint64_t there = atomic_load_explicit(&slack->slack_live, memory_order_relaxed);
+    struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
+    uint64_t there = atomic_load_explicit(&slack->live, memory_order_relaxed);
 
     if (CW_UNLIKELY(there < live ||
                     atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
         return 0;
-    atomic_store_explicit(&slack->slack_live, there - live, memory_order_relaxed);
+    atomic_store_explicit(&slack->live, there - live, memory_order_relaxed);
+    atomic_store_explicit(&slack->shown->slack_live, there - live, memory_order_relaxed);
     return 1;
 }
 
 static inline int cw_usage_leave_slack(const struct cw_slot *slot, uint8_t device, uint64_t live,
                                        uint64_t excess)
 {
-    struct cw_live_slot *slack = &cw_usage_slack[slot - cw_slots];
+    struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
 
     if (CW_UNLIKELY(slot->no_slack != 0 ||
                     atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
         return 0;
-    cw_slot_add(&slack->slack_live, live);
+    live += atomic_load_explicit(&slack->live, memory_order_relaxed);
+    atomic_store_explicit(&slack->live, live, memory_order_relaxed);
+    atomic_store_explicit(&slack->shown->slack_live, live, memory_order_relaxed);
     if (CW_UNLIKELY(excess != 0))
-        cw_slot_add(&slack->slack_excess, excess);
+        cw_slot_add(&slack->excess, excess);
     return 1;
 }
 
 /* Excess that the calling thread may use, inside its slot: it is counted already. */
 static inline uint64_t cw_usage_spare_excess(const struct cw_slot *slot, uint8_t device)
 {
-    const struct cw_live_slot *slack = &cw_usage_slack[slot - cw_slots];
+    const struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
 
     return atomic_load_explicit(&slack->device, memory_order_relaxed) == device
-               ? atomic_load_explicit(&slack->slack_excess, memory_order_relaxed)
+               ? atomic_load_explicit(&slack->excess, memory_order_relaxed)
                : 0;
 }
 
 static inline void cw_usage_use_excess(const struct cw_slot *slot, uint64_t excess)
 {
-    cw_slot_add(&cw_usage_slack[slot - cw_slots].slack_excess, -excess);
+    cw_slot_add(&cw_usage_slack[slot - cw_slots].excess, -excess);
 }
 
 /* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank

@@ -29,7 +29,6 @@ CW_HOT_DATA _Atomic uint32_t cw_retention_reclaims_done;
 
 static struct {
     const struct cw_options *options;
-    struct cw_arena *arena;
     _Atomic uint64_t most_idle[CW_DEVICES]; /* and 1; 0: not known yet */
     _Atomic uint64_t granted[CW_DEVICES];   /* to threads */
     _Atomic int watched;                    /* the background thread watches idle memory */
@@ -56,9 +55,8 @@ static void set_off(uint8_t device, int is_off)
         cw_admission_open(device);
 }
 
-void cw_retention_init(struct cw_arena *arena, const struct cw_options *options)
+void cw_retention_init(const struct cw_options *options)
 {
-    self.arena = arena;
     self.options = options;
     for (int i = 0; i < CW_DEVICES; i++) {
         store(&self.most_idle[i], 0);
@@ -76,7 +74,7 @@ void cw_retention_init(struct cw_arena *arena, const struct cw_options *options)
 
 static uint64_t most_idle_now(uint8_t device)
 {
-    const struct cw_live_device *live = &self.arena->header->device[device];
+    const struct cw_device_state *live = cw_device_state(device);
     uint64_t most = 0;
     int known = atomic_load_explicit(&live->known, memory_order_acquire) != 0;
 
@@ -105,7 +103,7 @@ static uint64_t most_idle(uint8_t device)
     if (CW_LIKELY(most != 0))
         return most - 1;
     most = most_idle_now(device);
-    if (device == CW_DEVICE_HOST || atomic_load(&self.arena->header->device[device].known))
+    if (device == CW_DEVICE_HOST || atomic_load(&cw_device_state(device)->known))
         set_most(device, most);
     return most;
 }
@@ -118,16 +116,14 @@ void cw_retention_set_most(uint8_t device, uint64_t bytes)
 /* The slack of threads does not count as held; it is added up only when it matters. */
 static int has_free(uint8_t device, uint64_t least)
 {
-    const struct cw_live_device *live = &self.arena->header->device[device];
-
     return device == CW_DEVICE_HOST ||
-           cw_device_free_when(device, load(&live->held_bytes)) >= (int64_t)least ||
+           cw_device_free_when(device, cw_usage_held_sum(device)) >= (int64_t)least ||
            cw_device_free_when(device, cw_usage_device(device).held) >= (int64_t)least;
 }
 
 static int leaves_enough_free(uint8_t device)
 {
-    uint64_t total = load(&self.arena->header->device[device].driver_total);
+    uint64_t total = load(&cw_device_state(device)->driver_total);
 
     return has_free(device, total / 20 < LEAST_FREE ? total / 20 : LEAST_FREE);
 }
@@ -239,12 +235,11 @@ int cw_retention_end_watch(void)
 
 void cw_retention_check(uint8_t device)
 {
-    const struct cw_live_device *live = &self.arena->header->device[device];
     uint64_t cap;
 
     cw_demand_note(device, 0);
     cap = cw_demand_cap(device);
-    if (CW_UNLIKELY(load(&live->held_bytes) > cap) && cw_usage_device(device).held > cap)
+    if (CW_UNLIKELY(cw_usage_held_sum(device) > cap) && cw_usage_device(device).held > cap)
         cw_reclaim_due_set(device, CW_RECLAIM_CAP);
     if (CW_UNLIKELY(cw_retention_counted(device) > CW_DEMAND_LITTLE))
         watch();

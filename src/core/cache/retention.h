@@ -19,7 +19,7 @@
 #include "core/cache/bucket.h"
 #include "core/limits/pressure.h"
 
-void cw_retention_init(struct cw_arena *arena, const struct cw_options *options);
+void cw_retention_init(const struct cw_options *options);
 
 /* POOL_MAX of the device, or of pinned memory (CW_DEVICE_HOST), while the process runs; what is
  * kept beyond it stays until somebody gives it back. */

@@ -155,7 +155,7 @@ static int amount(const struct request *request, uint8_t device, uint64_t *out_b
     if (!cw_device_describe(device))
         return -1;
     *out_bytes =
-        (uint64_t)((unsigned __int128)cw_device_at(device)->total * request->argument / WHOLE);
+        (uint64_t)((unsigned __int128)cw_device_state(device)->total * request->argument / WHOLE);
     return 0;
 }
 
@@ -287,12 +287,16 @@ void cw_control_serve(void)
     if (request.what == CW_CONTROL_NONE)
         return;
     asked = atomic_load(&control->asked);
-    request.asker = atomic_load(&control->lock);
+    request.asker = atomic_load(&control->asker);
     request.device = atomic_load(&control->device);
     request.is_share = atomic_load(&control->is_share);
     request.argument = atomic_load(&control->argument);
     cw_out_init(&answer.text, -1, text, sizeof(text) - 1);
-    answer_request(&request, &answer);
+    atomic_store(&control->taken, asked);
+    if (atomic_load(&control->withdrawn) == asked) /* after the store: see layout_control.h */
+        refuse(&answer, ECANCELED, "it was withdrawn");
+    else
+        answer_request(&request, &answer);
     text[answer.text.len] = '\0';
     memcpy(control->answer, text, answer.text.len + 1);
     atomic_store(&control->result_bytes, answer.bytes);

@@ -76,13 +76,13 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
     cw_event_init(arena);
     cw_oom_init(arena);
     cw_idle_init(arena);
-    cw_limit_init(arena, options);
+    cw_limit_init(options);
     cw_pressure_init(options);
     cw_inject_init(&options->fail);
     cw_fallback_init(options);
     cw_bucket_init(arena);
     cw_excess_init();
-    cw_retention_init(arena, options);
+    cw_retention_init(options);
     cw_reclaim_init(options);
     cw_demand_init(options);
     cw_sweep_init(options);

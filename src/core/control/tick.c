@@ -66,7 +66,7 @@ static const char *level_name(enum cw_level level)
 
 static void print_line(uint8_t device)
 {
-    const struct cw_live_device *live = cw_device_at(device);
+    const struct cw_device_state *live = cw_device_state(device);
     struct cw_live_sums sums = cw_usage_device(device);
     uint64_t total = atomic_load(&live->driver_total), limit = cw_limit_of(device);
     uint64_t used = atomic_load(&live->driver_used);
@@ -99,7 +99,7 @@ static void look_after(void)
 {
     if (cw_sweep_is_overdue()) {
         for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
-            if (atomic_load(&cw_device_at((uint8_t)i)->known))
+            if (atomic_load(&cw_device_state((uint8_t)i)->known))
                 cw_device_sample_now((uint8_t)i, 0);
         cw_reclaim_settle();
         cw_sweep_serve();
@@ -125,7 +125,7 @@ static void look_at_devices(int has_lines)
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
         uint8_t device = (uint8_t)i;
 
-        if (atomic_load(&cw_device_at(device)->known) == 0)
+        if (atomic_load(&cw_device_state(device)->known) == 0)
             continue;
         cw_device_sample_now(device, 0);
         if (has_lines)

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "core/process/gate.h"
 #include "core/device/graph.h"
+#include "core/process/session.h"
 #include "core/process/thread.h"
 #include "core/account/tracker.h"
 
@@ -92,7 +93,19 @@ static void unbind_locked(uint64_t handle)
 /* Read before the lock is taken: the clock is the driver's too (core/process/driver_ops.h). */
 static uint64_t now_ns(void)
 {
-    return cw_context_ops->now_ns() - arena->header->start_ns;
+    return cw_context_ops->now_ns() - cw_session.start_ns;
+}
+
+static void show_locked(uint32_t context)
+{
+    cw_arena_show(arena, context_at(context), sizeof(struct cw_live_context));
+}
+
+static void show(uint32_t context)
+{
+    cw_lock_acquire(&lock);
+    show_locked(context);
+    cw_lock_release(&lock);
 }
 
 /* identity 0: not known yet. */
@@ -108,6 +121,7 @@ static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device,
     atomic_store(&context->id, has_ids && identity != 0 ? identity : CW_CONTEXT_OWN_ID | ++own_ids);
     context->device = device;
     context->born_ns = born_ns;
+    show_locked(index);
     if (handle != 0)
         bind_locked(handle, index, identity);
     return index;
@@ -142,6 +156,7 @@ static void adopt_locked(struct entry *entry, uint64_t handle, uint64_t identity
     entry->identity = identity;
     if (has_ids && context->handle == handle && (context->id & CW_CONTEXT_OWN_ID) != 0)
         atomic_store(&context->id, identity);
+    show_locked(entry->context);
 }
 
 /* The handle's context. 0: it has none, or belongs to another one now: then *out_gone is the former
@@ -226,8 +241,7 @@ int cw_context_is_there(const struct cw_live_context *record)
 
 void cw_context_check_all(void)
 {
-    uint32_t count =
-        atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+    uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
 
     for (uint32_t i = 1; i < count; i++)
         if (is_alive(i) && !cw_context_is_there(context_at(i)))
@@ -307,6 +321,7 @@ static uint32_t primary_locked(uint64_t handle, uint64_t identity, unsigned devi
         context_at(context)->handle = handle;
         bind_locked(handle, context, identity);
     }
+    show_locked(context);
     return context;
 }
 
@@ -320,8 +335,10 @@ void cw_context_retained(uint64_t handle, unsigned device)
     meaning(handle, identity); /* buries the former one, if it was reset unseen */
     cw_lock_acquire(&lock);
     context = primary_locked(handle, identity, device, now);
-    if (context != 0)
+    if (context != 0) {
         atomic_fetch_add(&context_at(context)->retains, 1);
+        show_locked(context);
+    }
     cw_lock_release(&lock);
     tell_others(context);
     cw_epoch_advance();
@@ -355,6 +372,7 @@ static void begin_to_close(uint32_t context)
 {
     cw_gate_close();
     atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
+    show(context);
     if (listener != NULL)
         listener->closing(context);
     cw_epoch_advance();
@@ -383,8 +401,11 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
         primary[context->device] = 0;
     if (outcome == CW_CONTEXT_RENEWED)
         heir = primary_locked(context->handle, 0, context->device, now);
-    if (heir != 0)
+    if (heir != 0) {
         atomic_store(&context_at(heir)->retains, atomic_load(&context->retains));
+        show_locked(heir);
+    }
+    show_locked(index);
     return heir;
 }
 
@@ -413,6 +434,7 @@ void cw_context_end_finish(const struct cw_context_ending *ending, enum cw_conte
 
         atomic_compare_exchange_strong(&context_at(ending->context)->state, &closing,
                                        CW_CONTEXT_LIVE);
+        show(ending->context);
     } else {
         uint64_t now = now_ns();
 
@@ -475,14 +497,18 @@ void cw_context_released(unsigned device)
 {
     uint32_t context = cw_context_primary(device);
 
-    if (context != 0 && atomic_load(&context_at(context)->retains) > 0)
+    if (context != 0 && atomic_load(&context_at(context)->retains) > 0) {
         atomic_fetch_sub(&context_at(context)->retains, 1);
+        show(context);
+    }
 }
 
 void cw_context_attached(uint32_t context)
 {
-    if (context != 0)
-        atomic_fetch_add(&context_at(context)->retains, 1);
+    if (context == 0)
+        return;
+    atomic_fetch_add(&context_at(context)->retains, 1);
+    show(context);
 }
 
 int cw_context_detached(uint32_t context)
@@ -490,6 +516,7 @@ int cw_context_detached(uint32_t context)
     if (context == 0 || atomic_load(&context_at(context)->retains) == 0)
         return 1;
     atomic_fetch_sub(&context_at(context)->retains, 1);
+    show(context);
     return 0;
 }
 
@@ -503,13 +530,15 @@ int cw_context_set_fatal(uint32_t context, int code)
 {
     int32_t none = 0;
 
-    return context != 0 && atomic_compare_exchange_strong(&context_at(context)->fatal, &none, code);
+    if (context == 0 || !atomic_compare_exchange_strong(&context_at(context)->fatal, &none, code))
+        return 0;
+    show(context);
+    return 1;
 }
 
 struct cw_context_name cw_context_on(unsigned device)
 {
-    uint32_t count =
-        atomic_load_explicit(&arena->header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+    uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
 
     for (uint32_t i = 1; i < count; i++) {
         const struct cw_live_context *record = context_at(i);

@@ -23,10 +23,12 @@ static const struct cw_device_listener *listener;
 /* Bytes used by others at the last sample: used on the device minus held by this process. One word,
  * because values of two samples must not be mixed. */
 static _Atomic int64_t by_others[CW_DEVICES];
+static struct cw_device_state states[CW_DEVICES];
 
 void cw_device_init(struct cw_arena *in)
 {
     arena = in;
+    memset(states, 0, sizeof(states));
     for (int i = 0; i < CW_DEVICES; i++)
         atomic_store_explicit(&by_others[i], 0, memory_order_relaxed);
 }
@@ -41,9 +43,27 @@ struct cw_live_device *cw_device_at(uint8_t device)
     return &arena->header->device[device < CW_DEVICES ? device : 0];
 }
 
+static struct cw_device_state *state_at(uint8_t device)
+{
+    return &states[device < CW_DEVICES ? device : 0];
+}
+
+const struct cw_device_state *cw_device_state(uint8_t device)
+{
+    return state_at(device);
+}
+
+static void show_facts(struct cw_live_device *shown, const struct cw_device_facts *facts)
+{
+    shown->total = facts->total;
+    memcpy(shown->uuid, facts->uuid, sizeof(shown->uuid));
+    memcpy(shown->name, facts->name, sizeof(shown->name));
+    atomic_store_explicit(&shown->known, 1, memory_order_release);
+}
+
 int cw_device_describe(uint8_t ordinal)
 {
-    struct cw_live_device *device = cw_device_at(ordinal);
+    struct cw_device_state *device = state_at(ordinal);
     struct cw_device_facts facts;
     int rc;
 
@@ -62,7 +82,7 @@ int cw_device_describe(uint8_t ordinal)
     }
     device->total = facts.total;
     memcpy(device->uuid, facts.uuid, sizeof(device->uuid));
-    memcpy(device->name, facts.name, sizeof(device->name));
+    show_facts(cw_device_at(ordinal), &facts);
     atomic_store_explicit(&device->known, 1, memory_order_release);
     if (listener != NULL)
         listener->described();
@@ -86,8 +106,7 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device)
     unsigned count = device_count();
 
     for (unsigned i = 0; i < count; i++) {
-        if (!cw_device_describe((uint8_t)i) ||
-            memcmp(cw_device_at((uint8_t)i)->uuid, uuid, 16) != 0)
+        if (!cw_device_describe((uint8_t)i) || memcmp(state_at((uint8_t)i)->uuid, uuid, 16) != 0)
             continue;
         *out_device = (uint8_t)i;
         return 1;
@@ -101,7 +120,7 @@ int cw_device_find(const uint8_t uuid[16], uint8_t *out_device)
 static void tell_first(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes)
 {
     const struct cw_live_device *device = cw_device_at(ordinal);
-    uint64_t limit = atomic_load(&device->memory.limit);
+    uint64_t limit = atomic_load(&device->memory.limit); /* what is shown will do here */
     uint64_t kept = atomic_load(&device->memory.min_free);
     uint64_t usable = total_bytes > kept ? total_bytes - kept : 0;
     char total[24], most[24], free[24];
@@ -119,13 +138,16 @@ static void tell_first(uint8_t ordinal, uint64_t free_bytes, uint64_t total_byte
 static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes, uint64_t held,
                          uint32_t api)
 {
-    struct cw_live_device *device = cw_device_at(ordinal);
+    struct cw_live_device *shown = cw_device_at(ordinal);
+    struct cw_device_state *device = state_at(ordinal);
 
     /* The driver's answer is not trusted. */
     if (total_bytes == 0 || free_bytes > total_bytes)
         return;
     atomic_store(&device->driver_used, total_bytes - free_bytes);
-    atomic_store(&device->sample_held, held);
+    atomic_store(&shown->driver_used, total_bytes - free_bytes);
+    atomic_store(&shown->sample_held, held);
+    atomic_store(&shown->driver_total, total_bytes);
     atomic_store(&by_others[ordinal], (int64_t)(total_bytes - free_bytes - held));
     if (atomic_exchange(&device->driver_total, total_bytes) == 0)
         tell_first(ordinal, free_bytes, total_bytes);
@@ -145,6 +167,12 @@ static uint64_t held_for_certain(uint8_t ordinal)
     return held > flight ? held - flight : 0;
 }
 
+static void set_sample_time(uint8_t ordinal, uint64_t now_ns)
+{
+    atomic_store(&state_at(ordinal)->sample_ns, now_ns);
+    atomic_store(&cw_device_at(ordinal)->sample_ns, now_ns);
+}
+
 static int is_sample_due(uint64_t last_ns, uint64_t now_ns)
 {
     /* Another thread may have sampled after now_ns was read. */
@@ -153,7 +181,7 @@ static int is_sample_due(uint64_t last_ns, uint64_t now_ns)
 
 int cw_device_is_sample_old(uint8_t ordinal)
 {
-    return is_sample_due(atomic_load(&cw_device_at(ordinal)->sample_ns), cw_session_now());
+    return is_sample_due(atomic_load(&state_at(ordinal)->sample_ns), cw_session_now());
 }
 
 /* The gate is open. context: one on the device, handle 0: the current one. */
@@ -178,20 +206,22 @@ void cw_device_sample(uint32_t api)
 
 void cw_device_sample_at(uint64_t now_ns, uint32_t api)
 {
-    struct cw_live_device *device;
+    struct cw_device_state *device;
     uint64_t last, free_bytes;
     uint8_t ordinal;
 
     if (cw_context_current(&ordinal) == 0)
         return;
-    device = cw_device_at(ordinal);
+    device = state_at(ordinal);
     last = atomic_load(&device->sample_ns);
     if (!is_sample_due(last, now_ns) || !cw_gate_enter())
         return;
     /* One thread samples in a period; a closed gate does not use the period up. */
-    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now_ns) &&
-        ask(ordinal, (struct cw_context_name){0}, api, &free_bytes) == 0)
-        cw_driver_pool_sample(ordinal);
+    if (atomic_compare_exchange_strong(&device->sample_ns, &last, now_ns)) {
+        atomic_store(&cw_device_at(ordinal)->sample_ns, now_ns);
+        if (ask(ordinal, (struct cw_context_name){0}, api, &free_bytes) == 0)
+            cw_driver_pool_sample(ordinal);
+    }
     cw_gate_leave();
 }
 
@@ -209,7 +239,7 @@ static int sample_now(uint8_t ordinal, uint32_t api, uint64_t *out_free)
     if (is_here || context.handle != 0)
         rc = ask(ordinal, context, api, out_free);
     if (rc == 0) {
-        atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
+        set_sample_time(ordinal, cw_session_now());
         cw_driver_pool_sample(ordinal);
     }
     cw_gate_leave();
@@ -234,7 +264,7 @@ void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
 
     if (total_bytes == 0 || cw_context_current(&ordinal) == 0)
         return;
-    atomic_store(&cw_device_at(ordinal)->sample_ns, cw_session_now());
+    set_sample_time(ordinal, cw_session_now());
     store_sample(ordinal, free_bytes, total_bytes, held_for_certain(ordinal), api);
 }
 
@@ -242,7 +272,7 @@ void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
 
 int64_t cw_device_free_when(uint8_t ordinal, uint64_t held)
 {
-    const struct cw_live_device *device = cw_device_at(ordinal);
+    const struct cw_device_state *device = state_at(ordinal);
     uint64_t total = atomic_load_explicit(&device->driver_total, memory_order_relaxed);
 
     if (total == 0)
@@ -256,7 +286,7 @@ uint64_t cw_device_ceiling(uint8_t ordinal, uint64_t least)
 {
     int64_t most;
 
-    if (atomic_load_explicit(&cw_device_at(ordinal)->driver_total, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&state_at(ordinal)->driver_total, memory_order_relaxed) == 0)
         return UINT64_MAX;
     /* Free when this process held nothing at all. */
     most = cw_device_free_when(ordinal, 0) - (int64_t)least;

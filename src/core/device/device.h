@@ -2,12 +2,14 @@
 /*
  * Devices: what they are, and how much of their memory is in use by anybody, as last asked.
  *
- * Owns identity and samples in struct cw_live_device. No lock: one thread asks for the identity,
- * and one samples in a period; the others use what is there.
+ * Owns identity and samples: struct cw_device_state, by which others decide, and the copies for
+ * readers in struct cw_live_device, which nothing of ours follows. No lock: one thread asks for the
+ * identity, and one samples in a period; the others use what is there.
  */
 #ifndef CW_CORE_DEVICE_H
 #define CW_CORE_DEVICE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "live/arena.h"
@@ -25,7 +27,18 @@ struct cw_device_listener {
 };
 void cw_device_set_listener(const struct cw_device_listener *listener);
 
+/* The device's record, for counters and for what only readers want. */
 struct cw_live_device *cw_device_at(uint8_t device);
+
+struct cw_device_state {
+    _Atomic uint32_t known; /* 1 once total and uuid are filled */
+    _Atomic uint32_t asked; /* 1: a thread is about to fill them */
+    uint64_t total;
+    uint8_t uuid[16];
+    _Atomic uint64_t driver_total, driver_used; /* last sample; total 0: never sampled */
+    _Atomic uint64_t sample_ns;
+};
+const struct cw_device_state *cw_device_state(uint8_t device);
 
 /* Asks the driver for name, size and uuid, unless that was done; 1 if they are known. */
 int cw_device_describe(uint8_t device);

@@ -9,6 +9,7 @@
 #include "core/process/intern.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
+#include "core/account/site_count.h"
 
 #define FIRST_PERIOD_NS UINT64_C(1000000)
 #define COST_SHARE      1000 /* a sweep costs at most this part of the time until the next */
@@ -58,10 +59,15 @@ static struct cw_live_series *series_at(uint32_t index)
     return cw_arena_at(self.arena, CW_TABLE_SERIES, index);
 }
 
+/* The site that a series names: what the file says. */
+static struct cw_live_site *owner_at(uint32_t site)
+{
+    return cw_arena_at(self.arena, CW_TABLE_SITE, site);
+}
+
 static uint32_t series_count(void)
 {
-    return atomic_load_explicit(&self.arena->header->table[CW_TABLE_SERIES].count,
-                                memory_order_relaxed);
+    return cw_arena_count(self.arena, CW_TABLE_SERIES);
 }
 
 /* ---- start ---- */
@@ -108,7 +114,7 @@ static void hand_on(uint32_t index)
     struct cw_live_series *series = series_at(index);
     uint32_t owner = atomic_load_explicit(&series->site, memory_order_relaxed);
 
-    atomic_store_explicit(&cw_site_at(owner)->series, 0, memory_order_relaxed);
+    atomic_store_explicit(&owner_at(owner)->series, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     for (unsigned i = 0; i < CW_SAMPLES; i++)
         store(&series->bytes[i], 0);
@@ -119,7 +125,7 @@ static int is_unused(uint32_t index, uint64_t taken)
     const struct cw_live_series *series = series_at(index);
     uint32_t owner = atomic_load_explicit(&series->site, memory_order_relaxed);
 
-    return taken > held_at[index] + EMPTY_SAMPLES && cw_view_site_live(cw_site_at(owner)) == 0;
+    return taken > held_at[index] + EMPTY_SAMPLES && cw_view_site_live(owner_at(owner)) == 0;
 }
 
 /* Each is looked at once in a sweep, however many sites ask. 0: none. */
@@ -168,14 +174,21 @@ static void put(uint32_t series, unsigned slot, uint64_t bytes, uint64_t taken)
         held_at[series] = taken;
 }
 
+/* 0: it has none. */
+static uint32_t series_of(const struct cw_live_site *site)
+{
+    uint32_t series = atomic_load_explicit(&site->series, memory_order_relaxed);
+
+    return series < series_count() ? series : 0;
+}
+
 /* Records being added are incomplete until the lock of sites is free. */
 static uint32_t complete_sites(void)
 {
     uint32_t count;
 
     cw_lock_acquire(&cw_intern_lock);
-    count =
-        atomic_load_explicit(&self.arena->header->table[CW_TABLE_SITE].count, memory_order_relaxed);
+    count = cw_arena_count(self.arena, CW_TABLE_SITE);
     cw_lock_release(&cw_intern_lock);
     return count;
 }
@@ -188,9 +201,9 @@ static void sweep(uint32_t most)
     for (; self.open.at < self.open.end && most > 0; self.open.at++, most--) {
         struct cw_live_site *site = cw_site_at(self.open.at);
         uint64_t bytes = cw_view_site_live(site);
-        uint32_t series = atomic_load_explicit(&site->series, memory_order_relaxed);
+        uint32_t series = series_of(site);
 
-        if (series == 0 && (bytes == 0 || cw_kind_counted(site->kind) == CW_COUNTED_NONE))
+        if (series == 0 && (bytes == 0 || !cw_site_is_counted(site)))
             continue;
         if (series == 0)
             series = give_series(self.open.at, taken);
@@ -211,7 +224,7 @@ static void sweep_known(void)
         uint32_t site = atomic_load_explicit(&series_at(i)->site, memory_order_relaxed);
 
         if (site != 0)
-            put(i, self.open.slot, cw_view_site_live(cw_site_at(site)), self.moments.taken);
+            put(i, self.open.slot, cw_view_site_live(owner_at(site)), self.moments.taken);
     }
 }
 

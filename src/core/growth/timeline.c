@@ -177,8 +177,7 @@ static void plan(struct progress *progress, uint64_t from_ns, uint64_t cost_ns)
 
 static int holds_something(uint8_t device)
 {
-    return atomic_load_explicit(&self.arena->header->device[device].held_bytes,
-                                memory_order_relaxed) != 0;
+    return cw_usage_held_sum(device) != 0;
 }
 
 uint64_t cw_timeline_serve(uint64_t now_ns)

@@ -54,7 +54,7 @@ void cw_demand_reset(void)
  * since the slack was taken back last: just what is wanted. */
 void cw_demand_note(uint8_t device, uint64_t more)
 {
-    uint64_t most = load(&cw_session.arena.header->device[device].live_bytes), live = 0;
+    uint64_t most = cw_usage_live_sum(device), live = 0;
     _Atomic uint64_t *peak =
         &self.peak[atomic_load_explicit(&self.slot, memory_order_relaxed)][device];
 

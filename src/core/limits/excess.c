@@ -28,7 +28,7 @@ void cw_excess_init(void)
 static uint64_t most_of(uint8_t device)
 {
     uint64_t limit = cw_limit_of(device);
-    uint64_t total = cw_device_describe(device) ? cw_device_at(device)->total : 0;
+    uint64_t total = cw_device_describe(device) ? cw_device_state(device)->total : 0;
 
     return (limit != 0 && (total == 0 || limit < total) ? limit : total) / CW_EXCESS_SHARE;
 }

@@ -29,11 +29,12 @@
 _Atomic int cw_limits_on;
 
 static struct {
-    struct cw_arena *arena;
     const struct cw_options *options;
-    _Atomic int resolved[CW_DEVICES]; /* limit and min_free of the device's record are filled */
-    _Atomic int is_set[CW_DEVICES];   /* by cw_limit_set: the options do not say the limit */
-    _Atomic int checked;              /* whether the options name devices that are not there */
+    _Atomic int resolved[CW_DEVICES]; /* limit and min_free are known */
+    /* In force. The device's records have copies for readers, which nothing follows. */
+    _Atomic uint64_t limit[CW_DEVICES], min_free[CW_DEVICES];
+    _Atomic int is_set[CW_DEVICES]; /* by cw_limit_set: the options do not say the limit */
+    _Atomic int checked;            /* whether the options name devices that are not there */
 } self;
 
 static int is_any(const struct cw_device_sizes *sizes)
@@ -41,12 +42,13 @@ static int is_any(const struct cw_device_sizes *sizes)
     return sizes->count != 0 || sizes->fallback.kind != CW_SIZE_NONE;
 }
 
-void cw_limit_init(struct cw_arena *arena, const struct cw_options *options)
+void cw_limit_init(const struct cw_options *options)
 {
-    self.arena = arena;
     self.options = options;
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&self.resolved[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.limit[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.min_free[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.is_set[i], 0, memory_order_relaxed);
         atomic_store_explicit(&cw_usage_flight[i], 0, memory_order_relaxed);
     }
@@ -59,9 +61,12 @@ void cw_limit_reset(void)
     atomic_store(&cw_limits_on, 0);
 }
 
-static struct cw_live_memory *memory_of(uint8_t device)
+static void show(uint8_t device)
 {
-    return &cw_device_at(device)->memory;
+    struct cw_live_memory *shown = &cw_device_at(device)->memory;
+
+    atomic_store(&shown->limit, atomic_load(&self.limit[device]));
+    atomic_store(&shown->min_free, atomic_load(&self.min_free[device]));
 }
 
 static uint64_t load(const _Atomic uint64_t *word)
@@ -73,7 +78,7 @@ static uint64_t load(const _Atomic uint64_t *word)
 
 static uint64_t size_for(const struct cw_device_sizes *sizes, uint8_t device)
 {
-    const struct cw_live_device *live = cw_device_at(device);
+    const struct cw_device_state *live = cw_device_state(device);
     uint64_t bytes = 0;
 
     return cw_sizes_for(sizes, device, live->uuid, live->total, &bytes) ? bytes : 0;
@@ -85,7 +90,7 @@ static int describe(uint8_t device)
     unsigned turns = 0;
 
     while (!cw_device_describe(device)) {
-        if (atomic_load(&cw_device_at(device)->asked) == 0 || turns >= DESCRIBE_TURNS)
+        if (atomic_load(&cw_device_state(device)->asked) == 0 || turns >= DESCRIBE_TURNS)
             return 0;
         cw_lock_relax(&turns);
     }
@@ -101,9 +106,10 @@ static void resolve(uint8_t device)
         !describe(device))
         return;
     if (!atomic_load(&self.is_set[device]))
-        atomic_compare_exchange_strong(&memory_of(device)->limit, &none,
+        atomic_compare_exchange_strong(&self.limit[device], &none,
                                        size_for(&self.options->limit, device));
-    atomic_store(&memory_of(device)->min_free, size_for(&self.options->min_free, device));
+    atomic_store(&self.min_free[device], size_for(&self.options->min_free, device));
+    show(device);
     atomic_store_explicit(&self.resolved[device], 1, memory_order_release);
 }
 
@@ -112,7 +118,7 @@ uint64_t cw_limit_of(uint8_t device)
     if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
         return 0;
     resolve(device);
-    return load(&memory_of(device)->limit);
+    return load(&self.limit[device]);
 }
 
 void cw_limit_set(uint8_t device, uint64_t bytes)
@@ -121,7 +127,8 @@ void cw_limit_set(uint8_t device, uint64_t bytes)
         return;
     resolve(device);
     atomic_store(&self.is_set[device], 1);
-    atomic_store(&memory_of(device)->limit, bytes);
+    atomic_store(&self.limit[device], bytes);
+    show(device);
     if (bytes != 0)
         atomic_store(&cw_limits_on, 1);
     cw_event_add(&(struct cw_live_event){.type = CW_EVENT_LIMIT, .device = device, .bytes = bytes});
@@ -142,7 +149,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 /* The most that the limit lets the process hold. */
 static uint64_t most_by_limit(uint8_t device)
 {
-    uint64_t limit = load(&memory_of(device)->limit);
+    uint64_t limit = load(&self.limit[device]);
 
     return limit != 0 ? minus(limit, cw_driver_pool_spare(device)) : UINT64_MAX;
 }
@@ -150,7 +157,7 @@ static uint64_t most_by_limit(uint8_t device)
 /* The same by the limit and, as of the last sample, by MIN_FREE. */
 static uint64_t most_held(uint8_t device)
 {
-    uint64_t min_free = load(&memory_of(device)->min_free);
+    uint64_t min_free = load(&self.min_free[device]);
 
     return least(most_by_limit(device),
                  min_free != 0 ? cw_device_ceiling(device, min_free) : UINT64_MAX);
@@ -160,7 +167,7 @@ static uint64_t most_held(uint8_t device)
  * memory too, but not all that in the time that a sample is good for. left: free by that sample. */
 static int has_plenty(uint8_t device, int64_t left, uint64_t min_free, uint64_t flight)
 {
-    uint64_t total = load(&cw_device_at(device)->driver_total);
+    uint64_t total = load(&cw_device_state(device)->driver_total);
 
     return total != 0 && !cw_device_is_sample_old(device) && flight <= total / ANSWER_SHARE &&
            left >= (int64_t)(min_free + total / MIN_FREE_MARGIN_SHARE);
@@ -176,7 +183,7 @@ static int has_plenty(uint8_t device, int64_t left, uint64_t min_free, uint64_t 
  */
 static int leaves_free(uint8_t device)
 {
-    uint64_t min_free = load(&memory_of(device)->min_free), flight, free_bytes;
+    uint64_t min_free = load(&self.min_free[device]), flight, free_bytes;
     int64_t left;
 
     if (min_free == 0)
@@ -194,7 +201,7 @@ static int leaves_free(uint8_t device)
  * stream-ordered memory moves bytes from held to spare. */
 static int is_beyond_limit(uint8_t device)
 {
-    uint64_t limit = load(&memory_of(device)->limit);
+    uint64_t limit = load(&self.limit[device]);
 
     return limit != 0 && cw_usage_device(device).held + cw_driver_pool_spare(device) > limit;
 }
@@ -236,7 +243,7 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
     if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
         return 0;
     resolve(device);
-    if ((load(&memory_of(device)->limit) | load(&memory_of(device)->min_free)) == 0)
+    if ((load(&self.limit[device]) | load(&self.min_free[device])) == 0)
         return 0;
     while (try(device, bytes, out_cause) != 0) {
         /* A sample may have counted twice what other threads were just being given. */
@@ -305,7 +312,7 @@ void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
     out->total_bytes = cw_limit_total(device, driver_total);
     out->free_bytes = least(driver_free + idle, driver_total);
     if (cw_limit_is_on() && device < CW_MAX_DEVICES)
-        out->free_bytes = minus(out->free_bytes, load(&memory_of(device)->min_free));
+        out->free_bytes = minus(out->free_bytes, load(&self.min_free[device]));
     if (limit != 0) {
         in_use = minus(cw_usage_device(device).held, idle) + cw_driver_pool_spare(device);
         out->free_bytes = least(out->free_bytes, minus(limit, in_use));

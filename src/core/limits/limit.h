@@ -21,7 +21,7 @@
 #include "live/arena.h"
 
 /* Before the session is armed, and again in a forked child. */
-void cw_limit_init(struct cw_arena *arena, const struct cw_options *options);
+void cw_limit_init(const struct cw_options *options);
 void cw_limit_reset(void);
 /* Says which devices the options name that are not there. Once; when the driver can be asked. */
 void cw_limit_check_devices(void);

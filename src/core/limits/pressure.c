@@ -57,7 +57,7 @@ struct use {
 
 static struct use use_of(uint8_t ordinal)
 {
-    const struct cw_live_device *device = cw_device_at(ordinal);
+    const struct cw_device_state *device = cw_device_state(ordinal);
     struct use use = {.held = cw_usage_device(ordinal).held, .limit = cw_limit_of(ordinal)};
     int64_t free_bytes = cw_device_free_when(ordinal, use.held);
 

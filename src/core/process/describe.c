@@ -80,11 +80,15 @@ void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_ver
     struct utsname system;
     char cwd[PATH_MAX];
 
-    header->pid = (uint32_t)getpid();
+    cw_session.pid = getpid();
+    cw_session.start_ns = cw_session.ops->now_ns();
+    cw_session.start_realtime_ns = cw_clock_real_ns();
+    cw_session.driver_version = driver_version;
+    header->pid = (uint32_t)cw_session.pid;
     header->ppid = (uint32_t)getppid();
     header->pid_namespace = own_namespace();
-    header->start_realtime_ns = cw_clock_real_ns();
-    header->start_ns = cw_session.start_ns = cw_session.ops->now_ns();
+    header->start_realtime_ns = cw_session.start_realtime_ns;
+    header->start_ns = cw_session.start_ns;
     header->driver_version = driver_version;
     header->stacks_mode = (uint32_t)cw_session.options->stacks;
     header->exe = text_of_own_path();

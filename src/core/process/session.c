@@ -116,10 +116,9 @@ void cw_session_disarm(const char *why)
 
 enum cw_session_state cw_session_close(void)
 {
-    const struct cw_live_header *header = cw_session.arena.header;
     int was = CW_SESSION_ARMED;
 
-    if (header == NULL || header->pid != (uint32_t)getpid())
+    if (cw_session.arena.header == NULL || cw_session.pid != getpid())
         return CW_SESSION_NEW; /* never armed, or a vfork child that shares our memory */
     /* A disarmed session still reports what was seen up to then. */
     if (!atomic_compare_exchange_strong(&cw_session.state, &was, CW_SESSION_FINISHED) &&

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/compiler.h"
 #include "base/options/options.h"
@@ -30,7 +31,10 @@ struct cw_session {
     _Atomic int state;
     const struct cw_driver_ops *ops;
     const struct cw_options *options;
-    uint64_t start_ns;     /* the header's */
+    /* As in the header, which nothing of ours reads. */
+    uint64_t start_ns, start_realtime_ns;
+    unsigned driver_version;
+    pid_t pid;
     struct cw_arena arena; /* last: its first words lie with the others */
 };
 

@@ -40,8 +40,7 @@ void cw_reclaim_reset(void)
 /* The next usable pool context after context *at, on this device (CW_DEVICE_HOST: any). */
 static struct cw_pool_context *next_pool_context(uint8_t device, uint32_t *at)
 {
-    uint32_t contexts = atomic_load_explicit(
-        &cw_session.arena.header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+    uint32_t contexts = cw_arena_count(&cw_session.arena, CW_TABLE_CONTEXT);
 
     while (++*at < contexts) {
         struct cw_pool_context *pool_context = cw_pool_context_of(*at);

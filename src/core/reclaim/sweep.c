@@ -85,8 +85,7 @@ static void sweep_pool(struct cw_pool *pool, unsigned times)
 
 static void sweep(unsigned times)
 {
-    uint32_t contexts = atomic_load_explicit(
-        &cw_session.arena.header->table[CW_TABLE_CONTEXT].count, memory_order_acquire);
+    uint32_t contexts = cw_arena_count(&cw_session.arena, CW_TABLE_CONTEXT);
 
     sweep_threads();
     if (times > 1)

@@ -246,7 +246,7 @@ static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
 /* The request exceeds the device or the limit even with nothing in use: idle blocks stay. */
 static int is_hopeless(const struct cw_ladder *ladder)
 {
-    uint64_t total = atomic_load(&cw_device_at(ladder->device)->driver_total);
+    uint64_t total = atomic_load(&cw_device_state(ladder->device)->driver_total);
     uint64_t limit = ladder->cause == CW_CAUSE_LIMIT ? cw_limit_of(ladder->device) : 0;
 
     return (total != 0 && ladder->bytes > total) || (limit != 0 && ladder->bytes > limit);

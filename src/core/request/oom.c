@@ -30,7 +30,7 @@ static int is_due(uint64_t now)
     uint64_t last = atomic_load(&last_ns);
 
     return (last == 0 || now >= last + PERIOD_NS) &&
-           atomic_load(&arena->header->table[CW_TABLE_OOM].count) <= RECORDS_MAX &&
+           cw_arena_count(arena, CW_TABLE_OOM) <= RECORDS_MAX &&
            atomic_compare_exchange_strong(&last_ns, &last, now);
 }
 

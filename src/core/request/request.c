@@ -109,7 +109,7 @@ static void remember_free(const struct cw_request_free *call, uint32_t api)
 
     if (call->block == 0 || call->space != CW_SPACE_ADDRESS)
         return;
-    site = cw_site_at(site_of(call->block));
+    site = cw_site_own(cw_site_at(site_of(call->block)));
     cw_freed_remember(call->key,
                       (struct cw_freed){.site = cw_site_here(api, site->kind, site->device),
                                         .alloc_site = site_of(call->block)});
@@ -175,7 +175,7 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
         remember_free(call, api);
     if (call->block != 0) {
         const struct cw_live_site *site =
-            cw_site_at(atomic_load(&cw_tracker_at(call->block)->site));
+            cw_site_own(cw_site_at(atomic_load(&cw_tracker_at(call->block)->site)));
 
         if (site->kind == CW_KIND_ASYNC && site->device < CW_MAX_DEVICES && result == CW_FREE_DONE)
             cw_driver_pool_returned(site->device, cw_tracker_held(call->block));

@@ -166,7 +166,7 @@ static int is_same_file(uint32_t index, const struct found *item)
  * not make the table grow. 0: no such module. */
 static uint32_t find_former(const struct found *item)
 {
-    uint32_t count = atomic_load(&arena->header->table[CW_TABLE_MODULE].count);
+    uint32_t count = cw_arena_count(arena, CW_TABLE_MODULE);
 
     for (uint32_t i = 1; i < count; i++)
         if (is_same_file(i, item))

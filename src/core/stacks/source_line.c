@@ -68,7 +68,10 @@ static uint32_t recall_locked(const struct cw_python_frame *frame)
 
 static const char *text_at(uint32_t text)
 {
-    return text != 0 ? cw_arena_at(arena, CW_TABLE_TEXT, text) : "";
+    struct cw_view view;
+
+    cw_arena_view(arena, &view);
+    return cw_view_text(&view, text);
 }
 
 static uint32_t keep_text_locked(const char *s, uint64_t hash)
@@ -110,7 +113,7 @@ static uint32_t intern_locked(const struct cw_python_text *text)
         if (code->line == line && strcmp(text_at(code->file), text->file) == 0 &&
             strcmp(text_at(code->function), text->function) == 0)
             return i;
-        i = code->hash_next;
+        i = cw_arena_older(i, code->hash_next);
     }
     return add_locked(text, head);
 }

@@ -70,7 +70,7 @@ static uint32_t find_frame(uint32_t parent, uint64_t pc, uint32_t module)
 
         if (frame->pc == pc && frame->parent == parent && frame->module == module)
             return i;
-        i = frame->hash_next;
+        i = cw_arena_older(i, frame->hash_next);
     }
     return 0;
 }

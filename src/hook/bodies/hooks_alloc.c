@@ -318,7 +318,7 @@ static CUresult alloc_from_pool(enum cw_hook hook, enum cw_stream_flavour flavou
     set_stream_device(stream, &request);
     block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
     if (block != 0)
-        request.device = cw_site_at(cw_tracker_at(block)->site)->device;
+        request.device = cw_site_device(cw_site_at(cw_tracker_at(block)->site));
     else if (cw_limit_is_on())
         cw_driver_pool_find((uint64_t)(uintptr_t)pool, &request.device);
     do

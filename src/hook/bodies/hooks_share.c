@@ -48,7 +48,7 @@ static int count_open(CUdeviceptr dptr)
 {
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, dptr);
 
-    if (block == 0 || cw_site_at(cw_tracker_at(block)->site)->kind != CW_KIND_IPC)
+    if (block == 0 || cw_site_own(cw_site_at(cw_tracker_at(block)->site))->kind != CW_KIND_IPC)
         return 0;
     cw_tracker_at(block)->refs++;
     return 1;

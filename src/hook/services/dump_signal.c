@@ -30,8 +30,7 @@ static void ask(void)
 {
     int saved = errno;
 
-    if (atomic_load(&is_on) && cw_session_is_armed() &&
-        cw_session.arena.header->pid == (uint32_t)getpid()) {
+    if (atomic_load(&is_on) && cw_session_is_armed() && cw_session.pid == getpid()) {
         cw_dump_ask(CW_DUMP_SIGNAL);
         cw_background_thread_wake();
     }

@@ -152,7 +152,7 @@ typedef void *(*dlopen_fn)(const char *name, int flags);
 
 static int open_named(dlopen_fn open, const char *directory, const char *sub)
 {
-    unsigned driver = cw_session.arena.header->driver_version / 1000;
+    unsigned driver = cw_session.driver_version / 1000;
     char path[WHY_MAX + 64];
 
     for (size_t i = 0; i < CW_ARRAY_LEN(names); i++) {

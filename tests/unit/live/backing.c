@@ -118,6 +118,7 @@ static void append(uint32_t from, uint32_t to)
         block = cw_arena_at(&arena, CW_TABLE_BLOCK, i);
         cr_assert_eq(block->key, 0u);
         block->key = key_of(i);
+        cw_arena_show(&arena, block, sizeof(*block));
         if (i % 16 == 0)
             cr_assert_neq(cw_arena_text(&arena, "some text that takes room in its table", 38), 0u);
     }

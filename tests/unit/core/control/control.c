@@ -33,7 +33,7 @@ static struct cw_live_control *control(void)
 /* As `cuwarden ctl` writes it; answered by cw_control_serve. */
 static void put(uint32_t what, uint32_t device, uint32_t is_share, uint64_t argument)
 {
-    control()->lock = ASKER;
+    control()->asker = ASKER;
     control()->device = device;
     control()->is_share = is_share;
     control()->argument = argument;
@@ -255,10 +255,12 @@ PoolTest(control, a_driver_that_does_not_count_its_devices_is_asked_later)
 PoolTest(control, what_was_withdrawn_is_not_done)
 {
     put(CW_CONTROL_LIMIT, 0, 0, MIB);
-    control()->what = CW_CONTROL_NONE;
+    control()->withdrawn = control()->asked;
     cw_control_serve();
-    cr_expect_neq(control()->answered, control()->asked);
+    cr_expect_eq(control()->answered, control()->asked);
+    cr_expect_eq(control()->result, ECANCELED);
     cr_expect_eq(cw_limit_of(0), 0);
+    cr_expect_eq(ask(CW_CONTROL_LIMIT, 0, 0, MIB), 0);
 }
 
 PoolTest(control, a_request_is_done_once)

@@ -118,8 +118,8 @@ Test(timeline, spans_a_million_milliseconds_evenly_with_true_values)
     uint64_t first = UINT64_MAX, last = 0, most = 0;
 
     for (uint64_t ms = 1; ms <= 1000000; ms++) {
-        core_header()->device[1].live_bytes = ms;
-        core_header()->device[1].held_bytes = 2 * ms;
+        cw_usage_sums[1].live = ms;
+        cw_usage_sums[1].held = 2 * ms;
         pass(ms != 1);
     }
     record = record_of(1);

@@ -383,7 +383,7 @@ PoolTest(pool, a_thread_without_slack_frees_to_its_own_blocks)
         cr_expect_eq(pool_put(key), CW_POOL_KEPT);
         cr_expect_eq(slot->no_slack, left - 1);
         cr_expect_eq(core_live(0), 0u);
-        cr_expect_eq(cw_usage_slack[cw_thread.slot].slack_live, 0u);
+        cr_expect_eq(cw_usage_slack[cw_thread.slot].live, 0u);
         cr_expect_eq(pool_check(), 0);
     }
     cr_expect_eq(pool_sums().kept, 4u);

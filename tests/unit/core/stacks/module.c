@@ -98,10 +98,10 @@ Test(module, the_program_is_found_with_its_build_id)
     cr_expect_eq(found->bias, expected->bias);
     cr_expect_eq(found->build_id_len, expected->build_id_len);
     cr_expect_eq(memcmp(found->build_id, expected->build_id, sizeof(found->build_id)), 0);
-    cr_expect_str_eq(
-        path_of(module),
-        cw_view_text(&(struct cw_view){(const char *)fixture.arena.header, fixture.arena.committed},
-                     expected->path));
+    cr_expect_str_eq(path_of(module),
+                     cw_view_text(&(struct cw_view){(const char *)fixture.arena.header,
+                                                    fixture.arena.committed, fixture.arena.table},
+                                  expected->path));
     cr_expect_leq(found->base, (uint64_t)(uintptr_t)&find);
     cr_expect_gt(found->end, (uint64_t)(uintptr_t)&find);
     cr_expect_eq(found->role, CW_MODULE_SELF); /* the core is linked into this very program */
