@@ -26,8 +26,8 @@
 #define FORM_VERSION      3
 #define PAGE_SIZE         4096
 #define FRAME_NAME_MAX    512
-#define CALLS_MAX         2000000   /* whose blocks were freed; each takes two lines */
-#define BLOCKS_MAX        500000000 /* at the peaks and the end; each takes a line or two */
+#define CALLS_MAX         2000000  /* whose blocks were freed; each takes two lines */
+#define BLOCKS_MAX        10000000 /* at the peaks and the end; each takes a line or two */
 #define NODES_MIN         4096
 
 struct amount {
