@@ -3,10 +3,10 @@
  * Functions of the CUDA runtime: they name the API for the report and call the runtime that the
  * caller's own module would have bound to; the driver layer below accounts for the memory.
  *
- * Two limits of the method. A tail call (jmp cudaMalloc@PLT) shows another module's return address,
- * so another runtime of the process may be taken. And since the names exist here, a weak reference
- * to one of them is never null; without any runtime such a call returns
- * cudaErrorInitializationError.
+ * The version by which a module is bound says which runtime that is (runtime_versions.h); where
+ * runtimes have none, the return address has to, and that of a tail call is another module's. Since
+ * the names exist here, a weak reference to one of them is never null; without any runtime such a
+ * call returns cudaErrorInitializationError.
  */
 /* Declares the per-thread variants beside the legacy ones instead of renaming one to the other. */
 #define __CUDA_API_VERSION_INTERNAL 1

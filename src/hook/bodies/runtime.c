@@ -8,17 +8,28 @@
 #include "hook/bodies/call.h"
 #include "hook/start.h"
 #include "hook/resolve/resolve.h"
+#include "hook/bodies/runtime_versions.h"
 
 #define BINDINGS 32 /* a power of two */
 
 struct binding {
     void *caller;
     void *real;
-    uint32_t function;
-    uint32_t epoch; /* of cw_epoch: an unloaded module makes all bindings stale */
+    uint16_t function;
+    uint16_t version; /* number in CW_RUNTIME_VERSIONS, 0: none */
+    uint32_t epoch;   /* of cw_epoch: an unloaded module makes all bindings stale */
 };
 
 static CW_TLS struct binding bindings[BINDINGS];
+
+/* The version by which the current call came here (hook/answers/runtime_stubs.S), 0: none. */
+CW_HIDDEN CW_TLS uint32_t cw_runtime_bound;
+
+static const char *const versions[] = {NULL,
+#define NODE(number, node) [number] = #node,
+                                       CW_RUNTIME_VERSIONS(NODE)
+#undef NODE
+};
 
 static const char *const names[CW_RUNTIME_COUNT] = {
 #define RUNTIME(symbol) [CW_RUNTIME_##symbol] = #symbol,
@@ -42,28 +53,32 @@ static int no_runtime(void)
     return 3;
 }
 
-static void *real_function(enum cw_runtime function, void *caller)
+static void *real_function(enum cw_runtime function, uint32_t version, void *caller)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
-    size_t slot = ((uintptr_t)caller >> 2 ^ (uintptr_t)function * 7) & (BINDINGS - 1);
+    size_t slot = ((uintptr_t)caller >> 2 ^ (uintptr_t)function * 7 ^ version) & (BINDINGS - 1);
     struct binding *binding = &bindings[slot];
 
     if (CW_UNLIKELY(binding->caller != caller || binding->function != (uint32_t)function ||
-                    binding->epoch != epoch)) {
-        void *real = cw_resolve_runtime(names[function], caller);
+                    binding->version != version || binding->epoch != epoch)) {
+        void *real = cw_resolve_runtime(names[function], versions[version], caller);
 
         if (real == NULL)
             return (void *)&no_runtime;
-        *binding = (struct binding){
-            .caller = caller, .real = real, .function = (uint32_t)function, .epoch = epoch};
+        *binding = (struct binding){.caller = caller,
+                                    .real = real,
+                                    .function = (uint16_t)function,
+                                    .version = (uint16_t)version,
+                                    .epoch = epoch};
     }
     return binding->real;
 }
 
 void *cw_runtime_enter(struct cw_runtime_call *call, enum cw_runtime function, void *caller)
 {
-    void *real = real_function(function, caller);
+    void *real = real_function(function, cw_runtime_bound, caller);
 
+    cw_runtime_bound = 0;
     *call = (struct cw_runtime_call){
         .function = function, .outer_api = cw_thread.api, .accounted = cw_thread.accounted};
     if (cw_thread.api == 0) {

@@ -206,15 +206,15 @@ static int match_any_runtime(const struct cw_object *object, void *arg)
 
 /* The version matters: every cudart names its functions after itself (cudaMalloc@libcudart.so.13),
  * and a process may have several. */
-void *cw_resolve_runtime(const char *name, const void *caller)
+void *cw_resolve_runtime(const char *name, const char *version, const void *caller)
 {
-    struct cw_next_query query = {.name = name};
-    struct runtime_query any = {.name = name};
+    struct cw_next_query query = {.name = name, .version = version};
+    struct runtime_query any = {.name = name, .version = version};
     struct cw_object from;
     int has_caller = cw_object_at(caller, &from) == 0;
     void *found;
 
-    if (has_caller)
+    if (has_caller && version == NULL)
         query.version = any.version = cw_object_wanted_version(&from, name);
     found = cw_next_ask(RTLD_NEXT, &query);
     if (found == NULL && has_caller)

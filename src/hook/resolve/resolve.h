@@ -27,7 +27,8 @@ void cw_resolve_adopt(const struct cw_object *object, unsigned library);
 /* The row of which this is the driver's function, or -1. */
 int cw_resolve_row_at(const void *address);
 
-/* The function of a runtime (cudart) that the module of `caller` would have bound to, or NULL. */
-void *cw_resolve_runtime(const char *name, const void *caller);
+/* The function of a runtime (cudart) that the module of `caller` would have bound to, or NULL.
+ * version: by which the call came (hook/bodies/runtime_versions.h), NULL: by none. */
+void *cw_resolve_runtime(const char *name, const char *version, const void *caller);
 
 #endif
