@@ -16,6 +16,7 @@
 #include "hook/driver/cuda_ops.h"
 #include "hook/finish.h"
 #include "hook/resolve/object.h"
+#include "hook/resolve/resolve.h"
 #include "hook/services/dump.h"
 #include "hook/services/dump_signal.h"
 #include "hook/services/background_thread.h"
@@ -103,6 +104,19 @@ static const struct cw_host_ops host = {
     .dump = cw_dump_for_process,
 };
 
+/* Nothing that it does with the calls happens, so the program has other answers than without us. */
+static void tell_interposer(void)
+{
+    struct cw_object other;
+
+    if (cw_resolve_interposer(&other))
+        cw_log(
+            CW_LOG_WARN,
+            "'%s' intercepts CUDA calls, too, and comes after libcuwarden.so, so it does not see "
+            "them; put it first in LD_PRELOAD, or use one of the two",
+            other.name);
+}
+
 /* The caller counts as inside a hook, so that calls of CUDA on the way are not accounted for. */
 static void arm(const struct cw_options *options)
 {
@@ -113,6 +127,7 @@ static void arm(const struct cw_options *options)
     cw_lifecycle_arm(&cw_cuda_ops, options, cw_settings_launcher(), cw_cuda_driver_version());
     if (!cw_session_is_armed())
         return;
+    tell_interposer();
     /* First: other threads may allocate by now, and the trace should miss as little as possible. */
     cw_trace_file_open(options);
     /* The handler wakes the background thread, which therefore comes first. */

@@ -3,10 +3,13 @@
 #include "hook/answers/dlsym.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/out.h"
 #include "hook/answers/answer.h"
 #include "hook/resolve/next.h"
 #include "hook/resolve/object.h"
@@ -48,6 +51,67 @@ static int is_driver_part(const struct cw_object *object)
     return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia", 9) == 0;
 }
 
+/* ---- what dlerror says ---- */
+
+/*
+ * A look-up that we make in the program's place and that fails names this library as the one that
+ * asked. So the failure remembers who did, and dlerror puts that name there.
+ */
+static CW_TLS struct {
+    int has_name;
+    char words[384]; /* the name, then all that dlerror says */
+} failure;
+
+typedef char *(*dlerror_fn)(void);
+
+static char *real_dlerror(void)
+{
+    static _Atomic(void *) next;
+    void *real = atomic_load_explicit(&next, memory_order_relaxed);
+
+    if (real == NULL) {
+        real = cw_object_next_symbol("dlerror");
+        atomic_store_explicit(&next, real, memory_order_relaxed);
+    }
+    return real != NULL ? ((dlerror_fn)real)() : NULL;
+}
+
+/* name "": the program's. */
+static void failed_for(const char *name)
+{
+    cw_format(failure.words, sizeof(failure.words), "%s",
+              name[0] != '\0' ? name : program_invocation_name);
+    failure.has_name = 1;
+}
+
+/* What follows our own name, if that is how the text begins. */
+static const char *after_own_name(const char *said)
+{
+    struct cw_object self;
+    size_t len;
+
+    if (cw_object_at((const void *)&after_own_name, &self) != 0)
+        return NULL;
+    len = strlen(self.name);
+    return len != 0 && strncmp(said, self.name, len) == 0 && said[len] == ':' ? said + len : NULL;
+}
+
+CW_EXPORT char *dlerror(void)
+{
+    char *said = real_dlerror();
+    const char *rest = said != NULL && failure.has_name ? after_own_name(said) : NULL;
+    size_t len;
+
+    failure.has_name = 0;
+    if (rest == NULL)
+        return said;
+    len = strlen(failure.words);
+    cw_format(failure.words + len, sizeof(failure.words) - len, "%s", rest);
+    return failure.words;
+}
+
+/* ---- look-ups ---- */
+
 struct program_query {
     const char *name;
     void *found;
@@ -59,16 +123,6 @@ static int match_program(const struct cw_object *object, void *arg)
 
     query->found = cw_object_symbol(object, query->name);
     return 1; /* the first object is the program */
-}
-
-/* The look-up succeeded in the end: a program that calls dlerror must not see our failed
- * attempts. */
-static void clear_dlerror(void)
-{
-    char *(*real)(void) = (char *(*)(void))cw_object_next_symbol("dlerror");
-
-    if (real != NULL)
-        real();
 }
 
 /* RTLD_DEFAULT, without finding our own exports. */
@@ -86,7 +140,9 @@ static void *ask_default(const struct cw_next_query *query, const struct cw_obje
         return found;
     found = cw_object_needed_symbol(caller, query->name, query->version);
     if (found != NULL)
-        clear_dlerror();
+        real_dlerror(); /* a program that calls it must not see our failed attempt */
+    else
+        failed_for(caller->name);
     return found;
 }
 
@@ -101,7 +157,44 @@ static void *ask_real(const struct cw_next_query *query, const struct cw_object 
     if (found == NULL || cw_object_at(found, &owner) != 0 || !cw_object_is_self(&owner))
         return found;
     /* The handle's scope contains our library: looks for a real one after it. */
-    return cw_next_ask(RTLD_NEXT, query);
+    found = cw_next_ask(RTLD_NEXT, query);
+    if (found == NULL)
+        failed_for(""); /* it is the program's, as a rule */
+    return found;
+}
+
+struct next_query {
+    const struct cw_object *caller;
+    const char *name;
+    int is_after; /* the caller was seen */
+    int is_found;
+};
+
+/* Stops at our library. */
+static int match_between(const struct cw_object *object, void *arg)
+{
+    struct next_query *query = arg;
+
+    if (cw_object_is_self(object))
+        return 1;
+    if (query->is_after && cw_object_symbol(object, query->name) != NULL)
+        return query->is_found = 1;
+    query->is_after |= object->base == query->caller->base;
+    return 0;
+}
+
+/* RTLD_NEXT of a caller before us finds our exports. Where it would find nothing if we were not
+ * there, "is there a driver?" has to be answered by no. 1: the answer is NULL, and dlerror is set.
+ */
+static int is_nothing_next(const struct cw_next_query *query, const struct cw_object *caller)
+{
+    struct next_query next = {.caller = caller, .name = query->name};
+
+    cw_object_visit(match_between, &next);
+    if (!next.is_after || next.is_found || cw_next_ask(RTLD_NEXT, query) != NULL)
+        return 0;
+    failed_for(caller->name);
+    return 1;
 }
 
 static void *substitute_export(void *found, const char *name)
@@ -120,15 +213,14 @@ static void *substitute_export(void *found, const char *name)
 static struct cw_dlsym_answer filter(const struct cw_next_query *query, void *next,
                                      const void *caller)
 {
+    int hooked = is_hooked_name(query->name);
     struct cw_object from;
-    int hooked;
 
-    if (query->handle == RTLD_NEXT)
-        return (struct cw_dlsym_answer){.jump = next};
-    hooked = is_hooked_name(query->name);
     if ((!hooked && !is_runtime_name(query->name)) || cw_object_at(caller, &from) != 0 ||
-        is_driver_part(&from))
+        is_driver_part(&from) || (query->handle == RTLD_NEXT && !is_nothing_next(query, &from)))
         return (struct cw_dlsym_answer){.jump = next};
+    if (query->handle == RTLD_NEXT)
+        return (struct cw_dlsym_answer){.value = NULL};
     if (!hooked)
         return (struct cw_dlsym_answer){.value = ask_real(query, &from)};
     return (struct cw_dlsym_answer){.value =

@@ -185,6 +185,14 @@ int cw_resolve_is_loaded(unsigned library)
     return library < CW_LIBRARY_COUNT && atomic_load(&libraries[library].base) != 0;
 }
 
+int cw_resolve_interposer(struct cw_object *out)
+{
+    void *next = cw_object_next_symbol("cuMemAlloc_v2");
+
+    return next != NULL && cw_object_at(next, out) == 0 &&
+           !cw_resolve_is_library(out, CW_LIBRARY_DRIVER);
+}
+
 /* ---- the runtime ---- */
 
 struct runtime_query {

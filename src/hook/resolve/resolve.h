@@ -19,6 +19,9 @@ void cw_resolve_forget_unloaded(void);
 /* In a forked child. */
 void cw_resolve_reset(void);
 int cw_resolve_is_loaded(unsigned library);
+/* Another library behind us intercepts the driver's calls, which it does not get: we call the
+ * driver. 1, or 0 if there is none. */
+int cw_resolve_interposer(struct cw_object *out);
 
 /* 1 if the object is such a library by its name. */
 int cw_resolve_is_library(const struct cw_object *object, unsigned library);
