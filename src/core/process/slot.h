@@ -8,8 +8,8 @@
  * starts) stops the slot first: it raises `stop` and then makes every processor that runs this
  * process pass a barrier, membarrier(2). After that either the owner has seen `stop` and stays
  * outside, or it is seen to be inside and is waited for: inside there is neither a driver call nor
- * a lock that could take long. Where the system has no membarrier, or a sanitizer must follow, the
- * owner's store is a full barrier itself.
+ * a lock that could take long. Where the system has no membarrier, a filter forbids it, or a
+ * sanitizer must follow, the owner's store is a full barrier itself.
  *
  * Slot 0 stands for all threads without a slot of their own: it has no inside.
  */
@@ -36,7 +36,8 @@ extern CW_HIDDEN struct cw_slot cw_slots[CW_SLOTS];
 /* 1: stoppers pay for the barrier; set once, before arming. */
 extern CW_HIDDEN int cw_slot_is_asymmetric;
 
-/* Asks the system for membarrier. Before arming, and again in a forked child. */
+/* Asks the system for membarrier; where a seccomp filter might kill for that, by a child. Before
+ * arming, and again in a forked child. */
 void cw_slot_init(void);
 void cw_slot_reset(void);
 
