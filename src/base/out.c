@@ -484,7 +484,9 @@ char *cw_format_duration(char *buf, size_t cap, uint64_t ns)
     const uint64_t second = 1000 * ms;
 
     /* Judged after rounding too: never "1.000s" or "60.0s". A clock shows the seconds gone by. */
-    if (ns < second - ms / 2)
+    if (ns < ms)
+        cw_format(buf, cap, "%uus", (unsigned)(ns >= 1000 || ns == 0 ? ns / 1000 : 1));
+    else if (ns < second - ms / 2)
         cw_format(buf, cap, "0.%03us", (unsigned)((ns + ms / 2) / ms));
     else if (ns < 60 * second - 50 * ms)
         cw_format(buf, cap, "%u.%us", (unsigned)((ns + 50 * ms) / second),

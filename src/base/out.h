@@ -62,7 +62,8 @@ size_t cw_vformat(char *buf, size_t cap, const char *fmt, va_list ap);
  */
 char *cw_format_size(char *buf, size_t cap, uint64_t bytes);
 
-/* A duration for people: "0.004s", "12.3s", "00:41:07", "3d 04:05:06". buf of at least 24 bytes. */
+/* A duration for people: "120us", "0.004s", "12.3s", "00:41:07", "3d 04:05:06". buf of at least 24
+ * bytes. */
 char *cw_format_duration(char *buf, size_t cap, uint64_t ns);
 
 /* JSON string with its quotes; invalid UTF-8 becomes U+FFFD, so the output is always valid JSON. */

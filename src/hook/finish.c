@@ -14,6 +14,7 @@
 #include "core/account/trace.h"
 #include "core/control/lifecycle.h"
 #include "core/process/session.h"
+#include "hook/driver/cuda_ops.h"
 #include "hook/resolve/object.h"
 #include "hook/services/background_thread.h"
 #include "hook/settings.h"
@@ -65,6 +66,7 @@ static int write_report(int orderly)
 
 static void finish(enum cw_exit_kind kind, int status)
 {
+    cw_cuda_ops_end_exactly();
     if (!cw_lifecycle_finish(kind, status))
         return;
     cw_audit_cut();

@@ -266,8 +266,9 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
     return 0;
 }
 
-/* 0, or the errno. */
-static int create_in(struct cw_backing *backing, void *base, const char *directory, int is_private)
+/* least: bytes of room. 0, or the errno. */
+static int create_in(struct cw_backing *backing, void *base, const char *directory, int is_private,
+                     uint64_t least)
 {
     int dir = cw_live_dir_open(directory, is_private);
     int error = dir < 0 ? errno : 0;
@@ -277,7 +278,7 @@ static int create_in(struct cw_backing *backing, void *base, const char *directo
     *backing = (struct cw_backing){.fd = -1, .room = cw_live_dir_room(dir), .stays = !is_private};
     if (is_private) /* before there is a live file to look at */
         cw_live_dir_sweep(dir);
-    if (backing->room < CW_STEP)
+    if (backing->room < least)
         error = ENOSPC;
     else if (make_file(backing, dir, directory) != 0)
         error = errno;
@@ -291,7 +292,8 @@ static int create_in(struct cw_backing *backing, void *base, const char *directo
     return error;
 }
 
-static int create_in_default(struct cw_backing *backing, void *base, const char *tmpdir)
+static int create_in_default(struct cw_backing *backing, void *base, const char *tmpdir,
+                             uint64_t least)
 {
     char directory[CW_PLACE_MAX];
     int error = ENOENT;
@@ -299,19 +301,19 @@ static int create_in_default(struct cw_backing *backing, void *base, const char 
     for (unsigned which = 0; which < CW_PLACE_DEFAULTS && error != 0; which++) {
         if (cw_live_dir_default(which, (uint32_t)geteuid(), tmpdir, directory, sizeof(directory)) ==
             0)
-            error = create_in(backing, base, directory, 1);
+            error = create_in(backing, base, directory, 1, least);
     }
     return error;
 }
 
 int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_live_dir *place)
 {
-    int saved = errno, error;
+    int saved = errno, error = 0;
 
     if (place->directory != NULL)
-        error = create_in(backing, base, place->directory, 0);
-    else
-        error = create_in_default(backing, base, place->tmpdir);
+        error = create_in(backing, base, place->directory, 0, CW_LIVE_ROOM_LEAST);
+    else if (create_in_default(backing, base, place->tmpdir, CW_LIVE_ROOM_GOOD) != 0)
+        error = create_in_default(backing, base, place->tmpdir, CW_LIVE_ROOM_LEAST);
     errno = error != 0 ? error : saved;
     return error != 0 ? -1 : 0;
 }

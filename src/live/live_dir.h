@@ -37,6 +37,11 @@ int cw_live_dir_open(const char *directory, int is_private);
 /* Room for a new file there: 1/16 of what is free, in whole MiB. */
 uint64_t cw_live_dir_room(int dir);
 
+/* Of the default places the first is taken that has the first of these; if none has, the second.
+ * /dev/shm of a container has 64 MiB, where a file would soon end, and TMPDIR mostly more. */
+#define CW_LIVE_ROOM_GOOD  ((uint64_t)16 << 20)
+#define CW_LIVE_ROOM_LEAST ((uint64_t)1 << 20)
+
 /* A new name for this process. */
 void cw_live_dir_name(char *buf, size_t cap);
 

@@ -21,7 +21,7 @@
 
 #define DRIVER_OLDEST  470 /* the branch of CUDA 11.4 */
 #define SHARE_OF_ROOM  16  /* of the free space, for a live file: live/live_dir.h */
-#define ROOM_SCARCE    (256u << 20)
+#define ROOM_SCARCE    (SHARE_OF_ROOM * CW_LIVE_ROOM_GOOD)
 #define MIB            (1u << 20)
 #define LINE_MAX_BYTES 512
 
@@ -356,23 +356,29 @@ static int is_usable(const char *directory, int is_private)
     return access(above, W_OK | X_OK) == 0;
 }
 
-static void judge_room(struct cw_doctor *doctor, const char *directory)
+/* Bytes free there; UINT64_MAX where that has no limit or is not known. */
+static uint64_t free_in(const char *directory)
 {
     char above[CW_PLACE_MAX];
     struct statvfs system;
-    uint64_t room;
     char *slash;
 
     snprintf(above, sizeof(above), "%s", directory);
     slash = strrchr(above, '/');
     if (statvfs(above, &system) != 0 && slash)
         slash[slash == above] = '\0';
-    if (statvfs(above, &system) != 0 || system.f_blocks == 0) {
+    if (statvfs(above, &system) != 0 || system.f_blocks == 0)
+        return UINT64_MAX;
+    return (uint64_t)system.f_bavail * system.f_bsize;
+}
+
+static void judge_room(struct cw_doctor *doctor, const char *directory)
+{
+    uint64_t room = free_in(directory);
+
+    if (room == UINT64_MAX)
         cw_doctor_ok(doctor, "live files go to %s", directory);
-        return;
-    }
-    room = (uint64_t)system.f_bavail * system.f_bsize;
-    if (room < ROOM_SCARCE)
+    else if (room < ROOM_SCARCE)
         cw_doctor_warn(doctor,
                        "make it larger (docker run --shm-size=1g), or set CUWARDEN_LIVE=DIRECTORY",
                        "live files go to %s, where %llu MiB are free; each can use a sixteenth of "
@@ -387,9 +393,11 @@ static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
 {
     char directory[CW_PLACE_MAX];
 
-    for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
-        if (cw_live_dir_default(i, geteuid(), tmpdir, directory, sizeof(directory)) != 0 ||
-            !is_usable(directory, 1))
+    /* As the library: the first that has plenty, or else the first. */
+    for (unsigned i = 0; i < 2 * CW_PLACE_DEFAULTS; i++) {
+        if (cw_live_dir_default(i % CW_PLACE_DEFAULTS, geteuid(), tmpdir, directory,
+                                sizeof(directory)) != 0 ||
+            !is_usable(directory, 1) || (i < CW_PLACE_DEFAULTS && free_in(directory) < ROOM_SCARCE))
             continue;
         judge_room(doctor, directory);
         return;

@@ -19,8 +19,7 @@
 #include "base/sys.h"
 
 #define PREFIX     "run-"
-#define ROOM       ((uint64_t)1 << 20) /* the library makes no file with less */
-#define OLD_SECOND 60                  /* an empty directory may be new */
+#define OLD_SECOND 60 /* an empty directory may be new */
 
 int cw_run_live_is_name(const char *name)
 {
@@ -105,8 +104,9 @@ static int make_in(struct cw_run_live *live, int parent, const char *directory)
     return 0;
 }
 
-/* 0, or the errno. */
-static int try_place(struct cw_run_live *live, const char *directory, int is_private)
+/* least: bytes of room. 0, or the errno. */
+static int try_place(struct cw_run_live *live, const char *directory, int is_private,
+                     uint64_t least)
 {
     int parent = cw_live_dir_open(directory, is_private);
     int error;
@@ -115,7 +115,7 @@ static int try_place(struct cw_run_live *live, const char *directory, int is_pri
         return errno;
     if (is_private)
         sweep_all(parent);
-    error = cw_live_dir_room(parent) < ROOM ? ENOSPC : make_in(live, parent, directory);
+    error = cw_live_dir_room(parent) < least ? ENOSPC : make_in(live, parent, directory);
     close(parent);
     if (error != 0)
         live->directory[0] = '\0';
@@ -133,28 +133,25 @@ static int make_at_home(struct cw_run_live *live, const char *directory, char *w
         (int)sizeof(live->home))
         error = ENAMETOOLONG;
     else
-        error = try_place(live, live->home, 0);
+        error = try_place(live, live->home, 0, CW_LIVE_ROOM_LEAST);
     if (error == 0)
         return 0;
     snprintf(why, cap, "'%s' (CUWARDEN_LIVE): %s", directory, strerror(error));
     return -1;
 }
 
-int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options, char *why,
-                     size_t cap)
+static int make_in_default(struct cw_run_live *live, const struct cw_options *options,
+                           uint64_t least, char *why, size_t cap)
 {
     char directory[CW_PLACE_MAX];
     size_t len = 0;
 
-    *live = (struct cw_run_live){.lock = -1};
-    if (strcmp(options->live, "auto") != 0)
-        return make_at_home(live, options->live, why, cap);
     why[0] = '\0';
     for (unsigned i = 0; i < CW_PLACE_DEFAULTS; i++) {
         int error = ENAMETOOLONG;
 
         if (cw_live_dir_default(i, geteuid(), options->tmpdir, directory, sizeof(directory)) == 0)
-            error = try_place(live, directory, 1);
+            error = try_place(live, directory, 1, least);
         if (error == 0)
             return 0;
         if (len < cap)
@@ -162,6 +159,18 @@ int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options,
                                     directory, strerror(error));
     }
     return -1;
+}
+
+int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options, char *why,
+                     size_t cap)
+{
+    *live = (struct cw_run_live){.lock = -1};
+    if (strcmp(options->live, "auto") != 0)
+        return make_at_home(live, options->live, why, cap);
+    return make_in_default(live, options, CW_LIVE_ROOM_GOOD, why, cap) == 0 ||
+                   make_in_default(live, options, CW_LIVE_ROOM_LEAST, why, cap) == 0
+               ? 0
+               : -1;
 }
 
 /* ---- removal ---- */

@@ -2,7 +2,6 @@
 /* Interning of sites. See site.h. */
 #include "core/account/site.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/compiler.h"
@@ -86,7 +85,7 @@ static uint32_t add_site_locked(const struct site_key *key)
     site->tag = key->tag;
     site->hash_next = atomic_load_explicit(head, memory_order_relaxed);
     if (shown != site)
-        memcpy(shown, site, offsetof(struct cw_live_site, first_ns));
+        memcpy(shown, site, sizeof(*site)); /* its counters are all zero */
     /* Last: one without an API is not complete, should the process be killed here. */
     atomic_thread_fence(memory_order_release);
     site->api = shown->api = key->api;

@@ -2,20 +2,45 @@
 /* core/process/driver_ops.h over the driver's own functions. */
 #include "hook/driver/cuda_ops.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "hook/resolve/hook_table.h"
 
+#define EXACT_NS UINT64_C(100000000)
+
+/* Up to when times are exact; 0: the first is still to come. */
+static _Atomic uint64_t exact_until;
+
+void cw_cuda_ops_end_exactly(void)
+{
+    atomic_store_explicit(&exact_until, UINT64_MAX, memory_order_relaxed);
+}
+
+static CW_COLD uint64_t exact_now(uint64_t until)
+{
+    uint64_t now = cw_clock_ns();
+
+    if (until == 0)
+        atomic_compare_exchange_strong(&exact_until, &until, now + EXACT_NS);
+    return now;
+}
+
 /* The coarse clock: a read of some nanoseconds, exact to a timer tick (1 to 4 ms), which is what
- * ages and a timeline in a report need. */
+ * ages and a timeline in a report need. A short run would be over within a tick, so its times are
+ * exact, and those of the end. The coarse clock is never ahead: where it takes over, it has passed
+ * all that was read before. */
 static CW_HOT uint64_t now_ns(void)
 {
-    struct timespec now;
+    uint64_t until = atomic_load_explicit(&exact_until, memory_order_relaxed), now;
+    struct timespec coarse;
 
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &coarse);
+    now = (uint64_t)coarse.tv_sec * 1000000000u + (uint64_t)coarse.tv_nsec;
+    return CW_UNLIKELY(now < until || until == 0) ? exact_now(until) : now;
 }
 
 /* The coarse clock would miss a millisecond's work, and wall time would count a preempted

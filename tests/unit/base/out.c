@@ -188,7 +188,11 @@ Test(out, prints_durations)
         uint64_t ns;
         const char *text;
     } durations[] = {
-        {0, "0.000s"},
+        {0, "0us"},
+        {1, "1us"},
+        {120999, "120us"},
+        {MS - 1, "999us"},
+        {MS, "0.001s"},
         {4 * MS, "0.004s"},
         {999 * MS, "0.999s"},
         {SECOND, "1.0s"},

@@ -116,7 +116,7 @@ Test(report_text, leak_has_size_class_call_site_and_functions)
     expect_line("LEAKS  1.5 GiB in 24 blocks from 1 call site");
     expect_line("1.5 GiB in 24 blocks  lost  cudaMalloc, device 0, device memory");
     expect_text("==4711==     site ");
-    expect_text("  first 00:02:11  last 00:40:58  oldest 0.000s ago\n");
+    expect_text("  first 00:02:11  last 00:40:58  oldest 0us ago\n");
     expect_text("==4711==     #0 make_cache  report_text");
     expect_text("==4711==     #1 train_step  report_text");
     expect_line("    #2 libtrain.so+0x1234");

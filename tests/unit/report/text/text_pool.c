@@ -281,11 +281,11 @@ Test(text_pool, devices_tell_idle_from_live)
     device->driver_used = GIB;
     device->sample_held = 256 * MIB; /* 124 live, 4 of rounding, 128 idle */
     write_report(CW_REPORT_TEXT);
-    expect_line("  device  name                     live       idle       peak   @time  allocs  "
+    expect_line("  device  name                     live       idle       peak  @time  allocs  "
                 "frees  failed  driver used  unattributed");
-    expect_line("  0       NVIDIA H200         124.0 MiB  128.0 MiB  180.0 MiB  0.000s       6  "
+    expect_line("  0       NVIDIA H200         124.0 MiB  128.0 MiB  180.0 MiB    1us       6  "
                 "    4       0      1.0 GiB     768.0 MiB");
-    expect_line("  host    pinned, registered        0 B   16.0 MiB   15.0 MiB  0.000s       1  "
+    expect_line("  host    pinned, registered        0 B   16.0 MiB   15.0 MiB    1us       1  "
                 "    1       0            -             -");
     expect_line("  idle: freed by the program and kept by the pool, in use for the driver");
 }
