@@ -40,11 +40,20 @@ struct request {
     const char *address[CW_HTTP_LISTENERS + 1];
     unsigned addresses;
     int may_listen_anywhere;
+    const char *host[CW_HTTP_HOSTS + 1];
+    unsigned hosts;
 };
 
 static volatile sig_atomic_t ended_by;
 
-enum { FLAG_TEXTFILE = 0x100, FLAG_INTERVAL, FLAG_LISTEN, FLAG_LISTEN_ANY, FLAG_DIRECTORY };
+enum {
+    FLAG_TEXTFILE = 0x100,
+    FLAG_INTERVAL,
+    FLAG_LISTEN,
+    FLAG_LISTEN_ANY,
+    FLAG_HOST,
+    FLAG_DIRECTORY
+};
 
 const struct cw_command_line *cw_line_metrics(void)
 {
@@ -65,6 +74,11 @@ const struct cw_command_line *cw_line_metrics(void)
         {.id = FLAG_LISTEN_ANY,
          .name = "listen-any",
          .help = "allow --listen on addresses that other machines can reach"},
+        {.id = FLAG_HOST,
+         .name = "host",
+         .value = "NAME",
+         .help = "with --listen: answer requests to this host name, too, besides addresses and "
+                 "localhost; may be repeated"},
         {.id = FLAG_DIRECTORY,
          .name = "directory",
          .value = "DIR",
@@ -195,7 +209,8 @@ static int serve(struct source *source, const struct request *request)
         {"/-/healthy", "text/plain; charset=utf-8", make_healthy},
         {NULL, NULL, NULL},
     };
-    struct cw_http_server server = {.path = paths, .arg = source, .timeout_ms = TIMEOUT_MS};
+    struct cw_http_server server = {
+        .path = paths, .arg = source, .timeout_ms = TIMEOUT_MS, .host = request->host};
     char bound[64];
     sigset_t old;
     int rc = 0;
@@ -232,6 +247,17 @@ static int add_address(struct request *request, const char *value)
     return 0;
 }
 
+static int add_host(struct request *request, const char *value)
+{
+    if (request->hosts == CW_HTTP_HOSTS || value[0] == '\0' || strpbrk(value, ":/ ")) {
+        cw_cli_error("--host: '%s' is not one of at most %d host names, without a port", value,
+                     CW_HTTP_HOSTS);
+        return -1;
+    }
+    request->host[request->hosts++] = value;
+    return 0;
+}
+
 static int set_flag(void *to, int flag, char *value)
 {
     struct request *request = to;
@@ -247,6 +273,8 @@ static int set_flag(void *to, int flag, char *value)
     case FLAG_LISTEN_ANY:
         request->may_listen_anywhere = 1;
         return 0;
+    case FLAG_HOST:
+        return add_host(request, value);
     default:
         return cw_fleet_add_directory(&request->whom, value);
     }
@@ -260,6 +288,8 @@ static int check(const struct request *request)
         cw_cli_error("--interval can only be used with --textfile");
     else if (request->may_listen_anywhere && !request->addresses)
         cw_cli_error("--listen-any can only be used with --listen");
+    else if (request->hosts && !request->addresses)
+        cw_cli_error("--host can only be used with --listen");
     else
         return 0;
     return -1;

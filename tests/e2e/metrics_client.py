@@ -57,3 +57,19 @@ assert ask("GET", "/-/healthy")[0].status == 200
 for link in idle + many:
     link.close()
 assert ask("GET", "/metrics")[0].status == 200
+# Who has an answer and stays, and who never reads one, frees the place for others.
+answered = []
+for _ in range(40):
+    link = connect()
+    link.sendall(b"GET /-/healthy HTTP/1.1\r\n\r\n")
+    assert link.recv(12) == b"HTTP/1.1 200"
+    answered.append(link)
+for link in answered:
+    link.close()
+# The host that a browser was told.
+def status_for(host):
+    return raw(b"GET /-/healthy HTTP/1.1\r\nX: y\r\nhOST:  " + host + b" \r\n\r\n")[9:12]
+for host in b"127.0.0.1", b"127.0.0.1:%d" % port, b"localhost", b"LocalHost:1", b"[::1]:9", b"[::1]", b"192.0.2.1", b"gpu-7.example:80":
+    assert status_for(host) == b"200", host
+for host in b"evil.example", b"evil.example:%d" % port, b"127.0.0.1.evil.example", b"localhost.evil", b"::1", b"[evil]", b"", b"x" * 300:
+    assert status_for(host) == b"403", host

@@ -13,12 +13,14 @@
  */
 #include "cli/fleet/http_server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +38,7 @@ struct client {
     int fd;
     enum state state;
     uint64_t deadline_ms;
+    uint64_t moved_ms; /* when something was last sent */
     char request[CW_HTTP_REQUEST_MAX + 1];
     size_t got;
     char *answer;
@@ -61,6 +64,7 @@ static const struct {
 } reasons[] = {
     {200, "OK"},
     {400, "Bad Request"},
+    {403, "Forbidden"},
     {404, "Not Found"},
     {405, "Method Not Allowed"},
     {408, "Request Timeout"},
@@ -99,7 +103,8 @@ static void answer(const struct serving *serving, struct client *client, int sta
     client->answer = malloc(head_len + len);
     client->sent = client->len = 0;
     client->state = SENDING;
-    client->deadline_ms = now_ms() + serving->server->timeout_ms;
+    client->moved_ms = now_ms();
+    client->deadline_ms = client->moved_ms + serving->server->timeout_ms;
     if (client->answer) {
         memcpy(client->answer, head, head_len);
         client->len = head_len;
@@ -128,12 +133,76 @@ static void answer_path(const struct serving *serving, struct client *client, co
     answer(serving, client, body ? 200 : 500, known->type, body, len, is_head);
 }
 
-/* "GET /metrics?x HTTP/1.1". The header fields after it do not matter here. */
+/* ---- whom a request means ---- */
+
+/* The value of the first field Host, NULL if there is none. `fields` ends with an empty line. */
+static const char *find_host(const char *fields, size_t *out_len)
+{
+    for (const char *line = fields; *line; line += strcspn(line, "\n"), line += *line != '\0') {
+        if (strncasecmp(line, "host:", 5) != 0)
+            continue;
+        line += 5 + strspn(line + 5, " \t");
+        *out_len = strcspn(line, " \t\r\n");
+        return line;
+    }
+    return NULL;
+}
+
+/* "10.1.2.3" or "[::1]", without a port. */
+static int is_address(const char *host)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    char inner[64];
+    size_t len = strlen(host);
+
+    if (host[0] != '[')
+        return inet_pton(AF_INET, host, bytes) == 1;
+    if (len < 3 || len - 2 >= sizeof(inner) || host[len - 1] != ']')
+        return 0;
+    memcpy(inner, host + 1, len - 2);
+    inner[len - 2] = '\0';
+    return inet_pton(AF_INET6, inner, bytes) == 1;
+}
+
+static int is_host_allowed(const struct cw_http_server *server, const char *fields)
+{
+    char host[256], *port;
+    size_t len = 0;
+    const char *value = find_host(fields, &len);
+
+    if (!value) /* HTTP/1.0, and not a browser */
+        return 1;
+    if (len >= sizeof(host))
+        return 0;
+    memcpy(host, value, len);
+    host[len] = '\0';
+    port = strrchr(host, ':');
+    if (port && port[1 + strspn(port + 1, "0123456789")] == '\0')
+        *port = '\0';
+    if (is_address(host) || strcasecmp(host, "localhost") == 0)
+        return 1;
+    for (const char *const *name = server->host; name && *name; name++) {
+        if (strcasecmp(*name, host) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void forbid_host(const struct serving *serving, struct client *client)
+{
+    static const char text[] = "403 Forbidden: the Host of the request is neither an address nor "
+                               "localhost; cuwarden metrics --host=NAME allows a name\n";
+    char *body = strdup(text);
+
+    answer(serving, client, 403, "text/plain; charset=utf-8", body, strlen(text), 0);
+}
+
+/* "GET /metrics?x HTTP/1.1", then the header fields, of which only Host matters here. */
 static void answer_request(const struct serving *serving, struct client *client)
 {
     char *end = client->request + strcspn(client->request, "\r\n");
     char *target, *version;
-    int is_head;
+    int is_head, is_allowed = is_host_allowed(serving->server, end);
 
     *end = '\0';
     target = strchr(client->request, ' ');
@@ -152,6 +221,8 @@ static void answer_request(const struct serving *serving, struct client *client)
         answer(serving, client, 505, NULL, NULL, 0, 0);
     else if (!is_head && strcmp(client->request, "GET") != 0)
         answer(serving, client, 405, NULL, NULL, 0, 0);
+    else if (!is_allowed)
+        forbid_host(serving, client);
     else
         answer_path(serving, client, target, is_head);
 }
@@ -191,6 +262,7 @@ static int send_answer(struct client *client)
     if (n < 0)
         return is_again() ? 0 : -1;
     client->sent += (size_t)n;
+    client->moved_ms = now_ms();
     if (client->sent < client->len)
         return 0;
     shutdown(client->fd, SHUT_WR);
@@ -231,12 +303,25 @@ static void close_client(struct client *client)
     free(client);
 }
 
-/* Of two clients without a request: the silent one is evicted first, then the older one. */
+/* Who is evicted first: who has the answer, who is silent, who has not sent it all, who does not
+ * read. 0: not to be evicted. */
+static int rank(const struct client *client)
+{
+    switch (client->state) {
+    case LINGERING:
+        return 4;
+    case RECEIVING:
+        return client->got == 0 ? 3 : 2;
+    default:
+        return now_ms() >= client->moved_ms + LINGER_MS ? 1 : 0;
+    }
+}
+
+/* Of equal rank the one that has been there longer. */
 static int gives_way_to(const struct client *one, const struct client *other)
 {
-    if ((one->got == 0) != (other->got == 0))
-        return one->got == 0;
-    return one->deadline_ms < other->deadline_ms;
+    return rank(one) != rank(other) ? rank(one) > rank(other)
+                                    : one->deadline_ms < other->deadline_ms;
 }
 
 /* Frees a place if all are taken, so that idle clients cannot keep out active ones. Returns 0, or
@@ -246,7 +331,7 @@ static int make_place(struct serving *serving)
     unsigned first = serving->clients;
 
     for (unsigned i = 0; i < serving->clients; i++) {
-        if (serving->client[i]->state == RECEIVING &&
+        if (rank(serving->client[i]) != 0 &&
             (first == serving->clients || gives_way_to(serving->client[i], serving->client[first])))
             first = i;
     }
@@ -284,8 +369,14 @@ static struct timespec time_left(const struct serving *serving)
     uint64_t now = now_ms(), first = now + 60000;
 
     for (unsigned i = 0; i < serving->clients; i++) {
-        if (serving->client[i]->deadline_ms < first)
-            first = serving->client[i]->deadline_ms;
+        const struct client *client = serving->client[i];
+
+        if (client->deadline_ms < first)
+            first = client->deadline_ms;
+        /* Others may wait for the place of one that does not read. */
+        if (client->state == SENDING && client->moved_ms + LINGER_MS > now &&
+            client->moved_ms + LINGER_MS < first)
+            first = client->moved_ms + LINGER_MS;
     }
     first = first > now ? first - now : 0;
     return (struct timespec){.tv_sec = (time_t)(first / 1000),
@@ -295,7 +386,7 @@ static struct timespec time_left(const struct serving *serving)
 static int has_place(const struct serving *serving)
 {
     for (unsigned i = 0; i < serving->clients; i++) {
-        if (serving->client[i]->state == RECEIVING)
+        if (rank(serving->client[i]) != 0)
             return 1;
     }
     return serving->clients < CW_HTTP_CLIENTS;

@@ -2,7 +2,12 @@
 /*
  * A small HTTP/1.1 server: one thread, GET and HEAD of a few paths, one request per connection. A
  * client that is slow, sends too much or never reads only occupies its place, for a bounded time;
- * if there are too many, those without a complete request are evicted.
+ * if there are too many, those that have their answer are evicted, those without a complete
+ * request, and those that do not read.
+ *
+ * A page of another site, whose name its owner points at this address, could read the answers
+ * through the user's browser. So the Host of a request is an address, localhost or a name that was
+ * allowed.
  */
 #ifndef CW_CLI_HTTP_SERVER_H
 #define CW_CLI_HTTP_SERVER_H
@@ -13,6 +18,7 @@
 #define CW_HTTP_LISTENERS   8
 #define CW_HTTP_CLIENTS     32
 #define CW_HTTP_REQUEST_MAX 8192
+#define CW_HTTP_HOSTS       16
 
 /* Makes a body, to be freed; NULL if out of memory. */
 typedef char *(*cw_http_make)(void *arg, size_t *out_len);
@@ -27,7 +33,8 @@ struct cw_http_server {
     unsigned listeners;
     const struct cw_http_path *path; /* ends with a NULL path */
     void *arg;
-    unsigned timeout_ms; /* for receiving a request, and for sending an answer */
+    unsigned timeout_ms;     /* for receiving a request, and for sending an answer */
+    const char *const *host; /* further names that a request may use; ends with NULL */
 };
 
 /* Listens on "127.0.0.1:9835" or "[::1]:9835"; port 0: any free port. Addresses other than loopback
