@@ -6,6 +6,9 @@
  * return address, which decides what RTLD_NEXT and RTLD_DEFAULT mean. A C wrapper would make "next"
  * mean next after us, and programs that ask for themselves would find themselves for ever.
  */
+#ifdef __CET__
+#include <cet.h> /* marks the object: the functions begin with endbr64 */
+#endif
         .text
 
         .globl  dlsym

@@ -6,6 +6,9 @@
  */
 #include "hook/bodies/runtime_versions.h"
 
+#ifdef __CET__
+#include <cet.h> /* marks the object: the functions begin with endbr64 */
+#endif
         .text
 
 #if defined(__x86_64__)
