@@ -226,7 +226,8 @@ struct cw_live_block {
     uint8_t cell; /* and where a thread keeps it (core/cache/thread_cache.h); writer's own */
     /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
     _Atomic uint32_t refs;
-    /* Mappings of a virtual memory handle; of an idle block the site of its free. */
+    /* Mappings of a virtual memory handle; known variables of a module; of an idle block the site
+     * of its free. */
     _Atomic uint32_t maps;
     _Atomic uint32_t link; /* next in a list of the owner (free list, closing list, bucket) */
 };
