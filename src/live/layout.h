@@ -183,13 +183,13 @@ struct cw_live_frame {
  * Records of two threads share no cache line.
  */
 struct __attribute__((aligned(64))) cw_live_site {
-    uint32_t stack; /* innermost frame, 0: no stack */
-    uint32_t api;   /* text: the name that the program called, "cudaMalloc" */
-    uint8_t kind;   /* enum cw_kind */
-    uint8_t device; /* ordinal or CW_DEVICE_HOST */
-    uint8_t owner;  /* slot of the thread that writes, 0: any */
-    uint8_t unused;
-    uint32_t hash_next;                       /* writer's own */
+    uint32_t stack;     /* innermost frame, 0: no stack */
+    uint32_t api;       /* text: the name that the program called, "cudaMalloc" */
+    uint8_t kind;       /* enum cw_kind */
+    uint8_t device;     /* ordinal or CW_DEVICE_HOST */
+    uint8_t owner;      /* slot of the thread that writes, 0: any */
+    uint8_t context;    /* number of the context that was current (struct cw_live_context) */
+    uint32_t hash_next; /* writer's own */
     _Atomic uint64_t first_ns, last_ns;       /* of allocations */
     _Atomic uint64_t allocs, total_bytes;     /* successful; bytes asked for */
     _Atomic uint64_t frees, freed_bytes;      /* by the owner */
@@ -226,7 +226,8 @@ struct cw_live_block {
     uint8_t cell; /* and where a thread keeps it (core/cache/thread_cache.h); writer's own */
     /* Handle references, or opens of an IPC handle; of a pooled block how often it served again. */
     _Atomic uint32_t refs;
-    /* Mappings of a virtual memory handle; of an idle block the site of its free. */
+    /* Mappings of a virtual memory handle; known variables of a module; of an idle block the site
+     * of its free. */
     _Atomic uint32_t maps;
     _Atomic uint32_t link; /* next in a list of the owner (free list, closing list, bucket) */
 };
@@ -240,9 +241,14 @@ struct cw_live_context {
         retains;           /* of a primary context, or attaches beyond the first, as far as seen */
     _Atomic int32_t fatal; /* the code after which the driver demands a restart, or 0 */
     uint8_t primary;
-    uint8_t unused[7];
+    uint8_t number; /* among those that lived on the device at the same time */
+    uint8_t unused[6];
     uint64_t born_ns;
 };
+
+/* Contexts of a device are numbered from 0; a number is given again once its context has ended, and
+ * the last one is shared. */
+#define CW_CONTEXT_NUMBERS 8
 
 enum cw_context_state { CW_CONTEXT_LIVE, CW_CONTEXT_CLOSING, CW_CONTEXT_DEAD };
 

@@ -14,6 +14,11 @@
 /* Heads of the hash chains; zero pages until touched. */
 #define SITE_HEADS (1u << 14)
 
+/* The place but for stack and API, in one word: tag (16 bits), context (3), kind (5), device (8).
+ */
+#define CONTEXT_SHIFT 13
+_Static_assert(CW_KIND_COUNT <= 1 << 5 && CW_CONTEXT_NUMBERS <= 1 << 3, "they share a byte");
+
 CW_HOT_DATA struct cw_arena *cw_site_arena;
 CW_HOT_DATA ptrdiff_t cw_site_own_offset;
 static _Atomic uint32_t *site_heads;
@@ -39,17 +44,22 @@ uint32_t cw_site_text(const char *name)
     return cw_arena_text(cw_site_arena, name, strlen(name));
 }
 
+void cw_site_set_context(uint8_t number)
+{
+    cw_tag_stack.where = (cw_tag_stack.where & 0xffff0000u) | (uint32_t)number << CONTEXT_SHIFT;
+}
+
 struct site_key {
     uint32_t stack, api;
     uint16_t tag;
-    uint8_t kind, device, owner;
+    uint8_t kind, device, context, owner;
 };
 
 static uint64_t hash_site(const struct site_key *key)
 {
     return cw_hash_mix(cw_hash_mix(key->stack, key->api),
-                       (uint64_t)key->tag << 24 | (uint64_t)key->owner << 16 |
-                           (uint64_t)key->kind << 8 | key->device);
+                       (uint64_t)key->context << 40 | (uint64_t)key->tag << 24 |
+                           (uint64_t)key->owner << 16 | (uint64_t)key->kind << 8 | key->device);
 }
 
 static uint32_t find_site(const struct site_key *key)
@@ -61,7 +71,8 @@ static uint32_t find_site(const struct site_key *key)
         const struct cw_live_site *site = cw_site_own(cw_site_at(i));
 
         if (site->stack == key->stack && site->api == key->api && site->kind == key->kind &&
-            site->device == key->device && site->owner == key->owner && site->tag == key->tag)
+            site->device == key->device && site->context == key->context &&
+            site->owner == key->owner && site->tag == key->tag)
             return i;
         i = cw_arena_older(i, site->hash_next);
     }
@@ -81,6 +92,7 @@ static uint32_t add_site_locked(const struct site_key *key)
     site->stack = key->stack;
     site->kind = key->kind;
     site->device = key->device;
+    site->context = key->context;
     site->owner = key->owner;
     site->tag = key->tag;
     site->hash_next = atomic_load_explicit(head, memory_order_relaxed);
@@ -114,7 +126,8 @@ uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
     struct site_key key = {.stack = stack,
                            .api = api,
                            .tag = (uint16_t)(where >> 16),
-                           .kind = (uint8_t)(where >> 8),
+                           .context = (uint8_t)(where >> CONTEXT_SHIFT & 7),
+                           .kind = (uint8_t)(where >> 8 & 0x1f),
                            .device = (uint8_t)where,
                            .owner = cw_thread_slot()};
     uint32_t site = intern_site(&key);
@@ -136,6 +149,7 @@ uint32_t cw_site_shared(uint32_t index)
                             .api = site->api,
                             .tag = site->tag,
                             .kind = site->kind,
-                            .device = site->device};
+                            .device = site->device,
+                            .context = site->context};
     return intern_site(&key);
 }

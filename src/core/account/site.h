@@ -2,7 +2,8 @@
 /*
  * Sites: where the program allocates, and their counters.
  *
- * A site is (call stack, API, kind, device, tag of the thread's range). Sites are interned: found
+ * A site is (call stack, API, kind, device, context, tag of the thread's range). A context counts
+ * by its number among those of its device (core/device/context.h). Sites are interned: found
  * without a lock through chains that are only ever extended at their head, added under
  * cw_intern_lock. The counters are atomics in the site's record; nobody needs the lock for them.
  */
@@ -22,6 +23,11 @@ int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
+/* The place but for stack and API, in one word: tag (16 bits), context (3), kind (5), device (8).
+ */
+/* The number of the thread's current context, from now on. */
+void cw_site_set_context(uint8_t number);
+
 /* cached: the thread's cache entry for it; NULL: none. */
 CW_NOINLINE uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
                                   struct cw_site_cache_entry *cached);
@@ -30,7 +36,7 @@ CW_NOINLINE uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
  * consecutively, kinds and devices are few. */
 static inline uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device)
 {
-    uint32_t where = (uint32_t)cw_tag_here() << 16 | (uint32_t)kind << 8 | device;
+    uint32_t where = cw_tag_stack.where | (uint32_t)kind << 8 | device;
     struct cw_thread_caches *caches = cw_thread_caches_here();
     struct cw_site_cache_entry *cached;
 
@@ -62,7 +68,7 @@ static inline struct cw_live_site *cw_site_at(uint32_t site)
                              sizeof(struct cw_live_site), site);
 }
 
-/* The same with what never changes in it: stack, API, kind, device, owner, tag. */
+/* The same with what never changes in it: stack, API, kind, device, context, owner, tag. */
 static inline const struct cw_live_site *cw_site_own(const struct cw_live_site *site)
 {
     return (const struct cw_live_site *)((const char *)site + cw_site_own_offset);

@@ -23,6 +23,7 @@
 #include "core/device/driver_pool.h"
 #include "core/device/graph.h"
 #include "core/device/pitch.h"
+#include "core/device/variable.h"
 #include "core/device/vmm.h"
 #include "core/growth/growth.h"
 #include "core/limits/demand.h"
@@ -166,6 +167,7 @@ void cw_lifecycle_reset(void)
     cw_fallback_reset();
     cw_slot_reset();
     cw_context_reset();
+    cw_variable_reset();
     cw_vmm_reset();
     cw_graph_reset();
     cw_growth_reset();

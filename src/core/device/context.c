@@ -25,8 +25,9 @@ struct entry {
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_CONTEXT); /* guards everything below */
 static struct cw_map handles;
 static uint32_t primary[CW_MAX_DEVICES];
-static uint64_t own_ids; /* the driver's own count up from 1 */
-static int has_ids;      /* of the driver */
+static uint32_t numbers[CW_MAX_DEVICES]; /* taken, as bits */
+static uint64_t own_ids;                 /* the driver's own count up from 1 */
+static int has_ids;                      /* of the driver */
 
 static struct cw_arena *arena;
 static const struct cw_context_listener *listener;
@@ -49,7 +50,7 @@ void cw_context_reset(void)
     cw_lock_reset(&lock);
     handles = (struct cw_map){0};
     for (int i = 0; i < CW_MAX_DEVICES; i++)
-        primary[i] = 0;
+        primary[i] = numbers[i] = 0;
 }
 
 static struct cw_live_context *context_at(uint32_t context)
@@ -108,6 +109,22 @@ static void show(uint32_t context)
     cw_lock_release(&lock);
 }
 
+static uint8_t take_number_locked(unsigned device)
+{
+    unsigned number = (unsigned)__builtin_ctz(~numbers[device]);
+
+    if (number >= CW_CONTEXT_NUMBERS - 1)
+        return CW_CONTEXT_NUMBERS - 1;
+    numbers[device] |= 1u << number;
+    return (uint8_t)number;
+}
+
+static void give_number_locked(const struct cw_live_context *context)
+{
+    if (context->number < CW_CONTEXT_NUMBERS - 1)
+        numbers[context->device] &= ~(1u << context->number);
+}
+
 /* identity 0: not known yet. */
 static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device, uint64_t born_ns)
 {
@@ -120,6 +137,7 @@ static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device,
     context->handle = handle;
     atomic_store(&context->id, has_ids && identity != 0 ? identity : CW_CONTEXT_OWN_ID | ++own_ids);
     context->device = device;
+    context->number = take_number_locked(device);
     context->born_ns = born_ns;
     show_locked(index);
     if (handle != 0)
@@ -299,6 +317,7 @@ uint32_t cw_context_meet(uint64_t identity, uint8_t *out_device)
     cw_thread.context_index = context;
     cw_thread.context_device = *out_device;
     cw_thread.context_epoch = epoch;
+    cw_site_set_context(context_at(context)->number);
     return context;
 }
 
@@ -394,7 +413,8 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
     struct cw_live_context *context = context_at(index);
     uint32_t heir = 0;
 
-    atomic_store(&context->state, CW_CONTEXT_DEAD);
+    if (atomic_exchange(&context->state, CW_CONTEXT_DEAD) != CW_CONTEXT_DEAD)
+        give_number_locked(context);
     if (find_locked(context->handle) != NULL && find_locked(context->handle)->context == index)
         unbind_locked(context->handle); /* else it is a newer one's already */
     if (primary[context->device] == index)

@@ -48,7 +48,7 @@ struct cw_stack_cache_entry {
 
 /* Without an epoch: equal values in all three always mean this site. */
 struct cw_site_cache_entry {
-    uint32_t stack, api, where, site; /* where: tag, kind and device; site 0: none */
+    uint32_t stack, api, where, site; /* where: tag, context, kind, device; site 0: none */
 };
 
 /* Not in thread-local storage itself: that comes out of every thread's stack, also of threads that

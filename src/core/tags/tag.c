@@ -82,6 +82,11 @@ static uint16_t innermost_tag(const struct cw_tag_stack *stack)
     return i > 0 ? stack->range[i - 1].tag : 0;
 }
 
+static void set_tag(struct cw_tag_stack *stack, uint16_t tag)
+{
+    stack->where = (uint32_t)tag << 16 | (stack->where & 0xffff);
+}
+
 int cw_tag_push(uint8_t domain, uint16_t tag)
 {
     struct cw_tag_stack *stack = &cw_tag_stack;
@@ -95,7 +100,7 @@ int cw_tag_push(uint8_t domain, uint16_t tag)
     stack->range[stack->depth++] =
         (struct cw_tag_range){.tag = tag, .domain = domain, .life = begun(tag)};
     if (tag != 0)
-        stack->tag = tag;
+        set_tag(stack, tag);
     return level;
 }
 
@@ -117,7 +122,7 @@ int cw_tag_pop(uint8_t domain)
     range = stack->range[at];
     stack->depth--;
     memmove(&stack->range[at], &stack->range[at + 1], (stack->depth - at) * sizeof(range));
-    stack->tag = innermost_tag(stack);
+    set_tag(stack, innermost_tag(stack));
     ended(range.tag, range.life);
     return level_of(stack, domain);
 }

@@ -29,8 +29,11 @@ struct cw_tag_range {
 };
 
 struct cw_tag_stack {
-    uint16_t tag; /* of the innermost range that has one */
+    /* What of the thread makes its sites different, in one load: in the upper half the tag of the
+     * innermost range that has one, in the lower half what core/account/site.h keeps there. */
+    uint32_t where;
     uint16_t depth;
+    uint16_t unused;
     uint32_t deeper; /* ranges too deep for the stack; younger than all on it */
     struct cw_tag_range range[CW_TAG_DEPTH];
     uint32_t deeper_in[CW_TAG_DOMAINS];
@@ -41,7 +44,7 @@ extern CW_HIDDEN CW_TLS struct cw_tag_stack cw_tag_stack;
 /* The tag of what the calling thread allocates now; 0: none. */
 static inline uint16_t cw_tag_here(void)
 {
-    return cw_tag_stack.tag;
+    return (uint16_t)(cw_tag_stack.where >> 16);
 }
 
 /* The level of the range within its domain, from 0; pop: -1 when there is none to end. */

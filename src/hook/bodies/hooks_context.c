@@ -3,6 +3,7 @@
 #include "hook/bodies/observe.h"
 
 #include "core/device/context.h"
+#include "core/device/variable.h"
 
 static uint64_t handle_value(const void *handle)
 {
@@ -250,7 +251,8 @@ CW_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 /* ---- modules ---- */
 
 /* Nobody tells how much a module takes on the device: it is part of "unattributed". The record says
- * that it is loaded, and goes with its context. */
+ * that it is loaded, has the variables that the program has asked for, and goes with its context.
+ */
 static void account_module(struct cw_call *call, CUresult rc, enum cw_scope scope,
                            const void *handle)
 {
@@ -360,3 +362,14 @@ CW_EXPORT CUresult cuLibraryUnload(CUlibrary library)
     cw_call_freed(&call, rc, &freed);
     return rc;
 }
+
+/* Either out-parameter may be NULL: then the program learns, and we know, only half of it. */
+static void saw_variable(CUresult rc, const CUdeviceptr *address, const size_t *bytes,
+                         const void *module)
+{
+    if (rc == CUDA_SUCCESS && address != NULL && bytes != NULL && cw_session_is_armed())
+        cw_variable_seen(handle_value(module), *address, *bytes);
+}
+
+CW_OBSERVED_THEN(cuModuleGetGlobal_v2, saw_variable(rc, a1, a2, a3))
+CW_OBSERVED_THEN(cuLibraryGetGlobal, saw_variable(rc, a1, a2, a3))

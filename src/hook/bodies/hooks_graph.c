@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families CAPTURE and GRAPH. */
+#include "core/device/device.h"
 #include "hook/bodies/observe.h"
 
 #include <string.h>
@@ -366,4 +367,12 @@ CW_EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     return CW_REAL(cuGraphExecDestroy)(hGraphExec);
 }
 
-CW_OBSERVED_ONCE(cuDeviceGraphMemTrim)
+/* What graphs held unused is the device's again, and nothing else may make us ask. */
+static void trimmed(CUresult rc, CUdevice device)
+{
+    if (rc == CUDA_SUCCESS && cw_call_on(device) != 0 && cw_session_is_armed() &&
+        cw_thread.depth == 0)
+        cw_device_sample_now((uint8_t)device, cw_call_api_text(CW_HOOK_cuDeviceGraphMemTrim));
+}
+
+CW_OBSERVED_BODY(cuDeviceGraphMemTrim, .is_once = 1, trimmed(rc, a1))

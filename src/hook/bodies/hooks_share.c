@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families SHARE and POOL: memory shared with other processes and APIs, memory pools. */
+#include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "hook/bodies/observe.h"
 #include "hook/bodies/pooled.h"
@@ -284,4 +285,21 @@ CW_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool poo
     return rc;
 }
 
-CW_OBSERVED_ONCE(cuMemPoolTrimTo)
+/* What the driver holds unused is another amount now, and nothing else may make us ask. */
+static void trimmed(CUresult rc, enum cw_hook hook, CUmemoryPool pool)
+{
+    uint32_t block;
+    uint8_t device;
+
+    if (rc != CUDA_SUCCESS || !cw_session_is_armed() || cw_thread.depth != 0)
+        return;
+    block = cw_tracker_find(CW_SPACE_POOL, (uint64_t)(uintptr_t)pool);
+    if (block != 0)
+        device = cw_site_device(cw_site_at(cw_tracker_at(block)->site));
+    else if (!cw_driver_pool_find((uint64_t)(uintptr_t)pool, &device))
+        return;
+    if (device < CW_MAX_DEVICES)
+        cw_device_sample_now(device, cw_call_api_text(hook));
+}
+
+CW_OBSERVED_BODY(cuMemPoolTrimTo, .is_once = 1, trimmed(rc, CW_HOOK_cuMemPoolTrimTo, a1))

@@ -42,7 +42,9 @@ CW_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
 CW_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
                                      const CUmulticastObjectProp *prop)
 {
-    struct cw_request request = {.space = CW_SPACE_HANDLE, .kind = CW_KIND_MULTICAST};
+    struct cw_request request = {.space = CW_SPACE_HANDLE,
+                                 .kind = CW_KIND_MULTICAST,
+                                 .bytes = prop != NULL ? prop->size : 0};
     struct cw_call call;
     uint32_t block;
     CUresult rc;

@@ -253,6 +253,7 @@ static int is_known(const struct cw_json_at *at, const struct cw_json_field *fie
     case CW_JSON_MAP:
     case CW_JSON_LIST:
     case CW_JSON_SLICE:
+    case CW_JSON_ARRAY:
         return range_of(at, field).count > 0;
     default:
         return load(value, field->size) != 0;

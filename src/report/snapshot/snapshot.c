@@ -129,7 +129,7 @@ struct merge_key {
     uint32_t stack;
     uint32_t live_site;
     uint16_t tag;
-    uint8_t kind, device;
+    uint8_t kind, device, context;
 };
 
 static int compare_keys(const struct merge_key *a, const struct merge_key *b)
@@ -142,6 +142,8 @@ static int compare_keys(const struct merge_key *a, const struct merge_key *b)
         return a->kind < b->kind ? -1 : 1;
     if (a->device != b->device)
         return a->device < b->device ? -1 : 1;
+    if (a->context != b->context)
+        return a->context < b->context ? -1 : 1;
     return a->tag == b->tag ? 0 : a->tag < b->tag ? -1 : 1;
 }
 
@@ -163,6 +165,25 @@ static int is_incomplete(const struct cw_live_site *site)
     return site->api == 0 && LOAD(site->allocs) == 0 && LOAD(site->failed) == 0;
 }
 
+/* Memory that ends with a context: stream-ordered and virtual memory belong to a device, and host
+ * memory to no device's contexts. */
+static int has_context(const struct cw_live_site *site)
+{
+    switch (site->kind) {
+    case CW_KIND_ASYNC:
+    case CW_KIND_GRAPH:
+    case CW_KIND_VMM:
+    case CW_KIND_VMM_HOST:
+    case CW_KIND_IMPORTED:
+    case CW_KIND_RESERVATION:
+    case CW_KIND_MULTICAST:
+    case CW_KIND_POOL:
+        return 0;
+    default:
+        return site->device < CW_DEVICE_HOST && site->context < CW_CONTEXT_NUMBERS;
+    }
+}
+
 static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys, uint32_t limit)
 {
     uint32_t count = 0;
@@ -178,7 +199,8 @@ static uint32_t collect_keys(const struct cw_view *view, struct merge_key *keys,
                                   .live_site = i,
                                   .tag = site->tag,
                                   .kind = site->kind,
-                                  .device = site->device};
+                                  .device = site->device,
+                                  .context = has_context(site) ? site->context + 1 : 0};
         if (key->device < CW_DEVICES && key->kind < CW_KIND_COUNT)
             count++;
     }
@@ -241,6 +263,7 @@ static void start_site(struct cw_snapshot *snapshot, const struct facts *facts,
     site->owner = stack->owner;
     site->kind = key->kind;
     site->device = key->device;
+    site->context = snapshot->device[key->device].contexts > 0 ? key->context : 0;
     site->tag = key->tag;
     site->api = live ? cw_view_text(snapshot->view, live->api) : "";
 }
@@ -256,6 +279,27 @@ static void merge_sites(struct cw_snapshot *snapshot, const struct facts *facts,
         if (live)
             add_live_site(snapshot->view, &snapshot->site[snapshot->sites - 1], live);
         snapshot->merged[keys[i].live_site] = snapshot->sites - 1;
+    }
+}
+
+/* ---- contexts ---- */
+
+static void learn_contexts(struct cw_snapshot *snapshot)
+{
+    uint32_t records = cw_view_count(snapshot->view, CW_TABLE_CONTEXT);
+
+    for (uint32_t i = 1; i < records; i++) {
+        const struct cw_live_context *live = cw_view_context(snapshot->view, i);
+        struct cw_snapshot_context *context;
+
+        if (!live || live->device >= CW_MAX_DEVICES || live->number >= CW_CONTEXT_NUMBERS)
+            continue;
+        context = &snapshot->device[live->device].context[live->number];
+        context->number = live->number + 1;
+        context->is_primary |= live->primary != 0;
+        context->made++;
+        if (live->number > 0 && snapshot->device[live->device].contexts <= live->number)
+            snapshot->device[live->device].contexts = live->number + 1u;
     }
 }
 
@@ -321,6 +365,8 @@ static void add_up(struct cw_snapshot *snapshot)
         device->seen = 1;
         snapshot->summary.held_bytes += site->held_until_exit;
         add_site(&device->sums, site);
+        if (site->context != 0)
+            add_site(&device->context[site->context - 1].sums, site);
         note_at_peak(snapshot, device, i);
     }
 }
@@ -395,6 +441,7 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
     if (cw_snapshot_pool_init(&snapshot->pool, snapshot->view) != 0 ||
         facts_init(&facts, snapshot->view) != 0)
         return -1;
+    learn_contexts(snapshot);
     cw_sort(keys, count, sizeof(*keys), is_key_before, NULL);
     merge_sites(snapshot, &facts, keys, count);
     add_up(snapshot);

@@ -3,7 +3,7 @@
  * A live layout at one moment, summed up: the source of every form of the report.
  *
  * Glossary
- *   site     here: all live sites of equal stack, API, kind, device and tag, merged.
+ *   site     here: all live sites of equal stack, API, kind, device, context and tag, merged.
  *   leaked   never freed by the program: live at the end, or reclaimed with its context.
  *   owner    the module that asked for the memory: that of the innermost frame which lies outside
  *            our library, the driver and the runtime.
@@ -31,6 +31,8 @@ struct cw_snapshot_site {
     uint32_t owner;  /* module, 0: none known */
     uint8_t kind;
     uint8_t device;
+    uint8_t context;  /* from 1, of a device that had several at a time; 0: it had one, or none has
+                         the memory */
     uint8_t leak;     /* enum cw_leak_class */
     uint8_t past_cap; /* it exceeds the cap of its rule, so no rule applies */
     uint16_t tag;     /* index, for cw_tag_label; 0: none */
@@ -60,6 +62,14 @@ struct cw_snapshot_sums {
     uint64_t total_bytes;
 };
 
+/* The contexts of one device that had the same number, one after the other. */
+struct cw_snapshot_context {
+    uint8_t number;     /* from 1 */
+    uint8_t is_primary; /* one of them was */
+    uint32_t made;
+    struct cw_snapshot_sums sums; /* of memory that goes with its context */
+};
+
 #define CW_PEAK_SITES  10
 #define CW_DEVICE_NAME 24 /* bytes of a name that are shown */
 
@@ -77,6 +87,8 @@ struct cw_snapshot_device {
     uint32_t peak_sites;                /* sites that held memory at the peak */
     uint64_t peak_rest;                 /* bytes held by sites not in `peak` */
     uint32_t peak[CW_PEAK_SITES];       /* indexes of sites, largest first */
+    struct cw_snapshot_context context[CW_CONTEXT_NUMBERS];
+    uint32_t contexts; /* that it had at a time; 0: one at most */
 };
 
 /* Indices of sites, most bytes first. */

@@ -120,6 +120,26 @@ static int has_sample(const struct cw_text *text)
     return 0;
 }
 
+/* "  device 0, context 2: 4.0 KiB live in 1 block, 3 allocs, 2 frees" */
+static void put_contexts(const struct cw_text *text, const struct cw_snapshot_device *device)
+{
+    for (uint32_t i = 0; i < device->contexts; i++) {
+        const struct cw_snapshot_context *context = &device->context[i];
+
+        cw_text_begin_line(text);
+        cw_out_printf(text->out, "  device %u, context %u%s: ", device->ordinal, context->number,
+                      context->is_primary ? " (primary)" : "");
+        cw_text_size(text, context->sums.live_bytes);
+        cw_out_string(text->out, " live in ");
+        cw_text_count(text, context->sums.live_blocks, "block");
+        cw_out_string(text->out, ", ");
+        cw_text_count(text, context->sums.allocs, "alloc");
+        cw_out_string(text->out, ", ");
+        cw_text_count(text, context->sums.frees, "free");
+        cw_text_end_line(text);
+    }
+}
+
 void cw_text_devices(const struct cw_text *text)
 {
     int pooled = text->snapshot->pool.on;
@@ -137,6 +157,8 @@ void cw_text_devices(const struct cw_text *text)
     }
     cw_text_heading(text, "DEVICES\n");
     cw_text_table(text, &table, rows, count);
+    for (uint32_t i = 0; i < count; i++)
+        put_contexts(text, &text->snapshot->device[rows[i]]);
     if (pooled)
         cw_text_line(text,
                      "  idle: freed by the program and kept by the pool, in use for the driver");

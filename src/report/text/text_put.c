@@ -108,6 +108,8 @@ void cw_text_site_call(const struct cw_text *text, const struct cw_snapshot_site
     cw_text_clean(text, site->api, max);
     cw_out_string(text->out, ", ");
     cw_text_device(text, site->device);
+    if (site->context != 0)
+        cw_out_printf(text->out, ", context %u", site->context);
 }
 
 uint32_t cw_text_shown(const struct cw_text *text, uint32_t count, uint32_t max)

@@ -56,7 +56,7 @@ char *cw_text_format_share(char *buf, size_t cap, uint64_t part, uint64_t whole)
 /* "device 0", "host" */
 void cw_text_device(const struct cw_text *text, unsigned device);
 
-/* "cudaMalloc, device 0" */
+/* "cudaMalloc, device 0", "cuMemAlloc_v2, device 0, context 2" */
 void cw_text_site_call(const struct cw_text *text, const struct cw_snapshot_site *site, size_t max);
 /* How many of a list are shown: at most `max` unless all are wanted. */
 uint32_t cw_text_shown(const struct cw_text *text, uint32_t count, uint32_t max);

@@ -67,6 +67,20 @@ static NOINLINE CUdeviceptr reserve(size_t bytes)
     return at;
 }
 
+/* Its size is known before anything is mapped; it holds no memory of its own. */
+static NOINLINE void make_multicast(void)
+{
+#if CUDA_VERSION >= 12010
+    CUmulticastObjectProp prop = {.numDevices = 1, .size = 4 * unit};
+    CUmemGenericAllocationHandle object;
+
+    if (cuMulticastCreate(&object, &prop) != CUDA_SUCCESS)
+        return; /* a GPU without NVLink's switch */
+    MUST(cuMulticastAddDevice(object, 0));
+    say("json kind('multicast') == (1, %zu)", 4 * unit);
+#endif
+}
+
 int main(void)
 {
     CUdeviceptr at;
@@ -80,6 +94,7 @@ int main(void)
     release_and_stay_mapped(at + 3 * unit);
     map_twice(at + 4 * unit);
     MUST(cuMemAddressFree(reserve(unit), unit));
+    make_multicast();
     say("expect leaked_bytes=%zu leaked_blocks=2 leak_sites=2 allocs=5 frees=3 failed=0", 2 * unit);
     say("json kind('vmm') == (2, %zu)", 2 * unit);
     say("json kind('reservation') == (1, %zu)", 8 * unit); /* no memory: in no sum */

@@ -47,6 +47,13 @@ Test(site, equal_places_are_one_site)
     cr_expect_neq(cw_site_here(cw_site_text("cuMemAlloc"), CW_KIND_DEVICE, 0), site);
     cr_expect_eq(cw_site_here(api, CW_KIND_DEVICE, 0), site);
     cr_expect_eq(count(CW_TABLE_SITE), 4u);
+    cw_site_set_context(CW_CONTEXT_NUMBERS - 1);
+    cr_expect_neq(cw_site_here(api, CW_KIND_DEVICE, 0), site);
+    cr_expect_eq(cw_site_at(cw_site_here(api, CW_KIND_DEVICE, 0))->context, CW_CONTEXT_NUMBERS - 1);
+    cr_expect_eq(cw_site_at(cw_site_here(api, CW_KIND_DEVICE, 0))->kind, CW_KIND_DEVICE);
+    cw_site_set_context(0);
+    cr_expect_eq(cw_site_here(api, CW_KIND_DEVICE, 0), site);
+    cr_expect_eq(count(CW_TABLE_SITE), 5u);
     cr_expect_eq(cw_site_at(site)->stack, 0u);
     cr_expect_eq(cw_site_at(site)->api, api);
     cr_expect_eq(cw_site_at(site)->kind, CW_KIND_DEVICE);

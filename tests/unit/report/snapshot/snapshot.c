@@ -87,6 +87,43 @@ Test(snapshot, merges_sites_of_equal_stack_api_kind_and_device)
     cr_expect_null(cw_snapshot_find(&snapshot, 99));
 }
 
+Test(snapshot, tells_contexts_apart_where_a_device_had_several_at_a_time)
+{
+    uint32_t first = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t second = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 0);
+    uint32_t async = fixture_site(0, "cudaMallocAsync", CW_KIND_ASYNC, 0);
+    uint32_t async_too = fixture_site(0, "cudaMallocAsync", CW_KIND_ASYNC, 0);
+    uint32_t alone = fixture_site(0, "cudaMalloc", CW_KIND_DEVICE, 1);
+    uint32_t host = fixture_site(0, "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST);
+
+    fixture_context(0, 0)->primary = 1;
+    fixture_context(0, 1);
+    fixture_context(0, 1);
+    fixture_context(1, 0);
+    fixture_site_at(second)->context = fixture_site_at(async_too)->context = 1;
+    fixture_site_at(host)->context = 1;
+    fixture_alloc(first, 100, 1, 1);
+    fixture_alloc(second, 10, 2, 2);
+    fixture_alloc(async, 1, 1, 3);
+    fixture_alloc(async_too, 1, 1, 4);
+    take();
+
+    cr_expect_eq(cw_snapshot_find(&snapshot, first)->context, 1);
+    cr_expect_eq(cw_snapshot_find(&snapshot, second)->context, 2);
+    cr_expect_eq(cw_snapshot_find(&snapshot, first)->id, cw_snapshot_find(&snapshot, second)->id);
+    cr_expect_eq(cw_snapshot_find(&snapshot, async), cw_snapshot_find(&snapshot, async_too));
+    cr_expect_eq(cw_snapshot_find(&snapshot, async)->context, 0);
+    cr_expect_eq(cw_snapshot_find(&snapshot, alone)->context, 0);
+    cr_expect_eq(cw_snapshot_find(&snapshot, host)->context, 0);
+    cr_expect_eq(snapshot.device[1].contexts, 0);
+    cr_assert_eq(snapshot.device[0].contexts, 2);
+    cr_expect_eq(snapshot.device[0].context[0].sums.live_bytes, 100);
+    cr_expect_eq(snapshot.device[0].context[0].is_primary, 1);
+    cr_expect_eq(snapshot.device[0].context[1].number, 2);
+    cr_expect_eq(snapshot.device[0].context[1].made, 2);
+    cr_expect_eq(snapshot.device[0].context[1].sums.allocs, 2);
+}
+
 Test(snapshot, id_depends_neither_on_the_address_nor_on_the_device)
 {
     uint32_t low = fixture_module("/opt/libapp.so", 0x1000, CW_MODULE_PROGRAM);
