@@ -112,8 +112,9 @@ static inline void *cw_arena_at_shape(const struct cw_arena *arena, enum cw_tabl
     uint32_t slot = index + first; /* chunk k covers slots [first << k, first << (k + 1)) */
     unsigned k = (31u - (unsigned)__builtin_clz(slot)) - (31u - (unsigned)__builtin_clz(first));
 
-    return (char *)atomic_load_explicit(&arena->chunk[table][k], memory_order_relaxed) +
-           (size_t)slot * elem_size;
+    /* As a number: of index 0, which is no record's, there may be no chunk yet. */
+    return (void *)((uintptr_t)atomic_load_explicit(&arena->chunk[table][k], memory_order_relaxed) +
+                    (size_t)slot * elem_size);
 }
 
 static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table table, uint32_t index)

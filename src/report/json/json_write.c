@@ -167,7 +167,7 @@ static struct range range_of(const struct cw_json_at *at, const struct cw_json_f
     switch ((enum cw_json_type)field->type) {
     case CW_JSON_SLICE:
         memcpy(&list, (const char *)at->model + field->pool, sizeof(list));
-        return (struct range){list + (size_t)slice[0] * field->size, slice[1]};
+        return (struct range){list ? list + (size_t)slice[0] * field->size : NULL, slice[1]};
     case CW_JSON_ARRAY:
         return (struct range){member(at, field->offset),
                               field->other != 0 ? *(const uint32_t *)member(at, field->other)

@@ -58,7 +58,7 @@ static struct sequence sequence_of(const struct cw_report_model *model, uint32_t
     const struct cw_report_stack *stack = cw_report_stack(model, number);
     struct sequence sequence = {.place = model->place, .frame = model->frame};
 
-    if (!stack)
+    if (!stack || stack->shown == 0)
         return sequence;
     sequence.number = &model->stack_frame[stack->first + stack->shown_first];
     sequence.count = stack->shown < CW_DEPTH_MAX ? stack->shown : CW_DEPTH_MAX;
