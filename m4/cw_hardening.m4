@@ -3,7 +3,8 @@ dnl CW_HARDENING
 dnl
 dnl --disable-hardening; else, of these, what compiler and linker take:
 dnl
-dnl   HARDENING_CPPFLAGS  _FORTIFY_SOURCE, where CFLAGS optimise (glibc warns otherwise)
+dnl   HARDENING_CPPFLAGS  of the command: _FORTIFY_SOURCE, where CFLAGS optimise (glibc warns otherwise). Not of the
+dnl                       library: its functions are glibc's own, and a program on musl could not start with it
 dnl   HARDENING_CFLAGS    position-independent code, marks for indirect branches, a stack protector for
 dnl                       functions with buffers: for all with an array, as in the command, a pair of
 dnl                       calls would take 7 % more instructions

@@ -39,12 +39,22 @@ CW_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
     return rc;
 }
 
+/* 0 with headers that do not say what the properties are. */
+static uint64_t multicast_bytes(const CUmulticastObjectProp *prop)
+{
+#if CUDA_VERSION >= 12010
+    return prop != NULL ? prop->size : 0;
+#else
+    (void)prop;
+    return 0;
+#endif
+}
+
 CW_EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
                                      const CUmulticastObjectProp *prop)
 {
-    struct cw_request request = {.space = CW_SPACE_HANDLE,
-                                 .kind = CW_KIND_MULTICAST,
-                                 .bytes = prop != NULL ? prop->size : 0};
+    struct cw_request request = {
+        .space = CW_SPACE_HANDLE, .kind = CW_KIND_MULTICAST, .bytes = multicast_bytes(prop)};
     struct cw_call call;
     uint32_t block;
     CUresult rc;
