@@ -58,10 +58,13 @@ static int write_report(int orderly)
         .demangle = demangler ? demangle : NULL,
         .demangle_arg = demangler,
     };
-    struct cw_view view;
+    struct cw_arena_copy copy;
+    int rc;
 
-    cw_arena_view(&cw_session.arena, &view);
-    return cw_report_write(&view, &request);
+    cw_arena_copy_begin(&cw_session.arena, &copy);
+    rc = cw_report_write(&copy.view, &request);
+    cw_arena_copy_end(&copy);
+    return rc;
 }
 
 static void finish(enum cw_exit_kind kind, int status)

@@ -306,3 +306,50 @@ void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view)
     out_view->size = arena->header ? arena->committed : 0;
     out_view->table = arena->table;
 }
+
+/* ---- a copy for a report ---- */
+
+/* The records in use, chunk by chunk: what was never touched costs nothing. */
+static void copy_table(const struct cw_arena *arena, const struct cw_live_table *table, char *to,
+                       size_t size)
+{
+    uint64_t count = atomic_load_explicit(&table->count, memory_order_acquire);
+
+    for (unsigned k = 0; k < CW_CHUNKS && ((uint64_t)table->first << k) - table->first < count;
+         k++) {
+        uint64_t at = atomic_load_explicit(&table->chunk[k], memory_order_acquire);
+        uint64_t records = count - (((uint64_t)table->first << k) - table->first), bytes;
+
+        if (records > (uint64_t)table->first << k)
+            records = (uint64_t)table->first << k;
+        bytes = records * table->elem_size;
+        if (at != 0 && at <= size && bytes <= size - at)
+            memcpy(to + at, (const char *)arena->header + at, bytes);
+    }
+}
+
+void cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out)
+{
+    void *memory;
+
+    *out = (struct cw_arena_copy){.size = arena->committed};
+    cw_arena_view(arena, &out->view);
+    if (arena->own == 0)
+        return;
+    memory = mmap(NULL, out->size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return;
+    memcpy(memory, arena->header, sizeof(*arena->header));
+    for (int i = 0; i < CW_TABLE_COUNT; i++)
+        copy_table(arena, &arena->table[i], memory, out->size);
+    out->memory = memory;
+    out->view.base = memory;
+}
+
+void cw_arena_copy_end(struct cw_arena_copy *copy)
+{
+    if (copy->memory != NULL)
+        munmap(copy->memory, copy->size);
+    copy->memory = NULL;
+}

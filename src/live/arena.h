@@ -100,6 +100,17 @@ uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len);
 
 void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
 
+/* For a report: what the arena holds at this moment, in private memory if there is a file, because
+ * a reader checks an index and then uses it, and others may write in between. Without memory, or a
+ * file, it is the arena itself. Any thread; no lock. */
+struct cw_arena_copy {
+    struct cw_view view;
+    void *memory; /* NULL: none of its own */
+    size_t size;
+};
+void cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out);
+void cw_arena_copy_end(struct cw_arena_copy *copy);
+
 /* Records in the first chunk of the tables that every call goes to; powers of two. */
 #define CW_SITES_FIRST  256u
 #define CW_BLOCKS_FIRST 1024u

@@ -29,7 +29,7 @@
 #include "report/report.h"
 
 struct job {
-    struct cw_view view;
+    struct cw_arena_copy copy;
     struct cw_dump_name name;
     struct cw_path_values values;
     char path[CW_PATH_MAX];
@@ -139,7 +139,7 @@ static int fill(struct job *job)
                                         .old_ns = options->old};
 
     cw_dump_name_escape(job->pattern, sizeof(job->pattern), job->name.path);
-    if (cw_report_write(&job->view, &request) == 0)
+    if (cw_report_write(&job->copy.view, &request) == 0)
         return 0;
     cw_dump_name_drop(&job->name);
     return EIO;
@@ -184,13 +184,14 @@ int cw_dump_write(char *name, size_t cap)
         errno = saved;
         return ENOMEM;
     }
-    cw_arena_view(&cw_session.arena, &job->view);
-    cw_report_path_values(&job->view, cw_settings_environment(), &job->values);
+    cw_arena_copy_begin(&cw_session.arena, &job->copy);
+    cw_report_path_values(&job->copy.view, cw_settings_environment(), &job->values);
     error = write_somewhere(job);
     if (error == 0) {
         atomic_fetch_add(&cw_session.arena.header->control.dumps, 1);
         cw_format(name, cap, "%s", job->name.path);
     }
+    cw_arena_copy_end(&job->copy);
     cw_mem_free(job, sizeof(*job));
     errno = saved;
     return error;

@@ -26,18 +26,21 @@ void cw_oom_dump(uint32_t account)
 {
     struct cw_report_request request = {.form = CW_REPORT_TEXT, .version = PACKAGE_VERSION};
     const struct cw_live_oom *oom;
-    struct cw_view view;
+    struct cw_arena_copy copy;
     char file[CW_LOG_LINE_MAX];
 
-    cw_arena_view(&cw_session.arena, &view);
-    oom = cw_view_oom(&view, account);
-    if (oom == NULL)
-        return;
-    add_holders(&view, account, oom->device);
-    if (cw_session.options->dump_oom != CW_DUMP_OOM_ON)
+    cw_arena_copy_begin(&cw_session.arena, &copy);
+    oom = cw_view_oom(&copy.view, account);
+    if (oom != NULL)
+        add_holders(&copy.view, account, oom->device);
+    cw_arena_copy_end(&copy);
+    if (oom == NULL || cw_session.options->dump_oom != CW_DUMP_OOM_ON)
         return;
     if (cw_dump_write(file, sizeof(file)) == 0)
         request.destination = file;
-    if (cw_log_get_level() >= CW_LOG_WARN)
-        cw_report_oom(&view, account, &request);
+    if (cw_log_get_level() < CW_LOG_WARN)
+        return;
+    cw_arena_copy_begin(&cw_session.arena, &copy); /* with the holders */
+    cw_report_oom(&copy.view, account, &request);
+    cw_arena_copy_end(&copy);
 }
