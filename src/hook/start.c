@@ -166,4 +166,5 @@ int cw_start_arm(void)
 void cw_start_reset(void)
 {
     announcing = (struct cw_once){0};
+    cw_cuda_ops_forked();
 }

@@ -23,8 +23,6 @@ int cw_site_init(struct cw_arena *arena, enum cw_stacks stacks, unsigned depth);
 /* In a forked child. */
 void cw_site_reset(void);
 
-/* The place but for stack and API, in one word: tag (16 bits), context (3), kind (5), device (8).
- */
 /* The number of the thread's current context, from now on. */
 void cw_site_set_context(uint8_t number);
 

@@ -20,6 +20,11 @@ void cw_cuda_ops_end_exactly(void)
     atomic_store_explicit(&exact_until, UINT64_MAX, memory_order_relaxed);
 }
 
+void cw_cuda_ops_forked(void)
+{
+    atomic_store_explicit(&exact_until, 0, memory_order_relaxed);
+}
+
 static CW_COLD uint64_t exact_now(uint64_t until)
 {
     uint64_t now = cw_clock_ns();

@@ -10,6 +10,8 @@ extern CW_HIDDEN const struct cw_driver_ops cw_cuda_ops;
 
 /* The session's times are exact from now on, as they were at first: the process ends. */
 void cw_cuda_ops_end_exactly(void);
+/* In a forked child, whose session begins anew. */
+void cw_cuda_ops_forked(void);
 
 /* cuDriverGetVersion, 0 where it fails. */
 unsigned cw_cuda_driver_version(void);
