@@ -150,12 +150,14 @@ struct reason {
     const char *text;
 };
 
-static size_t put_reason(const struct reason *reason, char *buf, size_t cap)
+static const char *format_reason(const struct reason *reason, char *buf, size_t cap)
 {
     if (reason->text)
-        return cw_format(buf, cap, reason->one, reason->text);
-    return cw_format(buf, cap, reason->count == 1 ? reason->one : reason->many,
-                     (uintmax_t)reason->count);
+        cw_format(buf, cap, reason->one, reason->text);
+    else
+        cw_format(buf, cap, reason->count == 1 ? reason->one : reason->many,
+                  (uintmax_t)reason->count);
+    return buf;
 }
 
 void cw_live_model_read_diagnostics(struct cw_live_model *live)
@@ -184,11 +186,14 @@ void cw_live_model_read_diagnostics(struct cw_live_model *live)
 
     model->diagnostic = cw_live_model_take(live, count, sizeof(*model->diagnostic));
     for (unsigned i = 0; model->diagnostic && i < count; i++) {
-        char text[DIAGNOSTIC_MAX];
+        char buf[DIAGNOSTIC_MAX];
+        const char *text;
 
-        if (reasons[i].count != 0)
-            model->diagnostic[model->diagnostics++] = (struct cw_report_diagnostic){
-                cw_live_model_copy(live, text, put_reason(&reasons[i], text, sizeof(text))),
-                reasons[i].is_loss};
+        if (reasons[i].count == 0)
+            continue;
+        text = format_reason(&reasons[i], buf, sizeof(buf));
+        text = cw_live_model_text(live, cw_live_model_copy(live, text, strlen(text)));
+        model->diagnostic[model->diagnostics++] =
+            (struct cw_report_diagnostic){text, reasons[i].is_loss};
     }
 }

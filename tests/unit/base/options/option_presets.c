@@ -51,7 +51,7 @@ Test(option_presets, every_row_parses_names_an_option_and_stands_once)
         parse(NULL);
         cr_expect_eq(cw_options_set(&options, name, rows[i].value, why, sizeof(why)), 0, "%s", why);
         expect_value(rows[i].index, rows[i].value, CW_ORIGIN_ENVIRONMENT);
-        cr_expect_eq(cw_options_preset_value(rows[i].preset, rows[i].index), rows[i].value);
+        cr_expect_str_eq(cw_options_preset_value(rows[i].preset, rows[i].index), rows[i].value);
         cr_expect_neq(rows[i].preset, CW_PRESET_DEFAULT);
         cr_expect_neq(rows[i].index, (size_t)CW_OPTION_INDEX_PRESET);
         for (size_t other = 0; other < i; other++)

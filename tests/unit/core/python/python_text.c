@@ -66,7 +66,7 @@ Test(python_text, what_is_no_character)
 Test(python_text, what_is_no_text)
 {
     start(0x030b02f0);
-    fake_set_text(&fake.file, "abc", 3, 3, 0);
+    fake_set_text(&fake.file, "abcdefgh", 3, 3, 0);
     cr_assert_str_eq(file(), "?");
     fake_set_text(&fake.file, "abc", 3, 1, 1);
     fake_put_word(&fake.file, CW_PYTHON_TEXT_LENGTH, UINT64_MAX);

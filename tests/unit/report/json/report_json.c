@@ -287,6 +287,18 @@ Test(report_json, is_valid_for_any_bytes)
     expect_holds("len(r[\"devices\"])==2 and len(r[\"diagnostics\"])==1");
 }
 
+/* Nothing that lies behind it is read; the sanitizers see that. */
+Test(report_json, a_reason_too_long_is_cut)
+{
+    char reason[600];
+
+    memset(reason, 'x', sizeof(reason) - 1);
+    reason[sizeof(reason) - 1] = '\0';
+    fixture.arena.header->disarmed = fixture_text(reason);
+    write_report(CW_REPORT_JSON);
+    expect_holds("r[\"diagnostics\"][0][\"text\"]==\"it stopped early: \"+237*\"x\"");
+}
+
 /* Every 50th of the layouts that corrupted_layouts_do_no_harm (report_text) goes through. */
 Test(report_json, of_a_corrupted_layout_is_valid, .timeout = 120)
 {
