@@ -45,6 +45,7 @@ enum {
     FLAG_ERROR_EXITCODE,
     FLAG_LEAK_BYTES,
     FLAG_LEAK_COUNT,
+    FLAG_COUNT_KILLED,
     FLAG_REQUIRE_CUDA,
     FLAG_ALLOW_NO_CUDA,
     FLAG_HTML,
@@ -60,7 +61,7 @@ struct request {
     uint64_t leak_bytes, leak_count; /* 0: not given */
     const char *html;
     char next[NEXT_MAX]; /* a command that tells more than this one */
-    int requires_cuda, allows_no_cuda, has_torch, is_exec, is_quiet;
+    int requires_cuda, allows_no_cuda, has_torch, is_exec, is_quiet, counts_killed;
 };
 
 static const struct cw_flag flags[] = {
@@ -77,6 +78,9 @@ static const struct cw_flag flags[] = {
      .name = "leak-count",
      .value = "N",
      .help = "minimum number of leaked blocks, likewise; with both flags, either one suffices"},
+    {.id = FLAG_COUNT_KILLED,
+     .name = "count-killed",
+     .help = "count as leaked what other processes than PROGRAM had when a signal ended them"},
     {.id = FLAG_REQUIRE_CUDA,
      .name = "require-cuda",
      .help = "fail with the reason if no process called CUDA under the library"},
@@ -208,6 +212,9 @@ static int set_flag(void *to, int flag, char *value)
         return set_leak_bytes(request, value);
     case FLAG_LEAK_COUNT:
         return set_leak_count(request, value);
+    case FLAG_COUNT_KILLED:
+        request->counts_killed = 1;
+        return 0;
     case FLAG_REQUIRE_CUDA:
         request->requires_cuda = 1;
         return 0;
@@ -450,8 +457,10 @@ static int prepare_account(const struct request *request, struct cw_run_account 
     const char *instead = NULL;
     char why[WHY_MAX];
 
-    *account = (struct cw_run_account){
-        .options = &request->options, .next = request->next, .is_quiet = request->is_quiet};
+    *account = (struct cw_run_account){.options = &request->options,
+                                       .next = request->next,
+                                       .is_quiet = request->is_quiet,
+                                       .counts_killed = request->counts_killed};
     if (cw_run_reports_init(&account->reports, &request->options, request->html, &instead) != 0)
         return cw_cli_usage_error();
     if (request->has_torch)

@@ -60,7 +60,7 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
 {
     enum cw_log_level level = cw_log_get_level();
     char rules[CW_PATH_MAX];
-    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD,
+    struct cw_report_request request = {.process = account->reports.process,
                                         .suppressions = rules,
                                         .tensors = account->reports.tensors};
     struct cw_report_job *job;
@@ -99,6 +99,17 @@ static void say_death(const struct cw_run_account *account, uint32_t pid)
 
 /* ---- one file ---- */
 
+/*
+ * Without an end of its own, while the program that we run goes on or has ended in order: another
+ * process ended it, as pools do with their workers, or it crashed and that was coped with. If a
+ * signal ended the program, it ended them all, and all of them count.
+ */
+static int is_killed(const struct cw_run_account *account, const struct cw_live_header *header)
+{
+    return !account->counts_killed && header->pid != (uint32_t)account->child &&
+           !WIFSIGNALED(account->wait_status);
+}
+
 static int is_reported_by_other(const char *path)
 {
     struct stat info;
@@ -115,6 +126,8 @@ static void take_in(struct cw_run_account *account, struct cw_source_file *file)
     int wrote = 0;
 
     account->reports.tensors = tensors;
+    account->reports.process = !has_ended && is_killed(account, header) ? CW_REPORT_PROCESS_KILLED
+                                                                        : CW_REPORT_PROCESS_DEAD;
     if (!is_reported_by_other(file->path)) {
         if (!has_ended)
             say_death(account, header->pid);

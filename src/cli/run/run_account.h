@@ -22,8 +22,9 @@ struct cw_run_account {
     const struct cw_options *options; /* the options of the processes */
     struct cw_run_live live;
     int is_quiet;
-    pid_t child;     /* the program itself */
-    int wait_status; /* of the program, once it has ended; otherwise 0 */
+    int counts_killed; /* what processes had that were ended by a signal is leaked, too */
+    pid_t child;       /* the program itself */
+    int wait_status;   /* of the program, once it has ended; otherwise 0 */
     uint64_t processes;
     uint64_t unreadable; /* unreadable live files */
     uint64_t running;    /* processes still running, not included in the totals */

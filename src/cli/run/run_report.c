@@ -164,7 +164,7 @@ static int write_by_library(struct cw_run_reports *reports, const struct cw_sour
     char rules[CW_PATH_MAX];
     struct cw_report_request report = {
         .form = cw_report_form_of(reports->options),
-        .process = CW_REPORT_PROCESS_DEAD,
+        .process = reports->process,
         .destination = destination,
         .env = environ,
         .version = PACKAGE_VERSION,

@@ -37,8 +37,10 @@ struct cw_run_reports {
     struct cw_lines lines; /* for these and for the verdict */
     struct cw_run_made *made;
     size_t count, room;
-    unsigned overwritten;                    /* by processes with the same name */
-    const struct cw_report_tensors *tensors; /* of the process that is being reported, or NULL */
+    unsigned overwritten; /* by processes with the same name */
+    /* Of the process that is being reported: */
+    enum cw_report_process process;
+    const struct cw_report_tensors *tensors; /* or NULL */
 };
 
 /*

@@ -364,17 +364,25 @@ static void add_caches(struct cw_run_verdict *verdict, const struct cw_report_mo
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     struct adding adding = {verdict, model};
+    struct cw_snapshot_summary sum = model->snapshot.summary;
 
     verdict->processes++;
-    cw_snapshot_summary_add(&verdict->sum, &model->snapshot.summary);
+    if (model->is_killed) {
+        verdict->killed++;
+        verdict->killed_bytes += sum.leaked_bytes;
+        sum.leaked_bytes = sum.leaked_blocks = sum.leak_sites = 0;
+    }
+    cw_snapshot_summary_add(&verdict->sum, &sum);
     for (uint32_t i = 0; i < CW_DEVICES; i++)
         verdict->ooms += model->snapshot.device[i].sums.oom;
     verdict->fallback_bytes += model->snapshot.pressure.all.fallback_bytes;
     verdict->has_pool |= model->snapshot.pool.on;
     note_full_device(verdict, model);
     visit_events(model, add_finding, &adding);
-    visit_leaks(model, add_finding, &adding);
-    visit_growth(model, add_finding, &adding);
+    if (!model->is_killed) {
+        visit_leaks(model, add_finding, &adding);
+        visit_growth(model, add_finding, &adding);
+    }
     add_caches(verdict, model);
     add_held(&adding);
     add_tensors(verdict, &model->tensors);

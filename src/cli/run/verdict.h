@@ -25,8 +25,9 @@ struct cw_run_verdict {
     struct cw_finding *finding;
     size_t findings, room;
     uint64_t processes;
-    uint64_t refused;   /* others, in which the driver did not start */
-    int32_t init_error; /* of the last of them */
+    uint64_t killed, killed_bytes; /* of them ended by a signal, and what these had then */
+    uint64_t refused;              /* others, in which the driver did not start */
+    int32_t init_error;            /* of the last of them */
     char refused_exe[64];
     struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
     uint64_t ooms, fallback_bytes;
@@ -54,7 +55,8 @@ struct cw_verdict_ending {
 
 /* Names the stacks that the verdict needs; a cw_report_list_fn (report/report.h). */
 void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want, void *arg);
-/* After the frames of these stacks have been read. */
+/* After the frames of these stacks have been read. What a process that was killed had then is
+ * neither leaked nor grown; its errors and its peak count. */
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model);
 
 /* A process in which the driver refused to start: no process with CUDA. */

@@ -219,6 +219,17 @@ static void say_leaks(struct page *page, unsigned reserved)
     }
 }
 
+static void say_killed(struct page *page)
+{
+    if (page->verdict->killed_bytes == 0)
+        return;
+    say(page, "ended by a signal: %" PRIu64 " process%s with ", page->verdict->killed,
+        page->verdict->killed == 1 ? "" : "es");
+    say_size(page, page->verdict->killed_bytes);
+    say(page, " allocated, not counted as leaked");
+    end_line(page);
+}
+
 static void say_growth(struct page *page)
 {
     const struct cw_finding *growth[CW_FINDINGS_SHOWN];
@@ -347,12 +358,14 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
         say_refused(&page);
     if (verdict->processes == 0)
         return;
-    /* Growth, the cache, what was held, the peak and its holders, the next command. */
-    reserved = (rank(verdict, CW_FOUND_GROWTH, growth) != 0) + (verdict->cache != NULL) +
-               (verdict->held_bytes != 0) + 2 + (ending->next != NULL);
+    /* What was killed, growth, the cache, what was held, the peak and its holders, the next
+     * command. */
+    reserved = (verdict->killed_bytes != 0) + (rank(verdict, CW_FOUND_GROWTH, growth) != 0) +
+               (verdict->cache != NULL) + (verdict->held_bytes != 0) + 2 + (ending->next != NULL);
     say_errors(&page);
     say_ooms(&page);
     say_leaks(&page, reserved);
+    say_killed(&page);
     say_growth(&page);
     say_cache(&page);
     say_held(&page);

@@ -107,7 +107,7 @@ static const struct {
     {CW_JSON_RECORD_device, "uuid",
      "^(GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"},
     {CW_JSON_RECORD_process, "rank", "^[0-9]+$"},
-    {CW_JSON_RECORD_exit, "kind", "^(exit|_exit|quick_exit|running|died|unknown)$"},
+    {CW_JSON_RECORD_exit, "kind", "^(exit|_exit|quick_exit|running|died|killed|unknown)$"},
     {CW_JSON_RECORD_module, "build_id", "^[0-9a-f]+$"},
 };
 

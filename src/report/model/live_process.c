@@ -26,6 +26,10 @@ static void read_end(struct cw_live_model *live, const struct cw_live_header *he
     } ends[] = {[CW_EXIT_EXIT] = {"exit", 1},
                 [CW_EXIT_QUICK_EXIT] = {"quick_exit", 0},
                 [CW_EXIT_UNDERSCORE] = {"_exit", 1}};
+    static const char *const states[] = {[CW_REPORT_PROCESS_UNKNOWN] = "unknown",
+                                         [CW_REPORT_PROCESS_ALIVE] = "running",
+                                         [CW_REPORT_PROCESS_DEAD] = "died",
+                                         [CW_REPORT_PROCESS_KILLED] = "killed"};
     struct cw_process_facts *process = &live->model.process;
     unsigned kind = LOAD(header->exit_kind);
 
@@ -34,9 +38,7 @@ static void read_end(struct cw_live_model *live, const struct cw_live_header *he
         process->has_exit_code = ends[kind].has_code;
         process->exit_code = LOAD(header->exit_code);
     } else {
-        process->end = live->process == CW_REPORT_PROCESS_ALIVE  ? "running"
-                       : live->process == CW_REPORT_PROCESS_DEAD ? "died"
-                                                                 : "unknown";
+        process->end = states[live->process];
     }
 }
 

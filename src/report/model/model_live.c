@@ -381,6 +381,7 @@ void cw_live_model_init(struct cw_live_model *live)
 {
     cw_live_model_begin(live);
     live->model.is_alive = live->process == CW_REPORT_PROCESS_ALIVE;
+    live->model.is_killed = live->process == CW_REPORT_PROCESS_KILLED;
     cw_live_model_read_diagnostics(live);
     cw_live_model_read_devices(live);
     read_audit(live);

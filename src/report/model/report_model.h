@@ -33,7 +33,7 @@ struct cw_process_facts {
     struct cw_report_variable *env; /* our variables that were set */
     uint32_t envc;
     uint64_t start_realtime_ns, end_realtime_ns; /* since 1970; 0: not known, not ended */
-    const char *end; /* "exit", "_exit", "quick_exit", "running", "died" or "unknown" */
+    const char *end; /* "exit", "_exit", "quick_exit", "running", "died", "killed" or "unknown" */
     int32_t exit_code;
     uint8_t has_exit_code;
     uint8_t has_no_stacks; /* stacks were disabled */
@@ -189,7 +189,8 @@ struct cw_report_model {
     const char *schema, *tool, *version; /* version: of cuwarden that watched, or wrote */
     const char *source;                  /* the file that was read, "" in the process */
     uint8_t is_alive;                    /* the process is running */
-    uint8_t has_no_ids;                  /* of sites, while the process runs (report_oom.h) */
+    uint8_t is_killed;  /* it was ended by a signal: what it had then may not be a leak */
+    uint8_t has_no_ids; /* of sites, while the process runs (report_oom.h) */
     struct cw_process_facts process;
     struct cw_report_module *module; /* by number - 1 */
     uint32_t modules;

@@ -31,6 +31,8 @@ static void put_end(const struct cw_text *text)
 
     if (strcmp(model->process.end, "died") == 0)
         cw_out_string(text->out, "terminated abnormally");
+    else if (strcmp(model->process.end, "killed") == 0)
+        cw_out_string(text->out, "ended by a signal");
     else if (strcmp(model->process.end, "running") == 0)
         cw_out_string(text->out, "still running");
     else if (strcmp(model->process.end, "unknown") == 0)
@@ -84,6 +86,12 @@ static void put_selected(const struct cw_text *text)
 
 /* ---- LEAKS ---- */
 
+/* What a running process has may yet be freed, and one that was ended could not free it. */
+static int has_no_leaks(const struct cw_text *text)
+{
+    return text->model->is_alive || text->model->is_killed;
+}
+
 static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     char asked[24], held[24];
@@ -97,8 +105,7 @@ static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_s
     cw_out_string(text->out, " in ");
     cw_text_count(text, cw_leaked_blocks(site), "block");
     cw_out_printf(text->out, "  %s",
-                  text->model->is_alive && site->leak == CW_LEAK_LOST ? "live"
-                                                                      : cw_leak_name(site));
+                  has_no_leaks(text) && site->leak == CW_LEAK_LOST ? "live" : cw_leak_name(site));
     if (site->leak == CW_LEAK_GROWING)
         cw_text_site_slope(text, site);
     if (site->live_blocks > 0 && site->reclaimed > 0)
@@ -157,8 +164,7 @@ static void put_leaks_heading(const struct cw_text *text)
     const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
     const struct cw_snapshot_list *suppressed = &text->snapshot->suppressed;
 
-    /* What a running process has may yet be freed. */
-    cw_text_heading(text, text->model->is_alive ? "STILL ALLOCATED  " : "LEAKS  ");
+    cw_text_heading(text, has_no_leaks(text) ? "STILL ALLOCATED  " : "LEAKS  ");
     if (leaks->count == 0) {
         cw_out_string(text->out, "none");
     } else {

@@ -37,16 +37,21 @@ static uint32_t site_at(const char *function, uint32_t caller_line, const char *
     return fixture_site(stack, api, CW_KIND_DEVICE, 0);
 }
 
-static void add(void)
+static void add_ended(enum cw_report_process process)
 {
     struct cw_view view = fixture_view();
-    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD};
+    struct cw_report_request request = {.process = process};
     struct cw_report_job *job = cw_report_open(&view, &request);
 
     cr_assert(job);
     cw_report_read_listed(job, cw_verdict_want);
     cw_verdict_add(&verdict, cw_report_of(job));
     cw_report_close(job);
+}
+
+static void add(void)
+{
+    add_ended(CW_REPORT_PROCESS_DEAD);
 }
 
 /* Returns the number of lines. */
@@ -117,6 +122,26 @@ Test(verdict, equal_leaks_of_several_processes_are_one)
     print(5 * MIB);
     has_line("leaked 6.0 MiB in 6 blocks from 2 call sites at load train.py:7");
     has_line("peak 5.0 MiB in 2 processes, the largest 3.0 MiB on device 0, in track mode");
+}
+
+Test(verdict, what_a_killed_worker_had_is_not_leaked)
+{
+    fixture_alloc(site_at("load", 3, "cuMemAlloc"), MIB, 3, FIXTURE_MS);
+    add_ended(CW_REPORT_PROCESS_KILLED);
+    cr_expect_not(cw_verdict_is_bad(&verdict));
+    cr_expect_eq(verdict.sum.leaked_blocks + verdict.sum.leaked_bytes + verdict.sum.leak_sites, 0u);
+    cr_expect_eq(verdict.sum.allocs, 3u);
+    print(3 * MIB);
+    has_line("ended by a signal: 1 process with 3.0 MiB allocated, not counted as leaked");
+    cr_expect_null(strstr(text, "\nleaked"));
+}
+
+Test(verdict, an_error_of_a_killed_worker_counts)
+{
+    fixture_event(CW_EVENT_INVALID_FREE, site_at("release", 50, "cuMemFree"), 1);
+    fixture.arena.header->invalid_frees = 1;
+    add_ended(CW_REPORT_PROCESS_KILLED);
+    cr_expect(cw_verdict_is_bad(&verdict));
 }
 
 /* All kinds of trouble of one process. */
