@@ -165,7 +165,7 @@ static void read_symbols(struct module *module)
             module->symbol[module->symbols++] =
                 (struct symbol){.low = address, .high = address + symbol.st_size, .name = name};
     }
-    if (module->symbols > 1)
+    if (module->symbol)
         qsort(module->symbol, module->symbols, sizeof(*module->symbol), compare_symbols);
 }
 

@@ -124,7 +124,7 @@ static int make_rows(struct reader *reader)
 
     growth->rows_limit = growth->rows;
     growth->row = cw_mem_alloc(growth->rows * sizeof(*growth->row));
-    growth->bytes = cw_mem_alloc(growth->rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
+    growth->bytes = cw_mem_alloc((size_t)growth->rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
     growth->suspect = cw_mem_alloc(growth->rows * sizeof(*growth->suspect));
     if (!growth->row || !growth->bytes || !growth->suspect)
         return -1;

@@ -12,7 +12,7 @@ void cw_snapshot_growth_fini(struct cw_snapshot_growth *growth)
     uint32_t rows = growth->rows_limit;
 
     cw_mem_free(growth->row, rows * sizeof(*growth->row));
-    cw_mem_free(growth->bytes, rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
+    cw_mem_free(growth->bytes, (size_t)rows * CW_SAMPLE_TIMES * sizeof(*growth->bytes));
     cw_mem_free(growth->suspect, rows * sizeof(*growth->suspect));
     cw_mem_free(growth->step, growth->steps_limit * sizeof(*growth->step));
     cw_mem_free(growth->regrowth, growth->regrowths_limit * sizeof(*growth->regrowth));
