@@ -26,7 +26,8 @@ struct cw_live_growth {
     _Atomic uint64_t dropped;          /* sites that found no room for a series */
     _Atomic uint32_t is_on;            /* GROWTH=on */
     uint32_t unused;
-    uint64_t reserved[4];
+    _Atomic uint64_t worked_ns; /* of the last call, about, that allocated, copied or waited */
+    uint64_t reserved[3];
 };
 
 /* The series of one site record. A report that adds up site records adds up their series. */

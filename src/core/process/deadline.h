@@ -24,7 +24,8 @@ extern CW_HIDDEN struct cw_deadlines cw_deadlines;
 
 CW_COLD void cw_deadline_raise(uint64_t now_ns);
 
-/* Any thread, in an allocation or a wait of the program's; also under locks. */
+/* Any thread, in an allocation, a copy or a wait of the program's: while the program works with the
+ * device, the times at which it did are known to a period of samples. Also under locks. */
 static inline void cw_deadline_look(uint64_t now_ns)
 {
     if (CW_UNLIKELY(now_ns >=

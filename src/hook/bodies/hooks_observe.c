@@ -5,6 +5,7 @@
  */
 #include "core/device/context.h"
 #include "core/device/device.h"
+#include "core/process/deadline.h"
 #include "core/request/fallback.h"
 #include "core/pool/pool.h"
 #include "core/account/regrowth.h"
@@ -24,6 +25,20 @@ static void copied_each(const CUdeviceptr *to, const CUdeviceptr *from, const si
 {
     for (size_t i = 0; i < count; i++)
         cw_regrowth_copied(to[i], from[i], bytes[i]);
+}
+
+/* It took long enough for a look at the clock. */
+static void worked(CUresult rc)
+{
+    if (rc == CUDA_SUCCESS && cw_session_is_armed())
+        cw_deadline_look(cw_session_now());
+}
+
+static void copied_now(CUresult rc, CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    worked(rc);
+    if (is_watched(rc))
+        cw_regrowth_copied(to, from, bytes);
 }
 
 /* Copies between addresses, one or many. Lists of them are read only after the driver has read
@@ -46,8 +61,8 @@ static void copied_each(const CUdeviceptr *to, const CUdeviceptr *from, const si
 #define COPIED_2D(symbol) COPIED(symbol, BEGIN_2D(dst), BEGIN_2D(src), BYTES_2D)
 #define COPIED_3D(symbol) COPIED(symbol, BEGIN_3D(dst), BEGIN_3D(src), BYTES_2D * a1->Depth)
 
-COPIED(cuMemcpy, a1, a2, a3)
-COPIED(cuMemcpy_ptds, a1, a2, a3)
+CW_OBSERVED_THEN(cuMemcpy, copied_now(rc, a1, a2, a3))
+CW_OBSERVED_THEN(cuMemcpy_ptds, copied_now(rc, a1, a2, a3))
 COPIED_2D(cuMemcpy2D)
 COPIED_2D(cuMemcpy2D_v2)
 COPIED_2D(cuMemcpy2D_v2_ptds)
@@ -86,6 +101,13 @@ COPIED(cuMemcpyPeerAsync_ptsz, a1, a3, a5)
 COPIED(cuMemcpyWithAttributesAsync, a1, a2, a3)
 COPIED(cuMemcpyWithAttributesAsync_ptsz, a1, a2, a3)
 
+CW_OBSERVED_THEN(cuMemcpyDtoH, worked(rc))
+CW_OBSERVED_THEN(cuMemcpyDtoH_v2, worked(rc))
+CW_OBSERVED_THEN(cuMemcpyDtoH_v2_ptds, worked(rc))
+CW_OBSERVED_THEN(cuMemcpyHtoD, worked(rc))
+CW_OBSERVED_THEN(cuMemcpyHtoD_v2, worked(rc))
+CW_OBSERVED_THEN(cuMemcpyHtoD_v2_ptds, worked(rc))
+
 /* ---- Of another device, perhaps ---- */
 
 /* Among the devices that get access, the one with the most to give: all of them need room for page
@@ -121,7 +143,7 @@ CW_OBSERVED_BODY(cuMemSetAccess, .on = on_any_of(a3, a4), (void)0)
 /* ---- Not made again: oom.def says why ---- */
 
 CW_OBSERVED_ONCE(cuEventQuery)
-CW_OBSERVED_ONCE(cuEventSynchronize)
+CW_OBSERVED_BODY(cuEventSynchronize, .is_once = 1, worked(rc))
 CW_OBSERVED_ONCE(cuLaunchCooperativeKernelMultiDevice)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp_ptsz)
@@ -129,8 +151,8 @@ CW_OBSERVED_ONCE(cuStreamBatchMemOp_v2)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp_v2_ptsz)
 CW_OBSERVED_ONCE(cuStreamQuery)
 CW_OBSERVED_ONCE(cuStreamQuery_ptsz)
-CW_OBSERVED_ONCE(cuStreamSynchronize)
-CW_OBSERVED_ONCE(cuStreamSynchronize_ptsz)
+CW_OBSERVED_BODY(cuStreamSynchronize, .is_once = 1, worked(rc))
+CW_OBSERVED_BODY(cuStreamSynchronize_ptsz, .is_once = 1, worked(rc))
 
 /* ---- The program's own waits: the moment to look at the device ---- */
 

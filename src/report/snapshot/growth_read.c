@@ -79,6 +79,18 @@ static uint64_t find_end(const struct cw_snapshot *snapshot, uint64_t now_ns)
     return now_ns;
 }
 
+/* What comes behind it, such as a program that writes its results to a disk, is no part of a span:
+ * how long it takes says nothing about memory. */
+static uint64_t find_last_work(const struct cw_snapshot *snapshot)
+{
+    uint64_t last_ns = LOAD(cw_view_header(snapshot->view)->growth.worked_ns);
+
+    for (uint32_t i = 0; i < snapshot->sites; i++)
+        if (snapshot->site[i].last_ns > last_ns)
+            last_ns = snapshot->site[i].last_ns;
+    return last_ns != 0 && last_ns < snapshot->growth.end_ns ? last_ns : snapshot->growth.end_ns;
+}
+
 /* ---- rows ---- */
 
 /* The series of a live site, 0: it has none. */
@@ -199,6 +211,14 @@ static void read_present(struct reader *reader)
 
 /* ---- what they tell ---- */
 
+/* Of the present's point, which is behind all others. */
+static uint64_t last_time(const struct cw_snapshot_growth *growth)
+{
+    uint64_t before_ns = growth->moments > 1 ? growth->t_ns[growth->moments - 2] : 0;
+
+    return growth->worked_ns > before_ns ? growth->worked_ns : before_ns + 1;
+}
+
 static void fit_rows(struct reader *reader)
 {
     struct cw_snapshot_growth *growth = reader->growth;
@@ -210,6 +230,7 @@ static void fit_rows(struct reader *reader)
 
         for (uint32_t k = 0; k < growth->moments; k++)
             point[k] = (struct cw_trend_point){growth->t_ns[k], row_bytes(growth, i)[k]};
+        point[growth->moments - 1].t_ns = last_time(growth);
         cw_trend_fit(point, growth->moments, site->first_ns, &row->trend);
         site->grows = row->trend.is_steady;
         if (site->grows)
@@ -295,6 +316,7 @@ void cw_snapshot_growth_read(struct cw_snapshot *snapshot, uint64_t now_ns)
         .snapshot = snapshot, .growth = &snapshot->growth, .limit = snapshot->merged_count};
 
     snapshot->growth.end_ns = find_end(snapshot, now_ns);
+    snapshot->growth.worked_ns = find_last_work(snapshot);
     snapshot->growth.is_on = LOAD(live->is_on) != 0;
     snapshot->growth.taken = LOAD(live->taken);
     snapshot->growth.period_ns = LOAD(live->period_ns);

@@ -239,7 +239,9 @@ static void note_peak(struct cw_growth_timeline *timeline, uint64_t end_ns, uint
 {
     uint64_t quarter = t_ns / (end_ns / CW_TREND_QUARTERS + 1);
 
-    if (quarter < CW_TREND_QUARTERS && bytes > timeline->peak[quarter])
+    if (quarter >= CW_TREND_QUARTERS)
+        quarter = CW_TREND_QUARTERS - 1;
+    if (bytes > timeline->peak[quarter])
         timeline->peak[quarter] = bytes;
 }
 
@@ -248,7 +250,7 @@ static void find_peaks(const struct cw_snapshot *snapshot, unsigned device,
                        const struct samples *samples, struct cw_growth_timeline *timeline)
 {
     const unsigned last = CW_TREND_QUARTERS - 1;
-    uint64_t end_ns = snapshot->growth.end_ns;
+    uint64_t end_ns = snapshot->growth.worked_ns;
     uint64_t sampled, before = 0;
 
     for (uint32_t i = 0; i < samples->count; i++) {

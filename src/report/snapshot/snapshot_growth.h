@@ -67,7 +67,8 @@ struct cw_growth_timeline {
 };
 
 struct cw_snapshot_growth {
-    uint64_t end_ns; /* the present */
+    uint64_t end_ns;    /* the present */
+    uint64_t worked_ns; /* when the program last worked with a device: here spans end */
     uint64_t t_ns[CW_SAMPLE_TIMES];
     uint32_t moments;
     uint8_t is_on;

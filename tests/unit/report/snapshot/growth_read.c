@@ -306,6 +306,23 @@ Test(snapshot_growth, a_level_site_is_no_suspect)
     cr_expect_eq(cw_snapshot_find(&snapshot, site)->leak, CW_LEAK_LOST);
 }
 
+Test(snapshot_growth, how_long_the_end_takes_says_nothing)
+{
+    uint32_t site = leaking_site("cudaMalloc", 1);
+
+    fixture_moments(10 * FIXTURE_MS);
+    fixture.arena.header->end_ns = 10 * END;
+    read_now();
+    cr_expect_eq(growth->suspects, 1);
+    cr_expect_eq(growth->row[0].trend.span_ns, END - 10 * FIXTURE_MS);
+    cr_expect_eq(growth->t_ns[growth->moments - 1], 10 * END);
+    /* A program that goes on with what it has does. */
+    fixture.arena.header->growth.worked_ns = 10 * END;
+    read_now();
+    cr_expect_eq(growth->suspects, 0);
+    cr_expect_eq(cw_snapshot_find(&snapshot, site)->leak, CW_LEAK_LOST);
+}
+
 /* ---- steps ---- */
 
 static uint32_t stepping_tag(const char *name, unsigned steps, uint64_t from, uint64_t each)
