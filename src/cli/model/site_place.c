@@ -49,6 +49,14 @@ static int is_script(const struct calls *calls, const struct call *call)
     return call->frame->is_python && call->frame->file && !cw_file_is_installed(call->frame->file);
 }
 
+/* python -c, or code that a library has made: its own only if nothing else is. */
+static int is_string(const struct calls *calls, const struct call *call)
+{
+    (void)calls;
+    return call->frame->is_python && call->frame->file &&
+           strcmp(call->frame->file, "<string>") == 0;
+}
+
 static int is_program(const struct calls *calls, const struct call *call)
 {
     return !call->frame->is_python &&
@@ -79,6 +87,8 @@ static unsigned find_own(const struct calls *calls)
 {
     unsigned at = find(calls, is_script);
 
+    if (at == calls->count)
+        at = find(calls, is_string);
     if (at == calls->count && !has_python(calls))
         at = find(calls, is_program);
     return at < calls->count ? at : 0;

@@ -8,6 +8,7 @@
 #include "cli/model/site_place.h"
 
 #define CW_FINDINGS_SHOWN 3 /* of one kind */
+#define CW_FINDINGS_SEEN  8 /* of one kind in one process: some may be in one place */
 
 enum cw_finding_kind {
     CW_FOUND_FATAL,

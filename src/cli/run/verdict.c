@@ -73,7 +73,7 @@ static void visit_leaks(const struct cw_report_model *model, visit_fn visit, voi
 {
     const struct cw_snapshot_list *leaks = &model->snapshot.leaks;
 
-    for (uint32_t i = 0; i < leaks->count && i < CW_FINDINGS_SHOWN; i++) {
+    for (uint32_t i = 0; i < leaks->count && i < CW_FINDINGS_SEEN; i++) {
         const struct cw_snapshot_site *site = &model->snapshot.site[leaks->site[i]];
 
         visit(arg, leaks->site[i],
@@ -88,7 +88,7 @@ static void visit_growth(const struct cw_report_model *model, visit_fn visit, vo
 {
     const struct cw_snapshot_growth *growth = &model->snapshot.growth;
 
-    for (uint32_t i = 0; i < growth->suspects && i < CW_FINDINGS_SHOWN; i++) {
+    for (uint32_t i = 0; i < growth->suspects && i < CW_FINDINGS_SEEN; i++) {
         uint32_t site = growth->suspect[i];
         const struct cw_growth_row *row = cw_snapshot_growth_row(&model->snapshot, site);
         const struct cw_leak_hint *hint = hint_of(model, &model->snapshot.site[site]);
@@ -118,7 +118,7 @@ static void visit_holders(const struct cw_report_model *model, visit_fn visit, v
 {
     const struct cw_report_peak *peak = &model->peak[peak_device(model) - model->snapshot.device];
 
-    for (uint32_t i = 0; i < peak->shown && i < CW_FINDINGS_SHOWN; i++) {
+    for (uint32_t i = 0; i < peak->shown && i < CW_FINDINGS_SEEN; i++) {
         const struct cw_snapshot_site *site = cw_report_site(model, peak->site[i]);
 
         if (site)
@@ -132,9 +132,9 @@ static void visit_holders(const struct cw_report_model *model, visit_fn visit, v
 
 static void visit_held(const struct cw_report_model *model, visit_fn visit, void *arg)
 {
-    uint32_t site[CW_FINDINGS_SHOWN], count = cw_report_held(model, site, CW_FINDINGS_SHOWN);
+    uint32_t site[CW_FINDINGS_SEEN], count = cw_report_held(model, site, CW_FINDINGS_SEEN);
 
-    for (uint32_t i = 0; i < count && i < CW_FINDINGS_SHOWN; i++) {
+    for (uint32_t i = 0; i < count && i < CW_FINDINGS_SEEN; i++) {
         uint64_t bytes = model->snapshot.site[site[i]].held_until_exit;
 
         visit(arg, site[i],
@@ -210,14 +210,27 @@ struct adding {
     const struct cw_report_model *model;
 };
 
+/* As far as a person can tell; frameworks reach one line of a script in many ways. */
+static int are_in_one_place(const struct cw_finding *a, const struct cw_finding *b)
+{
+    if (a->site == b->site)
+        return 1;
+    if (a->place.calls == 0 || a->place.calls != b->place.calls)
+        return 0;
+    for (unsigned i = 0; i < a->place.calls; i++)
+        if (strcmp(a->place.call[i], b->place.call[i]) != 0)
+            return 0;
+    return 1;
+}
+
 static struct cw_finding *find_equal(struct cw_run_verdict *verdict,
                                      const struct cw_finding *finding)
 {
     for (size_t i = 0; i < verdict->findings; i++) {
         struct cw_finding *other = &verdict->finding[i];
 
-        if (other->kind == finding->kind && other->site == finding->site &&
-            other->code == finding->code)
+        if (other->kind == finding->kind && other->code == finding->code &&
+            are_in_one_place(other, finding))
             return other;
     }
     return NULL;
@@ -240,8 +253,7 @@ static struct cw_finding *append(struct cw_run_verdict *verdict)
     return &verdict->finding[verdict->findings++];
 }
 
-/* The new record; NULL: it was added to an equal one, or there is no memory. */
-static struct cw_finding *merge(struct cw_run_verdict *verdict, const struct cw_finding *from)
+static void merge(struct cw_run_verdict *verdict, const struct cw_finding *from)
 {
     struct cw_finding *to = find_equal(verdict, from);
 
@@ -249,7 +261,7 @@ static struct cw_finding *merge(struct cw_run_verdict *verdict, const struct cw_
         to = append(verdict);
         if (to)
             *to = *from;
-        return to;
+        return;
     }
     to->count += from->count;
     to->blocks += from->blocks;
@@ -261,7 +273,6 @@ static struct cw_finding *merge(struct cw_run_verdict *verdict, const struct cw_
         to->bytes = from->bytes;
         to->weight = from->weight;
     }
-    return NULL;
 }
 
 static void add_finding(void *arg, uint32_t index, const struct cw_finding *finding)
@@ -270,17 +281,15 @@ static void add_finding(void *arg, uint32_t index, const struct cw_finding *find
     const struct cw_snapshot_site *site = cw_report_site(adding->model, index);
     const struct cw_report_tensor *row =
         finding->cache ? grown_line(&adding->model->tensors) : NULL;
-    struct cw_finding from = *finding, *to;
+    struct cw_finding from = *finding;
 
     from.site = site ? site->id : 0;
+    snprintf(from.api, sizeof(from.api), "%s", site ? site->api : "");
     if (row)
         place_at_line(row, &from);
-    to = merge(adding->verdict, &from);
-    if (!to)
-        return;
-    snprintf(to->api, sizeof(to->api), "%s", site ? site->api : "");
-    if (site && !row)
-        cw_site_place_find(adding->model, site, &to->place);
+    else if (site)
+        cw_site_place_find(adding->model, site, &from.place);
+    merge(adding->verdict, &from);
 }
 
 static void add_line(struct cw_run_verdict *verdict, enum cw_finding_kind kind,

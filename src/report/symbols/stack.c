@@ -44,9 +44,15 @@ const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t fr
 
 int cw_file_is_installed(const char *path)
 {
-    static const char *const places[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
-                                         "<frozen "};
+    static const char *const places[] = {"/site-packages/", "/dist-packages/", "/lib/python3"};
+    static const char *const typed[] = {"<stdin>", "<ipython-input-", "<python-input-"};
 
+    if (path[0] == '<') {
+        for (size_t i = 0; i < CW_ARRAY_LEN(typed); i++)
+            if (strncmp(path, typed[i], strlen(typed[i])) == 0)
+                return 0;
+        return 1;
+    }
     for (size_t i = 0; i < CW_ARRAY_LEN(places); i++)
         if (strstr(path, places[i]))
             return 1;

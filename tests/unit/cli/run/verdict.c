@@ -111,6 +111,32 @@ Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
     has_line("  1.0 MiB in 1 block  Tensor.__init__ train.py:7 < main train.py:40");
 }
 
+Test(verdict, code_that_was_made_is_not_the_scripts_own)
+{
+    static const char *const made[] = {"<string>", "<eval_with_key>.1", "<frozen runpy>"};
+
+    for (unsigned i = 0; i < 3; i++) {
+        uint32_t stack = fixture_line(0, "/home/me/train.py", "main", 12);
+
+        stack = fixture_line(stack, made[i], "__init__", 2);
+        fixture_alloc(fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, 0), MIB, 1, FIXTURE_MS);
+    }
+    add();
+    print(3 * MIB);
+    has_line("  3.0 MiB main train.py:12");
+}
+
+Test(verdict, python_c_is_a_script)
+{
+    uint32_t stack = fixture_line(0, "<string>", "<module>", 1);
+
+    stack = fixture_line(stack, "/usr/lib/python3/dist-packages/cupy/core.py", "zeros", 7);
+    fixture_alloc(fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, 0), MIB, 1, FIXTURE_MS);
+    add();
+    print(MIB);
+    has_line("leaked 1.0 MiB in 1 block at <module> <string>:1");
+}
+
 Test(verdict, equal_leaks_of_several_processes_are_one)
 {
     for (unsigned i = 0; i < 2; i++) {
