@@ -19,7 +19,10 @@
 #define TEXT(x)  TEXT_(x)
 
 #if defined(__x86_64__)
-#define LOAD_ROW "    movl $sim_index, %r11d\n    jmp sim_trampoline\n"
+/* Begins as UCX wants functions that it patches: hook/answers/entries.S. */
+#define LOAD_ROW                                                                                   \
+    "    movl $0, %eax\n    movl $0, %eax\n    movl $0, %eax\n"                                    \
+    "    movl $sim_index, %r11d\n    jmp sim_trampoline\n"
 __asm__(".text\n"
         ".type sim_trampoline,@function\n"
         "sim_trampoline:\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of family RESOLVE except cuInit: cuGetProcAddress in both of its forms. */
+#include "hook/bodies/entries.h" /* first */
 #include <stddef.h>
 
 #include "base/compiler.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families ALLOC and FREE: memory with an address, and arrays. */
+#include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/pooled.h"
 
 #include "core/device/context.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families ALLOC and FREE: arrays and mipmapped arrays. */
+#include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/observe.h"
 
 static uint64_t texel_size(CUarray_format format, unsigned channels)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families CONTEXT and MODULE: what comes and goes with contexts. */
+#include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/observe.h"
 
 #include "core/device/context.h"

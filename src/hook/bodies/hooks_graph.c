@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families CAPTURE and GRAPH. */
+#include "hook/bodies/entries.h" /* first */
 #include "core/device/device.h"
 #include "hook/bodies/observe.h"
 

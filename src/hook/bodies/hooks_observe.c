@@ -3,6 +3,7 @@
  * Bodies of family OBSERVE, which do more than those of hook/bodies/observe.h alone, or less:
  * copies that are watched, synchronisations, and calls that are not made again.
  */
+#include "hook/bodies/entries.h" /* first */
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/process/deadline.h"

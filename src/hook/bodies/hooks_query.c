@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of family QUERY, and of cuInit. */
+#include "hook/bodies/entries.h" /* first */
 #include "base/lock.h"
 #include "core/device/context.h"
 #include "core/device/device.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of families SHARE and POOL: memory shared with other processes and APIs, memory pools. */
+#include "hook/bodies/entries.h" /* first */
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "hook/bodies/observe.h"

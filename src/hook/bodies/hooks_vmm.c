@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of family VMM: virtual memory handles, mappings, reservations. */
+#include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/observe.h"
 
 #include "core/device/vmm.h"
