@@ -145,7 +145,8 @@ static uint8_t role_of(const struct found *item)
         return CW_MODULE_SELF;
     if (strncmp(name, "libcuda.so", 10) == 0)
         return CW_MODULE_DRIVER;
-    if (strncmp(name, "libcudart", 9) == 0)
+    /* UCX's hooks stand in front of ours and pass calls on. */
+    if (strncmp(name, "libcudart", 9) == 0 || strncmp(name, "libucm_cuda.so", 14) == 0)
         return CW_MODULE_RUNTIME;
     return CW_MODULE_PROGRAM;
 }
