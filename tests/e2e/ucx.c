@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A program whose MPI library brings UCX: ucx LIBUCS before|after. UCX installs its hooks of CUDA before the
- * first call or after some; then memory comes and goes by the driver and by the runtime, and what UCX was told
- * of it is printed. Leaks two blocks. */
+/* A program whose MPI library brings UCX: ucx LIBUCS before|after. UCX installs its hooks of CUDA
+ * before the first call or after some; then memory comes and goes by the driver and by the runtime,
+ * and what UCX was told of it is printed. Leaks two blocks. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -48,7 +48,8 @@ static void install(const char *path)
         exit(99);
     }
     load = (void (*)(const char *, const char *, void *, unsigned))dlsym(ucs, "ucs_load_modules");
-    set = (int (*)(int, int, void (*)(int, void *, void *), void *))dlsym(ucs, "ucm_set_event_handler");
+    set = (int (*)(int, int, void (*)(int, void *, void *), void *))dlsym(ucs,
+                                                                          "ucm_set_event_handler");
     if (load == NULL || set == NULL)
         exit(99);
     load("ucm", ":cuda", &once, 1);
