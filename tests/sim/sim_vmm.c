@@ -116,6 +116,14 @@ static void bury_if_unused(struct sim_handle *handle)
     sim_object_destroy(handle);
 }
 
+/* In the host's memory, which nobody counts. */
+static bool is_of_host(const CUmemAllocationProp *prop)
+{
+    return prop->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+           prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+           prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 static struct sim_handle *make_handle(int fd, size_t size, const CUmemAllocationProp *prop)
 {
     struct sim_handle *handle = fd >= 0 ? sim_object_create(SIM_HANDLE) : NULL;
@@ -127,7 +135,7 @@ static struct sim_handle *make_handle(int fd, size_t size, const CUmemAllocation
     handle->refs = 1;
     if (prop)
         handle->prop = *prop;
-    handle->device = handle->prop.location.id;
+    handle->device = is_of_host(&handle->prop) ? 0 : handle->prop.location.id;
     return handle;
 }
 
@@ -138,6 +146,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop, size_t size)
         return CUDA_ERROR_INVALID_VALUE;
     if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (is_of_host(prop))
+        return CUDA_SUCCESS;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     return sim_device(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -148,18 +158,22 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 {
     struct sim_handle *handle;
     CUresult status = out && !flags ? check_prop(prop, size) : CUDA_ERROR_INVALID_VALUE;
+    size_t charge;
 
     if (status != CUDA_SUCCESS)
         return status;
-    if (!sim_device_charge(prop->location.id, size))
+    charge = is_of_host(prop) ? 0 : size;
+    if (charge && !sim_device_charge(prop->location.id, charge))
         return CUDA_ERROR_OUT_OF_MEMORY;
     handle = make_handle(sim_memory_file(size), size, prop);
     if (!handle) {
-        sim_device_discharge(prop->location.id, size);
+        if (charge)
+            sim_device_discharge(prop->location.id, charge);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    handle->charged = size;
-    sim_live_bytes_add(SIM_MEM_PHYSICAL, handle->device, (int64_t)size, 1);
+    handle->charged = charge;
+    if (charge)
+        sim_live_bytes_add(SIM_MEM_PHYSICAL, handle->device, (int64_t)size, 1);
     *out = (CUmemGenericAllocationHandle)(uintptr_t)handle;
     return CUDA_SUCCESS;
 }
