@@ -253,7 +253,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } ways[] = {WAY(null_outputs), WAY(pointer_attributes),   WAY(unknown_pointer),
                 WAY(no_context),   WAY(other_device_current), WAY(async_drift),
-                WAY(next_again),   WAY(info_follows), WAY(own_memory),         WAY(die_midway)};
+                WAY(next_again),   WAY(info_follows),         WAY(own_memory),
+                WAY(die_midway)};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
         if (argc > 1 && strcmp(argv[1], ways[i].name) == 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program finds in a library: lookup LIBRARY NAME...; "call" before a name calls int NAME(void). */
+/* What a program finds in a library: lookup LIBRARY NAME...; "call" before a name calls int
+ * NAME(void). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,10 @@ int main(int argc, char **argv)
         int call = strcmp(argv[i], "call") == 0;
         void *found = dlsym(library, argv[i += call]);
 
-        printf("%s %s", argv[i], found == NULL ? "none" : found == dlsym(library, argv[i]) ? "found" : "moves");
+        printf("%s %s", argv[i],
+               found == NULL                      ? "none"
+               : found == dlsym(library, argv[i]) ? "found"
+                                                  : "moves");
         if (call && found != NULL)
             printf(", says %d", ((int (*)(void))found)());
         putchar('\n');
