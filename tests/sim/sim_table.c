@@ -56,7 +56,9 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size sim_trampoline,.-sim_trampoline\n");
 #elif defined(__aarch64__)
-#define LOAD_ROW "    mov w16, #sim_index\n    b sim_trampoline\n"
+#define LOAD_ROW                                                                                   \
+    "    cmp w0, w0\n    cmp w0, w0\n    cmp w0, w0\n    cmp w0, w0\n"                             \
+    "    mov w16, #sim_index\n    b sim_trampoline\n"
 __asm__(".text\n"
         ".type sim_trampoline,%function\n"
         "sim_trampoline:\n"
