@@ -100,14 +100,18 @@ static void say_death(const struct cw_run_account *account, uint32_t pid)
 /* ---- one file ---- */
 
 /*
- * Without an end of its own, while the program that we run goes on or has ended in order: another
- * process ended it, as pools do with their workers, or it crashed and that was coped with. If a
- * signal ended the program, it ended them all, and all of them count.
+ * Of a process without an end of its own. While the program that we run goes on, or if it has ended
+ * in order, another process ended this one, as pools do with their workers, or it crashed and that
+ * was coped with. If a signal ended the program, it ended them all, and all of them count.
  */
-static int is_killed(const struct cw_run_account *account, const struct cw_live_header *header)
+static enum cw_report_process end_of(const struct cw_run_account *account,
+                                     const struct cw_live_header *header)
 {
-    return !account->counts_killed && header->pid != (uint32_t)account->child &&
-           !WIFSIGNALED(account->wait_status);
+    if (WIFSIGNALED(account->wait_status))
+        return CW_REPORT_PROCESS_DEAD;
+    if (header->pid == (uint32_t)account->child)
+        return CW_REPORT_PROCESS_EXITED;
+    return account->counts_killed ? CW_REPORT_PROCESS_DEAD : CW_REPORT_PROCESS_KILLED;
 }
 
 static int is_reported_by_other(const char *path)
@@ -126,8 +130,7 @@ static void take_in(struct cw_run_account *account, struct cw_source_file *file)
     int wrote = 0;
 
     account->reports.tensors = tensors;
-    account->reports.process = !has_ended && is_killed(account, header) ? CW_REPORT_PROCESS_KILLED
-                                                                        : CW_REPORT_PROCESS_DEAD;
+    account->reports.process = has_ended ? CW_REPORT_PROCESS_DEAD : end_of(account, header);
     if (!is_reported_by_other(file->path)) {
         if (!has_ended)
             say_death(account, header->pid);

@@ -15,6 +15,7 @@ enum cw_report_process {
     CW_REPORT_PROCESS_UNKNOWN,
     CW_REPORT_PROCESS_ALIVE,
     CW_REPORT_PROCESS_DEAD,   /* most likely killed by a signal: it never reached an exit */
+    CW_REPORT_PROCESS_EXITED, /* by a system call of its own, as Go's programs do */
     CW_REPORT_PROCESS_KILLED, /* so, and those who ran it went on: it was meant to be */
 };
 

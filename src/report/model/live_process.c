@@ -29,6 +29,7 @@ static void read_end(struct cw_live_model *live, const struct cw_live_header *he
     static const char *const states[] = {[CW_REPORT_PROCESS_UNKNOWN] = "unknown",
                                          [CW_REPORT_PROCESS_ALIVE] = "running",
                                          [CW_REPORT_PROCESS_DEAD] = "died",
+                                         [CW_REPORT_PROCESS_EXITED] = "_exit",
                                          [CW_REPORT_PROCESS_KILLED] = "killed"};
     struct cw_process_facts *process = &live->model.process;
     unsigned kind = LOAD(header->exit_kind);
