@@ -93,8 +93,16 @@ void cw_session_begun(int is_built)
 
 void cw_session_set_init_error(int code)
 {
-    if (cw_session.arena.header != NULL)
-        atomic_store(&cw_session.arena.header->init_error, code);
+    int32_t none = 0;
+
+    if (cw_session.arena.header == NULL || atomic_load(&cw_session.has_driver))
+        return;
+    if (code != 0) {
+        atomic_compare_exchange_strong(&cw_session.arena.header->init_error, &none, code);
+        return;
+    }
+    atomic_store(&cw_session.has_driver, 1);
+    atomic_store(&cw_session.arena.header->init_error, 0);
 }
 
 void cw_session_disarm(const char *why)
@@ -137,5 +145,6 @@ void cw_session_reset(void)
 {
     cw_arena_destroy(&cw_session.arena);
     arming = (struct cw_once){0};
+    atomic_store(&cw_session.has_driver, 0);
     atomic_store(&cw_session.state, CW_SESSION_NEW);
 }

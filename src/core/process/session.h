@@ -29,6 +29,7 @@ enum cw_session_state {
 
 struct cw_session {
     _Atomic int state;
+    _Atomic int has_driver; /* it has started */
     const struct cw_driver_ops *ops;
     const struct cw_options *options;
     /* As in the header, which nothing of ours reads. */
@@ -46,9 +47,11 @@ static inline int cw_session_is_armed(void)
                      CW_SESSION_ARMED);
 }
 
-/* Something of ours failed: says why, once, and passes every call through from now on. */
-/* The driver refused to start: nothing can be allocated. 0: it has started. */
+/* The driver refused to start: nothing can be allocated. 0: it has started. What it says of later
+ * tries, as a process that ends may make, changes neither. */
 void cw_session_set_init_error(int code);
+
+/* Something of ours failed: says why, once, and passes every call through from now on. */
 void cw_session_disarm(const char *why);
 
 /* The report is written: removes the live file unless the user has named a directory for it. */

@@ -181,7 +181,7 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
             cw_driver_pool_returned(site->device, cw_tracker_held(call->block));
         cw_tracker_finish(call->block, result);
         follow(site->device, api, 0);
-    } else if (result == CW_FREE_DONE)
+    } else if (result == CW_FREE_DONE && code == 0) /* else the driver is gone */
         atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
     if (result == CW_FREE_REFUSED)
         refused_free(call, api, code);

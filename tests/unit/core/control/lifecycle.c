@@ -404,3 +404,15 @@ CoreTest(lifecycle, a_child_of_a_disarmed_one_starts_anew)
     cw_session_disarm("why");
     cr_expect_eq(ask_child(starts_clean), 0);
 }
+
+Test(lifecycle, the_first_refusal_to_start_is_the_one_that_is_told)
+{
+    arm();
+    cw_session_set_init_error(100);
+    cw_session_set_init_error(4);
+    cr_expect_eq(cw_session.arena.header->init_error, 100);
+    cw_session_set_init_error(0);
+    cr_expect_eq(cw_session.arena.header->init_error, 0);
+    cw_session_set_init_error(4);
+    cr_expect_eq(cw_session.arena.header->init_error, 0, "the driver had started");
+}

@@ -90,6 +90,14 @@ CoreTest(request, a_free_of_what_was_never_seen_is_counted)
     cr_expect_eq(events(), 0u);
 }
 
+/* CUDA_ERROR_DEINITIALIZED: nothing was freed, and perhaps nothing was there. */
+CoreTest(request, a_free_by_a_driver_that_is_gone_is_not_one_of_unseen_memory)
+{
+    free_key(0x1000, CW_FREE_DONE, 4);
+    cr_expect_eq(core_header()->untracked_frees, 0u);
+    cr_expect_eq(events(), 0u);
+}
+
 CoreTest(request, a_refused_free_is_an_event_and_leaves_the_block)
 {
     uint32_t block = grant(0x1000, 64);
