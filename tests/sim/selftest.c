@@ -1073,22 +1073,33 @@ static const struct {
     {"cuMemAllocAsync", 11010, 0, NULL, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
     {"cuMemAlloc_v2", 12000, 0, NULL, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
     {"", 0, 0, NULL, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
+    {"cuMemAlloc", -1, 0, "cuMemAlloc_v2", 0},
+    {"cuMemAllocAsync", 11020, 3, "cuMemAllocAsync_ptsz", 0},
 };
 
 static void test_addresses(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    CUresult (*first)(const char *, void **, int, cuuint64_t) =
+        (CUresult(*)(const char *, void **, int, cuuint64_t))dlsym(driver, "cuGetProcAddress");
     CUdriverProcAddressQueryResult status;
     char sentence[128];
+    void *untouched = &status;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *expected = rows[i].symbol ? dlsym(driver, rows[i].symbol) : NULL, *address;
 
-        cuGetProcAddress(rows[i].name, &address, rows[i].version, rows[i].flags, &status);
+        must(cuGetProcAddress(rows[i].name, &address, rows[i].version, rows[i].flags, &status));
         snprintf(sentence, sizeof sentence, "%s of %d with flags %d is %s", rows[i].name,
                  rows[i].version, (int)rows[i].flags, rows[i].symbol ? rows[i].symbol : "absent");
         ok(address == expected && status == rows[i].status, sentence);
     }
+    status = CU_GET_PROC_ADDRESS_SUCCESS;
+    ok(cuGetProcAddress("cuMemAlloc", &untouched, 12000, 4, &status) == CUDA_ERROR_INVALID_VALUE &&
+           untouched == &status && status == CU_GET_PROC_ADDRESS_SUCCESS,
+       "flags that nobody knows are refused, and nothing is written");
+    ok(first("cuAbsent", &untouched, 11080, 0) == CUDA_ERROR_NOT_FOUND && untouched == &status,
+       "to the first form what is absent is an error, and nothing is written");
 }
 
 /* ---- other processes ---- */
@@ -1291,7 +1302,8 @@ static int test_old(void)
     ok(!dlsym(driver, "cuCtxGetId") && !dlsym(driver, "cuGetProcAddress_v2") &&
            !dlsym(driver, "cuLibraryLoadData") && dlsym(driver, "cuMemAllocAsync_ptsz"),
        "it exports nothing newer");
-    ok(resolve("cuCtxGetId", &address, 12000, 0) != 0 && !address, "nor does it resolve it");
+    ok(resolve("cuCtxGetId", &address, 12000, 0) != 0 && address == &version,
+       "nor does it resolve it");
     ok(resolve("cuMemAllocAsync", &address, 11020, 0) == 0 &&
            address == dlsym(driver, "cuMemAllocAsync"),
        "what it has it resolves");

@@ -14,6 +14,7 @@ static void ask(const char *name, int version, cuuint64_t flags, const char *sym
 
     say("%s %d %d: returned %d, status %d, %s%s", name, version, (int)flags, (int)rc, (int)status,
         answer == NULL                          ? "NULL"
+        : answer == (void *)&status             ? "untouched "
         : answer == dlsym(RTLD_DEFAULT, symbol) ? "is "
                                                 : "is not ",
         symbol);

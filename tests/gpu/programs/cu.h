@@ -173,7 +173,8 @@ static inline struct cu_kernels cu_load_kernels(void)
     return kernels;
 }
 
-static inline void cu_open(void)
+/* Its functions, which answer only after cu_open, except for those that need no device. */
+static inline void cu_find(void)
 {
     cu_library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!cu_library) {
@@ -183,6 +184,11 @@ static inline void cu_open(void)
 #define CU_FIND(name, export, arguments) *(void **)&cu.name = dlsym(cu_library, export);
     CU_FUNCTIONS(CU_FIND)
 #undef CU_FIND
+}
+
+static inline void cu_open(void)
+{
+    cu_find();
     MUST(cu.init(0));
 }
 

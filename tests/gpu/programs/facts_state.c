@@ -3,25 +3,32 @@
  * end of a process. See facts.h. */
 #include "facts.h"
 
-static int proc_address(const char *name, void **found, int version, uint64_t flags)
+static int by_first_form(const char *name, void **found, int version, uint64_t flags)
 {
-    int (*second)(const char *, void **, int, uint64_t, int *);
-    int (*first)(const char *, void **, int, uint64_t);
-    int answer = -1;
+    int (*ask)(const char *, void **, int, uint64_t);
 
-    *(void **)&second = dlsym(cu_library, "cuGetProcAddress_v2");
-    if (second)
-        return second(name, found, version, flags, &answer);
-    *(void **)&first = dlsym(cu_library, "cuGetProcAddress");
-    return first ? first(name, found, version, flags) : -1;
+    *(void **)&ask = dlsym(cu_library, "cuGetProcAddress");
+    return ask ? ask(name, found, version, flags) : -1;
 }
 
-static void say_pointer(const char *name)
+static int proc_address(const char *name, void **found, int version, uint64_t flags)
+{
+    int (*ask)(const char *, void **, int, uint64_t, int *);
+    int answer = -1;
+
+    *(void **)&ask = dlsym(cu_library, "cuGetProcAddress_v2");
+    return ask ? ask(name, found, version, flags, &answer)
+               : by_first_form(name, found, version, flags);
+}
+
+static void say_pointer(const char *fact,
+                        int (*ask)(const char *, void **, int version, uint64_t flags),
+                        const char *name, int version, uint64_t flags)
 {
     void *found = &found;
-    int result = proc_address(name, &found, 12000, 0);
+    int result = ask(name, &found, version, flags);
 
-    say("fact address-of-%s %d, pointer %s", *name ? "unknown" : "empty", result,
+    say("fact address-of-%s %d, pointer %s", fact, result,
         !found            ? "null"
         : found == &found ? "untouched"
                           : "set");
@@ -39,13 +46,15 @@ static const struct {
 #include "../../../src/hook/hooks.def"
 };
 
-/* An answer that dlsym does not give is found by name, version and flags alone. */
+#define NOBODYS_FLAGS 4
+
+/* An answer that dlsym does not give is found by name, version and flags alone. Needs no device. */
 static void ask_addresses(void)
 {
     size_t same = 0, differ = 0, absent = 0;
     void *found, *exported;
 
-    begin();
+    cu_find();
     for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
         found = NULL;
         exported = dlsym(cu_library, hooks[i].symbol);
@@ -61,8 +70,11 @@ static void ask_addresses(void)
         }
     }
     say("fact addresses-of-hooks %zu as from dlsym, %zu not, %zu absent", same, differ, absent);
-    say_pointer("cuNoSuchFunction");
-    say_pointer("");
+    say_pointer("unknown", proc_address, "cuNoSuchFunction", 12000, 0);
+    say_pointer("unknown-in-first-form", by_first_form, "cuNoSuchFunction", 12000, 0);
+    say_pointer("too-new", proc_address, "cuMemAllocAsync", 11010, 0);
+    say_pointer("wrong-flags", proc_address, "cuMemAlloc", 12000, NOBODYS_FLAGS);
+    say_pointer("empty", proc_address, "", 12000, 0);
 }
 
 static void ask_fork(void)
