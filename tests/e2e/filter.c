@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* filter kill|thread|errno|trap CALL... -- PROGRAM...: runs the program under a seccomp filter that
- * does this to whoever makes one of these system calls (membarrier). "thread" kills the
- * thread alone. */
+ * does this to whoever makes one of these system calls. "thread" kills the thread alone. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -33,6 +32,15 @@ static unsigned call_of(const char *name)
 {
     if (strcmp(name, "membarrier") == 0)
         return SYS_membarrier;
+    if (strcmp(name, "mknodat") == 0)
+        return SYS_mknodat;
+#ifdef SYS_mknod
+    if (strcmp(name, "mknod") == 0)
+        return SYS_mknod;
+#else
+    if (strcmp(name, "mknod") == 0)
+        return SYS_mknodat;
+#endif
     exit(99);
 }
 
