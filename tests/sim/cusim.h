@@ -28,6 +28,7 @@ enum cusim_kind {
     CUSIM_EXTERNAL, /* cuExternalMemoryGetMappedBuffer */
     CUSIM_MAPPING,  /* cuMemMap */
     CUSIM_PHYSICAL, /* cuMemCreate */
+    CUSIM_GRAPHICS, /* cuGraphicsMapResources */
     CUSIM_NKINDS
 };
 
@@ -98,6 +99,9 @@ int cusim_define_kernel(const struct cusim_kernel *kernel);
 /* For such a kernel: an element of the array behind a texture or surface object, as it lies there;
  * z is the slice or the layer. NULL, and misuse, where there is none. */
 void *cusim_texel(unsigned long long object, unsigned level, size_t x, size_t y, size_t z);
+
+/* A buffer of OpenGL's, for cuGraphicsGLRegisterBuffer: its name, or 0 if there are too many. */
+unsigned cusim_gl_buffer(size_t bytes);
 
 void cusim_set_delay_us(long delay_us);
 /* 0: cuMemFree and its like wait for nothing, 1: for the block's context, 2: for all contexts. */

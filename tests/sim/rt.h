@@ -20,9 +20,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* cudaProfiler.h and cuda_profiler_api.h are in no wheel */
-CUresult cuProfilerStart(void), cuProfilerStop(void);
-cudaError_t cudaProfilerStart(void), cudaProfilerStop(void);
+#include "sim_elsewhere.h"
+cudaError_t cudaProfilerStart(void),
+    cudaProfilerStop(void); /* cuda_profiler_api.h is in no wheel */
+/* cuda_gl_interop.h needs OpenGL's headers. */
+cudaError_t cudaGraphicsGLRegisterBuffer(cudaGraphicsResource_t *out, unsigned int buffer,
+                                         unsigned int flags);
 
 struct rt_driver {
 #define FN(symbol, base, since) __typeof__(&symbol) symbol;

@@ -308,6 +308,38 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *out, cudaIpcEventHandle_t handle
     return CALL(cuIpcOpenEventHandle(out, same));
 }
 
+/* ---- graphics ---- */
+
+cudaError_t cudaGraphicsGLRegisterBuffer(cudaGraphicsResource_t *out, unsigned int buffer,
+                                         unsigned int flags)
+{
+    return CALL(cuGraphicsGLRegisterBuffer((CUgraphicsResource *)out, buffer, flags));
+}
+
+cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource)
+{
+    return CALL(cuGraphicsUnregisterResource((CUgraphicsResource)resource));
+}
+
+cudaError_t cudaGraphicsResourceGetMappedPointer(void **out, size_t *bytes,
+                                                 cudaGraphicsResource_t resource)
+{
+    return CALL(cuGraphicsResourceGetMappedPointer_v2((CUdeviceptr *)out, bytes,
+                                                      (CUgraphicsResource)resource));
+}
+
+cudaError_t cudaGraphicsMapResources(int count, cudaGraphicsResource_t *resources,
+                                     cudaStream_t stream)
+{
+    return CALL(cuGraphicsMapResources((unsigned)count, (CUgraphicsResource *)resources, stream));
+}
+
+cudaError_t cudaGraphicsUnmapResources(int count, cudaGraphicsResource_t *resources,
+                                       cudaStream_t stream)
+{
+    return CALL(cuGraphicsUnmapResources((unsigned)count, (CUgraphicsResource *)resources, stream));
+}
+
 /* ---- streams and events: what is the same for both meanings of stream 0 ---- */
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, int priority)

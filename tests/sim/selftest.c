@@ -1202,6 +1202,42 @@ static void test_external(void)
     ok(cusim_live_bytes(CUSIM_EXTERNAL, 0) == 0, "and freed by cuMemFree");
 }
 
+CUresult cuGraphicsGLRegisterBuffer(CUgraphicsResource *out, unsigned int buffer,
+                                    unsigned int flags);
+
+static void test_graphics(void)
+{
+    CUgraphicsResource resource, twice[2];
+    CUdeviceptr block;
+    unsigned char byte = 0;
+    size_t bytes = 0;
+
+    ok(cuGraphicsGLRegisterBuffer(&resource, 0, 0) == CUDA_ERROR_INVALID_HANDLE,
+       "a buffer that OpenGL has not is not registered");
+    must(cuGraphicsGLRegisterBuffer(&resource, cusim_gl_buffer(5000), 0));
+    ok(cuGraphicsResourceGetMappedPointer(&block, &bytes, resource) == CUDA_ERROR_NOT_MAPPED,
+       "a buffer has no address before it is mapped");
+    twice[0] = twice[1] = resource;
+    ok(cuGraphicsMapResources(2, twice, NULL) == CUDA_ERROR_INVALID_HANDLE,
+       "nor can it be mapped twice");
+    must(cuGraphicsMapResources(1, &resource, NULL));
+    ok(cuGraphicsMapResources(1, &resource, NULL) == CUDA_ERROR_ALREADY_MAPPED,
+       "neither at once nor one after the other");
+    must(cuGraphicsResourceGetMappedPointer(&block, &bytes, resource));
+    must(cuMemsetD8(block, 7, bytes));
+    ok(bytes == 5000 && cusim_live_bytes(CUSIM_GRAPHICS, 0) == 5000, "then it has all its bytes");
+    must(cuGraphicsUnmapResources(1, &resource, NULL));
+    ok(cuGraphicsUnmapResources(1, &resource, NULL) == CUDA_ERROR_NOT_MAPPED &&
+           cusim_live_bytes(CUSIM_GRAPHICS, 0) == 0,
+       "until it is unmapped");
+    must(cuGraphicsMapResources(1, &resource, NULL));
+    must(cuGraphicsResourceGetMappedPointer(&block, &bytes, resource));
+    must(cuMemcpyDtoH(&byte, block + 4999, 1));
+    must(cuGraphicsUnregisterResource(resource));
+    ok(byte == 7 && cusim_live_bytes(CUSIM_GRAPHICS, 0) == 0,
+       "its contents stay, and an unregistered one is unmapped");
+}
+
 /* ---- the end of the process ---- */
 
 static void call_late(void)
@@ -1352,6 +1388,7 @@ int main(int argc, char **argv)
     test_ipc();
     test_fork();
     test_external();
+    test_graphics();
     test_end();
     ok(cusim_used_bytes(0) == 16u << 20 || cusim_used_bytes(0) == 32u << 20,
        "nothing but contexts is left");

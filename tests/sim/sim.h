@@ -25,7 +25,7 @@
 
 #include "cusim.h"
 #include "sim_world.h"
-CUresult cuProfilerStart(void), cuProfilerStop(void); /* cudaProfiler.h is in no wheel */
+#include "sim_elsewhere.h"
 /* cuda.h leaves "default" pushed; only the trampolines and the controls are to be exported. */
 #pragma GCC visibility push(hidden)
 
@@ -53,6 +53,7 @@ enum sim_type {
     SIM_LINK,
     SIM_USER,
     SIM_TEXTURE,
+    SIM_GRAPHICS, /* a buffer of OpenGL's, registered */
     SIM_NTYPES
 };
 
@@ -358,6 +359,7 @@ enum sim_kind {
     SIM_MEM_EXTERNAL = CUSIM_EXTERNAL,
     SIM_MEM_MAPPING = CUSIM_MAPPING,
     SIM_MEM_PHYSICAL = CUSIM_PHYSICAL,
+    SIM_MEM_GRAPHICS = CUSIM_GRAPHICS,
     SIM_MEM_NKINDS = CUSIM_NKINDS
 };
 
@@ -524,7 +526,7 @@ struct sim_row {
 
 struct sim_tally {
     atomic_ullong calls;
-    unsigned long long cost_ns;
+    unsigned long long cost_ns, failed; /* failed: by a rule */
     struct sim_rule *rules;
 };
 
@@ -535,7 +537,7 @@ void *sim_row_export(unsigned index);
 void *sim_row_private(unsigned index);
 int sim_row_find(const char *symbol); /* negative if there is none */
 
-CUresult sim_enter(unsigned index);
+CUresult sim_enter(unsigned index, const void *caller);
 CUresult sim_leave(CUresult status);
 
 /* ---- threads and the process ---- */
@@ -545,6 +547,7 @@ CUresult sim_leave(CUresult status);
 struct sim_thread {
     uint64_t id;
     const struct sim_row *row;
+    const void *caller;              /* where the running call returns to */
     bool is_callback, is_per_thread; /* the running call treats stream 0 as the per-thread one */
     CUstreamCaptureMode mode;
     struct cusim_here here;
@@ -562,7 +565,7 @@ struct sim_config {
     size_t memory[SIM_MAX_DEVICES], alloc_granularity;
     size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;
-    bool is_private, is_lazy, is_managed;
+    bool is_private, is_lazy, is_managed, has_sites;
     char report[512];
 };
 
@@ -578,9 +581,6 @@ struct sim_state_all {
 extern struct sim_state_all sim;
 
 void sim_config_load(void);
-void sim_script_load(const char *text);
-CUresult sim_script_check(unsigned index);
-void sim_script_reset(void);
 void sim_counter_fini(void);
 void sim_misuse(const char *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_live_bytes_add(enum sim_kind kind, int device, int64_t bytes, int64_t blocks);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the CUSIM_* environment, once, at the first call. The variables are listed in README.md. */
 #include "sim_lazy.h"
+#include "sim_script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ void sim_config_load(void)
     /* A control function may have been faster than the environment. */
     if (!config->delay_us)
         config->delay_us = sim_option_number("CUSIM_DELAY_US", 0);
+    config->has_sites = sim_option_number("CUSIM_SITES", 0) != 0;
     config->free_waits = sim_option_number("CUSIM_FREE_WAITS", 1);
     if (!config->is_lazy)
         sim_lazy_seed((uint64_t)sim_option_number("CUSIM_LAZY", 0));

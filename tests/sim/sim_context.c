@@ -4,6 +4,7 @@
  * A context is named by its address and its id together: a destroyed one's address comes back with
  * the next create, so a thread's stack remembers both. Guarded by sim.lock.
  */
+#include "sim_graphics.h"
 #include "sim_lazy.h"
 
 #include <string.h>
@@ -140,6 +141,7 @@ static void take_life(struct sim_context *ctx)
     sim_capture_invalidate_context(ctx);
     sim_context_wait(ctx);
     sim_module_forget(ctx);
+    sim_graphics_forget(ctx);
     sim_block_visit(free_block, ctx);
     sim_object_visit(SIM_ARRAY, free_array, ctx);
     sim_object_visit(SIM_MIPMAP, free_array, ctx);

@@ -5,8 +5,11 @@
  * guarded by sim.lock except the call counters, which are atomic. The format of the report is
  * described in README.md.
  */
+#include "sim_handles.h"
 #include "sim_lazy.h"
 #include "sim_observe.h"
+#include "sim_script.h"
+#include "sim_site.h"
 #include "sim_take.h"
 
 #include <fcntl.h>
@@ -37,8 +40,8 @@ struct usage {
 static struct usage usages[SIM_MEM_NKINDS][SIM_MAX_DEVICES + 1];
 
 static const char *const kind_names[SIM_MEM_NKINDS] = {
-    "device", "managed", "host",   "registered", "async",   "graph",
-    "array",  "global",  "import", "external",   "mapping", "physical",
+    "device", "managed", "host",     "registered", "async",    "graph",    "array",
+    "global", "import",  "external", "mapping",    "physical", "graphics",
 };
 
 static void append_late(const char *line)
@@ -112,6 +115,8 @@ static void write_calls(FILE *out)
 
         if (calls)
             fprintf(out, "calls %s %llu\n", sim_rows[i].symbol, calls);
+        if (sim_tallies[i].failed)
+            fprintf(out, "failed %s %llu\n", sim_rows[i].symbol, sim_tallies[i].failed);
     }
 }
 
@@ -132,6 +137,25 @@ static void write_memory(FILE *out)
     }
 }
 
+static void write_site(unsigned index, const char *site, unsigned long long calls, void *out)
+{
+    fprintf(out, "site %s %s %llu\n", sim_rows[index].symbol, site, calls);
+}
+
+/* A context that is on nobody's stack may well be alive; one too many there is seen by its depth.
+ */
+static void write_handles(FILE *out)
+{
+    for (enum sim_type type = 1; type < SIM_NTYPES; type++) {
+        size_t most, count = sim_object_count(type, &most);
+
+        if (most > 0)
+            fprintf(out, "handles %s %zu\n", sim_object_name(type), count);
+    }
+    fprintf(out, "handles reservation %zu\nstack %u\n", sim_vmm_reservations(),
+            sim_thread()->depth);
+}
+
 static void write_report(const char *path)
 {
     FILE *out = fopen(path, "we");
@@ -140,7 +164,9 @@ static void write_report(const char *path)
         return;
     fprintf(out, "cusim-report 1\npid %ld\n", (long)getpid());
     write_calls(out);
+    sim_site_visit(write_site, out);
     write_memory(out);
+    write_handles(out);
     fprintf(out, "misuse_count %llu\n", nmisuses);
     for (unsigned i = 0; i < nlines; i++)
         fprintf(out, "misuse %s\n", lines[i]);

@@ -5,6 +5,8 @@
  * capture. It returns CUDA_SUCCESS with sim.lock held, or an error without it.
  */
 #include "sim_lazy.h"
+#include "sim_script.h"
+#include "sim_site.h"
 #include "sim_take.h"
 
 #include <stdlib.h>
@@ -105,7 +107,7 @@ static CUresult check(unsigned index)
     return status == CUDA_SUCCESS ? sim_take(index) : status;
 }
 
-__attribute__((used)) CUresult sim_enter(unsigned index)
+__attribute__((used)) CUresult sim_enter(unsigned index, const void *caller)
 {
     struct sim_thread *self = sim_thread();
     struct sim_tally *tally = &sim_tallies[index];
@@ -129,6 +131,9 @@ __attribute__((used)) CUresult sim_enter(unsigned index)
     if (sim.config.is_lazy && !sim.is_down)
         sim_engine_stroll();
     self->row = &sim_rows[index];
+    self->caller = caller;
+    if (sim.config.has_sites)
+        sim_site_count(index, caller);
     self->is_per_thread = sim_rows[index].flavour != SIM_PLAIN;
     status = check(index);
     if (status != CUDA_SUCCESS)

@@ -5,7 +5,7 @@
  * and stale handles are refused and never followed. Slots are reused at once, as a real driver's
  * are; ids are not. Guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_handles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #define SLOTS 65536
 
 struct slab {
+    const char *name;
     size_t size;
     char *memory;
     size_t used; /* slots ever handed out */
@@ -23,25 +24,26 @@ struct slab {
 };
 
 static struct slab slabs[SIM_NTYPES] = {
-    [SIM_CONTEXT] = {.size = sizeof(struct sim_context)},
-    [SIM_STREAM] = {.size = sizeof(struct sim_stream)},
-    [SIM_EVENT] = {.size = sizeof(struct sim_event), .limit = 1 << 20},
-    [SIM_POOL] = {.size = sizeof(struct sim_pool)},
-    [SIM_HANDLE] = {.size = sizeof(struct sim_handle), .limit = 1 << 20},
-    [SIM_ARRAY] = {.size = sizeof(struct sim_array), .limit = 1 << 20},
-    [SIM_MIPMAP] = {.size = sizeof(struct sim_array)},
-    [SIM_MODULE] = {.size = sizeof(struct sim_module)},
-    [SIM_FUNCTION] = {.size = sizeof(struct sim_function), .limit = 1 << 20},
-    [SIM_GRAPH] = {.size = sizeof(struct sim_graph)},
-    [SIM_NODE] = {.size = sizeof(struct sim_node), .limit = 1 << 20},
-    [SIM_EXEC] = {.size = sizeof(struct sim_exec)},
-    [SIM_CAPTURE] = {.size = sizeof(struct sim_capture)},
-    [SIM_EXTERNAL] = {.size = sizeof(struct sim_object) + sizeof(struct sim_handle)},
-    [SIM_SEMAPHORE] = {.size = sizeof(struct sim_object) + 64},
-    [SIM_GREEN] = {.size = sizeof(struct sim_green)},
-    [SIM_LINK] = {.size = sizeof(struct sim_object) + 64},
-    [SIM_USER] = {.size = sizeof(struct sim_object) + 64},
-    [SIM_TEXTURE] = {.size = sizeof(struct sim_object) + 512},
+    [SIM_CONTEXT] = {"context", .size = sizeof(struct sim_context)},
+    [SIM_STREAM] = {"stream", .size = sizeof(struct sim_stream)},
+    [SIM_EVENT] = {"event", .size = sizeof(struct sim_event), .limit = 1 << 20},
+    [SIM_POOL] = {"pool", .size = sizeof(struct sim_pool)},
+    [SIM_HANDLE] = {"physical", .size = sizeof(struct sim_handle), .limit = 1 << 20},
+    [SIM_ARRAY] = {"array", .size = sizeof(struct sim_array), .limit = 1 << 20},
+    [SIM_MIPMAP] = {"mipmap", .size = sizeof(struct sim_array)},
+    [SIM_MODULE] = {"module", .size = sizeof(struct sim_module)},
+    [SIM_FUNCTION] = {"function", .size = sizeof(struct sim_function), .limit = 1 << 20},
+    [SIM_GRAPH] = {"graph", .size = sizeof(struct sim_graph)},
+    [SIM_NODE] = {"node", .size = sizeof(struct sim_node), .limit = 1 << 20},
+    [SIM_EXEC] = {"exec", .size = sizeof(struct sim_exec)},
+    [SIM_CAPTURE] = {"capture", .size = sizeof(struct sim_capture)},
+    [SIM_EXTERNAL] = {"external", .size = sizeof(struct sim_object) + sizeof(struct sim_handle)},
+    [SIM_SEMAPHORE] = {"semaphore", .size = sizeof(struct sim_object) + 64},
+    [SIM_GREEN] = {"green", .size = sizeof(struct sim_green)},
+    [SIM_LINK] = {"link", .size = sizeof(struct sim_object) + 64},
+    [SIM_USER] = {"user", .size = sizeof(struct sim_object) + 64},
+    [SIM_TEXTURE] = {"texture", .size = sizeof(struct sim_object) + 512},
+    [SIM_GRAPHICS] = {"graphics", .size = sizeof(struct sim_object) + 64},
 };
 
 static void map_slab(struct slab *slab)
@@ -107,4 +109,24 @@ void sim_object_visit(enum sim_type type, void (*visit)(void *, void *), void *a
         if (object->is_alive)
             visit(object, argument);
     }
+}
+
+const char *sim_object_name(enum sim_type type)
+{
+    return slabs[type].name;
+}
+
+static void count_one(void *object, void *count)
+{
+    (void)object;
+    ++*(size_t *)count;
+}
+
+size_t sim_object_count(enum sim_type type, size_t *most)
+{
+    size_t count = 0;
+
+    *most = slabs[type].used;
+    sim_object_visit(type, count_one, &count);
+    return count;
 }

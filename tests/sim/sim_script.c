@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Scripted failures: rules that make chosen calls of a function fail.
  *
- *   SYMBOL[:nth=N][:every=N][:from=N][:code=C][:sticky=C][:times=N] ; ...
+ *   SYMBOL[:nth=N][:every=N][:from=N][:code=C][:sticky=C][:times=N][:at=SITE] ; ...
  *
  * nth fails the Nth call counted from the rule's birth, every each Nth, from the Nth and all later
  * ones; with none of them all calls fail. code is returned (2 if absent); sticky breaks the current
- * context for good as well. SYMBOL may end in `*`. Rules are guarded by sim.lock.
+ * context for good as well. at: only calls that return to this place count (sim_site.c). SYMBOL may
+ * end in `*`. Rules are guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_script.h"
+#include "sim_site.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@ struct sim_rule {
     struct sim_rule *next;
     unsigned long seen, nth, every, from, times, fired;
     CUresult code, sticky;
+    char site[SIM_SITE]; /* "": any */
 };
 
 static void set_key(struct sim_rule *rule, const char *key, unsigned long value)
@@ -75,6 +78,8 @@ static void load_rule(char *text)
         if (!equals)
             continue;
         *equals = '\0';
+        if (!strcmp(field, "at"))
+            snprintf(model.site, sizeof model.site, "%s", equals + 1);
         set_key(&model, field, strtoul(equals + 1, NULL, 0));
     }
     if (model.code == CUDA_SUCCESS)
@@ -105,8 +110,20 @@ void sim_script_reset(void)
     }
 }
 
+static bool is_from(const char *site)
+{
+    char here[SIM_SITE];
+
+    if (!*site)
+        return true;
+    sim_site_name(sim_thread()->caller, here);
+    return !strcmp(here, site);
+}
+
 static bool fires(struct sim_rule *rule)
 {
+    if (!is_from(rule->site))
+        return false;
     rule->seen++;
     if (rule->times && rule->fired >= rule->times)
         return false;
@@ -127,6 +144,7 @@ CUresult sim_script_check(unsigned index)
         if (!fires(rule))
             continue;
         rule->fired++;
+        sim_tallies[index].failed++;
         if (rule->sticky && ctx)
             ctx->sticky = rule->sticky;
         status = rule->code;

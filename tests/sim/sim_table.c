@@ -2,8 +2,9 @@
 /* The exported entry points and the table that describes them, both from the rows of sim_api.def.
  *
  * An export is a trampoline: it loads its row number and jumps to common code that calls
- * sim_enter(), then the body with the caller's arguments, then sim_leave(). One place thus counts,
- * checks and locks for every function, and a body is nothing but its behaviour. The trampolines
+ * sim_enter() with the row and the return address, then the body with the caller's arguments, then
+ * sim_leave(). One place thus counts, checks and locks for every function, and a body is nothing
+ * but its behaviour. The trampolines
  * copy ten words of stack arguments: two and a handle of 64 bytes passed by value are the most.
  *
  * Each row has a second trampoline that is not exported: a driver is free to answer
@@ -36,6 +37,7 @@ __asm__(".text\n"
         "    pushq %rcx\n    pushq %r8\n    pushq %r9\n"
         "    pushq %r11\n    pushq %r11\n"
         "    movl %r11d, %edi\n"
+        "    movq 8(%rbp), %rsi\n"
         "    call sim_enter\n"
         "    popq %r11\n    popq %r11\n"
         "    popq %r9\n    popq %r8\n    popq %rcx\n"
@@ -72,6 +74,7 @@ __asm__(".text\n"
         "    stp x4, x5, [sp, #48]\n    stp x6, x7, [sp, #64]\n"
         "    str x16, [sp, #80]\n"
         "    mov w0, w16\n"
+        "    mov x1, x30\n"
         "    bl sim_enter\n"
         "    cbnz w0, 1f\n"
         "    ldp x9, x10, [sp, #96]\n    ldp x11, x12, [sp, #112]\n"

@@ -6,7 +6,7 @@
  * It is charged to the device until its references and its mappings are both gone. A mapping is a
  * block of kind SIM_MEM_MAPPING; reservations are a list of their own. Guarded by sim.lock.
  */
-#include "sim.h"
+#include "sim_handles.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,6 +30,15 @@ static struct reservation **find_reservation(uintptr_t address, size_t size)
     while (*at && !(address >= (*at)->start && address + size <= (*at)->start + (*at)->size))
         at = &(*at)->next;
     return at;
+}
+
+size_t sim_vmm_reservations(void)
+{
+    size_t count = 0;
+
+    for (const struct reservation *at = reservations; at; at = at->next)
+        count++;
+    return count;
 }
 
 CUresult sim_cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
