@@ -93,25 +93,30 @@ static void count_on(const struct cw_pool_context *pool_context, int queries)
                               memory_order_relaxed);
 }
 
+static int record_in(struct cw_batch *batch, struct cw_pool_context *pool_context)
+{
+    uint64_t event = cw_pool_context_acquire_event(pool_context);
+
+    if (event == 0)
+        return -1;
+    batch->mark[batch->marks++] = (struct cw_mark){.pool_context = pool_context, .event = event};
+    if (cw_session.ops->event_record(cw_context_name(pool_context->record), event) != 0)
+        return -1;
+    count_on(pool_context, 0);
+    return 0;
+}
+
 int cw_batch_record(struct cw_batch *batch)
 {
     struct cw_pool_context *pool_context[CW_POOL_CONTEXTS_LIVE];
-    int count = contexts_to_pass(batch, pool_context);
+    int count = contexts_to_pass(batch, pool_context), rc = count < 0 ? -1 : 0;
 
-    give_events_back(batch); /* of an attempt that failed half-way */
-    for (int i = 0; i < count; i++) {
-        uint64_t event = cw_pool_context_acquire_event(pool_context[i]);
-
-        if (event == 0)
-            return -1;
-        batch->mark[batch->marks++] =
-            (struct cw_mark){.pool_context = pool_context[i], .event = event};
-        if (cw_session.ops->event_record(cw_context_name(pool_context[i]->record), event) != 0)
-            return -1;
-        count_on(pool_context[i], 0);
-    }
-    batch->recorded = count >= 0;
-    return count < 0 ? -1 : 0;
+    for (int i = 0; rc == 0 && i < count; i++)
+        rc = record_in(batch, pool_context[i]);
+    if (rc != 0)
+        give_events_back(batch);
+    batch->recorded = rc == 0;
+    return rc;
 }
 
 /* `ask`: of the driver, 1 when the event has passed. */

@@ -182,11 +182,15 @@ static CUresult enter_context(struct cw_context_name context, int *out_pushed)
     return rc;
 }
 
-static void leave_context(int pushed)
+/* A failed pop leaves the program in a context that is not its own. The call may have done its work
+ * and returned the error of an earlier one (cuda.h), so it is made again only if it has not. */
+static void leave_context(struct cw_context_name context, int pushed)
 {
     CUcontext popped;
 
-    if (CW_UNLIKELY(pushed))
+    if (CW_LIKELY(!pushed) || CW_REAL(cuCtxPopCurrent_v2)(&popped) == CUDA_SUCCESS)
+        return;
+    if (is_current(context))
         CW_REAL(cuCtxPopCurrent_v2)(&popped);
 }
 
@@ -207,7 +211,7 @@ static CW_HOT int context_wait(struct cw_context_name context)
     if (rc != CUDA_SUCCESS)
         return (int)rc;
     rc = CW_REAL(cuCtxSynchronize)();
-    leave_context(pushed);
+    leave_context(context, pushed);
     return (int)rc;
 }
 
@@ -219,7 +223,7 @@ static int memory_info(struct cw_context_name context, uint64_t *out_free, uint6
 
     if (rc == CUDA_SUCCESS)
         rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
-    leave_context(pushed);
+    leave_context(context, pushed);
     *out_free = free_bytes;
     *out_total = total_bytes;
     return rc == CUDA_SUCCESS ? 0 : -1;
@@ -240,7 +244,7 @@ static int event_create(struct cw_context_name context, uint64_t *out_event)
     if (enter_context(context, &pushed) != CUDA_SUCCESS)
         return -1;
     rc = CW_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
-    leave_context(pushed);
+    leave_context(context, pushed);
     *out_event = (uint64_t)(uintptr_t)event;
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
@@ -293,7 +297,7 @@ static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_
         return -1;
     rc = kind == CW_KIND_PINNED ? CW_REAL(cuMemFreeHost)((void *)(uintptr_t)key)
                                 : CW_REAL(cuMemFree_v2)(key);
-    leave_context(pushed);
+    leave_context(context, pushed);
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 

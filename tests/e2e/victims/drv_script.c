@@ -74,6 +74,19 @@ static int run_context(const struct args *args) /* context:CONTEXT:ORDINAL */
     return (int)cuCtxCreate_v2(context_at(args, 0), 0, (int)size_at(args, 1));
 }
 
+static int run_here(const struct args *args) /* here: the name of the current context */
+{
+    CUcontext current = NULL;
+    int rc = (int)cuCtxGetCurrent(&current);
+    char name = 127;
+
+    (void)args;
+    while (name > 0 && (current == NULL || contexts[(int)name] != current))
+        name--;
+    say("here: %d, %c", rc, name > 0 ? name : '-');
+    return rc;
+}
+
 /* ---- memory ---- */
 
 static NOINLINE int run_pitch(const struct args *args) /* pitch:BLOCK:WIDTH:HEIGHT:ELEMENT */
@@ -263,6 +276,7 @@ static int run_fail(const struct args *args) /* fail:RULES, as in CUSIM_FAIL */
 static const struct command commands[] = {
     {"device", run_device, 1},
     {"context", run_context, 0},
+    {"here", run_here, 1},
     {"pitch", run_pitch, 0},
     {"physical", run_physical, 0},
     {"same", run_same, 1},
