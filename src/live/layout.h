@@ -99,6 +99,7 @@ enum cw_table {
     X(IMPORTED, "imported", NONE, "virtual memory imported from a handle")                         \
     X(EXTERNAL, "external", NONE, "external memory")                                               \
     X(EXTERNAL_MAP, "external-map", NONE, "mapping of external memory")                            \
+    X(GRAPHICS, "graphics", NONE, "mapping of a graphics resource")                                \
     X(RESERVATION, "reservation", NONE, "reserved addresses")                                      \
     X(MULTICAST, "multicast", NONE, "multicast object")                                            \
     X(POOL, "pool", NONE, "memory pool")                                                           \

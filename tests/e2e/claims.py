@@ -10,7 +10,7 @@ import sys
 
 HOST_KINDS = {"pinned", "registered", "vmm-host"}
 UNCOUNTED_KINDS = {
-    "ipc", "imported", "external", "external-map", "reservation", "multicast", "pool", "module",
+    "ipc", "imported", "external", "external-map", "graphics", "reservation", "multicast", "pool", "module",
 }
 
 with open(sys.argv[1], encoding="utf-8") as file:

@@ -259,6 +259,16 @@ uint32_t cw_tracker_take(enum cw_space space, uint64_t key)
     return block;
 }
 
+uint32_t cw_tracker_take_onto(uint32_t list, enum cw_space space, uint64_t key)
+{
+    uint32_t block = cw_tracker_take(space, key);
+
+    if (block == 0)
+        return list;
+    atomic_store_explicit(&cw_tracker_at(block)->link, list, memory_order_relaxed);
+    return block;
+}
+
 void cw_tracker_take_block(uint32_t block)
 {
     cw_trace_gone(cw_tracker_at(block));

@@ -55,6 +55,8 @@ static inline uint32_t cw_tracker_find(enum cw_space space, uint64_t key)
 uint32_t cw_tracker_find_around(uint64_t address);
 
 uint32_t cw_tracker_take(enum cw_space space, uint64_t key);
+/* The same for the front of a list, which it returns, for cw_tracker_finish_list. */
+uint32_t cw_tracker_take_onto(uint32_t list, enum cw_space space, uint64_t key);
 void cw_tracker_finish(uint32_t block, enum cw_free_result result);
 /* As take, for a block of CW_SPACE_HANDLE, which has no key in the index; its owner (vmm.c) knows
  * it. */
@@ -193,7 +195,8 @@ void cw_tracker_reuse(uint32_t block, uint32_t site, uint64_t bytes, uint64_t no
 int cw_tracker_take_idle(uint32_t block);
 void cw_tracker_finish_idle(uint32_t block);
 
-/* Changes the size of a live block: only a mapping tells the size of an imported handle. */
+/* Changes the size of a live block: only a mapping tells the size of an imported handle, and only
+ * its pointer that of a graphics resource. */
 void cw_tracker_resize(uint32_t block, uint64_t bytes);
 
 /*

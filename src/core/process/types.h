@@ -22,6 +22,7 @@ enum cw_space {
     CW_SPACE_HANDLE,      /* virtual memory handles: kept by vmm.c, not by the index */
     CW_SPACE_RESERVATION, /* reserved address ranges */
     CW_SPACE_EXTERNAL,    /* external memory objects */
+    CW_SPACE_GRAPHICS,    /* graphics resources, while they are mapped */
     CW_SPACE_POOL,        /* memory pools */
     CW_SPACE_MODULE,      /* loaded modules and libraries */
 };

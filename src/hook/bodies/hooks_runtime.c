@@ -135,6 +135,8 @@ NAMES(cudaExternalMemoryGetMappedMipmappedArray,
        const struct cudaExternalMemoryMipmappedArrayDesc *mipmapDesc),
       (mipmap, extMem, mipmapDesc))
 NAMES(cudaDestroyExternalMemory, (cudaExternalMemory_t extMem), (extMem))
+NAMES(cudaGraphicsMapResources, (int count, cudaGraphicsResource_t *resources, cudaStream_t stream),
+      (count, resources, stream))
 
 /* ---- graphs and the device ---- */
 

@@ -351,6 +351,7 @@ static enum cw_leak_class class_by_kind(const struct cw_snapshot_site *site)
     case CW_KIND_IMPORTED:
     case CW_KIND_EXTERNAL:
     case CW_KIND_EXTERNAL_MAP:
+    case CW_KIND_GRAPHICS:
         return CW_LEAK_IMPORT;
     default:
         return CW_LEAK_HANDLE;

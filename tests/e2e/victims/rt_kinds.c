@@ -3,7 +3,12 @@
  * and keeps them all, or frees them all. */
 #include "victim_rt.h"
 
+#include <dlfcn.h>
 #include <string.h>
+
+/* cuda_gl_interop.h needs OpenGL's headers. */
+cudaError_t cudaGraphicsGLRegisterBuffer(cudaGraphicsResource_t *out, unsigned int buffer,
+                                         unsigned int flags);
 
 static int keeps, is_static;
 
@@ -16,7 +21,7 @@ static void took(const char *function, const char *api, const char *kind, unsign
         say("json live('%s') == (0, 0)", function);
     say("json site('%s')['kind'] == '%s'", function, kind);
     if (is_static)
-        say("json site('%s')['api'][:3] in ('cuM', 'cuA')", function);
+        say("json site('%s')['api'][:3] in ('cuM', 'cuA', 'cuG')", function);
     else
         say("json site('%s')['api'] == '%s'", function, api);
 }
@@ -29,6 +34,24 @@ static const struct cudaExtent square = {.width = 32, .height = 32};
 static char pages[8192] __attribute__((aligned(4096)));
 static cudaMemPool_t pool;
 static size_t pitch;
+
+static cudaGraphicsResource_t *register_buffer(cudaGraphicsResource_t *out)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    unsigned (*make)(size_t bytes) = (unsigned (*)(size_t))dlsym(driver, "cusim_gl_buffer");
+
+    MUST(cudaGraphicsGLRegisterBuffer(out, make(10000), 0));
+    return out;
+}
+
+static size_t size_of(cudaGraphicsResource_t resource)
+{
+    void *start;
+    size_t bytes;
+
+    MUST(cudaGraphicsResourceGetMappedPointer(&start, &bytes, resource));
+    return bytes;
+}
 
 /* What each takes by which function, in a variable `block` of its type. */
 #define FUNCTIONS(ROW)                                                                             \
@@ -53,7 +76,9 @@ static size_t pitch;
     ROW(mipmap, mipmap, (32 * 32 + 16 * 16) * 8, cudaMipmappedArray_t, cudaMallocMipmappedArray,   \
         (&block, &texel, square, 2, 0), cudaFreeMipmappedArray(block))                             \
     ROW(from_pool, async, 9002, void *, cudaMallocFromPoolAsync, (&block, 9002, pool, NULL),       \
-        cudaFreeAsync(block, NULL))
+        cudaFreeAsync(block, NULL))                                                                \
+    ROW(graphics, graphics, size_of(block), cudaGraphicsResource_t, cudaGraphicsMapResources,      \
+        (1, register_buffer(&block), NULL), cudaGraphicsUnmapResources(1, &block, NULL))
 
 #define TAKE(name, kind, bytes, type, function, arguments, give)                                   \
     static NOINLINE void take_##name(void)                                                         \
