@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "core/process/gate.h"
+#include "core/account/site.h"
 #include "core/account/tracker.h"
 #include "fake_driver.h"
 
@@ -58,11 +59,18 @@ static uint32_t meet(uint64_t id, unsigned device)
     return current();
 }
 
-/* The same, of one that the program has made before our eyes. */
+/* The i-th that the program has made before our eyes. */
+static uint32_t another(unsigned i, uint64_t id, unsigned device)
+{
+    fake_context(i % 4, HANDLE + i, id, device);
+    cw_context_created(HANDLE + i, device);
+    return of(HANDLE + i);
+}
+
+/* The first, which is current. */
 static uint32_t create(uint64_t id, unsigned device)
 {
-    fake_context(0, HANDLE, id, device);
-    cw_context_created(HANDLE, device);
+    another(0, id, device);
     fake_set_current(HANDLE);
     return current();
 }
@@ -172,9 +180,7 @@ CoreTest(context, a_recycled_handle_is_another_context)
     cr_assert_neq(old, 0u);
     end(old, CW_CONTEXT_DESTROYED);
     cr_expect_eq(of(HANDLE), 0u);
-    fake_context(0, HANDLE, 0, 4);
-    cw_context_created(HANDLE, 4);
-    new = current();
+    new = create(0, 4);
     cr_assert_neq(new, 0u);
     cr_expect_neq(new, old);
     cr_expect_neq(record(new)->id, record(old)->id);
@@ -216,12 +222,8 @@ CoreTest(context, who_has_the_current_handle_is_asked_by_id)
 
 CoreTest(context, who_has_any_other_handle_too)
 {
-    uint32_t old;
+    uint32_t old = another(0, 7, 0);
 
-    fake_context(0, HANDLE, 7, 0);
-    cw_context_created(HANDLE, 0);
-    old = of(HANDLE);
-    cr_assert_neq(old, 0u);
     cr_expect_eq(record(old)->id, 7u);
     fake_context(0, HANDLE, 8, 0);
     cr_expect_eq(of(HANDLE), 0u, "nobody has seen the new one");
@@ -285,11 +287,8 @@ CoreTest(context, one_is_there_as_long_as_its_handle_has_its_id)
 
 CoreTest(context, a_check_buries_what_the_driver_does_not_know)
 {
-    uint32_t context;
+    uint32_t context = another(0, 7, 0);
 
-    fake_context(0, HANDLE, 7, 0);
-    cw_context_created(HANDLE, 0);
-    context = of(HANDLE);
     cw_context_check_all();
     cr_expect_eq(record(context)->state, (uint32_t)CW_CONTEXT_LIVE);
     fake_context_end(HANDLE);
@@ -313,10 +312,8 @@ CoreTest(context, without_ids_a_handle_is_all_there_is)
 
 CoreTest(context, each_thread_has_its_own)
 {
-    fake_context(0, HANDLE, 7, 0);
     fake_context(1, HANDLE + 1, 8, 1);
-    fake_set_current(HANDLE);
-    cr_expect_eq(record(current())->id, 7u);
+    cr_expect_eq(record(meet(7, 0))->id, 7u);
     fake_set_current(HANDLE + 1);
     cr_expect_eq(record(current())->id, 8u);
     fake_set_current(HANDLE);
@@ -488,6 +485,50 @@ CoreTest(context, a_green_one_may_come_before_its_primary_one)
     cr_expect_eq(of(HANDLE), context);
     cr_expect_eq(record(context)->handle, HANDLE);
     cr_expect_eq(record(context)->retains, 1u);
+}
+
+/* ---- numbers: by which contexts of a device are told apart, and where sites get them ---- */
+
+CoreTest(context, those_of_a_device_at_one_time_have_different_numbers)
+{
+    uint32_t first = create(1, 2), second = another(1, 2, 2);
+
+    cr_expect_eq(record(first)->number, 0);
+    cr_expect_eq(record(second)->number, 1);
+    cr_expect_eq(record(another(2, 3, 3))->number, 0);
+    end(first, CW_CONTEXT_KEPT);
+    cr_expect_eq(record(create(4, 2))->number, 0, "the handle was given out again");
+    end(second, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(record(another(3, 5, 2))->number, 1);
+}
+
+CoreTest(context, too_many_share_the_last_number)
+{
+    uint32_t context = 0;
+
+    for (unsigned i = 0; i < CW_CONTEXT_NUMBERS + 2; i++) {
+        context = another(i, i + 1, 0);
+        cr_expect_eq(record(context)->number, i < CW_CONTEXT_NUMBERS ? i : CW_CONTEXT_NUMBERS - 1u);
+    }
+    end(context, CW_CONTEXT_DESTROYED);
+    another(100, 100, 0);
+    cr_expect_eq(record(cw_arena_count(core_arena, CW_TABLE_CONTEXT) - 1)->number,
+                 CW_CONTEXT_NUMBERS - 1, "others still have it");
+}
+
+static unsigned number_here(void)
+{
+    current();
+    return cw_site_at(cw_site_here(cw_site_text("cuMemAlloc"), CW_KIND_DEVICE, 0))->context;
+}
+
+CoreTest(context, a_site_has_the_number_of_the_current_one)
+{
+    create(1, 0);
+    cr_expect_eq(number_here(), 0);
+    another(1, 2, 0);
+    fake_set_current(HANDLE + 1);
+    cr_expect_eq(number_here(), 1);
 }
 
 /* ---- fatal errors ---- */
