@@ -500,6 +500,7 @@ struct cw_live_memory {
 struct cw_live_device {
     _Atomic uint64_t live_bytes; /* counted kinds, asked for; slack included */
     _Atomic uint64_t peak_bytes;
+    _Atomic uint64_t peak_blocks;  /* that were live at one time; exact like the others */
     _Atomic uint64_t recent_peak;  /* since the timeline's last point; at most peak_bytes */
     _Atomic uint64_t peak_version; /* grows by one with every new peak */
     _Atomic uint64_t held_bytes;   /* taken from the driver and not given back; slack included */

@@ -45,6 +45,17 @@ static void store(_Atomic uint64_t *counter, uint64_t value)
     atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
+/* Blocks in the slack of a thread: it alone writes them, or whoever has stopped it. */
+static uint32_t blocks_in(const struct cw_usage_slack *slack)
+{
+    return atomic_load_explicit(&slack->blocks, memory_order_relaxed);
+}
+
+static void put_blocks(struct cw_usage_slack *slack, uint32_t blocks)
+{
+    atomic_store_explicit(&slack->blocks, blocks, memory_order_relaxed);
+}
+
 static uint64_t add(_Atomic uint64_t *counter, uint64_t value)
 {
     return atomic_fetch_add_explicit(counter, value, memory_order_relaxed) + value;
@@ -93,6 +104,8 @@ static void give_back_slack(struct cw_usage_slack *slack)
     add(&arena->header->live_bytes, -load(&slack->live));
     add_held(device, -load(&slack->held));
     add(&cw_usage_sums[device].excess, -load(&slack->excess));
+    add(&cw_usage_sums[device].blocks, -(uint64_t)blocks_in(slack));
+    put_blocks(slack, 0);
     store(&slack->live, 0);
     store(&slack->held, 0);
     store(&slack->excess, 0);
@@ -101,7 +114,7 @@ static void give_back_slack(struct cw_usage_slack *slack)
 
 static int has_slack(const struct cw_usage_slack *slack)
 {
-    return (load(&slack->live) | load(&slack->held) | load(&slack->excess)) != 0;
+    return (load(&slack->live) | load(&slack->held) | load(&slack->excess) | blocks_in(slack)) != 0;
 }
 
 /* Takes up to `bytes` from the slack. Returns the rest, to be taken elsewhere. */
@@ -115,6 +128,15 @@ static uint64_t use_up(_Atomic uint64_t *slack, uint64_t bytes)
     }
     store(slack, 0);
     return bytes - there;
+}
+
+/* The same of one block. */
+static uint64_t use_up_block(struct cw_usage_slack *slack)
+{
+    uint32_t there = blocks_in(slack);
+
+    put_blocks(slack, there - (there != 0));
+    return there == 0;
 }
 
 /* Other threads' slack first comes to light when their slots are stopped. */
@@ -197,6 +219,8 @@ static void settle(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_
     }
     if (is_above(cw_usage_held_sum(ordinal), &device->peak_held))
         store(&device->peak_held, cw_usage_held_sum(ordinal));
+    if (is_above(load(&cw_usage_sums[ordinal].blocks), &device->peak_blocks))
+        store(&device->peak_blocks, load(&cw_usage_sums[ordinal].blocks));
     if (is_above(load(&header->live_bytes), &header->peak_bytes)) {
         store(&header->peak_bytes, load(&header->live_bytes));
         store(&header->peak_ns, now_ns);
@@ -205,7 +229,7 @@ static void settle(uint8_t ordinal, uint64_t asked, uint64_t held, uint64_t now_
 }
 
 /* What nobody has as slack. Returns whether it may make a peak. */
-static int add_shared(uint8_t device, uint64_t live, uint64_t held)
+static int add_shared(uint8_t device, uint64_t live, uint64_t held, uint64_t blocks)
 {
     struct cw_live_header *header = arena->header;
     int is_peak = 0;
@@ -216,12 +240,15 @@ static int add_shared(uint8_t device, uint64_t live, uint64_t held)
     }
     if (held != 0)
         is_peak |= is_above(add_held(device, held), &shown(device)->peak_held);
+    if (blocks != 0)
+        is_peak |=
+            is_above(add(&cw_usage_sums[device].blocks, blocks), &shown(device)->peak_blocks);
     return is_peak;
 }
 
 void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
 {
-    uint64_t live_rest = live, held_rest = held; /* in no slack of ours */
+    uint64_t live_rest = live, held_rest = held, block_rest = live != 0; /* in no slack of ours */
     struct cw_slot *slot = cw_slot_enter();
 
     device = checked(device);
@@ -232,11 +259,14 @@ void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns)
             live_rest = use_up(&slack->live, live);
             if (held != 0)
                 held_rest = use_up(&slack->held, held);
+            if (live != 0)
+                block_rest = use_up_block(slack);
             show(slack);
         }
         cw_slot_leave(slot);
     }
-    if (CW_UNLIKELY((live_rest | held_rest) != 0) && add_shared(device, live_rest, held_rest))
+    if (CW_UNLIKELY((live_rest | held_rest | block_rest) != 0) &&
+        add_shared(device, live_rest, held_rest, block_rest))
         settle(device, live, held, now_ns);
 }
 
@@ -298,6 +328,8 @@ static void sub_shared(uint8_t device, uint64_t live, uint64_t held)
     add(&arena->header->live_bytes, -live);
     if (held != 0)
         add_held(device, -held);
+    if (live != 0)
+        add(&cw_usage_sums[device].blocks, (uint64_t)-1);
 }
 
 void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
@@ -322,6 +354,7 @@ void cw_usage_sub(uint8_t device, uint64_t live, uint64_t held)
     } else {
         store(&slack->live, load(&slack->live) + live);
         store(&slack->held, load(&slack->held) + held);
+        put_blocks(slack, blocks_in(slack) + (live != 0));
         show(slack);
     }
     cw_slot_leave(slot);

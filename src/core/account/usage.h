@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The usage counters: live and held bytes, per device and in total, and their peaks; and the excess
- * of live blocks of the pool over their requests (core/limits/excess.h).
+ * The usage counters: live and held bytes, per device and in total, and their peaks; how many
+ * blocks are live on a device, for the peak of that; and the excess of live blocks of the pool over
+ * their requests (core/limits/excess.h).
  *
  * Owns the shared sums and the slack, which are in private memory, because limits and the pool
  * decide by them; those of live/layout.h are copies for readers, written after them and never read
@@ -30,13 +31,14 @@ void cw_usage_reset(void);
 struct cw_usage_slack {
     _Alignas(64) _Atomic uint64_t live, held, excess;
     _Atomic uint32_t device;    /* ordinal or CW_DEVICE_HOST */
+    _Atomic uint32_t blocks;    /* freed, whose bytes are or were in live */
     struct cw_live_slot *shown; /* the copy for readers */
 };
 extern CW_HIDDEN struct cw_usage_slack cw_usage_slack[CW_SLOTS];
 
 /* Shared sums of a device, slack included: at least what is live and held. */
 struct cw_usage_sums {
-    _Alignas(64) _Atomic uint64_t live, held, excess;
+    _Alignas(64) _Atomic uint64_t live, held, excess, blocks;
 };
 extern CW_HIDDEN struct cw_usage_sums cw_usage_sums[CW_DEVICES];
 
@@ -50,17 +52,19 @@ static inline uint64_t cw_usage_held_sum(uint8_t device)
     return atomic_load_explicit(&cw_usage_sums[device].held, memory_order_relaxed);
 }
 
-/* The two functions below run inside the slot and change nothing that threads share. 0: nothing was
- * changed. */
+/* The two functions below run inside the slot and change nothing that threads share. live: of one
+ * block. 0: nothing was changed. */
 static inline int cw_usage_use_slack(const struct cw_slot *slot, uint8_t device, uint64_t live)
 {
     struct cw_usage_slack *slack = &cw_usage_slack[slot - cw_slots];
     uint64_t there = atomic_load_explicit(&slack->live, memory_order_relaxed);
+    uint32_t blocks = atomic_load_explicit(&slack->blocks, memory_order_relaxed);
 
-    if (CW_UNLIKELY(there < live ||
+    if (CW_UNLIKELY(there < live || blocks == 0 ||
                     atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
         return 0;
     atomic_store_explicit(&slack->live, there - live, memory_order_relaxed);
+    atomic_store_explicit(&slack->blocks, blocks - 1, memory_order_relaxed);
     atomic_store_explicit(&slack->shown->slack_live, there - live, memory_order_relaxed);
     return 1;
 }
@@ -73,6 +77,9 @@ static inline int cw_usage_leave_slack(const struct cw_slot *slot, uint8_t devic
     if (CW_UNLIKELY(slot->no_slack != 0 ||
                     atomic_load_explicit(&slack->device, memory_order_relaxed) != device))
         return 0;
+    atomic_store_explicit(&slack->blocks,
+                          atomic_load_explicit(&slack->blocks, memory_order_relaxed) + (live != 0),
+                          memory_order_relaxed);
     live += atomic_load_explicit(&slack->live, memory_order_relaxed);
     atomic_store_explicit(&slack->live, live, memory_order_relaxed);
     atomic_store_explicit(&slack->shown->slack_live, live, memory_order_relaxed);
@@ -96,8 +103,8 @@ static inline void cw_usage_use_excess(const struct cw_slot *slot, uint64_t exce
     cw_slot_add(&cw_usage_slack[slot - cw_slots].excess, -excess);
 }
 
-/* live bytes more for the program, held bytes more from the driver. No lock held but of lower rank
- * than CW_RANK_PEAK; not inside a slot. device: an ordinal or CW_DEVICE_HOST. */
+/* live bytes more for the program, in one block, held bytes more from the driver. No lock held but
+ * of lower rank than CW_RANK_PEAK; not inside a slot. device: an ordinal or CW_DEVICE_HOST. */
 void cw_usage_add(uint8_t device, uint64_t live, uint64_t held, uint64_t now_ns);
 /* Counts bytes as held unless the sum would exceed `most`: 0, or -1. Exact with any number of
  * threads. The same conditions; cw_usage_sub(device, 0, bytes) takes it back. */

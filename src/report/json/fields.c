@@ -180,40 +180,6 @@ static void make_waste(const struct cw_json_at *at, const void *value, struct cw
     put_number(out, cw_pool_waste(pool_of(at)));
 }
 
-/* RMM's names for what a device's record says in others. */
-static const struct cw_snapshot_device *device_of(const struct cw_json_at *at)
-{
-    return at->record;
-}
-
-static void make_current_bytes(const struct cw_json_at *at, const void *value,
-                               struct cw_json_made *out)
-{
-    (void)value;
-    put_number(out, device_of(at)->sums.live_bytes);
-}
-
-static void make_current_count(const struct cw_json_at *at, const void *value,
-                               struct cw_json_made *out)
-{
-    (void)value;
-    put_number(out, device_of(at)->sums.live_blocks);
-}
-
-static void make_peak_bytes(const struct cw_json_at *at, const void *value,
-                            struct cw_json_made *out)
-{
-    (void)value;
-    put_number(out, device_of(at)->peak_bytes);
-}
-
-static void make_total_count(const struct cw_json_at *at, const void *value,
-                             struct cw_json_made *out)
-{
-    (void)value;
-    put_number(out, device_of(at)->sums.allocs);
-}
-
 static void make_driver_allocs(const struct cw_json_at *at, const void *value,
                                struct cw_json_made *out)
 {

@@ -381,6 +381,7 @@ static void finish_device(struct cw_snapshot *snapshot, unsigned index)
     device->idle_blocks = snapshot->pool.device[index].sums.idle_blocks;
     device->idle_bytes = snapshot->pool.device[index].sums.idle_bytes;
     device->peak_bytes = LOAD(live->peak_bytes);
+    device->peak_blocks = LOAD(live->peak_blocks);
     device->peak_ns = LOAD(live->peak_ns);
     device->name = LOAD(live->known) && live->name[0] != '\0' ? live->name : NULL;
     if (LOAD(live->known) || device->peak_bytes > 0 || snapshot->pool.device[index].used)

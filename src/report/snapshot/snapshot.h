@@ -83,6 +83,7 @@ struct cw_snapshot_device {
     uint64_t idle_blocks, idle_bytes;
     struct cw_snapshot_sums sums; /* counted kinds */
     uint64_t peak_bytes, peak_ns;
+    uint64_t peak_blocks;               /* at one time, maybe another */
     uint64_t driver_used, unattributed; /* when sampled */
     uint32_t peak_sites;                /* sites that held memory at the peak */
     uint64_t peak_rest;                 /* bytes held by sites not in `peak` */

@@ -150,6 +150,30 @@ Test(tally, extremes_are_those_since_they_were_taken)
     cr_expect_eq(device_at(0)->peak_bytes, 1040u);
 }
 
+Test(tally, the_peak_of_blocks_is_not_that_of_bytes)
+{
+    cw_usage_add(0, 1000, 1000, 1);
+    cw_usage_sub(0, 1000, 1000);
+    for (int i = 0; i < 5; i++) {
+        cw_usage_add(0, 100, 100, 2);
+        cr_expect_eq(device_at(0)->peak_blocks, i + 1u);
+    }
+    cr_expect_eq(device_at(0)->peak_bytes, 1000u);
+    for (int i = 0; i < 5; i++)
+        cw_usage_sub(0, 100, 100);
+    cw_usage_add(0, 400, 400, 3);
+    cw_usage_add(1, 1, 1, 4);
+    cr_expect_eq(device_at(0)->peak_blocks, 5u);
+    cr_expect_eq(device_at(1)->peak_blocks, 1u);
+}
+
+Test(tally, memory_that_the_pool_keeps_is_no_live_block)
+{
+    cw_usage_add(0, 0, 4096, 1);
+    cw_usage_sub(0, 0, 4096);
+    cr_expect_eq(device_at(0)->peak_blocks, 0u);
+}
+
 /* ---- threads: each holds at most OWN bytes, so the peak is known to lie in between ---- */
 
 #define THREADS 8
@@ -191,6 +215,33 @@ Test(tally, eight_threads_leave_exact_sums_and_peaks)
 {
     run_threads(THREADS, up_and_down);
     expect_all_hold(THREADS);
+}
+
+#define OWN_BLOCKS 10u
+
+static void blocks_up_and_down(unsigned id)
+{
+    uint64_t state = id;
+    unsigned mine = 0;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        if (next_random(&state) >> 63 && mine < OWN_BLOCKS) {
+            cw_usage_add((uint8_t)(id % 2), 64, 64, (uint64_t)i);
+            mine++;
+        } else if (mine > 0) {
+            cw_usage_sub((uint8_t)(id % 2), 64, 64);
+            mine--;
+        }
+    }
+    for (; mine < OWN_BLOCKS; mine++)
+        cw_usage_add((uint8_t)(id % 2), 64, 64, ROUNDS);
+}
+
+Test(tally, eight_threads_leave_an_exact_peak_of_blocks)
+{
+    run_threads(THREADS, blocks_up_and_down);
+    for (uint8_t i = 0; i < 2; i++)
+        cr_expect_eq(device_at(i)->peak_blocks, THREADS / 2 * OWN_BLOCKS);
 }
 
 static void keep_some_slack(unsigned id)
