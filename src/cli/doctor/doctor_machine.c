@@ -6,6 +6,8 @@
  */
 #include "cli/doctor/doctor.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #include "cli/doctor/sysroot.h"
 #include "live/live_dir.h"
 
+#define CONTROL_NODE   "/dev/nvidiactl"
 #define DRIVER_OLDEST  470 /* the branch of CUDA 11.4 */
 #define SHARE_OF_ROOM  16  /* of the free space, for a live file: live/live_dir.h */
 #define ROOM_SCARCE    (SHARE_OF_ROOM * CW_LIVE_ROOM_GOOD)
@@ -174,14 +177,34 @@ static void compare_with_module(struct cw_doctor *doctor, const char *path)
                           module, version + 4);
 }
 
-static void check_driver(struct cw_doctor *doctor)
+static int needs_driver(const struct cw_elf_facts *facts)
+{
+    for (unsigned i = 0; i < facts->needed_count; i++)
+        if (strcmp(facts->needed[i], "libcuda.so.1") == 0)
+            return 1;
+    return 0;
+}
+
+/* ld.so(8): what a library opens is looked for by the program's RPATH, but not by its RUNPATH. So
+ * the latter counts where the program itself needs the driver, or has the runtime in it. */
+static const char *find_driver(const struct cw_doctor *doctor, char *path)
 {
     const struct cw_program_file *program = &doctor->program;
     int is_read = program->steps > 0 && program->state == CW_PROGRAM_FOUND;
     const char *from = is_read ? program->step[program->steps - 1].path : NULL;
+    struct cw_elf_facts facts = {.rpath = NULL};
+
+    if (is_read)
+        facts = program->facts;
+    if (facts.runpath && !facts.defines_runtime && !needs_driver(&facts))
+        facts.runpath = facts.rpath = NULL;
+    return cw_loader_find(&doctor->loader, "libcuda.so.1", from, &facts, path);
+}
+
+static void check_driver(struct cw_doctor *doctor)
+{
     char path[PATH_MAX];
-    const char *how = cw_loader_find(&doctor->loader, "libcuda.so.1", from,
-                                     is_read ? &program->facts : NULL, path);
+    const char *how = find_driver(doctor, path);
 
     if (!how) {
         complain_of_no_driver(doctor);
@@ -191,11 +214,28 @@ static void check_driver(struct cw_doctor *doctor)
     compare_with_module(doctor, path);
 }
 
+/* Of the devices that /dev/nvidiactl is for: /dev/nvidia0, or another number in a container. */
+static int has_numbered_device(const struct cw_doctor *doctor)
+{
+    char directory[PATH_MAX];
+    struct dirent *entry;
+    int found = 0;
+    DIR *dir;
+
+    if (cw_sysroot_outside(doctor->root, "/dev", directory, sizeof(directory)) != 0 ||
+        !(dir = opendir(directory)))
+        return 0;
+    while (!found && (entry = readdir(dir)) != NULL)
+        found =
+            strncmp(entry->d_name, "nvidia", 6) == 0 && isdigit((unsigned char)entry->d_name[6]);
+    closedir(dir);
+    return found;
+}
+
 /* Discrete GPUs, Windows' subsystem for Linux, Tegra. */
 static void check_devices(struct cw_doctor *doctor)
 {
-    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-gpu",
-                                        "/dev/nvgpu"};
+    static const char *const nodes[] = {CONTROL_NODE, "/dev/dxg", "/dev/nvhost-gpu", "/dev/nvgpu"};
     const struct container *container = find_container(doctor);
     char outside[PATH_MAX];
 
@@ -203,11 +243,15 @@ static void check_devices(struct cw_doctor *doctor)
         if (!cw_sysroot_has(doctor->root, nodes[i]) ||
             cw_sysroot_outside(doctor->root, nodes[i], outside, sizeof(outside)) != 0)
             continue;
-        if (access(outside, R_OK | W_OK) == 0)
-            cw_doctor_ok(doctor, "%s exists", nodes[i]);
-        else
+        if (access(outside, R_OK | W_OK) != 0)
             cw_doctor_warn(doctor, "join the group that owns it (often video or render)",
                            "you do not have permission to open %s: %s", nodes[i], strerror(errno));
+        else if (strcmp(nodes[i], CONTROL_NODE) == 0 && !has_numbered_device(doctor))
+            cw_doctor_warn(
+                doctor, container ? container->way_out : "see whether nvidia-smi lists a GPU",
+                "%s exists, but no /dev/nvidia0 or another: the driver will find no GPU", nodes[i]);
+        else
+            cw_doctor_ok(doctor, "%s exists", nodes[i]);
         return;
     }
     cw_doctor_warn(
