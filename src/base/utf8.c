@@ -93,3 +93,15 @@ size_t cw_utf8_clean(char *buf, size_t cap, const char *text)
     buf[at] = '\0';
     return at;
 }
+
+size_t cw_utf8_cut(const char *text, size_t cap)
+{
+    size_t len = strnlen(text, cap);
+
+    if (len < cap)
+        return len;
+    len--;
+    while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}

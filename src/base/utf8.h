@@ -15,6 +15,8 @@ size_t cw_utf8_scan(const char *text, size_t len, int *out_complete);
 /* The character of a complete sequence of `len` bytes. */
 uint32_t cw_utf8_decode(const char *text, size_t len);
 int cw_utf8_is_valid(const char *text);
+/* How many bytes of the text fit into cap with their NUL, without cutting a character. */
+size_t cw_utf8_cut(const char *text, size_t cap);
 /* Copies the text with replacements, cut off between characters; returns the length. */
 size_t cw_utf8_clean(char *buf, size_t cap, const char *text);
 

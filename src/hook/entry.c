@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -57,6 +58,7 @@ static void forked(void)
 static void __attribute__((constructor)) load(void)
 {
     cw_settings_read();
+    cw_api_init(cw_settings_options());
     if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
         cw_write_never_to_stderr();
     /* Before we take any lock: the program may fork at any time. */

@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/lock.h"
+#include "core/account/trace.h"
 #include "core/control/lifecycle.h"
 #include "core/process/host.h"
 #include "core/process/session.h"
@@ -102,6 +103,8 @@ static const struct cw_host_ops host = {
     .watch_thread = watch_thread,
     .find_unwinder = find_unwinder,
     .dump = cw_dump_for_process,
+    .record = cw_trace_file_start,
+    .end_record = cw_trace_stop,
 };
 
 /* Nothing that it does with the calls happens, so the program has other answers than without us. */

@@ -22,6 +22,7 @@
  *            they become too many, so that they always span the whole life of the process.
  *   series   what one site held at each sample.
  *   timeline what one device held over time; the same, with moments of its own.
+ *   owner    what tells one allocation from all others that had the same block record.
  *   regrowth a block is replaced by a larger one from the same site, and its bytes are copied.
  *   module   one mapping of a shared object: the same file at two addresses is two modules.
  *   bucket   the idle blocks of one size, kind and context, and what passed through.
@@ -52,7 +53,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 8
+#define CW_LIVE_VERSION 9
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    32768 /* bytes of a record at most */
@@ -77,6 +78,7 @@ enum cw_table {
     CW_TABLE_SERIES,
     CW_TABLE_TIMELINE,
     CW_TABLE_REGROWTH,
+    CW_TABLE_OWNER,
     CW_TABLE_COUNT
 };
 
@@ -231,6 +233,13 @@ struct cw_live_block {
      * of its free. */
     _Atomic uint32_t maps;
     _Atomic uint32_t link; /* next in a list of the owner (free list, closing list, bucket) */
+};
+
+/* Beside each block, under the same index: what its present owner, the allocation, is called. */
+struct cw_live_owner {
+    _Atomic uint64_t id;   /* no other allocation of this process has it; 0: never given out */
+    _Atomic uint32_t name; /* text: what the program calls it, 0: nothing */
+    uint32_t unused;
 };
 
 struct cw_live_context {

@@ -26,6 +26,7 @@ static const struct {
     [CW_TABLE_SERIES] = RECORD(cw_live_series),
     [CW_TABLE_TIMELINE] = RECORD(cw_live_timeline),
     [CW_TABLE_REGROWTH] = RECORD(cw_live_regrowth),
+    [CW_TABLE_OWNER] = RECORD(cw_live_owner),
 };
 
 #undef RECORD

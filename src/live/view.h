@@ -92,6 +92,12 @@ static inline const struct cw_live_regrowth *cw_view_regrowth(const struct cw_vi
     return cw_view_at(v, CW_TABLE_REGROWTH, i);
 }
 
+/* Of the block with this index; NULL: it has no id. */
+static inline const struct cw_live_owner *cw_view_owner(const struct cw_view *v, uint32_t i)
+{
+    return cw_view_at(v, CW_TABLE_OWNER, i);
+}
+
 /* Bytes of the counted kinds on the device (CW_DEVICE_HOST: of the host). */
 struct cw_live_sums {
     uint64_t live; /* asked for, and not freed */

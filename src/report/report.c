@@ -8,6 +8,7 @@
  */
 #include "report/report.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -124,9 +125,12 @@ static int write_file(struct cw_report_job *job, enum content content, const cha
     error = cw_report_file_close(&job->file, error);
     if (error == 0)
         return 0;
-    cw_log(CW_LOG_WARN, "cannot write the report to \"%s\": %s (errno %d)%s",
-           job->file.path[0] ? job->file.path : pattern, cw_reason(error), error,
-           job->request->is_dump ? "" : "; writing it to stderr instead");
+    if (job->request->out_error != NULL)
+        *job->request->out_error = error;
+    else
+        cw_log(CW_LOG_WARN, "cannot write the report to \"%s\": %s (errno %d)%s",
+               job->file.path[0] ? job->file.path : pattern, cw_reason(error), error,
+               job->request->is_dump ? "" : "; writing it to stderr instead");
     return error;
 }
 
@@ -294,7 +298,10 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
         return 0;
     job = create_job(view);
     if (!job) {
-        cw_log(CW_LOG_WARN, "out of memory: no report is written");
+        if (request->out_error != NULL)
+            *request->out_error = ENOMEM;
+        else
+            cw_log(CW_LOG_WARN, "out of memory: no report is written");
         return -1;
     }
     if (request->form != CW_REPORT_SHORT_IF_LEAKED || may_have_news(snapshot_of(job)))

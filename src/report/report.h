@@ -27,12 +27,13 @@ enum cw_report_form {
 struct cw_report_request {
     enum cw_report_form form;
     enum cw_report_process process;
-    unsigned columns;         /* that the text's tables fit in; 0: 80 */
-    const char *destination;  /* template of a file name (report/path/path.h); NULL or "-": `fd` */
-    int fd;                   /* 0: 2, stderr */
-    int is_dump;              /* the process continues: no fallback if the file cannot be written */
-    char *const *env;         /* for %q{VAR}; may be NULL */
-    const char *version;      /* of cuwarden; may be NULL */
+    unsigned columns;        /* that the text's tables fit in; 0: 80 */
+    const char *destination; /* template of a file name (report/path/path.h); NULL or "-": `fd` */
+    int fd;                  /* 0: 2, stderr */
+    int is_dump;             /* the process continues: no fallback if the file cannot be written */
+    int *out_error;          /* gets the errno of what went wrong, in place of a warning; or NULL */
+    char *const *env;        /* for %q{VAR}; may be NULL */
+    const char *version;     /* of cuwarden; may be NULL */
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
     uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
     /* Demangles a name (symbol.h), or NULL; must be NULL where malloc is forbidden. */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/sys.h"
+#include "core/account/owner.h"
 #include "core/account/site.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
@@ -171,35 +172,77 @@ static int put_line(const char *line, size_t len)
     return error;
 }
 
-int cw_trace_begin(struct cw_arena *arena, int fd, const char *path)
+/* The addresses stay for the life of the process: a thread may still write to them. */
+static int make_window(void)
 {
-    struct stat info;
-    void *base;
-    int error;
+    void *base = self.base;
 
-    if (cw_sys_stat(fd, &info) != 0)
-        return errno;
-    base = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                -1, 0);
+    if (base == NULL)
+        base = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return errno;
+    self.base = base;
+    return 0;
+}
+
+static int begin_locked(struct cw_arena *arena, int fd, const char *path)
+{
+    struct stat info;
+    int error;
+
+    if (cw_trace_is_on())
+        return EBUSY;
+    error = cw_sys_stat(fd, &info) != 0 ? errno : make_window();
+    if (error != 0)
+        return error;
     self.arena = arena;
     self.path = path;
     self.fd = fd;
     self.device = info.st_dev;
     self.inode = info.st_ino;
-    self.base = base;
     atomic_store(&self.length, sizeof(CW_TRACE_HEADER) - 1);
     atomic_store(&self.ended, 0);
     error = move_window(0);
     if (error != 0) {
-        munmap(base, WINDOW);
         self.fd = -1;
         return error;
     }
-    memcpy(base, CW_TRACE_HEADER, sizeof(CW_TRACE_HEADER) - 1);
+    memcpy(self.base, CW_TRACE_HEADER, sizeof(CW_TRACE_HEADER) - 1);
     atomic_store(&cw_trace_on, 1);
     return 0;
+}
+
+int cw_trace_begin(struct cw_arena *arena, int fd, const char *path)
+{
+    int error;
+
+    cw_lock_acquire(&self.lock);
+    error = begin_locked(arena, fd, path);
+    cw_lock_release(&self.lock);
+    return error;
+}
+
+static void close_file(void)
+{
+    if (is_ours(self.fd))
+        cw_sys_close(self.fd);
+    self.fd = -1;
+}
+
+int cw_trace_stop(void)
+{
+    int was_on;
+
+    cw_lock_acquire(&self.lock);
+    was_on = atomic_exchange(&cw_trace_on, 0);
+    if (was_on) {
+        cover_window();
+        cut_file();
+        close_file();
+    }
+    cw_lock_release(&self.lock);
+    return was_on ? 0 : -1;
 }
 
 void cw_trace_end(void)
@@ -216,11 +259,11 @@ void cw_trace_reset(void)
     int was_on = atomic_exchange(&cw_trace_on, 0);
 
     cw_lock_reset(&self.lock);
-    if (was_on)
+    if (was_on) {
         munmap(self.base, WINDOW);
-    if (was_on && is_ours(self.fd))
-        cw_sys_close(self.fd);
-    self.fd = -1;
+        self.base = NULL;
+        close_file();
+    }
 }
 
 /* ---- lines ---- */
@@ -289,6 +332,7 @@ static char *put_time(char *at, uint64_t elapsed)
 struct line {
     const char *action;
     uint64_t pointer, bytes, stream;
+    uint64_t id; /* of the allocation; 0: it failed */
     uint8_t device;
     uint8_t kind;
     uint32_t api;
@@ -334,6 +378,9 @@ static size_t make_line(char *buf, const struct line *line)
     at = put_name(at, line->api);
     *at++ = ',';
     at = put_decimal(at, elapsed);
+    *at++ = ',';
+    if (line->id != 0)
+        at = put_decimal(at, line->id);
     *at++ = '\n';
     return (size_t)(at - buf);
 }
@@ -352,8 +399,9 @@ static void write_line(const struct line *line)
     errno = saved;
 }
 
-void cw_trace_block(const struct cw_live_block *block, int is_free)
+void cw_trace_block(uint32_t index, int is_free)
 {
+    const struct cw_live_block *block = cw_arena_at(self.arena, CW_TABLE_BLOCK, index);
     const struct cw_live_site *site =
         cw_site_own(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)));
 
@@ -367,6 +415,7 @@ void cw_trace_block(const struct cw_live_block *block, int is_free)
         .device = site->device,
         .kind = site->kind,
         .api = site->api,
+        .id = cw_owner_id(index),
     });
 }
 

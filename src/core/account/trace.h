@@ -20,7 +20,8 @@
 #include "live/arena.h"
 
 /* The first six are RMM's; its parser looks columns up by name and ignores the others. */
-#define CW_TRACE_HEADER "Thread,Time,Action,Pointer,Size,Stream,Device,Kind,Function,Nanoseconds\n"
+#define CW_TRACE_HEADER                                                                            \
+    "Thread,Time,Action,Pointer,Size,Stream,Device,Kind,Function,Nanoseconds,Id\n"
 
 extern CW_HIDDEN _Atomic int cw_trace_on;
 
@@ -30,25 +31,27 @@ static inline int cw_trace_is_on(void)
 }
 
 /* Writes to this new, empty regular file from now on; it belongs to the trace. `path` must stay. 0,
- * or the errno. Once for a session, after it was armed. */
+ * or the errno; EBUSY: there is one. After the session was armed. */
 int cw_trace_begin(struct cw_arena *arena, int fd, const char *path);
+/* The file is complete, and another may be begun. 0; -1: there is none. */
+int cw_trace_stop(void);
 /* Truncates the file after the last line. Takes no lock: the caller may have interrupted a
  * holder. */
 void cw_trace_end(void);
 /* In a forked child: the file is the parent's. */
 void cw_trace_reset(void);
 
-CW_COLD void cw_trace_block(const struct cw_live_block *block, int is_free);
+CW_COLD void cw_trace_block(uint32_t block, int is_free);
 
 /* The program gets the block. Called before it learns the address. */
-static inline void cw_trace_taken(const struct cw_live_block *block)
+static inline void cw_trace_taken(uint32_t block)
 {
     if (cw_trace_is_on())
         cw_trace_block(block, 0);
 }
 
 /* The program has freed the block. Called before anybody else may get its memory. */
-static inline void cw_trace_gone(const struct cw_live_block *block)
+static inline void cw_trace_gone(uint32_t block)
 {
     if (cw_trace_is_on())
         cw_trace_block(block, 1);

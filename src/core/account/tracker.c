@@ -10,6 +10,7 @@
 #include "core/account/audit.h"
 #include "core/account/debug_log.h"
 #include "core/account/index.h"
+#include "core/account/owner.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/site_count.h"
@@ -26,6 +27,7 @@ void cw_tracker_init(struct cw_arena *in)
 {
     cw_tracker_arena = in;
     arenas++;
+    cw_owner_init(in);
     cw_site_count_init(in);
 }
 
@@ -33,6 +35,7 @@ void cw_tracker_reset(void)
 {
     cw_lock_reset(&free_lock);
     free_list = 0;
+    cw_owner_reset();
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t value)
@@ -86,14 +89,19 @@ static void spill_spares(uint32_t keep)
     cw_lock_release(&free_lock);
 }
 
+static uint32_t append_record(void)
+{
+    uint32_t block = cw_arena_append(cw_tracker_arena, CW_TABLE_BLOCK);
+
+    return block != 0 && cw_owner_make(block) == 0 ? block : 0;
+}
+
 static uint32_t acquire_record(void)
 {
     check_spares();
     if (cw_thread.spares == 0)
         refill_spares();
-    if (cw_thread.spares == 0)
-        return cw_arena_append(cw_tracker_arena, CW_TABLE_BLOCK);
-    return cw_thread.spare[--cw_thread.spares];
+    return cw_thread.spares == 0 ? append_record() : cw_thread.spare[--cw_thread.spares];
 }
 
 static void release_record(uint32_t block)
@@ -156,7 +164,7 @@ static void close_stale(uint32_t index, const struct cw_request *request)
         return;
     context =
         block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
-    cw_trace_gone(block);
+    cw_trace_gone(index);
     cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
                                  ? CW_FREE_RECLAIMED
                                  : CW_FREE_DONE);
@@ -200,6 +208,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         lose(request);
         return 0;
     }
+    cw_owner_new(block);
     fill(cw_tracker_at(block), request, site_index, now_ns, CW_BLOCK_LIVE);
     if (request->space != CW_SPACE_HANDLE &&
         cw_index_insert(request->space, request->key, block, &stale) != 0) {
@@ -216,7 +225,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     if (request->reserved != 0)
         commit(request, now_ns);
     cw_audit_taken(cw_tracker_at(block));
-    cw_trace_taken(cw_tracker_at(block));
+    cw_trace_taken(block);
     cw_debug_log_taken(cw_tracker_at(block));
     return block;
 }
@@ -271,7 +280,7 @@ uint32_t cw_tracker_take_onto(uint32_t list, enum cw_space space, uint64_t key)
 
 void cw_tracker_take_block(uint32_t block)
 {
-    cw_trace_gone(cw_tracker_at(block));
+    cw_trace_gone(block);
     set_state(cw_tracker_at(block), CW_BLOCK_LEAVING);
 }
 
@@ -307,7 +316,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 
     if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
         if (put_back(index)) {
-            cw_trace_taken(block);
+            cw_trace_taken(index);
             return;
         }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
@@ -370,11 +379,10 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
 void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint64_t now_ns)
 {
     const struct cw_live_site *site = cw_site_at(site_index);
-    struct cw_live_block *block = cw_tracker_at(index);
 
-    cw_tracker_renew(block, site_index, bytes, now_ns);
+    cw_tracker_renew(cw_tracker_at(index), index, site_index, bytes, now_ns);
     cw_usage_add(cw_site_device(site), bytes, 0, now_ns);
-    cw_trace_taken(block);
+    cw_trace_taken(index);
 }
 
 int cw_tracker_take_idle(uint32_t index)
@@ -452,7 +460,7 @@ static int take_pooled(uint32_t index, uint32_t context)
     }
     cw_tracker_show_state(block, CW_BLOCK_LEAVING);
     cw_index_remove_block(block->space, load(&block->key), index);
-    cw_trace_gone(block);
+    cw_trace_gone(index);
     return 1;
 }
 

@@ -25,6 +25,7 @@
 
 #include "base/compiler.h"
 #include "core/account/index.h"
+#include "core/account/owner.h"
 #include "core/account/size_class.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
@@ -137,7 +138,8 @@ CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
 
 /* Makes the caller the owner of the live block with this key; 0: it is not live, or no longer has
  * this key. The owner either retires it, or removes it from the index and finishes it. */
-static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space space, uint64_t key)
+static inline int cw_tracker_claim(struct cw_live_block *block, uint32_t index, enum cw_space space,
+                                   uint64_t key)
 {
     uint32_t live = CW_BLOCK_LIVE;
 
@@ -147,7 +149,7 @@ static inline int cw_tracker_claim(struct cw_live_block *block, enum cw_space sp
     if (CW_LIKELY(atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
                   atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
         cw_tracker_show_state(block, CW_BLOCK_LEAVING);
-        cw_trace_gone(block);
+        cw_trace_gone(index);
         return 1;
     }
     cw_tracker_unclaim(block);
@@ -170,9 +172,10 @@ void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
 
 /* An idle block that the caller has taken from the pool serves a new request. Updates all but the
  * device's sums and the trace. */
-static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t site, uint64_t bytes,
-                                    uint64_t now_ns)
+static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t index, uint32_t site,
+                                    uint64_t bytes, uint64_t now_ns)
 {
+    cw_owner_new(index);
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
     atomic_store_explicit(&block->site, site, memory_order_release);

@@ -184,7 +184,7 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
     is_valid =
         block != 0 && atomic_load_explicit(&record->state, memory_order_acquire) == CW_BLOCK_IDLE;
     if (CW_LIKELY(is_valid)) {
-        cw_tracker_renew(record, site, bytes, now);
+        cw_tracker_renew(record, block, site, bytes, now);
         if (CW_UNLIKELY(excess != 0) && pool->class < CW_POOL_HOST)
             cw_usage_use_excess(slot, excess);
     }
@@ -197,7 +197,7 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
             return 0;
         cw_usage_add(pool->device, bytes, 0, now);
     }
-    cw_trace_taken(record);
+    cw_trace_taken(block);
     cw_deadline_look(now);
     key = atomic_load_explicit(&record->key, memory_order_relaxed);
     cw_thread.served = block;
@@ -484,7 +484,8 @@ static CW_INLINE uint32_t claim_served(uint64_t key)
     return cw_thread.served_key == key && key != 0 &&
                    atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE &&
                    atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
-                   is_pooled(block) && cw_tracker_claim(block, CW_SPACE_ADDRESS, key)
+                   is_pooled(block) &&
+                   cw_tracker_claim(block, cw_thread.served, CW_SPACE_ADDRESS, key)
                ? cw_thread.served
                : 0;
 }
@@ -501,7 +502,7 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
         block = cw_tracker_at(index);
         if (index == 0 || !is_pooled(block))
             return free_unpooled(key, out);
-        if (CW_UNLIKELY(!cw_tracker_claim(block, CW_SPACE_ADDRESS, key)))
+        if (CW_UNLIKELY(!cw_tracker_claim(block, index, CW_SPACE_ADDRESS, key)))
             return refuse(key, cw_pool_context_of(block->context), out, out_wait);
     }
     return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)

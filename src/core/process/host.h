@@ -24,6 +24,11 @@ struct cw_host_ops {
     /* Writes a report for process `asker`. Returns 0 with its name in text, or an errno with the
      * reason. NULL: not supported. */
     int (*dump)(uint32_t asker, char *text, size_t cap);
+    /* Writes the trace (core/account/trace.h) to this new file from now on. 0, or an errno; EBUSY:
+     * one is being written. NULL: not supported. */
+    int (*record)(const char *path);
+    /* 0; -1: none is being written. */
+    int (*end_record)(void);
 };
 
 extern CW_HIDDEN const struct cw_host_ops *cw_host; /* never NULL */

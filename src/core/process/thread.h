@@ -79,10 +79,12 @@ struct CW_ALIGNED_LINE cw_thread {
     struct cw_thread_caches
         *caches; /* NULL: not made yet, or no memory; see cw_thread_caches_here */
 
-    unsigned accounted; /* allocations and frees that the driver layer saw on this thread */
-    uint32_t epoch;     /* of the spare blocks: a forked child must not use its parent's */
-    uint64_t stream;    /* the hook layer's: that the call names, 0: none; for the trace */
-    uint8_t ended;      /* cw_thread_ends was called: nobody frees what is made now */
+    unsigned accounted;        /* allocations and frees that the driver layer saw on this thread */
+    uint32_t epoch;            /* of the spare blocks: a forked child must not use its parent's */
+    uint64_t stream;           /* the hook layer's: that the call names, 0: none; for the trace */
+    uint64_t next_id, ids_end; /* ids that it may give out (core/account/owner.h) */
+    uint32_t id_epoch;
+    uint8_t ended; /* cw_thread_ends was called: nobody frees what is made now */
     uint32_t spares;
     uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
 };

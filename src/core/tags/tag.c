@@ -87,16 +87,23 @@ static void set_tag(struct cw_tag_stack *stack, uint16_t tag)
     stack->where = (uint32_t)tag << 16 | (stack->where & 0xffff);
 }
 
+/* 0: too deep, which is counted. */
+static inline int has_room(struct cw_tag_stack *stack, uint8_t domain)
+{
+    if (CW_LIKELY(stack->depth < CW_TAG_DEPTH && stack->deeper == 0))
+        return 1;
+    stack->deeper++;
+    stack->deeper_in[domain]++;
+    return 0;
+}
+
 int cw_tag_push(uint8_t domain, uint16_t tag)
 {
     struct cw_tag_stack *stack = &cw_tag_stack;
     int level = level_of(stack, domain);
 
-    if (CW_UNLIKELY(stack->depth == CW_TAG_DEPTH || stack->deeper != 0)) {
-        stack->deeper++;
-        stack->deeper_in[domain]++;
+    if (!has_room(stack, domain))
         return level;
-    }
     stack->range[stack->depth++] =
         (struct cw_tag_range){.tag = tag, .domain = domain, .life = begun(tag)};
     if (tag != 0)
@@ -104,27 +111,63 @@ int cw_tag_push(uint8_t domain, uint16_t tag)
     return level;
 }
 
-int cw_tag_pop(uint8_t domain)
+void cw_tag_enter(uint16_t tag)
 {
     struct cw_tag_stack *stack = &cw_tag_stack;
-    struct cw_tag_range range;
+
+    if (!has_room(stack, CW_TAG_OWN))
+        return;
+    stack->range[stack->depth++] = (struct cw_tag_range){.tag = tag, .domain = CW_TAG_OWN};
+    set_tag(stack, tag);
+}
+
+/* The domain's innermost range, which is now ended; *out was it. -1: there is none. */
+static inline int take_innermost(struct cw_tag_stack *stack, uint8_t domain,
+                                 struct cw_tag_range *out)
+{
     unsigned at = stack->depth;
 
-    if (CW_UNLIKELY(stack->deeper_in[domain] != 0)) {
-        stack->deeper--;
-        stack->deeper_in[domain]--;
-        return level_of(stack, domain);
-    }
     while (at > 0 && stack->range[at - 1].domain != domain)
         at--;
     if (at-- == 0)
         return -1;
-    range = stack->range[at];
+    *out = stack->range[at];
     stack->depth--;
-    memmove(&stack->range[at], &stack->range[at + 1], (stack->depth - at) * sizeof(range));
+    if (CW_UNLIKELY(at != stack->depth))
+        memmove(&stack->range[at], &stack->range[at + 1], (stack->depth - at) * sizeof(*out));
     set_tag(stack, innermost_tag(stack));
+    return 0;
+}
+
+/* 1: it was one too deep for the stack. */
+static inline int take_deeper(struct cw_tag_stack *stack, uint8_t domain)
+{
+    if (CW_LIKELY(stack->deeper_in[domain] == 0))
+        return 0;
+    stack->deeper--;
+    stack->deeper_in[domain]--;
+    return 1;
+}
+
+int cw_tag_pop(uint8_t domain)
+{
+    struct cw_tag_stack *stack = &cw_tag_stack;
+    struct cw_tag_range range;
+
+    if (take_deeper(stack, domain))
+        return level_of(stack, domain);
+    if (take_innermost(stack, domain, &range) != 0)
+        return -1;
     ended(range.tag, range.life);
     return level_of(stack, domain);
+}
+
+int cw_tag_leave(void)
+{
+    struct cw_tag_stack *stack = &cw_tag_stack;
+    struct cw_tag_range range;
+
+    return take_deeper(stack, CW_TAG_OWN) ? 0 : take_innermost(stack, CW_TAG_OWN, &range);
 }
 
 /* ---- ranges of the process: tag, life, and a serial number in one word ---- */

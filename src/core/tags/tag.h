@@ -7,6 +7,9 @@
  * another thread, so it tags nothing; it is a step, as a mark is. Domains nest by themselves: a pop
  * ends the innermost range of its own domain.
  *
+ * A tag of the program's own (enter, leave: src/api) nests with the ranges as if in a domain of its
+ * own. It is no step, which is what makes it cheap.
+ *
  * The stack of ranges is the thread's own and needs no lock. It holds CW_TAG_DEPTH ranges; those
  * that lie deeper are counted, so that pops find their partners, but have no name and are no steps.
  * A forked child goes on with the stack of the thread that forked it. Before the session is armed
@@ -21,6 +24,7 @@
 #include "core/tags/tag_name.h"
 
 #define CW_TAG_DEPTH 32
+#define CW_TAG_OWN   CW_TAG_DOMAINS /* in place of a domain: of the program's own tags */
 
 struct cw_tag_range {
     uint16_t tag;
@@ -36,7 +40,7 @@ struct cw_tag_stack {
     uint16_t unused;
     uint32_t deeper; /* ranges too deep for the stack; younger than all on it */
     struct cw_tag_range range[CW_TAG_DEPTH];
-    uint32_t deeper_in[CW_TAG_DOMAINS];
+    uint32_t deeper_in[CW_TAG_DOMAINS + 1];
 };
 
 extern CW_HIDDEN CW_TLS struct cw_tag_stack cw_tag_stack;
@@ -50,6 +54,10 @@ static inline uint16_t cw_tag_here(void)
 /* The level of the range within its domain, from 0; pop: -1 when there is none to end. */
 int cw_tag_push(uint8_t domain, uint16_t tag);
 int cw_tag_pop(uint8_t domain);
+
+/* Of the program's own; leave: 0, or -1 when there is none to end. */
+void cw_tag_enter(uint16_t tag);
+int cw_tag_leave(void);
 
 void cw_tag_mark(uint16_t tag);
 /* A number that no other range of this process has, never 0. It contains all that the end needs. */

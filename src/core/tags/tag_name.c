@@ -13,9 +13,11 @@
 
 #include "base/compiler.h"
 #include "base/hash.h"
+#include "base/utf8.h"
 
 #define HEADS      1024 /* powers of two */
 #define FORM_HEADS 256
+#define KNOWN      8 /* texts of a thread */
 
 struct name {
     char text[CW_TAG_NAME_MAX];
@@ -57,22 +59,10 @@ static int is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Not in the middle of a character. */
-static size_t cut(const char *s)
-{
-    size_t len = strnlen(s, CW_TAG_NAME_MAX);
-
-    if (len < CW_TAG_NAME_MAX)
-        return len;
-    len--;
-    while (len > 0 && ((unsigned char)s[len] & 0xc0) == 0x80)
-        len--;
-    return len;
-}
-
 static struct key make_key(uint8_t domain, const char *text)
 {
-    struct key key = {.text = text, .len = (uint8_t)cut(text), .domain = domain};
+    struct key key = {
+        .text = text, .len = (uint8_t)cw_utf8_cut(text, CW_TAG_NAME_MAX), .domain = domain};
     uint64_t h = domain, word = key.len;
     size_t i = 0;
 
@@ -364,6 +354,32 @@ uint16_t cw_tag_name(uint8_t domain, const char *text)
     return CW_LIKELY(tag != 0) ? tag : add(&key);
 }
 
+/* A text may have changed in its place, so it is compared. */
+uint16_t cw_tag_name_again(const char *text)
+{
+    static CW_TLS struct {
+        const char *text;
+        uint16_t tag;
+    } known[KNOWN], *at;
+
+    at = &known[((uintptr_t)text >> 3 ^ (uintptr_t)text) % KNOWN];
+    if (CW_UNLIKELY(at->text != text || strcmp(names[at->tag].text, text) != 0)) {
+        at->tag = cw_tag_name(0, text);
+        at->text = text;
+    }
+    return at->tag;
+}
+
+uint16_t cw_tag_name_find(uint8_t domain, const char *text)
+{
+    struct key key;
+
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    key = make_key(domain, text);
+    return find(&key);
+}
+
 static uint8_t add_domain_locked(const char *text, size_t len)
 {
     uint32_t domain = atomic_load(&domain_count);
@@ -379,7 +395,7 @@ static uint8_t add_domain_locked(const char *text, size_t len)
 
 uint8_t cw_tag_domain(const char *text)
 {
-    size_t len = text != NULL ? cut(text) : 0;
+    size_t len = text != NULL ? cw_utf8_cut(text, CW_TAG_NAME_MAX) : 0;
     uint32_t found = 1;
 
     if (len == 0)

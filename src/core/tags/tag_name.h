@@ -34,6 +34,11 @@ uint8_t cw_tag_domain(const char *name);
 
 /* The tag for this name (UTF-8), 0 for NULL and "". Any thread, no lock held. */
 uint16_t cw_tag_name(uint8_t domain, const char *name);
+/* The same in the default domain, faster for a text that the thread has asked for before: mostly a
+ * constant. */
+uint16_t cw_tag_name_again(const char *name);
+/* The same, but a name that nobody has used has none: 0. */
+uint16_t cw_tag_name_find(uint8_t domain, const char *name);
 
 /* 1 for an index that has been given out. */
 int cw_tag_name_is_known(uint32_t tag);

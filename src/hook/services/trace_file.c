@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/out.h"
 #include "base/reason.h"
 #include "base/sys.h"
 #include "core/process/session.h"
@@ -26,12 +27,14 @@
 #define HIGH_FD 512
 
 static _Atomic int opened;
+static _Atomic int opening; /* at the program's request */
 static int is_child;
 static char path[CW_PATH_MAX];
 
 void cw_trace_file_forked(void)
 {
     atomic_store(&opened, 0);
+    atomic_store(&opening, 0);
     is_child = 1;
 }
 
@@ -114,6 +117,32 @@ static void complain(int error)
                path, cw_reason(error), error);
 }
 
+static int begin(int fd)
+{
+    int error = fd < 0 ? errno : cw_trace_begin(&cw_session.arena, fd, path);
+
+    if (error != 0 && fd >= 0) {
+        cw_sys_close(fd);
+        unlink(path);
+    }
+    return error;
+}
+
+int cw_trace_file_start(const char *name)
+{
+    int saved = errno, error;
+
+    if (cw_trace_is_on() || atomic_exchange(&opening, 1))
+        return EBUSY;
+    cw_format(path, sizeof(path), "%s", name);
+    error = clear_name();
+    if (error == 0)
+        error = begin(create());
+    atomic_store(&opening, 0);
+    errno = saved;
+    return error;
+}
+
 void cw_trace_file_open(const struct cw_options *options)
 {
     const char *pattern = options->trace;
@@ -127,12 +156,8 @@ void cw_trace_file_open(const struct cw_options *options)
     cw_arena_view(&cw_session.arena, &view);
     cw_report_path_values(&view, cw_settings_environment(), &values);
     fd = has_number ? create_numbered(pattern, &values) : create_named(pattern, &values);
-    error = fd < 0 ? errno : cw_trace_begin(&cw_session.arena, fd, path);
+    error = begin(fd);
     if (error != 0)
         complain(error == ENODEV ? EINVAL : error);
-    if (error != 0 && fd >= 0) {
-        cw_sys_close(fd);
-        unlink(path);
-    }
     errno = saved;
 }

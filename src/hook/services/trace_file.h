@@ -9,6 +9,10 @@
  * one line why there is none. */
 void cw_trace_file_open(const struct cw_options *options);
 
+/* At the program's request: a file of exactly this name. 0, or the errno; EBUSY: one is open. Any
+ * thread. */
+int cw_trace_file_start(const char *name);
+
 /* In a forked child: it gets a trace only if the name differs by process. */
 void cw_trace_file_forked(void);
 

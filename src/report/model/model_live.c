@@ -189,6 +189,24 @@ static uint32_t leaked_by(const struct cw_snapshot *snapshot, const struct cw_li
                                                                                  : CW_SITE_NONE;
 }
 
+static void read_block(const struct cw_live_model *live, uint32_t index, uint32_t site,
+                       struct cw_report_block *out)
+{
+    const struct cw_live_block *block = cw_view_block(live->view, index);
+    const struct cw_live_owner *owner = cw_view_owner(live->view, index);
+
+    *out = (struct cw_report_block){.site = site,
+                                    .tid = block->tid,
+                                    .address = LOAD(block->key),
+                                    .bytes = LOAD(block->bytes),
+                                    .held = LOAD(block->held),
+                                    .born_ns = LOAD(block->born_ns)};
+    if (owner == NULL)
+        return;
+    out->id = LOAD(owner->id);
+    out->name = cw_view_text(live->view, LOAD(owner->name));
+}
+
 static void read_blocks(struct cw_live_model *live)
 {
     struct cw_report_model *model = &live->model;
@@ -204,13 +222,7 @@ static void read_blocks(struct cw_live_model *live)
         if (site == CW_SITE_NONE)
             continue;
         if (model->blocks < most)
-            model->block[model->blocks++] =
-                (struct cw_report_block){.site = site,
-                                         .tid = block->tid,
-                                         .address = LOAD(block->key),
-                                         .bytes = LOAD(block->bytes),
-                                         .held = LOAD(block->held),
-                                         .born_ns = LOAD(block->born_ns)};
+            read_block(live, i, site, &model->block[model->blocks++]);
         else
             model->blocks_left_out++;
     }

@@ -87,6 +87,8 @@ struct cw_report_block {
     uint32_t site;
     uint32_t tid;
     uint64_t address, bytes, held, born_ns;
+    uint64_t id;      /* of the allocation; 0: not known */
+    const char *name; /* that the program has given it; NULL or "": none */
 };
 
 struct cw_report_old {

@@ -15,7 +15,7 @@
 #include "live/layout.h"
 
 #define RMM  "Thread,Time,Action,Pointer,Size,Stream\n"
-#define OURS "Thread,Time,Action,Pointer,Size,Stream,Device,Kind,Function,Nanoseconds\n"
+#define OURS "Thread,Time,Action,Pointer,Size,Stream,Device,Kind,Function,Nanoseconds,Id\n"
 
 static char path[] = "/tmp/replay_csv.XXXXXX";
 static struct cw_csv csv;
@@ -71,8 +71,8 @@ Test(replay_csv, reads_a_log_of_rmm, .fini = stop)
 
 Test(replay_csv, reads_what_the_library_adds, .fini = stop)
 {
-    start(OURS "1,00:00:00.000000,allocate,0x10,5,0,63,pitched,f,70\n"
-               "1,00:00:00.000000,allocate,0x20,5,0,host,pinned,f,60\n");
+    start(OURS "1,00:00:00.000000,allocate,0x10,5,0,63,pitched,f,70,1\n"
+               "1,00:00:00.000000,allocate,0x20,5,0,host,pinned,f,60,2\n");
     cr_assert_eq(cw_csv_next(&csv, &event), 1);
     cr_expect(event.device == 63 && event.kind == CW_KIND_PITCHED && event.ns == 70);
     cr_assert_eq(cw_csv_next(&csv, &event), 1);

@@ -345,7 +345,7 @@ static void claim_all_or_drop_context(unsigned id)
         uint64_t key = 0x1000 + (id == 1 ? i : 3999 - i);
         uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-        if (block == 0 || !cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key))
+        if (block == 0 || !cw_tracker_claim(cw_tracker_at(block), block, CW_SPACE_ADDRESS, key))
             continue;
         cw_index_remove_block(CW_SPACE_ADDRESS, key, block);
         cw_tracker_finish(block, CW_FREE_DONE);

@@ -299,7 +299,7 @@ PoolTest(pool_context, what_comes_in_while_it_closes_waits_in_limbo)
     uint64_t key = pool_get(4 * KIB);
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), block, CW_SPACE_ADDRESS, key), 1);
     cw_context_end_begin(pool_context->context, &ending);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_pool_context_pool(pool_context, CW_POOL_DEVICE), block);
@@ -315,7 +315,7 @@ PoolTest(pool_context, what_comes_in_after_its_end_is_forgotten)
     uint64_t key = pool_get(4 * KIB);
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), block, CW_SPACE_ADDRESS, key), 1);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cw_tracker_retire(block, 0, 0);
     cw_bucket_kept(cw_pool_context_pool(pool_context, CW_POOL_DEVICE), block);
@@ -328,7 +328,7 @@ PoolTest(pool_context, what_is_released_after_its_end_does_not_reach_the_driver)
     uint64_t key = pool_get(4 * KIB), others;
     uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
 
-    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), CW_SPACE_ADDRESS, key), 1);
+    cr_assert_eq(cw_tracker_claim(cw_tracker_at(block), block, CW_SPACE_ADDRESS, key), 1);
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     /* The driver gives the address to another, who has not told us yet. */
     others = fake_take(pooled_context(1, 0), CW_KIND_DEVICE, 4 * KIB);

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program may ask of cuwarden: C11, also C++11 and later.
+ *
+ * There is nothing to link. The functions are inline and look once, by dlsym(3), for a table that
+ * libcuwarden.so exports when it is preloaded (`cuwarden run -- PROGRAM`). Without it each function
+ * does nothing and returns CUWARDEN_NOT_ACTIVE, at the cost of one load and one comparison, so a
+ * program ships with the calls in. glibc before 2.34 wants -ldl (`pkg-config --libs cuwarden`).
+ *
+ * What holds for all functions
+ *   result   an enum cuwarden_error; results go to the last argument. Nothing is written on
+ *            failure. cuwarden_error_text() says what happened, with the numbers.
+ *   bytes    are bytes, times are nanoseconds, shares are 0 to 1.
+ *   names    are UTF-8, terminated by NUL, and copied.
+ *   threads  any thread may call any function at any time, unless it says otherwise. Tags belong to
+ *            the calling thread. No lock of the library is held while it calls a function of the
+ *            program's (callback), which may call CUDA and all functions here. A callback must
+ *            return: no longjmp, no exception (C++'s functions of cuwarden.hpp see to that).
+ *   signals  do not call them in a signal handler.
+ *   fork     a forked child begins with an empty account; its tags are those of the thread that
+ *            forked.
+ *   memory   no function calls malloc.
+ *   device   an ordinal of cudaGetDevice(), CUWARDEN_ALL_DEVICES, or CUWARDEN_HOST for pinned and
+ *            registered host memory.
+ *   cost     is that of one call on a processor of 2020, with the library; what is not said costs
+ *            less than a microsecond.
+ *
+ * Versions. The table is struct cuwarden_table, exported as cuwarden_table_1. Its members and those
+ * of all structures here are only ever appended; `size` tells how many are there. A program that
+ * was built with a newer header than the library gets CUWARDEN_UNSUPPORTED from what the library
+ * lacks, an older one does not see what is new. A change that is not of this kind would be
+ * cuwarden_table_2, beside the first. Structures that the library fills are filled as far as the
+ * program's header knows them; the rest of a larger one is zero.
+ */
+#ifndef CUWARDEN_CUWARDEN_H
+#define CUWARDEN_CUWARDEN_H
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUWARDEN_TABLE "cuwarden_table_1"
+
+#define CUWARDEN_ALL_DEVICES (-1) /* the host not among them */
+#define CUWARDEN_HOST        (-2)
+
+/* X(NAME, number, "what it means") */
+#define CUWARDEN_ERRORS(X)                                                                         \
+    X(OK, 0, "success")                                                                            \
+    X(NOT_ACTIVE, 1,                                                                               \
+      "cuwarden is not active in this process: start it by 'cuwarden run -- PROGRAM'")             \
+    X(NOT_STARTED, 2, "the program has not called CUDA yet")                                       \
+    X(INVALID, 3, "an argument is invalid")                                                        \
+    X(NOT_FOUND, 4, "there is no such thing")                                                      \
+    X(NO_DEVICE, 5, "there is no such device")                                                     \
+    X(UNUSED_DEVICE, 6, "the program does not use this device")                                    \
+    X(OUT_OF_LIMIT, 7, "out of memory: the limit does not allow it")                               \
+    X(OUT_OF_DEVICE, 8, "out of memory: the device has no more")                                   \
+    X(OUT_OF_BUDGET, 9, "out of memory: the tag's budget does not allow it")                       \
+    X(OUT_OF_HOST, 10, "out of host memory")                                                       \
+    X(DRIVER, 11, "the driver refused")                                                            \
+    X(BUSY, 12, "not now: ask again")                                                              \
+    X(SYSTEM, 13, "the system refused")                                                            \
+    X(UNSUPPORTED, 14, "this library does not do that")                                            \
+    X(UNBALANCED, 15, "an end without its beginning")
+
+enum cuwarden_error {
+#define CUWARDEN_ERROR_(name, number, text) CUWARDEN_##name = number,
+    CUWARDEN_ERRORS(CUWARDEN_ERROR_)
+#undef CUWARDEN_ERROR_
+};
+
+/* One allocation. Texts are valid until the function that passed it returns. */
+struct cuwarden_block {
+    uint64_t id;          /* no other allocation of this process has it, before or after */
+    uint64_t address;     /* or handle, as the program knows it */
+    uint64_t bytes;       /* asked for */
+    uint64_t held_bytes;  /* taken from the driver for it */
+    uint64_t age_ns;      /* since it was allocated; ticks every few milliseconds */
+    const char *kind;     /* "device", "pinned", ...: `kind` in docs/report-json.md */
+    const char *function; /* that the program called, "cudaMalloc" */
+    const char *tag;      /* of the thread then; "" */
+    const char *name;     /* by cuwarden_block_name(); "" */
+    int32_t device;       /* or CUWARDEN_HOST */
+    uint32_t thread;      /* kernel's id of the thread that allocated it */
+};
+
+/* Called for one block; anything but 0 ends the visit. */
+typedef int (*cuwarden_block_fn)(const struct cuwarden_block *block, void *arg);
+
+/* Which blocks. All zero, with device CUWARDEN_ALL_DEVICES: all of all devices. */
+struct cuwarden_filter {
+    uint64_t since;         /* allocated after this mark (cuwarden_mark()); 0: any */
+    uint64_t older_than_ns; /* of at least this age; 0: any */
+    const char *tag;        /* with exactly this tag; NULL: any, "": none */
+    int32_t device;         /* ALL_DEVICES includes memory of the host here */
+    uint32_t unused;        /* 0 */
+};
+
+/* Of a device, of all, or of the host; or of a tag there. Counted since the first call of CUDA. */
+struct cuwarden_stats {
+    uint64_t allocations, frees;      /* that succeeded */
+    uint64_t failures;                /* allocating calls that returned an error */
+    uint64_t out_of_memory;           /* those of them for lack of memory */
+    uint64_t live_blocks, live_bytes; /* what the program has now: asked for, and not freed */
+    uint64_t allocated_bytes;         /* what is taken from the driver for live blocks */
+    uint64_t total_bytes;             /* asked for in all allocations together */
+    uint64_t peak_bytes; /* most that was live; of a tag an upper bound (see tag_stats) */
+    /* What follows is 0 in the statistics of a tag. */
+    uint64_t reserved_bytes, peak_reserved_bytes; /* from the driver: allocated, idle, on its way */
+    uint64_t idle_blocks, idle_bytes;             /* kept by the pool for later requests */
+    uint64_t hits, misses;                        /* requests served by it; left to the driver */
+    uint64_t fallbacks, fallback_bytes;           /* served from managed memory */
+    uint64_t resizes;                             /* blocks replaced by larger ones */
+    uint64_t resized_bytes;                       /* copied for that */
+    uint64_t device_total_bytes;                  /* at the last look at the device; 0: none yet */
+    uint64_t device_free_bytes;
+    uint64_t limit_bytes; /* that this process may hold; 0: no limit */
+    double hit_rate;      /* hits / (hits + misses); 0 without any */
+    double utilisation;   /* allocated bytes / what may be used: the limit, else the device */
+    double fragmentation; /* 1 - peak of live bytes / peak of reserved bytes */
+    double efficiency;    /* live bytes / allocated bytes; 1 without any */
+    const char *backend;  /* "pool": freed memory is kept; "track": it is not. Static. */
+};
+
+/* What a leak check found. */
+struct cuwarden_leaks {
+    uint64_t blocks, bytes;                 /* leaked */
+    uint64_t excused_blocks, excused_bytes; /* live as well, but caches, a library's, suppressed */
+};
+
+struct cuwarden_table {
+    size_t size; /* of the table of the library that is there; 0: there is none */
+    int (*is_active)(void);
+    const char *(*version)(void);
+    const char *(*error_text)(int error);
+    int (*tag_push)(const char *name);
+    int (*tag_pop)(void);
+    int (*step)(const char *name);
+    int (*stats)(int device, const char *tag, struct cuwarden_stats *out, size_t size);
+    int (*block_find)(const void *address, struct cuwarden_block *out, size_t size);
+    int (*block_name)(const void *address, const char *name);
+    int (*mark)(uint64_t *out);
+    int (*visit)(const struct cuwarden_filter *filter, size_t size, cuwarden_block_fn fn,
+                 void *arg);
+    int (*leaks)(uint64_t since, cuwarden_block_fn fn, void *arg, struct cuwarden_leaks *out,
+                 size_t size);
+    int (*report)(const char *path);
+    int (*record_start)(const char *path);
+    int (*record_stop)(void);
+};
+
+/* ---- the way to the library ---- */
+
+static inline const struct cuwarden_table *cuwarden_find_table_(const struct cuwarden_table **found)
+{
+    static struct cuwarden_table none; /* all zero */
+    /* RTLD_DEFAULT, which dlfcn.h names only with _GNU_SOURCE. */
+    const void *table = dlsym((void *)0, CUWARDEN_TABLE);
+
+    if (table == (const void *)0) {
+        (void)dlerror(); /* that it is not there is nobody's error */
+        table = &none;
+    }
+    __atomic_store_n(found, (const struct cuwarden_table *)table, __ATOMIC_RELEASE);
+    return (const struct cuwarden_table *)table;
+}
+
+/* The table; one of size 0 if the library is not there. Each source file finds it for itself. */
+static inline const struct cuwarden_table *cuwarden_table_(void)
+{
+    static const struct cuwarden_table *found;
+    const struct cuwarden_table *table = __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+
+    return table != (const struct cuwarden_table *)0 ? table : cuwarden_find_table_(&found);
+}
+
+/* 1 if this library's table has the member. */
+#define CUWARDEN_HAS_(table, member) ((table)->size > offsetof(struct cuwarden_table, member))
+
+/* What a function returns that the library, or this library, does not have. */
+static inline int cuwarden_lacks_(const struct cuwarden_table *table)
+{
+    return table->size == 0 ? CUWARDEN_NOT_ACTIVE : CUWARDEN_UNSUPPORTED;
+}
+
+/* ---- whether, and what went wrong ---- */
+
+/* 1 if the library is there and accounts for this process, or will from its first call of CUDA on;
+ * 0 without it, with CUWARDEN_MODE=off, or if it had to stop (it has said why). 3 ns. */
+static inline int cuwarden_is_active(void)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, is_active) && table->is_active();
+}
+
+/* Of the library, "0.1.0"; "" without it. Static. */
+static inline const char *cuwarden_version(void)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, version) ? table->version() : "";
+}
+
+/* "OUT_OF_LIMIT"; "?" for a number that is none. Static. */
+static inline const char *cuwarden_error_name(int error)
+{
+    switch (error) {
+#define CUWARDEN_ERROR_(name, number, text)                                                        \
+    case number:                                                                                   \
+        return #name;
+        CUWARDEN_ERRORS(CUWARDEN_ERROR_)
+#undef CUWARDEN_ERROR_
+    default:
+        return "?";
+    }
+}
+
+/* What the error is about, in one line with the numbers, if the calling thread's last call that
+ * failed has failed with it; else what the number means. Valid until the thread's next call. */
+static inline const char *cuwarden_error_text(int error)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    if (CUWARDEN_HAS_(table, error_text))
+        return table->error_text(error);
+    switch (error) {
+#define CUWARDEN_ERROR_(name, number, text)                                                        \
+    case number:                                                                                   \
+        return text;
+        CUWARDEN_ERRORS(CUWARDEN_ERROR_)
+#undef CUWARDEN_ERROR_
+    default:
+        return "unknown error";
+    }
+}
+
+/* ---- account ---- */
+
+/*
+ * What the calling thread allocates from here to the matching pop has this tag, until another push.
+ * Tags are names like those of NVTX ranges, and both nest: the innermost counts. Of names that
+ * differ only in digits each of the first 16 has a tag of its own; 1024 tags in all, the rest is
+ * "(other)". At most 32 levels, NVTX's included, have a tag: what lies deeper keeps the one above.
+ * Unlike an NVTX range it is not a step. INVALID: no name. Works before the first call of CUDA.
+ * 10 ns.
+ */
+static inline int cuwarden_tag_push(const char *name)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, tag_push) ? table->tag_push(name) : cuwarden_lacks_(table);
+}
+
+/* Ends the calling thread's last push. UNBALANCED: there is none; nothing happens, not to NVTX's
+ * ranges either. 5 ns. */
+static inline int cuwarden_tag_pop(void)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, tag_pop) ? table->tag_pop() : cuwarden_lacks_(table);
+}
+
+/* One iteration of what has this name has ended: the report says whether live memory grows from
+ * step to step. Not counted before the first call of CUDA. INVALID: no name. 100 ns. */
+static inline int cuwarden_step(const char *name)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, step) ? table->step(name) : cuwarden_lacks_(table);
+}
+
+/*
+ * Statistics of a device, CUWARDEN_ALL_DEVICES or CUWARDEN_HOST. All zero before the first call of
+ * CUDA, and for a device that was not used. NO_DEVICE: there is no such device. Other threads may
+ * be at work: each figure is right for some moment of the call. 20 ns for each call site and each
+ * size of idle blocks.
+ */
+static inline int cuwarden_device_stats(int device, struct cuwarden_stats *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, stats) ? table->stats(device, (const char *)0, out, sizeof(*out))
+                                       : cuwarden_lacks_(table);
+}
+
+/* The same of what was allocated with this tag; "": without any. Its peak is the sum of the peaks
+ * of its call sites, so at least the true one. NOT_FOUND: nobody has used the tag. */
+static inline int cuwarden_tag_stats(const char *tag, int device, struct cuwarden_stats *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    if (tag == (const char *)0)
+        return CUWARDEN_INVALID;
+    return CUWARDEN_HAS_(table, stats) ? table->stats(device, tag, out, sizeof(*out))
+                                       : cuwarden_lacks_(table);
+}
+
+/* The live block that begins at this address. NOT_FOUND: none does. Texts in it are valid until the
+ * thread's next call. 100 ns. */
+static inline int cuwarden_block_find(const void *address, struct cuwarden_block *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, block_find) ? table->block_find(address, out, sizeof(*out))
+                                            : cuwarden_lacks_(table);
+}
+
+/* What the live block that begins at this address is called ("positions"), in visits and reports,
+ * until it is freed; "": nothing any more. NOT_FOUND: no block begins there. At most 119 bytes
+ * count, and 4096 different names: OUT_OF_HOST beyond. 200 ns. */
+static inline int cuwarden_block_name(const void *address, const char *name)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, block_name) ? table->block_name(address, name)
+                                            : cuwarden_lacks_(table);
+}
+
+/* A moment: all ids given out before it are less than *out, all later ones are not. What other
+ * threads allocate during the call may count either way. 20 ns. */
+static inline int cuwarden_mark(uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, mark) ? table->mark(out) : cuwarden_lacks_(table);
+}
+
+/* Calls fn for each live block that the filter lets pass, in no order. Blocks that come or go
+ * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 10 ns for each
+ * block that ever lived at the same time, and fn. */
+static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_block_fn fn,
+                                 void *arg)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, visit) ? table->visit(filter, sizeof(*filter), fn, arg)
+                                       : cuwarden_lacks_(table);
+}
+
+/*
+ * What would be a leak if the program ended now, of what was allocated after the mark (0: ever).
+ * Live blocks that the report would not count (owned by libraries, frameworks' caches, suppressed)
+ * are excused. fn, which may be NULL, is called for each leaked block; if it returns anything but
+ * 0, the counts end there. OUT_OF_HOST. Milliseconds: as long as a report takes.
+ */
+static inline int cuwarden_leak_check(uint64_t since, cuwarden_block_fn fn, void *arg,
+                                      struct cuwarden_leaks *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, leaks) ? table->leaks(since, fn, arg, out, sizeof(*out))
+                                       : cuwarden_lacks_(table);
+}
+
+/* Writes a report of this moment, JSON if the name ends in .json, else text. An existing file is
+ * replaced once the report is complete. NOT_STARTED; SYSTEM, with the errno. Milliseconds. */
+static inline int cuwarden_report(const char *path)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, report) ? table->report(path) : cuwarden_lacks_(table);
+}
+
+/* From now on a line for each allocation and free goes to this new file (an existing one is
+ * removed), as with CUWARDEN_TRACE, for `cuwarden replay`. NOT_STARTED; BUSY: one is being
+ * recorded; SYSTEM, with the errno. Milliseconds; then 300 ns for each allocation and free. */
+static inline int cuwarden_record_start(const char *path)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, record_start) ? table->record_start(path) : cuwarden_lacks_(table);
+}
+
+/* Ends the recording; the file is complete. UNBALANCED: there was none. CUWARDEN_TRACE's ends, too.
+ */
+static inline int cuwarden_record_stop(void)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, record_stop) ? table->record_stop() : cuwarden_lacks_(table);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

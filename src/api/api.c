@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* What the functions share. See api.h. */
+#include "api/api.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "core/device/device.h"
+#include "core/process/gate.h"
+
+#define TEXT_MAX 256
+
+static const struct cw_options *settings;
+
+static CW_TLS struct {
+    int error;
+    char text[TEXT_MAX];
+} failure;
+
+void cw_api_init(const struct cw_options *options)
+{
+    settings = options;
+}
+
+const struct cw_options *cw_api_options(void)
+{
+    return settings;
+}
+
+/* ---- failing ---- */
+
+int cw_api_fail(int error, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    cw_vformat(failure.text, sizeof(failure.text), fmt, ap);
+    va_end(ap);
+    failure.error = error;
+    return error;
+}
+
+static const char *meaning(int error)
+{
+    switch (error) {
+#define X(name, number, text)                                                                      \
+    case number:                                                                                   \
+        return text;
+        CUWARDEN_ERRORS(X)
+#undef X
+    default:
+        return "unknown error";
+    }
+}
+
+const char *cw_api_error_text(int error)
+{
+    return error != CUWARDEN_OK && error == failure.error ? failure.text : meaning(error);
+}
+
+int cw_api_not_armed(void)
+{
+    if (settings == NULL || settings->mode == CW_MODE_OFF)
+        return cw_api_fail(CUWARDEN_NOT_ACTIVE, "cuwarden is loaded and off (CUWARDEN_MODE=off)");
+    if (atomic_load(&cw_session.state) == CW_SESSION_NEW)
+        return CUWARDEN_OK;
+    return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the account of this process has ended");
+}
+
+/* ---- devices ---- */
+
+/* As far as is known without asking: a device with memory is there. */
+static unsigned device_count(int device)
+{
+    unsigned count = CW_MAX_DEVICES;
+
+    if (atomic_load(&cw_device_state((uint8_t)device)->known) || !cw_gate_enter())
+        return CW_MAX_DEVICES;
+    if (cw_session.ops->device_count(&count) != 0)
+        count = CW_MAX_DEVICES;
+    cw_gate_leave();
+    return count;
+}
+
+int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
+{
+    unsigned count = CW_MAX_DEVICES;
+
+    *out_first = 0;
+    *out_end = CW_MAX_DEVICES;
+    if (device == CUWARDEN_ALL_DEVICES)
+        return CUWARDEN_OK;
+    if (device >= 0 && device < CW_MAX_DEVICES && cw_session_is_armed())
+        count = device_count(device);
+    if (device != CUWARDEN_HOST && (device < 0 || (unsigned)device >= count))
+        return cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u", device,
+                           count - 1);
+    *out_first = device == CUWARDEN_HOST ? CW_DEVICE_HOST : (uint8_t)device;
+    *out_end = (uint8_t)(*out_first + 1);
+    return CUWARDEN_OK;
+}
+
+void cw_api_give(void *out, size_t size, const void *from, size_t from_size)
+{
+    size_t common = size < from_size ? size : from_size;
+
+    memcpy(out, from, common);
+    memset((char *)out + common, 0, size - common);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the functions behind include/cuwarden/cuwarden.h share. The header says what each does;
+ * table.c has the table in which programs find them.
+ *
+ * A body begins with one of the checks below, and counts as inside a hook while it works
+ * (cw_api_enter), so that calls of the driver on the way are not taken for the program's. The
+ * program's callbacks run outside of it, under no lock. Owns the thread's text of what failed; no
+ * lock.
+ */
+#ifndef CW_API_API_H
+#define CW_API_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/options/options.h"
+#include "base/out.h"
+#include "core/process/session.h"
+#include "core/process/thread.h"
+#include "cuwarden/cuwarden.h"
+
+/* When the library is loaded: the options must live as long as the process. */
+void cw_api_init(const struct cw_options *options);
+const struct cw_options *cw_api_options(void);
+const char *cw_api_error_text(int error);
+
+/* ---- failing ---- */
+
+/* Notes what the calling thread's call failed with; returns the error. */
+int cw_api_fail(int error, const char *fmt, ...) CW_PRINTF(2, 3);
+
+/* What is not armed: OK if the program has not called CUDA yet and will be accounted for, else the
+ * failure. */
+CW_COLD int cw_api_not_armed(void);
+
+/* CUWARDEN_OK: there is an account. */
+static inline int cw_api_check_started(void)
+{
+    int error;
+
+    if (CW_LIKELY(cw_session_is_armed()))
+        return CUWARDEN_OK;
+    error = cw_api_not_armed();
+    return error != CUWARDEN_OK
+               ? error
+               : cw_api_fail(CUWARDEN_NOT_STARTED,
+                             "the program has not called CUDA yet; cudaFree(0) is enough");
+}
+
+/* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. */
+int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end);
+
+/* ---- inside ---- */
+
+static inline unsigned cw_api_enter(void)
+{
+    return cw_thread.depth++;
+}
+
+static inline void cw_api_leave(unsigned depth)
+{
+    cw_thread.depth = depth;
+}
+
+/* As much of a structure as the program knows; what it knows in addition becomes zero. */
+void cw_api_give(void *out, size_t size, const void *from, size_t from_size);
+
+#endif

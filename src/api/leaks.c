@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* A leak check while the program runs, by the classes of the report. See api.h. */
+#include "api/leaks.h"
+
+#include "api/blocks.h"
+#include "core/account/owner.h"
+#include "report/report.h"
+#include "report/snapshot/leak.h"
+
+struct check {
+    struct cw_arena_copy copy;
+    struct cw_report_job *job;
+    const struct cw_snapshot *snapshot;
+    uint64_t since;
+    cuwarden_block_fn fn;
+    void *arg;
+    struct cuwarden_leaks found;
+};
+
+static int open_check(struct check *check)
+{
+    struct cw_report_request request = {.process = CW_REPORT_PROCESS_ALIVE,
+                                        .suppressions = cw_api_options()->suppressions,
+                                        .old_ns = cw_api_options()->old};
+
+    cw_arena_copy_begin(&cw_session.arena, &check->copy);
+    check->job = cw_report_open(&check->copy.view, &request);
+    if (check->job == NULL) {
+        cw_arena_copy_end(&check->copy);
+        return -1;
+    }
+    check->snapshot = &cw_report_of(check->job)->snapshot;
+    return 0;
+}
+
+static void close_check(struct check *check)
+{
+    cw_report_close(check->job);
+    cw_arena_copy_end(&check->copy);
+}
+
+/* 0: go on. A site that came after the snapshot has no class yet: it counts. */
+static int judge(struct check *check, const struct cw_api_block *read)
+{
+    const struct cw_snapshot_site *site = cw_snapshot_find(check->snapshot, read->site);
+
+    if (site != NULL && !cw_leak_is_counted(site->leak)) {
+        check->found.excused_blocks++;
+        check->found.excused_bytes += read->block.bytes;
+        return 0;
+    }
+    check->found.blocks++;
+    check->found.bytes += read->block.bytes;
+    return check->fn != NULL ? cw_api_block_tell(read, check->fn, check->arg) : 0;
+}
+
+static void look(struct check *check)
+{
+    uint32_t count = cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK);
+    struct cw_api_block read;
+    struct cw_view view;
+
+    cw_arena_view(&cw_session.arena, &view);
+    for (uint32_t i = 1; i < count; i++)
+        if (cw_api_block_read(&view, i, &read) == 0 && read.block.id >= check->since &&
+            judge(check, &read) != 0)
+            return;
+}
+
+int cw_api_leaks(uint64_t since, cuwarden_block_fn fn, void *arg, struct cuwarden_leaks *out,
+                 size_t size)
+{
+    struct check check = {.since = since, .fn = fn, .arg = arg};
+    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    unsigned depth;
+
+    if (error != CUWARDEN_OK)
+        return error;
+    if (cw_session_is_armed()) {
+        depth = cw_api_enter();
+        error = open_check(&check) == 0
+                    ? CUWARDEN_OK
+                    : cw_api_fail(CUWARDEN_OUT_OF_HOST, "no memory for a leak check of %u sites",
+                                  cw_arena_count(&cw_session.arena, CW_TABLE_SITE));
+        if (error == CUWARDEN_OK) {
+            look(&check);
+            close_check(&check);
+        }
+        cw_api_leave(depth);
+    }
+    if (error == CUWARDEN_OK)
+        cw_api_give(out, size, &check.found, sizeof(check.found));
+    return error;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The table that programs look for by its name (include/cuwarden/cuwarden.h). Only ever appended;
+ * tests/check/api.list says how it was. */
+#include "api/api.h"
+#include "api/blocks.h"
+#include "api/files.h"
+#include "api/leaks.h"
+#include "api/stats.h"
+#include "api/tags.h"
+#include "base/compiler.h"
+
+static int is_active(void)
+{
+    const struct cw_options *options = cw_api_options();
+
+    return options != NULL && options->mode != CW_MODE_OFF &&
+           atomic_load_explicit(&cw_session.state, memory_order_relaxed) <= CW_SESSION_ARMED;
+}
+
+static const char *version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+extern const struct cuwarden_table cuwarden_table_1;
+
+CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
+    .size = sizeof(struct cuwarden_table),
+    .is_active = is_active,
+    .version = version,
+    .error_text = cw_api_error_text,
+    .tag_push = cw_api_tag_push,
+    .tag_pop = cw_api_tag_pop,
+    .step = cw_api_step,
+    .stats = cw_api_stats,
+    .block_find = cw_api_block_find,
+    .block_name = cw_api_block_name,
+    .mark = cw_api_mark,
+    .visit = cw_api_visit,
+    .leaks = cw_api_leaks,
+    .report = cw_api_report,
+    .record_start = cw_api_record_start,
+    .record_stop = cw_api_record_stop,
+};
