@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""What a program may ask of cuwarden about its CUDA memory.
+
+The functions are those of cuwarden(3), which says what each does. Without the library (`cuwarden run
+-- python ...`) they do nothing: results are empty or zero, and is_active() is False. What the library
+refuses raises Error, with the numbers in its text. Bytes are bytes, times nanoseconds, shares 0 to 1.
+Any thread may call any function; tags belong to the calling thread.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+from contextlib import contextmanager
+from typing import Iterator, List, NamedTuple, Optional, Tuple, Union
+
+from . import _table
+from ._table import Code
+
+__all__ = [
+    "ALL_DEVICES", "HOST", "Block", "Code", "Error", "Leaks", "Stats", "blocks", "device_stats", "find_block",
+    "is_active", "leak_check", "mark", "name_block", "recording", "report", "step", "tag", "tag_pop", "tag_push",
+    "tag_stats", "version",
+]
+
+ALL_DEVICES = -1
+HOST = -2
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Error(Exception):
+    """What the library refused: `code`, and one line of text."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Block(NamedTuple):
+    """One allocation."""
+
+    id: int
+    """no other allocation of this process has it, before or after"""
+    address: int
+    bytes: int
+    """asked for"""
+    held_bytes: int
+    """taken from the driver for it"""
+    age_ns: int
+    kind: str
+    """"device", "pinned", ..."""
+    function: str
+    """that the program called, "cudaMalloc\""""
+    tag: str
+    name: str
+    device: int
+    """or HOST"""
+    thread: int
+
+
+class Stats(NamedTuple):
+    """Of a device, of all, of the host, or of a tag: struct cuwarden_stats of cuwarden(3)."""
+
+    allocations: int = 0
+    frees: int = 0
+    failures: int = 0
+    out_of_memory: int = 0
+    live_blocks: int = 0
+    live_bytes: int = 0
+    allocated_bytes: int = 0
+    total_bytes: int = 0
+    peak_bytes: int = 0
+    reserved_bytes: int = 0
+    peak_reserved_bytes: int = 0
+    idle_blocks: int = 0
+    idle_bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+    fallbacks: int = 0
+    fallback_bytes: int = 0
+    resizes: int = 0
+    resized_bytes: int = 0
+    device_total_bytes: int = 0
+    device_free_bytes: int = 0
+    limit_bytes: int = 0
+    hit_rate: float = 0.0
+    utilisation: float = 0.0
+    fragmentation: float = 0.0
+    efficiency: float = 1.0
+    backend: str = ""
+
+
+class Leaks(NamedTuple):
+    """What a leak check found."""
+
+    found: Tuple[Block, ...]
+    blocks: int
+    bytes: int
+    excused_blocks: int
+    excused_bytes: int
+
+
+def _call(name: str, *arguments: object) -> bool:
+    """Calls a member of the table. False: there is no library."""
+    function = _table.member(name)
+    if function is None:
+        if _table.is_there():
+            raise Error(Code.UNSUPPORTED, "this library does not do that; it is older than the package")
+        return False
+    code = function(*arguments)
+    if code in (Code.OK, Code.NOT_ACTIVE):
+        return bool(code == Code.OK)
+    text = _table.member("error_text")
+    raise Error(Code(code), text(code).decode(errors="replace") if text is not None else Code(code).name)
+
+
+def _text(raw: Optional[bytes]) -> str:
+    return raw.decode(errors="replace") if raw is not None else ""
+
+
+def is_active() -> bool:
+    """Whether the library is there and accounts for this process, or will from its first call of CUDA on."""
+    function = _table.member("is_active")
+    return function is not None and bool(function())
+
+
+def version() -> str:
+    """Of the library, "0.1.0"; "" without it."""
+    function = _table.member("version")
+    return _text(function()) if function is not None else ""
+
+
+# ---- tags and steps ----
+
+def tag_push(name: str) -> None:
+    """What this thread allocates until the matching pop has this tag."""
+    _call("tag_push", name.encode())
+
+
+def tag_pop() -> None:
+    """Ends this thread's last push. Error(UNBALANCED): there is none."""
+    _call("tag_pop")
+
+
+@contextmanager
+def tag(name: str) -> Iterator[None]:
+    """What this thread allocates inside has this tag."""
+    is_open = _call("tag_push", name.encode())
+    try:
+        yield
+    finally:
+        if is_open:
+            _call("tag_pop")
+
+
+def step(name: str) -> None:
+    """One iteration of what has this name has ended."""
+    _call("step", name.encode())
+
+
+# ---- statistics ----
+
+def _stats(device: int, name: Optional[bytes]) -> Stats:
+    raw = _table.RawStats()
+    if not _call("stats", device, name, ctypes.byref(raw), ctypes.sizeof(raw)):
+        return Stats()
+    values = [getattr(raw, field) for field in Stats._fields[:-1]]
+    return Stats(*values, backend=_text(raw.backend))
+
+
+def device_stats(device: int = ALL_DEVICES) -> Stats:
+    """Of a device, of all devices, or of the HOST."""
+    return _stats(device, None)
+
+
+def tag_stats(name: str, device: int = ALL_DEVICES) -> Stats:
+    """Of what was allocated with this tag; "": without any. Error(NOT_FOUND): nobody has used it."""
+    return _stats(device, name.encode())
+
+
+# ---- blocks ----
+
+def _block(raw: _table.RawBlock) -> Block:
+    return Block(raw.id, raw.address, raw.bytes, raw.held_bytes, raw.age_ns, _text(raw.kind), _text(raw.function),
+                 _text(raw.tag), _text(raw.name), raw.device, raw.thread)
+
+
+def _collector(into: List[Block]) -> object:
+    """A callback must not raise: what is read here cannot."""
+    def collect(raw: "ctypes._Pointer[_table.RawBlock]", _argument: Optional[int]) -> int:
+        into.append(_block(raw.contents))
+        return 0
+    return _table.BLOCK_FUNCTION(collect)
+
+
+def blocks(since: int = 0, older_than_ns: int = 0, tag: Optional[str] = None, device: int = ALL_DEVICES) -> List[Block]:
+    """Live blocks, in no order: allocated after a mark, of at least an age, with a tag ("": without any), on a device."""
+    raw = _table.RawFilter(since, older_than_ns, None if tag is None else tag.encode(), device, 0)
+    found: List[Block] = []
+    _call("visit", ctypes.byref(raw), ctypes.sizeof(raw), _collector(found), None)
+    return found
+
+
+def find_block(address: int) -> Optional[Block]:
+    """The live block that begins at this address (tensor.untyped_storage().data_ptr(), say)."""
+    raw = _table.RawBlock()
+    try:
+        is_there = _call("block_find", address, ctypes.byref(raw), ctypes.sizeof(raw))
+    except Error as error:
+        if error.code == Code.NOT_FOUND:
+            return None
+        raise
+    return _block(raw) if is_there else None
+
+
+def name_block(address: int, name: str) -> None:
+    """What the live block at this address is called until it is freed. Error(NOT_FOUND): there is none."""
+    _call("block_name", address, name.encode())
+
+
+def mark() -> int:
+    """A moment, for blocks() and leak_check()."""
+    raw = ctypes.c_uint64(0)
+    _call("mark", ctypes.byref(raw))
+    return raw.value
+
+
+def leak_check(since: int = 0) -> Leaks:
+    """What would be a leak if the program ended now, of what was allocated after the mark."""
+    raw = _table.RawLeaks()
+    found: List[Block] = []
+    _call("leaks", since, _collector(found), None, ctypes.byref(raw), ctypes.sizeof(raw))
+    return Leaks(tuple(found), raw.blocks, raw.bytes, raw.excused_blocks, raw.excused_bytes)
+
+
+# ---- files ----
+
+def report(path: Path) -> None:
+    """Writes a report of this moment: JSON if the name ends in .json, else text."""
+    _call("report", os.fsencode(path))
+
+
+@contextmanager
+def recording(path: Path) -> Iterator[None]:
+    """A line for each allocation and free inside goes to this new file, for `cuwarden replay`."""
+    is_open = _call("record_start", os.fsencode(path))
+    try:
+        yield
+    finally:
+        if is_open:
+            _call("record_stop")

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""The table of functions that libcuwarden.so exports, as include/cuwarden/cuwarden.h has it.
+
+A test compares names, places and numbers with the header's.
+"""
+from __future__ import annotations
+
+import ctypes
+import enum
+from typing import Any, Callable, List, Optional, Tuple
+
+NAME = "cuwarden_table_1"
+
+
+class Code(enum.IntEnum):
+    """enum cuwarden_error."""
+
+    OK = 0
+    NOT_ACTIVE = 1
+    NOT_STARTED = 2
+    INVALID = 3
+    NOT_FOUND = 4
+    NO_DEVICE = 5
+    UNUSED_DEVICE = 6
+    OUT_OF_LIMIT = 7
+    OUT_OF_DEVICE = 8
+    OUT_OF_BUDGET = 9
+    OUT_OF_HOST = 10
+    DRIVER = 11
+    BUSY = 12
+    SYSTEM = 13
+    UNSUPPORTED = 14
+    UNBALANCED = 15
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Code":
+        return cls.UNSUPPORTED  # of a newer library
+
+
+class RawBlock(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("held_bytes", ctypes.c_uint64),
+        ("age_ns", ctypes.c_uint64),
+        ("kind", ctypes.c_char_p),
+        ("function", ctypes.c_char_p),
+        ("tag", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("device", ctypes.c_int32),
+        ("thread", ctypes.c_uint32),
+    ]
+
+
+class RawFilter(ctypes.Structure):
+    _fields_ = [
+        ("since", ctypes.c_uint64),
+        ("older_than_ns", ctypes.c_uint64),
+        ("tag", ctypes.c_char_p),
+        ("device", ctypes.c_int32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
+_COUNTS = (
+    "allocations frees failures out_of_memory live_blocks live_bytes allocated_bytes total_bytes peak_bytes reserved_bytes "
+    "peak_reserved_bytes idle_blocks idle_bytes hits misses fallbacks fallback_bytes resizes resized_bytes device_total_bytes "
+    "device_free_bytes limit_bytes"
+).split()
+_SHARES = "hit_rate utilisation fragmentation efficiency".split()
+
+
+class RawStats(ctypes.Structure):
+    _fields_ = (
+        [(name, ctypes.c_uint64) for name in _COUNTS]
+        + [(name, ctypes.c_double) for name in _SHARES]
+        + [("backend", ctypes.c_char_p)]
+    )
+
+
+class RawLeaks(ctypes.Structure):
+    _fields_ = [
+        ("blocks", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("excused_blocks", ctypes.c_uint64),
+        ("excused_bytes", ctypes.c_uint64),
+    ]
+
+
+BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
+
+# Members in order: result, parameters.
+MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
+    ("is_active", ctypes.c_int, ()),
+    ("version", ctypes.c_char_p, ()),
+    ("error_text", ctypes.c_char_p, (ctypes.c_int,)),
+    ("tag_push", ctypes.c_int, (ctypes.c_char_p,)),
+    ("tag_pop", ctypes.c_int, ()),
+    ("step", ctypes.c_int, (ctypes.c_char_p,)),
+    ("stats", ctypes.c_int, (ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(RawStats), ctypes.c_size_t)),
+    ("block_find", ctypes.c_int, (ctypes.c_void_p, ctypes.POINTER(RawBlock), ctypes.c_size_t)),
+    ("block_name", ctypes.c_int, (ctypes.c_void_p, ctypes.c_char_p)),
+    ("mark", ctypes.c_int, (ctypes.POINTER(ctypes.c_uint64),)),
+    ("visit", ctypes.c_int, (ctypes.POINTER(RawFilter), ctypes.c_size_t, BLOCK_FUNCTION, ctypes.c_void_p)),
+    ("leaks", ctypes.c_int,
+     (ctypes.c_uint64, BLOCK_FUNCTION, ctypes.c_void_p, ctypes.POINTER(RawLeaks), ctypes.c_size_t)),
+    ("report", ctypes.c_int, (ctypes.c_char_p,)),
+    ("record_start", ctypes.c_int, (ctypes.c_char_p,)),
+    ("record_stop", ctypes.c_int, ()),
+]
+
+
+class Table(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t)] + [
+        (name, ctypes.CFUNCTYPE(result, *parameters)) for name, result, parameters in MEMBERS
+    ]
+
+
+def _find() -> Optional[Table]:
+    try:
+        return Table.in_dll(ctypes.CDLL(None), NAME)
+    except ValueError:
+        return None
+
+
+_found = _find()
+
+
+def is_there() -> bool:
+    return _found is not None
+
+
+def member(name: str) -> Optional[Callable[..., Any]]:
+    """A function of the table; None without the library, or if it is older than this member."""
+    if _found is None or _found.size <= getattr(Table, name).offset:
+        return None
+    function: Callable[..., Any] = getattr(_found, name)
+    return function

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The Python package over the driver: it checks the answers itself.
+
+The exit status is 0 with the library, 3 without.
+"""
+import ctypes
+import sys
+import threading
+
+import cuwarden
+from cuwarden import Code, _table
+
+driver = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+
+
+def use_device():
+    driver.cuInit(0)
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxSetCurrent(context) == 0
+
+
+def take(size):
+    block = ctypes.c_uint64()
+    assert driver.cuMemAlloc_v2(ctypes.byref(block), ctypes.c_size_t(size)) == 0
+    return block.value
+
+
+def give(*blocks):
+    for block in blocks:
+        assert driver.cuMemFree_v2(ctypes.c_uint64(block)) == 0
+
+
+def code_of(function, *arguments):
+    """What it raises; 0: nothing."""
+    try:
+        function(*arguments)
+    except cuwarden.Error as error:
+        assert len(str(error)) > 10
+        return error.code
+    return 0
+
+
+def check_account():
+    with cuwarden.tag("outer"):
+        with cuwarden.tag("größe"):
+            inner = take(1000)
+        outer = take(2000)
+    try:
+        with cuwarden.tag("raises"):
+            raise KeyError
+    except KeyError:
+        none = take(3000)
+    assert cuwarden.tag_stats("größe").live_bytes == 1000 and cuwarden.tag_stats("outer", 0).live_bytes == 2000
+    assert cuwarden.tag_stats("").live_bytes == 3000
+    stats = cuwarden.device_stats()
+    assert (stats.allocations, stats.live_blocks, stats.backend) == (3, 3, "pool") and 0 < stats.efficiency <= 1
+    assert cuwarden.device_stats(cuwarden.HOST).allocations == 0
+    cuwarden.name_block(inner, "positions")
+    block = cuwarden.find_block(inner)
+    assert (block.bytes, block.tag, block.name, block.kind, block.device) == (1000, "größe", "positions", "device", 0)
+    assert cuwarden.find_block(inner + 1) is None
+    assert sorted(b.bytes for b in cuwarden.blocks()) == [1000, 2000, 3000]
+    assert [b.bytes for b in cuwarden.blocks(tag="outer")] == [2000] and [b.bytes for b in cuwarden.blocks(tag="")] == [3000]
+    assert cuwarden.blocks(older_than_ns=3600 * 10**9) == [] and cuwarden.blocks(device=cuwarden.HOST) == []
+    give(inner, outer, none)
+
+
+def check_leaks():
+    mark = cuwarden.mark()
+    kept = take(4000)
+    leaks = cuwarden.leak_check(mark)
+    assert leaks.blocks == 1 and leaks.bytes == 4000 and [b.bytes for b in leaks.found] == [4000]
+    assert leaks.found[0].id >= mark and cuwarden.blocks(since=mark) != []
+    give(kept)
+    assert cuwarden.leak_check(mark).blocks == 0
+
+
+def check_files():
+    with cuwarden.recording("python.csv"):
+        give(take(5000))
+        assert code_of(cuwarden.recording("other.csv").__enter__) == Code.BUSY
+    cuwarden.report("python.json")
+    assert code_of(cuwarden.report, "/proc/none/x") == Code.SYSTEM
+
+
+def check_misuse():
+    assert code_of(cuwarden.tag_pop) == Code.UNBALANCED
+    assert code_of(cuwarden.tag_push, "") == Code.INVALID
+    assert code_of(cuwarden.device_stats, 63) == Code.NO_DEVICE
+    assert code_of(cuwarden.tag_stats, "nobody") == Code.NOT_FOUND
+    assert code_of(cuwarden.name_block, 0x1000, "x") == Code.NOT_FOUND
+
+
+def in_thread():
+    assert driver.cuCtxSetCurrent(context) == 0
+    for i in range(200):
+        with cuwarden.tag(f"thread {i % 3}"):
+            block = take(1000)
+            assert cuwarden.find_block(block).tag == f"thread {i % 3}"
+            give(block)
+
+
+def describe():
+    """As tests/check/api.test lists it."""
+    print(_table.NAME)
+    for name, structure in [("block", _table.RawBlock), ("filter", _table.RawFilter), ("stats", _table.RawStats),
+                            ("leaks", _table.RawLeaks), ("table", _table.Table)]:
+        print(f"cuwarden_{name}")
+        for field, _ in structure._fields_:
+            at = getattr(structure, field)
+            print(f"  {at.offset}+{at.size} {field}")
+    print(f"CUWARDEN_ALL_DEVICES {cuwarden.ALL_DEVICES}\nCUWARDEN_HOST {cuwarden.HOST}")
+    for code in Code:
+        print(f"CUWARDEN_{code.name} {code.value}")
+
+
+if sys.argv[1:] == ["describe"]:
+    describe()
+    sys.exit()
+use_device()
+if not cuwarden.is_active():
+    with cuwarden.tag("nobody listens"), cuwarden.recording("none.csv"):
+        cuwarden.name_block(0x1000, "x")
+    assert (cuwarden.mark(), cuwarden.blocks(), cuwarden.find_block(1)) == (0, [], None)
+    assert cuwarden.device_stats() == cuwarden.Stats() and cuwarden.leak_check().blocks == 0
+    sys.exit(3)
+check_account()
+check_leaks()
+check_files()
+check_misuse()
+threads = [threading.Thread(target=in_thread) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+//
+// Scopes and exceptions of cuwarden.hpp, over the driver; it checks the answers itself. The exit
+// status is 0 with the library, 3 without.
+#include <cuwarden/cuwarden.hpp>
+
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#define CHECK(condition)                                                                           \
+    ((condition)                                                                                   \
+         ? (void)0                                                                                 \
+         : (std::fprintf(stderr, "%d: not so: %s\n", __LINE__, #condition), std::exit(99)))
+
+namespace
+{
+
+CUdeviceptr take(std::size_t bytes)
+{
+    CUdeviceptr block = 0;
+
+    CHECK(cuMemAlloc(&block, bytes) == CUDA_SUCCESS);
+    return block;
+}
+
+const void *at(CUdeviceptr block)
+{
+    return reinterpret_cast<const void *>(block);
+}
+
+// What the function throws; 0: nothing.
+template <typename Function> int thrown(Function &&function)
+{
+    try {
+        function();
+    } catch (const cuwarden::error &error) {
+        CHECK(std::strlen(error.what()) > 10);
+        return error.code();
+    }
+    return 0;
+}
+
+struct stop {
+};
+
+void check_scopes()
+{
+    CUdeviceptr inner = 0, outer = 0, after = 0;
+
+    try {
+        cuwarden::tag first("outer");
+        {
+            cuwarden::tag second(std::string("inner"));
+
+            inner = take(1000);
+        }
+        outer = take(2000);
+        throw stop{};
+    } catch (stop) {
+        after = take(3000);
+    }
+    CHECK(cuwarden::tag_stats("inner").live_bytes == 1000);
+    CHECK(cuwarden::tag_stats("outer", 0).live_bytes == 2000);
+    CHECK(cuwarden::tag_stats("").live_bytes == 3000);
+    CHECK(cuwarden::find_block(at(outer))->bytes == 2000 && !cuwarden::find_block(at(outer + 1)));
+    for (CUdeviceptr block : {inner, outer, after})
+        CHECK(cuMemFree(block) == CUDA_SUCCESS);
+}
+
+void check_visits()
+{
+    CUdeviceptr block = take(4000);
+    unsigned count = 0;
+    int caught = 0;
+
+    cuwarden::name_block(at(block), "kept");
+    cuwarden::visit(
+        [&](const cuwarden::block &one) { count += std::strcmp(one.name, "kept") == 0; });
+    CHECK(count == 1);
+    cuwarden::visit({0, std::chrono::hours(1), std::nullopt, cuwarden::all_devices},
+                    [&](const cuwarden::block &) { count++; });
+    CHECK(count == 1);
+    take(5000);
+    cuwarden::visit([&](const cuwarden::block &) { return ++count == 2; });
+    CHECK(count == 2);
+    try {
+        cuwarden::leak_check(0, [&](const cuwarden::block &) { throw stop{}; });
+    } catch (stop) {
+        caught = 1;
+    }
+    CHECK(caught && cuwarden::leak_check().bytes == 9000);
+    CHECK(cuwarden::leak_check(cuwarden::mark()).bytes == 0);
+}
+
+void check_errors()
+{
+    CHECK(thrown([] { cuwarden::tag(""); }) == CUWARDEN_INVALID);
+    CHECK(thrown([] { cuwarden::device_stats(63); }) == CUWARDEN_NO_DEVICE);
+    CHECK(thrown([] { cuwarden::tag_stats("nobody"); }) == CUWARDEN_NOT_FOUND);
+    CHECK(thrown([] { cuwarden::report("/proc/none/x"); }) == CUWARDEN_SYSTEM);
+    {
+        cuwarden::recording recording("recorded.csv");
+
+        CHECK(thrown([] { cuwarden::recording other("other.csv"); }) == CUWARDEN_BUSY);
+        CHECK(cuMemFree(take(6000)) == CUDA_SUCCESS);
+    }
+    CHECK(cuwarden_record_stop() == CUWARDEN_UNBALANCED);
+    cuwarden::report("now.json");
+}
+
+} // namespace
+
+int main()
+{
+    CUcontext context;
+
+    CHECK(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    if (cuwarden::is_active()) {
+        check_scopes();
+        check_visits();
+        check_errors();
+        return 0;
+    }
+    cuwarden::tag tag("nobody listens");
+    cuwarden::recording recording("recorded.csv");
+    cuwarden::name_block(&context, "nobody listens");
+    cuwarden::visit([](const cuwarden::block &) { std::exit(99); });
+    CHECK(cuwarden::mark() == 0 && cuwarden::device_stats().allocations == 0);
+    CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
+    return 3;
+}
