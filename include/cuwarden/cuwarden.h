@@ -133,6 +133,34 @@ struct cuwarden_leaks {
     uint64_t excused_blocks, excused_bytes; /* live as well, but caches, a library's, suppressed */
 };
 
+enum cuwarden_level { CUWARDEN_LOW, CUWARDEN_MEDIUM, CUWARDEN_HIGH, CUWARDEN_CRITICAL };
+
+/* How scarce memory is. */
+struct cuwarden_pressure {
+    double use;           /* the larger of the two shares below; may be near 1 without harm */
+    uint64_t used_bytes;  /* of the device, by anybody, when last looked at */
+    uint64_t total_bytes; /* of the device; 0: not known yet */
+    uint64_t held_bytes;  /* by this process, from the driver */
+    uint64_t limit_bytes; /* that it may hold; 0: no limit */
+    int32_t level;        /* enum cuwarden_level, as CUWARDEN_PRESSURE divides it */
+    int32_t device;       /* the one that all this is about */
+};
+
+/* Called when the level of a device has changed. */
+typedef void (*cuwarden_pressure_fn)(const struct cuwarden_pressure *now, int level_before,
+                                     void *arg);
+
+/* Called when a request for so many bytes (0: not known) found no memory on a device. Returns
+ * whether it has freed something: 1, and the request is tried again. */
+typedef int (*cuwarden_memory_fn)(int device, uint64_t bytes, void *arg);
+
+/* What goes back to the driver of what the pool keeps. */
+enum cuwarden_trim_how {
+    CUWARDEN_SHRINK,   /* half of it, the largest blocks first */
+    CUWARDEN_CLEAR,    /* all that the device is done with */
+    CUWARDEN_EMERGENCY /* all; waits for the device */
+};
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -152,6 +180,12 @@ struct cuwarden_table {
     int (*report)(const char *path);
     int (*record_start)(const char *path);
     int (*record_stop)(void);
+    int (*pressure)(int device, struct cuwarden_pressure *out, size_t size);
+    int (*pressure_listen)(cuwarden_pressure_fn fn, void *arg, int is_on);
+    int (*memory_listen)(cuwarden_memory_fn fn, void *arg, int is_on);
+    int (*trim)(int device, int how, uint64_t *out_bytes);
+    int (*limit)(int device, uint64_t bytes);
+    int (*pool_max)(int device, uint64_t bytes);
 };
 
 /* ---- the way to the library ---- */
@@ -384,6 +418,102 @@ static inline int cuwarden_record_stop(void)
     const struct cuwarden_table *table = cuwarden_table_();
 
     return CUWARDEN_HAS_(table, record_stop) ? table->record_stop() : cuwarden_lacks_(table);
+}
+
+/* ---- control ---- */
+
+/* How scarce memory is on a device, or on the one of all devices where it is scarcest; from what
+ * was last seen, without a call of the driver. NOT_STARTED; NO_DEVICE; UNUSED_DEVICE: the program
+ * has nothing there, so nobody looks. 50 ns for each device. */
+static inline int cuwarden_pressure_now(int device, struct cuwarden_pressure *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, pressure) ? table->pressure(device, out, sizeof(*out))
+                                          : cuwarden_lacks_(table);
+}
+
+/*
+ * From now on fn is called when the level of a device changes: by one of the program's threads, at
+ * the end of a call of CUDA that allocates, frees or synchronises, so a moment later; changes that
+ * cancel out are not told. One callback runs at a time; CUDA calls inside it do not wait for
+ * another. Works before the first call of CUDA. OUT_OF_HOST: there are 8 already. INVALID: fn is
+ * NULL.
+ */
+static inline int cuwarden_pressure_listen(cuwarden_pressure_fn fn, void *arg)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, pressure_listen) ? table->pressure_listen(fn, arg, 1)
+                                                 : cuwarden_lacks_(table);
+}
+
+/* No longer. Other threads may be inside fn, or about to call it once more. NOT_FOUND: it was not
+ * called for these. */
+static inline int cuwarden_pressure_unlisten(cuwarden_pressure_fn fn, void *arg)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, pressure_listen) ? table->pressure_listen(fn, arg, 0)
+                                                 : cuwarden_lacks_(table);
+}
+
+/*
+ * From now on fn is called when a request would fail for lack of memory and idle memory did not
+ * help: inside the request, on its thread, once for each. It may free; if it says so, the request
+ * is tried again. It may allocate, too: if that finds no memory, fn is not called again inside
+ * itself. During a stream capture, and for requests larger than the device or the limit, nobody is
+ * asked. OUT_OF_HOST: there are 8 already. INVALID: fn is NULL.
+ */
+static inline int cuwarden_memory_listen(cuwarden_memory_fn fn, void *arg)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, memory_listen) ? table->memory_listen(fn, arg, 1)
+                                               : cuwarden_lacks_(table);
+}
+
+/* No longer; as cuwarden_pressure_unlisten(). */
+static inline int cuwarden_memory_unlisten(cuwarden_memory_fn fn, void *arg)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, memory_listen) ? table->memory_listen(fn, arg, 0)
+                                               : cuwarden_lacks_(table);
+}
+
+/*
+ * Gives memory that the pool keeps back to the driver, by enum cuwarden_trim_how; *out_bytes,
+ * unless it is NULL, says how much. What the program has stays. NOT_STARTED; INVALID; NO_DEVICE;
+ * UNUSED_DEVICE: the program has nothing there; BUSY: a stream is captured, or a context ends. As
+ * long as the driver takes for its frees, each of which may wait for the device.
+ */
+static inline int cuwarden_trim(int device, enum cuwarden_trim_how how, uint64_t *out_bytes)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, trim) ? table->trim(device, (int)how, out_bytes)
+                                      : cuwarden_lacks_(table);
+}
+
+/* What this process may hold on a device from now on, as CUWARDEN_LIMIT has it; 0: no limit. What
+ * is live beyond it stays, idle memory goes at once. The same errors; a device that is not used yet
+ * is limited all the same. */
+static inline int cuwarden_limit_set(int device, uint64_t bytes)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, limit) ? table->limit(device, bytes) : cuwarden_lacks_(table);
+}
+
+/* How much idle memory the pool may keep there from now on, as CUWARDEN_POOL_MAX has it; of
+ * CUWARDEN_HOST: of pinned memory. What is beyond goes at once. UNSUPPORTED: CUWARDEN_MODE=track
+ * has no pool. */
+static inline int cuwarden_pool_max_set(int device, uint64_t bytes)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, pool_max) ? table->pool_max(device, bytes) : cuwarden_lacks_(table);
 }
 
 #ifdef __cplusplus

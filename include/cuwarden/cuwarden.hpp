@@ -254,6 +254,103 @@ class recording
     bool is_open_;
 };
 
+// ---- control ----
+
+using pressure = cuwarden_pressure;
+
+enum class trim_by {
+    shrink = CUWARDEN_SHRINK,
+    clear = CUWARDEN_CLEAR,
+    emergency = CUWARDEN_EMERGENCY
+};
+
+// Of a device, or of the one where memory is scarcest; nothing if the program uses none of them.
+inline std::optional<pressure> pressure_now(int device = all_devices)
+{
+    pressure out{};
+    int code = cuwarden_pressure_now(device, &out);
+
+    if (code == CUWARDEN_UNUSED_DEVICE || code == CUWARDEN_NOT_STARTED || !check(code))
+        return std::nullopt;
+    return out;
+}
+
+// The bytes that went back to the driver.
+inline std::uint64_t trim(trim_by how = trim_by::clear, int device = all_devices)
+{
+    std::uint64_t bytes = 0;
+
+    check(cuwarden_trim(device, static_cast<cuwarden_trim_how>(how), &bytes));
+    return bytes;
+}
+
+// 0: none.
+inline void set_limit(std::uint64_t bytes, int device = all_devices)
+{
+    check(cuwarden_limit_set(device, bytes));
+}
+
+inline void set_pool_max(std::uint64_t bytes, int device = all_devices)
+{
+    check(cuwarden_pool_max_set(device, bytes));
+}
+
+// Calls function(const pressure &now, int level_before) while it lives. What that throws ends the
+// program (noexcept): there is nobody to catch it.
+template <typename Function> class pressure_listener
+{
+  public:
+    explicit pressure_listener(Function function)
+        : function_(std::move(function)), is_on_(check(cuwarden_pressure_listen(&call, this)))
+    {
+    }
+    ~pressure_listener()
+    {
+        if (is_on_)
+            cuwarden_pressure_unlisten(&call, this);
+    }
+    pressure_listener(const pressure_listener &) = delete;
+    pressure_listener &operator=(const pressure_listener &) = delete;
+
+  private:
+    static void call(const cuwarden_pressure *now, int before, void *self) noexcept
+    {
+        static_cast<pressure_listener *>(self)->function_(*now, before);
+    }
+    Function function_;
+    bool is_on_;
+};
+
+// Calls function(int device, std::uint64_t bytes), which says whether it has freed something,
+// before a request fails. One that throws has freed nothing.
+template <typename Function> class memory_listener
+{
+  public:
+    explicit memory_listener(Function function)
+        : function_(std::move(function)), is_on_(check(cuwarden_memory_listen(&call, this)))
+    {
+    }
+    ~memory_listener()
+    {
+        if (is_on_)
+            cuwarden_memory_unlisten(&call, this);
+    }
+    memory_listener(const memory_listener &) = delete;
+    memory_listener &operator=(const memory_listener &) = delete;
+
+  private:
+    static int call(int device, std::uint64_t bytes, void *self) noexcept
+    {
+        try {
+            return static_cast<memory_listener *>(self)->function_(device, bytes) ? 1 : 0;
+        } catch (...) {
+            return 0;
+        }
+    }
+    Function function_;
+    bool is_on_;
+};
+
 } // namespace cuwarden
 
 #endif

@@ -11,15 +11,16 @@ from __future__ import annotations
 import ctypes
 import os
 from contextlib import contextmanager
-from typing import Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
-from ._table import Code
+from ._table import Code, Level, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "Block", "Code", "Error", "Leaks", "Stats", "blocks", "device_stats", "find_block",
-    "is_active", "leak_check", "mark", "name_block", "recording", "report", "step", "tag", "tag_pop", "tag_push",
-    "tag_stats", "version",
+    "ALL_DEVICES", "HOST", "Block", "Code", "Error", "Leaks", "Level", "Pressure", "Stats", "Trim", "blocks",
+    "device_stats", "find_block", "is_active", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure",
+    "pressure", "recording", "report", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
+    "trim", "version",
 ]
 
 ALL_DEVICES = -1
@@ -98,6 +99,18 @@ class Leaks(NamedTuple):
     bytes: int
     excused_blocks: int
     excused_bytes: int
+
+
+class Pressure(NamedTuple):
+    """How scarce memory is: struct cuwarden_pressure."""
+
+    use: float
+    used_bytes: int
+    total_bytes: int
+    held_bytes: int
+    limit_bytes: int
+    level: Level
+    device: int
 
 
 def _call(name: str, *arguments: object) -> bool:
@@ -249,3 +262,71 @@ def recording(path: Path) -> Iterator[None]:
     finally:
         if is_open:
             _call("record_stop")
+
+
+# ---- control ----
+
+def _pressure(raw: _table.RawPressure) -> Pressure:
+    return Pressure(raw.use, raw.used_bytes, raw.total_bytes, raw.held_bytes, raw.limit_bytes, Level(raw.level), raw.device)
+
+
+def pressure(device: int = ALL_DEVICES) -> Optional[Pressure]:
+    """Of a device, or of the one where memory is scarcest; None: the program uses none of them."""
+    raw = _table.RawPressure()
+    try:
+        is_there = _call("pressure", device, ctypes.byref(raw), ctypes.sizeof(raw))
+    except Error as error:
+        if error.code in (Code.UNUSED_DEVICE, Code.NOT_STARTED):
+            return None
+        raise
+    return _pressure(raw) if is_there else None
+
+
+def trim(how: Trim = Trim.CLEAR, device: int = ALL_DEVICES) -> int:
+    """Gives memory that the pool keeps back to the driver; returns the bytes."""
+    raw = ctypes.c_uint64(0)
+    _call("trim", device, int(how), ctypes.byref(raw))
+    return raw.value
+
+
+def set_limit(size: Optional[int], device: int = ALL_DEVICES) -> None:
+    """What this process may hold from now on; None: no limit."""
+    _call("limit", device, 0 if size is None else size)
+
+
+def set_pool_max(size: int, device: int = ALL_DEVICES) -> None:
+    """How much idle memory the pool may keep from now on."""
+    _call("pool_max", device, size)
+
+
+@contextmanager
+def on_pressure(function: Callable[[Pressure, Level], None]) -> Iterator[None]:
+    """Inside, function(now, level before) is called when the level of a device changes. What it raises is printed."""
+    def call(raw: "ctypes._Pointer[_table.RawPressure]", before: int, _argument: Optional[int]) -> None:
+        function(_pressure(raw.contents), Level(before))
+
+    raw_function = _table.PRESSURE_FUNCTION(call)
+    is_on = _call("pressure_listen", raw_function, None, 1)
+    try:
+        yield
+    finally:
+        if is_on:
+            _call("pressure_listen", raw_function, None, 0)
+
+
+@contextmanager
+def on_out_of_memory(function: Callable[[int, int], bool]) -> Iterator[None]:
+    """Inside, function(device, bytes) is called before a request fails; if it returns True, the request is tried again.
+
+    What it raises is printed, and counts as False.
+    """
+    def call(device: int, size: int, _argument: Optional[int]) -> int:
+        return int(bool(function(device, size)))
+
+    raw_function = _table.MEMORY_FUNCTION(call)
+    is_on = _call("memory_listen", raw_function, None, 1)
+    try:
+        yield
+    finally:
+        if is_on:
+            _call("memory_listen", raw_function, None, 0)

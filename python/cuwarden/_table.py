@@ -37,6 +37,23 @@ class Code(enum.IntEnum):
         return cls.UNSUPPORTED  # of a newer library
 
 
+class Level(enum.IntEnum):
+    """enum cuwarden_level."""
+
+    LOW = 0
+    MEDIUM = 1
+    HIGH = 2
+    CRITICAL = 3
+
+
+class Trim(enum.IntEnum):
+    """enum cuwarden_trim_how: what goes back to the driver of what the pool keeps."""
+
+    SHRINK = 0
+    CLEAR = 1
+    EMERGENCY = 2
+
+
 class RawBlock(ctypes.Structure):
     _fields_ = [
         ("id", ctypes.c_uint64),
@@ -88,7 +105,22 @@ class RawLeaks(ctypes.Structure):
     ]
 
 
+class RawPressure(ctypes.Structure):
+    _fields_ = [
+        ("use", ctypes.c_double),
+        ("used_bytes", ctypes.c_uint64),
+        ("total_bytes", ctypes.c_uint64),
+        ("held_bytes", ctypes.c_uint64),
+        ("limit_bytes", ctypes.c_uint64),
+        ("level", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+    ]
+
+
 BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
+
+PRESSURE_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.POINTER(RawPressure), ctypes.c_int, ctypes.c_void_p)
+MEMORY_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p)
 
 # Members in order: result, parameters.
 MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
@@ -108,6 +140,12 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("report", ctypes.c_int, (ctypes.c_char_p,)),
     ("record_start", ctypes.c_int, (ctypes.c_char_p,)),
     ("record_stop", ctypes.c_int, ()),
+    ("pressure", ctypes.c_int, (ctypes.c_int, ctypes.POINTER(RawPressure), ctypes.c_size_t)),
+    ("pressure_listen", ctypes.c_int, (PRESSURE_FUNCTION, ctypes.c_void_p, ctypes.c_int)),
+    ("memory_listen", ctypes.c_int, (MEMORY_FUNCTION, ctypes.c_void_p, ctypes.c_int)),
+    ("trim", ctypes.c_int, (ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64))),
+    ("limit", ctypes.c_int, (ctypes.c_int, ctypes.c_uint64)),
+    ("pool_max", ctypes.c_int, (ctypes.c_int, ctypes.c_uint64)),
 ]
 
 

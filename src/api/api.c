@@ -101,6 +101,30 @@ int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
     return CUWARDEN_OK;
 }
 
+/* ---- the program's functions ---- */
+
+struct cw_api_outside cw_api_pause(void)
+{
+    struct cw_api_outside outside = {.depth = cw_thread.depth,
+                                     .accounted = cw_thread.accounted,
+                                     .api = cw_thread.api,
+                                     .caller = cw_thread.caller,
+                                     .stream = cw_thread.stream};
+
+    cw_thread.depth = 0;
+    cw_thread.api = 0;
+    return outside;
+}
+
+void cw_api_resume(const struct cw_api_outside *outside)
+{
+    cw_thread.depth = outside->depth;
+    cw_thread.accounted = outside->accounted;
+    cw_thread.api = outside->api;
+    cw_thread.caller = outside->caller;
+    cw_thread.stream = outside->stream;
+}
+
 void cw_api_give(void *out, size_t size, const void *from, size_t from_size)
 {
     size_t common = size < from_size ? size : from_size;

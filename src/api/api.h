@@ -63,6 +63,16 @@ static inline void cw_api_leave(unsigned depth)
     cw_thread.depth = depth;
 }
 
+/* Around a call of the program's function: to it, and to what it calls, it is outside. */
+struct cw_api_outside {
+    unsigned depth, accounted;
+    uint32_t api;
+    void *caller;
+    uint64_t stream;
+};
+struct cw_api_outside cw_api_pause(void);
+void cw_api_resume(const struct cw_api_outside *outside);
+
 /* As much of a structure as the program knows; what it knows in addition becomes zero. */
 void cw_api_give(void *out, size_t size, const void *from, size_t from_size);
 

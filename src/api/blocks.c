@@ -66,12 +66,10 @@ int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_
 
 int cw_api_block_tell(const struct cw_api_block *read, cuwarden_block_fn fn, void *arg)
 {
-    unsigned depth = cw_thread.depth;
-    int rc;
+    struct cw_api_outside outside = cw_api_pause();
+    int rc = fn(&read->block, arg);
 
-    cw_thread.depth = 0;
-    rc = fn(&read->block, arg);
-    cw_thread.depth = depth;
+    cw_api_resume(&outside);
     return rc;
 }
 

@@ -3,8 +3,10 @@
  * tests/check/api.list says how it was. */
 #include "api/api.h"
 #include "api/blocks.h"
+#include "api/control.h"
 #include "api/files.h"
 #include "api/leaks.h"
+#include "api/listeners.h"
 #include "api/stats.h"
 #include "api/tags.h"
 #include "base/compiler.h"
@@ -41,4 +43,10 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .report = cw_api_report,
     .record_start = cw_api_record_start,
     .record_stop = cw_api_record_stop,
+    .pressure = cw_api_pressure,
+    .pressure_listen = cw_api_pressure_listen,
+    .memory_listen = cw_api_memory_listen,
+    .trim = cw_api_trim,
+    .limit = cw_api_limit,
+    .pool_max = cw_api_pool_max,
 };

@@ -70,6 +70,8 @@ const struct cw_command_line *cw_line_ctl(void)
     };
     static const struct cw_flag_word requests[] = {
         {"trim", "release idle pool memory to the driver"},
+        {"shrink", "release half of it, the largest blocks first"},
+        {"clear", "release also what threads keep and what turns out to be ready"},
         {"dump", "write a complete report now and print its file name"},
         {"limit=SIZE", "set the memory limit on a device: 8G, 50%, none"},
         {"pool-max=SIZE", "set the maximum idle pool memory on a device: 1G, 10%, 0"},
@@ -434,7 +436,7 @@ static int parse_request(struct wish *wish, const char *request)
         wish->what = (enum cw_control)what;
         return takes_size ? parse_size(wish, request, request + len + 1) : 0;
     }
-    return fail_value(request, "one of trim, dump, limit=SIZE, pool-max=SIZE");
+    return fail_value(request, "one of trim, shrink, clear, dump, limit=SIZE, pool-max=SIZE");
 }
 
 static int set_device(struct wish *wish, const char *value)

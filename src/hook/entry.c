@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/listeners.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -47,6 +48,7 @@ static void forked(void)
     cw_lifecycle_reset();
     cw_background_thread_reset();
     cw_dispatch_reset();
+    cw_api_listeners_reset();
     cw_dump_reset();
     cw_trace_file_forked();
     cw_call_reset();

@@ -314,6 +314,7 @@ enum cw_unserved {
     X(ALL, "all", "give back all idle blocks")                                                     \
     X(POLL, "poll", "wait a moment for blocks that are still in use")                              \
     X(SYNC, "sync", "wait for the device, then give back the rest")                                \
+    X(PROGRAM, "program", "ask the program to free something")                                     \
     X(FALLBACK, "fallback", "serve from managed memory")
 
 enum cw_rung {

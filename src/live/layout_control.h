@@ -24,6 +24,7 @@ enum cw_due {
     CW_DUE_DUMP = 1 << 1,    /* a signal, or the interval, asks for a report */
     CW_DUE_DEMAND = 1 << 2,  /* the time for a sweep has come */
     CW_DUE_WATCH = 1 << 3,   /* much lies idle: the background thread is wanted */
+    CW_DUE_NOTICE = 1 << 4,  /* a level of pressure has changed: the program may want to know */
     CW_DUE_CONTROL = 1 << 8, /* a request of another process, which writes the byte alone */
 };
 #define CW_DUE_CONTROL_BYTE 1 /* of `due`, on little-endian machines */
@@ -34,7 +35,9 @@ enum cw_due {
     X(TRIM, "trim")         /* idle blocks; argument 1: also those that are young or busy */       \
     X(DUMP, "dump")         /* a report; answer: its name */                                       \
     X(LIMIT, "limit")       /* argument: bytes, 0: none; device in `device` */                     \
-    X(POOL_MAX, "pool-max") /* the same */
+    X(POOL_MAX, "pool-max") /* the same */                                                         \
+    X(SHRINK, "shrink")     /* half of the idle blocks */                                          \
+    X(CLEAR, "clear")       /* all idle blocks that are ready */
 
 enum cw_control {
 #define X(id, name) CW_CONTROL_##id,

@@ -92,6 +92,31 @@ def check_misuse():
     assert code_of(cuwarden.name_block, 0x1000, "x") == Code.NOT_FOUND
 
 
+def check_control():
+    seen = []
+    assert cuwarden.pressure(1) is None and cuwarden.pressure().device == 0
+    with cuwarden.on_pressure(lambda now, before: seen.append((now.level, before, now.use))):
+        cuwarden.set_limit(100 << 20)
+        give(take(90 << 20))
+        driver.cuCtxSynchronize()
+    assert seen and seen[0][:2] == (cuwarden.Level.HIGH, cuwarden.Level.LOW) and 0.9 <= seen[0][2] <= 1, seen
+    cuwarden.set_limit(None)
+    give(take(8 << 20))
+    assert cuwarden.trim(cuwarden.Trim.CLEAR) > 0 and cuwarden.device_stats().idle_bytes == 0
+    cuwarden.set_pool_max(64 << 20)
+    cache, asked = [take(600 << 20)], []
+
+    def give_up(device, size):
+        asked.append((device, size))
+        give(cache.pop())
+        return True
+
+    with cuwarden.on_out_of_memory(give_up):
+        give(take(700 << 20))
+    assert asked == [(0, 700 << 20)] and cache == []
+    assert code_of(cuwarden.trim, cuwarden.Trim.CLEAR, 17) == Code.NO_DEVICE
+
+
 def in_thread():
     assert driver.cuCtxSetCurrent(context) == 0
     for i in range(200):
@@ -105,7 +130,7 @@ def describe():
     """As tests/check/api.test lists it."""
     print(_table.NAME)
     for name, structure in [("block", _table.RawBlock), ("filter", _table.RawFilter), ("stats", _table.RawStats),
-                            ("leaks", _table.RawLeaks), ("table", _table.Table)]:
+                            ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
             at = getattr(structure, field)
@@ -113,6 +138,8 @@ def describe():
     print(f"CUWARDEN_ALL_DEVICES {cuwarden.ALL_DEVICES}\nCUWARDEN_HOST {cuwarden.HOST}")
     for code in Code:
         print(f"CUWARDEN_{code.name} {code.value}")
+    for number in [*cuwarden.Level, *cuwarden.Trim]:
+        print(f"CUWARDEN_{number.name} {number.value}")
 
 
 if sys.argv[1:] == ["describe"]:
@@ -123,12 +150,16 @@ if not cuwarden.is_active():
     with cuwarden.tag("nobody listens"), cuwarden.recording("none.csv"):
         cuwarden.name_block(0x1000, "x")
     assert (cuwarden.mark(), cuwarden.blocks(), cuwarden.find_block(1)) == (0, [], None)
+    assert cuwarden.trim() == 0 and cuwarden.pressure() is None
+    with cuwarden.on_out_of_memory(lambda device, size: True), cuwarden.on_pressure(lambda now, before: None):
+        cuwarden.set_limit(1)
     assert cuwarden.device_stats() == cuwarden.Stats() and cuwarden.leak_check().blocks == 0
     sys.exit(3)
 check_account()
 check_leaks()
 check_files()
 check_misuse()
+check_control()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

@@ -111,6 +111,41 @@ void check_errors()
     cuwarden::report("now.json");
 }
 
+void check_control()
+{
+    int asked = 0, changes = 0;
+    CUdeviceptr cache = take(600 << 20);
+
+    CHECK(cuwarden::pressure_now(0)->level == CUWARDEN_LOW && !cuwarden::pressure_now(1));
+    {
+        cuwarden::memory_listener give_up([&](int, std::uint64_t) {
+            asked++;
+            return cuMemFree(cache) == CUDA_SUCCESS;
+        });
+
+        cache = take(700 << 20);
+    }
+    CHECK(asked == 1);
+    {
+        cuwarden::memory_listener throws([](int, std::uint64_t) -> bool { throw stop{}; });
+        CUdeviceptr none;
+
+        CHECK(cuMemAlloc(&none, 700 << 20) == CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    {
+        cuwarden::pressure_listener hear(
+            [&](const cuwarden::pressure &now, int before) { changes += now.level != before; });
+
+        CHECK(cuMemFree(cache) == CUDA_SUCCESS);
+        cuwarden::set_limit(std::uint64_t{100} << 20, 0);
+        CHECK(cuMemFree(take(90 << 20)) == CUDA_SUCCESS);
+        cuwarden::set_limit(0);
+        CHECK(cuMemFree(take(8 << 20)) == CUDA_SUCCESS);
+    }
+    CHECK(changes > 0 && cuwarden::trim() > 0 && cuwarden::trim(cuwarden::trim_by::shrink) == 0);
+    CHECK(thrown([] { cuwarden::trim(cuwarden::trim_by::clear, 17); }) == CUWARDEN_NO_DEVICE);
+}
+
 } // namespace
 
 int main()
@@ -123,12 +158,14 @@ int main()
         check_scopes();
         check_visits();
         check_errors();
+        check_control();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
     cuwarden::recording recording("recorded.csv");
     cuwarden::name_block(&context, "nobody listens");
     cuwarden::visit([](const cuwarden::block &) { std::exit(99); });
+    CHECK(!cuwarden::pressure_now() && cuwarden::trim() == 0);
     CHECK(cuwarden::mark() == 0 && cuwarden::device_stats().allocations == 0);
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
     return 3;

@@ -8,17 +8,13 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
+#include "core/control/adjust.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
 #include "core/process/host.h"
 #include "core/cache/retention.h"
-#include "core/limits/limit.h"
 #include "core/pending/pending.h"
-#include "core/reclaim/reclaim.h"
 #include "core/process/session.h"
-#include "core/account/usage.h"
-#include "core/process/thread.h"
-#include "core/limits/pressure.h"
 
 #define WHOLE 10000u /* shares are in parts of this */
 
@@ -112,17 +108,12 @@ static void say_given_back(struct answer *answer)
 
 /* ---- what may be asked ---- */
 
-static void trim(const struct request *request, struct answer *answer)
+static void give_back(const struct request *request, struct answer *answer, enum cw_trim how)
 {
     uint64_t busy = 0;
-    int is_all = request->argument == 1;
 
-    if (request->argument > 1) {
-        refuse(answer, EINVAL, "no such kind of trimming");
-        return;
-    }
     for (unsigned i = request->first; i < request->end; i++) {
-        answer->bytes += cw_reclaim_asked((uint8_t)i, is_all, is_all && !cw_thread.is_helper);
+        answer->bytes += cw_adjust_trim((uint8_t)i, how);
         busy += cw_pending_bytes((uint8_t)i);
     }
     answer->blocks = released_blocks(request) - answer->blocks;
@@ -132,6 +123,24 @@ static void trim(const struct request *request, struct answer *answer)
     cw_out_string(&answer->text, "; ");
     say_size(answer, busy);
     cw_out_string(&answer->text, " more once the device is done with it");
+}
+
+static void trim(const struct request *request, struct answer *answer)
+{
+    if (request->argument > 1)
+        refuse(answer, EINVAL, "no such kind of trimming");
+    else
+        give_back(request, answer, request->argument == 1 ? CW_TRIM_ALL : CW_TRIM_READY);
+}
+
+static void shrink(const struct request *request, struct answer *answer)
+{
+    give_back(request, answer, CW_TRIM_SHRINK);
+}
+
+static void clear(const struct request *request, struct answer *answer)
+{
+    give_back(request, answer, CW_TRIM_CLEAR);
 }
 
 static void dump(const struct request *request, struct answer *answer)
@@ -162,32 +171,6 @@ static int amount(const struct request *request, uint8_t device, uint64_t *out_b
 static int is_amount(const struct request *request)
 {
     return request->is_share == 0 || (request->is_share == 1 && request->argument <= WHOLE);
-}
-
-/* Idle memory beyond the limit is released at once; what the program holds stays. */
-/* The level of pressure depends on the limit. */
-static void change_limit(uint8_t device, uint64_t bytes)
-{
-    cw_limit_set(device, bytes);
-    cw_pressure_update(device, 0, cw_session_now());
-}
-
-static uint64_t set_limit(uint8_t device, uint64_t bytes)
-{
-    uint64_t shortfall, idle;
-
-    change_limit(device, bytes);
-    cw_reclaim_gather(device);
-    cw_reclaim_harvest(device);
-    shortfall = cw_limit_shortfall(device, 0);
-    idle = cw_bucket_idle(device);
-    return cw_reclaim_sufficient(device, shortfall < idle ? shortfall : idle);
-}
-
-static uint64_t set_pool_max(uint8_t device, uint64_t bytes)
-{
-    cw_retention_set_most(device, bytes);
-    return cw_reclaim_surplus(device, bytes);
 }
 
 static void set(const struct request *request, struct answer *answer, const char *name,
@@ -221,11 +204,11 @@ static void set(const struct request *request, struct answer *answer, const char
 static void limit(const struct request *request, struct answer *answer)
 {
     if (request->argument != 0 || request->is_share) {
-        set(request, answer, "limit", set_limit);
+        set(request, answer, "limit", cw_adjust_limit);
         return;
     }
     for (unsigned i = request->first; i < request->end; i++)
-        change_limit((uint8_t)i, 0);
+        cw_adjust_limit((uint8_t)i, 0);
     answer->blocks = 0;
     say_devices(request, answer);
     cw_out_string(&answer->text, "no limit");
@@ -239,7 +222,7 @@ static void pool_max(const struct request *request, struct answer *answer)
     }
     if (request->device == CW_CONTROL_ALL_DEVICES && !request->is_share)
         cw_retention_set_most(CW_DEVICE_HOST, request->argument);
-    set(request, answer, "pool-max", set_pool_max);
+    set(request, answer, "pool-max", cw_adjust_pool_max);
 }
 
 /* ---- requests ---- */
@@ -248,10 +231,9 @@ static const struct {
     void (*answer)(const struct request *request, struct answer *answer);
     int needs_driver;
 } verbs[CW_CONTROL_COUNT] = {
-    [CW_CONTROL_TRIM] = {trim, 1},
-    [CW_CONTROL_DUMP] = {dump, 0},
-    [CW_CONTROL_LIMIT] = {limit, 1},
-    [CW_CONTROL_POOL_MAX] = {pool_max, 1},
+    [CW_CONTROL_TRIM] = {trim, 1},     [CW_CONTROL_DUMP] = {dump, 0},
+    [CW_CONTROL_LIMIT] = {limit, 1},   [CW_CONTROL_POOL_MAX] = {pool_max, 1},
+    [CW_CONTROL_SHRINK] = {shrink, 1}, [CW_CONTROL_CLEAR] = {clear, 1},
 };
 
 static void answer_request(struct request *request, struct answer *answer)

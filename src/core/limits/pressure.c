@@ -9,6 +9,7 @@
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/limits/limit.h"
+#include "core/process/due.h"
 #include "core/limits/reclaim_due.h"
 #include "core/account/site.h"
 #include "core/account/usage.h"
@@ -89,6 +90,17 @@ static uint64_t share_of(const struct use *use)
                             : share(use->device_used, use->device_total);
 }
 
+void cw_pressure_read(uint8_t device, struct cw_pressure_state *out)
+{
+    struct use use = use_of(device);
+
+    *out = (struct cw_pressure_state){.device_used = use.device_used,
+                                      .device_total = use.device_total,
+                                      .held = use.held,
+                                      .limit = use.limit,
+                                      .share = (unsigned)share_of(&use)};
+}
+
 static uint64_t begins_at(unsigned level)
 {
     return level == CW_LEVEL_LOW ? 0 : (uint64_t)self.thresholds.percent[level - 1] * POINT;
@@ -163,6 +175,7 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
         cw_admission_open(device);
     atomic_store(&memory->last_change, cw_event_add(&event));
     tell_change(device, from, to, use);
+    cw_due_set(CW_DUE_NOTICE);
 }
 
 static void settle(uint8_t device, uint32_t api, uint64_t now_ns)

@@ -34,6 +34,14 @@ static inline enum cw_level cw_pressure_level(uint8_t device)
     return (enum cw_level)atomic_load_explicit(&cw_pressure_levels[device], memory_order_relaxed);
 }
 
+/* The two shares by which the level is decided, as far as is known now. */
+struct cw_pressure_state {
+    uint64_t device_used, device_total; /* by anybody; total 0: not known */
+    uint64_t held, limit;               /* by this process; limit 0: none */
+    unsigned share;                     /* the larger of the two, in 1/10000 */
+};
+void cw_pressure_read(uint8_t device, struct cw_pressure_state *out);
+
 /* Bytes to give back so that the level falls below HIGH, by either share; 0: it is below. */
 uint64_t cw_pressure_excess(uint8_t device);
 

@@ -153,6 +153,25 @@ static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
     return ask_or_wait(ladder, pending(ladder) != 0 ? cw_reclaim_rest(ladder->device) : 0);
 }
 
+static _Atomic(cw_ladder_ask_fn) ask_program;
+
+void cw_ladder_set_ask(cw_ladder_ask_fn ask)
+{
+    atomic_store(&ask_program, ask);
+}
+
+/* What it frees goes to the driver, as everybody's frees do now. */
+static enum cw_ladder_step program(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    cw_ladder_ask_fn ask = atomic_load(&ask_program);
+
+    (void)out_block;
+    if (ask == NULL || ladder->has_asked)
+        return CW_LADDER_END;
+    ladder->has_asked = 1;
+    return ask(ladder->device, ladder->bytes) ? CW_LADDER_ASK : CW_LADDER_END;
+}
+
 static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_block)
 {
     (void)out_block;
@@ -162,10 +181,11 @@ static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_bloc
 typedef enum cw_ladder_step (*rung_fn)(struct cw_ladder *ladder, uint32_t *out_block);
 
 static const rung_fn rungs[CW_RUNG_COUNT] = {
-    [CW_RUNG_HARVEST] = harvest, [CW_RUNG_LARGER] = larger,
-    [CW_RUNG_EXACT] = exact,     [CW_RUNG_SUFFICIENT] = sufficient,
-    [CW_RUNG_ALL] = all,         [CW_RUNG_POLL] = poll,
-    [CW_RUNG_SYNC] = sync,       [CW_RUNG_FALLBACK] = fallback,
+    [CW_RUNG_HARVEST] = harvest,   [CW_RUNG_LARGER] = larger,
+    [CW_RUNG_EXACT] = exact,       [CW_RUNG_SUFFICIENT] = sufficient,
+    [CW_RUNG_ALL] = all,           [CW_RUNG_POLL] = poll,
+    [CW_RUNG_SYNC] = sync,         [CW_RUNG_PROGRAM] = program,
+    [CW_RUNG_FALLBACK] = fallback,
 };
 
 /* ---- climbing ---- */

@@ -35,11 +35,17 @@ struct cw_ladder {
     uint8_t may_be_managed; /* managed memory could serve the request */
     uint8_t is_counted;     /* a limit refused it at first, and that is counted */
     uint8_t is_wanting;     /* frees of others go to the driver */
+    uint8_t has_asked;      /* the program, to free something */
 };
 
 /* pool, is_rounded and may_be_managed are for the caller to set: none, 0, 0; and reclaims, if it
  * was read before the driver was asked. */
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes);
+
+/* Asks the program to free memory of a device for a request; 1: it did something. NULL: nobody is
+ * to be asked. Called under no lock, inside the call that found no memory. */
+typedef int (*cw_ladder_ask_fn)(uint8_t device, uint64_t bytes);
+void cw_ladder_set_ask(cw_ladder_ask_fn ask);
 
 enum cw_ladder_step {
     CW_LADDER_END,     /* nothing is left to try */

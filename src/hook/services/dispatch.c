@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "api/listeners.h"
 #include "base/compiler.h"
 #include "core/control/control.h"
 #include "core/process/due.h"
@@ -20,9 +21,12 @@ static const struct {
     void (*serve)(void);
     int (*is_here)(void); /* NULL: by any thread */
 } servants[] = {
-    {CW_DUE_CONTROL, cw_control_serve, NULL},         {CW_DUE_DUMP, cw_dump_serve, cw_dump_is_here},
-    {CW_DUE_GROWTH, cw_growth_serve, NULL},           {CW_DUE_DEMAND, cw_sweep_serve, NULL},
+    {CW_DUE_CONTROL, cw_control_serve, NULL},
+    {CW_DUE_DUMP, cw_dump_serve, cw_dump_is_here},
+    {CW_DUE_GROWTH, cw_growth_serve, NULL},
+    {CW_DUE_DEMAND, cw_sweep_serve, NULL},
     {CW_DUE_WATCH, cw_background_thread_watch, NULL},
+    {CW_DUE_NOTICE, cw_api_notice_serve, cw_api_notice_is_here},
 };
 
 static _Atomic int serving;

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asks cuwarden for control (include/cuwarden/cuwarden.h), and checks the answers itself.
+ *   drv_api_control trim|limit|pressure|memory|misuse|threads
+ * The devices have 1 GiB, of which 1008 MiB can be had.
+ */
+#include "victim.h"
+
+#include <cuwarden/cuwarden.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    ((condition)                                                                                   \
+         ? (void)0                                                                                 \
+         : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), exit(99)))
+#define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
+#define MIB                ((size_t)1 << 20)
+
+static int is_active;
+static CUcontext context;
+
+static CUdeviceptr take(size_t bytes)
+{
+    CUdeviceptr block;
+
+    MUST(cuMemAlloc(&block, bytes));
+    return block;
+}
+
+static struct cuwarden_stats stats(void)
+{
+    struct cuwarden_stats out;
+
+    CHECK(cuwarden_device_stats(0, &out) == CUWARDEN_OK);
+    return out;
+}
+
+static void fill_pool(void)
+{
+    CUdeviceptr block[4];
+
+    for (int i = 0; i < 4; i++)
+        block[i] = take(8 * MIB);
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemFree(block[i]));
+}
+
+static void trim(void)
+{
+    uint64_t bytes = 0;
+
+    fill_pool();
+    if (is_active)
+        CHECK(stats().idle_bytes == 32 * MIB);
+    GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_CLEAR, &bytes));
+    CHECK(!is_active || (bytes == 32 * MIB && stats().idle_bytes == 0));
+    fill_pool();
+    GIVES(CUWARDEN_OK, cuwarden_trim(CUWARDEN_ALL_DEVICES, CUWARDEN_EMERGENCY, NULL));
+    CHECK(!is_active || stats().idle_bytes == 0);
+    fill_pool();
+    GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_CLEAR, NULL));
+    GIVES(CUWARDEN_OK, cuwarden_pool_max_set(0, 8 * MIB));
+    fill_pool();
+    CHECK(!is_active || stats().idle_bytes <= 8 * MIB);
+    GIVES(CUWARDEN_OK, cuwarden_pool_max_set(CUWARDEN_ALL_DEVICES, 64 * MIB));
+    GIVES(CUWARDEN_OK, cuwarden_pool_max_set(CUWARDEN_HOST, 0));
+}
+
+static void shrink(void)
+{
+    CUdeviceptr block[4];
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < 4; i++)
+        block[i] = take(8 * MIB);
+    for (int i = 0; i < 4; i++)
+        MUST(cuMemFree(block[i]));
+    GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_SHRINK, &bytes));
+    CHECK(!is_active || (bytes == 16 * MIB && stats().idle_bytes == 16 * MIB));
+}
+
+static void limit(void)
+{
+    CUdeviceptr first = take(20 * MIB), second = 0;
+
+    GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 30 * MIB));
+    if (is_active) {
+        CHECK(stats().limit_bytes == 30 * MIB);
+        CHECK(cuMemAlloc(&second, 20 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    GIVES(CUWARDEN_OK, cuwarden_limit_set(CUWARDEN_ALL_DEVICES, 0));
+    second = take(20 * MIB);
+    GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 10 * MIB)); /* less than is live: that stays */
+    CHECK(!is_active || stats().live_bytes == 40 * MIB);
+    MUST(cuMemFree(first));
+    MUST(cuMemFree(second));
+}
+
+/* ---- pressure ---- */
+
+struct heard {
+    int count, level, before;
+    double use;
+    CUdeviceptr takes;
+};
+
+static void hear(const struct cuwarden_pressure *now, int before, void *arg)
+{
+    struct heard *heard = arg;
+
+    heard->count++;
+    heard->level = now->level;
+    heard->before = before;
+    heard->use = now->use;
+    if (heard->takes != 0)
+        MUST(cuMemFree(take(heard->takes))); /* re-entrant calls are safe */
+}
+
+static void pressure(void)
+{
+    struct cuwarden_pressure now;
+    struct heard one = {0}, other = {.takes = MIB};
+    CUdeviceptr large;
+
+    GIVES(CUWARDEN_OK, cuwarden_pressure_listen(hear, &one));
+    GIVES(CUWARDEN_OK, cuwarden_pressure_listen(hear, &other));
+    MUST(cuMemFree(take(MIB)));
+    GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 100 * MIB));
+    GIVES(CUWARDEN_OK, cuwarden_pressure_now(0, &now));
+    CHECK(!is_active ||
+          (now.level == CUWARDEN_LOW && now.use < 0.6 && now.limit_bytes == 100 * MIB));
+    large = take(90 * MIB);
+    MUST(cuCtxSynchronize());
+    if (is_active) {
+        CHECK(one.count == 1 && one.level == CUWARDEN_HIGH && one.before == CUWARDEN_LOW);
+        CHECK(one.use >= 0.9 && other.count == 1);
+        GIVES(CUWARDEN_OK, cuwarden_pressure_now(CUWARDEN_ALL_DEVICES, &now));
+        CHECK(now.device == 0 && now.level == CUWARDEN_HIGH && now.use >= 0.9 && now.use <= 1);
+    }
+    GIVES(CUWARDEN_OK, cuwarden_pressure_unlisten(hear, &other));
+    GIVES(CUWARDEN_NOT_FOUND, cuwarden_pressure_unlisten(hear, &other));
+    MUST(cuMemFree(large));
+    GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_CLEAR, NULL));
+    MUST(cuMemFree(take(MIB)));
+    MUST(cuCtxSynchronize());
+    CHECK(!is_active || (one.count >= 2 && one.level == CUWARDEN_LOW && other.count == 1));
+}
+
+/* ---- lack of memory ---- */
+
+struct cache {
+    CUdeviceptr block;
+    int asked, nested_fails;
+    uint64_t bytes;
+};
+
+static int give_up_cache(int device, uint64_t bytes, void *arg)
+{
+    struct cache *cache = arg;
+    CUdeviceptr none;
+
+    cache->asked++;
+    cache->bytes = bytes;
+    CHECK(device == 0);
+    if (cache->nested_fails) /* not asked again inside itself */
+        CHECK(cuMemAlloc(&none, 900 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    if (cache->block == 0)
+        return 0;
+    MUST(cuMemFree(cache->block));
+    cache->block = 0;
+    return 1;
+}
+
+static void memory(void)
+{
+    struct cache cache = {.block = take(600 * MIB), .nested_fails = 1};
+    CUdeviceptr large = 0;
+
+    GIVES(CUWARDEN_OK, cuwarden_memory_listen(give_up_cache, &cache));
+    if (!is_active) {
+        MUST(cuMemFree(cache.block));
+        return;
+    }
+    large = take(700 * MIB);
+    CHECK(cache.asked == 1 && cache.block == 0 && cache.bytes == 700 * MIB);
+    CHECK(cuMemAlloc(&cache.block, 700 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(cache.asked == 2);
+    GIVES(CUWARDEN_OK, cuwarden_memory_unlisten(give_up_cache, &cache));
+    CHECK(cuMemAlloc(&cache.block, 700 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(cache.asked == 2);
+    MUST(cuMemFree(large));
+}
+
+/* ---- misuse ---- */
+
+static void misuse(void)
+{
+    struct cuwarden_pressure now;
+    struct heard heard = {0};
+    uint64_t bytes = 7;
+    CUgraph graph;
+    CUstream stream;
+
+    GIVES(CUWARDEN_UNUSED_DEVICE, cuwarden_pressure_now(CUWARDEN_ALL_DEVICES, &now));
+    fill_pool();
+    GIVES(CUWARDEN_UNUSED_DEVICE, cuwarden_pressure_now(1, &now));
+    GIVES(CUWARDEN_UNUSED_DEVICE, cuwarden_trim(1, CUWARDEN_CLEAR, &bytes));
+    GIVES(CUWARDEN_NO_DEVICE, cuwarden_trim(17, CUWARDEN_CLEAR, &bytes));
+    GIVES(CUWARDEN_NO_DEVICE, cuwarden_limit_set(17, MIB));
+    GIVES(CUWARDEN_INVALID, cuwarden_limit_set(CUWARDEN_HOST, MIB));
+    GIVES(CUWARDEN_INVALID, cuwarden_pressure_now(CUWARDEN_HOST, &now));
+    GIVES(CUWARDEN_INVALID, cuwarden_trim(0, (enum cuwarden_trim_how)9, &bytes));
+    GIVES(CUWARDEN_INVALID, cuwarden_pressure_listen(NULL, NULL));
+    CHECK(bytes == 7);
+    for (int i = 0; i < 8; i++)
+        GIVES(CUWARDEN_OK, cuwarden_pressure_listen(hear, &heard));
+    GIVES(CUWARDEN_OUT_OF_HOST, cuwarden_pressure_listen(hear, &heard));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    GIVES(CUWARDEN_BUSY, cuwarden_trim(0, CUWARDEN_CLEAR, &bytes));
+    GIVES(CUWARDEN_BUSY, cuwarden_limit_set(0, MIB));
+    MUST(cuStreamEndCapture(stream, &graph));
+    GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_CLEAR, &bytes));
+}
+
+/* ---- threads ---- */
+
+static _Atomic int stop;
+
+static void *churn(void *unused)
+{
+    MUST(cuCtxSetCurrent(context));
+    while (!atomic_load(&stop))
+        MUST(cuMemFree(take(MIB)));
+    return unused;
+}
+
+static void threads(void)
+{
+    struct heard heard = {0};
+    pthread_t thread[3];
+
+    for (int i = 0; i < 3; i++)
+        pthread_create(&thread[i], NULL, churn, NULL);
+    for (int i = 0; i < 100; i++) {
+        MUST(cuMemFree(take(MIB)));
+        GIVES(CUWARDEN_OK, cuwarden_pressure_listen(hear, &heard));
+        GIVES(CUWARDEN_OK, cuwarden_trim(0, (enum cuwarden_trim_how)(i % 3), NULL));
+        GIVES(CUWARDEN_OK, cuwarden_limit_set(0, i % 2 == 0 ? 500 * MIB : 0));
+        GIVES(CUWARDEN_OK, cuwarden_pressure_unlisten(hear, &heard));
+    }
+    atomic_store(&stop, 1);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+}
+
+static const struct {
+    const char *name;
+    void (*work)(void);
+} parts[] = {
+    {"trim", trim},     {"shrink", shrink}, {"limit", limit},     {"pressure", pressure},
+    {"memory", memory}, {"misuse", misuse}, {"threads", threads},
+};
+
+int main(int argc, char **argv)
+{
+    is_active = cuwarden_is_active();
+    for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (argc != 2 || strcmp(parts[i].name, argv[1]) != 0)
+            continue;
+        context = use_device(0);
+        parts[i].work();
+        printf("%s is done\n", argv[1]);
+        return is_active ? 0 : 3;
+    }
+    return 2;
+}
