@@ -351,6 +351,65 @@ template <typename Function> class memory_listener
     bool is_on_;
 };
 
+// ---- batches and scopes ----
+
+// The frees of this thread while it lives share one wait, which its end makes. end() says if the
+// driver reported an error there.
+class batch
+{
+  public:
+    batch() : is_open_(check(cuwarden_batch_begin()))
+    {
+    }
+    ~batch()
+    {
+        if (is_open_)
+            cuwarden_batch_end();
+    }
+    batch(const batch &) = delete;
+    batch &operator=(const batch &) = delete;
+    void end()
+    {
+        if (std::exchange(is_open_, false))
+            check(cuwarden_batch_end());
+    }
+
+  private:
+    bool is_open_;
+};
+
+// Frees at its end what this thread has allocated meanwhile, and neither freed nor kept.
+class scope
+{
+  public:
+    explicit scope(const char *name) : is_open_(check(cuwarden_scope_begin(name)))
+    {
+    }
+    ~scope()
+    {
+        if (is_open_)
+            cuwarden_scope_end(nullptr);
+    }
+    scope(const scope &) = delete;
+    scope &operator=(const scope &) = delete;
+    cuwarden_freed end()
+    {
+        cuwarden_freed out{};
+
+        if (std::exchange(is_open_, false))
+            check(cuwarden_scope_end(&out));
+        return out;
+    }
+
+  private:
+    bool is_open_;
+};
+
+inline void keep(const void *address)
+{
+    check(cuwarden_keep(address));
+}
+
 } // namespace cuwarden
 
 #endif

@@ -17,9 +17,9 @@ from . import _table
 from ._table import Code, Level, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "Block", "Code", "Error", "Leaks", "Level", "Pressure", "Stats", "Trim", "blocks",
-    "device_stats", "find_block", "is_active", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure",
-    "pressure", "recording", "report", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
+    "ALL_DEVICES", "HOST", "Block", "Code", "Error", "Freed", "Leaks", "Level", "Pressure", "Stats", "Trim", "batch",
+    "blocks", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure",
+    "pressure", "recording", "report", "scope", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
     "trim", "version",
 ]
 
@@ -99,6 +99,15 @@ class Leaks(NamedTuple):
     bytes: int
     excused_blocks: int
     excused_bytes: int
+
+
+class Freed:
+    """What a scope did at its end: struct cuwarden_freed. All zero until then."""
+
+    blocks = 0
+    bytes = 0
+    left_blocks = 0
+    left_bytes = 0
 
 
 class Pressure(NamedTuple):
@@ -330,3 +339,36 @@ def on_out_of_memory(function: Callable[[int, int], bool]) -> Iterator[None]:
     finally:
         if is_on:
             _call("memory_listen", raw_function, None, 0)
+
+
+# ---- batches and scopes ----
+
+@contextmanager
+def batch() -> Iterator[None]:
+    """This thread's frees inside share one wait, at the end."""
+    is_open = _call("batch_begin")
+    try:
+        yield
+    finally:
+        if is_open:
+            _call("batch_end")
+
+
+@contextmanager
+def scope(name: str = "") -> Iterator[Freed]:
+    """What this thread allocates inside, and neither frees nor keeps, is freed at the end."""
+    freed = Freed()
+    is_open = _call("scope_begin", name.encode())
+    try:
+        yield freed
+    finally:
+        if is_open:
+            raw = _table.RawFreed()
+            _call("scope_end", ctypes.byref(raw), ctypes.sizeof(raw))
+            freed.blocks, freed.bytes = raw.blocks, raw.bytes
+            freed.left_blocks, freed.left_bytes = raw.left_blocks, raw.left_bytes
+
+
+def keep(address: int) -> None:
+    """No scope frees the live block at this address. Error(NOT_FOUND): there is none."""
+    _call("keep", address)

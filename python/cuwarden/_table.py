@@ -105,6 +105,15 @@ class RawLeaks(ctypes.Structure):
     ]
 
 
+class RawFreed(ctypes.Structure):
+    _fields_ = [
+        ("blocks", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("left_blocks", ctypes.c_uint64),
+        ("left_bytes", ctypes.c_uint64),
+    ]
+
+
 class RawPressure(ctypes.Structure):
     _fields_ = [
         ("use", ctypes.c_double),
@@ -146,6 +155,11 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("trim", ctypes.c_int, (ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64))),
     ("limit", ctypes.c_int, (ctypes.c_int, ctypes.c_uint64)),
     ("pool_max", ctypes.c_int, (ctypes.c_int, ctypes.c_uint64)),
+    ("batch_begin", ctypes.c_int, ()),
+    ("batch_end", ctypes.c_int, ()),
+    ("scope_begin", ctypes.c_int, (ctypes.c_char_p,)),
+    ("scope_end", ctypes.c_int, (ctypes.POINTER(RawFreed), ctypes.c_size_t)),
+    ("keep", ctypes.c_int, (ctypes.c_void_p,)),
 ]
 
 

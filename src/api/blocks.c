@@ -52,13 +52,14 @@ int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_
     site = cw_view_site(view, out->site);
     if (site == NULL || cw_kind_counted(site->kind) == CW_COUNTED_NONE)
         return -1;
-    out->block = (struct cuwarden_block){.id = id,
-                                         .address = LOAD(block->key),
-                                         .bytes = LOAD(block->bytes),
-                                         .held_bytes = LOAD(block->held),
-                                         .age_ns = age_of(block),
-                                         .name = cw_view_text(view, LOAD(cw_owner_at(index)->name)),
-                                         .thread = block->tid};
+    out->block = (struct cuwarden_block){
+        .id = id,
+        .address = LOAD(block->key),
+        .bytes = LOAD(block->bytes),
+        .held_bytes = LOAD(block->held),
+        .age_ns = age_of(block),
+        .name = cw_view_text(view, LOAD(cw_owner_at(index)->name) & ~CW_OWNER_KEPT),
+        .thread = block->tid};
     read_site(view, site, out);
     atomic_thread_fence(memory_order_acquire);
     return is_live(block) && cw_owner_id(index) == id ? 0 : -1;
@@ -122,7 +123,9 @@ int cw_api_block_name(const void *address, const char *name)
     if (name[0] != '\0' && (text = cw_owner_text(name)) == 0)
         return cw_api_fail(CUWARDEN_OUT_OF_HOST, "no room for the name '%s': there are %u already",
                            name, CW_OWNER_NAMES);
-    atomic_store_explicit(&cw_owner_at(index)->name, text, memory_order_relaxed);
+    atomic_store_explicit(&cw_owner_at(index)->name,
+                          text | (LOAD(cw_owner_at(index)->name) & CW_OWNER_KEPT),
+                          memory_order_relaxed);
     return CUWARDEN_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "api/files.h"
 #include "api/leaks.h"
 #include "api/listeners.h"
+#include "api/scopes.h"
 #include "api/stats.h"
 #include "api/tags.h"
 #include "base/compiler.h"
@@ -49,4 +50,9 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .trim = cw_api_trim,
     .limit = cw_api_limit,
     .pool_max = cw_api_pool_max,
+    .batch_begin = cw_api_batch_begin,
+    .batch_end = cw_api_batch_end,
+    .scope_begin = cw_api_scope_begin,
+    .scope_end = cw_api_scope_end,
+    .keep = cw_api_keep,
 };

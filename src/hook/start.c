@@ -99,12 +99,39 @@ static void find_unwinder(void)
         cw_unwind_set(&unwinder);
 }
 
+/* By our own functions, found by their names: they stand above this file. */
+static int free_by(const char *name, uint64_t address)
+{
+    struct cw_object self;
+    int (*function)(uint64_t address) = NULL;
+
+    if (cw_object_at((const void *)&cw_session, &self) == 0)
+        function = (int (*)(uint64_t))cw_object_symbol(&self, name);
+    return function != NULL ? function(address) : -1;
+}
+
+static int free_block(enum cw_kind kind, uint64_t address)
+{
+    switch (kind) {
+    case CW_KIND_DEVICE:
+    case CW_KIND_PITCHED:
+    case CW_KIND_MANAGED:
+    case CW_KIND_ASYNC:
+        return free_by("cuMemFree_v2", address);
+    case CW_KIND_PINNED:
+        return free_by("cuMemFreeHost", address);
+    default:
+        return -1;
+    }
+}
+
 static const struct cw_host_ops host = {
     .watch_thread = watch_thread,
     .find_unwinder = find_unwinder,
     .dump = cw_dump_for_process,
     .record = cw_trace_file_start,
     .end_record = cw_trace_stop,
+    .free_block = free_block,
 };
 
 /* Nothing that it does with the calls happens, so the program has other answers than without us. */

@@ -235,10 +235,12 @@ struct cw_live_block {
     _Atomic uint32_t link; /* next in a list of the owner (free list, closing list, bucket) */
 };
 
+#define CW_OWNER_KEPT 0x80000000u /* the program keeps it beyond its scope */
+
 /* Beside each block, under the same index: what its present owner, the allocation, is called. */
 struct cw_live_owner {
     _Atomic uint64_t id;   /* no other allocation of this process has it; 0: never given out */
-    _Atomic uint32_t name; /* text: what the program calls it, 0: nothing */
+    _Atomic uint32_t name; /* text: what the program calls it, 0: nothing; and CW_OWNER_KEPT */
     uint32_t unused;
 };
 

@@ -117,6 +117,20 @@ def check_control():
     assert code_of(cuwarden.trim, cuwarden.Trim.CLEAR, 17) == Code.NO_DEVICE
 
 
+def check_scopes():
+    before = cuwarden.device_stats().live_blocks
+    with cuwarden.scope("work") as freed:
+        kept, given, _ = take(1000), take(2000), take(3000)
+        cuwarden.keep(kept)
+        give(given)
+        with cuwarden.batch():
+            give(*[take(100) for _ in range(20)])
+    assert (freed.blocks, freed.bytes, freed.left_blocks) == (1, 3000, 0)
+    assert cuwarden.device_stats().live_blocks == before + 1
+    give(kept)
+    assert code_of(cuwarden.keep, kept) == Code.NOT_FOUND
+
+
 def in_thread():
     assert driver.cuCtxSetCurrent(context) == 0
     for i in range(200):
@@ -130,7 +144,7 @@ def describe():
     """As tests/check/api.test lists it."""
     print(_table.NAME)
     for name, structure in [("block", _table.RawBlock), ("filter", _table.RawFilter), ("stats", _table.RawStats),
-                            ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("table", _table.Table)]:
+                            ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("freed", _table.RawFreed), ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
             at = getattr(structure, field)
@@ -147,7 +161,7 @@ if sys.argv[1:] == ["describe"]:
     sys.exit()
 use_device()
 if not cuwarden.is_active():
-    with cuwarden.tag("nobody listens"), cuwarden.recording("none.csv"):
+    with cuwarden.tag("nobody listens"), cuwarden.scope("x"), cuwarden.batch(), cuwarden.recording("none.csv"):
         cuwarden.name_block(0x1000, "x")
     assert (cuwarden.mark(), cuwarden.blocks(), cuwarden.find_block(1)) == (0, [], None)
     assert cuwarden.trim() == 0 and cuwarden.pressure() is None
@@ -160,6 +174,7 @@ check_leaks()
 check_files()
 check_misuse()
 check_control()
+check_scopes()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

@@ -146,6 +146,33 @@ void check_control()
     CHECK(thrown([] { cuwarden::trim(cuwarden::trim_by::clear, 17); }) == CUWARDEN_NO_DEVICE);
 }
 
+void check_batches()
+{
+    const auto before = cuwarden::device_stats(0).live_blocks;
+    CUdeviceptr kept = 0;
+
+    try {
+        cuwarden::scope scope("thrown out of");
+        cuwarden::batch batch;
+
+        kept = take(1000);
+        cuwarden::keep(at(kept));
+        take(2000);
+        throw stop{};
+    } catch (stop) {
+        CHECK(cuwarden::device_stats(0).live_blocks == before + 1);
+    }
+    {
+        cuwarden::scope scope("ended");
+
+        take(3000);
+        const auto freed = scope.end();
+        CHECK(freed.blocks == 1 && freed.bytes == 3000 && freed.left_blocks == 0);
+        take(4000);
+    }
+    CHECK(cuwarden::device_stats(0).live_blocks == before + 2);
+}
+
 } // namespace
 
 int main()
@@ -159,6 +186,7 @@ int main()
         check_visits();
         check_errors();
         check_control();
+        check_batches();
         return 0;
     }
     cuwarden::tag tag("nobody listens");

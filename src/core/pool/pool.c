@@ -285,9 +285,17 @@ static int is_current_good(const struct cw_pool_context *pool_context)
 
 #define NO_OBSTACLE CW_BYPASS_COUNT
 
+/* The free does not wait. */
+static CW_INLINE int is_put_off(void)
+{
+    if (CW_LIKELY((self.deferred | cw_thread.batches) == 0))
+        return 0;
+    return self.deferred || cw_pending_is_possible();
+}
+
 static enum cw_bypass obstacle(const struct cw_live_block *block,
                                const struct cw_pool_context *pool_context,
-                               const struct cw_pool *pool)
+                               const struct cw_pool *pool, int put_off)
 {
     uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
 
@@ -299,7 +307,7 @@ static enum cw_bypass obstacle(const struct cw_live_block *block,
                     !cw_pool_context_is_usable(pool_context)))
         return CW_BYPASS_BROKEN;
     /* A wait finds out by itself. */
-    if (self.deferred && !is_current_good(pool_context))
+    if (put_off && !is_current_good(pool_context))
         return CW_BYPASS_NO_CONTEXT;
     if (CW_UNLIKELY(!cw_pool_context_is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
@@ -430,15 +438,15 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     struct cw_pool_context *pool_context = cw_pool_context_of(block->context);
     struct cw_pool *pool =
         pool_context != NULL ? cw_pool_context_pool(pool_context, block->class) : NULL;
-    enum cw_bypass why = obstacle(block, pool_context, pool);
-    int alone = cw_pool_context_is_alone();
-    struct leaving leaving = {.index = index, .is_ready = !self.deferred && alone};
+    int alone = cw_pool_context_is_alone(), put_off = is_put_off();
+    enum cw_bypass why = obstacle(block, pool_context, pool, put_off);
+    struct leaving leaving = {.index = index, .is_ready = !put_off && alone};
 
     if (CW_UNLIKELY(why != NO_OBSTACLE))
         return pass_to_driver(pool, why, key, index, api, out);
     if (CW_UNLIKELY(!leaving.is_ready))
         leaving.stamp = cw_batch_stamp();
-    if (!self.deferred) {
+    if (!put_off) {
         why = wait_for_device(pool_context, out_wait);
         if (CW_UNLIKELY(why != NO_OBSTACLE))
             return pass_to_driver(pool, why, key, index, api, out);
@@ -507,6 +515,33 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
     }
     return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)
                                               : ask_driver(key, index, out);
+}
+
+/* ---- batches ---- */
+
+void cw_pool_batch_begin(void)
+{
+    if (cw_thread.batches < UINT16_MAX)
+        cw_thread.batches++;
+}
+
+int cw_pool_batch_end(int *out_code)
+{
+    struct cw_pool_context *pool_context;
+    uint8_t device;
+
+    *out_code = 0;
+    if (cw_thread.batches == 0)
+        return -1;
+    if (--cw_thread.batches != 0 || !cw_session_is_armed() || !self.on || self.deferred ||
+        !cw_pending_is_any())
+        return 0;
+    pool_context = cw_pool_context_of(cw_context_current(&device));
+    if (pool_context == NULL || cw_pending_wait(pool_context, out_code) != 0 || *out_code != 0)
+        return 0;
+    cw_pending_harvest(pool_context, 0, CW_SEARCH_HARVEST, 1);
+    cw_reclaim_look();
+    return 0;
 }
 
 /* ---- synchronisations of the program ---- */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "live/layout.h"
 
 struct cw_host_ops {
     /* Arranges that the calling thread calls cw_lifecycle_thread_ends at its end, and returns 0. It
@@ -29,6 +30,9 @@ struct cw_host_ops {
     int (*record)(const char *path);
     /* 0; -1: none is being written. */
     int (*end_record)(void);
+    /* Frees a block as the program would; outside of any call. 0, -1 for a kind that is not freed
+     * by its address alone, or the driver's code. NULL: not supported. */
+    int (*free_block)(enum cw_kind kind, uint64_t address);
 };
 
 extern CW_HIDDEN const struct cw_host_ops *cw_host; /* never NULL */

@@ -84,7 +84,8 @@ struct CW_ALIGNED_LINE cw_thread {
     uint64_t stream;           /* the hook layer's: that the call names, 0: none; for the trace */
     uint64_t next_id, ids_end; /* ids that it may give out (core/account/owner.h) */
     uint32_t id_epoch;
-    uint8_t ended; /* cw_thread_ends was called: nobody frees what is made now */
+    uint16_t batches; /* of frees that the program has begun (core/pool/pool.h) */
+    uint8_t ended;    /* cw_thread_ends was called: nobody frees what is made now */
     uint32_t spares;
     uint32_t spare[CW_SPARE_BLOCKS]; /* free block records owned by this thread */
 };

@@ -204,7 +204,7 @@ static void read_block(const struct cw_live_model *live, uint32_t index, uint32_
     if (owner == NULL)
         return;
     out->id = LOAD(owner->id);
-    out->name = cw_view_text(live->view, LOAD(owner->name));
+    out->name = cw_view_text(live->view, LOAD(owner->name) & ~CW_OWNER_KEPT);
 }
 
 static void read_blocks(struct cw_live_model *live)

@@ -226,6 +226,70 @@ static void misuse(void)
     GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_CLEAR, &bytes));
 }
 
+/* ---- batches and scopes ---- */
+
+#define BLOCKS 20
+
+/* How often the device was waited for is what the simulated driver counts. */
+static void batch(void)
+{
+    CUdeviceptr block[BLOCKS];
+
+    for (int i = 0; i < BLOCKS; i++)
+        block[i] = take(MIB);
+    GIVES(CUWARDEN_OK, cuwarden_batch_begin());
+    GIVES(CUWARDEN_OK, cuwarden_batch_begin());
+    for (int i = 0; i < BLOCKS; i++)
+        MUST(cuMemFree(block[i]));
+    GIVES(CUWARDEN_OK, cuwarden_batch_end());
+    GIVES(CUWARDEN_OK, cuwarden_batch_end());
+    GIVES(CUWARDEN_UNBALANCED, cuwarden_batch_end());
+    for (int i = 0; i < BLOCKS; i++)
+        block[i] = take(MIB);
+    CHECK(!is_active || stats().hits == BLOCKS);
+}
+
+static void in_scope(CUdeviceptr *out_kept)
+{
+    CUdeviceptr inner;
+    void *pinned;
+
+    CUWARDEN_SCOPE("work");
+    *out_kept = take(1000);
+    GIVES(CUWARDEN_OK, cuwarden_keep((const void *)(uintptr_t)*out_kept));
+    inner = take(2000);
+    MUST(cuMemHostAlloc(&pinned, 3000, 0));
+    CHECK(inner != 0 && pinned != NULL);
+}
+
+static void scope(void)
+{
+    CUdeviceptr before = take(500), kept = 0, again;
+    struct cuwarden_freed freed;
+    struct cuwarden_stats host;
+
+    in_scope(&kept);
+    if (!is_active)
+        return;
+    CHECK(cuwarden_device_stats(CUWARDEN_HOST, &host) == CUWARDEN_OK && host.live_blocks == 0);
+    CHECK(stats().live_blocks == 2);
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("outer"));
+    MUST(cuMemFree(kept));
+    again = take(1000); /* the same memory: another block, which nobody keeps */
+    CHECK(again == kept);
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin(NULL));
+    take(4000);
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+    CHECK(freed.blocks == 1 && freed.bytes == 4000);
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+    CHECK(freed.blocks == 1 && freed.bytes == 1000 && stats().live_blocks == 1);
+    GIVES(CUWARDEN_UNBALANCED, cuwarden_scope_end(&freed));
+    for (int i = 0; i < 16; i++)
+        GIVES(CUWARDEN_OK, cuwarden_scope_begin("deep"));
+    GIVES(CUWARDEN_INVALID, cuwarden_scope_begin("too deep"));
+    MUST(cuMemFree(before));
+}
+
 /* ---- threads ---- */
 
 static _Atomic int stop;
@@ -261,8 +325,9 @@ static const struct {
     const char *name;
     void (*work)(void);
 } parts[] = {
-    {"trim", trim},     {"shrink", shrink}, {"limit", limit},     {"pressure", pressure},
-    {"memory", memory}, {"misuse", misuse}, {"threads", threads},
+    {"trim", trim},         {"shrink", shrink}, {"limit", limit},
+    {"pressure", pressure}, {"memory", memory}, {"misuse", misuse},
+    {"threads", threads},   {"batch", batch},   {"scope", scope},
 };
 
 int main(int argc, char **argv)
