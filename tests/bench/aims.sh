@@ -80,6 +80,7 @@ aims_table()
     aim "efficiency in it" "${efficiency:--}" at-least 0.95
   done
   trace_aims
+  asks_aims
   echo
   echo "pairs/s of 2 threads over 1 of the others: plain $(scaling plain), CUB $(scaling cub)," \
     "PyTorch $(scaling torch), RMM $(scaling rmm)"
@@ -95,6 +96,18 @@ trace_aims()
   aim "traces: efficiency, worst $worst" "${figure_of[efficiency]:--}" at-least 0.95
   worst=${figure_of[fragmentation_in]:--}
   aim "traces: fragmentation, worst $worst" "${figure_of[fragmentation]:--}" at-most 0.2
+}
+
+# What a program asks for, by include/cuwarden.
+asks_aims()
+{
+  local push pop mark statistics
+  read -r push pop mark statistics < <(LD_PRELOAD=$library CUWARDEN_LIVE=off CUWARDEN_REPORT=off "$work/asks" 2>"$errors") ||
+    give_up 'what a program pays for asking'
+  aim 'a tag is pushed, ns' "$push" at-most 10
+  aim 'a tag is popped, ns' "$pop" at-most 10
+  aim 'a mark, ns' "$mark" at-most 1000
+  aim 'statistics of a device, one call site, ns' "$statistics" at-most 1000
 }
 
 # dearest CONTESTANT: ns of its slowest size.

@@ -34,6 +34,8 @@ default = next(row for row in traces if row["policy"] == "pool" and row["device_
 for name, key in (("traces: hits of possible, worst videos", "of_possible"),
                   ("traces: efficiency, worst videos", "efficiency")):
     assert abs(aims[name]["figure"] - default[key]) < 1e-3, (aims[name], default)
+for name in ("a tag is pushed, ns", "a tag is popped, ns", "a mark, ns", "statistics of a device, one call site, ns"):
+    assert 0 < aims[name]["figure"] < 1e6, aims[name]
 # 33 MiB held in vain count, however small the program; less would not.
 waste = default["peak_held_bytes"] - default["peak_live_bytes"]
 counted = default["fragmentation"] if waste >= 32 << 20 else 0

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Ids are never given twice and lie on the right side of a mark; names are stored once, and there
+ * is an end to them. */
+#include "core/account/owner.h"
+
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/account/tracker.h"
+#include "core/control/lifecycle.h"
+#include "fake_driver.h"
+
+#define BLOCKS 1000
+
+static void setup(void)
+{
+    fake_driver_init();
+    core_arm();
+}
+
+TestSuite(owner, .init = setup);
+
+static uint32_t put(uint64_t key)
+{
+    uint32_t block = core_put(core_site("cuMemAlloc", CW_KIND_DEVICE, 0), key << 12, 1000);
+
+    cr_assert_neq(block, 0u);
+    return block;
+}
+
+static void drop(uint64_t key)
+{
+    cw_tracker_finish(cw_tracker_take(CW_SPACE_ADDRESS, key << 12), CW_FREE_DONE);
+}
+
+Test(owner, a_record_used_again_has_another_id)
+{
+    uint32_t first = put(1), second;
+    uint64_t id = cw_owner_id(first);
+
+    cr_expect_eq(id, 1u);
+    drop(1);
+    second = put(1);
+    cr_expect_eq(second, first, "the test is about one record");
+    cr_expect_gt(cw_owner_id(second), id);
+}
+
+Test(owner, a_new_owner_has_no_name)
+{
+    uint32_t block = put(1);
+
+    cw_owner_at(block)->name = cw_owner_text("positions") | CW_OWNER_KEPT;
+    drop(1);
+    cr_expect_eq(cw_owner_at(put(1))->name, 0u);
+}
+
+Test(owner, a_mark_divides_what_came_before_from_what_comes_after)
+{
+    uint64_t before = cw_owner_id(put(1)), mark = cw_owner_mark(), after = cw_owner_id(put(2));
+
+    cr_expect_lt(before, mark);
+    cr_expect_geq(after, mark);
+    cr_expect_gt(cw_owner_mark(), after);
+}
+
+static void *take_many(void *out_ids)
+{
+    uint64_t *ids = out_ids;
+
+    for (uint64_t i = 0; i < BLOCKS; i++)
+        ids[i] = cw_owner_id(put((uint64_t)(uintptr_t)out_ids + i));
+    return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+Test(owner, no_two_threads_have_the_same_id)
+{
+    static uint64_t ids[4][BLOCKS];
+    pthread_t thread[4];
+
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread[i], NULL, take_many, ids[i]);
+    for (int i = 0; i < 100; i++)
+        cw_owner_mark();
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    qsort(ids, sizeof(ids) / sizeof(ids[0][0]), sizeof(ids[0][0]), compare);
+    for (int i = 1; i < 4 * BLOCKS; i++)
+        cr_assert_neq((&ids[0][0])[i], (&ids[0][0])[i - 1]);
+}
+
+Test(owner, equal_names_are_one_text)
+{
+    char name[] = "positions";
+    uint32_t text = cw_owner_text(name);
+
+    cr_expect_str_eq(core_text(text), "positions");
+    name[0] = 'P';
+    cr_expect_neq(cw_owner_text(name), text);
+    cr_expect_eq(cw_owner_text("positions"), text);
+}
+
+Test(owner, a_long_name_is_cut_between_characters)
+{
+    char name[CW_OWNER_NAME_MAX + 10];
+
+    memset(name, 'x', sizeof(name));
+    memcpy(name + CW_OWNER_NAME_MAX - 2, "\xc3\xbc", 2);
+    name[sizeof(name) - 1] = '\0';
+    cr_expect_eq(strlen(core_text(cw_owner_text(name))), CW_OWNER_NAME_MAX - 2);
+}
+
+Test(owner, there_is_an_end_to_names)
+{
+    char name[16];
+
+    for (unsigned i = 0; i < CW_OWNER_NAMES; i++) {
+        snprintf(name, sizeof(name), "block %u", i);
+        cr_assert_neq(cw_owner_text(name), 0u);
+    }
+    cr_expect_eq(cw_owner_text("one more"), 0u);
+    cr_expect_neq(cw_owner_text("block 17"), 0u, "known ones go on");
+}
