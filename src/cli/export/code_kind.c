@@ -25,9 +25,10 @@ static const char *const framework_file[] = {
 
 /* Beginnings of Python packages. */
 static const char *const framework_package[] = {
-    "torch",    "functorch", "cupy",      "jax",         "tensorflow", "keras", "numba",
-    "llvmlite", "triton",    "nvidia",    "cuda",        "pycuda",     "rmm",   "pylibcudf",
-    "cudf",     "cuml",      "raft_dask", "onnxruntime", "tensorrt",   "flax",  "xformers",
+    "torch",    "functorch", "cupy",     "jax",      "tensorflow", "keras",
+    "numba",    "llvmlite",  "triton",   "nvidia",   "cuda",       "pycuda",
+    "rmm",      "pylibcudf", "cudf",     "cuml",     "raft_dask",  "onnxruntime",
+    "tensorrt", "flax",      "xformers", "tinygrad", "drjit",      "taichi",
 };
 
 /* Where packages and distributions put libraries. */

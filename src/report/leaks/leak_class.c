@@ -57,6 +57,13 @@ static const struct cw_rule builtin[] = {
     ROW(FILE, CACHE, "PyTorch", "libc10_cuda"),
     /* pytorch, aten/src/ATen/cuda/CachingHostAllocator.cpp, ATen/core/CachingHostAllocator.h */
     ROW(FUNCTION, CACHE, "PyTorch", "CachingHostAllocatorImpl::"),
+    /* numba-cuda, cudadrv/driver.py: what was freed waits in _PendingDeallocs until there are more
+     * than 10 blocks or a fifth of the device, and nobody looks at it at exit; what the program
+     * still has by then comes into it, too, by weakref.finalize */
+    ROW(PATH, CACHE, "numba", "/numba/cuda/cudadrv/driver.py$"),
+    /* tinygrad, runtime/ops_cuda.py: CUDAAllocator is an LRUAllocator (device.py), which is emptied
+     * only when the device is full */
+    ROW(PATH, CACHE, "tinygrad", "/tinygrad/runtime/ops_cuda.py$"),
     /* cupy, cupy/cuda/memory.pyx and pinned_memory.pyx: functions have no names in the wheels */
     ROW(PATH, CACHE, "CuPy", "/cupy/cuda/memory.*so$"),
     ROW(PATH, CACHE, "CuPy", "/cupy/cuda/pinned_memory.*so$"),
@@ -226,13 +233,28 @@ static uint16_t match_text(const struct matches *matches, const char *text, uint
     return limit;
 }
 
+static uint16_t match_builtin_path(const struct matches *matches, const char *path, uint16_t limit)
+{
+    uint32_t end = limit < matches->count ? limit : matches->count;
+
+    for (uint32_t i = matches->rules->count; i < end; i++) {
+        const struct cw_rule *rule = cw_rules_at(matches->rules, i);
+
+        if (rule->kind == CW_RULE_PATH && cw_pattern_matches(rule->pattern, path))
+            return (uint16_t)i;
+    }
+    return limit;
+}
+
 static uint16_t match_code(const struct matches *matches, const struct cw_live_code *code,
                            uint16_t first)
 {
     const struct cw_view *view = matches->snapshot->view;
+    const char *file = cw_view_text(view, code->file);
 
     first = match_text(matches, cw_view_text(view, code->function), first);
-    return match_text(matches, cw_view_text(view, code->file), first);
+    first = match_text(matches, file, first);
+    return match_builtin_path(matches, file, first);
 }
 
 /* Built-in rules ignore these: their result must not depend on debug information. */
@@ -484,6 +506,8 @@ const struct cw_leak_hint *cw_leak_hint(uint32_t index)
         {"PyTorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
         {"CuPy", "cupy.cuda.set_allocator(None)"},
         {"JAX", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"},
+        {"numba", "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT=0"},
+        {"tinygrad", "LRU=0"},
     };
 
     return index < CW_ARRAY_LEN(hints) ? &hints[index] : NULL;

@@ -34,7 +34,7 @@ enum cw_rule_kind {
     CW_RULE_TAG,
     /* Built-in only. */
     CW_RULE_FUNCTION, /* the qualified name of a function in the stack (qualified.h) */
-    CW_RULE_PATH,     /* the path of a module in the stack */
+    CW_RULE_PATH,     /* the path of a module or of a Python file in the stack */
     CW_RULE_FILE,     /* the requesting module: "libnccl" is libnccl.so.2 and libnccl-1a2b.so, */
                       /* and "libnpp*" is all that begin with libnpp */
 };

@@ -42,6 +42,7 @@ Test(code_kind, frameworks_and_the_toolkit)
     cr_expect_str_eq(of_module("/home/me/lib/libc10.so"), "framework");
     cr_expect_str_eq(of_line(PACKAGES "/torch/nn/functional.py"), "framework");
     cr_expect_str_eq(of_line("/usr/lib/python3/dist-packages/cupy/__init__.py"), "framework");
+    cr_expect_str_eq(of_line(PACKAGES "/tinygrad/tensor.py"), "framework");
 }
 
 Test(code_kind, python_and_libraries)

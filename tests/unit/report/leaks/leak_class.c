@@ -14,6 +14,20 @@
 
 TestSuite(leak_class, .init = fixture_create, .fini = report_teardown);
 
+/* In the JSON the site whose API is "alloc" and the number has this class. */
+static void expect_class(size_t number, const char *name)
+{
+    char line[64];
+    const char *at;
+
+    snprintf(line, sizeof(line), "\"api\":\"alloc%zu\",", number);
+    at = strstr(report, line);
+    snprintf(line, sizeof(line), "\"class\":\"%s\"", name);
+    cr_assert_not_null(at);
+    cr_expect(strstr(at, line) && strstr(at, line) < strchr(at, '\n'), "%zu is not %s", number,
+              name);
+}
+
 /* ---- by the module that asked ---- */
 
 static const struct {
@@ -112,6 +126,55 @@ Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
     expect_line("    PYTORCH_NO_CUDA_MEMORY_CACHING=1");
 }
 
+/* ---- by the file of Python ---- */
+
+#define PACKAGES "/venv/lib/python3.11/site-packages/"
+
+static const struct {
+    const char *file, *name;
+} files[] = {
+    {PACKAGES "numba_cuda/numba/cuda/cudadrv/driver.py", "cache"},
+    {PACKAGES "numba/cuda/cudadrv/driver.py", "cache"},
+    {PACKAGES "tinygrad/runtime/ops_cuda.py", "cache"},
+    {PACKAGES "numba_cuda/numba/cuda/cudadrv/devicearray.py", "lost"},
+    {PACKAGES "numba/cuda/cudadrv/driver.pyc", "lost"},
+    {PACKAGES "tinygrad/runtime/ops_hip.py", "lost"},
+    {PACKAGES "mytinygrad/runtime/ops_cuda.py", "lost"},
+    {"/home/me/driver.py", "lost"},
+};
+
+Test(leak_class, caches_in_python_are_by_their_file)
+{
+    char line[128];
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(files); i++) {
+        uint32_t stack =
+            fixture_line(fixture_line(0, "/home/me/a.py", "main", 3), files[i].file, "allocate", 9);
+
+        /* Innermost is what Python calls the driver through. */
+        stack = fixture_frame(stack,
+                              fixture_module("/venv/cydriver.so", 1 << 20, CW_MODULE_PROGRAM), 4);
+        snprintf(line, sizeof(line), "alloc%zu", i);
+        fixture_leak(stack, line, 512, 1);
+    }
+    write_report(CW_REPORT_JSON);
+    for (size_t i = 0; i < CW_ARRAY_LEN(files); i++)
+        expect_class(i, files[i].name);
+    write_report(CW_REPORT_TEXT);
+    expect_line("    NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT=0");
+    expect_line("    LRU=0");
+    expect_text("leaked_bytes=2560 leaked_blocks=5 ");
+}
+
+Test(leak_class, a_stream_ordered_block_below_a_cache_in_python_is_the_programs)
+{
+    uint32_t stack = fixture_line(0, PACKAGES "tinygrad/runtime/ops_cuda.py", "alloc", 9);
+
+    fixture_alloc(fixture_site(stack, "cuMemAllocAsync", CW_KIND_ASYNC, 0), 100, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    expect_text("leaked_bytes=100 leaked_blocks=1 ");
+}
+
 /* ---- by functions ---- */
 
 NAMED_FUNCTION(
@@ -184,7 +247,7 @@ static void remove_directory(void)
 
 Test(leak_class, is_by_functions_of_their_own_class)
 {
-    char api[32], line[64];
+    char api[32];
 
     cr_assert_not_null(mkdtemp(directory));
     for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++) {
@@ -196,16 +259,8 @@ Test(leak_class, is_by_functions_of_their_own_class)
         fixture_leak(stack, api, 512, 1);
     }
     write_report(CW_REPORT_JSON);
-    for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++) {
-        const char *at;
-
-        snprintf(line, sizeof(line), "\"api\":\"alloc%zu\",", i);
-        at = strstr(report, line);
-        snprintf(line, sizeof(line), "\"class\":\"%s\"", functions[i].name);
-        cr_assert_not_null(at);
-        cr_expect(strstr(at, line) && strstr(at, line) < strchr(at, '\n'), "%zu is not %s", i,
-                  functions[i].name);
-    }
+    for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++)
+        expect_class(i, functions[i].name);
     remove_directory();
 }
 
