@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cell_name.h"
 #include "cli/run/sitecustomize.inc"
 #include "cli/ui/message.h"
 #include "report/symbols/stack.h"
@@ -159,7 +160,7 @@ static void read_frame(struct snapshot *snapshot, char **field)
 
     if (!frame || frame->is_chosen)
         return;
-    unescape(field[1]);
+    cw_cell_name(unescape(field[1]));
     is_own = field[1][0] != '<' && !cw_file_is_installed(field[1]);
     if (frame->file && !is_own)
         return;

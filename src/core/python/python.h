@@ -68,7 +68,7 @@ unsigned cw_python_walk(struct cw_python_frame *out, unsigned max);
 
 /* UTF-8; an invalid character becomes U+FFFD. */
 struct cw_python_text {
-    char file[CW_PYTHON_FILE];
+    char file[CW_PYTHON_FILE];         /* of a notebook's cell its name, see base/cell_name.h */
     char function[CW_PYTHON_FUNCTION]; /* from 3.11 on with its class: "Model.forward" */
     int32_t line;                      /* 0: not known */
 };

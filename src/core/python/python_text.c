@@ -6,6 +6,7 @@
  */
 #include "core/python/python.h"
 
+#include "base/cell_name.h"
 #include "base/compiler.h"
 #include "core/python/python_read.h"
 
@@ -182,8 +183,10 @@ int cw_python_describe(const struct cw_python_frame *frame, struct cw_python_tex
     out->line = 0;
     if (layout == NULL || code == 0)
         return -1;
-    if (cw_python_find_chars(layout, symbols, cw_read_word(code + layout->file), &chars) == 0)
+    if (cw_python_find_chars(layout, symbols, cw_read_word(code + layout->file), &chars) == 0) {
         put_end(&chars, out->file, sizeof(out->file));
+        cw_cell_name(out->file);
+    }
     if (cw_python_find_chars(layout, symbols, cw_read_word(code + layout->function), &chars) == 0)
         put_chars(&chars, 0, out->function, sizeof(out->function));
     out->line = line_of(layout, code, frame->instr);

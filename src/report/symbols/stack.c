@@ -45,7 +45,7 @@ const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t fr
 int cw_file_is_installed(const char *path)
 {
     static const char *const places[] = {"/site-packages/", "/dist-packages/", "/lib/python3"};
-    static const char *const typed[] = {"<stdin>", "<ipython-input-", "<python-input-"};
+    static const char *const typed[] = {"<stdin>", "<python-input-"};
 
     if (path[0] == '<') {
         for (size_t i = 0; i < CW_ARRAY_LEN(typed); i++)

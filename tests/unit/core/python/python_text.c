@@ -56,6 +56,15 @@ Test(python_text, every_width)
     }
 }
 
+Test(python_text, a_cell_of_a_notebook_has_its_number)
+{
+    static const char input[] = "<ipython-input-12-0f1e2d3c>";
+
+    start(0x030b02f0);
+    fake_set_text(&fake.file, input, sizeof(input) - 1, 1, 0);
+    cr_assert_str_eq(file(), "Cell In[12]");
+}
+
 Test(python_text, what_is_no_character)
 {
     start(0x030b02f0);
