@@ -5,18 +5,12 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/thread.h"
 #include "base/compiler.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
 
-#define TEXT_MAX 256
-
 static const struct cw_options *settings;
-
-static CW_TLS struct {
-    int error;
-    char text[TEXT_MAX];
-} failure;
 
 void cw_api_init(const struct cw_options *options)
 {
@@ -32,12 +26,13 @@ const struct cw_options *cw_api_options(void)
 
 int cw_api_fail(int error, const char *fmt, ...)
 {
+    struct cw_api_thread *thread = cw_api_thread();
     va_list ap;
 
     va_start(ap, fmt);
-    cw_vformat(failure.text, sizeof(failure.text), fmt, ap);
+    cw_vformat(thread->text, sizeof(thread->text), fmt, ap);
     va_end(ap);
-    failure.error = error;
+    thread->error = error;
     return error;
 }
 
@@ -56,7 +51,10 @@ static const char *meaning(int error)
 
 const char *cw_api_error_text(int error)
 {
-    return error != CUWARDEN_OK && error == failure.error ? failure.text : meaning(error);
+    const struct cw_api_thread *thread = cw_api_thread_seen();
+
+    return thread != NULL && error != CUWARDEN_OK && error == thread->error ? thread->text
+                                                                            : meaning(error);
 }
 
 int cw_api_not_armed(void)

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "api/thread.h"
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
 #include "core/tags/tag_name.h"
@@ -90,7 +91,7 @@ static uint32_t find(const void *address)
 
 int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t size)
 {
-    static CW_TLS struct cw_api_block found;
+    struct cw_api_block *found = &cw_api_thread()->found;
     int error = cw_api_check_started();
     struct cw_view view;
     uint32_t index;
@@ -101,10 +102,10 @@ int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t si
     if (index == 0)
         return CUWARDEN_NOT_FOUND;
     cw_arena_view(&cw_session.arena, &view);
-    if (cw_api_block_read(&view, index, &found) != 0)
+    if (cw_api_block_read(&view, index, found) != 0)
         return cw_api_fail(CUWARDEN_NOT_FOUND, "the block at 0x%llx is being freed",
                            (unsigned long long)(uintptr_t)address);
-    cw_api_give(out, size, &found.block, sizeof(found.block));
+    cw_api_give(out, size, &found->block, sizeof(found->block));
     return CUWARDEN_OK;
 }
 

@@ -4,22 +4,12 @@
 
 #include <stdatomic.h>
 
+#include "api/thread.h"
 #include "base/log.h"
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
 #include "core/pool/pool.h"
 #include "core/process/host.h"
-
-#define DEPTH    16
-#define NAME_MAX 48 /* bytes of a name in the message */
-
-static CW_TLS struct {
-    unsigned depth;
-    struct {
-        uint64_t mark;
-        char name[NAME_MAX];
-    } scope[DEPTH];
-} scopes;
 
 static int check_thread(void)
 {
@@ -59,16 +49,18 @@ int cw_api_batch_end(void)
 
 int cw_api_scope_begin(const char *name)
 {
+    struct cw_api_thread *thread = cw_api_thread();
+    struct cw_api_scope *scope;
     int error = check_thread();
 
     if (error != CUWARDEN_OK)
         return error;
-    if (scopes.depth == DEPTH)
+    if (thread->depth == CW_API_SCOPES)
         return cw_api_fail(CUWARDEN_INVALID,
-                           "this thread is in %u scopes already, as many as can be", DEPTH);
-    scopes.scope[scopes.depth].mark = cw_session_is_armed() ? cw_owner_mark() : 1;
-    cw_format(scopes.scope[scopes.depth].name, NAME_MAX, "%s", name != NULL ? name : "");
-    scopes.depth++;
+                           "this thread is in %u scopes already, as many as can be", CW_API_SCOPES);
+    scope = &thread->scope[thread->depth++];
+    scope->mark = cw_session_is_armed() ? cw_owner_mark() : 1;
+    cw_format(scope->name, sizeof(scope->name), "%s", name != NULL ? name : "");
     return CUWARDEN_OK;
 }
 
@@ -106,23 +98,24 @@ static void free_block(uint32_t index, struct cuwarden_freed *freed)
 
 int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
 {
+    struct cw_api_thread *thread = cw_api_thread();
     struct cuwarden_freed freed = {0};
+    const struct cw_api_scope *scope;
     int error = check_thread();
     uint32_t count;
-    uint64_t mark;
 
     if (error != CUWARDEN_OK)
         return error;
-    if (scopes.depth == 0)
+    if (thread->depth == 0)
         return cw_api_fail(CUWARDEN_UNBALANCED, "this thread has no scope to end");
-    mark = scopes.scope[--scopes.depth].mark;
+    scope = &thread->scope[--thread->depth];
     count = cw_session_is_armed() ? cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK) : 0;
     for (uint32_t i = 1; i < count; i++)
-        if (is_left(i, mark))
+        if (is_left(i, scope->mark))
             free_block(i, &freed);
     if (freed.blocks + freed.left_blocks != 0)
         cw_log(CW_LOG_INFO, "scope '%s': freed %ju block(s) of %ju bytes; left %ju of %ju bytes",
-               scopes.scope[scopes.depth].name, (uintmax_t)freed.blocks, (uintmax_t)freed.bytes,
+               scope->name, (uintmax_t)freed.blocks, (uintmax_t)freed.bytes,
                (uintmax_t)freed.left_blocks, (uintmax_t)freed.left_bytes);
     if (out != NULL)
         cw_api_give(out, size, &freed, sizeof(freed));

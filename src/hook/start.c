@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "api/thread.h"
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/account/trace.h"
@@ -44,6 +45,7 @@ static void thread_ends(void *value)
     (void)value;
     cw_thread.depth++; /* a signal handler's calls must not find a half-ended thread */
     cw_lifecycle_thread_ends();
+    cw_api_thread_ends();
     cw_thread.depth--;
 }
 

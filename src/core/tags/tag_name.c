@@ -17,7 +17,7 @@
 
 #define HEADS      1024 /* powers of two */
 #define FORM_HEADS 256
-#define KNOWN      8 /* texts of a thread */
+#define KNOWN      4 /* texts of a thread */
 
 struct name {
     char text[CW_TAG_NAME_MAX];

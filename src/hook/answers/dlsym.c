@@ -59,7 +59,7 @@ static int is_driver_part(const struct cw_object *object)
  */
 static CW_TLS struct {
     int has_name;
-    char words[384]; /* the name, then all that dlerror says */
+    char words[256]; /* the name, then all that dlerror says */
 } failure;
 
 typedef char *(*dlerror_fn)(void);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the functions keep for a thread: why its last call failed, its scopes, the block that it
+ * looked at. Made by its first need and given back as it ends. Thread-local is only the pointer:
+ * room for such data is scarce where an auditor of the loader runs (LD_AUDIT).
+ */
+#ifndef CW_API_THREAD_H
+#define CW_API_THREAD_H
+
+#include "api/blocks.h"
+
+#define CW_API_TEXT_MAX  256
+#define CW_API_SCOPES    16
+#define CW_API_SCOPE_MAX 48 /* bytes of a name in the message */
+
+struct cw_api_scope {
+    uint64_t mark;
+    char name[CW_API_SCOPE_MAX];
+};
+
+struct cw_api_thread {
+    int error;
+    char text[CW_API_TEXT_MAX];
+    unsigned depth; /* of its scopes */
+    struct cw_api_scope scope[CW_API_SCOPES];
+    struct cw_api_block found;
+};
+
+/* The calling thread's; without memory one that all threads have in common. */
+struct cw_api_thread *cw_api_thread(void);
+/* The same if there is one, else NULL. */
+const struct cw_api_thread *cw_api_thread_seen(void);
+void cw_api_thread_ends(void);
+
+#endif
