@@ -69,7 +69,8 @@ static int write_report(int orderly)
 
 static void finish(enum cw_exit_kind kind, int status)
 {
-    if (cw_session.pid == getpid()) /* not a vfork child, whose clock is its parent's */
+    if (cw_session.pid != 0 &&
+        cw_session.pid == getpid()) /* not a vfork child, whose clock is its parent's */
         cw_cuda_ops_end_exactly();
     if (!cw_lifecycle_finish(kind, status))
         return;
