@@ -197,7 +197,7 @@ Test(report_json, tells_of_limits_and_pressure)
     expect_holds("[[s[k] for k in (\"rung\",\"tried\",\"helped\",\"released_bytes\")] for s "
                  "in r[\"pressure\"][\"devices\"][0][\"ladder\"]]==[[n,10*i+10,i+1,i<<30] "
                  "for i,n in enumerate((\"harvest\",\"larger\",\"exact\",\"sufficient\","
-                 "\"all\",\"poll\",\"sync\",\"fallback\"))]");
+                 "\"all\",\"poll\",\"sync\",\"program\",\"fallback\"))]");
 }
 
 Test(report_json, events_of_pressure_have_their_fields)
