@@ -193,18 +193,27 @@ static int take(int number)
 /* Stops with the child, so that the shell sees the job stopped, and continues it when we are
  * continued, unless it was continued with us and stopped again meanwhile. Uses SIGSTOP, whatever
  * stopped the child: the other signals stay blocked, so that a second one cannot stop us
- * unnoticed. */
+ * unnoticed.
+ *
+ * The terminal may stop the group again between our last look at the child and our SIGCONT, which
+ * would undo that stop for good. Its signal is then pending here, since the SIGCONT that continued
+ * us discarded all earlier ones; the child gets it again. */
 static void stop_too(const struct cw_run_child *child)
 {
     static const int any = WEXITED | WSTOPPED | WCONTINUED;
+    static const int stops[] = {SIGTSTP, SIGTTIN, SIGTTOU};
 
     if (has_event(child, any))
         return;
     if (!take(SIGCONT))
         raise(SIGSTOP);
     (void)take(SIGCONT);
-    if (!has_event(child, any))
-        kill(child->pid, SIGCONT);
+    if (has_event(child, any))
+        return;
+    kill(child->pid, SIGCONT);
+    for (size_t i = 0; i < CW_ARRAY_LEN(stops); i++)
+        if (take(stops[i]))
+            kill(child->pid, stops[i]);
 }
 
 /* Reaps ended processes other than our child. */
