@@ -2,8 +2,9 @@
 /*
  * Blocks: looked at one by one, named, counted from a mark. See api.h.
  *
- * A record changes hands without a lock, so it is read between two looks at its state and at the
- * owner's id: equal ones are one owner's.
+ * A record changes hands without a lock, so it is read between two looks at the owner's id and the
+ * state: if they are equal, all of it is one owner's. A record that was never live may have no
+ * record of an owner yet (core/account/tracker.c), so the first look of all is at the state.
  */
 #include "api/blocks.h"
 
@@ -44,10 +45,13 @@ static uint64_t age_of(const struct cw_live_block *block)
 int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_block *out)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
-    uint64_t id = cw_owner_id(index);
     const struct cw_live_site *site;
+    uint64_t id;
 
     if (!is_live(block))
+        return -1;
+    id = cw_owner_id(index);
+    if (!is_live(block)) /* as it was when the owner of this id was there already */
         return -1;
     out->site = LOAD(block->site);
     site = cw_view_site(view, out->site);
