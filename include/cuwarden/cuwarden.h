@@ -53,7 +53,7 @@ extern "C" {
     X(OK, 0, "success")                                                                            \
     X(NOT_ACTIVE, 1,                                                                               \
       "cuwarden is not active in this process: start it by 'cuwarden run -- PROGRAM'")             \
-    X(NOT_STARTED, 2, "the program has not called CUDA yet")                                       \
+    X(NOT_STARTED, 2, "the program has not called CUDA yet; cudaFree(0) is enough")                \
     X(INVALID, 3, "an argument is invalid")                                                        \
     X(NOT_FOUND, 4, "there is no such thing")                                                      \
     X(NO_DEVICE, 5, "there is no such device")                                                     \
@@ -346,8 +346,8 @@ static inline int cuwarden_tag_stats(const char *tag, int device, struct cuwarde
                                        : cuwarden_lacks_(table);
 }
 
-/* The live block that begins at this address. NOT_FOUND: none does. Texts in it are valid until the
- * thread's next call. 100 ns. */
+/* The live block that begins at this address. NOT_FOUND: none does; OUT_OF_HOST. Texts in it are
+ * valid until the thread's next call of this function. 100 ns. */
 static inline int cuwarden_block_find(const void *address, struct cuwarden_block *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -555,7 +555,8 @@ static inline int cuwarden_batch_end(void)
  * What the calling thread allocates from here to the matching end, and neither frees nor keeps, is
  * freed there: device, pitched, managed, stream-ordered and pinned memory. Other kinds are left,
  * and counted. Without the library nothing is freed, so a program that relies on scopes looks at
- * cuwarden_is_active(). Scopes nest, 16 deep at most: INVALID. The name is for messages. 100 ns.
+ * cuwarden_is_active(). Scopes nest, 16 deep at most: INVALID. OUT_OF_HOST. The name is for
+ * messages. 100 ns.
  */
 static inline int cuwarden_scope_begin(const char *name)
 {

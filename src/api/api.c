@@ -29,6 +29,8 @@ int cw_api_fail(int error, const char *fmt, ...)
     struct cw_api_thread *thread = cw_api_thread();
     va_list ap;
 
+    if (thread == NULL)
+        return error;
     va_start(ap, fmt);
     cw_vformat(thread->text, sizeof(thread->text), fmt, ap);
     va_end(ap);
@@ -49,21 +51,35 @@ static const char *meaning(int error)
     }
 }
 
+static int is_off(void)
+{
+    return settings == NULL || settings->mode == CW_MODE_OFF;
+}
+
+/* Known from the state of the process: nothing is kept for a thread that only hears this. */
+static const char *why_not_active(void)
+{
+    if (is_off())
+        return "cuwarden is loaded and off (CUWARDEN_MODE=off)";
+    return atomic_load(&cw_session.state) > CW_SESSION_ARMED
+               ? "the account of this process has ended"
+               : meaning(CUWARDEN_NOT_ACTIVE);
+}
+
 const char *cw_api_error_text(int error)
 {
     const struct cw_api_thread *thread = cw_api_thread_seen();
 
+    if (error == CUWARDEN_NOT_ACTIVE)
+        return why_not_active();
     return thread != NULL && error != CUWARDEN_OK && error == thread->error ? thread->text
                                                                             : meaning(error);
 }
 
 int cw_api_not_armed(void)
 {
-    if (settings == NULL || settings->mode == CW_MODE_OFF)
-        return cw_api_fail(CUWARDEN_NOT_ACTIVE, "cuwarden is loaded and off (CUWARDEN_MODE=off)");
-    if (atomic_load(&cw_session.state) == CW_SESSION_NEW)
-        return CUWARDEN_OK;
-    return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the account of this process has ended");
+    return !is_off() && atomic_load(&cw_session.state) == CW_SESSION_NEW ? CUWARDEN_OK
+                                                                         : CUWARDEN_NOT_ACTIVE;
 }
 
 /* ---- devices ---- */

@@ -95,21 +95,24 @@ static uint32_t find(const void *address)
 
 int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t size)
 {
-    struct cw_api_block *found = &cw_api_thread()->found;
     int error = cw_api_check_started();
+    struct cw_api_thread *thread;
     struct cw_view view;
     uint32_t index;
 
     if (error != CUWARDEN_OK)
         return error;
+    thread = cw_api_thread();
+    if (thread == NULL)
+        return CUWARDEN_OUT_OF_HOST;
     index = find(address);
     if (index == 0)
         return CUWARDEN_NOT_FOUND;
     cw_arena_view(&cw_session.arena, &view);
-    if (cw_api_block_read(&view, index, found) != 0)
+    if (cw_api_block_read(&view, index, &thread->found) != 0)
         return cw_api_fail(CUWARDEN_NOT_FOUND, "the block at 0x%llx is being freed",
                            (unsigned long long)(uintptr_t)address);
-    cw_api_give(out, size, &found->block, sizeof(found->block));
+    cw_api_give(out, size, &thread->found.block, sizeof(thread->found.block));
     return CUWARDEN_OK;
 }
 

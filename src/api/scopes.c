@@ -49,12 +49,15 @@ int cw_api_batch_end(void)
 
 int cw_api_scope_begin(const char *name)
 {
-    struct cw_api_thread *thread = cw_api_thread();
-    struct cw_api_scope *scope;
     int error = check_thread();
+    struct cw_api_thread *thread;
+    struct cw_api_scope *scope;
 
     if (error != CUWARDEN_OK)
         return error;
+    thread = cw_api_thread();
+    if (thread == NULL)
+        return CUWARDEN_OUT_OF_HOST;
     if (thread->depth == CW_API_SCOPES)
         return cw_api_fail(CUWARDEN_INVALID,
                            "this thread is in %u scopes already, as many as can be", CW_API_SCOPES);
@@ -98,15 +101,16 @@ static void free_block(uint32_t index, struct cuwarden_freed *freed)
 
 int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
 {
-    struct cw_api_thread *thread = cw_api_thread();
     struct cuwarden_freed freed = {0};
     const struct cw_api_scope *scope;
+    struct cw_api_thread *thread;
     int error = check_thread();
     uint32_t count;
 
     if (error != CUWARDEN_OK)
         return error;
-    if (thread->depth == 0)
+    thread = cw_api_thread();
+    if (thread == NULL || thread->depth == 0)
         return cw_api_fail(CUWARDEN_UNBALANCED, "this thread has no scope to end");
     scope = &thread->scope[--thread->depth];
     count = cw_session_is_armed() ? cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK) : 0;
@@ -119,6 +123,8 @@ int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
                (uintmax_t)freed.left_blocks, (uintmax_t)freed.left_bytes);
     if (out != NULL)
         cw_api_give(out, size, &freed, sizeof(freed));
+    if (thread->depth == 0 && !thread->is_watched)
+        cw_api_thread_ends(); /* nobody would at the thread's end */
     return CUWARDEN_OK;
 }
 

@@ -14,10 +14,7 @@
 
 static int is_active(void)
 {
-    const struct cw_options *options = cw_api_options();
-
-    return options != NULL && options->mode != CW_MODE_OFF &&
-           atomic_load_explicit(&cw_session.state, memory_order_relaxed) <= CW_SESSION_ARMED;
+    return cw_session_is_armed() || cw_api_not_armed() == CUWARDEN_OK;
 }
 
 static const char *version(void)

@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asks cuwarden for control (include/cuwarden/cuwarden.h), and checks the answers itself.
- *   drv_api_control trim|limit|pressure|memory|misuse|threads
+ *   drv_api_control trim|shrink|limit|pressure|memory|misuse|threads|batch|scope
  * The devices have 1 GiB, of which 1008 MiB can be had.
  */
-#include "victim.h"
-
-#include <cuwarden/cuwarden.h>
+#include "asks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                           \
-    ((condition)                                                                                   \
-         ? (void)0                                                                                 \
-         : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), exit(99)))
-#define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
-#define MIB                ((size_t)1 << 20)
+#define MIB ((size_t)1 << 20)
 
-static int is_active;
 static CUcontext context;
-
-static CUdeviceptr take(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-    return block;
-}
 
 static struct cuwarden_stats stats(void)
 {
@@ -71,13 +55,9 @@ static void trim(void)
 
 static void shrink(void)
 {
-    CUdeviceptr block[4];
     uint64_t bytes = 0;
 
-    for (int i = 0; i < 4; i++)
-        block[i] = take(8 * MIB);
-    for (int i = 0; i < 4; i++)
-        MUST(cuMemFree(block[i]));
+    fill_pool();
     GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_SHRINK, &bytes));
     CHECK(!is_active || (bytes == 16 * MIB && stats().idle_bytes == 16 * MIB));
 }
