@@ -459,8 +459,10 @@ static inline int cuwarden_pressure_listen(cuwarden_pressure_fn fn, void *arg)
                                                  : cuwarden_lacks_(table);
 }
 
-/* No longer. Other threads may be inside fn, or about to call it once more. NOT_FOUND: it was not
- * called for these. */
+/*
+ * No longer: when this returns, no other thread is inside fn, or will be. So do not hold a lock
+ * that fn waits for. From inside a listener it does not wait. NOT_FOUND: nobody listens by these.
+ */
 static inline int cuwarden_pressure_unlisten(cuwarden_pressure_fn fn, void *arg)
 {
     const struct cuwarden_table *table = cuwarden_table_();
