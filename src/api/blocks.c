@@ -116,6 +116,15 @@ int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t si
     return CUWARDEN_OK;
 }
 
+/* Another thread may keep the block meanwhile. */
+static void set_name(struct cw_live_owner *owner, uint32_t text)
+{
+    uint32_t name = LOAD(owner->name);
+
+    while (!atomic_compare_exchange_weak(&owner->name, &name, text | (name & CW_OWNER_KEPT)))
+        ;
+}
+
 int cw_api_block_name(const void *address, const char *name)
 {
     int error = cw_api_check_started();
@@ -131,9 +140,7 @@ int cw_api_block_name(const void *address, const char *name)
     if (name[0] != '\0' && (text = cw_owner_text(name)) == 0)
         return cw_api_fail(CUWARDEN_OUT_OF_HOST, "no room for the name '%s': there are %u already",
                            name, CW_OWNER_NAMES);
-    atomic_store_explicit(&cw_owner_at(index)->name,
-                          text | (LOAD(cw_owner_at(index)->name) & CW_OWNER_KEPT),
-                          memory_order_relaxed);
+    set_name(cw_owner_at(index), text);
     return CUWARDEN_OK;
 }
 
