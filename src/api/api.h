@@ -31,9 +31,14 @@ const char *cw_api_error_text(int error);
  */
 int cw_api_fail(int error, const char *fmt, ...) CW_PRINTF(2, 3);
 
-/* What is not armed: OK if the program has not called CUDA yet and will be accounted for, else the
- * failure. */
+/* What is not armed: OK if the program has not called CUDA yet and will be accounted for. */
 CW_COLD int cw_api_not_armed(void);
+
+/* CUWARDEN_OK: there is an account, or there will be from the first call of CUDA on. */
+static inline int cw_api_check_active(void)
+{
+    return CW_LIKELY(cw_session_is_armed()) ? CUWARDEN_OK : cw_api_not_armed();
+}
 
 /* CUWARDEN_OK: there is an account. */
 static inline int cw_api_check_started(void)

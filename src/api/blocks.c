@@ -148,7 +148,7 @@ int cw_api_block_name(const void *address, const char *name)
 
 int cw_api_mark(uint64_t *out)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
         *out = cw_session_is_armed() ? cw_owner_mark() : 1;
@@ -196,7 +196,7 @@ static void visit(const struct wanted *wanted, cuwarden_block_fn fn, void *arg)
 int cw_api_visit(const struct cuwarden_filter *filter, size_t size, cuwarden_block_fn fn, void *arg)
 {
     struct wanted wanted = {.filter = {.device = CUWARDEN_ALL_DEVICES}};
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error != CUWARDEN_OK)
         return error;

@@ -11,16 +11,11 @@
 #include "core/pool/pool.h"
 #include "core/process/host.h"
 
-static int check_thread(void)
-{
-    return cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
-}
-
 /* ---- batches ---- */
 
 int cw_api_batch_begin(void)
 {
-    int error = check_thread();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
         cw_pool_batch_begin();
@@ -29,7 +24,7 @@ int cw_api_batch_begin(void)
 
 int cw_api_batch_end(void)
 {
-    int error = check_thread(), code = 0;
+    int error = cw_api_check_active(), code = 0;
     unsigned depth;
 
     if (error != CUWARDEN_OK)
@@ -49,7 +44,7 @@ int cw_api_batch_end(void)
 
 int cw_api_scope_begin(const char *name)
 {
-    int error = check_thread();
+    int error = cw_api_check_active();
     struct cw_api_thread *thread;
     struct cw_api_scope *scope;
 
@@ -104,7 +99,7 @@ int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
     struct cuwarden_freed freed = {0};
     const struct cw_api_scope *scope;
     struct cw_api_thread *thread;
-    int error = check_thread();
+    int error = cw_api_check_active();
     uint32_t count;
 
     if (error != CUWARDEN_OK)

@@ -14,7 +14,7 @@
 
 static int is_active(void)
 {
-    return cw_session_is_armed() || cw_api_not_armed() == CUWARDEN_OK;
+    return cw_api_check_active() == CUWARDEN_OK;
 }
 
 static const char *version(void)
