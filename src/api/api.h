@@ -48,7 +48,10 @@ static inline int cw_api_check_started(void)
     return cw_api_not_armed() == CUWARDEN_OK ? CUWARDEN_NOT_STARTED : CUWARDEN_NOT_ACTIVE;
 }
 
-/* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. */
+/* How many devices there are; as many as there could be while the driver cannot be asked. */
+unsigned cw_api_device_count(void);
+/* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. All are as many as
+ * there could be. */
 int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end);
 
 /* ---- inside ---- */

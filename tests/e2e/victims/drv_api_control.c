@@ -65,10 +65,13 @@ static void shrink(void)
 static void limit(void)
 {
     CUdeviceptr first = take(20 * MIB), second = 0;
+    struct cuwarden_stats all;
 
     GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 30 * MIB));
     if (is_active) {
-        CHECK(stats().limit_bytes == 30 * MIB);
+        CHECK(stats().limit_bytes == 30 * MIB && stats().utilisation > 0.6);
+        CHECK(cuwarden_device_stats(CUWARDEN_ALL_DEVICES, &all) == CUWARDEN_OK);
+        CHECK(all.limit_bytes == 30 * MIB && all.utilisation < 0.1); /* the other device has none */
         CHECK(cuMemAlloc(&second, 20 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
     }
     GIVES(CUWARDEN_OK, cuwarden_limit_set(CUWARDEN_ALL_DEVICES, 0));
