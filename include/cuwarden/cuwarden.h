@@ -377,8 +377,8 @@ static inline int cuwarden_mark(uint64_t *out)
 }
 
 /* Calls fn for each live block that the filter lets pass, in no order. Blocks that come or go
- * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 10 ns for each
- * block that ever lived at the same time, and fn. */
+ * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 70 ns for each
+ * block that was ever live at the same time, and fn. */
 static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_block_fn fn,
                                  void *arg)
 {
@@ -569,7 +569,7 @@ static inline int cuwarden_scope_begin(const char *name)
 
 /* Ends the thread's last scope; *out, unless it is NULL, says what was freed, and so does a line
  * with CUWARDEN_LOG=info. UNBALANCED: there is none. In a forked child nothing of the parent's is
- * freed. 10 ns for each block that ever lived at the same time, and the frees. */
+ * freed. 10 ns for each block that was ever live at the same time, and the frees. */
 static inline int cuwarden_scope_end(struct cuwarden_freed *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
