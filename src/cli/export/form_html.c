@@ -328,8 +328,9 @@ static void put_device(struct page *page, uint32_t ordinal)
     fputs(",\"points\":", page->out);
     cw_html_put_columns(&page->writer, point_columns, RECORDS(timeline->point, timeline->count));
     fputs(",\"buckets\":", page->out);
-    cw_html_put_columns(&page->writer, bucket_columns,
-                        RECORDS(snapshot->pool.bucket + pool->first, pool->buckets));
+    cw_html_put_columns(
+        &page->writer, bucket_columns,
+        RECORDS(pool->buckets > 0 ? &snapshot->pool.bucket[pool->first] : NULL, pool->buckets));
     fputc('}', page->out);
 }
 
