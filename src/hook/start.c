@@ -161,6 +161,8 @@ static void arm(const struct cw_options *options)
         return;
     tell_interposer();
     /* First: other threads may allocate by now, and the trace should miss as little as possible. */
+    if (options->probes == CW_PROBES_OTEL)
+        cw_trace_begin_otel();
     cw_trace_file_open(options);
     /* The handler wakes the background thread, which therefore comes first. */
     cw_background_thread_start(options);

@@ -31,7 +31,8 @@ CW_NOINLINE uint32_t cw_site_find(uint32_t stack, uint32_t api, uint32_t where,
                                   struct cw_site_cache_entry *cached);
 
 /* No multiplication in the hash: it is on the critical path of a hit. Stacks and names are numbered
- * consecutively, kinds and devices are few. */
+ * consecutively, kinds and devices are few. The names are spread, lest the next stack under the
+ * name before it, as an allocation and its free may be, falls on the same entry each time. */
 static inline uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kind, uint8_t device)
 {
     uint32_t where = cw_tag_stack.where | (uint32_t)kind << 8 | device;
@@ -40,7 +41,7 @@ static inline uint32_t cw_site_of(uint32_t stack, uint32_t api, enum cw_kind kin
 
     if (CW_UNLIKELY(caches == NULL))
         return cw_site_find(stack, api, where, NULL);
-    cached = &caches->site[(stack + api + (where ^ where >> 7 ^ where >> 14)) % CW_SITE_CACHE];
+    cached = &caches->site[(stack + api * 8 + (where ^ where >> 7 ^ where >> 14)) % CW_SITE_CACHE];
     if (CW_LIKELY(cached->stack == stack && cached->api == api && cached->where == where &&
                   cached->site != 0))
         return cached->site;

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 #include "core/account/owner.h"
 #include "core/account/site.h"
+#include "core/account/tracker.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "live/view.h"
@@ -40,6 +41,12 @@ static struct {
 } self = {.lock = CW_LOCK_INIT(CW_RANK_TRACE), .fd = -1};
 
 /* ---- the window ---- */
+
+/* 1 if there was one. */
+static int end_file(void)
+{
+    return (atomic_fetch_and(&cw_trace_on, ~CW_TRACE_FILE) & CW_TRACE_FILE) != 0;
+}
 
 static int is_ours(int fd)
 {
@@ -148,7 +155,7 @@ static int put_line(const char *line, size_t len)
 
     cw_lock_acquire(&self.lock);
     at = atomic_load_explicit(&self.length, memory_order_relaxed);
-    while (len > 0 && error == 0 && cw_trace_is_on()) {
+    while (len > 0 && error == 0 && cw_trace_has_file()) {
         size_t some = (size_t)(self.start + WINDOW - at);
 
         if (some == 0) {
@@ -164,7 +171,7 @@ static int put_line(const char *line, size_t len)
     if (error == 0 && len == 0)
         atomic_store(&self.length, at);
     else if (error != 0) {
-        atomic_store(&cw_trace_on, 0);
+        end_file();
         cover_window();
         cut_file();
     }
@@ -198,7 +205,7 @@ static int begin_locked(struct cw_arena *arena, int fd, const char *path)
     struct stat info;
     int error;
 
-    if (cw_trace_is_on())
+    if (cw_trace_has_file())
         return EBUSY;
     close_file(); /* of a trace that ended for want of room */
     error = cw_sys_stat(fd, &info) != 0 ? errno : make_window();
@@ -217,7 +224,7 @@ static int begin_locked(struct cw_arena *arena, int fd, const char *path)
         return error;
     }
     memcpy(self.base, CW_TRACE_HEADER, sizeof(CW_TRACE_HEADER) - 1);
-    atomic_store(&cw_trace_on, 1);
+    atomic_fetch_or(&cw_trace_on, CW_TRACE_FILE);
     return 0;
 }
 
@@ -236,7 +243,7 @@ int cw_trace_stop(void)
     int was_on;
 
     cw_lock_acquire(&self.lock);
-    was_on = atomic_exchange(&cw_trace_on, 0);
+    was_on = end_file();
     if (was_on) {
         cover_window();
         cut_file();
@@ -248,7 +255,7 @@ int cw_trace_stop(void)
 
 void cw_trace_end(void)
 {
-    if (!atomic_exchange(&cw_trace_on, 0))
+    if (!end_file())
         return;
     atomic_store(&self.ended, 1);
     cover_window();
@@ -257,7 +264,7 @@ void cw_trace_end(void)
 
 void cw_trace_reset(void)
 {
-    int was_on = atomic_exchange(&cw_trace_on, 0);
+    int was_on = end_file();
 
     cw_lock_reset(&self.lock);
     if (was_on) {
@@ -400,13 +407,33 @@ static void write_line(const struct line *line)
     errno = saved;
 }
 
+void cw_trace_begin_otel(void)
+{
+    atomic_fetch_or(&cw_trace_on, CW_TRACE_OTEL);
+}
+
+static void fire_otel(const struct cw_live_block *block, int is_free)
+{
+    uint64_t key = atomic_load_explicit(&block->key, memory_order_relaxed);
+
+    if (is_free)
+        cw_probe_otel_free(key);
+    else
+        cw_probe_otel_alloc(key, atomic_load_explicit(&block->bytes, memory_order_relaxed));
+}
+
 void cw_trace_block(uint32_t index, int is_free)
 {
-    const struct cw_live_block *block = cw_arena_at(self.arena, CW_TABLE_BLOCK, index);
+    const struct cw_live_block *block = cw_tracker_at(index);
     const struct cw_live_site *site =
         cw_site_own(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)));
 
     if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+        return;
+    if ((atomic_load_explicit(&cw_trace_on, memory_order_relaxed) & CW_TRACE_OTEL) != 0 &&
+        site->device != CW_DEVICE_HOST)
+        fire_otel(block, is_free);
+    if (!cw_trace_has_file())
         return;
     write_line(&(struct line){
         .action = is_free ? "free" : "allocate",
@@ -422,7 +449,7 @@ void cw_trace_block(uint32_t index, int is_free)
 
 void cw_trace_failed(const struct cw_request *request, uint32_t api)
 {
-    if (!cw_trace_is_on())
+    if (!cw_trace_has_file())
         return;
     write_line(&(struct line){.action = "allocate failure",
                               .bytes = request->bytes,

@@ -164,7 +164,7 @@ static void close_stale(uint32_t index, const struct cw_request *request)
         return;
     context =
         block->context ? cw_arena_at(cw_tracker_arena, CW_TABLE_CONTEXT, block->context) : NULL;
-    cw_trace_gone(index);
+    cw_trace_gone(index, request->key);
     cw_tracker_finish(index, context != NULL && atomic_load(&context->state) != CW_CONTEXT_LIVE
                                  ? CW_FREE_RECLAIMED
                                  : CW_FREE_DONE);
@@ -225,7 +225,8 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     if (request->reserved != 0)
         commit(request, now_ns);
     cw_audit_taken(cw_tracker_at(block));
-    cw_trace_taken(block);
+    if (cw_kind_counted(request->kind) != CW_COUNTED_NONE)
+        cw_trace_taken(block, request->key, request->bytes, request->device);
     cw_debug_log_taken(cw_tracker_at(block));
     return block;
 }
@@ -280,7 +281,7 @@ uint32_t cw_tracker_take_onto(uint32_t list, enum cw_space space, uint64_t key)
 
 void cw_tracker_take_block(uint32_t block)
 {
-    cw_trace_gone(block);
+    cw_trace_gone(block, load(&cw_tracker_at(block)->key));
     set_state(cw_tracker_at(block), CW_BLOCK_LEAVING);
 }
 
@@ -316,7 +317,8 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 
     if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
         if (put_back(index)) {
-            cw_trace_taken(index);
+            if (cw_kind_counted(cw_site_own(site)->kind) != CW_COUNTED_NONE)
+                cw_trace_taken(index, load(&block->key), bytes, cw_site_device(site));
             return;
         }
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
@@ -382,7 +384,7 @@ void cw_tracker_reuse(uint32_t index, uint32_t site_index, uint64_t bytes, uint6
 
     cw_tracker_renew(cw_tracker_at(index), index, site_index, bytes, now_ns);
     cw_usage_add(cw_site_device(site), bytes, 0, now_ns);
-    cw_trace_taken(index);
+    cw_trace_taken(index, load(&cw_tracker_at(index)->key), bytes, cw_site_device(site));
 }
 
 int cw_tracker_take_idle(uint32_t index)
@@ -460,7 +462,7 @@ static int take_pooled(uint32_t index, uint32_t context)
     }
     cw_tracker_show_state(block, CW_BLOCK_LEAVING);
     cw_index_remove_block(block->space, load(&block->key), index);
-    cw_trace_gone(index);
+    cw_trace_gone(index, load(&block->key));
     return 1;
 }
 

@@ -138,8 +138,8 @@ CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);
 
 /* Makes the caller the owner of the live block with this key; 0: it is not live, or no longer has
  * this key. The owner either retires it, or removes it from the index and finishes it. */
-static inline int cw_tracker_claim(struct cw_live_block *block, uint32_t index, enum cw_space space,
-                                   uint64_t key)
+static CW_INLINE int cw_tracker_claim(struct cw_live_block *block, uint32_t index,
+                                      enum cw_space space, uint64_t key)
 {
     uint32_t live = CW_BLOCK_LIVE;
 
@@ -149,7 +149,7 @@ static inline int cw_tracker_claim(struct cw_live_block *block, uint32_t index, 
     if (CW_LIKELY(atomic_load_explicit(&block->key, memory_order_relaxed) == key &&
                   atomic_load_explicit(&block->space, memory_order_relaxed) == space)) {
         cw_tracker_show_state(block, CW_BLOCK_LEAVING);
-        cw_trace_gone(index);
+        cw_trace_gone(index, key);
         return 1;
     }
     cw_tracker_unclaim(block);

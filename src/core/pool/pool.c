@@ -197,9 +197,9 @@ static CW_INLINE uint64_t serve_own(struct cw_pool *pool, uint64_t bytes, uint32
             return 0;
         cw_usage_add(pool->device, bytes, 0, now);
     }
-    cw_trace_taken(block);
-    cw_deadline_look(now);
     key = atomic_load_explicit(&record->key, memory_order_relaxed);
+    cw_trace_taken(block, key, bytes, pool->device);
+    cw_deadline_look(now);
     cw_thread.served = block;
     cw_thread.served_key = key;
     return key;

@@ -132,7 +132,7 @@ int cw_trace_file_start(const char *name)
 {
     int saved = errno, error;
 
-    if (cw_trace_is_on() || atomic_exchange(&opening, 1))
+    if (cw_trace_has_file() || atomic_exchange(&opening, 1))
         return EBUSY;
     cw_format(path, sizeof(path), "%s", name);
     error = clear_name();
