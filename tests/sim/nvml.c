@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -25,10 +26,12 @@ enum {
     NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
 };
 
-#define UUID_TEXT 41 /* "GPU-", 36 characters and the end */
+#define UUID_TEXT     SIM_UUID_TEXT
+#define INSTANCES_MAX 7
 
 typedef struct device {
     int ordinal;
+    int instances; /* of an instance: how many the device is divided into */
 } * nvmlDevice_t;
 
 typedef struct {
@@ -45,6 +48,7 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;
 static struct device devices[SIM_MAX_DEVICES];
+static struct device instances[INSTANCES_MAX]; /* of the device that CUSIM_MIG names */
 
 static bool is_initialised(void)
 {
@@ -54,6 +58,12 @@ static bool is_initialised(void)
     is = users > 0;
     pthread_mutex_unlock(&lock);
     return is;
+}
+
+static bool is_device(nvmlDevice_t device)
+{
+    return (device >= devices && device < devices + SIM_MAX_DEVICES) ||
+           (device >= instances && device < instances + INSTANCES_MAX && device->instances != 0);
 }
 
 /* ---- where the answers come from ---- */
@@ -69,16 +79,17 @@ static void *ask_driver(const char *name)
     return function;
 }
 
-static bool find_uuid(int ordinal, unsigned char uuid[16])
+/* The driver's number of a device of the machine; -1: it has no such. */
+static int find_ordinal(int number)
 {
     __typeof__(cusim_uuid) *ask = (__typeof__(cusim_uuid) *)ask_driver("cusim_uuid");
+    unsigned char wanted[16], uuid[16];
 
-    if (ask)
-        return ask(ordinal, uuid) == 0;
-    if (ordinal >= sim_world_devices())
-        return false;
-    sim_world_uuid(ordinal, uuid);
-    return true;
+    sim_world_uuid(number, wanted);
+    for (int i = 0; ask && i < SIM_MAX_DEVICES && ask(i, uuid) == 0; i++)
+        if (memcmp(uuid, wanted, sizeof uuid) == 0)
+            return i;
+    return -1;
 }
 
 static void ask_world(int ordinal, unsigned long long *used, unsigned long long *total)
@@ -101,14 +112,20 @@ static void ask_world(int ordinal, unsigned long long *used, unsigned long long 
 static int find_memory(nvmlDevice_t device, unsigned long long *used, unsigned long long *total)
 {
     __typeof__(cusim_memory) *ask = (__typeof__(cusim_memory) *)ask_driver("cusim_memory");
+    int ordinal;
 
     if (!is_initialised())
         return NVML_ERROR_UNINITIALIZED;
-    if (device < devices || device >= devices + SIM_MAX_DEVICES)
+    if (!is_device(device))
         return NVML_ERROR_INVALID_ARGUMENT;
-    if (ask)
-        return ask(device->ordinal, used, total) == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+    ordinal = device->instances == 0 ? find_ordinal(device->ordinal) : -1;
+    if (ask && ordinal >= 0)
+        return ask(ordinal, used, total) == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
     ask_world(device->ordinal, used, total);
+    if (device->instances != 0) {
+        *total /= (unsigned)device->instances;
+        *used = 0;
+    }
     if (*used > *total)
         *used = *total;
     return NVML_SUCCESS;
@@ -116,30 +133,33 @@ static int find_memory(nvmlDevice_t device, unsigned long long *used, unsigned l
 
 static unsigned count_devices(void)
 {
-    unsigned char uuid[16];
-    int n = 0;
-
-    while (n < SIM_MAX_DEVICES && find_uuid(n, uuid))
-        n++;
-    return (unsigned)n;
+    return (unsigned)sim_world_devices();
 }
 
-static bool write_uuid(int ordinal, char text[UUID_TEXT])
+/* That of an instance differs in a letter. */
+static void write_uuid(nvmlDevice_t device, char text[UUID_TEXT])
 {
-    static const unsigned char dashes[16] = {[4] = 1, [6] = 1, [8] = 1, [10] = 1};
-    unsigned char uuid[16];
-    char *at = text + sprintf(text, "GPU-");
-
-    if (!find_uuid(ordinal, uuid))
-        return false;
-    for (int i = 0; i < 16; i++)
-        at += sprintf(at, "%s%02x", dashes[i] ? "-" : "", uuid[i]);
-    return true;
+    sim_world_uuid_text(device->ordinal, text);
+    if (device->instances != 0) {
+        memcpy(text, "MIG", 3);
+        text[4] = (char)('a' + (device - instances));
+    }
 }
 
 /* ---- entry points ---- */
 
 #pragma GCC visibility push(default)
+
+/* "ORDINAL:COUNT" */
+static void divide(const char *text)
+{
+    int ordinal, count;
+
+    if (!text || sscanf(text, "%d:%d", &ordinal, &count) != 2 || count > INSTANCES_MAX)
+        return;
+    for (int i = 0; i < count; i++)
+        instances[i] = (struct device){.ordinal = ordinal, .instances = count};
+}
 
 int nvmlInit_v2(void)
 {
@@ -147,6 +167,7 @@ int nvmlInit_v2(void)
     users++;
     for (int i = 0; i < SIM_MAX_DEVICES; i++)
         devices[i].ordinal = i;
+    divide(getenv("CUSIM_MIG"));
     pthread_mutex_unlock(&lock);
     return NVML_SUCCESS;
 }
@@ -192,7 +213,8 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *out)
         return NVML_ERROR_UNINITIALIZED;
     if (!uuid || !out)
         return NVML_ERROR_INVALID_ARGUMENT;
-    for (int i = 0; i < SIM_MAX_DEVICES && write_uuid(i, text); i++) {
+    for (unsigned i = 0; i < count_devices(); i++) {
+        sim_world_uuid_text((int)i, text);
         if (strcmp(text, uuid) == 0) {
             *out = &devices[i];
             return NVML_SUCCESS;
@@ -239,7 +261,7 @@ static int is_unknown(nvmlDevice_t device)
 {
     if (!is_initialised())
         return NVML_ERROR_UNINITIALIZED;
-    if (device < devices || device >= devices + SIM_MAX_DEVICES)
+    if (!is_device(device))
         return NVML_ERROR_INVALID_ARGUMENT;
     return NVML_ERROR_NOT_SUPPORTED;
 }
@@ -294,6 +316,44 @@ int nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned int length)
     return NVML_SUCCESS;
 }
 
+/* ---- MIG ---- */
+
+int nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
+{
+    int status = is_unknown(device);
+
+    if (status != NVML_ERROR_NOT_SUPPORTED || instances[0].instances == 0)
+        return status;
+    if (!current || !pending)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    *current = *pending = device == &devices[instances[0].ordinal];
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
+{
+    int status = is_unknown(device);
+
+    if (status != NVML_ERROR_NOT_SUPPORTED || !count)
+        return status == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_INVALID_ARGUMENT : status;
+    *count = INSTANCES_MAX;
+    return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *out)
+{
+    int status = is_unknown(device);
+
+    if (status != NVML_ERROR_NOT_SUPPORTED)
+        return status;
+    if (!out || index >= INSTANCES_MAX)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (instances[index].instances == 0 || device != &devices[instances[0].ordinal])
+        return NVML_ERROR_NOT_FOUND;
+    *out = &instances[index];
+    return NVML_SUCCESS;
+}
+
 int nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, void *out)
 {
     (void)link, (void)out;
@@ -318,11 +378,11 @@ int nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned int length)
 
     if (!is_initialised())
         return NVML_ERROR_UNINITIALIZED;
-    if (!out || device < devices || device >= devices + SIM_MAX_DEVICES ||
-        !write_uuid(device->ordinal, text))
+    if (!out || !is_device(device) || device->ordinal >= (int)count_devices())
         return NVML_ERROR_INVALID_ARGUMENT;
     if (length < UUID_TEXT)
         return NVML_ERROR_INSUFFICIENT_SIZE;
+    write_uuid(device, text);
     memcpy(out, text, UUID_TEXT);
     return NVML_SUCCESS;
 }

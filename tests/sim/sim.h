@@ -561,7 +561,7 @@ struct sim_thread {
 struct sim_thread *sim_thread(void);
 
 struct sim_config {
-    int ndevices, driver_version;
+    int ndevices, driver_version, number[SIM_MAX_DEVICES]; /* the machine's device behind each */
     size_t memory[SIM_MAX_DEVICES], alloc_granularity;
     size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;

@@ -28,13 +28,22 @@ static void load_cost(const char *text)
     }
 }
 
+static void load_memory(struct sim_config *config)
+{
+    size_t memory[SIM_MAX_DEVICES];
+
+    sim_world_memory(memory);
+    for (int i = 0; i < config->ndevices; i++)
+        config->memory[i] = memory[config->number[i]];
+}
+
 void sim_config_load(void)
 {
     struct sim_config *config = &sim.config;
     const char *report = getenv("CUSIM_REPORT"), *addresses = getenv("CUSIM_PROC_ADDRESS");
 
     sim.is_configured = true;
-    config->ndevices = sim_world_devices();
+    config->ndevices = sim_world_visible(config->number);
     config->driver_version = (int)sim_option_number("CUSIM_DRIVER_VERSION", CUSIM_VERSION);
     config->context_bytes = sim_option_size("CUSIM_CONTEXT_BYTES", (size_t)16 << 20);
     config->granularity = sim_option_size("CUSIM_GRANULARITY", (size_t)2 << 20);
@@ -53,7 +62,7 @@ void sim_config_load(void)
         sim_lazy_seed((uint64_t)sim_option_number("CUSIM_LAZY", 0));
     config->is_private = addresses && !strcmp(addresses, "private");
     snprintf(config->report, sizeof config->report, "%s", report ? report : "");
-    sim_world_memory(config->memory);
+    load_memory(config);
     sim_share_open();
     load_cost(getenv("CUSIM_COST_NS"));
     sim_script_load(getenv("CUSIM_FAIL"));

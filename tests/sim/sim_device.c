@@ -85,7 +85,8 @@ struct sim_device *sim_device(int device)
 static size_t available(int device)
 {
     size_t total = sim.config.memory[device];
-    uint64_t used = sim_share_is_on() ? sim_share_sum(device) : sim.devices[device].used;
+    uint64_t used =
+        sim_share_is_on() ? sim_share_sum(sim.config.number[device]) : sim.devices[device].used;
 
     return used < total ? total - used : 0;
 }
@@ -110,7 +111,7 @@ static bool charge(int device, size_t bytes)
     fits = bytes <= available(device);
     if (fits) {
         self->used += bytes;
-        sim_share_tell(device, self->used);
+        sim_share_tell(sim.config.number[device], self->used);
     }
     sim_share_unlock();
     if (self->used > self->peak)
@@ -128,7 +129,7 @@ void sim_device_discharge(int device, size_t bytes)
 {
     sim_share_lock();
     sim.devices[device].used -= bytes;
-    sim_share_tell(device, sim.devices[device].used);
+    sim_share_tell(sim.config.number[device], sim.devices[device].used);
     sim_share_unlock();
 }
 
@@ -161,7 +162,7 @@ int cusim_uuid(int device, unsigned char uuid[16])
     is_known = sim_device(device) != NULL;
     pthread_mutex_unlock(&sim.lock);
     if (is_known)
-        sim_world_uuid(device, uuid);
+        sim_world_uuid(sim.config.number[device], uuid);
     return is_known ? 0 : -1;
 }
 
@@ -175,7 +176,7 @@ static void init_devices(void)
         struct sim_device *device = &sim.devices[i];
 
         device->total = sim.config.memory[i];
-        snprintf(device->name, sizeof device->name, "Simulated GPU %d", i);
+        snprintf(device->name, sizeof device->name, "Simulated GPU %d", sim.config.number[i]);
         sim_pool_init(i);
     }
 }
@@ -238,7 +239,7 @@ CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    sim_world_uuid(device, (unsigned char *)uuid->bytes);
+    sim_world_uuid(sim.config.number[device], (unsigned char *)uuid->bytes);
     return CUDA_SUCCESS;
 }
 

@@ -3,6 +3,7 @@
 #include "sim_world.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,4 +76,50 @@ void sim_world_uuid(int device, unsigned char uuid[16])
     memcpy(uuid, "cusim device 000", 16);
     uuid[14] = (unsigned char)('0' + device / 10);
     uuid[15] = (unsigned char)('0' + device % 10);
+}
+
+void sim_world_uuid_text(int device, char text[SIM_UUID_TEXT])
+{
+    static const unsigned char dashes[16] = {[4] = 1, [6] = 1, [8] = 1, [10] = 1};
+    unsigned char uuid[16];
+    char *at = text + sprintf(text, "GPU-");
+
+    sim_world_uuid(device, uuid);
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, "%s%02x", dashes[i] ? "-" : "", uuid[i]);
+}
+
+/* The device of a word; -1: none. The beginning of a UUID is enough. */
+static int find_device(const char *word, size_t length)
+{
+    char text[SIM_UUID_TEXT], *end;
+    long number = strtol(word, &end, 10);
+
+    if (length > 0 && end == word + length)
+        return number >= 0 && number < sim_world_devices() ? (int)number : -1;
+    for (int i = 0; i < sim_world_devices(); i++) {
+        sim_world_uuid_text(i, text);
+        if (length > 4 && strncmp(word, text, length) == 0)
+            return i;
+    }
+    return -1;
+}
+
+int sim_world_visible(int device[SIM_MAX_DEVICES])
+{
+    const char *word = getenv("CUDA_VISIBLE_DEVICES");
+    int count = 0;
+
+    for (; !word && count < sim_world_devices(); count++)
+        device[count] = count;
+    while (word && count < SIM_MAX_DEVICES) {
+        size_t length = strcspn(word, ",");
+
+        device[count] = find_device(word, length);
+        if (device[count] < 0)
+            break;
+        count++;
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return count;
 }
