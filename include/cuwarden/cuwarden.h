@@ -53,7 +53,7 @@ extern "C" {
     X(OK, 0, "success")                                                                            \
     X(NOT_ACTIVE, 1,                                                                               \
       "cuwarden is not active in this process: start it by 'cuwarden run -- PROGRAM'")             \
-    X(NOT_STARTED, 2, "the program has not called CUDA yet; cudaFree(0) is enough")                \
+    X(NOT_STARTED, 2, "the program has not called CUDA yet")                                       \
     X(INVALID, 3, "an argument is invalid")                                                        \
     X(NOT_FOUND, 4, "there is no such thing")                                                      \
     X(NO_DEVICE, 5, "there is no such device")                                                     \
@@ -346,8 +346,8 @@ static inline int cuwarden_tag_stats(const char *tag, int device, struct cuwarde
                                        : cuwarden_lacks_(table);
 }
 
-/* The live block that begins at this address. NOT_FOUND: none does; OUT_OF_HOST. Texts in it are
- * valid until the thread's next call of this function. 100 ns. */
+/* The live block that begins at this address. NOT_FOUND: none does. Texts in it are valid until the
+ * thread's next call. 100 ns. */
 static inline int cuwarden_block_find(const void *address, struct cuwarden_block *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -377,8 +377,8 @@ static inline int cuwarden_mark(uint64_t *out)
 }
 
 /* Calls fn for each live block that the filter lets pass, in no order. Blocks that come or go
- * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 70 ns for each
- * block that was ever live at the same time, and fn. */
+ * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 10 ns for each
+ * block that ever lived at the same time, and fn. */
 static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_block_fn fn,
                                  void *arg)
 {
@@ -459,10 +459,8 @@ static inline int cuwarden_pressure_listen(cuwarden_pressure_fn fn, void *arg)
                                                  : cuwarden_lacks_(table);
 }
 
-/*
- * No longer: when this returns, no other thread is inside fn, or will be. So do not hold a lock
- * that fn waits for. From inside a listener it does not wait. NOT_FOUND: nobody listens by these.
- */
+/* No longer. Other threads may be inside fn, or about to call it once more. NOT_FOUND: it was not
+ * called for these. */
 static inline int cuwarden_pressure_unlisten(cuwarden_pressure_fn fn, void *arg)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -557,8 +555,7 @@ static inline int cuwarden_batch_end(void)
  * What the calling thread allocates from here to the matching end, and neither frees nor keeps, is
  * freed there: device, pitched, managed, stream-ordered and pinned memory. Other kinds are left,
  * and counted. Without the library nothing is freed, so a program that relies on scopes looks at
- * cuwarden_is_active(). Scopes nest, 16 deep at most: INVALID. OUT_OF_HOST. The name is for
- * messages. 100 ns.
+ * cuwarden_is_active(). Scopes nest, 16 deep at most: INVALID. The name is for messages. 100 ns.
  */
 static inline int cuwarden_scope_begin(const char *name)
 {
@@ -569,7 +566,7 @@ static inline int cuwarden_scope_begin(const char *name)
 
 /* Ends the thread's last scope; *out, unless it is NULL, says what was freed, and so does a line
  * with CUWARDEN_LOG=info. UNBALANCED: there is none. In a forked child nothing of the parent's is
- * freed. 10 ns for each block that was ever live at the same time, and the frees. */
+ * freed. 10 ns for each block that ever lived at the same time, and the frees. */
 static inline int cuwarden_scope_end(struct cuwarden_freed *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();

@@ -29,8 +29,6 @@ int cw_api_fail(int error, const char *fmt, ...)
     struct cw_api_thread *thread = cw_api_thread();
     va_list ap;
 
-    if (thread == NULL)
-        return error;
     va_start(ap, fmt);
     cw_vformat(thread->text, sizeof(thread->text), fmt, ap);
     va_end(ap);
@@ -51,63 +49,36 @@ static const char *meaning(int error)
     }
 }
 
-static int is_off(void)
-{
-    return settings == NULL || settings->mode == CW_MODE_OFF;
-}
-
-/* Known from the state of the process: nothing is kept for a thread that only hears this. */
-static const char *why_not_active(void)
-{
-    if (is_off())
-        return "cuwarden is loaded and off (CUWARDEN_MODE=off)";
-    return atomic_load(&cw_session.state) > CW_SESSION_ARMED
-               ? "the account of this process has ended"
-               : meaning(CUWARDEN_NOT_ACTIVE);
-}
-
 const char *cw_api_error_text(int error)
 {
     const struct cw_api_thread *thread = cw_api_thread_seen();
 
-    if (error == CUWARDEN_NOT_ACTIVE)
-        return why_not_active();
     return thread != NULL && error != CUWARDEN_OK && error == thread->error ? thread->text
                                                                             : meaning(error);
 }
 
 int cw_api_not_armed(void)
 {
-    return !is_off() && atomic_load(&cw_session.state) == CW_SESSION_NEW ? CUWARDEN_OK
-                                                                         : CUWARDEN_NOT_ACTIVE;
+    if (settings == NULL || settings->mode == CW_MODE_OFF)
+        return cw_api_fail(CUWARDEN_NOT_ACTIVE, "cuwarden is loaded and off (CUWARDEN_MODE=off)");
+    if (atomic_load(&cw_session.state) == CW_SESSION_NEW)
+        return CUWARDEN_OK;
+    return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the account of this process has ended");
 }
 
 /* ---- devices ---- */
 
-static int is_known(int device)
-{
-    return device >= 0 && device < CW_MAX_DEVICES &&
-           atomic_load(&cw_device_state((uint8_t)device)->known);
-}
-
-unsigned cw_api_device_count(void)
+/* As far as is known without asking: a device with memory is there. */
+static unsigned device_count(int device)
 {
     unsigned count = CW_MAX_DEVICES;
 
-    if (!cw_session_is_armed() || !cw_gate_enter())
+    if (atomic_load(&cw_device_state((uint8_t)device)->known) || !cw_gate_enter())
         return CW_MAX_DEVICES;
-    if (cw_session.ops->device_count(&count) != 0 || count > CW_MAX_DEVICES)
+    if (cw_session.ops->device_count(&count) != 0)
         count = CW_MAX_DEVICES;
     cw_gate_leave();
     return count;
-}
-
-static int no_device(int device, unsigned count)
-{
-    return count == 0
-               ? cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d, nor another", device)
-               : cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u",
-                             device, count - 1);
 }
 
 int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
@@ -118,10 +89,11 @@ int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
     *out_end = CW_MAX_DEVICES;
     if (device == CUWARDEN_ALL_DEVICES)
         return CUWARDEN_OK;
-    if (device != CUWARDEN_HOST && !is_known(device))
-        count = cw_api_device_count();
+    if (device >= 0 && device < CW_MAX_DEVICES && cw_session_is_armed())
+        count = device_count(device);
     if (device != CUWARDEN_HOST && (device < 0 || (unsigned)device >= count))
-        return no_device(device, count);
+        return cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u", device,
+                           count - 1);
     *out_first = device == CUWARDEN_HOST ? CW_DEVICE_HOST : (uint8_t)device;
     *out_end = (uint8_t)(*out_first + 1);
     return CUWARDEN_OK;

@@ -2,9 +2,8 @@
 /*
  * Blocks: looked at one by one, named, counted from a mark. See api.h.
  *
- * A record changes hands without a lock, so it is read between two looks at the owner's id and the
- * state: if they are equal, all of it is one owner's. A record that was never live may have no
- * record of an owner yet (core/account/tracker.c), so the first look of all is at the state.
+ * A record changes hands without a lock, so it is read between two looks at its state and at the
+ * owner's id: equal ones are one owner's.
  */
 #include "api/blocks.h"
 
@@ -45,13 +44,10 @@ static uint64_t age_of(const struct cw_live_block *block)
 int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_block *out)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
+    uint64_t id = cw_owner_id(index);
     const struct cw_live_site *site;
-    uint64_t id;
 
     if (!is_live(block))
-        return -1;
-    id = cw_owner_id(index);
-    if (!is_live(block)) /* as it was when the owner of this id was there already */
         return -1;
     out->site = LOAD(block->site);
     site = cw_view_site(view, out->site);
@@ -95,34 +91,22 @@ static uint32_t find(const void *address)
 
 int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t size)
 {
+    struct cw_api_block *found = &cw_api_thread()->found;
     int error = cw_api_check_started();
-    struct cw_api_thread *thread;
     struct cw_view view;
     uint32_t index;
 
     if (error != CUWARDEN_OK)
         return error;
-    thread = cw_api_thread();
-    if (thread == NULL)
-        return CUWARDEN_OUT_OF_HOST;
     index = find(address);
     if (index == 0)
         return CUWARDEN_NOT_FOUND;
     cw_arena_view(&cw_session.arena, &view);
-    if (cw_api_block_read(&view, index, &thread->found) != 0)
+    if (cw_api_block_read(&view, index, found) != 0)
         return cw_api_fail(CUWARDEN_NOT_FOUND, "the block at 0x%llx is being freed",
                            (unsigned long long)(uintptr_t)address);
-    cw_api_give(out, size, &thread->found.block, sizeof(thread->found.block));
+    cw_api_give(out, size, &found->block, sizeof(found->block));
     return CUWARDEN_OK;
-}
-
-/* Another thread may keep the block meanwhile. */
-static void set_name(struct cw_live_owner *owner, uint32_t text)
-{
-    uint32_t name = LOAD(owner->name);
-
-    while (!atomic_compare_exchange_weak(&owner->name, &name, text | (name & CW_OWNER_KEPT)))
-        ;
 }
 
 int cw_api_block_name(const void *address, const char *name)
@@ -140,7 +124,9 @@ int cw_api_block_name(const void *address, const char *name)
     if (name[0] != '\0' && (text = cw_owner_text(name)) == 0)
         return cw_api_fail(CUWARDEN_OUT_OF_HOST, "no room for the name '%s': there are %u already",
                            name, CW_OWNER_NAMES);
-    set_name(cw_owner_at(index), text);
+    atomic_store_explicit(&cw_owner_at(index)->name,
+                          text | (LOAD(cw_owner_at(index)->name) & CW_OWNER_KEPT),
+                          memory_order_relaxed);
     return CUWARDEN_OK;
 }
 
@@ -148,7 +134,7 @@ int cw_api_block_name(const void *address, const char *name)
 
 int cw_api_mark(uint64_t *out)
 {
-    int error = cw_api_check_active();
+    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
 
     if (error == CUWARDEN_OK)
         *out = cw_session_is_armed() ? cw_owner_mark() : 1;
@@ -196,7 +182,7 @@ static void visit(const struct wanted *wanted, cuwarden_block_fn fn, void *arg)
 int cw_api_visit(const struct cuwarden_filter *filter, size_t size, cuwarden_block_fn fn, void *arg)
 {
     struct wanted wanted = {.filter = {.device = CUWARDEN_ALL_DEVICES}};
-    int error = cw_api_check_active();
+    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
 
     if (error != CUWARDEN_OK)
         return error;

@@ -111,19 +111,20 @@ int cw_api_trim(int device, int how, uint64_t *out_bytes)
     return CUWARDEN_OK;
 }
 
+/* Of all devices that are there, not of the 64 that could be. */
 static int adjust(int device, uint64_t bytes, uint64_t (*one)(uint8_t device, uint64_t bytes))
 {
     uint8_t first, end;
-    unsigned depth;
+    unsigned depth, count = CW_MAX_DEVICES;
     int error = check_device(device, 0, &first, &end);
 
     if (error == CUWARDEN_OK)
         error = check_driver();
     if (error != CUWARDEN_OK)
         return error;
-    if (device == CUWARDEN_ALL_DEVICES)
-        end = (uint8_t)cw_api_device_count();
     depth = cw_api_enter();
+    if (device == CUWARDEN_ALL_DEVICES && cw_session.ops->device_count(&count) == 0 && count < end)
+        end = (uint8_t)count;
     for (unsigned i = first; i < end; i++)
         one((uint8_t)i, bytes);
     cw_api_leave(depth);

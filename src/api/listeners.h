@@ -3,10 +3,9 @@
  * Functions of the program that want to know: of changes of pressure, and before a request fails
  * for lack of memory.
  *
- * Owns the table of listeners; no lock: each row is taken, filled and given up by a change of its
- * state, and has a count of the threads inside. Who takes a listener out waits until the others
- * have left it, so its function and argument may be gone afterwards. A change of pressure is told
- * by due work (core/process/due.h), by a thread of the program's.
+ * Owns two tables of listeners; no lock: each row is taken, filled and given up by a change of its
+ * state. A change of pressure is told by due work (core/process/due.h), by a thread of the
+ * program's.
  */
 #ifndef CW_API_LISTENERS_H
 #define CW_API_LISTENERS_H

@@ -11,11 +11,16 @@
 #include "core/pool/pool.h"
 #include "core/process/host.h"
 
+static int check_thread(void)
+{
+    return cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+}
+
 /* ---- batches ---- */
 
 int cw_api_batch_begin(void)
 {
-    int error = cw_api_check_active();
+    int error = check_thread();
 
     if (error == CUWARDEN_OK)
         cw_pool_batch_begin();
@@ -24,7 +29,7 @@ int cw_api_batch_begin(void)
 
 int cw_api_batch_end(void)
 {
-    int error = cw_api_check_active(), code = 0;
+    int error = check_thread(), code = 0;
     unsigned depth;
 
     if (error != CUWARDEN_OK)
@@ -44,15 +49,12 @@ int cw_api_batch_end(void)
 
 int cw_api_scope_begin(const char *name)
 {
-    int error = cw_api_check_active();
-    struct cw_api_thread *thread;
+    struct cw_api_thread *thread = cw_api_thread();
     struct cw_api_scope *scope;
+    int error = check_thread();
 
     if (error != CUWARDEN_OK)
         return error;
-    thread = cw_api_thread();
-    if (thread == NULL)
-        return CUWARDEN_OUT_OF_HOST;
     if (thread->depth == CW_API_SCOPES)
         return cw_api_fail(CUWARDEN_INVALID,
                            "this thread is in %u scopes already, as many as can be", CW_API_SCOPES);
@@ -96,16 +98,15 @@ static void free_block(uint32_t index, struct cuwarden_freed *freed)
 
 int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
 {
+    struct cw_api_thread *thread = cw_api_thread();
     struct cuwarden_freed freed = {0};
     const struct cw_api_scope *scope;
-    struct cw_api_thread *thread;
-    int error = cw_api_check_active();
+    int error = check_thread();
     uint32_t count;
 
     if (error != CUWARDEN_OK)
         return error;
-    thread = cw_api_thread();
-    if (thread == NULL || thread->depth == 0)
+    if (thread->depth == 0)
         return cw_api_fail(CUWARDEN_UNBALANCED, "this thread has no scope to end");
     scope = &thread->scope[--thread->depth];
     count = cw_session_is_armed() ? cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK) : 0;
@@ -118,8 +119,6 @@ int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
                (uintmax_t)freed.left_blocks, (uintmax_t)freed.left_bytes);
     if (out != NULL)
         cw_api_give(out, size, &freed, sizeof(freed));
-    if (thread->depth == 0 && !thread->is_watched)
-        cw_api_thread_ends(); /* nobody would at the thread's end */
     return CUWARDEN_OK;
 }
 

@@ -6,24 +6,15 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "core/process/host.h"
-#include "core/process/thread.h"
 
 static CW_TLS struct cw_api_thread *own;
-
-/* Before the session is armed the host cannot tell of ends. */
-static void watch(struct cw_api_thread *thread)
-{
-    thread->is_watched = cw_host->watch_thread != NULL && cw_host->watch_thread() == 0;
-}
+static struct cw_api_thread common;
 
 struct cw_api_thread *cw_api_thread(void)
 {
-    if (own == NULL && !cw_thread.ended)
+    if (own == NULL)
         own = cw_mem_alloc(sizeof(*own));
-    if (own != NULL && !own->is_watched)
-        watch(own);
-    return own;
+    return own != NULL ? own : &common;
 }
 
 const struct cw_api_thread *cw_api_thread_seen(void)
@@ -33,6 +24,7 @@ const struct cw_api_thread *cw_api_thread_seen(void)
 
 void cw_api_thread_ends(void)
 {
-    cw_mem_free(own, sizeof(*own));
+    if (own != NULL)
+        cw_mem_free(own, sizeof(*own));
     own = NULL;
 }

@@ -22,6 +22,8 @@
     X(metrics, "export the memory of running processes to Prometheus")                             \
     X(ctl, "make a running process trim, report, or change a limit")                               \
     X(doctor, "check whether and how a program can be monitored")                                  \
+    X(estimate, "estimate the memory that a model takes, and where it fits")                       \
+    X(pick, "print the GPU with enough free memory for a program")                                 \
     X(replay, "replay a trace under other settings")                                               \
     X(options, "show all options, their values and where these come from")                         \
     X(hooks, "list the functions that libcuwarden.so intercepts")                                  \

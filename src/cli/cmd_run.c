@@ -27,6 +27,8 @@
 #include "cli/doctor/doctor.h"
 #include "cli/run/run_account.h"
 #include "cli/run/run_child.h"
+#include "cli/run/run_device.h"
+#include "cli/devices/need.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
 #include "cli/doctor/library.h"
@@ -51,6 +53,8 @@ enum {
     FLAG_HTML,
     FLAG_TORCH,
     FLAG_EXEC,
+    FLAG_DEVICE,
+    FLAG_NEED,
     FLAG_FIRST_ROW
 };
 
@@ -60,6 +64,8 @@ struct request {
     int error_exitcode;              /* 0: none */
     uint64_t leak_bytes, leak_count; /* 0: not given */
     const char *html;
+    const char *device; /* NULL: not given */
+    uint64_t need;
     char next[NEXT_MAX]; /* a command that tells more than this one */
     int requires_cuda, allows_no_cuda, has_torch, is_exec, is_quiet, counts_killed;
 };
@@ -80,7 +86,7 @@ static const struct cw_flag flags[] = {
      .help = "minimum number of leaked blocks, likewise; with both flags, either one suffices"},
     {.id = FLAG_COUNT_KILLED,
      .name = "count-killed",
-     .help = "count as leaked what processes other than PROGRAM had when a signal ended them"},
+     .help = "count as leaked what other processes than PROGRAM had when a signal ended them"},
     {.id = FLAG_REQUIRE_CUDA,
      .name = "require-cuda",
      .help = "fail with the reason if no process called CUDA under the library"},
@@ -94,6 +100,17 @@ static const struct cw_flag flags[] = {
     {.id = FLAG_TORCH,
      .name = "torch",
      .help = "show the lines that made PyTorch's tensors (for Python programs)"},
+    {.id = FLAG_DEVICE,
+     .name = "device",
+     .value = "DEVICE",
+     .offers = "auto",
+     .help = "auto: run on the GPU with most free memory; or on that with this number or UUID "
+             "(sets CUDA_VISIBLE_DEVICES)"},
+    {.id = FLAG_NEED,
+     .name = "need",
+     .value = "SIZE",
+     .help = "with --device: fail before PROGRAM starts if that GPU has not so much memory free, "
+             "and a reserve beside it ('cuwarden pick --help' has more)"},
     {.id = FLAG_QUIET, .name = "quiet", .help = "do not print the command's own messages"},
     {.id = FLAG_EXEC,
      .name = "exec",
@@ -230,6 +247,11 @@ static int set_flag(void *to, int flag, char *value)
     case FLAG_EXEC:
         request->is_exec = 1;
         return 0;
+    case FLAG_DEVICE:
+        request->device = value;
+        return *value ? 0 : fail_value("device", value, "auto, a number or a UUID");
+    case FLAG_NEED:
+        return cw_need_parse("need", value, 0, &request->need);
     case FLAG_QUIET:
         request->is_quiet = 1;
         return 0;
@@ -269,6 +291,10 @@ static int check_request(const struct request *request)
     if (request->error_exitcode == 0 && (request->leak_bytes != 0 || request->leak_count != 0)) {
         cw_cli_error("--%s requires --error-exitcode",
                      request->leak_bytes != 0 ? "leak-bytes" : "leak-count");
+        return cw_cli_usage_error();
+    }
+    if (request->need != 0 && !request->device) {
+        cw_cli_error("--need requires --device=auto, or another --device");
         return cw_cli_usage_error();
     }
     if (blind && !check && request->has_torch)
@@ -531,6 +557,10 @@ int cw_cmd_run(int argc, char **argv)
         return status;
     if (cw_library_find(request.preload, library, sizeof(library)) != 0)
         return CW_EXIT_SELF;
+    if (request.device)
+        status = cw_run_device_set(request.device, request.need, request.is_quiet);
+    if (status != CW_EXIT_OK)
+        return status;
     if (preload_library(library) != 0)
         return fail_setenv("LD_PRELOAD");
     if (announce_to_nvtx(library) != 0)

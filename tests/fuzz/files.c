@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Targets that read files of the system and requests of strangers: symbols and debug information of
- * programs, the dynamic linker's cache and scripts, HTTP. */
+ * programs, the dynamic linker's cache and scripts, files of models, HTTP. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +18,7 @@
 #include "cli/doctor/exports.h"
 #include "cli/doctor/loader.h"
 #include "cli/doctor/program_file.h"
+#include "cli/estimate/model_files.h"
 #include "cli/fleet/http_server.h"
 #include "fuzz.h"
 #include "live_fixture.h"
@@ -146,6 +147,62 @@ void fuzz_config(const uint8_t *bytes, size_t size)
     (void)cw_loader_find(&loader, "libnone.so.2", "/bin/program", NULL, found);
     cw_loader_destroy(&loader);
     free(text);
+}
+
+/* ---- what files of models say ---- */
+
+static struct cw_estimate_load model_load(const struct cw_facts *facts, int is_training)
+{
+    return (struct cw_estimate_load){.batch = 3,
+                                     .context = 5000,
+                                     .chunk = 2048,
+                                     .devices = 2,
+                                     .is_training = (uint8_t)is_training,
+                                     .optimizer = CW_OPTIMIZER_ADAFACTOR,
+                                     .weights = facts->weights ? facts->weights
+                                                               : cw_number_format_find("bf16"),
+                                     .cache = cw_number_format_find("bf16")};
+}
+
+/* What can be estimated is less than any address, the sum of its parts, and no less with more to
+ * do. */
+static void estimate(const struct cw_facts *facts, const struct cw_shape *shape, int is_training)
+{
+    struct cw_estimate_load load = model_load(facts, is_training);
+    struct cw_estimate less, more;
+    struct cw_refusal refusal;
+    uint64_t sum = 0;
+
+    if (cw_estimate_make(shape, &facts->stored, &load, &less, &refusal) != 0) {
+        if (refusal.why[0] == '\0')
+            fuzz_wrong("refused without a word");
+        return;
+    }
+    for (unsigned i = 0; i < CW_PART_COUNT; i++)
+        sum += less.part[i];
+    if (sum != less.total || less.total > (uint64_t)1 << 60)
+        fuzz_wrong("parts of %llu, total %llu", (unsigned long long)sum,
+                   (unsigned long long)less.total);
+    load.context *= 2;
+    if (cw_estimate_make(shape, &facts->stored, &load, &more, &refusal) == 0 &&
+        more.total < less.total)
+        fuzz_wrong("less memory for more tokens");
+}
+
+void fuzz_model(const uint8_t *bytes, size_t size)
+{
+    static struct cw_facts facts;
+    struct cw_refusal refusal;
+
+    if (cw_model_files_read(&facts, fuzz_file(bytes, size)) != 0)
+        return;
+    if (facts.has_shape && cw_shape_complete(&facts.shape, &refusal) != 0) {
+        if (refusal.why[0] == '\0')
+            fuzz_wrong("refused without a word");
+        return;
+    }
+    for (int is_training = 0; is_training <= 1; is_training++)
+        estimate(&facts, facts.has_shape ? &facts.shape : NULL, is_training);
 }
 
 /* ---- HTTP ---- */

@@ -42,6 +42,7 @@ static const struct target {
     {"json", fuzz_json},       {"elf", fuzz_elf},
     {"dwarf", fuzz_dwarf},     {"config", fuzz_config},
     {"http", fuzz_http},       {"calls", fuzz_calls},
+    {"model", fuzz_model},
 };
 #define TARGETS (sizeof(targets) / sizeof(targets[0]))
 

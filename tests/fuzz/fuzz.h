@@ -20,6 +20,7 @@ void fuzz_json(const uint8_t *bytes, size_t size);
 void fuzz_elf(const uint8_t *bytes, size_t size);
 void fuzz_dwarf(const uint8_t *bytes, size_t size);
 void fuzz_config(const uint8_t *bytes, size_t size);
+void fuzz_model(const uint8_t *bytes, size_t size);
 void fuzz_http(const uint8_t *bytes, size_t size);
 /* Of calls.c. */
 void fuzz_calls(const uint8_t *bytes, size_t size);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The GPUs of this machine. See gpus.h.
- *
- * The declarations are our own, of NVML's published interface (NVML API reference: nvmlMemory_t,
- * nvmlProcessInfo_t of nvmlDeviceGetComputeRunningProcesses_v3).
- */
+/* The GPUs of this machine. See gpus.h. */
 #include "cli/fleet/gpus.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "cli/devices/nvml.h"
 #include "cli/fleet/top_table.h"
 #include "cli/ui/truncate.h"
 
@@ -20,49 +15,6 @@
 #define LINE_MAX      1024
 #define NOT_KNOWN     UINT64_MAX
 #define PROCESSES_MAX 4096
-
-struct nvml_memory {
-    unsigned long long total, free, used;
-};
-
-struct nvml_process {
-    unsigned int pid;
-    unsigned long long used;
-    unsigned int gpu_instance, compute_instance;
-};
-
-static struct {
-    int is_tried;
-    int (*count)(unsigned int *count);
-    int (*handle)(unsigned int index, void **device);
-    int (*memory)(void *device, struct nvml_memory *memory);
-    int (*uuid)(void *device, char *uuid, unsigned int length);
-    int (*name)(void *device, char *name, unsigned int length);
-    int (*processes)(void *device, unsigned int *count, struct nvml_process *process);
-} nvml;
-
-/* ---- loading ---- */
-
-static void load(void)
-{
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    int (*init)(void) = library ? (__typeof__(init))dlsym(library, "nvmlInit_v2") : NULL;
-
-    nvml.is_tried = 1;
-    if (!init || init() != 0)
-        return;
-    nvml.handle = (__typeof__(nvml.handle))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
-    nvml.memory = (__typeof__(nvml.memory))dlsym(library, "nvmlDeviceGetMemoryInfo");
-    nvml.uuid = (__typeof__(nvml.uuid))dlsym(library, "nvmlDeviceGetUUID");
-    nvml.name = (__typeof__(nvml.name))dlsym(library, "nvmlDeviceGetName");
-    nvml.processes =
-        (__typeof__(nvml.processes))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3");
-    if (!nvml.processes) /* older drivers: the records are equal */
-        nvml.processes =
-            (__typeof__(nvml.processes))dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v2");
-    if (nvml.handle && nvml.memory && nvml.uuid)
-        nvml.count = (__typeof__(nvml.count))dlsym(library, "nvmlDeviceGetCount_v2");
-}
 
 /* ---- what NVML tells ---- */
 
@@ -96,12 +48,13 @@ static int compare_users(const void *left, const void *right)
     return (x < y) - (x > y);
 }
 
-static void read_users(void *device, const struct cw_fleet *fleet, struct cw_gpu *gpu)
+static void read_users(const struct cw_nvml *nvml, void *device, const struct cw_fleet *fleet,
+                       struct cw_gpu *gpu)
 {
-    static struct nvml_process process[PROCESSES_MAX];
+    static struct cw_nvml_process process[PROCESSES_MAX];
     unsigned int count = CW_ARRAY_LEN(process);
 
-    if (!nvml.processes || nvml.processes(device, &count, process) != 0)
+    if (!nvml->processes || nvml->processes(device, &count, process) != 0)
         return;
     for (unsigned int i = 0; i < count && i < CW_ARRAY_LEN(process); i++) {
         struct cw_gpu_user *user = &gpu->other[gpu->others];
@@ -115,26 +68,26 @@ static void read_users(void *device, const struct cw_fleet *fleet, struct cw_gpu
     qsort(gpu->other, gpu->others, sizeof(*gpu->other), compare_users);
 }
 
-static void ask_nvml(struct cw_gpus *gpus, const struct cw_fleet *fleet)
+static void ask_nvml(const struct cw_nvml *nvml, struct cw_gpus *gpus, const struct cw_fleet *fleet)
 {
     unsigned int count = 0;
 
-    if (nvml.count(&count) != 0)
+    if (nvml->count(&count) != 0)
         return;
     for (unsigned int i = 0; i < count && gpus->count < CW_GPUS_MAX; i++) {
         struct cw_gpu *gpu = &gpus->gpu[gpus->count];
-        struct nvml_memory memory;
+        struct cw_nvml_memory memory;
         void *device;
 
         *gpu = (struct cw_gpu){.index = i};
-        if (nvml.handle(i, &device) != 0 || nvml.memory(device, &memory) != 0 ||
-            nvml.uuid(device, gpu->uuid, sizeof(gpu->uuid)) != 0)
+        if (nvml->handle(i, &device) != 0 || nvml->memory(device, &memory) != 0 ||
+            nvml->uuid(device, gpu->uuid, sizeof(gpu->uuid)) != 0)
             continue;
-        if (!nvml.name || nvml.name(device, gpu->name, sizeof(gpu->name)) != 0)
+        if (!nvml->name || nvml->name(device, gpu->name, sizeof(gpu->name)) != 0)
             gpu->name[0] = '\0';
         gpu->total = memory.total;
         gpu->used = memory.total > memory.free ? memory.total - memory.free : memory.used;
-        read_users(device, fleet, gpu);
+        read_users(nvml, device, fleet, gpu);
         gpus->count++;
     }
 }
@@ -170,11 +123,11 @@ static int compare_gpus(const void *left, const void *right)
 
 void cw_gpus_look(struct cw_gpus *gpus, const struct cw_fleet *fleet)
 {
+    const struct cw_nvml *nvml = cw_nvml();
+
     gpus->count = 0;
-    if (!nvml.is_tried)
-        load();
-    if (nvml.count)
-        ask_nvml(gpus, fleet);
+    if (nvml)
+        ask_nvml(nvml, gpus, fleet);
     if (gpus->count != 0)
         return;
     for (size_t i = 0; i < fleet->count; i++)

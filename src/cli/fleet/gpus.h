@@ -4,7 +4,7 @@
  * where it is there; else the devices that the fleet's processes use are known from what their
  * drivers last told them.
  *
- * One thread. NVML is loaded at the first look and stays.
+ * One thread.
  */
 #ifndef CW_CLI_GPUS_H
 #define CW_CLI_GPUS_H

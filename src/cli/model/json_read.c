@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of reports in JSON. See json_read.h. The only file that uses yajl.
+ * The reader of reports in JSON. See json_read.h.
  *
  * yajl calls back for each token; the rows of report/json/fields.def tell where a value belongs, by
  * its record and key. Keys without a row are skipped, so that reports of newer versions can be

@@ -51,13 +51,12 @@ static inline void cw_owner_new(uint32_t block)
                         atomic_load_explicit(&cw_owner_epoch, memory_order_relaxed)))
         cw_owner_take_range();
     atomic_store_explicit(&owner->name, 0, memory_order_relaxed);
-    atomic_store_explicit(&owner->id, cw_thread.next_id++, memory_order_release);
+    atomic_store_explicit(&owner->id, cw_thread.next_id++, memory_order_relaxed);
 }
 
-/* Of a block that is or was live. Who sees an id sees that the former owner is gone. */
 static inline uint64_t cw_owner_id(uint32_t block)
 {
-    return atomic_load_explicit(&cw_owner_at(block)->id, memory_order_acquire);
+    return atomic_load_explicit(&cw_owner_at(block)->id, memory_order_relaxed);
 }
 
 /* At least as large as every id until now, and at most as large as every later one. Any thread. */

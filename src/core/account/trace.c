@@ -193,13 +193,6 @@ static int make_window(void)
     return 0;
 }
 
-static void close_file(void)
-{
-    if (is_ours(self.fd))
-        cw_sys_close(self.fd);
-    self.fd = -1;
-}
-
 static int begin_locked(struct cw_arena *arena, int fd, const char *path)
 {
     struct stat info;
@@ -207,7 +200,6 @@ static int begin_locked(struct cw_arena *arena, int fd, const char *path)
 
     if (cw_trace_has_file())
         return EBUSY;
-    close_file(); /* of a trace that ended for want of room */
     error = cw_sys_stat(fd, &info) != 0 ? errno : make_window();
     if (error != 0)
         return error;
@@ -236,6 +228,13 @@ int cw_trace_begin(struct cw_arena *arena, int fd, const char *path)
     error = begin_locked(arena, fd, path);
     cw_lock_release(&self.lock);
     return error;
+}
+
+static void close_file(void)
+{
+    if (is_ours(self.fd))
+        cw_sys_close(self.fd);
+    self.fd = -1;
 }
 
 int cw_trace_stop(void)

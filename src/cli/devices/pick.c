@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which device a program gets. See pick.h.
+ *
+ * The notes lie in a file of the user's own beside the live files, under a lock while a choice is
+ * made. Where it cannot be had, the choice is made without them.
+ */
+#include "cli/devices/pick.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/estimate/estimate.h"
+#include "base/options/options.h"
+#include "base/out.h"
+#include "base/sys.h"
+#include "cli/ui/message.h"
+#include "live/live_dir.h"
+
+#define NOTES_NAME "picks"
+#define LOCK_TRIES 1000
+#define LOCK_NS    5000000
+#define SIZE_TEXT  24
+#define WHY_MAX    320
+
+/* ---- the choice ---- */
+
+static uint64_t minus(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static const struct cw_pick_note *note_of(const struct cw_picks *picks, const char *uuid)
+{
+    for (unsigned i = picks->count; i > 0; i--)
+        if (strcmp(picks->note[i - 1].uuid, uuid) == 0)
+            return &picks->note[i - 1];
+    return NULL;
+}
+
+static uint64_t room_of(const struct cw_device_memory *device, const struct cw_picks *picks)
+{
+    uint64_t room = device->free;
+
+    for (unsigned i = 0; i < picks->count; i++)
+        if (strcmp(picks->note[i].uuid, device->uuid) == 0)
+            room = minus(room, picks->note[i].bytes);
+    return room;
+}
+
+static int is_chosen(const struct cw_pick *pick, unsigned device)
+{
+    for (unsigned i = 0; i < pick->count; i++)
+        if (pick->device[i] == device)
+            return 1;
+    return 0;
+}
+
+/* The next best, the first of equals. -1: none. A process can use one MIG instance at most (CUDA C
+ * Programming Guide, "Environment Variables"). */
+static int next_best(const struct cw_devices *devices, const struct cw_picks *picks, uint64_t bytes,
+                     unsigned count, const struct cw_pick *pick)
+{
+    int best = -1;
+
+    for (unsigned i = 0; i < devices->count; i++) {
+        const struct cw_device_memory *device = &devices->device[i];
+
+        if (device->free < bytes || is_chosen(pick, i) || (count > 1 && device->is_mig))
+            continue;
+        if (best < 0 || room_of(device, picks) > room_of(&devices->device[best], picks))
+            best = (int)i;
+    }
+    return best;
+}
+
+int cw_pick_choose(const struct cw_devices *devices, const struct cw_picks *picks, uint64_t bytes,
+                   unsigned count, struct cw_pick *out)
+{
+    *out = (struct cw_pick){.count = 0};
+    while (out->count < count) {
+        int best = next_best(devices, picks, bytes, count, out);
+
+        if (best < 0)
+            return -1;
+        out->device[out->count++] = (unsigned)best;
+        if (room_of(&devices->device[best], picks) < bytes && !out->doubtful)
+            out->doubtful = note_of(picks, devices->device[best].uuid);
+    }
+    return 0;
+}
+
+static void forget_old(struct cw_picks *picks, uint64_t now_ns)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < picks->count; i++)
+        if (picks->note[i].time_ns <= now_ns && now_ns - picks->note[i].time_ns < CW_PICK_MEMORY_NS)
+            picks->note[kept++] = picks->note[i];
+    picks->count = kept;
+}
+
+void cw_picks_note(struct cw_picks *picks, const struct cw_devices *devices,
+                   const struct cw_pick *pick, uint64_t bytes, uint64_t now_ns)
+{
+    forget_old(picks, now_ns);
+    for (unsigned i = 0; i < pick->count && picks->count < CW_PICKS_MAX; i++) {
+        struct cw_pick_note *note = &picks->note[picks->count++];
+
+        *note = (struct cw_pick_note){.time_ns = now_ns, .bytes = bytes};
+        memcpy(note->uuid, devices->device[pick->device[i]].uuid, sizeof(note->uuid));
+    }
+}
+
+uint64_t cw_pick_room(uint64_t need, uint64_t reserve)
+{
+    return cw_plus(need, reserve == UINT64_MAX ? cw_estimate_reserve(need) : reserve);
+}
+
+/* ---- the file ---- */
+
+static int lock(int fd)
+{
+    const struct timespec moment = {.tv_nsec = LOCK_NS};
+
+    for (unsigned i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -1;
+        nanosleep(&moment, NULL);
+    }
+    return -1;
+}
+
+/* A file of the user's own there; -1: none. */
+static int open_in(const char *directory, int is_private)
+{
+    int dir = cw_live_dir_open(directory, is_private), fd;
+    struct stat info;
+
+    if (dir < 0)
+        return -1;
+    fd = cw_sys_open_at(dir, NOTES_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+    cw_sys_close(dir);
+    if (fd < 0 || (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                   info.st_uid == geteuid() && lock(fd) == 0))
+        return fd;
+    cw_sys_close(fd);
+    return -1;
+}
+
+/* Locked, where live files go; -1: there is no place. */
+static int open_notes(void)
+{
+    static struct cw_options options;
+    char directory[CW_PLACE_MAX];
+    int fd = -1;
+
+    cw_options_parse(environ, 1, &options, NULL);
+    if (strcmp(options.live, "off") == 0)
+        return -1;
+    if (strcmp(options.live, "auto") != 0)
+        return open_in(options.live, 0);
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS && fd < 0; i++)
+        if (cw_live_dir_default(i, geteuid(), options.tmpdir, directory, sizeof(directory)) == 0)
+            fd = open_in(directory, 1);
+    return fd;
+}
+
+static void read_notes(int fd, struct cw_picks *picks)
+{
+    ssize_t got = fd >= 0 ? pread(fd, picks->note, sizeof(picks->note), 0) : 0;
+
+    picks->count = got > 0 ? (unsigned)((size_t)got / sizeof(*picks->note)) : 0;
+    for (unsigned i = 0; i < picks->count; i++)
+        picks->note[i].uuid[CW_DEVICE_UUID_MAX - 1] = '\0';
+    forget_old(picks, cw_clock_real_ns());
+}
+
+static void write_notes(int fd, const struct cw_picks *picks)
+{
+    size_t len = picks->count * sizeof(*picks->note);
+
+    if (pwrite(fd, picks->note, len, 0) == (ssize_t)len)
+        (void)!ftruncate(fd, (off_t)len);
+}
+
+/* ---- for this environment ---- */
+
+static void say_full(const struct cw_devices *devices, uint64_t need, uint64_t bytes,
+                     unsigned count)
+{
+    char size[4][SIZE_TEXT], label[32], few[48] = "no GPU has";
+
+    if (count > 1)
+        snprintf(few, sizeof(few), "there are not %u GPUs with", count);
+    cw_cli_error("%s %s free: %s, and %s in reserve for driver and context", few,
+                 cw_format_size(size[0], SIZE_TEXT, bytes),
+                 cw_format_size(size[1], SIZE_TEXT, need),
+                 cw_format_size(size[2], SIZE_TEXT, bytes - need));
+    for (unsigned i = 0; i < devices->count; i++) {
+        const struct cw_device_memory *device = &devices->device[i];
+
+        cw_cli_error("%s: %s free of %s  %s  %s", cw_device_label(device, label, sizeof(label)),
+                     cw_format_size(size[0], SIZE_TEXT, device->free),
+                     cw_format_size(size[1], SIZE_TEXT, device->total), device->name, device->uuid);
+    }
+}
+
+static void warn_of_doubt(const struct cw_pick_note *note)
+{
+    char size[SIZE_TEXT];
+
+    cw_cli_warn("%s was picked %u seconds ago for another start (%s), which may not have its "
+                "memory yet: the two may not fit together",
+                note->uuid, (unsigned)((cw_clock_real_ns() - note->time_ns) / 1000000000),
+                cw_format_size(size, sizeof(size), note->bytes));
+}
+
+static int look(const struct cw_pick_request *request, struct cw_devices *devices)
+{
+    char why[WHY_MAX];
+
+    if (cw_devices_look(devices) != 0)
+        return -1;
+    if (!request->among || cw_devices_keep(devices, request->among, why, sizeof(why)) == 0)
+        return 0;
+    cw_cli_error("%s %s", request->named_by, why);
+    return -1;
+}
+
+int cw_pick_now(const struct cw_pick_request *request, struct cw_devices *devices,
+                struct cw_pick *out)
+{
+    static struct cw_picks picks;
+    uint64_t bytes = cw_pick_room(request->need, request->reserve);
+    unsigned count = request->count;
+    int notes, rc;
+
+    if (look(request, devices) != 0)
+        return -1;
+    if (count == 0)
+        count = devices->count;
+    notes = open_notes();
+    read_notes(notes, &picks);
+    rc = cw_pick_choose(devices, &picks, bytes, count, out);
+    if (rc != 0)
+        say_full(devices, request->need, bytes, count);
+    else if (out->doubtful)
+        warn_of_doubt(out->doubtful);
+    if (rc == 0 && notes >= 0) {
+        cw_picks_note(&picks, devices, out, bytes, cw_clock_real_ns());
+        write_notes(notes, &picks);
+    }
+    if (notes >= 0)
+        cw_sys_close(notes);
+    return rc == 0 ? 0 : 1;
+}
+
+const char *cw_pick_uuids(const struct cw_devices *devices, const struct cw_pick *pick, char *buf,
+                          size_t cap)
+{
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (unsigned i = 0; i < pick->count; i++)
+        len += cw_format(buf + len, cap - len, "%s%s", i > 0 ? "," : "",
+                         devices->device[pick->device[i]].uuid);
+    return buf;
+}
