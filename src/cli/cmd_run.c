@@ -377,7 +377,8 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
 
 /* No process called CUDA, as far as we know: a check that saw nothing has not passed. */
 static int explain_silence(const struct request *request, const char *directory,
-                           const char *program, const char *library, int has_refused)
+                           const char *program, const char *library,
+                           const struct cw_run_verdict *verdict)
 {
     const char *check =
         request->requires_cuda || !request->allows_no_cuda ? check_of(request) : NULL;
@@ -387,8 +388,16 @@ static int explain_silence(const struct request *request, const char *directory,
     char why[WHY_MAX];
     int is_kept_out = cw_doctor_keeps_out(program, library, why, sizeof(why));
 
-    if (has_refused) {
-        if (check)
+    if (verdict->uncalled != 0 || verdict->refused != 0) {
+        if (check && verdict->uncalled != 0)
+            cw_cli_error("%s: no call of CUDA came to the library: '%s', opened with "
+                         "RTLD_DEEPBIND, calls past it%s%s",
+                         check, verdict->unseen_object,
+                         request->options.deepbind == CW_DEEPBIND_PATCH
+                             ? ", also with --deepbind=patch"
+                             : "; use --deepbind=patch",
+                         way_out);
+        else if (check)
             cw_cli_error("%s: no process could use CUDA%s", check, way_out);
         return check ? CW_EXIT_SELF : CW_EXIT_OK;
     }
@@ -413,8 +422,8 @@ static int conclude(const struct request *request, struct cw_run_account *accoun
     cw_run_account_print(account);
     if (account->live.directory[0] && account->processes + account->running == 0 &&
         account->unreadable == 0)
-        verdict = explain_silence(request, account->live.directory, program, library,
-                                  account->verdict.refused > 0);
+        verdict =
+            explain_silence(request, account->live.directory, program, library, &account->verdict);
     if (WIFSIGNALED(account->wait_status))
         cw_run_child_die(WTERMSIG(account->wait_status));
     return status != 0 ? status : verdict;

@@ -21,6 +21,7 @@
 #include "core/process/loader.h"
 #include "core/process/thread.h"
 #include "hook/bodies/call.h"
+#include "hook/resolve/deepbind.h"
 #include "hook/resolve/object.h"
 #include "hook/resolve/resolve.h"
 #include "hook/services/dump.h"
@@ -45,6 +46,7 @@ static void forked(void)
     cw_loader_fork_end_child();
     cw_log_reset();
     cw_resolve_reset();
+    cw_deepbind_reset();
     cw_lifecycle_reset();
     cw_background_thread_reset();
     cw_dispatch_reset();
@@ -84,6 +86,7 @@ CW_EXPORT int dlclose(void *handle)
     }
     if (real == NULL)
         return -1;
+    cw_deepbind_look(); /* while it is there */
     has_left = cw_python_unload_begin();
     rc = ((dlclose_fn)real)(handle);
     cw_epoch_advance();

@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "core/account/audit.h"
 #include "core/account/trace.h"
 #include "core/control/lifecycle.h"
 #include "core/process/session.h"
 #include "hook/driver/cuda_ops.h"
+#include "hook/resolve/deepbind.h"
 #include "hook/resolve/object.h"
 #include "hook/services/background_thread.h"
 #include "hook/settings.h"
@@ -67,8 +69,45 @@ static int write_report(int orderly)
     return rc;
 }
 
+/* ---- what did not come here ---- */
+
+/* Nobody's calls came, and so there is no account that could say it. Whoever asked for a report
+ * gets one, and `cuwarden run` reads it; others get a line. */
+static void tell_of_unseen(const char *object)
+{
+    const struct cw_options *options = cw_settings_options();
+
+    cw_settings_announce();
+    if (options->report[0] == '\0') {
+        cw_log(CW_LOG_WARN,
+               "what '%s' calls of CUDA does not come here: it was opened with RTLD_DEEPBIND%s",
+               object,
+               options->deepbind == CW_DEEPBIND_PATCH ? ", not even with CUWARDEN_DEEPBIND=patch"
+                                                      : "; CUWARDEN_DEEPBIND=patch brings it");
+        return;
+    }
+    cw_lifecycle_arm(&cw_cuda_ops, options, cw_settings_launcher(), 0);
+    cw_session_set_unseen(object, 1);
+}
+
+/* Only where all else is in order: a signal handler that ends the process may not make an arena. */
+static void note_unseen(enum cw_exit_kind kind)
+{
+    const char *object;
+
+    cw_deepbind_look();
+    object = cw_deepbind_unseen();
+    if (object == NULL)
+        return;
+    if (cw_session.pid == getpid())
+        cw_session_set_unseen(object, 0);
+    else if (cw_session.pid == 0 && kind == CW_EXIT_EXIT)
+        tell_of_unseen(object);
+}
+
 static void finish(enum cw_exit_kind kind, int status)
 {
+    note_unseen(kind);
     if (cw_session.pid != 0 &&
         cw_session.pid == getpid()) /* not a vfork child, whose clock is its parent's */
         cw_cuda_ops_end_exactly();

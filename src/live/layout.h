@@ -444,7 +444,7 @@ struct __attribute__((aligned(64))) cw_live_bucket {
 /* Why the pool did not serve or keep: X(ID, "json name", label). */
 #define CW_BYPASSES(X)                                                                             \
     X(CAPTURE, "capture", "a stream capture was running")                                          \
-    X(EXPORTED, "exported", "the block was exported or its attributes set")                        \
+    X(EXPORTED, "exported", "the block was exported, its attributes set, or changed behind us")    \
     X(NO_CONTEXT, "no_context", "no context was current")                                          \
     X(BROKEN, "broken_context", "the context had failed or was ending")                            \
     X(CONTEXTS, "contexts", "several contexts, and a driver without context events")               \
@@ -584,6 +584,8 @@ struct cw_live_header {
     struct cw_live_audit audit;
     _Atomic int32_t init_error; /* the code with which the driver refused to start, 0: it did not */
     uint32_t pid_namespace;     /* inode of /proc/self/ns/pid, where `pid` counts; 0: not known */
+    char unseen[95];     /* whose calls of CUDA did not come to us; NUL-terminated; "": nobody's */
+    uint8_t is_uncalled; /* and nobody else's came */
 };
 
 enum cw_exit_kind {

@@ -55,6 +55,12 @@ __attribute__((visibility("hidden"))) struct answer cw_dlsym_filter(void *h, con
     (void)h;
     return decide(n, caller);
 }
+__attribute__((visibility("hidden"))) struct answer cw_dlopen_filter(const char *file, int flags,
+                                                                     const void *caller)
+{
+    (void)flags;
+    return decide(file, caller);
+}
 __attribute__((visibility("hidden"))) struct answer
 cw_dlvsym_filter(void *h, const char *n, const char *v, const void *caller)
 {

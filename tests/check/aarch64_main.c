@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* aarch64.test: calls dlsym and dlvsym. */
+/* aarch64.test: calls dlsym, dlvsym and dlopen. */
 #include <stdio.h>
 #include <string.h>
 void *dlsym(void *, const char *);
 void *dlvsym(void *, const char *, const char *);
+void *dlopen(const char *, int);
 extern const void *seen_caller, *real_caller;
 extern void *got_handle;
 extern const char *got_name, *got_version;
@@ -19,7 +20,7 @@ static void check(int holds, const char *what)
 static int is_here(const void *address, void (*function)(void))
 {
     return (const char *)address > (const char *)function &&
-           (const char *)address < (const char *)function + 400;
+           (const char *)address < (const char *)function + 800;
 }
 __attribute__((noinline)) static void jumps(void)
 {
@@ -35,6 +36,10 @@ __attribute__((noinline)) static void jumps(void)
           "dlvsym: keeps the arguments");
     check(is_here(seen_caller, jumps) && real_caller == seen_caller,
           "dlvsym: keeps the return address");
+    check(dlopen(name, 5) == (void *)0x1001, "dlopen: a jump returns");
+    check(got_handle == name && (int)(long)got_name == 5, "dlopen: keeps the arguments");
+    check(is_here(seen_caller, jumps) && real_caller == seen_caller,
+          "dlopen: keeps the return address");
     for (int i = 0; i < 8; i++)
         check(keep[i] == i + 1, "the caller's own stack is kept");
 }

@@ -6,7 +6,7 @@
 
 #include <dlfcn.h>
 
-enum { BYTES = 1000000, ROUNDS = 10 };
+enum { BYTES = 1000000, LESS = 999940, ROUNDS = 10 }; /* in blocks of 512 bytes they are the same */
 
 int main(int argc, char **argv)
 {
@@ -31,6 +31,15 @@ int main(int argc, char **argv)
         say("again %d", (int)give(block));
     }
     for (int i = 0; i < ROUNDS; i++) { /* the address of the last of them is in use again */
+        MUST(cuMemAlloc(&block, BYTES));
+        MUST(cuMemsetD8(block, 1, BYTES));
+        MUST(cuMemFree(block));
+    }
+    for (int i = 0; i < ROUNDS; i++) { /* a smaller one at the address of what the plugin freed */
+        MUST(cuMemAlloc(&block, BYTES));
+        MUST(give(block));
+        MUST(take(&block, LESS));
+        MUST(cuMemFree(block));
         MUST(cuMemAlloc(&block, BYTES));
         MUST(cuMemsetD8(block, 1, BYTES));
         MUST(cuMemFree(block));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Taichi, whose driver's functions no preload reaches: its library is opened with RTLD_DEEPBIND."""
+"""Taichi, whose library is opened with RTLD_DEEPBIND: only DEEPBIND=patch brings its calls to us."""
 import numpy
 import taichi
 

@@ -77,6 +77,8 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
         cw_report_read_listed(job, cw_verdict_want);
     if (cw_report_of(job)->process.init_error != 0) {
         cw_verdict_add_refused(&account->verdict, cw_report_of(job));
+    } else if (cw_report_of(job)->process.is_uncalled) {
+        cw_verdict_add_uncalled(&account->verdict, cw_report_of(job));
     } else {
         cw_verdict_add(&account->verdict, cw_report_of(job));
         rc = add_span(account, &cw_report_of(job)->snapshot);
@@ -268,6 +270,7 @@ static void print_verdict(struct cw_run_account *account, int has_reports)
                                        .prefix = "cuwarden: ",
                                        .columns = cw_screen_columns(stderr)};
 
+    ending.is_patched = account->options->deepbind == CW_DEEPBIND_PATCH;
     ending.others = find_others(account, others, sizeof(others));
     if (cw_verdict_is_bad(&account->verdict) && !has_reports)
         ending.next = account->next;
@@ -294,7 +297,7 @@ void cw_run_account_print(struct cw_run_account *account)
         if (!is_inner(account))
             print_verdict(account, reports > 0);
         print_sums(account);
-    } else if (account->verdict.refused > 0) {
+    } else if (account->verdict.refused + account->verdict.uncalled > 0) {
         print_verdict(account, reports > 0);
     }
 }

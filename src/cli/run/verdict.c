@@ -370,6 +370,12 @@ static void add_caches(struct cw_run_verdict *verdict, const struct cw_report_mo
     }
 }
 
+static void note_unseen(struct cw_run_verdict *verdict, const struct cw_process_facts *process)
+{
+    if (process->unseen)
+        snprintf(verdict->unseen_object, sizeof(verdict->unseen_object), "%s", process->unseen);
+}
+
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     struct adding adding = {verdict, model};
@@ -386,6 +392,8 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
         verdict->ooms += model->snapshot.device[i].sums.oom;
     verdict->fallback_bytes += model->snapshot.pressure.all.fallback_bytes;
     verdict->has_pool |= model->snapshot.pool.on;
+    verdict->unseen += model->process.unseen != NULL;
+    note_unseen(verdict, &model->process);
     note_full_device(verdict, model);
     visit_events(model, add_finding, &adding);
     if (!model->is_killed) {
@@ -404,6 +412,12 @@ void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_repo
     verdict->init_error = model->process.init_error;
     snprintf(verdict->refused_exe, sizeof(verdict->refused_exe), "%s",
              cw_last_component(model->process.exe));
+}
+
+void cw_verdict_add_uncalled(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+{
+    verdict->uncalled++;
+    note_unseen(verdict, &model->process);
 }
 
 int cw_verdict_is_bad(const struct cw_run_verdict *verdict)

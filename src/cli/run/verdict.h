@@ -29,6 +29,8 @@ struct cw_run_verdict {
     uint64_t refused;              /* others, in which the driver did not start */
     int32_t init_error;            /* of the last of them */
     char refused_exe[64];
+    uint64_t unseen, uncalled; /* processes whose calls of CUDA came to us in part, or not at all */
+    char unseen_object[64];    /* that made them, in the last of these */
     struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
     uint64_t ooms, fallback_bytes;
     const char *framework;    /* that was asked for its tensors, or NULL */
@@ -50,6 +52,7 @@ struct cw_verdict_ending {
     const char *next;    /* the command that tells more; NULL: none */
     const char *others;  /* who else is on the device that was full, or NULL */
     const char *prefix;  /* of each line */
+    int is_patched;      /* DEEPBIND=patch */
     unsigned columns;
 };
 
@@ -61,6 +64,9 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
 
 /* A process in which the driver refused to start: no process with CUDA. */
 void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_report_model *model);
+
+/* A process in which nobody's calls came to us. */
+void cw_verdict_add_uncalled(struct cw_run_verdict *verdict, const struct cw_report_model *model);
 
 /* Whether something is wrong: an error, out of memory, a leak or growth. */
 int cw_verdict_is_bad(const struct cw_run_verdict *verdict);

@@ -131,6 +131,30 @@ static void say_refused(struct page *page)
     end_line(page);
 }
 
+static int has_unseen(const struct cw_run_verdict *verdict)
+{
+    return verdict->unseen + verdict->uncalled != 0;
+}
+
+/* Two lines, or one where there is more to say; then the way out stands for the next command. */
+static void say_unseen(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+    uint64_t processes = verdict->unseen + verdict->uncalled;
+
+    say(page, "not seen: what %s calls of CUDA: it was opened with RTLD_DEEPBIND",
+        verdict->unseen_object);
+    if (processes > 1)
+        say(page, " in %" PRIu64 " processes", processes);
+    if (verdict->processes == 0)
+        end_line(page);
+    else
+        say(page, "; ");
+    say(page, page->ending->is_patched ? "--deepbind=patch could not reach it: see docs/method.md"
+                                       : "--deepbind=patch brings it here");
+    end_line(page);
+}
+
 static void say_errors(struct page *page)
 {
     const struct cw_snapshot_summary *sum = &page->verdict->sum;
@@ -356,12 +380,15 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
 
     if (verdict->refused != 0)
         say_refused(&page);
+    if (has_unseen(verdict))
+        say_unseen(&page);
     if (verdict->processes == 0)
         return;
     /* What was killed, growth, the cache, what was held, the peak and its holders, the next
      * command. */
     reserved = (verdict->killed_bytes != 0) + (rank(verdict, CW_FOUND_GROWTH, growth) != 0) +
-               (verdict->cache != NULL) + (verdict->held_bytes != 0) + 2 + (ending->next != NULL);
+               (verdict->cache != NULL) + (verdict->held_bytes != 0) + 2 +
+               (ending->next != NULL && !has_unseen(verdict));
     say_errors(&page);
     say_ooms(&page);
     say_leaks(&page, reserved);
@@ -370,7 +397,7 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
     say_cache(&page);
     say_held(&page);
     say_peak(&page);
-    if (!ending->next)
+    if (!ending->next || has_unseen(verdict))
         return;
     say(&page, "next: %s", ending->next);
     end_line(&page);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/out.h"
 #include "base/reason.h"
 
 /* Address space, not memory: room for more than 100 million blocks. Falls back to less. */
@@ -103,6 +104,16 @@ void cw_session_set_init_error(int code)
     }
     atomic_store(&cw_session.has_driver, 1);
     atomic_store(&cw_session.arena.header->init_error, 0);
+}
+
+void cw_session_set_unseen(const char *object, int is_uncalled)
+{
+    struct cw_live_header *header = cw_session.arena.header;
+
+    if (header == NULL)
+        return;
+    header->is_uncalled = is_uncalled != 0;
+    cw_format(header->unseen, sizeof(header->unseen), "%s", object);
 }
 
 void cw_session_disarm(const char *why)

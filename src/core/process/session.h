@@ -51,6 +51,10 @@ static inline int cw_session_is_armed(void)
  * tries, as a process that ends may make, changes neither. */
 void cw_session_set_init_error(int code);
 
+/* At the end: this object called CUDA, or may have, past us. is_uncalled: nobody else's calls came
+ * here. */
+void cw_session_set_unseen(const char *object, int is_uncalled);
+
 /* Something of ours failed: says why, once, and passes every call through from now on. */
 void cw_session_disarm(const char *why);
 

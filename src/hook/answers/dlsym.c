@@ -42,15 +42,6 @@ static int is_runtime_name(const char *name)
     return 0;
 }
 
-/* The driver resolves its own parts by dlsym (WSL loads one libcuda from another): not our
- * business. */
-static int is_driver_part(const struct cw_object *object)
-{
-    const char *name = cw_object_basename(object);
-
-    return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia", 9) == 0;
-}
-
 /* ---- what dlerror says ---- */
 
 /*
@@ -217,7 +208,8 @@ static struct cw_dlsym_answer filter(const struct cw_next_query *query, void *ne
     struct cw_object from;
 
     if ((!hooked && !is_runtime_name(query->name)) || cw_object_at(caller, &from) != 0 ||
-        is_driver_part(&from) || (query->handle == RTLD_NEXT && !is_nothing_next(query, &from)))
+        cw_resolve_is_driver_part(&from) ||
+        (query->handle == RTLD_NEXT && !is_nothing_next(query, &from)))
         return (struct cw_dlsym_answer){.jump = next};
     if (query->handle == RTLD_NEXT)
         return (struct cw_dlsym_answer){.value = NULL};

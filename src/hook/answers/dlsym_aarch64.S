@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* dlsym and dlvsym on aarch64: as dlsym_x86_64.S. The return address is in x30. */
+/* dlsym, dlvsym and dlopen on aarch64: as dlsym_x86_64.S. The return address is in x30. */
         .text
 
-        .globl  dlsym
-        .type   dlsym, %function
+        /* For functions of two arguments. */
+        .macro  ask symbol, filter
+        .globl  \symbol
+        .type   \symbol, %function
         .balign 16
-dlsym:
+\symbol:
         .cfi_startproc
         hint    #34                     /* bti c; the jump on is through x16, which it admits */
         stp     x29, x30, [sp, #-48]!
@@ -15,7 +17,7 @@ dlsym:
         mov     x29, sp
         stp     x0, x1, [sp, #16]
         mov     x2, x30                 /* the caller's return address */
-        bl      cw_dlsym_filter
+        bl      \filter
         mov     x16, x0
         mov     x17, x1
         ldp     x0, x1, [sp, #16]
@@ -28,7 +30,11 @@ dlsym:
 1:      mov     x0, x17
         ret
         .cfi_endproc
-        .size   dlsym, .-dlsym
+        .size   \symbol, .-\symbol
+        .endm
+
+        ask     dlsym, cw_dlsym_filter
+        ask     dlopen, cw_dlopen_filter
 
         .globl  dlvsym
         .type   dlvsym, %function

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dlsym and dlvsym on x86-64: ask the filter, then return its answer or jump on.
+ * dlsym, dlvsym and dlopen on x86-64: ask the filter, then return its answer or jump on.
  *
  * The jump leaves registers and stack as the caller made them: the real dlsym finds the caller by its
- * return address, which decides what RTLD_NEXT and RTLD_DEFAULT mean. A C wrapper would make "next"
+ * return address, which decides what RTLD_NEXT and RTLD_DEFAULT mean, and the real dlopen whose paths are
+ * searched. A C wrapper would make "next"
  * mean next after us, and programs that ask for themselves would find themselves for ever.
  */
 #ifdef __CET__
@@ -11,10 +12,12 @@
 #endif
         .text
 
-        .globl  dlsym
-        .type   dlsym, @function
+        /* For functions of two arguments. */
+        .macro  ask symbol, filter
+        .globl  \symbol
+        .type   \symbol, @function
         .balign 16
-dlsym:
+\symbol:
         .cfi_startproc
         endbr64
         pushq   %rdi
@@ -24,7 +27,7 @@ dlsym:
         subq    $8, %rsp                /* the call needs a stack aligned to 16 */
         .cfi_adjust_cfa_offset 8
         movq    24(%rsp), %rdx          /* the caller's return address */
-        call    cw_dlsym_filter@PLT
+        call    \filter@PLT
         addq    $8, %rsp
         .cfi_adjust_cfa_offset -8
         popq    %rsi
@@ -37,7 +40,11 @@ dlsym:
 1:      movq    %rdx, %rax
         ret
         .cfi_endproc
-        .size   dlsym, .-dlsym
+        .size   \symbol, .-\symbol
+        .endm
+
+        ask     dlsym, cw_dlsym_filter
+        ask     dlopen, cw_dlopen_filter
 
         .globl  dlvsym
         .type   dlvsym, @function

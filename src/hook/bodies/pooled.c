@@ -7,6 +7,7 @@
 #include "core/process/gate.h"
 #include "core/device/pitch.h"
 #include "core/account/tracker.h"
+#include "hook/resolve/deepbind.h"
 
 static CUresult ask_driver(enum cw_pool_class class, void *out, size_t bytes)
 {
@@ -350,9 +351,27 @@ static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, 
     return 1;
 }
 
+/*
+ * A plugin that calls past us may have freed the block, and the driver given its address to another
+ * of its calls: then the block that we know is not this one, and may not be kept. It is the
+ * program's at this moment, so the answer stays true.
+ */
+static CW_COLD void look_behind(uint64_t key)
+{
+    uint32_t block = cw_tracker_find(CW_SPACE_ADDRESS, key);
+    CUdeviceptr start = 0;
+    size_t bytes = 0;
+
+    if (block != 0 && (CW_REAL(cuMemGetAddressRange_v2)(&start, &bytes, key) != CUDA_SUCCESS ||
+                       start != key || bytes < cw_tracker_held(block)))
+        atomic_fetch_or(&cw_tracker_at(block)->flags, CW_BLOCK_EXPORTED);
+}
+
 int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
                          struct cw_request_free *out_freed, CUresult *rc)
 {
+    if (cw_deepbind_is_any())
+        look_behind(key);
     return free_begin(call, how, key, out_freed, rc);
 }
 
@@ -362,6 +381,8 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, u
     struct cw_request_free freed;
     CUresult rc, waited = CUDA_ERROR_INVALID_VALUE;
 
+    if (cw_deepbind_is_any())
+        look_behind(key);
     if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
         return waited;
     rc = driver(key);

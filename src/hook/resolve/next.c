@@ -11,9 +11,9 @@
 typedef void *(*dlsym_fn)(void *, const char *);
 typedef void *(*dlvsym_fn)(void *, const char *, const char *);
 
-static _Atomic(void *) next_dlsym, next_dlvsym;
+static _Atomic(void *) next_dlsym, next_dlvsym, next_dlopen;
 
-static void *missing_dlsym(void *handle, const char *name)
+static void *missing(void *handle, const char *name)
 {
     (void)handle;
     (void)name;
@@ -29,7 +29,7 @@ static void *next_of(_Atomic(void *) *cache, const char *name)
     if (CW_UNLIKELY(next == NULL)) {
         next = cw_object_next_symbol(name);
         if (next == NULL)
-            return (void *)&missing_dlsym;
+            return (void *)&missing;
         atomic_store_explicit(cache, next, memory_order_relaxed);
     }
     return next;
@@ -43,6 +43,11 @@ void *cw_next_dlsym(void)
 void *cw_next_dlvsym(void)
 {
     return next_of(&next_dlvsym, "dlvsym");
+}
+
+void *cw_next_dlopen(void)
+{
+    return next_of(&next_dlopen, "dlopen");
 }
 
 void *cw_next_ask(void *handle, const struct cw_next_query *query)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The dlsym and dlvsym that ours stand in front of. No state but their addresses. */
+/* The dlsym, dlvsym and dlopen that ours stand in front of. No state but their addresses. */
 #ifndef CW_HOOK_NEXT_H
 #define CW_HOOK_NEXT_H
 
@@ -16,5 +16,6 @@ void *cw_next_ask(void *handle, const struct cw_next_query *query);
 /* The functions themselves; until they are loaded, one that finds nothing. */
 void *cw_next_dlsym(void);
 void *cw_next_dlvsym(void);
+void *cw_next_dlopen(void);
 
 #endif

@@ -28,6 +28,10 @@ static int visit_one(struct dl_phdr_info *info, size_t size, void *arg)
 
         if (segment->p_type == PT_DYNAMIC)
             object.dynamic = (const ElfW(Dyn) *)(uintptr_t)start;
+        if (segment->p_type == PT_GNU_RELRO) {
+            object.relro = start;
+            object.relro_end = start + segment->p_memsz;
+        }
         if (segment->p_type != PT_LOAD)
             continue;
         if (start < object.base)
@@ -94,6 +98,33 @@ static const void *pointer(const struct cw_object *object, uint64_t value)
     return (const void *)(uintptr_t)(value < object->bias ? value + object->bias : value);
 }
 
+static void read_relocations(const struct cw_object *object, const ElfW(Dyn) * d,
+                             struct cw_object_symbols *out)
+{
+    switch (d->d_tag) {
+    case DT_RELA:
+        out->relocations[0].row = pointer(object, d->d_un.d_ptr);
+        break;
+    case DT_RELASZ:
+        out->relocations[0].bytes = d->d_un.d_val;
+        break;
+    case DT_JMPREL:
+        out->relocations[1].row = pointer(object, d->d_un.d_ptr);
+        break;
+    case DT_PLTRELSZ:
+        out->relocations[1].bytes = d->d_un.d_val;
+        break;
+    case DT_TEXTREL:
+        out->is_code_relocated = 1;
+        break;
+    case DT_FLAGS:
+        out->is_code_relocated |= (d->d_un.d_val & DF_TEXTREL) != 0;
+        break;
+    default:
+        break;
+    }
+}
+
 void cw_object_read(const struct cw_object *object, struct cw_object_symbols *out)
 {
     uint64_t soname = 0;
@@ -126,6 +157,7 @@ void cw_object_read(const struct cw_object *object, struct cw_object_symbols *ou
             soname = d->d_un.d_val;
             break;
         default:
+            read_relocations(object, d, out);
             break;
         }
     }
@@ -317,6 +349,12 @@ static const char *defined_version(const struct cw_object_symbols *symbols, uint
     return NULL;
 }
 
+const char *cw_object_version_wanted(const struct cw_object_symbols *symbols, uint32_t index)
+{
+    return symbols->versions != NULL ? needed_version(symbols, symbols->versions[index] & 0x7fff)
+                                     : NULL;
+}
+
 const char *cw_object_wanted_version(const struct cw_object *object, const char *name)
 {
     struct cw_object_symbols symbols;
@@ -330,7 +368,7 @@ const char *cw_object_wanted_version(const struct cw_object *object, const char 
     for (uint32_t i = 1; i < undefined; i++)
         if (symbols.table[i].st_shndx == SHN_UNDEF &&
             strcmp(symbols.strings + symbols.table[i].st_name, name) == 0)
-            return needed_version(&symbols, symbols.versions[i] & 0x7fff);
+            return cw_object_version_wanted(&symbols, i);
     return NULL;
 }
 
@@ -350,6 +388,32 @@ int cw_object_has_version(const struct cw_object *object, const char *name, cons
     if (index != 0)
         defined = defined_version(&symbols, symbols.versions[index] & 0x7fff);
     return defined != NULL && strcmp(defined, version) == 0;
+}
+
+/* As the loader matches: a definition without a version satisfies every reference. */
+static int is_version(const struct cw_object_symbols *symbols, uint32_t index, const char *version)
+{
+    uint16_t number = symbols->versions[index] & 0x7fff;
+    const char *defined = number > VER_NDX_GLOBAL ? defined_version(symbols, number) : NULL;
+
+    return defined == NULL || strcmp(defined, version) == 0;
+}
+
+void *cw_object_find_version(const struct cw_object_symbols *symbols, const char *name,
+                             const char *version)
+{
+    const ElfW(Sym) *symbol = find_symbol(symbols, name);
+    uint32_t count;
+
+    if (symbol == NULL || version == NULL || symbols->versions == NULL || symbols->defined == NULL)
+        return address_of(symbols, symbol);
+    count = symbol_count(symbols);
+    for (uint32_t i = 1; i < count; i++)
+        if (symbols->table[i].st_shndx != SHN_UNDEF &&
+            strcmp(symbols->strings + symbols->table[i].st_name, name) == 0 &&
+            is_version(symbols, i, version))
+            return address_of(symbols, &symbols->table[i]);
+    return NULL;
 }
 
 /* ---- search ---- */
@@ -393,7 +457,8 @@ static int match_soname(const struct cw_object *object, void *arg)
 
     cw_object_read(object, &symbols);
     if ((symbols.soname == NULL || strcmp(symbols.soname, query->soname) != 0) &&
-        strcmp(cw_object_basename(object), query->soname) != 0)
+        strcmp(cw_object_basename(object), query->soname) != 0 &&
+        strcmp(object->name, query->soname) != 0) /* with a slash: the name that it was loaded by */
         return 0;
     *query->out = *object;
     return 1;

@@ -13,9 +13,10 @@
 #include <stdint.h>
 
 struct cw_object {
-    uint64_t base, end; /* mapped range */
-    uint64_t bias;      /* l_addr */
-    const char *name;   /* as the loader has it; "" for the program; valid while it stays loaded */
+    uint64_t base, end;        /* mapped range */
+    uint64_t bias;             /* l_addr */
+    uint64_t relro, relro_end; /* the loader has made it read-only after relocation; or 0 */
+    const char *name; /* as the loader has it; "" for the program; valid while it stays loaded */
     const ElfW(Dyn) * dynamic;
 };
 
@@ -36,12 +37,23 @@ struct cw_object_symbols {
     const ElfW(Verdef) * defined;
     const ElfW(Verneed) * needed;
     const char *soname;
+    /* Relocations of data, and of calls; where there are any in code, `is_code_relocated`. */
+    struct {
+        const ElfW(Rela) * row;
+        uint64_t bytes;
+    } relocations[2];
+    int is_code_relocated;
 };
 
 /* For a caller that looks up many. */
 void cw_object_read(const struct cw_object *object, struct cw_object_symbols *out);
 /* As cw_object_symbol. */
 void *cw_object_find(const struct cw_object_symbols *symbols, const char *name);
+/* The definition that satisfies a reference to this version (NULL: to none), or NULL. */
+void *cw_object_find_version(const struct cw_object_symbols *symbols, const char *name,
+                             const char *version);
+/* The version that undefined symbol `index` asks for, or NULL. */
+const char *cw_object_version_wanted(const struct cw_object_symbols *symbols, uint32_t index);
 
 /* Address of the symbol's default version in this object, or NULL. */
 void *cw_object_symbol(const struct cw_object *object, const char *name);

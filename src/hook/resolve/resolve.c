@@ -99,6 +99,13 @@ int cw_resolve_is_library(const struct cw_object *object, unsigned library)
            !cw_object_is_self(object);
 }
 
+int cw_resolve_is_driver_part(const struct cw_object *object)
+{
+    const char *name = cw_object_basename(object);
+
+    return strncmp(name, "libcuda.so", 10) == 0 || strncmp(name, "libnvidia", 9) == 0;
+}
+
 void cw_resolve_adopt(const struct cw_object *object, unsigned library)
 {
     struct cw_object_symbols symbols;

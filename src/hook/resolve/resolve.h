@@ -25,6 +25,9 @@ int cw_resolve_interposer(struct cw_object *out);
 
 /* 1 if the object is such a library by its name. */
 int cw_resolve_is_library(const struct cw_object *object, unsigned library);
+/* The driver resolves its own parts by dlsym (WSL loads one libcuda from another): not our
+ * business. */
+int cw_resolve_is_driver_part(const struct cw_object *object);
 /* Takes the object's exports as the real functions. */
 void cw_resolve_adopt(const struct cw_object *object, unsigned library);
 /* The row of which this is the driver's function, or -1. */

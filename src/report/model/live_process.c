@@ -86,6 +86,14 @@ static void read_env(struct cw_live_model *live, const struct cw_live_header *he
     }
 }
 
+static const char *read_unseen(struct cw_live_model *live, const struct cw_live_header *header)
+{
+    size_t len = strnlen(header->unseen, sizeof(header->unseen));
+
+    return len != 0 ? cw_live_model_text(live, cw_live_model_copy(live, header->unseen, len))
+                    : NULL;
+}
+
 void cw_live_model_read_process(struct cw_live_model *live)
 {
     const struct cw_live_header *header = cw_view_header(live->view);
@@ -100,6 +108,8 @@ void cw_live_model_read_process(struct cw_live_model *live)
         .pid = header->pid,
         .ppid = header->ppid,
         .init_error = LOAD(header->init_error),
+        .unseen = read_unseen(live, header),
+        .is_uncalled = header->unseen[0] != '\0' && header->is_uncalled == 1,
         .exe = cw_live_model_text_at(live, header->exe),
         .cwd = cw_live_model_text_at(live, header->cwd),
         .host = cw_live_model_text_at(live, header->host),
@@ -174,6 +184,9 @@ void cw_live_model_read_diagnostics(struct cw_live_model *live)
     const struct reason reasons[] = {
         {init_error != 0, 0, "CUDA could not be used: cuInit returned %s", NULL,
          cw_error_format(error, sizeof(error), init_error)},
+        {live->model.process.unseen != NULL, 1,
+         "without what '%s' calls of CUDA: it was opened with RTLD_DEEPBIND, see CUWARDEN_DEEPBIND",
+         NULL, live->model.process.unseen},
         {disarmed, 1, "it stopped early: %s", NULL, cw_live_model_text_at(live, disarmed)},
         {LOAD(header->lost_blocks), 1, "%ju allocation did not fit in the records",
          "%ju allocations did not fit in the records", NULL},

@@ -38,7 +38,9 @@ struct cw_process_facts {
     uint8_t has_exit_code;
     uint8_t has_no_stacks; /* stacks were disabled */
     uint32_t driver_version;
-    int32_t init_error; /* the code with which the driver refused to start; 0: it did not */
+    int32_t init_error;  /* the code with which the driver refused to start; 0: it did not */
+    const char *unseen;  /* an object whose calls of CUDA are not in the account; NULL: none */
+    uint8_t is_uncalled; /* and nobody else's are */
 };
 
 struct cw_report_module {

@@ -74,6 +74,7 @@ static void expect_defaults(void)
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
     cr_expect_eq(options.stack_depth, 32u);
     cr_expect(options.python == CW_PYTHON_AUTO && options.cupti == CW_CUPTI_OFF);
+    cr_expect_eq(options.deepbind, CW_DEEPBIND_OFF);
     cr_expect_eq(options.log, CW_LOG_WARN);
     for (size_t i = 0; i < CW_OPTION_COUNT; i++)
         cr_expect_eq(options.origin[i], CW_ORIGIN_DEFAULT);
@@ -100,7 +101,7 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_LOG_INTERVAL=2s", "CUWARDEN_DUMP_SIGNAL=12",
           "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
           "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
-          "CUWARDEN_THREAD=off", "TMPDIR=/", "TMPDIR=b");
+          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_THREAD=off", "TMPDIR=/", "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
@@ -116,6 +117,7 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_eq(options.stacks, CW_STACKS_CALLER);
     cr_expect_eq(options.stack_depth, 128u);
     cr_expect(options.python == CW_PYTHON_OFF && options.cupti == CW_CUPTI_AUDIT);
+    cr_expect_eq(options.deepbind, CW_DEEPBIND_PATCH);
     cr_expect_eq(options.log, CW_LOG_DEBUG);
     cr_expect_eq(options.preset, CW_PRESET_INFERENCE);
     cr_expect_eq(options.limit.device[0].size.amount, UINT64_C(8) << 30);

@@ -221,6 +221,46 @@ Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
         "%s", text);
 }
 
+/* Its name in the header, as the library leaves it at the end. */
+static void set_unseen(const char *object, int is_uncalled)
+{
+    struct cw_live_header *header = fixture.arena.header;
+
+    snprintf(header->unseen, sizeof(header->unseen), "%s", object);
+    header->is_uncalled = (uint8_t)is_uncalled;
+}
+
+Test(verdict, what_was_not_seen_comes_first_and_takes_the_place_of_the_next_command)
+{
+    add_trouble();
+    set_unseen("plugin.so", 0);
+    add();
+    cr_expect_leq(print(0), (unsigned)CW_RUN_VERDICT_LINES, "%s", text);
+    has_line("not seen: what plugin.so calls of CUDA: it was opened with RTLD_DEEPBIND; "
+             "--deepbind=patch brings it here");
+    cr_expect(strncmp(text, "not seen: ", 10) == 0);
+    cr_expect_null(strstr(text, "see you"));
+}
+
+Test(verdict, nothing_but_what_was_not_seen_takes_two_lines)
+{
+    struct cw_view view;
+    struct cw_report_request request = {.process = CW_REPORT_PROCESS_DEAD};
+    struct cw_report_job *job;
+
+    set_unseen("plugin.so", 1);
+    view = fixture_view();
+    job = cw_report_open(&view, &request);
+    cr_assert(job && cw_report_of(job)->process.is_uncalled);
+    cw_verdict_add_uncalled(&verdict, cw_report_of(job));
+    cw_verdict_add_uncalled(&verdict, cw_report_of(job));
+    cw_report_close(job);
+    cr_expect_eq(print(0), 2u);
+    has_line("not seen: what plugin.so calls of CUDA: it was opened with RTLD_DEEPBIND in 2 "
+             "processes");
+    has_line("--deepbind=patch brings it here");
+}
+
 Test(verdict, text_of_the_program_cannot_write_lines_of_its_own)
 {
     uint32_t stack;
