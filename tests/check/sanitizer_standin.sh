@@ -24,6 +24,11 @@ if [ "$defect" = deaf ]; then
   echo '========= Error: Target application terminated before first instrumented API call' >>"$log"
   exit 255
 fi
+# Of a device that it is too old or too new for; the program does not run.
+if [ "$defect" = device ]; then
+  echo '========= Error: Device not supported. Please refer to the "Supported Devices" section of the documentation' >>"$log"
+  exit 1
+fi
 LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$STANDIN_WATCH STANDIN_LOG=$log STANDIN_DEFECT=$defect "$@"
 status=$?
 [ "$defect" != status ] || status=$((status + 1))

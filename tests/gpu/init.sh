@@ -64,6 +64,34 @@ warned_()
   echo "on this compiler: warnings in $1" >&2
 }
 
+# Sets $include, the headers of configure, or of the toolkit.
+need_headers()
+{
+  : "${NVCC:=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}"
+  include=${CUDA_INCLUDE:-$(dirname "$NVCC")/../include}
+  [ -e "$include/cuda.h" ] || skip_ 'no cuda.h (set CUDA_INCLUDE)'
+}
+
+# build_victim NAME [FLAG...]: ./real_NAME from e2e/victims, after need_headers; NAME is that of the source, but rts_ for
+# the static runtime. Programs for a runtime need find_runtime_.
+build_victim()
+{
+  local source=$srcdir/e2e/victims/$1.c
+  local -a parts=()
+  case $1 in
+    drv_*) parts=("$driver_library") ;;
+    rt_*) parts=("-L$runtime_dir" -lcudart "-Wl,-rpath,$runtime_dir") ;;
+    rts_*) source=$srcdir/e2e/victims/rt_${1#rts_}.c parts=("$runtime_dir/libcudart_static.a" -lrt) ;;
+  esac
+  # shellcheck disable=SC2086 # CC may hold flags
+  ${CC:-cc} -std=gnu11 -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -D_GNU_SOURCE "${@:2}" \
+    -pthread -isystem "$include" -I"$srcdir/sim" -o "real_$1" "$source" "${parts[@]}" -ldl \
+    -Xlinker --allow-shlib-undefined >"build-$1" 2>&1 || {
+    head -n 40 "build-$1" >&2
+    fail_ "$1 does not compile"
+  }
+}
+
 # For programs from nvcc. Without GPU_CHECK_DRIVER_DIR the test is skipped where no real GPU runs them: a
 # toolkit wants a driver of its own major version or newer, and builds for the devices that it lists.
 # Where that directory has a runtime beside its driver, programs are linked with it: over the simulated
