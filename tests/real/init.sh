@@ -13,7 +13,7 @@ need_program python3 nm
 
 # As root the driver makes /dev/nvidiactl, which stays, and which others take for a GPU: the whole test runs without mknod.
 if [ -z "${REAL_SEALED:-}" ]; then
-  compile filter "$srcdir/e2e/filter.c"
+  CC=${HOST_CC:-${CC:-cc}} compile filter "$srcdir/e2e/filter.c" # of the shell's processor, also where programs are of another
   export abs_top_srcdir abs_top_builddir srcdir
   REAL_SEALED=1 exec ./filter errno mknod mknodat -- "$srcdir/real/$test_name.test"
 fi
@@ -35,10 +35,11 @@ have_()
   done
 }
 
-# need_drivers NAME...: in $drivers; a driver of its own directory by on_driver.
+# need_drivers NAME...: in $drivers, or those of REAL_DRIVERS; a driver of its own directory by on_driver.
 need_drivers()
 {
-  mapfile -t drivers < <(have_ "$@")
+  # shellcheck disable=SC2086 # words
+  mapfile -t drivers < <(have_ ${REAL_DRIVERS:-"$@"})
   [ "${#drivers[@]}" != 0 ] || skip_ "$(tail -n 1 why)"
 }
 
@@ -47,6 +48,7 @@ declare -A runtimes=()
 need_runtimes()
 {
   local name
+  [ -z "${EMULATOR:-}" ] || return 0 # none is of that processor
   while read -r name; do
     runtimes[$name]=$(echo "$real_dir/$name"/lib/libcudart.so.*)
   done < <(have_ "$@")

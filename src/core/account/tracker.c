@@ -173,6 +173,7 @@ static void close_stale(uint32_t index, const struct cw_request *request)
 static void fill(struct cw_live_block *block, const struct cw_request *request, uint32_t site,
                  uint64_t now_ns, enum cw_block_state state)
 {
+    atomic_thread_fence(memory_order_release); /* none of it is seen before the new id */
     atomic_store_explicit(&block->key, request->key, memory_order_relaxed);
     atomic_store_explicit(&block->bytes, request->bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, request->held, memory_order_relaxed);

@@ -176,8 +176,9 @@ static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t index,
                                     uint64_t bytes, uint64_t now_ns)
 {
     cw_owner_new(index);
-    atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
-    atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
+    /* None of it is seen before the new id (cw_api_block_read; tests/litmus/block-read). */
+    atomic_store_explicit(&block->bytes, bytes, memory_order_release);
+    atomic_store_explicit(&block->born_ns, now_ns, memory_order_release);
     atomic_store_explicit(&block->site, site, memory_order_release);
     block->tid = cw_thread_tid();
     atomic_store_explicit(&block->refs,

@@ -36,7 +36,7 @@ static inline int cw_gate_is_capturing(void)
 
 static inline int cw_gate_is_open(void)
 {
-    return CW_LIKELY(atomic_load_explicit(&cw_gate_reasons, memory_order_acquire) == 0);
+    return CW_LIKELY(atomic_load(&cw_gate_reasons) == 0); /* behind cw_slot_publish */
 }
 
 /* A count of calls in flight; that of slot 0 is shared by many threads. */

@@ -42,7 +42,8 @@ void cw_slot_init(void);
 void cw_slot_reset(void);
 
 /* A store that a stopper sees once it has passed its barrier, unless the owner sees the stopper's
- * word. */
+ * word, by a load that is sequentially consistent: on AArch64 one that only acquires may pass the
+ * exchange (tests/litmus/slot-*). */
 static inline void cw_slot_publish(_Atomic uint32_t *word, uint32_t value)
 {
     if (CW_LIKELY(cw_slot_is_asymmetric)) {
@@ -65,7 +66,7 @@ static inline struct cw_slot *cw_slot_enter(void)
     if (CW_UNLIKELY(number == 0))
         return NULL;
     cw_slot_publish(&slot->busy, 1);
-    if (CW_LIKELY(atomic_load_explicit(&slot->stop, memory_order_acquire) == 0))
+    if (CW_LIKELY(atomic_load(&slot->stop) == 0))
         return slot;
     atomic_store_explicit(&slot->busy, 0, memory_order_release);
     return NULL;
