@@ -15,7 +15,6 @@
 #include "base/sys.h"
 #include "core/account/owner.h"
 #include "core/account/site.h"
-#include "core/account/tracker.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "live/view.h"
@@ -423,7 +422,7 @@ static void fire_otel(const struct cw_live_block *block, int is_free)
 
 void cw_trace_block(uint32_t index, int is_free)
 {
-    const struct cw_live_block *block = cw_tracker_at(index);
+    const struct cw_live_block *block = cw_arena_at(cw_site_arena, CW_TABLE_BLOCK, index);
     const struct cw_live_site *site =
         cw_site_own(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)));
 

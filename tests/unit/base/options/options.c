@@ -53,8 +53,7 @@ static void expect_scarcity_defaults(void)
     cr_expect_eq(options.fallback, CW_FALLBACK_OFF);
     cr_expect_eq(memcmp(&options.fail, &off, sizeof(off)), 0);
     cr_expect_eq(options.dump_oom, CW_DUMP_OOM_ON);
-    cr_expect_eq(options.dump_interval, 0u);
-    cr_expect_eq(options.log_interval, 0u);
+    cr_expect(options.dump_interval == 0 && options.log_interval == 0);
 }
 
 static void expect_defaults(void)
@@ -101,7 +100,8 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_LOG_INTERVAL=2s", "CUWARDEN_DUMP_SIGNAL=12",
           "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
           "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
-          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_THREAD=off", "TMPDIR=/", "TMPDIR=b");
+          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_THREAD=off", "TMPDIR=/",
+          "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
