@@ -117,10 +117,12 @@ static int is_in(const struct cw_devices *devices, const char *uuid)
     return 0;
 }
 
-/* "GPU 0, 1, 3". Returns buf. */
+/* "is only GPU 2", "are only GPUs 0, 1, 3". Returns buf. */
 static const char *list_all(const struct cw_devices *devices, char *buf, size_t cap)
 {
-    size_t len = cw_format(buf, cap, "GPU");
+    int is_one =
+        devices->count > 0 && devices->device[0].index == devices->device[devices->count - 1].index;
+    size_t len = cw_format(buf, cap, "%s", is_one ? "is only GPU" : "are only GPUs");
 
     for (unsigned i = 0; i < devices->count && len < cap; i++)
         if (i == 0 || devices->device[i].index != devices->device[i - 1].index)
@@ -138,7 +140,7 @@ static int say_unknown(const struct cw_devices *devices, const char *word, char 
                  "names '%.100s', which is no device here, or several; 'nvidia-smi -L' lists them",
                  word);
     else
-        snprintf(why, cap, "names '%.100s', but there is only %s", word,
+        snprintf(why, cap, "names '%.100s', but there %s", word,
                  list_all(devices, list, sizeof(list)));
     return -1;
 }

@@ -124,8 +124,8 @@ Test(pick, visible_devices_are_read_as_cuda_reads_them)
 
 Test(pick, devices_that_are_not_there_are_named)
 {
-    expect_refused("4", "names '4', but there is only GPU 0, 1, 2, 3");
-    expect_refused("one", "names 'one', but there is only GPU 0, 1, 2, 3");
+    expect_refused("4", "names '4', but there are only GPUs 0, 1, 2, 3");
+    expect_refused("one", "names 'one', but there are only GPUs 0, 1, 2, 3");
     expect_refused(
         "GPU-aa",
         "names 'GPU-aa', which is no device here, or several; 'nvidia-smi -L' lists them");
@@ -135,7 +135,7 @@ Test(pick, devices_that_are_not_there_are_named)
     expect_refused("", "is '', which leaves no device");
     expect_refused("-1", "is '-1', which leaves no device");
     expect_refused("99999999999999999999",
-                   "names '99999999999999999999', but there is only GPU 0, 1, 2, 3");
+                   "names '99999999999999999999', but there are only GPUs 0, 1, 2, 3");
 }
 
 Test(pick, the_room_is_the_need_and_the_reserve)
