@@ -15,11 +15,13 @@ def keep_statistics():
 
 def train():
     model = torch.cuda.empty(3 << 20)
-    time.sleep(0.3)  # the first snapshot is of this
-    for _ in range(20):
-        keep_statistics()
-        torch.cuda.empty(2 << 20)
-    time.sleep(0.3)
+    torch.cuda.memory.settle()  # the first snapshot is of this
+    time.sleep(0.5)  # and is the one of half of the time
+    with torch.cuda.memory.unseen:
+        for _ in range(20):
+            keep_statistics()
+            torch.cuda.empty(2 << 20)
+    torch.cuda.memory.settle()
     return model
 
 

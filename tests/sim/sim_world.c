@@ -89,7 +89,7 @@ void sim_world_uuid_text(int device, char text[SIM_UUID_TEXT])
         at += sprintf(at, "%s%02x", dashes[i] ? "-" : "", uuid[i]);
 }
 
-/* The device of a word; -1: none. The beginning of a UUID is enough. */
+/* The device of a word; -1: none. The beginning of a UUID is enough. Instances are not divided: each is device 0, as a whole. */
 static int find_device(const char *word, size_t length)
 {
     char text[SIM_UUID_TEXT], *end;
@@ -97,6 +97,8 @@ static int find_device(const char *word, size_t length)
 
     if (length > 0 && end == word + length)
         return number >= 0 && number < sim_world_devices() ? (int)number : -1;
+    if (length > 4 && strncmp(word, "MIG-", 4) == 0)
+        return 0;
     for (int i = 0; i < sim_world_devices(); i++) {
         sim_world_uuid_text(i, text);
         if (length > 4 && strncmp(word, text, length) == 0)

@@ -3,6 +3,8 @@
 import ctypes
 import os
 import sys
+import threading
+import time
 
 import torch
 
@@ -11,6 +13,9 @@ segments = []
 events = []
 record = None
 most = 0
+unseen = threading.Lock()  # while it is held, nobody is told what is held
+snapshot_most = None  # `most` as the last snapshot had it
+asked_since = 0  # that snapshot: one question belongs to it, with the second one its asker is done with it
 runtime = ctypes.CDLL(os.environ.get("STANDIN_RUNTIME", "libcudart.so.13"))
 
 
@@ -62,7 +67,16 @@ def empty(size):
 
 
 def memory_stats_as_nested_dict(device):
-    return {"allocated_bytes": {"all": {"current": sum(segment.used for segment in segments), "peak": most}}}
+    global asked_since
+    with unseen:
+        asked_since += 1
+        return {"allocated_bytes": {"all": {"current": sum(segment.used for segment in segments), "peak": most}}}
+
+
+def settle():
+    """Waits for a snapshot of the most that was held, and for its asker to be done with it. None records: no wait."""
+    while record and not (snapshot_most == most and asked_since > 1):
+        time.sleep(0.005)
 
 
 def _record_memory_history(enabled="all", context="all", stacks="all", max_entries=sys.maxsize):
@@ -73,6 +87,8 @@ def _record_memory_history(enabled="all", context="all", stacks="all", max_entri
 
 
 def _snapshot():
+    global snapshot_most, asked_since
+    snapshot_most, asked_since = most, 0
     return {"device_traces": [list(events)], "segments": [{
         "device": 0,
         "address": segment.address,
