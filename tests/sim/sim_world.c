@@ -89,7 +89,8 @@ void sim_world_uuid_text(int device, char text[SIM_UUID_TEXT])
         at += sprintf(at, "%s%02x", dashes[i] ? "-" : "", uuid[i]);
 }
 
-/* The device of a word; -1: none. The beginning of a UUID is enough. Instances are not divided: each is device 0, as a whole. */
+/* The device of a word; -1: none. The beginning of a UUID is enough. Nothing is divided: an
+ * instance is all of device 0. */
 static int find_device(const char *word, size_t length)
 {
     char text[SIM_UUID_TEXT], *end;
