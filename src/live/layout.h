@@ -50,6 +50,7 @@
 
 #include "live/layout_audit.h"
 #include "live/layout_control.h"
+#include "live/layout_pool.h"
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
@@ -417,64 +418,6 @@ struct cw_live_oom {
     uint32_t unused2;
 };
 
-/*
- * A bucket has one writer for its counters, like a site: the thread in slot `owner`, for the blocks
- * that it keeps to itself; the record of owner 0 is the bucket that all threads share and is
- * written under that bucket's lock. A report adds up the records that are equal in device, kind and
- * size.
- */
-struct __attribute__((aligned(64))) cw_live_bucket {
-    /* Of its smallest block; all are smaller than the next bucket's. 0: it is not complete yet. */
-    _Atomic uint64_t size;
-    uint32_t context; /* whose blocks */
-    uint8_t device;   /* ordinal or CW_DEVICE_HOST */
-    uint8_t kind;     /* enum cw_kind: DEVICE, PITCHED or PINNED */
-    uint8_t owner;    /* slot of the thread that writes, 0: shared */
-    uint8_t unused;
-    _Atomic uint64_t hits;                     /* requests served by an idle block */
-    _Atomic uint64_t misses;                   /* requests for which the driver was asked */
-    _Atomic uint64_t asked_bytes, given_bytes; /* of both: what was asked, the blocks' sizes */
-    _Atomic uint64_t kept;                     /* frees after which the pool kept the block */
-    _Atomic uint64_t released, released_bytes; /* blocks given back to the driver */
-    _Atomic uint64_t idle_blocks, idle_bytes;  /* kept now, ready or not; of all records together:
-                                                  a block may come in by one and leave by another */
-    uint64_t reserved[3];
-};
-
-/* Why the pool did not serve or keep: X(ID, "json name", label). */
-#define CW_BYPASSES(X)                                                                             \
-    X(CAPTURE, "capture", "a stream capture was running")                                          \
-    X(EXPORTED, "exported", "the block was exported, its attributes set, or changed behind us")    \
-    X(NO_CONTEXT, "no_context", "no context was current")                                          \
-    X(BROKEN, "broken_context", "the context had failed or was ending")                            \
-    X(CONTEXTS, "contexts", "several contexts, and a driver without context events")               \
-    X(FULL, "full", "the bucket or the cache was full")                                            \
-    X(WANTED, "wanted", "another request had found no memory")                                     \
-    X(KIND, "kind", "flags or a size that the pool does not serve")
-
-enum cw_bypass {
-#define X(id, name, label) CW_BYPASS_##id,
-    CW_BYPASSES(X)
-#undef X
-        CW_BYPASS_COUNT
-};
-
-/* The pool's work on one device besides serving; nothing here changes on a hit. */
-struct cw_live_pool {
-    _Atomic uint64_t bypassed[CW_BYPASS_COUNT];
-    _Atomic uint64_t harvested_by_sync;  /* blocks that a synchronisation of the program freed */
-    _Atomic uint64_t harvested_by_event; /* blocks that an event of the context freed */
-    _Atomic uint64_t event_records, event_queries;
-    _Atomic uint64_t exact_retries; /* out of memory at the rounded size, asked again exactly */
-    _Atomic uint64_t oom_retries;   /* out of memory, asked again after idle blocks were released */
-    _Atomic uint64_t trimmed_full, trimmed_idle, trimmed_oom; /* blocks released, by reason */
-    _Atomic uint64_t prewarmed; /* blocks taken ahead of any request */
-    /* Freed blocks that went with their context although another one may still have used them: a
-     * capture ran, so they could not be waited for. */
-    _Atomic uint64_t abandoned;
-    uint64_t reserved[3];
-};
-
 struct cw_live_rung {
     _Atomic uint64_t tried;    /* times that it had something to do */
     _Atomic uint64_t helped;   /* and the request was served after it */
@@ -493,12 +436,11 @@ struct cw_live_memory {
     _Atomic uint32_t level;                     /* enum cw_level, now */
     _Atomic uint32_t last_change;               /* the event of the last change of level, 0: none */
     _Atomic uint32_t last_trim;                 /* the last event of type TRIM, 0: none */
-    uint32_t unused;
-    _Atomic uint64_t level_since_ns;           /* 0: from the start */
+    _Atomic uint32_t share;          /* in use when the level was last looked at, in 1/10000 */
+    _Atomic uint64_t level_since_ns; /* 0: from the start */
     _Atomic uint64_t level_ns[CW_LEVEL_COUNT]; /* of all but the present stay */
     _Atomic uint64_t level_entered[CW_LEVEL_COUNT];
-    _Atomic uint64_t highest_use;                     /* largest share seen, in 1/10000 */
-    _Atomic uint64_t pressure_blocks, pressure_bytes; /* given back because of the level */
+    _Atomic uint64_t highest_use; /* largest share seen, in 1/10000 */
     uint64_t reserved[10];
 };
 

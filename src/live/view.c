@@ -189,6 +189,17 @@ static const struct {
 #undef X
 };
 
+const char *cw_release_name(unsigned why)
+{
+    static const char *const names[] = {
+#define X(id, name, label) [CW_RELEASE_##id] = (name),
+        CW_RELEASES(X)
+#undef X
+    };
+
+    return why < CW_RELEASE_COUNT ? names[why] : "unknown";
+}
+
 const char *cw_rung_name(unsigned rung)
 {
     return rung < CW_RUNG_COUNT ? rungs[rung].name : "unknown";

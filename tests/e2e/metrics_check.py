@@ -27,6 +27,12 @@ assert of("oom_total", one, device="0", cause="limit") == 1
 assert of("oom_total", one, device="0", cause="driver") == 0
 assert of("pressure_level", one, device="0", level="low") == 1
 assert of("pressure_level", one, device="0", level="critical") == 0
+assert of("live_blocks", one, device="0", kind="device") == 1
+assert of("device_total_bytes", one, device="0") > of("device_used_bytes", one, device="0") >= 22 * MIB
+assert abs(of("pressure_ratio", one, device="0") - of("held_bytes", one, device="0") / (600 * MIB)) < 0.01
+assert of("fallbacks_total", one, device="0") == of("fallback_bytes_total", one, device="0") == 0
+assert sum(of("trimmed_bytes_total", one, device="0", reason=reason)
+           for reason in ("full", "idle", "oom", "pressure", "asked", "context")) <= 2 * MIB
 assert of("up", one, exe=r'a \"b\" \\ c') == 1
 assert 1.7e9 < of("process_start_time_seconds", one) < 1e11
 assert of("pool_hits_total", two, device="1") == 1

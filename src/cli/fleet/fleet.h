@@ -16,7 +16,7 @@
 #include "cli/input/live_look.h"
 
 struct cw_fleet_kind {
-    uint64_t live_bytes, allocs, frees, failed;
+    uint64_t live_bytes, live_blocks, allocs, frees, failed;
 };
 
 struct cw_fleet_device {
@@ -27,8 +27,12 @@ struct cw_fleet_device {
     uint64_t limit, min_free;           /* 0: none */
     uint64_t driver_total, driver_used; /* of the whole device, when last asked; total 0: never */
     unsigned level;                     /* enum cw_level */
+    double pressure; /* share of device or limit in use when last looked at; negative: unknown */
+    uint64_t fallbacks, fallback_bytes; /* requests served from managed memory */
+    /* Idle blocks given back to the driver. */
+    uint64_t trimmed_bytes[CW_RELEASE_COUNT], all_trimmed_bytes;
     /* Sums over the counted kinds, as in the report. */
-    uint64_t allocs, frees, failed;
+    uint64_t live_blocks, allocs, frees, failed;
     uint64_t hits, misses;         /* of the pool */
     uint64_t ooms[CW_CAUSE_COUNT]; /* returned to the program */
     struct cw_fleet_kind kind[CW_KIND_COUNT];

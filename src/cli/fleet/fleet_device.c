@@ -28,9 +28,11 @@ static void add_sites(struct cw_fleet_device *device, const struct cw_view *view
         cw_view_site_sums(site, &sums);
         kind = &device[home].kind[site->kind];
         kind->live_bytes += sums.live_bytes;
+        kind->live_blocks += sums.live_blocks;
         kind->allocs += sums.allocs;
         kind->frees += sums.frees;
         kind->failed += sums.failed;
+        device[home].live_blocks += sums.live_blocks;
         device[home].allocs += sums.allocs;
         device[home].frees += sums.frees;
         device[home].failed += sums.failed;
@@ -83,6 +85,15 @@ static void read_header(struct cw_fleet_device *device, const struct cw_view *vi
     device->driver_total = LOAD(live->driver_total);
     device->driver_used = LOAD(live->driver_used);
     device->level = LOAD(live->memory.level) < CW_LEVEL_COUNT ? LOAD(live->memory.level) : 0;
+    device->pressure = device->driver_total != 0 || device->limit != 0
+                           ? (double)LOAD(live->memory.share) / 10000
+                           : -1;
+    device->fallbacks = LOAD(live->memory.fallbacks);
+    device->fallback_bytes = LOAD(live->memory.fallback_bytes);
+    for (unsigned i = 0; i < CW_RELEASE_COUNT; i++) {
+        device->trimmed_bytes[i] = LOAD(live->pool.released[i].bytes);
+        device->all_trimmed_bytes += device->trimmed_bytes[i];
+    }
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         device->ooms[i] = LOAD(live->memory.refused[i]);
     if (ordinal == CW_DEVICE_HOST) {

@@ -124,6 +124,11 @@ PRINT_FIELD(peak, peak, 1)
 PRINT_FIELD(peak_held, peak_held, 1)
 PRINT_FIELD(limit, limit, device->limit != 0)
 PRINT_FIELD(min_free, min_free, device->min_free != 0)
+/* The driver was asked at least once. */
+PRINT_FIELD(device_total, driver_total, device->driver_total != 0)
+PRINT_FIELD(device_used, driver_used, device->driver_total != 0)
+PRINT_FIELD(fallbacks, fallbacks, device->ordinal != CW_DEVICE_HOST)
+PRINT_FIELD(fallback_bytes, fallback_bytes, device->ordinal != CW_DEVICE_HOST)
 PRINT_FIELD(hits, hits, 1)
 PRINT_FIELD(misses, misses, 1)
 
@@ -140,6 +145,7 @@ PRINT_FIELD(misses, misses, 1)
 PRINT_SHARE(efficiency, efficiency)
 PRINT_SHARE(fragmentation, fragmentation)
 PRINT_SHARE(peak_fragmentation, peak_fragmentation)
+PRINT_SHARE(pressure, pressure)
 
 static void print_ooms(const struct printing *printing, const struct cw_fleet_device *device)
 {
@@ -149,6 +155,15 @@ static void print_ooms(const struct printing *printing, const struct cw_fleet_de
         begin_device_line(printing, device);
         print_label(printing->to, "cause", cw_cause_name(i));
         end_line(printing, device->ooms[i]);
+    }
+}
+
+static void print_trimmed(const struct printing *printing, const struct cw_fleet_device *device)
+{
+    for (unsigned i = 0; i < CW_RELEASE_COUNT; i++) {
+        begin_device_line(printing, device);
+        print_label(printing->to, "reason", cw_release_name(i));
+        end_line(printing, device->trimmed_bytes[i]);
     }
 }
 
@@ -185,6 +200,7 @@ static int is_used(const struct cw_fleet_kind *kind)
     }
 
 PRINT_KIND(live, live_bytes)
+PRINT_KIND(live_blocks, live_blocks)
 PRINT_KIND(allocs, allocs)
 PRINT_KIND(frees, frees)
 PRINT_KIND(failed, failed)
@@ -204,6 +220,8 @@ static const struct metric {
      "When the process made its first CUDA call, since 1970.", 0, print_start, NULL},
     {"cuwarden_live_bytes", "gauge", "Memory that the program has requested and not freed.", 0,
      NULL, print_live},
+    {"cuwarden_live_blocks", "gauge", "Blocks that the program has not freed.", 0, NULL,
+     print_live_blocks},
     {"cuwarden_cached_bytes", "gauge", "Freed memory kept by the pool.", 0, NULL, print_cached},
     {"cuwarden_held_bytes", "gauge", "Memory taken from the driver: live, rounding and cached.", 0,
      NULL, print_held},
@@ -220,6 +238,14 @@ static const struct metric {
      print_limit},
     {"cuwarden_min_free_bytes", "gauge", "Memory to be left free on the device, if set.", 0, NULL,
      print_min_free},
+    {"cuwarden_device_total_bytes", "gauge", "Memory of the device, as the driver last said.", 0,
+     NULL, print_device_total},
+    {"cuwarden_device_used_bytes", "gauge",
+     "Memory of the device in use by anybody, as the driver last said.", 0, NULL,
+     print_device_used},
+    {"cuwarden_pressure_ratio", "gauge",
+     "Share of the device or of the limit in use, the larger one, when last looked at.", 0, NULL,
+     print_pressure},
     {"cuwarden_pressure_level", "gauge",
      "Memory pressure: 1 for the current level, 0 for the others.", 0, NULL, print_level},
     {"cuwarden_allocations_total", "counter", "Allocations that succeeded.", 0, NULL, print_allocs},
@@ -228,6 +254,11 @@ static const struct metric {
      print_failed},
     {"cuwarden_oom_total", "counter", "Calls that returned an out-of-memory error to the program.",
      0, NULL, print_ooms},
+    {"cuwarden_fallbacks_total", "counter", "Requests served from managed memory.", 0, NULL,
+     print_fallbacks},
+    {"cuwarden_fallback_bytes_total", "counter", "Their bytes.", 0, NULL, print_fallback_bytes},
+    {"cuwarden_trimmed_bytes_total", "counter",
+     "Idle memory that the pool has returned to the driver, by reason.", 0, NULL, print_trimmed},
     {"cuwarden_pool_hits_total", "counter", "Requests served by the pool.", 0, NULL, print_hits},
     {"cuwarden_pool_misses_total", "counter", "Requests passed to the driver.", 0, NULL,
      print_misses},

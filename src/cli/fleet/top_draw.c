@@ -200,6 +200,8 @@ static void draw_help(void)
         "PEAK of LIVE; HIT% served by the pool; FAIL failed calls",
         "EFF% of memory in use was requested; FRAG% of HELD is not LIVE",
         "PKFRAG% of peak HELD was never LIVE at once",
+        "USE% of device or limit in use; FALLBACK from managed memory",
+        "TRIMMED idle memory given back to the driver",
         "any key: back",
     };
 

@@ -42,11 +42,23 @@ static void put_device(struct cw_json *json, const struct cw_fleet_device *devic
     cw_json_number(json, "peak_held_bytes", device->peak_held);
     cw_json_number(json, "limit_bytes", device->limit);
     cw_json_string(json, "level", cw_level_name(device->level));
+    put_share(json, "pressure", device->pressure);
+    if (device->driver_total != 0) {
+        cw_json_number(json, "device_used_bytes", device->driver_used);
+        cw_json_number(json, "device_total_bytes", device->driver_total);
+    }
+    cw_json_number(json, "live_blocks", device->live_blocks);
     cw_json_number(json, "allocs", device->allocs);
     cw_json_number(json, "frees", device->frees);
     cw_json_number(json, "failed", device->failed);
     cw_json_number(json, "ooms", ooms);
     cw_json_decimal(json, "allocs_per_s", device->alloc_rate);
+    cw_json_number(json, "fallbacks", device->fallbacks);
+    cw_json_number(json, "fallback_bytes", device->fallback_bytes);
+    cw_json_open(json, "trimmed_bytes", '{');
+    for (unsigned i = 0; i < CW_RELEASE_COUNT; i++)
+        cw_json_number(json, cw_release_name(i), device->trimmed_bytes[i]);
+    cw_json_close(json, '}');
     put_pool(json, device);
     cw_json_close(json, '}');
 }

@@ -151,6 +151,15 @@ static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_
         return print_share(buf, cap, device->fragmentation);
     case CW_TOP_PEAK_FRAGMENTATION:
         return print_share(buf, cap, device->peak_fragmentation);
+    case CW_TOP_USE:
+        return print_share(buf, cap, device->pressure);
+    case CW_TOP_BLOCKS:
+        snprintf(buf, cap, "%llu", (unsigned long long)device->live_blocks);
+        return buf;
+    case CW_TOP_FALLBACK:
+        return cw_top_size(buf, cap, device->fallback_bytes);
+    case CW_TOP_TRIMMED:
+        return cw_top_size(buf, cap, device->all_trimmed_bytes);
     default:
         snprintf(buf, cap, "%llu", (unsigned long long)device->failed);
         return buf;
@@ -298,6 +307,14 @@ static double measure(const struct cw_top_row *row, enum cw_top_column column)
         return device->fragmentation;
     case CW_TOP_PEAK_FRAGMENTATION:
         return device->peak_fragmentation;
+    case CW_TOP_USE:
+        return device->pressure;
+    case CW_TOP_BLOCKS:
+        return (double)device->live_blocks;
+    case CW_TOP_FALLBACK:
+        return (double)device->fallback_bytes;
+    case CW_TOP_TRIMMED:
+        return (double)device->all_trimmed_bytes;
     case CW_TOP_FAILED:
         return (double)device->failed;
     default:

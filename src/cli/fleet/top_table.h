@@ -27,6 +27,10 @@
     X(EFFICIENCY, "EFF%", 5, 13)                                                                   \
     X(FRAGMENTATION, "FRAG%", 6, 12)                                                               \
     X(PEAK_FRAGMENTATION, "PKFRAG%", 8, 14)                                                        \
+    X(USE, "USE%", 5, 15)                                                                          \
+    X(BLOCKS, "BLOCKS", 8, 16)                                                                     \
+    X(FALLBACK, "FALLBACK", 9, 17)                                                                 \
+    X(TRIMMED, "TRIMMED", 8, 18)                                                                   \
     X(COMMAND, "COMMAND", 0, 0)
 
 enum cw_top_column {

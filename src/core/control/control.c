@@ -48,8 +48,8 @@ static uint64_t released_blocks(const struct request *request)
     for (unsigned i = request->first; i < request->end; i++) {
         const struct cw_live_pool *pool = &cw_device_at((uint8_t)i)->pool;
 
-        blocks += atomic_load(&pool->trimmed_full) + atomic_load(&pool->trimmed_idle) +
-                  atomic_load(&pool->trimmed_oom);
+        for (unsigned why = 0; why < CW_RELEASE_COUNT; why++)
+            blocks += atomic_load(&pool->released[why].blocks);
     }
     return blocks;
 }

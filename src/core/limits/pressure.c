@@ -135,7 +135,7 @@ static void tell_change(uint8_t device, unsigned from, unsigned to, const struct
     enum cw_log_level level = to == CW_LEVEL_CRITICAL ? CW_LOG_ERROR
                               : to == CW_LEVEL_HIGH   ? CW_LOG_WARN
                                                       : CW_LOG_INFO;
-    uint64_t released = load(&cw_device_at(device)->memory.pressure_bytes);
+    uint64_t released = load(&cw_device_at(device)->pool.released[CW_RELEASE_PRESSURE].bytes);
     char used[24], given[24];
 
     if (cw_log_get_level() < CW_LOG_INFO)
@@ -185,6 +185,7 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
     uint64_t now = share_of(&use);
     unsigned from = cw_pressure_level(device), to = next_level(from, now);
 
+    atomic_store(&memory->share, (uint32_t)now);
     if (now > load(&memory->highest_use))
         atomic_store(&memory->highest_use, now);
     if (to != from)
@@ -225,15 +226,10 @@ uint64_t cw_pressure_excess(uint8_t device)
     return of_device > of_limit ? of_device : of_limit;
 }
 
-void cw_pressure_relieved(uint8_t device, uint64_t blocks, uint64_t bytes)
+void cw_pressure_relieved(uint8_t device, uint64_t bytes)
 {
-    struct cw_live_memory *memory = &cw_device_at(device)->memory;
-    uint32_t event = atomic_load(&memory->last_change);
+    uint32_t event = atomic_load(&cw_device_at(device)->memory.last_change);
 
-    if (blocks == 0)
-        return;
-    atomic_fetch_add(&memory->pressure_blocks, blocks);
-    atomic_fetch_add(&memory->pressure_bytes, bytes);
     if (event != 0)
         atomic_fetch_add(&cw_event_at(event)->released, bytes);
 }

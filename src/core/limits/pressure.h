@@ -45,7 +45,7 @@ void cw_pressure_read(uint8_t device, struct cw_pressure_state *out);
 /* Bytes to give back so that the level falls below HIGH, by either share; 0: it is below. */
 uint64_t cw_pressure_excess(uint8_t device);
 
-/* Idle blocks were given back because of the level. */
-void cw_pressure_relieved(uint8_t device, uint64_t blocks, uint64_t bytes);
+/* An idle block was given back because of the level: the event that changed it says how much. */
+void cw_pressure_relieved(uint8_t device, uint64_t bytes);
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/account/idle.h"
 #include "core/account/tracker.h"
 #include "core/cache/retention.h"
+#include "core/device/device.h"
 #include "core/limits/pressure.h"
 #include "core/pending/waiting.h"
 #include "core/process/session.h"
@@ -35,29 +36,14 @@ static void release_block(struct cw_pool_context *pool_context, struct cw_pool *
     cw_tracker_finish_idle(block);
 }
 
-static void count(_Atomic uint64_t *counter)
-{
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_release why)
 {
-    struct cw_live_pool *counters = &cw_session.arena.header->device[pool->device].pool;
+    struct cw_live_released *released = &cw_device_at(pool->device)->pool.released[why];
 
-    switch (why) {
-    case CW_RELEASE_FULL:
-    case CW_RELEASE_CONTEXT:
-        count(&counters->trimmed_full);
-        return;
-    case CW_RELEASE_IDLE:
-        count(&counters->trimmed_idle);
-        return;
-    case CW_RELEASE_PRESSURE:
-        cw_pressure_relieved(pool->device, 1, bytes);
-        return;
-    default:
-        count(&counters->trimmed_oom);
-    }
+    atomic_fetch_add_explicit(&released->blocks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&released->bytes, bytes, memory_order_relaxed);
+    if (why == CW_RELEASE_PRESSURE)
+        cw_pressure_relieved(pool->device, bytes);
 }
 
 static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list,

@@ -13,14 +13,7 @@
 #include <stdint.h>
 
 #include "core/cache/pool_context.h"
-
-enum cw_release {
-    CW_RELEASE_FULL,     /* beyond what may be kept */
-    CW_RELEASE_IDLE,     /* nobody has needed it for some time */
-    CW_RELEASE_OOM,      /* for a request that found no memory */
-    CW_RELEASE_PRESSURE, /* because of the level of the device */
-    CW_RELEASE_CONTEXT,  /* its context ends, and others may still use it */
-};
+#include "live/layout.h"
 
 /* Releases linked idle blocks of the pool context. Returns the bytes. */
 uint64_t cw_release_list(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why);

@@ -253,9 +253,9 @@ uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
         cw_reclaim_gather(device);
     cw_reclaim_harvest(device);
     cw_retention_reclaim_begins();
-    bytes = release_all_ready(device, CW_RELEASE_IDLE);
+    bytes = release_all_ready(device, CW_RELEASE_ASKED);
     if (may_wait)
-        bytes += release_rest(device, CW_RELEASE_IDLE);
+        bytes += release_rest(device, CW_RELEASE_ASKED);
     return cw_retention_reclaim_ends(bytes);
 }
 
@@ -267,7 +267,7 @@ uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
     cw_reclaim_harvest(device);
     idle = cw_bucket_idle(device);
     cw_retention_reclaim_begins();
-    bytes = idle > most ? release_largest(device, idle - most, CW_RELEASE_FULL) : 0;
+    bytes = idle > most ? release_largest(device, idle - most, CW_RELEASE_ASKED) : 0;
     return cw_retention_reclaim_ends(bytes);
 }
 

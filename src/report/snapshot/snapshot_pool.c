@@ -214,9 +214,10 @@ static void read_counters(struct cw_snapshot_pool_device *device, const struct c
         device->bypassed[i] = LOAD(live->bypassed[i]);
     device->exact_retries = LOAD(live->exact_retries);
     device->oom_retries = LOAD(live->oom_retries);
-    device->trimmed_full = LOAD(live->trimmed_full);
-    device->trimmed_idle = LOAD(live->trimmed_idle);
-    device->trimmed_oom = LOAD(live->trimmed_oom);
+    for (unsigned i = 0; i < CW_RELEASE_COUNT; i++) {
+        device->released[i].blocks = LOAD(live->released[i].blocks);
+        device->released[i].bytes = LOAD(live->released[i].bytes);
+    }
     device->abandoned = LOAD(live->abandoned);
     device->harvested_by_sync = LOAD(live->harvested_by_sync);
     device->harvested_by_event = LOAD(live->harvested_by_event);

@@ -45,7 +45,10 @@ struct cw_snapshot_pool_device {
     /* Requests left to the driver, retries, and released blocks. */
     uint64_t bypassed[CW_BYPASS_COUNT];
     uint64_t exact_retries, oom_retries;
-    uint64_t trimmed_full, trimmed_idle, trimmed_oom, abandoned;
+    struct {
+        uint64_t blocks, bytes;
+    } released[CW_RELEASE_COUNT];
+    uint64_t abandoned;
     uint64_t harvested_by_sync, harvested_by_event, event_records, event_queries;
     uint64_t prewarmed, ooms;
 };

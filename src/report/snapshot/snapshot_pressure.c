@@ -21,6 +21,7 @@ static void read_levels(struct cw_snapshot_pressure_device *device,
         device->time_ns += device->level_ns[i];
     }
     device->highest_use = LOAD(live->highest_use);
+    device->share = LOAD(live->share);
 }
 
 static void read_ladder(struct cw_snapshot_pressure_device *device,
@@ -81,8 +82,8 @@ void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const stru
         device->spare = LOAD(live->memory.spare);
         device->held = cw_view_device_live(view, i).held;
         device->peak_held = LOAD(live->peak_held);
-        device->pressure_blocks = LOAD(live->memory.pressure_blocks);
-        device->pressure_bytes = LOAD(live->memory.pressure_bytes);
+        device->pressure_blocks = LOAD(live->pool.released[CW_RELEASE_PRESSURE].blocks);
+        device->pressure_bytes = LOAD(live->pool.released[CW_RELEASE_PRESSURE].bytes);
         read_levels(device, &live->memory, now_ns);
         read_ladder(device, &live->memory);
         device->ordinal = (uint8_t)i;

@@ -20,8 +20,8 @@ struct cw_snapshot_pressure_device {
     uint8_t used;             /* it has something to report */
     uint64_t limit, min_free; /* 0: none */
     uint64_t held, peak_held, spare;
-    unsigned level;       /* enum cw_level, at the end */
-    uint64_t highest_use; /* in 1/10000 */
+    unsigned level;              /* enum cw_level, at the end */
+    uint64_t share, highest_use; /* in use when last looked at, and at most, in 1/10000 */
     uint64_t level_ns[CW_LEVEL_COUNT], level_entered[CW_LEVEL_COUNT];
     uint64_t time_ns; /* at all levels */
     uint64_t changes; /* of level */

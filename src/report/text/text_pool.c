@@ -285,11 +285,13 @@ static void put_releases(const struct cw_text *text)
         {.label = "for the exact size, without rounding"},
         {.label = "after releasing idle blocks"},
     };
-    struct reason trims[] = {
-        {.label = "above CUWARDEN_POOL_MAX or CUWARDEN_POOL_BUCKET_MAX"},
-        {.label = "idle for longer than CUWARDEN_POOL_IDLE"},
-        {.label = "to make room for a request that ran out of memory"},
-        {.label = "with a context that ended during a capture, without waiting"},
+    /* The last: in a capture, when nothing could be waited for. */
+    struct reason trims[CW_RELEASE_COUNT + 1] = {
+#define X(id, name, its_label) [CW_RELEASE_##id] = {.label = (its_label)},
+        CW_RELEASES(X)
+#undef X
+            [CW_RELEASE_COUNT] =
+                {.label = "with a context that ended during a capture, without waiting"},
     };
 
     for (unsigned i = 0; i < CW_DEVICES; i++) {
@@ -297,10 +299,10 @@ static void put_releases(const struct cw_text *text)
 
         retries[0].count += device->exact_retries;
         retries[1].count += device->oom_retries;
-        trims[0].count += device->trimmed_full;
-        trims[1].count += device->trimmed_idle;
-        trims[2].count += device->trimmed_oom;
-        trims[3].count += device->abandoned;
+        for (unsigned why = 0; why < CW_RELEASE_COUNT; why++)
+            if (why != CW_RELEASE_PRESSURE) /* that is said with the levels */
+                trims[why].count += device->released[why].blocks;
+        trims[CW_RELEASE_COUNT].count += device->abandoned;
     }
     put_reasons(text, "driver calls retried when out of memory", retries, CW_ARRAY_LEN(retries));
     put_reasons(text, "idle blocks released to the driver", trims, CW_ARRAY_LEN(trims));

@@ -41,7 +41,11 @@ static struct cw_fleet_device of_large[] = {
      .hit_share = 0.25,
      .efficiency = 0.96,
      .fragmentation = 0.25,
-     .peak_fragmentation = 0.024},
+     .peak_fragmentation = 0.024,
+     .pressure = 0.957,
+     .live_blocks = 12345678,
+     .fallback_bytes = 2 * MIB,
+     .all_trimmed_bytes = 3000 * MIB},
 };
 static struct cw_fleet_process small = {.path = "a",
                                         .pid = 20,
@@ -96,6 +100,10 @@ Test(top_table, shows_what_is_chosen_in_its_order)
         {{.sort = CW_TOP_FRAGMENTATION, .device = ANY}, "20:0 3:0 20:64 99:-1 "},
         {{.sort = CW_TOP_PEAK_FRAGMENTATION, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
         {{.sort = CW_TOP_EFFICIENCY, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_USE, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_BLOCKS, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_FALLBACK, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
+        {{.sort = CW_TOP_TRIMMED, .device = ANY}, "3:0 20:0 20:64 99:-1 "},
         {{.sort = CW_TOP_PID, .device = ANY, .shows_dead = 1}, "3:0 7:0 20:0 20:64 99:-1 "},
         {{.sort = CW_TOP_PID, .device = 0}, "3:0 20:0 "},
         {{.sort = CW_TOP_PID, .device = CW_DEVICE_HOST}, "20:64 "},
@@ -129,13 +137,13 @@ Test(top_table, prints_a_row)
 {
     cr_assert_str_eq(line(&large, 0, SIZE_MAX),
                      "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
-                     "   96     25        2 /bin/large");
+                     "   96     25        2    96 12345678      2.0M     2.9G /bin/large");
     cr_assert_str_eq(line(&young, 0, SIZE_MAX),
                      "     99    -      -      -      -      -      -        -       -    -     - "
-                     "    -      -        - young");
+                     "    -      -        -     -        -         -        - young");
     cr_assert_str_eq(line(&dead, 0, SIZE_MAX),
                      "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
-                     "   96     25        2 dead");
+                     "   96     25        2    96 12345678      2.0M     2.9G dead");
     cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
     cr_assert_str_eq(line(&small, 0, 125),
                      "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "

@@ -319,7 +319,7 @@ Test(json_read, has_the_pool_the_pressure_and_the_accounts)
     pressure = &snapshot->pressure.device[0];
     cr_expect(snapshot->pool.deferred);
     cr_expect_eq(pool->requested_bytes, 10);
-    cr_expect_eq(pool->trimmed_idle, 2);
+    cr_expect_eq(pool->released[CW_RELEASE_IDLE].blocks, 2);
     cr_expect_eq(pool->bypassed[CW_BYPASS_KIND], 4);
     cr_expect_eq(pressure->level_ns[CW_LEVEL_CRITICAL], 6);
     cr_expect_eq(pressure->pressure_bytes, 8);

@@ -40,7 +40,7 @@ PoolTest(keep_with, with_a_bucket_max_64_mib_are_kept_in_any_case)
 {
     start_with_bucket_max(8);
     cr_expect_eq(churn(50, 2 * MIB), 32u);
-    cr_expect_eq(pool_counters(0)->trimmed_full, 18u);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_FULL].blocks, 18u);
 }
 
 PoolTest(keep_with, with_bucket_max_0_nothing_is_kept)
@@ -131,7 +131,7 @@ PoolTest(keep_with, leaves_512_mib_free)
     key[1] = pool_get(4 * MIB);
     start_with_free(80 * GIB, 511 * MIB);
     cr_expect_not(stays_when_freed(key[0]));
-    cr_expect_eq(pool_counters(0)->trimmed_full, 1u);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_FULL].blocks, 1u);
     start_with_free(80 * GIB, 513 * MIB);
     cr_expect(stays_when_freed(key[1]));
 }
@@ -203,7 +203,7 @@ PoolTest(keep, a_free_that_was_under_way_gives_its_block_back_too)
     cr_expect_eq(pool_put(key), CW_POOL_KEPT);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
     cr_expect_eq(fake_taken(), 0u);
-    cr_expect_eq(pool_counters(0)->trimmed_oom, 1u);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_OOM].blocks, 1u);
 }
 
 /* ---- out of memory ---- */
@@ -215,7 +215,7 @@ PoolTest(keep, a_reclaim_gives_back_what_is_ready)
     cr_expect_eq(pool_reclaim(0), 200 * MIB + 4 * 4 * KIB);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
     cr_expect_eq(fake_taken(), 0u);
-    cr_expect_eq(pool_counters(0)->trimmed_oom, 6u);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_OOM].blocks, 6u);
     cr_expect_eq(core_held(0), 0u);
     cr_expect_eq(pool_reclaim(0), 0u);
 }

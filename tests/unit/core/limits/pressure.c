@@ -100,10 +100,12 @@ Test(pressure, is_recorded_with_what_was_before_and_how_much_is_in_use)
     cr_expect_eq(event->device, 0);
     cr_expect_eq(event->total_bytes, ASK_TOTAL);
     cr_expect_eq(event, cw_event_at(ask_memory()->last_change));
-    cw_pressure_relieved(0, 2, 5 * MIB);
+    cr_expect_eq(ask_memory()->share, 9600);
+    cw_pressure_relieved(0, 5 * MIB);
     cr_expect_eq(event->released, 5 * MIB);
-    cr_expect_eq(ask_memory()->pressure_blocks, 2);
-    cr_expect_eq(ask_memory()->pressure_bytes, 5 * MIB);
+    use(61);
+    cr_expect_eq(ask_memory()->share, 6100);
+    cr_expect_eq(ask_memory()->highest_use, 9600);
 }
 
 static uint64_t time_at_levels(void)

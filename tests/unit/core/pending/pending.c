@@ -383,7 +383,7 @@ PoolTest(pending, without_an_event_or_when_one_fails_the_driver_frees)
         cr_expect_eq(fake_give(key), -1, "%u", i); /* the driver has it */
         cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), i + 1, "%u", i);
         cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u, "%u", i);
-        cr_expect_eq(pool_counters(0)->trimmed_full, i + 1, "%u", i);
+        cr_expect_eq(pool_counters(0)->released[CW_RELEASE_FULL].blocks, i + 1, "%u", i);
         fake_driver.fails[failing[i]] = 0;
     }
 }

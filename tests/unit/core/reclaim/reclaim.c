@@ -80,8 +80,8 @@ PoolTest(relief, medium_halves_what_each_bucket_keeps)
     work_off();
     cr_expect_eq(pool_idle_bytes(),
                  160 * MIB + 200 * MIB); /* 16 of the first, all 10 of the second */
-    cr_expect_eq(ask_memory()->pressure_blocks, 16);
-    cr_expect_eq(ask_memory()->pressure_bytes, 160 * MIB);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_PRESSURE].blocks, 16);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_PRESSURE].bytes, 160 * MIB);
     churn(32, 10 * MIB); /* and keeps no more of them */
     cr_expect_eq(pool_idle_bytes(), 160 * MIB + 200 * MIB);
 }
@@ -102,7 +102,7 @@ PoolTest(relief, high_drops_what_is_large_and_unused_until_it_is_over)
     cr_expect_eq(idle_of(120 * MIB), 10); /* was asked for just now */
     cr_expect_eq(idle_of(80 * MIB), 10);  /* is the smaller loss */
     cr_expect_eq(idle_of(100 * MIB), 3);
-    cr_expect_eq(ask_memory()->pressure_bytes, 700 * MIB);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_PRESSURE].bytes, 700 * MIB);
 }
 
 PoolTest(relief, critical_keeps_nothing)
@@ -116,7 +116,7 @@ PoolTest(relief, critical_keeps_nothing)
     work_off();
     cr_expect_eq(pool_idle_bytes(), MIB); /* pinned memory is not of the device */
     cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
-    cr_expect_eq(ask_memory()->pressure_blocks, 37);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_PRESSURE].blocks, 37);
 }
 
 PoolTest(relief, nothing_goes_while_the_gate_is_closed)

@@ -163,8 +163,10 @@ PoolTest(sweep, what_nobody_needs_decays_and_is_gone_after_pool_idle)
     cr_expect_gt(after, 0u);
     pass_and_work(3);
     cr_expect_eq(pool_idle_bytes(), 0u);
-    cr_expect_eq(pool_counters(0)->trimmed_idle + pool_counters(0)->trimmed_full, 64u);
-    cr_expect_gt(pool_counters(0)->trimmed_idle, 0u);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_IDLE].blocks +
+                     pool_counters(0)->released[CW_RELEASE_FULL].blocks,
+                 64u);
+    cr_expect_gt(pool_counters(0)->released[CW_RELEASE_IDLE].blocks, 0u);
 }
 
 PoolTest(sweep, a_loop_that_empties_and_refills_keeps_its_hits)

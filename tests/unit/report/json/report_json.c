@@ -116,9 +116,13 @@ static void add_pool(void)
     device->pool.event_queries = 14;
     device->pool.exact_retries = 15;
     device->pool.oom_retries = 16;
-    device->pool.trimmed_full = 17;
-    device->pool.trimmed_idle = 18;
-    device->pool.trimmed_oom = 19;
+    device->pool.released[CW_RELEASE_FULL].blocks = 17;
+    device->pool.released[CW_RELEASE_IDLE].blocks = 18;
+    device->pool.released[CW_RELEASE_OOM].blocks = 19;
+    device->pool.released[CW_RELEASE_FULL].bytes = 22;
+    device->pool.released[CW_RELEASE_CONTEXT].bytes = 23;
+    device->pool.released[CW_RELEASE_ASKED].blocks = 24;
+    device->pool.released[CW_RELEASE_CONTEXT].blocks = 25;
     device->pool.prewarmed = 20;
     device->pool.abandoned = 21;
     header->free_sync = 1;
@@ -145,7 +149,11 @@ Test(report_json, tells_what_the_pool_did)
         "\"num_alloc_retries\":16,\"num_ooms\":2,\"exact_retries\":15,"
         "\"prewarmed\":20,\"harvested\":{\"by_sync\":11,\"by_event\":12},"
         "\"event_records\":13,\"event_queries\":14,"
-        "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19},\"abandoned\":21,"
+        "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19,\"pressure\":0,\"asked\":24,\"context\":"
+        "25},"
+        "\"trimmed_bytes\":{\"full\":22,\"idle\":0,\"oom\":0,\"pressure\":0,\"asked\":0,"
+        "\"context\":23},"
+        "\"abandoned\":21,"
         "\"bypassed\":{\"capture\":1,\"exported\":2,\"no_context\":3,"
         "\"broken_context\":4,\"contexts\":5,\"full\":6,\"wanted\":7,\"kind\":8}}");
     expect_holds("r[\"pool\"][\"devices\"][0][\"buckets\"]==["
@@ -185,7 +193,7 @@ Test(report_json, tells_of_limits_and_pressure)
     expect_holds("(lambda d: {k: d[k] for k in d if k!=\"ladder\"})"
                  "(*r[\"pressure\"][\"devices\"])=={\"device\":1,\"name\":\"NVIDIA H200\","
                  "\"limit\":64<<30,\"min_free\":1<<29,\"held\":0,\"peak_held\":0,"
-                 "\"spare\":2<<30,\"level\":\"critical\",\"highest_use\":0.9731,"
+                 "\"spare\":2<<30,\"level\":\"critical\",\"use\":0.962,\"highest_use\":0.9731,"
                  "\"level_changes\":5,\"levels\":{"
                  "\"low\":{\"entered\":0,\"ns\":200000000},"
                  "\"medium\":{\"entered\":0,\"ns\":0},"

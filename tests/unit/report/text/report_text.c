@@ -351,8 +351,8 @@ static void add_pool(uint32_t site, uint32_t freeing)
         pool->bypassed[i] = i * i * i;
     pool->exact_retries = 2;
     pool->oom_retries = 1;
-    pool->trimmed_full = 3;
-    pool->trimmed_idle = 12;
+    pool->released[CW_RELEASE_FULL].blocks = 3;
+    pool->released[CW_RELEASE_IDLE].blocks = 12;
     fixture_event(CW_EVENT_INVALID_FREE, site, 1)->other_site = freeing;
 }
 

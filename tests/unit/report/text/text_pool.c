@@ -164,9 +164,9 @@ Test(text_pool, reasons_are_listed_when_there_were_any)
     expect_no_text("asked again");
     header->device[0].pool.exact_retries = 1;
     header->device[1].pool.oom_retries = 20;
-    header->device[0].pool.trimmed_full = 3;
-    header->device[0].pool.trimmed_idle = 4;
-    header->device[0].pool.trimmed_oom = 5;
+    header->device[0].pool.released[CW_RELEASE_FULL].blocks = 3;
+    header->device[0].pool.released[CW_RELEASE_IDLE].blocks = 4;
+    header->device[0].pool.released[CW_RELEASE_OOM].blocks = 5;
     write_section("== POOL");
     expect_line("  driver calls retried when out of memory");
     expect_line("     1  for the exact size, without rounding");

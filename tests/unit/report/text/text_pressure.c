@@ -43,18 +43,18 @@ Test(text_pressure, nothing_happened_nothing_is_printed)
 Test(text_pressure, each_reason_alone_brings_the_section)
 {
     static const size_t fields[] = {
-        offsetof(struct cw_live_memory, limit),
-        offsetof(struct cw_live_memory, min_free),
-        offsetof(struct cw_live_memory, refused[CW_CAUSE_LIMIT]),
-        offsetof(struct cw_live_memory, limited),
-        offsetof(struct cw_live_memory, rung[CW_RUNG_POLL].tried),
-        offsetof(struct cw_live_memory, fallbacks),
-        offsetof(struct cw_live_memory, level_entered[CW_LEVEL_MEDIUM]),
-        offsetof(struct cw_live_memory, pressure_blocks),
+        offsetof(struct cw_live_device, memory.limit),
+        offsetof(struct cw_live_device, memory.min_free),
+        offsetof(struct cw_live_device, memory.refused[CW_CAUSE_LIMIT]),
+        offsetof(struct cw_live_device, memory.limited),
+        offsetof(struct cw_live_device, memory.rung[CW_RUNG_POLL].tried),
+        offsetof(struct cw_live_device, memory.fallbacks),
+        offsetof(struct cw_live_device, memory.level_entered[CW_LEVEL_MEDIUM]),
+        offsetof(struct cw_live_device, pool.released[CW_RELEASE_PRESSURE].blocks),
     };
 
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        uint64_t *field = (uint64_t *)((char *)memory_of(1) + fields[i]);
+        uint64_t *field = (uint64_t *)((char *)&fixture.arena.header->device[1] + fields[i]);
 
         *field = 1;
         write_section("== PRESSURE");
