@@ -8,6 +8,7 @@
 #include "base/estimate/estimate.h"
 
 #include "base/compiler.h"
+#include "base/device_reserve.h"
 #include "base/out.h"
 
 #define MIB             (UINT64_C(1) << 20)
@@ -345,7 +346,7 @@ static void sum_parts(struct sum *sum)
         sum_training(sum);
     for (unsigned i = 0; i < CW_PART_COUNT; i++)
         out->total = cw_plus(out->total, out->part[i]);
-    out->reserve = cw_estimate_reserve(out->total);
+    out->reserve = cw_device_reserve(out->total);
 }
 
 int cw_estimate_make(const struct cw_shape *shape, const struct cw_estimate_stored *stored,
@@ -384,11 +385,4 @@ uint64_t cw_estimate_longest(const struct cw_shape *shape, const struct cw_estim
             most = trial.context - 1;
     }
     return fits;
-}
-
-uint64_t cw_estimate_reserve(uint64_t bytes)
-{
-    uint64_t reserve = cw_plus((500 + 100) * MIB, bytes / 10);
-
-    return reserve < 2048 * MIB ? reserve : 2048 * MIB;
 }

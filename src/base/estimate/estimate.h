@@ -76,10 +76,6 @@ int cw_estimate_make(const struct cw_shape *shape, const struct cw_estimate_stor
 uint64_t cw_estimate_longest(const struct cw_shape *shape, const struct cw_estimate_stored *stored,
                              const struct cw_estimate_load *load, uint64_t memory, uint64_t most);
 
-/* What the driver, the context and fragmentation take beside so many bytes: 500 MiB + 100 MiB +
- * 10 %, at most 2 GiB. */
-uint64_t cw_estimate_reserve(uint64_t bytes);
-
 const char *cw_optimizer_name(enum cw_optimizer optimizer);
 /* "weights", "cache", ... */
 const char *cw_estimate_part_name(enum cw_estimate_part part);

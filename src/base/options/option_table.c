@@ -46,7 +46,7 @@ struct definition {
     uint64_t max;
     const char *min_time; /* of a time or interval, as the user would write it */
     const char *max_time;
-    int takes_none; /* of sizes */
+    unsigned size_words; /* of sizes: CW_SIZE_TAKES_* */
     int takes_zero;
 };
 
@@ -76,9 +76,10 @@ struct definition {
 #define VALUES_EXTERN_ENUM(name)    &(CW_ENUM_##name(LISTED))[2]
 #define VALUES_COUNT(min, max)      #min ".." #max
 #define VALUES_AUTO_COUNT(min, max) "auto or " #min ".." #max
-#define VALUES_SIZES(none, zero)    VALUES_SIZES_##none
+#define VALUES_SIZES(words, zero)   VALUES_SIZES_##words
 #define VALUES_SIZES_0              "SIZES"
-#define VALUES_SIZES_1              "none or SIZES"
+#define VALUES_SIZES_NONE           "none or SIZES"
+#define VALUES_SIZES_NONE_OR_USABLE "none or usable or SIZES"
 #define VALUES_TIME(min, max)       min ".." max
 #define VALUES_INTERVAL(min, max)   "off or " min ".." max
 #define VALUES_LEVELS               "MEDIUM,HIGH,CRITICAL"
@@ -89,20 +90,25 @@ struct definition {
 #define VALUES_INPUT                "FILE"
 #define VALUES_SIGNAL               "off or SIGNAL"
 
+#define SIZE_WORDS_0              0
+#define SIZE_WORDS_NONE           CW_SIZE_TAKES_NONE
+#define SIZE_WORDS_NONE_OR_USABLE (CW_SIZE_TAKES_NONE | CW_SIZE_TAKES_USABLE)
+
 #define KIND_OF_ENUM(name)            .kind = KIND_ENUM
 #define KIND_OF_EXTERN_ENUM(name)     .kind = KIND_ENUM
 #define KIND_OF_COUNT(low, high)      .kind = KIND_COUNT, .min = (low), .max = (high)
 #define KIND_OF_AUTO_COUNT(low, high) .kind = KIND_AUTO_COUNT, .min = (low), .max = (high)
-#define KIND_OF_SIZES(none, zero)     .kind = KIND_SIZES, .takes_none = (none), .takes_zero = (zero)
-#define KIND_OF_TIME(low, high)       .kind = KIND_TIME, .min_time = (low), .max_time = (high)
-#define KIND_OF_INTERVAL(low, high)   .kind = KIND_INTERVAL, .min_time = (low), .max_time = (high)
-#define KIND_OF_LEVELS                .kind = KIND_LEVELS
-#define KIND_OF_FAIL                  .kind = KIND_FAIL
-#define KIND_OF_BATCHES               .kind = KIND_BATCHES
-#define KIND_OF_PATH                  .kind = KIND_PATH
-#define KIND_OF_PLACE                 .kind = KIND_PLACE
-#define KIND_OF_INPUT                 .kind = KIND_INPUT
-#define KIND_OF_SIGNAL                .kind = KIND_SIGNAL
+#define KIND_OF_SIZES(words, zero)                                                                 \
+    .kind = KIND_SIZES, .size_words = SIZE_WORDS_##words, .takes_zero = (zero)
+#define KIND_OF_TIME(low, high)     .kind = KIND_TIME, .min_time = (low), .max_time = (high)
+#define KIND_OF_INTERVAL(low, high) .kind = KIND_INTERVAL, .min_time = (low), .max_time = (high)
+#define KIND_OF_LEVELS              .kind = KIND_LEVELS
+#define KIND_OF_FAIL                .kind = KIND_FAIL
+#define KIND_OF_BATCHES             .kind = KIND_BATCHES
+#define KIND_OF_PATH                .kind = KIND_PATH
+#define KIND_OF_PLACE               .kind = KIND_PLACE
+#define KIND_OF_INPUT               .kind = KIND_INPUT
+#define KIND_OF_SIGNAL              .kind = KIND_SIGNAL
 
 #define OPTION(field, type, NAME, fallback, help, detail)                                          \
     {.row = {#NAME, VALUES_##type, fallback, help, detail},                                        \
@@ -156,9 +162,10 @@ static void say_form(struct cw_out *why, const struct definition *def)
         return;
     case KIND_SIZES:
         cw_out_printf(why,
-                      "%sa size (8G)%s, or a list of up to %d, each device at most once "
+                      "%s%sa size (8G)%s, or a list of up to %d, each device at most once "
                       "(0:8G,GPU-<uuid>:50%%,4G)",
-                      def->takes_none ? "none, " : "",
+                      def->size_words & CW_SIZE_TAKES_NONE ? "none, " : "",
+                      def->size_words & CW_SIZE_TAKES_USABLE ? "usable, " : "",
                       def->takes_zero ? ", a share (25%)" : " or share (25%) above 0",
                       CW_SIZES_MAX);
         return;
@@ -264,8 +271,8 @@ static enum cw_option_verdict parse_sizes(const struct definition *def, const ch
 {
     struct cw_device_sizes sizes = {.count = 0};
 
-    if (cw_sizes_parse(standing, def->takes_none, &sizes) != 0 ||
-        cw_sizes_parse(value, def->takes_none, &sizes) != 0 ||
+    if (cw_sizes_parse(standing, def->size_words, &sizes) != 0 ||
+        cw_sizes_parse(value, def->size_words, &sizes) != 0 ||
         (!def->takes_zero && cw_sizes_have_zero(&sizes)))
         return refuse(why, def, value);
     memcpy(field, &sizes, sizeof(sizes));

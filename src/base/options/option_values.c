@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
+#include "base/device_reserve.h"
 #include "base/options/number.h"
 
 #define MILLISECOND UINT64_C(1000000)
@@ -26,14 +28,26 @@ int cw_count_parse(const char *text, uint64_t *out)
 
 /* ---- sizes ---- */
 
-static const char *read_size(const char *at, int takes_none, struct cw_size *out)
+static const struct {
+    const char *word;
+    unsigned bit;
+    enum cw_size_kind kind;
+} size_words[] = {
+    {"none", CW_SIZE_TAKES_NONE, CW_SIZE_NONE},
+    {"usable", CW_SIZE_TAKES_USABLE, CW_SIZE_USABLE},
+};
+
+static const char *read_size(const char *at, unsigned words, struct cw_size *out)
 {
-    static const char none[] = "none";
     struct cw_decimal number;
 
-    if (takes_none && strncmp(at, none, sizeof(none) - 1) == 0) {
-        *out = (struct cw_size){.kind = CW_SIZE_NONE};
-        return at + sizeof(none) - 1;
+    for (size_t i = 0; i < CW_ARRAY_LEN(size_words); i++) {
+        size_t len = strlen(size_words[i].word);
+
+        if ((words & size_words[i].bit) == 0 || strncmp(at, size_words[i].word, len) != 0)
+            continue;
+        *out = (struct cw_size){.kind = size_words[i].kind};
+        return at + len;
     }
     at = cw_number_read_decimal(at, &number);
     if (!at)
@@ -114,7 +128,7 @@ static const char *read_device(const char *at, struct cw_device_size *out)
     return at;
 }
 
-static const char *read_device_size(const char *at, int takes_none, struct cw_device_size *out)
+static const char *read_device_size(const char *at, unsigned words, struct cw_device_size *out)
 {
     memset(out, 0, sizeof(*out));
     if (at[strcspn(at, ":,")] == ':') {
@@ -122,7 +136,7 @@ static const char *read_device_size(const char *at, int takes_none, struct cw_de
         if (!at || *at++ != ':')
             return NULL;
     }
-    return read_size(at, takes_none, &out->size);
+    return read_size(at, words, &out->size);
 }
 
 static int is_device(const struct cw_device_size *item, enum cw_device_name named_by,
@@ -154,7 +168,7 @@ static int add_device(struct cw_device_sizes *sizes, const struct cw_device_size
     return 0;
 }
 
-int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out)
+int cw_sizes_parse(const char *text, unsigned words, struct cw_device_sizes *out)
 {
     struct cw_device_sizes sizes = {.fallback = out->fallback};
     int fallbacks = 0;
@@ -162,7 +176,7 @@ int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out
     do {
         struct cw_device_size item;
 
-        text = read_device_size(text, takes_none, &item);
+        text = read_device_size(text, words, &item);
         if (!text || (*text && *text != ','))
             return -1;
         if (item.named_by != CW_DEVICE_UNNAMED) {
@@ -180,7 +194,7 @@ int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out
 
 static int is_zero(const struct cw_size *size)
 {
-    return size->kind != CW_SIZE_NONE && size->amount == 0;
+    return (size->kind == CW_SIZE_BYTES || size->kind == CW_SIZE_SHARE) && size->amount == 0;
 }
 
 int cw_sizes_have_zero(const struct cw_device_sizes *sizes)
@@ -198,6 +212,13 @@ static uint64_t share_of(uint64_t total, uint64_t share)
            total % CW_SHARE_OF_WHOLE * share / CW_SHARE_OF_WHOLE;
 }
 
+static uint64_t usable_of(uint64_t total)
+{
+    uint64_t reserve = cw_device_reserve(total);
+
+    return reserve < total / 2 ? total - reserve : total - total / 2;
+}
+
 int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uint8_t uuid[16],
                  uint64_t device_total, uint64_t *out_bytes)
 {
@@ -209,10 +230,19 @@ int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uin
     if (!item)
         item = find_device(sizes, CW_DEVICE_ORDINAL, device, NULL);
     size = item ? &item->size : &sizes->fallback;
-    if (size->kind == CW_SIZE_NONE)
+    switch (size->kind) {
+    case CW_SIZE_BYTES:
+        *out_bytes = size->amount;
+        return 1;
+    case CW_SIZE_SHARE:
+        *out_bytes = share_of(device_total, size->amount);
+        return 1;
+    case CW_SIZE_USABLE:
+        *out_bytes = usable_of(device_total);
+        return 1;
+    default:
         return 0;
-    *out_bytes = size->kind == CW_SIZE_BYTES ? size->amount : share_of(device_total, size->amount);
-    return 1;
+    }
 }
 
 /* ---- printing of sizes ---- */
@@ -222,6 +252,9 @@ static void print_size(const struct cw_size *size, struct cw_out *out)
     switch (size->kind) {
     case CW_SIZE_NONE:
         cw_out_string(out, "none");
+        return;
+    case CW_SIZE_USABLE:
+        cw_out_string(out, "usable");
         return;
     case CW_SIZE_BYTES:
         cw_number_print_bytes(size->amount, out);

@@ -23,7 +23,11 @@
 #define CW_BATCH_BLOCKS   4096
 #define CW_SHARE_OF_WHOLE UINT64_C(100000000) /* 100%, in millionths of a percent */
 
-enum cw_size_kind { CW_SIZE_NONE, CW_SIZE_BYTES, CW_SIZE_SHARE };
+enum cw_size_kind { CW_SIZE_NONE, CW_SIZE_BYTES, CW_SIZE_SHARE, CW_SIZE_USABLE };
+
+/* Words that may stand for a size. */
+#define CW_SIZE_TAKES_NONE   1
+#define CW_SIZE_TAKES_USABLE 2
 
 struct cw_size {
     enum cw_size_kind kind;
@@ -65,12 +69,13 @@ struct cw_levels {
 int cw_count_parse(const char *text, uint64_t *out);
 
 /*
- * One size or share ("8G", "1.5GiB", "4096", "25%"; the word "none" if takes_none), or a list of
+ * One size or share ("8G", "1.5GiB", "4096", "25%"; the words "none" and "usable" if
+ * `words` has CW_SIZE_TAKES_NONE and CW_SIZE_TAKES_USABLE), or a list of
  * them by device ("0:8G,GPU-UUID:50%"), each device at most once; at most one item has no device
  * and applies to all others. The list replaces the one in *out; without an item for the others,
  * out->fallback is left unchanged, so set that first.
  */
-int cw_sizes_parse(const char *text, int takes_none, struct cw_device_sizes *out);
+int cw_sizes_parse(const char *text, unsigned words, struct cw_device_sizes *out);
 /* "GPU-" or "MIG-" and a uuid, as nvidia-smi -L and NVML print it. */
 int cw_uuid_parse(const char *text, uint8_t out[16]);
 /* One item: "9:4G". */
@@ -82,7 +87,8 @@ int cw_sizes_have_zero(const struct cw_device_sizes *sizes);
 
 /*
  * The value for a device: the item with its uuid (NULL: unknown), else with its ordinal, else the
- * fallback. Returns 1 with the bytes, a share rounded down, or 0 for "none".
+ * fallback. Returns 1 with the bytes, a share rounded down, or 0 for "none". "usable" is the device
+ * less what driver and context take (base/device_reserve.h), and at least half of it.
  */
 int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uint8_t uuid[16],
                  uint64_t device_total, uint64_t *out_bytes);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/device_reserve.h"
 #include "base/estimate/estimate.h"
 #include "base/options/options.h"
 #include "base/out.h"
@@ -121,7 +122,7 @@ void cw_picks_note(struct cw_picks *picks, const struct cw_devices *devices,
 
 uint64_t cw_pick_room(uint64_t need, uint64_t reserve)
 {
-    return cw_plus(need, reserve == UINT64_MAX ? cw_estimate_reserve(need) : reserve);
+    return cw_plus(need, reserve == UINT64_MAX ? cw_device_reserve(need) : reserve);
 }
 
 /* ---- the file ---- */

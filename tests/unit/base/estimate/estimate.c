@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/device_reserve.h"
+
 #define GIB 1073741824.0
 
 /* Billions of parameters: all, and those that a token uses, 0 if nobody says. */
@@ -351,12 +353,12 @@ Test(estimate, the_longest_context_is_the_last_that_fits)
 
 Test(estimate, the_reserve_grows_with_the_need_up_to_two_gibibytes)
 {
-    cr_expect_eq(cw_estimate_reserve(0), (uint64_t)600 << 20);
-    cr_expect_eq(cw_estimate_reserve((uint64_t)1000 << 20), (uint64_t)700 << 20);
-    cr_expect_eq(cw_estimate_reserve((uint64_t)14 << 30),
+    cr_expect_eq(cw_device_reserve(0), (uint64_t)600 << 20);
+    cr_expect_eq(cw_device_reserve((uint64_t)1000 << 20), (uint64_t)700 << 20);
+    cr_expect_eq(cw_device_reserve((uint64_t)14 << 30),
                  ((uint64_t)600 << 20) + ((uint64_t)14 << 30) / 10);
-    cr_expect_eq(cw_estimate_reserve((uint64_t)80 << 30), (uint64_t)2 << 30);
-    cr_expect_eq(cw_estimate_reserve(UINT64_MAX), (uint64_t)2 << 30);
+    cr_expect_eq(cw_device_reserve((uint64_t)80 << 30), (uint64_t)2 << 30);
+    cr_expect_eq(cw_device_reserve(UINT64_MAX), (uint64_t)2 << 30);
 }
 
 /* ---- what cannot be ---- */
