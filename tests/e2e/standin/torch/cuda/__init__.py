@@ -18,9 +18,14 @@ def init():
         queued.pop(0)()
 
 
+def is_initialized():
+    return is_up
+
+
 def device_count():
     return 1
 
 
 from . import memory  # noqa: E402
-from .memory import empty, memory_stats_as_nested_dict  # noqa: E402, F401
+from .memory import (  # noqa: E402, F401
+    empty, empty_cache, get_allocator_backend, memory_allocated, memory_reserved, memory_stats_as_nested_dict)
