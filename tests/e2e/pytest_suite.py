@@ -38,7 +38,8 @@ def table():
 
 @pytest.fixture(scope="class")
 def wide():
-    yield Buffer(3 * MIB)
+    yield (buffers := [Buffer(3 * MIB)])
+    buffers.clear()
 
 
 @pytest.fixture
@@ -164,12 +165,12 @@ class TestMethods:
     def test_self(self, wide):
         self.buffer = Buffer()
 
-    def test_wide_holds(self, table):
-        table.append(Buffer())
-
     @pytest.mark.cuwarden_leaks(False)
     def test_off(self):
         keep()
+
+    def test_wide_holds(self, wide):
+        wide.append(Buffer())
 
 
 @pytest.mark.cuwarden_leaks
@@ -221,6 +222,13 @@ def test_grows(own):
 @pytest.mark.cuwarden_growth(3)
 def test_level():
     cache.setdefault("level", Buffer())
+
+
+@pytest.mark.cuwarden_growth(3)
+def test_grows_once():
+    cache["once"] = cache.get("once", 0) + 1
+    if cache["once"] == 2:
+        keep()
 
 
 @pytest.mark.cuwarden_growth(3, tolerance="2M")
