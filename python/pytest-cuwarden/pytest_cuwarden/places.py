@@ -37,8 +37,10 @@ class Place(NamedTuple):
 class Report:
     """The library's report of this moment."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, end: Tuple[str, str]) -> None:
+        """Stacks end with this function of this file, where they have it."""
         self._root = os.path.join(root, "")
+        self._end = end
         report = _written()
         self._frames = {frame["id"]: frame for frame in report["frames"]}
         self._modules = {module["id"]: os.path.basename(module.get("path", "")) for module in report["modules"]}
@@ -97,6 +99,8 @@ class Report:
             for inlined in frame.get("inlined", ()):
                 yield inlined.get("func", "?"), self.print_line(inlined.get("file", ""), inlined.get("line", 0)) or module
             yield frame["func"], self.print_line(file, frame.get("line", 0)) or module
+            if (file, frame["func"].rpartition(".")[2]) == self._end:
+                return
 
     def print_line(self, file: str, line: int) -> str:
         """As seen from the root of the tests; what is elsewhere by its name."""

@@ -56,6 +56,14 @@ def cuwarden_memory(request: pytest.FixtureRequest) -> Memory:
 
 # ---- text ----
 
+def _function_of(item: pytest.Item) -> Tuple[str, str]:
+    return str(item.path), getattr(item, "originalname", None) or item.name
+
+
+def _report_of(item: pytest.Item) -> Report:
+    return Report(str(item.config.rootpath), _function_of(item))
+
+
 def _print_left(item: pytest.Item, run: Run, report: Report) -> str:
     left = run.left
     assert left is not None
@@ -75,7 +83,7 @@ def _print_left(item: pytest.Item, run: Run, report: Report) -> str:
 
 
 def _print_tensors(item: pytest.Item, report: Report) -> List[str]:
-    found = tensors.live_stacks(str(item.path), getattr(item, "originalname", item.name))
+    found = tensors.live_stacks(*_function_of(item))
     if not found and tensors.is_used():
         return ["  the lines of tensors: cuwarden run --torch -- python -m pytest"]
     places = {Place("in PyTorch", tuple((function, report.print_line(file, line)) for file, line, function in stack), ""): amount
@@ -205,7 +213,7 @@ class _Gatekeeper:
             if gates.checks_growth and number >= gates.runs - gates.repeats:
                 live.append(run.live_bytes)
                 if len(live) == 1:
-                    places = Report(str(self.config.rootpath)).live()
+                    places = _report_of(item).live()
             if is_last:
                 self._judge(item, run, reports[1], live, places)
         return reports
@@ -263,7 +271,7 @@ class _Gatekeeper:
         if run is None:
             return
         if report.failed and run.was_refused():
-            self._explain(run, report)
+            self._explain(item, run, report)
         if call.when != "teardown":
             run.has_passed, run.is_expected = _passed(report), _expected(report) is not None
             return
@@ -271,8 +279,8 @@ class _Gatekeeper:
         if run.has_passed and report.passed and not self._runs_it and not run.is_expected:
             self._judge(item, run, report, [], {})
 
-    def _explain(self, run: Run, report: pytest.TestReport) -> None:
-        line = _print_refusal(run, Report(str(self.config.rootpath)))
+    def _explain(self, item: pytest.Item, run: Run, report: pytest.TestReport) -> None:
+        line = _print_refusal(run, _report_of(item))
         if line is not None:
             report.sections.append(("cuwarden", line))
 
@@ -282,10 +290,10 @@ class _Gatekeeper:
         texts: List[str] = []
         now = None
         if run.left is not None and run.left.bytes > gates.tolerance:
-            now = Report(str(self.config.rootpath))
+            now = _report_of(item)
             texts.append(_print_left(item, run, now))
         if _is_growth(live, gates.growth_tolerance):
-            now = now or Report(str(self.config.rootpath))
+            now = now or _report_of(item)
             texts.append(_print_growth(item, live, _grown(places, now.live()), now))
         if texts:
             _fail(item, report, "\n\n".join(texts))
