@@ -155,9 +155,10 @@ Test(option_presets, a_bad_preset_is_the_default_one)
 {
     PARSE("CUWARDEN_POOL_IDLE=x", "CUWARDEN_PRESET=tiny", "CUWARDEN_PRESET=constrained");
     cr_expect_eq(complaints.count, 2u);
-    cr_expect_str_eq(complaints.line[0],
-                     "CUWARDEN_PRESET: 'tiny' is not one of default, inference, constrained; "
-                     "using the default 'default'");
+    cr_expect_str_eq(
+        complaints.line[0],
+        "CUWARDEN_PRESET: 'tiny' is not one of default, inference, constrained, guarded; "
+        "using the default 'default'");
     cr_expect_not_null(strstr(complaints.line[1], "; using the default '10s'"));
     expect_value(CW_OPTION_INDEX_PRESET, "default", CW_ORIGIN_DEFAULT);
     expect_value(CW_OPTION_INDEX_POOL_MAX, "25%", CW_ORIGIN_DEFAULT);
