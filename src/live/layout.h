@@ -54,7 +54,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 9
+#define CW_LIVE_VERSION 10
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    32768 /* bytes of a record at most */
@@ -335,6 +335,8 @@ enum cw_rung {
  *   PRESSURE      the level of a device has changed
  *   TRIM          memory had run out, and giving idle blocks back helped
  *   LIMIT         the limit was changed while the process ran: to `bytes`
+ *   PUT_OFF       a context was at work for 20 ms after a strict free, and the driver's own does
+ * not wait: frees are deferred until the program has synchronised it
  */
 #define CW_EVENTS(X)                                                                               \
     X(OOM, "oom")                                                                                  \
@@ -342,7 +344,8 @@ enum cw_rung {
     X(FATAL, "fatal")                                                                              \
     X(PRESSURE, "pressure")                                                                        \
     X(TRIM, "trim")                                                                                \
-    X(LIMIT, "limit")
+    X(LIMIT, "limit")                                                                              \
+    X(PUT_OFF, "put-off")
 
 enum cw_event_type {
 #define X(id, name) CW_EVENT_##id,

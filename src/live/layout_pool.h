@@ -41,7 +41,9 @@ struct __attribute__((aligned(64))) cw_live_bucket {
     X(CONTEXTS, "contexts", "several contexts, and a driver without context events")               \
     X(FULL, "full", "the bucket or the cache was full")                                            \
     X(WANTED, "wanted", "another request had found no memory")                                     \
-    X(KIND, "kind", "flags or a size that the pool does not serve")
+    X(KIND, "kind", "flags or a size that the pool does not serve")                                \
+    X(BUSY, "busy", "the device was at work for 20 ms: waiting is the driver's affair")            \
+    X(EVENTS, "events", "a small block, and a driver without context events")
 
 enum cw_bypass {
 #define X(id, name, label) CW_BYPASS_##id,
@@ -84,7 +86,8 @@ struct cw_live_pool {
     /* Freed blocks that went with their context although another one may still have used them: a
      * capture ran, so they could not be waited for. */
     _Atomic uint64_t abandoned;
-    uint64_t reserved[3];
+    _Atomic uint64_t put_off, events_refused; /* core/pending/patience.h */
+    uint64_t reserved[1];
 };
 
 #endif

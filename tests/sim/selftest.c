@@ -441,7 +441,7 @@ static void test_threads(void)
 /* ---- kernels and errors ---- */
 
 static const char image[] = "cusim 1\nkernel fill\nkernel check\nkernel copy\nkernel spin\n"
-                            "kernel trap\nglobal table 100\n";
+                            "kernel persist\nkernel trap\nglobal table 100\n";
 
 static CUresult launch(CUfunction function, CUstream stream, void **arguments)
 {
@@ -453,7 +453,9 @@ static void test_kernels(void)
     CUmodule module, other;
     CUlibrary library;
     CUkernel kernel;
-    CUfunction fill, check, spin, nothing;
+    CUfunction fill, check, spin, persist, nothing;
+    uint32_t *flag, done = 1;
+    void *persist_arguments[] = {&flag, &done};
     CUdeviceptr block, wrong, table;
     unsigned value = 77, mismatches = 0;
     uint64_t n = 1000, us = 20000, begin;
@@ -466,6 +468,7 @@ static void test_kernels(void)
     must(cuModuleGetFunction(&fill, module, "fill"));
     must(cuModuleGetFunction(&check, module, "check"));
     must(cuModuleGetFunction(&spin, module, "spin"));
+    must(cuModuleGetFunction(&persist, module, "persist"));
     ok(cuModuleGetFunction(&nothing, module, "absent") == CUDA_ERROR_NOT_FOUND,
        "a text image has only the kernels it lists");
     must(cuModuleGetGlobal(&table, &size, module, "table"));
@@ -482,6 +485,14 @@ static void test_kernels(void)
     must(launch(spin, NULL, spin_arguments));
     must(cuCtxSynchronize());
     ok(now_us() - begin >= 20000, "a kernel can take its time");
+    must(cuMemHostAlloc((void **)&flag, 4, 0));
+    *flag = 0;
+    must(launch(persist, NULL, persist_arguments));
+    usleep(20000);
+    ok(cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY, "a kernel can run until it is told to end");
+    __atomic_store_n(flag, done, __ATOMIC_RELEASE);
+    must(cuCtxSynchronize());
+    must(cuMemFreeHost(flag));
     must(cuModuleLoadData(&other, ".version 7.0\n.target sm_50\n"));
     must(cuModuleGetFunction(&nothing, other, "anything"));
     must(launch(nothing, NULL, fill_arguments));

@@ -495,8 +495,9 @@ struct sim_kernel {
     unsigned narguments;
     unsigned char sizes[CUSIM_MAX_ARGUMENTS];
     CUresult (*run)(const uint64_t *arguments, const char *who);
-    unsigned pointers; /* a bit per argument that is one */
-    bool is_long;      /* the first argument is how many microseconds it takes */
+    unsigned pointers;  /* a bit per argument that is one */
+    bool is_long;       /* the first argument is how many microseconds it takes */
+    bool is_persistent; /* it ends when the word at the first argument has become the second */
     void (*run_own)(const struct cusim_launch *launch); /* of the program, instead of run */
 };
 
@@ -565,6 +566,7 @@ struct sim_config {
     size_t memory[SIM_MAX_DEVICES], alloc_granularity;
     size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;
+    size_t free_waits_from;
     bool is_private, is_lazy, is_managed, has_sites;
     char report[512];
 };

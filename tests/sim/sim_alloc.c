@@ -62,6 +62,8 @@ static void wait_for_users(const struct sim_block *block)
 {
     struct sim_context *ctx = block->ctx ? block->ctx : sim_context_current();
 
+    if (block->size < sim.config.free_waits_from)
+        return;
     if (sim.config.free_waits > 1)
         sim_object_visit(SIM_CONTEXT, wait_for_context, NULL);
     else if (sim.config.free_waits && ctx)

@@ -58,6 +58,7 @@ void sim_config_load(void)
         config->delay_us = sim_option_number("CUSIM_DELAY_US", 0);
     config->has_sites = sim_option_number("CUSIM_SITES", 0) != 0;
     config->free_waits = sim_option_number("CUSIM_FREE_WAITS", 1);
+    config->free_waits_from = sim_option_size("CUSIM_FREE_WAITS_FROM", 0);
     if (!config->is_lazy)
         sim_lazy_seed((uint64_t)sim_option_number("CUSIM_LAZY", 0));
     config->is_private = addresses && !strcmp(addresses, "private");

@@ -51,11 +51,12 @@ static CUresult run_trap(const uint64_t *arguments, const char *who)
 }
 
 static const struct sim_kernel kernels[] = {
-    {"fill", 3, {8, 4, 8}, run_fill, 1, false, NULL},
-    {"check", 4, {8, 4, 8, 8}, run_check, 1 | 8, false, NULL},
-    {"copy", 3, {8, 8, 8}, run_copy, 1 | 2, false, NULL},
-    {"spin", 1, {8}, NULL, 0, true, NULL},
-    {"trap", 0, {0}, run_trap, 0, false, NULL},
+    {"fill", 3, {8, 4, 8}, run_fill, 1, false, false, NULL},
+    {"check", 4, {8, 4, 8, 8}, run_check, 1 | 8, false, false, NULL},
+    {"copy", 3, {8, 8, 8}, run_copy, 1 | 2, false, false, NULL},
+    {"spin", 1, {8}, NULL, 0, true, false, NULL},
+    {"persist", 2, {8, 4}, NULL, 0, false, true, NULL},
+    {"trap", 0, {0}, run_trap, 0, false, false, NULL},
 };
 
 /* Those that the program brought along; only ever more. */

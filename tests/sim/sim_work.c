@@ -135,8 +135,19 @@ static bool is_satisfied(const struct sim_memop *memop)
     }
 }
 
+static bool is_persisting(const struct sim_call *call)
+{
+    const struct sim_kernel *kernel = call->function ? call->function->kernel : NULL;
+
+    return kernel && kernel->is_persistent &&
+           __atomic_load_n((uint32_t *)call->arguments[0], __ATOMIC_ACQUIRE) !=
+               (uint32_t)call->arguments[1];
+}
+
 bool sim_work_is_ready(const struct sim_work *work)
 {
+    if (work->task == SIM_DO_CALL)
+        return !is_persisting(&work->call);
     return work->task != SIM_DO_MEMOP || !work->memop.is_wait || is_satisfied(&work->memop);
 }
 

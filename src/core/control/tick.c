@@ -104,6 +104,8 @@ static void look_after(void)
         cw_reclaim_settle();
         cw_sweep_serve();
     }
+    if (!cw_reclaim_is_due() || !cw_reclaim_is_calm())
+        return;
     for (int i = 0; i < TURNS && cw_reclaim_is_due() && cw_gate_is_open(); i++)
         cw_reclaim_work();
 }

@@ -6,11 +6,29 @@
 #include <stddef.h>
 
 #include "base/mem.h"
+#include "core/pending/patience.h"
 #include "core/process/session.h"
 #include "core/account/tracker.h"
 
 CW_HOT_DATA _Atomic uint64_t cw_batch_tickets;
 CW_HOT_DATA _Atomic uint32_t cw_batches;
+
+/* ---- tickets ---- */
+
+uint64_t cw_batch_sync_begin(void)
+{
+    return atomic_fetch_add(&cw_batch_tickets, 1) + 1;
+}
+
+void cw_batch_sync_end(struct cw_pool_context *pool_context, uint64_t ticket)
+{
+    uint64_t seen = atomic_load(&pool_context->synced);
+
+    while (seen < ticket && !atomic_compare_exchange_weak(&pool_context->synced, &seen, ticket))
+        ;
+}
+
+/* ---- blocks ---- */
 
 struct cw_batch *cw_batch_make(struct cw_pool_context *pool_context)
 {
@@ -96,11 +114,15 @@ static void count_on(const struct cw_pool_context *pool_context, int queries)
 static int record_in(struct cw_batch *batch, struct cw_pool_context *pool_context)
 {
     uint64_t event = cw_pool_context_acquire_event(pool_context);
+    int rc;
 
     if (event == 0)
         return -1;
     batch->mark[batch->marks++] = (struct cw_mark){.pool_context = pool_context, .event = event};
-    if (cw_session.ops->event_record(cw_context_name(pool_context->record), event) != 0)
+    rc = cw_session.ops->event_record(cw_context_name(pool_context->record), event);
+    if (rc == 1)
+        cw_patience_refused(pool_context);
+    if (rc != 0)
         return -1;
     count_on(pool_context, 0);
     return 0;
@@ -119,8 +141,7 @@ int cw_batch_record(struct cw_batch *batch)
     return rc;
 }
 
-/* `ask`: of the driver, 1 when the event has passed. */
-static int pass(struct cw_batch *batch, int (*ask)(struct cw_context_name context, uint64_t event))
+int cw_batch_query(struct cw_batch *batch)
 {
     for (uint32_t i = 0; i < batch->marks; i++) {
         struct cw_mark *mark = &batch->mark[i];
@@ -130,7 +151,8 @@ static int pass(struct cw_batch *batch, int (*ask)(struct cw_context_name contex
         if (mark->event == 0 || atomic_load(&mark->pool_context->state) == CW_POOL_CONTEXT_DEAD ||
             atomic_load(&mark->pool_context->synced) > batch->stamp)
             continue;
-        passed = ask(cw_context_name(mark->pool_context->record), mark->event);
+        passed =
+            cw_session.ops->event_query(cw_context_name(mark->pool_context->record), mark->event);
         count_on(mark->pool_context, 1);
         if (passed != 1)
             return passed;
@@ -138,14 +160,4 @@ static int pass(struct cw_batch *batch, int (*ask)(struct cw_context_name contex
         mark->event = 0;
     }
     return 1;
-}
-
-int cw_batch_query(struct cw_batch *batch)
-{
-    return pass(batch, cw_session.ops->event_query);
-}
-
-int cw_batch_wait(struct cw_batch *batch)
-{
-    return pass(batch, cw_session.ops->event_wait);
 }

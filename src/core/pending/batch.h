@@ -52,6 +52,21 @@ static inline uint64_t cw_batch_stamp(void)
     return atomic_load_explicit(&cw_batch_tickets, memory_order_relaxed);
 }
 
+/* 1 if anything may be pending anywhere: a hint. */
+static inline int cw_batch_is_any(void)
+{
+    return atomic_load_explicit(&cw_batches, memory_order_relaxed) != 0;
+}
+
+/* ---- synchronisations of a whole context, the program's or ours ---- */
+
+/* Before: the ticket. */
+uint64_t cw_batch_sync_begin(void);
+/* After it has returned success. */
+void cw_batch_sync_end(struct cw_pool_context *pool_context, uint64_t ticket);
+
+/* ---- batches ---- */
+
 /* NULL without memory. */
 struct cw_batch *cw_batch_make(struct cw_pool_context *pool_context);
 /* Frees the batch and its events. Returns its blocks, linked. */
@@ -73,7 +88,5 @@ int cw_batch_is_passed(const struct cw_batch *batch);
 int cw_batch_record(struct cw_batch *batch);
 /* Inside the gate, once it is recorded. 1: every context has passed; 0: not yet; -1: failed. */
 int cw_batch_query(struct cw_batch *batch);
-/* The same between cw_gate_enter_wait and leave, waiting; 1 or -1. */
-int cw_batch_wait(struct cw_batch *batch);
 
 #endif

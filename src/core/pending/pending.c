@@ -13,6 +13,7 @@
 #include "core/process/gate.h"
 #include "core/cache/retention.h"
 #include "core/pending/lane.h"
+#include "core/pending/patience.h"
 #include "core/pending/ready.h"
 #include "core/pending/release.h"
 #include "core/pending/waiting.h"
@@ -29,22 +30,8 @@
 void cw_pending_reset(void)
 {
     atomic_store(&cw_batches, 0);
+    cw_patience_reset();
     cw_lane_reset();
-}
-
-/* ---- tickets ---- */
-
-uint64_t cw_pending_sync_begin(void)
-{
-    return atomic_fetch_add(&cw_batch_tickets, 1) + 1;
-}
-
-void cw_pending_sync_end(struct cw_pool_context *pool_context, uint64_t ticket)
-{
-    uint64_t seen = atomic_load(&pool_context->synced);
-
-    while (seen < ticket && !atomic_compare_exchange_weak(&pool_context->synced, &seen, ticket))
-        ;
 }
 
 int cw_pending_is_possible(void)
@@ -294,25 +281,43 @@ int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class)
     return bytes > MUCH_BYTES && bytes > MUCH_BLOCKS * cw_size_class_bytes(size_class);
 }
 
-static uint32_t await(struct cw_pool_context *pool_context)
+static struct cw_batch *take_any(struct cw_pool_context *pool_context, enum source *out_from)
 {
     struct cw_batch *batch = take_oldest(pool_context, LIST);
-    enum source from = batch != NULL ? LIST : LANE;
-    int passed;
 
+    *out_from = batch != NULL ? LIST : LANE;
     if (batch == NULL)
         batch = take_oldest(pool_context, LANE);
-    if (batch == NULL)
-        batch = cw_lane_detach_open(pool_context, 0);
+    return batch != NULL ? batch : cw_lane_detach_open(pool_context, 0);
+}
+
+/* It may be ready by a synchronisation of another thread. */
+static enum look watch(struct cw_batch *batch)
+{
+    uint64_t end = cw_session_now() + CW_PATIENCE_NS;
+    enum look found;
+    unsigned turns = 0;
+
+    while ((found = cw_batch_is_passed(batch) ? READY_BY_SYNC : query(batch)) == NOT_YET &&
+           cw_gate_is_open() && cw_session_now() < end)
+        cw_lock_relax(&turns);
+    if (found == NOT_YET && cw_gate_is_open())
+        cw_patience_end(batch->pool_context);
+    return found;
+}
+
+static uint32_t await(struct cw_pool_context *pool_context)
+{
+    enum source from;
+    struct cw_batch *batch =
+        cw_patience_is_over(pool_context) ? NULL : take_any(pool_context, &from);
+    enum look found;
+
     if (batch == NULL)
         return 0;
-    passed = batch->recorded ? 0 : record(batch);
-    if (passed == 0 && batch->recorded && cw_gate_enter_wait()) {
-        passed = cw_batch_wait(batch);
-        cw_gate_leave_wait();
-    }
-    if (passed == 1)
-        return hand_over(batch, from, 1);
+    found = watch(batch);
+    if (found == READY_BY_SYNC || found == READY_BY_EVENT)
+        return hand_over(batch, from, found == READY_BY_EVENT);
     put_back(batch, from);
     return 0;
 }
@@ -398,8 +403,8 @@ static uint32_t drain_once(struct cw_pool_context *pool_context)
     uint32_t left = 0;
     int code;
 
-    if (cw_gate_is_open() && waits_for(all, pool_context))
-        cw_pending_wait(pool_context, &code);
+    if (waits_for(all, pool_context))
+        cw_patience_wait(pool_context, &code, NULL);
     while ((batch = all) != NULL) {
         all = batch->next;
         if (cw_batch_is_passed(batch)) {

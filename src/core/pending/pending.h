@@ -29,45 +29,9 @@
 
 #include "core/pending/batch.h"
 #include "core/pending/waiting.h"
-#include "core/process/gate.h"
 #include "core/cache/pool_context.h"
-#include "core/process/session.h"
 
 void cw_pending_reset(void);
-
-/* 1 if anything may be pending anywhere: a hint. */
-static inline int cw_pending_is_any(void)
-{
-    return atomic_load_explicit(&cw_batches, memory_order_relaxed) != 0;
-}
-
-/* ---- synchronisations of a whole context, the program's or ours ---- */
-
-/* Before: the ticket. */
-uint64_t cw_pending_sync_begin(void);
-/* After it has returned success. */
-void cw_pending_sync_end(struct cw_pool_context *pool_context, uint64_t ticket);
-
-/* Waits for the context; counts as a synchronisation by the program. 0 with the driver's code; -1:
- * the gate is closed, or the context is not usable. */
-static inline int cw_pending_wait(struct cw_pool_context *pool_context, int *out_code)
-{
-    uint64_t ticket = 0;
-
-    if (CW_UNLIKELY(!cw_gate_enter_wait()))
-        return -1;
-    if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
-        cw_gate_leave_wait();
-        return -1;
-    }
-    if (CW_UNLIKELY(cw_pending_is_any() || !cw_pool_context_is_alone()))
-        ticket = cw_pending_sync_begin();
-    *out_code = cw_session.ops->context_wait(cw_context_name(pool_context->record));
-    cw_gate_leave_wait();
-    if (CW_UNLIKELY(ticket != 0) && *out_code == 0)
-        cw_pending_sync_end(pool_context, ticket);
-    return 0;
-}
 
 /* ---- blocks ---- */
 
@@ -102,8 +66,9 @@ uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queri
 int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class);
 /* 1 if so much is pending that a request waits. */
 int cw_pending_is_much(const struct cw_pool *pool, unsigned size_class);
-/* Waits for the oldest batch of the pool context and hands its blocks over. Returns how many; 0:
- * there is no batch, or the gate is closed. */
+/* Waits for the oldest batch of the pool context, as long as there is patience
+ * (core/pending/patience.h), and hands its blocks over. Returns how many; 0: there is no batch, it
+ * is not ready, or the gate is closed. */
 uint32_t cw_pending_await(struct cw_pool_context *pool_context);
 
 /* Bytes that are pending on a device, or of pinned memory (CW_DEVICE_HOST). */

@@ -9,6 +9,7 @@
 #include "core/cache/thread_cache.h"
 #include "core/device/device.h"
 #include "core/limits/limit.h"
+#include "core/pending/patience.h"
 #include "core/pending/pending.h"
 #include "core/pool/pool.h"
 #include "core/pending/waiting.h"
@@ -27,7 +28,7 @@ static uint32_t drain(uint32_t context)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(context);
 
-    if (pool_context == NULL || !cw_pending_is_any() || !cw_pool_context_is_usable(pool_context))
+    if (pool_context == NULL || !cw_batch_is_any() || !cw_pool_context_is_usable(pool_context))
         return 0;
     return cw_pending_drain(pool_context);
 }
@@ -57,6 +58,8 @@ static void ended(uint32_t context, int gone)
 
     if (pool_context == NULL)
         return;
+    if (gone)
+        cw_patience_renew(pool_context);
     if (gone)
         cw_pool_context_forget(pool_context, cw_pool_context_die(pool_context));
     else

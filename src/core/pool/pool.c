@@ -17,6 +17,7 @@
 #include "core/account/index.h"
 #include "core/cache/retention.h"
 #include "core/pending/lane.h"
+#include "core/pending/patience.h"
 #include "core/pending/pending.h"
 #include "core/pool/prewarm.h"
 #include "core/cache/pool_context.h"
@@ -37,6 +38,7 @@
 static CW_HOT_DATA struct {
     int on;
     int deferred;
+    int events; /* of whole contexts */
     int stacks; /* a free's site is worth keeping */
     const struct cw_options *options;
     struct cw_arena *arena;
@@ -67,7 +69,7 @@ static int choose_deferred(const struct cw_options *options)
     if (cw_session.ops->has_context_events())
         return 1;
     cw_log(CW_LOG_INFO, "FREE_SYNC=deferred needs a driver with events of whole contexts (12.5); "
-                        "frees wait, as with FREE_SYNC=strict");
+                        "frees are strict");
     return 0;
 }
 
@@ -77,6 +79,7 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.options = options;
     self.on = options->mode == CW_MODE_POOL;
     self.deferred = self.on && choose_deferred(options);
+    self.events = cw_session.ops->has_context_events();
     self.stacks = options->stacks != CW_STACKS_OFF;
     arena->header->pool_mode = (uint8_t)self.on;
     arena->header->free_sync = (uint8_t)(self.deferred ? CW_FREE_DEFERRED : CW_FREE_STRICT);
@@ -285,12 +288,38 @@ static int is_current_good(const struct cw_pool_context *pool_context)
 
 #define NO_OBSTACLE CW_BYPASS_COUNT
 
+static int is_host(const struct cw_live_block *block)
+{
+    return block->class >= CW_POOL_HOST;
+}
+
+/* The context is busy, and the driver's own free would not wait either. */
+static CW_NOINLINE int is_put_off_for(struct cw_pool_context *pool_context,
+                                      const struct cw_live_block *block)
+{
+    if (!cw_patience_is_put_off(pool_context, is_host(block),
+                                atomic_load_explicit(&block->held, memory_order_relaxed)) ||
+        !cw_pending_is_possible())
+        return 0;
+    cw_patience_put_off(pool_context);
+    return 1;
+}
+
 /* The free does not wait. */
-static CW_INLINE int is_put_off(void)
+static CW_INLINE int is_put_off(struct cw_pool_context *pool_context,
+                                const struct cw_live_block *block)
 {
     if (CW_LIKELY((self.deferred | cw_thread.batches) == 0))
-        return 0;
+        return CW_UNLIKELY(pool_context != NULL && cw_patience_is_over(pool_context)) &&
+               is_put_off_for(pool_context, block);
     return self.deferred || cw_pending_is_possible();
+}
+
+/* So much is pending that nobody waits for: what the program has freed must not pile up. */
+static int is_piled_up(const struct cw_pool *pool, uint64_t held)
+{
+    return cw_patience_is_over(pool->pool_context) &&
+           cw_pending_is_much(pool, cw_size_class_down(held));
 }
 
 static enum cw_bypass obstacle(const struct cw_live_block *block,
@@ -313,20 +342,11 @@ static enum cw_bypass obstacle(const struct cw_live_block *block,
         return CW_BYPASS_CONTEXTS;
     if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket has such blocks */
         return CW_BYPASS_KIND;
+    if (put_off && is_piled_up(pool, held))
+        return CW_BYPASS_BUSY;
     if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
         return cw_retention_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
     return NO_OBSTACLE;
-}
-
-/* FREE_SYNC=strict: waits until the device no longer uses the context's memory. *out_wait as in
- * cw_pool_free. */
-static CW_INLINE enum cw_bypass wait_for_device(struct cw_pool_context *pool_context, int *out_wait)
-{
-    int has_waited = cw_pending_wait(pool_context, out_wait) == 0;
-
-    if (CW_UNLIKELY(*out_wait != 0))
-        return is_current_good(pool_context) ? CW_BYPASS_BROKEN : CW_BYPASS_NO_CONTEXT;
-    return CW_LIKELY(has_waited) ? NO_OBSTACLE : CW_BYPASS_CAPTURE;
 }
 
 /* A block that is being freed. */
@@ -336,6 +356,78 @@ struct leaving {
     uint64_t stamp; /* for a block that is not ready */
     int is_ready;
 };
+
+/* There is no way to ask without waiting: see core/pending/patience.h. */
+static CW_NOINLINE enum cw_patience wait_without_events(struct cw_pool_context *pool_context,
+                                                        uint64_t held, int *out_wait)
+{
+    *out_wait = 0;
+    return held >= CW_SIZE_PAGE ? cw_patience_wait_inside(pool_context, out_wait)
+                                : CW_PATIENCE_REFUSED;
+}
+
+/* The block is not ready, and the free does not wait for it any more. */
+static enum cw_bypass put_off(struct cw_pool_context *pool_context, struct leaving *leaving)
+{
+    if (!cw_pending_is_possible())
+        return CW_BYPASS_BUSY;
+    leaving->is_ready = 0;
+    leaving->stamp = cw_batch_stamp();
+    if (cw_patience_is_over(pool_context))
+        cw_patience_put_off(pool_context);
+    return NO_OBSTACLE;
+}
+
+/* The context was at work for too long. */
+static enum cw_bypass give_up(struct cw_pool_context *pool_context,
+                              const struct cw_live_block *block, struct leaving *leaving,
+                              struct cw_free_probe *probe)
+{
+    probe->is_host = is_host(block);
+    probe->bytes = atomic_load_explicit(&block->held, memory_order_relaxed);
+    if (!cw_patience_is_put_off(pool_context, probe->is_host, probe->bytes))
+        return CW_BYPASS_BUSY;
+    cw_patience_drop(probe);
+    return put_off(pool_context, leaving);
+}
+
+/* What a wait that the driver ended with a code tells about the block. */
+static enum cw_bypass failed(const struct cw_pool_context *pool_context)
+{
+    return is_current_good(pool_context) ? CW_BYPASS_BROKEN : CW_BYPASS_NO_CONTEXT;
+}
+
+/* FREE_SYNC=strict: waits until the device no longer uses the context's memory, as long as there is
+ * patience. *out_wait as in cw_pool_free. */
+static CW_INLINE enum cw_bypass wait_for_device(struct cw_pool_context *pool_context,
+                                                const struct cw_live_block *block,
+                                                struct leaving *leaving,
+                                                struct cw_free_probe *out_probe, int *out_wait)
+{
+    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
+    enum cw_patience found = CW_LIKELY(self.events)
+                                 ? cw_patience_wait(pool_context, out_wait, out_probe)
+                                 : CW_PATIENCE_REFUSED;
+
+    if (CW_LIKELY(found == CW_PATIENCE_PASSED))
+        return NO_OBSTACLE;
+    if (found == CW_PATIENCE_REFUSED && *out_wait == 0)
+        found = wait_without_events(pool_context, held, out_wait);
+    if (*out_wait != 0)
+        return failed(pool_context);
+    switch (found) {
+    case CW_PATIENCE_PASSED:
+        return NO_OBSTACLE;
+    case CW_PATIENCE_BUSY:
+        return give_up(pool_context, block, leaving, out_probe);
+    case CW_PATIENCE_CUT:
+        return put_off(pool_context, leaving);
+    case CW_PATIENCE_SHUT:
+        return CW_BYPASS_CAPTURE;
+    default:
+        return CW_BYPASS_EVENTS;
+    }
+}
 
 /* 1: the block lies in the thread's cache or lane. Inside the slot. */
 static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool *pool,
@@ -411,12 +503,15 @@ static void look_around(uint32_t api)
 /* The driver frees a claimed block that the pool may not keep. */
 static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypass why,
                                         uint64_t key, uint32_t index, uint32_t api,
+                                        const struct cw_free_probe *probe,
                                         struct cw_request_free *out)
 {
     bypass(pool != NULL ? pool->device : 0, why);
     if (why == CW_BYPASS_FULL) /* at level critical every free comes through here */
         look_around(api);
-    return ask_driver(key, index, out);
+    ask_driver(key, index, out);
+    out->probe = *probe;
+    return CW_POOL_DRIVER;
 }
 
 static CW_INLINE enum cw_pool_free keep(struct cw_pool *pool, struct leaving *leaving,
@@ -438,19 +533,18 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
     struct cw_pool_context *pool_context = cw_pool_context_of(block->context);
     struct cw_pool *pool =
         pool_context != NULL ? cw_pool_context_pool(pool_context, block->class) : NULL;
-    int alone = cw_pool_context_is_alone(), put_off = is_put_off();
-    enum cw_bypass why = obstacle(block, pool_context, pool, put_off);
-    struct leaving leaving = {.index = index, .is_ready = !put_off && alone};
+    int alone = cw_pool_context_is_alone(), waits = !is_put_off(pool_context, block);
+    enum cw_bypass why = obstacle(block, pool_context, pool, !waits);
+    struct leaving leaving = {.index = index, .is_ready = waits && alone};
+    struct cw_free_probe probe;
 
-    if (CW_UNLIKELY(why != NO_OBSTACLE))
-        return pass_to_driver(pool, why, key, index, api, out);
+    probe.context = 0;
     if (CW_UNLIKELY(!leaving.is_ready))
         leaving.stamp = cw_batch_stamp();
-    if (!put_off) {
-        why = wait_for_device(pool_context, out_wait);
-        if (CW_UNLIKELY(why != NO_OBSTACLE))
-            return pass_to_driver(pool, why, key, index, api, out);
-    }
+    if (CW_LIKELY(waits && why == NO_OBSTACLE))
+        why = wait_for_device(pool_context, block, &leaving, &probe, out_wait);
+    if (CW_UNLIKELY(why != NO_OBSTACLE))
+        return pass_to_driver(pool, why, key, index, api, &probe, out);
     return keep(pool, &leaving, block, api);
 }
 
@@ -534,10 +628,11 @@ int cw_pool_batch_end(int *out_code)
     if (cw_thread.batches == 0)
         return -1;
     if (--cw_thread.batches != 0 || !cw_session_is_armed() || !self.on || self.deferred ||
-        !cw_pending_is_any())
+        !cw_batch_is_any())
         return 0;
     pool_context = cw_pool_context_of(cw_context_current(&device));
-    if (pool_context == NULL || cw_pending_wait(pool_context, out_code) != 0 || *out_code != 0)
+    if (pool_context == NULL ||
+        cw_patience_wait(pool_context, out_code, NULL) != CW_PATIENCE_PASSED)
         return 0;
     cw_pending_harvest(pool_context, 0, CW_SEARCH_HARVEST, 1);
     cw_reclaim_look();
@@ -548,7 +643,7 @@ int cw_pool_batch_end(int *out_code)
 
 uint64_t cw_pool_sync_begin(void)
 {
-    return self.on && cw_pending_is_any() ? cw_pending_sync_begin() : 0;
+    return self.on && cw_batch_is_any() ? cw_batch_sync_begin() : 0;
 }
 
 void cw_pool_sync_end(uint32_t context, uint64_t ticket)
@@ -557,8 +652,10 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket)
 
     if (!self.on || pool_context == NULL || !cw_pool_context_is_usable(pool_context))
         return;
+    if (cw_patience_is_over(pool_context))
+        cw_patience_renew(pool_context);
     if (ticket != 0) {
-        cw_pending_sync_end(pool_context, ticket);
+        cw_batch_sync_end(pool_context, ticket);
         cw_pending_harvest(pool_context, 0, CW_SEARCH_HARVEST, 1);
     }
     cw_reclaim_look();

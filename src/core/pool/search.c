@@ -102,7 +102,7 @@ static uint32_t take(struct cw_pool *pool, struct cw_size_fit fit)
 
     if (CW_LIKELY(block != 0))
         return block;
-    return cw_pending_is_any() ? take_pending(pool, fit) : take_from_others(pool, fit);
+    return cw_batch_is_any() ? take_pending(pool, fit) : take_from_others(pool, fit);
 }
 
 void cw_search_drop(struct cw_pool *pool, uint32_t block, uint64_t bytes)

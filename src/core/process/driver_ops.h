@@ -106,13 +106,15 @@ struct cw_driver_ops {
     /* Gated. After 0: *out_event, not 0, is an event of the context, which goes with it. */
     int (*event_create)(struct cw_context_name context, uint64_t *out_event);
     /* Gated. Before: the event is the context's. After 0: it stands for all work that the context
-     * has at this moment, and for nothing else. */
+     * has at this moment, and for nothing else. 1: the driver refuses such an event here. */
     int (*event_record)(struct cw_context_name context, uint64_t event);
+    /* Gated. Before: as of context_wait; the event is the context's. Records the event and asks
+     * about it, without waiting. After 0: *out_passed is what event_query says, or -1 if the driver
+     * refuses such an event here. Else the driver's code, as from context_wait. */
+    int (*context_poll)(struct cw_context_name context, uint64_t event, int *out_passed);
     /* Gated. Before: the event was recorded; one that was not reads as passed. 1: all the work that
      * it stands for is done, or its context has ended; 0: not yet; -1: it has failed. */
     int (*event_query)(struct cw_context_name context, uint64_t event);
-    /* Waiting. The same, but 1 or -1 alone. */
-    int (*event_wait)(struct cw_context_name context, uint64_t event);
 
     /* ---- the driver's own pools of stream-ordered memory ---- */
 

@@ -52,11 +52,20 @@ struct cw_request {
     uint64_t reserved; /* of held: counted as such already (core/limits/limit.h) */
 };
 
+/* What is asked after the driver's own free: whether the context's work of before goes on
+ * (core/pending/patience.h). */
+struct cw_free_probe {
+    uint32_t context; /* 0: nothing is asked */
+    int is_host;
+    uint64_t event, bytes;
+};
+
 /* A free by the program that goes to the driver, from before the call until after it. */
 struct cw_request_free {
     enum cw_space space;
     uint64_t key;
     uint32_t block; /* 0: not known to us */
+    struct cw_free_probe probe;
 };
 
 /* How a free ended, as the tracker needs to know it. */

@@ -8,8 +8,10 @@
 #include "base/lock.h"
 #include "core/limits/demand.h"
 #include "core/cache/retention.h"
+#include "core/pending/patience.h"
 #include "core/pending/pending.h"
 #include "core/limits/pressure.h"
+#include "core/process/gate.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
 #include "core/cache/thread_cache.h"
@@ -192,13 +194,14 @@ uint64_t cw_reclaim_all(uint8_t device)
 }
 
 /* After one wait for the context the frees of its pending blocks need not wait. The outcome of that
- * wait is ignored: if it failed, each free waits by itself, as the program's would have. */
+ * wait is ignored: if it was in vain, each free waits by itself or does not, as the program's would
+ * have. */
 static uint64_t release_pending(struct cw_pool_context *pool_context, enum cw_release why)
 {
     int code;
 
-    if (cw_pending_is_any())
-        cw_pending_wait(pool_context, &code);
+    if (cw_batch_is_any())
+        cw_patience_wait(pool_context, &code, NULL);
     return cw_release_list(pool_context, cw_pending_seize(pool_context), why);
 }
 
@@ -225,7 +228,7 @@ uint32_t cw_reclaim_harvest(uint8_t device)
     struct cw_pool_context *pool_context;
     uint32_t blocks = 0, at = 0;
 
-    if (!cw_pending_is_any())
+    if (!cw_batch_is_any())
         return 0;
     cw_pending_close(0);
     while ((pool_context = next_pool_context(device, &at)) != NULL)
@@ -503,7 +506,10 @@ void cw_reclaim_work(void)
                         .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
     uint64_t begun = turn.calls;
 
-    if (!cw_gate_is_open() || atomic_exchange(&self.working, 1))
+    /* The driver's free of an idle block might wait for a kernel that never ends by itself, where
+     * the call that this is done in would not. */
+    if (!cw_gate_is_open() || atomic_load(&cw_patience_busy) != 0 ||
+        atomic_exchange(&self.working, 1))
         return;
     atomic_store(&cw_reclaim_due_any, 0);
     cw_retention_reclaim_begins();
@@ -554,6 +560,19 @@ void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
     drop_beyond_cap_with(pool->device, bytes, &turn);
     cw_retention_reclaim_ends(CW_RELIEF_CALLS - turn.calls);
     atomic_store(&self.working, 0);
+}
+
+int cw_reclaim_is_calm(void)
+{
+    struct cw_pool_context *pool_context;
+    uint32_t at = 0;
+
+    while ((pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL) {
+        if (cw_session.ops->has_context_events() && !is_idle(pool_context))
+            return 0;
+        cw_patience_renew(pool_context);
+    }
+    return 1;
 }
 
 void cw_reclaim_settle(void)

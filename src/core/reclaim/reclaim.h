@@ -75,5 +75,8 @@ void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes);
 /* For the background thread, when the program makes no calls: blocks that have become ready by
  * themselves count as idle from now on. */
 void cw_reclaim_settle(void);
+/* 1 if no context has work that the driver's free of an idle block might wait for, as far as the
+ * driver can be asked (core/pending/patience.h). */
+int cw_reclaim_is_calm(void);
 
 #endif

@@ -17,6 +17,7 @@
 #include "core/growth/growth.h"
 #include "core/limits/limit.h"
 #include "core/request/oom.h"
+#include "core/pending/patience.h"
 #include "core/pool/pool.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
@@ -171,6 +172,8 @@ static void refused_free(const struct cw_request_free *call, uint32_t api, int c
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
                          enum cw_free_result result, int code)
 {
+    if (CW_UNLIKELY(call->probe.context != 0))
+        cw_patience_learn(&call->probe);
     if (CW_LIKELY(result == CW_FREE_DONE))
         remember_free(call, api);
     if (call->block != 0) {

@@ -2,6 +2,7 @@
 /* The common part of the hook bodies. See call.h. */
 #include "hook/bodies/call.h"
 
+#include "hook/resolve/fatal_code.h"
 #include "core/device/context.h"
 #include "core/limits/limit.h"
 #include "core/reclaim/reclaim.h"
@@ -11,34 +12,6 @@
 #include "hook/services/oom_dump.h"
 
 _Atomic uint32_t cw_call_texts[CW_HOOK_COUNT + CW_RUNTIME_MAX];
-
-/* Errors after which cuda.h demands that the process be restarted, or the context be destroyed
- * (710). Numbers: older headers do not have all the names. */
-static const int fatal_codes[] = {
-    226, /* CONTAINED */
-    700, /* ILLEGAL_ADDRESS */
-    702, /* LAUNCH_TIMEOUT */
-    710, /* ASSERT */
-    714, /* HARDWARE_STACK_ERROR */
-    715, /* ILLEGAL_INSTRUCTION */
-    716, /* MISALIGNED_ADDRESS */
-    717, /* INVALID_ADDRESS_SPACE */
-    718, /* INVALID_PC */
-    719, /* LAUNCH_FAILED */
-    721, /* TENSOR_MEMORY_LEAK */
-    810, /* MPS_CLIENT_TERMINATED */
-    911, /* EXTERNAL_DEVICE */
-};
-
-int cw_call_is_fatal(CUresult rc)
-{
-    if (CW_LIKELY(rc == CUDA_SUCCESS))
-        return 0;
-    for (size_t i = 0; i < CW_ARRAY_LEN(fatal_codes); i++)
-        if ((int)rc == fatal_codes[i])
-            return 1;
-    return 0;
-}
 
 void cw_call_reset(void)
 {
@@ -241,7 +214,7 @@ static void failed(struct cw_call *call, CUresult rc, const struct cw_request *r
                                 is_oom ? (enum cw_cause)call->cause : CW_CAUSE_COUNT);
     if (account != 0)
         cw_oom_dump(account);
-    if (cw_call_is_fatal(rc))
+    if (cw_fatal_code_is((int)rc))
         cw_request_fatal(call->api, rc);
 }
 
@@ -265,7 +238,7 @@ enum cw_free_result cw_call_free_result(CUresult rc)
 {
     /* The driver or the context is gone, and the memory with it: the program has done its part. */
     if (rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED ||
-        rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || cw_call_is_fatal(rc))
+        rc == CUDA_ERROR_CONTEXT_IS_DESTROYED || cw_fatal_code_is((int)rc))
         return CW_FREE_DONE;
     switch ((int)rc) {
     case CUDA_ERROR_INVALID_VALUE:
@@ -282,14 +255,14 @@ void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_requ
 {
     if (free_call->key != 0)
         cw_request_free_end(free_call, call->api, cw_call_free_result(rc), rc);
-    if (CW_UNLIKELY(cw_call_is_fatal(rc)))
+    if (CW_UNLIKELY(cw_fatal_code_is((int)rc)))
         cw_request_fatal(call->api, rc);
     cw_call_leave();
 }
 
 static int is_noteworthy(CUresult rc)
 {
-    return (rc == CUDA_ERROR_OUT_OF_MEMORY || cw_call_is_fatal(rc)) && cw_session_is_armed() &&
+    return (rc == CUDA_ERROR_OUT_OF_MEMORY || cw_fatal_code_is((int)rc)) && cw_session_is_armed() &&
            cw_thread.depth == 0;
 }
 
@@ -297,7 +270,7 @@ static void note(struct cw_call *call, CUresult rc, uint8_t device)
 {
     struct cw_request request = {.kind = CW_KIND_DEVICE, .device = device};
 
-    if (cw_call_is_fatal(rc))
+    if (cw_fatal_code_is((int)rc))
         cw_request_fatal(call->api, rc);
     else
         failed(call, rc, &request);

@@ -158,9 +158,6 @@ void cw_call_freed(const struct cw_call *call, CUresult rc,
 /* How a refusing or failing free counts: see the table in call.c. */
 enum cw_free_result cw_call_free_result(CUresult rc);
 
-/* 1 for a code after which cuda.h demands a new process or context. */
-int cw_call_is_fatal(CUresult rc);
-
 /* Takes the outcome of a call that neither allocates nor frees. 1: call the driver once more, and
  * pass that outcome. *call: zeroed before the first time. */
 int cw_call_observe(struct cw_call *call, enum cw_hook hook, CUresult rc);

@@ -2,6 +2,7 @@
 /* The pool around the driver's functions. See pooled.h. */
 #include "hook/bodies/pooled.h"
 
+#include "hook/resolve/fatal_code.h"
 #include "core/device/context.h"
 #include "core/request/fallback.h"
 #include "core/process/gate.h"
@@ -344,7 +345,7 @@ static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, 
         break;
     default:
         /* If the wait says that the context is broken, so would the free. */
-        *rc = cw_call_is_fatal((CUresult)wait) ? (CUresult)wait : CUDA_SUCCESS;
+        *rc = cw_fatal_code_is(wait) ? (CUresult)wait : CUDA_SUCCESS;
         return 0;
     }
     cw_call_leave();

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "hook/resolve/fatal_code.h"
 #include "hook/resolve/hook_table.h"
 
 #define EXACT_NS UINT64_C(100000000)
@@ -194,18 +195,30 @@ static void leave_context(struct cw_context_name context, int pushed)
         CW_REAL(cuCtxPopCurrent_v2)(&popped);
 }
 
-static CW_HOT int context_wait(struct cw_context_name context)
+/* The program's own free would be refused where this is: without a context, or in one that has
+ * ended. A context that need not be current need not be made so: the event names it. */
+static CUresult can_free(struct cw_context_name context)
 {
     uint64_t current = 0;
     CUdevice device;
+    CUresult rc;
+
+    if (context_current(&current) != 0 || current == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    rc = CW_REAL(cuCtxGetDevice)(&device); /* says if the current one is destroyed */
+    if (rc == CUDA_SUCCESS && is_gone(context))
+        rc = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return rc;
+}
+
+static CW_HOT int context_wait(struct cw_context_name context)
+{
     int pushed;
     CUresult rc;
 
     if (CW_LIKELY(is_current(context)))
         return (int)CW_REAL(cuCtxSynchronize)();
-    if (context_current(&current) != 0 || current == 0)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    rc = CW_REAL(cuCtxGetDevice)(&device); /* says if the current one is destroyed */
+    rc = can_free(context);
     if (rc == CUDA_SUCCESS)
         rc = enter_context(context, &pushed);
     if (rc != CUDA_SUCCESS)
@@ -251,10 +264,14 @@ static int event_create(struct cw_context_name context, uint64_t *out_event)
 
 static int event_record(struct cw_context_name context, uint64_t event)
 {
-    return !is_gone(context) && CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle,
-                                                          (CUevent)(uintptr_t)event) == CUDA_SUCCESS
-               ? 0
-               : -1;
+    CUresult rc;
+
+    if (is_gone(context))
+        return -1;
+    rc = CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle, (CUevent)(uintptr_t)event);
+    if (rc == CUDA_SUCCESS)
+        return 0;
+    return cw_fatal_code_is((int)rc) || rc == CUDA_ERROR_DEINITIALIZED || is_gone(context) ? -1 : 1;
 }
 
 static int event_query(struct cw_context_name context, uint64_t event)
@@ -271,11 +288,23 @@ static int event_query(struct cw_context_name context, uint64_t event)
     }
 }
 
-static int event_wait(struct cw_context_name context, uint64_t event)
+static CW_HOT int context_poll(struct cw_context_name context, uint64_t event, int *out_passed)
 {
-    if (is_gone(context))
-        return 1;
-    return CW_REAL(cuEventSynchronize)((CUevent)(uintptr_t)event) == CUDA_SUCCESS ? 1 : -1;
+    CUresult rc = CW_LIKELY(is_current(context)) ? CUDA_SUCCESS : can_free(context);
+
+    if (CW_UNLIKELY(rc != CUDA_SUCCESS))
+        return (int)rc;
+    rc = CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle, (CUevent)(uintptr_t)event);
+    if (CW_UNLIKELY(cw_fatal_code_is((int)rc)))
+        return (int)rc;
+    *out_passed = -1;
+    if (CW_UNLIKELY(rc != CUDA_SUCCESS))
+        return 0;
+    rc = CW_REAL(cuEventQuery)((CUevent)(uintptr_t)event);
+    if (CW_UNLIKELY(rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY))
+        return (int)rc;
+    *out_passed = rc == CUDA_SUCCESS;
+    return 0;
 }
 
 static int block_alloc(uint64_t bytes, uint64_t *out_key)
@@ -390,7 +419,7 @@ const struct cw_driver_ops cw_cuda_ops = {
     .event_create = event_create,
     .event_record = event_record,
     .event_query = event_query,
-    .event_wait = event_wait,
+    .context_poll = context_poll,
     .block_alloc = block_alloc,
     .block_free = block_free,
     .fallback_alloc = fallback_alloc,

@@ -205,7 +205,7 @@ static int is_used(const struct cw_bucket_sums *sums, const struct cw_live_pool 
 
     for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
         sum |= LOAD(live->bypassed[i]);
-    return (sum | LOAD(live->prewarmed)) != 0;
+    return (sum | LOAD(live->prewarmed) | LOAD(live->events_refused)) != 0;
 }
 
 static void read_counters(struct cw_snapshot_pool_device *device, const struct cw_live_pool *live)
@@ -219,6 +219,8 @@ static void read_counters(struct cw_snapshot_pool_device *device, const struct c
         device->released[i].bytes = LOAD(live->released[i].bytes);
     }
     device->abandoned = LOAD(live->abandoned);
+    device->put_off = LOAD(live->put_off);
+    device->events_refused = LOAD(live->events_refused);
     device->harvested_by_sync = LOAD(live->harvested_by_sync);
     device->harvested_by_event = LOAD(live->harvested_by_event);
     device->event_records = LOAD(live->event_records);

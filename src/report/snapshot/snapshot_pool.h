@@ -51,6 +51,7 @@ struct cw_snapshot_pool_device {
     uint64_t abandoned;
     uint64_t harvested_by_sync, harvested_by_event, event_records, event_queries;
     uint64_t prewarmed, ooms;
+    uint64_t put_off, events_refused; /* core/pending/patience.h */
 };
 
 struct cw_snapshot_pool {

@@ -279,6 +279,23 @@ static void put_bypasses(const struct cw_text *text)
     put_reasons(text, "left to the driver, because", reasons, CW_BYPASS_COUNT);
 }
 
+static void put_waits(const struct cw_text *text)
+{
+    struct reason reasons[] = {
+        {.label = "did not wait: the device was still at work after 20 ms, and the driver's own"},
+        {.label = "found that the driver refuses events of a context"},
+    };
+
+    for (unsigned i = 0; i < CW_DEVICES; i++) {
+        reasons[0].count += device_at(text, i)->put_off;
+        reasons[1].count += device_at(text, i)->events_refused;
+    }
+    put_reasons(text, "frees that", reasons, CW_ARRAY_LEN(reasons));
+    if (reasons[0].count != 0)
+        cw_text_line(text,
+                     "    does not wait either; the blocks serve again when that work is done");
+}
+
 static void put_releases(const struct cw_text *text)
 {
     struct reason retries[] = {
@@ -361,5 +378,6 @@ void cw_text_pool(const struct cw_text *text)
     for (unsigned i = 0; i < count; i++)
         put_sizes(text, rows[i]);
     put_bypasses(text);
+    put_waits(text);
     put_releases(text);
 }

@@ -215,8 +215,8 @@ PoolTest(pool_context, other_contexts_keep_theirs)
     cr_expect_eq(pool_hits(CW_POOL_DEVICE, 4 * KIB, &key), 1);
 }
 
-/* The free waits, and meanwhile another thread ends the context. The driver's wait is the place
- * where a test can do that. */
+/* The free waits in the driver, as one does without events, and meanwhile another thread ends the
+ * context. That wait is the place where a test can do that. */
 static enum cw_context_outcome outcome;
 static struct cw_context_ending ending;
 
@@ -233,11 +233,12 @@ static void end_meanwhile(enum fake_call call)
 
 PoolTest(pool_context, a_free_that_waits_while_its_context_is_destroyed_closes_the_block_once)
 {
-    uint64_t key = pool_get(4 * KIB);
+    uint64_t key = pool_get(2 * MIB);
     uint32_t first, second;
     int wait;
 
     outcome = CW_CONTEXT_DESTROYED;
+    fake_driver.refuses_events = 1;
     fake_driver.inside = end_meanwhile;
     cr_expect_eq(pool_free(CW_POOL_DEVICE, key, &wait), CW_POOL_DRIVER);
     cr_expect_eq(wait, FAKE_CONTEXT_IS_DESTROYED);
@@ -266,11 +267,12 @@ static void end_and_give_out_again(enum fake_call call)
 
 Test(pool_context, a_free_that_waits_while_its_address_is_given_out_again_closes_the_block_once)
 {
-    uint64_t key = pool_get(4 * KIB);
+    uint64_t key = pool_get(2 * MIB);
     struct cw_request_free freed;
     int wait;
 
     pooled_context(1, 1);
+    fake_driver.refuses_events = 1;
     fake_driver.inside = end_and_give_out_again;
     cr_expect_eq(cw_pool_free(CW_POOL_FREES_DEVICE, key, 0, &freed, &wait), CW_POOL_DRIVER);
     cr_assert_eq(others, key);

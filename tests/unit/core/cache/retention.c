@@ -191,7 +191,7 @@ PoolTest(keep, what_another_device_wants_is_no_reason)
 /* The free has been let in, and waits for the device meanwhile. */
 static void want_inside(enum fake_call call)
 {
-    if (call == FAKE_CONTEXT_WAIT && !cw_retention_is_wanted(0))
+    if (call == FAKE_CONTEXT_POLL && !cw_retention_is_wanted(0))
         cw_retention_want(0);
 }
 

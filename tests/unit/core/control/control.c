@@ -88,13 +88,13 @@ PoolTest(control, a_trim_of_all_waits_for_what_is_busy)
 
 PoolTest(control, the_helper_waits_for_nothing)
 {
-    unsigned waits = fake_driver.calls[FAKE_CONTEXT_WAIT];
+    unsigned waits = fake_driver.calls[FAKE_CONTEXT_POLL];
 
     fake_submit(FIRST_CONTEXT);
     pool_churn(1, 10 * MIB);
     cw_thread.is_helper = 1;
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
-    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_WAIT], waits);
+    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_POLL], waits);
     cr_expect_eq(pool_sums().idle_blocks, 1);
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);

@@ -49,16 +49,6 @@ static int query(struct cw_batch *batch)
     return passed;
 }
 
-static int wait_for(struct cw_batch *batch)
-{
-    int passed;
-
-    cr_assert(cw_gate_enter_wait());
-    passed = cw_batch_wait(batch);
-    cw_gate_leave_wait();
-    return passed;
-}
-
 /* ---- what is in it ---- */
 
 PoolTest(batch, is_full_after_64_blocks)
@@ -106,12 +96,12 @@ PoolTest(batch, gives_its_blocks_and_its_events_back)
     cw_batch_append(batch, first, 0);
     cw_batch_append(batch, second, 0);
     cr_assert_eq(record(batch), 0);
-    cr_expect(cw_pending_is_any());
+    cr_expect(cw_batch_is_any());
     list = cw_batch_dissolve(batch);
     cr_expect_eq(list, second);
     cr_expect_eq(cw_tracker_next(list), first);
     cr_expect_eq(cw_tracker_next(first), 0u);
-    cr_expect_not(cw_pending_is_any());
+    cr_expect_not(cw_batch_is_any());
     cr_expect_neq(cw_pool_context_acquire_event(pool_context), 0u);
     cr_expect_eq(fake_calls(FAKE_EVENT_CREATE), 1u);
 }
@@ -141,12 +131,12 @@ PoolTest(batch, asks_no_context_that_was_waited_for_since)
 
     pooled_context(1, 1);
     fake_submit(SECOND_CONTEXT);
-    ticket = cw_pending_sync_begin();
-    cw_pending_sync_end(pool_context, ticket);
+    ticket = cw_batch_sync_begin();
+    cw_batch_sync_end(pool_context, ticket);
     cr_assert_eq(record(batch), 0);
     cr_expect_eq(batch->marks, 1u);
     cr_expect_eq(query(batch), 0);
-    cw_pending_sync_end(cw_pool_context_of(pool_index(SECOND_CONTEXT)), ticket);
+    cw_batch_sync_end(cw_pool_context_of(pool_index(SECOND_CONTEXT)), ticket);
     cr_expect_eq(query(batch), 1);
     cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 1u);
 }
@@ -166,7 +156,7 @@ PoolTest(batch, that_could_not_be_recorded_everywhere_is_not_recorded)
     cr_expect_eq(query(batch), 0);
 }
 
-PoolTest(batch, waits_for_all_its_events)
+PoolTest(batch, is_ready_when_all_its_events_have_passed)
 {
     struct cw_batch *batch = cw_batch_make(pool_context);
 
@@ -175,9 +165,10 @@ PoolTest(batch, waits_for_all_its_events)
     fake_submit(SECOND_CONTEXT);
     cr_assert_eq(record(batch), 0);
     fake_submit(SECOND_CONTEXT); /* after it */
-    cr_expect_eq(wait_for(batch), 1);
-    cr_expect_eq(fake_context_of(FIRST_CONTEXT)->finished, 1u);
-    cr_expect_eq(fake_context_of(SECOND_CONTEXT)->finished, 1u);
+    fake_context_of(FIRST_CONTEXT)->finished = 1;
+    cr_expect_eq(query(batch), 0);
+    fake_context_of(SECOND_CONTEXT)->finished = 1;
+    cr_expect_eq(query(batch), 1);
 }
 
 /* ---- of the frees of a thread ---- */

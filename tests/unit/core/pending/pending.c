@@ -243,24 +243,44 @@ static void leave_pending(unsigned count)
     }
 }
 
+static unsigned queries_left;
+
+/* The device is done with the oldest block, and with no other, after some more questions. */
+static void finish_oldest(enum fake_call call)
+{
+    if (call == FAKE_EVENT_QUERY && --queries_left == 0)
+        fake_context_of(FIRST_CONTEXT)->finished = 3;
+}
+
 PoolTest(pending, a_request_behind_much_of_its_size_waits_for_the_oldest)
 {
-    const struct fake_context *context = fake_context_of(FIRST_CONTEXT);
     unsigned taken;
 
     leave_pending(20);
     taken = fake_taken();
+    queries_left = 10;
+    fake_driver.inside = finish_oldest;
+    fake_driver.clock_step = FAKE_MS / 10;
     cr_expect(pool_serves(16 * MIB));
-    cr_expect_eq(fake_calls(FAKE_EVENT_WAIT), 1u);
-    cr_expect_lt(context->finished, context->submitted); /* and for no more than that */
     cr_expect_eq(fake_taken(), taken);
+}
+
+PoolTest(pending, it_does_not_wait_for_a_kernel_that_does_not_end)
+{
+    leave_pending(20);
+    fake_driver.clock_step = FAKE_MS;
+    cr_expect_not(pool_serves(16 * MIB));
+    cr_expect_lt(fake_driver.now_ns, FAKE_START_NS + 40 * FAKE_MS);
+    cr_expect_not(pool_serves(16 * MIB)); /* and no other tries again */
+    cr_expect_lt(fake_driver.now_ns, FAKE_START_NS + 50 * FAKE_MS);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect(pool_serves(16 * MIB));
 }
 
 PoolTest(pending, behind_eight_blocks_it_does_not_wait)
 {
     leave_pending(8);
     cr_expect_not(pool_serves(16 * MIB));
-    cr_expect_eq(fake_calls(FAKE_EVENT_WAIT), 0u);
 }
 
 PoolTest(pending, in_a_capture_nobody_waits)
@@ -268,7 +288,7 @@ PoolTest(pending, in_a_capture_nobody_waits)
     leave_pending(20);
     cw_gate_close();
     cr_expect_eq(cw_pending_await(owner), 0u);
-    cr_expect_eq(fake_calls(FAKE_EVENT_WAIT), 0u);
+    cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 0u);
     cw_gate_open();
     cr_expect_eq(cw_pending_bytes(0), 20 * 16 * MIB);
 }
@@ -362,7 +382,7 @@ PoolTest(pending, at_most_so_many_batches_are_asked_about)
     cr_expect_eq(harvest(0), 0u);
     cr_expect_eq(cw_pending_harvest(owner, UINT32_MAX, 1, 1), 1u); /* as many as are wanted */
     cr_expect_eq(harvest(UINT32_MAX), 2u);
-    cr_expect_eq(cw_pending_is_any(), 0);
+    cr_expect_eq(cw_batch_is_any(), 0);
 }
 
 /* ---- events that cannot be had ---- */
@@ -388,14 +408,14 @@ PoolTest(pending, without_an_event_or_when_one_fails_the_driver_frees)
     }
 }
 
-Test(pending_without_events, a_driver_without_context_events_makes_frees_wait)
+Test(pending_without_events, a_driver_without_context_events_makes_frees_strict)
 {
     fake_driver.has_no_context_events = 1;
     pool_start(CW_FREE_DEFERRED);
     cr_expect_eq(core_header()->free_sync, CW_FREE_STRICT);
-    free_with_work();
+    pool_put(pool_get(2 * MIB));
     cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 1u);
-    cr_expect_eq(serves(), 1);
+    cr_expect_eq(pool_serves(2 * MIB), 1);
     cr_expect_eq(fake_calls(FAKE_EVENT_CREATE), 0u);
 }
 
@@ -482,7 +502,7 @@ PoolTest(pending, nothing_waits_for_a_destroyed_context)
     leave_everywhere();
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
-    cr_expect_eq(cw_pending_is_any(), 0);
+    cr_expect_eq(cw_batch_is_any(), 0);
 }
 
 PoolTest(pending, all_waits_on_in_a_context_that_was_kept)
@@ -511,7 +531,7 @@ PoolTest(pending, what_its_own_work_may_use_is_waited_for_before_the_end)
 {
     leave_everywhere();
     cr_expect_eq(waited_at_end(), 0u);
-    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), 1u);
     cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0u);
     cr_expect(fake_is_finished(0, fake_driver.context[0].generation, 2));
 }

@@ -176,7 +176,7 @@ PoolTest(pool, a_strict_free_waits_for_the_context_of_the_block)
     uint64_t key = pool_get(4 * KIB), work = fake_submit(FIRST_CONTEXT);
 
     pool_put(key);
-    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), 1u);
     cr_expect_eq(fake_driver.waited, FIRST_CONTEXT);
     cr_expect_eq(fake_is_finished(0, fake_driver.context[0].generation, work), 1);
     cr_expect_eq(pool_serves(4 * KIB), 1);
@@ -201,11 +201,11 @@ PoolTest(pool, with_several_contexts_a_strict_free_waits_for_its_own_and_polls_t
     fake_submit(FIRST_CONTEXT);
     fake_set_current(SECOND_CONTEXT);
     pool_put(key);
-    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), 1u);
     cr_expect_eq(fake_driver.waited, FIRST_CONTEXT);
     fake_set_current(FIRST_CONTEXT);
     cr_expect_eq(pool_serves(4 * KIB), 0);
-    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), 1u);
     fake_finish(SECOND_CONTEXT);
     cr_expect_eq(pool_serves(4 * KIB), 1);
 }
@@ -218,7 +218,7 @@ PoolTest(pool_with, with_several_contexts_and_no_context_events_the_driver_frees
     cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_DRIVER);
     cr_expect_eq(pool_bypassed(CW_BYPASS_CONTEXTS), 1u);
     pool_end_context(SECOND_CONTEXT, CW_CONTEXT_DESTROYED);
-    cr_expect_eq(pool_put(pool_get(4 * KIB)), CW_POOL_KEPT);
+    cr_expect_eq(pool_put(pool_get(2 * MIB)), CW_POOL_KEPT);
 }
 
 PoolTest(pool, with_more_contexts_than_it_can_poll_the_driver_frees)
@@ -262,7 +262,7 @@ static enum cw_pool_free second_free;
 
 static void free_again(enum fake_call call)
 {
-    if (call != FAKE_CONTEXT_WAIT)
+    if (call != FAKE_CONTEXT_POLL)
         return;
     fake_driver.inside = NULL;
     second_free = pool_put(in_flight);

@@ -28,7 +28,7 @@ Test(driver_ops, a_hit_asks_nothing_and_a_strict_free_waits)
     key = pool_get(MIB);
     cr_expect_str_eq(fake_trace_since(begun), "");
     pool_put(key);
-    cr_expect_str_eq(fake_trace_since(begun), "context_wait");
+    cr_expect_str_eq(fake_trace_since(begun), "context_poll");
 }
 
 Test(driver_ops, a_deferred_free_records_an_event_when_its_batch_is_closed)

@@ -198,7 +198,7 @@ PoolTest(ladder, poll_waits_a_moment_for_blocks_in_use)
     fake_driver.inside = finish_later;
     cr_expect_neq(ask_get(200 * MIB), 0);
     expect_only(CW_RUNG_POLL, 900 * MIB);
-    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_WAIT], 0);
+    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_POLL], 0);
 }
 
 PoolTest(ladder, poll_serves_with_what_becomes_ready)
@@ -218,7 +218,7 @@ PoolTest(ladder, sync_waits_for_the_device)
     fake_driver.clock_step = FAKE_MS;
     cr_expect_neq(ask_get(200 * MIB), 0);
     expect_only(CW_RUNG_SYNC, 900 * MIB);
-    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_WAIT], 1);
+    cr_expect_eq(fake_driver.calls[FAKE_CONTEXT_POLL], 1);
     cr_expect_leq(fake_driver.now_ns, FAKE_START_NS + 60 * FAKE_MS);
 }
 

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting, within bounds. See patience.h. */
+#include "core/pending/patience.h"
+
+#include <stddef.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "core/account/event.h"
+#include "core/pending/batch.h"
+#include "core/process/gate.h"
+#include "core/process/session.h"
+
+/* Of a pool context's `busy`. */
+enum { NOT_BUSY, BUSY, BUSY_AND_SAID };
+
+_Atomic uint32_t cw_patience_busy;
+
+void cw_patience_reset(void)
+{
+    atomic_store(&cw_patience_busy, 0);
+}
+
+static struct cw_live_pool *counters(const struct cw_pool_context *pool_context)
+{
+    return &cw_session.arena.header->device[pool_context->device].pool;
+}
+
+/* ---- the state ---- */
+
+void cw_patience_end(struct cw_pool_context *pool_context)
+{
+    uint8_t not_busy = NOT_BUSY;
+
+    if (atomic_compare_exchange_strong(&pool_context->busy, &not_busy, BUSY))
+        atomic_fetch_add(&cw_patience_busy, 1);
+}
+
+void cw_patience_renew(struct cw_pool_context *pool_context)
+{
+    if (atomic_exchange(&pool_context->busy, NOT_BUSY) != NOT_BUSY)
+        atomic_fetch_sub(&cw_patience_busy, 1);
+}
+
+int cw_patience_is_put_off(const struct cw_pool_context *pool_context, int is_host, uint64_t held)
+{
+    return cw_patience_is_over(pool_context) &&
+           held <= atomic_load_explicit(&pool_context->unwaited[is_host], memory_order_relaxed);
+}
+
+void cw_patience_put_off(struct cw_pool_context *pool_context)
+{
+    uint8_t busy = BUSY;
+
+    atomic_fetch_add_explicit(&counters(pool_context)->put_off, 1, memory_order_relaxed);
+    if (atomic_compare_exchange_strong(&pool_context->busy, &busy, BUSY_AND_SAID))
+        cw_event_add(
+            &(struct cw_live_event){.type = CW_EVENT_PUT_OFF, .device = pool_context->device});
+}
+
+void cw_patience_refused(const struct cw_pool_context *pool_context)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    atomic_fetch_add_explicit(&counters(pool_context)->events_refused, 1, memory_order_relaxed);
+    cw_log_once(
+        &said, CW_LOG_WARN,
+        "the driver refuses events of a whole context, so the pool keeps fewer blocks than it "
+        "could; cuwarden doctor --gpu says more");
+}
+
+/* ---- waiting ---- */
+
+/* One event lies ready outside of the lock. Inside the gate, as the next. */
+static CW_INLINE uint64_t take_event(struct cw_pool_context *pool_context)
+{
+    uint64_t event = atomic_exchange_explicit(&pool_context->spare, 0, memory_order_acquire);
+
+    return CW_LIKELY(event != 0) ? event : cw_pool_context_acquire_event(pool_context);
+}
+
+static CW_INLINE void put_event(struct cw_pool_context *pool_context, uint64_t event)
+{
+    event = atomic_exchange_explicit(&pool_context->spare, event, memory_order_release);
+    if (CW_UNLIKELY(event != 0))
+        cw_pool_context_release_event(pool_context, event);
+}
+
+/* Past the gate, once. */
+static enum cw_patience ask(struct cw_pool_context *pool_context, uint64_t event)
+{
+    int passed = -1;
+
+    if (!cw_gate_enter())
+        return CW_PATIENCE_CUT;
+    if (cw_pool_context_is_usable(pool_context))
+        passed = cw_session.ops->event_query(cw_context_name(pool_context->record), event);
+    cw_gate_leave();
+    return passed == 1 ? CW_PATIENCE_PASSED : passed == 0 ? CW_PATIENCE_BUSY : CW_PATIENCE_REFUSED;
+}
+
+static CW_NOINLINE enum cw_patience keep_asking(struct cw_pool_context *pool_context,
+                                                uint64_t event)
+{
+    uint64_t end = cw_session_now() + CW_PATIENCE_NS;
+    enum cw_patience found = CW_PATIENCE_BUSY;
+    unsigned turns = 0;
+
+    if (cw_patience_is_over(pool_context))
+        return CW_PATIENCE_BUSY;
+    while (found == CW_PATIENCE_BUSY && cw_session_now() < end) {
+        cw_lock_relax(&turns);
+        found = ask(pool_context, event);
+    }
+    if (found == CW_PATIENCE_BUSY)
+        cw_patience_end(pool_context);
+    return found;
+}
+
+static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, uint64_t *out_event,
+                                        int *out_code)
+{
+    int passed = -1, is_refused = 0;
+
+    *out_event = 0;
+    *out_code = 0;
+    if (CW_UNLIKELY(!cw_gate_enter()))
+        return CW_PATIENCE_SHUT;
+    if (CW_UNLIKELY(!cw_pool_context_is_usable(pool_context))) {
+        cw_gate_leave();
+        return CW_PATIENCE_SHUT;
+    }
+    *out_event = take_event(pool_context);
+    if (CW_LIKELY(*out_event != 0))
+        *out_code = cw_session.ops->context_poll(cw_context_name(pool_context->record), *out_event,
+                                                 &passed);
+    if (CW_LIKELY(*out_event != 0 && passed != 0)) {
+        put_event(pool_context, *out_event);
+        is_refused = passed == -1 && *out_code == 0;
+        *out_event = 0;
+    }
+    cw_gate_leave();
+    if (CW_LIKELY(passed == 1))
+        return CW_PATIENCE_PASSED;
+    if (is_refused)
+        cw_patience_refused(pool_context);
+    return passed == 0 && *out_code == 0 ? CW_PATIENCE_BUSY : CW_PATIENCE_REFUSED;
+}
+
+/* The event is the probe's, or is given back. */
+static void settle(struct cw_pool_context *pool_context, enum cw_patience found, uint64_t event,
+                   struct cw_free_probe *out_probe)
+{
+    if (found == CW_PATIENCE_BUSY && out_probe != NULL)
+        *out_probe = (struct cw_free_probe){.context = pool_context->context, .event = event};
+    else if (event != 0)
+        put_event(pool_context, event);
+}
+
+static CW_INLINE uint64_t begin_ticket(void)
+{
+    return CW_UNLIKELY(cw_batch_is_any() || !cw_pool_context_is_alone()) ? cw_batch_sync_begin()
+                                                                         : 0;
+}
+
+CW_HOT enum cw_patience cw_patience_wait(struct cw_pool_context *pool_context, int *out_code,
+                                         struct cw_free_probe *out_probe)
+{
+    uint64_t ticket = begin_ticket(), event;
+    enum cw_patience found = begin(pool_context, &event, out_code);
+
+    if (CW_UNLIKELY(found == CW_PATIENCE_BUSY))
+        found = keep_asking(pool_context, event);
+    if (CW_UNLIKELY(event != 0))
+        settle(pool_context, found, event, out_probe);
+    if (CW_UNLIKELY(found != CW_PATIENCE_PASSED))
+        return found;
+    if (CW_UNLIKELY(ticket != 0))
+        cw_batch_sync_end(pool_context, ticket);
+    if (cw_patience_is_over(pool_context))
+        cw_patience_renew(pool_context);
+    return found;
+}
+
+enum cw_patience cw_patience_wait_inside(struct cw_pool_context *pool_context, int *out_code)
+{
+    uint64_t ticket;
+
+    *out_code = 0;
+    if (!cw_gate_enter_wait())
+        return CW_PATIENCE_SHUT;
+    if (!cw_pool_context_is_usable(pool_context)) {
+        cw_gate_leave_wait();
+        return CW_PATIENCE_SHUT;
+    }
+    ticket = begin_ticket();
+    *out_code = cw_session.ops->context_wait(cw_context_name(pool_context->record));
+    cw_gate_leave_wait();
+    if (*out_code != 0)
+        return CW_PATIENCE_REFUSED;
+    if (ticket != 0)
+        cw_batch_sync_end(pool_context, ticket);
+    return CW_PATIENCE_PASSED;
+}
+
+/* ---- what the driver's own free does ---- */
+
+void cw_patience_drop(struct cw_free_probe *probe)
+{
+    put_event(cw_pool_context_of(probe->context), probe->event);
+    probe->context = 0;
+}
+
+void cw_patience_learn(const struct cw_free_probe *probe)
+{
+    struct cw_pool_context *pool_context = cw_pool_context_of(probe->context);
+    enum cw_patience found = ask(pool_context, probe->event);
+    _Atomic uint64_t *unwaited = &pool_context->unwaited[probe->is_host];
+    uint64_t known = atomic_load(unwaited);
+
+    put_event(pool_context, probe->event);
+    while (found == CW_PATIENCE_BUSY && known < probe->bytes &&
+           !atomic_compare_exchange_weak(unwaited, &known, probe->bytes))
+        ;
+}

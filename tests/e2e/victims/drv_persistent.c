@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A kernel runs until the host tells it to end, and the program goes on meanwhile. SCENARIO
+ *
+ *   small   frees small blocks, device and pinned, and asks for more memory than there is
+ *   large   frees a block whose free waits for the kernel, and so for another thread of the program
+ *   capture frees small blocks while other threads capture streams
+ *   pile    frees more than anybody would want to keep
+ *   queue   as small, and then waits and goes on as any program
+ */
+#include "victim.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "in_thread.h"
+
+#define SMALL  ((size_t)4 << 10)
+#define LARGE  ((size_t)8 << 20)
+#define BLOCKS 200
+
+static CUcontext context;
+static CUstream stream;
+static CUfunction persist;
+static uint32_t *flag;
+
+static void prepare(void)
+{
+    static const char image[] = "cusim 1\nkernel persist\n";
+    CUmodule module;
+
+    context = use_device(0);
+    MUST(cuModuleLoadData(&module, image));
+    MUST(cuModuleGetFunction(&persist, module, "persist"));
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    MUST(cuMemHostAlloc((void **)&flag, sizeof(*flag), CU_MEMHOSTALLOC_PORTABLE));
+}
+
+static void start_kernel(void)
+{
+    uint32_t told = 1;
+    void *arguments[] = {&flag, &told};
+
+    *flag = 0;
+    MUST(cuLaunchKernel(persist, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+}
+
+static void end_kernel(void)
+{
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+}
+
+static int is_running(void)
+{
+    return cuStreamQuery(stream) == CUDA_ERROR_NOT_READY;
+}
+
+static NOINLINE void take_and_free(size_t bytes, int count)
+{
+    CUdeviceptr block[BLOCKS];
+
+    for (int i = 0; i < count; i++)
+        MUST(cuMemAlloc(&block[i], bytes));
+    for (int i = 0; i < count; i++)
+        MUST(cuMemFree(block[i]));
+}
+
+static void free_beside_kernel(void)
+{
+    CUdeviceptr all;
+    void *pinned;
+
+    start_kernel();
+    for (int i = 0; i < 10; i++)
+        take_and_free(SMALL, BLOCKS / 10);
+    for (int i = 0; i < 10; i++) {
+        MUST(cuMemHostAlloc(&pinned, SMALL, 0));
+        MUST(cuMemFreeHost(pinned));
+    }
+    say("too much: %d", cuMemAlloc(&all, (size_t)64 << 30));
+    say("running: %d", is_running());
+    end_kernel();
+}
+
+static void run_small(void)
+{
+    free_beside_kernel();
+}
+
+/* What was put off serves from then on, and frees wait again. */
+static void run_queue(void)
+{
+    free_beside_kernel();
+    MUST(cuCtxSynchronize());
+    for (int i = 0; i < 10; i++)
+        take_and_free(SMALL, BLOCKS);
+    free_beside_kernel();
+}
+
+static void *end_soon(void *unused)
+{
+    usleep(80000);
+    end_kernel();
+    return unused;
+}
+
+static void run_large(void)
+{
+    pthread_t thread;
+    CUdeviceptr block;
+
+    MUST(cuMemAlloc(&block, LARGE));
+    start_kernel();
+    start_threads(&thread, 1, end_soon, NULL);
+    MUST(cuMemFree(block));
+    say("running: %d", is_running());
+    join_threads(&thread, 1);
+}
+
+static atomic_int captures;
+
+static void *capture(void *unused)
+{
+    CUstream own;
+    CUgraph graph;
+
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 20; i++) {
+        MUST(cuStreamBeginCapture(own, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        usleep(2000);
+        MUST(cuStreamEndCapture(own, &graph));
+        MUST(cuGraphDestroy(graph));
+        usleep(2000);
+    }
+    atomic_fetch_add(&captures, 1);
+    return unused;
+}
+
+static void run_capture(void)
+{
+    pthread_t thread[2];
+
+    start_kernel();
+    start_threads(thread, 2, capture, NULL);
+    while (atomic_load(&captures) < 2)
+        take_and_free(SMALL, 10);
+    join_threads(thread, 2);
+    say("running: %d", is_running());
+    end_kernel();
+}
+
+/* 320 MiB of a size, in use at once, then free. */
+static void run_pile(void)
+{
+    start_kernel();
+    take_and_free(2 * LARGE, 20);
+    take_and_free(2 * LARGE, 20);
+    say("running: %d", is_running());
+    end_kernel();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } scenarios[] = {{"small", run_small},
+                     {"queue", run_queue},
+                     {"large", run_large},
+                     {"capture", run_capture},
+                     {"pile", run_pile}};
+
+    prepare();
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
+        if (argc > 1 && strcmp(argv[1], scenarios[i].name) == 0)
+            scenarios[i].run();
+    MUST(cuCtxSynchronize());
+    MUST(cuMemFreeHost(flag));
+    return 0;
+}

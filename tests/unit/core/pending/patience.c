@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/* How long a free waits for the device, and what becomes of its block when that was in vain. */
+#include "core/pending/patience.h"
+
+#include <criterion/criterion.h>
+
+#include "core/pending/pending.h"
+#include "core/process/gate.h"
+#include "core/reclaim/reclaim.h"
+#include "core/limits/reclaim_due.h"
+#include "pool_fixture.h"
+
+#define SMALL (4 * KIB)
+#define WAIT  (CW_PATIENCE_NS + 10 * FAKE_MS) /* others look at the clock, too */
+
+static struct cw_pool_context *owner;
+
+static void setup(void)
+{
+    pool_setup();
+    owner = cw_pool_context_of(pool_index(FIRST_CONTEXT));
+}
+
+/* A kernel of the context runs until the test ends it. */
+static void start_kernel(void)
+{
+    fake_driver.is_persistent = 1;
+    fake_driver.clock_step = FAKE_MS;
+    fake_submit(FIRST_CONTEXT);
+}
+
+static void setup_kernel(void)
+{
+    setup();
+    start_kernel();
+}
+
+TestSuite(patience, .init = setup_kernel);
+TestSuite(patience_with);
+
+static unsigned events(enum cw_event_type type)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 1; i <= core_count(CW_TABLE_EVENT); i++)
+        count += ((const struct cw_live_event *)core_at(CW_TABLE_EVENT, i))->type == type;
+    return count;
+}
+
+static void free_in_vain(uint64_t bytes)
+{
+    cr_expect_eq(pool_put(pool_get(bytes)), CW_POOL_DRIVER);
+}
+
+/* ---- a kernel that does not end ---- */
+
+PoolTest(patience, the_first_free_waits_20_ms_and_goes_to_the_driver)
+{
+    uint64_t begun = fake_driver.now_ns;
+
+    free_in_vain(SMALL);
+    cr_expect_geq(fake_driver.now_ns - begun, CW_PATIENCE_NS);
+    cr_expect_leq(fake_driver.now_ns - begun, WAIT);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_BUSY), 1u);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 0u);
+    cr_expect_eq(pool_counters(0)->put_off, 0u);
+}
+
+PoolTest(patience, the_next_is_put_off_because_the_drivers_did_not_wait)
+{
+    uint64_t begun;
+    unsigned polls;
+
+    free_in_vain(SMALL);
+    begun = fake_driver.now_ns;
+    polls = fake_calls(FAKE_CONTEXT_POLL);
+    for (int i = 0; i < 5; i++)
+        cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_POLL), polls);
+    cr_expect_lt(fake_driver.now_ns - begun, CW_PATIENCE_NS * 5);
+    cr_expect_eq(pool_counters(0)->put_off, 5u);
+    cr_expect_eq(events(CW_EVENT_PUT_OFF), 1u);
+}
+
+PoolTest(patience, what_is_put_off_serves_when_the_work_before_its_free_is_done)
+{
+    uint64_t key;
+
+    free_in_vain(SMALL);
+    key = pool_get(SMALL);
+    pool_put(key);
+    cr_expect_not(pool_serves(SMALL));
+    fake_submit(FIRST_CONTEXT); /* after it */
+    fake_context_of(FIRST_CONTEXT)->finished = 1;
+    cr_expect(pool_serves(SMALL));
+}
+
+PoolTest(patience, after_a_synchronisation_of_the_program_frees_wait_again)
+{
+    free_in_vain(SMALL);
+    pool_put(pool_get(SMALL));
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(cw_patience_busy, 0u);
+    fake_driver.is_persistent = 0;
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(pool_put(pool_get(8 * KIB)), CW_POOL_KEPT);
+    cr_expect(pool_serves(8 * KIB)); /* it was waited for */
+}
+
+PoolTest(patience, a_later_kernel_costs_20_ms_and_no_block)
+{
+    uint64_t begun;
+
+    free_in_vain(SMALL);
+    pool_sync(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    begun = fake_driver.now_ns;
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
+    cr_expect_geq(fake_driver.now_ns - begun, CW_PATIENCE_NS);
+    cr_expect_not(pool_serves(SMALL));
+    cr_expect_eq(events(CW_EVENT_PUT_OFF), 1u);
+}
+
+PoolTest(patience, a_larger_block_still_goes_to_the_driver_and_waits_no_more)
+{
+    uint64_t begun, key = pool_get(MIB);
+
+    free_in_vain(SMALL);
+    begun = fake_driver.now_ns;
+    cr_expect_eq(pool_put(key), CW_POOL_DRIVER);
+    cr_expect_lt(fake_driver.now_ns - begun, CW_PATIENCE_NS);
+    cr_expect_eq(pool_put(pool_get(512 * KIB)), CW_POOL_KEPT); /* now it is known of such, too */
+    cr_expect_eq(pool_bypassed(CW_BYPASS_BUSY), 2u);
+}
+
+PoolTest(patience, of_pinned_memory_it_is_learnt_apart)
+{
+    uint64_t pinned = pool_alloc(CW_POOL_HOST, SMALL, NULL);
+
+    free_in_vain(SMALL);
+    cr_expect_eq(pool_free(CW_POOL_HOST, pinned, NULL), CW_POOL_DRIVER);
+    pinned = pool_alloc(CW_POOL_HOST, SMALL, NULL);
+    cr_expect_eq(pool_free(CW_POOL_HOST, pinned, NULL), CW_POOL_KEPT);
+}
+
+PoolTest(patience, where_the_drivers_free_waits_nothing_is_put_off)
+{
+    fake_driver.free_waits_from = 1;
+    free_in_vain(SMALL);
+    cr_expect_eq(cw_patience_busy, 1u);
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT); /* that has ended the work */
+    cr_expect_eq(cw_patience_busy, 0u);
+    cr_expect(pool_serves(SMALL));
+    fake_submit(FIRST_CONTEXT);
+    free_in_vain(SMALL);
+    cr_expect_eq(pool_counters(0)->put_off, 0u);
+}
+
+PoolTest(patience, with_several_contexts_the_same)
+{
+    fake_submit(pooled_context(1, 1));
+    free_in_vain(SMALL);
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
+    cr_expect_not(pool_serves(SMALL));
+    fake_finish(FIRST_CONTEXT);
+    cr_expect_not(pool_serves(SMALL));
+    fake_finish(SECOND_CONTEXT);
+    cr_expect(pool_serves(SMALL));
+}
+
+PoolTest(patience, what_piles_up_goes_to_the_driver)
+{
+    uint64_t key[10];
+
+    for (int i = 0; i < 10; i++)
+        key[i] = pool_get(16 * MIB);
+    free_in_vain(16 * MIB);
+    for (int i = 0; i < 10; i++)
+        pool_put(key[i]);
+    cr_expect_leq(cw_pending_bytes(0), 9 * 16 * MIB);
+    cr_expect_gt(cw_pending_bytes(0), 0u);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_BUSY), 2u);
+}
+
+PoolTest(patience, a_context_that_ends_is_busy_no_more)
+{
+    free_in_vain(SMALL);
+    pool_put(pool_get(SMALL));
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cr_expect_eq(cw_patience_busy, 0u);
+}
+
+/* ---- a kernel that ends ---- */
+
+static unsigned queries_left;
+
+static void finish_later(enum fake_call call)
+{
+    if (call == FAKE_EVENT_QUERY && --queries_left == 0)
+        fake_finish(FIRST_CONTEXT);
+}
+
+PoolTest(patience, a_kernel_of_less_than_20_ms_is_waited_for)
+{
+    queries_left = 10;
+    fake_driver.inside = finish_later;
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
+    cr_expect(pool_serves(SMALL));
+    cr_expect_eq(cw_patience_busy, 0u);
+}
+
+/* ---- captures ---- */
+
+static void begin_capture(enum fake_call call)
+{
+    if (call != FAKE_EVENT_QUERY || --queries_left != 0)
+        return;
+    fake_driver.gate_may_close = 1;
+    cw_gate_shut();
+}
+
+PoolTest(patience, a_capture_that_begins_meanwhile_finds_no_call_of_ours)
+{
+    unsigned asked;
+
+    queries_left = 3;
+    fake_driver.inside = begin_capture;
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_KEPT);
+    asked = fake_gated_calls();
+    cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 3u);
+    fake_driver.inside = NULL;
+    fake_driver.gate_may_close = 0;
+    cr_expect_not(pool_serves(SMALL));
+    cr_expect_eq(fake_gated_calls(), asked);
+    cw_gate_open();
+    cr_expect_not(pool_serves(SMALL));
+    fake_finish(FIRST_CONTEXT);
+    cr_expect(pool_serves(SMALL));
+}
+
+/* ---- idle memory ---- */
+
+PoolTest(patience_with, in_a_busy_context_nothing_idle_is_given_back_unless_somebody_needs_it)
+{
+    setup();
+    pool_churn(3, 100 * MIB);
+    cw_reclaim_gather(0);
+    core_options()->pool_bucket_max = 1;
+    start_kernel();
+    free_in_vain(SMALL);
+    cw_reclaim_due_set(0, CW_RECLAIM_COUNT);
+    cw_reclaim_work();
+    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0u);
+    cr_expect_not(cw_reclaim_is_calm());
+    fake_finish(FIRST_CONTEXT);
+    cr_expect(cw_reclaim_is_calm());
+    cw_reclaim_work();
+    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 2u);
+}
+
+/* ---- without events ---- */
+
+PoolTest(patience_with, without_events_the_pool_keeps_large_blocks_only)
+{
+    fake_driver.has_no_context_events = 1;
+    setup();
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_DRIVER);
+    cr_expect_eq(pool_put(pool_get(MIB)), CW_POOL_DRIVER);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_EVENTS), 2u);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(pool_put(pool_get(2 * MIB)), CW_POOL_KEPT);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 1u);
+    cr_expect(pool_serves(2 * MIB));
+    cr_expect_eq(pool_counters(0)->events_refused, 0u);
+}
+
+PoolTest(patience_with, a_driver_that_refuses_events_is_counted)
+{
+    setup();
+    fake_driver.refuses_events = 1;
+    cr_expect_eq(pool_put(pool_get(SMALL)), CW_POOL_DRIVER);
+    cr_expect_eq(pool_put(pool_get(2 * MIB)), CW_POOL_KEPT);
+    cr_expect(pool_serves(2 * MIB));
+    cr_expect_eq(pool_counters(0)->events_refused, 2u);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_EVENTS), 1u);
+}
