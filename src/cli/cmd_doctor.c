@@ -33,17 +33,22 @@ static const char *const verdict_names[CW_VERDICT_COUNT] = {
 
 struct request {
     int is_json;
+    int is_gpu;
     const char *preload;
     const char *root;
     char **argv; /* the program and its arguments; NULL after the last */
 };
 
-enum { FLAG_FORMAT = 0x100, FLAG_PRELOAD, FLAG_SYSROOT };
+enum { FLAG_FORMAT = 0x100, FLAG_GPU, FLAG_PRELOAD, FLAG_SYSROOT };
 
 const struct cw_command_line *cw_line_doctor(void)
 {
     static const struct cw_flag flags[] = {
         {.id = FLAG_FORMAT, .name = "format", .value = "FORM", .words = "*text json", .help = "%w"},
+        {.id = FLAG_GPU,
+         .name = "gpu",
+         .help = "ask the driver what the pool relies on, by using device 0 for some seconds in a "
+                 "process of its own, and list the devices"},
         {.id = FLAG_PRELOAD,
          .name = "preload",
          .value = "FILE",
@@ -54,17 +59,18 @@ const struct cw_command_line *cw_line_doctor(void)
          .help = "check the system under DIR: an unpacked image, or /proc/PID/root"},
     };
     static const struct cw_command_line line = {
-        .usage = "[OPTION]... [PROGRAM [ARGUMENT]...]\n[OPTION]... PID",
+        .usage = "[OPTION]... [PROGRAM [ARGUMENT]...]\n[OPTION]... PID\n--gpu [--format=FORM]",
         .about = "Check whether PROGRAM can be monitored here, and print the command line for it. "
                  "Without PROGRAM, check the machine alone; with PID, check whether that process "
                  "is monitored.",
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PROGRAM | CW_OPERAND_PID,
         .most = -1,
-        .notes = "Nothing is executed, loaded or changed. For a program whose name is a number, "
+        .notes = "Without --gpu nothing is executed, loaded or changed. For a program whose name "
+                 "is a number, "
                  "give ./NUMBER.\n\n"
                  "The exit status is 0 if it can be (or is) monitored, 1 if there is a problem, "
-                 "and 2 for a usage error.",
+                 "and 2 for a usage error. With --gpu, 0 means that the driver is as assumed.",
     };
 
     return &line;
@@ -139,12 +145,29 @@ static void print_verdict(const struct cw_doctor *doctor, const char *subject)
         printf("\n%s can be monitored: %u warning%s\n", subject, warnings, cw_cli_plural(warnings));
 }
 
+static void print_gpu_verdict(const struct cw_doctor *doctor)
+{
+    unsigned problems = doctor->count[CW_VERDICT_PROBLEM];
+    unsigned warnings = doctor->count[CW_VERDICT_WARNING];
+
+    if (doctor->gpus == 0)
+        printf("\nThe driver was not asked\n");
+    else
+        printf("\nThe driver is %sas cuwarden assumes: %u problem%s, %u warning%s\n",
+               problems > 0 ? "not " : "", problems, cw_cli_plural(problems), warnings,
+               cw_cli_plural(warnings));
+}
+
 static void print_text(const struct cw_doctor *doctor, const struct request *request)
 {
     char subject[PATH_MAX + 32] = "Programs on this machine";
     char *line, *with_variables, *begin;
 
     print_findings(doctor);
+    if (request->is_gpu) {
+        print_gpu_verdict(doctor);
+        return;
+    }
     if (doctor->pid)
         snprintf(subject, sizeof(subject), "Process %u", (unsigned)doctor->pid);
     else if (doctor->shown_name)
@@ -184,7 +207,34 @@ static void put_findings(struct cw_json *json, const struct cw_doctor *doctor)
     cw_json_close(json, ']');
 }
 
-static void put_all(struct cw_json *json, const struct cw_doctor *doctor, const char *line)
+static void put_gpus(struct cw_json *json, const struct cw_doctor *doctor)
+{
+    cw_json_open(json, "devices", '[');
+    for (size_t i = 0; i < doctor->gpus; i++) {
+        const struct cw_doctor_gpu *gpu = &doctor->gpu[i];
+
+        cw_json_element(json, '{');
+        cw_json_number(json, "device", (uint64_t)gpu->ordinal);
+        cw_json_string(json, "name", gpu->name);
+        cw_json_string(json, "bus", gpu->bus);
+        cw_json_number(json, "total_bytes", gpu->total);
+        cw_json_number(json, "compute_major", (uint64_t)gpu->major);
+        cw_json_number(json, "compute_minor", (uint64_t)gpu->minor);
+        cw_json_number(json, "multiprocessors", (uint64_t)gpu->processors);
+        cw_json_number(json, "clock_khz", (uint64_t)gpu->clock_khz);
+        cw_json_number(json, "memory_clock_khz", (uint64_t)gpu->memory_khz);
+        cw_json_number(json, "memory_bus_bits", (uint64_t)gpu->bus_bits);
+        cw_json_truth(json, "unified_addressing", gpu->unified);
+        cw_json_truth(json, "integrated", gpu->integrated);
+        cw_json_truth(json, "managed_memory", gpu->managed);
+        cw_json_number(json, "driver_version", (uint64_t)gpu->driver);
+        cw_json_close(json, '}');
+    }
+    cw_json_close(json, ']');
+}
+
+static void put_all(struct cw_json *json, const struct cw_doctor *doctor, const char *line,
+                    int is_gpu)
 {
     const struct cw_program_file *program = &doctor->program;
 
@@ -196,12 +246,15 @@ static void put_all(struct cw_json *json, const struct cw_doctor *doctor, const 
         cw_json_string(json, "program", doctor->shown_name);
     if (program->steps > 0 && program->state == CW_PROGRAM_FOUND)
         cw_json_string(json, "path", program->step[program->steps - 1].path);
-    cw_json_truth(json, "watchable", doctor->count[CW_VERDICT_PROBLEM] == 0);
+    cw_json_truth(json, is_gpu ? "as_assumed" : "watchable",
+                  doctor->count[CW_VERDICT_PROBLEM] == 0);
     cw_json_number(json, "problems", doctor->count[CW_VERDICT_PROBLEM]);
     cw_json_number(json, "warnings", doctor->count[CW_VERDICT_WARNING]);
     if (line && doctor->count[CW_VERDICT_PROBLEM] == 0)
         cw_json_string(json, "run", line);
     put_findings(json, doctor);
+    if (is_gpu)
+        put_gpus(json, doctor);
     cw_json_close(json, '}');
     cw_out_char(json->out, '\n');
 }
@@ -214,7 +267,7 @@ static void print_json(const struct cw_doctor *doctor, const struct request *req
 
     fflush(stdout);
     cw_out_init(&out, STDOUT_FILENO, buffer, sizeof(buffer));
-    put_all(&(struct cw_json){.out = &out, .first = 1}, doctor, line);
+    put_all(&(struct cw_json){.out = &out, .first = 1}, doctor, line, request->is_gpu);
     cw_out_flush(&out);
     free(line);
 }
@@ -244,6 +297,9 @@ static int set_flag(void *to, int flag, char *value)
     switch (flag) {
     case FLAG_FORMAT:
         request->is_json = strcmp(value, "json") == 0;
+        return 0;
+    case FLAG_GPU:
+        request->is_gpu = 1;
         return 0;
     case FLAG_PRELOAD:
         request->preload = value;
@@ -295,14 +351,22 @@ int cw_cmd_doctor(int argc, char **argv)
     if (status >= 0)
         return status;
     request.argv = argv + optind;
+    if (request.is_gpu && (request.argv[0] || *request.root)) {
+        cw_cli_error("--gpu: asks the driver of this machine, not about '%s'; give one of the two",
+                     request.argv[0] ? request.argv[0] : request.root);
+        return cw_cli_usage_error();
+    }
     if (request.argv[0] && !request.argv[1] && parse_pid(request.argv[0], &doctor.pid) != 0)
         return cw_cli_usage_error();
-    if (cw_library_find(request.preload, library, sizeof(library)) != 0)
+    if (!request.is_gpu && cw_library_find(request.preload, library, sizeof(library)) != 0)
         return CW_EXIT_FAILURE;
     doctor.root = request.root;
     doctor.library = library;
     doctor.shown_name = doctor.pid ? NULL : request.argv[0];
-    check_all(&doctor, &request);
+    if (request.is_gpu)
+        cw_doctor_check_gpu(&doctor);
+    else
+        check_all(&doctor, &request);
     if (request.is_json)
         print_json(&doctor, &request);
     else

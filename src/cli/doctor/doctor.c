@@ -73,6 +73,7 @@ void cw_doctor_free(struct cw_doctor *doctor)
         free(doctor->finding[i].way_out);
     }
     free(doctor->finding);
+    free(doctor->gpu);
     cw_needed_free(doctor->needed);
     cw_program_file_free(&doctor->program);
     cw_loader_destroy(&doctor->loader);

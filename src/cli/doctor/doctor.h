@@ -23,6 +23,15 @@ struct cw_finding {
     char *way_out; /* NULL: none is needed */
 };
 
+/* What a driver says of a device; 0 and "": nothing. */
+struct cw_doctor_gpu {
+    int ordinal, driver;
+    char name[96], bus[32];
+    uint64_t total;   /* bytes */
+    int major, minor; /* compute capability */
+    int processors, clock_khz, memory_khz, bus_bits, unified, integrated, managed;
+};
+
 struct cw_doctor {
     const char *root;       /* "": this system */
     const char *library;    /* libcuwarden.so */
@@ -31,6 +40,8 @@ struct cw_doctor {
     struct cw_loader loader;
     struct cw_program_file program; /* if shown_name or pid */
     struct cw_needed *needed;       /* of the program; NULL: none can be read */
+    struct cw_doctor_gpu *gpu;      /* devices, with --gpu */
+    size_t gpus;
     struct cw_finding *finding;
     size_t findings;
     unsigned count[CW_VERDICT_COUNT];
@@ -61,6 +72,8 @@ void cw_doctor_check_library(struct cw_doctor *doctor);
 void cw_doctor_check_machine(struct cw_doctor *doctor);
 void cw_doctor_check_program(struct cw_doctor *doctor);
 void cw_doctor_check_process(struct cw_doctor *doctor);
+/* With --gpu: what the driver does, by doing it in a process of its own. */
+void cw_doctor_check_gpu(struct cw_doctor *doctor);
 
 /*
  * 1 if the library could not be preloaded into a program that has run, searched for like execvp

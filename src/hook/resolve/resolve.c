@@ -192,6 +192,26 @@ int cw_resolve_is_loaded(unsigned library)
     return library < CW_LIBRARY_COUNT && atomic_load(&libraries[library].base) != 0;
 }
 
+static int match_second(const struct cw_object *object, void *arg)
+{
+    struct find_query *query = arg;
+
+    return object->base != atomic_load(&libraries[query->library].base) &&
+           match_library(object, query);
+}
+
+int cw_resolve_second_driver(struct cw_object *out_first, struct cw_object *out_second)
+{
+    struct find_query first = {.library = CW_LIBRARY_DRIVER}, second = first;
+
+    if (!cw_resolve_is_loaded(CW_LIBRARY_DRIVER) || !cw_object_visit(match_second, &second) ||
+        !cw_object_visit(match_library, &first))
+        return 0;
+    *out_first = first.object;
+    *out_second = second.object;
+    return 1;
+}
+
 int cw_resolve_interposer(struct cw_object *out)
 {
     void *next = cw_object_next_symbol("cuMemAlloc_v2");

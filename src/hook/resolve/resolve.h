@@ -19,6 +19,10 @@ void cw_resolve_forget_unloaded(void);
 /* In a forked child. */
 void cw_resolve_reset(void);
 int cw_resolve_is_loaded(unsigned library);
+/* 1 if two drivers are loaded, as by a compatibility package beside the system's: the one that we
+ * stand before, and another. */
+int cw_resolve_second_driver(struct cw_object *out_first, struct cw_object *out_second);
+
 /* Another library behind us intercepts the driver's calls, which it does not get: we call the
  * driver. 1, or 0 if there is none. */
 int cw_resolve_interposer(struct cw_object *out);
