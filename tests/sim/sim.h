@@ -495,9 +495,8 @@ struct sim_kernel {
     unsigned narguments;
     unsigned char sizes[CUSIM_MAX_ARGUMENTS];
     CUresult (*run)(const uint64_t *arguments, const char *who);
-    unsigned pointers;  /* a bit per argument that is one */
-    bool is_long;       /* the first argument is how many microseconds it takes */
-    bool is_persistent; /* it ends when the word at the first argument has become the second */
+    unsigned pointers;           /* a bit per argument that is one */
+    bool is_long, is_persistent; /* arguments: its microseconds; a word, and what that ends at */
     void (*run_own)(const struct cusim_launch *launch); /* of the program, instead of run */
 };
 
@@ -563,10 +562,9 @@ struct sim_thread *sim_thread(void);
 
 struct sim_config {
     int ndevices, driver_version, number[SIM_MAX_DEVICES]; /* the machine's device behind each */
-    size_t memory[SIM_MAX_DEVICES], alloc_granularity;
+    size_t memory[SIM_MAX_DEVICES], alloc_granularity, free_waits_from;
     size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;
-    size_t free_waits_from;
     bool is_private, is_lazy, is_managed, has_sites;
     char report[512];
 };

@@ -23,6 +23,7 @@
 #include "core/cache/pool_context.h"
 #include "core/reclaim/reclaim.h"
 #include "core/pool/search.h"
+#include "core/pool/strict.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/process/thread.h"
@@ -274,52 +275,14 @@ static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_requ
     return CW_POOL_DRIVER;
 }
 
-/* A context is current and not destroyed, without which the driver refuses a free; and the block's
- * own context still exists. */
-static int is_current_good(const struct cw_pool_context *pool_context)
-{
-    uint64_t identity = 0;
-    uint8_t device;
-
-    return cw_session.ops->context_identity(0, &identity) == 0 &&
-           (identity == pool_context->record->id ||
-            (cw_context_current(&device) != 0 && cw_context_is_there(pool_context->record)));
-}
-
-#define NO_OBSTACLE CW_BYPASS_COUNT
-
-static int is_host(const struct cw_live_block *block)
-{
-    return block->class >= CW_POOL_HOST;
-}
-
-/* The context is busy, and the driver's own free would not wait either. */
-static CW_NOINLINE int is_put_off_for(struct cw_pool_context *pool_context,
-                                      const struct cw_live_block *block)
-{
-    if (!cw_patience_is_put_off(pool_context, is_host(block),
-                                atomic_load_explicit(&block->held, memory_order_relaxed)) ||
-        !cw_pending_is_possible())
-        return 0;
-    cw_patience_put_off(pool_context);
-    return 1;
-}
-
 /* The free does not wait. */
 static CW_INLINE int is_put_off(struct cw_pool_context *pool_context,
                                 const struct cw_live_block *block)
 {
     if (CW_LIKELY((self.deferred | cw_thread.batches) == 0))
         return CW_UNLIKELY(pool_context != NULL && cw_patience_is_over(pool_context)) &&
-               is_put_off_for(pool_context, block);
+               cw_strict_is_put_off(pool_context, block);
     return self.deferred || cw_pending_is_possible();
-}
-
-/* So much is pending that nobody waits for: what the program has freed must not pile up. */
-static int is_piled_up(const struct cw_pool *pool, uint64_t held)
-{
-    return cw_patience_is_over(pool->pool_context) &&
-           cw_pending_is_much(pool, cw_size_class_down(held));
 }
 
 static enum cw_bypass obstacle(const struct cw_live_block *block,
@@ -336,102 +299,23 @@ static enum cw_bypass obstacle(const struct cw_live_block *block,
                     !cw_pool_context_is_usable(pool_context)))
         return CW_BYPASS_BROKEN;
     /* A wait finds out by itself. */
-    if (put_off && !is_current_good(pool_context))
+    if (put_off && !cw_strict_can_free(pool_context))
         return CW_BYPASS_NO_CONTEXT;
     if (CW_UNLIKELY(!cw_pool_context_is_alone() && !cw_pending_is_possible()))
         return CW_BYPASS_CONTEXTS;
     if (CW_UNLIKELY(held < CW_SIZE_LEAST || held > CW_SIZE_MOST)) /* no bucket has such blocks */
         return CW_BYPASS_KIND;
-    if (put_off && is_piled_up(pool, held))
+    if (put_off && cw_strict_is_piled_up(pool, held))
         return CW_BYPASS_BUSY;
     if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
         return cw_retention_is_wanted(pool->device) ? CW_BYPASS_WANTED : CW_BYPASS_FULL;
-    return NO_OBSTACLE;
-}
-
-/* A block that is being freed. */
-struct leaving {
-    uint32_t index;
-    uint32_t site;  /* of the free */
-    uint64_t stamp; /* for a block that is not ready */
-    int is_ready;
-};
-
-/* There is no way to ask without waiting: see core/pending/patience.h. */
-static CW_NOINLINE enum cw_patience wait_without_events(struct cw_pool_context *pool_context,
-                                                        uint64_t held, int *out_wait)
-{
-    *out_wait = 0;
-    return held >= CW_SIZE_PAGE ? cw_patience_wait_inside(pool_context, out_wait)
-                                : CW_PATIENCE_REFUSED;
-}
-
-/* The block is not ready, and the free does not wait for it any more. */
-static enum cw_bypass put_off(struct cw_pool_context *pool_context, struct leaving *leaving)
-{
-    if (!cw_pending_is_possible())
-        return CW_BYPASS_BUSY;
-    leaving->is_ready = 0;
-    leaving->stamp = cw_batch_stamp();
-    if (cw_patience_is_over(pool_context))
-        cw_patience_put_off(pool_context);
-    return NO_OBSTACLE;
-}
-
-/* The context was at work for too long. */
-static enum cw_bypass give_up(struct cw_pool_context *pool_context,
-                              const struct cw_live_block *block, struct leaving *leaving,
-                              struct cw_free_probe *probe)
-{
-    probe->is_host = is_host(block);
-    probe->bytes = atomic_load_explicit(&block->held, memory_order_relaxed);
-    if (!cw_patience_is_put_off(pool_context, probe->is_host, probe->bytes))
-        return CW_BYPASS_BUSY;
-    cw_patience_drop(probe);
-    return put_off(pool_context, leaving);
-}
-
-/* What a wait that the driver ended with a code tells about the block. */
-static enum cw_bypass failed(const struct cw_pool_context *pool_context)
-{
-    return is_current_good(pool_context) ? CW_BYPASS_BROKEN : CW_BYPASS_NO_CONTEXT;
-}
-
-/* FREE_SYNC=strict: waits until the device no longer uses the context's memory, as long as there is
- * patience. *out_wait as in cw_pool_free. */
-static CW_INLINE enum cw_bypass wait_for_device(struct cw_pool_context *pool_context,
-                                                const struct cw_live_block *block,
-                                                struct leaving *leaving,
-                                                struct cw_free_probe *out_probe, int *out_wait)
-{
-    uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
-    enum cw_patience found = CW_LIKELY(self.events)
-                                 ? cw_patience_wait(pool_context, out_wait, out_probe)
-                                 : CW_PATIENCE_REFUSED;
-
-    if (CW_LIKELY(found == CW_PATIENCE_PASSED))
-        return NO_OBSTACLE;
-    if (found == CW_PATIENCE_REFUSED && *out_wait == 0)
-        found = wait_without_events(pool_context, held, out_wait);
-    if (*out_wait != 0)
-        return failed(pool_context);
-    switch (found) {
-    case CW_PATIENCE_PASSED:
-        return NO_OBSTACLE;
-    case CW_PATIENCE_BUSY:
-        return give_up(pool_context, block, leaving, out_probe);
-    case CW_PATIENCE_CUT:
-        return put_off(pool_context, leaving);
-    case CW_PATIENCE_SHUT:
-        return CW_BYPASS_CAPTURE;
-    default:
-        return CW_BYPASS_EVENTS;
-    }
+    return CW_NO_OBSTACLE;
 }
 
 /* 1: the block lies in the thread's cache or lane. Inside the slot. */
 static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool *pool,
-                                struct leaving *leaving, struct cw_live_block *block, uint64_t held)
+                                struct cw_leaving *leaving, struct cw_live_block *block,
+                                uint64_t held)
 {
     if (CW_UNLIKELY(!cw_admission_is_open(pool->device)))
         return 0;
@@ -442,7 +326,7 @@ static CW_INLINE int put_inside(const struct cw_slot *slot, const struct cw_pool
 
 /* The block is idle from now on. 1: it lies in the thread's cache or lane. 0: it lies nowhere yet,
  * and cw_retention_reclaim_begins was called for it. */
-static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
+static CW_INLINE int rest(struct cw_pool *pool, struct cw_leaving *leaving,
                           struct cw_live_block *block)
 {
     struct cw_live_site *owner =
@@ -476,7 +360,7 @@ static CW_INLINE int rest(struct cw_pool *pool, struct leaving *leaving,
 }
 
 /* For a block that lies nowhere yet. */
-static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct leaving *leaving)
+static CW_NOINLINE void retire_slowly(struct cw_pool *pool, const struct cw_leaving *leaving)
 {
     uint32_t index = leaving->index;
     int is_wanted = cw_retention_is_wanted(pool->device);
@@ -514,7 +398,7 @@ static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypa
     return CW_POOL_DRIVER;
 }
 
-static CW_INLINE enum cw_pool_free keep(struct cw_pool *pool, struct leaving *leaving,
+static CW_INLINE enum cw_pool_free keep(struct cw_pool *pool, struct cw_leaving *leaving,
                                         struct cw_live_block *block, uint32_t api)
 {
     leaving->site = self.stacks ? cw_site_here(api, pool->kind, pool->device) : 0;
@@ -535,15 +419,15 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
         pool_context != NULL ? cw_pool_context_pool(pool_context, block->class) : NULL;
     int alone = cw_pool_context_is_alone(), waits = !is_put_off(pool_context, block);
     enum cw_bypass why = obstacle(block, pool_context, pool, !waits);
-    struct leaving leaving = {.index = index, .is_ready = waits && alone};
+    struct cw_leaving leaving = {.index = index, .is_ready = waits && alone};
     struct cw_free_probe probe;
 
     probe.context = 0;
     if (CW_UNLIKELY(!leaving.is_ready))
         leaving.stamp = cw_batch_stamp();
-    if (CW_LIKELY(waits && why == NO_OBSTACLE))
-        why = wait_for_device(pool_context, block, &leaving, &probe, out_wait);
-    if (CW_UNLIKELY(why != NO_OBSTACLE))
+    if (CW_LIKELY(waits && why == CW_NO_OBSTACLE))
+        why = cw_strict_wait(pool_context, block, self.events, &leaving, &probe, out_wait);
+    if (CW_UNLIKELY(why != CW_NO_OBSTACLE))
         return pass_to_driver(pool, why, key, index, api, &probe, out);
     return keep(pool, &leaving, block, api);
 }
