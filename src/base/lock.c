@@ -22,6 +22,14 @@
 /* Critical sections are a few dozen instructions: most waits end before a sleep would begin. */
 #define SPINS 64
 
+#define RELAX_TURNS 200u /* before naps */
+#define NAP_NS      50000l
+/* 32 looks in the first 30 us, then one each 50 us and what a sleep is late; each nap is 3 us longer
+ * than the last, up to a millisecond. */
+#define DOZE_TURNS   32u
+#define DOZE_NAPS    316u
+#define DOZE_MORE_NS 3000l
+
 enum word { FREE, HELD, CONTENDED };
 enum once_state { NEW, RUNNING, DONE };
 
@@ -186,15 +194,30 @@ void cw_once_reset(struct cw_once *once)
     atomic_store_explicit(&once->state, NEW, memory_order_release);
 }
 
-void cw_lock_relax(unsigned *turns)
+/* ns 0: gives up the processor. */
+static void rest(long ns)
 {
     static _Atomic uint32_t nobody_wakes;
-    const struct timespec moment = {.tv_nsec = 50000};
+    const struct timespec moment = {.tv_nsec = ns};
     int saved = errno;
 
-    if (++*turns < 200)
+    if (ns == 0)
         sched_yield();
     else
         syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, 0, &moment, NULL, 0);
     errno = saved;
+}
+
+void cw_lock_relax(unsigned *turns)
+{
+    rest(++*turns < RELAX_TURNS ? 0 : NAP_NS);
+}
+
+void cw_lock_doze(unsigned *turns)
+{
+    unsigned naps = ++*turns < DOZE_TURNS ? 0 : *turns - DOZE_TURNS;
+
+    if (naps > DOZE_NAPS)
+        naps = DOZE_NAPS;
+    rest(*turns < DOZE_TURNS ? 0 : NAP_NS + (long)naps * DOZE_MORE_NS);
 }

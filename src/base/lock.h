@@ -61,6 +61,11 @@ void cw_lock_reset_thread(void);
  * is not run by giving up. *turns starts at 0. errno is preserved. */
 void cw_lock_relax(unsigned *turns);
 
+/* The same between two looks at something that may take long: some quick turns, then naps that grow
+ * a little with each, so that 20 ms take about a hundred looks and what is waited for is seen some
+ * hundredths of its time late. */
+void cw_lock_doze(unsigned *turns);
+
 /*
  * One-time initialisation. cw_once_begin returns 1 to the one caller that must do the work and then
  * call cw_once_end; every other caller waits for it and gets 0. A nested call by the thread that is

@@ -109,7 +109,7 @@ static CW_NOINLINE enum cw_patience keep_asking(struct cw_pool_context *pool_con
     if (cw_patience_is_over(pool_context))
         return CW_PATIENCE_BUSY;
     while (found == CW_PATIENCE_BUSY && cw_session_now() < end) {
-        cw_lock_relax(&turns);
+        cw_lock_doze(&turns);
         found = ask(pool_context, event);
     }
     if (found == CW_PATIENCE_BUSY)

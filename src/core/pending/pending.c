@@ -300,7 +300,7 @@ static enum look watch(struct cw_batch *batch)
 
     while ((found = cw_batch_is_passed(batch) ? READY_BY_SYNC : query(batch)) == NOT_YET &&
            cw_gate_is_open() && cw_session_now() < end)
-        cw_lock_relax(&turns);
+        cw_lock_doze(&turns);
     if (found == NOT_YET && cw_gate_is_open())
         cw_patience_end(batch->pool_context);
     return found;

@@ -282,7 +282,7 @@ static void put_bypasses(const struct cw_text *text)
 static void put_waits(const struct cw_text *text)
 {
     struct reason reasons[] = {
-        {.label = "did not wait: the device was still at work after 20 ms, and the driver's own"},
+        {.label = "did not wait: the device was at work for 20 ms, and the driver's"},
         {.label = "found that the driver refuses events of a context"},
     };
 
@@ -293,7 +293,7 @@ static void put_waits(const struct cw_text *text)
     put_reasons(text, "frees that", reasons, CW_ARRAY_LEN(reasons));
     if (reasons[0].count != 0)
         cw_text_line(text,
-                     "    does not wait either; the blocks serve again when that work is done");
+                     "    own free does not wait; the blocks serve again when that work is done");
 }
 
 static void put_releases(const struct cw_text *text)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS 4
@@ -132,6 +133,24 @@ static void acquire_after_reset(void)
     cw_lock_reset_thread();
     cw_lock_acquire(&shared_lock);
     cw_lock_release(&shared_lock);
+}
+
+/* However slow the machine is: that makes fewer. */
+Test(lock, dozes_of_20_ms_are_few)
+{
+    struct timespec begun, now;
+    unsigned turns = 0;
+    long ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    errno = 4321;
+    do {
+        cw_lock_doze(&turns);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        ns = (now.tv_sec - begun.tv_sec) * 1000000000 + now.tv_nsec - begun.tv_nsec;
+    } while (ns < 20000000);
+    cr_expect_eq(errno, 4321);
+    cr_expect_leq(turns, 140u);
 }
 
 Test(lock, reset_frees_a_lock_that_the_parent_held)

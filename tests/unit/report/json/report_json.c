@@ -125,6 +125,8 @@ static void add_pool(void)
     device->pool.released[CW_RELEASE_CONTEXT].blocks = 25;
     device->pool.prewarmed = 20;
     device->pool.abandoned = 21;
+    device->pool.put_off = 22;
+    device->pool.events_refused = 23;
     header->free_sync = 1;
 }
 
@@ -155,7 +157,8 @@ Test(report_json, tells_what_the_pool_did)
         "\"context\":23},"
         "\"abandoned\":21,"
         "\"bypassed\":{\"capture\":1,\"exported\":2,\"no_context\":3,"
-        "\"broken_context\":4,\"contexts\":5,\"full\":6,\"wanted\":7,\"kind\":8}}");
+        "\"broken_context\":4,\"contexts\":5,\"full\":6,\"wanted\":7,\"kind\":8,\"busy\":9,"
+        "\"events\":10}}");
     expect_holds("r[\"pool\"][\"devices\"][0][\"buckets\"]==["
                  "{\"kind\":\"device\",\"size_bytes\":512,\"hits\":30,\"misses\":10,"
                  "\"kept\":25,\"released\":5,\"released_bytes\":2560,\"cached_bytes\":0,"

@@ -254,6 +254,8 @@ Test(text_pool, no_line_is_wider_than_100_columns)
     fixture.arena.header->pid = 4194304;
     for (unsigned i = 0; i < CW_BYPASS_COUNT; i++)
         fixture.arena.header->device[1].pool.bypassed[i] = UINT64_C(10000000000);
+    fixture.arena.header->device[1].pool.put_off = UINT64_C(10000000000);
+    fixture.arena.header->device[1].pool.events_refused = UINT64_C(10000000000);
     fixture.arena.header->device[0].peak_held = 1023 * GIB;
     fixture.arena.header->device[0].held_bytes = 1023 * GIB + 900 * MIB;
     set_kept(add_bucket(0, CW_KIND_DEVICE, MIB, UINT64_C(1000000000), UINT64_C(1000000000)),
