@@ -31,11 +31,12 @@ struct CW_ALIGNED_LINE cw_pool_context {
     uint32_t context;
     uint8_t device;
     _Atomic uint8_t warmed; /* blocks of PREWARM were taken */
-    _Atomic uint8_t busy;   /* core/pending/patience.h has this, `unwaited` and `spare` */
+    _Atomic uint8_t busy;   /* core/pending/patience.h has what concerns it, and `spare` */
     _Atomic uint32_t state; /* enum cw_pool_context_state */
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
+    _Atomic uint64_t busy_since;  /* ticket: what was freed from then on was freed beside that work */
     _Atomic uint64_t unwaited[2]; /* the largest block that the driver freed without a wait: of the
                                      device, pinned */
     CW_ALIGNED_LINE _Atomic uint64_t spare; /* an event not in use, or 0 */

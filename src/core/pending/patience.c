@@ -32,14 +32,26 @@ void cw_patience_end(struct cw_pool_context *pool_context)
 {
     uint8_t not_busy = NOT_BUSY;
 
+    if (cw_patience_is_over(pool_context))
+        return;
+    atomic_store(&pool_context->busy_since, cw_batch_sync_begin());
     if (atomic_compare_exchange_strong(&pool_context->busy, &not_busy, BUSY))
         atomic_fetch_add(&cw_patience_busy, 1);
+    /* It may have ended meanwhile, and nobody would renew it (cw_pool_context_die comes first). */
+    if (atomic_load(&pool_context->state) == CW_POOL_CONTEXT_DEAD)
+        cw_patience_renew(pool_context);
 }
 
 void cw_patience_renew(struct cw_pool_context *pool_context)
 {
     if (atomic_exchange(&pool_context->busy, NOT_BUSY) != NOT_BUSY)
         atomic_fetch_sub(&cw_patience_busy, 1);
+}
+
+void cw_patience_passed(struct cw_pool_context *pool_context, uint64_t stamp)
+{
+    if (cw_patience_is_over(pool_context) && stamp >= atomic_load(&pool_context->busy_since))
+        cw_patience_renew(pool_context);
 }
 
 int cw_patience_is_put_off(const struct cw_pool_context *pool_context, int is_host, uint64_t held)

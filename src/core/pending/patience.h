@@ -21,7 +21,7 @@
  * waiting: only a block of whole pages, which no driver can unmap under running work, is waited
  * for, and the others are the driver's to free.
  *
- * Owns `busy` and `unwaited` of pool contexts, all atomic; no lock.
+ * Owns `busy`, `busy_since`, `unwaited` and `spare` of pool contexts, all atomic; no lock.
  */
 #ifndef CW_CORE_PATIENCE_H
 #define CW_CORE_PATIENCE_H
@@ -43,7 +43,7 @@ enum cw_patience {
     CW_PATIENCE_REFUSED, /* there are no such events, or the driver gave none */
 };
 
-extern CW_HIDDEN _Atomic uint32_t cw_patience_busy; /* contexts that are */
+extern CW_HIDDEN _Atomic uint32_t cw_patience_busy; /* contexts that are; those that failed, too */
 
 void cw_patience_reset(void);
 
@@ -60,6 +60,9 @@ void cw_patience_refused(const struct cw_pool_context *pool_context);
 void cw_patience_end(struct cw_pool_context *pool_context);
 /* The program has synchronised the context, or it is no more. */
 void cw_patience_renew(struct cw_pool_context *pool_context);
+/* An event of the context has passed that was recorded after a free with this stamp
+ * (cw_batch_stamp): the work that the context was busy with may be done. */
+void cw_patience_passed(struct cw_pool_context *pool_context, uint64_t stamp);
 
 static inline int cw_patience_is_over(const struct cw_pool_context *pool_context)
 {

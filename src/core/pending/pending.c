@@ -158,6 +158,8 @@ static uint32_t hand_over(struct cw_batch *batch, enum source from, int by_event
     struct cw_live_pool *pool = &cw_session.arena.header->device[pool_context->device].pool;
     uint32_t count = batch->count, left;
 
+    if (by_event)
+        cw_patience_passed(pool_context, batch->stamp);
     atomic_fetch_add_explicit(by_event ? &pool->harvested_by_event : &pool->harvested_by_sync,
                               count, memory_order_relaxed);
     if (from == LIST) {

@@ -58,12 +58,12 @@ static void ended(uint32_t context, int gone)
 
     if (pool_context == NULL)
         return;
-    if (gone)
-        cw_patience_renew(pool_context);
-    if (gone)
+    if (gone) {
         cw_pool_context_forget(pool_context, cw_pool_context_die(pool_context));
-    else
+        cw_patience_renew(pool_context);
+    } else {
         cw_waiting_add(pool_context, cw_pool_context_reopen(pool_context));
+    }
 }
 
 const struct cw_context_listener cw_context_life_listener = {

@@ -408,6 +408,13 @@ static CW_INLINE enum cw_pool_free keep(struct cw_pool *pool, struct cw_leaving 
     return CW_POOL_KEPT;
 }
 
+/* A free that does not wait finds its context busy: that it is strict is why. */
+static CW_NOINLINE void tell_put_off(struct cw_pool_context *pool_context)
+{
+    if ((self.deferred | cw_thread.batches) == 0)
+        cw_patience_put_off(pool_context);
+}
+
 /* The stamp is read before the wait, whose ticket then covers the free: only the other contexts
  * still have to be waited for. */
 static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uint32_t index,
@@ -429,6 +436,8 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
         why = cw_strict_wait(pool_context, block, self.events, &leaving, &probe, out_wait);
     if (CW_UNLIKELY(why != CW_NO_OBSTACLE))
         return pass_to_driver(pool, why, key, index, api, &probe, out);
+    if (CW_UNLIKELY(!waits) && cw_patience_is_over(pool_context))
+        tell_put_off(pool_context);
     return keep(pool, &leaving, block, api);
 }
 

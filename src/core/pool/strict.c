@@ -27,12 +27,9 @@ static int is_host(const struct cw_live_block *block)
 
 int cw_strict_is_put_off(struct cw_pool_context *pool_context, const struct cw_live_block *block)
 {
-    if (!cw_patience_is_put_off(pool_context, is_host(block),
-                                atomic_load_explicit(&block->held, memory_order_relaxed)) ||
-        !cw_pending_is_possible())
-        return 0;
-    cw_patience_put_off(pool_context);
-    return 1;
+    return cw_patience_is_put_off(pool_context, is_host(block),
+                                  atomic_load_explicit(&block->held, memory_order_relaxed)) &&
+           cw_pending_is_possible();
 }
 
 int cw_strict_is_piled_up(const struct cw_pool *pool, uint64_t held)

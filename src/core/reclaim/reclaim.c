@@ -500,16 +500,28 @@ static int work_on(uint8_t device, struct turn *turn)
     return 1;
 }
 
+/* The driver's free of an idle block might wait for a kernel that never ends by itself, where the
+ * call that this is done in would not. A context that has failed does not count: it has no work. */
+static int is_any_busy(void)
+{
+    struct cw_pool_context *pool_context;
+    uint32_t at = 0;
+
+    if (CW_LIKELY(atomic_load(&cw_patience_busy) == 0))
+        return 0;
+    while ((pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL)
+        if (cw_patience_is_over(pool_context))
+            return 1;
+    return 0;
+}
+
 void cw_reclaim_work(void)
 {
     struct turn turn = {.calls = CW_RELIEF_CALLS,
                         .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
     uint64_t begun = turn.calls;
 
-    /* The driver's free of an idle block might wait for a kernel that never ends by itself, where
-     * the call that this is done in would not. */
-    if (!cw_gate_is_open() || atomic_load(&cw_patience_busy) != 0 ||
-        atomic_exchange(&self.working, 1))
+    if (!cw_gate_is_open() || is_any_busy() || atomic_exchange(&self.working, 1))
         return;
     atomic_store(&cw_reclaim_due_any, 0);
     cw_retention_reclaim_begins();

@@ -180,6 +180,7 @@ PoolTest(patience, what_piles_up_goes_to_the_driver)
     cr_expect_leq(cw_pending_bytes(0), 9 * 16 * MIB);
     cr_expect_gt(cw_pending_bytes(0), 0u);
     cr_expect_eq(pool_bypassed(CW_BYPASS_BUSY), 2u);
+    cr_expect_eq(pool_counters(0)->put_off, 9u); /* those that were kept */
 }
 
 PoolTest(patience, a_context_that_ends_is_busy_no_more)
@@ -190,7 +191,55 @@ PoolTest(patience, a_context_that_ends_is_busy_no_more)
     cr_expect_eq(cw_patience_busy, 0u);
 }
 
+PoolTest(patience, what_failed_long_ago_keeps_nobody_from_giving_back)
+{
+    fake_finish(FIRST_CONTEXT);
+    cw_patience_end(owner);
+    pooled_context(1, 1);
+    atomic_store(&owner->record->fatal, 700u);
+    cw_reclaim_due_set(0, CW_RECLAIM_COUNT);
+    cw_reclaim_work();
+    cr_expect_eq(cw_reclaim_due_of(0), 0u);
+}
+
+PoolTest(patience, a_context_that_is_found_busy_as_it_ends_is_busy_no_more)
+{
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    cw_patience_end(owner);
+    cr_expect_eq(cw_patience_busy, 0u);
+}
+
 /* ---- a kernel that ends ---- */
+
+PoolTest(patience, an_event_of_after_the_vain_wait_that_passes_ends_it)
+{
+    uint64_t key = pool_get(SMALL);
+
+    free_in_vain(SMALL);
+    pool_put(key);
+    cw_pending_close(1);
+    cr_expect_not(pool_serves(SMALL));
+    cr_expect_eq(cw_patience_busy, 1u);
+    fake_finish(FIRST_CONTEXT);
+    cr_expect(pool_serves(SMALL));
+    cr_expect_eq(cw_patience_busy, 0u);
+}
+
+/* Such an event says nothing of the kernel that came later. */
+PoolTest(patience, an_event_of_before_the_vain_wait_that_passes_does_not)
+{
+    uint64_t key = pool_get(SMALL), later = pool_get(MIB);
+
+    fake_finish(FIRST_CONTEXT);
+    cw_thread.batches = 1; /* does not wait */
+    pool_put(key);
+    cw_pending_close(1);
+    cw_thread.batches = 0;
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(pool_put(later), CW_POOL_DRIVER);
+    cr_expect(pool_serves(SMALL));
+    cr_expect_eq(cw_patience_busy, 1u);
+}
 
 static unsigned queries_left;
 
