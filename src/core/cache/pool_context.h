@@ -36,7 +36,7 @@ struct CW_ALIGNED_LINE cw_pool_context {
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
-    _Atomic uint64_t busy_since;  /* ticket: what was freed from then on was freed beside that work */
+    _Atomic uint64_t busy_since;  /* ticket: later frees were beside that work */
     _Atomic uint64_t unwaited[2]; /* the largest block that the driver freed without a wait: of the
                                      device, pinned */
     CW_ALIGNED_LINE _Atomic uint64_t spare; /* an event not in use, or 0 */

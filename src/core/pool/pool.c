@@ -434,10 +434,10 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
         leaving.stamp = cw_batch_stamp();
     if (CW_LIKELY(waits && why == CW_NO_OBSTACLE))
         why = cw_strict_wait(pool_context, block, self.events, &leaving, &probe, out_wait);
+    else if (why == CW_NO_OBSTACLE && cw_patience_is_over(pool_context))
+        tell_put_off(pool_context);
     if (CW_UNLIKELY(why != CW_NO_OBSTACLE))
         return pass_to_driver(pool, why, key, index, api, &probe, out);
-    if (CW_UNLIKELY(!waits) && cw_patience_is_over(pool_context))
-        tell_put_off(pool_context);
     return keep(pool, &leaving, block, api);
 }
 
