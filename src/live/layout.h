@@ -335,8 +335,8 @@ enum cw_rung {
  *   PRESSURE      the level of a device has changed
  *   TRIM          memory had run out, and giving idle blocks back helped
  *   LIMIT         the limit was changed while the process ran: to `bytes`
- *   PUT_OFF       a context was at work for 20 ms after a strict free, and the driver's own does
- * not wait: frees are deferred until the program has synchronised it
+ *   PUT_OFF       a context was busy for 20 ms, and the driver's own free does not wait: strict
+ *                 frees do not wait either (core/pending/patience.h)
  */
 #define CW_EVENTS(X)                                                                               \
     X(OOM, "oom")                                                                                  \

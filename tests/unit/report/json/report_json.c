@@ -155,7 +155,7 @@ Test(report_json, tells_what_the_pool_did)
         "25},"
         "\"trimmed_bytes\":{\"full\":22,\"idle\":0,\"oom\":0,\"pressure\":0,\"asked\":0,"
         "\"context\":23},"
-        "\"abandoned\":21,"
+        "\"abandoned\":21,\"put_off\":22,\"events_refused\":23,"
         "\"bypassed\":{\"capture\":1,\"exported\":2,\"no_context\":3,"
         "\"broken_context\":4,\"contexts\":5,\"full\":6,\"wanted\":7,\"kind\":8,\"busy\":9,"
         "\"events\":10}}");
