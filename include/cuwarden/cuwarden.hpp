@@ -295,6 +295,31 @@ inline void set_pool_max(std::uint64_t bytes, int device = all_devices)
     check(cuwarden_pool_max_set(device, bytes));
 }
 
+using budget = cuwarden_budget;
+
+enum class budget_how { warn = CUWARDEN_WARN, refuse = CUWARDEN_REFUSE };
+
+inline void set_budget(const char *tag, std::uint64_t bytes, budget_how how = budget_how::warn)
+{
+    check(cuwarden_budget_set(tag, bytes, static_cast<cuwarden_budget_how>(how)));
+}
+
+inline void clear_budget(const char *tag)
+{
+    check(cuwarden_budget_clear(tag));
+}
+
+// Nothing if no budget counts the tag.
+inline std::optional<budget> budget_now(const char *tag)
+{
+    budget out{};
+    int code = cuwarden_budget_now(tag, &out);
+
+    if (code == CUWARDEN_NOT_FOUND || !check(code))
+        return std::nullopt;
+    return out;
+}
+
 // Calls function(const pressure &now, int level_before) while it lives. What that throws ends the
 // program (noexcept): there is nobody to catch it.
 template <typename Function> class pressure_listener

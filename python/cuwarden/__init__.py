@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
-from ._table import Code, Level, Trim
+from ._table import BudgetHow, Code, Level, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "Block", "Code", "Error", "Freed", "Leaks", "Level", "Pressure", "Stats", "Trim", "batch",
-    "blocks", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure",
-    "pressure", "recording", "report", "scope", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
+    "ALL_DEVICES", "HOST", "Block", "Budget", "BudgetHow", "Code", "Error", "Freed", "Leaks", "Level", "Pressure", "Stats",
+    "Trim", "batch", "blocks", "budget", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure",
+    "pressure", "recording", "report", "scope", "set_budget", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
     "trim", "version",
 ]
 
@@ -108,6 +108,17 @@ class Freed:
     bytes = 0
     left_blocks = 0
     left_bytes = 0
+
+
+class Budget(NamedTuple):
+    """How much memory a tag may have, and has: struct cuwarden_budget."""
+
+    bytes: int
+    used_bytes: int
+    peak_bytes: int
+    refused: int
+    exceeded: int
+    how: BudgetHow
 
 
 class Pressure(NamedTuple):
@@ -301,6 +312,29 @@ def trim(how: Trim = Trim.CLEAR, device: int = ALL_DEVICES) -> int:
 def set_limit(size: Optional[int], device: int = ALL_DEVICES) -> None:
     """What this process may hold from now on; None: no limit."""
     _call("limit", device, 0 if size is None else size)
+
+
+def set_budget(tag: str, size: Optional[int], how: BudgetHow = BudgetHow.WARN) -> None:
+    """How much device memory may be live with exactly this tag; None: as much as there is. Error(NOT_FOUND) then: it had
+    no budget of its own."""
+    if size is None:
+        _call("budget_clear", tag.encode())
+    else:
+        _call("budget_set", tag.encode(), size, int(how))
+
+
+def budget(tag: str) -> Optional[Budget]:
+    """The budget that counts this tag; None: none does."""
+    raw = _table.RawBudget()
+    try:
+        is_there = _call("budget_now", tag.encode(), ctypes.byref(raw), ctypes.sizeof(raw))
+    except Error as error:
+        if error.code == Code.NOT_FOUND:
+            return None
+        raise
+    if not is_there:
+        return None
+    return Budget(raw.bytes, raw.used_bytes, raw.peak_bytes, raw.refused, raw.exceeded, BudgetHow(raw.how))
 
 
 def set_pool_max(size: int, device: int = ALL_DEVICES) -> None:

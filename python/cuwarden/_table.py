@@ -54,6 +54,13 @@ class Trim(enum.IntEnum):
     EMERGENCY = 2
 
 
+class BudgetHow(enum.IntEnum):
+    """enum cuwarden_budget_how: what happens to an allocation that a budget has no room for."""
+
+    WARN = 0
+    REFUSE = 1
+
+
 class RawBlock(ctypes.Structure):
     _fields_ = [
         ("id", ctypes.c_uint64),
@@ -114,6 +121,18 @@ class RawFreed(ctypes.Structure):
     ]
 
 
+class RawBudget(ctypes.Structure):
+    _fields_ = [
+        ("bytes", ctypes.c_uint64),
+        ("used_bytes", ctypes.c_uint64),
+        ("peak_bytes", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("exceeded", ctypes.c_uint64),
+        ("how", ctypes.c_int32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
 class RawPressure(ctypes.Structure):
     _fields_ = [
         ("use", ctypes.c_double),
@@ -160,6 +179,9 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("scope_begin", ctypes.c_int, (ctypes.c_char_p,)),
     ("scope_end", ctypes.c_int, (ctypes.POINTER(RawFreed), ctypes.c_size_t)),
     ("keep", ctypes.c_int, (ctypes.c_void_p,)),
+    ("budget_set", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int)),
+    ("budget_clear", ctypes.c_int, (ctypes.c_char_p,)),
+    ("budget_now", ctypes.c_int, (ctypes.c_char_p, ctypes.POINTER(RawBudget), ctypes.c_size_t)),
 ]
 
 

@@ -3,6 +3,7 @@
  * tests/check/api.list says how it was. */
 #include "api/api.h"
 #include "api/blocks.h"
+#include "api/budgets.h"
 #include "api/control.h"
 #include "api/files.h"
 #include "api/leaks.h"
@@ -55,4 +56,7 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .scope_begin = cw_api_scope_begin,
     .scope_end = cw_api_scope_end,
     .keep = cw_api_keep,
+    .budget_set = cw_api_budget_set,
+    .budget_clear = cw_api_budget_clear,
+    .budget_now = cw_api_budget_now,
 };

@@ -45,6 +45,7 @@ struct wish {
     enum cw_control what;
     uint32_t device, is_share;
     uint64_t argument;
+    const char *subject;
     uint64_t timeout_ns;
     int is_all;
 };
@@ -74,6 +75,7 @@ const struct cw_command_line *cw_line_ctl(void)
         {"clear", "release also what threads keep and what turns out to be ready"},
         {"dump", "write a complete report now and print its file name"},
         {"limit=SIZE", "set the memory limit on a device: 8G, 50%, none"},
+        {"budget=RULE", "set what a tag may have: tag:^cache$=2G, ...=2G:refuse, ...=none"},
         {"pool-max=SIZE", "set the maximum idle pool memory on a device: 1G, 10%, 0"},
         {NULL, NULL},
     };
@@ -258,6 +260,8 @@ static int ask(const struct target *target, const struct wish *wish, uint32_t *o
                    put(target, CONTROL(device), wish->device) != 0 ||
                    put(target, CONTROL(is_share), wish->is_share) != 0 ||
                    put_bytes(target, CONTROL(argument), &wish->argument, 8) != 0 ||
+                   put_bytes(target, CONTROL(subject), wish->subject, strlen(wish->subject) + 1) !=
+                       0 ||
                    put(target, CONTROL(asked), *out_number) != 0 ||
                    put(target, CONTROL(what), (uint32_t)wish->what) != 0 ||
                    put_bytes(target, CONTROL(due) + CW_DUE_CONTROL_BYTE, &due, 1) != 0
@@ -418,6 +422,26 @@ static int parse_size(struct wish *wish, const char *request, const char *value)
     return 0;
 }
 
+/* One item of CUWARDEN_BUDGET, or one that ends in =none. 0, or -1 after a message. */
+static int parse_budget(struct wish *wish, const char *request, const char *value)
+{
+    struct cw_budget_rule rule;
+    int is_none;
+
+    if (cw_budget_rule_parse(value, 1, &rule, &is_none) != 0)
+        return fail_value(request,
+                          "budget=tag:PATTERN=SIZE (tag:^cache$=2G), with :warn or :refuse "
+                          "after it or nothing; or budget=tag:PATTERN=none");
+    wish->subject = value;
+    return 0;
+}
+
+static int parse_value(struct wish *wish, const char *request, const char *value)
+{
+    return wish->what == CW_CONTROL_BUDGET ? parse_budget(wish, request, value)
+                                           : parse_size(wish, request, value);
+}
+
 static int parse_request(struct wish *wish, const char *request)
 {
     static const char *const names[CW_CONTROL_COUNT] = {
@@ -428,15 +452,17 @@ static int parse_request(struct wish *wish, const char *request)
     size_t len = strcspn(request, "=");
 
     for (unsigned what = CW_CONTROL_TRIM; what < CW_CONTROL_COUNT; what++) {
-        int takes_size = what == CW_CONTROL_LIMIT || what == CW_CONTROL_POOL_MAX;
+        int takes_value =
+            what == CW_CONTROL_LIMIT || what == CW_CONTROL_POOL_MAX || what == CW_CONTROL_BUDGET;
 
         if (strlen(names[what]) != len || strncmp(names[what], request, len) != 0 ||
-            takes_size != (request[len] == '='))
+            takes_value != (request[len] == '='))
             continue;
         wish->what = (enum cw_control)what;
-        return takes_size ? parse_size(wish, request, request + len + 1) : 0;
+        return takes_value ? parse_value(wish, request, request + len + 1) : 0;
     }
-    return fail_value(request, "one of trim, shrink, clear, dump, limit=SIZE, pool-max=SIZE");
+    return fail_value(request,
+                      "one of trim, shrink, clear, dump, limit=SIZE, budget=RULE, pool-max=SIZE");
 }
 
 static int set_device(struct wish *wish, const char *value)
@@ -466,6 +492,10 @@ static int check_wish(const struct wish *wish)
 {
     if (wish->is_all && wish->what != CW_CONTROL_TRIM) {
         cw_cli_error("--all can only be used with trim");
+        return -1;
+    }
+    if (wish->what == CW_CONTROL_BUDGET && wish->device != CW_CONTROL_ALL_DEVICES) {
+        cw_cli_error("--device cannot be used with budget: a budget covers all devices");
         return -1;
     }
     if (wish->what == CW_CONTROL_DUMP && wish->device != CW_CONTROL_ALL_DEVICES) {
@@ -503,7 +533,7 @@ static int set_flag(void *request, int flag, char *value)
 
 int cw_cmd_ctl(int argc, char **argv)
 {
-    struct wish wish = {.device = CW_CONTROL_ALL_DEVICES, .timeout_ns = TIMEOUT_NS};
+    struct wish wish = {.device = CW_CONTROL_ALL_DEVICES, .subject = "", .timeout_ns = TIMEOUT_NS};
     int status = cw_flags_parse(cw_line_ctl(), argc, argv, set_flag, &wish);
 
     if (status >= 0)

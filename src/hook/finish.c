@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/account/audit.h"
+#include "core/account/budget.h"
 #include "core/account/trace.h"
 #include "core/control/lifecycle.h"
 #include "core/process/session.h"
@@ -120,6 +121,8 @@ static void finish(enum cw_exit_kind kind, int status)
     if (write_report(kind == CW_EXIT_EXIT) == 0)
         cw_session_reported();
     cw_mem_attach();
+    if (kind == CW_EXIT_EXIT)
+        cw_budget_tell_unused();
 }
 
 /* ---- ways to end ---- */

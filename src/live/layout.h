@@ -51,6 +51,7 @@
 #include "live/layout_audit.h"
 #include "live/layout_control.h"
 #include "live/layout_pool.h"
+#include "live/layout_shortage.h"
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
@@ -281,7 +282,8 @@ enum cw_level {
     X(DRIVER, "driver", "the driver had none")                                                     \
     X(LIMIT, "limit", "beyond CUWARDEN_LIMIT")                                                     \
     X(MIN_FREE, "min_free", "less than CUWARDEN_MIN_FREE would have stayed free")                  \
-    X(INJECTED, "injected", "injected by CUWARDEN_FAIL")
+    X(INJECTED, "injected", "injected by CUWARDEN_FAIL")                                           \
+    X(BUDGET, "budget", "beyond the budget of its tag")
 
 enum cw_cause {
 #define X(id, name, label) CW_CAUSE_##id,
@@ -337,6 +339,7 @@ enum cw_rung {
  *   LIMIT         the limit was changed while the process ran: to `bytes`
  *   PUT_OFF       a context was busy for 20 ms, and the driver's own free does not wait: strict
  *                 frees do not wait either (core/pending/patience.h)
+ *   BUDGET        what a tag has went beyond its budget, which warns: to `bytes`
  */
 #define CW_EVENTS(X)                                                                               \
     X(OOM, "oom")                                                                                  \
@@ -345,7 +348,8 @@ enum cw_rung {
     X(PRESSURE, "pressure")                                                                        \
     X(TRIM, "trim")                                                                                \
     X(LIMIT, "limit")                                                                              \
-    X(PUT_OFF, "put-off")
+    X(PUT_OFF, "put-off")                                                                          \
+    X(BUDGET, "budget")
 
 enum cw_event_type {
 #define X(id, name) CW_EVENT_##id,
@@ -389,36 +393,6 @@ struct cw_live_event {
     uint8_t misuse;              /* enum cw_misuse, of INVALID_FREE */
     uint8_t unused[3];
     uint64_t live, held, idle; /* of OOM: what this process had on the device */
-};
-
-/* An out of memory that the program has seen, and what held the memory then. The first of a
- * process, and later ones some seconds apart, have one beside their event. */
-#define CW_OOM_HOLDERS 8
-
-struct cw_live_oom {
-    uint64_t t_ns;
-    uint32_t site;
-    int32_t code; /* the driver's */
-    uint8_t device;
-    uint8_t cause;    /* enum cw_cause */
-    uint8_t unserved; /* enum cw_unserved */
-    uint8_t unused;
-    uint32_t event;                   /* its event, 0: it was dropped */
-    uint64_t bytes;                   /* asked for; 0: not known (a module, a context) */
-    uint64_t fits;                    /* the largest request that would have fit, as far as known */
-    uint64_t limit, min_free;         /* in force, 0: none */
-    uint64_t live, held, idle;        /* of this process */
-    uint64_t spare;                   /* held by the driver's stream-ordered pools, unused */
-    uint64_t free_bytes, total_bytes; /* of the device, asked at that moment; total 0: unknown */
-    /* The sites that held most on this device, once added up. */
-    uint64_t rest_bytes, rest_blocks; /* of all other places */
-    struct {
-        uint32_t site; /* any of those that are one in a report */
-        uint32_t unused;
-        uint64_t bytes, blocks;
-    } holder[CW_OOM_HOLDERS];
-    _Atomic uint32_t holders; /* filled, written last */
-    uint32_t unused2;
 };
 
 struct cw_live_rung {
@@ -531,6 +505,7 @@ struct cw_live_header {
     uint32_t pid_namespace;     /* inode of /proc/self/ns/pid, where `pid` counts; 0: not known */
     char unseen[95];     /* whose calls of CUDA did not come to us; NUL-terminated; "": nobody's */
     uint8_t is_uncalled; /* and nobody else's came */
+    struct cw_live_budget budget[CW_BUDGETS];
 };
 
 enum cw_exit_kind {

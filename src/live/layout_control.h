@@ -6,12 +6,12 @@
  * background thread).
  *
  * A request. One asker at a time: it holds a lock on the file's byte CW_LIVE_LOCK_ASKER, which goes
- * with its process. It writes (pwrite) `asker`, `device`, `is_share` and `argument`, then `asked`,
- * one more than before, then `what`, then the byte of `due` that is its own. The process takes the
- * request by putting `what` back to NONE, says so in `taken`, and answers by setting `result` and
- * `answer`, then answered = asked. To stop waiting, the asker sets withdrawn = asked and then looks
- * at `taken`: if that is not its number yet, the process will find it withdrawn; if it is, an
- * answer is on its way, which may be that it was withdrawn (ECANCELED).
+ * with its process. It writes (pwrite) `asker`, `device`, `is_share`, `argument` and `subject`,
+ * then `asked`, one more than before, then `what`, then the byte of `due` that is its own. The
+ * process takes the request by putting `what` back to NONE, says so in `taken`, and answers by
+ * setting `result` and `answer`, then answered = asked. To stop waiting, the asker sets withdrawn =
+ * asked and then looks at `taken`: if that is not its number yet, the process will find it
+ * withdrawn; if it is, an answer is on its way, which may be that it was withdrawn (ECANCELED).
  */
 #ifndef CW_LIVE_LAYOUT_CONTROL_H
 #define CW_LIVE_LAYOUT_CONTROL_H
@@ -37,7 +37,8 @@ enum cw_due {
     X(LIMIT, "limit")       /* argument: bytes, 0: none; device in `device` */                     \
     X(POOL_MAX, "pool-max") /* the same */                                                         \
     X(SHRINK, "shrink")     /* half of the idle blocks */                                          \
-    X(CLEAR, "clear")       /* all idle blocks that are ready */
+    X(CLEAR, "clear")       /* all idle blocks that are ready */                                   \
+    X(BUDGET, "budget")     /* what a tag may have; `subject` as CUWARDEN_BUDGET has one item */
 
 enum cw_control {
 #define X(id, name) CW_CONTROL_##id,
@@ -61,6 +62,7 @@ struct cw_live_control {
     _Atomic int32_t result;                             /* 0, or an errno */
     _Atomic uint32_t dumps;                             /* reports written while the process ran */
     char answer[512];                                   /* a file's name, or why not */
+    char subject[256];                                  /* of BUDGET; written by the asker */
 };
 
 #endif

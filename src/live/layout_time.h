@@ -63,11 +63,12 @@ struct cw_live_timeline {
 /* A name that the program gives, by itself or for all that are equal but for the digits in them
  * ("step #"), where there are many of those. */
 struct cw_live_tag {
-    uint32_t name;      /* text */
-    uint32_t domain;    /* text, 0: the default one */
-    uint32_t hash_next; /* writer's own */
-    uint8_t is_pattern; /* 1: each # stands for a number */
-    uint8_t unused[3];
+    uint32_t name;          /* text */
+    uint32_t domain;        /* text, 0: the default one */
+    uint32_t hash_next;     /* writer's own */
+    uint8_t is_pattern;     /* 1: each # stands for a number */
+    _Atomic uint8_t budget; /* that counts it now, from 1; 0: none, or not known yet */
+    uint8_t unused[2];
     _Atomic uint64_t begun;                   /* ranges begun, and marks */
     _Atomic uint64_t steps;                   /* ranges ended, and marks */
     _Atomic uint64_t first_ns, last_ns;       /* when the first and the last step ended */

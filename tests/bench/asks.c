@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program pays for asking (include/cuwarden): nanoseconds of a push, a pop, a mark and the
- * statistics of a device, each the best of many bursts, so that who else is at work does not count.
- * Over the driver that costs nothing.
+ * What a program pays for asking (include/cuwarden), in nanoseconds: for each function a line with
+ * its name and the best of many bursts, so that who else is at work does not count. Over the driver
+ * that costs nothing.
+ *
+ *   asks            push, pop, mark and statistics, in one line
+ *   asks all        all of which the header has a figure, a line for each
+ *
+ * `pair` is an allocation from the pool and its free, and `budget` the same with a tag that has a
+ * budget: their difference is what a budget costs both.
  */
 #include <cuwarden/cuwarden.h>
 
 #include <cuda.h>
 
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define BURST  30 /* no more than tags nest */
 #define BURSTS 20000
+#define MANY   1000
+#define LIVE   1000 /* blocks of a visit */
 
 static double now_ns(void)
 {
@@ -23,36 +33,135 @@ static double now_ns(void)
 }
 
 /* The best burst of a call. */
-#define BEST(best, call)                                                                           \
+#define BEST(best, count, call)                                                                    \
     do {                                                                                           \
         double begin = now_ns(), each;                                                             \
                                                                                                    \
-        for (int i = 0; i < BURST; i++)                                                            \
+        for (int i = 0; i < (count); i++)                                                          \
             call;                                                                                  \
-        each = (now_ns() - begin) / BURST;                                                         \
-        if (best == 0 || each < best)                                                              \
-            best = each;                                                                           \
+        each = (now_ns() - begin) / (count);                                                       \
+        if ((best) == 0 || each < (best))                                                          \
+            (best) = each;                                                                         \
     } while (0)
 
-int main(void)
+static CUdeviceptr block;
+
+static void pair(void)
+{
+    CUdeviceptr other;
+
+    if (cuMemAlloc(&other, 4096) == CUDA_SUCCESS)
+        (void)cuMemFree(other);
+}
+
+static void basics(void)
 {
     double push = 0, pop = 0, mark = 0, statistics = 0;
     struct cuwarden_stats stats;
-    CUcontext context;
-    CUdeviceptr block;
     uint64_t moment;
+
+    for (int burst = 0; burst < BURSTS; burst++) {
+        BEST(push, BURST, cuwarden_tag_push("forward pass"));
+        BEST(pop, BURST, cuwarden_tag_pop());
+        BEST(mark, BURST, cuwarden_mark(&moment));
+        BEST(statistics, BURST, cuwarden_device_stats(0, &stats));
+    }
+    printf("%.1f %.1f %.1f %.1f\n", push, pop, mark, statistics);
+}
+
+static int next(const struct cuwarden_block *seen, void *unused)
+{
+    (void)seen;
+    (void)unused;
+    return 0;
+}
+
+static void small_ones(void)
+{
+    const void *address = (const void *)(uintptr_t)block;
+    double active = 0, step = 0, find = 0, name = 0, keep = 0, begin = 0, end = 0, scope = 0;
+    double pressure = 0;
+    struct cuwarden_pressure now;
+    struct cuwarden_block found;
+
+    for (int burst = 0; burst < MANY; burst++) {
+        BEST(active, MANY, cuwarden_is_active());
+        BEST(step, MANY, cuwarden_step("iteration"));
+        BEST(find, MANY, cuwarden_block_find(address, &found));
+        BEST(name, MANY, cuwarden_block_name(address, "positions"));
+        BEST(keep, MANY, cuwarden_keep(address));
+        BEST(begin, MANY, cuwarden_batch_begin());
+        BEST(end, MANY, cuwarden_batch_end());
+        BEST(pressure, MANY, cuwarden_pressure_now(0, &now));
+        BEST(scope, 1, cuwarden_scope_begin("scope"));
+        (void)cuwarden_scope_end(NULL);
+    }
+    printf("is_active %.1f\nstep %.1f\nblock_find %.1f\nblock_name %.1f\nkeep %.1f\n", active, step,
+           find, name, keep);
+    printf("batch_begin %.1f\nbatch_end %.1f\nscope_begin %.1f\npressure_now %.1f\n", begin, end,
+           scope, pressure);
+}
+
+/* Per block, of so many that are live. */
+static void blocks(void)
+{
+    static CUdeviceptr live[LIVE];
+    double visit = 0, leaks = 0, scope = 0;
+    struct cuwarden_leaks found;
+
+    for (int i = 0; i < LIVE; i++)
+        (void)cuMemAlloc(&live[i], 512);
+    for (int burst = 0; burst < 200; burst++) {
+        BEST(visit, 1, cuwarden_visit(NULL, next, NULL));
+        BEST(leaks, 1, cuwarden_leak_check(0, NULL, NULL, &found));
+        (void)cuwarden_scope_begin("scope");
+        BEST(scope, 1, cuwarden_scope_end(NULL));
+    }
+    for (int i = 0; i < LIVE; i++)
+        (void)cuMemFree(live[i]);
+    printf("visit_per_block %.1f\nleak_check %.0f\nscope_end_per_block %.1f\n", visit / LIVE, leaks,
+           scope / LIVE);
+}
+
+/* The two in turn, so that both have met the same machine. */
+static void budgets(void)
+{
+    double with = 0, without = 0, other = 0, now = 0, set = 0;
+    struct cuwarden_budget seen;
+
+    (void)cuwarden_tag_push("budgeted");
+    for (int burst = 0; burst < 100; burst++) {
+        BEST(without, MANY, pair());
+        BEST(set, 1, cuwarden_budget_set("budgeted", (uint64_t)1 << 30, CUWARDEN_REFUSE));
+        pair();
+        for (int i = 0; i < 20; i++)
+            BEST(with, MANY, pair());
+        BEST(now, 1, cuwarden_budget_now("budgeted", &seen));
+        (void)cuwarden_tag_push("free of it");
+        for (int i = 0; i < 20; i++)
+            BEST(other, MANY, pair());
+        (void)cuwarden_tag_pop();
+        (void)cuwarden_budget_clear("budgeted");
+    }
+    (void)cuwarden_tag_pop();
+    printf("pair %.1f\nbudget %.1f\nbudget_of_another_tag %.1f\n", without, with, other);
+    printf("budget_set %.0f\nbudget_now %.0f\n", set, now);
+}
+
+int main(int argc, char **argv)
+{
+    CUcontext context;
 
     if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
         cuCtxSetCurrent(context) != CUDA_SUCCESS || cuMemAlloc(&block, 4096) != CUDA_SUCCESS)
         return 1;
-    for (int burst = 0; burst < BURSTS; burst++) {
-        BEST(push, cuwarden_tag_push("forward pass"));
-        BEST(pop, cuwarden_tag_pop());
-        BEST(mark, cuwarden_mark(&moment));
-        BEST(statistics, cuwarden_device_stats(0, &stats));
-    }
     if (!cuwarden_is_active())
         return 2;
-    printf("%.1f %.1f %.1f %.1f\n", push, pop, mark, statistics);
+    basics();
+    if (argc > 1 && strcmp(argv[1], "all") == 0) {
+        small_ones();
+        budgets();
+        blocks();
+    }
     return 0;
 }

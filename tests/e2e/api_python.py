@@ -66,6 +66,19 @@ def check_account():
     give(inner, outer, none)
 
 
+def check_budgets():
+    cuwarden.set_budget("größe", 5000, cuwarden.BudgetHow.REFUSE)
+    with cuwarden.tag("größe"):
+        block = take(4000)
+        refused = ctypes.c_uint64()
+        assert driver.cuMemAlloc_v2(ctypes.byref(refused), ctypes.c_size_t(1001)) == 2
+    assert cuwarden.budget("größe") == (5000, 4000, 4000, 1, 0, cuwarden.BudgetHow.REFUSE)
+    cuwarden.set_budget("größe", None)
+    assert cuwarden.budget("größe") is None and code_of(cuwarden.set_budget, "größe", None) == Code.NOT_FOUND
+    assert code_of(cuwarden.set_budget, "", 1) == Code.INVALID
+    give(block)
+
+
 def check_leaks():
     mark = cuwarden.mark()
     kept = take(4000)
@@ -144,7 +157,8 @@ def describe():
     """As tests/check/api.test lists it."""
     print(_table.NAME)
     for name, structure in [("block", _table.RawBlock), ("filter", _table.RawFilter), ("stats", _table.RawStats),
-                            ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("freed", _table.RawFreed), ("table", _table.Table)]:
+                            ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("freed", _table.RawFreed),
+                            ("budget", _table.RawBudget), ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
             at = getattr(structure, field)
@@ -152,7 +166,7 @@ def describe():
     print(f"CUWARDEN_ALL_DEVICES {cuwarden.ALL_DEVICES}\nCUWARDEN_HOST {cuwarden.HOST}")
     for code in Code:
         print(f"CUWARDEN_{code.name} {code.value}")
-    for number in [*cuwarden.Level, *cuwarden.Trim]:
+    for number in [*cuwarden.Level, *cuwarden.Trim, *cuwarden.BudgetHow]:
         print(f"CUWARDEN_{number.name} {number.value}")
 
 
@@ -167,9 +181,13 @@ if not cuwarden.is_active():
     assert cuwarden.trim() == 0 and cuwarden.pressure() is None
     with cuwarden.on_out_of_memory(lambda device, size: True), cuwarden.on_pressure(lambda now, before: None):
         cuwarden.set_limit(1)
+        cuwarden.set_budget("x", 1)
+        cuwarden.set_budget("x", None)
+    assert cuwarden.budget("x") is None
     assert cuwarden.device_stats() == cuwarden.Stats() and cuwarden.leak_check().blocks == 0
     sys.exit(3)
 check_account()
+check_budgets()
 check_leaks()
 check_files()
 check_misuse()

@@ -140,6 +140,10 @@ void check_control()
         cuwarden::set_limit(std::uint64_t{100} << 20, 0);
         CHECK(cuMemFree(take(90 << 20)) == CUDA_SUCCESS);
         cuwarden::set_limit(0);
+        cuwarden::set_budget("none", 1, cuwarden::budget_how::refuse);
+        CHECK(cuwarden::budget_now("none")->bytes == 1);
+        cuwarden::clear_budget("none");
+        CHECK(!cuwarden::budget_now("none"));
         CHECK(cuMemFree(take(8 << 20)) == CUDA_SUCCESS);
     }
     CHECK(changes > 0 && cuwarden::trim() > 0 && cuwarden::trim(cuwarden::trim_by::shrink) == 0);

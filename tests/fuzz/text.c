@@ -12,7 +12,7 @@
 #include "cli/replay/replay_csv.h"
 #include "fuzz.h"
 #include "live/layout.h"
-#include "report/leaks/pattern.h"
+#include "base/pattern.h"
 #include "report/leaks/suppress.h"
 #include "report/path/dump_name.h"
 #include "report/path/path.h"

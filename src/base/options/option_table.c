@@ -25,6 +25,7 @@ enum kind {
     KIND_INTERVAL,
     KIND_LEVELS,
     KIND_FAIL,
+    KIND_BUDGETS,
     KIND_BATCHES,
     KIND_PATH,
     KIND_PLACE,
@@ -60,6 +61,7 @@ struct definition {
 #define WORDS_INTERVAL(min, max)
 #define WORDS_LEVELS
 #define WORDS_FAIL
+#define WORDS_BUDGETS
 #define WORDS_BATCHES
 #define WORDS_PATH
 #define WORDS_PLACE
@@ -84,6 +86,7 @@ struct definition {
 #define VALUES_INTERVAL(min, max)   "off or " min ".." max
 #define VALUES_LEVELS               "MEDIUM,HIGH,CRITICAL"
 #define VALUES_FAIL                 "off or KEY=VALUE[,...]"
+#define VALUES_BUDGETS              "none or tag:PATTERN=SIZE[:refuse][,...]"
 #define VALUES_BATCHES              "SIZE:COUNT[,...]"
 #define VALUES_PATH                 "FILE"
 #define VALUES_PLACE                "auto, off, or DIRECTORY"
@@ -104,6 +107,7 @@ struct definition {
 #define KIND_OF_INTERVAL(low, high) .kind = KIND_INTERVAL, .min_time = (low), .max_time = (high)
 #define KIND_OF_LEVELS              .kind = KIND_LEVELS
 #define KIND_OF_FAIL                .kind = KIND_FAIL
+#define KIND_OF_BUDGETS             .kind = KIND_BUDGETS
 #define KIND_OF_BATCHES             .kind = KIND_BATCHES
 #define KIND_OF_PATH                .kind = KIND_PATH
 #define KIND_OF_PLACE               .kind = KIND_PLACE
@@ -181,6 +185,12 @@ static void say_form(struct cw_out *why, const struct definition *def)
     case KIND_FAIL:
         cw_out_string(why, "off, or one of nth=N, every=N and prob=P[,seed=N] (0 < P <= 1), or "
                            "above=SIZE, or both (every=10,above=1M)");
+        return;
+    case KIND_BUDGETS:
+        cw_out_printf(why,
+                      "none, or a list of up to %d tag:PATTERN=SIZE, each with :warn or :refuse "
+                      "after it or nothing (tag:^cache$=2G:refuse), no pattern twice",
+                      CW_BUDGETS_MAX);
         return;
     case KIND_BATCHES:
         cw_out_printf(why,
@@ -324,6 +334,17 @@ static enum cw_option_verdict parse_fail(const struct definition *def, const cha
     return CW_OPTION_TAKEN;
 }
 
+static enum cw_option_verdict parse_budgets(const struct definition *def, const char *value,
+                                            void *field, struct cw_out *why)
+{
+    struct cw_budget_rules rules;
+
+    if (cw_budget_rules_parse(value, &rules) != 0)
+        return refuse(why, def, value);
+    memcpy(field, &rules, sizeof(rules));
+    return CW_OPTION_TAKEN;
+}
+
 static enum cw_option_verdict parse_batches(const struct definition *def, const char *value,
                                             void *field, struct cw_out *why)
 {
@@ -395,6 +416,8 @@ enum cw_option_verdict cw_option_parse(size_t index, const char *standing, const
         return parse_levels(def, value, field, why);
     case KIND_FAIL:
         return parse_fail(def, value, field, why);
+    case KIND_BUDGETS:
+        return parse_budgets(def, value, field, why);
     case KIND_BATCHES:
         return parse_batches(def, value, field, why);
     case KIND_PATH:
@@ -490,6 +513,9 @@ void cw_options_print_value(const struct cw_options *options, size_t index, char
         break;
     case KIND_FAIL:
         cw_fail_plan_print(field, &out);
+        break;
+    case KIND_BUDGETS:
+        cw_budget_rules_print(field, &out);
         break;
     case KIND_BATCHES:
         cw_batches_print(field, &out);

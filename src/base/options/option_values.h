@@ -14,7 +14,8 @@
 
 #include <stdint.h>
 
-#include "base/options/fail_plan.h" /* one more of them */
+#include "base/options/budget_rules.h" /* two more of them */
+#include "base/options/fail_plan.h"
 #include "base/out.h"
 
 #define CW_SIZES_MAX      16 /* devices in a list */

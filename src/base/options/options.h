@@ -34,6 +34,7 @@
 #define CW_OPTION_DEFINE_INTERVAL(min, max)
 #define CW_OPTION_DEFINE_LEVELS
 #define CW_OPTION_DEFINE_FAIL
+#define CW_OPTION_DEFINE_BUDGETS
 #define CW_OPTION_DEFINE_BATCHES
 #define CW_OPTION_DEFINE_PATH
 #define CW_OPTION_DEFINE_PLACE
@@ -63,6 +64,7 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
 #define CW_OPTION_TYPE_INTERVAL(min, max)                 uint64_t
 #define CW_OPTION_TYPE_LEVELS                             struct cw_levels
 #define CW_OPTION_TYPE_FAIL                               struct cw_fail_plan
+#define CW_OPTION_TYPE_BUDGETS                            struct cw_budget_rules
 #define CW_OPTION_TYPE_BATCHES                            struct cw_option_batches
 #define CW_OPTION_TYPE_PATH                               cw_option_path
 #define CW_OPTION_TYPE_PLACE                              cw_option_path

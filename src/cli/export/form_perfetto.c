@@ -6,7 +6,7 @@
  * their events are written. Times are microseconds since the library was armed.
  */
 #include "cli/export/form.h"
-#include "report/leaks/pattern.h"
+#include "base/pattern.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

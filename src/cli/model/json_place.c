@@ -44,6 +44,7 @@ static const struct cw_report_block no_block = {.site = CW_SITE_NONE};
 static const struct cw_report_old no_old = {.site = CW_SITE_NONE};
 static const struct cw_growth_regrowth no_regrowth = {.site = CW_SITE_NONE};
 static const struct cw_report_holder no_holder = {.site = CW_SITE_NONE};
+static const struct cw_report_budget no_budget = {.pattern = ""};
 static const struct cw_report_rule no_rule = {.pattern = "", .source = "", .owner = ""};
 static const struct cw_report_finding no_finding = {.source = ""};
 static const struct cw_report_static no_variable = {.name = ""};
@@ -73,6 +74,7 @@ const void *cw_json_initial(unsigned record)
         [CW_JSON_RECORD_old_site] = &no_old,
         [CW_JSON_RECORD_regrowth] = &no_regrowth,
         [CW_JSON_RECORD_holder] = &no_holder,
+        [CW_JSON_RECORD_budget] = &no_budget,
         [CW_JSON_RECORD_rule] = &no_rule,
         [CW_JSON_RECORD_finding] = &no_finding,
         [CW_JSON_RECORD_variable] = &no_variable,

@@ -12,7 +12,7 @@
 #include "base/options/number.h"
 #include "base/options/option_values.h"
 #include "live/view.h"
-#include "report/leaks/pattern.h"
+#include "base/pattern.h"
 #include "cli/ui/flags.h"
 #include "cli/ui/message.h"
 

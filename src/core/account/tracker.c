@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/account/audit.h"
+#include "core/account/budget.h"
 #include "core/account/debug_log.h"
 #include "core/account/index.h"
 #include "core/account/owner.h"
@@ -200,6 +201,15 @@ static void lose(const struct cw_request *request)
         cw_usage_give_excess(request->device, cw_size_excess(request->held, request->bytes));
 }
 
+/* With what the call has claimed, or without. */
+static CW_NOINLINE void count_for_budget(uint32_t block)
+{
+    uint8_t claimed = cw_thread.budget;
+
+    cw_thread.budget = 0;
+    cw_budget_count(block, claimed);
+}
+
 uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index, uint64_t now_ns)
 {
     uint32_t block = site_index ? acquire_record() : 0;
@@ -225,6 +235,8 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
                      now_ns);
     if (request->reserved != 0)
         commit(request, now_ns);
+    if (CW_UNLIKELY(cw_budget_is_on()))
+        count_for_budget(block);
     cw_audit_taken(cw_tracker_at(block));
     if (cw_kind_counted(request->kind) != CW_COUNTED_NONE)
         cw_trace_taken(block, request->key, request->bytes, request->device);
@@ -325,7 +337,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         result = is_context_dead(block->context) ? CW_FREE_RECLAIMED : CW_FREE_DONE;
     }
     cw_usage_give_excess(cw_site_device(site), cw_tracker_excess(block));
-    cw_regrowth_gone(index, block, result == CW_FREE_DONE);
+    cw_tracker_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
     if (result == CW_FREE_RECLAIMED)
         cw_site_count_reclaimed(site, bytes, load(&block->held));
@@ -372,7 +384,7 @@ void cw_tracker_retire(uint32_t index, uint32_t freeing_site, uint64_t now_ns)
 {
     struct cw_live_block *block = cw_tracker_at(index);
 
-    cw_regrowth_gone(index, block, 1);
+    cw_tracker_gone(index, block, 1);
     cw_usage_give_excess(cw_site_device(cw_site_at(block->site)), cw_tracker_excess(block));
     cw_site_count_out(cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed)),
                       load(&block->bytes), load(&block->held), 0);

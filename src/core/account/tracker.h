@@ -24,14 +24,17 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "core/account/budget.h"
 #include "core/account/index.h"
 #include "core/account/owner.h"
+#include "core/account/regrowth.h"
 #include "core/account/size_class.h"
 #include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/site_count.h"
 #include "core/process/thread.h"
 #include "core/account/trace.h"
+#include "core/process/guard.h"
 #include "core/process/types.h"
 #include "live/arena.h"
 
@@ -132,6 +135,17 @@ uint32_t cw_tracker_join(uint32_t list, uint32_t more);
 
 /* A block that the driver gave ahead of any request; 0 without memory. */
 uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site, uint64_t now_ns);
+
+/* The program no longer has this block, which the caller owns and has not changed yet: tells those
+ * who have marked it. is_freed: by a free, not with its context. */
+static inline void cw_tracker_gone(uint32_t index, const struct cw_live_block *block, int is_freed)
+{
+    uint32_t guards = atomic_load_explicit(&cw_guards, memory_order_acquire);
+
+    cw_regrowth_gone(index, block, is_freed);
+    if (CW_UNLIKELY((guards & CW_GUARD_BUDGET) != 0))
+        cw_budget_gone(index, guards);
+}
 
 /* Undoes a claim that got another block than the intended one. */
 CW_COLD void cw_tracker_unclaim(struct cw_live_block *block);

@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
+#include "core/account/budget.h"
 #include "core/control/adjust.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
@@ -22,6 +23,7 @@ struct request {
     uint32_t what, device, is_share, asker;
     uint64_t argument;
     unsigned first, end; /* the devices that it is about */
+    char subject[sizeof(((struct cw_live_control *)0)->subject)];
 };
 
 struct answer {
@@ -225,6 +227,44 @@ static void pool_max(const struct request *request, struct answer *answer)
     set(request, answer, "pool-max", cw_adjust_pool_max);
 }
 
+/* A budget takes nothing away, so more than it may be live already. */
+static void say_used(const struct cw_budget_rule *rule, struct answer *answer)
+{
+    struct cw_budget_view view;
+
+    for (uint8_t i = 1; cw_budget_read(i, &view) == 0; i++) {
+        if (view.rule.is_name || strcmp(view.rule.pattern, rule->pattern) != 0)
+            continue;
+        cw_out_string(&answer->text, ", ");
+        say_size(answer, view.used_bytes);
+        cw_out_string(&answer->text, " live");
+        answer->bytes = view.used_bytes;
+    }
+}
+
+/* `none` after the pattern takes the budget away. */
+static void budget(const struct request *request, struct answer *answer)
+{
+    struct cw_budget_rule rule;
+    int is_none;
+
+    if (cw_budget_rule_parse(request->subject, 1, &rule, &is_none) != 0) {
+        refuse(answer, EINVAL, "no such budget");
+    } else if (is_none) {
+        if (cw_budget_unset(rule.pattern, 0) != 0)
+            refuse(answer, ENOENT, "it has no budget of this pattern");
+        else
+            cw_out_printf(&answer->text, "no budget for tag:%s", rule.pattern);
+    } else if (cw_budget_set(&rule) != 0) {
+        answer->result = ENOSPC;
+        cw_out_printf(&answer->text, "it has %d budgets of other patterns already", CW_BUDGETS);
+    } else {
+        cw_out_string(&answer->text, "budget ");
+        cw_budget_rule_print(&rule, &answer->text);
+        say_used(&rule, answer);
+    }
+}
+
 /* ---- requests ---- */
 
 static const struct {
@@ -234,6 +274,7 @@ static const struct {
     [CW_CONTROL_TRIM] = {trim, 1},     [CW_CONTROL_DUMP] = {dump, 0},
     [CW_CONTROL_LIMIT] = {limit, 1},   [CW_CONTROL_POOL_MAX] = {pool_max, 1},
     [CW_CONTROL_SHRINK] = {shrink, 1}, [CW_CONTROL_CLEAR] = {clear, 1},
+    [CW_CONTROL_BUDGET] = {budget, 0},
 };
 
 static void answer_request(struct request *request, struct answer *answer)
@@ -273,6 +314,8 @@ void cw_control_serve(void)
     request.device = atomic_load(&control->device);
     request.is_share = atomic_load(&control->is_share);
     request.argument = atomic_load(&control->argument);
+    cw_format(request.subject, sizeof(request.subject), "%.*s", (int)sizeof(control->subject),
+              control->subject);
     cw_out_init(&answer.text, -1, text, sizeof(text) - 1);
     atomic_store(&control->taken, asked);
     if (atomic_load(&control->withdrawn) == asked) /* after the store: see layout_control.h */

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/account/budget.h"
 #include "core/account/event.h"
 #include "core/account/freed.h"
 #include "core/account/idle.h"
@@ -92,6 +93,7 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
     cw_tracker_init(arena);
     cw_regrowth_init(arena, options->growth == CW_GROWTH_ON);
     cw_tag_init(arena);
+    cw_budget_init(arena, &options->budget);
     if (cw_site_init(arena, options->stacks, (unsigned)options->stack_depth) != 0)
         return -1;
     cw_growth_init(arena, options);
@@ -148,6 +150,7 @@ void cw_lifecycle_reset(void)
     cw_module_reset();
     cw_tracker_reset();
     cw_regrowth_reset();
+    cw_budget_reset();
     cw_usage_reset();
     cw_tag_reset();
     cw_pool_reset();

@@ -2,7 +2,7 @@
 /* Injected out of memory. See inject.h. */
 #include "core/limits/inject.h"
 
-CW_HOT_DATA _Atomic int cw_injecting;
+#include <stdatomic.h>
 
 static struct cw_fail_plan plan;
 static _Atomic uint64_t matched; /* calls so far */
@@ -11,13 +11,12 @@ void cw_inject_init(const struct cw_fail_plan *of)
 {
     plan = *of;
     atomic_store(&matched, 0);
-    atomic_store(&cw_injecting,
-                 (plan.nth | plan.every | plan.above | plan.millionths) != 0 ? 1 : 0);
+    cw_guard_set(CW_GUARD_INJECT, (plan.nth | plan.every | plan.above | plan.millionths) != 0);
 }
 
 void cw_inject_reset(void)
 {
-    atomic_store(&cw_injecting, 0);
+    cw_guard_set(CW_GUARD_INJECT, 0);
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014): the n-th draw follows from seed and n alone, so that the

@@ -6,20 +6,17 @@
 #ifndef CW_CORE_INJECT_H
 #define CW_CORE_INJECT_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/compiler.h"
 #include "base/options/option_values.h"
+#include "core/process/guard.h"
 
 void cw_inject_init(const struct cw_fail_plan *plan);
 void cw_inject_reset(void); /* in a forked child: the count starts over */
 
-extern CW_HIDDEN _Atomic int cw_injecting;
-
 static inline int cw_inject_is_on(void)
 {
-    return CW_UNLIKELY(atomic_load_explicit(&cw_injecting, memory_order_relaxed));
+    return cw_guard_is_on(CW_GUARD_INJECT);
 }
 
 /* Counts a call of the program that asks for so many bytes. 1 if it must fail. */

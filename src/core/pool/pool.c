@@ -156,7 +156,9 @@ uint64_t cw_pool_hand_out(struct cw_pool *pool, uint32_t block, uint64_t bytes, 
     now = cw_session_now();
     cw_tracker_reuse(block, site, bytes, now);
     cw_deadline_look(now);
-    return atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
+    cw_thread.served = block;
+    cw_thread.served_key = atomic_load_explicit(&cw_tracker_at(block)->key, memory_order_relaxed);
+    return cw_thread.served_key;
 }
 
 /* The excess that the thread may use without touching shared counters. */
@@ -337,7 +339,7 @@ static CW_INLINE int rest(struct cw_pool *pool, struct cw_leaving *leaving,
     struct cw_slot *slot;
     int is_put = 0, is_counted;
 
-    cw_regrowth_gone(leaving->index, block, 1);
+    cw_tracker_gone(leaving->index, block, 1);
     cw_site_sub(owner, bytes, held);
     slot = cw_slot_enter();
     is_counted =

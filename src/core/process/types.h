@@ -38,6 +38,12 @@ enum cw_pool_class {
     CW_POOL_CLASSES = CW_POOL_HOST_FLAGS + 8,
 };
 
+/* What a call has claimed of a budget (core/account/budget.h). */
+struct cw_budget_claim {
+    uint64_t bytes;
+    uint8_t budget; /* its number; 0: none counts it */
+};
+
 struct cw_request {
     enum cw_space space;
     enum cw_kind kind;

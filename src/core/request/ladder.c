@@ -293,6 +293,15 @@ void cw_ladder_end(struct cw_ladder *ladder)
     cw_retention_unwant(CW_DEVICE_HOST);
 }
 
+/* Nothing that is idle counts for a budget: only the program can help. */
+static enum cw_ladder_step climb_for_budget(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    if (ladder->rungs > CW_RUNG_PROGRAM || cw_gate_is_capturing())
+        return CW_LADDER_END;
+    ladder->rungs = CW_RUNG_PROGRAM;
+    return try_next_rung(ladder, out_block);
+}
+
 enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause cause,
                                     uint32_t *out_block)
 {
@@ -300,6 +309,10 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
     unsigned turns = 0;
 
     *out_block = 0;
+    if (cause == CW_CAUSE_BUDGET) {
+        ladder->cause = (uint8_t)cause;
+        return climb_for_budget(ladder, out_block);
+    }
     if (!ladder->is_counted && ladder->rungs == 0 &&
         (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE)) {
         ladder->is_counted = 1;

@@ -9,6 +9,8 @@
 #include "core/request/fallback.h"
 #include "core/limits/limit.h"
 #include "core/process/session.h"
+#include "core/account/budget.h"
+#include "core/account/site.h"
 #include "core/account/usage.h"
 #include "core/account/idle.h"
 #include "core/process/gate.h"
@@ -77,6 +79,19 @@ static void fill(struct cw_live_oom *oom, uint8_t device)
     oom->fits = what_fits(device, oom);
 }
 
+/* What the program sees is that its own tag has no more. */
+static void fill_budget(struct cw_live_oom *oom, uint32_t site)
+{
+    struct cw_budget_view view;
+
+    oom->budget = site != 0 ? cw_budget_of(cw_site_own(cw_site_at(site))->tag) : 0;
+    if (cw_budget_read(oom->budget, &view) != 0)
+        return;
+    oom->budget_bytes = view.rule.bytes;
+    oom->budget_used = view.used_bytes;
+    oom->fits = view.rule.bytes > view.used_bytes ? view.rule.bytes - view.used_bytes : 0;
+}
+
 uint32_t cw_oom_record(const struct cw_request *request, uint32_t site, uint32_t event, int code,
                        enum cw_cause cause)
 {
@@ -101,6 +116,8 @@ uint32_t cw_oom_record(const struct cw_request *request, uint32_t site, uint32_t
                                 .unserved = why_unserved(request),
                                 .bytes = request->bytes};
     fill(oom, request->device);
+    if (cause == CW_CAUSE_BUDGET)
+        fill_budget(oom, site);
     oom->t_ns = now; /* last: a reader skips one without a time */
     return index;
 }

@@ -13,6 +13,7 @@
 
 #include "base/compiler.h"
 #include "base/hash.h"
+#include "base/out.h"
 #include "base/utf8.h"
 
 #define HEADS      1024 /* powers of two */
@@ -159,6 +160,15 @@ int cw_tag_name_is_known(uint32_t tag)
     return tag != 0 && tag <= atomic_load_explicit(&count, memory_order_acquire);
 }
 
+const char *cw_tag_name_label(uint16_t tag, char *buf, size_t cap)
+{
+    const char *domain = cw_tag_name_is_known(tag) ? domains[names[tag].domain].text : "";
+
+    cw_format(buf, cap, "%s%s%s", cw_tag_name_is_known(tag) ? names[tag].text : "",
+              domain[0] != '\0' ? "@" : "", domain);
+    return buf;
+}
+
 /* ---- records ---- */
 
 static struct cw_live_tag *record_of(uint16_t tag)
@@ -194,6 +204,14 @@ static void add_record_locked(uint16_t tag)
     record->is_pattern = name->is_pattern;
     record->name = text;
     atomic_store_explicit(&records, tag, memory_order_release);
+}
+
+void cw_tag_name_show_budget(uint16_t tag, uint8_t budget)
+{
+    struct cw_live_tag *record = record_of(tag);
+
+    if (record != NULL)
+        atomic_store_explicit(&record->budget, budget, memory_order_relaxed);
 }
 
 void cw_tag_name_init(struct cw_arena *in)

@@ -19,6 +19,7 @@
 #ifndef CW_CORE_TAG_NAME_H
 #define CW_CORE_TAG_NAME_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -39,6 +40,13 @@ uint16_t cw_tag_name(uint8_t domain, const char *name);
 uint16_t cw_tag_name_again(const char *name);
 /* The same, but a name that nobody has used has none: 0. */
 uint16_t cw_tag_name_find(uint8_t domain, const char *name);
+
+/* As reports show it: "forward", "forward@DOMAIN". Returns buf; "" for tag 0. */
+#define CW_TAG_NAME_LABEL_MAX (2 * CW_TAG_NAME_MAX)
+const char *cw_tag_name_label(uint16_t tag, char *buf, size_t cap);
+
+/* Shows readers which budget counts the tag, from 1; 0: none. */
+void cw_tag_name_show_budget(uint16_t tag, uint8_t budget);
 
 /* 1 for an index that has been given out. */
 int cw_tag_name_is_known(uint32_t tag);

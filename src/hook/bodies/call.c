@@ -2,6 +2,7 @@
 /* The common part of the hook bodies. See call.h. */
 #include "hook/bodies/call.h"
 
+#include "core/account/budget.h"
 #include "hook/resolve/fatal_code.h"
 #include "core/device/context.h"
 #include "core/limits/limit.h"
@@ -67,15 +68,63 @@ int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes)
     return 1;
 }
 
+/* 1: the program has freed something, and the claim may be tried again. */
+static int ask_program(struct cw_call *call, struct cw_ladder *ladder)
+{
+    uint32_t none;
+
+    if (cw_ladder_climb(ladder, CW_CAUSE_BUDGET, &none) == CW_LADDER_ASK)
+        return 1;
+    cw_budget_refused(&call->claim);
+    call->cause = CW_CAUSE_BUDGET;
+    call->bytes = ladder->bytes;
+    return 0;
+}
+
+int cw_call_claim_after_all(struct cw_call *call, unsigned device, uint64_t bytes)
+{
+    struct cw_ladder ladder;
+    uint8_t current;
+
+    if (device >= CW_MAX_DEVICES && cw_context_current(&current) == 0) {
+        call->claim.budget = 0;
+        return 1; /* the driver must refuse */
+    }
+    cw_ladder_begin(&ladder, device >= CW_MAX_DEVICES ? current : (uint8_t)device, bytes);
+    do
+        if (!ask_program(call, &ladder))
+            return 0;
+    while (cw_budget_claim(bytes, &call->claim) != 0);
+    cw_ladder_helped(&ladder, cw_site_here(call->api, CW_KIND_DEVICE, ladder.device));
+    call->is_claimed = 1;
+    return 1;
+}
+
+static void unclaim(struct cw_call *call)
+{
+    if (CW_UNLIKELY(call->is_claimed))
+        cw_budget_give_back(&call->claim);
+    call->is_claimed = 0;
+}
+
+/* 0: an injected failure, or beyond a budget. */
+static CW_NOINLINE int may_guarded(struct cw_call *call, unsigned device, uint64_t bytes)
+{
+    if (cw_call_injects(call, bytes))
+        return 0;
+    return !cw_budget_is_on() || device == CW_DEVICE_HOST || call->is_claimed ||
+           cw_call_claim(call, device, bytes);
+}
+
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes)
 {
     enum cw_cause cause;
 
-    if (CW_UNLIKELY(cw_call_injects(call, bytes)))
-        return 0;
     call->device = (uint8_t)device;
     call->bytes = bytes;
     call->cause = CW_CAUSE_DRIVER;
+    if (CW_UNLIKELY(cw_guard_any() != 0) && !may_guarded(call, device, bytes))
+        return 0;
     if (CW_LIKELY(!cw_limit_is_on()) || device >= CW_DEVICES ||
         cw_limit_reserve(call->device, bytes, &call->reserved, &cause) == 0)
         return 1;
@@ -88,7 +137,7 @@ int cw_call_may_here(struct cw_call *call, uint64_t bytes)
     uint8_t device;
 
     /* Only a limit needs the device. */
-    if (CW_LIKELY(!cw_limit_is_on() && !cw_inject_is_on()))
+    if (CW_LIKELY(!cw_limit_is_on() && cw_guard_any() == 0))
         return cw_call_may(call, CW_DEVICES, bytes);
     /* Without a context, the driver must refuse. */
     return cw_context_current(&device) == 0 || cw_call_may(call, device, bytes);
@@ -99,6 +148,12 @@ void cw_call_unreserve(struct cw_call *call)
     if (CW_UNLIKELY(call->reserved != 0))
         cw_limit_cancel(call->device, call->reserved);
     call->reserved = 0;
+}
+
+/* Nothing that is idle would help. */
+static int is_final(const struct cw_call *call)
+{
+    return call->cause == CW_CAUSE_INJECTED || call->cause == CW_CAUSE_BUDGET;
 }
 
 /* However the call has ended, it no longer looks for memory. */
@@ -125,7 +180,7 @@ enum cw_ladder_step cw_call_climb(struct cw_call *call, const struct cw_pool_req
 
     cw_call_unreserve(call);
     *out_block = 0;
-    if (call->cause == CW_CAUSE_INJECTED)
+    if (is_final(call))
         return CW_LADDER_END;
     cw_context_current(&device);
     if (!call->is_climbing) {
@@ -152,7 +207,7 @@ enum cw_ladder_step cw_call_step_on(struct cw_call *call, CUresult rc, unsigned 
         return CW_LADDER_END;
     }
     cw_call_unreserve(call);
-    if (call->cause == CW_CAUSE_INJECTED || device >= CW_MAX_DEVICES)
+    if (is_final(call) || device >= CW_MAX_DEVICES)
         return CW_LADDER_END;
     begin_to_climb(call, device);
     call->ladder.may_be_managed = may_be_managed != 0;
@@ -193,6 +248,21 @@ static void set_owner(enum cw_scope scope, struct cw_request *request)
     request->context = scope == CW_SCOPE_CURRENT ? 0 : context;
 }
 
+/* The block takes the claim over, unless there is no memory for a record. */
+static CW_NOINLINE uint32_t granted_claimed(struct cw_call *call, const struct cw_request *request)
+{
+    uint32_t block;
+
+    cw_budget_adjust(&call->claim, request->bytes);
+    cw_thread.budget = call->claim.budget;
+    block = cw_request_granted(request, call->api);
+    if (cw_thread.budget == 0)
+        call->claim.budget = 0;
+    cw_thread.budget = 0;
+    unclaim(call);
+    return block;
+}
+
 static uint32_t granted(struct cw_call *call, struct cw_request *request)
 {
     /* The memory is not on the device where it was reserved. */
@@ -200,7 +270,8 @@ static uint32_t granted(struct cw_call *call, struct cw_request *request)
         cw_call_unreserve(call);
     request->reserved = call->reserved;
     call->reserved = 0;
-    return cw_request_granted(request, call->api);
+    return CW_LIKELY(!call->is_claimed) ? cw_request_granted(request, call->api)
+                                        : granted_claimed(call, request);
 }
 
 static void failed(struct cw_call *call, CUresult rc, const struct cw_request *request)
@@ -210,6 +281,7 @@ static void failed(struct cw_call *call, CUresult rc, const struct cw_request *r
 
     stop_climbing(call);
     cw_call_unreserve(call);
+    unclaim(call);
     account = cw_request_failed(request, call->api, rc,
                                 is_oom ? (enum cw_cause)call->cause : CW_CAUSE_COUNT);
     if (account != 0)

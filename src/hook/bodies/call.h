@@ -18,6 +18,7 @@
 
 #include <stdint.h>
 
+#include "core/account/budget.h"
 #include "core/process/due.h"
 #include "core/device/graph.h"
 #include "core/limits/inject.h"
@@ -42,12 +43,14 @@ struct cw_call {
     uint8_t cause;       /* enum cw_cause: why there was none at the last attempt */
     uint8_t attempts;    /* that cw_call_may has seen */
     uint8_t is_climbing; /* the ladder has begun */
+    uint8_t is_claimed;  /* `claim` is valid, and not a block's yet */
     /* For a call that is only observed: 1: it must not be made again; and its device, as ordinal +
      * 1, or 0 for the current context's. */
     uint8_t is_once, on;
     uint64_t bytes;    /* asked for, 0: not known */
     uint64_t reserved; /* of the limit (core/limits/limit.h), for the attempt under way */
     uint32_t reclaims; /* cw_reclaim_reclaims() before the driver was asked */
+    struct cw_budget_claim claim; /* core/account/budget.h */
     struct cw_ladder ladder;
 };
 
@@ -77,6 +80,7 @@ static inline int cw_call_fill(struct cw_call *call, enum cw_hook hook, void *ca
     call->cause = CW_CAUSE_DRIVER;
     call->attempts = 0;
     call->is_climbing = 0;
+    call->is_claimed = 0;
     call->bytes = 0;
     call->reserved = 0;
     call->reclaims = cw_reclaim_reclaims();
@@ -114,6 +118,20 @@ static inline void cw_call_leave(void)
  * form: on the current context's device. */
 int cw_call_may(struct cw_call *call, unsigned device, uint64_t bytes);
 int cw_call_may_here(struct cw_call *call, uint64_t bytes);
+
+CW_COLD int cw_call_claim_after_all(struct cw_call *call, unsigned device, uint64_t bytes);
+
+/* 1: the budget of the thread's tag has room for so many bytes, which are claimed, or there is
+ * none; 0: the attempt has failed with out of memory, and nothing else is to be tried. The program
+ * has been asked to free something. cw_call_may asks by itself, unless it was asked before: what
+ * the driver needs beyond the program's request does not count. */
+static CW_INLINE int cw_call_claim(struct cw_call *call, unsigned device, uint64_t bytes)
+{
+    if (CW_UNLIKELY(cw_budget_claim(bytes, &call->claim) != 0))
+        return cw_call_claim_after_all(call, device, bytes);
+    call->is_claimed = 1;
+    return 1;
+}
 
 int cw_call_injects_slowly(struct cw_call *call, uint64_t bytes);
 

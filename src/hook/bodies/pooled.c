@@ -7,6 +7,7 @@
 #include "core/request/fallback.h"
 #include "core/process/gate.h"
 #include "core/device/pitch.h"
+#include "core/account/budget.h"
 #include "core/account/tracker.h"
 #include "hook/resolve/deepbind.h"
 
@@ -58,15 +59,27 @@ struct miss {
     uint8_t unserved; /* enum cw_unserved: why managed memory could not stand in */
 };
 
+/* The block that was just served from the pool takes the claim over. */
+static inline void count_served(struct cw_call *call)
+{
+    if (CW_UNLIKELY(call->is_claimed) && call->claim.budget != 0)
+        cw_budget_count(cw_thread.served, call->claim.budget);
+    call->is_claimed = 0;
+}
+
 /* Answers with the idle block, accounts for the call and leaves it; 0: no room to account for
  * it. */
 static int serve_from_pool(const struct miss *miss, uint32_t block)
 {
-    uint64_t address =
-        cw_pool_hand_out(miss->pool->pool, block, miss->pool->bytes, miss->call->api);
+    struct cw_call *call = miss->call;
+    uint64_t address;
 
+    if (CW_UNLIKELY(call->is_claimed))
+        cw_budget_adjust(&call->claim, miss->pool->bytes);
+    address = cw_pool_hand_out(miss->pool->pool, block, miss->pool->bytes, call->api);
     if (address == 0)
         return 0;
+    count_served(call);
     put_address(miss->pool->class, miss->out, address);
     cw_call_helped(miss->call);
     cw_call_leave();
@@ -156,13 +169,38 @@ static CW_NOINLINE CUresult alloc_missed(struct cw_call *call, struct cw_pool_re
 }
 
 /* Before anything idle could serve it. */
-static CW_NOINLINE CUresult fail_as_injected(struct cw_call *call, enum cw_kind kind,
-                                             enum cw_scope scope, uint64_t bytes)
+static CW_NOINLINE CUresult fail_at_once(struct cw_call *call, enum cw_kind kind,
+                                         enum cw_scope scope, uint64_t bytes)
 {
     struct cw_request request = {.kind = kind, .bytes = bytes};
 
     cw_call_allocated(call, CUDA_ERROR_OUT_OF_MEMORY, scope, &request);
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The same with injected failures, or budgets, of which device memory is claimed first. */
+static CW_HOT CW_NOINLINE CUresult alloc_guarded(struct cw_call *call, enum cw_pool_class class,
+                                                 void *out, size_t bytes)
+{
+    struct cw_pool_request pool = {.class = class, .bytes = bytes};
+    uint64_t address = 0;
+
+    if (cw_call_injects(call, bytes))
+        return class == CW_POOL_DEVICE ? fail_at_once(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes)
+                                       : fail_at_once(call, CW_KIND_PINNED, CW_SCOPE_HOST, bytes);
+    /* A budget must not hide that the driver refuses the arguments. */
+    if (CW_LIKELY(out != NULL && bytes != 0)) {
+        if (CW_LIKELY(class == CW_POOL_DEVICE) && !cw_budget_is_free() &&
+            CW_UNLIKELY(!cw_call_claim(call, CW_DEVICES, bytes)))
+            return fail_at_once(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes);
+        address = cw_pool_alloc(&pool, call->api);
+    }
+    if (CW_UNLIKELY(address == 0))
+        return alloc_missed(call, &pool, out);
+    count_served(call);
+    put_address(class, out, address);
+    cw_call_leave();
+    return CUDA_SUCCESS;
 }
 
 CW_HOT CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, void *out,
@@ -171,10 +209,8 @@ CW_HOT CUresult cw_pooled_alloc(struct cw_call *call, enum cw_pool_class class, 
     struct cw_pool_request pool = {.class = class, .bytes = bytes};
     uint64_t address;
 
-    if (CW_UNLIKELY(cw_call_injects(call, bytes)))
-        return class == CW_POOL_DEVICE
-                   ? fail_as_injected(call, CW_KIND_DEVICE, CW_SCOPE_CONTEXT, bytes)
-                   : fail_as_injected(call, CW_KIND_PINNED, CW_SCOPE_HOST, bytes);
+    if (CW_UNLIKELY(cw_guard_any() != 0))
+        return alloc_guarded(call, class, out, bytes);
     address = CW_LIKELY(out != NULL) ? cw_pool_alloc(&pool, call->api) : 0;
     if (CW_UNLIKELY(address == 0))
         return alloc_missed(call, &pool, out);
@@ -303,11 +339,16 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
     uint64_t known = 0, address = 0;
 
     if (CW_UNLIKELY(cw_call_injects(call, width * height)))
-        return fail_as_injected(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, width * height);
+        return fail_at_once(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, width * height);
     if (dptr != NULL && pitch != NULL)
         pool.bytes = known_size(width, height, element, &known);
-    if (pool.bytes != 0)
+    if (pool.bytes != 0) {
+        if (CW_UNLIKELY(cw_budget_is_on()) && !cw_call_claim(call, CW_DEVICES, pool.bytes))
+            return fail_at_once(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, pool.bytes);
         address = cw_pool_alloc(&pool, call->api);
+        if (CW_UNLIKELY(call->is_claimed) && address != 0)
+            count_served(call);
+    }
     if (address == 0)
         return pitch_missed(call, &pool, dptr, pitch, width, height, element);
     *dptr = address;

@@ -31,6 +31,7 @@ NAMES(status_name, [CW_AUDIT_OFF] = "", [CW_AUDIT_RUNNING] = "running", [CW_AUDI
 NAMES(mode_name, "track", "pool")
 NAMES(sync_name, "strict", "deferred")
 NAMES(share_name, "device", "limit")
+NAMES(budget_name, "warn", "refuse")
 NAMES(language_name, "", "python")
 
 WORDS(kind, cw_kind_name, CW_KIND_COUNT)
@@ -48,6 +49,7 @@ WORDS(status, status_name, CW_AUDIT_CUT + 1)
 WORDS(mode, mode_name, 2)
 WORDS(sync, sync_name, 2)
 WORDS(share, share_name, 2)
+WORDS(budget, budget_name, 2)
 WORDS(language, language_name, 2)
 
 /* ---- when a value is there ---- */
@@ -97,7 +99,9 @@ CONDITION(has_released, struct cw_report_event,
           self->type == CW_EVENT_PRESSURE || self->type == CW_EVENT_TRIM ||
               self->type == CW_EVENT_LIMIT)
 CONDITION(has_event, struct cw_report_oom, self->event != CW_SITE_NONE)
-CONDITION(has_fits, struct cw_report_oom, self->total_bytes != 0 || self->limit != 0)
+CONDITION(is_budget, struct cw_report_oom, self->cause == CW_CAUSE_BUDGET)
+CONDITION(has_fits, struct cw_report_oom,
+          self->total_bytes != 0 || self->limit != 0 || self->cause == CW_CAUSE_BUDGET)
 CONDITION(has_oom_total, struct cw_report_oom, self->total_bytes != 0)
 CONDITION(has_holders, struct cw_report_oom, self->holders != 0)
 

@@ -13,7 +13,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
-#include "report/leaks/pattern.h"
+#include "base/pattern.h"
 #include "report/symbols/qualified.h"
 #include "report/snapshot/snapshot.h"
 #include "base/sort.h"

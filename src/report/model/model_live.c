@@ -287,6 +287,8 @@ void cw_live_model_read_oom(const struct cw_live_oom *oom, const struct cw_snaps
                                   .bytes = oom->bytes,
                                   .fits = oom->fits,
                                   .limit = oom->limit,
+                                  .budget_bytes = oom->budget_bytes,
+                                  .budget_used = oom->budget_used,
                                   .min_free = oom->min_free,
                                   .live = oom->live,
                                   .held = oom->held,
@@ -317,6 +319,43 @@ static void read_ooms(struct cw_live_model *live)
         if (oom && oom->t_ns != 0)
             cw_live_model_read_oom(oom, &model->snapshot, &model->oom[model->ooms++]);
     }
+}
+
+/* ---- budgets ---- */
+
+/* What counts for a budget now, by the tags that it counts. */
+static uint64_t budget_live(const struct cw_live_model *live, uint32_t number)
+{
+    const struct cw_snapshot *snapshot = &live->model.snapshot;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < snapshot->sites; i++) {
+        const struct cw_snapshot_site *site = &snapshot->site[i];
+        const struct cw_live_tag *tag = site->tag != 0 ? cw_view_tag(live->view, site->tag) : NULL;
+
+        if (tag && LOAD(tag->budget) == number && cw_kind_counted(site->kind) == CW_COUNTED_DEVICE)
+            bytes += site->live_bytes;
+    }
+    return bytes;
+}
+
+static void read_budgets(struct cw_live_model *live)
+{
+    struct cw_report_model *model = &live->model;
+    const struct cw_live_budget *from = cw_view_header(live->view)->budget;
+
+    model->budget = cw_live_model_take(live, CW_BUDGETS, sizeof(*model->budget));
+    for (uint32_t i = 0; model->budget && i < CW_BUDGETS && LOAD(from[i].pattern) != 0; i++)
+        model->budget[model->budgets++] =
+            (struct cw_report_budget){.pattern = cw_live_model_text_at(live, LOAD(from[i].pattern)),
+                                      .bytes = LOAD(from[i].bytes),
+                                      .live = budget_live(live, i + 1),
+                                      .peak = LOAD(from[i].peak_bytes),
+                                      .peak_ns = LOAD(from[i].peak_ns),
+                                      .refused = LOAD(from[i].refused),
+                                      .exceeded = LOAD(from[i].exceeded),
+                                      .refuses = LOAD(from[i].refuses) != 0,
+                                      .is_set = LOAD(from[i].is_set) != 0};
 }
 
 /* ---- tensors ---- */
@@ -403,6 +442,7 @@ void cw_live_model_init(struct cw_live_model *live)
     read_blocks(live);
     read_events(live);
     read_ooms(live);
+    read_budgets(live);
     read_tensors(live);
     read_rules(live);
     cw_report_find_empty(&live->model);

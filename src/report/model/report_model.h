@@ -117,10 +117,19 @@ struct cw_report_oom {
     int32_t code;
     uint8_t device, cause, unserved, is_fragmented;
     uint64_t bytes, fits, limit, min_free;
+    uint64_t budget_bytes, budget_used; /* of cause BUDGET */
     uint64_t live, held, idle, spare, free_bytes, total_bytes, others;
     uint64_t rest_blocks, rest_bytes;
     struct cw_report_holder holder[CW_OOM_HOLDERS];
     uint32_t holders;
+};
+
+/* What the tags whose names match may have. */
+struct cw_report_budget {
+    const char *pattern;
+    uint64_t bytes, live, peak, peak_ns, refused, exceeded;
+    uint8_t refuses; /* else it warns */
+    uint8_t is_set;  /* 0: it was taken away while the process ran */
 };
 
 /* A suppression rule and its use. */
@@ -217,6 +226,8 @@ struct cw_report_model {
     uint32_t events;
     struct cw_report_oom *oom;
     uint32_t ooms;
+    struct cw_report_budget *budget;
+    uint32_t budgets;
     struct cw_report_rule *rule; /* the file's rules, and built-in ones that were used */
     uint32_t rules;
     uint64_t invalid_frees; /* at least the number of events */

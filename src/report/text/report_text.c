@@ -510,19 +510,13 @@ static void put_peaks(const struct cw_text *text)
 static void put_body(const struct cw_text *text)
 {
     static void (*const put[CW_TEXT_SECTION_COUNT])(const struct cw_text *text) = {
-        [CW_TEXT_ERRORS] = put_errors,
-        [CW_TEXT_OOM] = cw_text_ooms,
-        [CW_TEXT_LEAKS] = put_unfreed,
-        [CW_TEXT_GROWTH] = cw_text_growth,
-        [CW_TEXT_OLD] = cw_text_old,
-        [CW_TEXT_PEAK] = put_peaks,
-        [CW_TEXT_HELD] = cw_text_held,
-        [CW_TEXT_TENSORS] = cw_text_tensors,
-        [CW_TEXT_DEVICES] = cw_text_devices,
-        [CW_TEXT_POOL] = cw_text_pool,
-        [CW_TEXT_PRESSURE] = cw_text_pressure,
-        [CW_TEXT_AUDIT] = cw_text_audit,
-        [CW_TEXT_SUPPRESSED] = cw_text_suppressed,
+        [CW_TEXT_ERRORS] = put_errors,       [CW_TEXT_OOM] = cw_text_ooms,
+        [CW_TEXT_LEAKS] = put_unfreed,       [CW_TEXT_GROWTH] = cw_text_growth,
+        [CW_TEXT_OLD] = cw_text_old,         [CW_TEXT_PEAK] = put_peaks,
+        [CW_TEXT_HELD] = cw_text_held,       [CW_TEXT_TENSORS] = cw_text_tensors,
+        [CW_TEXT_DEVICES] = cw_text_devices, [CW_TEXT_POOL] = cw_text_pool,
+        [CW_TEXT_BUDGETS] = cw_text_budgets, [CW_TEXT_PRESSURE] = cw_text_pressure,
+        [CW_TEXT_AUDIT] = cw_text_audit,     [CW_TEXT_SUPPRESSED] = cw_text_suppressed,
     };
 
     for (unsigned i = 0; i < CW_TEXT_SECTION_COUNT; i++)

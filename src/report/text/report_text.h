@@ -19,6 +19,7 @@
     X(TENSORS, "tensors", "tensors in PyTorch's cache, by line (run --torch)")                     \
     X(DEVICES, "devices", "sums by device")                                                        \
     X(POOL, "pool", "what the pool served and kept")                                               \
+    X(BUDGETS, "budgets", "what tags may have")                                                    \
     X(PRESSURE, "pressure", "limits and pressure")                                                 \
     X(AUDIT, "audit", "what CUPTI saw")                                                            \
     X(SUPPRESSED, "suppressed", "the use of suppressions")

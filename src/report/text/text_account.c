@@ -37,7 +37,7 @@ void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusa
 
 static void put_fitting(const struct cw_text *text, const struct cw_report_oom *oom)
 {
-    if (oom->total_bytes == 0 && oom->limit == 0)
+    if (oom->total_bytes == 0 && oom->limit == 0 && oom->cause != CW_CAUSE_BUDGET)
         return; /* unknown */
     cw_text_begin_line(text);
     if (oom->fits == 0) {
@@ -49,10 +49,25 @@ static void put_fitting(const struct cw_text *text, const struct cw_report_oom *
     cw_text_end_line(text);
 }
 
+static void put_budget(const struct cw_text *text, const struct cw_report_oom *oom)
+{
+    const struct cw_snapshot_site *site = cw_report_site(text->model, oom->site);
+    const char *label = cw_report_tag_label(text->model, site ? site->tag : 0);
+    char size[24];
+
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "  the budget of ");
+    cw_text_clean(text, label[0] != '\0' ? label : "its tag", CW_TEXT_NAME_WIDTH);
+    cw_out_printf(text->out, " is %s; ", cw_format_size(size, sizeof(size), oom->budget_bytes));
+    cw_out_printf(text->out, "%s are live\n", cw_format_size(size, sizeof(size), oom->budget_used));
+}
+
 static void put_limits(const struct cw_text *text, const struct cw_report_oom *oom)
 {
     char limit[24], held[24], least[24];
 
+    if (oom->cause == CW_CAUSE_BUDGET)
+        put_budget(text, oom);
     if (oom->limit != 0)
         cw_text_line(text, "  CUWARDEN_LIMIT is %s; %s counted as held",
                      cw_format_size(limit, sizeof(limit), oom->limit),

@@ -270,11 +270,12 @@ static void put_ways_out(const struct cw_text *text, const struct cw_snapshot_pr
         [CW_CAUSE_LIMIT] = "refused by CUWARDEN_LIMIT: raise it",
         [CW_CAUSE_MIN_FREE] = "refused by CUWARDEN_MIN_FREE: lower it",
         [CW_CAUSE_INJECTED] = "injected by CUWARDEN_FAIL, a test: unset it",
+        [CW_CAUSE_BUDGET] = "refused by the budget of a tag: raise it, or let it warn",
     };
     int begun = 0;
 
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++) {
-        int falls_back = sums->fallbacks != 0 || i == CW_CAUSE_INJECTED;
+        int falls_back = sums->fallbacks != 0 || i == CW_CAUSE_INJECTED || i == CW_CAUSE_BUDGET;
 
         if (sums->refused[i] == 0 || !ways[i])
             continue;

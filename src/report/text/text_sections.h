@@ -7,6 +7,8 @@
 
 /* Differences between the accounts of cuwarden and CUPTI, if an audit was requested. */
 void cw_text_audit(const struct cw_text *text);
+/* What tags may have, had, and were refused. */
+void cw_text_budgets(const struct cw_text *text);
 void cw_text_devices(const struct cw_text *text);
 /* Growth of places, steps, peaks and idle memory, and regrown blocks. */
 void cw_text_growth(const struct cw_text *text);

@@ -194,6 +194,54 @@ static void memory(void)
     MUST(cuMemFree(large));
 }
 
+/* ---- budgets ---- */
+
+static struct cuwarden_budget budget_now(const char *tag)
+{
+    struct cuwarden_budget now = {0};
+
+    CHECK(cuwarden_budget_now(tag, &now) == CUWARDEN_OK);
+    return now;
+}
+
+static void refused_by_budget(struct cache *cache)
+{
+    CUdeviceptr large = 0;
+
+    CHECK(cuMemAlloc(&large, 600 * MIB) == CUDA_ERROR_OUT_OF_MEMORY); /* never fits: asked, too */
+    CHECK(cache->asked == 1 && cache->bytes == 600 * MIB && cache->block == 0);
+    cache->block = take(400 * MIB);
+    large = take(300 * MIB); /* fits once the cache has been given up */
+    CHECK(cache->asked == 2 && cache->block == 0);
+    CHECK(budget_now("cache").used_bytes == 300 * MIB && budget_now("cache").refused == 1);
+    CHECK(budget_now("cache").peak_bytes == 400 * MIB);
+    MUST(cuMemFree(large));
+}
+
+static void budget(void)
+{
+    struct cache cache = {0};
+    struct cuwarden_budget none;
+
+    GIVES(CUWARDEN_OK, cuwarden_tag_push("cache"));
+    cache.block = take(100 * MIB);
+    GIVES(CUWARDEN_NOT_FOUND, cuwarden_budget_now("cache", &none));
+    GIVES(CUWARDEN_OK, cuwarden_budget_set("cache", 500 * MIB, CUWARDEN_REFUSE));
+    GIVES(CUWARDEN_OK, cuwarden_memory_listen(give_up_cache, &cache));
+    if (is_active) {
+        CHECK(budget_now("cache").used_bytes == 100 * MIB); /* from before it was set */
+        refused_by_budget(&cache);
+        cache.block = take(2 * MIB);
+        GIVES(CUWARDEN_OK, cuwarden_budget_set("cache", MIB, CUWARDEN_REFUSE)); /* below that */
+        CHECK(budget_now("cache").used_bytes == 2 * MIB);
+    }
+    GIVES(CUWARDEN_OK, cuwarden_memory_unlisten(give_up_cache, &cache));
+    GIVES(CUWARDEN_OK, cuwarden_budget_clear("cache"));
+    GIVES(CUWARDEN_NOT_FOUND, cuwarden_budget_clear("cache"));
+    GIVES(CUWARDEN_OK, cuwarden_tag_pop());
+    MUST(cuMemFree(cache.block));
+}
+
 /* ---- misuse ---- */
 
 static void misuse(void)
@@ -215,6 +263,10 @@ static void misuse(void)
     GIVES(CUWARDEN_INVALID, cuwarden_trim(0, (enum cuwarden_trim_how)9, &bytes));
     GIVES(CUWARDEN_INVALID, cuwarden_pressure_listen(NULL, NULL));
     CHECK(bytes == 7);
+    GIVES(CUWARDEN_INVALID, cuwarden_budget_set(NULL, MIB, CUWARDEN_WARN));
+    GIVES(CUWARDEN_INVALID, cuwarden_budget_set("", MIB, CUWARDEN_WARN));
+    GIVES(CUWARDEN_INVALID, cuwarden_budget_set("x", MIB, (enum cuwarden_budget_how)7));
+    GIVES(CUWARDEN_INVALID, cuwarden_budget_clear(NULL));
     for (int i = 0; i < 8; i++)
         GIVES(CUWARDEN_OK, cuwarden_pressure_listen(hear, &heard));
     GIVES(CUWARDEN_OUT_OF_HOST, cuwarden_pressure_listen(hear, &heard));
@@ -297,6 +349,7 @@ static _Atomic int stop;
 static void *churn(void *unused)
 {
     MUST(cuCtxSetCurrent(context));
+    (void)cuwarden_tag_push("churn");
     while (!atomic_load(&stop))
         MUST(cuMemFree(take(MIB)));
     return unused;
@@ -314,6 +367,9 @@ static void threads(void)
         GIVES(CUWARDEN_OK, cuwarden_pressure_listen(hear, &heard));
         GIVES(CUWARDEN_OK, cuwarden_trim(0, (enum cuwarden_trim_how)(i % 3), NULL));
         GIVES(CUWARDEN_OK, cuwarden_limit_set(0, i % 2 == 0 ? 500 * MIB : 0));
+        GIVES(CUWARDEN_OK,
+              cuwarden_budget_set("churn", 64 * MIB, (enum cuwarden_budget_how)(i % 2)));
+        GIVES(CUWARDEN_OK, cuwarden_budget_clear("churn"));
         GIVES(CUWARDEN_OK, cuwarden_pressure_unlisten(hear, &heard));
     }
     atomic_store(&stop, 1);
@@ -325,9 +381,9 @@ static const struct {
     const char *name;
     void (*work)(void);
 } parts[] = {
-    {"trim", trim},         {"shrink", shrink}, {"limit", limit},
-    {"pressure", pressure}, {"memory", memory}, {"misuse", misuse},
-    {"threads", threads},   {"batch", batch},   {"scope", scope},
+    {"trim", trim},     {"shrink", shrink}, {"limit", limit},     {"pressure", pressure},
+    {"memory", memory}, {"misuse", misuse}, {"threads", threads}, {"batch", batch},
+    {"scope", scope},   {"budget", budget},
 };
 
 int main(int argc, char **argv)

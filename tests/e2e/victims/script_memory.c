@@ -5,6 +5,8 @@
  */
 #include "script.h"
 
+#include <cuwarden/cuwarden.h>
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -190,6 +192,39 @@ static int run_wait(const struct args *args) /* wait:FILE, until it exists */
 #define CALLS(ROW) ROW("free-array", run_free_array, cuArrayDestroy(arrays[args->text[0][0] & 127]))
 CALLS(DEFINE_CALL)
 
+/* push:TAG and pop: of cuwarden's own. */
+static int run_push(const struct args *args)
+{
+    return cuwarden_tag_push(args->text[0]);
+}
+
+static int run_pop(const struct args *args)
+{
+    (void)args;
+    return cuwarden_tag_pop();
+}
+
+/* budget:TAG:BYTES[:refuse], budget:TAG: none any more. */
+static int run_budget(const struct args *args)
+{
+    if (args->text[1][0] == '\0')
+        return cuwarden_budget_clear(args->text[0]);
+    return cuwarden_budget_set(args->text[0], size_at(args, 1),
+                               args->text[2][0] != '\0' ? CUWARDEN_REFUSE : CUWARDEN_WARN);
+}
+
+/* has:TAG: used, most used, refused calls, times beyond. */
+static int run_has(const struct args *args)
+{
+    struct cuwarden_budget now = {0};
+
+    cuwarden_budget_now(args->text[0], &now);
+    say("%s %llu %llu %llu %llu", args->text[0], (unsigned long long)now.used_bytes,
+        (unsigned long long)now.peak_bytes, (unsigned long long)now.refused,
+        (unsigned long long)now.exceeded);
+    return 0;
+}
+
 const struct command memory_commands[] = {
     {"info", run_info, 1},
     {"total", run_total, 1},
@@ -202,6 +237,10 @@ const struct command memory_commands[] = {
     {"ask", run_ask, 1},
     {"touch", run_touch, 1},
     {"wait", run_wait, 1},
+    {"push", run_push, 1},
+    {"pop", run_pop, 1},
+    {"budget", run_budget, 0},
+    {"has", run_has, 1},
     CALLS(ENTRY)  /* those of one call */
     ALLOCS(ENTRY) /* and those that allocate by one */
     {NULL, NULL, 0},

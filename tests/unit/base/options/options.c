@@ -100,8 +100,8 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_LOG_INTERVAL=2s", "CUWARDEN_DUMP_SIGNAL=12",
           "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
           "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
-          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_THREAD=off", "TMPDIR=/",
-          "TMPDIR=b");
+          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_THREAD=off",
+          "CUWARDEN_BUDGET=tag:^a=b$=2G:refuse,tag:c,d=1K", "TMPDIR=/", "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
@@ -125,8 +125,8 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_eq(options.min_free.fallback.kind, CW_SIZE_BYTES);
     cr_expect_arr_eq(options.pressure.percent, ((uint8_t[]){50, 70, 100}), 3);
     cr_expect_eq(options.fallback, CW_FALLBACK_MANAGED);
-    cr_expect_eq(options.fail.every, 5u);
-    cr_expect_eq(options.fail.above, 512u);
+    cr_expect(options.budget.count == 2 && options.budget.rule[1].bytes == 1024);
+    cr_expect(options.fail.every == 5u && options.fail.above == 512u);
     cr_expect_eq(options.dump_oom, CW_DUMP_OOM_OFF);
     cr_expect_eq(options.dump_interval, 100000000u);
     cr_expect_eq(options.log_interval, 2000000000u);
@@ -536,6 +536,10 @@ Test(options, bad_thresholds_and_plans_of_failure_name_the_form)
                    "off, or one of nth=N, every=N and prob=P[,seed=N] (0 < P <= 1), or above=SIZE, "
                    "or both (every=10,above=1M)",
                    "using the default 'off'");
+    expect_refused("BUDGET", "cache=2G",
+                   "none, or a list of up to 16 tag:PATTERN=SIZE, each with :warn or :refuse after "
+                   "it or nothing (tag:^cache$=2G:refuse), no pattern twice",
+                   "using the default 'none'");
 }
 
 Test(options, a_time_takes_both_ends)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Patterns of suppressions, and the qualified names of functions. */
-#include "report/leaks/pattern.h"
+#include "base/pattern.h"
 
 #include <criterion/criterion.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pattern matching. See pattern.h. No recursion: it backtracks to the last *. */
-#include "report/leaks/pattern.h"
+#include "base/pattern.h"
 
 #include <string.h>
 

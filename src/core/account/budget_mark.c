@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes in which blocks say who counts them. See budget_mark.h. */
+#include "core/account/budget_mark.h"
+
+#include "base/mem.h"
+
+_Atomic(_Atomic uint8_t *) cw_budget_marks[CW_BUDGET_MARK_CHUNKS];
+
+void cw_budget_mark_make(uint32_t chunk)
+{
+    _Atomic uint8_t *made, *none = NULL;
+
+    if (chunk >= CW_BUDGET_MARK_CHUNKS)
+        return;
+    made = cw_mem_alloc(CW_BUDGET_MARKS);
+    if (made != NULL && !atomic_compare_exchange_strong(&cw_budget_marks[chunk], &none, made))
+        cw_mem_free((void *)made, CW_BUDGET_MARKS);
+}
+
+void cw_budget_mark_reset(void)
+{
+    for (unsigned i = 0; i < CW_BUDGET_MARK_CHUNKS; i++)
+        atomic_store(&cw_budget_marks[i], NULL);
+}
