@@ -22,9 +22,15 @@ assert of("limit_bytes", one, device="0") == 600 * MIB
 assert of("min_free_bytes", one, device="0") == MIB
 assert of("allocations_total", one, device="0", kind="device") == 2
 assert of("frees_total", one, device="0", kind="device") == 1
-assert of("failed_allocations_total", one, device="0", kind="device") == 1
+assert of("failed_allocations_total", one, device="0", kind="device") == 2
 assert of("oom_total", one, device="0", cause="limit") == 1
 assert of("oom_total", one, device="0", cause="driver") == 0
+assert of("oom_total", one, device="0", cause="budget") == 1
+assert of("budget_bytes", one, tag="^own$") == 22 * MIB
+assert of("budget_live_bytes", one, tag="^own$") == 20 * MIB and of("budget_peak_live_bytes", one, tag="^own$") == 22 * MIB
+assert of("budget_refused_total", one, tag="^own$") == 1 and of("budget_exceeded_total", one, tag="^own$") == 0
+assert of("budget_bytes", one, tag=r'\"*') == MIB and of("budget_live_bytes", one, tag=r'\"*') == 0
+assert not [key for key in values if key[0].startswith("cuwarden_budget") and ("pid", two) in key[1]]
 assert of("pressure_level", one, device="0", level="low") == 1
 assert of("pressure_level", one, device="0", level="critical") == 0
 assert of("live_blocks", one, device="0", kind="device") == 1

@@ -44,6 +44,8 @@ static void free_process(struct cw_fleet_process *process)
     free((char *)process->command);
     free((char *)process->host);
     free(process->device);
+    for (uint32_t i = 0; i < process->budgets; i++)
+        free(process->budget[i].pattern);
     free(process);
 }
 
@@ -80,7 +82,8 @@ static enum cw_fleet_state state_of(const struct cw_fleet_process *process, int 
 /* 1: read; 0: unreadable, with the reason in `why`; -1 after a message. */
 static int look_at(struct cw_fleet_process *process, int fd, uint32_t pid, char *why)
 {
-    unsigned tables = CW_LOOK_AT(CW_TABLE_SITE) | CW_LOOK_AT(CW_TABLE_BUCKET);
+    unsigned tables =
+        CW_LOOK_AT(CW_TABLE_SITE) | CW_LOOK_AT(CW_TABLE_BUCKET) | CW_LOOK_AT(CW_TABLE_TAG);
     int is_first = process->looked_ns == 0;
     int is_in_use = cw_live_file_is_in_use(fd, pid, process->path);
     uint64_t now = cw_clock_ns();
@@ -91,6 +94,14 @@ static int look_at(struct cw_fleet_process *process, int fd, uint32_t pid, char 
         return 0;
     if (is_first && read_names(process) != 0)
         return -1;
+    if (cw_fleet_has_new_budget(process)) {
+        if (!is_first &&
+            cw_look_take(&process->look, fd, tables | CW_LOOK_AT(CW_TABLE_TEXT), why, WHY_MAX) != 0)
+            return 0;
+        if (cw_fleet_name_budgets(process) != 0)
+            return fail_memory();
+    }
+    cw_fleet_read_budgets(process);
     process->state = state_of(process, is_in_use);
     process->invalid_frees = atomic_load(&cw_view_header(&process->look.view)->invalid_frees);
     if (cw_fleet_read_devices(process, now) != 0)

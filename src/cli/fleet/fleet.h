@@ -44,6 +44,15 @@ struct cw_fleet_device {
     double efficiency, fragmentation, peak_fragmentation;
 };
 
+/* Of a tag, over all devices. */
+struct cw_fleet_budget {
+    char *pattern; /* NULL: another budget of the process has the same one */
+    uint64_t bytes, live, peak;
+    uint64_t refused, exceeded; /* calls; times that live bytes went beyond */
+    uint8_t refuses;            /* else it warns */
+    uint8_t is_set;             /* 0: not any more */
+};
+
 enum cw_fleet_state {
     CW_FLEET_RUNNING,
     CW_FLEET_ENDED, /* in an orderly way; its file stays if LIVE names a directory */
@@ -61,6 +70,8 @@ struct cw_fleet_process {
     enum cw_fleet_state state;
     struct cw_fleet_device *device; /* devices that it used, by ordinal; the host last */
     uint32_t devices;
+    struct cw_fleet_budget budget[CW_BUDGETS];
+    uint32_t budgets;
     struct cw_look look;
     uint64_t looked_ns; /* CLOCK_MONOTONIC, 0: never */
     int is_there;       /* its file was found in this refresh */
@@ -95,5 +106,13 @@ void cw_fleet_free(struct cw_fleet *fleet);
 
 /* fleet_device.c: updates the process's devices from the current refresh. */
 int cw_fleet_read_devices(struct cw_fleet_process *process, uint64_t now_ns);
+
+/* fleet_budget.c: the same for its budgets, with the sites and the tags, and if there is a new one
+ * first its name, with the texts: 0, or -1 if out of memory. */
+int cw_fleet_has_new_budget(const struct cw_fleet_process *process);
+int cw_fleet_name_budgets(struct cw_fleet_process *process);
+void cw_fleet_read_budgets(struct cw_fleet_process *process);
+/* Live over budget of the one where that is most; negative: none is set. */
+double cw_fleet_fullest_budget(const struct cw_fleet_process *process);
 
 #endif

@@ -179,6 +179,28 @@ static void print_level(const struct printing *printing, const struct cw_fleet_d
     }
 }
 
+/* ---- of a budget ---- */
+
+#define PRINT_BUDGET(name, field)                                                                  \
+    static void print_##name(const struct printing *printing)                                      \
+    {                                                                                              \
+        for (uint32_t i = 0; i < printing->process->budgets; i++) {                                \
+            const struct cw_fleet_budget *budget = &printing->process->budget[i];                  \
+                                                                                                   \
+            if (!budget->is_set)                                                                   \
+                continue;                                                                          \
+            begin_line(printing);                                                                  \
+            print_label(printing->to, "tag", budget->pattern);                                     \
+            end_line(printing, budget->field);                                                     \
+        }                                                                                          \
+    }
+
+PRINT_BUDGET(budget, bytes)
+PRINT_BUDGET(budget_live, live)
+PRINT_BUDGET(budget_peak, peak)
+PRINT_BUDGET(budget_exceeded, exceeded)
+PRINT_BUDGET(budget_refused, refused)
+
 /* ---- of a kind of memory on a device ---- */
 
 static int is_used(const struct cw_fleet_kind *kind)
@@ -264,6 +286,17 @@ static const struct metric {
      print_misses},
     {"cuwarden_invalid_frees_total", "counter", "Frees refused by the driver.", 0,
      print_invalid_frees, NULL},
+    {"cuwarden_budget_bytes", "gauge", "Device memory that the tags may have, if that is set.", 0,
+     print_budget, NULL},
+    {"cuwarden_budget_live_bytes", "gauge", "Device memory that the tags have.", 0,
+     print_budget_live, NULL},
+    {"cuwarden_budget_peak_live_bytes", "gauge", "Most device memory that the tags had.", 0,
+     print_budget_peak, NULL},
+    {"cuwarden_budget_exceeded_total", "counter",
+     "Times that the tags went from within their budget to beyond.", 0, print_budget_exceeded,
+     NULL},
+    {"cuwarden_budget_refused_total", "counter",
+     "Calls that returned an out-of-memory error for the budget.", 0, print_budget_refused, NULL},
 };
 
 static void print_head(FILE *to, const char *name, const char *type, const char *help)

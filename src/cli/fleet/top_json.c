@@ -63,6 +63,19 @@ static void put_device(struct cw_json *json, const struct cw_fleet_device *devic
     cw_json_close(json, '}');
 }
 
+static void put_budget(struct cw_json *json, const struct cw_fleet_budget *budget)
+{
+    cw_json_element(json, '{');
+    cw_json_string(json, "tag", budget->pattern);
+    cw_json_number(json, "bytes", budget->bytes);
+    cw_json_string(json, "beyond", budget->refuses ? "refuse" : "warn");
+    cw_json_number(json, "live_bytes", budget->live);
+    cw_json_number(json, "peak_bytes", budget->peak);
+    cw_json_number(json, "exceeded", budget->exceeded);
+    cw_json_number(json, "refused", budget->refused);
+    cw_json_close(json, '}');
+}
+
 /* Its devices are in the rows of the process. */
 static void put_process(struct cw_json *json, const struct cw_top_row *rows, long count)
 {
@@ -81,6 +94,12 @@ static void put_process(struct cw_json *json, const struct cw_top_row *rows, lon
     for (long i = 0; i < count; i++) {
         if (rows[i].process == process && rows[i].device)
             put_device(json, rows[i].device);
+    }
+    cw_json_close(json, ']');
+    cw_json_open(json, "budgets", '[');
+    for (uint32_t i = 0; i < process->budgets; i++) {
+        if (process->budget[i].is_set)
+            put_budget(json, &process->budget[i]);
     }
     cw_json_close(json, ']');
     cw_json_close(json, '}');

@@ -119,6 +119,12 @@ static const char *short_name_of(const struct cw_fleet_process *process)
     return at < end ? at : name;
 }
 
+/* Of all devices together, so on each of them the same. */
+static double budget_of(const struct cw_top_row *row)
+{
+    return row->device->ordinal == CW_DEVICE_HOST ? -1 : cw_fleet_fullest_budget(row->process);
+}
+
 static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_row *row,
                                      enum cw_top_column column)
 {
@@ -160,6 +166,8 @@ static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_
         return cw_top_size(buf, cap, device->fallback_bytes);
     case CW_TOP_TRIMMED:
         return cw_top_size(buf, cap, device->all_trimmed_bytes);
+    case CW_TOP_BUDGET:
+        return print_share(buf, cap, budget_of(row));
     default:
         snprintf(buf, cap, "%llu", (unsigned long long)device->failed);
         return buf;
@@ -315,6 +323,8 @@ static double measure(const struct cw_top_row *row, enum cw_top_column column)
         return (double)device->fallback_bytes;
     case CW_TOP_TRIMMED:
         return (double)device->all_trimmed_bytes;
+    case CW_TOP_BUDGET:
+        return budget_of(row);
     case CW_TOP_FAILED:
         return (double)device->failed;
     default:

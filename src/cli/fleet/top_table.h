@@ -31,6 +31,7 @@
     X(BLOCKS, "BLOCKS", 8, 16)                                                                     \
     X(FALLBACK, "FALLBACK", 9, 17)                                                                 \
     X(TRIMMED, "TRIMMED", 8, 18)                                                                   \
+    X(BUDGET, "BUDG%", 6, 19)                                                                      \
     X(COMMAND, "COMMAND", 0, 0)
 
 enum cw_top_column {

@@ -53,8 +53,18 @@ static struct cw_fleet_process small = {.path = "a",
                                         .command = "/opt/bin/small --size 1",
                                         .device = of_small,
                                         .devices = 2};
-static struct cw_fleet_process large = {
-    .path = "b", .pid = 3, .exe = "/bin/large", .command = "", .device = of_large, .devices = 1};
+static struct cw_fleet_process large = {.path = "b",
+                                        .pid = 3,
+                                        .exe = "/bin/large",
+                                        .command = "",
+                                        .device = of_large,
+                                        .devices = 1,
+                                        .budgets = 3,
+                                        .budget = {
+                                            {.bytes = 10, .live = 1, .is_set = 1},
+                                            {.bytes = 10, .live = 4, .is_set = 1},
+                                            {.bytes = 10, .live = 9},
+                                        }};
 static struct cw_fleet_process young = {.path = "c", .pid = 99, .exe = "young", .command = "young"};
 static struct cw_fleet_process dead = {.path = "d",
                                        .pid = 7,
@@ -137,13 +147,13 @@ Test(top_table, prints_a_row)
 {
     cr_assert_str_eq(line(&large, 0, SIZE_MAX),
                      "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
-                     "   96     25        2    96 12345678      2.0M     2.9G /bin/large");
+                     "   96     25        2    96 12345678      2.0M     2.9G     40 /bin/large");
     cr_assert_str_eq(line(&young, 0, SIZE_MAX),
                      "     99    -      -      -      -      -      -        -       -    -     - "
-                     "    -      -        -     -        -         -        - young");
+                     "    -      -        -     -        -         -        -      - young");
     cr_assert_str_eq(line(&dead, 0, SIZE_MAX),
                      "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
-                     "   96     25        2    96 12345678      2.0M     2.9G dead");
+                     "   96     25        2    96 12345678      2.0M     2.9G      - dead");
     cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
     cr_assert_str_eq(line(&small, 0, 125),
                      "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "
