@@ -558,7 +558,7 @@ static inline int cuwarden_pool_max_set(int device, uint64_t bytes)
  * child keeps it. INVALID: no name, or no such `how`. OUT_OF_HOST: there are 16 of other tags
  * already, or have been. A budget below what is live is said on stderr. A microsecond, and 10 ns
  * for each block that ever lived at the same time, during which no other thread allocates; from
- * then on an allocation of the tag and its free take 9 ns longer together, those of other tags 2.
+ * then on an allocation of the tag and its free take 10 ns longer together, those of other tags 3.
  */
 static inline int cuwarden_budget_set(const char *tag, uint64_t bytes, enum cuwarden_budget_how how)
 {
