@@ -66,7 +66,10 @@ extern "C" {
     X(BUSY, 12, "not now: ask again")                                                              \
     X(SYSTEM, 13, "the system refused")                                                            \
     X(UNSUPPORTED, 14, "this library does not do that")                                            \
-    X(UNBALANCED, 15, "an end without its beginning")
+    X(UNBALANCED, 15, "an end without its beginning")                                              \
+    X(EXISTS, 16, "there is one of this name already")                                             \
+    X(WRONG_SIZE, 17, "its elements are of another size")                                          \
+    X(TOO_LARGE, 18, "more than its maximum")
 
 enum cuwarden_error {
 #define CUWARDEN_ERROR_(name, number, text) CUWARDEN_##name = number,
@@ -184,6 +187,47 @@ struct cuwarden_budget {
     uint32_t unused;     /* 0 */
 };
 
+/* Of a growable buffer. */
+enum cuwarden_buffer_flags {
+    CUWARDEN_ASYNCHRONOUS = 1, /* ensure_capacity does not wait for the copy that it orders */
+    CUWARDEN_COPYING = 2       /* ordinary memory (for peers, IPC), though the device can map */
+};
+
+/* What a growable buffer is to be; 0 where it says so. */
+struct cuwarden_buffer_spec {
+    const char *name;       /* of at most 47 bytes; no two live buffers have the same */
+    uint64_t element_bytes; /* size of one element */
+    uint64_t count;         /* elements that it has room for from the start */
+    uint64_t least_bytes;   /* that it begins with; 0: 4 KiB */
+    uint64_t most_bytes;    /* that it may ever have; 0: all memory of the device */
+    double growth;          /* factor by which it grows at least, 1 to 16; 0: 1.5 */
+    uint32_t flags;         /* enum cuwarden_buffer_flags */
+    uint32_t unused;        /* 0 */
+};
+
+/* A growable buffer. Texts are valid until the function that passed it returns. */
+struct cuwarden_buffer {
+    uint64_t id; /* no other buffer of this process has it, before or after */
+    const char *name;
+    uint64_t address;        /* on the device; 0: it has no memory */
+    uint64_t element_bytes;  /* size of one element */
+    uint64_t used;           /* elements: most ever ensured, or what cuwarden_buffer_use() said */
+    uint64_t capacity;       /* elements that it has room for */
+    uint64_t capacity_bytes; /* taken for it: in whole granules where it grows in place */
+    uint64_t most_bytes;     /* that it may ever have */
+    uint64_t resizes;        /* times that its capacity grew or shrank */
+    uint64_t copies;         /* of them, to another address */
+    uint64_t copied_bytes;   /* by these */
+    uint64_t age_ns;         /* since it was made; ticks every few milliseconds */
+    uint64_t unused_ns;      /* since the last ensure_capacity or use */
+    double utilisation;      /* used / capacity; 0 without memory */
+    int32_t device;
+    int32_t is_in_place; /* 1: it never copies, and keeps its address */
+};
+
+/* Called for one buffer; anything but 0 ends the visit. */
+typedef int (*cuwarden_buffer_fn)(const struct cuwarden_buffer *buffer, void *arg);
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -217,6 +261,15 @@ struct cuwarden_table {
     int (*budget_set)(const char *tag, uint64_t bytes, int how);
     int (*budget_clear)(const char *tag);
     int (*budget_now)(const char *tag, struct cuwarden_budget *out, size_t size);
+    int (*buffer_make)(const struct cuwarden_buffer_spec *spec, size_t size, uint64_t *out);
+    int (*buffer_find)(const char *name, uint64_t element_bytes, uint64_t *out);
+    int (*buffer_ensure)(uint64_t buffer, uint64_t count, void *stream, void **out_address);
+    int (*buffer_use)(uint64_t buffer, uint64_t count);
+    int (*buffer_now)(uint64_t buffer, struct cuwarden_buffer *out, size_t size);
+    int (*buffer_visit)(cuwarden_buffer_fn fn, void *arg);
+    int (*buffer_shrink)(uint64_t buffer, uint64_t *out_bytes);
+    int (*buffer_clean)(uint64_t unused_ns, double below, uint64_t *out_bytes);
+    int (*buffer_end)(uint64_t buffer);
 };
 
 /* ---- the way to the library ---- */
@@ -656,6 +709,164 @@ static inline void cuwarden_scope_left_(const int *begun)
         cuwarden_scope_at_, __LINE__) = cuwarden_scope_begin(name)
 #define CUWARDEN_JOIN_(a, b)   CUWARDEN_JOINED_(a, b)
 #define CUWARDEN_JOINED_(a, b) a##b
+
+/* ---- growable buffers ---- */
+
+/* What a simulation has many of: bytes of an element, factor, maximum. */
+enum cuwarden_buffer_preset {
+    CUWARDEN_POSITIONS,  /* 12, 1.3, 512 MiB, asynchronous */
+    CUWARDEN_VELOCITIES, /* the same */
+    CUWARDEN_EDGES,      /* 32, 2.0, 2 GiB */
+    CUWARDEN_CELLS       /* of a grid: 8, 1.5, 256 MiB */
+};
+
+/* The description of such a buffer, which may be changed before the buffer is made. Works without
+ * the library. */
+static inline struct cuwarden_buffer_spec cuwarden_preset(enum cuwarden_buffer_preset preset,
+                                                          const char *name)
+{
+    struct cuwarden_buffer_spec spec = {name, 12, 0, 0, UINT64_C(512) << 20, 1.3, 0, 0};
+
+    switch (preset) {
+    case CUWARDEN_POSITIONS:
+    case CUWARDEN_VELOCITIES:
+        spec.flags = CUWARDEN_ASYNCHRONOUS;
+        break;
+    case CUWARDEN_EDGES:
+        spec.element_bytes = 32;
+        spec.most_bytes = UINT64_C(2) << 30;
+        spec.growth = 2;
+        break;
+    case CUWARDEN_CELLS:
+        spec.element_bytes = 8;
+        spec.most_bytes = UINT64_C(256) << 20;
+        spec.growth = 1.5;
+        break;
+    }
+    return spec;
+}
+
+/*
+ * Makes a buffer in device memory of the calling thread's current context, with room for
+ * spec->count elements, and at least for spec->least_bytes. Where the device maps memory (CUDA's
+ * virtual memory management), addresses for most_bytes are reserved and memory is put there as it
+ * grows, in granules of the device (2 MiB): it never copies, and its address stays. Such memory is
+ * for the device itself and for copies; peers and other processes do not reach it. Elsewhere, and
+ * with CUWARDEN_COPYING, it is memory of cuMemAlloc, and growing means copying to a larger block.
+ * Either is in the account as if the program had taken it here: limits, budgets and tags count it,
+ * its blocks have its name, and what is not ended is a leak. Scopes leave it alone. Without the
+ * library there are no buffers: a program that must run without has memory of its own then.
+ * INVALID; EXISTS: there is a buffer of this name; TOO_LARGE: count is more than most_bytes;
+ * NOT_STARTED: no context is current; OUT_OF_LIMIT, OUT_OF_BUDGET, OUT_OF_DEVICE; OUT_OF_HOST:
+ * there are 1024 already; BUSY: a stream is captured, or a context ends; DRIVER. As long as the
+ * driver takes.
+ */
+static inline int cuwarden_buffer_make(const struct cuwarden_buffer_spec *spec, uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_make) ? table->buffer_make(spec, sizeof(*spec), out)
+                                             : cuwarden_lacks_(table);
+}
+
+/* The buffer of this name. NOT_FOUND: there is none; WRONG_SIZE: its elements have another size
+ * (element_bytes 0: any will do). 100 ns, and 2 for each buffer. */
+static inline int cuwarden_buffer_find(const char *name, uint64_t element_bytes, uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_find) ? table->buffer_find(name, element_bytes, out)
+                                             : cuwarden_lacks_(table);
+}
+
+/*
+ * Makes room for count elements, if there is none, and writes where they are. Contents stay: the
+ * first `used` elements, that is, of the largest count that was ever ensured, spec->count among
+ * them (or of what cuwarden_buffer_use() said since). It grows to at least its factor, unless only
+ * the count itself fits the memory that is left, and never beyond its maximum. It grows in any
+ * thread, whatever context is current there. stream: a CUstream or cudaStream_t of the buffer's
+ * context, NULL for the default stream. A copy runs there, after what was submitted there before;
+ * what other streams do with the buffer must be done, or be ordered by events. It is waited for,
+ * unless the buffer is asynchronous: then later work of this stream finds the contents. The old
+ * block is freed after the copy, so an address from before is no longer valid. In place, nothing
+ * waits for the stream. out_address may be NULL. Calls that find room may run at once in any number
+ * of threads. TOO_LARGE, OUT_OF_LIMIT, OUT_OF_BUDGET, OUT_OF_DEVICE, BUSY (also: another thread is
+ * changing this buffer), DRIVER, NOT_FOUND: nothing has changed. 10 ns with room (30 in the
+ * first 100 ms of a process, while times are exact); else as long as the driver takes.
+ */
+static inline int cuwarden_ensure_capacity(uint64_t buffer, uint64_t count, void *stream,
+                                           void **out_address)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_ensure)
+               ? table->buffer_ensure(buffer, count, stream, out_address)
+               : cuwarden_lacks_(table);
+}
+
+/* Only the first count elements hold something from now on: what is kept when it grows or shrinks.
+ * NOT_FOUND; TOO_LARGE: it has no room for so many. 10 ns. */
+static inline int cuwarden_buffer_use(uint64_t buffer, uint64_t count)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_use) ? table->buffer_use(buffer, count)
+                                            : cuwarden_lacks_(table);
+}
+
+/* How a buffer stands. NOT_FOUND. Its name is valid until it is ended. */
+static inline int cuwarden_buffer_now(uint64_t buffer, struct cuwarden_buffer *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_now) ? table->buffer_now(buffer, out, sizeof(*out))
+                                            : cuwarden_lacks_(table);
+}
+
+/* Calls fn for each buffer, in no order; it may end the buffer, and make others. */
+static inline int cuwarden_buffer_visit(cuwarden_buffer_fn fn, void *arg)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_visit) ? table->buffer_visit(fn, arg)
+                                              : cuwarden_lacks_(table);
+}
+
+/*
+ * Gives back what the used elements do not need; *out_bytes, unless it is NULL, says how much.
+ * Waits for the buffer's context. In place, whole pieces go (each of what it grew by, or 64 MiB).
+ * Elsewhere the elements are copied to a smaller block: the address changes. Without used elements
+ * all memory goes, and comes back with the next ensure_capacity. NOT_FOUND, BUSY, DRIVER, and where
+ * it copies what OUT_OF_... there is: nothing has changed.
+ */
+static inline int cuwarden_buffer_shrink(uint64_t buffer, uint64_t *out_bytes)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_shrink) ? table->buffer_shrink(buffer, out_bytes)
+                                               : cuwarden_lacks_(table);
+}
+
+/* Shrinks all buffers that were not used for so long and whose utilisation is less than `below` (1:
+ * all that are not full), as cuwarden_buffer_shrink() does: no other thread may use their addresses
+ * meanwhile. Goes on after a failure, and returns the last; INVALID: below is not 0 to 1. */
+static inline int cuwarden_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_clean) ? table->buffer_clean(unused_ns, below, out_bytes)
+                                              : cuwarden_lacks_(table);
+}
+
+/* Frees a buffer, after a wait for its context, whose memory must no longer be used. NOT_FOUND,
+ * BUSY: nothing has changed. DRIVER: the driver refused to free its memory (the program may have
+ * freed it): the buffer is gone all the same. */
+static inline int cuwarden_buffer_end(uint64_t buffer)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, buffer_end) ? table->buffer_end(buffer) : cuwarden_lacks_(table);
+}
 
 #ifdef __cplusplus
 }

@@ -4,8 +4,9 @@
 // units, threads and cost, with scopes that end by themselves and errors that are thrown.
 //
 // Without the library nothing is thrown: scopes and marks do nothing, results are empty or zero.
-// Whoever wants to know asks is_active(). A function that is passed to visit() or leak_check() may
-// throw: the visit ends, and the exception goes on from there.
+// Whoever wants to know asks is_active(). Only buffers are memory, and cannot do without: making
+// one throws NOT_ACTIVE. A function that is passed to visit() or leak_check() may throw: the visit
+// ends, and the exception goes on from there.
 #ifndef CUWARDEN_CUWARDEN_HPP
 #define CUWARDEN_CUWARDEN_HPP
 
@@ -134,19 +135,19 @@ namespace detail
 {
 
 // Calls the program's function; false, or nothing, goes on. Nothing is thrown through C.
-template <typename Function> struct caller {
+template <typename Function, typename Thing = cuwarden_block> struct caller {
     Function &function;
     std::exception_ptr thrown;
 
-    static int call(const cuwarden_block *block, void *self)
+    static int call(const Thing *thing, void *self)
     {
         auto *me = static_cast<caller *>(self);
 
         try {
-            if constexpr (std::is_void_v<decltype(me->function(*block))>)
-                return me->function(*block), 0;
+            if constexpr (std::is_void_v<decltype(me->function(*thing))>)
+                return me->function(*thing), 0;
             else
-                return me->function(*block) ? 1 : 0;
+                return me->function(*thing) ? 1 : 0;
         } catch (...) {
             me->thrown = std::current_exception();
             return 1;
@@ -433,6 +434,153 @@ class scope
 inline void keep(const void *address)
 {
     check(cuwarden_keep(address));
+}
+
+// ---- growable buffers ----
+
+using buffer_state = cuwarden_buffer; // its name is valid until the buffer ends
+
+struct buffer_spec {
+    std::string name;
+    std::uint64_t element_bytes = 0;
+    std::uint64_t count = 0; // elements that it has room for from the start
+    std::uint64_t least_bytes = 0;
+    std::uint64_t most_bytes = 0;
+    double growth = 0;
+    bool is_asynchronous = false;
+    bool is_copying = false;
+};
+
+enum class buffer_preset {
+    positions = CUWARDEN_POSITIONS,
+    velocities = CUWARDEN_VELOCITIES,
+    edges = CUWARDEN_EDGES,
+    cells = CUWARDEN_CELLS
+};
+
+inline buffer_spec preset(buffer_preset which, std::string name)
+{
+    const auto from = cuwarden_preset(static_cast<cuwarden_buffer_preset>(which), "");
+    buffer_spec out;
+
+    out.name = std::move(name);
+    out.element_bytes = from.element_bytes;
+    out.most_bytes = from.most_bytes;
+    out.growth = from.growth;
+    out.is_asynchronous = (from.flags & CUWARDEN_ASYNCHRONOUS) != 0;
+    return out;
+}
+
+// Device memory that grows, and ends with the object that made it. Every failure is thrown, that
+// there is no library too.
+class buffer
+{
+  public:
+    explicit buffer(const buffer_spec &spec) : is_owner_(true)
+    {
+        cuwarden_buffer_spec in{};
+
+        in.name = spec.name.c_str();
+        in.element_bytes = spec.element_bytes;
+        in.count = spec.count;
+        in.least_bytes = spec.least_bytes;
+        in.most_bytes = spec.most_bytes;
+        in.growth = spec.growth;
+        in.flags = (spec.is_asynchronous ? unsigned{CUWARDEN_ASYNCHRONOUS} : 0U) |
+                   (spec.is_copying ? unsigned{CUWARDEN_COPYING} : 0U);
+        must(cuwarden_buffer_make(&in, &id_));
+    }
+    // The one of this name, which ends with whoever made it. element_bytes 0: of any size.
+    static buffer find(const std::string &name, std::uint64_t element_bytes = 0)
+    {
+        buffer out;
+
+        must(cuwarden_buffer_find(name.c_str(), element_bytes, &out.id_));
+        return out;
+    }
+    ~buffer()
+    {
+        if (is_owner_)
+            cuwarden_buffer_end(id_);
+    }
+    buffer(buffer &&other) noexcept
+        : id_(other.id_), is_owner_(std::exchange(other.is_owner_, false))
+    {
+    }
+    buffer &operator=(buffer &&other) noexcept
+    {
+        std::swap(id_, other.id_);
+        std::swap(is_owner_, other.is_owner_);
+        return *this;
+    }
+    buffer(const buffer &) = delete;
+    buffer &operator=(const buffer &) = delete;
+
+    // Where the elements are, of which there is room for so many.
+    void *ensure_capacity(std::uint64_t count, void *stream = nullptr)
+    {
+        void *address = nullptr;
+
+        must(cuwarden_ensure_capacity(id_, count, stream, &address));
+        return address;
+    }
+    void use(std::uint64_t count)
+    {
+        must(cuwarden_buffer_use(id_, count));
+    }
+    buffer_state state() const
+    {
+        buffer_state out{};
+
+        must(cuwarden_buffer_now(id_, &out));
+        return out;
+    }
+    // The bytes that went back.
+    std::uint64_t shrink()
+    {
+        std::uint64_t bytes = 0;
+
+        must(cuwarden_buffer_shrink(id_, &bytes));
+        return bytes;
+    }
+    // Now, and says if the driver refused.
+    void end()
+    {
+        is_owner_ = false;
+        must(cuwarden_buffer_end(id_));
+    }
+    std::uint64_t id() const noexcept
+    {
+        return id_;
+    }
+
+  private:
+    buffer() = default;
+    static void must(int code)
+    {
+        if (code != CUWARDEN_OK)
+            throw error(code);
+    }
+    std::uint64_t id_ = 0;
+    bool is_owner_ = false;
+};
+
+// function(const buffer_state &): returns nothing, or true to end the visit.
+template <typename Function> void visit_buffers(Function &&function)
+{
+    detail::caller<std::remove_reference_t<Function>, cuwarden_buffer> caller{function, nullptr};
+
+    check(cuwarden_buffer_visit(&caller.call, &caller));
+    caller.go_on();
+}
+
+// Shrinks what was not used for so long and is used to a smaller share; the bytes that went back.
+inline std::uint64_t clean_buffers(std::chrono::nanoseconds unused, double below = 1)
+{
+    std::uint64_t bytes = 0;
+
+    check(cuwarden_buffer_clean(static_cast<std::uint64_t>(unused.count()), below, &bytes));
+    return bytes;
 }
 
 } // namespace cuwarden

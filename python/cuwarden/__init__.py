@@ -3,7 +3,8 @@
 
 The functions are those of cuwarden(3), which says what each does. Without the library (`cuwarden run
 -- python ...`) they do nothing: results are empty or zero, and is_active() is False. What the library
-refuses raises Error, with the numbers in its text. Bytes are bytes, times nanoseconds, shares 0 to 1.
+refuses raises Error, with the numbers in its text. Only a Buffer is memory, and cannot do without: making one raises
+Error(NOT_ACTIVE). Bytes are bytes, times nanoseconds, shares 0 to 1.
 Any thread may call any function; tags belong to the calling thread.
 """
 from __future__ import annotations
@@ -14,12 +15,13 @@ from contextlib import contextmanager
 from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
-from ._table import BudgetHow, Code, Level, Trim
+from ._table import BudgetHow, BufferFlags, Code, Level, Preset, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "Block", "Budget", "BudgetHow", "Code", "Error", "Freed", "Leaks", "Level", "Pressure", "Stats",
-    "Trim", "batch", "blocks", "budget", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure",
-    "pressure", "recording", "report", "scope", "set_budget", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
+    "ALL_DEVICES", "HOST", "Block", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Error", "Freed", "Leaks", "Level",
+    "Preset", "Pressure", "Stats", "Trim", "batch", "blocks", "budget", "buffers", "clean_buffers", "device_stats", "find_block",
+    "is_active", "keep", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure", "pressure", "recording", "report",
+    "scope", "set_budget", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
     "trim", "version",
 ]
 
@@ -119,6 +121,27 @@ class Budget(NamedTuple):
     refused: int
     exceeded: int
     how: BudgetHow
+
+
+class BufferState(NamedTuple):
+    """How a growable buffer stands: struct cuwarden_buffer. Used and capacity are elements."""
+
+    id: int
+    name: str
+    address: int
+    element_bytes: int
+    used: int
+    capacity: int
+    capacity_bytes: int
+    most_bytes: int
+    resizes: int
+    copies: int
+    copied_bytes: int
+    age_ns: int
+    unused_ns: int
+    utilisation: float
+    device: int
+    is_in_place: bool
 
 
 class Pressure(NamedTuple):
@@ -406,3 +429,111 @@ def scope(name: str = "") -> Iterator[Freed]:
 def keep(address: int) -> None:
     """No scope frees the live block at this address. Error(NOT_FOUND): there is none."""
     _call("keep", address)
+
+
+# ---- growable buffers ----
+
+def _must(name: str, *arguments: object) -> None:
+    """Memory cannot be done without."""
+    if not _call(name, *arguments):
+        raise Error(Code.NOT_ACTIVE, "cuwarden is not active in this process: start it by 'cuwarden run -- PROGRAM'")
+
+
+def _buffer_state(raw: _table.RawBuffer) -> BufferState:
+    return BufferState(raw.id, _text(raw.name), raw.address, raw.element_bytes, raw.used, raw.capacity, raw.capacity_bytes,
+                       raw.most_bytes, raw.resizes, raw.copies, raw.copied_bytes, raw.age_ns, raw.unused_ns, raw.utilisation,
+                       raw.device, bool(raw.is_in_place))
+
+
+# Bytes of an element, most bytes, factor, asynchronous; as cuwarden_preset() has them.
+_PRESETS = {
+    Preset.POSITIONS: (12, 512 << 20, 1.3, True),
+    Preset.VELOCITIES: (12, 512 << 20, 1.3, True),
+    Preset.EDGES: (32, 2 << 30, 2.0, False),
+    Preset.CELLS: (8, 256 << 20, 1.5, False),
+}
+
+
+class Buffer:
+    """Device memory that grows: in place where the device maps memory, else by copies.
+
+    It ends with end(), or with a `with` block; what is not ended is a leak. An element has element_bytes, there is room for
+    count of them from the start, and never for more than most_bytes (0: all that the device has).
+    """
+
+    def __init__(self, name: str, element_bytes: int, count: int = 0, *, least_bytes: int = 0, most_bytes: int = 0,
+                 growth: float = 0, is_asynchronous: bool = False, is_copying: bool = False) -> None:
+        flags = BufferFlags.ASYNCHRONOUS * is_asynchronous | BufferFlags.COPYING * is_copying
+        raw = _table.RawBufferSpec(name.encode(), element_bytes, count, least_bytes, most_bytes, growth, int(flags), 0)
+        self._raw = ctypes.c_uint64(0)
+        _must("buffer_make", ctypes.byref(raw), ctypes.sizeof(raw), ctypes.byref(self._raw))
+
+    @classmethod
+    def preset(cls, which: Preset, name: str, count: int = 0, *, is_copying: bool = False) -> "Buffer":
+        """One of what a simulation has many of."""
+        element_bytes, most_bytes, growth, is_asynchronous = _PRESETS[which]
+        return cls(name, element_bytes, count, most_bytes=most_bytes, growth=growth, is_asynchronous=is_asynchronous,
+                   is_copying=is_copying)
+
+    @classmethod
+    def find(cls, name: str, element_bytes: int = 0) -> "Buffer":
+        """The one of this name. Error(NOT_FOUND): there is none; Error(WRONG_SIZE): its elements have another size."""
+        found = cls.__new__(cls)
+        found._raw = ctypes.c_uint64(0)
+        _must("buffer_find", name.encode(), element_bytes, ctypes.byref(found._raw))
+        return found
+
+    @property
+    def id(self) -> int:
+        return self._raw.value
+
+    def ensure_capacity(self, count: int, stream: int = 0) -> int:
+        """The address of the elements, of which there is room for so many. Error(TOO_LARGE, OUT_OF_LIMIT, OUT_OF_DEVICE,
+        BUSY): nothing has changed."""
+        address = ctypes.c_void_p()
+        _must("buffer_ensure", self._raw, count, stream, ctypes.byref(address))
+        return address.value or 0
+
+    def use(self, count: int) -> None:
+        """Only the first count elements hold something from now on."""
+        _must("buffer_use", self._raw, count)
+
+    def state(self) -> BufferState:
+        raw = _table.RawBuffer()
+        _must("buffer_now", self._raw, ctypes.byref(raw), ctypes.sizeof(raw))
+        return _buffer_state(raw)
+
+    def shrink(self) -> int:
+        """Gives back what the used elements do not need; returns the bytes."""
+        size = ctypes.c_uint64(0)
+        _must("buffer_shrink", self._raw, ctypes.byref(size))
+        return size.value
+
+    def end(self) -> None:
+        """Frees its memory, which must no longer be used."""
+        _must("buffer_end", self._raw)
+
+    def __enter__(self) -> "Buffer":
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.end()
+
+
+def buffers() -> List[BufferState]:
+    """All growable buffers, in no order."""
+    found: List[BufferState] = []
+
+    def collect(raw: "ctypes._Pointer[_table.RawBuffer]", _argument: Optional[int]) -> int:
+        found.append(_buffer_state(raw.contents))
+        return 0
+
+    _call("buffer_visit", _table.BUFFER_FUNCTION(collect), None)
+    return found
+
+
+def clean_buffers(unused_ns: int = 0, below: float = 1.0) -> int:
+    """Shrinks the buffers that were not used for so long and are used to a smaller share; returns the bytes."""
+    raw = ctypes.c_uint64(0)
+    _call("buffer_clean", unused_ns, below, ctypes.byref(raw))
+    return raw.value

@@ -31,6 +31,9 @@ class Code(enum.IntEnum):
     SYSTEM = 13
     UNSUPPORTED = 14
     UNBALANCED = 15
+    EXISTS = 16
+    WRONG_SIZE = 17
+    TOO_LARGE = 18
 
     @classmethod
     def _missing_(cls, value: object) -> "Code":
@@ -59,6 +62,22 @@ class BudgetHow(enum.IntEnum):
 
     WARN = 0
     REFUSE = 1
+
+
+class BufferFlags(enum.IntFlag):
+    """enum cuwarden_buffer_flags."""
+
+    ASYNCHRONOUS = 1
+    COPYING = 2
+
+
+class Preset(enum.IntEnum):
+    """enum cuwarden_buffer_preset: what a simulation has many of."""
+
+    POSITIONS = 0
+    VELOCITIES = 1
+    EDGES = 2
+    CELLS = 3
 
 
 class RawBlock(ctypes.Structure):
@@ -145,6 +164,41 @@ class RawPressure(ctypes.Structure):
     ]
 
 
+class RawBufferSpec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("element_bytes", ctypes.c_uint64),
+        ("count", ctypes.c_uint64),
+        ("least_bytes", ctypes.c_uint64),
+        ("most_bytes", ctypes.c_uint64),
+        ("growth", ctypes.c_double),
+        ("flags", ctypes.c_uint32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
+class RawBuffer(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_uint64),
+        ("element_bytes", ctypes.c_uint64),
+        ("used", ctypes.c_uint64),
+        ("capacity", ctypes.c_uint64),
+        ("capacity_bytes", ctypes.c_uint64),
+        ("most_bytes", ctypes.c_uint64),
+        ("resizes", ctypes.c_uint64),
+        ("copies", ctypes.c_uint64),
+        ("copied_bytes", ctypes.c_uint64),
+        ("age_ns", ctypes.c_uint64),
+        ("unused_ns", ctypes.c_uint64),
+        ("utilisation", ctypes.c_double),
+        ("device", ctypes.c_int32),
+        ("is_in_place", ctypes.c_int32),
+    ]
+
+
+BUFFER_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBuffer), ctypes.c_void_p)
 BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
 
 PRESSURE_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.POINTER(RawPressure), ctypes.c_int, ctypes.c_void_p)
@@ -182,6 +236,17 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("budget_set", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int)),
     ("budget_clear", ctypes.c_int, (ctypes.c_char_p,)),
     ("budget_now", ctypes.c_int, (ctypes.c_char_p, ctypes.POINTER(RawBudget), ctypes.c_size_t)),
+    ("buffer_make", ctypes.c_int,
+     (ctypes.POINTER(RawBufferSpec), ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint64))),
+    ("buffer_find", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))),
+    ("buffer_ensure", ctypes.c_int,
+     (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))),
+    ("buffer_use", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64)),
+    ("buffer_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawBuffer), ctypes.c_size_t)),
+    ("buffer_visit", ctypes.c_int, (BUFFER_FUNCTION, ctypes.c_void_p)),
+    ("buffer_shrink", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))),
+    ("buffer_clean", ctypes.c_int, (ctypes.c_uint64, ctypes.c_double, ctypes.POINTER(ctypes.c_uint64))),
+    ("buffer_end", ctypes.c_int, (ctypes.c_uint64,)),
 ]
 
 

@@ -4,6 +4,7 @@
 #include "api/api.h"
 #include "api/blocks.h"
 #include "api/budgets.h"
+#include "api/buffers.h"
 #include "api/control.h"
 #include "api/files.h"
 #include "api/leaks.h"
@@ -59,4 +60,13 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .budget_set = cw_api_budget_set,
     .budget_clear = cw_api_budget_clear,
     .budget_now = cw_api_budget_now,
+    .buffer_make = cw_api_buffer_make,
+    .buffer_find = cw_api_buffer_find,
+    .buffer_ensure = cw_api_buffer_ensure,
+    .buffer_use = cw_api_buffer_use,
+    .buffer_now = cw_api_buffer_now,
+    .buffer_visit = cw_api_buffer_visit,
+    .buffer_shrink = cw_api_buffer_shrink,
+    .buffer_clean = cw_api_buffer_clean,
+    .buffer_end = cw_api_buffer_end,
 };

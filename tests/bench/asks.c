@@ -4,7 +4,7 @@
  * its name and the best of many bursts, so that who else is at work does not count. Over the driver
  * that costs nothing.
  *
- *   asks            push, pop, mark and statistics, in one line
+ *   asks            push, pop, mark, statistics and a buffer that has room, in one line
  *   asks all        all of which the header has a figure, a line for each
  *
  * `pair` is an allocation from the pool and its free, and `budget` the same with a tag that has a
@@ -56,17 +56,28 @@ static void pair(void)
 
 static void basics(void)
 {
-    double push = 0, pop = 0, mark = 0, statistics = 0;
+    double push = 0, pop = 0, mark = 0, statistics = 0, ensure = 0;
+    struct cuwarden_buffer_spec spec = cuwarden_preset(CUWARDEN_EDGES, "edges");
     struct cuwarden_stats stats;
-    uint64_t moment;
+    uint64_t moment, buffer = 0;
+    void *address;
+    /* A process's first 100 ms have exact times, which cost 20 ns each. */
+    const struct timespec past_exact_times = {0, 120000000};
 
+    spec.count = BURST;
+    spec.flags = CUWARDEN_COPYING;
+    (void)cuwarden_buffer_make(&spec, &buffer);
+    (void)nanosleep(&past_exact_times, NULL);
     for (int burst = 0; burst < BURSTS; burst++) {
         BEST(push, BURST, cuwarden_tag_push("forward pass"));
         BEST(pop, BURST, cuwarden_tag_pop());
         BEST(mark, BURST, cuwarden_mark(&moment));
         BEST(statistics, BURST, cuwarden_device_stats(0, &stats));
+        BEST(ensure, BURST, cuwarden_ensure_capacity(buffer, (uint64_t)i, NULL, &address));
     }
-    printf("%.1f %.1f %.1f %.1f\n", push, pop, mark, statistics);
+    if (cuwarden_buffer_end(buffer) != CUWARDEN_OK)
+        ensure = -1;
+    printf("%.1f %.1f %.1f %.1f %.1f\n", push, pop, mark, statistics, ensure);
 }
 
 static int next(const struct cuwarden_block *seen, void *unused)

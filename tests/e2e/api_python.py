@@ -144,6 +144,32 @@ def check_scopes():
     assert code_of(cuwarden.keep, kept) == Code.NOT_FOUND
 
 
+def check_buffers():
+    before = cuwarden.device_stats().live_bytes
+    with cuwarden.Buffer("grown", 4, 1000, is_copying=True) as grown:
+        address = grown.ensure_capacity(1000)
+        assert grown.state()[:7] == (grown.id, "grown", address, 4, 1000, 1024, 4096)
+        assert driver.cuMemsetD32_v2(ctypes.c_uint64(address), 77, ctypes.c_size_t(1000)) == 0
+        address = cuwarden.Buffer.find("grown", 4).ensure_capacity(100000)
+        words = (ctypes.c_uint32 * 1000)()
+        assert driver.cuMemcpyDtoH_v2(words, ctypes.c_uint64(address), ctypes.c_size_t(4000)) == 0
+        assert list(words) == [77] * 1000 and grown.state().copied_bytes == 4000
+        assert code_of(cuwarden.Buffer, "grown", 4) == Code.EXISTS
+        assert code_of(cuwarden.Buffer.find, "grown", 8) == Code.WRONG_SIZE
+        assert code_of(cuwarden.Buffer.find, "shrunk") == Code.NOT_FOUND
+        assert code_of(grown.ensure_capacity, 1 << 62) == Code.TOO_LARGE
+        grown.use(10)
+        assert cuwarden.clean_buffers(3600 * 10**9) == 0 and cuwarden.clean_buffers(below=0.5) > 300000
+        assert grown.state().utilisation == 1 and grown.shrink() == 0
+    assert code_of(grown.end) == Code.NOT_FOUND
+    with cuwarden.Buffer.preset(cuwarden.Preset.EDGES, "edges", 10) as edges:
+        assert [b.name for b in cuwarden.buffers()] == ["edges"] and edges.state().is_in_place
+        assert edges.state().capacity_bytes == 2 << 20 and edges.state().most_bytes == 2 << 30
+        first = edges.ensure_capacity(10)
+        assert edges.ensure_capacity(1000000) == first and edges.state().copies == 0
+    assert cuwarden.device_stats().live_bytes == before and cuwarden.buffers() == []
+
+
 def in_thread():
     assert driver.cuCtxSetCurrent(context) == 0
     for i in range(200):
@@ -158,7 +184,8 @@ def describe():
     print(_table.NAME)
     for name, structure in [("block", _table.RawBlock), ("filter", _table.RawFilter), ("stats", _table.RawStats),
                             ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("freed", _table.RawFreed),
-                            ("budget", _table.RawBudget), ("table", _table.Table)]:
+                            ("budget", _table.RawBudget),
+                            ("buffer_spec", _table.RawBufferSpec), ("buffer", _table.RawBuffer), ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
             at = getattr(structure, field)
@@ -166,7 +193,7 @@ def describe():
     print(f"CUWARDEN_ALL_DEVICES {cuwarden.ALL_DEVICES}\nCUWARDEN_HOST {cuwarden.HOST}")
     for code in Code:
         print(f"CUWARDEN_{code.name} {code.value}")
-    for number in [*cuwarden.Level, *cuwarden.Trim, *cuwarden.BudgetHow]:
+    for number in [*cuwarden.Level, *cuwarden.Trim, *cuwarden.BudgetHow, *_table.BufferFlags, *cuwarden.Preset]:
         print(f"CUWARDEN_{number.name} {number.value}")
 
 
@@ -179,6 +206,8 @@ if not cuwarden.is_active():
         cuwarden.name_block(0x1000, "x")
     assert (cuwarden.mark(), cuwarden.blocks(), cuwarden.find_block(1)) == (0, [], None)
     assert cuwarden.trim() == 0 and cuwarden.pressure() is None
+    assert cuwarden.buffers() == [] and cuwarden.clean_buffers() == 0
+    assert code_of(cuwarden.Buffer, "none", 4) == Code.NOT_ACTIVE
     with cuwarden.on_out_of_memory(lambda device, size: True), cuwarden.on_pressure(lambda now, before: None):
         cuwarden.set_limit(1)
         cuwarden.set_budget("x", 1)
@@ -193,6 +222,7 @@ check_files()
 check_misuse()
 check_control()
 check_scopes()
+check_buffers()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

@@ -177,6 +177,38 @@ void check_batches()
     CHECK(cuwarden::device_stats(0).live_blocks == before + 2);
 }
 
+void check_buffers()
+{
+    const auto before = cuwarden::device_stats(0).live_bytes;
+    cuwarden::buffer_spec spec = cuwarden::preset(cuwarden::buffer_preset::positions, "positions");
+
+    CHECK(spec.element_bytes == 12 && spec.is_asynchronous && spec.growth > 1.2);
+    try {
+        cuwarden::buffer buffer(spec);
+        void *first = buffer.ensure_capacity(1000);
+        unsigned count = 0;
+
+        CHECK(buffer.ensure_capacity(1000000) == first && buffer.state().is_in_place);
+        CHECK(cuwarden::buffer::find("positions", 12).id() == buffer.id());
+        CHECK(thrown([&] { cuwarden::buffer other(spec); }) == CUWARDEN_EXISTS);
+        CHECK(thrown([] { cuwarden::buffer::find("positions", 8); }) == CUWARDEN_WRONG_SIZE);
+        CHECK(thrown([&] { buffer.use(std::uint64_t{1} << 40); }) == CUWARDEN_TOO_LARGE);
+        cuwarden::visit_buffers([&](const cuwarden::buffer_state &one) { count += one.used > 0; });
+        CHECK(count == 1);
+        buffer.use(0);
+        CHECK(cuwarden::clean_buffers(std::chrono::hours(1)) == 0 && buffer.shrink() > 12000000);
+        throw stop{};
+    } catch (stop) {
+        CHECK(cuwarden::device_stats(0).live_bytes == before);
+    }
+    spec.is_copying = true;
+    cuwarden::buffer moved(spec), taken(std::move(moved));
+
+    CHECK(taken.state().capacity == 4096 / 12);
+    taken.end();
+    CHECK(thrown([&] { taken.end(); }) == CUWARDEN_NOT_FOUND);
+}
+
 } // namespace
 
 int main()
@@ -191,6 +223,7 @@ int main()
         check_errors();
         check_control();
         check_batches();
+        check_buffers();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
@@ -199,6 +232,8 @@ int main()
     cuwarden::visit([](const cuwarden::block &) { std::exit(99); });
     CHECK(!cuwarden::pressure_now() && cuwarden::trim() == 0);
     CHECK(cuwarden::mark() == 0 && cuwarden::device_stats().allocations == 0);
+    CHECK(thrown([] { cuwarden::buffer({"none", 4}); }) == CUWARDEN_NOT_ACTIVE);
+    cuwarden::visit_buffers([](const cuwarden::buffer_state &) { std::exit(99); });
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
     return 3;
 }

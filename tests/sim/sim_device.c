@@ -61,7 +61,6 @@ static const struct attribute attributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 101376},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
     {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
-    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 24},
     {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0},
@@ -307,6 +306,8 @@ CUresult sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
     if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
         attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
         *value = sim.config.is_managed;
+    if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
+        *value = sim.config.has_vmm;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].attribute == attribute)
             *value = attributes[i].value;

@@ -59,6 +59,8 @@ CUresult sim_cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t alignment
     char *memory;
     uintptr_t start;
 
+    if (!sim.config.has_vmm)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (!out || !size || flags || size % 4096 || (alignment & (alignment - 1)))
         return CUDA_ERROR_INVALID_VALUE;
     memory = mmap((void *)hint, size + unit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,

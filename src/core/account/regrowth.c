@@ -277,6 +277,19 @@ static void count_locked(const struct pair *pair, int begins_chain, uint64_t now
     store(&record->resizes, load(&record->resizes) + 1);
 }
 
+void cw_regrowth_replaced(uint32_t block, uint64_t before, uint64_t copied, int begins_chain)
+{
+    uint64_t now_ns = cw_session_now();
+    struct pair pair = {.small = {.bytes = before}, .large = {.block = block}, .copied = copied};
+
+    if (!cw_regrowth_is_on() || block == 0 || before == 0)
+        return;
+    pair.large.bytes = load(&cw_tracker_at(block)->bytes);
+    cw_lock_acquire(&lock);
+    count_locked(&pair, begins_chain, now_ns);
+    cw_lock_release(&lock);
+}
+
 /* The block's replacement, the youngest if there are several candidates; NULL: nothing. */
 static const struct pair *replacement_locked(uint32_t block)
 {

@@ -48,6 +48,11 @@ static inline int cw_regrowth_is_on(void)
  * look-ups in the index. No lock held. */
 void cw_regrowth_copied(uint64_t to, uint64_t from, uint64_t bytes);
 
+/* The library itself has replaced a block of so many bytes (a growable buffer's) by this larger
+ * one, 0 if that is not in the account. begins_chain: the first did not replace any. No lock held.
+ */
+void cw_regrowth_replaced(uint32_t block, uint64_t before, uint64_t copied, int begins_chain);
+
 CW_COLD void cw_regrowth_gone_slowly(uint32_t block, int is_freed);
 
 /* The program no longer has this block, which the caller owns and has not changed yet. is_freed: by

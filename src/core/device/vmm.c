@@ -100,6 +100,18 @@ static uint32_t lower_bound_locked(uint64_t addr)
     return low;
 }
 
+uint32_t cw_vmm_block_at(uint64_t addr)
+{
+    uint32_t at, block = 0;
+
+    cw_lock_acquire(&lock);
+    at = lower_bound_locked(addr);
+    if (at < mapping_count && mappings[at].addr <= addr)
+        block = mappings[at].block;
+    cw_lock_release(&lock);
+    return block;
+}
+
 void cw_vmm_retain(uint64_t handle, uint64_t addr)
 {
     struct entry *entry;

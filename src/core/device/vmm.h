@@ -32,6 +32,9 @@ void cw_vmm_release_begin(uint64_t handle, struct cw_vmm_release *out);
 /* 1 if the handle was known. */
 int cw_vmm_release_finish(const struct cw_vmm_release *release, int released);
 
+/* The block whose memory is mapped at the address; 0: none. */
+uint32_t cw_vmm_block_at(uint64_t addr);
+
 void cw_vmm_map(uint64_t addr, uint64_t size, uint64_t offset, uint64_t handle);
 
 struct cw_vmm_mapping {

@@ -168,8 +168,7 @@ static int is_gone(struct cw_context_name context)
                                (identity != 0 && identity != context.id));
 }
 
-/* Makes the context current if it is not. *out_pushed: leave_context must undo it. */
-static CUresult enter_context(struct cw_context_name context, int *out_pushed)
+CUresult cw_cuda_enter_context(struct cw_context_name context, int *out_pushed)
 {
     CUresult rc;
 
@@ -185,7 +184,7 @@ static CUresult enter_context(struct cw_context_name context, int *out_pushed)
 
 /* A failed pop leaves the program in a context that is not its own. The call may have done its work
  * and returned the error of an earlier one (cuda.h), so it is made again only if it has not. */
-static void leave_context(struct cw_context_name context, int pushed)
+void cw_cuda_leave_context(struct cw_context_name context, int pushed)
 {
     CUcontext popped;
 
@@ -220,11 +219,11 @@ static CW_HOT int context_wait(struct cw_context_name context)
         return (int)CW_REAL(cuCtxSynchronize)();
     rc = can_free(context);
     if (rc == CUDA_SUCCESS)
-        rc = enter_context(context, &pushed);
+        rc = cw_cuda_enter_context(context, &pushed);
     if (rc != CUDA_SUCCESS)
         return (int)rc;
     rc = CW_REAL(cuCtxSynchronize)();
-    leave_context(context, pushed);
+    cw_cuda_leave_context(context, pushed);
     return (int)rc;
 }
 
@@ -232,11 +231,11 @@ static int memory_info(struct cw_context_name context, uint64_t *out_free, uint6
 {
     size_t free_bytes = 0, total_bytes = 0;
     int pushed = 0;
-    CUresult rc = context.handle == 0 ? CUDA_SUCCESS : enter_context(context, &pushed);
+    CUresult rc = context.handle == 0 ? CUDA_SUCCESS : cw_cuda_enter_context(context, &pushed);
 
     if (rc == CUDA_SUCCESS)
         rc = CW_REAL(cuMemGetInfo_v2)(&free_bytes, &total_bytes);
-    leave_context(context, pushed);
+    cw_cuda_leave_context(context, pushed);
     *out_free = free_bytes;
     *out_total = total_bytes;
     return rc == CUDA_SUCCESS ? 0 : -1;
@@ -254,10 +253,10 @@ static int event_create(struct cw_context_name context, uint64_t *out_event)
     int pushed;
     CUresult rc;
 
-    if (enter_context(context, &pushed) != CUDA_SUCCESS)
+    if (cw_cuda_enter_context(context, &pushed) != CUDA_SUCCESS)
         return -1;
     rc = CW_REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
-    leave_context(context, pushed);
+    cw_cuda_leave_context(context, pushed);
     *out_event = (uint64_t)(uintptr_t)event;
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
@@ -322,11 +321,11 @@ static int block_free(struct cw_context_name context, enum cw_kind kind, uint64_
     int pushed;
     CUresult rc;
 
-    if (enter_context(context, &pushed) != CUDA_SUCCESS)
+    if (cw_cuda_enter_context(context, &pushed) != CUDA_SUCCESS)
         return -1;
     rc = kind == CW_KIND_PINNED ? CW_REAL(cuMemFreeHost)((void *)(uintptr_t)key)
                                 : CW_REAL(cuMemFree_v2)(key);
-    leave_context(context, pushed);
+    cw_cuda_leave_context(context, pushed);
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
