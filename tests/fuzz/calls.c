@@ -73,17 +73,22 @@ static int is_ready(const struct block *block)
     return 1;
 }
 
-static int has_size(const struct block *block, uint64_t bytes)
+/* What a request may get: a hit, or an idle block when it was out of memory (request/ladder.c). */
+enum served { BY_DRIVER, BY_POOL, BY_LADDER };
+
+static int has_size(const struct block *block, uint64_t bytes, enum served how)
 {
     uint64_t excess = cw_size_excess(block->held, bytes);
+    uint64_t most = how == BY_LADDER && world.limit != 0 ? bytes : bytes / 2;
 
     return block->held >= bytes &&
            (excess <= cw_size_tolerance(bytes) ||
             (block->class < CW_POOL_HOST &&
-             (excess <= bytes / 2 || cw_size_class_down(block->held) == cw_size_class_up(bytes))));
+             (excess <= most || cw_size_class_down(block->held) == cw_size_class_up(bytes))));
 }
 
-static void expect_hit(const struct block *block, enum cw_pool_class class, uint64_t bytes)
+static void expect_idle(const struct block *block, enum cw_pool_class class, uint64_t bytes,
+                        enum served how)
 {
     must(block->fate == FREED && block->was_kept, "a block that is not idle is handed out");
     must(block->class == class, "a block of another class is handed out");
@@ -91,7 +96,7 @@ static void expect_hit(const struct block *block, enum cw_pool_class class, uint
          "a block of another context is handed out");
     must(!block->is_exported, "a block that others may use is handed out");
     must(!world.in_capture, "a block is handed out during a capture");
-    must(has_size(block, bytes), "a block of another size is handed out");
+    must(has_size(block, bytes, how), "a block of another size is handed out");
     must(is_ready(block), "a block that the device may still use is handed out");
 }
 
@@ -116,32 +121,35 @@ static uint64_t size_of(unsigned arg)
     return (arg % 32 + 1) * unit[arg / 32];
 }
 
-static uint64_t allocate_device(uint64_t bytes, int *out_hit)
+static uint64_t allocate_device(uint64_t bytes, enum served *out_how)
 {
     int fits = has_room(bytes) && !world.in_capture;
     struct ask ask = ask_for(bytes);
 
     must(ask.key != 0 || !fits, "memory that is there is refused");
-    *out_hit = ask.was_hit || ask.last == CW_LADDER_SERVED;
+    *out_how = ask.was_hit ? BY_POOL : ask.last == CW_LADDER_SERVED ? BY_LADDER : BY_DRIVER;
     return ask.key;
 }
 
 static void allocate(enum cw_pool_class class, unsigned arg)
 {
     uint64_t bytes = size_of(arg), key;
+    enum served how = BY_DRIVER;
     struct block *block;
     int was_hit = 0;
 
-    if (class == CW_POOL_DEVICE)
-        key = allocate_device(bytes, &was_hit);
-    else
+    if (class == CW_POOL_DEVICE) {
+        key = allocate_device(bytes, &how);
+    } else {
         key = pool_alloc(class, bytes, &was_hit);
+        how = was_hit ? BY_POOL : BY_DRIVER;
+    }
     if (key == 0)
         return;
     block = block_of(key);
     must(block->fate != LIVE, "a block has two owners");
-    if (was_hit)
-        expect_hit(block, class, bytes);
+    if (how != BY_DRIVER)
+        expect_idle(block, class, bytes, how);
     else
         *block = (struct block){
             .class = class, .place = world.current, .generation = generation(world.current)};
