@@ -55,17 +55,54 @@ static uint64_t number_at(const char *text)
     return number;
 }
 
+/* Bytes of the line with this name, which ends with its colon; 0 if there is none. */
+static uint64_t bytes_in(const char *text, const char *name)
+{
+    const char *line = strstr(text, name);
+    uint64_t kib = line != NULL ? number_at(line + strlen(name)) : UINT64_MAX;
+
+    return kib < UINT64_MAX / 1024 ? kib * 1024 : 0;
+}
+
+static int read_meminfo(struct work *work)
+{
+    cw_format(work->number.name, NAME_MAX_LEN, "%s/proc/meminfo", work->proc);
+    return read_file(&work->number);
+}
+
 static uint64_t kernel_available(struct work *work)
 {
-    struct text_file *file = &work->number;
-    const char *line;
-    uint64_t kib;
+    return read_meminfo(work) == 0 ? bytes_in(work->number.text, "MemAvailable:") : 0;
+}
 
-    cw_format(file->name, NAME_MAX_LEN, "%s/proc/meminfo", work->proc);
-    if (read_file(file) != 0 || (line = strstr(file->text, "MemAvailable:")) == NULL)
-        return 0;
-    kib = number_at(line + strlen("MemAvailable:"));
-    return kib < UINT64_MAX / 1024 ? kib * 1024 : 0;
+/* ---- without control groups ---- */
+
+/* A node has no line MemAvailable. The kernel's own estimate of it leaves at most half of the file
+ * cache, and of what of the slabs can be taken back, for its watermarks (Linux, mm/show_mem.c,
+ * si_mem_available); here it is half. */
+static int node_memory(struct work *work, int node, struct cw_host_memory *out)
+{
+    const char *text = work->number.text;
+
+    cw_format(work->number.name, NAME_MAX_LEN, "%s/sys/devices/system/node/node%d/meminfo",
+              work->sys, node);
+    if (read_file(&work->number) != 0)
+        return -1;
+    out->total = bytes_in(text, " MemTotal:");
+    out->available = bytes_in(text, " MemFree:") +
+                     (bytes_in(text, " Active(file):") + bytes_in(text, " Inactive(file):") +
+                      bytes_in(text, " SReclaimable:")) /
+                         2;
+    return 0;
+}
+
+static int whole_memory(struct work *work, struct cw_host_memory *out)
+{
+    if (read_meminfo(work) != 0)
+        return -1;
+    out->total = bytes_in(work->number.text, "MemTotal:");
+    out->available = bytes_in(work->number.text, "MemAvailable:");
+    return 0;
 }
 
 /* ---- control groups ---- */
@@ -171,6 +208,26 @@ uint64_t cw_host_memory_available_at(const char *proc, const char *sys)
     cw_mem_free(work, sizeof(*work));
     errno = saved;
     return group < kernel ? group : kernel;
+}
+
+int cw_host_memory_of_at(const char *proc, const char *sys, int node, struct cw_host_memory *out)
+{
+    struct work *work = cw_mem_alloc(sizeof(*work));
+    int saved = errno, rc;
+
+    if (work == NULL)
+        return -1;
+    work->proc = proc;
+    work->sys = sys;
+    rc = node == CW_HOST_MEMORY_ALL ? whole_memory(work, out) : node_memory(work, node, out);
+    cw_mem_free(work, sizeof(*work));
+    errno = saved;
+    return rc == 0 && out->total != 0 && out->available != 0 ? 0 : -1;
+}
+
+int cw_host_memory_of(int node, struct cw_host_memory *out)
+{
+    return cw_host_memory_of_at("", "", node, out);
 }
 
 uint64_t cw_host_memory_available(void)

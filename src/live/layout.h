@@ -445,6 +445,7 @@ struct cw_live_device {
     _Atomic uint32_t known; /* 1 once name, uuid and total are filled */
     _Atomic uint32_t asked; /* 1: a thread is about to fill them */
     uint64_t total;         /* bytes of memory, as the device says */
+    uint64_t shares_host;   /* 1: its memory is the host's, or a NUMA node */
     uint8_t uuid[16];
     char name[96];
     struct cw_live_pool pool;

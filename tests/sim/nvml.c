@@ -118,6 +118,8 @@ static int find_memory(nvmlDevice_t device, unsigned long long *used, unsigned l
         return NVML_ERROR_UNINITIALIZED;
     if (!is_device(device))
         return NVML_ERROR_INVALID_ARGUMENT;
+    if (sim_option_number("CUSIM_INTEGRATED", 0) != 0)
+        return NVML_ERROR_NOT_SUPPORTED;
     ordinal = device->instances == 0 ? find_ordinal(device->ordinal) : -1;
     if (ask && ordinal >= 0)
         return ask(ordinal, used, total) == 0 ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;

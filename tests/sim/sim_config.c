@@ -54,6 +54,7 @@ void sim_config_load(void)
     config->lazy_load_bytes = sim_option_size("CUSIM_LAZY_LOAD_BYTES", 0);
     config->has_vmm = sim_option_number("CUSIM_VMM", 1) != 0;
     config->is_managed = sim_option_number("CUSIM_MANAGED", 1) != 0;
+    config->is_integrated = sim_option_number("CUSIM_INTEGRATED", 0) != 0;
     /* A control function may have been faster than the environment. */
     if (!config->delay_us)
         config->delay_us = sim_option_number("CUSIM_DELAY_US", 0);

@@ -306,6 +306,8 @@ CUresult sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
     if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
         attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
         *value = sim.config.is_managed;
+    if (attribute == CU_DEVICE_ATTRIBUTE_INTEGRATED)
+        *value = sim.config.is_integrated;
     if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
         *value = sim.config.has_vmm;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)

@@ -26,7 +26,7 @@ static void add(const struct cw_nvml *nvml, void *handle, uint32_t index, int is
     if (devices->count == CW_DEVICES_MAX)
         return;
     *device = (struct cw_device_memory){.index = index, .is_mig = (uint8_t)is_mig};
-    if (nvml->memory(handle, &memory) != 0 ||
+    if (cw_nvml_memory_of(nvml, handle, &memory) != 0 ||
         nvml->uuid(handle, device->uuid, sizeof(device->uuid)) != 0)
         return;
     if (!nvml->name || nvml->name(handle, device->name, sizeof(device->name)) != 0)

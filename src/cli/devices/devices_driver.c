@@ -18,14 +18,17 @@
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/host_memory.h"
 #include "base/out.h"
 
-#define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
+#define NO_DEVICE  100 /* CUDA_ERROR_NO_DEVICE */
+#define INTEGRATED 18  /* CU_DEVICE_ATTRIBUTE_INTEGRATED */
 
 struct driver {
     int (*init)(unsigned flags);
     int (*count)(int *count);
     int (*device)(int *device, int ordinal);
+    int (*attribute)(int *value, int attribute, int device);
     int (*name)(char *name, int len, int device);
     int (*uuid)(unsigned char uuid[16], int device);
     int (*retain)(void **context, int device);
@@ -50,6 +53,7 @@ static int load(struct driver *driver, void *library)
         {"cuInit", offsetof(struct driver, init)},
         {"cuDeviceGetCount", offsetof(struct driver, count)},
         {"cuDeviceGet", offsetof(struct driver, device)},
+        {"cuDeviceGetAttribute", offsetof(struct driver, attribute)},
         {"cuDeviceGetName", offsetof(struct driver, name)},
         {"cuDeviceGetUuid_v2", offsetof(struct driver, uuid)}, /* those of MIG instances, too */
         {"cuDevicePrimaryCtxRetain", offsetof(struct driver, retain)},
@@ -93,6 +97,17 @@ static void ask_memory(const struct driver *driver, int handle, struct cw_device
     (void)driver->release(handle);
 }
 
+/* The driver does not count what the kernel's caches would give up. */
+static void ask_kernel(const struct driver *driver, int handle, struct cw_device_memory *device)
+{
+    struct cw_host_memory host;
+    int is_integrated = 0;
+
+    if (driver->attribute(&is_integrated, INTEGRATED, handle) == 0 && is_integrated &&
+        cw_host_memory_of(CW_HOST_MEMORY_ALL, &host) == 0)
+        device->free = host.available < device->total ? host.available : device->total;
+}
+
 static int ask_devices(const struct driver *driver, struct cw_devices *devices)
 {
     int count = 0, rc = driver->init(0);
@@ -112,6 +127,7 @@ static int ask_devices(const struct driver *driver, struct cw_devices *devices)
         device->is_mig = strstr(device->name, " MIG ") != NULL;
         write_uuid(device, uuid);
         ask_memory(driver, handle, device);
+        ask_kernel(driver, handle, device);
         devices->count++;
     }
     return rc;

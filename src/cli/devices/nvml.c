@@ -6,6 +6,9 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "base/host_memory.h"
+
+#define NOT_SUPPORTED 3 /* NVML_ERROR_NOT_SUPPORTED */
 
 static struct cw_nvml nvml;
 
@@ -40,6 +43,18 @@ static const struct cw_nvml *load(void)
             *(void **)((char *)&nvml + functions[i].offset) = function;
     }
     return nvml.count && nvml.handle && nvml.memory && nvml.uuid ? &nvml : NULL;
+}
+
+int cw_nvml_memory_of(const struct cw_nvml *nvml, void *device, struct cw_nvml_memory *out)
+{
+    struct cw_host_memory host;
+    int status = nvml->memory(device, out);
+
+    if (status != NOT_SUPPORTED || cw_host_memory_of(CW_HOST_MEMORY_ALL, &host) != 0)
+        return status;
+    *out = (struct cw_nvml_memory){
+        .total = host.total, .free = host.available, .used = host.total - host.available};
+    return 0;
 }
 
 const struct cw_nvml *cw_nvml(void)

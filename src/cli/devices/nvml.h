@@ -34,4 +34,8 @@ struct cw_nvml {
 /* NULL: not installed, or it cannot be used. */
 const struct cw_nvml *cw_nvml(void);
 
+/* The memory of a device. NVML does not know it where the device has the host's (GB10; nvitop#208,
+ * ollama#12619): then the kernel is asked. 0, or NVML's status. */
+int cw_nvml_memory_of(const struct cw_nvml *nvml, void *device, struct cw_nvml_memory *out);
+
 #endif

@@ -159,6 +159,11 @@ static void add_device(struct cw_doctor *doctor, const struct cw_doctor_gpu *dev
                  device->ordinal, *device->bus ? device->bus : "an unknown place",
                  device->clock_khz / 1000, device->memory_khz / 1000, device->bus_bits,
                  device->unified ? "yes" : "no", device->integrated ? ", integrated" : "");
+    if (device->integrated)
+        cw_doctor_warn(doctor, "set CUWARDEN_LIMIT, such as 80%",
+                       "%d: its memory is the host's, and no control group counts what CUDA "
+                       "takes: only a limit keeps a program from taking all of it",
+                       device->ordinal);
 }
 
 static void add(struct cw_doctor *doctor, const struct message *message)

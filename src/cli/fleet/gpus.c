@@ -80,7 +80,7 @@ static void ask_nvml(const struct cw_nvml *nvml, struct cw_gpus *gpus, const str
         void *device;
 
         *gpu = (struct cw_gpu){.index = i};
-        if (nvml->handle(i, &device) != 0 || nvml->memory(device, &memory) != 0 ||
+        if (nvml->handle(i, &device) != 0 || cw_nvml_memory_of(nvml, device, &memory) != 0 ||
             nvml->uuid(device, gpu->uuid, sizeof(gpu->uuid)) != 0)
             continue;
         if (!nvml->name || nvml->name(device, gpu->name, sizeof(gpu->name)) != 0)

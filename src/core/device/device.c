@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/host_memory.h"
 #include "base/log.h"
 #include "base/out.h"
 #include "core/device/context.h"
@@ -56,6 +57,7 @@ const struct cw_device_state *cw_device_state(uint8_t device)
 static void show_facts(struct cw_live_device *shown, const struct cw_device_facts *facts)
 {
     shown->total = facts->total;
+    shown->shares_host = facts->memory != CW_DEVICE_MEMORY_OWN;
     memcpy(shown->uuid, facts->uuid, sizeof(shown->uuid));
     memcpy(shown->name, facts->name, sizeof(shown->name));
     atomic_store_explicit(&shown->known, 1, memory_order_release);
@@ -82,6 +84,8 @@ int cw_device_describe(uint8_t ordinal)
     }
     device->total = facts.total;
     memcpy(device->uuid, facts.uuid, sizeof(device->uuid));
+    device->shares_host = facts.memory != CW_DEVICE_MEMORY_OWN;
+    device->host_node = facts.memory == CW_DEVICE_MEMORY_NODE ? facts.node : CW_HOST_MEMORY_ALL;
     show_facts(cw_device_at(ordinal), &facts);
     atomic_store_explicit(&device->known, 1, memory_order_release);
     if (listener != NULL)
@@ -134,6 +138,36 @@ static void tell_first(uint8_t ordinal, uint64_t free_bytes, uint64_t total_byte
            cw_format_size(free, sizeof(free), free_bytes));
 }
 
+/* Held bytes without reservations, so that the resulting ceiling is too low rather than too high: a
+ * reservation that comes or goes between two of the looks counts as one. */
+static uint64_t held_for_certain(uint8_t ordinal)
+{
+    uint64_t before = cw_usage_in_flight(ordinal);
+    uint64_t held = cw_usage_device(ordinal).held;
+    uint64_t after = cw_usage_in_flight(ordinal);
+    uint64_t flight = before > after ? before : after;
+
+    return held > flight ? held - flight : 0;
+}
+
+static uint64_t free_beside(uint8_t ordinal, uint64_t driver_free, uint64_t total, uint64_t held)
+{
+    const struct cw_device_state *device = state_at(ordinal);
+    struct cw_host_memory host;
+    uint64_t most = total > held ? total - held : 0;
+
+    if (CW_LIKELY(!atomic_load_explicit(&device->known, memory_order_acquire) ||
+                  !device->shares_host) ||
+        cw_host_memory_of(device->host_node, &host) != 0)
+        return driver_free;
+    return host.available < most ? host.available : most;
+}
+
+uint64_t cw_device_free_of(uint8_t ordinal, uint64_t driver_free, uint64_t driver_total)
+{
+    return free_beside(ordinal, driver_free, driver_total, held_for_certain(ordinal));
+}
+
 /* held: without what was only reserved. */
 static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_bytes, uint64_t held,
                          uint32_t api)
@@ -153,18 +187,6 @@ static void store_sample(uint8_t ordinal, uint64_t free_bytes, uint64_t total_by
         tell_first(ordinal, free_bytes, total_bytes);
     if (listener != NULL)
         listener->sampled(ordinal, api, cw_session_now());
-}
-
-/* Held bytes without reservations, so that the resulting ceiling is too low rather than too high: a
- * reservation that comes or goes between two of the looks counts as one. */
-static uint64_t held_for_certain(uint8_t ordinal)
-{
-    uint64_t before = cw_usage_in_flight(ordinal);
-    uint64_t held = cw_usage_device(ordinal).held;
-    uint64_t after = cw_usage_in_flight(ordinal);
-    uint64_t flight = before > after ? before : after;
-
-    return held > flight ? held - flight : 0;
 }
 
 static void set_sample_time(uint8_t ordinal, uint64_t now_ns)
@@ -192,6 +214,7 @@ static int ask(uint8_t ordinal, struct cw_context_name context, uint32_t api, ui
     *out_free = 0;
     if (cw_session.ops->memory_info(context, out_free, &total_bytes) != 0)
         return -1;
+    *out_free = free_beside(ordinal, *out_free, total_bytes, held);
     store_sample(ordinal, *out_free, total_bytes, held, api);
     return 0;
 }
@@ -260,12 +283,15 @@ int cw_device_ask_free(uint8_t ordinal, uint64_t *out_free)
 
 void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api)
 {
+    uint64_t held;
     uint8_t ordinal;
 
     if (total_bytes == 0 || cw_context_current(&ordinal) == 0)
         return;
+    held = held_for_certain(ordinal);
     set_sample_time(ordinal, cw_session_now());
-    store_sample(ordinal, free_bytes, total_bytes, held_for_certain(ordinal), api);
+    store_sample(ordinal, free_beside(ordinal, free_bytes, total_bytes, held), total_bytes, held,
+                 api);
 }
 
 /* ---- what follows ---- */

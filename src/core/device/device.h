@@ -35,6 +35,8 @@ struct cw_device_state {
     _Atomic uint32_t asked; /* 1: a thread is about to fill them */
     uint64_t total;
     uint8_t uuid[16];
+    int shares_host;                            /* its memory is the host's, or a node of it */
+    int host_node;                              /* which, for base/host_memory.h */
     _Atomic uint64_t driver_total, driver_used; /* last sample; total 0: never sampled */
     _Atomic uint64_t sample_ns;
 };
@@ -62,6 +64,14 @@ int cw_device_ask_free(uint8_t device, uint64_t *out_free);
 int cw_device_is_sample_old(uint8_t device);
 /* The program asked the driver itself: a sample at no cost. */
 void cw_device_sampled(uint64_t free_bytes, uint64_t total_bytes, uint32_t api);
+
+/*
+ * What is free there for whoever asks for it, given what the driver says. They differ where the
+ * memory is the host's: the driver gives what nobody uses, and the kernel's caches fill that
+ * sooner or later, but would make room (vllm#48140, ollama#12283; NVIDIA's support answer 5728).
+ * Reads a file in that case.
+ */
+uint64_t cw_device_free_of(uint8_t device, uint64_t driver_free, uint64_t driver_total);
 
 /* Bytes free on the device as far as the last sample tells, if this process held so much now;
  * INT64_MAX when there is none. */

@@ -38,8 +38,17 @@ struct cw_context_name {
     uint64_t handle, id;
 };
 
+/* Whose memory a device's is. */
+enum cw_device_memory {
+    CW_DEVICE_MEMORY_OWN,
+    CW_DEVICE_MEMORY_HOST, /* the host's */
+    CW_DEVICE_MEMORY_NODE, /* a NUMA node, with which the kernel does as with others */
+};
+
 struct cw_device_facts {
     uint64_t total; /* bytes */
+    enum cw_device_memory memory;
+    int node; /* of CW_DEVICE_MEMORY_NODE */
     uint8_t uuid[16];
     char name[96];
 };

@@ -36,6 +36,9 @@ static void view_current(size_t *free, size_t *total)
 
     if (cw_context_current(&device) == 0)
         return;
+    /* A program sees what the driver says, unless the user has asked for another view of it. */
+    if (cw_limit_is_on())
+        *free = (size_t)cw_device_free_of(device, *free, *total);
     cw_limit_view(device, *free, *total, &view);
     *free = view.free_bytes;
     *total = view.total_bytes;

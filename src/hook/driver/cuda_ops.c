@@ -123,6 +123,31 @@ static void ask_uuid(CUdevice device, uint8_t out[16])
         memcpy(out, uuid.bytes, 16);
 }
 
+/* By their numbers: headers before CUDA 12.2 do not have the names. */
+#define ATTRIBUTE_NUMA_CONFIG ((CUdevice_attribute)130)
+#define ATTRIBUTE_NUMA_ID     ((CUdevice_attribute)131)
+#define NUMA_CONFIG_NODE      1 /* CU_DEVICE_NUMA_CONFIG_NUMA_NODE */
+
+/* Integrated: GB10 and Jetson. A node: Grace Hopper and Grace Blackwell, unless the administrator
+ * has their driver keep the memory to itself. */
+static void ask_memory(CUdevice device, struct cw_device_facts *out)
+{
+    int is_integrated = 0, config = 0, node = -1;
+
+    if (CW_REAL(cuDeviceGetAttribute)(&is_integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) ==
+            CUDA_SUCCESS &&
+        is_integrated) {
+        out->memory = CW_DEVICE_MEMORY_HOST;
+    } else if (CW_REAL(cuDeviceGetAttribute)(&config, ATTRIBUTE_NUMA_CONFIG, device) ==
+                   CUDA_SUCCESS &&
+               config == NUMA_CONFIG_NODE &&
+               CW_REAL(cuDeviceGetAttribute)(&node, ATTRIBUTE_NUMA_ID, device) == CUDA_SUCCESS &&
+               node >= 0) {
+        out->memory = CW_DEVICE_MEMORY_NODE;
+        out->node = node;
+    }
+}
+
 static int device_facts(unsigned device, struct cw_device_facts *out)
 {
     size_t total = 0;
@@ -134,6 +159,7 @@ static int device_facts(unsigned device, struct cw_device_facts *out)
         return -1;
     out->total = total;
     ask_uuid((CUdevice)device, out->uuid);
+    ask_memory((CUdevice)device, out);
     return 0;
 }
 

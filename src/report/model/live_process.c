@@ -151,6 +151,7 @@ void cw_live_model_read_devices(struct cw_live_model *live)
                 cw_live_model_copy(live, from->name, strnlen(from->name, sizeof(from->name))));
         device->uuid = format_uuid(live, from->uuid);
         device->total = from->total;
+        device->shares_host = from->shares_host != 0;
     }
 }
 

@@ -75,11 +75,12 @@ struct cw_snapshot_context {
 
 struct cw_snapshot_device {
     uint8_t ordinal;
-    uint8_t seen;     /* the program used it, or its name is known */
-    uint8_t sampled;  /* the last two are valid */
-    const char *name; /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
-    const char *uuid; /* NULL: unknown */
-    uint64_t total;   /* of memory, 0: not known */
+    uint8_t seen;        /* the program used it, or its name is known */
+    uint8_t sampled;     /* the last two are valid */
+    uint8_t shares_host; /* its memory is the host's, or a NUMA node */
+    const char *name;    /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
+    const char *uuid;    /* NULL: unknown */
+    uint64_t total;      /* of memory, 0: not known */
     uint64_t idle_blocks, idle_bytes;
     struct cw_snapshot_sums sums; /* counted kinds */
     uint64_t peak_bytes, peak_ns;

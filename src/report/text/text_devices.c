@@ -140,6 +140,17 @@ static void put_contexts(const struct cw_text *text, const struct cw_snapshot_de
     }
 }
 
+/* "  device 0 has the host's memory: ..." */
+static void put_shared(const struct cw_text *text, const struct cw_snapshot_device *device)
+{
+    if (!device->shares_host)
+        return;
+    cw_text_begin_line(text);
+    cw_out_printf(text->out, "  device %u has the host's memory; ", device->ordinal);
+    cw_out_string(text->out, "caches that the kernel would give up count as free");
+    cw_text_end_line(text);
+}
+
 void cw_text_devices(const struct cw_text *text)
 {
     int pooled = text->snapshot->pool.on;
@@ -159,6 +170,8 @@ void cw_text_devices(const struct cw_text *text)
     cw_text_table(text, &table, rows, count);
     for (uint32_t i = 0; i < count; i++)
         put_contexts(text, &text->snapshot->device[rows[i]]);
+    for (uint32_t i = 0; i < count; i++)
+        put_shared(text, &text->snapshot->device[rows[i]]);
     if (pooled)
         cw_text_line(text,
                      "  idle: freed by the program and kept by the pool, in use for the driver");

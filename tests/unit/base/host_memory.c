@@ -191,7 +191,47 @@ Test(host_memory, lines_longer_than_any_do_no_harm)
     cr_expect_eq(available(), KERNEL);
 }
 
+/* ---- without control groups ---- */
+
+static struct cw_host_memory of(int node)
+{
+    struct cw_host_memory memory = {0};
+
+    errno = 77;
+    if (cw_host_memory_of_at(root, root, node, &memory) != 0)
+        memory = (struct cw_host_memory){0};
+    cr_expect_eq(errno, 77);
+    return memory;
+}
+
+Test(host_memory, of_the_whole_host_does_not_ask_groups)
+{
+    put_kernel();
+    put("/proc/self/cgroup", "0::/\n");
+    put(V2 "/memory.max", "4096\n");
+    put(V2 "/memory.current", "0\n");
+    cr_expect_eq(of(CW_HOST_MEMORY_ALL).total, UINT64_C(100000) * 1024);
+    cr_expect_eq(of(CW_HOST_MEMORY_ALL).available, KERNEL);
+    put("/proc/meminfo", "MemTotal:       100000 kB\n");
+    cr_expect_eq(of(CW_HOST_MEMORY_ALL).total, 0);
+}
+
+Test(host_memory, of_a_node_is_what_is_free_and_half_of_what_can_be_taken_back)
+{
+    put("/sys/devices/system/node/node9/meminfo",
+        "Node 9 MemTotal:       1000 kB\nNode 9 MemFree:        100 kB\n"
+        "Node 9 Inactive(anon):   7 kB\nNode 9 Active(file):    30 kB\n"
+        "Node 9 Inactive(file):  50 kB\nNode 9 SReclaimable:    20 kB\n");
+    cr_expect_eq(of(9).total, 1000 * 1024);
+    cr_expect_eq(of(9).available, 150 * 1024);
+    cr_expect_eq(of(8).total, 0, "a node that is not there");
+}
+
 Test(host_memory, the_real_host_has_some)
 {
+    struct cw_host_memory memory;
+
     cr_expect_gt(cw_host_memory_available(), 0);
+    cr_assert_eq(cw_host_memory_of(CW_HOST_MEMORY_ALL, &memory), 0);
+    cr_expect_gt(memory.total, memory.available);
 }
