@@ -66,6 +66,23 @@ static void name_origin(const struct cw_options *options, size_t index, char *bu
     }
 }
 
+/* Those that are set, in the form of our own sizes. */
+static void print_platform(const struct cw_platform_limits *platform)
+{
+    for (unsigned i = 0; i < CW_BOUND_VARIABLES; i++) {
+        char value[CW_OPTION_VALUE_MAX];
+        struct cw_out out;
+
+        if (!cw_platform_limits_has(platform, i))
+            continue;
+        cw_out_init(&out, -1, value, sizeof(value) - 1);
+        cw_sizes_print(&platform->of[i], &out);
+        value[out.len] = '\0';
+        printf("%-24s %-18s %s, a cause of pressure only\n", cw_bound_kind((enum cw_bound)i)->name,
+               "platform", value);
+    }
+}
+
 static int print_table(void)
 {
     static struct cw_option_complaints complaints;
@@ -83,6 +100,7 @@ static int print_table(void)
                cw_options_row(i)->name, origin,
                *value ? cw_printable_clean_string(value) : "(unset)");
     }
+    print_platform(&options.platform);
     print_complaints(&complaints);
     return CW_EXIT_OK;
 }

@@ -48,6 +48,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "live/layout_audit.h"
 #include "live/layout_control.h"
 #include "live/layout_pool.h"
@@ -55,7 +56,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 10
+#define CW_LIVE_VERSION 11
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    32768 /* bytes of a record at most */
@@ -283,7 +284,8 @@ enum cw_level {
     X(LIMIT, "limit", "beyond CUWARDEN_LIMIT")                                                     \
     X(MIN_FREE, "min_free", "less than CUWARDEN_MIN_FREE would have stayed free")                  \
     X(INJECTED, "injected", "injected by CUWARDEN_FAIL")                                           \
-    X(BUDGET, "budget", "beyond the budget of its tag")
+    X(BUDGET, "budget", "beyond the budget of its tag")                                            \
+    X(PLATFORM, "platform", "beyond a limit of the platform")
 
 enum cw_cause {
 #define X(id, name, label) CW_CAUSE_##id,
@@ -382,16 +384,18 @@ struct cw_live_event {
     int32_t code;  /* the driver's */
     uint8_t type;  /* enum cw_event_type */
     uint8_t device;
-    uint8_t cause; /* enum cw_cause: of OOM and TRIM; of PRESSURE LIMIT if that decided */
+    uint8_t
+        cause; /* enum cw_cause: of OOM and TRIM; of PRESSURE what decided: DRIVER is the device */
     uint8_t level, level_before; /* enum cw_level: of PRESSURE */
     uint8_t rung;                /* enum cw_rung: of TRIM the one that helped */
-    uint16_t share;              /* of PRESSURE: in use, of the device or the limit, in 1/10000 */
+    uint16_t share;              /* of PRESSURE: in use, of what decided, in 1/10000 */
     uint32_t other_site;         /* of a second free: the site of the first, 0 if not known */
     _Atomic uint32_t count;      /* how often, where equal ones close together are one; >= 1 */
     _Atomic uint64_t released;   /* bytes given back to the driver in answer */
     uint32_t alloc_site;         /* of INVALID_FREE: of the block that was meant, 0: not known */
     uint8_t misuse;              /* enum cw_misuse, of INVALID_FREE */
-    uint8_t unused[3];
+    uint8_t bound;               /* enum cw_bound: of PRESSURE of cause PLATFORM */
+    uint8_t unused[2];
     uint64_t live, held, idle; /* of OOM: what this process had on the device */
 };
 
@@ -417,8 +421,11 @@ struct cw_live_memory {
     _Atomic uint64_t level_since_ns; /* 0: from the start */
     _Atomic uint64_t level_ns[CW_LEVEL_COUNT]; /* of all but the present stay */
     _Atomic uint64_t level_entered[CW_LEVEL_COUNT];
-    _Atomic uint64_t highest_use; /* largest share seen, in 1/10000 */
-    uint64_t reserved[10];
+    _Atomic uint64_t highest_use;           /* largest share seen, in 1/10000 */
+    _Atomic uint64_t bound[CW_BOUND_COUNT]; /* in force; 0: none */
+    _Atomic uint64_t borrowed,
+        peak_borrowed; /* beyond the lowest soft bound: last looked at, most */
+    uint64_t reserved[2];
 };
 
 /*

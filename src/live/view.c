@@ -200,6 +200,11 @@ const char *cw_release_name(unsigned why)
     return why < CW_RELEASE_COUNT ? names[why] : "unknown";
 }
 
+const char *cw_bound_name(unsigned bound)
+{
+    return bound < CW_BOUND_COUNT ? cw_bound_kind((enum cw_bound)bound)->name : "unknown";
+}
+
 const char *cw_rung_name(unsigned rung)
 {
     return rung < CW_RUNG_COUNT ? rungs[rung].name : "unknown";

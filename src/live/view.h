@@ -144,6 +144,7 @@ const char *cw_cause_label(unsigned cause);
 const char *cw_unserved_name(unsigned unserved);
 const char *cw_unserved_label(unsigned unserved);
 const char *cw_release_name(unsigned why);
+const char *cw_bound_name(unsigned bound);
 const char *cw_rung_name(unsigned rung);
 const char *cw_rung_label(unsigned rung);
 const char *cw_misuse_name(unsigned misuse);

@@ -254,6 +254,19 @@ static void find_tmpdir(char *const env[], struct cw_options *out)
                   strlen(*env) < sizeof(out->tmpdir) ? *env + sizeof(name) - 1 : "");
 }
 
+/* They are the platform's: a value that is not understood is said, and limits nothing. */
+static void read_platform(struct parse *parse, const char *entry)
+{
+    char line[CW_OPTION_LINE_MAX];
+    struct cw_out out;
+
+    cw_out_init(&out, -1, line, sizeof(line) - 1);
+    if (cw_platform_limits_read(&parse->options->platform, entry, &out) == 0)
+        return;
+    line[out.len] = '\0';
+    complain(parse, line);
+}
+
 static int has_own_variable(char *const env[])
 {
     for (; *env; env++) {
@@ -280,8 +293,10 @@ void cw_options_parse(char *const env[], int trusted, struct cw_options *out,
     }
     find_tmpdir(env, out);
     parse_preset(&parse, env);
-    for (; *env; env++)
+    for (; *env; env++) {
         parse_entry(&parse, *env);
+        read_platform(&parse, *env);
+    }
 }
 
 int cw_options_set(struct cw_options *options, const char *name, const char *value, char *why,

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/options/option_values.h"
+#include "base/options/platform_limits.h"
 
 #define CW_OPTION_PREFIX     "CUWARDEN_"
 #define CW_OPTION_VALUE_MAX  1024 /* longest value, with its NUL; longer ones are rejected */
@@ -76,8 +77,9 @@ typedef char cw_option_path[CW_OPTION_VALUE_MAX]; /* "" when unset */
  * struct cw_device_sizes pool_max; uint64_t pool_bucket_max; uint64_t pool_idle; ... */
 struct cw_options {
 #include "base/options/options.def"
-    uint8_t origin[CW_OPTION_COUNT]; /* enum cw_option_origin of each */
-    cw_option_path tmpdir;           /* TMPDIR of the environment, no option; "" when unset */
+    uint8_t origin[CW_OPTION_COUNT];    /* enum cw_option_origin of each */
+    cw_option_path tmpdir;              /* TMPDIR of the environment, no option; "" when unset */
+    struct cw_platform_limits platform; /* of the environment, no options either */
 };
 #undef OPTION
 

@@ -60,6 +60,7 @@ static const struct cw_report_oom no_oom = {
 static const struct cw_snapshot_device no_device = {.ordinal = CW_DEVICE_HOST};
 static const struct cw_snapshot_pool_device no_pool_device = {.ordinal = CW_DEVICE_HOST};
 static const struct cw_snapshot_pressure_device no_pressure_device = {.ordinal = CW_DEVICE_HOST};
+static const struct cw_snapshot_bound no_bound = {.bound = CW_BOUND_COUNT};
 static const struct cw_growth_timeline no_timeline = {.ordinal = CW_DEVICE_HOST};
 
 const void *cw_json_initial(unsigned record)
@@ -84,6 +85,7 @@ const void *cw_json_initial(unsigned record)
         [CW_JSON_RECORD_device] = &no_device,
         [CW_JSON_RECORD_pool_device] = &no_pool_device,
         [CW_JSON_RECORD_pressure_device] = &no_pressure_device,
+        [CW_JSON_RECORD_bound] = &no_bound,
         [CW_JSON_RECORD_growth_device] = &no_timeline,
         [CW_JSON_RECORD_timeline_device] = &no_timeline,
     };
@@ -203,6 +205,16 @@ static void place_rung(struct cw_json_storage *self, void *item, void *outer)
         device->rung[rung->rung] = *rung;
 }
 
+static void place_bound(struct cw_json_storage *self, void *item, void *outer)
+{
+    const struct cw_snapshot_bound *bound = item;
+    struct cw_snapshot_pressure_device *device = outer;
+
+    (void)self;
+    if (bound->bound < CW_BOUND_COUNT)
+        device->bound[bound->bound] = *bound;
+}
+
 static void place_growth_device(struct cw_json_storage *self, void *item, void *outer)
 {
     const struct cw_growth_timeline *from = item;
@@ -269,6 +281,7 @@ static void (*const places[CW_JSON_RECORDS])(struct cw_json_storage *, void *, v
     [CW_JSON_RECORD_pool_device] = place_pool_device,
     [CW_JSON_RECORD_pressure_device] = place_pressure_device,
     [CW_JSON_RECORD_rung] = place_rung,
+    [CW_JSON_RECORD_bound] = place_bound,
     [CW_JSON_RECORD_growth_device] = place_growth_device,
     [CW_JSON_RECORD_timeline_device] = place_timeline,
     [CW_JSON_RECORD_tag] = place_tag,

@@ -27,6 +27,7 @@
 #include "core/device/variable.h"
 #include "core/device/vmm.h"
 #include "core/growth/growth.h"
+#include "core/limits/bound.h"
 #include "core/limits/demand.h"
 #include "core/limits/excess.h"
 #include "core/limits/inject.h"
@@ -79,6 +80,7 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
     cw_oom_init(arena);
     cw_idle_init(arena);
     cw_limit_init(options);
+    cw_bound_init(options);
     cw_pressure_init(options);
     cw_inject_init(&options->fail);
     cw_fallback_init(options);
@@ -162,6 +164,7 @@ void cw_lifecycle_reset(void)
     cw_pool_context_reset();
     cw_bucket_reset();
     cw_limit_reset();
+    cw_bound_reset();
     cw_pressure_reset();
     cw_inject_reset();
     cw_driver_pool_reset();

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/compiler.h"
+#include "core/limits/bound.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
@@ -88,7 +89,7 @@ static uint64_t spare_for(uint64_t live)
     return share > least ? share : least;
 }
 
-uint64_t cw_demand_cap(uint8_t device)
+static uint64_t cap_by_demand(uint8_t device)
 {
     enum cw_level level = device < CW_MAX_DEVICES ? cw_pressure_level(device) : CW_LEVEL_LOW;
     uint64_t live;
@@ -104,6 +105,15 @@ uint64_t cw_demand_cap(uint8_t device)
     default:
         return live;
     }
+}
+
+uint64_t cw_demand_cap(uint8_t device)
+{
+    uint64_t cap = cap_by_demand(device), bound = UINT64_MAX;
+
+    if (cw_bound_is_on())
+        bound = cw_bound_most(device);
+    return cap < bound ? cap : bound;
 }
 
 void cw_demand_prewarmed(uint8_t device, uint64_t bytes)

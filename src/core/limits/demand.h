@@ -30,8 +30,9 @@ void cw_demand_note(uint8_t device, uint64_t more);
 /* The most that was live on the device within the window. */
 uint64_t cw_demand_live(uint8_t device);
 
-/* What the process may hold on the device (CW_DEVICE_HOST: of pinned memory), idle memory included;
- * UINT64_MAX: as much as it likes, POOL_BUCKET_MAX says what is kept. */
+/* What the process may hold on the device (CW_DEVICE_HOST: of pinned memory), idle memory included,
+ * and at most what its bounds allow (core/limits/bound.h); UINT64_MAX: as much as it likes,
+ * POOL_BUCKET_MAX says what is kept. */
 uint64_t cw_demand_cap(uint8_t device);
 
 /* So many bytes were taken ahead of any request: they may be held, whatever is live. */

@@ -389,7 +389,8 @@ void cw_limit_check_devices(void)
     const struct cw_options *options = self.options;
     struct devices devices = {0};
 
-    if ((options->limit.count | options->min_free.count | options->pool_max.count) == 0 ||
+    if ((options->limit.count | options->soft_limit.count | options->min_free.count |
+         options->pool_max.count) == 0 ||
         atomic_exchange(&self.checked, 1))
         return;
     if (list_devices(&devices) != 0 || devices.count == 0) {
@@ -397,6 +398,7 @@ void cw_limit_check_devices(void)
         return;
     }
     check(&devices, "LIMIT", &options->limit);
+    check(&devices, "SOFT_LIMIT", &options->soft_limit);
     check(&devices, "MIN_FREE", &options->min_free);
     check(&devices, "POOL_MAX", &options->pool_max);
 }

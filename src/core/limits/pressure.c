@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/out.h"
 #include "core/limits/admission.h"
+#include "core/limits/bound.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
@@ -20,6 +21,7 @@
 #define AGAIN_NS UINT64_C(100000000)
 
 _Atomic uint8_t cw_pressure_levels[CW_DEVICES];
+_Atomic uint8_t cw_pressure_followed[CW_DEVICES];
 
 static struct {
     struct cw_levels thresholds;
@@ -37,6 +39,8 @@ void cw_pressure_reset(void)
 {
     for (int i = 0; i < CW_DEVICES; i++) {
         atomic_store_explicit(&cw_pressure_levels[i], CW_LEVEL_LOW, memory_order_relaxed);
+        atomic_store_explicit(&cw_pressure_followed[i], (uint8_t)cw_bound_is_on(),
+                              memory_order_relaxed);
         atomic_store_explicit(&self.busy[i], 0, memory_order_relaxed);
         self.due_ns[i] = 0;
     }
@@ -51,24 +55,35 @@ static uint64_t load(const _Atomic uint64_t *word)
 
 /* ---- how much is in use ---- */
 
+enum part { OF_DEVICE, OF_LIMIT, OF_BOUND, PARTS };
+
 struct use {
-    uint64_t device_used, device_total; /* by anybody; total 0: not known */
-    uint64_t held, limit;               /* by this process; limit 0: none */
+    struct {
+        uint64_t used, whole; /* whole 0: not known, or there is none */
+    } part[PARTS];            /* of the device by anybody; by this process of limit and bound */
+    enum cw_bound bound;      /* the nearest */
 };
 
 static struct use use_of(uint8_t ordinal)
 {
     const struct cw_device_state *device = cw_device_state(ordinal);
-    struct use use = {.held = cw_usage_device(ordinal).held, .limit = cw_limit_of(ordinal)};
-    int64_t free_bytes = cw_device_free_when(ordinal, use.held);
+    uint64_t held = cw_usage_device(ordinal).held, total = load(&device->driver_total);
+    int64_t free_bytes = cw_device_free_when(ordinal, held);
+    struct cw_bound_use bound;
+    struct use use = {.part[OF_DEVICE].whole = total};
 
-    use.held += cw_driver_pool_spare(ordinal);
-    use.device_total = load(&device->driver_total);
+    held += cw_driver_pool_spare(ordinal);
+    use.part[OF_LIMIT].used = held;
+    use.part[OF_LIMIT].whole = cw_limit_of(ordinal);
+    bound = cw_bound_nearest(ordinal, held);
+    use.part[OF_BOUND].used = bound.used;
+    use.part[OF_BOUND].whole = bound.bytes;
+    use.bound = bound.bound;
     if (free_bytes < 0)
         free_bytes = 0;
     /* Held bytes may exceed what is taken of the device: managed memory, never touched. */
-    if ((uint64_t)free_bytes < use.device_total)
-        use.device_used = use.device_total - (uint64_t)free_bytes;
+    if ((uint64_t)free_bytes < total)
+        use.part[OF_DEVICE].used = total - (uint64_t)free_bytes;
     return use;
 }
 
@@ -79,25 +94,35 @@ static uint64_t share(uint64_t part, uint64_t whole)
     return part >= whole ? WHOLE : (uint64_t)((unsigned __int128)part * WHOLE / whole);
 }
 
-static int is_by_limit(const struct use *use)
+static uint64_t share_in(const struct use *use, enum part part)
 {
-    return share(use->held, use->limit) > share(use->device_used, use->device_total);
+    return share(use->part[part].used, use->part[part].whole);
+}
+
+/* The first of those of which the largest share is in use. */
+static enum part decides(const struct use *use)
+{
+    enum part most = OF_DEVICE;
+
+    for (unsigned i = 1; i < PARTS; i++)
+        if (share_in(use, (enum part)i) > share_in(use, most))
+            most = (enum part)i;
+    return most;
 }
 
 static uint64_t share_of(const struct use *use)
 {
-    return is_by_limit(use) ? share(use->held, use->limit)
-                            : share(use->device_used, use->device_total);
+    return share_in(use, decides(use));
 }
 
 void cw_pressure_read(uint8_t device, struct cw_pressure_state *out)
 {
     struct use use = use_of(device);
 
-    *out = (struct cw_pressure_state){.device_used = use.device_used,
-                                      .device_total = use.device_total,
-                                      .held = use.held,
-                                      .limit = use.limit,
+    *out = (struct cw_pressure_state){.device_used = use.part[OF_DEVICE].used,
+                                      .device_total = use.part[OF_DEVICE].whole,
+                                      .held = use.part[OF_LIMIT].used,
+                                      .limit = use.part[OF_LIMIT].whole,
                                       .share = (unsigned)share_of(&use)};
 }
 
@@ -130,8 +155,9 @@ static unsigned next_level(unsigned level, uint64_t now)
  * preload is silent while memory is only scarce. */
 static void tell_change(uint8_t device, unsigned from, unsigned to, const struct use *use)
 {
-    uint64_t percent = share_of(use) / POINT,
-             held = is_by_limit(use) ? use->held : use->device_used;
+    const char *const of[PARTS] = {"device", "limit", cw_bound_kind(use->bound)->name};
+    uint64_t percent = share_of(use) / POINT;
+    enum part part = decides(use);
     enum cw_log_level level = to == CW_LEVEL_CRITICAL ? CW_LOG_ERROR
                               : to == CW_LEVEL_HIGH   ? CW_LOG_WARN
                                                       : CW_LOG_INFO;
@@ -141,25 +167,28 @@ static void tell_change(uint8_t device, unsigned from, unsigned to, const struct
     if (cw_log_get_level() < CW_LOG_INFO)
         return;
     cw_log(level, "device %u: pressure %s -> %s, %s in use (%ju%% of the %s); %s released so far",
-           device, cw_level_name(from), cw_level_name(to), cw_format_size(used, sizeof(used), held),
-           (uintmax_t)percent, is_by_limit(use) ? "limit" : "device",
+           device, cw_level_name(from), cw_level_name(to),
+           cw_format_size(used, sizeof(used), use->part[part].used), (uintmax_t)percent, of[part],
            cw_format_size(given, sizeof(given), released));
 }
 
 static void change(uint8_t device, unsigned from, unsigned to, const struct use *use, uint32_t api,
                    uint64_t now_ns)
 {
+    static const uint8_t causes[PARTS] = {CW_CAUSE_DRIVER, CW_CAUSE_LIMIT, CW_CAUSE_PLATFORM};
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
     uint64_t since = load(&memory->level_since_ns);
+    enum part part = decides(use);
     struct cw_live_event event = {
         .type = CW_EVENT_PRESSURE,
         .device = device,
         .site = api != 0 ? cw_site_here(api, CW_KIND_DEVICE, device) : 0,
         .level = (uint8_t)to,
         .level_before = (uint8_t)from,
-        .cause = is_by_limit(use) ? CW_CAUSE_LIMIT : CW_CAUSE_DRIVER,
+        .cause = causes[part],
+        .bound = (uint8_t)use->bound,
         .share = (uint16_t)share_of(use),
-        .bytes = is_by_limit(use) ? use->held : use->device_used,
+        .bytes = use->part[part].used,
     };
 
     if (now_ns < since) /* another thread looked at the clock later and was here first */
@@ -185,7 +214,11 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
     uint64_t now = share_of(&use);
     unsigned from = cw_pressure_level(device), to = next_level(from, now);
 
+    cw_bound_note(device, use.part[OF_LIMIT].used);
     atomic_store(&memory->share, (uint32_t)now);
+    atomic_store_explicit(&cw_pressure_followed[device],
+                          to != CW_LEVEL_LOW || use.part[OF_BOUND].whole != 0,
+                          memory_order_relaxed);
     if (now > load(&memory->highest_use))
         atomic_store(&memory->highest_use, now);
     if (to != from)
@@ -220,10 +253,15 @@ uint64_t cw_pressure_excess(uint8_t device)
 {
     struct use use = use_of(device);
     uint64_t aim = ends_below(CW_LEVEL_HIGH) - 1;
-    uint64_t of_device = excess_over(use.device_used, use.device_total, aim);
-    uint64_t of_limit = excess_over(use.held, use.limit, aim);
+    uint64_t most = 0;
 
-    return of_device > of_limit ? of_device : of_limit;
+    for (unsigned i = 0; i < PARTS; i++) {
+        uint64_t excess = excess_over(use.part[i].used, use.part[i].whole, aim);
+
+        if (excess > most)
+            most = excess;
+    }
+    return most;
 }
 
 void cw_pressure_relieved(uint8_t device, uint64_t bytes)

@@ -2,11 +2,12 @@
 /*
  * Pressure: how scarce memory is on each device, in four levels (live/layout.h: CW_LEVELS).
  *
- * The level follows the larger of two shares: use of the whole device by anybody, as last sampled,
- * and what this process holds of its limit. A level is entered at its threshold (PRESSURE) and left
- * CW_PRESSURE_HYSTERESIS points below it. Every change is an event. core/reclaim/reclaim.c acts on
- * it: this module only marks what is due (core/limits/reclaim_due.h). No lock: one thread at a time
- * settles a device, others leave it to that one.
+ * The level follows the largest of three shares: use of the whole device by anybody, as last
+ * sampled, and what this process holds of its limit and of its nearest bound (core/limits/bound.h).
+ * A level is entered at its threshold (PRESSURE) and left CW_PRESSURE_HYSTERESIS points below it.
+ * Every change is an event. core/reclaim/reclaim.c acts on it: this module only marks what is due
+ * (core/limits/reclaim_due.h). No lock: one thread at a time settles a device, others leave it to
+ * that one.
  */
 #ifndef CW_CORE_PRESSURE_H
 #define CW_CORE_PRESSURE_H
@@ -34,15 +35,23 @@ static inline enum cw_level cw_pressure_level(uint8_t device)
     return (enum cw_level)atomic_load_explicit(&cw_pressure_levels[device], memory_order_relaxed);
 }
 
-/* The two shares by which the level is decided, as far as is known now. */
+extern CW_HIDDEN _Atomic uint8_t cw_pressure_followed[CW_DEVICES];
+
+/* 1 where the level has risen, or there may be a bound: it is worked out after each call. */
+static inline int cw_pressure_is_followed(uint8_t device)
+{
+    return atomic_load_explicit(&cw_pressure_followed[device], memory_order_relaxed);
+}
+
+/* The shares by which the level is decided, as far as is known now. */
 struct cw_pressure_state {
     uint64_t device_used, device_total; /* by anybody; total 0: not known */
     uint64_t held, limit;               /* by this process; limit 0: none */
-    unsigned share;                     /* the larger of the two, in 1/10000 */
+    unsigned share;                     /* the largest, that of a bound included, in 1/10000 */
 };
 void cw_pressure_read(uint8_t device, struct cw_pressure_state *out);
 
-/* Bytes to give back so that the level falls below HIGH, by either share; 0: it is below. */
+/* Bytes to give back so that the level falls below HIGH, by each share; 0: it is below. */
 uint64_t cw_pressure_excess(uint8_t device);
 
 /* An idle block was given back because of the level: the event that changed it says how much. */

@@ -31,10 +31,10 @@
 /* ---- calls ---- */
 
 /* Between samples the level follows what this process takes and gives back, once it has risen, or
- * where there is a limit. */
+ * where there is a limit or a bound. */
 static void follow(uint8_t device, uint32_t api, int is_limited)
 {
-    if (CW_UNLIKELY(is_limited || cw_pressure_level(device) != CW_LEVEL_LOW))
+    if (CW_UNLIKELY(is_limited || cw_pressure_is_followed(device)))
         cw_pressure_update(device, api, cw_session_now());
 }
 

@@ -30,7 +30,7 @@ NAMES(status_name, [CW_AUDIT_OFF] = "", [CW_AUDIT_RUNNING] = "running", [CW_AUDI
       [CW_AUDIT_REFUSED] = "none", [CW_AUDIT_CUT] = "incomplete")
 NAMES(mode_name, "track", "pool")
 NAMES(sync_name, "strict", "deferred")
-NAMES(share_name, "device", "limit")
+NAMES(share_name, "device", "limit", "platform")
 NAMES(budget_name, "warn", "refuse")
 NAMES(language_name, "", "python")
 
@@ -48,7 +48,8 @@ WORDS(side, side_name, 3)
 WORDS(status, status_name, CW_AUDIT_CUT + 1)
 WORDS(mode, mode_name, 2)
 WORDS(sync, sync_name, 2)
-WORDS(share, share_name, 2)
+WORDS(share, share_name, 3)
+WORDS(bound, cw_bound_name, CW_BOUND_COUNT)
 WORDS(budget, budget_name, 2)
 WORDS(language, language_name, 2)
 
@@ -94,6 +95,9 @@ CONDITION(has_misuse, struct cw_report_event,
           self->type == CW_EVENT_INVALID_FREE && self->misuse != CW_MISUSE_UNKNOWN)
 CONDITION(is_out, struct cw_report_event, self->type == CW_EVENT_OOM || self->type == CW_EVENT_TRIM)
 CONDITION(is_pressure, struct cw_report_event, self->type == CW_EVENT_PRESSURE)
+CONDITION(is_of_bound, struct cw_report_event,
+          self->type == CW_EVENT_PRESSURE && self->share_of == CW_SHARE_OF_BOUND)
+CONDITION(has_soft_bound, struct cw_snapshot_pressure_device, cw_snapshot_has_soft_bound(self))
 CONDITION(is_trim, struct cw_report_event, self->type == CW_EVENT_TRIM)
 CONDITION(has_released, struct cw_report_event,
           self->type == CW_EVENT_PRESSURE || self->type == CW_EVENT_TRIM ||
@@ -195,6 +199,18 @@ static void make_device_name(const struct cw_json_at *at, const void *ordinal,
                              struct cw_json_made *out)
 {
     put_text(out, at->model->snapshot.device[*(const uint8_t *)ordinal].name);
+}
+
+static void make_force(const struct cw_json_at *at, const void *bound, struct cw_json_made *out)
+{
+    (void)at;
+    put_text(out, cw_bound_force_name(cw_bound_kind(*(const uint8_t *)bound)->force));
+}
+
+static void make_scope(const struct cw_json_at *at, const void *bound, struct cw_json_made *out)
+{
+    (void)at;
+    put_text(out, cw_bound_scope_name(cw_bound_kind(*(const uint8_t *)bound)->scope));
 }
 
 static void make_selected(const struct cw_json_at *at, const void *value, struct cw_json_made *out)
@@ -301,6 +317,20 @@ static const void *get_rung(const struct cw_json_at *at, uint32_t index)
     return &((const struct cw_snapshot_pressure_device *)at->record)->rung[index];
 }
 
+static uint32_t count_bounds(const struct cw_json_at *at)
+{
+    (void)at;
+    return CW_BOUND_COUNT;
+}
+
+static const void *get_bound(const struct cw_json_at *at, uint32_t index)
+{
+    const struct cw_snapshot_bound *bound =
+        &((const struct cw_snapshot_pressure_device *)at->record)->bound[index];
+
+    return bound->bytes != 0 ? bound : NULL;
+}
+
 static const char *const columns[] = {"t_ns", "live", "held", "idle", "used"};
 
 static uint32_t count_columns(const struct cw_json_at *at)
@@ -367,6 +397,7 @@ static const void *get_site_growth(const struct cw_json_at *at, uint32_t index)
     return site->growth != 0 ? &at->model->snapshot.growth.row[site->growth - 1] : NULL;
 }
 
+static const struct cw_json_each each_bound = {count_bounds, get_bound};
 static const struct cw_json_each each_rung = {count_rungs, get_rung};
 static const struct cw_json_each each_column = {count_columns, get_column};
 static const struct cw_json_each each_tag = {count_tags, get_tag};

@@ -230,30 +230,40 @@ static void read_blocks(struct cw_live_model *live)
 
 /* ---- events ---- */
 
+static uint8_t share_of(const struct cw_live_event *live)
+{
+    if (live->type != CW_EVENT_PRESSURE)
+        return CW_SHARE_OF_DEVICE;
+    return live->cause == CW_CAUSE_LIMIT      ? CW_SHARE_OF_LIMIT
+           : live->cause == CW_CAUSE_PLATFORM ? CW_SHARE_OF_BOUND
+                                              : CW_SHARE_OF_DEVICE;
+}
+
 static void read_event(const struct cw_live_event *live, const struct cw_snapshot *snapshot,
                        struct cw_report_event *out)
 {
-    *out = (struct cw_report_event){
-        .t_ns = live->t_ns,
-        .key = live->key,
-        .bytes = live->bytes,
-        .free_bytes = live->free_bytes,
-        .total_bytes = live->total_bytes,
-        .released = LOAD(live->released),
-        .site = cw_live_model_site(snapshot, live->site),
-        .first_site = cw_live_model_site(snapshot, live->other_site),
-        .alloc_site = cw_live_model_site(snapshot, live->alloc_site),
-        .misuse = live->misuse,
-        .code = live->code,
-        .count = LOAD(live->count),
-        .share = live->share,
-        .type = live->type,
-        .device = live->device < CW_DEVICES ? live->device : CW_DEVICE_HOST,
-        .cause = live->cause,
-        .level = live->level,
-        .level_before = live->level_before,
-        .rung = live->rung,
-        .is_of_limit = live->type == CW_EVENT_PRESSURE && live->cause == CW_CAUSE_LIMIT};
+    *out = (struct cw_report_event){.t_ns = live->t_ns,
+                                    .key = live->key,
+                                    .bytes = live->bytes,
+                                    .free_bytes = live->free_bytes,
+                                    .total_bytes = live->total_bytes,
+                                    .released = LOAD(live->released),
+                                    .site = cw_live_model_site(snapshot, live->site),
+                                    .first_site = cw_live_model_site(snapshot, live->other_site),
+                                    .alloc_site = cw_live_model_site(snapshot, live->alloc_site),
+                                    .misuse = live->misuse,
+                                    .code = live->code,
+                                    .count = LOAD(live->count),
+                                    .share = live->share,
+                                    .type = live->type,
+                                    .device =
+                                        live->device < CW_DEVICES ? live->device : CW_DEVICE_HOST,
+                                    .cause = live->cause,
+                                    .level = live->level,
+                                    .level_before = live->level_before,
+                                    .rung = live->rung,
+                                    .share_of = share_of(live),
+                                    .bound = live->bound};
     if (out->site != CW_SITE_NONE)
         out->device = snapshot->site[out->site].device;
 }

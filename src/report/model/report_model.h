@@ -98,6 +98,9 @@ struct cw_report_old {
     uint64_t blocks, bytes, oldest_age_ns;
 };
 
+/* What the share of a change of level is one of. */
+enum cw_share_of { CW_SHARE_OF_DEVICE, CW_SHARE_OF_LIMIT, CW_SHARE_OF_BOUND };
+
 struct cw_report_event {
     uint64_t t_ns; /* 0: the record is empty */
     uint64_t key, bytes, free_bytes, total_bytes, released;
@@ -108,7 +111,8 @@ struct cw_report_event {
     uint32_t count;
     uint32_t share; /* in 1/10000 */
     uint8_t type, device, cause, level, level_before, rung, misuse;
-    uint8_t is_of_limit; /* the share is one of the limit, not of the device */
+    uint8_t share_of; /* enum cw_share_of */
+    uint8_t bound;    /* enum cw_bound, of a share of one */
 };
 
 struct cw_report_oom {

@@ -39,16 +39,48 @@ static void read_ladder(struct cw_snapshot_pressure_device *device,
     device->fallback_bytes = LOAD(live->fallback_bytes);
 }
 
+static uint64_t beyond(uint64_t bytes, uint64_t bound)
+{
+    return bytes > bound ? bytes - bound : 0;
+}
+
+/* The level is looked at now and then; what is held is known at any time, and its peak. */
+static void read_bounds(struct cw_snapshot_pressure_device *device,
+                        const struct cw_live_memory *live)
+{
+    device->borrowed = LOAD(live->borrowed);
+    device->peak_borrowed = LOAD(live->peak_borrowed);
+    for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
+        uint64_t bytes = LOAD(live->bound[i]), most = beyond(device->peak_held, bytes);
+
+        device->bound[i] = (struct cw_snapshot_bound){.bound = (uint8_t)i, .bytes = bytes};
+        if (bytes == 0 || cw_bound_kind((enum cw_bound)i)->force != CW_BOUND_SOFT)
+            continue;
+        if (most > device->peak_borrowed)
+            device->peak_borrowed = most;
+    }
+}
+
 static int is_used(const struct cw_snapshot_pressure_device *device)
 {
     uint64_t sum = device->limit | device->min_free | device->limited | device->fallbacks |
                    device->pressure_blocks | device->level | device->changes;
 
+    for (unsigned i = 0; i < CW_BOUND_COUNT; i++)
+        sum |= device->bound[i].bytes;
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         sum |= device->refused[i];
     for (unsigned i = 0; i < CW_RUNG_COUNT; i++)
         sum |= device->rung[i].tried;
     return sum != 0;
+}
+
+int cw_snapshot_has_soft_bound(const struct cw_snapshot_pressure_device *device)
+{
+    for (unsigned i = 0; i < CW_BOUND_COUNT; i++)
+        if (device->bound[i].bytes != 0 && cw_bound_kind((enum cw_bound)i)->force == CW_BOUND_SOFT)
+            return 1;
+    return 0;
 }
 
 void cw_snapshot_pressure_add(struct cw_snapshot_pressure_device *all,
@@ -84,6 +116,7 @@ void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const stru
         device->peak_held = LOAD(live->peak_held);
         device->pressure_blocks = LOAD(live->pool.released[CW_RELEASE_PRESSURE].blocks);
         device->pressure_bytes = LOAD(live->pool.released[CW_RELEASE_PRESSURE].bytes);
+        read_bounds(device, &live->memory);
         read_levels(device, &live->memory, now_ns);
         read_ladder(device, &live->memory);
         device->ordinal = (uint8_t)i;

@@ -15,10 +15,17 @@ struct cw_snapshot_rung {
     uint64_t tried, helped, released;
 };
 
+struct cw_snapshot_bound {
+    uint8_t bound;  /* enum cw_bound */
+    uint64_t bytes; /* 0: none */
+};
+
 struct cw_snapshot_pressure_device {
     uint8_t ordinal;
     uint8_t used;             /* it has something to report */
     uint64_t limit, min_free; /* 0: none */
+    struct cw_snapshot_bound bound[CW_BOUND_COUNT];
+    uint64_t borrowed, peak_borrowed; /* beyond the lowest soft bound: now, and at most */
     uint64_t held, peak_held, spare;
     unsigned level;              /* enum cw_level, at the end */
     uint64_t share, highest_use; /* in use when last looked at, and at most, in 1/10000 */
@@ -39,6 +46,8 @@ struct cw_snapshot_pressure {
 /* now_ns: the end of the current level, since the process's start. */
 void cw_snapshot_pressure_init(struct cw_snapshot_pressure *pressure, const struct cw_view *view,
                                uint64_t now_ns);
+
+int cw_snapshot_has_soft_bound(const struct cw_snapshot_pressure_device *device);
 
 /* Adds a device to the sums. */
 void cw_snapshot_pressure_add(struct cw_snapshot_pressure_device *all,

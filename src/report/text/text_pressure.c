@@ -127,8 +127,60 @@ static void put_devices(const struct cw_text *text)
     if (count == 0)
         return;
     cw_text_table(text, &table, rows, count);
-    cw_text_line(text, "  highest use: of the device by anybody, or of the limit by this process");
+    cw_text_line(text, "  highest use: of the device by anybody, or of a limit by this process");
     put_times(text, rows, count);
+}
+
+/* ---- bounds ---- */
+
+/* "  device 0  soft  2.0 GiB  of the container  NVIDIA_GPU_MEMORY_REQUEST" */
+static void put_bound(const struct cw_text *text, unsigned index,
+                      const struct cw_snapshot_bound *bound)
+{
+    const struct cw_bound_kind *kind = cw_bound_kind((enum cw_bound)bound->bound);
+    char size[24];
+
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "    ");
+    cw_text_device(text, index);
+    cw_out_printf(text->out, "  %s  %10s  of the %-9s  %s\n", cw_bound_force_name(kind->force),
+                  cw_format_size(size, sizeof(size), bound->bytes),
+                  cw_bound_scope_name(kind->scope), kind->name);
+}
+
+static void put_borrowed(const struct cw_text *text, unsigned index)
+{
+    const struct cw_snapshot_pressure_device *device = device_at(text, index);
+    char now[24], most[24];
+
+    if (device->peak_borrowed == 0)
+        return;
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "    ");
+    cw_text_device(text, index);
+    cw_out_printf(text->out, "  %s borrowed beyond the soft limit, %s at most\n",
+                  cw_format_size(now, sizeof(now), device->borrowed),
+                  cw_format_size(most, sizeof(most), device->peak_borrowed));
+}
+
+static void put_bounds(const struct cw_text *text)
+{
+    int begun = 0;
+
+    for (unsigned d = 0; d < CW_DEVICES; d++) {
+        const struct cw_snapshot_pressure_device *device = device_at(text, d);
+
+        for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
+            if (device->bound[i].bytes == 0)
+                continue;
+            if (!begun++) {
+                cw_text_blank(text);
+                cw_text_line(text, "  limits that are causes of pressure, and refuse nothing");
+            }
+            put_bound(text, d, &device->bound[i]);
+        }
+        put_borrowed(text, d);
+    }
 }
 
 /* ---- actions taken ---- */
@@ -239,6 +291,14 @@ static void put_fallbacks(const struct cw_text *text,
 
 /* ---- advice ---- */
 
+static int has_bound(const struct cw_snapshot_pressure_device *device)
+{
+    for (unsigned i = 0; i < CW_BOUND_COUNT; i++)
+        if (device->bound[i].bytes != 0)
+            return 1;
+    return 0;
+}
+
 /* Whether the device was critical for more than a tenth of the time. */
 static int is_often_critical(const struct cw_snapshot_pressure_device *device)
 {
@@ -257,7 +317,8 @@ static void put_critical(const struct cw_text *text, unsigned index)
                   cw_text_format_share(share, sizeof(share), device->level_ns[CW_LEVEL_CRITICAL],
                                        device->time_ns));
     cw_text_line(text,
-                 device->limit != 0
+                 has_bound(device) ? "    let the program use less, or raise the lowest limit above"
+                 : device->limit != 0
                      ? "    raise CUWARDEN_LIMIT, or move the levels with CUWARDEN_PRESSURE"
                      : "    let the program or its neighbours use less, or move the levels with "
                        "CUWARDEN_PRESSURE");
@@ -321,14 +382,16 @@ static void put_answer(const struct cw_text *text, const struct cw_report_event 
 
 static void put_level_change(const struct cw_text *text, const struct cw_report_event *event)
 {
-    int by_limit = event->is_of_limit;
+    const char *of = event->share_of == CW_SHARE_OF_LIMIT   ? "CUWARDEN_LIMIT"
+                     : event->share_of == CW_SHARE_OF_BOUND ? cw_bound_name(event->bound)
+                                                            : "the device";
     char share[16];
 
     cw_text_format_share(share, sizeof(share), event->share, 10000);
     cw_out_printf(text->out, "%s -> %s: %s of %s, ", cw_level_name(event->level_before),
-                  cw_level_name(event->level), share, by_limit ? "CUWARDEN_LIMIT" : "the device");
+                  cw_level_name(event->level), share, of);
     cw_text_size(text, event->bytes);
-    cw_out_string(text->out, by_limit ? " held" : " in use");
+    cw_out_string(text->out, event->share_of == CW_SHARE_OF_DEVICE ? " in use" : " held");
     cw_text_end_line(text);
 }
 
@@ -407,6 +470,7 @@ void cw_text_pressure(const struct cw_text *text)
         return;
     cw_text_heading(text, "PRESSURE\n");
     put_devices(text);
+    put_bounds(text);
     put_given_back(text, sums);
     put_ladder(text, sums);
     put_refused(text, sums);

@@ -193,23 +193,41 @@ Test(report_json, tells_of_limits_and_pressure)
     fixture_device(1, "NVIDIA H200");
     fixture_scarce(1, site);
     write_report(CW_REPORT_JSON);
-    expect_holds(
-        "(lambda d: {k: d[k] for k in d if k!=\"ladder\"})"
-        "(*r[\"pressure\"][\"devices\"])=={\"device\":1,\"name\":\"NVIDIA H200\","
-        "\"limit\":64<<30,\"min_free\":1<<29,\"held\":0,\"peak_held\":0,"
-        "\"spare\":2<<30,\"level\":\"critical\",\"use\":0.962,\"highest_use\":0.9731,"
-        "\"level_changes\":5,\"levels\":{"
-        "\"low\":{\"entered\":0,\"ns\":200000000},"
-        "\"medium\":{\"entered\":0,\"ns\":0},"
-        "\"high\":{\"entered\":3,\"ns\":60000000},"
-        "\"critical\":{\"entered\":2,\"ns\":140000000}},"
-        "\"released\":{\"pressure\":{\"count\":12,\"bytes\":3<<29}},\"limited\":9,"
-        "\"refused\":{\"driver\":1,\"limit\":2,\"min_free\":3,\"injected\":4,\"budget\":5},"
-        "\"fallbacks\":{\"count\":5,\"bytes\":3<<30}}");
+    expect_holds("(lambda d: {k: d[k] for k in d if k!=\"ladder\"})"
+                 "(*r[\"pressure\"][\"devices\"])=={\"device\":1,\"name\":\"NVIDIA H200\","
+                 "\"limit\":64<<30,\"min_free\":1<<29,\"bounds\":[],\"held\":0,\"peak_held\":0,"
+                 "\"spare\":2<<30,\"level\":\"critical\",\"use\":0.962,\"highest_use\":0.9731,"
+                 "\"level_changes\":5,\"levels\":{"
+                 "\"low\":{\"entered\":0,\"ns\":200000000},"
+                 "\"medium\":{\"entered\":0,\"ns\":0},"
+                 "\"high\":{\"entered\":3,\"ns\":60000000},"
+                 "\"critical\":{\"entered\":2,\"ns\":140000000}},"
+                 "\"released\":{\"pressure\":{\"count\":12,\"bytes\":3<<29}},\"limited\":9,"
+                 "\"refused\":{\"driver\":1,\"limit\":2,\"min_free\":3,\"injected\":4,\"budget\":5,"
+                 "\"platform\":6},"
+                 "\"fallbacks\":{\"count\":5,\"bytes\":3<<30}}");
     expect_holds("[[s[k] for k in (\"rung\",\"tried\",\"helped\",\"released_bytes\")] for s "
                  "in r[\"pressure\"][\"devices\"][0][\"ladder\"]]==[[n,10*i+10,i+1,i<<30] "
                  "for i,n in enumerate((\"harvest\",\"larger\",\"exact\",\"sufficient\","
                  "\"all\",\"poll\",\"sync\",\"program\",\"fallback\"))]");
+}
+
+Test(report_json, bounds_have_their_origin_force_and_scope)
+{
+    struct cw_live_memory *memory = &fixture.arena.header->device[0].memory;
+
+    memory->bound[CW_BOUND_NVIDIA_REQUEST] = 2 << 20;
+    memory->bound[CW_BOUND_MPS] = 4 << 20;
+    memory->borrowed = 5;
+    memory->peak_borrowed = 6;
+    write_report(CW_REPORT_JSON);
+    expect_holds("r[\"pressure\"][\"devices\"][0][\"bounds\"]==["
+                 "{\"origin\":\"NVIDIA_GPU_MEMORY_REQUEST\",\"force\":\"soft\","
+                 "\"scope\":\"container\",\"bytes\":2<<20},"
+                 "{\"origin\":\"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT\",\"force\":\"hard\","
+                 "\"scope\":\"process\",\"bytes\":4<<20}]");
+    expect_holds("[r[\"pressure\"][\"devices\"][0][k] for k in (\"borrowed\","
+                 "\"peak_borrowed\")]==[5,6]");
 }
 
 Test(report_json, events_of_pressure_have_their_fields)

@@ -45,6 +45,7 @@ Test(text_pressure, each_reason_alone_brings_the_section)
     static const size_t fields[] = {
         offsetof(struct cw_live_device, memory.limit),
         offsetof(struct cw_live_device, memory.min_free),
+        offsetof(struct cw_live_device, memory.bound[CW_BOUND_MPS]),
         offsetof(struct cw_live_device, memory.refused[CW_CAUSE_LIMIT]),
         offsetof(struct cw_live_device, memory.limited),
         offsetof(struct cw_live_device, memory.rung[CW_RUNG_POLL].tried),
@@ -85,6 +86,44 @@ Test(text_pressure, tells_limits_and_levels_by_device)
     /* Critical since 0.3 s of 0.4 s, and 0.04 s before. */
     expect_line("  0       0.200s 50.0%       -  0.060s 15.0%  0.140s 35.0%");
     cr_expect_eq(count_of("\n==4711==   1  "), 1); /* it never left low */
+}
+
+Test(text_pressure, tells_bounds_with_their_origin_and_what_is_borrowed)
+{
+    fixture_alloc(plain_site(0), 3 * GIB, 1, 5);
+    memory_of(0)->bound[CW_BOUND_NVIDIA_LIMIT] = 4 * GIB;
+    memory_of(0)->bound[CW_BOUND_NVIDIA_REQUEST] = 2 * GIB;
+    memory_of(1)->bound[CW_BOUND_OWN] = GIB;
+    memory_of(0)->borrowed = GIB / 2;
+    memory_of(0)->peak_borrowed = GIB;
+    write_section("== PRESSURE");
+    expect_line("  limits that are causes of pressure, and refuse nothing");
+    expect_line("    device 0  hard     4.0 GiB  of the container  NVIDIA_GPU_MEMORY_LIMIT");
+    expect_line("    device 0  soft     2.0 GiB  of the container  NVIDIA_GPU_MEMORY_REQUEST");
+    expect_line("    device 0  512.0 MiB borrowed beyond the soft limit, 1.0 GiB at most");
+    expect_line("    device 1  soft     1.0 GiB  of the process    CUWARDEN_SOFT_LIMIT");
+    cr_expect_eq(count_of("borrowed"), 1);
+}
+
+Test(text_pressure, a_peak_between_two_looks_was_borrowed_too)
+{
+    memory_of(0)->bound[CW_BOUND_OWN] = 2 * GIB;
+    fixture.arena.header->device[0].peak_held = 3 * GIB;
+    write_section("== PRESSURE");
+    expect_line("    device 0  0 B borrowed beyond the soft limit, 1.0 GiB at most");
+}
+
+Test(text_pressure, a_change_of_level_names_the_bound)
+{
+    struct cw_live_event *event = fixture_event(CW_EVENT_PRESSURE, 0, 0);
+
+    event->cause = CW_CAUSE_PLATFORM;
+    event->bound = CW_BOUND_VGPU;
+    event->share = 9700;
+    event->level = CW_LEVEL_CRITICAL;
+    event->bytes = GIB;
+    write_section("== PRESSURE");
+    expect_text("low -> critical: 97.0% of CUDA_DEVICE_MEMORY_LIMIT, 1.0 GiB held");
 }
 
 Test(text_pressure, a_level_lasts_to_the_end_of_what_is_known)
