@@ -378,7 +378,8 @@ enum cw_misuse {
 struct cw_live_event {
     uint64_t t_ns;
     uint64_t key;   /* pointer or handle, if any */
-    uint64_t bytes; /* asked for, if any; of a change of level: in use then, or held */
+    uint64_t bytes; /* asked for, if any; of a change of level: in use then, or held;
+                       of FATAL: borrowed */
     uint64_t free_bytes, total_bytes; /* of the device when last sampled; total 0: not known */
     uint32_t site; /* stack, API, device of the call; 0: no call of the program's */
     int32_t code;  /* the driver's */
@@ -394,7 +395,7 @@ struct cw_live_event {
     _Atomic uint64_t released;   /* bytes given back to the driver in answer */
     uint32_t alloc_site;         /* of INVALID_FREE: of the block that was meant, 0: not known */
     uint8_t misuse;              /* enum cw_misuse, of INVALID_FREE */
-    uint8_t bound;               /* enum cw_bound: of PRESSURE of cause PLATFORM */
+    uint8_t bound; /* enum cw_bound: of PRESSURE of cause PLATFORM; of FATAL with bytes */
     uint8_t unused[2];
     uint64_t live, held, idle; /* of OOM: what this process had on the device */
 };

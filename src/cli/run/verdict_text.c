@@ -155,6 +155,16 @@ static void say_unseen(struct page *page)
     end_line(page);
 }
 
+static void add_eviction(const struct cw_finding *error, char *item, size_t cap)
+{
+    size_t len = strlen(item);
+    char size[SIZE_MAX_BYTES];
+
+    if (cw_error_is_eviction(error->code) && error->bytes != 0)
+        snprintf(item + len, cap - len, ", evicted while borrowing %s",
+                 cw_format_size(size, sizeof(size), error->bytes));
+}
+
 static void say_errors(struct page *page)
 {
     const struct cw_snapshot_summary *sum = &page->verdict->sum;
@@ -170,6 +180,7 @@ static void say_errors(struct page *page)
         snprintf(item, sizeof(item), "%s in %s at %s",
                  cw_error_format(name, sizeof(name), error[i]->code), error[i]->api,
                  place_of(error[i], error, errors));
+        add_eviction(error[i], item, sizeof(item));
         say_item(page, item);
     }
     errors = rank(page->verdict, CW_FOUND_INVALID_FREE, error);

@@ -78,7 +78,7 @@ static const struct {
     {"IF(has_first_free)", "a block was freed twice, and the site of the first free is known"},
     {"IF(is_out)", "`type` is `oom` or `trim`"},
     {"IF(is_pressure)", "`type` is `pressure`"},
-    {"IF(is_of_bound)", "`share_of` is `platform`"},
+    {"IF(is_of_bound)", "`share_of` is `platform`, or a process that borrowed failed"},
     {"IF(has_soft_bound)", "`bounds` has a soft one"},
     {"IF(is_trim)", "`type` is `trim`"},
     {"IF(has_released)", "`type` is `pressure`, `trim` or `limit`"},

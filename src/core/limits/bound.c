@@ -102,29 +102,43 @@ uint64_t cw_bound_most(uint8_t device)
     return bytes != 0 ? bytes : UINT64_MAX;
 }
 
-/* By the lowest soft bound. */
-static uint64_t borrowed(uint8_t device, uint64_t held)
+/* The lowest soft bound of the device; bytes 0: there is none. */
+static uint64_t lowest_soft(uint8_t device, enum cw_bound *out_bound)
 {
-    uint64_t most = 0;
+    uint64_t lowest = 0;
 
     for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
         uint64_t bytes = load(&self.bytes[device][i]);
 
-        if (bytes != 0 && cw_bound_kind((enum cw_bound)i)->force == CW_BOUND_SOFT && held > bytes &&
-            held - bytes > most)
-            most = held - bytes;
+        if (bytes == 0 || cw_bound_kind((enum cw_bound)i)->force != CW_BOUND_SOFT ||
+            (lowest != 0 && bytes >= lowest))
+            continue;
+        lowest = bytes;
+        *out_bound = (enum cw_bound)i;
     }
-    return most;
+    return lowest;
+}
+
+uint64_t cw_bound_borrowed(uint8_t device, uint64_t held, enum cw_bound *out_bound)
+{
+    uint64_t soft;
+
+    *out_bound = CW_BOUND_OWN;
+    if (!cw_bound_is_on() || device >= CW_MAX_DEVICES)
+        return 0;
+    soft = lowest_soft(device, out_bound);
+    return soft != 0 && held > soft ? held - soft : 0;
 }
 
 void cw_bound_note(uint8_t device, uint64_t held)
 {
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
+    enum cw_bound bound;
     uint64_t now;
 
     if (!cw_bound_is_on() || device >= CW_MAX_DEVICES)
         return;
-    now = borrowed(device, held);
+    now = cw_bound_borrowed(device, held, &bound);
     atomic_store_explicit(&memory->borrowed, now, memory_order_relaxed);
     if (now > load(&memory->peak_borrowed))
         atomic_store_explicit(&memory->peak_borrowed, now, memory_order_relaxed);

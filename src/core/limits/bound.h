@@ -39,6 +39,9 @@ struct cw_bound_use cw_bound_nearest(uint8_t device, uint64_t held);
 /* The most that may be held there without going beyond any; UINT64_MAX: there is none. */
 uint64_t cw_bound_most(uint8_t device);
 
+/* What a process that holds so much there has borrowed, and beyond which soft bound. */
+uint64_t cw_bound_borrowed(uint8_t device, uint64_t held, enum cw_bound *out_bound);
+
 /* Keeps for the report how much is borrowed at most. */
 void cw_bound_note(uint8_t device, uint64_t held);
 

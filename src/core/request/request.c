@@ -15,6 +15,7 @@
 #include "core/account/idle.h"
 #include "core/process/gate.h"
 #include "core/growth/growth.h"
+#include "core/limits/bound.h"
 #include "core/limits/limit.h"
 #include "core/request/oom.h"
 #include "core/pending/patience.h"
@@ -192,13 +193,18 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
 
 void cw_request_fatal_in(uint32_t context, uint32_t api, int code)
 {
+    struct cw_live_event event = {.type = CW_EVENT_FATAL, .code = code};
+    enum cw_bound bound;
     uint8_t device = 0;
 
     if (!cw_context_set_fatal(context, code))
         return;
     cw_context_device(context, &device);
-    cw_event_add(&(struct cw_live_event){
-        .type = CW_EVENT_FATAL, .site = cw_site_here(api, CW_KIND_DEVICE, device), .code = code});
+    event.site = cw_site_here(api, CW_KIND_DEVICE, device);
+    /* Whoever borrows may be ended by those that it borrows from. */
+    event.bytes = cw_bound_borrowed(device, cw_usage_device(device).held, &bound);
+    event.bound = (uint8_t)bound;
+    cw_event_add(&event);
 }
 
 /* A context that has failed may not even say its id. */

@@ -96,7 +96,8 @@ CONDITION(has_misuse, struct cw_report_event,
 CONDITION(is_out, struct cw_report_event, self->type == CW_EVENT_OOM || self->type == CW_EVENT_TRIM)
 CONDITION(is_pressure, struct cw_report_event, self->type == CW_EVENT_PRESSURE)
 CONDITION(is_of_bound, struct cw_report_event,
-          self->type == CW_EVENT_PRESSURE && self->share_of == CW_SHARE_OF_BOUND)
+          (self->type == CW_EVENT_PRESSURE && self->share_of == CW_SHARE_OF_BOUND) ||
+              (self->type == CW_EVENT_FATAL && self->bytes != 0))
 CONDITION(has_soft_bound, struct cw_snapshot_pressure_device, cw_snapshot_has_soft_bound(self))
 CONDITION(is_trim, struct cw_report_event, self->type == CW_EVENT_TRIM)
 CONDITION(has_released, struct cw_report_event,

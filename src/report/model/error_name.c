@@ -49,6 +49,12 @@ static const struct {
     {999, "UNKNOWN"},
 };
 
+/* "MPS v3 Memory Partitioning", section "MPS Pressure Handling and Eviction". */
+int cw_error_is_eviction(int code)
+{
+    return code == 810;
+}
+
 char *cw_error_format(char *buf, size_t cap, int code)
 {
     for (size_t i = 0; i < CW_ARRAY_LEN(errors); i++) {

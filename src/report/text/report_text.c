@@ -323,6 +323,21 @@ static void put_invalid_frees(const struct cw_text *text)
         put_invalid_free(text, &text->model->event[newest.event[i]]);
 }
 
+/* Why MPS ended the process, as far as it can be told. */
+static void put_eviction(const struct cw_text *text, const struct cw_report_event *event)
+{
+    if (event->bytes == 0) {
+        cw_text_line(text,
+                     "    MPS ended this process, which had borrowed nothing beyond a soft limit");
+        return;
+    }
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "    evicted while borrowing ");
+    cw_text_size(text, event->bytes);
+    cw_out_printf(text->out, " beyond %s\n", cw_bound_name(event->bound));
+    cw_text_line(text, "    others needed what is theirs: use less, or have that limit raised");
+}
+
 static void put_fatal_errors(const struct cw_text *text)
 {
     char name[CW_ERROR_NAME_MAX];
@@ -343,6 +358,8 @@ static void put_fatal_errors(const struct cw_text *text)
         cw_out_printf(text->out, "  %s from ", cw_error_format(name, sizeof(name), event->code));
         cw_text_call(text, event->site);
         cw_text_end_line(text);
+        if (cw_error_is_eviction(event->code))
+            put_eviction(text, event);
     }
 }
 

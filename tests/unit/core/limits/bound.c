@@ -10,6 +10,7 @@
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
+#include "core/request/request.h"
 #include "core/reclaim/reclaim.h"
 
 TestSuite(bound);
@@ -96,6 +97,20 @@ Test(bound, what_is_beyond_a_soft_one_is_borrowed)
     cw_pressure_update(0, 0, cw_session_now());
     cr_expect_eq(ask_memory()->borrowed, 0);
     cr_expect_eq(ask_memory()->peak_borrowed, 500 * MIB);
+}
+
+Test(bound, a_context_that_fails_tells_what_was_borrowed)
+{
+    const struct cw_live_event *event = NULL;
+
+    set(CW_BOUND_NVIDIA_REQUEST, "1000M");
+    set(CW_BOUND_OWN, "2000M");
+    ask_start("", "", ASK_TOTAL);
+    ask_get(1300 * MIB);
+    cw_request_fatal(0, 810);
+    cr_assert_eq(ask_events(CW_EVENT_FATAL, &event), 1);
+    cr_expect_eq(event->bytes, 300 * MIB);
+    cr_expect_eq(event->bound, CW_BOUND_NVIDIA_REQUEST);
 }
 
 /* Half of it lies idle when more is asked for than there would be room for: that goes first. */
