@@ -16,7 +16,11 @@
     X(NVIDIA_REQUEST, "NVIDIA_GPU_MEMORY_REQUEST", SOFT, CONTAINER)                                \
     X(VGPU, "CUDA_DEVICE_MEMORY_LIMIT", HARD, CONTAINER)                                           \
     X(MPS, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", HARD, PROCESS)                                      \
-    X(OWN, "CUWARDEN_SOFT_LIMIT", SOFT, PROCESS)
+    X(OWN, "CUWARDEN_SOFT_LIMIT", SOFT, PROCESS)                                                   \
+    X(DMEM_MAX, "dmem.max", HARD, CGROUP)                                                          \
+    X(DMEM_MIN, "dmem.min", SOFT, CGROUP)                                                          \
+    X(NVML_HARD, "NVML.hardLimit", HARD, CGROUP)                                                   \
+    X(NVML_SOFT, "NVML.softLimit", SOFT, CGROUP)
 
 #define CW_BOUND_VARIABLES 4
 

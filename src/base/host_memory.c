@@ -25,18 +25,9 @@ struct work {
     struct text_file groups, number; /* /proc/self/cgroup; any other */
 };
 
-/* The start of a file as a string. 0, or -1. */
 static int read_file(struct text_file *file)
 {
-    int fd = cw_sys_open(file->name, O_RDONLY, 0);
-    size_t len;
-
-    if (fd < 0)
-        return -1;
-    len = cw_sys_read_at(fd, file->text, TEXT_MAX_LEN - 1, 0);
-    cw_sys_close(fd);
-    file->text[len] = '\0';
-    return len > 0 ? 0 : -1;
+    return cw_sys_read_text(file->name, file->text, TEXT_MAX_LEN);
 }
 
 /* Digits after blanks; UINT64_MAX for "max", for none, and for what does not fit. */

@@ -90,4 +90,18 @@ static inline size_t cw_sys_read_at(int fd, void *buf, size_t len, uint64_t offs
     return done;
 }
 
+/* The start of a file as a string: 0, or -1 where there is none, or nothing in it. */
+static inline int cw_sys_read_text(const char *path, char *buf, size_t cap)
+{
+    int fd = cw_sys_open(path, O_RDONLY, 0);
+    size_t len;
+
+    if (fd < 0)
+        return -1;
+    len = cw_sys_read_at(fd, buf, cap - 1, 0);
+    cw_sys_close(fd);
+    buf[len] = '\0';
+    return len > 0 ? 0 : -1;
+}
+
 #endif

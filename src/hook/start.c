@@ -22,6 +22,7 @@
 #include "hook/services/dump.h"
 #include "hook/services/dump_signal.h"
 #include "hook/services/background_thread.h"
+#include "hook/services/platform.h"
 #include "hook/services/trace_file.h"
 #include "hook/settings.h"
 #include "hook/tools/cupti.h"
@@ -134,6 +135,7 @@ static const struct cw_host_ops host = {
     .record = cw_trace_file_start,
     .end_record = cw_trace_stop,
     .free_block = free_block,
+    .bounds = cw_platform_bounds,
 };
 
 /* Nothing that it does with the calls happens, so the program has other answers than without us. */

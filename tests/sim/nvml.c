@@ -416,6 +416,33 @@ int nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *out)
     return status;
 }
 
+/* nvmlGetMemoryLimits_v1_t: limits of a control group, as the driver's own accounting has them. */
+typedef struct {
+    const char *nameSpace;
+    unsigned long long softLimit, hardLimit, currentUsed;
+} nvmlGetMemoryLimits_v1_t;
+
+/* "GROUP:SOFT:HARD:USED" of CUSIM_GROUP_LIMITS, the numbers in bytes, HARD also max. */
+int nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *out)
+{
+    const char *text = getenv("CUSIM_GROUP_LIMITS"), *end = text ? strchr(text, ':') : NULL;
+    int status = is_unknown(device);
+    char hard[32];
+
+    if (status != NVML_ERROR_NOT_SUPPORTED || !end)
+        return status;
+    if (!out || !out->nameSpace)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (device->instances != 0)
+        return NVML_ERROR_NOT_SUPPORTED;
+    if (strncmp(out->nameSpace, text, (size_t)(end - text)) != 0 ||
+        out->nameSpace[end - text] != '\0' ||
+        sscanf(end, ":%llu:%31[^:]:%llu", &out->softLimit, hard, &out->currentUsed) != 3)
+        return NVML_ERROR_NOT_FOUND;
+    out->hardLimit = strcmp(hard, "max") == 0 ? ~0ull : strtoull(hard, NULL, 10);
+    return NVML_SUCCESS;
+}
+
 const char *nvmlErrorString(int result)
 {
     switch (result) {

@@ -232,7 +232,7 @@ CUresult sim_cuDeviceGetName(char *name, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+CUresult sim_cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
     if (!uuid)
         return CUDA_ERROR_INVALID_VALUE;
@@ -240,6 +240,18 @@ CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
         return CUDA_ERROR_INVALID_DEVICE;
     sim_world_uuid(sim.config.number[device], (unsigned char *)uuid->bytes);
     return CUDA_SUCCESS;
+}
+
+/* An instance of device 0 has a UUID of its own, which differs in its first byte. */
+CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+    const char *word = getenv("CUDA_VISIBLE_DEVICES");
+    CUresult status = sim_cuDeviceGetUuid(uuid, device);
+    unsigned first;
+
+    if (status == CUDA_SUCCESS && word && sscanf(word, "MIG-%2x", &first) == 1)
+        uuid->bytes[0] = (char)first;
+    return status;
 }
 
 CUresult sim_cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice device)

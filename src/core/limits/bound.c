@@ -3,7 +3,13 @@
 #include "core/limits/bound.h"
 
 #include "core/device/device.h"
+#include "core/process/host.h"
 #include "live/layout.h"
+
+/* How often the host is asked: limits change, and so does what others use. Rarely where it has
+ * never known any. */
+#define PERIOD_NS      UINT64_C(1000000000)
+#define RARE_PERIOD_NS UINT64_C(10000000000)
 
 _Atomic int cw_bounds_on;
 
@@ -12,6 +18,8 @@ static struct {
     _Atomic int
         resolved[CW_MAX_DEVICES]; /* the device is known, and what it has from the options */
     _Atomic uint64_t bytes[CW_MAX_DEVICES][CW_BOUND_COUNT];
+    _Atomic uint64_t others[CW_MAX_DEVICES][CW_BOUND_COUNT]; /* of it used by others, last seen */
+    uint64_t next_ns[CW_MAX_DEVICES]; /* when the host is asked again; of the looking thread */
 } self;
 
 static uint64_t load(const _Atomic uint64_t *word)
@@ -34,8 +42,11 @@ void cw_bound_init(const struct cw_options *options)
     self.options = options;
     for (unsigned d = 0; d < CW_MAX_DEVICES; d++) {
         atomic_store_explicit(&self.resolved[d], 0, memory_order_relaxed);
-        for (unsigned i = 0; i < CW_BOUND_COUNT; i++)
+        self.next_ns[d] = 0;
+        for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
             atomic_store_explicit(&self.bytes[d][i], 0, memory_order_relaxed);
+            atomic_store_explicit(&self.others[d][i], 0, memory_order_relaxed);
+        }
     }
     atomic_store(&cw_bounds_on, is_any(options));
 }
@@ -74,60 +85,90 @@ static void resolve(uint8_t device)
     atomic_store_explicit(&self.resolved[device], 1, memory_order_release);
 }
 
+/* ---- what the host says ---- */
+
+void cw_bound_look(uint8_t device, uint64_t held, uint64_t now_ns)
+{
+    struct cw_host_bounds said;
+    int is_there, any = 0;
+
+    if (CW_LIKELY(now_ns < self.next_ns[device]) || cw_host->bounds == NULL ||
+        !atomic_load_explicit(&cw_device_state(device)->known, memory_order_acquire))
+        return;
+    is_there = cw_host->bounds(device, &said);
+    self.next_ns[device] = now_ns + (is_there ? PERIOD_NS : RARE_PERIOD_NS);
+    for (unsigned i = CW_BOUND_DMEM_MAX; i < CW_BOUND_COUNT; i++) {
+        set_bytes(device, (enum cw_bound)i, said.bytes[i]);
+        atomic_store_explicit(&self.others[device][i],
+                              said.used[i] > held ? said.used[i] - held : 0, memory_order_relaxed);
+        any |= said.bytes[i] != 0;
+    }
+    if (any)
+        atomic_store(&cw_bounds_on, 1);
+}
+
 /* ---- how far they are used up ---- */
 
-/* Of two bounds of the same use the smaller is nearer. */
+static uint64_t bytes_of(uint8_t device, unsigned bound)
+{
+    return load(&self.bytes[device][bound]);
+}
+
+/* What this process may hold of it; at least a byte, because 0 is none. */
+static uint64_t room_of(uint8_t device, unsigned bound)
+{
+    uint64_t bytes = bytes_of(device, bound), others = load(&self.others[device][bound]);
+
+    return bytes > others ? bytes - others : bytes != 0;
+}
+
+/* The one that leaves the least room. */
 struct cw_bound_use cw_bound_nearest(uint8_t device, uint64_t held)
 {
-    struct cw_bound_use nearest = {.used = held};
+    struct cw_bound_use nearest = {.bytes = 0};
+    uint64_t least = UINT64_MAX;
 
     if (!cw_bound_is_on() || device >= CW_MAX_DEVICES)
         return nearest;
     resolve(device);
     for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
-        uint64_t bytes = load(&self.bytes[device][i]);
+        uint64_t room = room_of(device, i);
 
-        if (bytes == 0 || (nearest.bytes != 0 && bytes >= nearest.bytes))
+        if (room == 0 || room >= least)
             continue;
-        nearest.bytes = bytes;
-        nearest.bound = (enum cw_bound)i;
+        least = room;
+        nearest = (struct cw_bound_use){.bytes = bytes_of(device, i),
+                                        .used = held + load(&self.others[device][i]),
+                                        .bound = (enum cw_bound)i};
     }
     return nearest;
 }
 
 uint64_t cw_bound_most(uint8_t device)
 {
-    uint64_t bytes = cw_bound_nearest(device, 0).bytes;
+    struct cw_bound_use nearest = cw_bound_nearest(device, 0);
 
-    return bytes != 0 ? bytes : UINT64_MAX;
+    return nearest.bytes != 0 ? room_of(device, nearest.bound) : UINT64_MAX;
 }
 
-/* The lowest soft bound of the device; bytes 0: there is none. */
-static uint64_t lowest_soft(uint8_t device, enum cw_bound *out_bound)
-{
-    uint64_t lowest = 0;
-
-    for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
-        uint64_t bytes = load(&self.bytes[device][i]);
-
-        if (bytes == 0 || cw_bound_kind((enum cw_bound)i)->force != CW_BOUND_SOFT ||
-            (lowest != 0 && bytes >= lowest))
-            continue;
-        lowest = bytes;
-        *out_bound = (enum cw_bound)i;
-    }
-    return lowest;
-}
-
+/* By the soft bound that leaves the least room. Others of the group borrow before this process
+ * does. */
 uint64_t cw_bound_borrowed(uint8_t device, uint64_t held, enum cw_bound *out_bound)
 {
-    uint64_t soft;
+    uint64_t least = UINT64_MAX;
 
     *out_bound = CW_BOUND_OWN;
     if (!cw_bound_is_on() || device >= CW_MAX_DEVICES)
         return 0;
-    soft = lowest_soft(device, out_bound);
-    return soft != 0 && held > soft ? held - soft : 0;
+    for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
+        uint64_t room = room_of(device, i);
+
+        if (room == 0 || room >= least || cw_bound_kind((enum cw_bound)i)->force != CW_BOUND_SOFT)
+            continue;
+        least = room;
+        *out_bound = (enum cw_bound)i;
+    }
+    return held > least ? held - least : 0;
 }
 
 void cw_bound_note(uint8_t device, uint64_t held)

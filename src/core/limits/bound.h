@@ -2,6 +2,9 @@
 /*
  * Bounds: what the user's platform, and SOFT_LIMIT, say of a device's memory (base/bounds.h).
  *
+ * They are in the options and in the environment, and the host knows those of the process's group
+ * (core/process/host.h), of which the device's other users in the group take their part.
+ *
  * A bound refuses nothing. It is a cause of pressure (core/limits/pressure.h) and bounds what the
  * pool makes the process hold (core/limits/demand.h); what is held beyond a soft one is borrowed.
  * Owns the bounds in force, by device; the device's record has copies for readers. No lock. Nothing
@@ -28,6 +31,10 @@ static inline int cw_bound_is_on(void)
 {
     return CW_UNLIKELY(atomic_load_explicit(&cw_bounds_on, memory_order_relaxed));
 }
+
+/* Asks the host, if that is due, for what it has of the device. One thread at a time for a device;
+ * any time. */
+void cw_bound_look(uint8_t device, uint64_t held, uint64_t now_ns);
 
 /* The bound of the device that is used up most, for a process that holds so much there. */
 struct cw_bound_use {

@@ -210,10 +210,14 @@ static void change(uint8_t device, unsigned from, unsigned to, const struct use 
 static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
 {
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
-    struct use use = use_of(device);
-    uint64_t now = share_of(&use);
-    unsigned from = cw_pressure_level(device), to = next_level(from, now);
+    struct use use;
+    uint64_t now;
+    unsigned from = cw_pressure_level(device), to;
 
+    cw_bound_look(device, cw_usage_device(device).held, now_ns);
+    use = use_of(device);
+    now = share_of(&use);
+    to = next_level(from, now);
     cw_bound_note(device, use.part[OF_LIMIT].used);
     atomic_store(&memory->share, (uint32_t)now);
     atomic_store_explicit(&cw_pressure_followed[device],

@@ -12,8 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bounds.h"
 #include "base/compiler.h"
 #include "live/layout.h"
+
+/* Bounds of a device that nobody has set in the environment; 0: none. */
+struct cw_host_bounds {
+    uint64_t bytes[CW_BOUND_COUNT];
+    uint64_t used[CW_BOUND_COUNT]; /* of it, by all whom it is for; 0: not known */
+};
 
 struct cw_host_ops {
     /* Arranges that the calling thread calls cw_lifecycle_thread_ends at its end, and returns 0. It
@@ -33,6 +40,10 @@ struct cw_host_ops {
     /* Frees a block as the program would; outside of any call. 0, -1 for a kind that is not freed
      * by its address alone, or the driver's code. NULL: not supported. */
     int (*free_block)(enum cw_kind kind, uint64_t address);
+    /* What the system lets the process and its like have of a device now. *out is complete; 0:
+     * there is no such thing here, so that it need not be asked often. Any time, also inside the
+     * gate; it takes some microseconds. NULL: there never is. */
+    int (*bounds)(uint8_t device, struct cw_host_bounds *out);
 };
 
 extern CW_HIDDEN const struct cw_host_ops *cw_host; /* never NULL */

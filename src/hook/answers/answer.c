@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "hook/bodies/nvml_types.h"
+#include "hook/resolve/nvml_types.h"
 #include "hook/resolve/object.h"
 #include "hook/resolve/resolve.h"
 

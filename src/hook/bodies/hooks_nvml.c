@@ -9,7 +9,7 @@
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "hook/bodies/call.h"
-#include "hook/bodies/nvml_types.h"
+#include "hook/resolve/nvml_types.h"
 
 #define NVML_SUCCESS     0
 #define NVML_UUID_LENGTH 96 /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */

@@ -9,6 +9,7 @@
 #include "core/device/device.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
+#include "core/process/host.h"
 #include "core/process/session.h"
 #include "core/request/request.h"
 #include "core/reclaim/reclaim.h"
@@ -111,6 +112,95 @@ Test(bound, a_context_that_fails_tells_what_was_borrowed)
     cr_assert_eq(ask_events(CW_EVENT_FATAL, &event), 1);
     cr_expect_eq(event->bytes, 300 * MIB);
     cr_expect_eq(event->bound, CW_BOUND_NVIDIA_REQUEST);
+}
+
+/* ---- what the host knows of the group ---- */
+
+static struct cw_host_bounds group;
+static unsigned looks;
+
+static int read_group(uint8_t device, struct cw_host_bounds *out)
+{
+    looks++;
+    *out = device == 0 ? group : (struct cw_host_bounds){{0}, {0}};
+    return device == 0;
+}
+
+static void start_in_group(uint64_t hard, uint64_t soft, uint64_t used)
+{
+    static const struct cw_host_ops host = {.bounds = read_group};
+
+    group.bytes[CW_BOUND_DMEM_MAX] = hard;
+    group.bytes[CW_BOUND_DMEM_MIN] = soft;
+    group.used[CW_BOUND_DMEM_MAX] = group.used[CW_BOUND_DMEM_MIN] = used;
+    looks = 0;
+    cw_host_set(&host);
+    ask_start("", "", ASK_TOTAL);
+}
+
+static void look_later(uint64_t ms)
+{
+    fake_driver.now_ns += ms * FAKE_MS;
+    cw_device_sample(0);
+}
+
+Test(bound, of_the_group_counts_what_its_others_use)
+{
+    start_in_group(1000 * MIB, 0, 600 * MIB); /* with the 100 that follow */
+    ask_get(100 * MIB);
+    cr_expect_eq(ask_memory()->bound[CW_BOUND_DMEM_MAX], 1000 * MIB);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_MEDIUM); /* 600 */
+    cr_expect_eq(cw_bound_most(0), 500 * MIB);
+    ask_get(350 * MIB);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_CRITICAL); /* 950 */
+    /* In sum as much, but now it is this process that has it. */
+    group.used[CW_BOUND_DMEM_MAX] = 450 * MIB;
+    look_later(1100);
+    cr_expect_eq(cw_bound_most(0), 1000 * MIB);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
+}
+
+Test(bound, of_the_group_may_change_and_go)
+{
+    start_in_group(1000 * MIB, 0, 0);
+    ask_get(500 * MIB);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
+    group.bytes[CW_BOUND_DMEM_MAX] = 520 * MIB;
+    look_later(200);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW); /* not looked at yet */
+    look_later(1000);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_CRITICAL);
+    cr_expect_eq(ask_memory()->bound[CW_BOUND_DMEM_MAX], 520 * MIB);
+    group.bytes[CW_BOUND_DMEM_MAX] = 0;
+    look_later(1100);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
+    cr_expect_eq(cw_bound_most(0), UINT64_MAX);
+}
+
+Test(bound, of_the_group_that_is_soft_lends)
+{
+    start_in_group(0, 1000 * MIB, 1200 * MIB);
+    ask_get(300 * MIB); /* the others are within it */
+    cr_expect_eq(ask_memory()->borrowed, 200 * MIB);
+    group.used[CW_BOUND_DMEM_MIN] = 4000 * MIB; /* they borrow, too */
+    look_later(1100);
+    cr_expect_eq(ask_memory()->borrowed, 300 * MIB - 1);
+}
+
+Test(bound, the_host_is_rarely_asked_where_it_knows_of_none)
+{
+    start_in_group(0, 0, 0);
+    fake_set_current(pooled_context(1, 1));
+    ask_get(MIB);
+    looks = 0;
+    for (unsigned i = 0; i < 90; i++) {
+        fake_driver.now_ns += 100 * FAKE_MS;
+        cw_device_sample(0);
+    }
+    cr_expect_eq(looks, 0);
+    fake_driver.now_ns += 1500 * FAKE_MS;
+    cw_device_sample(0);
+    cr_expect_eq(looks, 1);
 }
 
 /* Half of it lies idle when more is asked for than there would be room for: that goes first. */

@@ -18,6 +18,13 @@ struct cw_nvml_memory_v2 {
 
 int nvmlDeviceGetMemoryInfo(void *device, struct cw_nvml_memory *memory);
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct cw_nvml_memory_v2 *memory);
+struct cw_nvml_limits { /* nvmlGetMemoryLimits_v1_t, of driver 615 */
+    const char *group;  /* the directory of the cgroup */
+    unsigned long long soft, hard, used;
+};
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
+int nvmlDeviceGetMemoryLimits_v1(void *device, struct cw_nvml_limits *limits);
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned int length);
 
 #endif
