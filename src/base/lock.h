@@ -24,6 +24,7 @@ enum cw_lock_rank {
     CW_RANK_POOL,        /* which pools there are; batches of frees that wait for the device */
     CW_RANK_DRIVER_POOL, /* the list of the driver's pools (core/device/driver_pool.c) */
     CW_RANK_BUDGET,      /* budgets of tags (core/account/budget.c) */
+    CW_RANK_SCOPE,       /* what this process shows of itself to its like (core/limits/scope.c) */
     CW_RANK_PEAK,        /* a new peak of a device or the process (core/account/usage.c) */
     CW_RANK_SLOT,        /* held while slots of other threads are stopped (core/process/slot.c) */
     CW_RANK_BUCKET,      /* one bucket of idle blocks (core/cache/bucket.c) */

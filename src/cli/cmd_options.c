@@ -66,20 +66,29 @@ static void name_origin(const struct cw_options *options, size_t index, char *bu
     }
 }
 
+static const char *effect_of(const struct cw_options *options, enum cw_bound bound)
+{
+    if (cw_bound_kind(bound)->force == CW_BOUND_SOFT)
+        return "soft, a cause of pressure";
+    if (options->limit.fallback.kind != CW_SIZE_PLATFORM)
+        return "a cause of pressure only";
+    return bound == CW_BOUND_MPS ? "refuses where MPS serves the process" : "refuses";
+}
+
 /* Those that are set, in the form of our own sizes. */
-static void print_platform(const struct cw_platform_limits *platform)
+static void print_platform(const struct cw_options *options)
 {
     for (unsigned i = 0; i < CW_BOUND_VARIABLES; i++) {
         char value[CW_OPTION_VALUE_MAX];
         struct cw_out out;
 
-        if (!cw_platform_limits_has(platform, i))
+        if (!cw_platform_limits_has(&options->platform, i))
             continue;
         cw_out_init(&out, -1, value, sizeof(value) - 1);
-        cw_sizes_print(&platform->of[i], &out);
+        cw_sizes_print(&options->platform.of[i], &out);
         value[out.len] = '\0';
-        printf("%-24s %-18s %s, a cause of pressure only\n", cw_bound_kind((enum cw_bound)i)->name,
-               "platform", value);
+        printf("%-24s %-18s %s (%s)\n", cw_bound_kind((enum cw_bound)i)->name, "platform", value,
+               effect_of(options, (enum cw_bound)i));
     }
 }
 
@@ -100,7 +109,7 @@ static int print_table(void)
                cw_options_row(i)->name, origin,
                *value ? cw_printable_clean_string(value) : "(unset)");
     }
-    print_platform(&options.platform);
+    print_platform(&options);
     print_complaints(&complaints);
     return CW_EXIT_OK;
 }

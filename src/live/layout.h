@@ -425,8 +425,9 @@ struct cw_live_memory {
     _Atomic uint64_t highest_use;           /* largest share seen, in 1/10000 */
     _Atomic uint64_t bound[CW_BOUND_COUNT]; /* in force; 0: none */
     _Atomic uint64_t borrowed,
-        peak_borrowed; /* beyond the lowest soft bound: last looked at, most */
-    uint64_t reserved[2];
+        peak_borrowed;            /* beyond the lowest soft bound: last looked at, most */
+    _Atomic uint64_t is_platform; /* 1: LIMIT=platform, so that the hard ones refuse */
+    uint64_t reserved[1];
 };
 
 /*

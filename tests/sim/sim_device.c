@@ -322,6 +322,8 @@ CUresult sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
         *value = sim.config.is_integrated;
     if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
         *value = sim.config.has_vmm;
+    if (attribute == (CUdevice_attribute)133) /* MPS_ENABLED, which older headers do not have */
+        *value = (int)sim_option_number("CUSIM_MPS", 0);
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].attribute == attribute)
             *value = attributes[i].value;

@@ -81,7 +81,7 @@ struct definition {
 #define VALUES_SIZES(words, zero)   VALUES_SIZES_##words
 #define VALUES_SIZES_0              "SIZES"
 #define VALUES_SIZES_NONE           "none or SIZES"
-#define VALUES_SIZES_NONE_OR_USABLE "none or usable or SIZES"
+#define VALUES_SIZES_NONE_OR_WORD   "none or usable or platform or SIZES"
 #define VALUES_TIME(min, max)       min ".." max
 #define VALUES_INTERVAL(min, max)   "off or " min ".." max
 #define VALUES_LEVELS               "MEDIUM,HIGH,CRITICAL"
@@ -93,9 +93,9 @@ struct definition {
 #define VALUES_INPUT                "FILE"
 #define VALUES_SIGNAL               "off or SIGNAL"
 
-#define SIZE_WORDS_0              0
-#define SIZE_WORDS_NONE           CW_SIZE_TAKES_NONE
-#define SIZE_WORDS_NONE_OR_USABLE (CW_SIZE_TAKES_NONE | CW_SIZE_TAKES_USABLE)
+#define SIZE_WORDS_0            0
+#define SIZE_WORDS_NONE         CW_SIZE_TAKES_NONE
+#define SIZE_WORDS_NONE_OR_WORD (CW_SIZE_TAKES_NONE | CW_SIZE_TAKES_USABLE | CW_SIZE_TAKES_PLATFORM)
 
 #define KIND_OF_ENUM(name)            .kind = KIND_ENUM
 #define KIND_OF_EXTERN_ENUM(name)     .kind = KIND_ENUM
@@ -169,7 +169,7 @@ static void say_form(struct cw_out *why, const struct definition *def)
                       "%s%sa size (8G)%s, or a list of up to %d, each device at most once "
                       "(0:8G,GPU-<uuid>:50%%,4G)",
                       def->size_words & CW_SIZE_TAKES_NONE ? "none, " : "",
-                      def->size_words & CW_SIZE_TAKES_USABLE ? "usable, " : "",
+                      def->size_words & CW_SIZE_TAKES_USABLE ? "usable, platform, " : "",
                       def->takes_zero ? ", a share (25%)" : " or share (25%) above 0",
                       CW_SIZES_MAX);
         return;

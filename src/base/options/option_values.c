@@ -35,6 +35,7 @@ static const struct {
 } size_words[] = {
     {"none", CW_SIZE_TAKES_NONE, CW_SIZE_NONE},
     {"usable", CW_SIZE_TAKES_USABLE, CW_SIZE_USABLE},
+    {"platform", CW_SIZE_TAKES_PLATFORM, CW_SIZE_PLATFORM},
 };
 
 static const char *read_size(const char *at, unsigned words, struct cw_size *out)
@@ -219,17 +220,29 @@ static uint64_t usable_of(uint64_t total)
     return reserve < total / 2 ? total - reserve : total - total / 2;
 }
 
-int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uint8_t uuid[16],
-                 uint64_t device_total, uint64_t *out_bytes)
+static const struct cw_size *find_size(const struct cw_device_sizes *sizes, unsigned device,
+                                       const uint8_t uuid[16])
 {
     const struct cw_device_size *item = NULL;
-    const struct cw_size *size;
 
     if (uuid)
         item = find_device(sizes, CW_DEVICE_UUID, 0, uuid);
     if (!item)
         item = find_device(sizes, CW_DEVICE_ORDINAL, device, NULL);
-    size = item ? &item->size : &sizes->fallback;
+    return item ? &item->size : &sizes->fallback;
+}
+
+enum cw_size_kind cw_sizes_kind_for(const struct cw_device_sizes *sizes, unsigned device,
+                                    const uint8_t uuid[16])
+{
+    return find_size(sizes, device, uuid)->kind;
+}
+
+int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uint8_t uuid[16],
+                 uint64_t device_total, uint64_t *out_bytes)
+{
+    const struct cw_size *size = find_size(sizes, device, uuid);
+
     switch (size->kind) {
     case CW_SIZE_BYTES:
         *out_bytes = size->amount;
@@ -255,6 +268,9 @@ static void print_size(const struct cw_size *size, struct cw_out *out)
         return;
     case CW_SIZE_USABLE:
         cw_out_string(out, "usable");
+        return;
+    case CW_SIZE_PLATFORM:
+        cw_out_string(out, "platform");
         return;
     case CW_SIZE_BYTES:
         cw_number_print_bytes(size->amount, out);

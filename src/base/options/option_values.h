@@ -24,11 +24,12 @@
 #define CW_BATCH_BLOCKS   4096
 #define CW_SHARE_OF_WHOLE UINT64_C(100000000) /* 100%, in millionths of a percent */
 
-enum cw_size_kind { CW_SIZE_NONE, CW_SIZE_BYTES, CW_SIZE_SHARE, CW_SIZE_USABLE };
+enum cw_size_kind { CW_SIZE_NONE, CW_SIZE_BYTES, CW_SIZE_SHARE, CW_SIZE_USABLE, CW_SIZE_PLATFORM };
 
 /* Words that may stand for a size. */
-#define CW_SIZE_TAKES_NONE   1
-#define CW_SIZE_TAKES_USABLE 2
+#define CW_SIZE_TAKES_NONE     1
+#define CW_SIZE_TAKES_USABLE   2
+#define CW_SIZE_TAKES_PLATFORM 4
 
 struct cw_size {
     enum cw_size_kind kind;
@@ -70,8 +71,8 @@ struct cw_levels {
 int cw_count_parse(const char *text, uint64_t *out);
 
 /*
- * One size or share ("8G", "1.5GiB", "4096", "25%"; the words "none" and "usable" if
- * `words` has CW_SIZE_TAKES_NONE and CW_SIZE_TAKES_USABLE), or a list of
+ * One size or share ("8G", "1.5GiB", "4096", "25%"; the words "none", "usable"
+ * and "platform" if `words` has CW_SIZE_TAKES_NONE, ..._USABLE and ..._PLATFORM), or a list of
  * them by device ("0:8G,GPU-UUID:50%"), each device at most once; at most one item has no device
  * and applies to all others. The list replaces the one in *out; without an item for the others,
  * out->fallback is left unchanged, so set that first.
@@ -89,10 +90,15 @@ int cw_sizes_have_zero(const struct cw_device_sizes *sizes);
 /*
  * The value for a device: the item with its uuid (NULL: unknown), else with its ordinal, else the
  * fallback. Returns 1 with the bytes, a share rounded down, or 0 for "none". "usable" is the device
- * less what driver and context take (base/device_reserve.h), and at least half of it.
+ * less what driver and context take (base/device_reserve.h), and at least half of it. "platform" is
+ * 0: only the platform knows (cw_sizes_kind_for).
  */
 int cw_sizes_for(const struct cw_device_sizes *sizes, unsigned device, const uint8_t uuid[16],
                  uint64_t device_total, uint64_t *out_bytes);
+
+/* Which kind of value the device has. */
+enum cw_size_kind cw_sizes_kind_for(const struct cw_device_sizes *sizes, unsigned device,
+                                    const uint8_t uuid[16]);
 
 /* "500ms", "10s", "1.5s", "2m", "1h"; a plain number is seconds. */
 int cw_time_parse(const char *text, uint64_t *out_ns);

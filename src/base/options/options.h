@@ -19,7 +19,7 @@
 #define CW_OPTION_PREFIX     "CUWARDEN_"
 #define CW_OPTION_VALUE_MAX  1024 /* longest value, with its NUL; longer ones are rejected */
 #define CW_OPTION_COMPLAINTS 16   /* maximum number of remembered bad values and unknown names */
-#define CW_OPTION_LINE_MAX   256  /* longest complaint, with its NUL */
+#define CW_OPTION_LINE_MAX   272  /* longest complaint, with its NUL */
 #define CW_COUNT_AUTO        UINT64_MAX
 
 /* ---- what options.def expands to: the enums, the struct, the indices ---- */

@@ -8,6 +8,7 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/limits/demand.h"
+#include "core/limits/scope.h"
 #include "core/device/device.h"
 #include "core/limits/pressure.h"
 #include "core/limits/reclaim_due.h"
@@ -199,6 +200,8 @@ uint64_t cw_retention_reclaim_ends(uint64_t bytes)
     if (bytes != 0) /* first: a thread that sees none running must also see this count */
         atomic_fetch_add(&cw_retention_reclaims_done, 1);
     atomic_fetch_sub(&cw_retention_reclaims_running, 1);
+    if (cw_scope_is_on() && bytes != 0) /* others may be waiting for it */
+        cw_scope_show_all();
     return bytes;
 }
 

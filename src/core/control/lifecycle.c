@@ -33,6 +33,7 @@
 #include "core/limits/inject.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
+#include "core/limits/scope.h"
 #include "core/pending/pending.h"
 #include "core/pool/context_life.h"
 #include "core/pool/pool.h"
@@ -81,6 +82,7 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
     cw_idle_init(arena);
     cw_limit_init(options);
     cw_bound_init(options);
+    cw_scope_init(options);
     cw_pressure_init(options);
     cw_inject_init(&options->fail);
     cw_fallback_init(options);
@@ -165,6 +167,7 @@ void cw_lifecycle_reset(void)
     cw_bucket_reset();
     cw_limit_reset();
     cw_bound_reset();
+    cw_scope_reset();
     cw_pressure_reset();
     cw_inject_reset();
     cw_driver_pool_reset();

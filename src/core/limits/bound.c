@@ -19,7 +19,8 @@ static struct {
         resolved[CW_MAX_DEVICES]; /* the device is known, and what it has from the options */
     _Atomic uint64_t bytes[CW_MAX_DEVICES][CW_BOUND_COUNT];
     _Atomic uint64_t others[CW_MAX_DEVICES][CW_BOUND_COUNT]; /* of it used by others, last seen */
-    uint64_t next_ns[CW_MAX_DEVICES]; /* when the host is asked again; of the looking thread */
+    _Atomic uint64_t next_ns[CW_MAX_DEVICES];                /* when the host is asked again */
+    _Atomic int is_served[CW_MAX_DEVICES]; /* by the daemon of MPS: what it bounds holds */
 } self;
 
 static uint64_t load(const _Atomic uint64_t *word)
@@ -42,7 +43,8 @@ void cw_bound_init(const struct cw_options *options)
     self.options = options;
     for (unsigned d = 0; d < CW_MAX_DEVICES; d++) {
         atomic_store_explicit(&self.resolved[d], 0, memory_order_relaxed);
-        self.next_ns[d] = 0;
+        atomic_store_explicit(&self.next_ns[d], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.is_served[d], 0, memory_order_relaxed);
         for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
             atomic_store_explicit(&self.bytes[d][i], 0, memory_order_relaxed);
             atomic_store_explicit(&self.others[d][i], 0, memory_order_relaxed);
@@ -92,11 +94,12 @@ void cw_bound_look(uint8_t device, uint64_t held, uint64_t now_ns)
     struct cw_host_bounds said;
     int is_there, any = 0;
 
-    if (CW_LIKELY(now_ns < self.next_ns[device]) || cw_host->bounds == NULL ||
+    if (CW_LIKELY(now_ns < load(&self.next_ns[device])) || cw_host->bounds == NULL ||
         !atomic_load_explicit(&cw_device_state(device)->known, memory_order_acquire))
         return;
     is_there = cw_host->bounds(device, &said);
-    self.next_ns[device] = now_ns + (is_there ? PERIOD_NS : RARE_PERIOD_NS);
+    atomic_store(&self.next_ns[device], now_ns + (is_there ? PERIOD_NS : RARE_PERIOD_NS));
+    atomic_store(&self.is_served[device], said.is_served);
     for (unsigned i = CW_BOUND_DMEM_MAX; i < CW_BOUND_COUNT; i++) {
         set_bytes(device, (enum cw_bound)i, said.bytes[i]);
         atomic_store_explicit(&self.others[device][i],
@@ -169,6 +172,27 @@ uint64_t cw_bound_borrowed(uint8_t device, uint64_t held, enum cw_bound *out_bou
         *out_bound = (enum cw_bound)i;
     }
     return held > least ? held - least : 0;
+}
+
+/* Hard ones; MPS's only where its daemon is there to enforce it. */
+void cw_bound_limits(uint8_t device, struct cw_bound_limits *out)
+{
+    *out = (struct cw_bound_limits){.least = 0};
+    if (!cw_bound_is_on() || device >= CW_MAX_DEVICES)
+        return;
+    resolve(device);
+    for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {
+        const struct cw_bound_kind *kind = cw_bound_kind((enum cw_bound)i);
+        uint64_t bytes = bytes_of(device, i);
+
+        if (bytes == 0 || kind->force != CW_BOUND_HARD ||
+            (i == CW_BOUND_MPS && !atomic_load(&self.is_served[device])))
+            continue;
+        if (out->least == 0 || bytes < out->least)
+            out->least = bytes;
+        if (kind->scope != CW_BOUND_OF_PROCESS && (out->of_all == 0 || bytes < out->of_all))
+            out->of_all = bytes;
+    }
 }
 
 void cw_bound_note(uint8_t device, uint64_t held)

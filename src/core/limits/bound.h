@@ -49,6 +49,13 @@ uint64_t cw_bound_most(uint8_t device);
 /* What a process that holds so much there has borrowed, and beyond which soft bound. */
 uint64_t cw_bound_borrowed(uint8_t device, uint64_t held, enum cw_bound *out_bound);
 
+/* Those that refuse with LIMIT=platform; 0: none. */
+struct cw_bound_limits {
+    uint64_t least;  /* of all of them */
+    uint64_t of_all; /* of those that are for more than one process */
+};
+void cw_bound_limits(uint8_t device, struct cw_bound_limits *out);
+
 /* Keeps for the report how much is borrowed at most. */
 void cw_bound_note(uint8_t device, uint64_t held);
 

@@ -9,6 +9,8 @@
 #include "base/out.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
+#include "core/limits/bound.h"
+#include "core/limits/scope.h"
 #include "core/account/event.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
@@ -34,7 +36,11 @@ static struct {
     /* In force. The device's records have copies for readers, which nothing follows. */
     _Atomic uint64_t limit[CW_DEVICES], min_free[CW_DEVICES];
     _Atomic int is_set[CW_DEVICES]; /* by cw_limit_set: the options do not say the limit */
-    _Atomic int checked;            /* whether the options name devices that are not there */
+    /* LIMIT=platform: the limit is the lowest of the platform's, and of all in their scope
+     * together. 0: none. */
+    _Atomic int is_platform[CW_DEVICES];
+    _Atomic uint64_t of_all[CW_DEVICES];
+    _Atomic int checked; /* whether the options name devices that are not there */
 } self;
 
 static int is_any(const struct cw_device_sizes *sizes)
@@ -50,6 +56,8 @@ void cw_limit_init(const struct cw_options *options)
         atomic_store_explicit(&self.limit[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.min_free[i], 0, memory_order_relaxed);
         atomic_store_explicit(&self.is_set[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.is_platform[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&self.of_all[i], 0, memory_order_relaxed);
         atomic_store_explicit(&cw_usage_flight[i], 0, memory_order_relaxed);
     }
     atomic_store(&self.checked, 0);
@@ -97,6 +105,42 @@ static int describe(uint8_t device)
     return 1;
 }
 
+/* The platform's limits may change while the process runs. */
+static void take_platform(uint8_t device)
+{
+    struct cw_bound_limits limits;
+
+    cw_bound_limits(device, &limits);
+    atomic_store(&self.of_all[device], limits.of_all);
+    if (limits.of_all != 0)
+        cw_scope_join(device);
+    if (!atomic_load(&self.is_set[device]))
+        atomic_store(&self.limit[device], limits.least);
+    atomic_store(&cw_device_at(device)->memory.is_platform, 1);
+    show(device);
+}
+
+static void say_none(uint8_t device)
+{
+    if (load(&self.limit[device]) == 0)
+        cw_log(CW_LOG_WARN,
+               CW_OPTION_PREFIX
+               "LIMIT=platform: the platform sets no hard limit for device %u (see "
+               "'cuwarden options'); nothing is limited there",
+               device);
+}
+
+void cw_limit_follow_platform(uint8_t device)
+{
+    if (atomic_load_explicit(&self.is_platform[device], memory_order_relaxed))
+        take_platform(device);
+}
+
+static int is_platform(uint8_t device)
+{
+    return atomic_load_explicit(&self.is_platform[device], memory_order_relaxed);
+}
+
 /* Once the device's size and uuid are known; until then nothing is limited. */
 static void resolve(uint8_t device)
 {
@@ -109,6 +153,13 @@ static void resolve(uint8_t device)
         atomic_compare_exchange_strong(&self.limit[device], &none,
                                        size_for(&self.options->limit, device));
     atomic_store(&self.min_free[device], size_for(&self.options->min_free, device));
+    if (cw_sizes_kind_for(&self.options->limit, device, cw_device_state(device)->uuid) ==
+            CW_SIZE_PLATFORM &&
+        !atomic_exchange(&self.is_platform[device], 1)) {
+        cw_bound_look(device, cw_usage_device(device).held, cw_session_now());
+        take_platform(device);
+        say_none(device);
+    }
     show(device);
     atomic_store_explicit(&self.resolved[device], 1, memory_order_release);
 }
@@ -146,10 +197,21 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+/* What is left of the limit for this process and its idle memory. */
+static uint64_t limit_less_others(uint8_t device)
+{
+    uint64_t limit = load(&self.limit[device]), all = load(&self.of_all[device]);
+
+    if (limit == 0 || all == 0)
+        return limit;
+    all = minus(all, cw_scope_others(device));
+    return least(limit, all != 0 ? all : 1);
+}
+
 /* The most that the limit lets the process hold. */
 static uint64_t most_by_limit(uint8_t device)
 {
-    uint64_t limit = load(&self.limit[device]);
+    uint64_t limit = limit_less_others(device);
 
     return limit != 0 ? minus(limit, cw_driver_pool_spare(device)) : UINT64_MAX;
 }
@@ -208,12 +270,23 @@ static int is_beyond_limit(uint8_t device)
 
 static int count(uint8_t device, uint64_t bytes)
 {
+    uint64_t all = load(&self.of_all[device]), limit = load(&self.limit[device]), spare;
+    int rc;
+
     cw_driver_pool_refresh(device);
-    if (cw_usage_reserve(device, bytes, most_by_limit(device)) != 0)
+    if (all == 0) {
+        rc = cw_usage_reserve(device, bytes, most_by_limit(device));
+    } else {
+        spare = cw_driver_pool_spare(device);
+        rc = cw_scope_reserve(device, bytes, spare, limit != 0 ? minus(limit, spare) : UINT64_MAX,
+                              all);
+    }
+    if (rc != 0)
         return -1;
     if (!is_beyond_limit(device))
         return 0;
     cw_usage_sub(device, 0, bytes);
+    cw_scope_show(device, cw_driver_pool_spare(device));
     return -1;
 }
 
@@ -221,7 +294,8 @@ static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
 {
     int rc;
 
-    *out_cause = CW_CAUSE_LIMIT;
+    *out_cause = is_platform(device) && !atomic_load(&self.is_set[device]) ? CW_CAUSE_PLATFORM
+                                                                           : CW_CAUSE_LIMIT;
     atomic_fetch_add(&cw_usage_flight[device], bytes);
     rc = count(device, bytes);
     if (rc == 0 && !leaves_free(device)) {
@@ -243,7 +317,8 @@ int cw_limit_reserve(uint8_t device, uint64_t bytes, uint64_t *out_reserved,
     if (!cw_limit_is_on() || device >= CW_MAX_DEVICES)
         return 0;
     resolve(device);
-    if ((load(&self.limit[device]) | load(&self.min_free[device])) == 0)
+    if ((load(&self.limit[device]) | load(&self.min_free[device]) | load(&self.of_all[device])) ==
+        0)
         return 0;
     while (try(device, bytes, out_cause) != 0) {
         /* A sample may have counted twice what other threads were just being given. */
@@ -264,6 +339,7 @@ void cw_limit_cancel(uint8_t device, uint64_t bytes)
         return;
     cw_usage_sub(device, 0, bytes);
     atomic_fetch_sub(&cw_usage_flight[device], bytes);
+    cw_scope_show(device, cw_driver_pool_spare(device));
 }
 
 void cw_limit_committed(uint8_t device, uint64_t bytes)
@@ -315,7 +391,7 @@ void cw_limit_view(uint8_t device, uint64_t driver_free, uint64_t driver_total,
         out->free_bytes = minus(out->free_bytes, load(&self.min_free[device]));
     if (limit != 0) {
         in_use = minus(cw_usage_device(device).held, idle) + cw_driver_pool_spare(device);
-        out->free_bytes = least(out->free_bytes, minus(limit, in_use));
+        out->free_bytes = least(out->free_bytes, minus(limit_less_others(device), in_use));
     }
     out->free_bytes = least(out->free_bytes, out->total_bytes);
 }

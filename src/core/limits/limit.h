@@ -51,6 +51,10 @@ uint64_t cw_limit_shortfall(uint8_t device, uint64_t bytes);
 /* The largest request that the limits would allow if nothing lay idle; UINT64_MAX: any. */
 uint64_t cw_limit_room(uint8_t device);
 
+/* The platform's limits may have changed (core/limits/bound.h): takes them over, with
+ * LIMIT=platform. */
+void cw_limit_follow_platform(uint8_t device);
+
 /* LIMIT of the device, 0: none. */
 uint64_t cw_limit_of(uint8_t device);
 /* Changes the limit at run time; 0: none. Memory held beyond it stays, but none is added. */

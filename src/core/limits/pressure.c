@@ -10,6 +10,7 @@
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/limits/limit.h"
+#include "core/limits/scope.h"
 #include "core/process/due.h"
 #include "core/limits/reclaim_due.h"
 #include "core/account/site.h"
@@ -61,6 +62,7 @@ struct use {
     struct {
         uint64_t used, whole; /* whole 0: not known, or there is none */
     } part[PARTS];            /* of the device by anybody; by this process of limit and bound */
+    uint64_t held;            /* by this process */
     enum cw_bound bound;      /* the nearest */
 };
 
@@ -73,7 +75,8 @@ static struct use use_of(uint8_t ordinal)
     struct use use = {.part[OF_DEVICE].whole = total};
 
     held += cw_driver_pool_spare(ordinal);
-    use.part[OF_LIMIT].used = held;
+    use.held = held;
+    use.part[OF_LIMIT].used = held + cw_scope_others(ordinal);
     use.part[OF_LIMIT].whole = cw_limit_of(ordinal);
     bound = cw_bound_nearest(ordinal, held);
     use.part[OF_BOUND].used = bound.used;
@@ -121,7 +124,7 @@ void cw_pressure_read(uint8_t device, struct cw_pressure_state *out)
 
     *out = (struct cw_pressure_state){.device_used = use.part[OF_DEVICE].used,
                                       .device_total = use.part[OF_DEVICE].whole,
-                                      .held = use.part[OF_LIMIT].used,
+                                      .held = use.held,
                                       .limit = use.part[OF_LIMIT].whole,
                                       .share = (unsigned)share_of(&use)};
 }
@@ -215,10 +218,12 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
     unsigned from = cw_pressure_level(device), to;
 
     cw_bound_look(device, cw_usage_device(device).held, now_ns);
+    cw_limit_follow_platform(device);
+    cw_scope_show(device, cw_driver_pool_spare(device));
     use = use_of(device);
     now = share_of(&use);
     to = next_level(from, now);
-    cw_bound_note(device, use.part[OF_LIMIT].used);
+    cw_bound_note(device, use.held);
     atomic_store(&memory->share, (uint32_t)now);
     atomic_store_explicit(&cw_pressure_followed[device],
                           to != CW_LEVEL_LOW || use.part[OF_BOUND].whole != 0,

@@ -20,6 +20,7 @@
 struct cw_host_bounds {
     uint64_t bytes[CW_BOUND_COUNT];
     uint64_t used[CW_BOUND_COUNT]; /* of it, by all whom it is for; 0: not known */
+    int is_served;                 /* this process is a client of MPS there */
 };
 
 struct cw_host_ops {

@@ -267,7 +267,8 @@ static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
 static int is_hopeless(const struct cw_ladder *ladder)
 {
     uint64_t total = atomic_load(&cw_device_state(ladder->device)->driver_total);
-    uint64_t limit = ladder->cause == CW_CAUSE_LIMIT ? cw_limit_of(ladder->device) : 0;
+    int by_limit = ladder->cause == CW_CAUSE_LIMIT || ladder->cause == CW_CAUSE_PLATFORM;
+    uint64_t limit = by_limit ? cw_limit_of(ladder->device) : 0;
 
     return (total != 0 && ladder->bytes > total) || (limit != 0 && ladder->bytes > limit);
 }
@@ -314,7 +315,7 @@ enum cw_ladder_step cw_ladder_climb(struct cw_ladder *ladder, enum cw_cause caus
         return climb_for_budget(ladder, out_block);
     }
     if (!ladder->is_counted && ladder->rungs == 0 &&
-        (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_MIN_FREE)) {
+        (cause == CW_CAUSE_LIMIT || cause == CW_CAUSE_PLATFORM || cause == CW_CAUSE_MIN_FREE)) {
         ladder->is_counted = 1;
         atomic_fetch_add(&memory_of(ladder)->limited, 1);
     }

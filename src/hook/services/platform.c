@@ -94,12 +94,23 @@ static int ask_nvml(const struct device *device, struct cw_host_bounds *out)
     return 1;
 }
 
+/* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, of CUDA 12.4; older drivers do not tell. */
+static int is_served(CUdevice device)
+{
+    int value = 0;
+
+    return cw_real_has(CW_HOOK_cuDeviceGetAttribute) &&
+           CW_REAL(cuDeviceGetAttribute)(&value, (CUdevice_attribute)133, device) == CUDA_SUCCESS &&
+           value != 0;
+}
+
 int cw_platform_bounds(uint8_t ordinal, struct cw_host_bounds *out)
 {
     struct device *device = ordinal < CW_MAX_DEVICES ? device_at(ordinal) : NULL;
     struct cw_cgroup_dmem dmem;
 
     memset(out, 0, sizeof(*out));
+    out->is_served = is_served((CUdevice)ordinal);
     if (device == NULL)
         return 0;
     if (!cw_cgroup_dmem("", device->bus, &dmem))

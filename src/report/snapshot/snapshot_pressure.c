@@ -48,6 +48,7 @@ static uint64_t beyond(uint64_t bytes, uint64_t bound)
 static void read_bounds(struct cw_snapshot_pressure_device *device,
                         const struct cw_live_memory *live)
 {
+    device->is_platform = LOAD(live->is_platform) != 0;
     device->borrowed = LOAD(live->borrowed);
     device->peak_borrowed = LOAD(live->peak_borrowed);
     for (unsigned i = 0; i < CW_BOUND_COUNT; i++) {

@@ -23,6 +23,7 @@ struct cw_snapshot_bound {
 struct cw_snapshot_pressure_device {
     uint8_t ordinal;
     uint8_t used;             /* it has something to report */
+    uint8_t is_platform;      /* the limit is the lowest hard bound */
     uint64_t limit, min_free; /* 0: none */
     struct cw_snapshot_bound bound[CW_BOUND_COUNT];
     uint64_t borrowed, peak_borrowed; /* beyond the lowest soft bound: now, and at most */

@@ -175,7 +175,11 @@ static void put_bounds(const struct cw_text *text)
                 continue;
             if (!begun++) {
                 cw_text_blank(text);
-                cw_text_line(text, "  limits that are causes of pressure, and refuse nothing");
+                cw_text_line(text,
+                             device->is_platform
+                                 ? "  limits that are causes of pressure; the hard ones refuse "
+                                   "(CUWARDEN_LIMIT=platform)"
+                                 : "  limits that are causes of pressure, and refuse nothing");
             }
             put_bound(text, d, &device->bound[i]);
         }
@@ -331,6 +335,7 @@ static void put_ways_out(const struct cw_text *text, const struct cw_snapshot_pr
         [CW_CAUSE_LIMIT] = "refused by CUWARDEN_LIMIT: raise it",
         [CW_CAUSE_MIN_FREE] = "refused by CUWARDEN_MIN_FREE: lower it",
         [CW_CAUSE_INJECTED] = "injected by CUWARDEN_FAIL, a test: unset it",
+        [CW_CAUSE_PLATFORM] = "refused by a limit of the platform: have it raised",
         [CW_CAUSE_BUDGET] = "refused by the budget of a tag: raise it, or let it warn",
     };
     int begun = 0;

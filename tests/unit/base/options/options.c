@@ -512,7 +512,7 @@ Test(options, a_bad_size_time_or_batch_gets_one_line_and_the_default_stays)
 Test(options, a_limit_of_nothing_and_other_bad_limits_are_refused)
 {
     static const char above_0[] =
-        "none, usable, a size (8G) or share (25%) above 0, or a list of up to "
+        "none, usable, platform, a size (8G) or share (25%) above 0, or a list of up to "
         "16, each device at most once (0:8G,GPU-<uuid>:50%,4G)";
     static const char any[] = "none, a size (8G), a share (25%), or a list of up to 16, each "
                               "device at most once (0:8G,GPU-<uuid>:50%,4G)";

@@ -122,7 +122,7 @@ static unsigned looks;
 static int read_group(uint8_t device, struct cw_host_bounds *out)
 {
     looks++;
-    *out = device == 0 ? group : (struct cw_host_bounds){{0}, {0}};
+    *out = device == 0 ? group : (struct cw_host_bounds){.is_served = 0};
     return device == 0;
 }
 

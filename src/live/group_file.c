@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* A sum over processes. See group_file.h. */
+#include "live/group_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "base/out.h"
+#include "base/sys.h"
+#include "live/live_dir.h"
+
+#define SIZE (CW_GROUP_SLOTS * sizeof(struct cw_group_slot))
+/* How often one that found no room looks again while others want some, too. */
+#define TURNS 200u
+
+/* ---- slots ---- */
+
+static int lock_slot(int fd, unsigned slot, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)slot, .l_len = 1};
+
+    return cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&lock);
+}
+
+static void clear(struct cw_group_slot *slot)
+{
+    atomic_store(&slot->wanted, 0);
+    atomic_store(&slot->held, 0);
+}
+
+static int take_slot(struct cw_group_file *group)
+{
+    for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
+        if (lock_slot(group->fd, i, F_WRLCK) != 0)
+            continue;
+        clear(&group->slots[i]); /* of one that is dead */
+        group->slot = i;
+        return 0;
+    }
+    return EAGAIN;
+}
+
+/* Takes what dead processes have in their slots. */
+static void reap(struct cw_group_file *group)
+{
+    for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
+        struct cw_group_slot *slot = &group->slots[i];
+
+        if (i == group->slot || (atomic_load(&slot->held) | atomic_load(&slot->wanted)) == 0 ||
+            lock_slot(group->fd, i, F_WRLCK) != 0)
+            continue;
+        clear(slot);
+        lock_slot(group->fd, i, F_UNLCK);
+    }
+}
+
+/* ---- the file ---- */
+
+static int open_file(const char *tmpdir, const char *name)
+{
+    int fd = -1;
+
+    for (unsigned i = 0; i < CW_PLACE_DEFAULTS && fd < 0; i++) {
+        char directory[CW_PLACE_MAX];
+        int dir;
+
+        if (cw_live_dir_default(i, (uint32_t)geteuid(), tmpdir, directory, sizeof(directory)) != 0)
+            continue;
+        dir = cw_live_dir_open(directory, 1);
+        if (dir < 0)
+            continue;
+        fd = cw_sys_open_at(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+        cw_sys_close(dir);
+    }
+    return fd;
+}
+
+/* The room is taken before it is mapped: a full disk must be an error, and no signal. */
+static int map_file(struct cw_group_file *group)
+{
+    void *slots;
+
+    if (cw_sys_fallocate(group->fd, 0, SIZE) != 0)
+        return errno;
+    slots = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, group->fd, 0);
+    if (slots == MAP_FAILED)
+        return errno;
+    group->slots = slots;
+    return take_slot(group);
+}
+
+int cw_group_file_open(struct cw_group_file *group, const char *tmpdir, uint64_t key)
+{
+    int saved = errno, error;
+    char name[48];
+
+    cw_format(name, sizeof(name), "group-%016jx.sum", (uintmax_t)key);
+    *group = (struct cw_group_file){.fd = open_file(tmpdir, name)};
+    error = group->fd < 0 ? errno : map_file(group);
+    if (error != 0)
+        cw_group_file_close(group);
+    errno = saved;
+    return error;
+}
+
+void cw_group_file_close(struct cw_group_file *group)
+{
+    if (group->slots != NULL)
+        munmap(group->slots, SIZE);
+    group->slots = NULL;
+    if (group->fd >= 0)
+        cw_sys_close(group->fd);
+    group->fd = -1;
+}
+
+/* ---- the sum ---- */
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t cw_group_file_others(const struct cw_group_file *group)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; group->slots != NULL && i < CW_GROUP_SLOTS; i++)
+        if (i != group->slot)
+            sum = add(sum, atomic_load(&group->slots[i].held));
+    return sum;
+}
+
+void cw_group_file_show(struct cw_group_file *group, uint64_t held)
+{
+    if (group->slots != NULL)
+        atomic_store(&group->slots[group->slot].held, held);
+}
+
+/* The lowest slot that wants something; ours is one. */
+static int is_first(const struct cw_group_file *group, int *out_is_alone)
+{
+    int is_first = 1;
+
+    *out_is_alone = 1;
+    for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
+        if (i == group->slot || atomic_load(&group->slots[i].wanted) == 0)
+            continue;
+        *out_is_alone = 0;
+        is_first &= i > group->slot;
+    }
+    return is_first;
+}
+
+static void wish(struct cw_group_slot *own, uint64_t held, uint64_t wanted)
+{
+    atomic_store(&own->wanted, wanted);
+    atomic_store(&own->held, add(held, wanted));
+}
+
+/* Who is not the first withdraws and looks again, so that the first learns what is really held; one
+ * that was alone before it added up, a second time, has no room. */
+int cw_group_file_claim(struct cw_group_file *group, uint64_t held, uint64_t wanted, uint64_t most)
+{
+    struct cw_group_slot *own = &group->slots[group->slot];
+    unsigned turns = 0;
+
+    for (int is_again = 0; turns < TURNS; is_again = 1) {
+        int is_alone, first;
+
+        wish(own, held, wanted);
+        first = is_first(group, &is_alone);
+        if (add(cw_group_file_others(group), add(held, wanted)) <= most) {
+            atomic_store(&own->wanted, 0);
+            return 0;
+        }
+        if (is_alone && is_again)
+            break;
+        if (!first)
+            wish(own, held, 0);
+        if (!is_again)
+            reap(group);
+        cw_lock_relax(&turns);
+    }
+    wish(own, held, 0);
+    return -1;
+}
