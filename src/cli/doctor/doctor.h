@@ -72,6 +72,8 @@ void cw_doctor_check_library(struct cw_doctor *doctor);
 void cw_doctor_check_machine(struct cw_doctor *doctor);
 void cw_doctor_check_program(struct cw_doctor *doctor);
 void cw_doctor_check_process(struct cw_doctor *doctor);
+/* A check: limits that the platform sets, and what they come to. */
+void cw_doctor_check_platform(struct cw_doctor *doctor);
 /* With --gpu: what the driver does, by doing it in a process of its own. */
 void cw_doctor_check_gpu(struct cw_doctor *doctor);
 

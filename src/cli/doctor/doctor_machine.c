@@ -473,10 +473,15 @@ static void check_live(struct cw_doctor *doctor)
 void cw_doctor_check_machine(struct cw_doctor *doctor)
 {
     static const struct cw_check checks[] = {
-        {"driver", check_driver},        {"devices", check_devices},
-        {"container", check_container},  {"preload", check_preload},
-        {"injection", check_injection},  {"options", check_options},
-        {"limits", check_address_space}, {"live", check_live},
+        {"driver", check_driver},
+        {"devices", check_devices},
+        {"container", check_container},
+        {"preload", check_preload},
+        {"injection", check_injection},
+        {"options", check_options},
+        {"platform", cw_doctor_check_platform},
+        {"limits", check_address_space},
+        {"live", check_live},
     };
 
     cw_doctor_run(doctor, checks, CW_ARRAY_LEN(checks));
