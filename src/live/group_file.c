@@ -16,6 +16,8 @@
 #define SIZE (CW_GROUP_SLOTS * sizeof(struct cw_group_slot))
 /* How often one that found no room looks again while others want some, too. */
 #define TURNS 200u
+/* How often a file is opened again that was taken away meanwhile, as one that nobody had. */
+#define OPENINGS 3u
 
 /* ---- slots ---- */
 
@@ -93,16 +95,29 @@ static int map_file(struct cw_group_file *group)
     return take_slot(group);
 }
 
+/* It has its name still, and is in use as of now (cw_live_dir_sweep). */
+static int is_there(int fd)
+{
+    struct stat info;
+
+    return syscall(SYS_utimensat, fd, NULL, NULL, 0) == 0 && cw_sys_stat(fd, &info) == 0 &&
+           info.st_nlink != 0;
+}
+
 int cw_group_file_open(struct cw_group_file *group, const char *tmpdir, uint64_t key)
 {
-    int saved = errno, error;
+    int saved = errno, error = 0;
     char name[48];
 
-    cw_format(name, sizeof(name), "group-%016jx.sum", (uintmax_t)key);
-    *group = (struct cw_group_file){.fd = open_file(tmpdir, name)};
-    error = group->fd < 0 ? errno : map_file(group);
-    if (error != 0)
+    cw_format(name, sizeof(name), "group-%016jx" CW_PLACE_SUM_SUFFIX, (uintmax_t)key);
+    for (unsigned i = 0; i < OPENINGS; i++) {
+        *group = (struct cw_group_file){.fd = open_file(tmpdir, name)};
+        error = group->fd < 0 ? errno : map_file(group);
+        if (error == 0 && is_there(group->fd))
+            break;
+        error = error != 0 ? error : ESTALE;
         cw_group_file_close(group);
+    }
     errno = saved;
     return error;
 }

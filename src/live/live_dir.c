@@ -138,11 +138,27 @@ static int is_dump(const char *name)
     return strstr(name, ".dump-") != NULL;
 }
 
-static int is_live_file(const char *name)
+static int ends_in(const char *name, const char *suffix)
 {
-    size_t len = strlen(name), suffix = sizeof(CW_PLACE_SUFFIX) - 1;
+    size_t len = strlen(name), end = strlen(suffix);
 
-    return len > suffix && strcmp(name + len - suffix, CW_PLACE_SUFFIX) == 0;
+    return len > end && strcmp(name + len - end, suffix) == 0;
+}
+
+/* Whoever takes a part in it locks a byte. While all are locked nobody can begin to. */
+static void sweep_sum(int dir, const char *name, int64_t now)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = cw_sys_open_at(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
+    struct stat info;
+
+    if (fd < 0)
+        return;
+    if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+        now - info.st_mtim.tv_sec > DAY_SECONDS &&
+        cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&all) == 0)
+        syscall(SYS_unlinkat, dir, name, 0);
+    cw_sys_close(fd);
 }
 
 /* Memory that a process maps is written without a trace in the file's times: when it died is not
@@ -152,7 +168,9 @@ static void sweep_file(int dir, const char *name, int64_t now)
     struct stat info;
     int fd;
 
-    if (!is_live_file(name) && !is_dump(name))
+    if (ends_in(name, CW_PLACE_SUM_SUFFIX))
+        sweep_sum(dir, name, now);
+    if (!ends_in(name, CW_PLACE_SUFFIX) && !is_dump(name))
         return;
     fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)

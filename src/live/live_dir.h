@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CW_PLACE_DEFAULTS 2
-#define CW_PLACE_MAX      1280 /* longest path of our directories and files, with its NUL */
-#define CW_PLACE_SUFFIX   ".live"
+#define CW_PLACE_DEFAULTS   2
+#define CW_PLACE_MAX        1280 /* longest path of our directories and files, with its NUL */
+#define CW_PLACE_SUFFIX     ".live"
+#define CW_PLACE_SUM_SUFFIX ".sum" /* live/group_file.h */
 
 /* Bytes of the file that are locked (F_OFD_SETLK): by its process while it lives, by an asker. */
 #define CW_LIVE_LOCK_PROCESS 0
@@ -50,9 +51,9 @@ int cw_live_dir_is_locked(int fd);
 
 /*
  * Takes away what dead processes left more than 24 hours ago, counted from when this first saw that
- * they were dead, and reports of running processes (".dump-") that are older than a week. Looks at
- * no more than CW_PLACE_SWEPT entries, each time at others; at some 500 where there are more than
- * that.
+ * they were dead, sums that nobody had for as long, and reports of running processes (".dump-")
+ * that are older than a week. Looks at no more than CW_PLACE_SWEPT entries, each time at others; at
+ * some 500 where there are more than that.
  */
 #define CW_PLACE_SWEPT 64
 void cw_live_dir_sweep(int dir);

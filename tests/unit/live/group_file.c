@@ -6,11 +6,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/out.h"
+#include "live/live_dir.h"
 
 #define MOST 1000
 
@@ -131,6 +135,35 @@ Test(group_file, a_dead_wish_is_taken_away)
     cw_group_file_close(&b);
     cr_expect_eq(cw_group_file_claim(&a, 0, MOST, MOST), 0);
     cw_group_file_close(&a);
+}
+
+/* ---- files that nobody has ---- */
+
+static int is_swept(time_t age)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+    char directory[96], name[48];
+    int dir, is_gone;
+
+    cr_assert_eq(cw_live_dir_default(0, geteuid(), "/tmp", directory, sizeof(directory)), 0);
+    dir = cw_live_dir_open(directory, 1);
+    snprintf(name, sizeof(name), "group-%016jx.sum", (uintmax_t)key);
+    cr_assert_eq(utimensat(dir, name, times, 0), 0);
+    for (unsigned i = 0; i < 200; i++) /* each looks at some entries */
+        cw_live_dir_sweep(dir);
+    is_gone = faccessat(dir, name, F_OK, 0) != 0;
+    close(dir);
+    return is_gone;
+}
+
+Test(group_file, one_that_nobody_has_goes_after_a_day)
+{
+    struct cw_group_file a = open_one();
+
+    cr_expect_not(is_swept(30 * 60 * 60)); /* in use */
+    cw_group_file_close(&a);
+    cr_expect_not(is_swept(60 * 60));
+    cr_expect(is_swept(30 * 60 * 60));
 }
 
 #define WORKERS 4
