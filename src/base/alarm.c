@@ -21,7 +21,7 @@ int cw_alarm_wait(struct cw_alarm *alarm, uint64_t ns)
         struct timespec rest = {.tv_sec = (time_t)((end - now) / 1000000000u),
                                 .tv_nsec = (long)((end - now) % 1000000000u)};
 
-        syscall(SYS_futex, &alarm->rung, FUTEX_WAIT_PRIVATE, 0, &rest, NULL, 0);
+        syscall(SYS_futex, &alarm->rung, FUTEX_WAIT, 0, &rest, NULL, 0);
     }
     errno = saved;
     return atomic_load(&alarm->rung) != 0;
@@ -32,7 +32,7 @@ void cw_alarm_ring(struct cw_alarm *alarm)
     int saved = errno;
 
     atomic_store(&alarm->rung, 1);
-    syscall(SYS_futex, &alarm->rung, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, &alarm->rung, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     errno = saved;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A wait with a deadline that another thread can end: for a thread of our own, never for the
- * program's. */
+ * program's. In a file that several processes map, another process can (live/mailbox.h). */
 #ifndef CW_BASE_ALARM_H
 #define CW_BASE_ALARM_H
 

@@ -23,6 +23,7 @@
 #include "base/options/option_values.h"
 #include "live/live_copy.h"
 #include "live/live_dir.h"
+#include "live/mailbox.h"
 #include "base/out.h"
 #include "base/sys.h"
 #include "base/compiler.h"
@@ -42,10 +43,7 @@
 #define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* shares in the file are in 1/10000 */
 
 struct wish {
-    enum cw_control what;
-    uint32_t device, is_share;
-    uint64_t argument;
-    const char *subject;
+    struct cw_mail mail;
     uint64_t timeout_ns;
     int is_all;
 };
@@ -114,31 +112,9 @@ static void pause_briefly(void)
 
 /* ---- the process ---- */
 
-#define AT(field)      offsetof(struct cw_live_header, field)
-#define CONTROL(field) (AT(control) + offsetof(struct cw_live_control, field))
-
-/* A number of the header; 0 also if the file ends before it. */
-static uint32_t get(const struct target *target, size_t at)
-{
-    uint32_t value = 0;
-
-    (void)cw_sys_read_at(target->fd, &value, sizeof(value), at);
-    return value;
-}
-
-static int put_bytes(const struct target *target, size_t at, const void *bytes, size_t len)
-{
-    return pwrite(target->fd, bytes, len, (off_t)at) == (ssize_t)len ? 0 : -1;
-}
-
-static int put(const struct target *target, size_t at, uint32_t value)
-{
-    return put_bytes(target, at, &value, sizeof(value));
-}
-
 static int is_alive(const struct target *target)
 {
-    return get(target, AT(exit_kind)) == CW_EXIT_RUNNING &&
+    return cw_mailbox_get(target->fd, CW_MAILBOX_AT(exit_kind)) == CW_EXIT_RUNNING &&
            cw_live_file_is_in_use(target->fd, target->pid, target->path);
 }
 
@@ -151,7 +127,7 @@ static int is_of_run(const char *path)
         return 0;
     while (name > path && name[-1] != '/')
         name--;
-    return cw_run_live_is_name(name);
+    return cw_live_dir_is_run(name);
 }
 
 static int fail_dead(const struct target *target)
@@ -231,16 +207,14 @@ static int attach(struct target *target)
 /* 0, or -1 after a message. Released when the file is closed. */
 static int take_lock(const struct target *target, uint64_t deadline)
 {
-    struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_ASKER, .l_len = 1};
-
-    while (fcntl(target->fd, F_OFD_SETLK, &lock) != 0) {
+    while (cw_mailbox_lock(target->fd) != 0) {
         if (!is_alive(target))
             return fail_dead(target);
         if (cw_clock_ns() >= deadline) {
             cw_cli_error("process %u is busy with a request from process %u; try again, or use a "
                          "longer --timeout",
-                         (unsigned)target->pid, (unsigned)get(target, CONTROL(asker)));
+                         (unsigned)target->pid,
+                         (unsigned)cw_mailbox_get(target->fd, CW_MAILBOX_CONTROL(asker)));
             return -1;
         }
         pause_briefly();
@@ -248,42 +222,15 @@ static int take_lock(const struct target *target, uint64_t deadline)
     return 0;
 }
 
-/* 0, or -1 with errno. */
-static int ask(const struct target *target, const struct wish *wish, uint32_t *out_number)
-{
-    uint8_t due = CW_DUE_CONTROL >> (8 * CW_DUE_CONTROL_BYTE);
-
-    *out_number = get(target, CONTROL(asked)) + 1;
-    /* First what somebody asked who died before the answer. */
-    return put(target, CONTROL(what), CW_CONTROL_NONE) != 0 ||
-                   put(target, CONTROL(asker), (uint32_t)getpid()) != 0 ||
-                   put(target, CONTROL(device), wish->device) != 0 ||
-                   put(target, CONTROL(is_share), wish->is_share) != 0 ||
-                   put_bytes(target, CONTROL(argument), &wish->argument, 8) != 0 ||
-                   put_bytes(target, CONTROL(subject), wish->subject, strlen(wish->subject) + 1) !=
-                       0 ||
-                   put(target, CONTROL(asked), *out_number) != 0 ||
-                   put(target, CONTROL(what), (uint32_t)wish->what) != 0 ||
-                   put_bytes(target, CONTROL(due) + CW_DUE_CONTROL_BYTE, &due, 1) != 0
-               ? -1
-               : 0;
-}
-
 /* Returns 1 if answered. Called a second time if the process has taken the request. */
 static int wait_for_answer(const struct target *target, uint32_t number, uint64_t deadline)
 {
-    while (get(target, CONTROL(answered)) != number) {
+    while (!cw_mailbox_is_answered(target->fd, number)) {
         if (!is_alive(target) || cw_clock_ns() >= deadline)
-            return get(target, CONTROL(answered)) == number;
+            return cw_mailbox_is_answered(target->fd, number);
         pause_briefly();
     }
     return 1;
-}
-
-/* 1 if the request will no longer be carried out; otherwise the process has taken it. */
-static int withdraw(const struct target *target, uint32_t number)
-{
-    return put(target, CONTROL(withdrawn), number) == 0 && get(target, CONTROL(taken)) != number;
 }
 
 static int fail_timeout(const struct target *target, const struct wish *wish)
@@ -305,7 +252,7 @@ static void warn_of_excess(const struct target *target)
         uint64_t limit, live;
         char size[2][SIZE_TEXT_MAX];
 
-        (void)cw_sys_read_at(target->fd, &device, sizeof(device), AT(device[i]));
+        (void)cw_sys_read_at(target->fd, &device, sizeof(device), CW_MAILBOX_AT(device[i]));
         limit = atomic_load(&device.memory.limit);
         live = atomic_load(&device.live_bytes);
         if (limit != 0 && live > limit)
@@ -321,7 +268,7 @@ static int tell(const struct target *target, const struct wish *wish)
 {
     struct cw_live_control control = {.answer = ""};
 
-    (void)cw_sys_read_at(target->fd, &control, sizeof(control), AT(control));
+    (void)cw_sys_read_at(target->fd, &control, sizeof(control), CW_MAILBOX_AT(control));
     control.answer[sizeof(control.answer) - 1] = '\0';
     (void)cw_printable_clean_string(control.answer);
     if (atomic_load(&control.result) == ECANCELED)
@@ -330,11 +277,11 @@ static int tell(const struct target *target, const struct wish *wish)
         cw_cli_error("process %u refused: %s", (unsigned)target->pid, control.answer);
         return -1;
     }
-    if (wish->what == CW_CONTROL_DUMP)
+    if (wish->mail.what == CW_CONTROL_DUMP)
         printf("%s\n", control.answer);
     else
         printf("process %u: %s\n", (unsigned)target->pid, control.answer);
-    if (wish->what == CW_CONTROL_LIMIT)
+    if (wish->mail.what == CW_CONTROL_LIMIT)
         warn_of_excess(target);
     return 0;
 }
@@ -346,11 +293,11 @@ static int ask_and_tell(const struct target *target, const struct wish *wish)
 
     if (take_lock(target, deadline) != 0)
         return -1;
-    if (ask(target, wish, &number) != 0)
+    if (cw_mailbox_ask(target->fd, &wish->mail, &number) != 0)
         return fail_open(target, O_RDWR, "");
     if (wait_for_answer(target, number, deadline))
         return tell(target, wish);
-    if (withdraw(target, number))
+    if (cw_mailbox_withdraw(target->fd, number))
         return is_alive(target) ? fail_timeout(target, wish) : fail_dead(target);
     if (wait_for_answer(target, number, deadline + wish->timeout_ns))
         return tell(target, wish);
@@ -401,7 +348,7 @@ static int fail_value(const char *request, const char *form)
 /* "8G", "50%", or "none" for a limit. 0, or -1 after a message. */
 static int parse_size(struct wish *wish, const char *request, const char *value)
 {
-    int is_limit = wish->what == CW_CONTROL_LIMIT;
+    int is_limit = wish->mail.what == CW_CONTROL_LIMIT;
     const char *form =
         is_limit ? "limit=SIZE with a size (8G) or a share (50%) above 0, or none; use --device=N "
                    "for one device"
@@ -412,12 +359,12 @@ static int parse_size(struct wish *wish, const char *request, const char *value)
         return 0;
     if (cw_sizes_parse(value, 0, &sizes) != 0 || sizes.count != 0)
         return fail_value(request, form);
-    wish->argument = sizes.fallback.amount;
+    wish->mail.argument = sizes.fallback.amount;
     if (sizes.fallback.kind == CW_SIZE_SHARE) {
-        wish->is_share = 1;
-        wish->argument /= SHARE_DIVISOR;
+        wish->mail.is_share = 1;
+        wish->mail.argument /= SHARE_DIVISOR;
     }
-    if (is_limit && wish->argument == 0)
+    if (is_limit && wish->mail.argument == 0)
         return fail_value(request, form);
     return 0;
 }
@@ -432,14 +379,14 @@ static int parse_budget(struct wish *wish, const char *request, const char *valu
         return fail_value(request,
                           "budget=tag:PATTERN=SIZE (tag:^cache$=2G), with :warn or :refuse "
                           "after it or nothing; or budget=tag:PATTERN=none");
-    wish->subject = value;
+    wish->mail.subject = value;
     return 0;
 }
 
 static int parse_value(struct wish *wish, const char *request, const char *value)
 {
-    return wish->what == CW_CONTROL_BUDGET ? parse_budget(wish, request, value)
-                                           : parse_size(wish, request, value);
+    return wish->mail.what == CW_CONTROL_BUDGET ? parse_budget(wish, request, value)
+                                                : parse_size(wish, request, value);
 }
 
 static int parse_request(struct wish *wish, const char *request)
@@ -451,14 +398,14 @@ static int parse_request(struct wish *wish, const char *request)
     };
     size_t len = strcspn(request, "=");
 
-    for (unsigned what = CW_CONTROL_TRIM; what < CW_CONTROL_COUNT; what++) {
+    for (unsigned what = CW_CONTROL_TRIM; what <= CW_CONTROL_BUDGET; what++) {
         int takes_value =
             what == CW_CONTROL_LIMIT || what == CW_CONTROL_POOL_MAX || what == CW_CONTROL_BUDGET;
 
         if (strlen(names[what]) != len || strncmp(names[what], request, len) != 0 ||
             takes_value != (request[len] == '='))
             continue;
-        wish->what = (enum cw_control)what;
+        wish->mail.what = (enum cw_control)what;
         return takes_value ? parse_value(wish, request, request + len + 1) : 0;
     }
     return fail_value(request,
@@ -474,7 +421,7 @@ static int set_device(struct wish *wish, const char *value)
                      CW_MAX_DEVICES - 1);
         return -1;
     }
-    wish->device = (uint32_t)number;
+    wish->mail.device = (uint32_t)number;
     return 0;
 }
 
@@ -490,15 +437,15 @@ static int set_timeout(struct wish *wish, const char *value)
 /* Rejects invalid combinations. */
 static int check_wish(const struct wish *wish)
 {
-    if (wish->is_all && wish->what != CW_CONTROL_TRIM) {
+    if (wish->is_all && wish->mail.what != CW_CONTROL_TRIM) {
         cw_cli_error("--all can only be used with trim");
         return -1;
     }
-    if (wish->what == CW_CONTROL_BUDGET && wish->device != CW_CONTROL_ALL_DEVICES) {
+    if (wish->mail.what == CW_CONTROL_BUDGET && wish->mail.device != CW_CONTROL_ALL_DEVICES) {
         cw_cli_error("--device cannot be used with budget: a budget covers all devices");
         return -1;
     }
-    if (wish->what == CW_CONTROL_DUMP && wish->device != CW_CONTROL_ALL_DEVICES) {
+    if (wish->mail.what == CW_CONTROL_DUMP && wish->mail.device != CW_CONTROL_ALL_DEVICES) {
         cw_cli_error("--device cannot be used with dump: a report covers all devices");
         return -1;
     }
@@ -511,8 +458,8 @@ static int parse_operands(struct wish *wish, int argc, char **argv)
         cw_cli_error("missing %s", optind == argc ? "process id or file" : "request");
     if (optind + 2 != argc || parse_request(wish, argv[optind + 1]) != 0)
         return -1;
-    if (wish->what == CW_CONTROL_TRIM)
-        wish->argument = (uint64_t)wish->is_all;
+    if (wish->mail.what == CW_CONTROL_TRIM)
+        wish->mail.argument = (uint64_t)wish->is_all;
     return check_wish(wish);
 }
 
@@ -533,7 +480,8 @@ static int set_flag(void *request, int flag, char *value)
 
 int cw_cmd_ctl(int argc, char **argv)
 {
-    struct wish wish = {.device = CW_CONTROL_ALL_DEVICES, .subject = "", .timeout_ns = TIMEOUT_NS};
+    struct wish wish = {.mail = {.device = CW_CONTROL_ALL_DEVICES, .subject = ""},
+                        .timeout_ns = TIMEOUT_NS};
     int status = cw_flags_parse(cw_line_ctl(), argc, argv, set_flag, &wish);
 
     if (status >= 0)

@@ -321,6 +321,7 @@ enum cw_unserved {
     X(ALL, "all", "give back all idle blocks")                                                     \
     X(POLL, "poll", "wait a moment for blocks that are still in use")                              \
     X(SYNC, "sync", "wait for the device, then give back the rest")                                \
+    X(NEIGHBOURS, "neighbours", "ask other processes for idle memory")                             \
     X(PROGRAM, "program", "ask the program to free something")                                     \
     X(FALLBACK, "fallback", "serve from managed memory")
 
@@ -406,6 +407,14 @@ struct cw_live_rung {
     _Atomic uint64_t released; /* bytes given back to the driver by it */
 };
 
+/* Requests between processes for idle memory (core/request/neighbours.h). */
+struct cw_live_neighbours {
+    _Atomic uint64_t asked;   /* requests of this process, when memory had run out or was scarce */
+    _Atomic uint64_t silent;  /* of these, when it had run out: nobody answered in time */
+    _Atomic uint64_t wait_ns; /* spent on them by calls that had found no memory */
+    _Atomic uint64_t served;  /* requests of others, carried out by this process */
+};
+
 /* Limits, pressure and what was done about them on one device; nothing here changes on a hit. */
 struct cw_live_memory {
     _Atomic uint64_t limit;    /* that this process may hold; 0: none */
@@ -427,6 +436,7 @@ struct cw_live_memory {
     _Atomic uint64_t borrowed,
         peak_borrowed;            /* beyond the lowest soft bound: last looked at, most */
     _Atomic uint64_t is_platform; /* 1: LIMIT=platform, so that the hard ones refuse */
+    struct cw_live_neighbours neighbours;
     uint64_t reserved[1];
 };
 

@@ -7,11 +7,12 @@
  *
  * A request. One asker at a time: it holds a lock on the file's byte CW_LIVE_LOCK_ASKER, which goes
  * with its process. It writes (pwrite) `asker`, `device`, `is_share`, `argument` and `subject`,
- * then `asked`, one more than before, then `what`, then the byte of `due` that is its own. The
- * process takes the request by putting `what` back to NONE, says so in `taken`, and answers by
- * setting `result` and `answer`, then answered = asked. To stop waiting, the asker sets withdrawn =
- * asked and then looks at `taken`: if that is not its number yet, the process will find it
- * withdrawn; if it is, an answer is on its way, which may be that it was withdrawn (ECANCELED).
+ * then `asked`, one more than before, then `what`, then the byte of `due` that is its own, and
+ * rings `bell`, on which the background thread waits, if there is one. The process takes the
+ * request by putting `what` back to NONE, says so in `taken`, and answers by setting `result` and
+ * `answer`, then answered = asked. To stop waiting, the asker sets withdrawn = asked and then looks
+ * at `taken`: if that is not its number yet, the process will find it withdrawn; if it is, an
+ * answer is on its way, which may be that it was withdrawn (ECANCELED).
  */
 #ifndef CW_LIVE_LAYOUT_CONTROL_H
 #define CW_LIVE_LAYOUT_CONTROL_H
@@ -19,13 +20,16 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/alarm.h"
+
 enum cw_due {
-    CW_DUE_GROWTH = 1 << 0,  /* the time for a sample or a point has come */
-    CW_DUE_DUMP = 1 << 1,    /* a signal, or the interval, asks for a report */
-    CW_DUE_DEMAND = 1 << 2,  /* the time for a sweep has come */
-    CW_DUE_WATCH = 1 << 3,   /* much lies idle: the background thread is wanted */
-    CW_DUE_NOTICE = 1 << 4,  /* a level of pressure has changed: the program may want to know */
-    CW_DUE_CONTROL = 1 << 8, /* a request of another process, which writes the byte alone */
+    CW_DUE_GROWTH = 1 << 0,     /* the time for a sample or a point has come */
+    CW_DUE_DUMP = 1 << 1,       /* a signal, or the interval, asks for a report */
+    CW_DUE_DEMAND = 1 << 2,     /* the time for a sweep has come */
+    CW_DUE_WATCH = 1 << 3,      /* much lies idle: the background thread is wanted */
+    CW_DUE_NOTICE = 1 << 4,     /* a level of pressure has changed: the program may want to know */
+    CW_DUE_NEIGHBOURS = 1 << 5, /* memory is scarce: another process may have some to spare */
+    CW_DUE_CONTROL = 1 << 8,    /* a request of another process, which writes the byte alone */
 };
 #define CW_DUE_CONTROL_BYTE 1 /* of `due`, on little-endian machines */
 
@@ -38,7 +42,9 @@ enum cw_due {
     X(POOL_MAX, "pool-max") /* the same */                                                         \
     X(SHRINK, "shrink")     /* half of the idle blocks */                                          \
     X(CLEAR, "clear")       /* all idle blocks that are ready */                                   \
-    X(BUDGET, "budget")     /* what a tag may have; `subject` as CUWARDEN_BUDGET has one item */
+    X(BUDGET, "budget")     /* what a tag may have; `subject` as CUWARDEN_BUDGET has one item */   \
+    X(LEND, "lend")         /* idle blocks, of `argument` bytes; 0: as pressure demands; asked by  \
+                               the library in another process (core/request/neighbours.h) */
 
 enum cw_control {
 #define X(id, name) CW_CONTROL_##id,
@@ -51,7 +57,8 @@ enum cw_control {
 
 struct cw_live_control {
     _Alignas(64) _Atomic uint32_t due; /* enum cw_due; a cache line of its own, rarely written */
-    uint32_t unused[15];
+    struct cw_alarm bell;              /* of the background thread */
+    uint32_t unused[14];
     _Atomic uint32_t asker;    /* its process id */
     _Atomic uint32_t what;     /* enum cw_control */
     _Atomic uint32_t device;   /* ordinal or CW_CONTROL_ALL_DEVICES */

@@ -60,6 +60,7 @@ enum cw_bypass {
     X(OOM, "oom", "to make room for a request that ran out of memory")                             \
     X(PRESSURE, "pressure", "memory on the device was scarce")                                     \
     X(ASKED, "asked", "as the program or another process asked")                                   \
+    X(NEIGHBOUR, "neighbour", "for another process that had run out of memory")                    \
     X(CONTEXT, "context", "with a context that ended, while others could still use them")
 
 enum cw_release {

@@ -119,6 +119,25 @@ void cw_live_dir_name(char *buf, size_t cap)
               (uintmax_t)cw_random());
 }
 
+int cw_live_dir_is_run(const char *name)
+{
+    size_t len = sizeof(CW_LIVE_RUN_PREFIX) - 1;
+
+    return strncmp(name, CW_LIVE_RUN_PREFIX, len) == 0 && name[len] >= '0' && name[len] <= '9';
+}
+
+static int ends_in(const char *name, const char *suffix)
+{
+    size_t len = strlen(name), end = strlen(suffix);
+
+    return len > end && strcmp(name + len - end, suffix) == 0;
+}
+
+int cw_live_dir_is_file(const char *name)
+{
+    return ends_in(name, CW_PLACE_SUFFIX);
+}
+
 /* ---- what the dead left ---- */
 
 int cw_live_dir_is_locked(int fd)
@@ -136,13 +155,6 @@ int cw_live_dir_is_locked(int fd)
 static int is_dump(const char *name)
 {
     return strstr(name, ".dump-") != NULL;
-}
-
-static int ends_in(const char *name, const char *suffix)
-{
-    size_t len = strlen(name), end = strlen(suffix);
-
-    return len > end && strcmp(name + len - end, suffix) == 0;
 }
 
 /* Whoever takes a part in it locks a byte. While all are locked nobody can begin to. */
@@ -170,7 +182,7 @@ static void sweep_file(int dir, const char *name, int64_t now)
 
     if (ends_in(name, CW_PLACE_SUM_SUFFIX))
         sweep_sum(dir, name, now);
-    if (!ends_in(name, CW_PLACE_SUFFIX) && !is_dump(name))
+    if (!cw_live_dir_is_file(name) && !is_dump(name))
         return;
     fd = cw_sys_open_at(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
@@ -251,4 +263,19 @@ void cw_live_dir_sweep(int dir)
     if (chosen != NULL)
         sweep_listing(dir, chosen, chosen_len, seen > 1 ? UINT_MAX : CW_PLACE_SWEPT);
     cw_mem_free(listings, 2 * LISTING);
+}
+
+/* ---- all entries ---- */
+
+void cw_live_dir_each(int dir, int (*look)(void *self, const char *name), void *self)
+{
+    char *listing = cw_mem_alloc(LISTING);
+    int is_over = listing == NULL;
+    long len;
+
+    while (!is_over && (len = syscall(SYS_getdents64, dir, listing, LISTING)) > 0)
+        for (long at = 0; at < len && !is_over; at += entry_at(listing, at)->len)
+            is_over = look(self, entry_at(listing, at)->name);
+    if (listing != NULL)
+        cw_mem_free(listing, LISTING);
 }

@@ -46,6 +46,14 @@ uint64_t cw_live_dir_room(int dir);
 /* A new name for this process. */
 void cw_live_dir_name(char *buf, size_t cap);
 
+/* Directories of runs (cli/input/run_live.h) lie beside the files, with files of their own. */
+#define CW_LIVE_RUN_PREFIX "run-"
+int cw_live_dir_is_run(const char *name);
+int cw_live_dir_is_file(const char *name);
+
+/* Calls `look` with the name of each entry, until that returns 1. */
+void cw_live_dir_each(int dir, int (*look)(void *self, const char *name), void *self);
+
 /* 1 if somebody holds the file's lock, 0 if nobody does, -1 if that cannot be told. */
 int cw_live_dir_is_locked(int fd);
 

@@ -38,7 +38,9 @@ assert of("device_total_bytes", one, device="0") > of("device_used_bytes", one, 
 assert abs(of("pressure_ratio", one, device="0") - of("held_bytes", one, device="0") / (600 * MIB)) < 0.01
 assert of("fallbacks_total", one, device="0") == of("fallback_bytes_total", one, device="0") == 0
 assert sum(of("trimmed_bytes_total", one, device="0", reason=reason)
-           for reason in ("full", "idle", "oom", "pressure", "asked", "context")) <= 2 * MIB
+           for reason in ("full", "idle", "oom", "pressure", "asked", "neighbour", "context")) <= 2 * MIB
+assert all(of("neighbour_requests_total", one, device="0", what=what) == 0 for what in ("asked", "silent", "served"))
+assert of("neighbour_received_bytes_total", one, device="0") == 0
 assert of("up", one, exe=r'a \"b\" \\ c') == 1
 assert 1.7e9 < of("process_start_time_seconds", one) < 1e11
 assert of("pool_hits_total", two, device="1") == 1

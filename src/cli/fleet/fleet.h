@@ -31,6 +31,9 @@ struct cw_fleet_device {
     uint64_t fallbacks, fallback_bytes; /* requests served from managed memory */
     /* Idle blocks given back to the driver. */
     uint64_t trimmed_bytes[CW_RELEASE_COUNT], all_trimmed_bytes;
+    /* Requests between processes for idle memory, as in struct cw_live_neighbours; and what came of
+     * those of this process. */
+    uint64_t neighbours_asked, neighbours_silent, neighbours_served, neighbours_bytes;
     /* Sums over the counted kinds, as in the report. */
     uint64_t live_blocks, allocs, frees, failed;
     uint64_t hits, misses;         /* of the pool */

@@ -94,6 +94,10 @@ static void read_header(struct cw_fleet_device *device, const struct cw_view *vi
         device->trimmed_bytes[i] = LOAD(live->pool.released[i].bytes);
         device->all_trimmed_bytes += device->trimmed_bytes[i];
     }
+    device->neighbours_asked = LOAD(live->memory.neighbours.asked);
+    device->neighbours_silent = LOAD(live->memory.neighbours.silent);
+    device->neighbours_served = LOAD(live->memory.neighbours.served);
+    device->neighbours_bytes = LOAD(live->memory.rung[CW_RUNG_NEIGHBOURS].released);
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         device->ooms[i] = LOAD(live->memory.refused[i]);
     if (ordinal == CW_DEVICE_HOST) {

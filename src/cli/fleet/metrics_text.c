@@ -129,6 +129,7 @@ PRINT_FIELD(device_total, driver_total, device->driver_total != 0)
 PRINT_FIELD(device_used, driver_used, device->driver_total != 0)
 PRINT_FIELD(fallbacks, fallbacks, device->ordinal != CW_DEVICE_HOST)
 PRINT_FIELD(fallback_bytes, fallback_bytes, device->ordinal != CW_DEVICE_HOST)
+PRINT_FIELD(neighbours_bytes, neighbours_bytes, device->ordinal != CW_DEVICE_HOST)
 PRINT_FIELD(hits, hits, 1)
 PRINT_FIELD(misses, misses, 1)
 
@@ -164,6 +165,22 @@ static void print_trimmed(const struct printing *printing, const struct cw_fleet
         begin_device_line(printing, device);
         print_label(printing->to, "reason", cw_release_name(i));
         end_line(printing, device->trimmed_bytes[i]);
+    }
+}
+
+static void print_neighbours(const struct printing *printing, const struct cw_fleet_device *device)
+{
+    const struct {
+        const char *what;
+        uint64_t count;
+    } of[] = {{"asked", device->neighbours_asked},
+              {"silent", device->neighbours_silent},
+              {"served", device->neighbours_served}};
+
+    for (unsigned i = 0; i < CW_ARRAY_LEN(of) && device->ordinal != CW_DEVICE_HOST; i++) {
+        begin_device_line(printing, device);
+        print_label(printing->to, "what", of[i].what);
+        end_line(printing, of[i].count);
     }
 }
 
@@ -281,6 +298,12 @@ static const struct metric {
     {"cuwarden_fallback_bytes_total", "counter", "Their bytes.", 0, NULL, print_fallback_bytes},
     {"cuwarden_trimmed_bytes_total", "counter",
      "Idle memory that the pool has returned to the driver, by reason.", 0, NULL, print_trimmed},
+    {"cuwarden_neighbour_requests_total", "counter",
+     "Requests for idle memory to other processes, those without an answer, and those of others "
+     "that were carried out.",
+     0, NULL, print_neighbours},
+    {"cuwarden_neighbour_received_bytes_total", "counter",
+     "What other processes gave back when memory had run out.", 0, NULL, print_neighbours_bytes},
     {"cuwarden_pool_hits_total", "counter", "Requests served by the pool.", 0, NULL, print_hits},
     {"cuwarden_pool_misses_total", "counter", "Requests passed to the driver.", 0, NULL,
      print_misses},

@@ -59,6 +59,12 @@ static void put_device(struct cw_json *json, const struct cw_fleet_device *devic
     for (unsigned i = 0; i < CW_RELEASE_COUNT; i++)
         cw_json_number(json, cw_release_name(i), device->trimmed_bytes[i]);
     cw_json_close(json, '}');
+    cw_json_open(json, "neighbours", '{');
+    cw_json_number(json, "asked", device->neighbours_asked);
+    cw_json_number(json, "silent", device->neighbours_silent);
+    cw_json_number(json, "received_bytes", device->neighbours_bytes);
+    cw_json_number(json, "served", device->neighbours_served);
+    cw_json_close(json, '}');
     put_pool(json, device);
     cw_json_close(json, '}');
 }

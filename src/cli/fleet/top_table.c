@@ -166,6 +166,8 @@ static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_
         return cw_top_size(buf, cap, device->fallback_bytes);
     case CW_TOP_TRIMMED:
         return cw_top_size(buf, cap, device->all_trimmed_bytes);
+    case CW_TOP_LENT:
+        return cw_top_size(buf, cap, device->trimmed_bytes[CW_RELEASE_NEIGHBOUR]);
     case CW_TOP_BUDGET:
         return print_share(buf, cap, budget_of(row));
     default:
@@ -323,6 +325,8 @@ static double measure(const struct cw_top_row *row, enum cw_top_column column)
         return (double)device->fallback_bytes;
     case CW_TOP_TRIMMED:
         return (double)device->all_trimmed_bytes;
+    case CW_TOP_LENT:
+        return (double)device->trimmed_bytes[CW_RELEASE_NEIGHBOUR];
     case CW_TOP_BUDGET:
         return budget_of(row);
     case CW_TOP_FAILED:

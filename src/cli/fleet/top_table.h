@@ -32,6 +32,7 @@
     X(FALLBACK, "FALLBACK", 9, 17)                                                                 \
     X(TRIMMED, "TRIMMED", 8, 18)                                                                   \
     X(BUDGET, "BUDG%", 6, 19)                                                                      \
+    X(LENT, "LENT", 6, 20)                                                                         \
     X(COMMAND, "COMMAND", 0, 0)
 
 enum cw_top_column {

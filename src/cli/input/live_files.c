@@ -114,7 +114,7 @@ static int add_all(const struct search *search, DIR *dir, const char *directory,
         if (parse_name(entry->d_name, &found) == 0 &&
             (search->pid == 0 || found.pid == search->pid))
             rc = add(search, directory, entry->d_name, found);
-        else if (runs > 0 && cw_run_live_is_name(entry->d_name))
+        else if (runs > 0 && cw_live_dir_is_run(entry->d_name))
             rc = add_run(search, dirfd(dir), directory, entry->d_name, runs - 1);
     }
     return rc;

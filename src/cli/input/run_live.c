@@ -18,14 +18,7 @@
 
 #include "base/sys.h"
 
-#define PREFIX     "run-"
 #define OLD_SECOND 60 /* an empty directory may be new */
-
-int cw_run_live_is_name(const char *name)
-{
-    return strncmp(name, PREFIX, sizeof(PREFIX) - 1) == 0 && name[sizeof(PREFIX) - 1] >= '0' &&
-           name[sizeof(PREFIX) - 1] <= '9';
-}
 
 /* The descriptor, or -1 if it is not a directory or its run is alive. */
 static int open_idle(int parent, const char *name)
@@ -68,7 +61,7 @@ static void take_away_all(DIR *dir, time_t age, unsigned depth)
     const struct dirent *entry;
 
     while ((entry = readdir(dir)))
-        if (cw_run_live_is_name(entry->d_name))
+        if (cw_live_dir_is_run(entry->d_name))
             take_away(dirfd(dir), entry->d_name, age, depth);
 }
 
@@ -94,7 +87,8 @@ static int make_in(struct cw_run_live *live, int parent, const char *directory)
     suffix = strstr(name, CW_PLACE_SUFFIX);
     if (suffix)
         *suffix = '\0';
-    len = snprintf(live->directory, sizeof(live->directory), "%s/" PREFIX "%s", directory, name);
+    len = snprintf(live->directory, sizeof(live->directory), "%s/" CW_LIVE_RUN_PREFIX "%s",
+                   directory, name);
     if (len >= (int)sizeof(live->directory))
         return ENAMETOOLONG;
     if (mkdir(live->directory, 0700) != 0)
@@ -232,7 +226,7 @@ void cw_run_live_end(struct cw_run_live *live)
     while (dir && (entry = readdir(dir))) {
         size_t len = strlen(entry->d_name);
 
-        if (cw_run_live_is_name(entry->d_name))
+        if (cw_live_dir_is_run(entry->d_name))
             take_away(dirfd(dir), entry->d_name, 0, CW_RUNS_MAX);
         else if (entry->d_name[0] == '.' && len > 5 &&
                  strcmp(entry->d_name + len - 5, CW_PLACE_SUFFIX) == 0)

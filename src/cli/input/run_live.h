@@ -21,9 +21,6 @@ struct cw_run_live {
     int lock;
 };
 
-/* 1 if the name is that of such a directory. */
-int cw_run_live_is_name(const char *name);
-
 /* Creates it. 0, or -1 with the reason in `why`. */
 int cw_run_live_make(struct cw_run_live *live, const struct cw_options *options, char *why,
                      size_t cap);

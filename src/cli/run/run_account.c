@@ -248,7 +248,7 @@ static int is_inner(const struct cw_run_account *account)
 {
     const char *slash = strrchr(account->live.home, '/');
 
-    return slash && cw_run_live_is_name(slash + 1);
+    return slash && cw_live_dir_is_run(slash + 1);
 }
 
 /* Who else is on the device that was full; NULL if nobody, or it is not known. */

@@ -227,6 +227,14 @@ static void pool_max(const struct request *request, struct answer *answer)
     set(request, answer, "pool-max", cw_adjust_pool_max);
 }
 
+/* The asker reads the numbers, and nobody the words. */
+static void lend(const struct request *request, struct answer *answer)
+{
+    answer->result = cw_adjust_lend((uint8_t)request->first, request->argument, &answer->bytes);
+    answer->blocks = released_blocks(request) - answer->blocks;
+    say_given_back(answer);
+}
+
 /* A budget takes nothing away, so more than it may be live already. */
 static void say_used(const struct cw_budget_rule *rule, struct answer *answer)
 {
@@ -274,7 +282,7 @@ static const struct {
     [CW_CONTROL_TRIM] = {trim, 1},     [CW_CONTROL_DUMP] = {dump, 0},
     [CW_CONTROL_LIMIT] = {limit, 1},   [CW_CONTROL_POOL_MAX] = {pool_max, 1},
     [CW_CONTROL_SHRINK] = {shrink, 1}, [CW_CONTROL_CLEAR] = {clear, 1},
-    [CW_CONTROL_BUDGET] = {budget, 0},
+    [CW_CONTROL_BUDGET] = {budget, 0}, [CW_CONTROL_LEND] = {lend, 1},
 };
 
 static void answer_request(struct request *request, struct answer *answer)

@@ -31,6 +31,7 @@
 #include "core/limits/demand.h"
 #include "core/limits/excess.h"
 #include "core/limits/inject.h"
+#include "core/limits/lending.h"
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/limits/scope.h"
@@ -46,6 +47,7 @@
 #include "core/reclaim/reclaim.h"
 #include "core/reclaim/sweep.h"
 #include "core/request/fallback.h"
+#include "core/request/neighbours.h"
 #include "core/request/oom.h"
 #include "core/stacks/module.h"
 #include "core/stacks/stack.h"
@@ -86,6 +88,7 @@ static int build(const struct cw_launcher *launcher, unsigned driver_version)
     cw_pressure_init(options);
     cw_inject_init(&options->fail);
     cw_fallback_init(options);
+    cw_neighbours_init(options);
     cw_bucket_init(arena);
     cw_excess_init();
     cw_retention_init(options);
@@ -174,6 +177,8 @@ void cw_lifecycle_reset(void)
     cw_freed_reset();
     cw_pitch_reset();
     cw_fallback_reset();
+    cw_neighbours_reset();
+    cw_lending_reset();
     cw_slot_reset();
     cw_context_reset();
     cw_variable_reset();

@@ -129,6 +129,13 @@ void cw_pressure_read(uint8_t device, struct cw_pressure_state *out)
                                       .share = (unsigned)share_of(&use)};
 }
 
+int cw_pressure_is_of_device(uint8_t device)
+{
+    struct use use = use_of(device);
+
+    return cw_pressure_level(device) >= CW_LEVEL_HIGH && !is_by_limit(&use);
+}
+
 static uint64_t begins_at(unsigned level)
 {
     return level == CW_LEVEL_LOW ? 0 : (uint64_t)self.thresholds.percent[level - 1] * POINT;
@@ -236,6 +243,8 @@ static void settle(uint8_t device, uint32_t api, uint64_t now_ns)
     if (to > from || (to >= CW_LEVEL_HIGH && now_ns >= self.due_ns[device] + AGAIN_NS)) {
         self.due_ns[device] = now_ns;
         cw_reclaim_due_set(device, CW_RECLAIM_LEVEL);
+        if (to >= CW_LEVEL_HIGH)
+            cw_due_set(CW_DUE_NEIGHBOURS);
     }
 }
 

@@ -51,6 +51,9 @@ struct cw_pressure_state {
 };
 void cw_pressure_read(uint8_t device, struct cw_pressure_state *out);
 
+/* 1 if the level is HIGH or more, and not by this process's own limit. */
+int cw_pressure_is_of_device(uint8_t device);
+
 /* Bytes to give back so that the level falls below HIGH, by each share; 0: it is below. */
 uint64_t cw_pressure_excess(uint8_t device);
 

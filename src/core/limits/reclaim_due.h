@@ -18,6 +18,7 @@ enum cw_reclaim_reason {
     CW_RECLAIM_CAP = 1 << 1,   /* more is held than the program has needed lately */
     CW_RECLAIM_AGE = 1 << 2,   /* blocks are doomed (core/reclaim/sweep.h) */
     CW_RECLAIM_COUNT = 1 << 3, /* a bucket has more than POOL_BUCKET_MAX */
+    CW_RECLAIM_LENT = 1 << 4,  /* another process has none (core/limits/lending.h) */
 };
 
 extern CW_HIDDEN _Atomic uint32_t cw_reclaim_due_any;

@@ -7,11 +7,13 @@
 #include "base/compiler.h"
 #include "base/lock.h"
 #include "core/limits/demand.h"
+#include "core/limits/lending.h"
 #include "core/cache/retention.h"
 #include "core/pending/patience.h"
 #include "core/pending/pending.h"
 #include "core/limits/pressure.h"
 #include "core/process/gate.h"
+#include "core/reclaim/pool_walk.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
 #include "core/cache/thread_cache.h"
@@ -37,60 +39,6 @@ void cw_reclaim_reset(void)
     atomic_store(&self.working, 0);
 }
 
-/* ---- pool contexts and pools ---- */
-
-/* The next usable pool context after context *at, on this device (CW_DEVICE_HOST: any). */
-static struct cw_pool_context *next_pool_context(uint8_t device, uint32_t *at)
-{
-    uint32_t contexts = cw_arena_count(&cw_session.arena, CW_TABLE_CONTEXT);
-
-    while (++*at < contexts) {
-        struct cw_pool_context *pool_context = cw_pool_context_of(*at);
-
-        if (pool_context != NULL && (device == CW_DEVICE_HOST || pool_context->device == device) &&
-            cw_pool_context_is_usable(pool_context))
-            return pool_context;
-    }
-    return NULL;
-}
-
-/* Pools of device memory come first. */
-_Static_assert(CW_POOL_DEVICE == 0 && CW_POOL_PITCHED == 1 && CW_POOL_HOST == 2,
-               "classes below CW_POOL_HOST are those of the device");
-
-static struct cw_pool *pool_of(struct cw_pool_context *pool_context, unsigned class)
-{
-    return atomic_load_explicit(&pool_context->pool[class], memory_order_acquire);
-}
-
-/* All pools of memory of the device, or of the host, one after the other: begins at {0}. */
-struct walk {
-    uint32_t context;
-    unsigned class; /* of the next pool in pool_context */
-    struct cw_pool_context *pool_context;
-};
-
-static struct cw_pool *next_pool(uint8_t device, struct walk *walk)
-{
-    unsigned first = device == CW_DEVICE_HOST ? CW_POOL_HOST : 0;
-    unsigned end = device == CW_DEVICE_HOST ? CW_POOL_CLASSES : CW_POOL_HOST;
-
-    for (;;) {
-        if (walk->pool_context == NULL || walk->class >= end) {
-            walk->pool_context = next_pool_context(device, &walk->context);
-            walk->class = first;
-        }
-        if (walk->pool_context == NULL)
-            return NULL;
-        while (walk->class < end) {
-            struct cw_pool *pool = pool_of(walk->pool_context, walk->class ++);
-
-            if (pool != NULL)
-                return pool;
-        }
-    }
-}
-
 static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
 {
     uint64_t bytes =
@@ -101,11 +49,11 @@ static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
 
 static uint64_t release_ready(uint8_t device, enum cw_release why)
 {
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
     uint64_t bytes = 0;
 
-    while ((pool = next_pool(device, &walk)) != NULL)
+    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
         bytes += release_pool(pool, why);
     return bytes;
 }
@@ -122,11 +70,11 @@ static uint64_t release_all_ready(uint8_t device, enum cw_release why)
 
 static void gather_pools(uint8_t device)
 {
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
     cw_retention_reclaim_begins();
-    while ((pool = next_pool(device, &walk)) != NULL)
+    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
         cw_ready_share(pool->pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
     cw_retention_reclaim_ends(0);
 }
@@ -138,18 +86,18 @@ void cw_reclaim_gather(uint8_t device)
 
     gather_pools(device);
     gather_pools(CW_DEVICE_HOST);
-    while ((pool_context = next_pool_context(device, &at)) != NULL)
+    while ((pool_context = cw_pool_walk_context(device, &at)) != NULL)
         cw_pending_collect(pool_context);
 }
 
 /* Releases one block of the class with at least `need` bytes; 0: there is none. */
 static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, enum cw_release why)
 {
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
     uint32_t block;
 
-    while ((pool = next_pool(device, &walk)) != NULL) {
+    while ((pool = cw_pool_walk_next(device, &walk)) != NULL) {
         block = cw_bucket_take_least(pool, size_class, need);
         if (block != 0)
             return cw_release_list(pool->pool_context, block, why);
@@ -212,7 +160,7 @@ static uint64_t release_rest(uint8_t device, enum cw_release why)
     uint64_t bytes = 0;
     uint32_t at = 0;
 
-    while ((pool_context = next_pool_context(device, &at)) != NULL)
+    while ((pool_context = cw_pool_walk_context(device, &at)) != NULL)
         bytes += release_pending(pool_context, why);
     return bytes + release_all_ready(device, why);
 }
@@ -231,7 +179,7 @@ uint32_t cw_reclaim_harvest(uint8_t device)
     if (!cw_batch_is_any())
         return 0;
     cw_pending_close(0);
-    while ((pool_context = next_pool_context(device, &at)) != NULL)
+    while ((pool_context = cw_pool_walk_context(device, &at)) != NULL)
         blocks += cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, 1);
     return blocks;
 }
@@ -314,11 +262,11 @@ typedef int (*step_fn)(uint8_t device, struct turn *turn);
 
 static int drop_all(uint8_t device, struct turn *turn)
 {
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
     gather_pools(device);
-    while ((pool = next_pool(device, &walk)) != NULL)
+    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;)
             while (cw_bucket_has_blocks(pool, c)) {
                 uint32_t count, list = cw_bucket_take_some(pool, c, turn->calls, &count);
@@ -335,10 +283,10 @@ static int drop_excess(uint8_t device, struct turn *turn)
     int is_halved = device < CW_MAX_DEVICES && cw_pressure_level(device) >= CW_LEVEL_MEDIUM;
     enum cw_release why = is_halved ? CW_RELEASE_PRESSURE : CW_RELEASE_FULL;
     uint64_t most = self.options->pool_bucket_max;
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while (most != CW_COUNT_AUTO && (pool = next_pool(device, &walk)) != NULL)
+    while (most != CW_COUNT_AUTO && (pool = cw_pool_walk_next(device, &walk)) != NULL)
         for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
             uint32_t list;
 
@@ -380,10 +328,10 @@ static struct choice choose(uint8_t device)
 {
     uint32_t now = cw_session_tick(cw_session_now());
     struct choice best = {0};
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while ((pool = next_pool(device, &walk)) != NULL) {
+    while ((pool = cw_pool_walk_next(device, &walk)) != NULL) {
         for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
             uint64_t value;
 
@@ -454,12 +402,31 @@ static int relieve_level(uint8_t device, struct turn *turn)
     }
 }
 
+/* What the program has needed least goes first. */
+static int drop_lent(uint8_t device, struct turn *turn)
+{
+    uint64_t bytes;
+
+    gather_pools(device);
+    while (cw_lending_wanted(device, cw_session_now()) != 0) {
+        struct choice choice = choose(device);
+
+        if (choice.pool == NULL)
+            return 1;
+        bytes = release_chosen(&choice, CW_RELEASE_NEIGHBOUR, turn);
+        cw_lending_given(device, bytes);
+        if (bytes == 0 || is_over(turn))
+            return 0;
+    }
+    return 1;
+}
+
 static int drop_doomed(uint8_t device, struct turn *turn)
 {
-    struct walk walk = {0};
+    struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while ((pool = next_pool(device, &walk)) != NULL)
+    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;) {
             uint32_t block;
 
@@ -478,9 +445,8 @@ static const struct {
     enum cw_reclaim_reason reason;
     step_fn step;
 } steps[] = {
-    {CW_RECLAIM_LEVEL, relieve_level},
-    {CW_RECLAIM_COUNT, drop_excess},
-    {CW_RECLAIM_CAP, drop_beyond_cap},
+    {CW_RECLAIM_LEVEL, relieve_level}, {CW_RECLAIM_LENT, drop_lent},
+    {CW_RECLAIM_COUNT, drop_excess},   {CW_RECLAIM_CAP, drop_beyond_cap},
     {CW_RECLAIM_AGE, drop_doomed},
 };
 
@@ -509,7 +475,7 @@ static int is_any_busy(void)
 
     if (CW_LIKELY(atomic_load(&cw_patience_busy) == 0))
         return 0;
-    while ((pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL)
+    while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
         if (cw_patience_is_over(pool_context))
             return 1;
     return 0;
@@ -579,7 +545,7 @@ int cw_reclaim_is_calm(void)
     struct cw_pool_context *pool_context;
     uint32_t at = 0;
 
-    while ((pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL) {
+    while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL) {
         if (cw_session.ops->has_context_events() && !is_idle(pool_context))
             return 0;
         cw_patience_renew(pool_context);
@@ -592,7 +558,7 @@ void cw_reclaim_settle(void)
     struct cw_pool_context *pool_context;
     uint32_t at = 0;
 
-    while ((pool_context = next_pool_context(CW_DEVICE_HOST, &at)) != NULL) {
+    while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL) {
         cw_pending_collect(pool_context);
         cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, 1);
     }

@@ -10,6 +10,7 @@
 #include "core/device/driver_pool.h"
 #include "core/account/event.h"
 #include "core/request/fallback.h"
+#include "core/request/neighbours.h"
 #include "core/process/gate.h"
 #include "core/cache/retention.h"
 #include "core/limits/limit.h"
@@ -39,8 +40,11 @@
 
 void cw_ladder_begin(struct cw_ladder *out, uint8_t device, uint64_t bytes)
 {
-    *out = (struct cw_ladder){
-        .bytes = bytes, .reclaims = cw_reclaim_reclaims(), .device = device, .last = CW_RUNG_COUNT};
+    *out = (struct cw_ladder){.bytes = bytes,
+                              .neighbours_ns = CW_NEIGHBOURS_WAIT_NS,
+                              .reclaims = cw_reclaim_reclaims(),
+                              .device = device,
+                              .last = CW_RUNG_COUNT};
 }
 
 /* ---- the rungs: each says what to do next, or CW_LADDER_END if it had nothing to do ---- */
@@ -153,6 +157,26 @@ static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
     return ask_or_wait(ladder, pending(ladder) != 0 ? cw_reclaim_rest(ladder->device) : 0);
 }
 
+/* First for what is missing, then for all that they have: the pieces may have been too small. They
+ * have nothing that a limit of this process counts. */
+static enum cw_ladder_step neighbours(struct cw_ladder *ladder, uint32_t *out_block)
+{
+    uint64_t given;
+    enum cw_ladder_step step;
+
+    (void)out_block;
+    if (ladder->cause == CW_CAUSE_LIMIT || ladder->asked_neighbours == 2 ||
+        (ladder->pool != NULL && ladder->pool->device != ladder->device))
+        return CW_LADDER_END;
+    given = cw_neighbours_ask(ladder->device, ladder->bytes, ladder->asked_neighbours,
+                              &ladder->neighbours_ns);
+    step = ask_if(ladder, given);
+    if (step != CW_LADDER_END && ladder->asked_neighbours == 0)
+        ladder->rungs--; /* once more */
+    ladder->asked_neighbours = step == CW_LADDER_END ? 2 : ladder->asked_neighbours + 1;
+    return step;
+}
+
 static _Atomic(cw_ladder_ask_fn) ask_program;
 
 void cw_ladder_set_ask(cw_ladder_ask_fn ask)
@@ -181,11 +205,11 @@ static enum cw_ladder_step fallback(struct cw_ladder *ladder, uint32_t *out_bloc
 typedef enum cw_ladder_step (*rung_fn)(struct cw_ladder *ladder, uint32_t *out_block);
 
 static const rung_fn rungs[CW_RUNG_COUNT] = {
-    [CW_RUNG_HARVEST] = harvest,   [CW_RUNG_LARGER] = larger,
-    [CW_RUNG_EXACT] = exact,       [CW_RUNG_SUFFICIENT] = sufficient,
-    [CW_RUNG_ALL] = all,           [CW_RUNG_POLL] = poll,
-    [CW_RUNG_SYNC] = sync,         [CW_RUNG_PROGRAM] = program,
-    [CW_RUNG_FALLBACK] = fallback,
+    [CW_RUNG_HARVEST] = harvest, [CW_RUNG_LARGER] = larger,
+    [CW_RUNG_EXACT] = exact,     [CW_RUNG_SUFFICIENT] = sufficient,
+    [CW_RUNG_ALL] = all,         [CW_RUNG_POLL] = poll,
+    [CW_RUNG_SYNC] = sync,       [CW_RUNG_NEIGHBOURS] = neighbours,
+    [CW_RUNG_PROGRAM] = program, [CW_RUNG_FALLBACK] = fallback,
 };
 
 /* ---- climbing ---- */

@@ -20,22 +20,24 @@
 #include "core/pool/pool.h"
 
 struct cw_ladder {
-    struct cw_pool *pool; /* that serves the request, NULL: none does */
-    uint64_t bytes;       /* asked for; 0: not known (a module, a context) */
-    uint64_t poll_end_ns; /* 0: nobody has waited yet for what is pending */
-    uint64_t released;    /* given back by this ladder */
-    uint32_t reclaims;    /* cw_reclaim_reclaims() when the driver was asked last */
+    struct cw_pool *pool;   /* that serves the request, NULL: none does */
+    uint64_t bytes;         /* asked for; 0: not known (a module, a context) */
+    uint64_t poll_end_ns;   /* 0: nobody has waited yet for what is pending */
+    uint64_t released;      /* given back by this ladder */
+    uint64_t neighbours_ns; /* that may still be waited for neighbours */
+    uint32_t reclaims;      /* cw_reclaim_reclaims() when the driver was asked last */
     uint8_t device;
-    uint8_t cause;          /* enum cw_cause, of the last refusal */
-    uint8_t rungs;          /* climbed so far: the next is the rung of this number */
-    uint8_t rounds;         /* other threads were faster to what was given back */
-    uint8_t guesses;        /* rounds that nothing but our own count spoke for */
-    uint8_t last;           /* the rung that did something last, CW_RUNG_COUNT: none */
-    uint8_t is_rounded;     /* the driver was asked for more than `bytes` */
-    uint8_t may_be_managed; /* managed memory could serve the request */
-    uint8_t is_counted;     /* a limit refused it at first, and that is counted */
-    uint8_t is_wanting;     /* frees of others go to the driver */
-    uint8_t has_asked;      /* the program, to free something */
+    uint8_t cause;            /* enum cw_cause, of the last refusal */
+    uint8_t rungs;            /* climbed so far: the next is the rung of this number */
+    uint8_t rounds;           /* other threads were faster to what was given back */
+    uint8_t guesses;          /* rounds that nothing but our own count spoke for */
+    uint8_t last;             /* the rung that did something last, CW_RUNG_COUNT: none */
+    uint8_t is_rounded;       /* the driver was asked for more than `bytes` */
+    uint8_t may_be_managed;   /* managed memory could serve the request */
+    uint8_t is_counted;       /* a limit refused it at first, and that is counted */
+    uint8_t is_wanting;       /* frees of others go to the driver */
+    uint8_t has_asked;        /* the program, to free something */
+    uint8_t asked_neighbours; /* for what is missing; 2: for all that they have */
 };
 
 /* pool, is_rounded and may_be_managed are for the caller to set: none, 0, 0; and reclaims, if it

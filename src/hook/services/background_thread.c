@@ -46,13 +46,22 @@ typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)
 #define STAT_STATE   3
 #define STAT_THREADS 20
 
-/* How often it looks for due work by itself, because another process cannot ring. */
+/* How often it looks for due work by itself: where another process cannot ring, because the file
+ * system maps another file than was opened. */
 #define LOOK_NS UINT64_C(250000000)
 
-static struct cw_alarm alarm_clock;
 static _Atomic int started, running, stopping, working;
 static _Atomic int watching;           /* much lies idle */
 static const struct cw_options *asked; /* what the options ask for, if anything; else NULL */
+
+/* In the live file, so that another process can ring. */
+static struct cw_alarm *bell(void)
+{
+    static struct cw_alarm none;
+    struct cw_live_header *header = cw_session.arena.header;
+
+    return header != NULL ? &header->control.bell : &none;
+}
 
 static int is_over(void)
 {
@@ -79,8 +88,8 @@ static void wait_until(uint64_t next)
 {
     uint64_t now = cw_clock_ns(), left = next > now ? next - now : 0;
 
-    cw_alarm_wait(&alarm_clock, asked != NULL && left > LOOK_NS ? LOOK_NS : left);
-    cw_alarm_reset(&alarm_clock);
+    cw_alarm_wait(bell(), asked != NULL && left > LOOK_NS ? LOOK_NS : left);
+    cw_alarm_reset(bell());
 }
 
 static void work(uint64_t *next)
@@ -172,7 +181,7 @@ void cw_background_thread_watch(void)
     if (!atomic_load(&started))
         start("idle memory stays");
     else
-        cw_alarm_ring(&alarm_clock);
+        cw_alarm_ring(bell());
 }
 
 int cw_background_thread_runs(void)
@@ -182,7 +191,7 @@ int cw_background_thread_runs(void)
 
 void cw_background_thread_wake(void)
 {
-    cw_alarm_ring(&alarm_clock);
+    cw_alarm_ring(bell());
 }
 
 void cw_background_thread_stop(void)
@@ -190,7 +199,7 @@ void cw_background_thread_stop(void)
     if (!atomic_exchange(&started, 0))
         return;
     atomic_store(&stopping, 1);
-    cw_alarm_ring(&alarm_clock);
+    cw_alarm_ring(bell());
     cw_gate_shut(); /* for good: we call the driver no more after the end */
     /* Only the background thread's calls: a thread may end the process inside a call of its own. */
     for (unsigned turns = 0; atomic_load(&working) && turns < 20000u;)
@@ -199,7 +208,6 @@ void cw_background_thread_stop(void)
 
 void cw_background_thread_reset(void)
 {
-    cw_alarm_reset(&alarm_clock);
     atomic_store(&started, 0);
     atomic_store(&running, 0);
     atomic_store(&stopping, 0);

@@ -12,6 +12,7 @@
 #include "core/process/due.h"
 #include "core/growth/growth.h"
 #include "core/reclaim/sweep.h"
+#include "core/request/neighbours.h"
 #include "hook/services/dump.h"
 #include "hook/services/background_thread.h"
 
@@ -26,6 +27,7 @@ static const struct {
     {CW_DUE_GROWTH, cw_growth_serve, NULL},
     {CW_DUE_DEMAND, cw_sweep_serve, NULL},
     {CW_DUE_WATCH, cw_background_thread_watch, NULL},
+    {CW_DUE_NEIGHBOURS, cw_neighbours_nudge, NULL},
     {CW_DUE_NOTICE, cw_api_notice_serve, cw_api_notice_is_here},
 };
 

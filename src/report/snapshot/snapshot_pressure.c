@@ -37,6 +37,10 @@ static void read_ladder(struct cw_snapshot_pressure_device *device,
     device->limited = LOAD(live->limited);
     device->fallbacks = LOAD(live->fallbacks);
     device->fallback_bytes = LOAD(live->fallback_bytes);
+    device->neighbours.asked = LOAD(live->neighbours.asked);
+    device->neighbours.silent = LOAD(live->neighbours.silent);
+    device->neighbours.wait_ns = LOAD(live->neighbours.wait_ns);
+    device->neighbours.served = LOAD(live->neighbours.served);
 }
 
 static uint64_t beyond(uint64_t bytes, uint64_t bound)
@@ -65,7 +69,8 @@ static void read_bounds(struct cw_snapshot_pressure_device *device,
 static int is_used(const struct cw_snapshot_pressure_device *device)
 {
     uint64_t sum = device->limit | device->min_free | device->limited | device->fallbacks |
-                   device->pressure_blocks | device->level | device->changes;
+                   device->pressure_blocks | device->level | device->changes |
+                   device->neighbours.asked | device->neighbours.served;
 
     for (unsigned i = 0; i < CW_BOUND_COUNT; i++)
         sum |= device->bound[i].bytes;
@@ -99,6 +104,10 @@ void cw_snapshot_pressure_add(struct cw_snapshot_pressure_device *all,
     all->fallback_bytes += device->fallback_bytes;
     all->pressure_blocks += device->pressure_blocks;
     all->pressure_bytes += device->pressure_bytes;
+    all->neighbours.asked += device->neighbours.asked;
+    all->neighbours.silent += device->neighbours.silent;
+    all->neighbours.wait_ns += device->neighbours.wait_ns;
+    all->neighbours.served += device->neighbours.served;
     all->used |= device->used;
 }
 

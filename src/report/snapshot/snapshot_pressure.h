@@ -37,11 +37,14 @@ struct cw_snapshot_pressure_device {
     struct cw_snapshot_rung rung[CW_RUNG_COUNT];
     uint64_t fallbacks, fallback_bytes;
     uint64_t pressure_blocks, pressure_bytes;
+    struct {
+        uint64_t asked, silent, wait_ns, served;
+    } neighbours; /* struct cw_live_neighbours */
 };
 
 struct cw_snapshot_pressure {
     struct cw_snapshot_pressure_device device[CW_DEVICES];
-    struct cw_snapshot_pressure_device all; /* sums: refused to pressure_bytes; used if any is */
+    struct cw_snapshot_pressure_device all; /* sums: refused to neighbours; used if any is */
 };
 
 /* now_ns: the end of the current level, since the process's start. */

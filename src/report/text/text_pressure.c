@@ -293,6 +293,26 @@ static void put_fallbacks(const struct cw_text *text,
                "(CUWARDEN_FALLBACK=managed)");
 }
 
+static void put_neighbours(const struct cw_text *text,
+                           const struct cw_snapshot_pressure_device *sums)
+{
+    char time[32];
+
+    if ((sums->neighbours.asked | sums->neighbours.served) == 0)
+        return;
+    cw_text_blank(text);
+    cw_text_line(text, "  other processes on the device (CUWARDEN_NEIGHBOURS)");
+    if (sums->neighbours.asked != 0)
+        cw_text_line(
+            text, "    %10ju request%s to them for idle memory, %ju without an answer; %s waited",
+            (uintmax_t)sums->neighbours.asked, sums->neighbours.asked == 1 ? "" : "s",
+            (uintmax_t)sums->neighbours.silent,
+            cw_format_duration(time, sizeof(time), sums->neighbours.wait_ns));
+    if (sums->neighbours.served != 0)
+        cw_text_line(text, "    %10ju request%s of theirs carried out",
+                     (uintmax_t)sums->neighbours.served, sums->neighbours.served == 1 ? "" : "s");
+}
+
 /* ---- advice ---- */
 
 static int has_bound(const struct cw_snapshot_pressure_device *device)
@@ -480,6 +500,7 @@ void cw_text_pressure(const struct cw_text *text)
     put_ladder(text, sums);
     put_refused(text, sums);
     put_fallbacks(text, sums);
+    put_neighbours(text, sums);
     put_ways_out(text, sums);
     put_events(text, &newest);
 }

@@ -66,9 +66,8 @@ static void expect_defaults(void)
     cr_expect_eq(options.pool_idle, UINT64_C(10000000000));
     cr_expect_eq(options.prewarm.count, 0u);
     expect_scarcity_defaults();
-    cr_expect_str_eq(options.report, "");
     cr_expect_str_eq(options.live, "auto");
-    cr_expect_str_eq(options.tmpdir, "");
+    cr_expect(options.report[0] == '\0' && options.tmpdir[0] == '\0');
     cr_expect_eq(options.format, CW_FORMAT_AUTO);
     cr_expect_eq(options.stacks, CW_STACKS_FULL);
     cr_expect_eq(options.stack_depth, 32u);
@@ -102,12 +101,13 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
           "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
           "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_THREAD=off",
-          "CUWARDEN_BUDGET=tag:^a=b$=2G:refuse,tag:c,d=1K", "TMPDIR=/", "TMPDIR=b");
+          "CUWARDEN_NEIGHBOURS=off", "CUWARDEN_BUDGET=tag:^a=b$=2G:refuse,tag:c,d=1K", "TMPDIR=/",
+          "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
-    cr_expect(options.mode == CW_MODE_OFF && options.growth == CW_GROWTH_OFF);
-    cr_expect_eq(options.free_sync, CW_FREE_DEFERRED);
+    cr_expect(options.mode == CW_MODE_OFF && options.free_sync == CW_FREE_DEFERRED);
+    cr_expect(options.growth == CW_GROWTH_OFF && options.neighbours == CW_NEIGHBOURS_OFF);
     expect_pool_max(3, 1, UINT64_C(8) << 30);
     cr_expect(options.pool_bucket_max == 0 && options.idle_thread == CW_THREAD_OFF);
     cr_expect_eq(options.pool_idle, 500000000u);

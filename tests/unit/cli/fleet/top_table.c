@@ -45,7 +45,8 @@ static struct cw_fleet_device of_large[] = {
      .pressure = 0.957,
      .live_blocks = 12345678,
      .fallback_bytes = 2 * MIB,
-     .all_trimmed_bytes = 3000 * MIB},
+     .all_trimmed_bytes = 3000 * MIB,
+     .trimmed_bytes = {[CW_RELEASE_NEIGHBOUR] = 2000 * MIB}},
 };
 static struct cw_fleet_process small = {.path = "a",
                                         .pid = 20,
@@ -145,15 +146,16 @@ static const char *line(const struct cw_fleet_process *process, unsigned device,
 
 Test(top_table, prints_a_row)
 {
-    cr_assert_str_eq(line(&large, 0, SIZE_MAX),
-                     "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
-                     "   96     25        2    96 12345678      2.0M     2.9G     40 /bin/large");
+    cr_assert_str_eq(
+        line(&large, 0, SIZE_MAX),
+        "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
+        "   96     25        2    96 12345678      2.0M     2.9G     40   2.0G /bin/large");
     cr_assert_str_eq(line(&young, 0, SIZE_MAX),
                      "     99    -      -      -      -      -      -        -       -    -     - "
-                     "    -      -        -     -        -         -        -      - young");
+                     "    -      -        -     -        -         -        -      -      - young");
     cr_assert_str_eq(line(&dead, 0, SIZE_MAX),
                      "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
-                     "   96     25        2    96 12345678      2.0M     2.9G      - dead");
+                     "   96     25        2    96 12345678      2.0M     2.9G      -   2.0G dead");
     cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
     cr_assert_str_eq(line(&small, 0, 125),
                      "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "

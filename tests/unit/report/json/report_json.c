@@ -122,6 +122,8 @@ static void add_pool(void)
     device->pool.released[CW_RELEASE_FULL].bytes = 22;
     device->pool.released[CW_RELEASE_CONTEXT].bytes = 23;
     device->pool.released[CW_RELEASE_ASKED].blocks = 24;
+    device->pool.released[CW_RELEASE_NEIGHBOUR].blocks = 26;
+    device->pool.released[CW_RELEASE_NEIGHBOUR].bytes = 27;
     device->pool.released[CW_RELEASE_CONTEXT].blocks = 25;
     device->pool.prewarmed = 20;
     device->pool.abandoned = 21;
@@ -151,10 +153,10 @@ Test(report_json, tells_what_the_pool_did)
         "\"num_alloc_retries\":16,\"num_ooms\":2,\"exact_retries\":15,"
         "\"prewarmed\":20,\"harvested\":{\"by_sync\":11,\"by_event\":12},"
         "\"event_records\":13,\"event_queries\":14,"
-        "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19,\"pressure\":0,\"asked\":24,\"context\":"
-        "25},"
+        "\"trimmed\":{\"full\":17,\"idle\":18,\"oom\":19,\"pressure\":0,\"asked\":24,"
+        "\"neighbour\":26,\"context\":25},"
         "\"trimmed_bytes\":{\"full\":22,\"idle\":0,\"oom\":0,\"pressure\":0,\"asked\":0,"
-        "\"context\":23},"
+        "\"neighbour\":27,\"context\":23},"
         "\"abandoned\":21,\"put_off\":22,\"events_refused\":23,"
         "\"bypassed\":{\"capture\":1,\"exported\":2,\"no_context\":3,"
         "\"broken_context\":4,\"contexts\":5,\"full\":6,\"wanted\":7,\"kind\":8,\"busy\":9,"
@@ -205,11 +207,12 @@ Test(report_json, tells_of_limits_and_pressure)
                  "\"released\":{\"pressure\":{\"count\":12,\"bytes\":3<<29}},\"limited\":9,"
                  "\"refused\":{\"driver\":1,\"limit\":2,\"min_free\":3,\"injected\":4,\"budget\":5,"
                  "\"platform\":6},"
-                 "\"fallbacks\":{\"count\":5,\"bytes\":3<<30}}");
+                 "\"fallbacks\":{\"count\":5,\"bytes\":3<<30},"
+                 "\"neighbours\":{\"asked\":7,\"silent\":2,\"wait_ns\":12000000,\"served\":3}}");
     expect_holds("[[s[k] for k in (\"rung\",\"tried\",\"helped\",\"released_bytes\")] for s "
                  "in r[\"pressure\"][\"devices\"][0][\"ladder\"]]==[[n,10*i+10,i+1,i<<30] "
                  "for i,n in enumerate((\"harvest\",\"larger\",\"exact\",\"sufficient\","
-                 "\"all\",\"poll\",\"sync\",\"program\",\"fallback\"))]");
+                 "\"all\",\"poll\",\"sync\",\"neighbours\",\"program\",\"fallback\"))]");
 }
 
 Test(report_json, bounds_have_their_origin_force_and_scope)

@@ -50,6 +50,8 @@ Test(text_pressure, each_reason_alone_brings_the_section)
         offsetof(struct cw_live_device, memory.limited),
         offsetof(struct cw_live_device, memory.rung[CW_RUNG_POLL].tried),
         offsetof(struct cw_live_device, memory.fallbacks),
+        offsetof(struct cw_live_device, memory.neighbours.asked),
+        offsetof(struct cw_live_device, memory.neighbours.served),
         offsetof(struct cw_live_device, memory.level_entered[CW_LEVEL_MEDIUM]),
         offsetof(struct cw_live_device, pool.released[CW_RELEASE_PRESSURE].blocks),
     };
