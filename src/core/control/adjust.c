@@ -55,11 +55,14 @@ uint64_t cw_adjust_pool_max(uint8_t device, uint64_t bytes)
 #define TURNS 64 /* of cw_reclaim_work, on the background thread */
 
 /* The driver's free may wait for the device, so outside of the program's own frees only where there
- * is nothing to wait for; and in a call of the program one turn at most. */
+ * is nothing to wait for; and in a call of the program one turn at most, and none if the driver
+ * does not tell: the call may be one that does not wait. */
 static void work_if_calm(void)
 {
     unsigned turns = cw_thread.is_helper ? TURNS : 1;
 
+    if (!cw_thread.is_helper && !cw_session.ops->has_context_events())
+        return;
     while (turns-- > 0 && cw_reclaim_is_due() && cw_gate_is_open() && cw_reclaim_is_calm())
         cw_reclaim_work();
 }

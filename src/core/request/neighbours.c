@@ -481,6 +481,7 @@ static int wait_for_other(uint64_t end_ns)
 uint64_t cw_neighbours_ask(uint8_t device, uint64_t bytes, int is_all, uint64_t *left_ns)
 {
     uint64_t start = cw_clock_ns(), end = start + *left_ns, given, passed;
+    int saved = errno; /* the program's */
 
     if (*left_ns == 0 || !may_ask(device) || start < atomic_load(&self.rest_until_ns[device]))
         return 0;
@@ -493,6 +494,7 @@ uint64_t cw_neighbours_ask(uint8_t device, uint64_t bytes, int is_all, uint64_t 
     passed = cw_clock_ns() - start;
     atomic_fetch_add(&counters(device)->wait_ns, passed);
     *left_ns = passed < *left_ns ? *left_ns - passed : 0;
+    errno = saved;
     return given;
 }
 

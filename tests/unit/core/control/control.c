@@ -12,7 +12,9 @@
 #include "core/process/due.h"
 #include "core/process/gate.h"
 #include "core/process/host.h"
+#include "core/cache/retention.h"
 #include "core/limits/limit.h"
+#include "core/reclaim/reclaim.h"
 #include "core/process/thread.h"
 
 #define ASKER 4712
@@ -99,6 +101,70 @@ PoolTest(control, the_helper_waits_for_nothing)
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 1), 0);
     cr_expect_eq(pool_sums().idle_blocks, 0);
+}
+
+/* ---- for a neighbour ---- */
+
+static uint64_t lent(void)
+{
+    return pool_counters(0)->released[CW_RELEASE_NEIGHBOUR].bytes;
+}
+
+PoolTest(control, a_neighbour_gets_no_more_than_it_lacks)
+{
+    pool_churn(8, 10 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cw_thread.is_helper = 1;
+    cr_expect_eq(ask(CW_CONTROL_LEND, 0, 0, 25 * MIB), 0);
+    cr_expect_eq(control()->result_bytes, 30 * MIB);
+    cr_expect_eq(lent(), 30 * MIB);
+    cr_expect_eq(pool_sums().idle_blocks, 5);
+    cr_expect_eq(ask_memory()->neighbours.served, 1);
+}
+
+/* The driver's free would wait for the work, in a call that may not wait; the program's own frees
+ * wait as they always did. */
+PoolTest(control, a_neighbour_of_a_busy_program_gets_it_in_the_programs_frees)
+{
+    uint64_t key[2];
+
+    key[0] = ask_get(10 * MIB);
+    key[1] = ask_get(MIB);
+    pool_put(key[0]);
+    pool_sync(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_LEND, 0, 0, 10 * MIB), EINPROGRESS);
+    cr_expect_eq(lent(), 0);
+    pool_put(key[1]);
+    cw_reclaim_look();
+    cr_expect_eq(lent(), 10 * MIB);
+    cr_expect(!cw_reclaim_is_due());
+}
+
+PoolTest(control, a_neighbour_that_waits_no_longer_gets_nothing)
+{
+    pool_churn(1, 10 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_LEND, 0, 0, 10 * MIB), EINPROGRESS);
+    fake_finish(FIRST_CONTEXT);
+    fake_driver.now_ns += UINT64_C(60000000);
+    cw_reclaim_look();
+    cr_expect_eq(lent(), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 1);
+}
+
+PoolTest(control, who_has_found_no_memory_or_takes_no_part_lends_none)
+{
+    pool_churn(1, 10 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    cw_retention_want(0);
+    cr_expect_eq(ask(CW_CONTROL_LEND, 0, 0, MIB), EBUSY);
+    cw_retention_unwant(0);
+    core_options()->neighbours = CW_NEIGHBOURS_OFF;
+    cr_expect_eq(ask(CW_CONTROL_LEND, 0, 0, MIB), EPERM);
+    cr_expect_eq(lent(), 0);
+    cr_expect_eq(ask_memory()->neighbours.served, 0);
 }
 
 PoolTest(control, one_device_is_trimmed_alone)
