@@ -133,7 +133,7 @@ int cw_pressure_is_of_device(uint8_t device)
 {
     struct use use = use_of(device);
 
-    return cw_pressure_level(device) >= CW_LEVEL_HIGH && !is_by_limit(&use);
+    return cw_pressure_level(device) >= CW_LEVEL_HIGH && decides(&use) == OF_DEVICE;
 }
 
 static uint64_t begins_at(unsigned level)
