@@ -437,7 +437,10 @@ struct cw_live_memory {
         peak_borrowed;            /* beyond the lowest soft bound: last looked at, most */
     _Atomic uint64_t is_platform; /* 1: LIMIT=platform, so that the hard ones refuse */
     struct cw_live_neighbours neighbours;
-    uint64_t reserved[1];
+    /* When there will be no room left, as far as anybody can tell; 0: not foreseen. It is not
+     * foreseen any more after `until`, and then grew by so many bytes a second. */
+    _Atomic uint64_t full_ns, full_until_ns, full_slope;
+    uint64_t reserved[6];
 };
 
 /*

@@ -69,8 +69,23 @@ static void print_uuid(char *buf, size_t cap, const uint8_t uuid[16])
                              i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
+static uint64_t since(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
+
+/* A forecast is good for some time: a process that takes no more gets no newer one. */
+static double oom_eta_of(const struct cw_live_memory *memory, uint64_t life_ns)
+{
+    uint64_t full_ns = LOAD(memory->full_ns);
+
+    if (full_ns == 0 || LOAD(memory->full_until_ns) < life_ns)
+        return -1;
+    return (double)since(full_ns, life_ns) / 1e9;
+}
+
 static void read_header(struct cw_fleet_device *device, const struct cw_view *view,
-                        unsigned ordinal)
+                        unsigned ordinal, uint64_t life_ns)
 {
     const struct cw_live_device *live = &cw_view_header(view)->device[ordinal];
     struct cw_live_sums sums = cw_view_device_live(view, ordinal);
@@ -88,6 +103,7 @@ static void read_header(struct cw_fleet_device *device, const struct cw_view *vi
     device->pressure = device->driver_total != 0 || device->limit != 0
                            ? (double)LOAD(live->memory.share) / 10000
                            : -1;
+    device->oom_eta = oom_eta_of(&live->memory, life_ns);
     device->fallbacks = LOAD(live->memory.fallbacks);
     device->fallback_bytes = LOAD(live->memory.fallback_bytes);
     for (unsigned i = 0; i < CW_RELEASE_COUNT; i++) {
@@ -117,11 +133,6 @@ static int is_used(const struct cw_fleet_device *device)
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
         sum |= device->ooms[i];
     return sum != 0 || device->uuid[0] != '\0';
-}
-
-static uint64_t since(uint64_t now, uint64_t before)
-{
-    return now > before ? now - before : 0;
 }
 
 static void work_out_rates(struct cw_fleet_device *device, const struct cw_fleet_device *before,
@@ -175,7 +186,7 @@ int cw_fleet_read_devices(struct cw_fleet_process *process, uint64_t now_ns)
     add_sites(all, view);
     add_buckets(all, view);
     for (unsigned i = 0; i < CW_DEVICES; i++) {
-        read_header(&all[i], view, i);
+        read_header(&all[i], view, i, since(now_ns, cw_view_header(view)->start_ns));
         if (!is_used(&all[i]))
             continue;
         work_out_rates(&all[i], find(process, i), since(now_ns, start_ns));

@@ -133,7 +133,7 @@ PRINT_FIELD(neighbours_bytes, neighbours_bytes, device->ordinal != CW_DEVICE_HOS
 PRINT_FIELD(hits, hits, 1)
 PRINT_FIELD(misses, misses, 1)
 
-#define PRINT_SHARE(name, field)                                                                   \
+#define PRINT_KNOWN(name, field)                                                                   \
     static void print_##name(const struct printing *printing,                                      \
                              const struct cw_fleet_device *device)                                 \
     {                                                                                              \
@@ -143,10 +143,11 @@ PRINT_FIELD(misses, misses, 1)
         fprintf(printing->to, "} %.6g\n", device->field);                                          \
     }
 
-PRINT_SHARE(efficiency, efficiency)
-PRINT_SHARE(fragmentation, fragmentation)
-PRINT_SHARE(peak_fragmentation, peak_fragmentation)
-PRINT_SHARE(pressure, pressure)
+PRINT_KNOWN(efficiency, efficiency)
+PRINT_KNOWN(fragmentation, fragmentation)
+PRINT_KNOWN(peak_fragmentation, peak_fragmentation)
+PRINT_KNOWN(pressure, pressure)
+PRINT_KNOWN(oom_eta, oom_eta)
 
 static void print_ooms(const struct printing *printing, const struct cw_fleet_device *device)
 {
@@ -287,6 +288,9 @@ static const struct metric {
      print_pressure},
     {"cuwarden_pressure_level", "gauge",
      "Memory pressure: 1 for the current level, 0 for the others.", 0, NULL, print_level},
+    {"cuwarden_oom_eta_seconds", "gauge",
+     "Time until the process finds no memory if it goes on growing; only if that is foreseen.", 0,
+     NULL, print_oom_eta},
     {"cuwarden_allocations_total", "counter", "Allocations that succeeded.", 0, NULL, print_allocs},
     {"cuwarden_frees_total", "counter", "Frees.", 0, NULL, print_frees},
     {"cuwarden_failed_allocations_total", "counter", "Allocations that returned an error.", 0, NULL,

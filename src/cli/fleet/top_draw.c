@@ -202,6 +202,7 @@ static void draw_help(void)
         "PKFRAG% of peak HELD was never LIVE at once",
         "USE% of device or limit in use; FALLBACK from managed memory",
         "TRIMMED idle memory given back to the driver",
+        "OOM IN how long the memory lasts if LIVE goes on growing",
         "BUDG% of the fullest budget of a tag is LIVE",
         "any key: back",
     };

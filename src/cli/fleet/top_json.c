@@ -43,6 +43,8 @@ static void put_device(struct cw_json *json, const struct cw_fleet_device *devic
     cw_json_number(json, "limit_bytes", device->limit);
     cw_json_string(json, "level", cw_level_name(device->level));
     put_share(json, "pressure", device->pressure);
+    if (device->oom_eta >= 0)
+        cw_json_decimal(json, "oom_eta_seconds", device->oom_eta);
     if (device->driver_total != 0) {
         cw_json_number(json, "device_used_bytes", device->driver_used);
         cw_json_number(json, "device_total_bytes", device->driver_total);

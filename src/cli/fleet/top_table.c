@@ -87,6 +87,20 @@ static const char *print_rate(char *buf, size_t cap, double rate)
     return buf;
 }
 
+/* "45s", "12m", "1.5h", "3.2d"; "-": it is not foreseen. */
+static const char *print_eta(char *buf, size_t cap, double seconds)
+{
+    if (seconds < 0)
+        return "-";
+    if (seconds < 6000)
+        snprintf(buf, cap, "%.0f%c", seconds < 100 ? seconds : seconds / 60,
+                 seconds < 100 ? 's' : 'm');
+    else
+        snprintf(buf, cap, "%.1f%c", seconds / (seconds < 360000 ? 3600 : 86400),
+                 seconds < 360000 ? 'h' : 'd');
+    return buf;
+}
+
 /* In percent. */
 static const char *print_share(char *buf, size_t cap, double share)
 {
@@ -168,6 +182,8 @@ static const char *print_device_cell(char *buf, size_t cap, const struct cw_top_
         return cw_top_size(buf, cap, device->all_trimmed_bytes);
     case CW_TOP_LENT:
         return cw_top_size(buf, cap, device->trimmed_bytes[CW_RELEASE_NEIGHBOUR]);
+    case CW_TOP_OOM:
+        return print_eta(buf, cap, device->oom_eta);
     case CW_TOP_BUDGET:
         return print_share(buf, cap, budget_of(row));
     default:
@@ -327,6 +343,8 @@ static double measure(const struct cw_top_row *row, enum cw_top_column column)
         return (double)device->all_trimmed_bytes;
     case CW_TOP_LENT:
         return (double)device->trimmed_bytes[CW_RELEASE_NEIGHBOUR];
+    case CW_TOP_OOM: /* the soonest first */
+        return device->oom_eta < 0 ? -1 : 1 / (1 + device->oom_eta);
     case CW_TOP_BUDGET:
         return budget_of(row);
     case CW_TOP_FAILED:

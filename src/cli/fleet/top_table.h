@@ -24,15 +24,16 @@
     X(RATE, "ALLOC/S", 7, 5)                                                                       \
     X(HIT, "HIT%", 4, 10)                                                                          \
     X(FAILED, "FAIL", 5, 11)                                                                       \
-    X(EFFICIENCY, "EFF%", 5, 13)                                                                   \
-    X(FRAGMENTATION, "FRAG%", 6, 12)                                                               \
-    X(PEAK_FRAGMENTATION, "PKFRAG%", 8, 14)                                                        \
-    X(USE, "USE%", 5, 15)                                                                          \
-    X(BLOCKS, "BLOCKS", 8, 16)                                                                     \
-    X(FALLBACK, "FALLBACK", 9, 17)                                                                 \
-    X(TRIMMED, "TRIMMED", 8, 18)                                                                   \
-    X(BUDGET, "BUDG%", 6, 19)                                                                      \
-    X(LENT, "LENT", 6, 20)                                                                         \
+    X(EFFICIENCY, "EFF%", 5, 14)                                                                   \
+    X(FRAGMENTATION, "FRAG%", 6, 13)                                                               \
+    X(PEAK_FRAGMENTATION, "PKFRAG%", 8, 15)                                                        \
+    X(USE, "USE%", 5, 16)                                                                          \
+    X(BLOCKS, "BLOCKS", 8, 17)                                                                     \
+    X(FALLBACK, "FALLBACK", 9, 18)                                                                 \
+    X(TRIMMED, "TRIMMED", 8, 19)                                                                   \
+    X(OOM, "OOM IN", 6, 12)                                                                        \
+    X(BUDGET, "BUDG%", 6, 20)                                                                      \
+    X(LENT, "LENT", 6, 21)                                                                         \
     X(COMMAND, "COMMAND", 0, 0)
 
 enum cw_top_column {

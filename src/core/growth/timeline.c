@@ -2,6 +2,7 @@
 /* Points of devices. See timeline.h. */
 #include "core/growth/timeline.h"
 
+#include "core/growth/outlook.h"
 #include "core/growth/sample_times.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
@@ -30,6 +31,7 @@ static uint64_t numbers[CW_DEVICES][CW_POINTS]; /* pages that no device uses are
 void cw_timeline_init(struct cw_arena *arena)
 {
     self.arena = arena;
+    cw_outlook_init(arena);
     for (int i = 0; i < CW_DEVICES; i++) {
         self.of[i].record = 0;
         atomic_store_explicit(&cw_timeline_begun[i], 0, memory_order_relaxed);
@@ -196,6 +198,7 @@ uint64_t cw_timeline_serve(uint64_t now_ns)
 
             take_point((uint8_t)i, now_ns);
             plan(progress, now_ns, cw_session.ops->work_ns() - begun);
+            cw_outlook_look((uint8_t)i, record_of(progress), now_ns);
         }
         if (progress->next_ns < next)
             next = progress->next_ns;
