@@ -28,7 +28,8 @@ struct cw_fleet_device {
     uint64_t driver_total, driver_used; /* of the whole device, when last asked; total 0: never */
     unsigned level;                     /* enum cw_level */
     double pressure; /* share of device or limit in use when last looked at; negative: unknown */
-    double oom_eta; /* seconds until its room is used up, if that is foreseen; negative: it is not */
+    double
+        oom_eta; /* seconds until its room is used up, if that is foreseen; negative: it is not */
     uint64_t fallbacks, fallback_bytes; /* requests served from managed memory */
     /* Idle blocks given back to the driver. */
     uint64_t trimmed_bytes[CW_RELEASE_COUNT], all_trimmed_bytes;

@@ -13,9 +13,9 @@
 #define RISES_CLEAR  0.96 /* of all pairs: of floors or peaks, */
 #define RISES_BOTH   0.5  /* and of both */
 #define SLOWS_TO     0.90 /* of the slope of the first half */
-#define LOOKS_AHEAD  1.7 /* times the window */
+#define LOOKS_AHEAD  1.7  /* times the window */
 #define FALLS_LEAST  12   /* bins */
-#define FALL_SHARE   2.0 /* times what a bin adds */
+#define FALL_SHARE   2.0  /* times what a bin adds */
 #define STEPS_LEAST  16
 #define CHURN_NS     UINT64_C(60000000000)
 #define LOADING_NS   UINT64_C(900000000000)
@@ -68,9 +68,9 @@ static uint64_t minus(uint64_t a, uint64_t b)
 static uint64_t fall_at(const struct cw_forecast_point *point, uint64_t before)
 {
     uint64_t since_most = minus(point->most, point->need);
-    uint64_t to_least = minus(
-        point->most_ns <= point->least_ns && point->most > before ? point->most : before,
-        point->least);
+    uint64_t to_least =
+        minus(point->most_ns <= point->least_ns && point->most > before ? point->most : before,
+              point->least);
 
     return since_most > to_least ? since_most : to_least;
 }

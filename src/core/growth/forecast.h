@@ -20,8 +20,8 @@
  *     at least (Theil and Sen's: the median of the slopes of all pairs);
  *   - it is highest in its last quarter, and nothing before it was higher: what comes back every
  *     epoch was there before;
- *   - it is no loading at the start, which only takes: the window is a quarter of an hour long; or the
- *     program marks steps, 16 or more in it; or it is the whole life, a minute at least, and in
+ *   - it is no loading at the start, which only takes: the window is a quarter of an hour long; or
+ * the program marks steps, 16 or more in it; or it is the whole life, a minute at least, and in
  *     three quarters of the bins the need falls again by twice what a bin adds;
  *   - at the slope of the window, or of its second half if that is steeper, the rest of the room is
  *     used up within 1.7 times the window.
@@ -50,7 +50,6 @@ struct cw_forecast_point {
     uint64_t most, most_ns;
 };
 
-
 struct cw_forecast {
     uint64_t left_ns; /* until the room is used up */
     uint64_t slope;   /* bytes a second */
@@ -58,7 +57,8 @@ struct cw_forecast {
 };
 
 /* The points in the order of their times, the last at the present. step_ns: how long the shortest
- * steps take that the program marks, on average; 0: there are none. 1, or 0 if there is no forecast.
+ * steps take that the program marks, on average; 0: there are none. 1, or 0 if there is no
+ * forecast.
  */
 int cw_forecast_find(const struct cw_forecast_point *point, uint32_t count, uint64_t room,
                      uint64_t step_ns, struct cw_forecast *out);

@@ -154,7 +154,8 @@ void cw_outlook_look(uint8_t device, const struct cw_live_timeline *timeline, ui
     if (look->next_ns == 0)
         look->begun_ns = now_ns;
     life_ns = now_ns - look->begun_ns;
-    look->next_ns = now_ns + (life_ns > CW_FORECAST_LEAST_NS ? life_ns : CW_FORECAST_LEAST_NS) / LOOKS;
+    look->next_ns =
+        now_ns + (life_ns > CW_FORECAST_LEAST_NS ? life_ns : CW_FORECAST_LEAST_NS) / LOOKS;
     room = room_of(&self.arena->header->device[device]);
     if (life_ns < CW_FORECAST_LEAST_NS || room == 0)
         return;
