@@ -40,13 +40,13 @@ static double highest(const double *value, unsigned count)
     return most;
 }
 
-static void raise(double *value, uint64_t to)
+static void raise_to(double *value, uint64_t to)
 {
     if ((double)to > *value)
         *value = (double)to;
 }
 
-static void lower(double *value, uint64_t to)
+static void lower_to(double *value, uint64_t to)
 {
     if ((double)to < *value)
         *value = (double)to;
@@ -83,17 +83,17 @@ static void fill(struct window *window, const struct cw_forecast_point *point, u
 
     for (uint32_t i = 0; i < count; i++) {
         if (point[i].t_ns < window->from_ns) {
-            raise(&window->before, point[i].most);
+            raise_to(&window->before, point[i].most);
             need = point[i].need;
             continue;
         }
         for (; begun <= bin_of(window, point[i].t_ns); begun++)
             window->peak[begun] = window->floor[begun] = (double)need;
-        raise(&window->peak[bin_of(window, point[i].most_ns)], point[i].most);
-        raise(&window->peak[bin_of(window, point[i].t_ns)], point[i].need);
-        lower(&window->floor[bin_of(window, point[i].least_ns)], point[i].least);
-        lower(&window->floor[bin_of(window, point[i].t_ns)], point[i].need);
-        raise(&window->fall[bin_of(window, point[i].t_ns)], fall_at(&point[i], need));
+        raise_to(&window->peak[bin_of(window, point[i].most_ns)], point[i].most);
+        raise_to(&window->peak[bin_of(window, point[i].t_ns)], point[i].need);
+        lower_to(&window->floor[bin_of(window, point[i].least_ns)], point[i].least);
+        lower_to(&window->floor[bin_of(window, point[i].t_ns)], point[i].need);
+        raise_to(&window->fall[bin_of(window, point[i].t_ns)], fall_at(&point[i], need));
         need = point[i].need;
     }
 }

@@ -125,12 +125,12 @@ static void say(uint8_t device, const struct cw_forecast *found, uint64_t room)
     if (cw_log_get_level() < CW_LOG_INFO || self.of[device].has_said)
         return;
     self.of[device].has_said = 1;
-    cw_log(CW_LOG_WARN,
-           "device %u runs out of memory in about %ju s if this process grows on as it does: by "
-           "%s a second, its peaks have %s less than there is room for (once)",
-           device, (uintmax_t)(found->left_ns / 1000000000),
-           cw_format_size(size[0], 24, found->slope),
-           cw_format_size(size[1], 24, room - found->peak));
+    cw_log(
+        CW_LOG_WARN,
+        "device %u: out of memory in about %ju s if this process goes on growing by %s a second: "
+        "%s are left (once)",
+        device, (uintmax_t)(found->left_ns / 1000000000), cw_format_size(size[0], 24, found->slope),
+        cw_format_size(size[1], 24, room - found->peak));
 }
 
 static void publish(uint8_t device, uint64_t now_ns, uint64_t life_ns,

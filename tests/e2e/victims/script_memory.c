@@ -204,6 +204,12 @@ static int run_pop(const struct args *args)
     return cuwarden_tag_pop();
 }
 
+/* step:NAME */
+static int run_step(const struct args *args)
+{
+    return cuwarden_step(args->text[0]);
+}
+
 /* budget:TAG:BYTES[:refuse], budget:TAG: none any more. */
 static int run_budget(const struct args *args)
 {
@@ -239,6 +245,7 @@ const struct command memory_commands[] = {
     {"wait", run_wait, 1},
     {"push", run_push, 1},
     {"pop", run_pop, 1},
+    {"step", run_step, 1},
     {"budget", run_budget, 0},
     {"has", run_has, 1},
     CALLS(ENTRY)  /* those of one call */

@@ -20,14 +20,16 @@ static struct cw_fleet_device of_small[] = {
      .hit_share = -1,
      .efficiency = 0.9,
      .fragmentation = 0.94,
-     .peak_fragmentation = 0.01},
+     .peak_fragmentation = 0.01,
+     .oom_eta = -1},
     {.ordinal = CW_DEVICE_HOST,
      .name = "host",
      .live = 7 * MIB,
      .hit_share = -1,
      .efficiency = -1,
      .fragmentation = -1,
-     .peak_fragmentation = -1},
+     .peak_fragmentation = -1,
+     .oom_eta = -1},
 };
 static struct cw_fleet_device of_large[] = {
     {.ordinal = 0,
@@ -43,6 +45,7 @@ static struct cw_fleet_device of_large[] = {
      .fragmentation = 0.25,
      .peak_fragmentation = 0.024,
      .pressure = 0.957,
+     .oom_eta = 90,
      .live_blocks = 12345678,
      .fallback_bytes = 2 * MIB,
      .all_trimmed_bytes = 3000 * MIB,
@@ -149,17 +152,19 @@ Test(top_table, prints_a_row)
     cr_assert_str_eq(
         line(&large, 0, SIZE_MAX),
         "      3    0   6.0M     0B   8.0M     0B   1.0G critical    123k   25     3 "
-        "   96     25        2    96 12345678      2.0M     2.9G     40   2.0G /bin/large");
-    cr_assert_str_eq(line(&young, 0, SIZE_MAX),
-                     "     99    -      -      -      -      -      -        -       -    -     - "
-                     "    -      -        -     -        -         -        -      -      - young");
-    cr_assert_str_eq(line(&dead, 0, SIZE_MAX),
-                     "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
-                     "   96     25        2    96 12345678      2.0M     2.9G      -   2.0G dead");
+        "   96     25        2    96 12345678      2.0M     2.9G    90s     40   2.0G /bin/large");
+    cr_assert_str_eq(
+        line(&young, 0, SIZE_MAX),
+        "     99    -      -      -      -      -      -        -       -    -     - "
+        "    -      -        -     -        -         -        -      -      -      - young");
+    cr_assert_str_eq(
+        line(&dead, 0, SIZE_MAX),
+        "      7    0   6.0M     0B   8.0M     0B   1.0G     died       -   25     3 "
+        "   96     25        2    96 12345678      2.0M     2.9G    90s      -   2.0G dead");
     cr_assert_str_eq(line(&small, 1, 40), "     20 host   7.0M     0B small --size ");
     cr_assert_str_eq(line(&small, 0, 125),
                      "     20    0   5.0M     0B  90.0M     0B      -      low       0    -     0 "
-                     "    94 small --size 1");
+                     "     - small --size 1");
 }
 
 /* The heading and the rows never exceed the width of the screen. */
