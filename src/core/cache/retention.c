@@ -73,11 +73,10 @@ void cw_retention_init(const struct cw_options *options)
 
 /* ---- what may be kept ---- */
 
-static uint64_t most_idle_now(uint8_t device)
+static uint64_t most_idle_now(uint8_t device, int known)
 {
     const struct cw_device_state *live = cw_device_state(device);
     uint64_t most = 0;
-    int known = atomic_load_explicit(&live->known, memory_order_acquire) != 0;
 
     if (device == CW_DEVICE_HOST)
         return cw_sizes_for(&self.options->pool_max, CW_MAX_DEVICES, NULL, 4 * HOST_MOST, &most) &&
@@ -100,11 +99,14 @@ static void set_most(uint8_t device, uint64_t bytes)
 static uint64_t most_idle(uint8_t device)
 {
     uint64_t most = load(&self.most_idle[device]);
+    int known;
 
     if (CW_LIKELY(most != 0))
         return most - 1;
-    most = most_idle_now(device);
-    if (device == CW_DEVICE_HOST || atomic_load(&cw_device_state(device)->known))
+    known = atomic_load_explicit(&cw_device_state(device)->known, memory_order_acquire) != 0;
+    most = most_idle_now(device, known);
+    /* Not asked again: it may be known by now, and what was worked out without would stay. */
+    if (device == CW_DEVICE_HOST || known)
         set_most(device, most);
     return most;
 }

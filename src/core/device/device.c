@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/host_memory.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/out.h"
 #include "core/device/context.h"
@@ -18,6 +19,8 @@
 #include "core/process/deadline.h"
 
 #define SAMPLE_PERIOD_NS 100000000u
+/* Turns of cw_lock_relax for which a thread waits for another that asks what the device is. */
+#define DESCRIBE_TURNS 20000u
 
 static struct cw_arena *arena;
 static const struct cw_device_listener *listener;
@@ -63,16 +66,26 @@ static void show_facts(struct cw_live_device *shown, const struct cw_device_fact
     atomic_store_explicit(&shown->known, 1, memory_order_release);
 }
 
-int cw_device_describe(uint8_t ordinal)
+/* 1: the calling thread is to ask the driver. 0: another has, or it took too long. */
+static int may_ask(struct cw_device_state *device)
 {
-    struct cw_device_state *device = state_at(ordinal);
+    unsigned turns = 0;
+
+    while (atomic_exchange(&device->asked, 1)) {
+        if (atomic_load(&device->known) || turns >= DESCRIBE_TURNS)
+            return 0;
+        cw_lock_relax(&turns);
+    }
+    return 1;
+}
+
+static int describe(uint8_t ordinal, struct cw_device_state *device)
+{
     struct cw_device_facts facts;
     int rc;
 
-    if (CW_LIKELY(atomic_load_explicit(&device->known, memory_order_acquire)))
-        return 1;
-    if (ordinal == CW_DEVICE_HOST || atomic_exchange(&device->asked, 1))
-        return 0;
+    if (!may_ask(device))
+        return atomic_load(&device->known) != 0;
     rc = cw_gate_enter() ? 0 : -1;
     if (rc == 0) {
         rc = cw_session.ops->device_facts(ordinal, &facts);
@@ -91,6 +104,15 @@ int cw_device_describe(uint8_t ordinal)
     if (listener != NULL)
         listener->described();
     return 1;
+}
+
+int cw_device_describe(uint8_t ordinal)
+{
+    struct cw_device_state *device = state_at(ordinal);
+
+    if (CW_LIKELY(atomic_load_explicit(&device->known, memory_order_acquire)))
+        return 1;
+    return ordinal != CW_DEVICE_HOST && describe(ordinal, device);
 }
 
 static unsigned device_count(void)

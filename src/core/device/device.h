@@ -42,7 +42,8 @@ struct cw_device_state {
 };
 const struct cw_device_state *cw_device_state(uint8_t device);
 
-/* Asks the driver for name, size and uuid, unless that was done; 1 if they are known. */
+/* Asks the driver for name, size and uuid, unless that was done; 1 if they are known. Waits for
+ * another thread that is asking: until then neither a limit nor the pool knows what may be held. */
 int cw_device_describe(uint8_t device);
 
 /* The device with this uuid, if this process has it: 1. Describes devices on the way. */

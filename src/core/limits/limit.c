@@ -25,8 +25,6 @@
 /* Turns of cw_lock_relax that a request waits for others whose reservations may be counted twice
  * (leaves_free). */
 #define FLIGHT_TURNS 50u
-/* The same for another thread that is asking the driver what the device is. */
-#define DESCRIBE_TURNS 20000u
 
 _Atomic int cw_limits_on;
 
@@ -92,19 +90,6 @@ static uint64_t size_for(const struct cw_device_sizes *sizes, uint8_t device)
     return cw_sizes_for(sizes, device, live->uuid, live->total, &bytes) ? bytes : 0;
 }
 
-/* 1, or 0 when the driver does not say what the device is. Another thread may be asking it. */
-static int describe(uint8_t device)
-{
-    unsigned turns = 0;
-
-    while (!cw_device_describe(device)) {
-        if (atomic_load(&cw_device_state(device)->asked) == 0 || turns >= DESCRIBE_TURNS)
-            return 0;
-        cw_lock_relax(&turns);
-    }
-    return 1;
-}
-
 /* The platform's limits may change while the process runs. */
 static void take_platform(uint8_t device)
 {
@@ -147,7 +132,7 @@ static void resolve(uint8_t device)
     uint64_t none = 0;
 
     if (CW_LIKELY(atomic_load_explicit(&self.resolved[device], memory_order_acquire)) ||
-        !describe(device))
+        !cw_device_describe(device))
         return;
     if (!atomic_load(&self.is_set[device]))
         atomic_compare_exchange_strong(&self.limit[device], &none,

@@ -5,6 +5,10 @@
 
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
 #include "core/process/session.h"
 #include "pool_fixture.h"
 
@@ -253,4 +257,49 @@ PoolTest(keep_with, a_reclaim_gives_back_what_is_pending_too)
     pool_sync(FIRST_CONTEXT);
     free_in_thread(1);
     cr_expect_eq(pool_reclaim(0), 12 * KIB);
+}
+
+/* ---- a device that is not known yet ---- */
+
+static pthread_t second;
+static _Atomic int second_is_done;
+
+static void *churn_in_second_thread(void *arg)
+{
+    (void)arg;
+    fake_set_current(FIRST_CONTEXT);
+    pool_churn(100, 4 * KIB);
+    second_is_done = 1;
+    return NULL;
+}
+
+static uint64_t clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* The thread that asks how large the device is loses the processor. */
+static void answer_late(enum fake_call call)
+{
+    uint64_t begun = clock_ms();
+
+    if (call != FAKE_DEVICE_FACTS)
+        return;
+    fake_driver.inside = NULL;
+    cr_assert_eq(pthread_create(&second, NULL, churn_in_second_thread, NULL), 0);
+    while (!second_is_done && clock_ms() < begun + 50)
+        sched_yield();
+}
+
+PoolTest(keep, what_other_threads_free_while_one_asks_how_large_the_device_is)
+{
+    fake_driver.inside = answer_late;
+    pool_churn(1, 4 * KIB);
+    pthread_join(second, NULL);
+    cr_expect_eq(second_is_done, 1);
+    cr_expect_eq(pool_counters(0)->released[CW_RELEASE_FULL].blocks, 0u);
+    cr_expect_eq(pool_bypassed(CW_BYPASS_FULL), 0u);
 }
