@@ -22,6 +22,7 @@ struct cw_live_oom {
     uint64_t bytes;           /* asked for; 0: not known (a module, a context) */
     uint64_t fits;            /* the largest request that would have fit, as far as known */
     uint64_t limit, min_free; /* in force, 0: none */
+    uint64_t scope_others;    /* counted for the limit by other processes: LIMIT=platform */
     uint64_t budget_bytes, budget_used; /* of `budget`: how much, and of it live */
     uint64_t live, held, idle;          /* of this process */
     uint64_t spare;                     /* held by the driver's stream-ordered pools, unused */

@@ -8,6 +8,7 @@
 #include "core/device/driver_pool.h"
 #include "core/request/fallback.h"
 #include "core/limits/limit.h"
+#include "core/limits/scope.h"
 #include "core/process/session.h"
 #include "core/account/budget.h"
 #include "core/account/site.h"
@@ -69,6 +70,7 @@ static void fill(struct cw_live_oom *oom, uint8_t device)
     struct cw_live_sums sums = cw_usage_device(device);
 
     oom->limit = cw_limit_of(device);
+    oom->scope_others = cw_scope_others(device);
     oom->min_free = atomic_load(&live->memory.min_free);
     oom->live = sums.live;
     oom->held = sums.held;

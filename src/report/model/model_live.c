@@ -297,6 +297,7 @@ void cw_live_model_read_oom(const struct cw_live_oom *oom, const struct cw_snaps
                                   .bytes = oom->bytes,
                                   .fits = oom->fits,
                                   .limit = oom->limit,
+                                  .scope_others = oom->scope_others,
                                   .budget_bytes = oom->budget_bytes,
                                   .budget_used = oom->budget_used,
                                   .min_free = oom->min_free,

@@ -121,6 +121,7 @@ struct cw_report_oom {
     int32_t code;
     uint8_t device, cause, unserved, is_fragmented;
     uint64_t bytes, fits, limit, min_free;
+    uint64_t scope_others;              /* counted for the limit by other processes */
     uint64_t budget_bytes, budget_used; /* of cause BUDGET */
     uint64_t live, held, idle, spare, free_bytes, total_bytes, others;
     uint64_t rest_blocks, rest_bytes;

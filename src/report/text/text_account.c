@@ -64,7 +64,7 @@ static void put_budget(const struct cw_text *text, const struct cw_report_oom *o
 
 static void put_limits(const struct cw_text *text, const struct cw_report_oom *oom)
 {
-    char limit[24], held[24], least[24];
+    char limit[24], held[24], least[24], others[24];
 
     if (oom->cause == CW_CAUSE_BUDGET)
         put_budget(text, oom);
@@ -72,6 +72,9 @@ static void put_limits(const struct cw_text *text, const struct cw_report_oom *o
         cw_text_line(text, "  CUWARDEN_LIMIT is %s; %s counted as held",
                      cw_format_size(limit, sizeof(limit), oom->limit),
                      cw_format_size(held, sizeof(held), oom->held + oom->spare));
+    if (oom->limit != 0 && oom->scope_others != 0)
+        cw_text_line(text, "  it is for several processes: the others hold %s",
+                     cw_format_size(others, sizeof(others), oom->scope_others));
     if (oom->min_free != 0)
         cw_text_line(text, "  CUWARDEN_MIN_FREE keeps %s free",
                      cw_format_size(least, sizeof(least), oom->min_free));
