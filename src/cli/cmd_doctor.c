@@ -212,19 +212,20 @@ static void put_gpus(struct cw_json *json, const struct cw_doctor *doctor)
     cw_json_open(json, "devices", '[');
     for (size_t i = 0; i < doctor->gpus; i++) {
         const struct cw_doctor_gpu *gpu = &doctor->gpu[i];
+        const struct cw_device_properties *has = &gpu->properties;
 
         cw_json_element(json, '{');
         cw_json_number(json, "device", (uint64_t)gpu->ordinal);
         cw_json_string(json, "name", gpu->name);
         cw_json_string(json, "bus", gpu->bus);
         cw_json_number(json, "total_bytes", gpu->total);
-        cw_json_number(json, "compute_major", (uint64_t)gpu->major);
-        cw_json_number(json, "compute_minor", (uint64_t)gpu->minor);
-        cw_json_number(json, "multiprocessors", (uint64_t)gpu->processors);
-        cw_json_number(json, "clock_khz", (uint64_t)gpu->clock_khz);
-        cw_json_number(json, "memory_clock_khz", (uint64_t)gpu->memory_khz);
-        cw_json_number(json, "memory_bus_bits", (uint64_t)gpu->bus_bits);
-        cw_json_truth(json, "unified_addressing", gpu->unified);
+        cw_json_number(json, "compute_major", has->capability_major);
+        cw_json_number(json, "compute_minor", has->capability_minor);
+        cw_json_number(json, "multiprocessors", has->multiprocessors);
+        cw_json_number(json, "clock_khz", has->clock_khz);
+        cw_json_number(json, "memory_clock_khz", has->memory_clock_khz);
+        cw_json_number(json, "memory_bus_bits", has->memory_bus_bits);
+        cw_json_truth(json, "unified_addressing", has->has_unified_addressing != 0);
         cw_json_truth(json, "integrated", gpu->integrated);
         cw_json_truth(json, "managed_memory", gpu->managed);
         cw_json_number(json, "driver_version", (uint64_t)gpu->driver);

@@ -49,6 +49,7 @@
 #include <stdint.h>
 
 #include "base/bounds.h"
+#include "base/device_properties.h"
 #include "live/layout_audit.h"
 #include "live/layout_control.h"
 #include "live/layout_pool.h"
@@ -470,6 +471,8 @@ struct cw_live_device {
     uint64_t shares_host;   /* 1: its memory is the host's, or a NUMA node */
     uint8_t uuid[16];
     char name[96];
+    struct cw_device_properties properties;
+    uint32_t unused;
     struct cw_live_pool pool;
     struct cw_live_memory memory;
 };

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/device_properties.h"
 #include "cli/doctor/loader.h"
 #include "cli/doctor/needed.h"
 #include "cli/doctor/program_file.h"
@@ -27,9 +28,9 @@ struct cw_finding {
 struct cw_doctor_gpu {
     int ordinal, driver;
     char name[96], bus[32];
-    uint64_t total;   /* bytes */
-    int major, minor; /* compute capability */
-    int processors, clock_khz, memory_khz, bus_bits, unified, integrated, managed;
+    uint64_t total; /* bytes */
+    struct cw_device_properties properties;
+    int integrated, managed;
 };
 
 struct cw_doctor {

@@ -55,19 +55,16 @@ static void CW_PRINTF(3, 4) tell_nothing(int to, const char *way_out, const char
     _exit(0);
 }
 
-/* CUdevice_attribute of each property, as the driver's documentation numbers them. */
-static const struct {
-    int attribute;
-    size_t at;
-} properties[] = {
-#define AT(attribute, member)                                                                      \
-    {                                                                                              \
-        attribute, offsetof(struct cw_doctor_gpu, member)                                          \
-    }
-    AT(75, major),    AT(76, minor),   AT(16, processors), AT(13, clock_khz), AT(36, memory_khz),
-    AT(37, bus_bits), AT(41, unified), AT(18, integrated), AT(83, managed),
-#undef AT
-};
+/* Numbers of CUdevice_attribute. */
+#define INTEGRATED     18
+#define MANAGED_MEMORY 83
+
+static int ask(const struct cw_gpu_driver *driver, int attribute, int ordinal)
+{
+    int value = 0;
+
+    return driver->attribute(&value, attribute, ordinal) == 0 ? value : 0;
+}
 
 static void tell_device(int to, const struct cw_gpu_driver *driver, int ordinal)
 {
@@ -83,10 +80,9 @@ static void tell_device(int to, const struct cw_gpu_driver *driver, int ordinal)
     if (driver->total(&total, ordinal) == 0)
         device->total = total;
     driver->version(&device->driver);
-    for (size_t i = 0; i < CW_ARRAY_LEN(properties); i++)
-        if (driver->attribute((int *)(void *)((char *)device + properties[i].at),
-                              properties[i].attribute, ordinal) != 0)
-            *(int *)(void *)((char *)device + properties[i].at) = 0;
+    cw_device_properties_ask(driver->attribute, ordinal, &device->properties);
+    device->integrated = ask(driver, INTEGRATED, ordinal);
+    device->managed = ask(driver, MANAGED_MEMORY, ordinal);
     tell(to, &message);
 }
 
@@ -145,6 +141,7 @@ static void run_child(int to)
 static void add_device(struct cw_doctor *doctor, const struct cw_doctor_gpu *device)
 {
     struct cw_doctor_gpu *grown = reallocarray(doctor->gpu, doctor->gpus + 1, sizeof(*doctor->gpu));
+    const struct cw_device_properties *has = &device->properties;
 
     if (grown) {
         grown[doctor->gpus++] = *device;
@@ -152,13 +149,15 @@ static void add_device(struct cw_doctor *doctor, const struct cw_doctor_gpu *dev
     }
     cw_doctor_ok(
         doctor,
-        "%d: %s, compute capability %d.%d, %d multiprocessors, %zu MiB, driver of CUDA %d.%d",
-        device->ordinal, device->name, device->major, device->minor, device->processors,
-        (size_t)device->total / MIB, device->driver / 1000, device->driver % 1000 / 10);
-    cw_doctor_ok(doctor, "%d: at %s, %d MHz, memory %d MHz on %d bits, unified addressing: %s%s",
+        "%d: %s, compute capability %u.%u, %u multiprocessors, %zu MiB, driver of CUDA %d.%d",
+        device->ordinal, device->name, has->capability_major, has->capability_minor,
+        has->multiprocessors, (size_t)device->total / MIB, device->driver / 1000,
+        device->driver % 1000 / 10);
+    cw_doctor_ok(doctor, "%d: at %s, %u MHz, memory %u MHz on %u bits, unified addressing: %s%s",
                  device->ordinal, *device->bus ? device->bus : "an unknown place",
-                 device->clock_khz / 1000, device->memory_khz / 1000, device->bus_bits,
-                 device->unified ? "yes" : "no", device->integrated ? ", integrated" : "");
+                 has->clock_khz / 1000, has->memory_clock_khz / 1000, has->memory_bus_bits,
+                 has->has_unified_addressing ? "yes" : "no",
+                 device->integrated ? ", integrated" : "");
     if (device->integrated)
         cw_doctor_warn(doctor, "set CUWARDEN_LIMIT, such as 80%",
                        "%d: its memory is the host's, and no control group counts what CUDA "

@@ -382,10 +382,10 @@ static int on_truth(void *arg, int truth)
 {
     const struct cw_json_field *row;
     unsigned type;
-    uint8_t *to = target(arg, 1u << CW_JSON_TRUTH, &row, &type);
+    void *to = target(arg, 1u << CW_JSON_TRUTH, &row, &type);
 
     if (to)
-        *to = (uint8_t)truth;
+        cw_json_put_number(row, type, to, truth ? "1" : "0");
     return 1;
 }
 

@@ -96,6 +96,7 @@ void cw_json_put_number(const struct cw_json_field *row, unsigned type, void *to
         store(to, row->size,
               cw_json_to_whole(digits) < CW_DEVICES ? cw_json_to_whole(digits) : CW_DEVICE_HOST);
         break;
+    case CW_JSON_TRUTH:
     case CW_JSON_UINT:
         store(to, row->size, cw_json_to_whole(digits));
         break;

@@ -90,6 +90,7 @@ static const struct {
     {"IF(is_kind_used)", "the program asked for such memory"},
     {"HAS(sampled)", "the driver was asked"},
     {"HAS(process.has_exit_code)", "the status is known"},
+    {"HAS(has_properties)", "the driver has said it"},
     {"HAS(snapshot.device[", "the process used such memory"},
     {"HAS(has_age)", "a live block's time of allocation is known"},
     {"HAS(has_line)", "there are enough steps"},

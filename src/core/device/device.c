@@ -63,6 +63,7 @@ static void show_facts(struct cw_live_device *shown, const struct cw_device_fact
     shown->shares_host = facts->memory != CW_DEVICE_MEMORY_OWN;
     memcpy(shown->uuid, facts->uuid, sizeof(shown->uuid));
     memcpy(shown->name, facts->name, sizeof(shown->name));
+    shown->properties = facts->properties;
     atomic_store_explicit(&shown->known, 1, memory_order_release);
 }
 

@@ -25,6 +25,7 @@
 
 #include <stdint.h>
 
+#include "base/device_properties.h"
 #include "live/layout.h"
 
 struct cw_context_facts {
@@ -49,6 +50,7 @@ struct cw_device_facts {
     uint64_t total; /* bytes */
     enum cw_device_memory memory;
     int node; /* of CW_DEVICE_MEMORY_NODE */
+    struct cw_device_properties properties;
     uint8_t uuid[16];
     char name[96];
 };

@@ -148,6 +148,11 @@ static void ask_memory(CUdevice device, struct cw_device_facts *out)
     }
 }
 
+static int ask_attribute(int *out, int attribute, int device)
+{
+    return (int)CW_REAL(cuDeviceGetAttribute)(out, (CUdevice_attribute)attribute, (CUdevice)device);
+}
+
 static int device_facts(unsigned device, struct cw_device_facts *out)
 {
     size_t total = 0;
@@ -160,6 +165,7 @@ static int device_facts(unsigned device, struct cw_device_facts *out)
     out->total = total;
     ask_uuid((CUdevice)device, out->uuid);
     ask_memory((CUdevice)device, out);
+    cw_device_properties_ask(ask_attribute, (int)device, &out->properties);
     return 0;
 }
 

@@ -102,7 +102,7 @@ static void put_plain(struct cw_json *json, const struct cw_json_at *at,
         cw_json_decimal(json, key, *(const double *)value);
         break;
     case CW_JSON_TRUTH:
-        cw_json_truth(json, key, *(const uint8_t *)value);
+        cw_json_truth(json, key, load(value, field->size) != 0);
         break;
     case CW_JSON_TEXT:
         cw_json_string(json, key, text_of(value));

@@ -152,6 +152,8 @@ void cw_live_model_read_devices(struct cw_live_model *live)
         device->uuid = format_uuid(live, from->uuid);
         device->total = from->total;
         device->shares_host = from->shares_host != 0;
+        device->properties = from->properties;
+        device->has_properties = from->properties.capability_major != 0;
     }
 }
 

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/device_properties.h"
 #include "live/view.h"
 #include "report/snapshot/leak.h"
 #include "report/snapshot/snapshot_growth.h"
@@ -78,9 +79,11 @@ struct cw_snapshot_device {
     uint8_t seen;        /* the program used it, or its name is known */
     uint8_t sampled;     /* the last two are valid */
     uint8_t shares_host; /* its memory is the host's, or a NUMA node */
-    const char *name;    /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
-    const char *uuid;    /* NULL: unknown */
-    uint64_t total;      /* of memory, 0: not known */
+    uint8_t has_properties;
+    const char *name; /* may lack its NUL, but not within CW_DEVICE_NAME; NULL: none */
+    const char *uuid; /* NULL: unknown */
+    uint64_t total;   /* of memory, 0: not known */
+    struct cw_device_properties properties;
     uint64_t idle_blocks, idle_bytes;
     struct cw_snapshot_sums sums; /* counted kinds */
     uint64_t peak_bytes, peak_ns;
