@@ -128,6 +128,10 @@ struct cuwarden_stats {
     double fragmentation; /* 1 - peak of live bytes / peak of reserved bytes */
     double efficiency;    /* live bytes / allocated bytes; 1 without any */
     const char *backend;  /* "pool": freed memory is kept; "track": it is not. Static. */
+    uint64_t transfers, transfer_bytes; /* downloads that are complete (cuwarden_download_start) */
+    uint64_t transfer_ns;               /* that they took on the device */
+    uint64_t transfer_waited_ns;        /* that the program waited for them */
+    double transfer_overlap; /* the share of their time while it did not; 0 without any */
 };
 
 /* What a leak check found. */
@@ -228,6 +232,31 @@ struct cuwarden_buffer {
 /* Called for one buffer; anything but 0 ends the visit. */
 typedef int (*cuwarden_buffer_fn)(const struct cuwarden_buffer *buffer, void *arg);
 
+/* A frame that has come from the device: the program's until it releases it, or waits again. */
+struct cuwarden_frame {
+    const void *data;   /* in pinned memory */
+    uint64_t bytes;     /* of this frame */
+    uint64_t number;    /* that cuwarden_download_start() said */
+    uint64_t waited_ns; /* for it, by the program */
+};
+
+/* A download. Its name is valid until it ends. */
+struct cuwarden_download {
+    uint64_t id; /* no other download of this process has it, before or after */
+    const char *name;
+    uint64_t most_bytes;  /* of a frame */
+    uint64_t started;     /* number of the last frame that was started; 0: none */
+    uint64_t taken;       /* frames that cuwarden_download_wait() gave */
+    uint64_t skipped;     /* that a later one replaced before anybody took them */
+    uint64_t refused;     /* starts that found no free half */
+    uint64_t bytes;       /* of the frames that are complete */
+    uint64_t transfer_ns; /* that these took on the device */
+    uint64_t waited_ns;   /* that the program waited for them */
+    double overlap;       /* the share of their time while it did not; 0 without any */
+    int32_t device;
+    uint32_t unused; /* 0 */
+};
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -270,6 +299,16 @@ struct cuwarden_table {
     int (*buffer_shrink)(uint64_t buffer, uint64_t *out_bytes);
     int (*buffer_clean)(uint64_t unused_ns, double below, uint64_t *out_bytes);
     int (*buffer_end)(uint64_t buffer);
+    int (*download_make)(const char *name, uint64_t most_bytes, uint64_t *out);
+    int (*download_start)(uint64_t download, const void *from, uint64_t bytes, void *stream,
+                          uint64_t *out_number);
+    int (*download_after)(uint64_t download, void *stream, void *event);
+    int (*download_before)(uint64_t download, void *stream);
+    int (*download_wait)(uint64_t download, uint64_t least, struct cuwarden_frame *out,
+                         size_t size);
+    int (*download_release)(uint64_t download);
+    int (*download_now)(uint64_t download, struct cuwarden_download *out, size_t size);
+    int (*download_end)(uint64_t download);
 };
 
 /* ---- the way to the library ---- */
@@ -866,6 +905,120 @@ static inline int cuwarden_buffer_end(uint64_t buffer)
     const struct cuwarden_table *table = cuwarden_table_();
 
     return CUWARDEN_HAS_(table, buffer_end) ? table->buffer_end(buffer) : cuwarden_lacks_(table);
+}
+
+/* ---- asynchronous downloads ---- */
+
+/* For cuwarden_download_start(): the copy waits for no stream by itself. */
+#define CUWARDEN_NO_STREAM ((void *)(intptr_t)-1)
+
+/*
+ * Makes a download: two halves of pinned memory for frames of at most most_bytes, and a stream of
+ * its own, in the calling thread's current context. Frames are copied to the halves in turn while
+ * the program computes, and looks at the one before. The name, of at most 47 bytes, is that of the
+ * pinned memory in reports; no two live downloads have the same, and what is not ended is a leak.
+ * Scopes leave it alone. Without the library there are no downloads: a program that must run
+ * without copies by itself then. INVALID; EXISTS; NOT_STARTED: no context is current; OUT_OF_HOST:
+ * no pinned memory, or there are 64 already; BUSY: a stream is captured, or a context ends; DRIVER.
+ * As long as the driver takes to pin memory.
+ */
+static inline int cuwarden_download_make(const char *name, uint64_t most_bytes, uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_make) ? table->download_make(name, most_bytes, out)
+                                               : cuwarden_lacks_(table);
+}
+
+/*
+ * Orders the copy of a frame from device memory, and returns: it never waits. The copy begins after
+ * what was submitted to `stream` before (a CUstream or cudaStream_t of the download's context, NULL
+ * for the default stream, CUWARDEN_NO_STREAM for none), and after what cuwarden_download_after()
+ * named. What is submitted later to any stream may overtake it: who writes to the same memory again
+ * calls cuwarden_download_before() first. *out_number, unless it is NULL, is the frame's number: 1
+ * more than the last one's. It goes to a half that nobody needs, else to the older of those whose
+ * frame is complete and was not taken: that frame is skipped, since the last one counts. BUSY: both
+ * halves are on their way or held (also: another thread submits, a stream is captured, a context
+ * ends); nothing was started. INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER. As
+ * long as the driver takes for five calls that order something: microseconds.
+ */
+static inline int cuwarden_download_start(uint64_t download, const void *from, uint64_t bytes,
+                                          void *stream, uint64_t *out_number)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_start)
+               ? table->download_start(download, from, bytes, stream, out_number)
+               : cuwarden_lacks_(table);
+}
+
+/* Frames that are started later wait for one more writer: for `event` (a CUevent or cudaEvent_t
+ * that was recorded), or if it is NULL for what was submitted to `stream` until now. NOT_FOUND,
+ * BUSY, DRIVER. Does not wait itself. */
+static inline int cuwarden_download_after(uint64_t download, void *stream, void *event)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_after) ? table->download_after(download, stream, event)
+                                                : cuwarden_lacks_(table);
+}
+
+/* What is submitted to `stream` from now on begins after the frames that were started, and may
+ * write where they are copied from. NOT_FOUND, BUSY, DRIVER. Does not wait itself. */
+static inline int cuwarden_download_before(uint64_t download, void *stream)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_before) ? table->download_before(download, stream)
+                                                 : cuwarden_lacks_(table);
+}
+
+/*
+ * The last complete frame, of at least this number (0: any) and never older than one that was given
+ * before. Waits only if none is complete: for the first that is on its way. Gives the frame that is
+ * held again if there is no later one. The frame before is released: its memory is no longer the
+ * program's. In any thread, also while another starts frames; of two threads that wait at once the
+ * second releases the first one's frame. NOT_FOUND: no such frame was started, or it was skipped;
+ * DRIVER: the copy has failed; BUSY: a stream is captured, or a context ends.
+ */
+static inline int cuwarden_download_wait(uint64_t download, uint64_t least,
+                                         struct cuwarden_frame *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_wait)
+               ? table->download_wait(download, least, out, sizeof(*out))
+               : cuwarden_lacks_(table);
+}
+
+/* The frame that is held is no longer needed: the next may be copied to its half. UNBALANCED: none
+ * is held. NOT_FOUND. 50 ns. */
+static inline int cuwarden_download_release(uint64_t download)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_release) ? table->download_release(download)
+                                                  : cuwarden_lacks_(table);
+}
+
+/* How a download stands. NOT_FOUND. Times and bytes, and those of the statistics, are those of
+ * frames that a start, a wait or the end has seen to be complete. */
+static inline int cuwarden_download_now(uint64_t download, struct cuwarden_download *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_now) ? table->download_now(download, out, sizeof(*out))
+                                              : cuwarden_lacks_(table);
+}
+
+/* Waits for what is on its way, and frees all. NOT_FOUND, BUSY (also: another thread is at work on
+ * it): nothing has changed. DRIVER: the driver refused something: it is gone all the same. */
+static inline int cuwarden_download_end(uint64_t download)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, download_end) ? table->download_end(download)
+                                              : cuwarden_lacks_(table);
 }
 
 #ifdef __cplusplus

@@ -112,6 +112,7 @@ _COUNTS = (
     "device_free_bytes limit_bytes"
 ).split()
 _SHARES = "hit_rate utilisation fragmentation efficiency".split()
+_TRANSFERS = "transfers transfer_bytes transfer_ns transfer_waited_ns".split()
 
 
 class RawStats(ctypes.Structure):
@@ -119,6 +120,8 @@ class RawStats(ctypes.Structure):
         [(name, ctypes.c_uint64) for name in _COUNTS]
         + [(name, ctypes.c_double) for name in _SHARES]
         + [("backend", ctypes.c_char_p)]
+        + [(name, ctypes.c_uint64) for name in _TRANSFERS]
+        + [("transfer_overlap", ctypes.c_double)]
     )
 
 
@@ -198,6 +201,33 @@ class RawBuffer(ctypes.Structure):
     ]
 
 
+class RawFrame(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+        ("number", ctypes.c_uint64),
+        ("waited_ns", ctypes.c_uint64),
+    ]
+
+
+class RawDownload(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("most_bytes", ctypes.c_uint64),
+        ("started", ctypes.c_uint64),
+        ("taken", ctypes.c_uint64),
+        ("skipped", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("transfer_ns", ctypes.c_uint64),
+        ("waited_ns", ctypes.c_uint64),
+        ("overlap", ctypes.c_double),
+        ("device", ctypes.c_int32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
 BUFFER_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBuffer), ctypes.c_void_p)
 BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
 
@@ -247,6 +277,16 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("buffer_shrink", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))),
     ("buffer_clean", ctypes.c_int, (ctypes.c_uint64, ctypes.c_double, ctypes.POINTER(ctypes.c_uint64))),
     ("buffer_end", ctypes.c_int, (ctypes.c_uint64,)),
+    ("download_make", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))),
+    ("download_start", ctypes.c_int,
+     (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))),
+    ("download_after", ctypes.c_int, (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)),
+    ("download_before", ctypes.c_int, (ctypes.c_uint64, ctypes.c_void_p)),
+    ("download_wait", ctypes.c_int,
+     (ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(RawFrame), ctypes.c_size_t)),
+    ("download_release", ctypes.c_int, (ctypes.c_uint64,)),
+    ("download_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawDownload), ctypes.c_size_t)),
+    ("download_end", ctypes.c_int, (ctypes.c_uint64,)),
 ]
 
 

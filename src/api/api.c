@@ -66,6 +66,24 @@ int cw_api_not_armed(void)
     return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the account of this process has ended");
 }
 
+int cw_api_not_there(const char *what, uint64_t number)
+{
+    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+
+    if (error != CUWARDEN_OK)
+        return error;
+    return cw_api_fail(CUWARDEN_NOT_FOUND,
+                       "there is no %s %ju: it has ended, or never was in this process", what,
+                       (uintmax_t)number);
+}
+
+int cw_api_check_driver(void)
+{
+    return cw_gate_is_capturing() || !cw_gate_is_open()
+               ? cw_api_fail(CUWARDEN_BUSY, "a stream is captured, or a context ends; ask again")
+               : CUWARDEN_OK;
+}
+
 /* ---- devices ---- */
 
 /* As far as is known without asking: a device with memory is there. */

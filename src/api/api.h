@@ -48,6 +48,12 @@ static inline int cw_api_check_started(void)
                              "the program has not called CUDA yet; cudaFree(0) is enough");
 }
 
+/* NOT_FOUND: there is no "buffer" of this number, say; or whatever keeps there from being any. */
+CW_COLD int cw_api_not_there(const char *what, uint64_t number);
+
+/* Before a call of the driver: BUSY: a stream that captures would be spoilt. */
+int cw_api_check_driver(void);
+
 /* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. */
 int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end);
 

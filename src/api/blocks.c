@@ -130,6 +130,13 @@ int cw_api_block_name(const void *address, const char *name)
     return CUWARDEN_OK;
 }
 
+void cw_api_block_own(uint32_t block, uint32_t name)
+{
+    if (block != 0)
+        atomic_store_explicit(&cw_owner_at(block)->name, name | CW_OWNER_KEPT,
+                              memory_order_relaxed);
+}
+
 /* ---- all ---- */
 
 int cw_api_mark(uint64_t *out)

@@ -26,4 +26,8 @@ int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_
 /* Calls the program's function, as from outside. */
 int cw_api_block_tell(const struct cw_api_block *read, cuwarden_block_fn fn, void *arg);
 
+/* Memory that we have taken for the program: it has this name (cw_owner_text), and no scope frees
+ * it. block 0: nothing happens. */
+void cw_api_block_own(uint32_t block, uint32_t name);
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/blocks.h"
 #include "base/mem.h"
 #include "base/round.h"
 #include "core/account/owner.h"
@@ -21,18 +22,10 @@ void cw_buffer_memory_init(const struct cw_buffer_ops *ops)
 
 /* ---- in the account ---- */
 
-/* Its blocks have its name, and no scope frees them. */
-static void name_block(const struct cw_buffer_memory *memory, uint32_t block)
-{
-    if (block != 0)
-        atomic_store_explicit(&cw_owner_at(block)->name, memory->name | CW_OWNER_KEPT,
-                              memory_order_relaxed);
-}
-
 static void name_at(const struct cw_buffer_memory *memory, enum cw_space space, uint64_t key)
 {
     if (cw_session_is_armed())
-        name_block(memory, cw_tracker_find(space, key));
+        cw_api_block_own(cw_tracker_find(space, key), memory->name);
 }
 
 /* The larger block has taken the place of one of so many bytes. */
@@ -122,7 +115,7 @@ static int add_piece(struct cw_buffer_memory *memory, uint64_t bytes)
     if (rc != 0)
         return rc;
     if (cw_session_is_armed())
-        name_block(memory, cw_vmm_block_at(address));
+        cw_api_block_own(cw_vmm_block_at(address), memory->name);
     memory->piece[memory->pieces++] = bytes;
     memory->bytes += bytes;
     return 0;

@@ -7,7 +7,6 @@
 #include "api/buffer_table.h"
 #include "base/lock.h"
 #include "core/account/owner.h"
-#include "core/process/gate.h"
 
 #define GROWTH_USUAL 1.5
 #define GROWTH_MOST  16.0
@@ -33,13 +32,7 @@ static int state_of(const struct cw_buffer_row *row)
 
 int cw_buffer_not_found(uint64_t buffer)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
-
-    if (error != CUWARDEN_OK)
-        return error;
-    return cw_api_fail(CUWARDEN_NOT_FOUND,
-                       "there is no buffer %ju: it has ended, or never was in this process",
-                       (uintmax_t)buffer);
+    return cw_api_not_there("buffer", buffer);
 }
 
 int cw_buffer_claim(uint64_t buffer, struct cw_buffer_row **out)
@@ -162,14 +155,6 @@ static intmax_t percent(double share)
     return share > -1e6 && share < 1e6 ? (intmax_t)(share * 100) : 0;
 }
 
-/* What calls the driver; a stream that captures would be spoilt. */
-static int check_driver(void)
-{
-    return cw_gate_is_capturing() || !cw_gate_is_open()
-               ? cw_api_fail(CUWARDEN_BUSY, "a stream is captured, or a context ends; ask again")
-               : CUWARDEN_OK;
-}
-
 static int check_name(const char *name)
 {
     if (name == NULL || name[0] == '\0')
@@ -287,7 +272,7 @@ int cw_api_buffer_make(const struct cuwarden_buffer_spec *spec, size_t size, uin
     cw_api_give(&own, sizeof(own), spec, size);
     error = check_spec(&own);
     if (error == CUWARDEN_OK)
-        error = check_driver();
+        error = cw_api_check_driver();
     return error == CUWARDEN_OK ? make(&own, out) : error;
 }
 
@@ -295,7 +280,7 @@ int cw_api_buffer_end(uint64_t buffer)
 {
     struct cw_buffer_row *row;
     unsigned depth;
-    int error = check_driver();
+    int error = cw_api_check_driver();
 
     if (error == CUWARDEN_OK)
         error = cw_buffer_claim(buffer, &row);
@@ -314,7 +299,7 @@ static CW_COLD int grow(uint64_t buffer, uint64_t count, void *stream)
 {
     struct cw_buffer_row *row;
     unsigned depth;
-    int error = check_driver();
+    int error = cw_api_check_driver();
 
     if (error == CUWARDEN_OK)
         error = cw_buffer_claim(buffer, &row);
@@ -467,7 +452,7 @@ static int shrink(uint64_t buffer, uint64_t *out_bytes)
 int cw_api_buffer_shrink(uint64_t buffer, uint64_t *out_bytes)
 {
     uint64_t bytes = 0;
-    int error = check_driver();
+    int error = cw_api_check_driver();
 
     if (error == CUWARDEN_OK)
         error = shrink(buffer, &bytes);
@@ -495,7 +480,7 @@ int cw_api_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
     if (!(below >= 0 && below <= 1))
         return cw_api_fail(CUWARDEN_INVALID, "a utilisation is 0 to 100 %%, not %jd %%",
                            percent(below));
-    last = check_driver();
+    last = cw_api_check_driver();
     if (last != CUWARDEN_OK)
         return last;
     for (unsigned i = 0; i < CW_BUFFERS; i++) {

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "api/transfers.h"
 #include "core/account/usage.h"
 #include "core/device/device.h"
 #include "core/limits/limit.h"
@@ -142,6 +143,19 @@ static void add_devices(const struct wanted *wanted, struct cuwarden_stats *stat
         stats->fragmentation = 1 - (double)stats->peak_bytes / (double)stats->peak_reserved_bytes;
 }
 
+static void add_transfers(const struct wanted *wanted, struct cuwarden_stats *stats)
+{
+    struct cw_transfers sums = {0};
+
+    for (unsigned i = wanted->first; i < wanted->end; i++)
+        cw_transfers_sum((uint8_t)i, &sums);
+    stats->transfers = sums.count;
+    stats->transfer_bytes = sums.bytes;
+    stats->transfer_ns = sums.ns;
+    stats->transfer_waited_ns = sums.waited_ns;
+    stats->transfer_overlap = cw_transfers_overlap(&sums);
+}
+
 /* ---- the call ---- */
 
 static int find_tag(struct wanted *wanted, const char *tag)
@@ -162,6 +176,7 @@ static void fill(const struct wanted *wanted, struct cuwarden_stats *stats)
     add_buckets(wanted, stats);
     add_resizes(wanted, stats);
     add_devices(wanted, stats);
+    add_transfers(wanted, stats);
 }
 
 int cw_api_stats(int device, const char *tag, struct cuwarden_stats *out, size_t size)

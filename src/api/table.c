@@ -6,6 +6,7 @@
 #include "api/budgets.h"
 #include "api/buffers.h"
 #include "api/control.h"
+#include "api/downloads.h"
 #include "api/files.h"
 #include "api/leaks.h"
 #include "api/listeners.h"
@@ -69,4 +70,12 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .buffer_shrink = cw_api_buffer_shrink,
     .buffer_clean = cw_api_buffer_clean,
     .buffer_end = cw_api_buffer_end,
+    .download_make = cw_api_download_make,
+    .download_start = cw_api_download_start,
+    .download_after = cw_api_download_after,
+    .download_before = cw_api_download_before,
+    .download_wait = cw_api_download_wait,
+    .download_release = cw_api_download_release,
+    .download_now = cw_api_download_now,
+    .download_end = cw_api_download_end,
 };

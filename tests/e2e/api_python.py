@@ -185,7 +185,8 @@ def describe():
     for name, structure in [("block", _table.RawBlock), ("filter", _table.RawFilter), ("stats", _table.RawStats),
                             ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("freed", _table.RawFreed),
                             ("budget", _table.RawBudget),
-                            ("buffer_spec", _table.RawBufferSpec), ("buffer", _table.RawBuffer), ("table", _table.Table)]:
+                            ("buffer_spec", _table.RawBufferSpec), ("buffer", _table.RawBuffer),
+                            ("frame", _table.RawFrame), ("download", _table.RawDownload), ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
             at = getattr(structure, field)

@@ -6,7 +6,6 @@
 #include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/buffer_driver.h"
 
-#include "api/api.h"
 #include "hook/driver/cuda_ops.h"
 #include "hook/resolve/hook_table.h"
 
@@ -14,15 +13,6 @@ _Static_assert(CW_BUFFER_NO_MEMORY == CUDA_ERROR_OUT_OF_MEMORY &&
                    CW_BUFFER_NO_CONTEXT == CUDA_ERROR_INVALID_CONTEXT &&
                    CW_BUFFER_CONTEXT_ENDED == CUDA_ERROR_CONTEXT_IS_DESTROYED,
                "codes of cuda.h");
-
-/* As the program's own call: *out_code. */
-#define AS_PROGRAM(out_code, call)                                                                 \
-    do {                                                                                           \
-        struct cw_api_outside outside = cw_api_pause();                                            \
-                                                                                                   \
-        (out_code) = (call);                                                                       \
-        cw_api_resume(&outside);                                                                   \
-    } while (0)
 
 /* ---- the place ---- */
 
@@ -87,7 +77,7 @@ static int reserve(uint64_t bytes, uint64_t *out_address)
     CUdeviceptr address = 0;
     CUresult rc;
 
-    AS_PROGRAM(rc, cuMemAddressReserve(&address, bytes, 0, 0, 0));
+    CW_AS_PROGRAM(rc, cuMemAddressReserve(&address, bytes, 0, 0, 0));
     if (rc == CUDA_SUCCESS)
         *out_address = address;
     return (int)rc;
@@ -97,7 +87,7 @@ static int unreserve(uint64_t address, uint64_t bytes)
 {
     CUresult rc;
 
-    AS_PROGRAM(rc, cuMemAddressFree(address, bytes));
+    CW_AS_PROGRAM(rc, cuMemAddressFree(address, bytes));
     return (int)rc;
 }
 
@@ -105,7 +95,7 @@ static int unmap(uint64_t address, uint64_t bytes)
 {
     CUresult rc;
 
-    AS_PROGRAM(rc, cuMemUnmap(address, bytes));
+    CW_AS_PROGRAM(rc, cuMemUnmap(address, bytes));
     return (int)rc;
 }
 
@@ -134,7 +124,7 @@ static int map(uint8_t device, uint64_t address, uint64_t bytes)
 {
     CUresult rc;
 
-    AS_PROGRAM(rc, map_one(device, address, bytes));
+    CW_AS_PROGRAM(rc, map_one(device, address, bytes));
     return (int)rc;
 }
 
@@ -145,7 +135,7 @@ static int alloc(uint64_t bytes, uint64_t *out_address)
     CUdeviceptr address = 0;
     CUresult rc;
 
-    AS_PROGRAM(rc, cuMemAlloc_v2(&address, bytes));
+    CW_AS_PROGRAM(rc, cuMemAlloc_v2(&address, bytes));
     if (rc == CUDA_SUCCESS)
         *out_address = address;
     return (int)rc;
@@ -155,7 +145,7 @@ static int free_block(uint64_t address)
 {
     CUresult rc;
 
-    AS_PROGRAM(rc, cuMemFree_v2(address));
+    CW_AS_PROGRAM(rc, cuMemFree_v2(address));
     return (int)rc;
 }
 
@@ -175,7 +165,7 @@ static int wait_context(void)
 {
     CUresult rc;
 
-    AS_PROGRAM(rc, cuCtxSynchronize());
+    CW_AS_PROGRAM(rc, cuCtxSynchronize());
     return (int)rc;
 }
 
@@ -184,7 +174,7 @@ static int room(uint64_t *out_bytes)
     size_t free_bytes = 0, total = 0;
     CUresult rc;
 
-    AS_PROGRAM(rc, cuMemGetInfo_v2(&free_bytes, &total));
+    CW_AS_PROGRAM(rc, cuMemGetInfo_v2(&free_bytes, &total));
     if (rc == CUDA_SUCCESS)
         *out_bytes = free_bytes;
     return (int)rc;

@@ -5,9 +5,7 @@
  * The devices have 1 GiB, of which 1008 MiB can be had. Whether they map memory is asked of them,
  * so each part runs both ways; without the library all answers are CUWARDEN_NOT_ACTIVE.
  */
-#include "victim.h"
-
-#include <cuwarden/cuwarden.h>
+#include "api_victim.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -16,16 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                           \
-    ((condition) ? (void)0                                                                         \
-                 : (fprintf(stderr, "%s:%d: not so: %s: %s\n", __FILE__, __LINE__, #condition,     \
-                            cuwarden_error_text(CUWARDEN_DRIVER)),                                 \
-                    exit(99)))
-#define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
-#define KIB                ((uint64_t)1 << 10)
-#define MIB                ((uint64_t)1 << 20)
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
 
-static int is_active, maps;
+static int maps;
 static CUcontext context;
 static CUstream stream;
 

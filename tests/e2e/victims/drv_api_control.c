@@ -4,22 +4,14 @@
  *   drv_api_control trim|limit|pressure|memory|misuse|threads
  * The devices have 1 GiB, of which 1008 MiB can be had.
  */
-#include "victim.h"
-
-#include <cuwarden/cuwarden.h>
+#include "api_victim.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                           \
-    ((condition)                                                                                   \
-         ? (void)0                                                                                 \
-         : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), exit(99)))
-#define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
-#define MIB                ((size_t)1 << 20)
+#define MIB ((size_t)1 << 20)
 
-static int is_active;
 static CUcontext context;
 
 static CUdeviceptr take(size_t bytes)

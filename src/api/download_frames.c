@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* What goes through the halves of a download: frames are started, waited for and released. See
+ * downloads.h. */
+#include "api/download_table.h"
+#include "base/clock.h"
+
+/* ---- halves ---- */
+
+static void complete_locked(struct cw_download_row *row, struct cw_half *half, int code,
+                            uint64_t ns)
+{
+    half->state = CW_HALF_COMPLETE;
+    half->code = code;
+    if (half->waited_since_ns != 0)
+        half->waited_ns = cw_clock_ns() - half->waited_since_ns;
+    if (code != 0)
+        return;
+    cw_transfers_add(row->place.device, half->bytes, ns, half->waited_ns);
+    row->done.count++;
+    row->done.bytes += half->bytes;
+    row->done.ns += ns;
+    row->done.waited_ns += half->waited_ns;
+    row->done.overlapped_ns += half->waited_ns < ns ? ns - half->waited_ns : 0;
+}
+
+static void settle_half(struct cw_download_row *row, struct cw_half *half)
+{
+    uint64_t number = 0, ns = 0;
+    int code;
+
+    cw_lock_acquire(&cw_download_lock);
+    if (half->state == CW_HALF_IN_FLIGHT)
+        number = half->number;
+    cw_lock_release(&cw_download_lock);
+    if (number == 0)
+        return;
+    code = cw_download_driver->event_query(half->done);
+    if (code == CW_TRANSFER_NOT_READY)
+        return;
+    if (code == 0 && cw_download_driver->event_elapsed(half->begin, half->done, &ns) != 0)
+        ns = 0;
+    cw_lock_acquire(&cw_download_lock);
+    if (half->state == CW_HALF_IN_FLIGHT && half->number == number)
+        complete_locked(row, half, code, ns);
+    cw_lock_release(&cw_download_lock);
+}
+
+void cw_download_settle(struct cw_download_row *row)
+{
+    for (int i = 0; i < CW_DOWNLOAD_HALVES; i++)
+        settle_half(row, &row->half[i]);
+}
+
+static void set_state(struct cw_half *half, enum cw_half_state state)
+{
+    cw_lock_acquire(&cw_download_lock);
+    half->state = state;
+    cw_lock_release(&cw_download_lock);
+}
+
+/* ---- the order of streams ---- */
+
+/* What `to` does later begins after what was submitted to `from`. */
+static int order(struct cw_download_row *row, void *from, void *to)
+{
+    int code = cw_download_driver->event_record(row->ready, from);
+
+    return code != 0 ? code : cw_download_driver->event_order(row->ready, to);
+}
+
+int cw_api_download_after(uint64_t download, void *stream, void *event)
+{
+    struct cw_download_visit visit;
+    int error = cw_download_begin_call(download, 1, &visit), code;
+
+    if (error != CUWARDEN_OK)
+        return error;
+    code = event != NULL ? cw_download_driver->event_order(event, visit.row->stream)
+                         : order(visit.row, stream, visit.row->stream);
+    error = cw_download_refused(visit.row, code, "wait for others");
+    cw_download_end_call(&visit);
+    return error;
+}
+
+int cw_api_download_before(uint64_t download, void *stream)
+{
+    struct cw_download_visit visit;
+    int error = cw_download_begin_call(download, 1, &visit);
+
+    if (error != CUWARDEN_OK)
+        return error;
+    error = cw_download_refused(visit.row, order(visit.row, visit.row->stream, stream),
+                                "hold others back");
+    cw_download_end_call(&visit);
+    return error;
+}
+
+/* ---- starting ---- */
+
+/* The half for the next frame: one that nobody needs, else the older of those that nobody has
+ * taken. NULL: none. */
+static struct cw_half *pick_locked(struct cw_download_row *row)
+{
+    struct cw_half *picked = NULL;
+
+    for (struct cw_half *half = row->half; half < row->half + CW_DOWNLOAD_HALVES; half++) {
+        if (half->state != CW_HALF_EMPTY && half->state != CW_HALF_COMPLETE)
+            continue;
+        if (picked == NULL || half->state < picked->state ||
+            (half->state == picked->state && half->number < picked->number))
+            picked = half;
+    }
+    return picked;
+}
+
+static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
+{
+    struct cw_half *half;
+
+    cw_download_settle(row);
+    cw_lock_acquire(&cw_download_lock);
+    half = pick_locked(row);
+    if (half == NULL) {
+        row->refused++;
+    } else {
+        row->skipped += half->state == CW_HALF_COMPLETE;
+        half->state = CW_HALF_STARTING;
+        half->number = ++row->last;
+        half->bytes = bytes;
+        half->waited_ns = half->waited_since_ns = 0;
+    }
+    cw_lock_release(&cw_download_lock);
+    return half;
+}
+
+static int submit(struct cw_download_row *row, const struct cw_half *half, uint64_t from,
+                  void *stream)
+{
+    int code = stream != CUWARDEN_NO_STREAM ? order(row, stream, row->stream) : 0;
+
+    if (code == 0)
+        code = cw_download_driver->event_record(half->begin, row->stream);
+    if (code == 0)
+        code = cw_download_driver->download(half->data, from, half->bytes, row->stream);
+    if (code == 0)
+        code = cw_download_driver->event_record(half->done, row->stream);
+    return code;
+}
+
+static int start(struct cw_download_row *row, uint64_t from, uint64_t bytes, void *stream,
+                 uint64_t *out_number)
+{
+    struct cw_half *half;
+    uint64_t number;
+    int code;
+
+    if (bytes > row->most_bytes)
+        return cw_api_fail(CUWARDEN_TOO_LARGE,
+                           "download '%s' cannot have a frame of %ju bytes: its maximum is %ju",
+                           row->name, (uintmax_t)bytes, (uintmax_t)row->most_bytes);
+    half = begin_frame(row, bytes);
+    if (half == NULL)
+        return cw_api_fail(CUWARDEN_BUSY,
+                           "download '%s' has no half for another frame: each is on its way, or "
+                           "held until it is released",
+                           row->name);
+    number = half->number;
+    code = submit(row, half, from, stream);
+    set_state(half, code == 0 ? CW_HALF_IN_FLIGHT : CW_HALF_EMPTY);
+    if (code == 0 && out_number != NULL)
+        *out_number = number;
+    return cw_download_refused(row, code, "start");
+}
+
+int cw_api_download_start(uint64_t download, const void *from, uint64_t bytes, void *stream,
+                          uint64_t *out_number)
+{
+    struct cw_download_visit visit;
+    int error = cw_download_begin_call(download, 1, &visit);
+
+    if (error != CUWARDEN_OK)
+        return error;
+    if (from == NULL || bytes == 0)
+        error = cw_api_fail(CUWARDEN_INVALID, "download '%s' cannot start: %s", visit.row->name,
+                            from == NULL ? "the address is NULL" : "0 bytes are no frame");
+    else
+        error = start(visit.row, (uint64_t)(uintptr_t)from, bytes, stream, out_number);
+    cw_download_end_call(&visit);
+    return error;
+}
+
+/* ---- waiting ---- */
+
+/* Of two frames the one to take: complete rather than held, held rather than on its way; of two
+ * that are complete the last, of two on their way the first. */
+static int is_better(const struct cw_half *half, const struct cw_half *other)
+{
+    if (half->state != other->state)
+        return half->state > other->state;
+    return (half->state == CW_HALF_COMPLETE) == (half->number > other->number);
+}
+
+/* The half to take, or to wait for; no older frame than the one that was taken last. NULL: there is
+ * none with such a number. */
+static struct cw_half *choose_locked(struct cw_download_row *row, uint64_t least)
+{
+    struct cw_half *chosen = NULL;
+
+    if (least < row->seen)
+        least = row->seen;
+    for (struct cw_half *half = row->half; half < row->half + CW_DOWNLOAD_HALVES; half++)
+        if (half->state >= CW_HALF_IN_FLIGHT && half->number >= least &&
+            (chosen == NULL || is_better(half, chosen)))
+            chosen = half;
+    return chosen;
+}
+
+static void hold_locked(struct cw_download_row *row, struct cw_half *chosen)
+{
+    for (struct cw_half *half = row->half; half < row->half + CW_DOWNLOAD_HALVES; half++)
+        if (half != chosen && half->state == CW_HALF_HELD)
+            half->state = CW_HALF_EMPTY;
+    if (chosen->state == CW_HALF_COMPLETE)
+        row->taken++;
+    chosen->state = CW_HALF_HELD;
+    row->seen = chosen->number;
+}
+
+static void give_locked(struct cw_download_row *row, struct cw_half *half,
+                        struct cuwarden_frame *out)
+{
+    hold_locked(row, half);
+    *out = (struct cuwarden_frame){.data = half->data,
+                                   .bytes = half->bytes,
+                                   .number = half->number,
+                                   .waited_ns = half->waited_ns};
+}
+
+/* 1: *out_frame, or the failure of the frame in *out_code. 0: *out_half is on its way and is waited
+ * for from now on, or it is NULL. */
+static int take_frame(struct cw_download_row *row, uint64_t least, struct cw_half **out_half,
+                      struct cuwarden_frame *out_frame, int *out_code)
+{
+    struct cw_half *half;
+    int is_taken;
+
+    cw_lock_acquire(&cw_download_lock);
+    half = choose_locked(row, least);
+    is_taken = half != NULL && half->state != CW_HALF_IN_FLIGHT;
+    if (is_taken) {
+        *out_code = half->code;
+        if (half->code == 0)
+            give_locked(row, half, out_frame);
+        else
+            half->state = CW_HALF_EMPTY;
+    } else if (half != NULL && half->waited_since_ns == 0) {
+        half->waited_since_ns = cw_clock_ns();
+    }
+    cw_lock_release(&cw_download_lock);
+    *out_half = half;
+    return is_taken;
+}
+
+static int wait_frame(struct cw_download_row *row, uint64_t least, struct cuwarden_frame *out)
+{
+    struct cw_half *half;
+    int code = 0;
+
+    for (;;) {
+        cw_download_settle(row);
+        if (take_frame(row, least, &half, out, &code))
+            return cw_download_refused(row, code, "be completed");
+        if (half == NULL)
+            break;
+        /* If it has been filled again meanwhile, that is waited for. */
+        code = cw_download_driver->event_wait(half->done);
+        if (code != 0)
+            return cw_download_refused(row, code, "be waited for");
+    }
+    return cw_api_fail(CUWARDEN_NOT_FOUND, "download '%s' has no frame%s on its way", row->name,
+                       least != 0 ? " of this number, and no later one," : "");
+}
+
+int cw_api_download_wait(uint64_t download, uint64_t least, struct cuwarden_frame *out, size_t size)
+{
+    struct cuwarden_frame frame = {0};
+    struct cw_download_visit visit;
+    int error = cw_download_begin_call(download, 0, &visit);
+
+    if (error != CUWARDEN_OK)
+        return error;
+    error = wait_frame(visit.row, least, &frame);
+    cw_download_end_call(&visit);
+    if (error == CUWARDEN_OK)
+        cw_api_give(out, size, &frame, sizeof(frame));
+    return error;
+}
+
+int cw_api_download_release(uint64_t download)
+{
+    struct cw_download_visit visit;
+    int error = cw_download_take(download, 0, 0, &visit), was_held = 0;
+
+    if (error != CUWARDEN_OK)
+        return error;
+    cw_lock_acquire(&cw_download_lock);
+    for (int i = 0; i < CW_DOWNLOAD_HALVES; i++)
+        if (visit.row->half[i].state == CW_HALF_HELD) {
+            visit.row->half[i].state = CW_HALF_EMPTY;
+            was_held = 1;
+        }
+    cw_lock_release(&cw_download_lock);
+    if (!was_held)
+        error = cw_api_fail(CUWARDEN_UNBALANCED, "download '%s' has no frame to release",
+                            visit.row->name);
+    cw_download_give_up(&visit);
+    return error;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What victims that check the answers of cuwarden.h share; main sets is_active first. */
+#ifndef API_VICTIM_H
+#define API_VICTIM_H
+
+#include "victim.h"
+
+#include <cuwarden/cuwarden.h>
+
+#include <stdlib.h>
+
+static int is_active;
+
+#define CHECK(condition)                                                                           \
+    ((condition) ? (void)0                                                                         \
+                 : (fprintf(stderr, "%s:%d: not so: %s: %s\n", __FILE__, __LINE__, #condition,     \
+                            cuwarden_error_text(CUWARDEN_DRIVER)),                                 \
+                    exit(99)))
+/* Without the library every answer is that there is none. */
+#define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
+
+#endif
