@@ -4,9 +4,9 @@
 // units, threads and cost, with scopes that end by themselves and errors that are thrown.
 //
 // Without the library nothing is thrown: scopes and marks do nothing, results are empty or zero.
-// Whoever wants to know asks is_active(). Only buffers are memory, and cannot do without: making
-// one throws NOT_ACTIVE. A function that is passed to visit() or leak_check() may throw: the visit
-// ends, and the exception goes on from there.
+// Whoever wants to know asks is_active(). Only buffers and downloads are memory, and cannot do
+// without: making one throws NOT_ACTIVE. A function that is passed to visit() or leak_check() may
+// throw: the visit ends, and the exception goes on from there.
 #ifndef CUWARDEN_CUWARDEN_HPP
 #define CUWARDEN_CUWARDEN_HPP
 
@@ -158,6 +158,29 @@ template <typename Function, typename Thing = cuwarden_block> struct caller {
         if (thrown)
             std::rethrow_exception(thrown);
     }
+};
+
+// Memory cannot be done without.
+inline void must(int code)
+{
+    if (code != CUWARDEN_OK)
+        throw error(code);
+}
+
+// The number of what the owner ends.
+struct owned {
+    owned() = default;
+    owned(owned &&other) noexcept : id(other.id), is_owner(std::exchange(other.is_owner, false))
+    {
+    }
+    owned &operator=(owned &&other) noexcept
+    {
+        std::swap(id, other.id);
+        std::swap(is_owner, other.is_owner);
+        return *this;
+    }
+    std::uint64_t id = 0;
+    bool is_owner = false;
 };
 
 } // namespace detail
@@ -476,7 +499,7 @@ inline buffer_spec preset(buffer_preset which, std::string name)
 class buffer
 {
   public:
-    explicit buffer(const buffer_spec &spec) : is_owner_(true)
+    explicit buffer(const buffer_spec &spec)
     {
         cuwarden_buffer_spec in{};
 
@@ -488,51 +511,42 @@ class buffer
         in.growth = spec.growth;
         in.flags = (spec.is_asynchronous ? unsigned{CUWARDEN_ASYNCHRONOUS} : 0U) |
                    (spec.is_copying ? unsigned{CUWARDEN_COPYING} : 0U);
-        must(cuwarden_buffer_make(&in, &id_));
+        detail::must(cuwarden_buffer_make(&in, &its_.id));
+        its_.is_owner = true;
     }
     // The one of this name, which ends with whoever made it. element_bytes 0: of any size.
     static buffer find(const std::string &name, std::uint64_t element_bytes = 0)
     {
         buffer out;
 
-        must(cuwarden_buffer_find(name.c_str(), element_bytes, &out.id_));
+        detail::must(cuwarden_buffer_find(name.c_str(), element_bytes, &out.its_.id));
         return out;
     }
     ~buffer()
     {
-        if (is_owner_)
-            cuwarden_buffer_end(id_);
+        if (its_.is_owner)
+            cuwarden_buffer_end(its_.id);
     }
-    buffer(buffer &&other) noexcept
-        : id_(other.id_), is_owner_(std::exchange(other.is_owner_, false))
-    {
-    }
-    buffer &operator=(buffer &&other) noexcept
-    {
-        std::swap(id_, other.id_);
-        std::swap(is_owner_, other.is_owner_);
-        return *this;
-    }
-    buffer(const buffer &) = delete;
-    buffer &operator=(const buffer &) = delete;
+    buffer(buffer &&) noexcept = default;
+    buffer &operator=(buffer &&) noexcept = default;
 
     // Where the elements are, of which there is room for so many.
     void *ensure_capacity(std::uint64_t count, void *stream = nullptr)
     {
         void *address = nullptr;
 
-        must(cuwarden_ensure_capacity(id_, count, stream, &address));
+        detail::must(cuwarden_ensure_capacity(its_.id, count, stream, &address));
         return address;
     }
     void use(std::uint64_t count)
     {
-        must(cuwarden_buffer_use(id_, count));
+        detail::must(cuwarden_buffer_use(its_.id, count));
     }
     buffer_state state() const
     {
         buffer_state out{};
 
-        must(cuwarden_buffer_now(id_, &out));
+        detail::must(cuwarden_buffer_now(its_.id, &out));
         return out;
     }
     // The bytes that went back.
@@ -540,29 +554,23 @@ class buffer
     {
         std::uint64_t bytes = 0;
 
-        must(cuwarden_buffer_shrink(id_, &bytes));
+        detail::must(cuwarden_buffer_shrink(its_.id, &bytes));
         return bytes;
     }
     // Now, and says if the driver refused.
     void end()
     {
-        is_owner_ = false;
-        must(cuwarden_buffer_end(id_));
+        its_.is_owner = false;
+        detail::must(cuwarden_buffer_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {
-        return id_;
+        return its_.id;
     }
 
   private:
     buffer() = default;
-    static void must(int code)
-    {
-        if (code != CUWARDEN_OK)
-            throw error(code);
-    }
-    std::uint64_t id_ = 0;
-    bool is_owner_ = false;
+    detail::owned its_;
 };
 
 // function(const buffer_state &): returns nothing, or true to end the visit.
@@ -582,6 +590,93 @@ inline std::uint64_t clean_buffers(std::chrono::nanoseconds unused, double below
     check(cuwarden_buffer_clean(static_cast<std::uint64_t>(unused.count()), below, &bytes));
     return bytes;
 }
+
+// ---- asynchronous downloads ----
+
+using frame = cuwarden_frame; // the program's until it is released, or the next is waited for
+using download_state = cuwarden_download; // its name is valid until the download ends
+
+// For download::start(): the copy waits for no stream by itself.
+inline void *const no_stream = CUWARDEN_NO_STREAM;
+
+// Frames that come from the device while the program computes, in pinned memory that ends with the
+// object. Every failure is thrown, that there is no library too.
+class download
+{
+  public:
+    download(const std::string &name, std::uint64_t most_bytes)
+    {
+        detail::must(cuwarden_download_make(name.c_str(), most_bytes, &its_.id));
+        its_.is_owner = true;
+    }
+    ~download()
+    {
+        if (its_.is_owner)
+            cuwarden_download_end(its_.id);
+    }
+    download(download &&) noexcept = default;
+    download &operator=(download &&) noexcept = default;
+
+    // The frame's number; nothing (BUSY): both halves are on their way or held, and it was not
+    // started.
+    std::optional<std::uint64_t> start(const void *from, std::uint64_t bytes,
+                                       void *stream = nullptr)
+    {
+        std::uint64_t number = 0;
+        int code = cuwarden_download_start(its_.id, from, bytes, stream, &number);
+
+        if (code == CUWARDEN_BUSY)
+            return std::nullopt;
+        detail::must(code);
+        return number;
+    }
+    // Later frames wait for what the stream has been given until now, or for an event.
+    void after(void *stream)
+    {
+        detail::must(cuwarden_download_after(its_.id, stream, nullptr));
+    }
+    void after_event(void *event)
+    {
+        detail::must(cuwarden_download_after(its_.id, nullptr, event));
+    }
+    // What the stream is given from now on waits for the frames that were started.
+    void before(void *stream)
+    {
+        detail::must(cuwarden_download_before(its_.id, stream));
+    }
+    // The last complete frame, of at least this number; waits only if none is complete.
+    frame wait(std::uint64_t least = 0)
+    {
+        frame out{};
+
+        detail::must(cuwarden_download_wait(its_.id, least, &out));
+        return out;
+    }
+    void release()
+    {
+        detail::must(cuwarden_download_release(its_.id));
+    }
+    download_state state() const
+    {
+        download_state out{};
+
+        detail::must(cuwarden_download_now(its_.id, &out));
+        return out;
+    }
+    // Now, and says if the driver refused.
+    void end()
+    {
+        its_.is_owner = false;
+        detail::must(cuwarden_download_end(its_.id));
+    }
+    std::uint64_t id() const noexcept
+    {
+        return its_.id;
+    }
+
+  private:
+    detail::owned its_;
+};
 
 } // namespace cuwarden
 

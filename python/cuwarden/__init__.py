@@ -3,8 +3,8 @@
 
 The functions are those of cuwarden(3), which says what each does. Without the library (`cuwarden run
 -- python ...`) they do nothing: results are empty or zero, and is_active() is False. What the library
-refuses raises Error, with the numbers in its text. Only a Buffer is memory, and cannot do without: making one raises
-Error(NOT_ACTIVE). Bytes are bytes, times nanoseconds, shares 0 to 1.
+refuses raises Error, with the numbers in its text. Only a Buffer and a Download are memory, and cannot do without: making
+one raises Error(NOT_ACTIVE). Bytes are bytes, times nanoseconds, shares 0 to 1.
 Any thread may call any function; tags belong to the calling thread.
 """
 from __future__ import annotations
@@ -15,28 +15,22 @@ from contextlib import contextmanager
 from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
+from ._calls import Error, call as _call, must as _must, text as _text
+from ._downloads import NO_STREAM, Download, DownloadState, Frame
 from ._table import BudgetHow, BufferFlags, Code, Level, Preset, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "Block", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Error", "Freed", "Leaks", "Level",
-    "Preset", "Pressure", "Stats", "Trim", "batch", "blocks", "budget", "buffers", "clean_buffers", "device_stats", "find_block",
-    "is_active", "keep", "leak_check", "mark", "name_block", "on_out_of_memory", "on_pressure", "pressure", "recording", "report",
-    "scope", "set_budget", "set_limit", "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats",
-    "trim", "version",
+    "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Download",
+    "DownloadState", "Error", "Frame", "Freed", "Leaks", "Level", "Preset", "Pressure", "Stats", "Trim", "batch", "blocks",
+    "budget", "buffers", "clean_buffers", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark",
+    "name_block", "on_out_of_memory", "on_pressure", "pressure", "recording", "report", "scope", "set_budget", "set_limit",
+    "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats", "trim", "version",
 ]
 
 ALL_DEVICES = -1
 HOST = -2
 
 Path = Union[str, "os.PathLike[str]"]
-
-
-class Error(Exception):
-    """What the library refused: `code`, and one line of text."""
-
-    def __init__(self, code: Code, text: str) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 class Block(NamedTuple):
@@ -91,6 +85,11 @@ class Stats(NamedTuple):
     fragmentation: float = 0.0
     efficiency: float = 1.0
     backend: str = ""
+    transfers: int = 0
+    transfer_bytes: int = 0
+    transfer_ns: int = 0
+    transfer_waited_ns: int = 0
+    transfer_overlap: float = 0.0
 
 
 class Leaks(NamedTuple):
@@ -156,24 +155,6 @@ class Pressure(NamedTuple):
     device: int
 
 
-def _call(name: str, *arguments: object) -> bool:
-    """Calls a member of the table. False: there is no library."""
-    function = _table.member(name)
-    if function is None:
-        if _table.is_there():
-            raise Error(Code.UNSUPPORTED, "this library does not do that; it is older than the package")
-        return False
-    code = function(*arguments)
-    if code in (Code.OK, Code.NOT_ACTIVE):
-        return bool(code == Code.OK)
-    text = _table.member("error_text")
-    raise Error(Code(code), text(code).decode(errors="replace") if text is not None else Code(code).name)
-
-
-def _text(raw: Optional[bytes]) -> str:
-    return raw.decode(errors="replace") if raw is not None else ""
-
-
 def is_active() -> bool:
     """Whether the library is there and accounts for this process, or will from its first call of CUDA on."""
     function = _table.member("is_active")
@@ -220,8 +201,9 @@ def _stats(device: int, name: Optional[bytes]) -> Stats:
     raw = _table.RawStats()
     if not _call("stats", device, name, ctypes.byref(raw), ctypes.sizeof(raw)):
         return Stats()
-    values = [getattr(raw, field) for field in Stats._fields[:-1]]
-    return Stats(*values, backend=_text(raw.backend))
+    values = {field: getattr(raw, field) for field in Stats._fields}
+    values["backend"] = _text(raw.backend)
+    return Stats(**values)
 
 
 def device_stats(device: int = ALL_DEVICES) -> Stats:
@@ -432,12 +414,6 @@ def keep(address: int) -> None:
 
 
 # ---- growable buffers ----
-
-def _must(name: str, *arguments: object) -> None:
-    """Memory cannot be done without."""
-    if not _call(name, *arguments):
-        raise Error(Code.NOT_ACTIVE, "cuwarden is not active in this process: start it by 'cuwarden run -- PROGRAM'")
-
 
 def _buffer_state(raw: _table.RawBuffer) -> BufferState:
     return BufferState(raw.id, _text(raw.name), raw.address, raw.element_bytes, raw.used, raw.capacity, raw.capacity_bytes,

@@ -170,6 +170,46 @@ def check_buffers():
     assert cuwarden.device_stats().live_bytes == before and cuwarden.buffers() == []
 
 
+def check_downloads():
+    before = cuwarden.device_stats().transfers
+    block = take(4000)
+    stream, event = ctypes.c_void_p(), ctypes.c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0 and driver.cuEventCreate(ctypes.byref(event), 2) == 0
+    with cuwarden.Download("frames", 4000) as frames:
+        assert code_of(frames.wait) == Code.NOT_FOUND and code_of(frames.release) == Code.UNBALANCED
+        for i in range(1, 5):
+            assert driver.cuMemsetD32Async(ctypes.c_uint64(block), i, ctypes.c_size_t(1000), stream) == 0
+            if i == 2:
+                assert driver.cuEventRecord(event, stream) == 0
+                frames.after(event=event.value)
+            elif i == 3:
+                frames.after(stream.value)
+            assert frames.start(block, 4000, cuwarden.NO_STREAM if i in (2, 3) else stream.value) == i
+            frames.before(stream.value)
+            frame = frames.wait(i)
+            assert frame.number == i and frame.data.cast("I").tolist() == [i] * 1000 and frame.data.readonly
+        first = frame.data[:4]
+        assert frames.start(block, 8) == 5 and frames.start(block, 8) is None
+        frames.release()
+        try:
+            assert frame.data[0] and False
+        except ValueError:
+            pass  # it has been taken away
+        try:
+            assert frames.end() and False
+        except BufferError as error:
+            assert "'frames' cannot end" in str(error)
+        del first
+        assert frames.state()[:5] == (frames.id, "frames", 4000, 5, 4)
+        assert code_of(frames.start, block, 4001) == Code.TOO_LARGE
+        assert code_of(cuwarden.Download, "frames", 4000) == Code.EXISTS
+        last = frames.wait(5)
+    assert code_of(frames.end) == Code.NOT_FOUND and len(last) == 3
+    assert cuwarden.device_stats().transfers == before + 5
+    assert driver.cuStreamDestroy_v2(stream) == 0 and driver.cuEventDestroy_v2(event) == 0
+    give(block)
+
+
 def in_thread():
     assert driver.cuCtxSetCurrent(context) == 0
     for i in range(200):
@@ -209,6 +249,7 @@ if not cuwarden.is_active():
     assert cuwarden.trim() == 0 and cuwarden.pressure() is None
     assert cuwarden.buffers() == [] and cuwarden.clean_buffers() == 0
     assert code_of(cuwarden.Buffer, "none", 4) == Code.NOT_ACTIVE
+    assert code_of(cuwarden.Download, "none", 4) == Code.NOT_ACTIVE
     with cuwarden.on_out_of_memory(lambda device, size: True), cuwarden.on_pressure(lambda now, before: None):
         cuwarden.set_limit(1)
         cuwarden.set_budget("x", 1)
@@ -224,6 +265,7 @@ check_misuse()
 check_control()
 check_scopes()
 check_buffers()
+check_downloads()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

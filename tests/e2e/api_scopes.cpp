@@ -209,6 +209,48 @@ void check_buffers()
     CHECK(thrown([&] { taken.end(); }) == CUWARDEN_NOT_FOUND);
 }
 
+void check_downloads()
+{
+    CUdeviceptr block = take(4000);
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+    try {
+        cuwarden::download made("frames", 4000), frames(std::move(made));
+
+        CHECK(thrown([] { cuwarden::download other("frames", 1); }) == CUWARDEN_EXISTS);
+        CHECK(thrown([&] { frames.wait(); }) == CUWARDEN_NOT_FOUND);
+        for (unsigned i = 1; i <= 3; i++) {
+            CHECK(cuMemsetD32Async(block, i, 1000, stream) == CUDA_SUCCESS);
+            if (i == 1) {
+                CHECK(cuEventRecord(event, stream) == CUDA_SUCCESS);
+                frames.after_event(event);
+            } else {
+                frames.after(stream);
+            }
+            CHECK(frames.start(at(block), 4000, i == 3 ? stream : cuwarden::no_stream) == i);
+            frames.before(stream);
+            cuwarden::frame frame = frames.wait(i);
+            CHECK(frame.number == i && static_cast<const unsigned *>(frame.data)[999] == i);
+        }
+        CHECK(frames.start(at(block), 4) && !frames.start(at(block), 4));
+        frames.release();
+        CHECK(thrown([&] { frames.release(); }) == CUWARDEN_UNBALANCED);
+        CHECK(frames.state().id == frames.id() && frames.state().refused == 1);
+        throw stop{};
+    } catch (stop) {
+        CHECK(cuwarden::device_stats(0).transfers == 4);
+    }
+    cuwarden::download last("frames", 1);
+
+    last.end();
+    CHECK(thrown([&] { last.end(); }) == CUWARDEN_NOT_FOUND);
+    CHECK(cuStreamDestroy(stream) == CUDA_SUCCESS && cuEventDestroy(event) == CUDA_SUCCESS);
+    CHECK(cuMemFree(block) == CUDA_SUCCESS);
+}
+
 } // namespace
 
 int main()
@@ -224,6 +266,7 @@ int main()
         check_control();
         check_batches();
         check_buffers();
+        check_downloads();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
@@ -233,6 +276,7 @@ int main()
     CHECK(!cuwarden::pressure_now() && cuwarden::trim() == 0);
     CHECK(cuwarden::mark() == 0 && cuwarden::device_stats().allocations == 0);
     CHECK(thrown([] { cuwarden::buffer({"none", 4}); }) == CUWARDEN_NOT_ACTIVE);
+    CHECK(thrown([] { cuwarden::download("none", 4); }) == CUWARDEN_NOT_ACTIVE);
     cuwarden::visit_buffers([](const cuwarden::buffer_state &) { std::exit(99); });
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
     return 3;
