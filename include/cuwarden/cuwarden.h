@@ -935,12 +935,14 @@ static inline int cuwarden_download_make(const char *name, uint64_t most_bytes, 
  * what was submitted to `stream` before (a CUstream or cudaStream_t of the download's context, NULL
  * for the default stream, CUWARDEN_NO_STREAM for none), and after what cuwarden_download_after()
  * named. What is submitted later to any stream may overtake it: who writes to the same memory again
- * calls cuwarden_download_before() first. *out_number, unless it is NULL, is the frame's number: 1
- * more than the last one's. It goes to a half that nobody needs, else to the older of those whose
- * frame is complete and was not taken: that frame is skipped, since the last one counts. BUSY: both
- * halves are on their way or held (also: another thread submits, a stream is captured, a context
- * ends); nothing was started. INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER. As
- * long as the driver takes for five calls that order something: microseconds.
+ * calls cuwarden_download_before() first. The memory may be freed: cuMemFree() waits for the
+ * copy as for all work, cuMemFreeAsync() if cuwarden_download_before() named its stream.
+ * *out_number, unless it is NULL, is the frame's number: 1 more than the last one's. It goes to a
+ * half that nobody needs, else to the older of those whose frame is complete and was not taken:
+ * that frame is skipped, since the last one counts. BUSY: both halves are on their way or held
+ * (also: another thread submits, a stream is captured, a context ends); nothing was started.
+ * INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER. As long as the driver takes for
+ * five calls that order something: microseconds.
  */
 static inline int cuwarden_download_start(uint64_t download, const void *from, uint64_t bytes,
                                           void *stream, uint64_t *out_number)
@@ -978,8 +980,8 @@ static inline int cuwarden_download_before(uint64_t download, void *stream)
  * before. Waits only if none is complete: for the first that is on its way. Gives the frame that is
  * held again if there is no later one. The frame before is released: its memory is no longer the
  * program's. In any thread, also while another starts frames; of two threads that wait at once the
- * second releases the first one's frame. NOT_FOUND: no such frame was started, or it was skipped;
- * DRIVER: the copy has failed; BUSY: a stream is captured, or a context ends.
+ * second releases the first one's frame. NOT_FOUND: none with such a number was started, or it was
+ * released; DRIVER: the copy has failed; BUSY: a stream is captured, or a context ends.
  */
 static inline int cuwarden_download_wait(uint64_t download, uint64_t least,
                                          struct cuwarden_frame *out)

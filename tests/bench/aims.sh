@@ -81,6 +81,7 @@ aims_table()
   done
   trace_aims
   asks_aims
+  downloads_aims
   echo
   echo "pairs/s of 2 threads over 1 of the others: plain $(scaling plain), CUB $(scaling cub)," \
     "PyTorch $(scaling torch), RMM $(scaling rmm)"
@@ -109,6 +110,18 @@ asks_aims()
   aim 'a mark, ns' "$mark" at-most 1000
   aim 'a buffer that has room, ns' "$ensure" at-most 10
   aim 'statistics of a device, one call site, ns' "$statistics" at-most 1000
+}
+
+# Frames of 1 MiB of a device each of whose operations takes 2 ms, on the simulated driver; the host works for as long.
+downloads_aims()
+{
+  local waits=- blocked=- after=- apart=-
+  [ ! -x "$work/downloads" ] ||
+    read -r waits blocked after apart _ < <(CUSIM_DELAY_US=2000 LD_PRELOAD=$library CUWARDEN_LIVE=off CUWARDEN_REPORT=off \
+      "$work/downloads" 2000 2>"$errors") || give_up 'what a download takes'
+  aim 'a download blocks its caller so many times less' "$(ratio "$waits" "$blocked")" at-least 2.8
+  aim 'three stages apart: of what can overlap' \
+    "$(awk -v one="$after" -v other="$apart" 'BEGIN { if (one == "-") print one; else printf "%.2f\n", (1 - other / one) * 1.5 }')" at-least 0.9
 }
 
 # dearest CONTESTANT: ns of its slowest size.

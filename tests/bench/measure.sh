@@ -17,12 +17,16 @@ declare -A setting=([off]='MODE=off' [track]='MODE=track STACKS=off'
 rivals=(cub torch rmm)
 cub_max=$((2 << 30))
 
-# For the start-up: a program that only calls cuInit, and one that starts it often; and one that asks (include/cuwarden).
+# For the start-up: a program that only calls cuInit, and one that starts it often; and two that ask (include/cuwarden), one
+# of them on the simulated driver, where a copy takes time.
 build_others()
 {
   contestant_cc -o "$work/init_only" "$here/init_only.c" "$work/libcuda.so.1" "-Wl,--disable-new-dtags,-rpath,$work" &&
     contestant_cc -o "$work/startup" "$here/startup.c" &&
-    contestant_cc -I "$here/../../include" -o "$work/asks" "$here/asks.c" "$work/libcuda.so.1" -ldl "-Wl,--disable-new-dtags,-rpath,$work"
+    contestant_cc -I "$here/../../include" -o "$work/asks" "$here/asks.c" "$work/libcuda.so.1" -ldl "-Wl,--disable-new-dtags,-rpath,$work" &&
+    { [ ! -e "$simulated/libcuda.so.1" ] ||
+      contestant_cc -I "$here/../../include" -o "$work/downloads" "$here/downloads.c" "$simulated/libcuda.so.1" -ldl \
+        "-Wl,--disable-new-dtags,-rpath,$simulated"; }
 }
 
 # report_number KEY: what the SUMMARY line of the last report gives for it.

@@ -36,6 +36,9 @@ for name, key in (("traces: hits of possible, worst videos", "of_possible"),
     assert abs(aims[name]["figure"] - default[key]) < 1e-3, (aims[name], default)
 for name in ("a tag is pushed, ns", "a tag is popped, ns", "a mark, ns", "statistics of a device, one call site, ns"):
     assert 0 < aims[name]["figure"] < 1e6, aims[name]
+# Another process may have been at work meanwhile: any number will do.
+for name in ("a download blocks its caller so many times less", "three stages apart: of what can overlap"):
+    assert isinstance(aims[name]["figure"], (int, float)), aims[name]
 # 33 MiB held in vain count, however small the program; less would not.
 waste = default["peak_held_bytes"] - default["peak_live_bytes"]
 counted = default["fragmentation"] if waste >= 32 << 20 else 0
