@@ -309,6 +309,8 @@ struct cuwarden_table {
     int (*download_release)(uint64_t download);
     int (*download_now)(uint64_t download, struct cuwarden_download *out, size_t size);
     int (*download_end)(uint64_t download);
+    int (*device_pick)(const char *name, uint64_t bytes, int32_t *out_device);
+    int (*device_alloc)(const char *name, uint64_t bytes, int32_t *out_device, void **out);
 };
 
 /* ---- the way to the library ---- */
@@ -905,6 +907,46 @@ static inline int cuwarden_buffer_end(uint64_t buffer)
     const struct cuwarden_table *table = cuwarden_table_();
 
     return CUWARDEN_HAS_(table, buffer_end) ? table->buffer_end(buffer) : cuwarden_lacks_(table);
+}
+
+/* ---- the best device ---- */
+
+/*
+ * The device with most room: what is free there and what the pool keeps, as far as limits leave it.
+ * Those at level HIGH and more (cuwarden_pressure()) come last. A name, of at most 47 bytes, gets
+ * the device that it had last, as long as it has the room and memory there is not scarce; the last
+ * 256 names are remembered. NULL or "": no name. A device where the process has no context is taken
+ * to be free but for what a context and the driver take (at most 2 GiB): what others use there only
+ * a context would tell, and this makes none. Nothing is reserved: who allocates at once by
+ * cuwarden_device_alloc() is told by the driver. OUT_OF_LIMIT, OUT_OF_DEVICE: none has the room,
+ * and the text says what each has; NOT_STARTED; NO_DEVICE; INVALID; BUSY: a stream is captured, or
+ * a context ends. 0.2 us and 30 ns for each device; ten times a second it asks the driver.
+ */
+static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t *out_device)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, device_pick) ? table->device_pick(name, bytes, out_device)
+                                             : cuwarden_lacks_(table);
+}
+
+/*
+ * Allocates there: as cuMemAlloc() does in a context of that device, by which it is counted,
+ * limited and reported, and as which it is freed. If the driver refuses, the next device that has
+ * the room is tried; if none has, the first, so that what the pool, neighbours or the program
+ * itself can give back is tried there. *out_device, unless it is NULL, says which it is. The
+ * context is the current one if it is of the device, else the primary one, which is the runtime's;
+ * where the process has none it is made, and stays. What is current stays current. The same errors,
+ * and DRIVER. As long as the driver's allocation, and a context (hundreds of milliseconds) where it
+ * is the first.
+ */
+static inline int cuwarden_device_alloc(const char *name, uint64_t bytes, int32_t *out_device,
+                                        void **out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, device_alloc) ? table->device_alloc(name, bytes, out_device, out)
+                                              : cuwarden_lacks_(table);
 }
 
 /* ---- asynchronous downloads ---- */

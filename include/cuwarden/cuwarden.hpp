@@ -319,6 +319,32 @@ inline void set_pool_max(std::uint64_t bytes, int device = all_devices)
     check(cuwarden_pool_max_set(device, bytes));
 }
 
+// The device with most room; nothing without the library.
+inline std::optional<int> pick_device(std::uint64_t bytes, const char *name = nullptr)
+{
+    std::int32_t device = 0;
+
+    if (!check(cuwarden_device_pick(name, bytes, &device)))
+        return std::nullopt;
+    return device;
+}
+
+struct placed {
+    void *data; // freed by cudaFree()
+    int device;
+};
+
+// Memory there; nothing without the library.
+inline std::optional<placed> device_alloc(std::uint64_t bytes, const char *name = nullptr)
+{
+    std::int32_t device = 0;
+    void *data = nullptr;
+
+    if (!check(cuwarden_device_alloc(name, bytes, &device, &data)))
+        return std::nullopt;
+    return placed{data, device};
+}
+
 using budget = cuwarden_budget;
 
 enum class budget_how { warn = CUWARDEN_WARN, refuse = CUWARDEN_REFUSE };

@@ -22,8 +22,8 @@ from ._table import BudgetHow, BufferFlags, Code, Level, Preset, Trim
 __all__ = [
     "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Download",
     "DownloadState", "Error", "Frame", "Freed", "Leaks", "Level", "Preset", "Pressure", "Stats", "Trim", "batch", "blocks",
-    "budget", "buffers", "clean_buffers", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark",
-    "name_block", "on_out_of_memory", "on_pressure", "pressure", "recording", "report", "scope", "set_budget", "set_limit",
+    "budget", "buffers", "clean_buffers", "device_alloc", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark",
+    "name_block", "on_out_of_memory", "on_pressure", "pick_device", "pressure", "recording", "report", "scope", "set_budget", "set_limit",
     "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats", "trim", "version",
 ]
 
@@ -312,6 +312,21 @@ def trim(how: Trim = Trim.CLEAR, device: int = ALL_DEVICES) -> int:
     raw = ctypes.c_uint64(0)
     _call("trim", device, int(how), ctypes.byref(raw))
     return raw.value
+
+
+def pick_device(size: int, name: str = "") -> Optional[int]:
+    """The device with most room, or the one that the name had last; None without the library. Error(OUT_OF_DEVICE) or
+    Error(OUT_OF_LIMIT): none has so much."""
+    device = ctypes.c_int32(0)
+    return device.value if _call("device_pick", name.encode(), size, ctypes.byref(device)) else None
+
+
+def device_alloc(size: int, name: str = "") -> Optional[Tuple[int, int]]:
+    """Memory there: its address, which cuMemFree() and cudaFree() take, and the device; None without the library."""
+    device, address = ctypes.c_int32(0), ctypes.c_void_p(None)
+    if not _call("device_alloc", name.encode(), size, ctypes.byref(device), ctypes.byref(address)):
+        return None
+    return address.value or 0, device.value
 
 
 def set_limit(size: Optional[int], device: int = ALL_DEVICES) -> None:

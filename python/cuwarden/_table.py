@@ -287,6 +287,9 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("download_release", ctypes.c_int, (ctypes.c_uint64,)),
     ("download_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawDownload), ctypes.c_size_t)),
     ("download_end", ctypes.c_int, (ctypes.c_uint64,)),
+    ("device_pick", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))),
+    ("device_alloc", ctypes.c_int,
+     (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_void_p))),
 ]
 
 

@@ -10,6 +10,7 @@
 #include "api/files.h"
 #include "api/leaks.h"
 #include "api/listeners.h"
+#include "api/placements.h"
 #include "api/scopes.h"
 #include "api/stats.h"
 #include "api/tags.h"
@@ -78,4 +79,6 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .download_release = cw_api_download_release,
     .download_now = cw_api_download_now,
     .download_end = cw_api_download_end,
+    .device_pick = cw_api_device_pick,
+    .device_alloc = cw_api_device_alloc,
 };

@@ -15,6 +15,7 @@
 #include "api/buffer_memory.h"
 #include "api/buffers.h"
 #include "api/downloads.h"
+#include "api/placements.h"
 #include "api/listeners.h"
 #include "base/compiler.h"
 #include "base/log.h"
@@ -25,6 +26,7 @@
 #include "core/process/thread.h"
 #include "hook/bodies/buffer_driver.h"
 #include "hook/bodies/call.h"
+#include "hook/bodies/device_driver.h"
 #include "hook/bodies/transfer_driver.h"
 #include "hook/resolve/deepbind.h"
 #include "hook/resolve/object.h"
@@ -58,6 +60,7 @@ static void forked(void)
     cw_api_listeners_reset();
     cw_api_buffers_reset();
     cw_api_downloads_reset();
+    cw_api_placements_reset();
     cw_dump_reset();
     cw_trace_file_forked();
     cw_call_reset();
@@ -72,6 +75,7 @@ static void __attribute__((constructor)) load(void)
     cw_api_init(cw_settings_options());
     cw_buffer_memory_init(&cw_buffer_driver);
     cw_api_downloads_init(&cw_buffer_driver, &cw_transfer_driver);
+    cw_api_placements_init(&cw_buffer_driver, &cw_device_driver);
     if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
         cw_write_never_to_stderr();
     /* Before we take any lock: the program may fork at any time. */

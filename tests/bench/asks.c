@@ -159,6 +159,30 @@ static void budgets(void)
     printf("budget_set %.0f\nbudget_now %.0f\n", set, now);
 }
 
+static void best_pair(const char *name)
+{
+    void *other;
+
+    if (cuwarden_device_alloc(name, 4096, NULL, &other) == CUWARDEN_OK)
+        (void)cuMemFree((CUdeviceptr)(uintptr_t)other);
+}
+
+/* The same pair on the device that the library chooses. */
+static void places(void)
+{
+    double pick = 0, named = 0, without = 0, best = 0;
+    int32_t device;
+
+    for (int burst = 0; burst < 200; burst++) {
+        BEST(pick, MANY, cuwarden_device_pick(NULL, 4096, &device));
+        BEST(named, MANY, cuwarden_device_pick("field", 4096, &device));
+        BEST(without, MANY, pair());
+        BEST(best, MANY, best_pair(NULL));
+    }
+    printf("device_pick %.1f\ndevice_pick_named %.1f\npair %.1f\ndevice_alloc_pair %.1f\n", pick,
+           named, without, best);
+}
+
 int main(int argc, char **argv)
 {
     CUcontext context;
@@ -172,6 +196,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "all") == 0) {
         small_ones();
         budgets();
+        places();
         blocks();
     }
     return 0;

@@ -219,6 +219,15 @@ def in_thread():
             give(block)
 
 
+def check_places():
+    device = cuwarden.pick_device(1000, "field")
+    address, its = cuwarden.device_alloc(1000, "field")
+    assert device == its == cuwarden.find_block(address).device and cuwarden.find_block(address).bytes == 1000
+    give(address)
+    assert code_of(cuwarden.pick_device, 1 << 60) == code_of(cuwarden.device_alloc, 1 << 60) == Code.OUT_OF_DEVICE
+    assert code_of(cuwarden.pick_device, 1, "x" * 48) == Code.INVALID
+
+
 def describe():
     """As tests/check/api.test lists it."""
     print(_table.NAME)
@@ -248,6 +257,7 @@ if not cuwarden.is_active():
     assert (cuwarden.mark(), cuwarden.blocks(), cuwarden.find_block(1)) == (0, [], None)
     assert cuwarden.trim() == 0 and cuwarden.pressure() is None
     assert cuwarden.buffers() == [] and cuwarden.clean_buffers() == 0
+    assert cuwarden.pick_device(1) is None and cuwarden.device_alloc(1) is None
     assert code_of(cuwarden.Buffer, "none", 4) == Code.NOT_ACTIVE
     assert code_of(cuwarden.Download, "none", 4) == Code.NOT_ACTIVE
     with cuwarden.on_out_of_memory(lambda device, size: True), cuwarden.on_pressure(lambda now, before: None):
@@ -266,6 +276,7 @@ check_control()
 check_scopes()
 check_buffers()
 check_downloads()
+check_places()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

@@ -251,6 +251,17 @@ void check_downloads()
     CHECK(cuMemFree(block) == CUDA_SUCCESS);
 }
 
+void check_places()
+{
+    auto device = cuwarden::pick_device(1000, "field");
+    auto block = cuwarden::device_alloc(1000, "field");
+
+    CHECK(device && block && *device == block->device);
+    CHECK(cuwarden::find_block(block->data)->device == *device);
+    CHECK(cuMemFree(reinterpret_cast<CUdeviceptr>(block->data)) == CUDA_SUCCESS);
+    CHECK(thrown([] { cuwarden::pick_device(UINT64_C(1) << 60); }) == CUWARDEN_OUT_OF_DEVICE);
+}
+
 } // namespace
 
 int main()
@@ -267,6 +278,7 @@ int main()
         check_batches();
         check_buffers();
         check_downloads();
+        check_places();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
@@ -277,6 +289,7 @@ int main()
     CHECK(cuwarden::mark() == 0 && cuwarden::device_stats().allocations == 0);
     CHECK(thrown([] { cuwarden::buffer({"none", 4}); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(thrown([] { cuwarden::download("none", 4); }) == CUWARDEN_NOT_ACTIVE);
+    CHECK(!cuwarden::pick_device(1) && !cuwarden::device_alloc(1, "none"));
     cuwarden::visit_buffers([](const cuwarden::buffer_state &) { std::exit(99); });
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
     return 3;

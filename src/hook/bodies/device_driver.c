@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api/device_ops.h over the driver. A primary context is retained and released as the program
+ * would, so that the account sees it begin and end. No state.
+ */
+#include "hook/bodies/entries.h" /* first */
+#include "hook/bodies/device_driver.h"
+
+#include "hook/bodies/buffer_driver.h"
+#include "hook/resolve/hook_table.h"
+
+static int is_current_there(uint8_t device)
+{
+    CUcontext context = NULL;
+    CUdevice current = -1;
+
+    return CW_REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context != NULL &&
+           CW_REAL(cuCtxGetDevice)(&current) == CUDA_SUCCESS && current == (CUdevice)device;
+}
+
+static CUresult release(uint8_t device)
+{
+    CUresult rc;
+
+    CW_AS_PROGRAM(rc, cuDevicePrimaryCtxRelease_v2((CUdevice)device));
+    return rc;
+}
+
+/* One that is active goes on being the program's own: it ends when the program says so. One that
+ * nobody has stays until the process ends, or resets the device: the block's memory is there. */
+static int enter(uint8_t device, struct cw_device_stay *out)
+{
+    CUcontext context = NULL;
+    unsigned flags = 0;
+    int is_active = 0;
+    CUresult rc;
+
+    *out = (struct cw_device_stay){.device = device};
+    if (is_current_there(device))
+        return 0;
+    rc = CW_REAL(cuDevicePrimaryCtxGetState)((CUdevice)device, &flags, &is_active);
+    if (rc == CUDA_SUCCESS)
+        CW_AS_PROGRAM(rc, cuDevicePrimaryCtxRetain(&context, (CUdevice)device));
+    if (rc != CUDA_SUCCESS)
+        return (int)rc;
+    rc = CW_REAL(cuCtxPushCurrent_v2)(context);
+    if (rc != CUDA_SUCCESS) {
+        release(device);
+        return (int)rc;
+    }
+    out->is_pushed = 1;
+    out->is_borrowed = (uint8_t)is_active;
+    return 0;
+}
+
+static void leave(const struct cw_device_stay *stay)
+{
+    CUcontext popped;
+
+    if (!stay->is_pushed)
+        return;
+    CW_REAL(cuCtxPopCurrent_v2)(&popped);
+    if (stay->is_borrowed)
+        release(stay->device);
+}
+
+const struct cw_device_ops cw_device_driver = {.enter = enter, .leave = leave};
