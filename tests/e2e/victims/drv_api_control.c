@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
 
@@ -334,6 +336,29 @@ static void scope(void)
     MUST(cuMemFree(before));
 }
 
+/* What the program frees in a scope itself is not freed again; a child has its parent's scopes, but
+ * nothing of what was allocated in them. */
+static void forked_scope(void)
+{
+    struct cuwarden_freed freed = {.blocks = 99};
+    int status = -1;
+    pid_t child;
+
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("forked"));
+    MUST(cuMemFree(take(3000)));
+    take(4000);
+    child = fork();
+    if (child == 0) {
+        GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+        CHECK(!is_active || freed.blocks + freed.left_blocks == 0);
+        GIVES(CUWARDEN_UNBALANCED, cuwarden_scope_end(&freed));
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+    CHECK(!is_active || (freed.blocks == 1 && freed.bytes == 4000 && freed.left_blocks == 0));
+}
+
 /* ---- threads ---- */
 
 static _Atomic int stop;
@@ -373,9 +398,17 @@ static const struct {
     const char *name;
     void (*work)(void);
 } parts[] = {
-    {"trim", trim},     {"shrink", shrink}, {"limit", limit},     {"pressure", pressure},
-    {"memory", memory}, {"misuse", misuse}, {"threads", threads}, {"batch", batch},
-    {"scope", scope},   {"budget", budget},
+    {"trim", trim},
+    {"shrink", shrink},
+    {"limit", limit},
+    {"pressure", pressure},
+    {"memory", memory},
+    {"misuse", misuse},
+    {"threads", threads},
+    {"batch", batch},
+    {"scope", scope},
+    {"budget", budget},
+    {"forked_scope", forked_scope},
 };
 
 int main(int argc, char **argv)
