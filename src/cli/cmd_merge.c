@@ -104,6 +104,41 @@ static int read_all(struct cw_ranks *ranks, const struct cw_operands *operands)
     return 0;
 }
 
+static int has_rank(const struct cw_model *model)
+{
+    return model->report->process.rank[0] != '\0';
+}
+
+/* torchrun and the like load CUDA too, and have a report. It would count for medians and means. */
+static int is_launcher(const struct cw_model *model)
+{
+    const struct cw_snapshot_summary *summary = &model->report->snapshot.summary;
+
+    return !has_rank(model) && summary->allocs == 0 && summary->failed == 0;
+}
+
+static void leave_out_launchers(struct cw_ranks *ranks)
+{
+    uint32_t kept = 0, named = 0;
+
+    for (uint32_t i = 0; i < ranks->count; i++)
+        named += (uint32_t)has_rank(&ranks->model[i]);
+    for (uint32_t i = 0; named != 0 && i < ranks->count; i++) {
+        struct cw_model *model = &ranks->model[i];
+
+        if (is_launcher(model)) {
+            cw_cli_warn("'%s' is of a process that has no rank and allocated nothing, such as a "
+                        "launcher, and is skipped",
+                        model->report->source);
+            cw_model_free(model);
+        } else {
+            ranks->model[kept++] = *model;
+        }
+    }
+    if (named != 0)
+        ranks->count = kept;
+}
+
 static int write_result(struct request *request)
 {
     struct cw_destination *to = &request->destination;
@@ -130,6 +165,8 @@ static int merge_all(struct request *request, char **operand, int count)
     if (rc == 0)
         rc = read_all(&request->ranks, &operands);
     cw_operands_free(&operands);
+    if (rc == 0)
+        leave_out_launchers(&request->ranks);
     if (rc == 0)
         rc = cw_ranks_make(&request->ranks);
     if (rc == 0)
