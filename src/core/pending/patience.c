@@ -132,7 +132,7 @@ static CW_NOINLINE enum cw_patience keep_asking(struct cw_pool_context *pool_con
 static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, uint64_t *out_event,
                                         int *out_code)
 {
-    int passed = -1, is_refused = 0;
+    int passed = CW_EVENT_REFUSED, is_refused = 0;
 
     *out_event = 0;
     *out_code = 0;
@@ -148,7 +148,7 @@ static CW_INLINE enum cw_patience begin(struct cw_pool_context *pool_context, ui
                                                  &passed);
     if (CW_LIKELY(*out_event != 0 && passed != 0)) {
         put_event(pool_context, *out_event);
-        is_refused = passed == -1 && *out_code == 0;
+        is_refused = passed == CW_EVENT_REFUSED && *out_code == 0;
         *out_event = 0;
     }
     cw_gate_leave();

@@ -55,6 +55,12 @@ struct cw_device_facts {
     char name[96];
 };
 
+/* Instead of 0 and 1. */
+enum cw_event_answer {
+    CW_EVENT_REFUSED = -1, /* the driver has no events of a whole context here */
+    CW_EVENT_USELESS = -2, /* it is taken down, or the context has ended meanwhile */
+};
+
 #define CW_DRIVER_POOLS 2
 
 struct cw_driver_ops {
@@ -120,8 +126,8 @@ struct cw_driver_ops {
      * has at this moment, and for nothing else. 1: the driver refuses such an event here. */
     int (*event_record)(struct cw_context_name context, uint64_t event);
     /* Gated. Before: as of context_wait; the event is the context's. Records the event and asks
-     * about it, without waiting. After 0: *out_passed is what event_query says, or -1 if the driver
-     * refuses such an event here. Else the driver's code, as from context_wait. */
+     * about it, without waiting. After 0: *out_passed is what event_query says, or one of enum
+     * cw_event_answer. Else the driver's code, as from context_wait. */
     int (*context_poll)(struct cw_context_name context, uint64_t event, int *out_passed);
     /* Gated. Before: the event was recorded; one that was not reads as passed. 1: all the work that
      * it stands for is done, or its context has ended; 0: not yet; -1: it has failed. */

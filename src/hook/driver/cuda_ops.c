@@ -293,6 +293,13 @@ static int event_create(struct cw_context_name context, uint64_t *out_event)
     return rc == CUDA_SUCCESS ? 0 : -1;
 }
 
+/* A driver that refuses events of a whole context goes on refusing them; one that is taken down at
+ * exit while threads work, or whose context has ended meanwhile, refuses everything. */
+static int is_refusal(struct cw_context_name context, CUresult rc)
+{
+    return !cw_fatal_code_is((int)rc) && rc != CUDA_ERROR_DEINITIALIZED && !is_gone(context);
+}
+
 static int event_record(struct cw_context_name context, uint64_t event)
 {
     CUresult rc;
@@ -302,7 +309,7 @@ static int event_record(struct cw_context_name context, uint64_t event)
     rc = CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle, (CUevent)(uintptr_t)event);
     if (rc == CUDA_SUCCESS)
         return 0;
-    return cw_fatal_code_is((int)rc) || rc == CUDA_ERROR_DEINITIALIZED || is_gone(context) ? -1 : 1;
+    return is_refusal(context, rc) ? 1 : -1;
 }
 
 static int event_query(struct cw_context_name context, uint64_t event)
@@ -328,9 +335,11 @@ static CW_HOT int context_poll(struct cw_context_name context, uint64_t event, i
     rc = CW_REAL(cuCtxRecordEvent)((CUcontext)(uintptr_t)context.handle, (CUevent)(uintptr_t)event);
     if (CW_UNLIKELY(cw_fatal_code_is((int)rc)))
         return (int)rc;
-    *out_passed = -1;
-    if (CW_UNLIKELY(rc != CUDA_SUCCESS))
+    if (CW_UNLIKELY(rc != CUDA_SUCCESS)) {
+        *out_passed = is_refusal(context, rc) ? CW_EVENT_REFUSED : CW_EVENT_USELESS;
         return 0;
+    }
+    *out_passed = CW_EVENT_REFUSED;
     rc = CW_REAL(cuEventQuery)((CUevent)(uintptr_t)event);
     if (CW_UNLIKELY(rc != CUDA_SUCCESS && rc != CUDA_ERROR_NOT_READY))
         return (int)rc;
