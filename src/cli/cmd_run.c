@@ -140,7 +140,9 @@ const struct cw_command_line *cw_line_run(void)
             "the NVTX ranges and marks of PROGRAM.\n\n"
             "At the end, at most eight lines on stderr say what is wrong in PROGRAM and all "
             "processes that it started, and who held the memory at its peak; the last line "
-            "(SUMMARY) is for scripts. Processes count if they called CUDA and have ended. Reports "
+            "(SUMMARY) is for scripts. If no process called CUDA, one line says so. Processes "
+            "count "
+            "if they called CUDA and have ended. Reports "
             "have source lines; a name in --report that ends in .json, .html, .pb.gz (pprof) or "
             ".folded (collapsed stacks) chooses the form. Reports of killed or crashed processes "
             "are written, too. With --mode=off or --live=off there is nothing to read at the "
@@ -376,10 +378,10 @@ static int check_leaks(const struct request *request, const struct cw_run_accoun
 }
 
 /* No process called CUDA, as far as we know: a check that saw nothing has not passed. */
-static int explain_silence(const struct request *request, const char *directory,
-                           const char *program, const char *library,
-                           const struct cw_run_verdict *verdict)
+static int explain_silence(const struct request *request, const struct cw_run_account *account,
+                           const char *program, const char *library)
 {
+    const struct cw_run_verdict *verdict = &account->verdict;
     const char *check =
         request->requires_cuda || !request->allows_no_cuda ? check_of(request) : NULL;
     const char *way_out = request->requires_cuda || request->error_exitcode == 0
@@ -408,9 +410,11 @@ static int explain_silence(const struct request *request, const char *directory,
             "%s: no process called CUDA under the library: '%s' can load it, but neither it nor "
             "its children called CUDA, or they did so without LD_PRELOAD in their environment, or "
             "as a user who cannot write to '%s' (in that case, try --exec)%s",
-            check, program, directory, way_out);
+            check, program, account->live.directory, way_out);
     else if (is_kept_out && !request->is_quiet)
         cw_cli_warn("this run was not recorded: %s", why);
+    else if (!request->is_quiet && !cw_run_account_is_inner(account))
+        fprintf(stderr, "cuwarden: no process called CUDA under the library: nothing to report\n");
     return check ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
@@ -422,8 +426,7 @@ static int conclude(const struct request *request, struct cw_run_account *accoun
     cw_run_account_print(account);
     if (account->live.directory[0] && account->processes + account->running == 0 &&
         account->unreadable == 0)
-        verdict =
-            explain_silence(request, account->live.directory, program, library, &account->verdict);
+        verdict = explain_silence(request, account, program, library);
     if (WIFSIGNALED(account->wait_status))
         cw_run_child_die(WTERMSIG(account->wait_status));
     return status != 0 ? status : verdict;

@@ -243,8 +243,7 @@ static void print_sums(const struct cw_run_account *account)
     fputc('\n', stderr);
 }
 
-/* Within another run, which has a verdict on all. */
-static int is_inner(const struct cw_run_account *account)
+int cw_run_account_is_inner(const struct cw_run_account *account)
 {
     const char *slash = strrchr(account->live.home, '/');
 
@@ -294,7 +293,7 @@ void cw_run_account_print(struct cw_run_account *account)
     if (account->live.directory[0] == '\0') {
         fprintf(stderr, "cuwarden: SUMMARY: unknown: there was no directory for live files\n");
     } else if (account->processes > 0) {
-        if (!is_inner(account))
+        if (!cw_run_account_is_inner(account))
             print_verdict(account, reports > 0);
         print_sums(account);
     } else if (account->verdict.refused + account->verdict.uncalled > 0) {

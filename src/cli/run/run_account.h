@@ -39,6 +39,8 @@ struct cw_run_account {
  * about to end get a moment to do so. */
 void cw_run_account_collect(struct cw_run_account *account, int is_last);
 
+/* Within another run, which has a verdict on all. */
+int cw_run_account_is_inner(const struct cw_run_account *account);
 /* Names the reports, and prints the verdict and the SUMMARY if any process has called CUDA. */
 void cw_run_account_print(struct cw_run_account *account);
 
