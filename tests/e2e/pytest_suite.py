@@ -208,6 +208,11 @@ def test_expects_it():
         Buffer(9 * MIB)
 
 
+@pytest.mark.cuwarden_limit("2M")
+def test_beyond_soon_after():
+    Buffer(5 * MIB)
+
+
 def test_no_limit():
     Buffer(64 * MIB)
 

@@ -47,7 +47,8 @@ class Report:
         self._stacks = {stack["id"]: stack for stack in report["stacks"]}
         self._sites = {site["id"]: site for site in report["sites"]}
         self._site_of_block = {leak["id"]: leak["site"] for leak in report["leaks"] if "id" in leak and "site" in leak}
-        self._refusals = report["oom_accounts"]
+        self._refusals = [event for event in report["events"] if event["type"] == "oom"]
+        self._accounts = report["oom_accounts"]
 
     def live(self) -> Dict[Place, Tuple[int, int]]:
         """Bytes and number of the blocks of each place."""
@@ -68,9 +69,13 @@ class Report:
         return found
 
     def refusal(self) -> Optional[Dict[str, Any]]:
-        """The last request that did not fit, if a limit was the reason."""
-        last: Optional[Dict[str, Any]] = self._refusals[-1] if self._refusals else None
-        return last if last is not None and last["cause"] == "limit" else None
+        """The last request that did not fit, if a limit was the reason: its account, or the event alone. Of those that follow each
+        other soon only the first has an account, which is older than the events of the others."""
+        if not self._refusals or self._refusals[-1].get("cause") != "limit":
+            return None
+        event: Dict[str, Any] = self._refusals[-1]
+        account: Dict[str, Any] = self._accounts[-1] if self._accounts else {}
+        return account if account.get("t_ns", -1) >= event["t_ns"] else event
 
     def place_of(self, site: Optional[int], block: Optional[cuwarden.Block] = None) -> Place:
         about = self._sites.get(site, {}) if site is not None else {}
@@ -137,7 +142,7 @@ def _written() -> Dict[str, Any]:
         except cuwarden.Error as error:
             if error.code != Code.NOT_STARTED:
                 raise
-            return {"frames": [], "modules": [], "stacks": [], "sites": [], "leaks": [], "oom_accounts": []}
+            return {"frames": [], "modules": [], "stacks": [], "sites": [], "leaks": [], "events": [], "oom_accounts": []}
         report = _read(path)
         if _lacks_lines(report) and _add_lines(path, path + ".lines"):
             report = _read(path + ".lines")

@@ -104,11 +104,13 @@ def _print_refusal(run: Run, report: Report) -> Optional[str]:
     refusal = report.refusal()
     if run.limit is None or refusal is None:
         return None
-    device = refusal["device"]
-    had = print_size(refusal["held"] - refusal["idle"] - run.limit.before.get(device, 0))
+    device, limit = refusal["device"], f"This test's limit is {print_size(run.limit.size)}"
     asker = report.place_of(refusal.get("site")).line or refusal.get("api", "it")
     asked = print_size(refusal["bytes"]) if "bytes" in refusal else "more"
-    return f"This test's limit is {print_size(run.limit.size)}: it had {had} on device {device} when {asker} asked for {asked}."
+    if "held" not in refusal:
+        return f"{limit}: {asker} asked for {asked} on device {device}."
+    had = print_size(refusal["held"] - refusal["idle"] - run.limit.before.get(device, 0))
+    return f"{limit}: it had {had} on device {device} when {asker} asked for {asked}."
 
 
 def _expected(report: pytest.TestReport) -> Optional[str]:
