@@ -24,10 +24,11 @@ const struct cw_command_line *cw_line_options(void)
         {.id = 0x100,
          .name = "format",
          .value = "FORM",
-         .words = "text man readme synopsis flags fields schema",
+         .words = "text man readme synopsis flags fields schema caches",
          .help = "describe the options instead, as text, for a manual page or for a README; "
                  "synopsis and flags are the command's own sections of its manual page; fields and "
-                 "schema describe the report in JSON, as a page and as a JSON Schema"},
+                 "schema describe the report in JSON, as a page and as a JSON Schema; caches are "
+                 "those of frameworks"},
     };
     static const struct cw_command_line line = {
         .usage = "[OPTION]...",
@@ -124,6 +125,10 @@ static int print_form(const char *form)
         return cw_json_docs_print_fields(stdout) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
     if (strcmp(form, "schema") == 0)
         return cw_json_docs_print_schema(stdout) == 0 ? CW_EXIT_OK : CW_EXIT_FAILURE;
+    if (strcmp(form, "caches") == 0) {
+        cw_docs_print_caches(stdout);
+        return CW_EXIT_OK;
+    }
     if (!is_synopsis && strcmp(form, "flags") != 0) {
         cw_docs_print(stdout, form);
         return CW_EXIT_OK;

@@ -46,6 +46,8 @@ static const struct cw_growth_regrowth no_regrowth = {.site = CW_SITE_NONE};
 static const struct cw_report_holder no_holder = {.site = CW_SITE_NONE};
 static const struct cw_report_budget no_budget = {.pattern = ""};
 static const struct cw_report_rule no_rule = {.pattern = "", .source = "", .owner = ""};
+static const struct cw_report_cache no_cache = {
+    .owner = "", .memory = "", .keeps = "", .inside = "", .flag = "", .empties = ""};
 static const struct cw_report_finding no_finding = {.source = ""};
 static const struct cw_report_static no_variable = {.name = ""};
 static const struct cw_report_diagnostic no_diagnostic = {.text = "", .is_loss = 1};
@@ -77,6 +79,7 @@ const void *cw_json_initial(unsigned record)
         [CW_JSON_RECORD_holder] = &no_holder,
         [CW_JSON_RECORD_budget] = &no_budget,
         [CW_JSON_RECORD_rule] = &no_rule,
+        [CW_JSON_RECORD_cache] = &no_cache,
         [CW_JSON_RECORD_finding] = &no_finding,
         [CW_JSON_RECORD_variable] = &no_variable,
         [CW_JSON_RECORD_diagnostic] = &no_diagnostic,

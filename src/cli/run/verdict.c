@@ -10,25 +10,10 @@
 #include "base/hash.h"
 #include "cli/model/site_text.h"
 #include "cli/run/finding.h"
-#include "report/leaks/leak_class.h"
 
 typedef void (*visit_fn)(void *arg, uint32_t site, const struct cw_finding *finding);
 
 /* ---- what is looked at ---- */
-
-/* The framework that owns a cached site, or NULL. */
-static const struct cw_leak_hint *hint_of(const struct cw_report_model *model,
-                                          const struct cw_snapshot_site *site)
-{
-    const struct cw_report_rule *rule =
-        site->rule != CW_RULE_NONE ? cw_report_rule_at(model, site->rule) : NULL;
-    const struct cw_leak_hint *hint;
-
-    for (uint32_t i = 0; rule && (hint = cw_leak_hint(i)) != NULL; i++)
-        if (strcmp(rule->owner, hint->owner) == 0)
-            return hint;
-    return NULL;
-}
 
 static void note_full_device(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
@@ -91,7 +76,7 @@ static void visit_growth(const struct cw_report_model *model, visit_fn visit, vo
     for (uint32_t i = 0; i < growth->suspects && i < CW_FINDINGS_SEEN; i++) {
         uint32_t site = growth->suspect[i];
         const struct cw_growth_row *row = cw_snapshot_growth_row(&model->snapshot, site);
-        const struct cw_leak_hint *hint = hint_of(model, &model->snapshot.site[site]);
+        const struct cw_cache *cache = cw_cache_row(model->snapshot.site[site].cache);
 
         if (row)
             visit(arg, site,
@@ -99,7 +84,7 @@ static void visit_growth(const struct cw_report_model *model, visit_fn visit, vo
                                        .slope = row->trend.slope,
                                        .weight = row->trend.slope,
                                        .end_ns = growth->end_ns,
-                                       .cache = hint ? hint->owner : NULL});
+                                       .cache = cache ? cache->owner : NULL});
     }
 }
 
@@ -350,23 +335,12 @@ static void add_holders(struct adding *adding)
 static void add_caches(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     const struct cw_snapshot_list *caches = &model->snapshot.caches;
-    uint64_t bytes = 0;
-    const struct cw_leak_hint *hint = NULL;
 
     for (uint32_t i = 0; i < caches->count; i++) {
         const struct cw_snapshot_site *site = &model->snapshot.site[caches->site[i]];
-        const struct cw_leak_hint *found = hint_of(model, site);
 
-        if (!found || site->device == CW_DEVICE_HOST)
-            continue;
-        hint = found;
-        bytes += cw_leaked_bytes(site);
-    }
-    verdict->cache_bytes += bytes;
-    if (hint && bytes > verdict->largest_cache) {
-        verdict->largest_cache = bytes;
-        verdict->cache = hint->owner;
-        verdict->setting = hint->setting;
+        if (site->device != CW_DEVICE_HOST && cw_cache_row(site->cache))
+            verdict->cache_bytes[site->cache] += cw_leaked_bytes(site);
     }
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "report/leaks/cache.h"
 #include "report/model/report_model.h"
 #include "report/text/report_text.h"
 
@@ -38,10 +39,8 @@ struct cw_run_verdict {
     char framework_error[96]; /* why it could not */
     uint64_t held_bytes;      /* until exit */
     char oom_uuid[48]; /* of the device on which memory ran out last; "": none, or not known */
-    uint64_t cache_bytes;
-    const char *cache, *setting; /* the framework of the largest cache, and how to look inside */
-    uint64_t largest_cache;
-    uint64_t peak_bytes; /* of one device in one process */
+    uint64_t cache_bytes[CW_CACHE_COUNT]; /* of devices, kept by caches of frameworks */
+    uint64_t peak_bytes;                  /* of one device in one process */
     uint32_t peak_device;
     uint8_t has_pool; /* a process ran in pool mode */
     uint8_t is_short; /* out of memory: some findings are missing */

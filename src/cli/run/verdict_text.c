@@ -284,21 +284,35 @@ static void say_growth(struct page *page)
     end_line(page);
 }
 
+/* The cache that kept most, or CW_CACHE_NONE. */
+static unsigned largest_cache(const struct cw_run_verdict *verdict)
+{
+    unsigned most = CW_CACHE_NONE;
+
+    for (unsigned id = CW_CACHE_NONE + 1; id < CW_CACHE_COUNT; id++)
+        if (verdict->cache_bytes[id] > verdict->cache_bytes[most])
+            most = id;
+    return most;
+}
+
 /* How to look inside, unless the framework has told. */
 static void say_cache(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
+    unsigned id = largest_cache(verdict);
+    const struct cw_cache *cache = cw_cache_row(id);
 
     if (verdict->framework && verdict->framework_error[0])
         say(page, "%s cannot tell its tensors: %s", verdict->framework, verdict->framework_error);
-    else if (!verdict->cache || verdict->framework)
+    else if (!cache || verdict->framework)
         return;
     else
-        say(page, "%s's cache kept ", verdict->cache);
+        say(page, "%s's cache kept ", cache->owner);
     if (!verdict->framework) {
-        say_size(page, verdict->cache_bytes);
-        say(page, "; to see inside, run with %s",
-            strcmp(verdict->cache, "PyTorch") == 0 ? "--torch" : verdict->setting);
+        const char *how = cache->flag[0] ? cache->flag : cache->empties;
+
+        say_size(page, verdict->cache_bytes[id]);
+        say(page, " in %s%s%s", cache->keeps, how[0] ? "; to see inside, run with " : "", how);
     }
     end_line(page);
 }
@@ -398,7 +412,7 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
     /* What was killed, growth, the cache, what was held, the peak and its holders, the next
      * command. */
     reserved = (verdict->killed_bytes != 0) + (rank(verdict, CW_FOUND_GROWTH, growth) != 0) +
-               (verdict->cache != NULL) + (verdict->held_bytes != 0) + 2 +
+               (largest_cache(verdict) != CW_CACHE_NONE) + (verdict->held_bytes != 0) + 2 +
                (ending->next != NULL && !has_unseen(verdict));
     say_errors(&page);
     say_ooms(&page);

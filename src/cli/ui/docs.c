@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/options/options.h"
+#include "report/leaks/cache.h"
 
 #define COLUMNS    79
 #define PRESET_MAX 512 /* longest list of a preset's values, with its NUL */
@@ -228,4 +229,30 @@ void cw_docs_print(FILE *to, const char *name)
     for (size_t row = 0; row < CW_OPTION_COUNT; row++)
         form->print(to, cw_options_row(row));
     form->end(to);
+}
+
+/* ---- caches ---- */
+
+static void print_code(FILE *to, const char *code)
+{
+    if (code[0])
+        fprintf(to, "`%s`", code);
+}
+
+void cw_docs_print_caches(FILE *to)
+{
+    const struct cw_cache *cache;
+
+    fprintf(to,
+            "| cache | keeps | look inside | empties it or switches it off |\n|---|---|---|---|\n");
+    for (unsigned id = CW_CACHE_NONE + 1; (cache = cw_cache_row(id)) != NULL; id++) {
+        fprintf(to, "| %s%s | %s%s | ", cache->owner, cache->is_host ? ", pinned" : "",
+                cache->keeps, cache->is_emptied ? "; none after a normal exit" : "");
+        print_code(to, cache->flag);
+        fputs(cache->flag[0] && cache->inside[0] ? ", " : "", to);
+        print_code(to, cache->inside);
+        fputs(" | ", to);
+        print_code(to, cache->empties);
+        fputs(" |\n", to);
+    }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Documentation and flags of the options, generated from options.def. */
+/* Documentation and flags of the options, generated from options.def; and that of frameworks'
+ * caches. */
 #ifndef CW_CLI_DOCS_H
 #define CW_CLI_DOCS_H
 
@@ -10,6 +11,8 @@
 
 /* form: "text", "man" or "readme". */
 void cw_docs_print(FILE *to, const char *form);
+/* The table of caches.def. */
+void cw_docs_print_caches(FILE *to);
 /* "STACK_DEPTH" becomes "stack-depth"; returns buf. */
 char *cw_docs_flag_name(char *buf, size_t cap, const char *name);
 

@@ -17,6 +17,7 @@
 #include "report/symbols/qualified.h"
 #include "report/snapshot/snapshot.h"
 #include "base/sort.h"
+#include "report/leaks/cache.h"
 #include "report/symbols/stack.h"
 #include "report/leaks/suppress.h"
 #include "report/symbols/symbol.h"
@@ -48,38 +49,17 @@ static const struct cw_rule builtin[] = {
     /* cufftXt.h: freed by cufftXtFree */
     ROW(FUNCTION, LOST, "cuFFT", "^::cufftXtMalloc$"),
 
-    /* pytorch, c10/cuda/CUDACachingAllocator.cpp: the caching class; then allocations that bypass
-     * it (PYTORCH_NO_CUDA_MEMORY_CACHING); then a file without names */
-    ROW(FUNCTION, CACHE, "PyTorch", "::DeviceCachingAllocator::"),
-    ROW(FUNCTION, CACHE, "PyTorch", "::THCCachingAllocator::"),
-    ROW(FUNCTION, LOST, "PyTorch", "::CUDACachingAllocator::*::NativeCachingAllocator::"),
-    ROW(FUNCTION, LOST, "PyTorch", "::CUDACachingAllocator::*::uncached_allocate$"),
-    ROW(FILE, CACHE, "PyTorch", "libc10_cuda"),
-    /* pytorch, aten/src/ATen/cuda/CachingHostAllocator.cpp, ATen/core/CachingHostAllocator.h */
-    ROW(FUNCTION, CACHE, "PyTorch", "CachingHostAllocatorImpl::"),
-    /* numba-cuda, cudadrv/driver.py: what was freed waits in _PendingDeallocs until there are more
-     * than 10 blocks or a fifth of the device, and nobody looks at it at exit; what the program
-     * still has by then comes into it, too, by weakref.finalize */
-    ROW(PATH, CACHE, "numba", "/numba/cuda/cudadrv/driver.py$"),
-    /* tinygrad, runtime/ops_cuda.py: CUDAAllocator is an LRUAllocator (device.py), which is emptied
-     * only when the device is full */
-    ROW(PATH, CACHE, "tinygrad", "/tinygrad/runtime/ops_cuda.py$"),
-    /* cupy, cupy/cuda/memory.pyx and pinned_memory.pyx: functions have no names in the wheels */
-    ROW(PATH, CACHE, "CuPy", "/cupy/cuda/memory.*so$"),
-    ROW(PATH, CACHE, "CuPy", "/cupy/cuda/pinned_memory.*so$"),
-    /* xla, xla/tsl/framework/bfc_allocator.cc; tensorflow before it, core/common_runtime */
-    ROW(FUNCTION, CACHE, "XLA or TensorFlow", "::BFCAllocator::"),
-    /* jaxlib: functions have no names in the wheels */
-    ROW(FILE, CACHE, "JAX", "xla_extension"),
-    ROW(FILE, CACHE, "JAX", "xla_cuda_plugin"),
-    /* rmm, mr/device/pool_memory_resource.hpp and its neighbours */
-    ROW(FUNCTION, CACHE, "RMM", "^::rmm::*::pool_memory_resource"),
-    ROW(FUNCTION, CACHE, "RMM", "^::rmm::*::arena_memory_resource"),
-    ROW(FUNCTION, CACHE, "RMM", "^::rmm::*::fixed_size_memory_resource"),
-    ROW(FUNCTION, CACHE, "RMM", "^::rmm::*::stream_ordered_memory_resource"),
-    /* onnxruntime, core/framework/bfc_arena.cc; the provider's allocator serves that arena */
-    ROW(FUNCTION, CACHE, "ONNX Runtime", "^::onnxruntime::BFCArena::"),
-    ROW(FILE, CACHE, "ONNX Runtime", "libonnxruntime_providers_cuda"),
+#define CACHE(...)
+#define FRAMEWORK_RULE(cache_, leak_, kind_, pattern_)                                             \
+    {.kind = CW_RULE_##kind_,                                                                      \
+     .leak = CW_LEAK_##leak_,                                                                      \
+     .cache = CW_CACHE_##cache_,                                                                   \
+     .pattern = (pattern_),                                                                        \
+     .max_bytes = CW_CAP_NONE,                                                                     \
+     .max_blocks = CW_CAP_NONE},
+#define CACHE_RULE(cache, kind, pattern)  FRAMEWORK_RULE(cache, CACHE, kind, pattern)
+#define PASSED_RULE(cache, kind, pattern) FRAMEWORK_RULE(cache, LOST, kind, pattern)
+#include "report/leaks/caches.def"
 
     ROW(FILE, LIBRARY, "cuBLAS", "libcublas"),
     ROW(FILE, LIBRARY, "cuBLAS", "libcublasLt"),
@@ -380,13 +360,35 @@ static enum cw_leak_class class_by_kind(const struct cw_snapshot_site *site)
     }
 }
 
-/* Whether a built-in rule applies to this site. Stream-ordered memory known only to come from a
+/* The cache whose memory a rule says this is. Stream-ordered memory known only to come from a
  * framework is the program's: there the driver does the caching. */
-static int is_concerned(const struct cw_rule *rule, const struct cw_snapshot_site *site)
+static unsigned cache_of(const struct cw_rule *rule, const struct cw_snapshot_site *site)
 {
-    return cw_leak_is_counted(site->leak) &&
-           !(rule->leak == CW_LEAK_CACHE && rule->kind != CW_RULE_FUNCTION &&
-             site->kind == CW_KIND_ASYNC);
+    if (rule->leak != CW_LEAK_CACHE ||
+        (rule->kind != CW_RULE_FUNCTION && site->kind == CW_KIND_ASYNC))
+        return CW_CACHE_NONE;
+    return rule->cache;
+}
+
+/* What a cache that empties itself at exit has left then is lost. */
+static int is_kept(const struct cw_snapshot *snapshot, const struct cw_snapshot_site *site)
+{
+    const struct cw_cache *cache = cw_cache_row(site->cache);
+    const struct cw_live_header *header = cw_view_header(snapshot->view);
+
+    if (!cache)
+        return 0;
+    return !cache->is_emptied ||
+           __atomic_load_n(&header->exit_kind, __ATOMIC_RELAXED) != CW_EXIT_EXIT;
+}
+
+/* Whether a built-in rule decides the class of this site. */
+static int is_concerned(const struct cw_rule *rule, const struct cw_snapshot *snapshot,
+                        const struct cw_snapshot_site *site)
+{
+    if (!cw_leak_is_counted(site->leak) || rule->leak == CW_LEAK_LOST)
+        return 0;
+    return rule->leak != CW_LEAK_CACHE || is_kept(snapshot, site);
 }
 
 static void apply(struct cw_snapshot_site *site, const struct cw_rule *rule, uint16_t index,
@@ -395,8 +397,6 @@ static void apply(struct cw_snapshot_site *site, const struct cw_rule *rule, uin
     uint64_t bytes = cw_leaked_bytes(site);
     uint64_t blocks = cw_leaked_blocks(site);
 
-    if (cw_rule_is_builtin(rule) && (!is_concerned(rule, site) || rule->leak == CW_LEAK_LOST))
-        return;
     site->rule = index;
     site->past_cap = bytes > rule->max_bytes || blocks > rule->max_blocks;
     if (!site->past_cap)
@@ -415,11 +415,15 @@ static void apply(struct cw_snapshot_site *site, const struct cw_rule *rule, uin
 static void classify_site(const struct matches *matches, struct cw_snapshot_site *site)
 {
     uint16_t index = match_site(matches, site);
+    const struct cw_rule *rule = index != CW_RULE_NONE ? cw_rules_at(matches->rules, index) : NULL;
 
-    if (index == CW_RULE_NONE || site->leak == CW_LEAK_NONE || site->leak == CW_LEAK_HANDLE)
+    if (!rule)
         return;
-    apply(site, cw_rules_at(matches->rules, index), index,
-          matches->rules->use ? &matches->rules->use[index] : NULL);
+    site->cache = (uint8_t)cache_of(rule, site); /* what is left of it or not: it may have grown */
+    if (site->leak == CW_LEAK_NONE || site->leak == CW_LEAK_HANDLE ||
+        (cw_rule_is_builtin(rule) && !is_concerned(rule, matches->snapshot, site)))
+        return;
+    apply(site, rule, index, matches->rules->use ? &matches->rules->use[index] : NULL);
 }
 
 /* ---- lists ---- */
@@ -482,6 +486,7 @@ int cw_leak_classify(struct cw_snapshot *snapshot, const struct cw_symbols *symb
         site->leak = (uint8_t)class_by_kind(site);
         site->rule = CW_RULE_NONE;
         site->past_cap = 0;
+        site->cache = CW_CACHE_NONE;
         if (result == 0)
             classify_site(&matches, site);
         if (site->leak == CW_LEAK_LOST && site->grows)
@@ -496,19 +501,7 @@ int cw_leak_classify(struct cw_snapshot *snapshot, const struct cw_symbols *symb
 void cw_leak_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols)
 {
     for (uint32_t i = 0; i < snapshot->sites; i++)
-        if (snapshot->site[i].leak != CW_LEAK_NONE && snapshot->site[i].leak != CW_LEAK_HANDLE)
+        if ((snapshot->site[i].leak != CW_LEAK_NONE && snapshot->site[i].leak != CW_LEAK_HANDLE) ||
+            snapshot->site[i].growth != 0)
             cw_symbols_want(symbols, snapshot->site[i].stack);
-}
-
-const struct cw_leak_hint *cw_leak_hint(uint32_t index)
-{
-    static const struct cw_leak_hint hints[] = {
-        {"PyTorch", "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
-        {"CuPy", "cupy.cuda.set_allocator(None)"},
-        {"JAX", "XLA_PYTHON_CLIENT_ALLOCATOR=platform"},
-        {"numba", "NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT=0"},
-        {"tinygrad", "LRU=0"},
-    };
-
-    return index < CW_ARRAY_LEN(hints) ? &hints[index] : NULL;
 }

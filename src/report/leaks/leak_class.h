@@ -22,23 +22,15 @@ const struct cw_rule *cw_leak_rule(uint32_t index);
 int cw_leak_rule_names_file(const char *path);
 
 /*
- * Sets the class of each site, and derives the lists and the leak totals of the summary. May be
- * called again with more information. Without symbols, functions have no names; rules NULL: the
- * built-in ones. Rule usage is counted in rules->use. 0, or -1 if out of memory; then the classes
- * are by kind alone.
+ * Sets the class and the cache of each site, and derives the lists and the leak totals of the
+ * summary. May be called again with more information. Without symbols, functions have no names;
+ * rules NULL: the built-in ones. Rule usage is counted in rules->use. 0, or -1 if out of memory;
+ * then the classes are by kind alone.
  */
 int cw_leak_classify(struct cw_snapshot *snapshot, const struct cw_symbols *symbols,
                      const struct cw_rules *rules);
 
 /* Marks the stacks needed for classification. */
 void cw_leak_want(const struct cw_snapshot *snapshot, struct cw_symbols *symbols);
-
-/* "lost", "growing", "context-destroyed", "library", "cache", "ipc-imported", "imported", "handle",
- * "suppressed"; "" if none. */
-struct cw_leak_hint {
-    const char *owner, *setting;
-};
-/* By index; NULL after the last. */
-const struct cw_leak_hint *cw_leak_hint(uint32_t index);
 
 #endif

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/options/number.h"
+#include "report/leaks/cache.h"
 #include "report/leaks/leak_class.h"
 #include "base/sys.h"
 
@@ -287,10 +288,19 @@ void cw_rule_print_caps(const struct cw_rule *rule, struct cw_out *out)
                       (uintmax_t)rule->max_blocks);
 }
 
+const char *cw_rule_owner(const struct cw_rule *rule)
+{
+    const struct cw_cache *cache = cw_cache_row(rule->cache);
+
+    if (cache)
+        return cache->owner;
+    return rule->label ? rule->label : "";
+}
+
 void cw_rule_print(const struct cw_rule *rule, struct cw_out *out)
 {
     if (cw_rule_is_builtin(rule)) {
-        cw_out_printf(out, "%s %s (%s)", cw_leak_class_name(rule->leak), rule->label,
+        cw_out_printf(out, "%s %s (%s)", cw_leak_class_name(rule->leak), cw_rule_owner(rule),
                       rule->pattern);
         return;
     }

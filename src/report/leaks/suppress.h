@@ -42,12 +42,13 @@ enum cw_rule_kind {
 #define CW_CAP_NONE UINT64_MAX
 
 struct cw_rule {
-    uint8_t kind; /* enum cw_rule_kind */
-    uint8_t leak; /* enum cw_leak_class of what it matches */
+    uint8_t kind;  /* enum cw_rule_kind */
+    uint8_t leak;  /* enum cw_leak_class of what it matches */
+    uint8_t cache; /* enum cw_cache_id, for built-in rules of frameworks */
     uint32_t line;
     uint32_t site;       /* of CW_RULE_SITE */
     const char *pattern; /* also for display */
-    const char *label;   /* for built-in rules: "cuBLAS" */
+    const char *label;   /* "cuBLAS", for built-in rules without a cache */
     uint64_t max_bytes, max_blocks;
 };
 
@@ -78,8 +79,10 @@ uint32_t cw_rules_count(const struct cw_rules *rules);
 const struct cw_rule *cw_rules_at(const struct cw_rules *rules, uint32_t index);
 static inline int cw_rule_is_builtin(const struct cw_rule *rule)
 {
-    return rule->label != NULL;
+    return rule->label || rule->cache != 0;
 }
+/* "cuBLAS", "PyTorch" of a built-in rule; "" of the user's. */
+const char *cw_rule_owner(const struct cw_rule *rule);
 
 /* "leak:grow_cache max=8M", "library cuBLAS (libcublas)" */
 void cw_rule_print(const struct cw_rule *rule, struct cw_out *out);

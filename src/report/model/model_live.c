@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/out.h"
+#include "report/leaks/cache.h"
 #include "report/leaks/suppress.h"
 #include "report/model/live_parts.h"
 #include "report/snapshot/tag.h"
@@ -422,10 +423,45 @@ static void read_rules(struct cw_live_model *live)
                 .line = is_builtin ? 0 : rule->line,
                 .pattern = is_builtin ? rule->pattern : print_rule(live, rule),
                 .source = is_builtin ? "built-in" : cw_live_model_text(live, rules->path),
-                .owner = is_builtin ? rule->label : "",
+                .owner = cw_rule_owner(rule),
                 .leak = rule->leak,
                 .use = rules->use[i]};
     }
+}
+
+/* ---- caches ---- */
+
+static void add_cache(struct cw_report_model *model, const struct cw_snapshot_site *site)
+{
+    const struct cw_cache *from = cw_cache_row(site->cache);
+    struct cw_report_cache *to = model->cache;
+
+    while (to < model->cache + model->caches && to->id != site->cache)
+        to++;
+    if (to == model->cache + model->caches) {
+        *to = (struct cw_report_cache){.id = site->cache,
+                                       .owner = from->owner,
+                                       .memory = from->is_host ? "host" : "device",
+                                       .keeps = from->keeps,
+                                       .inside = from->inside,
+                                       .flag = from->flag,
+                                       .empties = from->empties};
+        model->caches++;
+    }
+    if (site->leak != CW_LEAK_CACHE)
+        return;
+    to->blocks += cw_leaked_blocks(site);
+    to->bytes += cw_leaked_bytes(site);
+}
+
+static void read_caches(struct cw_live_model *live)
+{
+    const struct cw_snapshot *snapshot = &live->model.snapshot;
+
+    live->model.cache = cw_live_model_take(live, CW_CACHE_COUNT, sizeof(*live->model.cache));
+    for (uint32_t i = 0; live->model.cache && i < snapshot->sites; i++)
+        if (snapshot->site[i].cache != CW_CACHE_NONE)
+            add_cache(&live->model, &snapshot->site[i]);
 }
 
 /* ---- all steps ---- */
@@ -456,6 +492,7 @@ void cw_live_model_init(struct cw_live_model *live)
     read_budgets(live);
     read_tensors(live);
     read_rules(live);
+    read_caches(live);
     cw_report_find_empty(&live->model);
 }
 

@@ -148,6 +148,13 @@ struct cw_report_rule {
     struct cw_rule_use use;
 };
 
+/* A cache of a framework that has memory in the report (leaks/cache.h). */
+struct cw_report_cache {
+    uint32_t id; /* as sites name it */
+    const char *owner, *memory, *keeps, *inside, *flag, *empties;
+    uint64_t blocks, bytes; /* kept at the end, not counted as leaked */
+};
+
 struct cw_report_finding {
     uint64_t address, count, bytes, tool_bytes;
     const char *source;
@@ -235,6 +242,8 @@ struct cw_report_model {
     uint32_t budgets;
     struct cw_report_rule *rule; /* the file's rules, and built-in ones that were used */
     uint32_t rules;
+    struct cw_report_cache *cache;
+    uint32_t caches;
     uint64_t invalid_frees; /* at least the number of events */
     struct cw_report_diagnostic *diagnostic;
     uint32_t diagnostics;

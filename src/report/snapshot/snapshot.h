@@ -35,6 +35,7 @@ struct cw_snapshot_site {
     uint8_t context;  /* from 1, of a device that had several at a time; 0: it had one, or none has
                          the memory */
     uint8_t leak;     /* enum cw_leak_class */
+    uint8_t cache;    /* enum cw_cache_id: the framework's cache that it took memory for */
     uint8_t past_cap; /* it exceeds the cap of its rule, so no rule applies */
     uint16_t tag;     /* index, for cw_tag_label; 0: none */
     uint16_t rule;    /* that decided the class (cw_rules_at), or CW_RULE_NONE: its kind did */

@@ -234,23 +234,6 @@ static void put_apart_site(const struct cw_text *text, const struct cw_snapshot_
     cw_text_end_line(text);
 }
 
-static void put_hints(const struct cw_text *text, const struct cw_snapshot_list *list)
-{
-    const struct cw_leak_hint *hint;
-
-    for (uint32_t i = 0; (hint = cw_leak_hint(i)) != NULL; i++) {
-        for (uint32_t k = 0; k < list->count; k++) {
-            const struct cw_snapshot_site *site = &text->snapshot->site[list->site[k]];
-
-            if (site->device == CW_DEVICE_HOST || strcmp(owner_of(text, site), hint->owner) != 0)
-                continue;
-            cw_text_line(text, "  to see the blocks in the cache of %s, run it with", hint->owner);
-            cw_text_line(text, "    %s", hint->setting);
-            break;
-        }
-    }
-}
-
 static void put_apart(const struct cw_text *text, const struct cw_snapshot_list *list,
                       const char *heading, const char *why)
 {
@@ -510,7 +493,7 @@ static void put_unfreed(const struct cw_text *text)
     put_leaks(text);
     put_apart(text, &text->snapshot->library, "LIBRARIES", "owned by libraries of NVIDIA");
     put_apart(text, &text->snapshot->caches, "CACHES", "kept by frameworks on purpose");
-    put_hints(text, &text->snapshot->caches);
+    cw_text_cache_hints(text, &text->snapshot->caches);
     put_apart(text, &text->snapshot->imports, "IMPORTS", "memory of another process or API");
     if (text->model->selection)
         put_apart(text, &text->model->selection->apart, "APART", "suppressed, or without memory");

@@ -92,6 +92,7 @@ static void put_suspect(const struct cw_text *text, const struct cw_growth_row *
     put_floors(text, &row->trend);
     if (site->live_blocks == 0)
         cw_out_string(text->out, site->reclaimed > 0 ? ", gone with its context" : ", all freed");
+    cw_text_in_cache(text, site->cache);
     put_place(text, site);
     if (row->tag == 0)
         return;

@@ -26,6 +26,10 @@ void cw_text_tensors(const struct cw_text *text);
 /* The rules that suppressed leaks, and those that matched nothing. */
 void cw_text_suppressed(const struct cw_text *text);
 
+/* What the caches with memory in the list keep, and how each block is seen by itself. */
+void cw_text_cache_hints(const struct cw_text *text, const struct cw_snapshot_list *list);
+/* ", in the cache of PyTorch"; nothing for no cache. */
+void cw_text_in_cache(const struct cw_text *text, uint32_t id);
 /* " +37.4 MiB/min", for a site with a growth row (text_growth.c). */
 void cw_text_site_slope(const struct cw_text *text, const struct cw_snapshot_site *site);
 /* "past the cap of leak:grow (line 3)", for a site above its rule's cap (text_suppressed.c). */

@@ -105,7 +105,8 @@ Test(leak_class, cupys_pool_need_not_be_innermost_and_its_stream_ordered_memory_
     expect_line("CACHES  1.0 MiB in 1 block, not counted as leaked: kept by frameworks on purpose");
     expect_text("leaked_bytes=300 leaked_blocks=2 leak_sites=2 ");
     expect_text("  built-in  cache CuPy (/cupy/cuda/memory.*so$)\n");
-    expect_line("  to see the blocks in the cache of CuPy, run it with");
+    expect_line("  the cache of CuPy keeps freed blocks; what the program still has is in it, too");
+    expect_line("  to see its blocks one by one, run it with");
     expect_line("    cupy.cuda.set_allocator(None)");
     expect_no_text("PYTORCH");
 }
@@ -118,11 +119,11 @@ Test(leak_class, says_how_a_cache_of_device_memory_is_looked_into)
     fixture_alloc(fixture_site(stack, "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST), MIB, 1, 1);
     write_report(CW_REPORT_TEXT);
     expect_text("CACHES  1.0 MiB in 1 block");
-    expect_no_text("to see here");
+    expect_no_text("to see its blocks");
     for (int i = 0; i < 2; i++)
         fixture_leak(fixture_frame(0, lib, 2 + (unsigned)i), "cudaMalloc", MIB, 1);
     write_report(CW_REPORT_TEXT);
-    cr_expect_eq(count_of("  to see the blocks in the cache of PyTorch, run it with"), 1);
+    cr_expect_eq(count_of("  the cache of PyTorch keeps segments; "), 1);
     expect_line("    PYTORCH_NO_CUDA_MEMORY_CACHING=1");
 }
 
@@ -188,6 +189,11 @@ NAMED_FUNCTION(xla_extend, "_ZN3tsl12BFCAllocator6ExtendEmm")
 NAMED_FUNCTION(rmm_pool,
                "_ZN3rmm2mr20pool_memory_resourceINS0_20cuda_memory_resourceEE11expand_poolEm")
 NAMED_FUNCTION(rmm_arena, "_ZN3rmm2mr21arena_memory_resourceINS0_1xEE11do_allocateEm")
+NAMED_FUNCTION(rmm_new_pool,
+               "_ZN3rmm10_RMM_26_102mr6detail25pool_memory_resource_impl11expand_poolEm")
+NAMED_FUNCTION(torch_expand, "_ZN3c104cuda20CUDACachingAllocator6Native17ExpandableSegment3mapEm")
+NAMED_FUNCTION(jit_malloc, "_Z11jitc_malloc10JitBackendmb")
+NAMED_FUNCTION(taichi_malloc, "_ZN6taichi4lang16DeviceMemoryPool19allocate_raw_memoryEmb")
 NAMED_FUNCTION(ort_extend, "_ZN11onnxruntime8BFCArena6ExtendEm")
 NAMED_FUNCTION(npp_malloc, "nppiMalloc_8u_C1")
 NAMED_FUNCTION(nccl_malloc, "ncclMemAlloc")
@@ -210,6 +216,10 @@ static const struct {
     {xla_extend, plain, NULL, "cache"},
     {rmm_pool, plain, NULL, "cache"},
     {rmm_arena, plain, NULL, "cache"},
+    {rmm_new_pool, plain, NULL, "cache"},
+    {torch_expand, torch_malloc, NULL, "cache"},
+    {jit_malloc, plain, NULL, "lost"}, /* emptied at exit */
+    {taichi_malloc, plain, NULL, "lost"},
     {ort_extend, plain, NULL, "cache"},
     {rmm_user, plain, NULL, "lost"},
     {plain, plain, NULL, "lost"},
@@ -262,6 +272,75 @@ Test(leak_class, is_by_functions_of_their_own_class)
     for (size_t i = 0; i < CW_ARRAY_LEN(functions); i++)
         expect_class(i, functions[i].name);
     remove_directory();
+}
+
+/* ---- what is said of a cache ---- */
+
+static const struct {
+    int (*function)(volatile int *);
+    const char *module;
+    uint8_t kind;
+    const char *owner, *keeps, *empties;
+} caches[] = {
+    {torch_expand, NULL, CW_KIND_VMM, "PyTorch", "expandable segments",
+     "PYTORCH_NO_CUDA_MEMORY_CACHING=1"},
+    /* XLA's allocator has names in some wheels, and is JAX's there all the same. */
+    {xla_extend, "xla_cuda_plugin.so", CW_KIND_DEVICE, "JAX", "freed arrays",
+     "XLA_PYTHON_CLIENT_ALLOCATOR=platform"},
+    {xla_extend, NULL, CW_KIND_DEVICE, "TensorFlow or XLA", "freed tensors",
+     "TF_GPU_ALLOCATOR=cuda_malloc_async"},
+    {rmm_new_pool, NULL, CW_KIND_DEVICE, "RMM", "freed blocks",
+     "rmm.reinitialize(pool_allocator=False)"},
+    /* Stream-ordered memory in a cache that is known by its function. */
+    {jit_malloc, NULL, CW_KIND_ASYNC, "Dr.Jit", "freed arrays", "drjit.flush_malloc_cache()"},
+    {taichi_malloc, NULL, CW_KIND_ASYNC, "Taichi", "freed arrays", "taichi.reset()"},
+};
+
+Test(leak_class, text_and_json_say_what_a_cache_keeps_and_what_empties_it)
+{
+    char line[256];
+
+    cr_assert_not_null(mkdtemp(directory));
+    fixture.arena.header->exit_kind = CW_EXIT_UNDERSCORE;
+    for (size_t i = 0; i < CW_ARRAY_LEN(caches); i++) {
+        uint32_t stack = named_frame(0, module_named(caches[i].module), caches[i].function);
+        uint32_t site = fixture_site(stack, "alloc", caches[i].kind, 0);
+
+        fixture_alloc(site, 512, 1, 1);
+    }
+    write_report(CW_REPORT_TEXT);
+    for (size_t i = 0; i < CW_ARRAY_LEN(caches); i++) {
+        snprintf(line, sizeof(line),
+                 "  the cache of %s keeps %s; what the program still has is in it, too",
+                 caches[i].owner, caches[i].keeps);
+        expect_line(line);
+        snprintf(line, sizeof(line), "    %s", caches[i].empties);
+        expect_line(line);
+    }
+    expect_text("leaked_bytes=0 ");
+    write_report(CW_REPORT_JSON);
+    for (size_t i = 0; i < CW_ARRAY_LEN(caches); i++) {
+        snprintf(line, sizeof(line), "\"owner\":\"%s\",\"memory\":\"device\",\"keeps\":\"%s\",",
+                 caches[i].owner, caches[i].keeps);
+        expect_text(line);
+        snprintf(line, sizeof(line), "\"empties\":\"%s\",\"kept\":{\"count\":1,\"bytes\":512}}",
+                 caches[i].empties);
+        expect_text(line);
+    }
+    remove_directory();
+}
+
+Test(leak_class, pinned_memory_has_a_setting_of_its_own)
+{
+    uint32_t pinned =
+        fixture_module("/x/cupy/cuda/pinned_memory.cpython-311.so", 1 << 20, CW_MODULE_PROGRAM);
+
+    fixture_alloc(
+        fixture_site(fixture_frame(0, pinned, 1), "cudaHostAlloc", CW_KIND_PINNED, CW_DEVICE_HOST),
+        MIB, 1, 1);
+    write_report(CW_REPORT_TEXT);
+    expect_line("    cupy.cuda.set_pinned_memory_allocator(None)");
+    expect_no_text("cupy.cuda.set_allocator");
 }
 
 /* ---- age ---- */

@@ -47,6 +47,22 @@ Test(text_growth, a_suspect_has_figures_and_a_place)
     expect_no_text("per step");
 }
 
+/* It is named also when nothing is left of it. */
+Test(text_growth, a_suspect_names_the_cache_that_it_is_in)
+{
+    uint32_t stack =
+        fixture_line(stack_of("train"), "/venv/tinygrad/runtime/ops_cuda.py", "_alloc", 9);
+    uint32_t site = fixture_growing(stack, "cuMemAlloc_v2", MIB);
+
+    fixture_moments(10 * FIXTURE_MS);
+    write_report(CW_REPORT_TEXT);
+    expect_text("floor 1.0 MiB -> 31.0 MiB, in the cache of tinygrad  site ");
+    fixture_free(site, MIB, 40);
+    write_report(CW_REPORT_TEXT);
+    expect_text(" MiB, all freed, in the cache of tinygrad  site ");
+    expect_text("leaked_bytes=0 ");
+}
+
 Test(text_growth, the_short_form_marks_it)
 {
     fixture_growing(0, "cudaMalloc", MIB);
