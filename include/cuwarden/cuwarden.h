@@ -128,10 +128,13 @@ struct cuwarden_stats {
     double fragmentation; /* 1 - peak of live bytes / peak of reserved bytes */
     double efficiency;    /* live bytes / allocated bytes; 1 without any */
     const char *backend;  /* "pool": freed memory is kept; "track": it is not. Static. */
-    uint64_t transfers, transfer_bytes; /* downloads that are complete (cuwarden_download_start) */
+    uint64_t transfers, transfer_bytes; /* downloads that are complete, and copies over bridges */
     uint64_t transfer_ns;               /* that they took on the device */
     uint64_t transfer_waited_ns;        /* that the program waited for them */
     double transfer_overlap; /* the share of their time while it did not; 0 without any */
+    /* Those of them that came to the device from another one (cuwarden_bridge_copy). */
+    uint64_t peer_transfers, peer_bytes;     /* at once */
+    uint64_t staged_transfers, staged_bytes; /* through pinned memory */
 };
 
 /* What a leak check found. */
@@ -257,6 +260,31 @@ struct cuwarden_download {
     uint32_t unused; /* 0 */
 };
 
+/* How bytes come from one device to another. */
+enum cuwarden_way {
+    CUWARDEN_LOCAL, /* they stay on the device */
+    CUWARDEN_PEER,  /* from device to device */
+    CUWARDEN_STAGED /* through pinned memory */
+};
+
+/* A bridge. Its name is valid until it ends. */
+struct cuwarden_bridge {
+    uint64_t id; /* no other bridge of this process has it, before or after */
+    const char *name;
+    uint64_t chunk_bytes;   /* of either half of its pinned memory */
+    uint64_t started;       /* number of the last copy that was started; 0: none */
+    uint64_t refused;       /* copies that found 16 on their way */
+    uint64_t peer_copies;   /* complete, of the way CUWARDEN_PEER */
+    uint64_t staged_copies; /* of the way CUWARDEN_STAGED */
+    uint64_t bytes;         /* of all that are complete */
+    uint64_t transfer_ns;   /* that these took on the devices */
+    uint64_t waited_ns;     /* that the program waited for them */
+    double overlap;         /* the share of their time while it did not; 0 without any */
+    int32_t from_device, to_device;
+    int32_t way;     /* enum cuwarden_way, of blocks that peers reach */
+    uint32_t unused; /* 0 */
+};
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -311,6 +339,13 @@ struct cuwarden_table {
     int (*download_end)(uint64_t download);
     int (*device_pick)(const char *name, uint64_t bytes, int32_t *out_device);
     int (*device_alloc)(const char *name, uint64_t bytes, int32_t *out_device, void **out);
+    int (*bridge_make)(const char *name, int from_device, int to_device, uint64_t chunk_bytes,
+                       int way, uint64_t *out);
+    int (*bridge_copy)(uint64_t bridge, void *to, const void *from, uint64_t bytes, void *stream,
+                       uint64_t *out_number, int32_t *out_way);
+    int (*bridge_wait)(uint64_t bridge, uint64_t number);
+    int (*bridge_now)(uint64_t bridge, struct cuwarden_bridge *out, size_t size);
+    int (*bridge_end)(uint64_t bridge);
 };
 
 /* ---- the way to the library ---- */
@@ -1063,6 +1098,86 @@ static inline int cuwarden_download_end(uint64_t download)
 
     return CUWARDEN_HAS_(table, download_end) ? table->download_end(download)
                                               : cuwarden_lacks_(table);
+}
+
+/* ---- from device to device ---- */
+
+/*
+ * Makes a bridge, over which bytes come from one device to another, or stay on one. way:
+ * CUWARDEN_PEER: as peers where the devices can; access is then on in the far device's context, and
+ * stays, so that the program's own cuCtxEnablePeerAccess() there is told so (704). CUWARDEN_STAGED:
+ * never. Where they cannot, and for blocks of virtual memory and of stream-ordered pools, which
+ * peers do not reach by themselves, copies go in chunks of chunk_bytes (0: 4 MiB; at most 1 GiB)
+ * through two halves of pinned memory, which is there from the first such copy on. On either device
+ * the context is the current one if it is there, else one that the program has. The name, of at
+ * most 47 bytes, is that of the pinned memory in reports. Without the library there are no bridges.
+ * INVALID; EXISTS; NO_DEVICE; UNUSED_DEVICE: the program has no context there; OUT_OF_HOST: no
+ * pinned memory, or there are 64 already; NOT_STARTED; BUSY: a stream is captured, or a context
+ * ends; DRIVER. As long as the driver takes for two streams and 38 events.
+ */
+static inline int cuwarden_bridge_make(const char *name, int from_device, int to_device,
+                                       uint64_t chunk_bytes, int way, uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, bridge_make)
+               ? table->bridge_make(name, from_device, to_device, chunk_bytes, way, out)
+               : cuwarden_lacks_(table);
+}
+
+/*
+ * Orders a copy from a block of the near device to one of the far device; both addresses may lie
+ * inside. It begins after what was submitted to `stream` before, and what is submitted there later
+ * begins after it. The stream (a CUstream or cudaStream_t, NULL for the default stream of the
+ * current context) is of either context; with CUWARDEN_NO_STREAM the copy waits for no stream, and
+ * the call for the copy. A bridge carries one copy after the other, in the order of the calls, so a
+ * later one waits for an earlier one's stream, too. *out_number and *out_way (enum cuwarden_way),
+ * unless they are NULL, are the copy's: each number is more than the last. NOT_FOUND: there is
+ * no bridge of this number, or no block at an address; TOO_LARGE: a block has not so many bytes
+ * there; INVALID: no bytes, a block of the host, of another device or context, ranges that overlap,
+ * a stream of neither context; BUSY: 16 copies are on their way (also: another thread submits, a
+ * stream is captured, a context ends); OUT_OF_HOST: no pinned memory. Nothing was started then.
+ * DRIVER: a part of it may be. 12 calls that ask or order something, staged 8 more for each chunk:
+ * microseconds, unless the driver's queue, of about a thousand, is full.
+ */
+static inline int cuwarden_bridge_copy(uint64_t bridge, void *to, const void *from, uint64_t bytes,
+                                       void *stream, uint64_t *out_number, int32_t *out_way)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, bridge_copy)
+               ? table->bridge_copy(bridge, to, from, bytes, stream, out_number, out_way)
+               : cuwarden_lacks_(table);
+}
+
+/* Waits for the copy of this number (0: the last one), and all before it. NOT_FOUND: none with such
+ * a number was started; DRIVER: one of them has failed; BUSY: a stream is captured, or a context
+ * ends. In any thread, also while another starts copies. */
+static inline int cuwarden_bridge_wait(uint64_t bridge, uint64_t number)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, bridge_wait) ? table->bridge_wait(bridge, number)
+                                             : cuwarden_lacks_(table);
+}
+
+/* How a bridge stands. NOT_FOUND. Times and bytes, and those of the statistics (of the far device),
+ * are those of copies that a copy, a wait or the end has seen to be complete. */
+static inline int cuwarden_bridge_now(uint64_t bridge, struct cuwarden_bridge *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, bridge_now) ? table->bridge_now(bridge, out, sizeof(*out))
+                                            : cuwarden_lacks_(table);
+}
+
+/* Waits for what is on its way, and frees all. NOT_FOUND, BUSY (also: another thread is at work on
+ * it): nothing has changed. DRIVER: the driver refused something: it is gone all the same. */
+static inline int cuwarden_bridge_end(uint64_t bridge)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, bridge_end) ? table->bridge_end(bridge) : cuwarden_lacks_(table);
 }
 
 #ifdef __cplusplus

@@ -4,9 +4,9 @@
 // units, threads and cost, with scopes that end by themselves and errors that are thrown.
 //
 // Without the library nothing is thrown: scopes and marks do nothing, results are empty or zero.
-// Whoever wants to know asks is_active(). Only buffers and downloads are memory, and cannot do
-// without: making one throws NOT_ACTIVE. A function that is passed to visit() or leak_check() may
-// throw: the visit ends, and the exception goes on from there.
+// Whoever wants to know asks is_active(). Only buffers, downloads and bridges are memory, and
+// cannot do without: making one throws NOT_ACTIVE. A function that is passed to visit() or
+// leak_check() may throw: the visit ends, and the exception goes on from there.
 #ifndef CUWARDEN_CUWARDEN_HPP
 #define CUWARDEN_CUWARDEN_HPP
 
@@ -694,6 +694,74 @@ class download
     {
         its_.is_owner = false;
         detail::must(cuwarden_download_end(its_.id));
+    }
+    std::uint64_t id() const noexcept
+    {
+        return its_.id;
+    }
+
+  private:
+    detail::owned its_;
+};
+
+// ---- from device to device ----
+
+using bridge_state = cuwarden_bridge; // its name is valid until the bridge ends
+
+enum class way { local = CUWARDEN_LOCAL, peer = CUWARDEN_PEER, staged = CUWARDEN_STAGED };
+
+// Carries bytes from a device to another, and ends with the object. Every failure is thrown, that
+// there is no library too.
+class bridge
+{
+  public:
+    struct copied {
+        std::uint64_t number;
+        way by;
+    };
+
+    // As peers where they can, unless staged is asked for; chunk_bytes 0: 4 MiB.
+    bridge(const std::string &name, int from_device, int to_device, std::uint64_t chunk_bytes = 0,
+           way by = way::peer)
+    {
+        detail::must(cuwarden_bridge_make(name.c_str(), from_device, to_device, chunk_bytes,
+                                          static_cast<int>(by), &its_.id));
+        its_.is_owner = true;
+    }
+    ~bridge()
+    {
+        if (its_.is_owner)
+            cuwarden_bridge_end(its_.id);
+    }
+    bridge(bridge &&) noexcept = default;
+    bridge &operator=(bridge &&) noexcept = default;
+
+    // After what the stream was given, before what it is given later; no_stream: waits for it.
+    copied copy(void *to, const void *from, std::uint64_t bytes, void *stream = nullptr)
+    {
+        std::uint64_t number = 0;
+        std::int32_t by = 0;
+
+        detail::must(cuwarden_bridge_copy(its_.id, to, from, bytes, stream, &number, &by));
+        return {number, static_cast<way>(by)};
+    }
+    // For the copy of this number (0: the last one), and all before it.
+    void wait(std::uint64_t number = 0)
+    {
+        detail::must(cuwarden_bridge_wait(its_.id, number));
+    }
+    bridge_state state() const
+    {
+        bridge_state out{};
+
+        detail::must(cuwarden_bridge_now(its_.id, &out));
+        return out;
+    }
+    // Now, and says if the driver refused.
+    void end()
+    {
+        its_.is_owner = false;
+        detail::must(cuwarden_bridge_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {

@@ -3,7 +3,7 @@
 
 The functions are those of cuwarden(3), which says what each does. Without the library (`cuwarden run
 -- python ...`) they do nothing: results are empty or zero, and is_active() is False. What the library
-refuses raises Error, with the numbers in its text. Only a Buffer and a Download are memory, and cannot do without: making
+refuses raises Error, with the numbers in its text. Only a Buffer, a Download and a Bridge are memory, and cannot do without: making
 one raises Error(NOT_ACTIVE). Bytes are bytes, times nanoseconds, shares 0 to 1.
 Any thread may call any function; tags belong to the calling thread.
 """
@@ -16,12 +16,13 @@ from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
 from ._calls import Error, call as _call, must as _must, text as _text
+from ._bridges import Bridge, BridgeState, Way
 from ._downloads import NO_STREAM, Download, DownloadState, Frame
 from ._table import BudgetHow, BufferFlags, Code, Level, Preset, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Download",
-    "DownloadState", "Error", "Frame", "Freed", "Leaks", "Level", "Preset", "Pressure", "Stats", "Trim", "batch", "blocks",
+    "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Bridge", "BridgeState", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Download",
+    "DownloadState", "Error", "Frame", "Freed", "Leaks", "Level", "Preset", "Pressure", "Stats", "Trim", "Way", "batch", "blocks",
     "budget", "buffers", "clean_buffers", "device_alloc", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark",
     "name_block", "on_out_of_memory", "on_pressure", "pick_device", "pressure", "recording", "report", "scope", "set_budget", "set_limit",
     "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats", "trim", "version",
@@ -90,6 +91,10 @@ class Stats(NamedTuple):
     transfer_ns: int = 0
     transfer_waited_ns: int = 0
     transfer_overlap: float = 0.0
+    peer_transfers: int = 0
+    peer_bytes: int = 0
+    staged_transfers: int = 0
+    staged_bytes: int = 0
 
 
 class Leaks(NamedTuple):

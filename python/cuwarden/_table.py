@@ -115,6 +115,9 @@ _SHARES = "hit_rate utilisation fragmentation efficiency".split()
 _TRANSFERS = "transfers transfer_bytes transfer_ns transfer_waited_ns".split()
 
 
+_CARRIED = ("peer_transfers", "peer_bytes", "staged_transfers", "staged_bytes")
+
+
 class RawStats(ctypes.Structure):
     _fields_ = (
         [(name, ctypes.c_uint64) for name in _COUNTS]
@@ -122,6 +125,7 @@ class RawStats(ctypes.Structure):
         + [("backend", ctypes.c_char_p)]
         + [(name, ctypes.c_uint64) for name in _TRANSFERS]
         + [("transfer_overlap", ctypes.c_double)]
+        + [(name, ctypes.c_uint64) for name in _CARRIED]
     )
 
 
@@ -228,6 +232,26 @@ class RawDownload(ctypes.Structure):
     ]
 
 
+class RawBridge(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("chunk_bytes", ctypes.c_uint64),
+        ("started", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("peer_copies", ctypes.c_uint64),
+        ("staged_copies", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("transfer_ns", ctypes.c_uint64),
+        ("waited_ns", ctypes.c_uint64),
+        ("overlap", ctypes.c_double),
+        ("from_device", ctypes.c_int32),
+        ("to_device", ctypes.c_int32),
+        ("way", ctypes.c_int32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
 BUFFER_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBuffer), ctypes.c_void_p)
 BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
 
@@ -290,6 +314,14 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("device_pick", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))),
     ("device_alloc", ctypes.c_int,
      (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_void_p))),
+    ("bridge_make", ctypes.c_int,
+     (ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64))),
+    ("bridge_copy", ctypes.c_int,
+     (ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p,
+      ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_int32))),
+    ("bridge_wait", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64)),
+    ("bridge_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawBridge), ctypes.c_size_t)),
+    ("bridge_end", ctypes.c_int, (ctypes.c_uint64,)),
 ]
 
 

@@ -4,6 +4,11 @@
 #include "api/download_table.h"
 #include "base/clock.h"
 
+static int refused(const struct cw_download_row *row, int code, const char *what)
+{
+    return cw_rows_refused(&cw_downloads, &row->own, code, what);
+}
+
 /* ---- halves ---- */
 
 static void complete_locked(struct cw_download_row *row, struct cw_half *half, int code,
@@ -15,12 +20,7 @@ static void complete_locked(struct cw_download_row *row, struct cw_half *half, i
         half->waited_ns = cw_clock_ns() - half->waited_since_ns;
     if (code != 0)
         return;
-    cw_transfers_add(row->place.device, half->bytes, ns, half->waited_ns);
-    row->done.count++;
-    row->done.bytes += half->bytes;
-    row->done.ns += ns;
-    row->done.waited_ns += half->waited_ns;
-    row->done.overlapped_ns += half->waited_ns < ns ? ns - half->waited_ns : 0;
+    cw_transfers_add(row->own.place.device, &row->done, half->bytes, ns, half->waited_ns);
 }
 
 static void settle_half(struct cw_download_row *row, struct cw_half *half)
@@ -28,10 +28,10 @@ static void settle_half(struct cw_download_row *row, struct cw_half *half)
     uint64_t number = 0, ns = 0;
     int code;
 
-    cw_lock_acquire(&cw_download_lock);
+    cw_lock_acquire(&cw_downloads.lock);
     if (half->state == CW_HALF_IN_FLIGHT)
         number = half->number;
-    cw_lock_release(&cw_download_lock);
+    cw_lock_release(&cw_downloads.lock);
     if (number == 0)
         return;
     code = cw_download_driver->event_query(half->done);
@@ -39,10 +39,10 @@ static void settle_half(struct cw_download_row *row, struct cw_half *half)
         return;
     if (code == 0 && cw_download_driver->event_elapsed(half->begin, half->done, &ns) != 0)
         ns = 0;
-    cw_lock_acquire(&cw_download_lock);
+    cw_lock_acquire(&cw_downloads.lock);
     if (half->state == CW_HALF_IN_FLIGHT && half->number == number)
         complete_locked(row, half, code, ns);
-    cw_lock_release(&cw_download_lock);
+    cw_lock_release(&cw_downloads.lock);
 }
 
 void cw_download_settle(struct cw_download_row *row)
@@ -53,9 +53,9 @@ void cw_download_settle(struct cw_download_row *row)
 
 static void set_state(struct cw_half *half, enum cw_half_state state)
 {
-    cw_lock_acquire(&cw_download_lock);
+    cw_lock_acquire(&cw_downloads.lock);
     half->state = state;
-    cw_lock_release(&cw_download_lock);
+    cw_lock_release(&cw_downloads.lock);
 }
 
 /* ---- the order of streams ---- */
@@ -70,28 +70,29 @@ static int order(struct cw_download_row *row, void *from, void *to)
 
 int cw_api_download_after(uint64_t download, void *stream, void *event)
 {
-    struct cw_download_visit visit;
-    int error = cw_download_begin_call(download, 1, &visit), code;
+    struct cw_row_visit visit;
+    int error = cw_rows_begin_call(&cw_downloads, download, 1, &visit), code;
 
     if (error != CUWARDEN_OK)
         return error;
-    code = event != NULL ? cw_download_driver->event_order(event, visit.row->stream)
-                         : order(visit.row, stream, visit.row->stream);
-    error = cw_download_refused(visit.row, code, "wait for others");
-    cw_download_end_call(&visit);
+    code = event != NULL ? cw_download_driver->event_order(event, cw_download_of(&visit)->stream)
+                         : order(cw_download_of(&visit), stream, cw_download_of(&visit)->stream);
+    error = refused(cw_download_of(&visit), code, "wait for others");
+    cw_rows_end_call(&cw_downloads, &visit);
     return error;
 }
 
 int cw_api_download_before(uint64_t download, void *stream)
 {
-    struct cw_download_visit visit;
-    int error = cw_download_begin_call(download, 1, &visit);
+    struct cw_row_visit visit;
+    int error = cw_rows_begin_call(&cw_downloads, download, 1, &visit);
 
     if (error != CUWARDEN_OK)
         return error;
-    error = cw_download_refused(visit.row, order(visit.row, visit.row->stream, stream),
-                                "hold others back");
-    cw_download_end_call(&visit);
+    error = refused(cw_download_of(&visit),
+                    order(cw_download_of(&visit), cw_download_of(&visit)->stream, stream),
+                    "hold others back");
+    cw_rows_end_call(&cw_downloads, &visit);
     return error;
 }
 
@@ -118,7 +119,7 @@ static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
     struct cw_half *half;
 
     cw_download_settle(row);
-    cw_lock_acquire(&cw_download_lock);
+    cw_lock_acquire(&cw_downloads.lock);
     half = pick_locked(row);
     if (half == NULL) {
         row->refused++;
@@ -129,7 +130,7 @@ static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
         half->bytes = bytes;
         half->waited_ns = half->waited_since_ns = 0;
     }
-    cw_lock_release(&cw_download_lock);
+    cw_lock_release(&cw_downloads.lock);
     return half;
 }
 
@@ -157,26 +158,26 @@ static int start(struct cw_download_row *row, uint64_t from, uint64_t bytes, voi
     if (bytes > row->most_bytes)
         return cw_api_fail(CUWARDEN_TOO_LARGE,
                            "download '%s' cannot have a frame of %ju bytes: its maximum is %ju",
-                           row->name, (uintmax_t)bytes, (uintmax_t)row->most_bytes);
+                           row->own.name, (uintmax_t)bytes, (uintmax_t)row->most_bytes);
     half = begin_frame(row, bytes);
     if (half == NULL)
         return cw_api_fail(CUWARDEN_BUSY,
                            "download '%s' has no half for another frame: each is on its way, or "
                            "held until it is released",
-                           row->name);
+                           row->own.name);
     number = half->number;
     code = submit(row, half, from, stream);
     set_state(half, code == 0 ? CW_HALF_IN_FLIGHT : CW_HALF_EMPTY);
     if (code == 0 && out_number != NULL)
         *out_number = number;
-    return cw_download_refused(row, code, "start");
+    return refused(row, code, "start");
 }
 
 int cw_api_download_start(uint64_t download, const void *from, uint64_t bytes, void *stream,
                           uint64_t *out_number)
 {
-    struct cw_download_visit visit;
-    int error = cw_download_begin_call(download, 1, &visit);
+    struct cw_row_visit visit;
+    int error = cw_rows_begin_call(&cw_downloads, download, 1, &visit);
 
     if (error != CUWARDEN_OK)
         return error;
@@ -184,8 +185,8 @@ int cw_api_download_start(uint64_t download, const void *from, uint64_t bytes, v
         error = cw_api_fail(CUWARDEN_INVALID, "download '%s' cannot start: %s", visit.row->name,
                             from == NULL ? "the address is NULL" : "0 bytes are no frame");
     else
-        error = start(visit.row, (uint64_t)(uintptr_t)from, bytes, stream, out_number);
-    cw_download_end_call(&visit);
+        error = start(cw_download_of(&visit), (uint64_t)(uintptr_t)from, bytes, stream, out_number);
+    cw_rows_end_call(&cw_downloads, &visit);
     return error;
 }
 
@@ -244,7 +245,7 @@ static int take_frame(struct cw_download_row *row, uint64_t least, struct cw_hal
     struct cw_half *half;
     int is_taken;
 
-    cw_lock_acquire(&cw_download_lock);
+    cw_lock_acquire(&cw_downloads.lock);
     half = choose_locked(row, least);
     is_taken = half != NULL && half->state != CW_HALF_IN_FLIGHT;
     if (is_taken) {
@@ -256,7 +257,7 @@ static int take_frame(struct cw_download_row *row, uint64_t least, struct cw_hal
     } else if (half != NULL && half->waited_since_ns == 0) {
         half->waited_since_ns = cw_clock_ns();
     }
-    cw_lock_release(&cw_download_lock);
+    cw_lock_release(&cw_downloads.lock);
     *out_half = half;
     return is_taken;
 }
@@ -269,28 +270,28 @@ static int wait_frame(struct cw_download_row *row, uint64_t least, struct cuward
     for (;;) {
         cw_download_settle(row);
         if (take_frame(row, least, &half, out, &code))
-            return cw_download_refused(row, code, "be completed");
+            return refused(row, code, "be completed");
         if (half == NULL)
             break;
         /* If it has been filled again meanwhile, that is waited for. */
         code = cw_download_driver->event_wait(half->done);
         if (code != 0)
-            return cw_download_refused(row, code, "be waited for");
+            return refused(row, code, "be waited for");
     }
-    return cw_api_fail(CUWARDEN_NOT_FOUND, "download '%s' has no frame%s on its way", row->name,
+    return cw_api_fail(CUWARDEN_NOT_FOUND, "download '%s' has no frame%s on its way", row->own.name,
                        least != 0 ? " of this number, and no later one," : "");
 }
 
 int cw_api_download_wait(uint64_t download, uint64_t least, struct cuwarden_frame *out, size_t size)
 {
     struct cuwarden_frame frame = {0};
-    struct cw_download_visit visit;
-    int error = cw_download_begin_call(download, 0, &visit);
+    struct cw_row_visit visit;
+    int error = cw_rows_begin_call(&cw_downloads, download, 0, &visit);
 
     if (error != CUWARDEN_OK)
         return error;
-    error = wait_frame(visit.row, least, &frame);
-    cw_download_end_call(&visit);
+    error = wait_frame(cw_download_of(&visit), least, &frame);
+    cw_rows_end_call(&cw_downloads, &visit);
     if (error == CUWARDEN_OK)
         cw_api_give(out, size, &frame, sizeof(frame));
     return error;
@@ -298,21 +299,21 @@ int cw_api_download_wait(uint64_t download, uint64_t least, struct cuwarden_fram
 
 int cw_api_download_release(uint64_t download)
 {
-    struct cw_download_visit visit;
-    int error = cw_download_take(download, 0, 0, &visit), was_held = 0;
+    struct cw_row_visit visit;
+    int error = cw_rows_take(&cw_downloads, download, 0, &visit), was_held = 0;
 
     if (error != CUWARDEN_OK)
         return error;
-    cw_lock_acquire(&cw_download_lock);
+    cw_lock_acquire(&cw_downloads.lock);
     for (int i = 0; i < CW_DOWNLOAD_HALVES; i++)
-        if (visit.row->half[i].state == CW_HALF_HELD) {
-            visit.row->half[i].state = CW_HALF_EMPTY;
+        if (cw_download_of(&visit)->half[i].state == CW_HALF_HELD) {
+            cw_download_of(&visit)->half[i].state = CW_HALF_EMPTY;
             was_held = 1;
         }
-    cw_lock_release(&cw_download_lock);
+    cw_lock_release(&cw_downloads.lock);
     if (!was_held)
         error = cw_api_fail(CUWARDEN_UNBALANCED, "download '%s' has no frame to release",
                             visit.row->name);
-    cw_download_give_up(&visit);
+    cw_rows_give_up(&cw_downloads, &visit);
     return error;
 }

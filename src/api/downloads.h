@@ -2,16 +2,13 @@
 /*
  * Downloads: two halves of pinned memory, filled in turn by a stream of their own.
  *
- * Owns a table of rows. Everything in a row that changes is guarded by one lock
- * (CW_RANK_DOWNLOAD), which is never held around a call of the driver. Whoever works with a row
- * counts as its user, so that it does not end under him; one thread at a time submits. A half goes
+ * Owns a table of rows (api/rows.h), whose lock guards everything in them that changes. A half goes
  *
  *   EMPTY -> STARTING -> IN_FLIGHT -> COMPLETE -> HELD -> EMPTY
  *
  * and its number is never used again, so who has looked at its event without the lock knows by the
  * number whether it is still the same frame. The stream keeps its order, so a half that a failed
- * start left behind may be filled again. A forked child has no downloads: CUDA does not come with
- * it.
+ * start left behind may be filled again.
  */
 #ifndef CW_API_DOWNLOADS_H
 #define CW_API_DOWNLOADS_H
@@ -20,8 +17,7 @@
 #include "api/buffer_ops.h"
 #include "api/transfer_ops.h"
 
-#define CW_DOWNLOADS         64u /* a power of two */
-#define CW_DOWNLOAD_NAME_MAX 48u
+#define CW_DOWNLOADS 64u /* a power of two */
 
 /* When the library is loaded. Of the first, place, enter and leave are used. */
 void cw_api_downloads_init(const struct cw_buffer_ops *places, const struct cw_transfer_ops *ops);

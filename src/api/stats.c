@@ -146,14 +146,21 @@ static void add_devices(const struct wanted *wanted, struct cuwarden_stats *stat
 static void add_transfers(const struct wanted *wanted, struct cuwarden_stats *stats)
 {
     struct cw_transfers sums = {0};
+    struct cw_carried carried = {0};
 
-    for (unsigned i = wanted->first; i < wanted->end; i++)
+    for (unsigned i = wanted->first; i < wanted->end; i++) {
         cw_transfers_sum((uint8_t)i, &sums);
+        cw_transfers_sum_carried((uint8_t)i, &carried);
+    }
     stats->transfers = sums.count;
     stats->transfer_bytes = sums.bytes;
     stats->transfer_ns = sums.ns;
     stats->transfer_waited_ns = sums.waited_ns;
     stats->transfer_overlap = cw_transfers_overlap(&sums);
+    stats->peer_transfers = carried.count[CW_WAY_PEER];
+    stats->peer_bytes = carried.bytes[CW_WAY_PEER];
+    stats->staged_transfers = carried.count[CW_WAY_STAGED];
+    stats->staged_bytes = carried.bytes[CW_WAY_STAGED];
 }
 
 /* ---- the call ---- */

@@ -3,6 +3,7 @@
  * tests/check/api.list says how it was. */
 #include "api/api.h"
 #include "api/blocks.h"
+#include "api/bridges.h"
 #include "api/budgets.h"
 #include "api/buffers.h"
 #include "api/control.h"
@@ -81,4 +82,9 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .download_end = cw_api_download_end,
     .device_pick = cw_api_device_pick,
     .device_alloc = cw_api_device_alloc,
+    .bridge_make = cw_api_bridge_make,
+    .bridge_copy = cw_api_bridge_copy,
+    .bridge_wait = cw_api_bridge_wait,
+    .bridge_now = cw_api_bridge_now,
+    .bridge_end = cw_api_bridge_end,
 };

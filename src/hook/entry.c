@@ -14,6 +14,7 @@
 #include "api/api.h"
 #include "api/buffer_memory.h"
 #include "api/buffers.h"
+#include "api/bridges.h"
 #include "api/downloads.h"
 #include "api/placements.h"
 #include "api/listeners.h"
@@ -24,6 +25,7 @@
 #include "core/control/lifecycle.h"
 #include "core/process/loader.h"
 #include "core/process/thread.h"
+#include "hook/bodies/bridge_driver.h"
 #include "hook/bodies/buffer_driver.h"
 #include "hook/bodies/call.h"
 #include "hook/bodies/device_driver.h"
@@ -60,6 +62,7 @@ static void forked(void)
     cw_api_listeners_reset();
     cw_api_buffers_reset();
     cw_api_downloads_reset();
+    cw_api_bridges_reset();
     cw_api_placements_reset();
     cw_dump_reset();
     cw_trace_file_forked();
@@ -75,6 +78,7 @@ static void __attribute__((constructor)) load(void)
     cw_api_init(cw_settings_options());
     cw_buffer_memory_init(&cw_buffer_driver);
     cw_api_downloads_init(&cw_buffer_driver, &cw_transfer_driver);
+    cw_api_bridges_init(&cw_buffer_driver, &cw_transfer_driver, &cw_bridge_over_driver);
     cw_api_placements_init(&cw_buffer_driver, &cw_device_driver);
     if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
         cw_write_never_to_stderr();

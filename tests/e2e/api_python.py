@@ -219,6 +219,18 @@ def in_thread():
             give(block)
 
 
+def check_bridges():
+    source, to = take(4000), take(4000)
+    with cuwarden.Bridge("halo", 0, 0) as bridge:
+        number, way = bridge.copy(to, source, 4000)
+        bridge.wait(number)
+        assert way == cuwarden.Way.LOCAL and bridge.state().bytes == 4000
+        assert code_of(bridge.copy, to, source, 4001) == Code.TOO_LARGE
+        assert bridge.copy(to, source, 4, cuwarden.NO_STREAM) == (number + 1, way)
+    assert code_of(bridge.wait) == Code.NOT_FOUND
+    give(source, to)
+
+
 def check_places():
     device = cuwarden.pick_device(1000, "field")
     address, its = cuwarden.device_alloc(1000, "field")
@@ -277,6 +289,7 @@ check_scopes()
 check_buffers()
 check_downloads()
 check_places()
+check_bridges()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

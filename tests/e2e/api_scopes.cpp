@@ -262,6 +262,23 @@ void check_places()
     CHECK(thrown([] { cuwarden::pick_device(UINT64_C(1) << 60); }) == CUWARDEN_OUT_OF_DEVICE);
 }
 
+void check_bridges()
+{
+    CUdeviceptr from = take(4000), to = take(4000);
+    cuwarden::bridge made("halo", 0, 0), bridge(std::move(made));
+
+    CHECK(thrown([] { cuwarden::bridge other("halo", 0, 0); }) == CUWARDEN_EXISTS);
+    CHECK(thrown([] { cuwarden::bridge other("other", 0, 17); }) == CUWARDEN_NO_DEVICE);
+    auto copied = bridge.copy(reinterpret_cast<void *>(to), at(from), 4000);
+    bridge.wait(copied.number);
+    CHECK(copied.by == cuwarden::way::local && bridge.state().bytes == 4000);
+    CHECK(thrown([&] { bridge.copy(reinterpret_cast<void *>(to), at(from), 4001); }) ==
+          CUWARDEN_TOO_LARGE);
+    bridge.end();
+    CHECK(thrown([&] { bridge.wait(); }) == CUWARDEN_NOT_FOUND);
+    CHECK(cuMemFree(from) == CUDA_SUCCESS && cuMemFree(to) == CUDA_SUCCESS);
+}
+
 } // namespace
 
 int main()
@@ -279,6 +296,7 @@ int main()
         check_buffers();
         check_downloads();
         check_places();
+        check_bridges();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
@@ -289,6 +307,7 @@ int main()
     CHECK(cuwarden::mark() == 0 && cuwarden::device_stats().allocations == 0);
     CHECK(thrown([] { cuwarden::buffer({"none", 4}); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(thrown([] { cuwarden::download("none", 4); }) == CUWARDEN_NOT_ACTIVE);
+    CHECK(thrown([] { cuwarden::bridge("none", 0, 1); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(!cuwarden::pick_device(1) && !cuwarden::device_alloc(1, "none"));
     cuwarden::visit_buffers([](const cuwarden::buffer_state &) { std::exit(99); });
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);

@@ -52,6 +52,7 @@ void sim_config_load(void)
     config->stream_bytes = sim_option_size("CUSIM_STREAM_BYTES", 0);
     config->graph_bytes = sim_option_size("CUSIM_GRAPH_BYTES", 0);
     config->lazy_load_bytes = sim_option_size("CUSIM_LAZY_LOAD_BYTES", 0);
+    config->has_peers = sim_option_number("CUSIM_PEERS", 1) != 0;
     config->has_vmm = sim_option_number("CUSIM_VMM", 1) != 0;
     config->is_managed = sim_option_number("CUSIM_MANAGED", 1) != 0;
     config->is_integrated = sim_option_number("CUSIM_INTEGRATED", 0) != 0;

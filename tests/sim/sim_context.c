@@ -470,6 +470,8 @@ CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (!is_usable(other) || other->device == ctx->device)
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (!sim.config.has_peers)
+        return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     if (ctx->peers & 1ull << other->device)
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     ctx->peers |= 1ull << other->device;

@@ -387,7 +387,7 @@ CUresult sim_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device(device) || !sim_device(peer))
         return CUDA_ERROR_INVALID_DEVICE;
-    *can = device != peer;
+    *can = device != peer && sim.config.has_peers;
     return CUDA_SUCCESS;
 }
 

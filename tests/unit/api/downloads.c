@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "api/downloads.h"
+#include "api/rows.h"
 #include "api/stats.h"
 #include "fake_driver.h"
 
@@ -273,11 +274,11 @@ Test(downloads, that_cannot_be_made_leave_nothing_behind)
 
 Test(downloads, need_a_name_of_their_own_and_a_size)
 {
-    char name[CW_DOWNLOAD_NAME_MAX + 1];
+    char name[CW_ROW_NAME_MAX + 1];
     uint64_t id = 7;
 
-    memset(name, 'n', CW_DOWNLOAD_NAME_MAX);
-    name[CW_DOWNLOAD_NAME_MAX] = '\0';
+    memset(name, 'n', CW_ROW_NAME_MAX);
+    name[CW_ROW_NAME_MAX] = '\0';
     cr_expect_eq(cw_api_download_make(NULL, FRAME, &id), CUWARDEN_INVALID);
     cr_expect_eq(cw_api_download_make("", FRAME, &id), CUWARDEN_INVALID);
     cr_expect_eq(cw_api_download_make("b", FRAME, NULL), CUWARDEN_INVALID);
