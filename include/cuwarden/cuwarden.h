@@ -285,6 +285,53 @@ struct cuwarden_bridge {
     uint32_t unused; /* 0 */
 };
 
+/* What a model is to do, beside inference. */
+enum cuwarden_model_flags {
+    CUWARDEN_TRAINING = 1,
+    CUWARDEN_CHECKPOINTING = 2, /* of training: layers are computed again */
+    CUWARDEN_MASTERLESS = 4     /* of training in 16 bits: no copy of the weights in 32 */
+};
+
+/* A decoder-only transformer, as its config.json has it, and what it is to do. 0: not given. */
+struct cuwarden_model {
+    uint64_t layers, hidden, heads, vocab; /* 0 in all four: only the weights are known */
+    uint64_t kv_heads;                     /* 0: as many as heads */
+    uint64_t head_dim;                     /* 0: hidden / heads */
+    uint64_t ffn;                          /* size of the feed-forward network */
+    uint64_t positions;                    /* longest context that it was made for */
+    uint64_t window, window_layers;        /* tokens that sliding windows keep; 0: in all layers */
+    uint64_t experts, experts_used;        /* in a layer; that a token uses */
+    uint64_t expert_ffn, shared_ffn;       /* of one; of what all tokens use beside them */
+    uint64_t dense_layers;                 /* without experts */
+    uint64_t q_rank, kv_rank;              /* of MLA */
+    uint64_t rope_dim, nope_dim, value_dim;
+    uint64_t tied;              /* 1: the output uses the matrix of the embedding */
+    uint64_t plain_ffn;         /* 1: two matrices in the feed-forward network, not three */
+    uint64_t learned_positions; /* rows of a table of positions */
+    uint64_t parameters;        /* 0: by the shape */
+    uint64_t stored_bytes;      /* of the file with the weights; 0: by their format */
+    uint64_t batch, context;    /* sequences, and tokens in each; 0: 1, and at most 4096 */
+    uint64_t chunk;             /* tokens that inference computes at a time; 0: 2048 */
+    uint64_t devices;           /* that share it, by tensor parallelism; 0: 1 */
+    const char *weights;        /* format, as of `cuwarden estimate --dtype`; NULL: "bf16" */
+    const char *cache;          /* NULL: "bf16", beside "fp32" that */
+    const char *optimizer;      /* NULL: "adam" */
+    uint32_t flags;             /* enum cuwarden_model_flags */
+    uint32_t unused;            /* 0 */
+};
+
+/* What it takes of each device, in bytes. */
+struct cuwarden_estimate {
+    uint64_t parameters, active_parameters; /* of the model; those that a token uses */
+    uint64_t weights_bytes, cache_bytes, activations_bytes;
+    uint64_t gradients_bytes, master_bytes, optimizer_bytes; /* of training */
+    uint64_t total_bytes;                                    /* of all these */
+    uint64_t reserve_bytes; /* what a device needs beside it: driver, context, 10 % */
+    uint64_t token_bytes;   /* of the cache, while no window is full */
+    int32_t device;         /* that has room for the total now; -1: none, or not known */
+    int32_t is_partial;     /* 1: only the weights are known, and what belongs to them */
+};
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -346,6 +393,8 @@ struct cuwarden_table {
     int (*bridge_wait)(uint64_t bridge, uint64_t number);
     int (*bridge_now)(uint64_t bridge, struct cuwarden_bridge *out, size_t size);
     int (*bridge_end)(uint64_t bridge);
+    int (*estimate)(const struct cuwarden_model *model, size_t model_size,
+                    struct cuwarden_estimate *out, size_t size);
 };
 
 /* ---- the way to the library ---- */
@@ -982,6 +1031,25 @@ static inline int cuwarden_device_alloc(const char *name, uint64_t bytes, int32_
 
     return CUWARDEN_HAS_(table, device_alloc) ? table->device_alloc(name, bytes, out_device, out)
                                               : cuwarden_lacks_(table);
+}
+
+/* ---- estimates ---- */
+
+/*
+ * How much memory a transformer takes of each device: what `cuwarden estimate` computes, from plain
+ * numbers (docs/estimate.md has the rules). INVALID: a shape that cannot be, one that lacks a
+ * number, a format or an optimizer that is not known; the text names it. Works before the first
+ * call of CUDA: then, and while a stream is captured or a context ends, `device` is -1. Else it is
+ * what cuwarden_device_pick() says of the total. Reads no files. 5 us, and the pick.
+ */
+static inline int cuwarden_estimate_make(const struct cuwarden_model *model,
+                                         struct cuwarden_estimate *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, estimate)
+               ? table->estimate(model, sizeof(*model), out, sizeof(*out))
+               : cuwarden_lacks_(table);
 }
 
 /* ---- asynchronous downloads ---- */

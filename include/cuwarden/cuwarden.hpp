@@ -617,6 +617,19 @@ inline std::uint64_t clean_buffers(std::chrono::nanoseconds unused, double below
     return bytes;
 }
 
+// What a model takes of each device; nothing without the library.
+using model = cuwarden_model; // `model it{};` and what is known
+using estimate = cuwarden_estimate;
+
+inline std::optional<estimate> estimate_of(const model &of)
+{
+    estimate out{};
+
+    if (!check(cuwarden_estimate_make(&of, &out)))
+        return std::nullopt;
+    return out;
+}
+
 // ---- asynchronous downloads ----
 
 using frame = cuwarden_frame; // the program's until it is released, or the next is waited for

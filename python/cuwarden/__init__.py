@@ -18,12 +18,14 @@ from . import _table
 from ._calls import Error, call as _call, must as _must, text as _text
 from ._bridges import Bridge, BridgeState, Way
 from ._downloads import NO_STREAM, Download, DownloadState, Frame
-from ._table import BudgetHow, BufferFlags, Code, Level, Preset, Trim
+from ._estimates import Estimate, estimate
+from ._table import BudgetHow, BufferFlags, Code, Level, ModelFlags, Preset, Trim
 
 __all__ = [
-    "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Bridge", "BridgeState", "Budget", "BudgetHow", "Buffer", "BufferState", "Code", "Download",
-    "DownloadState", "Error", "Frame", "Freed", "Leaks", "Level", "Preset", "Pressure", "Stats", "Trim", "Way", "batch", "blocks",
-    "budget", "buffers", "clean_buffers", "device_alloc", "device_stats", "find_block", "is_active", "keep", "leak_check", "mark",
+    "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Bridge", "BridgeState", "Budget", "BudgetHow", "Buffer", "BufferState", "Code",
+    "Download", "DownloadState", "Error", "Estimate", "Frame", "Freed", "Leaks", "Level", "ModelFlags", "Preset", "Pressure", "Stats",
+    "Trim", "Way", "batch", "blocks", "budget", "buffers", "clean_buffers", "device_alloc", "device_stats", "estimate", "find_block",
+    "is_active", "keep", "leak_check", "mark",
     "name_block", "on_out_of_memory", "on_pressure", "pick_device", "pressure", "recording", "report", "scope", "set_budget", "set_limit",
     "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats", "trim", "version",
 ]

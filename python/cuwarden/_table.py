@@ -71,6 +71,14 @@ class BufferFlags(enum.IntFlag):
     COPYING = 2
 
 
+class ModelFlags(enum.IntFlag):
+    """enum cuwarden_model_flags."""
+
+    TRAINING = 1
+    CHECKPOINTING = 2
+    MASTERLESS = 4
+
+
 class Preset(enum.IntEnum):
     """enum cuwarden_buffer_preset: what a simulation has many of."""
 
@@ -250,6 +258,30 @@ class RawBridge(ctypes.Structure):
         ("way", ctypes.c_int32),
         ("unused", ctypes.c_uint32),
     ]
+MODEL_NUMBERS = (
+    "layers hidden heads vocab kv_heads head_dim ffn positions window window_layers experts experts_used expert_ffn shared_ffn "
+    "dense_layers q_rank kv_rank rope_dim nope_dim value_dim tied plain_ffn learned_positions parameters stored_bytes batch "
+    "context chunk devices"
+).split()
+_ESTIMATED = (
+    "parameters active_parameters weights_bytes cache_bytes activations_bytes gradients_bytes master_bytes optimizer_bytes "
+    "total_bytes reserve_bytes token_bytes"
+).split()
+
+
+class RawModel(ctypes.Structure):
+    _fields_ = (
+        [(name, ctypes.c_uint64) for name in MODEL_NUMBERS]
+        + [(name, ctypes.c_char_p) for name in ("weights", "cache", "optimizer")]
+        + [("flags", ctypes.c_uint32), ("unused", ctypes.c_uint32)]
+    )
+
+
+class RawEstimate(ctypes.Structure):
+    _fields_ = (
+        [(name, ctypes.c_uint64) for name in _ESTIMATED]
+        + [("device", ctypes.c_int32), ("is_partial", ctypes.c_int32)]
+    )
 
 
 BUFFER_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBuffer), ctypes.c_void_p)
@@ -322,6 +354,8 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("bridge_wait", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64)),
     ("bridge_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawBridge), ctypes.c_size_t)),
     ("bridge_end", ctypes.c_int, (ctypes.c_uint64,)),
+    ("estimate", ctypes.c_int,
+     (ctypes.POINTER(RawModel), ctypes.c_size_t, ctypes.POINTER(RawEstimate), ctypes.c_size_t)),
 ]
 
 

@@ -8,6 +8,7 @@
 #include "api/buffers.h"
 #include "api/control.h"
 #include "api/downloads.h"
+#include "api/estimates.h"
 #include "api/files.h"
 #include "api/leaks.h"
 #include "api/listeners.h"
@@ -87,4 +88,5 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .bridge_wait = cw_api_bridge_wait,
     .bridge_now = cw_api_bridge_now,
     .bridge_end = cw_api_bridge_end,
+    .estimate = cw_api_estimate,
 };

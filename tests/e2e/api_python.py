@@ -247,7 +247,8 @@ def describe():
                             ("leaks", _table.RawLeaks), ("pressure", _table.RawPressure), ("freed", _table.RawFreed),
                             ("budget", _table.RawBudget),
                             ("buffer_spec", _table.RawBufferSpec), ("buffer", _table.RawBuffer),
-                            ("frame", _table.RawFrame), ("download", _table.RawDownload), ("table", _table.Table)]:
+                            ("frame", _table.RawFrame), ("download", _table.RawDownload), ("bridge", _table.RawBridge),
+                            ("model", _table.RawModel), ("estimate", _table.RawEstimate), ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
             at = getattr(structure, field)
@@ -255,7 +256,8 @@ def describe():
     print(f"CUWARDEN_ALL_DEVICES {cuwarden.ALL_DEVICES}\nCUWARDEN_HOST {cuwarden.HOST}")
     for code in Code:
         print(f"CUWARDEN_{code.name} {code.value}")
-    for number in [*cuwarden.Level, *cuwarden.Trim, *cuwarden.BudgetHow, *_table.BufferFlags, *cuwarden.Preset]:
+    for number in [*cuwarden.Level, *cuwarden.Trim, *cuwarden.BudgetHow, *_table.BufferFlags, *cuwarden.Way, *cuwarden.ModelFlags,
+                   *cuwarden.Preset]:
         print(f"CUWARDEN_{number.name} {number.value}")
 
 
