@@ -223,6 +223,9 @@ void cw_patience_drop(struct cw_free_probe *probe)
     probe->context = 0;
 }
 
+/* Passed: the work that this free would not wait for is done, so the context gave way, and the next
+ * free may wait for what came later. Were it still called busy, a program that never synchronises
+ * would lose every block from its first long kernel on, because new work is always under way. */
 void cw_patience_learn(const struct cw_free_probe *probe)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(probe->context);
@@ -231,6 +234,8 @@ void cw_patience_learn(const struct cw_free_probe *probe)
     uint64_t known = atomic_load(unwaited);
 
     put_event(pool_context, probe->event);
+    if (found == CW_PATIENCE_PASSED)
+        cw_patience_renew(pool_context);
     while (found == CW_PATIENCE_BUSY && known < probe->bytes &&
            !atomic_compare_exchange_weak(unwaited, &known, probe->bytes))
         ;

@@ -8,7 +8,8 @@
  * waits in the driver. An event of the whole context is recorded and asked about, for 20 ms at
  * most, each time past the gate, so that the start of a capture never meets a wait of ours. When
  * the time is over the context is *busy*, and no other free waits for it again until the program
- * has synchronised it, or an event shows it idle.
+ * has synchronised it, or an event shows that the work it was busy with is done: that of a later
+ * free, or the one of a free that then went to the driver and waited there.
  *
  * What becomes of the block then is the driver's to say. The first goes to its own free, which
  * waits or does not; and the event tells afterwards which of the two it was. If work went on, the
