@@ -32,6 +32,7 @@ struct CW_ALIGNED_LINE cw_pool_context {
     uint8_t device;
     _Atomic uint8_t warmed; /* blocks of PREWARM were taken */
     _Atomic uint8_t busy;   /* core/pending/patience.h has what concerns it, and `spare` */
+    _Atomic uint8_t failed; /* a request met a batch whose events fail: cw_pending_give_up */
     _Atomic uint32_t state; /* enum cw_pool_context_state */
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */

@@ -26,6 +26,8 @@
 /* Pending blocks and bytes of one size beyond which a request waits. */
 #define MUCH_BLOCKS 8u
 #define MUCH_BYTES  ((uint64_t)64 << 20)
+/* Batches that one free may give up: as many as keep ahead of the one that it may close. */
+#define GIVE_UP_QUERIES 2u
 
 void cw_pending_reset(void)
 {
@@ -128,16 +130,6 @@ static int add_alone(struct cw_pool *pool, uint32_t block, uint64_t stamp)
     return 0;
 }
 
-int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
-{
-    struct cw_batch *full;
-    int is_added = cw_lane_add(pool, block, stamp, &full);
-
-    if (full != NULL)
-        close_batch(full, 1);
-    return is_added ? 0 : add_alone(pool, block, stamp);
-}
-
 /* ---- out ---- */
 
 /* Where a batch in hand comes from: the list of its pool_context, or the calling thread's lane,
@@ -209,6 +201,14 @@ static enum look query(struct cw_batch *batch)
     return passed ? READY_BY_EVENT : NOT_YET;
 }
 
+/* Puts back what may not be given up here; the next free looks at it again. */
+static void leave_waiting(struct cw_batch *batch, enum source from, enum look found)
+{
+    if (found == FAILED)
+        atomic_store_explicit(&batch->pool_context->failed, 1, memory_order_relaxed);
+    put_back(batch, from);
+}
+
 /* *queries: how often the driver may still be asked. */
 static enum look look_at(struct cw_batch *batch, unsigned *queries)
 {
@@ -235,7 +235,7 @@ static uint32_t harvest(struct cw_pool_context *pool_context, enum source from, 
         } else if (found == FAILED && may_release) {
             give_up(batch, from);
         } else {
-            put_back(batch, from);
+            leave_waiting(batch, from, found);
             break;
         }
     }
@@ -258,6 +258,25 @@ uint32_t cw_pending_harvest(struct cw_pool_context *pool_context, unsigned queri
         count += harvest(pool_context, LANE, &queries, most - count, may_release);
     cw_retention_reclaim_ends(0);
     return count;
+}
+
+void cw_pending_give_up(struct cw_pool_context *pool_context)
+{
+    if (CW_UNLIKELY(atomic_load_explicit(&pool_context->failed, memory_order_relaxed) != 0) &&
+        atomic_exchange(&pool_context->failed, 0) != 0)
+        cw_pending_harvest(pool_context, GIVE_UP_QUERIES, UINT32_MAX, 1);
+}
+
+int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
+{
+    struct cw_batch *full;
+    int is_added;
+
+    cw_pending_give_up(pool->pool_context);
+    is_added = cw_lane_add(pool, block, stamp, &full);
+    if (full != NULL)
+        close_batch(full, 1);
+    return is_added ? 0 : add_alone(pool, block, stamp);
 }
 
 /* ---- what is pending of one size ---- */
@@ -320,7 +339,7 @@ static uint32_t await(struct cw_pool_context *pool_context)
     found = watch(batch);
     if (found == READY_BY_SYNC || found == READY_BY_EVENT)
         return hand_over(batch, from, found == READY_BY_EVENT);
-    put_back(batch, from);
+    leave_waiting(batch, from, found);
     return 0;
 }
 

@@ -43,6 +43,11 @@ int cw_pending_is_possible(void);
  * so the caller holds no lock. */
 int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp);
 
+/* At a free: batches whose events have failed a request, which may release nothing, are asked about
+ * once more, the oldest first and two at most, and go to the driver's own free if they fail again.
+ * Otherwise an answer that fails for ever, without being fatal, would keep its blocks for ever. */
+void cw_pending_give_up(struct cw_pool_context *pool_context);
+
 /* Closes the calling thread's open batch: records its events now. may_release: without them its
  * blocks go to the driver, which waits by itself. */
 void cw_pending_close(int may_release);

@@ -395,6 +395,8 @@ static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypa
     bypass(pool != NULL ? pool->device : 0, why);
     if (why == CW_BYPASS_FULL) /* at level critical every free comes through here */
         look_around(api);
+    if (why == CW_BYPASS_BUSY) /* perhaps of blocks that no answer will make ready */
+        cw_pending_give_up(pool->pool_context);
     ask_driver(key, index, out);
     out->probe = *probe;
     return CW_POOL_DRIVER;
