@@ -73,6 +73,12 @@ def served(device):
     return found[0] if found else NOTHING_SERVED
 
 
+def not_waited_for(device):
+    """Frees that found the device busy for longer than a strict free waits: how many, the machine decides."""
+    entry = served(device)
+    return entry.get("put_off", 0) + entry.get("bypassed", {}).get("busy", 0)
+
+
 def bucket(device, size, name="device"):
     """The pool's bucket of this size and kind."""
     return next(b for b in served(device)["buckets"] if (b["size_bytes"], b["kind"]) == (size, name))

@@ -243,6 +243,18 @@ check_program_in_modes()
   echo "$*: as expected in each mode"
 }
 
+# check_prompt_program prog args: what a program says behind the word "prompt" holds where the device is never busy:
+# with strict frees over the simulated GPU, whose work is done at once without CUSIM_LAZY. So a library that serves
+# nothing is not taken for one on a busy machine.
+check_prompt_program()
+{
+  is_simulated || return 0
+  check_program CUWARDEN_MODE=pool CUWARDEN_FREE_SYNC=strict "$@"
+  grep -q '^prompt ' out || framework_failure_ "$1 says nothing of a prompt device"
+  sed -n 's/^prompt //p' out | python3 "$abs_top_srcdir/tests/e2e/claims.py" report.json >claims ||
+    { head -n 20 claims >&2; fail_ 'the pool does not serve on a prompt device'; }
+}
+
 # The program synchronises, so that there were occasions to sample.
 expect_unattributed()
 {

@@ -223,7 +223,9 @@ int main(int argc, char **argv)
     MUST(cudaDeviceSynchronize());
     say("%u elements are wrong", found);
     say("expect allocs=%u frees=%u failed=0 leaked_blocks=0 leaked_bytes=0", taken, taken);
-    say("pool served(0)['hits'] >= 20 and served('host')['hits'] >= 5");
+    say("pool not_waited_for(0) + served(0)['hits'] >= 20");
+    say("pool not_waited_for('host') + served('host')['hits'] >= 5");
+    say("prompt served(0)['hits'] >= 20 and served('host')['hits'] >= 5");
     say("no report INVALID FREES");
     return found != 0;
 }
