@@ -226,7 +226,7 @@ def torch_workers():
     torch = torch_on_gpu()
     from torch.utils.data import DataLoader
     torch.zeros(1, device="cuda")
-    for method in ("fork", "spawn"):
+    for method in ("fork", "spawn", "forkserver"):
         print(method)
         torch.manual_seed(2)
         train(torch, DataLoader(Numbers(), batch_size=None, num_workers=2, pin_memory=True,
@@ -348,7 +348,23 @@ def triton():
     for step in range(STEPS):
         a = torch.arange(10000, device="cuda", dtype=torch.float32)
         b = torch.full_like(a, step)
-        print(f"{triton_add.add(a, b).double().sum().item():.1f}")
+        print(computed(torch, triton_add.add(a, b).double().sum().item(), 1))
+    claim_torch(torch)
+
+
+def torch_compile():
+    """Compiled anew in each run, by processes of its own: no cache of another's."""
+    import tempfile
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ.update(TORCHINDUCTOR_CACHE_DIR=cache, TRITON_CACHE_DIR=cache)
+        torch = torch_on_gpu()
+        step = torch.compile(lambda values, factor: torch.relu(values * factor - 1).sum(), dynamic=True)
+        for size in (1000, 4000):
+            values = torch.ones(size, device="cuda", requires_grad=True)
+            result = step(values, 3)
+            result.backward()
+            print(size, computed(torch, result.item(), 1), tuple(values.grad.shape))
+        claim_torch(torch)
 
 
 def onnxruntime():
@@ -389,6 +405,7 @@ WORKLOADS = {
     "torch_shared": (torch_shared, ""),
     "torch_copies": (torch_copies, ""),
     "torch_copies_async": (torch_copies, ASYNC),
+    "torch_compile": (torch_compile, ""),
     "cupy": (cupy, ""),
     "numba": (numba, ""),
     "numba_copies": (numba_copies, ""),
