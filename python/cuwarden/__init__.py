@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
-from ._calls import Error, call as _call, must as _must, text as _text
+from ._calls import Error, call as _call, fill as _fill, must as _must, text as _text
 from ._bridges import Bridge, BridgeState, Way
 from ._downloads import NO_STREAM, Download, DownloadState, Frame
 from ._estimates import Estimate, estimate
@@ -240,7 +240,8 @@ def _collector(into: List[Block]) -> object:
 
 def blocks(since: int = 0, older_than_ns: int = 0, tag: Optional[str] = None, device: int = ALL_DEVICES) -> List[Block]:
     """Live blocks, in no order: allocated after a mark, of at least an age, with a tag ("": without any), on a device."""
-    raw = _table.RawFilter(since, older_than_ns, None if tag is None else tag.encode(), device, 0)
+    raw = _fill(_table.RawFilter, since=since, older_than_ns=older_than_ns, device=device,
+                tag=None if tag is None else tag.encode())
     found: List[Block] = []
     _call("visit", ctypes.byref(raw), ctypes.sizeof(raw), _collector(found), None)
     return found
@@ -462,7 +463,8 @@ class Buffer:
     def __init__(self, name: str, element_bytes: int, count: int = 0, *, least_bytes: int = 0, most_bytes: int = 0,
                  growth: float = 0, is_asynchronous: bool = False, is_copying: bool = False) -> None:
         flags = BufferFlags.ASYNCHRONOUS * is_asynchronous | BufferFlags.COPYING * is_copying
-        raw = _table.RawBufferSpec(name.encode(), element_bytes, count, least_bytes, most_bytes, growth, int(flags), 0)
+        raw = _fill(_table.RawBufferSpec, name=name.encode(), element_bytes=element_bytes, count=count,
+                    least_bytes=least_bytes, most_bytes=most_bytes, growth=growth, flags=int(flags))
         self._raw = ctypes.c_uint64(0)
         _must("buffer_make", ctypes.byref(raw), ctypes.sizeof(raw), ctypes.byref(self._raw))
 

@@ -6,7 +6,7 @@ import ctypes
 from typing import NamedTuple, Optional
 
 from . import _table
-from ._calls import call
+from ._calls import call, fill
 from ._table import ModelFlags
 
 
@@ -39,16 +39,12 @@ def estimate(
 ) -> Optional[Estimate]:
     """What `cuwarden estimate` computes, from plain numbers: those of struct cuwarden_model (layers, hidden, heads, vocab,
     ffn, kv_heads, batch, context and more). None without the library. Error(INVALID): a shape that cannot be."""
-    model = _table.RawModel()
-    for name, value in numbers.items():
+    for name in numbers:
         if name not in _table.MODEL_NUMBERS:
             raise TypeError(f"a model has no number '{name}': {', '.join(_table.MODEL_NUMBERS)} are all")
-        if not 0 <= value < 1 << 64:
-            raise ValueError(f"{name} is {value}: 0 to {(1 << 64) - 1} can be")
-        setattr(model, name, value)
-    for name, word in (("weights", weights), ("cache", cache), ("optimizer", optimizer)):
-        setattr(model, name, None if word is None else word.encode())
-    model.flags = int(flags)
+    words = {"weights": weights, "cache": cache, "optimizer": optimizer}
+    model = fill(_table.RawModel, **numbers, flags=int(flags),
+                 **{name: None if word is None else word.encode() for name, word in words.items()})
     raw = _table.RawEstimate()
     if not call("estimate", ctypes.byref(model), ctypes.sizeof(model), ctypes.byref(raw), ctypes.sizeof(raw)):
         return None

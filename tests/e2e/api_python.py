@@ -240,6 +240,30 @@ def check_places():
     assert code_of(cuwarden.pick_device, 1, "x" * 48) == Code.INVALID
 
 
+def wrong(kind, text, call, *arguments, **words):
+    try:
+        call(*arguments, **words)
+    except kind as error:
+        assert text in str(error), error
+    else:
+        assert False, text
+
+
+def check_arguments():
+    """What ctypes would have made another number, or another name, of; the same without the library."""
+    wrong(ValueError, "limit: -5 is not possible, 0 to", cuwarden.set_limit, -5)
+    wrong(ValueError, "is not possible", cuwarden.set_pool_max, (1 << 64) + 7)
+    wrong(ValueError, "is not possible", cuwarden.set_limit, 1 << 30, device=1 << 32)
+    wrong(ValueError, "older_than_ns: -1 is not", cuwarden.blocks, older_than_ns=-1)
+    wrong(ValueError, "most_bytes: -1 is not", cuwarden.Buffer, "x", 4, most_bytes=-1)
+    wrong(ValueError, "is not possible", cuwarden.keep, -4096)
+    wrong(ValueError, r"tag_push: 'a\x00b' has a NUL in it", cuwarden.tag_push, "a\0b")
+    wrong(ValueError, r"tag: 'a\x00b' has a NUL in it", cuwarden.blocks, tag="a\0b")
+    wrong(TypeError, "limit: 1.5 is no whole number", cuwarden.set_limit, 1.5)
+    wrong(TypeError, "budget_set: '1G' is no whole number", cuwarden.set_budget, "x", "1G")
+    wrong(ValueError, "layers: -1 is not possible", cuwarden.estimate, layers=-1)
+
+
 def describe():
     """As tests/check/api.test lists it."""
     print(_table.NAME)
@@ -265,6 +289,7 @@ if sys.argv[1:] == ["describe"]:
     describe()
     sys.exit()
 use_device()
+check_arguments()
 if not cuwarden.is_active():
     with cuwarden.tag("nobody listens"), cuwarden.scope("x"), cuwarden.batch(), cuwarden.recording("none.csv"):
         cuwarden.name_block(0x1000, "x")
