@@ -13,11 +13,13 @@
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/process/gate.h"
+#include "core/process/slot.h"
 
 #define NAMES                                                                                      \
     256 /* remembered; a new one takes the place of the one that was asked for longest ago */
 #define NAME_MAX      48
 #define ASK_PERIOD_NS UINT64_C(100000000)
+#define ANSWER_MOST   8 /* devices of an answer that is kept */
 
 struct room {
     uint8_t device;
@@ -31,6 +33,28 @@ struct rooms {
     struct room of[CW_MAX_DEVICES]; /* the best first */
 };
 
+/* The thread's last answer, and what it followed from. It is kept only if it chose a device where
+ * memory is not scarce, and which had the room. */
+struct answer {
+    uint64_t life; /* of `life`; 0: none is kept */
+    uint64_t now_ns;
+    uint64_t lead; /* bytes that the first has more than any other that is not scarce */
+    unsigned slot;
+    struct {
+        uint64_t live, held;
+        uint32_t device;
+    } slack; /* of the slot */
+    struct {
+        uint64_t live, held, used_by_all;
+        enum cw_level level;
+    } seen[ANSWER_MOST]; /* by device */
+    unsigned count;
+    struct room of[ANSWER_MOST];
+};
+
+static CW_TLS struct answer answer;
+static _Atomic uint64_t life = 1; /* grows when what answers follow from begins anew */
+static _Atomic unsigned devices;  /* as the driver has said; 0: it was not asked */
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PLACEMENT);
 static struct {
     char name[NAME_MAX]; /* "": unused */
@@ -38,6 +62,7 @@ static struct {
     uint64_t turn; /* when it was asked for last */
 } names[NAMES];
 static uint64_t turns;
+static unsigned recent; /* of names: the one that was asked for last */
 static _Atomic uint64_t ask_again_ns[CW_MAX_DEVICES];
 static const struct cw_buffer_ops *memory;
 static const struct cw_device_ops *driver;
@@ -46,12 +71,15 @@ void cw_api_placements_init(const struct cw_buffer_ops *its_memory, const struct
 {
     memory = its_memory;
     driver = ops;
+    atomic_fetch_add(&life, 1);
 }
 
 void cw_api_placements_reset(void)
 {
     cw_lock_reset(&lock);
     memset(names, 0, sizeof(names));
+    atomic_fetch_add(&life, 1);
+    atomic_store(&devices, 0);
     memset(ask_again_ns, 0, sizeof(ask_again_ns));
 }
 
@@ -62,6 +90,8 @@ static unsigned find_locked(const char *name)
 {
     unsigned oldest = 0;
 
+    if (strcmp(names[recent].name, name) == 0)
+        return recent;
     for (unsigned i = 0; i < NAMES; i++) {
         if (strcmp(names[i].name, name) == 0)
             return i;
@@ -97,6 +127,7 @@ static void remember(const char *name, uint8_t device)
     memcpy(names[i].name, name, strlen(name) + 1);
     names[i].device = device;
     names[i].turn = ++turns;
+    recent = i;
     cw_lock_release(&lock);
 }
 
@@ -176,22 +207,145 @@ static void prefer(struct rooms *rooms, unsigned device, uint64_t bytes)
     }
 }
 
-static int look(const char *name, uint64_t bytes, struct rooms *out)
+/* It does not change while the process lives. */
+static unsigned count_devices(void)
 {
-    unsigned depth = cw_api_enter(), count = 0;
-    int rc = -1;
+    unsigned count = atomic_load_explicit(&devices, memory_order_relaxed);
 
-    out->count = 0;
-    if (cw_gate_enter()) {
-        rc = cw_session.ops->device_count(&count);
-        cw_gate_leave();
+    if (CW_LIKELY(count != 0) || !cw_gate_enter())
+        return count;
+    if (cw_session.ops->device_count(&count) != 0)
+        count = 0;
+    cw_gate_leave();
+    if (count > CW_MAX_DEVICES)
+        count = CW_MAX_DEVICES;
+    atomic_store_explicit(&devices, count, memory_order_relaxed);
+    return count;
+}
+
+/* ---- the last answer ---- */
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+static uint64_t used_by_all(uint8_t device)
+{
+    return load(&cw_device_state(device)->driver_used);
+}
+
+/* Before the rooms are looked at: what changes meanwhile is seen as a change. */
+static void note(unsigned count)
+{
+    const struct cw_usage_slack *slack = &cw_usage_slack[cw_thread.slot];
+
+    answer.life = 0;
+    answer.now_ns = cw_session_now();
+    answer.count = count;
+    answer.slot = cw_thread.slot;
+    answer.slack.live = load(&slack->live);
+    answer.slack.held = load(&slack->held);
+    answer.slack.device = atomic_load_explicit(&slack->device, memory_order_relaxed);
+    for (unsigned i = 0; i < count && i < ANSWER_MOST; i++) {
+        answer.seen[i].live = cw_usage_live_sum((uint8_t)i);
+        answer.seen[i].held = cw_usage_held_sum((uint8_t)i);
+        answer.seen[i].used_by_all = used_by_all((uint8_t)i);
+        answer.seen[i].level = cw_pressure_level((uint8_t)i);
     }
-    for (unsigned i = 0; rc == 0 && i < count && i < CW_MAX_DEVICES; i++)
+}
+
+/* bytes: for which they are the best first. */
+static void keep(const struct rooms *rooms, uint64_t bytes)
+{
+    const struct room *best = &rooms->of[0];
+
+    if (rooms->count > ANSWER_MOST || best->is_scarce || best->bytes < bytes || cw_limit_is_on())
+        return;
+    answer.lead = UINT64_MAX;
+    for (unsigned i = 0; i < rooms->count; i++) {
+        const struct room *room = &rooms->of[i];
+
+        answer.of[i] = *room;
+        if (i > 0 && !room->is_scarce && best->bytes - room->bytes < answer.lead)
+            answer.lead = best->bytes - room->bytes;
+    }
+    answer.life = atomic_load_explicit(&life, memory_order_relaxed);
+}
+
+/* By how many bytes rooms may differ from those of the answer; UINT64_MAX: nobody knows. What a
+ * thread has freed is seen in its slack, and by others at the clock's next tick. */
+static uint64_t drift(void)
+{
+    const struct cw_usage_slack *slack = &cw_usage_slack[cw_thread.slot];
+    uint64_t bytes;
+
+    if (answer.slot != cw_thread.slot ||
+        answer.slack.device != atomic_load_explicit(&slack->device, memory_order_relaxed))
+        return UINT64_MAX;
+    bytes = distance(load(&slack->live), answer.slack.live) +
+            distance(load(&slack->held), answer.slack.held);
+    for (unsigned i = 0; i < answer.count; i++) {
+        if (answer.seen[i].used_by_all != used_by_all((uint8_t)i) ||
+            answer.seen[i].level != cw_pressure_level((uint8_t)i))
+            return UINT64_MAX;
+        bytes += distance(answer.seen[i].live, cw_usage_live_sum((uint8_t)i)) +
+                 distance(answer.seen[i].held, cw_usage_held_sum((uint8_t)i));
+    }
+    return bytes;
+}
+
+/* 1: the last answer still holds, for so many bytes, with *out_least of room asked for: twice what
+ * has changed is its lead at most, since blocks of the pool may be larger than what they hold.
+ * Limits, which may not be passed by a byte, are looked at each time. */
+static int still_holds(uint64_t bytes, uint64_t *out_least)
+{
+    uint64_t changed;
+
+    if (answer.life != atomic_load_explicit(&life, memory_order_relaxed) || cw_limit_is_on() ||
+        answer.now_ns != cw_session_now())
+        return 0;
+    changed = drift();
+    if (changed > answer.lead / 2 || changed > answer.of[0].bytes / 2 ||
+        bytes > answer.of[0].bytes - 2 * changed)
+        return 0;
+    *out_least = bytes + 2 * changed;
+    return 1;
+}
+
+static void work_out(uint64_t bytes, struct rooms *out)
+{
+    unsigned depth = cw_api_enter(), count = count_devices();
+
+    note(count);
+    out->count = 0;
+    for (unsigned i = 0; i < count; i++)
         insert(out, room_of((uint8_t)i), bytes);
     cw_api_leave(depth);
+    if (out->count != 0)
+        keep(out, bytes);
+}
+
+static int look(const char *name, uint64_t bytes, struct rooms *out)
+{
+    uint64_t least = bytes;
+
+    if (still_holds(bytes, &least)) {
+        out->count = answer.count;
+        for (unsigned i = 0; i < answer.count; i++)
+            out->of[i] = answer.of[i];
+    } else {
+        work_out(bytes, out);
+    }
     if (out->count == 0)
         return cw_api_fail(CUWARDEN_NO_DEVICE, "the driver has no device");
-    prefer(out, recall(name), bytes);
+    if (name[0] != '\0')
+        prefer(out, recall(name), least);
     return CUWARDEN_OK;
 }
 
