@@ -113,7 +113,7 @@ struct cuwarden_stats {
     uint64_t allocated_bytes;         /* what is taken from the driver for live blocks */
     uint64_t total_bytes;             /* asked for in all allocations together */
     uint64_t peak_bytes; /* most that was live; of a tag an upper bound (see tag_stats) */
-    /* What follows is 0 in the statistics of a tag. */
+    /* A tag has no reserved, idle, device or limit bytes, utilisation or fragmentation: 0. */
     uint64_t reserved_bytes, peak_reserved_bytes; /* from the driver: allocated, idle, on its way */
     uint64_t idle_blocks, idle_bytes;             /* kept by the pool for later requests */
     uint64_t hits, misses;                        /* requests served by it; left to the driver */
@@ -533,7 +533,8 @@ static inline int cuwarden_device_stats(int device, struct cuwarden_stats *out)
 }
 
 /* The same of what was allocated with this tag; "": without any. Its peak is the sum of the peaks
- * of its call sites, so at least the true one. NOT_FOUND: nobody has used the tag. */
+ * of its call sites, so at least the true one. A resize counts for the tag of the larger block, a
+ * transfer for that of the thread that started it. NOT_FOUND: nobody has used the tag. */
 static inline int cuwarden_tag_stats(const char *tag, int device, struct cuwarden_stats *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -1004,7 +1005,8 @@ static inline int cuwarden_buffer_end(uint64_t buffer)
  * a context would tell, and this makes none. Nothing is reserved: who allocates at once by
  * cuwarden_device_alloc() is told by the driver. OUT_OF_LIMIT, OUT_OF_DEVICE: none has the room,
  * and the text says what each has; NOT_STARTED; NO_DEVICE; INVALID; BUSY: a stream is captured, or
- * a context ends. 0.2 us and 30 ns for each device; ten times a second it asks the driver.
+ * a context ends. 14 ns, 40 with a name, while little has changed since the thread's last one; else
+ * 0.2 us and 30 ns for each device. Ten times a second it asks the driver.
  */
 static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t *out_device)
 {

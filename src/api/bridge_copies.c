@@ -2,6 +2,7 @@
 /* What goes over a bridge: copies are checked, ordered and waited for. See bridges.h. */
 #include "api/bridge_table.h"
 #include "base/clock.h"
+#include "core/tags/tag.h"
 
 static int refused(const struct cw_bridge_row *row, int code, const char *what)
 {
@@ -16,8 +17,8 @@ static void complete_locked(struct cw_bridge_row *row, struct cw_bridge_copy *co
     uint64_t waited_ns = copy->waited_since_ns != 0 ? cw_clock_ns() - copy->waited_since_ns : 0;
 
     if (code == 0) {
-        cw_transfers_add(row->far.place.device, &row->done, copy->bytes, ns, waited_ns);
-        cw_transfers_carried(row->far.place.device, copy->way, copy->bytes);
+        cw_transfers_add(row->far.place.device, copy->tag, &row->done, copy->bytes, ns, waited_ns);
+        cw_transfers_carried(row->far.place.device, copy->tag, copy->way, copy->bytes);
         row->carried.count[copy->way]++;
         row->carried.bytes[copy->way] += copy->bytes;
     } else if (row->failed == 0) {
@@ -310,6 +311,7 @@ static struct cw_bridge_copy *begin_copy(struct cw_bridge_row *row, const struct
         copy->number = ++row->last;
         copy->bytes = wanted->bytes;
         copy->way = wanted->way;
+        copy->tag = cw_tag_here();
         copy->waited_since_ns = 0;
         copy->is_submitted = 0;
     }

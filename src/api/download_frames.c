@@ -3,6 +3,7 @@
  * downloads.h. */
 #include "api/download_table.h"
 #include "base/clock.h"
+#include "core/tags/tag.h"
 
 static int refused(const struct cw_download_row *row, int code, const char *what)
 {
@@ -20,7 +21,8 @@ static void complete_locked(struct cw_download_row *row, struct cw_half *half, i
         half->waited_ns = cw_clock_ns() - half->waited_since_ns;
     if (code != 0)
         return;
-    cw_transfers_add(row->own.place.device, &row->done, half->bytes, ns, half->waited_ns);
+    cw_transfers_add(row->own.place.device, half->tag, &row->done, half->bytes, ns,
+                     half->waited_ns);
 }
 
 static void settle_half(struct cw_download_row *row, struct cw_half *half)
@@ -128,6 +130,7 @@ static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
         half->state = CW_HALF_STARTING;
         half->number = ++row->last;
         half->bytes = bytes;
+        half->tag = cw_tag_here();
         half->waited_ns = half->waited_since_ns = 0;
     }
     cw_lock_release(&cw_downloads.lock);

@@ -2,8 +2,8 @@
 /*
  * Statistics of a device or a tag. See api.h.
  *
- * Added up from the records of sites, buckets and resizes while others write them: no lock, no call
- * of the driver, each figure right for some moment of the call.
+ * Added up from the records of sites, buckets and resizes, and from counters by tag, while others
+ * write them: no lock, no call of the driver, each figure right for some moment of the call.
  */
 #include "api/stats.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/transfers.h"
+#include "core/account/tag_count.h"
 #include "core/account/usage.h"
 #include "core/device/device.h"
 #include "core/limits/limit.h"
@@ -90,9 +91,6 @@ static void add_buckets(const struct wanted *wanted, struct cuwarden_stats *stat
     }
     if ((int64_t)stats->idle_blocks <= 0 || (int64_t)stats->idle_bytes <= 0)
         stats->idle_blocks = stats->idle_bytes = 0;
-    if (stats->hits + stats->misses != 0)
-        stats->hit_rate = (double)stats->hits / (double)(stats->hits + stats->misses);
-    stats->backend = cw_pool_is_on() ? "pool" : "track";
 }
 
 static void add_resizes(const struct wanted *wanted, struct cuwarden_stats *stats)
@@ -147,10 +145,11 @@ static void add_transfers(const struct wanted *wanted, struct cuwarden_stats *st
 {
     struct cw_transfers sums = {0};
     struct cw_carried carried = {0};
+    uint16_t tag = wanted->by_tag ? wanted->tag : CW_TRANSFERS_ANY;
 
     for (unsigned i = wanted->first; i < wanted->end; i++) {
-        cw_transfers_sum((uint8_t)i, &sums);
-        cw_transfers_sum_carried((uint8_t)i, &carried);
+        cw_transfers_sum((uint8_t)i, tag, &sums);
+        cw_transfers_sum_carried((uint8_t)i, tag, &carried);
     }
     stats->transfers = sums.count;
     stats->transfer_bytes = sums.bytes;
@@ -161,6 +160,24 @@ static void add_transfers(const struct wanted *wanted, struct cuwarden_stats *st
     stats->peer_bytes = carried.bytes[CW_WAY_PEER];
     stats->staged_transfers = carried.count[CW_WAY_STAGED];
     stats->staged_bytes = carried.bytes[CW_WAY_STAGED];
+}
+
+/* ---- of a tag ---- */
+
+/* After add_sites: what is allocated meanwhile is no hit yet. */
+static void add_tag(const struct wanted *wanted, struct cuwarden_stats *stats)
+{
+    struct cw_tag_sums sums = {0};
+
+    for (unsigned i = wanted->first; i < wanted->end; i++)
+        cw_tag_count_add(wanted->tag, (uint8_t)i, &sums);
+    if (cw_pool_is_on() && stats->allocations > sums.granted)
+        stats->hits = stats->allocations - sums.granted;
+    stats->misses = sums.misses;
+    stats->fallbacks = sums.fallbacks;
+    stats->fallback_bytes = sums.fallback_bytes;
+    stats->resizes = sums.resizes;
+    stats->resized_bytes = sums.resized_bytes;
 }
 
 /* ---- the call ---- */
@@ -178,12 +195,17 @@ static int find_tag(struct wanted *wanted, const char *tag)
 static void fill(const struct wanted *wanted, struct cuwarden_stats *stats)
 {
     add_sites(wanted, stats);
-    if (wanted->by_tag)
-        return;
-    add_buckets(wanted, stats);
-    add_resizes(wanted, stats);
-    add_devices(wanted, stats);
+    if (wanted->by_tag) {
+        add_tag(wanted, stats);
+    } else {
+        add_buckets(wanted, stats);
+        add_resizes(wanted, stats);
+        add_devices(wanted, stats);
+    }
     add_transfers(wanted, stats);
+    if (stats->hits + stats->misses != 0)
+        stats->hit_rate = (double)stats->hits / (double)(stats->hits + stats->misses);
+    stats->backend = cw_pool_is_on() ? "pool" : "track";
 }
 
 int cw_api_stats(int device, const char *tag, struct cuwarden_stats *out, size_t size)

@@ -3,65 +3,99 @@
 #include "api/transfers.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
+#include "core/tags/tag_name.h"
 #include "live/layout.h"
 
 #define ADD(field, by) atomic_fetch_add_explicit(&(field), by, memory_order_relaxed)
 #define LOAD(field)    atomic_load_explicit(&(field), memory_order_relaxed)
 #define CLEAR(field)   atomic_store_explicit(&(field), 0, memory_order_relaxed)
 
-static struct {
+struct row {
     _Atomic uint64_t count, bytes, ns, waited_ns, overlapped_ns;
     struct {
         _Atomic uint64_t count, bytes;
     } way[CW_WAYS];
-} devices[CW_MAX_DEVICES];
+};
 
-void cw_transfers_add(uint8_t device, struct cw_transfers *own, uint64_t bytes, uint64_t ns,
-                      uint64_t waited_ns)
+static struct row devices[CW_MAX_DEVICES];
+static struct row tags[CW_TAGS_MAX + 1][CW_MAX_DEVICES]; /* 0: without any */
+
+/* NULL: nobody counts there. */
+static struct row *row_at(uint8_t device, uint16_t tag)
 {
-    uint64_t overlapped_ns = waited_ns < ns ? ns - waited_ns : 0;
+    if (device >= CW_MAX_DEVICES)
+        return NULL;
+    if (tag == CW_TRANSFERS_ANY)
+        return &devices[device];
+    return tag <= CW_TAGS_MAX ? &tags[tag][device] : NULL;
+}
+
+/* done: of this one alone. */
+static void add(struct row *row, const struct cw_transfers *done)
+{
+    if (row == NULL)
+        return;
+    ADD(row->count, done->count);
+    ADD(row->bytes, done->bytes);
+    ADD(row->ns, done->ns);
+    ADD(row->waited_ns, done->waited_ns);
+    ADD(row->overlapped_ns, done->overlapped_ns);
+}
+
+void cw_transfers_add(uint8_t device, uint16_t tag, struct cw_transfers *own, uint64_t bytes,
+                      uint64_t ns, uint64_t waited_ns)
+{
+    struct cw_transfers done = {.count = 1,
+                                .bytes = bytes,
+                                .ns = ns,
+                                .waited_ns = waited_ns,
+                                .overlapped_ns = waited_ns < ns ? ns - waited_ns : 0};
 
     own->count++;
     own->bytes += bytes;
     own->ns += ns;
     own->waited_ns += waited_ns;
-    own->overlapped_ns += overlapped_ns;
-    if (device >= CW_MAX_DEVICES)
-        return;
-    ADD(devices[device].count, 1);
-    ADD(devices[device].bytes, bytes);
-    ADD(devices[device].ns, ns);
-    ADD(devices[device].waited_ns, waited_ns);
-    ADD(devices[device].overlapped_ns, overlapped_ns);
+    own->overlapped_ns += done.overlapped_ns;
+    add(row_at(device, CW_TRANSFERS_ANY), &done);
+    add(row_at(device, tag), &done);
 }
 
-void cw_transfers_carried(uint8_t device, enum cw_transfer_way way, uint64_t bytes)
+static void carry(struct row *row, enum cw_transfer_way way, uint64_t bytes)
 {
-    if (device >= CW_MAX_DEVICES)
+    if (row == NULL)
         return;
-    ADD(devices[device].way[way].count, 1);
-    ADD(devices[device].way[way].bytes, bytes);
+    ADD(row->way[way].count, 1);
+    ADD(row->way[way].bytes, bytes);
 }
 
-void cw_transfers_sum(uint8_t device, struct cw_transfers *sums)
+void cw_transfers_carried(uint8_t device, uint16_t tag, enum cw_transfer_way way, uint64_t bytes)
 {
-    if (device >= CW_MAX_DEVICES)
-        return;
-    sums->count += LOAD(devices[device].count);
-    sums->bytes += LOAD(devices[device].bytes);
-    sums->ns += LOAD(devices[device].ns);
-    sums->waited_ns += LOAD(devices[device].waited_ns);
-    sums->overlapped_ns += LOAD(devices[device].overlapped_ns);
+    carry(row_at(device, CW_TRANSFERS_ANY), way, bytes);
+    carry(row_at(device, tag), way, bytes);
 }
 
-void cw_transfers_sum_carried(uint8_t device, struct cw_carried *sums)
+void cw_transfers_sum(uint8_t device, uint16_t tag, struct cw_transfers *sums)
 {
-    if (device >= CW_MAX_DEVICES)
+    const struct row *row = row_at(device, tag);
+
+    if (row == NULL)
         return;
-    for (int way = 0; way < CW_WAYS; way++) {
-        sums->count[way] += LOAD(devices[device].way[way].count);
-        sums->bytes[way] += LOAD(devices[device].way[way].bytes);
+    sums->count += LOAD(row->count);
+    sums->bytes += LOAD(row->bytes);
+    sums->ns += LOAD(row->ns);
+    sums->waited_ns += LOAD(row->waited_ns);
+    sums->overlapped_ns += LOAD(row->overlapped_ns);
+}
+
+void cw_transfers_sum_carried(uint8_t device, uint16_t tag, struct cw_carried *sums)
+{
+    const struct row *row = row_at(device, tag);
+
+    for (int way = 0; row != NULL && way < CW_WAYS; way++) {
+        sums->count[way] += LOAD(row->way[way].count);
+        sums->bytes[way] += LOAD(row->way[way].bytes);
     }
 }
 
@@ -70,17 +104,26 @@ double cw_transfers_overlap(const struct cw_transfers *sums)
     return sums->ns != 0 ? (double)sums->overlapped_ns / (double)sums->ns : 0;
 }
 
+static void clear(struct row *row)
+{
+    if (LOAD(row->count) == 0) /* a page that was never written stays so */
+        return;
+    CLEAR(row->count);
+    CLEAR(row->bytes);
+    CLEAR(row->ns);
+    CLEAR(row->waited_ns);
+    CLEAR(row->overlapped_ns);
+    for (int way = 0; way < CW_WAYS; way++) {
+        CLEAR(row->way[way].count);
+        CLEAR(row->way[way].bytes);
+    }
+}
+
 void cw_transfers_reset(void)
 {
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++) {
-        CLEAR(devices[i].count);
-        CLEAR(devices[i].bytes);
-        CLEAR(devices[i].ns);
-        CLEAR(devices[i].waited_ns);
-        CLEAR(devices[i].overlapped_ns);
-        for (int way = 0; way < CW_WAYS; way++) {
-            CLEAR(devices[i].way[way].count);
-            CLEAR(devices[i].way[way].bytes);
-        }
+        clear(&devices[i]);
+        for (unsigned tag = 0; tag <= CW_TAGS_MAX; tag++)
+            clear(&tags[tag][i]);
     }
 }

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
+#include "core/account/tag_count.h"
 #include "core/account/tracker.h"
 #include "core/process/gate.h"
 
@@ -256,11 +257,13 @@ static struct cw_live_regrowth *record_locked(uint32_t site)
 
 static void count_locked(const struct pair *pair, int begins_chain, uint64_t now_ns)
 {
-    struct cw_live_regrowth *record = record_locked(
-        atomic_load_explicit(&cw_tracker_at(pair->large.block)->site, memory_order_relaxed));
+    uint32_t site =
+        atomic_load_explicit(&cw_tracker_at(pair->large.block)->site, memory_order_relaxed);
+    struct cw_live_regrowth *record = record_locked(site);
 
     if (record == NULL)
         return;
+    cw_tag_count_resize(cw_site_at(site), pair->copied);
     if (load(&record->resizes) == 0)
         store(&record->first_ns, now_ns);
     store(&record->last_ns, now_ns);

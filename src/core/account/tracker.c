@@ -18,6 +18,7 @@
 #include "core/account/usage.h"
 #include "core/process/thread.h"
 #include "core/account/trace.h"
+#include "core/account/tag_count.h"
 
 CW_HOT_DATA struct cw_arena *cw_tracker_arena;
 static struct cw_lock free_lock = CW_LOCK_INIT(CW_RANK_INDEX);
@@ -230,6 +231,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
     /* Closes the key's old owner first: the two never held the memory at the same time. */
     if (CW_UNLIKELY(stale != 0))
         close_stale(stale, request);
+    cw_tag_count_granted(cw_site_at(site_index), request);
     cw_site_count_in(cw_site_at(site_index), request->bytes, request->held,
                      request->held > request->reserved ? request->held - request->reserved : 0,
                      now_ns);

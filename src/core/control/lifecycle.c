@@ -14,6 +14,7 @@
 #include "core/account/site.h"
 #include "core/account/usage.h"
 #include "core/account/trace.h"
+#include "core/account/tag_count.h"
 #include "core/account/tracker.h"
 #include "core/cache/bucket.h"
 #include "core/cache/retention.h"
@@ -157,6 +158,7 @@ void cw_lifecycle_reset(void)
     cw_module_reset();
     cw_tracker_reset();
     cw_regrowth_reset();
+    cw_tag_count_reset();
     cw_budget_reset();
     cw_usage_reset();
     cw_tag_reset();

@@ -10,6 +10,7 @@
 #include "core/process/gate.h"
 #include "core/cache/pool_context.h"
 #include "core/process/session.h"
+#include "core/account/tag_count.h"
 #include "core/account/tracker.h"
 #include "live/view.h"
 
@@ -113,6 +114,7 @@ int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
     out->held = bytes;
     atomic_fetch_add(&memory->fallbacks, 1);
     atomic_fetch_add(&memory->fallback_bytes, bytes);
+    cw_tag_count_fallback(device, bytes);
     cw_debug_log_fallback(device, bytes);
     return 0;
 }

@@ -85,8 +85,16 @@ static void account(void)
         CHECK(stats.allocations == 2 && stats.frees == 1 && stats.live_bytes == 1000);
         GIVES(CUWARDEN_OK, cuwarden_tag_stats("outer", 0, &stats));
         CHECK(stats.allocations == 1 && stats.live_bytes == 4000);
+        CHECK(stats.hits == 0 && stats.misses == 1 && stats.reserved_bytes == 0);
         GIVES(CUWARDEN_OK, cuwarden_tag_stats("", 0, &stats));
         CHECK(stats.allocations == 0 && stats.failures == 1);
+        CHECK(stats.hits == 0 && stats.misses == 0 && stats.hit_rate == 0);
+    }
+    MUST(cuMemFree(take_tagged("cache", 3000)));
+    if (is_active) {
+        GIVES(CUWARDEN_OK, cuwarden_tag_stats("cache", 0, &stats));
+        CHECK(stats.hits == 1 && stats.misses == 2 && strcmp(stats.backend, "pool") == 0);
+        CHECK(stats.hit_rate > 0.33 && stats.hit_rate < 0.34);
     }
     MUST(cuMemFree(a));
     MUST(cuMemFree(b));

@@ -55,6 +55,7 @@ static void frames(void)
     CUevent written;
 
     MUST(cuEventCreate(&written, CU_EVENT_DISABLE_TIMING));
+    GIVES(CUWARDEN_OK, cuwarden_tag_push("frames"));
     for (uint32_t i = 1; i <= 60; i++) {
         CUstream writer = i % 3 == 0 ? stream : other;
 
@@ -84,6 +85,11 @@ static void frames(void)
     GIVES(CUWARDEN_OK, cuwarden_device_stats(0, &stats));
     CHECK(stats.transfers == 60 && stats.transfer_bytes == 60 * BYTES);
     CHECK(stats.transfer_overlap >= 0 && stats.transfer_overlap <= 1);
+    GIVES(CUWARDEN_OK, cuwarden_tag_pop());
+    GIVES(CUWARDEN_OK, cuwarden_tag_stats("frames", 0, &stats));
+    CHECK(stats.transfers == 60 && stats.transfer_bytes == 60 * BYTES);
+    GIVES(CUWARDEN_OK, cuwarden_tag_stats("", 0, &stats));
+    CHECK(stats.transfers == 0 && stats.transfer_bytes == 0);
     GIVES(CUWARDEN_OK, cuwarden_download_end(download));
     MUST(cuEventDestroy(written));
 }

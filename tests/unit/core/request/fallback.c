@@ -8,7 +8,10 @@
 #include "ask_fixture.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
+#include "core/account/tag_count.h"
 #include "core/account/tracker.h"
+#include "core/tags/tag.h"
+#include "core/tags/tag_name.h"
 
 #define BYTES (200 * MIB)
 
@@ -60,6 +63,21 @@ Test(fallback, waits_until_somebody_waits)
     cr_expect(!cw_fallback_is_left(key));
     cw_fallback_release(0);
     cr_expect_eq(frees(), 1);
+}
+
+Test(fallback, counts_for_its_tag)
+{
+    uint16_t tag = cw_tag_name(0, "spilt");
+    struct cw_tag_sums sums = {0}, others = {0};
+
+    start();
+    cw_tag_enter(tag);
+    cr_assert_neq(ask_get(BYTES), 0);
+    cw_tag_count_add(tag, 0, &sums);
+    cw_tag_count_add(0, 0, &others);
+    cr_expect_eq(sums.fallbacks, 1u);
+    cr_expect_eq(sums.fallback_bytes, BYTES);
+    cr_expect_eq(others.fallbacks, 0u);
 }
 
 Test(fallback, goes_before_the_next_request_is_served)
