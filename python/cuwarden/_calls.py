@@ -16,6 +16,7 @@ _RANGES: Dict[object, Tuple[int, int]] = {
     ctypes.c_uint32: (0, (1 << 32) - 1),
     ctypes.c_uint64: (0, (1 << 64) - 1),
     ctypes.c_size_t: (0, (1 << 64) - 1),
+    ctypes.c_void_p: (-1, (1 << 64) - 1),  # NO_STREAM
 }
 _PARAMETERS = {name: parameters for name, _, parameters in _table.MEMBERS}
 _Structure = TypeVar("_Structure", bound=ctypes.Structure)
@@ -35,9 +36,7 @@ def _fit(name: str, kind: object, value: object) -> object:
     """The value as C takes it. TypeError, ValueError: it would take another."""
     if kind is ctypes.c_char_p and isinstance(value, bytes) and b"\0" in value:
         raise ValueError(f"{name}: {value.decode(errors='replace')!r} has a NUL in it")
-    if kind is ctypes.c_void_p and isinstance(value, int):
-        kind = ctypes.c_uint64
-    if kind not in _RANGES or isinstance(value, ctypes._SimpleCData):
+    if kind not in _RANGES or isinstance(value, ctypes._SimpleCData) or (kind is ctypes.c_void_p and value is None):
         return value
     try:
         number = operator.index(value)  # type: ignore[arg-type]  # of numpy's numbers, too

@@ -39,7 +39,6 @@ struct answer {
     uint64_t life; /* of `life`; 0: none is kept */
     uint64_t now_ns;
     uint64_t lead; /* bytes that the first has more than any other that is not scarce */
-    unsigned slot;
     struct {
         uint64_t live, held;
         uint32_t device;
@@ -52,7 +51,8 @@ struct answer {
     struct room of[ANSWER_MOST];
 };
 
-static CW_TLS struct answer answer;
+/* By slot, whose thread alone reads and writes it: thread-local room is scarce (api/thread.h). */
+static struct answer answers[CW_SLOTS];
 static _Atomic uint64_t life = 1; /* grows when what answers follow from begins anew */
 static _Atomic unsigned devices;  /* as the driver has said; 0: it was not asked */
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PLACEMENT);
@@ -240,62 +240,73 @@ static uint64_t used_by_all(uint8_t device)
     return load(&cw_device_state(device)->driver_used);
 }
 
-/* Before the rooms are looked at: what changes meanwhile is seen as a change. */
-static void note(unsigned count)
+/* NULL: the thread has none. */
+static struct answer *own_answer(void)
 {
-    const struct cw_usage_slack *slack = &cw_usage_slack[cw_thread.slot];
+    unsigned slot = cw_thread_slot();
 
-    answer.life = 0;
-    answer.now_ns = cw_session_now();
-    answer.count = count;
-    answer.slot = cw_thread.slot;
-    answer.slack.live = load(&slack->live);
-    answer.slack.held = load(&slack->held);
-    answer.slack.device = atomic_load_explicit(&slack->device, memory_order_relaxed);
+    return slot != 0 ? &answers[slot] : NULL;
+}
+
+static unsigned slot_of(const struct answer *own)
+{
+    return (unsigned)(own - answers);
+}
+
+/* Before the rooms are looked at: what changes meanwhile is seen as a change. */
+static void note(struct answer *own, unsigned count)
+{
+    const struct cw_usage_slack *slack = &cw_usage_slack[slot_of(own)];
+
+    own->life = 0;
+    own->now_ns = cw_session_now();
+    own->count = count;
+    own->slack.live = load(&slack->live);
+    own->slack.held = load(&slack->held);
+    own->slack.device = atomic_load_explicit(&slack->device, memory_order_relaxed);
     for (unsigned i = 0; i < count && i < ANSWER_MOST; i++) {
-        answer.seen[i].live = cw_usage_live_sum((uint8_t)i);
-        answer.seen[i].held = cw_usage_held_sum((uint8_t)i);
-        answer.seen[i].used_by_all = used_by_all((uint8_t)i);
-        answer.seen[i].level = cw_pressure_level((uint8_t)i);
+        own->seen[i].live = cw_usage_live_sum((uint8_t)i);
+        own->seen[i].held = cw_usage_held_sum((uint8_t)i);
+        own->seen[i].used_by_all = used_by_all((uint8_t)i);
+        own->seen[i].level = cw_pressure_level((uint8_t)i);
     }
 }
 
 /* bytes: for which they are the best first. */
-static void keep(const struct rooms *rooms, uint64_t bytes)
+static void keep(struct answer *own, const struct rooms *rooms, uint64_t bytes)
 {
     const struct room *best = &rooms->of[0];
 
     if (rooms->count > ANSWER_MOST || best->is_scarce || best->bytes < bytes || cw_limit_is_on())
         return;
-    answer.lead = UINT64_MAX;
+    own->lead = UINT64_MAX;
     for (unsigned i = 0; i < rooms->count; i++) {
         const struct room *room = &rooms->of[i];
 
-        answer.of[i] = *room;
-        if (i > 0 && !room->is_scarce && best->bytes - room->bytes < answer.lead)
-            answer.lead = best->bytes - room->bytes;
+        own->of[i] = *room;
+        if (i > 0 && !room->is_scarce && best->bytes - room->bytes < own->lead)
+            own->lead = best->bytes - room->bytes;
     }
-    answer.life = atomic_load_explicit(&life, memory_order_relaxed);
+    own->life = atomic_load_explicit(&life, memory_order_relaxed);
 }
 
 /* By how many bytes rooms may differ from those of the answer; UINT64_MAX: nobody knows. What a
  * thread has freed is seen in its slack, and by others at the clock's next tick. */
-static uint64_t drift(void)
+static uint64_t drift(const struct answer *own)
 {
-    const struct cw_usage_slack *slack = &cw_usage_slack[cw_thread.slot];
+    const struct cw_usage_slack *slack = &cw_usage_slack[slot_of(own)];
     uint64_t bytes;
 
-    if (answer.slot != cw_thread.slot ||
-        answer.slack.device != atomic_load_explicit(&slack->device, memory_order_relaxed))
+    if (own->slack.device != atomic_load_explicit(&slack->device, memory_order_relaxed))
         return UINT64_MAX;
-    bytes = distance(load(&slack->live), answer.slack.live) +
-            distance(load(&slack->held), answer.slack.held);
-    for (unsigned i = 0; i < answer.count; i++) {
-        if (answer.seen[i].used_by_all != used_by_all((uint8_t)i) ||
-            answer.seen[i].level != cw_pressure_level((uint8_t)i))
+    bytes = distance(load(&slack->live), own->slack.live) +
+            distance(load(&slack->held), own->slack.held);
+    for (unsigned i = 0; i < own->count; i++) {
+        if (own->seen[i].used_by_all != used_by_all((uint8_t)i) ||
+            own->seen[i].level != cw_pressure_level((uint8_t)i))
             return UINT64_MAX;
-        bytes += distance(answer.seen[i].live, cw_usage_live_sum((uint8_t)i)) +
-                 distance(answer.seen[i].held, cw_usage_held_sum((uint8_t)i));
+        bytes += distance(own->seen[i].live, cw_usage_live_sum((uint8_t)i)) +
+                 distance(own->seen[i].held, cw_usage_held_sum((uint8_t)i));
     }
     return bytes;
 }
@@ -303,44 +314,46 @@ static uint64_t drift(void)
 /* 1: the last answer still holds, for so many bytes, with *out_least of room asked for: twice what
  * has changed is its lead at most, since blocks of the pool may be larger than what they hold.
  * Limits, which may not be passed by a byte, are looked at each time. */
-static int still_holds(uint64_t bytes, uint64_t *out_least)
+static int still_holds(const struct answer *own, uint64_t bytes, uint64_t *out_least)
 {
     uint64_t changed;
 
-    if (answer.life != atomic_load_explicit(&life, memory_order_relaxed) || cw_limit_is_on() ||
-        answer.now_ns != cw_session_now())
+    if (own->life != atomic_load_explicit(&life, memory_order_relaxed) || cw_limit_is_on() ||
+        own->now_ns != cw_session_now())
         return 0;
-    changed = drift();
-    if (changed > answer.lead / 2 || changed > answer.of[0].bytes / 2 ||
-        bytes > answer.of[0].bytes - 2 * changed)
+    changed = drift(own);
+    if (changed > own->lead / 2 || changed > own->of[0].bytes / 2 ||
+        bytes > own->of[0].bytes - 2 * changed)
         return 0;
     *out_least = bytes + 2 * changed;
     return 1;
 }
 
-static void work_out(uint64_t bytes, struct rooms *out)
+static void work_out(struct answer *own, uint64_t bytes, struct rooms *out)
 {
     unsigned depth = cw_api_enter(), count = count_devices();
 
-    note(count);
+    if (own)
+        note(own, count);
     out->count = 0;
     for (unsigned i = 0; i < count; i++)
         insert(out, room_of((uint8_t)i), bytes);
     cw_api_leave(depth);
-    if (out->count != 0)
-        keep(out, bytes);
+    if (own && out->count != 0)
+        keep(own, out, bytes);
 }
 
 static int look(const char *name, uint64_t bytes, struct rooms *out)
 {
+    struct answer *own = own_answer();
     uint64_t least = bytes;
 
-    if (still_holds(bytes, &least)) {
-        out->count = answer.count;
-        for (unsigned i = 0; i < answer.count; i++)
-            out->of[i] = answer.of[i];
+    if (own && still_holds(own, bytes, &least)) {
+        out->count = own->count;
+        for (unsigned i = 0; i < own->count; i++)
+            out->of[i] = own->of[i];
     } else {
-        work_out(bytes, out);
+        work_out(own, bytes, out);
     }
     if (out->count == 0)
         return cw_api_fail(CUWARDEN_NO_DEVICE, "the driver has no device");

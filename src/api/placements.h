@@ -7,9 +7,9 @@
  * taken to be free but for the reserve of base/device_reserve.h: only a context would tell, and
  * costs hundreds of MiB. Devices at level HIGH and more come after the others.
  *
- * A thread keeps its last answer and gives it again while the clock has not ticked, levels and
- * samples are the same, and less has come and gone than the lead of the device that it chose. With
- * a limit anywhere each answer is worked out.
+ * A thread with a slot keeps its last answer and gives it again while the clock has not ticked,
+ * levels and samples are the same, and less has come and gone than the lead of the device that it
+ * chose. With a limit anywhere each answer is worked out.
  *
  * Owns the names and their devices, guarded by a lock (CW_RANK_PLACEMENT) that is held under no
  * call of the driver.

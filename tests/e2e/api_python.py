@@ -189,7 +189,9 @@ def check_downloads():
             frame = frames.wait(i)
             assert frame.number == i and frame.data.cast("I").tolist() == [i] * 1000 and frame.data.readonly
         first = frame.data[:4]
-        assert frames.start(block, 8) == 5 and frames.start(block, 8) is None
+        assert frames.start(block, 8) == 5
+        number = frames.start(block, 8)
+        assert number in (None, 6)  # a half is held; the other is on its way, unless the copy was quick
         frames.release()
         try:
             assert frame.data[0] and False
@@ -200,12 +202,12 @@ def check_downloads():
         except BufferError as error:
             assert "'frames' cannot end" in str(error)
         del first
-        assert frames.state()[:5] == (frames.id, "frames", 4000, 5, 4)
+        assert frames.state()[:5] == (frames.id, "frames", 4000, number or 5, 4)
         assert code_of(frames.start, block, 4001) == Code.TOO_LARGE
         assert code_of(cuwarden.Download, "frames", 4000) == Code.EXISTS
         last = frames.wait(5)
     assert code_of(frames.end) == Code.NOT_FOUND and len(last) == 3
-    assert cuwarden.device_stats().transfers == before + 5
+    assert cuwarden.device_stats().transfers == before + (number or 5)
     assert driver.cuStreamDestroy_v2(stream) == 0 and driver.cuEventDestroy_v2(event) == 0
     give(block)
 

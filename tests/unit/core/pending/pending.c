@@ -37,16 +37,6 @@ static void expect_ready_after(uint64_t handle)
     cr_expect_eq(serves(), 1);
 }
 
-/* A block that the program has used and freed; the work is outstanding. */
-static uint64_t free_with_work(void)
-{
-    uint64_t key = pool_get(PROBE);
-
-    fake_submit(FIRST_CONTEXT);
-    cr_assert_eq(pool_put(key), CW_POOL_KEPT);
-    return key;
-}
-
 /* As the program's waits do. */
 static uint32_t harvest(unsigned queries)
 {
@@ -64,7 +54,7 @@ static void churn(unsigned count, uint64_t bytes)
 
 PoolTest(pending, a_deferred_free_does_not_wait)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), 0u);
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 0u);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1u);
@@ -74,7 +64,7 @@ PoolTest(pending, a_deferred_free_does_not_wait)
 
 PoolTest(pending, a_block_waits_for_the_work_before_its_free)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cr_expect_eq(serves(), 0);
     expect_ready_after(FIRST_CONTEXT);
     cr_expect_eq(pool_counters(0)->harvested_by_event, 1u);
@@ -83,7 +73,7 @@ PoolTest(pending, a_block_waits_for_the_work_before_its_free)
 
 PoolTest(pending, work_after_the_event_does_not_matter)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cr_expect_eq(serves(), 0); /* the event is recorded */
     fake_finish(FIRST_CONTEXT);
     fake_submit(FIRST_CONTEXT);
@@ -92,7 +82,7 @@ PoolTest(pending, work_after_the_event_does_not_matter)
 
 PoolTest(pending, a_synchronisation_that_began_after_the_free_makes_it_ready)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(pool_counters(0)->harvested_by_sync, 1u);
     cr_expect_eq(serves(), 1);
@@ -101,7 +91,7 @@ PoolTest(pending, a_synchronisation_that_began_after_the_free_makes_it_ready)
 
 PoolTest(pending, one_that_began_before_does_not)
 {
-    uint64_t second = pool_get(PROBE), first = free_with_work(), ticket, key = 0;
+    uint64_t second = pool_get(PROBE), first = pool_free_with_work(PROBE), ticket, key = 0;
 
     ticket = cw_pool_sync_begin();
     cr_assert_neq(ticket, 0u);
@@ -117,7 +107,7 @@ PoolTest(pending, one_that_began_before_does_not)
 
 PoolTest(pending, one_that_failed_does_not)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cw_pool_sync_begin(); /* and no end */
     cr_expect_eq(serves(), 0);
 }
@@ -126,7 +116,7 @@ PoolTest(pending, an_older_synchronisation_that_ends_late_takes_nothing_back)
 {
     uint64_t first, second;
 
-    free_with_work();
+    pool_free_with_work(PROBE);
     first = cw_pool_sync_begin();
     second = cw_pool_sync_begin();
     fake_finish(FIRST_CONTEXT);
@@ -230,19 +220,6 @@ PoolTest(pending, while_little_is_pending_one_block_more_is_taken_instead_of_an_
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1030u);
 }
 
-/* So many blocks of 16 MiB, each freed while work is outstanding. */
-static void leave_pending(unsigned count)
-{
-    uint64_t key[20];
-
-    for (unsigned i = 0; i < count; i++)
-        key[i] = pool_get(16 * MIB);
-    for (unsigned i = 0; i < count; i++) {
-        fake_submit(FIRST_CONTEXT);
-        pool_put(key[i]);
-    }
-}
-
 static unsigned queries_left;
 
 /* The device is done with the oldest block, and with no other, after some more questions. */
@@ -256,7 +233,7 @@ PoolTest(pending, a_request_behind_much_of_its_size_waits_for_the_oldest)
 {
     unsigned taken;
 
-    leave_pending(20);
+    pool_leave_pending(20);
     taken = fake_taken();
     queries_left = 10;
     fake_driver.inside = finish_oldest;
@@ -267,7 +244,7 @@ PoolTest(pending, a_request_behind_much_of_its_size_waits_for_the_oldest)
 
 PoolTest(pending, it_does_not_wait_for_a_kernel_that_does_not_end)
 {
-    leave_pending(20);
+    pool_leave_pending(20);
     fake_driver.clock_step = FAKE_MS;
     cr_expect_not(pool_serves(16 * MIB));
     cr_expect_lt(fake_driver.now_ns, FAKE_START_NS + 40 * FAKE_MS);
@@ -279,13 +256,13 @@ PoolTest(pending, it_does_not_wait_for_a_kernel_that_does_not_end)
 
 PoolTest(pending, behind_eight_blocks_it_does_not_wait)
 {
-    leave_pending(8);
+    pool_leave_pending(8);
     cr_expect_not(pool_serves(16 * MIB));
 }
 
 PoolTest(pending, in_a_capture_nobody_waits)
 {
-    leave_pending(20);
+    pool_leave_pending(20);
     cw_gate_close();
     cr_expect_eq(cw_pending_await(owner), 0u);
     cr_expect_eq(fake_calls(FAKE_EVENT_QUERY), 0u);
@@ -296,7 +273,7 @@ PoolTest(pending, in_a_capture_nobody_waits)
 PoolTest(pending, events_are_used_again)
 {
     for (int i = 0; i < 10; i++) {
-        free_with_work();
+        pool_free_with_work(PROBE);
         cr_expect_eq(serves(), 0);
         fake_finish(FIRST_CONTEXT);
         cr_expect_eq(serves(), 1);
@@ -317,7 +294,7 @@ static void harvest_inside(enum fake_call call)
 
 PoolTest(pending, no_other_thread_sees_a_batch_before_its_event_is_recorded)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     fake_driver.inside = harvest_inside;
     cw_pending_close(1);
     cr_expect_eq(seen_while_recording, 0u);
@@ -328,7 +305,7 @@ PoolTest(pending, no_other_thread_sees_a_batch_before_its_event_is_recorded)
 
 PoolTest(pending, a_batch_that_was_closed_in_a_capture_is_recorded_before_it_is_asked_about)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cw_gate_close();
     cw_pending_close(1);
     cr_expect_eq(harvest(UINT32_MAX), 0u);
@@ -344,7 +321,7 @@ static void free_in_thread(unsigned id)
 {
     (void)id;
     fake_set_current(FIRST_CONTEXT);
-    free_with_work();
+    pool_free_with_work(PROBE);
 }
 
 PoolTest(pending, the_open_batch_of_a_thread_that_ended_is_recorded_before_it_is_asked_about)
@@ -360,8 +337,8 @@ PoolTest(pending, the_open_batch_of_a_thread_that_ended_is_recorded_before_it_is
 PoolTest(pending, frees_of_a_thread_without_a_slot_are_batches_of_their_own)
 {
     cw_lifecycle_thread_ends();
-    free_with_work();
-    free_with_work();
+    pool_free_with_work(PROBE);
+    pool_free_with_work(PROBE);
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 2u);
     expect_ready_after(FIRST_CONTEXT);
     cr_expect_eq(serves(), 1);
@@ -372,7 +349,7 @@ PoolTest(pending, at_most_so_many_batches_are_asked_about)
     unsigned before;
 
     for (int i = 0; i < 5; i++) {
-        free_with_work();
+        pool_free_with_work(PROBE);
         cw_pending_close(1);
     }
     before = fake_calls(FAKE_EVENT_QUERY);
@@ -393,7 +370,7 @@ PoolTest(pending, without_an_event_or_when_one_fails_the_driver_frees)
                                              FAKE_EVENT_QUERY};
 
     for (unsigned i = 0; i < CW_ARRAY_LEN(failing); i++) {
-        uint64_t key = free_with_work();
+        uint64_t key = pool_free_with_work(PROBE);
 
         fake_driver.fails[failing[i]] = 1;
         cr_expect_eq(serves(), 0, "%u", i); /* an allocation gives nothing back */
@@ -406,55 +383,6 @@ PoolTest(pending, without_an_event_or_when_one_fails_the_driver_frees)
         cr_expect_eq(pool_counters(0)->released[CW_RELEASE_FULL].blocks, i + 1, "%u", i);
         fake_driver.fails[failing[i]] = 0;
     }
-}
-
-PoolTest(pending, a_free_gives_up_the_oldest_batch_whose_query_fails_for_ever)
-{
-    uint64_t next = pool_get(PROBE), key = free_with_work();
-
-    fake_driver.fails[FAKE_EVENT_QUERY] = 1;
-    cr_expect_eq(serves(), 0);
-    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0u);
-    cr_expect_eq(pool_put(next), CW_POOL_KEPT);
-    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 1u);
-    cr_expect_eq(fake_give(key), -1); /* the driver has it */
-    cr_expect_eq(core_held(0), PROBE);
-}
-
-PoolTest(pending, blocks_do_not_pile_up_behind_a_query_that_fails_for_ever)
-{
-    fake_driver.fails[FAKE_EVENT_QUERY] = 1;
-    for (int i = 0; i < 2000; i++)
-        free_with_work();
-    cr_expect_leq(cw_pending_bytes(0), 4 * CW_BATCH_MOST_BLOCKS * PROBE);
-}
-
-PoolTest(pending, a_query_that_failed_once_costs_no_block)
-{
-    uint64_t next = pool_get(PROBE);
-
-    free_with_work();
-    fake_driver.fails[FAKE_EVENT_QUERY] = 1;
-    cr_expect_eq(serves(), 0);
-    fake_driver.fails[FAKE_EVENT_QUERY] = 0;
-    pool_put(next);
-    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0u);
-    expect_ready_after(FIRST_CONTEXT);
-}
-
-PoolTest(pending, a_free_that_goes_to_the_driver_as_busy_gives_up_too)
-{
-    uint64_t next = pool_get(16 * MIB);
-
-    leave_pending(20);
-    fake_driver.clock_step = FAKE_MS;
-    cr_expect_not(pool_serves(16 * MIB)); /* patience is over */
-    fake_driver.fails[FAKE_EVENT_QUERY] = 1;
-    cr_expect_not(pool_serves(16 * MIB));
-    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0u);
-    cr_expect_eq(pool_put(next), CW_POOL_DRIVER);
-    cr_expect_eq(pool_bypassed(CW_BYPASS_BUSY), 1u);
-    cr_expect_gt(fake_calls(FAKE_BLOCK_FREE), 0u);
 }
 
 Test(pending_without_events, a_driver_without_context_events_makes_frees_strict)
@@ -474,7 +402,7 @@ PoolTest(pending, every_context_has_to_pass)
 {
     pooled_context(1, 1);
     fake_submit(SECOND_CONTEXT);
-    free_with_work();
+    pool_free_with_work(PROBE);
     cr_expect_eq(serves(), 0);
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 2u);
     fake_finish(FIRST_CONTEXT);
@@ -485,7 +413,7 @@ PoolTest(pending, a_synchronisation_of_one_context_leaves_the_others_to_events)
 {
     pooled_context(1, 1);
     fake_submit(SECOND_CONTEXT);
-    free_with_work();
+    pool_free_with_work(PROBE);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(serves(), 0);
     cr_expect_eq(fake_calls(FAKE_EVENT_RECORD), 1u);
@@ -496,7 +424,7 @@ PoolTest(pending, a_synchronisation_of_one_context_leaves_the_others_to_events)
 PoolTest(pending, synchronisations_of_all_contexts_make_it_ready)
 {
     pooled_context(1, 1);
-    free_with_work();
+    pool_free_with_work(PROBE);
     pool_sync(SECOND_CONTEXT);
     cr_expect_eq(serves(), 0);
     pool_sync(FIRST_CONTEXT);
@@ -508,7 +436,7 @@ PoolTest(pending, a_context_that_ended_has_no_work_left)
     uint64_t second = pooled_context(1, 1);
 
     fake_submit(second);
-    free_with_work();
+    pool_free_with_work(PROBE);
     fake_finish(FIRST_CONTEXT);
     cr_expect_eq(serves(), 0); /* recorded in both */
     pool_end_context(second, CW_CONTEXT_DESTROYED);
@@ -517,7 +445,7 @@ PoolTest(pending, a_context_that_ended_has_no_work_left)
 
 PoolTest(pending, a_context_that_came_later_need_not_pass)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cr_expect_eq(serves(), 0);
     fake_submit(pooled_context(1, 1));
     fake_finish(FIRST_CONTEXT);
@@ -529,7 +457,7 @@ PoolTest(pending, a_context_that_failed_sends_the_block_to_the_driver)
     uint64_t key;
 
     pooled_context(1, 1);
-    key = free_with_work();
+    key = pool_free_with_work(PROBE);
     fake_driver.fails[FAKE_EVENT_CREATE] = 1;
     cr_expect_eq(serves(), 0);
     harvest(UINT32_MAX);
@@ -540,10 +468,10 @@ PoolTest(pending, a_context_that_failed_sends_the_block_to_the_driver)
 
 static void leave_everywhere(void)
 {
-    free_with_work();
+    pool_free_with_work(PROBE);
     cw_pending_close(1);            /* in the list, recorded */
     run_threads(1, free_in_thread); /* in the list, not recorded */
-    free_with_work();               /* open */
+    pool_free_with_work(PROBE);     /* open */
 }
 
 PoolTest(pending, nothing_waits_for_a_destroyed_context)
