@@ -332,6 +332,29 @@ struct cuwarden_estimate {
     int32_t is_partial;     /* 1: only the weights are known, and what belongs to them */
 };
 
+/* The streams of a set. */
+enum cuwarden_stream {
+    CUWARDEN_COMPUTE, /* what the device computes */
+    CUWARDEN_IN,      /* what comes to it */
+    CUWARDEN_OUT      /* what it gives */
+};
+
+/* A stream set. Its name and streams are valid until it ends. */
+struct cuwarden_streams {
+    uint64_t id; /* no other stream set of this process has it, before or after */
+    const char *name;
+    void *compute, *in, *out;            /* CUstream, cudaStream_t; non-blocking */
+    uint64_t age_ns;                     /* since it was made, or reset */
+    uint64_t works;                      /* pieces of work that were seen to be done */
+    uint64_t refused;                    /* that found 32 on their way */
+    uint64_t compute_ns, in_ns, out_ns;  /* in which each stream had work */
+    uint64_t busy_ns;                    /* in which any of them had */
+    double compute_use, in_use, out_use; /* utilisation: their share of age_ns, 0 to 1 */
+    double overlap; /* the share of their work that another's hid: 1 - busy_ns / sum of the three */
+    int32_t device;
+    uint32_t unused; /* 0 */
+};
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -395,6 +418,13 @@ struct cuwarden_table {
     int (*bridge_end)(uint64_t bridge);
     int (*estimate)(const struct cuwarden_model *model, size_t model_size,
                     struct cuwarden_estimate *out, size_t size);
+    int (*streams_make)(const char *name, int device, uint64_t *out);
+    int (*streams_order)(uint64_t streams, int later, int earlier);
+    int (*work_begin)(uint64_t streams, int which);
+    int (*work_end)(uint64_t streams, int which);
+    int (*streams_reset)(uint64_t streams);
+    int (*streams_now)(uint64_t streams, struct cuwarden_streams *out, size_t size);
+    int (*streams_end)(uint64_t streams);
 };
 
 /* ---- the way to the library ---- */
@@ -1248,6 +1278,99 @@ static inline int cuwarden_bridge_end(uint64_t bridge)
     const struct cuwarden_table *table = cuwarden_table_();
 
     return CUWARDEN_HAS_(table, bridge_end) ? table->bridge_end(bridge) : cuwarden_lacks_(table);
+}
+
+/* ---- streams for computing, in and out ---- */
+
+/*
+ * Makes three streams of a device that do not wait for the default stream: one to compute in, one
+ * for what comes in, one for what goes out; cuwarden_streams_now() tells which. They are the
+ * program's to use, and go with the set: it does not destroy them. The context is the current one
+ * if it is on the device, else one that the program has there. The name has at most 47 bytes.
+ * Without the library there are no sets. INVALID; EXISTS; NO_DEVICE; UNUSED_DEVICE: the program has
+ * no context there; OUT_OF_HOST: there are 16 already; NOT_STARTED; BUSY: a stream is captured, or
+ * a context ends; DRIVER. As long as the driver takes for three streams and 196 events.
+ */
+static inline int cuwarden_streams_make(const char *name, int device, uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, streams_make) ? table->streams_make(name, device, out)
+                                              : cuwarden_lacks_(table);
+}
+
+/*
+ * What the stream `later` of a set (enum cuwarden_stream) is given from now on begins after what
+ * `earlier` was given. A round is: fill in; order COMPUTE after IN; compute; order OUT after
+ * COMPUTE; give out; and before the next one, order IN after OUT, or after COMPUTE if what goes out
+ * has memory of its own. INVALID: no such stream, or one after itself; NOT_FOUND; BUSY: another
+ * thread is at work on the set, a stream is captured, or a context ends; DRIVER. Never waits: two
+ * calls of the driver.
+ */
+static inline int cuwarden_streams_order(uint64_t streams, int later, int earlier)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, streams_order) ? table->streams_order(streams, later, earlier)
+                                               : cuwarden_lacks_(table);
+}
+
+/*
+ * What this stream of a set is given until cuwarden_work_end() is a piece of work, whose time on
+ * the device counts as its utilisation. UNBALANCED: one has begun there, and not ended; BUSY: 32
+ * are on their way there, and this one is not counted (also: another thread is at work on the set,
+ * a stream is captured, a context ends); INVALID; NOT_FOUND; DRIVER. The program's work is the same
+ * in each case. Never waits: an event, and a question for each piece of work that may be done.
+ */
+static inline int cuwarden_work_begin(uint64_t streams, int which)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, work_begin) ? table->work_begin(streams, which)
+                                            : cuwarden_lacks_(table);
+}
+
+/* Ends it. UNBALANCED: none has begun; else as above. DRIVER: it is not counted. */
+static inline int cuwarden_work_end(uint64_t streams, int which)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, work_end) ? table->work_end(streams, which)
+                                          : cuwarden_lacks_(table);
+}
+
+/* Times and counts of a set begin anew; work that has begun before is not counted. NOT_FOUND; BUSY:
+ * another thread is at work on it. */
+static inline int cuwarden_streams_reset(uint64_t streams)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, streams_reset) ? table->streams_reset(streams)
+                                               : cuwarden_lacks_(table);
+}
+
+/*
+ * How a set stands: its streams, and the time in which each had work, of all that is done. Never
+ * waits. busy_ns and overlap are exact as long as no more than 64 pieces of work in one stream are
+ * done during one in another. While another thread is at work on the set, a stream is captured, or
+ * its context has ended, it is what was seen before. NOT_FOUND; DRIVER: work has failed.
+ */
+static inline int cuwarden_streams_now(uint64_t streams, struct cuwarden_streams *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, streams_now) ? table->streams_now(streams, out, sizeof(*out))
+                                             : cuwarden_lacks_(table);
+}
+
+/* Waits for what is on its way, and destroys the streams. NOT_FOUND, BUSY (also: another thread is
+ * at work on it): nothing has changed. DRIVER: the driver refused something: it is gone all the
+ * same. */
+static inline int cuwarden_streams_end(uint64_t streams)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, streams_end) ? table->streams_end(streams) : cuwarden_lacks_(table);
 }
 
 #ifdef __cplusplus

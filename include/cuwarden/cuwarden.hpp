@@ -4,9 +4,10 @@
 // units, threads and cost, with scopes that end by themselves and errors that are thrown.
 //
 // Without the library nothing is thrown: scopes and marks do nothing, results are empty or zero.
-// Whoever wants to know asks is_active(). Only buffers, downloads and bridges are memory, and
-// cannot do without: making one throws NOT_ACTIVE. A function that is passed to visit() or
-// leak_check() may throw: the visit ends, and the exception goes on from there.
+// Whoever wants to know asks is_active(). Only buffers, downloads, bridges and stream sets are
+// things of their own, and cannot do without: making one throws NOT_ACTIVE. A function that is
+// passed to visit() or leak_check() may throw: the visit ends, and the exception goes on from
+// there.
 #ifndef CUWARDEN_CUWARDEN_HPP
 #define CUWARDEN_CUWARDEN_HPP
 
@@ -775,6 +776,101 @@ class bridge
     {
         its_.is_owner = false;
         detail::must(cuwarden_bridge_end(its_.id));
+    }
+    std::uint64_t id() const noexcept
+    {
+        return its_.id;
+    }
+
+  private:
+    detail::owned its_;
+};
+
+// ---- streams for computing, in and out ----
+
+using streams_state = cuwarden_streams; // its name and streams are valid until the set ends
+
+enum class lane { compute = CUWARDEN_COMPUTE, in = CUWARDEN_IN, out = CUWARDEN_OUT };
+
+// Three non-blocking streams of a device, which end with the object. Every failure is thrown, that
+// there is no library too.
+class streams
+{
+  public:
+    // A piece of work, from here to the end of the block. Where 32 are on their way it is not
+    // counted, and says so.
+    class work
+    {
+      public:
+        work(const streams &set, lane which) : id_(set.id()), which_(static_cast<int>(which))
+        {
+            int error = cuwarden_work_begin(id_, which_);
+
+            is_counted_ = error == CUWARDEN_OK;
+            if (error != CUWARDEN_BUSY)
+                detail::must(error);
+        }
+        ~work()
+        {
+            if (is_counted_)
+                cuwarden_work_end(id_, which_);
+        }
+        work(const work &) = delete;
+        work &operator=(const work &) = delete;
+        bool is_counted() const noexcept
+        {
+            return is_counted_;
+        }
+
+      private:
+        std::uint64_t id_;
+        int which_;
+        bool is_counted_;
+    };
+
+    streams(const std::string &name, int device)
+    {
+        detail::must(cuwarden_streams_make(name.c_str(), device, &its_.id));
+        its_.is_owner = true;
+    }
+    ~streams()
+    {
+        if (its_.is_owner)
+            cuwarden_streams_end(its_.id);
+    }
+    streams(streams &&) noexcept = default;
+    streams &operator=(streams &&) noexcept = default;
+
+    // A CUstream or cudaStream_t.
+    void *get(lane which) const
+    {
+        streams_state now = state();
+
+        return which == lane::compute ? now.compute : which == lane::in ? now.in : now.out;
+    }
+    // What `later` is given from now on begins after what `earlier` was given.
+    void order(lane later, lane earlier)
+    {
+        detail::must(
+            cuwarden_streams_order(its_.id, static_cast<int>(later), static_cast<int>(earlier)));
+    }
+    // Times and counts begin anew.
+    void reset()
+    {
+        detail::must(cuwarden_streams_reset(its_.id));
+    }
+    streams_state state() const
+    {
+        streams_state out{};
+
+        detail::must(cuwarden_streams_now(its_.id, &out));
+        return out;
+    }
+    // Now, and says if the driver refused.
+    void end()
+    {
+        its_.is_owner = false;
+        detail::must(cuwarden_streams_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {

@@ -284,6 +284,29 @@ class RawEstimate(ctypes.Structure):
     )
 
 
+class RawStreams(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("compute", ctypes.c_void_p),
+        ("in", ctypes.c_void_p),
+        ("out", ctypes.c_void_p),
+        ("age_ns", ctypes.c_uint64),
+        ("works", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("compute_ns", ctypes.c_uint64),
+        ("in_ns", ctypes.c_uint64),
+        ("out_ns", ctypes.c_uint64),
+        ("busy_ns", ctypes.c_uint64),
+        ("compute_use", ctypes.c_double),
+        ("in_use", ctypes.c_double),
+        ("out_use", ctypes.c_double),
+        ("overlap", ctypes.c_double),
+        ("device", ctypes.c_int32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
 BUFFER_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBuffer), ctypes.c_void_p)
 BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
 
@@ -356,6 +379,13 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("bridge_end", ctypes.c_int, (ctypes.c_uint64,)),
     ("estimate", ctypes.c_int,
      (ctypes.POINTER(RawModel), ctypes.c_size_t, ctypes.POINTER(RawEstimate), ctypes.c_size_t)),
+    ("streams_make", ctypes.c_int, (ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64))),
+    ("streams_order", ctypes.c_int, (ctypes.c_uint64, ctypes.c_int, ctypes.c_int)),
+    ("work_begin", ctypes.c_int, (ctypes.c_uint64, ctypes.c_int)),
+    ("work_end", ctypes.c_int, (ctypes.c_uint64, ctypes.c_int)),
+    ("streams_reset", ctypes.c_int, (ctypes.c_uint64,)),
+    ("streams_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawStreams), ctypes.c_size_t)),
+    ("streams_end", ctypes.c_int, (ctypes.c_uint64,)),
 ]
 
 

@@ -15,6 +15,7 @@
 #include "api/placements.h"
 #include "api/scopes.h"
 #include "api/stats.h"
+#include "api/streams.h"
 #include "api/tags.h"
 #include "base/compiler.h"
 
@@ -89,4 +90,11 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .bridge_now = cw_api_bridge_now,
     .bridge_end = cw_api_bridge_end,
     .estimate = cw_api_estimate,
+    .streams_make = cw_api_streams_make,
+    .streams_order = cw_api_streams_order,
+    .work_begin = cw_api_work_begin,
+    .work_end = cw_api_work_end,
+    .streams_reset = cw_api_streams_reset,
+    .streams_now = cw_api_streams_now,
+    .streams_end = cw_api_streams_end,
 };

@@ -18,6 +18,7 @@
 #include "api/downloads.h"
 #include "api/placements.h"
 #include "api/listeners.h"
+#include "api/streams.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/out.h"
@@ -63,6 +64,7 @@ static void forked(void)
     cw_api_buffers_reset();
     cw_api_downloads_reset();
     cw_api_bridges_reset();
+    cw_api_streams_forked();
     cw_api_placements_reset();
     cw_dump_reset();
     cw_trace_file_forked();
@@ -79,6 +81,7 @@ static void __attribute__((constructor)) load(void)
     cw_buffer_memory_init(&cw_buffer_driver);
     cw_api_downloads_init(&cw_buffer_driver, &cw_transfer_driver);
     cw_api_bridges_init(&cw_buffer_driver, &cw_transfer_driver, &cw_bridge_over_driver);
+    cw_api_streams_init(&cw_buffer_driver, &cw_transfer_driver);
     cw_api_placements_init(&cw_buffer_driver, &cw_device_driver);
     if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
         cw_write_never_to_stderr();

@@ -279,6 +279,29 @@ void check_bridges()
     CHECK(cuMemFree(from) == CUDA_SUCCESS && cuMemFree(to) == CUDA_SUCCESS);
 }
 
+void check_streams()
+{
+    using cuwarden::lane;
+    cuwarden::streams made("stages", 0), streams(std::move(made));
+
+    CHECK(thrown([] { cuwarden::streams other("stages", 0); }) == CUWARDEN_EXISTS);
+    CHECK(thrown([] { cuwarden::streams other("other", 17); }) == CUWARDEN_NO_DEVICE);
+    CHECK(streams.get(lane::compute) != streams.get(lane::in));
+    streams.order(lane::out, lane::compute);
+    {
+        cuwarden::streams::work work(streams, lane::in);
+
+        CHECK(work.is_counted());
+        CHECK(thrown([&] { cuwarden::streams::work other(streams, lane::in); }) ==
+              CUWARDEN_UNBALANCED);
+    }
+    CHECK(cuCtxSynchronize() == CUDA_SUCCESS && streams.state().works == 1);
+    streams.reset();
+    CHECK(streams.state().works == 0);
+    streams.end();
+    CHECK(thrown([&] { streams.reset(); }) == CUWARDEN_NOT_FOUND);
+}
+
 } // namespace
 
 int main()
@@ -297,6 +320,7 @@ int main()
         check_downloads();
         check_places();
         check_bridges();
+        check_streams();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
@@ -308,6 +332,7 @@ int main()
     CHECK(thrown([] { cuwarden::buffer({"none", 4}); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(thrown([] { cuwarden::download("none", 4); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(thrown([] { cuwarden::bridge("none", 0, 1); }) == CUWARDEN_NOT_ACTIVE);
+    CHECK(thrown([] { cuwarden::streams("none", 0); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(!cuwarden::pick_device(1) && !cuwarden::device_alloc(1, "none"));
     cuwarden::visit_buffers([](const cuwarden::buffer_state &) { std::exit(99); });
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
