@@ -1351,9 +1351,11 @@ static inline int cuwarden_streams_reset(uint64_t streams)
 
 /*
  * How a set stands: its streams, and the time in which each had work, of all that is done. Never
- * waits. busy_ns and overlap are exact as long as no more than 64 pieces of work in one stream are
- * done during one in another. While another thread is at work on the set, a stream is captured, or
- * its context has ended, it is what was seen before. NOT_FOUND; DRIVER: work has failed.
+ * waits. Where more than 64 pieces of work in one stream are done during one in another, those
+ * before the last 64 count as if they were apart: busy_ns is too much then, and may be more than
+ * age_ns, and overlap is too little. While another thread is at work on the set, a stream is
+ * captured, or its context has ended, it is what was seen before. NOT_FOUND; DRIVER: work has
+ * failed.
  */
 static inline int cuwarden_streams_now(uint64_t streams, struct cuwarden_streams *out)
 {

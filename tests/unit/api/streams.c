@@ -312,6 +312,22 @@ Test(streams, that_run_long_hide_many_short_ones)
     cr_expect(now.works == 61 && now.in_ns == 300 && now.busy_ns == 1000);
 }
 
+Test(streams, that_run_very_long_hide_at_least_the_last_ones)
+{
+    struct cuwarden_streams now;
+
+    begin_at(CUWARDEN_COMPUTE, 1000);
+    for (int64_t i = 0; i < 100; i++) {
+        device.passed_ns = 1000 + 10 * i;
+        work(CUWARDEN_IN, 1000 + 10 * i, 1005 + 10 * i);
+    }
+    cr_expect_eq(now_at(1999).works, 100);
+    end_at(CUWARDEN_COMPUTE, 2000);
+    now = now_at(2000);
+    cr_expect(now.works == 101 && now.in_ns == 500 && now.compute_ns == 1000);
+    cr_expect_eq(now.busy_ns, 1000 + 36 * 5); /* all but the last 64 are forgotten */
+}
+
 Test(streams, begin_anew)
 {
     struct cuwarden_streams now;

@@ -142,6 +142,9 @@ Test(streams_race, no_work_is_lost_or_counted_twice)
     for (int i = 0; i < 200; i++) /* all have passed then */
         cr_assert_eq(cw_api_streams_now(set, &now, sizeof(now)), CUWARDEN_OK);
     cr_expect_eq(now.works, CW_STREAM_LANES * WORKS);
-    cr_expect_leq(now.busy_ns, clock_ns);
+    /* Of busy_ns nothing is promised here: a thread may rest in its work while others do many. */
+    cr_expect_leq(now.compute_ns, clock_ns);
+    cr_expect_leq(now.in_ns, clock_ns);
+    cr_expect_leq(now.out_ns, clock_ns);
     cr_expect_eq(cw_api_streams_end(set), CUWARDEN_OK);
 }
