@@ -379,7 +379,7 @@ static int is_kept(const struct cw_snapshot *snapshot, const struct cw_snapshot_
     if (!cache)
         return 0;
     return !cache->is_emptied ||
-           __atomic_load_n(&header->exit_kind, __ATOMIC_RELAXED) != CW_EXIT_EXIT;
+           atomic_load_explicit(&header->exit_kind, memory_order_relaxed) != CW_EXIT_EXIT;
 }
 
 /* Whether a built-in rule decides the class of this site. */
