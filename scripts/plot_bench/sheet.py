@@ -32,11 +32,12 @@ def set_up_matplotlib():
 
 
 def inches_of(text, size=SIZE, weight="normal"):
-    """The rendered width of a text."""
+    """The rendered width of a text, as the font has it: extents of its outlines take a second for each line."""
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import text_to_path
 
-    return TextPath((0, 0), text, size=size, prop=FontProperties(family="DejaVu Sans", weight=weight)).get_extents().width / 72
+    font = FontProperties(family="DejaVu Sans", weight=weight, size=size)
+    return text_to_path.get_text_width_height_descent(text, font, False)[0] / 72
 
 
 def wrap(text, width, size):
