@@ -38,7 +38,7 @@ def ask(path):
 
 def main(arguments):
     server = subprocess.Popen([sys.executable, "-m", "gunicorn", "--workers", "2", "--bind", "unix:server.sock",
-                               "--log-level", "error", "--no-control-socket", "--pythonpath", here, "run_gunicorn:application"])
+                               "--log-level", "error", "--timeout", "600", "--graceful-timeout", "600", "--no-control-socket", "--pythonpath", here, "run_gunicorn:application"])
     while not os.path.exists("server.sock") and server.poll() is None:
         time.sleep(0.02)
     print([ask("/") for _ in range(8)], ask("/keep") if arguments == ["leak"] else "")
