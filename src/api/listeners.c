@@ -12,12 +12,21 @@
 
 typedef void (*any_fn)(void);
 
+/* A row's turn: what state it is in, and above that how often it has changed. */
+#define STATES 4u
 enum state { FREE, BEING_SET, SET };
 
 struct listener {
-    _Atomic int state; /* enum state */
+    _Atomic uint64_t turn;
     _Atomic(any_fn) fn;
     _Atomic(void *) arg;
+};
+
+/* Of one turn of a row. */
+struct listening {
+    uint64_t turn;
+    any_fn fn;
+    void *arg;
 };
 
 static struct listener on_pressure[LISTENERS], on_memory[LISTENERS];
@@ -26,16 +35,40 @@ static CW_TLS int is_asking;                 /* the thread is inside a listener 
 
 /* ---- the tables ---- */
 
+static enum state state_of(uint64_t turn)
+{
+    return (enum state)(turn % STATES);
+}
+
+static uint64_t next_turn(uint64_t turn, enum state state)
+{
+    return (turn / STATES + 1) * STATES + (uint64_t)state;
+}
+
+/* 1: somebody listens by this row. Who replaces another meanwhile is not mixed up with him: then
+ * the turn has changed. */
+static int read_row(const struct listener *row, struct listening *out)
+{
+    do {
+        out->turn = atomic_load(&row->turn);
+        if (state_of(out->turn) != SET)
+            return 0;
+        out->fn = atomic_load(&row->fn);
+        out->arg = atomic_load(&row->arg);
+    } while (atomic_load(&row->turn) != out->turn);
+    return 1;
+}
+
 static int add(struct listener *table, any_fn fn, void *arg)
 {
     for (unsigned i = 0; i < LISTENERS; i++) {
-        int state = FREE;
+        uint64_t turn = atomic_load(&table[i].turn), mine = next_turn(turn, BEING_SET);
 
-        if (!atomic_compare_exchange_strong(&table[i].state, &state, BEING_SET))
+        if (state_of(turn) != FREE || !atomic_compare_exchange_strong(&table[i].turn, &turn, mine))
             continue;
         atomic_store(&table[i].fn, fn);
         atomic_store(&table[i].arg, arg);
-        atomic_store(&table[i].state, SET);
+        atomic_store(&table[i].turn, next_turn(mine, SET));
         return CUWARDEN_OK;
     }
     return cw_api_fail(CUWARDEN_OUT_OF_HOST, "there are %u listeners already", LISTENERS);
@@ -44,11 +77,10 @@ static int add(struct listener *table, any_fn fn, void *arg)
 static int remove_one(struct listener *table, any_fn fn, void *arg)
 {
     for (unsigned i = 0; i < LISTENERS; i++) {
-        int state = SET;
+        struct listening one;
 
-        if (atomic_load(&table[i].state) == SET && atomic_load(&table[i].fn) == fn &&
-            atomic_load(&table[i].arg) == arg &&
-            atomic_compare_exchange_strong(&table[i].state, &state, FREE))
+        if (read_row(&table[i], &one) && one.fn == fn && one.arg == arg &&
+            atomic_compare_exchange_strong(&table[i].turn, &one.turn, next_turn(one.turn, FREE)))
             return CUWARDEN_OK;
     }
     return cw_api_fail(CUWARDEN_NOT_FOUND, "nobody listens by this function and argument");
@@ -64,11 +96,6 @@ static int change(struct listener *table, any_fn fn, void *arg, int is_on)
         return cw_api_fail(CUWARDEN_INVALID,
                            "a listener needs a function to call; this one is NULL");
     return is_on ? add(table, fn, arg) : remove_one(table, fn, arg);
-}
-
-static int is_set(const struct listener *listener)
-{
-    return atomic_load(&listener->state) == SET;
 }
 
 /* ---- pressure ---- */
@@ -90,12 +117,12 @@ static void tell(uint8_t device, int before)
     cw_api_pressure_of(device, &now);
     for (unsigned i = 0; i < LISTENERS; i++) {
         struct cw_api_outside outside;
+        struct listening one;
 
-        if (!is_set(&on_pressure[i]))
+        if (!read_row(&on_pressure[i], &one))
             continue;
         outside = cw_api_pause();
-        ((cuwarden_pressure_fn)atomic_load(&on_pressure[i].fn))(&now, before,
-                                                                atomic_load(&on_pressure[i].arg));
+        ((cuwarden_pressure_fn)one.fn)(&now, before, one.arg);
         cw_api_resume(&outside);
     }
 }
@@ -122,12 +149,12 @@ static int ask(uint8_t device, uint64_t bytes)
     is_asking = 1;
     for (unsigned i = 0; i < LISTENERS; i++) {
         struct cw_api_outside outside;
+        struct listening one;
 
-        if (!is_set(&on_memory[i]))
+        if (!read_row(&on_memory[i], &one))
             continue;
         outside = cw_api_pause();
-        has_freed |= ((cuwarden_memory_fn)atomic_load(&on_memory[i].fn))(
-                         device, bytes, atomic_load(&on_memory[i].arg)) != 0;
+        has_freed |= ((cuwarden_memory_fn)one.fn)(device, bytes, one.arg) != 0;
         cw_api_resume(&outside);
     }
     is_asking = 0;
@@ -143,8 +170,21 @@ int cw_api_memory_listen(cuwarden_memory_fn fn, void *arg, int is_on)
     return error;
 }
 
+/* The thread that was about to set them is not in the child. */
+static void give_up_half_set(struct listener *table)
+{
+    for (unsigned i = 0; i < LISTENERS; i++) {
+        uint64_t turn = atomic_load(&table[i].turn);
+
+        if (state_of(turn) == BEING_SET)
+            atomic_store(&table[i].turn, next_turn(turn, FREE));
+    }
+}
+
 void cw_api_listeners_reset(void)
 {
+    give_up_half_set(on_pressure);
+    give_up_half_set(on_memory);
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
         atomic_store(&told[i], CW_LEVEL_LOW);
     is_asking = 0;

@@ -4,8 +4,9 @@
  * for lack of memory.
  *
  * Owns two tables of listeners; no lock: each row is taken, filled and given up by a change of its
- * state. A change of pressure is told by due work (core/process/due.h), by a thread of the
- * program's.
+ * turn, whose values are never used again, so a function and an argument that were read in one turn
+ * are one listener's. A change of pressure is told by due work (core/process/due.h), by a thread of
+ * the program's.
  */
 #ifndef CW_API_LISTENERS_H
 #define CW_API_LISTENERS_H
