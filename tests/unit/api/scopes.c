@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Scopes and batches: what the end of a scope frees and what it leaves, and what is refused. */
+#include <criterion/criterion.h>
+
+#include "api/scopes.h"
+#include "api_fixture.h"
+#include "core/process/host.h"
+#include "core/process/thread.h"
+
+static unsigned frees, depth_of_free;
+static int code_of_free;
+
+static int free_block(enum cw_kind kind, uint64_t address)
+{
+    frees++;
+    depth_of_free = cw_thread.depth;
+    cr_expect_eq(kind, CW_KIND_DEVICE);
+    if (code_of_free == 0)
+        pool_put(address);
+    return code_of_free;
+}
+
+static void setup(void)
+{
+    static struct cw_host_ops host;
+
+    host = *cw_host;
+    host.free_block = free_block;
+    cw_host_set(&host);
+    api_setup();
+}
+
+TestSuite(scopes, .init = setup);
+
+static struct cuwarden_freed end(void)
+{
+    struct cuwarden_freed freed = {.blocks = 99};
+
+    API_WORKS(cw_api_scope_end(&freed, sizeof(freed)));
+    return freed;
+}
+
+static const void *at(uint64_t key)
+{
+    return (const void *)(uintptr_t)key;
+}
+
+Test(scopes, free_what_their_thread_has_left_and_nobody_keeps)
+{
+    struct cuwarden_freed freed;
+    uint64_t kept;
+
+    pool_get(1000);
+    API_WORKS(cw_api_scope_begin("outer"));
+    kept = pool_get(2000);
+    API_WORKS(cw_api_keep(at(kept)));
+    pool_get(3000);
+    API_WORKS(cw_api_scope_begin(NULL));
+    pool_put(pool_get(100000));
+    pool_get(5000);
+    freed = end();
+    cr_expect(freed.blocks == 1 && freed.bytes == 5000 && depth_of_free == 0);
+    freed = end();
+    cr_expect(freed.blocks == 1 && freed.bytes == 3000 && freed.left_blocks == 0);
+    cr_expect_eq(frees, 2);
+    API_FAILS(CUWARDEN_UNBALANCED, "no scope to end", cw_api_scope_end(NULL, 0));
+    cr_expect_eq(core_live(0), 3000);
+}
+
+Test(scopes, leave_what_the_driver_does_not_free)
+{
+    struct cuwarden_freed freed;
+
+    API_WORKS(cw_api_scope_begin("refused"));
+    pool_get(3000);
+    code_of_free = 1;
+    freed = end();
+    cr_expect(freed.blocks == 0 && freed.left_blocks == 1 && freed.left_bytes == 3000);
+}
+
+static void leave_open(unsigned id)
+{
+    static unsigned slot = 2;
+
+    (void)id;
+    fake_set_current(pooled_context(slot++, 0));
+    API_FAILS(CUWARDEN_UNBALANCED, "no scope to end", cw_api_scope_end(NULL, 0));
+    API_WORKS(cw_api_scope_begin("forgotten"));
+    pool_get(4000);
+}
+
+Test(scopes, of_a_thread_that_ends_go_with_it_and_free_nothing)
+{
+    API_WORKS(cw_api_scope_begin("main"));
+    for (int i = 0; i < 2; i++)
+        run_threads(1, leave_open);
+    cr_expect(end().blocks == 0 && frees == 0);
+    cr_expect_eq(core_live(0), 8000);
+}
+
+Test(scopes, are_16_deep_at_most)
+{
+    for (int i = 0; i < 16; i++)
+        API_WORKS(cw_api_scope_begin("deep"));
+    API_FAILS(CUWARDEN_INVALID, "in 16 scopes already", cw_api_scope_begin("deeper"));
+    for (int i = 0; i < 16; i++)
+        API_WORKS(cw_api_scope_end(NULL, 0));
+    API_FAILS(CUWARDEN_UNBALANCED, "no scope to end", cw_api_scope_end(NULL, 0));
+}
+
+Test(scopes, keep_live_blocks_alone)
+{
+    uint64_t key = pool_get(3000);
+
+    API_FAILS(CUWARDEN_NOT_FOUND, "no live block begins at 0x0", cw_api_keep(NULL));
+    API_FAILS(CUWARDEN_NOT_FOUND, "no live block", cw_api_keep(at(key + 1)));
+    pool_put(key);
+    API_FAILS(CUWARDEN_NOT_FOUND, "no live block", cw_api_keep(at(key)));
+}
+
+Test(scopes, and_batches_do_not_count_for_each_other)
+{
+    API_WORKS(cw_api_batch_begin());
+    API_FAILS(CUWARDEN_UNBALANCED, "no scope to end", cw_api_scope_end(NULL, 0));
+    API_WORKS(cw_api_batch_begin());
+    API_WORKS(cw_api_batch_end());
+    API_WORKS(cw_api_batch_end());
+    API_FAILS(CUWARDEN_UNBALANCED, "no batch to end", cw_api_batch_end());
+}
+
+TestSuite(early_scopes, .init = api_setup_early);
+
+Test(early_scopes, work_before_the_first_call_of_cuda)
+{
+    API_WORKS(cw_api_scope_begin("early"));
+    cr_expect_eq(end().blocks, 0);
+    API_FAILS(CUWARDEN_NOT_STARTED, "cudaFree(0) is enough", cw_api_keep(&frees));
+    core_options()->mode = CW_MODE_OFF;
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_scope_begin("early"));
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_scope_end(NULL, 0));
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_batch_begin());
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_batch_end());
+}
