@@ -86,14 +86,13 @@ int cw_api_check_driver(void)
 
 /* ---- devices ---- */
 
-/* As far as is known without asking: a device with memory is there. */
-static unsigned device_count(int device)
+unsigned cw_api_device_count(void)
 {
     unsigned count = CW_MAX_DEVICES;
 
-    if (atomic_load(&cw_device_state((uint8_t)device)->known) || !cw_gate_enter())
+    if (!cw_gate_enter())
         return CW_MAX_DEVICES;
-    if (cw_session.ops->device_count(&count) != 0)
+    if (cw_session.ops->device_count(&count) != 0 || count > CW_MAX_DEVICES)
         count = CW_MAX_DEVICES;
     cw_gate_leave();
     return count;
@@ -107,8 +106,10 @@ int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
     *out_end = CW_MAX_DEVICES;
     if (device == CUWARDEN_ALL_DEVICES)
         return CUWARDEN_OK;
-    if (device >= 0 && device < CW_MAX_DEVICES && cw_session_is_armed())
-        count = device_count(device);
+    /* A device with memory is there. */
+    if (device >= 0 && device < CW_MAX_DEVICES && cw_session_is_armed() &&
+        !atomic_load(&cw_device_state((uint8_t)device)->known))
+        count = cw_api_device_count();
     if (device != CUWARDEN_HOST && (device < 0 || (unsigned)device >= count))
         return cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u", device,
                            count - 1);

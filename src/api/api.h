@@ -54,6 +54,8 @@ CW_COLD int cw_api_not_there(const char *what, uint64_t number);
 /* Before a call of the driver: BUSY: a stream that captures would be spoilt. */
 int cw_api_check_driver(void);
 
+/* Devices that the driver has; CW_MAX_DEVICES where it does not say, or may not be asked now. */
+unsigned cw_api_device_count(void);
 /* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. */
 int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end);
 

@@ -9,7 +9,6 @@
 #include "core/limits/limit.h"
 #include "core/limits/pressure.h"
 #include "core/pool/pool.h"
-#include "core/process/gate.h"
 #include "live/view.h"
 
 /* ---- which devices ---- */
@@ -72,13 +71,6 @@ int cw_api_pressure(int device, struct cuwarden_pressure *out, size_t size)
 
 /* ---- what calls the driver ---- */
 
-static int check_driver(void)
-{
-    return cw_gate_is_capturing() || !cw_gate_is_open()
-               ? cw_api_fail(CUWARDEN_BUSY, "a stream is captured, or a context ends; ask again")
-               : CUWARDEN_OK;
-}
-
 int cw_api_trim(int device, int how, uint64_t *out_bytes)
 {
     static const enum cw_trim trims[] = {[CUWARDEN_SHRINK] = CW_TRIM_SHRINK,
@@ -94,7 +86,7 @@ int cw_api_trim(int device, int how, uint64_t *out_bytes)
                            CUWARDEN_EMERGENCY);
     error = check_device(device, 1, &first, &end);
     if (error == CUWARDEN_OK)
-        error = check_driver();
+        error = cw_api_check_driver();
     if (error != CUWARDEN_OK)
         return error;
     depth = cw_api_enter();
@@ -115,16 +107,16 @@ int cw_api_trim(int device, int how, uint64_t *out_bytes)
 static int adjust(int device, uint64_t bytes, uint64_t (*one)(uint8_t device, uint64_t bytes))
 {
     uint8_t first, end;
-    unsigned depth, count = CW_MAX_DEVICES;
+    unsigned depth;
     int error = check_device(device, 0, &first, &end);
 
     if (error == CUWARDEN_OK)
-        error = check_driver();
+        error = cw_api_check_driver();
     if (error != CUWARDEN_OK)
         return error;
     depth = cw_api_enter();
-    if (device == CUWARDEN_ALL_DEVICES && cw_session.ops->device_count(&count) == 0 && count < end)
-        end = (uint8_t)count;
+    if (device == CUWARDEN_ALL_DEVICES)
+        end = (uint8_t)cw_api_device_count();
     for (unsigned i = first; i < end; i++)
         one((uint8_t)i, bytes);
     cw_api_leave(depth);
