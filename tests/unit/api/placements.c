@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Placements: which device is chosen, where an allocation ends up, and what is refused. */
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+#include "api/placements.h"
+#include "api_fixture.h"
+#include "core/limits/limit.h"
+#include "core/process/gate.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+/* Devices that were entered for an allocation, in order, and what each gives. */
+static struct {
+    char entered[16];
+    int code_of_enter, code_of_alloc[2];
+    int current, depth;
+} driver;
+
+static int enter(uint8_t device, struct cw_device_stay *out)
+{
+    *out = (struct cw_device_stay){.device = device};
+    driver.entered[strlen(driver.entered)] = (char)('0' + device);
+    if (driver.code_of_enter != 0)
+        return driver.code_of_enter;
+    driver.current = device;
+    driver.depth++;
+    return 0;
+}
+
+static void leave(const struct cw_device_stay *stay)
+{
+    cr_expect_eq(stay->device, driver.current);
+    driver.depth--;
+}
+
+static int alloc(uint64_t bytes, uint64_t *out_address)
+{
+    cr_expect(bytes != 0 && driver.depth == 1);
+    if (driver.code_of_alloc[driver.current] == 0)
+        *out_address = 0x1000u + (unsigned)driver.current;
+    return driver.code_of_alloc[driver.current];
+}
+
+static const struct cw_buffer_ops memory = {.alloc = alloc};
+static const struct cw_device_ops ops = {.enter = enter, .leave = leave};
+
+static void setup(void)
+{
+    api_setup();
+    memset(&driver, 0, sizeof(driver));
+    cw_api_placements_init(&memory, &ops);
+    pool_get(MIB); /* device 0 is known; device 1 is taken to be free but for a reserve */
+}
+
+TestSuite(placements, .init = setup);
+
+static int pick(const char *name, uint64_t bytes)
+{
+    int32_t device = -7;
+
+    API_WORKS(cw_api_device_pick(name, bytes, &device));
+    return device;
+}
+
+static int take(uint64_t bytes)
+{
+    int32_t device = -7;
+    void *block = NULL;
+    int error = cw_api_device_alloc(NULL, bytes, &device, &block);
+
+    cr_expect_eq(driver.depth, 0);
+    cr_expect_eq(error == CUWARDEN_OK, block == (void *)(uintptr_t)(0x1000u + (unsigned)device));
+    return error;
+}
+
+static void expect_entered(const char *wanted)
+{
+    cr_expect_str_eq(driver.entered, wanted);
+    memset(driver.entered, 0, sizeof(driver.entered));
+}
+
+Test(placements, are_where_there_is_most_room_and_a_name_stays)
+{
+    int first = pick("field", GIB), other = 1 - first;
+
+    cr_expect_eq(pick(NULL, 0), first);
+    API_WORKS(cw_api_device_alloc("field", GIB, NULL, &(void *){NULL}));
+    expect_entered(first == 0 ? "0" : "1");
+    cw_limit_set((uint8_t)first, 2 * GIB); /* now the other has more */
+    cr_expect_eq(pick("field", GIB), first);
+    cr_expect_eq(pick("new", GIB), other);
+    cr_expect_eq(pick("field", 3 * GIB), other);
+    cw_api_placements_reset();
+    cr_expect_eq(pick("field", GIB), other);
+}
+
+Test(placements, that_no_device_has_room_for_say_what_each_has)
+{
+    int32_t device = -7;
+
+    API_FAILS(CUWARDEN_OUT_OF_DEVICE, "no device has room for",
+              cw_api_device_pick(NULL, UINT64_MAX, &device));
+    cw_limit_set(0, GIB);
+    cw_limit_set(1, 2 * GIB);
+    API_FAILS(CUWARDEN_OUT_OF_LIMIT, "device 1 has 2.0 GiB by its limit",
+              cw_api_device_pick(NULL, 3 * GIB, &device));
+    cr_expect_eq(device, -7);
+    expect_entered("");
+}
+
+Test(placements, try_the_next_device_only_where_memory_has_run_out)
+{
+    int best = pick(NULL, GIB);
+
+    driver.code_of_alloc[best] = CW_BUFFER_NO_MEMORY;
+    API_WORKS(take(GIB));
+    expect_entered(best == 0 ? "01" : "10");
+    driver.code_of_alloc[1 - best] = CW_BUFFER_NO_MEMORY;
+    API_FAILS(CUWARDEN_OUT_OF_DEVICE, "no device has room", take(GIB));
+    expect_entered(best == 0 ? "01" : "10");
+    driver.code_of_alloc[best] = 719;
+    API_FAILS(CUWARDEN_DRIVER, "cannot allocate: the driver's code is 719", take(GIB));
+    expect_entered(best == 0 ? "0" : "1");
+    driver.code_of_enter = 101;
+    API_FAILS(CUWARDEN_DRIVER, "the driver's code is 101", take(GIB));
+}
+
+Test(placements, need_a_place_for_the_answer_a_short_name_and_bytes)
+{
+    char name[49];
+    int32_t device = -7;
+    void *block = NULL;
+
+    memset(name, 'n', 48);
+    name[48] = '\0';
+    API_FAILS(CUWARDEN_INVALID, "no place for the answer", cw_api_device_pick("a", 1, NULL));
+    API_FAILS(CUWARDEN_INVALID, "no place for the answer",
+              cw_api_device_alloc("a", 1, &device, NULL));
+    API_FAILS(CUWARDEN_INVALID, "has 48 bytes, and may have 47",
+              cw_api_device_pick(name, 1, &device));
+    API_FAILS(CUWARDEN_INVALID, "has 48 bytes", cw_api_device_alloc(name, 1, &device, &block));
+    API_FAILS(CUWARDEN_INVALID, "of no bytes", take(0));
+    atomic_store(&cw_gate_captures, 1);
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured", cw_api_device_pick("a", 1, &device));
+    API_FAILS(CUWARDEN_BUSY, "a stream is captured", take(1));
+    atomic_store(&cw_gate_captures, 0);
+    cr_expect(device == -7 && block == NULL);
+    expect_entered("");
+}
+
+Test(placements, forget_the_name_that_was_asked_for_longest_ago)
+{
+    int first = pick("first", GIB);
+    char name[16];
+
+    cw_limit_set((uint8_t)first, 2 * GIB);
+    for (int i = 0; i < 256; i++) {
+        cw_format(name, sizeof(name), "name %d", i);
+        pick(name, GIB);
+    }
+    cr_expect_eq(pick("first", GIB), 1 - first);
+}
+
+TestSuite(early_placements, .init = api_setup_early);
+
+Test(early_placements, wait_for_the_first_call_of_cuda)
+{
+    int32_t device;
+
+    API_FAILS(CUWARDEN_NOT_STARTED, "", cw_api_device_pick("a", 1, &device));
+    API_FAILS(CUWARDEN_NOT_STARTED, "", take(1));
+    core_options()->mode = CW_MODE_OFF;
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_device_pick("a", 1, &device));
+}
