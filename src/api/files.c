@@ -42,15 +42,16 @@ struct report {
 static int write_report(struct report *report, const char *path)
 {
     int error = 0;
-    struct cw_report_request request = {.form = cw_path_ends_in(path, ".json") ? CW_REPORT_JSON
-                                                                               : CW_REPORT_TEXT,
-                                        .process = CW_REPORT_PROCESS_ALIVE,
-                                        .destination = report->pattern,
-                                        .is_dump = 1,
-                                        .out_error = &error,
-                                        .version = PACKAGE_VERSION,
-                                        .suppressions = cw_api_options()->suppressions,
-                                        .old_ns = cw_api_options()->old};
+    struct cw_report_request request = {
+        .form = cw_path_ends_in(path, ".json") ? CW_REPORT_JSON : CW_REPORT_TEXT,
+        .process = CW_REPORT_PROCESS_ALIVE,
+        .destination = report->pattern,
+        .is_dump = 1,
+        .out_error = &error,
+        .version = PACKAGE_VERSION,
+        .suppressions = cw_api_options()->suppressions,
+        .old_ns = cw_api_options()->old,
+        .has_all_frames = cw_api_options()->frames == CW_FRAMES_ALL};
 
     cw_dump_name_escape(report->pattern, sizeof(report->pattern), path);
     cw_arena_copy_begin(&cw_session.arena, &report->copy);

@@ -49,6 +49,7 @@ enum {
     FLAG_NO_PAGER,
     FLAG_SUGGEST,
     FLAG_SECTIONS,
+    FLAG_FRAMES,
     FLAG_BRIEF,
     FLAG_CALLS
 };
@@ -80,7 +81,7 @@ struct request {
     const struct form *form;
     struct cw_options options; /* from the environment: suppressions, and the age of old blocks */
     unsigned sections;         /* of the text */
-    int has_form, suggests, is_brief, by_call;
+    int has_form, suggests, is_brief, has_frames, by_call;
     int has_selection; /* a flag of select.h was given */
     struct cw_selection selection;
     struct cw_lines lines;
@@ -120,6 +121,12 @@ const struct cw_command_line *cw_line_report(void)
         {.id = FLAG_BRIEF,
          .name = "brief",
          .help = "print what is wrong and who held the memory, in at most eight lines"},
+        {.id = FLAG_FRAMES,
+         .name = "frames",
+         .value = "WHICH",
+         .words = "fold all",
+         .help = "frames in the text's call stacks: %w; fold makes a line of those of frameworks "
+                 "(default: CUWARDEN_FRAMES)"},
         {.id = FLAG_SECTIONS, .name = "sections", .value = "LIST", .help = SECTIONS_HELP},
         {.id = FLAG_SUGGEST,
          .name = "suggest-suppressions",
@@ -253,6 +260,7 @@ static int write_model(struct request *request, struct cw_source_file *file, int
                                    .lines = &request->lines};
     struct cw_form_request form = {.selection = &request->selection,
                                    .sections = request->sections,
+                                   .has_all_frames = request->options.frames == CW_FRAMES_ALL,
                                    .by_call = request->by_call};
     struct cw_model model;
     uint32_t *site = NULL;
@@ -419,6 +427,10 @@ static int set_flag(void *to, int flag, char *value)
     switch (flag) {
     case FLAG_SECTIONS:
         return set_sections(request, value);
+    case FLAG_FRAMES:
+        request->has_frames = 1;
+        request->options.frames = value[0] == 'a' ? CW_FRAMES_ALL : CW_FRAMES_FOLD;
+        return 0;
     case FLAG_BRIEF:
         request->is_brief = 1;
         return 0;
@@ -445,11 +457,16 @@ static int set_flag(void *to, int flag, char *value)
 /* Rejects flags that cannot be combined; 0, or -1 after a message. */
 static int check_request(struct request *request)
 {
+    const char *about_text;
+
     if (!request->has_form && request->destination.path)
         set_form_by_name(request, request->destination.path);
-    if (!request->form->is_text && (request->is_brief || request->sections != CW_TEXT_ALL)) {
-        cw_cli_error("%s is about text, not --format=%s",
-                     request->is_brief ? "--brief" : "--sections", request->form->name);
+    about_text = request->is_brief                  ? "--brief"
+                 : request->has_frames              ? "--frames"
+                 : request->sections != CW_TEXT_ALL ? "--sections"
+                                                    : NULL;
+    if (!request->form->is_text && about_text) {
+        cw_cli_error("%s is about text, not --format=%s", about_text, request->form->name);
         return -1;
     }
     if (request->by_call && request->form->write != cw_form_collapsed) {

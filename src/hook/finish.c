@@ -58,6 +58,7 @@ static int write_report(int orderly)
         .version = PACKAGE_VERSION,
         .suppressions = options->suppressions,
         .old_ns = options->old,
+        .has_all_frames = options->frames == CW_FRAMES_ALL,
         .demangle = demangler ? demangle : NULL,
         .demangle_arg = demangler,
     };

@@ -78,8 +78,10 @@ static struct cw_snapshot *snapshot_of(struct cw_report_job *job)
 
 static void write_text(struct cw_report_job *job, enum cw_text_form form, struct cw_out *out)
 {
-    struct cw_text_style style = {
-        .form = form, .sections = CW_TEXT_ALL, .columns = job->request->columns};
+    struct cw_text_style style = {.form = form,
+                                  .sections = CW_TEXT_ALL,
+                                  .columns = job->request->columns,
+                                  .has_all_frames = job->request->has_all_frames};
     struct cw_live_model *live = &job->live;
 
     cw_live_model_init(live);

@@ -19,9 +19,10 @@ struct cw_form_request {
     const struct cw_selection *selection;
     const uint32_t *site; /* to show, largest first */
     uint32_t sites;
-    unsigned sections; /* of the text (report/text/report_text.h) */
-    unsigned columns;  /* that its tables fit in */
-    int by_call;       /* collapsed stacks: a frame is a call, not a function */
+    unsigned sections;  /* of the text (report/text/report_text.h) */
+    unsigned columns;   /* that its tables fit in */
+    int has_all_frames; /* of its stacks */
+    int by_call;        /* collapsed stacks: a frame is a call, not a function */
     FILE *out;
 };
 

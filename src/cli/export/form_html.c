@@ -15,7 +15,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/export/code_kind.h"
 #include "cli/export/event_words.h"
 #include "cli/export/html_columns.h"
 #include "cli/export/html_page.inc"
@@ -25,6 +24,7 @@
 #include "cli/model/calls.h"
 #include "cli/ui/message.h"
 #include "live/view.h"
+#include "report/model/code_kind.h"
 #include "report/text/text_put.h"
 
 #define CONTRAST_MAX 2048 /* longer is cut */
@@ -428,11 +428,23 @@ static void fill_sites(struct page *page)
     cw_text_end_list(&list);
 }
 
+static const char *kind_of(const struct page *page, const struct cw_call *call)
+{
+    static const char *const names[] = {[CW_CODE_OWN] = "own",
+                                        [CW_CODE_FRAMEWORK] = "framework",
+                                        [CW_CODE_PYTHON] = "python",
+                                        [CW_CODE_LIBRARY] = "library"};
+    struct cw_report_frame frame = {
+        .is_python = call->is_python, .file = call->file, .module = call->module + 1};
+
+    return names[cw_code_kind(page->model, &frame)];
+}
+
 static void fill_frames(struct page *page)
 {
     for (uint32_t i = 0; i < page->calls.count; i++)
-        page->frame[i] = (struct frame_row){page->calls.call[i],
-                                            cw_code_kind(page->model, &page->calls.call[i])};
+        page->frame[i] =
+            (struct frame_row){page->calls.call[i], kind_of(page, &page->calls.call[i])};
 }
 
 static void fill_events(struct page *page)

@@ -12,8 +12,10 @@
 
 static void put_text(const struct cw_form_request *request, struct cw_out *out)
 {
-    struct cw_text_style style = {
-        .form = CW_TEXT_FULL, .sections = request->sections, .columns = request->columns};
+    struct cw_text_style style = {.form = CW_TEXT_FULL,
+                                  .sections = request->sections,
+                                  .columns = request->columns,
+                                  .has_all_frames = request->has_all_frames};
 
     cw_report_text_write(request->model, &style, out);
 }

@@ -170,6 +170,7 @@ static int write_by_library(struct cw_run_reports *reports, const struct cw_sour
         .version = PACKAGE_VERSION,
         .suppressions = rules,
         .old_ns = reports->options->old,
+        .has_all_frames = reports->options->frames == CW_FRAMES_ALL,
         .tensors = reports->tensors,
         .columns = destination ? 0 : cw_screen_columns(stderr),
     };

@@ -136,7 +136,8 @@ static int fill(struct job *job)
                                         .env = cw_settings_environment(),
                                         .version = PACKAGE_VERSION,
                                         .suppressions = options->suppressions,
-                                        .old_ns = options->old};
+                                        .old_ns = options->old,
+                                        .has_all_frames = options->frames == CW_FRAMES_ALL};
 
     cw_dump_name_escape(job->pattern, sizeof(job->pattern), job->name.path);
     if (cw_report_write(&job->copy.view, &request) == 0)

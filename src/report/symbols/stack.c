@@ -42,6 +42,24 @@ const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t fr
     return cw_view_code(view, (uint32_t)record->pc);
 }
 
+/* DIR/ab/cabLETTERS.py: in any directory, as TORCHINDUCTOR_CACHE_DIR is free. The name is a hash,
+ * and its second and third characters name the directory. */
+static int is_named_by_inductor(const char *path)
+{
+    enum { HASH_LEN = 52 };
+    const char *name = cw_short_file(path);
+
+    return name >= path + 4 && name[0] == 'c' && name[-4] == '/' && name[-3] == name[1] &&
+           name[-2] == name[2] && strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == HASH_LEN &&
+           name[HASH_LEN] == '.';
+}
+
+int cw_file_is_generated(const char *path)
+{
+    return is_named_by_inductor(path) || strstr(path, "/torchinductor_") ||
+           strstr(path, "/.triton/cache/");
+}
+
 int cw_file_is_installed(const char *path)
 {
     static const char *const places[] = {"/site-packages/", "/dist-packages/", "/lib/python3"};
@@ -56,7 +74,7 @@ int cw_file_is_installed(const char *path)
     for (size_t i = 0; i < CW_ARRAY_LEN(places); i++)
         if (strstr(path, places[i]))
             return 1;
-    return 0;
+    return cw_file_is_generated(path);
 }
 
 const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,

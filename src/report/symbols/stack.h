@@ -34,8 +34,11 @@ const struct cw_live_code *cw_stack_code(const struct cw_view *view, uint32_t fr
 /* The frame's function, or NULL. */
 const char *cw_stack_function(const struct cw_symbols *symbols, const struct cw_view *view,
                               uint32_t frame);
-/* Whether a Python file is in a directory of pip, the distribution or Python itself. */
+/* Whether a Python file is in a directory of pip, the distribution or Python itself, or generated.
+ */
 int cw_file_is_installed(const char *path);
+/* Whether a file was made by a compiler of a framework: torch.compile, Triton. */
+int cw_file_is_generated(const char *path);
 /* The last component of a path, or two if one is not specific (pkg/__init__.py). */
 const char *cw_short_file(const char *path);
 const char *cw_source_line_file(const struct cw_view *view, const struct cw_live_code *code);

@@ -551,6 +551,7 @@ static struct cw_text start(const struct cw_report_model *model, const struct cw
                             .out = out,
                             .form = style->form,
                             .sections = style->sections,
+                            .has_all_frames = style->has_all_frames,
                             .columns = style->columns != 0 ? style->columns : CW_TEXT_WIDTH};
 }
 

@@ -35,8 +35,9 @@ enum cw_text_section {
 
 struct cw_text_style {
     enum cw_text_form form;
-    unsigned sections; /* a bit for each; head and SUMMARY are always there */
-    unsigned columns;  /* that tables and lists of calls fit in; 0: 80 */
+    unsigned sections;  /* a bit for each; head and SUMMARY are always there */
+    unsigned columns;   /* that tables and lists of calls fit in; 0: 80 */
+    int has_all_frames; /* of stacks; else those of frameworks are folded */
 };
 
 #define CW_TEXT_WHOLE ((struct cw_text_style){.form = CW_TEXT_FULL, .sections = CW_TEXT_ALL})

@@ -6,6 +6,7 @@
 
 #include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
+#include "report/text/text_fold.h"
 #include "report/text/text_frames.h"
 
 /* ---- words ---- */
@@ -209,6 +210,7 @@ static void widen(const char *symbol, size_t *width)
 struct choice {
     unsigned count; /* of the frames shown */
     unsigned char shown[CW_DEPTH_MAX];
+    struct cw_text_folds folds; /* never shown */
 };
 
 /* The lines that they take: one for each frame, and one for each gap. */
@@ -225,7 +227,8 @@ static unsigned count_lines(const struct choice *choice, const struct cw_text_fr
 static void choose(struct choice *choice, const struct cw_text_frames *frames, unsigned at,
                    unsigned limit)
 {
-    if (at >= frames->count || choice->count == limit || choice->shown[at])
+    if (at >= frames->count || choice->count == limit || choice->shown[at] ||
+        choice->folds.frame[at])
         return;
     choice->shown[at] = 1;
     if (choice->count > 0 && count_lines(choice, frames) > limit + 1)
@@ -243,18 +246,21 @@ unsigned cw_text_next_step(const struct cw_text_frames *frames, unsigned at, int
 }
 
 /*
- * The innermost frames. If they do not include the script's own lines, those matter more than the
- * inside of a framework: the script's innermost line comes first; then the call itself, and the
- * frame where Python enters machine code; then the callers of the script's line; then the frames by
- * which the stack differs from its neighbours; then innermost frames as far as there is room.
+ * Of what is not folded, the innermost frames. If they do not include the script's own lines, those
+ * matter more than the inside of a framework: the script's innermost line comes first; then the
+ * call itself, and the frame where Python enters machine code; then the callers of the script's
+ * line; then the frames by which the stack differs from its neighbours; then innermost frames as
+ * far as there is room.
  */
-static void choose_frames(const struct cw_text_frames *frames, unsigned limit,
-                          struct choice *out_choice)
+static void choose_frames(const struct cw_text *text, const struct cw_text_frames *frames,
+                          unsigned limit, struct choice *out_choice)
 {
     unsigned script = cw_report_script_frame(frames->frame, frames->number, frames->count);
     unsigned python = 0;
 
     *out_choice = (struct choice){0};
+    if (!text->has_all_frames)
+        cw_text_fold(text, frames, &out_choice->folds);
     while (python < frames->count && !cw_report_is_code(cw_text_frame(frames, python)))
         python++;
     if (script >= limit && script < frames->count) {
@@ -360,9 +366,17 @@ void cw_text_no_stack(const struct cw_text *text)
                                                                 : "(no stack)");
 }
 
-static void put_more(const struct cw_text *text, unsigned count)
+/* A line in place of `count` frames that are not shown; none for 0. */
+static void put_gap(const struct cw_text *text, const struct cw_text_frames *frames,
+                    const struct choice *choice, unsigned first, unsigned count)
 {
-    if (count > 0)
+    unsigned folded = 0;
+
+    while (folded < count && choice->folds.frame[first + folded])
+        folded++;
+    if (count > 0 && folded == count)
+        cw_text_put_fold(text, frames, first, count);
+    else if (count > 0)
         cw_text_line(text, "    ... %u more frame%s", count, count == 1 ? "" : "s");
 }
 
@@ -382,7 +396,7 @@ static void put_frames(const struct cw_text *text, const struct cw_text_frames *
             skipped++;
             continue;
         }
-        put_more(text, skipped);
+        put_gap(text, frames, choice, i - skipped, skipped);
         number += skipped;
         skipped = 0;
         while (end < frames->count && choice->shown[end])
@@ -396,7 +410,7 @@ static void put_frames(const struct cw_text *text, const struct cw_text_frames *
         i += same;
         number += same;
     }
-    put_more(text, skipped);
+    put_gap(text, frames, choice, frames->count - skipped, skipped);
 }
 
 void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit)
@@ -411,6 +425,6 @@ void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit)
         cw_text_end_line(text);
         return;
     }
-    choose_frames(&frames, limit, &choice);
+    choose_frames(text, &frames, text->has_all_frames ? CW_DEPTH_MAX : limit, &choice);
     put_frames(text, &frames, &choice);
 }

@@ -25,6 +25,7 @@ struct cw_text {
     enum cw_text_form form;
     unsigned sections;                  /* of the full text: a bit for each (report_text.h) */
     unsigned columns;                   /* that tables and trails fit in */
+    int has_all_frames;                 /* of stacks; else some are folded, or left out */
     const struct cw_contrast *contrast; /* of the list that is printed; NULL: none */
     cw_report_want_fn want;             /* NULL: print; else only collect the stacks needed */
     void *want_arg;
@@ -77,8 +78,9 @@ void cw_text_begin_list(const struct cw_text *text, const uint32_t *site, size_t
                         uint32_t count, struct cw_text_list *out_list);
 void cw_text_end_list(struct cw_text_list *list);
 
-/* The visible frames, one line each, and one for each inlined function. If there are more than
- * `limit`, shows the most telling ones, including a script's lines. */
+/* The visible frames, one line each, and one for each inlined function, without those that are
+ * folded (text_fold.h). If there are more than `limit`, shows the most telling ones, including a
+ * script's lines. */
 void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit);
 /* Function and module of the innermost visible frame in one phrase, or function and line if the
  * line is known. For a script, the script's own innermost frame. Then those by which the stack

@@ -100,9 +100,9 @@ Test(options, takes_a_good_value_of_every_option)
           "CUWARDEN_DUMP_INTERVAL=100ms", "CUWARDEN_LOG_INTERVAL=2s", "CUWARDEN_DUMP_SIGNAL=12",
           "CUWARDEN_PYTHON=off", "CUWARDEN_LIVE=/l", "CUWARDEN_SUPPRESSIONS=/s", "CUWARDEN_OLD=5",
           "CUWARDEN_GROWTH=off", "CUWARDEN_CUPTI=audit", "CUWARDEN_TRACE=/t.%p",
-          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_THREAD=off",
-          "CUWARDEN_NEIGHBOURS=off", "CUWARDEN_BUDGET=tag:^a=b$=2G:refuse,tag:c,d=1K", "TMPDIR=/",
-          "TMPDIR=b");
+          "CUWARDEN_DEEPBIND=patch", "CUWARDEN_PROBES=otel", "CUWARDEN_FRAMES=all",
+          "CUWARDEN_THREAD=off", "CUWARDEN_NEIGHBOURS=off",
+          "CUWARDEN_BUDGET=tag:^a=b$=2G:refuse,tag:c,d=1K", "TMPDIR=/", "TMPDIR=b");
     cr_expect_eq(complaints.count, 0u);
     cr_expect_str_eq(options.live, "/l");
     cr_expect(strcmp(options.tmpdir, "/") == 0 && strcmp(options.trace, "/t.%p") == 0);
@@ -126,7 +126,7 @@ Test(options, takes_a_good_value_of_every_option)
     cr_expect_arr_eq(options.pressure.percent, ((uint8_t[]){50, 70, 100}), 3);
     cr_expect(options.fallback == CW_FALLBACK_MANAGED && options.budget.count == 2);
     cr_expect(options.fail.every == 5u && options.fail.above == 512u);
-    cr_expect_eq(options.dump_oom, CW_DUMP_OOM_OFF);
+    cr_expect(options.dump_oom == CW_DUMP_OOM_OFF && options.frames == CW_FRAMES_ALL);
     cr_expect_eq(options.dump_interval, 100000000u);
     cr_expect_eq(options.log_interval, 2000000000u);
     for (size_t i = 0; i < CW_OPTION_COUNT; i++)

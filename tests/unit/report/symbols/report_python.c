@@ -198,12 +198,11 @@ static void expect_lines_in_a_row(const char *const *line)
 Test(report_python, a_short_stack_has_the_lines_of_the_script)
 {
     static const char *const deep[] = {"    #0 libtorch.so+0x113",
-                                       "    ... 18 more frames",
-                                       "   #19 libtorch.so+0x100",
-                                       "   #20 Linear.forward  linear.py:125",
-                                       "   #21 Module.call     module.py:1798",
-                                       "   #22 Net.forward     model.py:5",
-                                       "    ... 3 more frames",
+                                       "    ... 21 frames of libtorch.so, torch",
+                                       "   #22 Net.forward  model.py:5",
+                                       "   #23 Module.call  module.py:1798",
+                                       "   #24 train        main.py:12",
+                                       "   #25 run_path     runpy.py:294",
                                        NULL};
 
     invalid_free_at(framework(20));
@@ -211,20 +210,16 @@ Test(report_python, a_short_stack_has_the_lines_of_the_script)
     expect_lines_in_a_row(deep);
 }
 
-Test(report_python, nothing_is_left_out_where_all_fits)
+Test(report_python, where_all_frames_are_asked_for_there_are_all)
 {
-    static const char *const flat[] = {"    #0 libtorch.so+0x101",
-                                       "    #1 libtorch.so+0x100",
-                                       "    #2 Linear.forward  linear.py:125",
-                                       "    #3 Module.call     module.py:1798",
-                                       "    #4 Net.forward     model.py:5",
-                                       "    #5 Module.call     module.py:1798",
-                                       "    ... 2 more frames",
-                                       NULL};
+    static const char *const all[] = {"    #0 libtorch.so+0x107", "    #1 libtorch.so+0x106",
+                                      "    #2 libtorch.so+0x105", NULL};
 
-    invalid_free_at(framework(2));
-    write_report(CW_REPORT_TEXT);
-    expect_lines_in_a_row(flat);
+    invalid_free_at(framework(8));
+    write_report_as((struct cw_report_request){.form = CW_REPORT_TEXT, .has_all_frames = 1});
+    expect_lines_in_a_row(all);
+    expect_line("   #13 run_path        runpy.py:294");
+    expect_no_text("...");
 }
 
 Test(report_python, one_line_names_the_scripts_own_line)

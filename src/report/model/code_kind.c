@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose code a function is. See code_kind.h.
+ * Whose code a frame is. See code_kind.h.
  *
  * Known by the file alone: a library that the built-in rules or the tables below name, then the
  * place where it is installed. A library that was linked statically counts as what it was linked
  * into.
  */
-#include "cli/export/code_kind.h"
+#include "report/model/code_kind.h"
 
 #include <string.h>
 
 #include "base/compiler.h"
-#include "cli/model/site_text.h"
+#include "base/out.h"
 #include "report/leaks/leak_class.h"
 #include "report/symbols/stack.h"
 
@@ -61,32 +61,60 @@ static const char *package_of(const char *path)
     return NULL;
 }
 
-static const char *kind_of_line(const char *file)
+static int is_of_framework(const char *package)
 {
-    const char *package = package_of(file);
-
-    if (package && BEGINS_WITH_ONE(package, framework_package))
-        return "framework";
-    return cw_file_is_installed(file) ? "python" : "own";
+    return package && BEGINS_WITH_ONE(package, framework_package);
 }
 
-static const char *kind_of_module(const struct cw_report_model *model, const char *path)
+static enum cw_code_kind kind_of_line(const char *file)
 {
-    const char *name = cw_last_component(path), *package = package_of(path);
+    if (is_of_framework(package_of(file)) || cw_file_is_generated(file))
+        return CW_CODE_FRAMEWORK;
+    return cw_file_is_installed(file) ? CW_CODE_PYTHON : CW_CODE_OWN;
+}
+
+static enum cw_code_kind kind_of_module(const struct cw_report_model *model, uint32_t module)
+{
+    const char *path = cw_report_module_path(model, module);
+    const char *name = cw_report_module_name(model, module), *package = package_of(path);
 
     if (cw_leak_rule_names_file(path) || BEGINS_WITH_ONE(name, framework_file) ||
-        (package && BEGINS_WITH_ONE(package, framework_package)))
-        return "framework";
+        is_of_framework(package) || cw_file_is_generated(path))
+        return CW_CODE_FRAMEWORK;
     if (strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0)
-        return "python";
+        return CW_CODE_PYTHON;
     if (strcmp(path, model->process.exe) == 0)
-        return "own";
-    return path[0] == '\0' || package || BEGINS_WITH_ONE(path, installed_under) ? "library" : "own";
+        return CW_CODE_OWN;
+    return path[0] == '\0' || package || BEGINS_WITH_ONE(path, installed_under) ? CW_CODE_LIBRARY
+                                                                                : CW_CODE_OWN;
 }
 
-const char *cw_code_kind(const struct cw_report_model *model, const struct cw_call *call)
+enum cw_code_kind cw_code_kind(const struct cw_report_model *model,
+                               const struct cw_report_frame *frame)
 {
-    if (call->is_python)
-        return kind_of_line(call->file);
-    return kind_of_module(model, cw_report_module_path(model, call->module + 1));
+    if (frame->is_python)
+        return kind_of_line(frame->file ? frame->file : "");
+    return kind_of_module(model, frame->module);
+}
+
+static const char *name_of_package(const char *package, char *buf, size_t cap)
+{
+    cw_format(buf, cap, "%.*s", (int)strcspn(package, "/"), package);
+    return buf;
+}
+
+const char *cw_code_name(const struct cw_report_model *model, const struct cw_report_frame *frame,
+                         char *buf, size_t cap)
+{
+    const char *file = frame->is_python ? frame->file ? frame->file : ""
+                                        : cw_report_module_path(model, frame->module);
+    const char *package = package_of(file);
+
+    if (package && (frame->is_python || strstr(package, ".cpython-") || strstr(package, ".abi3.")))
+        return name_of_package(package, buf, cap);
+    if (file[0] == '<')
+        return file;
+    if (frame->is_python)
+        return cw_file_is_generated(file) ? "generated code" : "Python";
+    return file[0] ? cw_report_module_name(model, frame->module) : "?";
 }
