@@ -208,6 +208,10 @@ static int attach(struct target *target)
 static int take_lock(const struct target *target, uint64_t deadline)
 {
     while (cw_mailbox_lock(target->fd) != 0) {
+        if (errno != EAGAIN && errno != EACCES) {
+            cw_cli_error("cannot lock '%s': %s", target->path, strerror(errno));
+            return -1;
+        }
         if (!is_alive(target))
             return fail_dead(target);
         if (cw_clock_ns() >= deadline) {

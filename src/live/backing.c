@@ -12,6 +12,7 @@
 
 #include "base/out.h"
 #include "base/sys.h"
+#include "live/file_lock.h"
 #include "live/layout.h"
 
 #define HIGH_FD 900 /* above those of programs that count theirs, or close a range */
@@ -230,14 +231,6 @@ int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint
 
 /* ---- making it ---- */
 
-static int lock_file(int fd)
-{
-    struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_PROCESS, .l_len = 1};
-
-    return cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&lock);
-}
-
 /* Until it is published its name begins with a dot. */
 static int make_file(struct cw_backing *backing, int dir, const char *directory)
 {
@@ -261,7 +254,8 @@ static int make_file(struct cw_backing *backing, int dir, const char *directory)
         return -1;
     backing->inode = info.st_ino;
     backing->device = info.st_dev;
-    (void)lock_file(backing->fd); /* without locks a reader asks the system for the process */
+    (void)cw_file_lock_claim(
+        backing->fd); /* without locks a reader asks the system for the process */
     backing->fd = move_high(backing->fd);
     return 0;
 }

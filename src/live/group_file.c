@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "base/out.h"
 #include "base/sys.h"
+#include "live/file_lock.h"
 #include "live/live_dir.h"
 
 #define SIZE (CW_GROUP_SLOTS * sizeof(struct cw_group_slot))
@@ -21,13 +22,6 @@
 
 /* ---- slots ---- */
 
-static int lock_slot(int fd, unsigned slot, short type)
-{
-    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)slot, .l_len = 1};
-
-    return cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&lock);
-}
-
 static void clear(struct cw_group_slot *slot)
 {
     atomic_store(&slot->wanted, 0);
@@ -37,7 +31,7 @@ static void clear(struct cw_group_slot *slot)
 static int take_slot(struct cw_group_file *group)
 {
     for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
-        if (lock_slot(group->fd, i, F_WRLCK) != 0)
+        if (cw_file_lock_take(group->fd, i, 1) != 0)
             continue;
         clear(&group->slots[i]); /* of one that is dead */
         group->slot = i;
@@ -53,10 +47,10 @@ static void reap(struct cw_group_file *group)
         struct cw_group_slot *slot = &group->slots[i];
 
         if (i == group->slot || (atomic_load(&slot->held) | atomic_load(&slot->wanted)) == 0 ||
-            lock_slot(group->fd, i, F_WRLCK) != 0)
+            cw_file_lock_take(group->fd, i, 1) != 0)
             continue;
         clear(slot);
-        lock_slot(group->fd, i, F_UNLCK);
+        cw_file_lock_drop(group->fd, i, 1);
     }
 }
 

@@ -3,7 +3,7 @@
  * A sum over processes: what each of a group of processes of one user holds of something, in a file
  * that all of them map, so that together they stay within a maximum.
  *
- * Each has a slot, and keeps it by the lock (F_OFD_SETLK) of the byte of that number: the kernel
+ * Each has a slot, and keeps it by the lock (file_lock.h) of the byte of that number: the kernel
  * gives it back however the process ends, and whoever finds no room takes what the dead have in
  * their slots. There is no lock that a stopped process could hold: a process shows what it wants
  * before it adds up what all have shown, so of two that compete at least one sees the other. One

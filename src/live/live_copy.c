@@ -20,6 +20,7 @@
 #include "base/reason.h"
 #include "base/sys.h"
 #include "live/backing.h"
+#include "live/file_lock.h"
 
 #define LOOK          ((size_t)64 << 10)
 #define SIZE_MAX_SANE ((uint64_t)CW_STEPS_MAX * CW_STEP)
@@ -310,7 +311,7 @@ int cw_live_copy_read(int fd, struct cw_live_copy *image, char *why, size_t cap)
     int rc;
 
     /* Before anything is read: one that is dead by now does not write any more. */
-    *image = (struct cw_live_copy){.is_locked = cw_live_dir_is_locked(fd)};
+    *image = (struct cw_live_copy){.is_locked = cw_file_lock_is_claimed(fd)};
     if (header == NULL)
         return refuse(&reading, "does not fit in memory");
     rc = check_type(&reading);

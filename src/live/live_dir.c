@@ -19,6 +19,7 @@
 #include "base/out.h"
 #include "base/random.h"
 #include "base/sys.h"
+#include "live/file_lock.h"
 
 #define STEP         ((uint64_t)1 << 20)
 #define SHARE        16 /* of what is free */
@@ -140,16 +141,6 @@ int cw_live_dir_is_file(const char *name)
 
 /* ---- what the dead left ---- */
 
-int cw_live_dir_is_locked(int fd)
-{
-    struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_PROCESS, .l_len = 1};
-
-    if (cw_sys_fcntl(fd, F_OFD_GETLK, (uintptr_t)&lock) != 0)
-        return -1;
-    return lock.l_type != F_UNLCK;
-}
-
 /* Reports that were made while a process ran lie in the same directory (report/path/dump_name.h).
  */
 static int is_dump(const char *name)
@@ -160,15 +151,13 @@ static int is_dump(const char *name)
 /* Whoever takes a part in it locks a byte. While all are locked nobody can begin to. */
 static void sweep_sum(int dir, const char *name, int64_t now)
 {
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = cw_sys_open_at(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0);
     struct stat info;
 
     if (fd < 0)
         return;
     if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        now - info.st_mtim.tv_sec > DAY_SECONDS &&
-        cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&all) == 0)
+        now - info.st_mtim.tv_sec > DAY_SECONDS && cw_file_lock_take(fd, 0, 0) == 0)
         syscall(SYS_unlinkat, dir, name, 0);
     cw_sys_close(fd);
 }
@@ -192,7 +181,7 @@ static void sweep_file(int dir, const char *name, int64_t now)
             now - info.st_mtim.tv_sec > DUMP_SECONDS)
             syscall(SYS_unlinkat, dir, name, 0);
     } else if (cw_sys_stat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-               cw_live_dir_is_locked(fd) == 0) {
+               cw_file_lock_is_claimed(fd) == 0) {
         /* One with a hidden name never lived long, and may be about to take its lock. */
         if (name[0] != '.' && (info.st_mode & 0777) != MODE_DEAD) {
             syscall(SYS_fchmod, fd, MODE_DEAD);

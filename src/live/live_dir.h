@@ -17,7 +17,7 @@
 #define CW_PLACE_SUFFIX     ".live"
 #define CW_PLACE_SUM_SUFFIX ".sum" /* live/group_file.h */
 
-/* Bytes of the file that are locked (F_OFD_SETLK): by its process while it lives, by an asker. */
+/* Bytes of the file that are locked (live/file_lock.h): by its process while it lives, by an asker. */
 #define CW_LIVE_LOCK_PROCESS 0
 #define CW_LIVE_LOCK_ASKER   1
 
@@ -53,9 +53,6 @@ int cw_live_dir_is_file(const char *name);
 
 /* Calls `look` with the name of each entry, until that returns 1. */
 void cw_live_dir_each(int dir, int (*look)(void *self, const char *name), void *self);
-
-/* 1 if somebody holds the file's lock, 0 if nobody does, -1 if that cannot be told. */
-int cw_live_dir_is_locked(int fd);
 
 /*
  * Takes away what dead processes left more than 24 hours ago, counted from when this first saw that

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "base/sys.h"
+#include "live/file_lock.h"
 #include "live/live_dir.h"
 
 #define PAGE 65536u /* the largest of any machine; a multiple of the others */
@@ -34,22 +35,14 @@ static int put(int fd, size_t at, uint32_t value)
 
 /* ---- the place of the asker ---- */
 
-static int set_lock(int fd, short type)
-{
-    struct flock lock = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = CW_LIVE_LOCK_ASKER, .l_len = 1};
-
-    return cw_sys_fcntl(fd, F_OFD_SETLK, (uintptr_t)&lock);
-}
-
 int cw_mailbox_lock(int fd)
 {
-    return set_lock(fd, F_WRLCK);
+    return cw_file_lock_take(fd, CW_LIVE_LOCK_ASKER, 1);
 }
 
 void cw_mailbox_unlock(int fd)
 {
-    (void)set_lock(fd, F_UNLCK);
+    cw_file_lock_drop(fd, CW_LIVE_LOCK_ASKER, 1);
 }
 
 /* ---- asking ---- */

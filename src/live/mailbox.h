@@ -29,7 +29,7 @@ struct cw_mail {
 uint32_t cw_mailbox_get(int fd, size_t at);
 
 /* The place of the one asker, which goes with the descriptor and those that a fork copied. 0, or -1
- * with errno: somebody else has it. */
+ * with errno: EAGAIN or EACCES if somebody else has it. */
 int cw_mailbox_lock(int fd);
 /* Also where a forked child has a copy of the descriptor. */
 void cw_mailbox_unlock(int fd);

@@ -2,8 +2,8 @@
 /* The file of CUSIM_SHARED: what each process that takes part holds of each device.
  *
  * A process has a slot, and a lock on the slot's byte of the file for as long as it lives; a lock
- * on byte 0 makes a charge one step. Both belong to the open file, so they end with the process
- * however that ends, and no forked child has a hand in them once it has closed its copy.
+ * on byte 0 makes a charge one step. Both are record locks of the process, which opens the file once:
+ * they end with it however it ends, a forked child has none of them, and gVisor knows them.
  *
  * Always true: nobody but its owner adds to a slot; a slot whose byte is not locked holds nothing,
  * and is cleared by whoever comes across it. There is no sum that a killed process could leave
@@ -53,20 +53,20 @@ static bool is_owned(int slot)
 
     if (slot == own)
         return true;
-    if (fcntl(fd, F_OFD_GETLK, &lock) != 0)
+    if (fcntl(fd, F_GETLK, &lock) != 0)
         fail("cannot ask for a lock");
     return lock.l_type != F_UNLCK;
 }
 
 void sim_share_lock(void)
 {
-    if (slots && !lock_byte(F_OFD_SETLKW, F_WRLCK, 0))
+    if (slots && !lock_byte(F_SETLKW, F_WRLCK, 0))
         fail("cannot lock the file");
 }
 
 void sim_share_unlock(void)
 {
-    if (slots && !lock_byte(F_OFD_SETLK, F_UNLCK, 0))
+    if (slots && !lock_byte(F_SETLK, F_UNLCK, 0))
         fail("cannot unlock the file");
 }
 
@@ -106,7 +106,7 @@ void sim_share_join(void)
     sim_share_lock();
     sweep();
     for (int i = 0; i < NSLOTS && own < 0; i++)
-        if (!slots[i].pid && lock_byte(F_OFD_SETLK, F_WRLCK, 1 + i))
+        if (!slots[i].pid && lock_byte(F_SETLK, F_WRLCK, 1 + i))
             own = i;
     if (own >= 0)
         slots[own].pid = getpid();

@@ -21,6 +21,7 @@
 #include "base/sys.h"
 #include "cli/input/foreign_file.h"
 #include "cli/input/run_live.h"
+#include "live/file_lock.h"
 #include "live/live_copy.h"
 #include "live/live_dir.h"
 #include "cli/ui/message.h"
@@ -259,7 +260,7 @@ static const struct cw_live_name *choose(const struct cw_live_files *files)
 
     for (size_t i = 0; i < files->count; i++) {
         int fd = open_candidate(&files->file[i], why, sizeof(why));
-        int is_locked = fd >= 0 && cw_live_dir_is_locked(fd) == 1;
+        int is_locked = fd >= 0 && cw_file_lock_is_claimed(fd) == 1;
 
         if (fd < 0 && errno == ENOENT)
             continue; /* removed just now */
@@ -315,7 +316,7 @@ int cw_live_file_is_mapped(uint32_t pid, const char *path)
 
 int cw_live_file_is_in_use(int fd, uint32_t pid, const char *path)
 {
-    return cw_live_dir_is_locked(fd) == 1 || cw_live_file_is_mapped(pid, path);
+    return cw_file_lock_is_claimed(fd) == 1 || cw_live_file_is_mapped(pid, path);
 }
 
 void cw_live_files_free(struct cw_live_files *files)

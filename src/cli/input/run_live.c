@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "live/file_lock.h"
 
 #define OLD_SECOND 60 /* an empty directory may be new */
 
@@ -213,7 +214,7 @@ static void remove_unfinished(int dir, const char *name)
 
     if (fd < 0)
         return;
-    if (cw_live_dir_is_locked(fd) == 0)
+    if (cw_file_lock_is_claimed(fd) == 0)
         unlinkat(dir, name, 0);
     close(fd);
 }

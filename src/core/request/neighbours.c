@@ -21,6 +21,7 @@
 #include "core/process/gate.h"
 #include "core/process/session.h"
 #include "live/foreign_open.h"
+#include "live/file_lock.h"
 #include "live/live_dir.h"
 #include "live/mailbox.h"
 #include "live/view.h"
@@ -175,7 +176,7 @@ static int is_candidate(const struct search *search, struct neighbour *neighbour
     struct stat info;
 
     if (uid != geteuid() || cw_sys_stat(neighbour->fd, &info) != 0 || is_own(&info) ||
-        is_left_alone(info.st_dev, info.st_ino) || cw_live_dir_is_locked(neighbour->fd) != 1)
+        is_left_alone(info.st_dev, info.st_ino) || cw_file_lock_is_claimed(neighbour->fd) != 1)
         return 0;
     neighbour->device = info.st_dev;
     neighbour->inode = info.st_ino;
