@@ -128,7 +128,7 @@ struct cuwarden_stats {
     double fragmentation; /* 1 - peak of live bytes / peak of reserved bytes */
     double efficiency;    /* live bytes / allocated bytes; 1 without any */
     const char *backend;  /* "pool": freed memory is kept; "track": it is not. Static. */
-    uint64_t transfers, transfer_bytes; /* downloads that are complete, and copies over bridges */
+    uint64_t transfers, transfer_bytes; /* complete: downloads, copies over bridges, files */
     uint64_t transfer_ns;               /* that they took on the device */
     uint64_t transfer_waited_ns;        /* that the program waited for them */
     double transfer_overlap; /* the share of their time while it did not; 0 without any */
@@ -355,6 +355,30 @@ struct cuwarden_streams {
     uint32_t unused; /* 0 */
 };
 
+/* How far a file has come (cuwarden_prefetch_stage). */
+enum cuwarden_stage {
+    CUWARDEN_READING,  /* it is not read, or not all of it */
+    CUWARDEN_ARRIVING, /* it is; the device has not copied all of it */
+    CUWARDEN_ARRIVED   /* all is there, or the request has failed */
+};
+
+/* A prefetch. Its name is valid until it ends. */
+struct cuwarden_prefetch {
+    uint64_t id; /* no other prefetch of this process has it, before or after */
+    const char *name;
+    uint64_t chunk_bytes; /* of pinned memory; it has two */
+    uint64_t started;     /* files; the number of the last one */
+    uint64_t arrived;     /* that came as asked, or to the end of the file */
+    uint64_t failed;
+    uint64_t refused;     /* that found 16 on their way */
+    uint64_t bytes;       /* of those that arrived */
+    uint64_t transfer_ns; /* from the first chunk of each on the device to its last */
+    uint64_t waited_ns;   /* that the program waited for them */
+    double overlap;       /* the share of transfer_ns while it did not; 0 without any */
+    int32_t device;
+    uint32_t unused; /* 0 */
+};
+
 struct cuwarden_table {
     size_t size; /* of the table of the library that is there; 0: there is none */
     int (*is_active)(void);
@@ -425,6 +449,15 @@ struct cuwarden_table {
     int (*streams_reset)(uint64_t streams);
     int (*streams_now)(uint64_t streams, struct cuwarden_streams *out, size_t size);
     int (*streams_end)(uint64_t streams);
+    int (*prefetch_make)(const char *name, uint64_t chunk_bytes, uint64_t *out);
+    int (*prefetch_start)(uint64_t prefetch, const char *path, int fd, uint64_t offset,
+                          uint64_t bytes, void *to, void *stream, uint64_t *out_number);
+    int (*prefetch_before)(uint64_t prefetch, uint64_t number, void *stream);
+    int (*prefetch_stage)(uint64_t prefetch, uint64_t number, int32_t *out);
+    int (*prefetch_wait)(uint64_t prefetch, uint64_t number, uint64_t *out_bytes);
+    int (*prefetch_cancel)(uint64_t prefetch, uint64_t number);
+    int (*prefetch_now)(uint64_t prefetch, struct cuwarden_prefetch *out, size_t size);
+    int (*prefetch_end)(uint64_t prefetch);
 };
 
 /* ---- the way to the library ---- */
@@ -1373,6 +1406,130 @@ static inline int cuwarden_streams_end(uint64_t streams)
     const struct cuwarden_table *table = cuwarden_table_();
 
     return CUWARDEN_HAS_(table, streams_end) ? table->streams_end(streams) : cuwarden_lacks_(table);
+}
+
+/* ---- files to the device ---- */
+
+/*
+ * Makes a prefetch, which brings files to memory of the device while the program does other work:
+ * two chunks of pinned memory (chunk_bytes each, 0: 4 MiB; rounded up to 4 KiB, at most 1 GiB), and
+ * a stream of the current context. While one chunk is read, the other is copied. The name, of at
+ * most 47 bytes, is that of the pinned memory in reports; no two live prefetches have the same, and
+ * what is not ended is a leak. Scopes leave it alone. Without the library there are no prefetches:
+ * a program that must run without reads the file itself. Needs a context that is current. INVALID;
+ * EXISTS; OUT_OF_HOST: no memory, or there are 16 already; NOT_STARTED; BUSY: a stream is captured,
+ * or a context ends; DRIVER. As long as the driver takes for the memory, a stream and 50 events.
+ */
+static inline int cuwarden_prefetch_make(const char *name, uint64_t chunk_bytes, uint64_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_make) ? table->prefetch_make(name, chunk_bytes, out)
+                                               : cuwarden_lacks_(table);
+}
+
+/*
+ * Has `bytes` of a file, from `offset` on, brought to `to`, which is memory of the prefetch's
+ * device. The file is the one at `path`, which is opened later, so that this never waits for a
+ * disk; with path NULL it is the one that is open as `fd`, of which the library keeps a duplicate,
+ * and whose position stays as it is. The first copy begins after what was submitted to `stream`
+ * before (a CUstream or cudaStream_t of the prefetch's context, NULL for the default stream,
+ * CUWARDEN_NO_STREAM for none). Requests of a prefetch are served in their order, those of several
+ * ones in turn, all by one thread of the library's, which is there while files are read and for a
+ * second after; it takes no signals, and none of the driver's time while a stream is captured.
+ * Where a block is freed before its file is read, the rest does not come. Of what has been in the
+ * file is copied what is there when it is read: do not write to it meanwhile. 0 bytes are a request
+ * that only opens the file. *out_number (or NULL): the number of the request, 1 for the first.
+ * NOT_FOUND: no such prefetch, or the program has no block there; TOO_LARGE: the block ends before;
+ * INVALID: no file, an offset beyond all files, memory of the host or of another device; SYSTEM: no
+ * such descriptor; BUSY: 16 are on their way (also: another thread starts one, a stream is
+ * captured, a context ends); OUT_OF_HOST: no thread can be made; DRIVER. Some microseconds, the
+ * first also for a thread.
+ */
+static inline int cuwarden_prefetch_start(uint64_t prefetch, const char *path, int fd,
+                                          uint64_t offset, uint64_t bytes, void *to, void *stream,
+                                          uint64_t *out_number)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_start)
+               ? table->prefetch_start(prefetch, path, fd, offset, bytes, to, stream, out_number)
+               : cuwarden_lacks_(table);
+}
+
+/*
+ * What is submitted to `stream` (of the prefetch's context) from now on begins after the request of
+ * this number (0: the last one) has arrived. Waits for the disk if the file is not read yet
+ * (cuwarden_prefetch_stage() tells), as no stream can be held back for a copy that the driver does
+ * not have; never for the device. Fails as cuwarden_prefetch_wait() does.
+ */
+static inline int cuwarden_prefetch_before(uint64_t prefetch, uint64_t number, void *stream)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_before) ? table->prefetch_before(prefetch, number, stream)
+                                                 : cuwarden_lacks_(table);
+}
+
+/* How far the request of this number (0: the last one) is (enum cuwarden_stage). Never waits.
+ * NOT_FOUND: none was started, or 16 later ones were; BUSY: a stream is captured, or a context
+ * ends; DRIVER: its context has ended. */
+static inline int cuwarden_prefetch_stage(uint64_t prefetch, uint64_t number, int32_t *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_stage) ? table->prefetch_stage(prefetch, number, out)
+                                                : cuwarden_lacks_(table);
+}
+
+/*
+ * Waits until the request of this number (0: the last one) has arrived, and says how many bytes
+ * came: fewer than were asked for if the file ends before, or if it was cancelled. *out_bytes may
+ * be NULL. SYSTEM: the file cannot be opened or read (the text names it, and the errno); NOT_FOUND:
+ * there is no such prefetch or request, 16 later ones were started (so it has arrived, or failed),
+ * or the block was freed before its file was read; DRIVER: the driver refused, or the context has
+ * ended; BUSY: a stream is captured, or a context ends; NOT_ACTIVE: the process ends. After a
+ * failure some of the bytes may have come. In any thread, also while another starts one. It is seen
+ * to have arrived some hundredths of its time late.
+ */
+static inline int cuwarden_prefetch_wait(uint64_t prefetch, uint64_t number, uint64_t *out_bytes)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_wait) ? table->prefetch_wait(prefetch, number, out_bytes)
+                                               : cuwarden_lacks_(table);
+}
+
+/* Nothing more is read for the request of this number (0: for all of the prefetch's); a chunk that
+ * is being read or copied may still come. What has arrived stays. Never waits. NOT_FOUND: there is
+ * no such prefetch. */
+static inline int cuwarden_prefetch_cancel(uint64_t prefetch, uint64_t number)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_cancel) ? table->prefetch_cancel(prefetch, number)
+                                                 : cuwarden_lacks_(table);
+}
+
+/* How a prefetch stands. NOT_FOUND. Times and bytes, and those of the statistics, are those of
+ * requests that another one's start, a stage, a wait or the end has seen to have arrived. */
+static inline int cuwarden_prefetch_now(uint64_t prefetch, struct cuwarden_prefetch *out)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_now) ? table->prefetch_now(prefetch, out, sizeof(*out))
+                                              : cuwarden_lacks_(table);
+}
+
+/* Cancels what is not read, waits for the chunk that is being read and for the device, and frees
+ * all. NOT_FOUND, BUSY (also: another thread is at work on it): nothing has changed. DRIVER: the
+ * driver refused something: it is gone all the same. */
+static inline int cuwarden_prefetch_end(uint64_t prefetch)
+{
+    const struct cuwarden_table *table = cuwarden_table_();
+
+    return CUWARDEN_HAS_(table, prefetch_end) ? table->prefetch_end(prefetch)
+                                              : cuwarden_lacks_(table);
 }
 
 #ifdef __cplusplus

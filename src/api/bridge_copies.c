@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes over a bridge: copies are checked, ordered and waited for. See bridges.h. */
 #include "api/bridge_table.h"
+#include "api/row_memory.h"
 #include "base/clock.h"
 #include "core/tags/tag.h"
 
@@ -57,48 +58,11 @@ void cw_bridge_settle(struct cw_bridge_row *row)
 
 /* ---- what may be copied ---- */
 
-/* The bytes from an address on, of a block or of what is mapped behind it piece by piece. */
-static int look_far(uint64_t address, uint64_t wanted, struct cw_bridge_memory *out,
-                    uint64_t *out_bytes)
-{
-    struct cw_bridge_memory next;
-    int code = cw_bridge_driver->look(address, out);
-
-    if (code != 0)
-        return code;
-    *out_bytes = out->base + out->bytes - address;
-    while (*out_bytes < wanted && out->context == 0 &&
-           cw_bridge_driver->look(address + *out_bytes, &next) == 0 && next.context == 0 &&
-           next.device == out->device && next.base == address + *out_bytes && next.bytes != 0)
-        *out_bytes += next.bytes;
-    return 0;
-}
-
 static int check_end(const struct cw_bridge_row *row, const struct cw_bridge_side *side,
                      const void *at, uint64_t bytes, struct cw_bridge_memory *out)
 {
-    const char *name = row->own.name;
-    uint64_t there = 0;
-
-    if (look_far((uint64_t)(uintptr_t)at, bytes, out, &there) != 0)
-        return cw_api_fail(CUWARDEN_NOT_FOUND,
-                           "bridge '%s' cannot copy: the program has no block at %p", name, at);
-    if (out->is_host)
-        return cw_api_fail(CUWARDEN_INVALID, "bridge '%s' cannot copy: %p is memory of the host",
-                           name, at);
-    if (out->device != side->place.device)
-        return cw_api_fail(CUWARDEN_INVALID,
-                           "bridge '%s' goes from device %u to %u: %p is on device %d", name,
-                           row->near.place.device, row->far.place.device, at, out->device);
-    if (out->context != 0 && out->context != side->place.context.handle)
-        return cw_api_fail(CUWARDEN_INVALID,
-                           "bridge '%s' was made for another context of device %u than that of %p",
-                           name, side->place.device, at);
-    if (there < bytes)
-        return cw_api_fail(CUWARDEN_TOO_LARGE,
-                           "bridge '%s' cannot copy %ju bytes: at %p the block has %ju", name,
-                           (uintmax_t)bytes, at, (uintmax_t)there);
-    return CUWARDEN_OK;
+    return cw_rows_check_memory(&cw_bridges, &row->own, cw_bridge_driver, &side->place, at, bytes,
+                                out);
 }
 
 /* One copy that is to be made. */

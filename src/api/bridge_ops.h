@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What bridges need of the driver beside api/transfer_ops.h, whose rules hold here too. Unit tests
+ * What bridges and prefetches need of the driver beside api/transfer_ops.h, whose rules hold here too. Unit tests
  * give a fake.
  */
 #ifndef CW_API_BRIDGE_OPS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of a table that the program names by numbers: downloads, bridges, stream sets.
+ * Rows of a table that the program names by numbers: downloads, bridges, stream sets, prefetches.
  *
  * A row is somebody's from its claim to its drop, and its number finds it from publish to the
  * beginning of its end. A number is never used again. Whoever works with a row counts as its user,

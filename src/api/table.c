@@ -13,6 +13,7 @@
 #include "api/leaks.h"
 #include "api/listeners.h"
 #include "api/placements.h"
+#include "api/prefetches.h"
 #include "api/scopes.h"
 #include "api/stats.h"
 #include "api/streams.h"
@@ -97,4 +98,12 @@ CW_EXPORT const struct cuwarden_table cuwarden_table_1 = {
     .streams_reset = cw_api_streams_reset,
     .streams_now = cw_api_streams_now,
     .streams_end = cw_api_streams_end,
+    .prefetch_make = cw_api_prefetch_make,
+    .prefetch_start = cw_api_prefetch_start,
+    .prefetch_before = cw_api_prefetch_before,
+    .prefetch_stage = cw_api_prefetch_stage,
+    .prefetch_wait = cw_api_prefetch_wait,
+    .prefetch_cancel = cw_api_prefetch_cancel,
+    .prefetch_now = cw_api_prefetch_now,
+    .prefetch_end = cw_api_prefetch_end,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What downloads, bridges and stream sets need of the driver besides a place and its context
+ * What downloads, bridges, stream sets and prefetches need of the driver besides a place and its context
  * (api/buffer_ops.h). The hook layer gives functions over it, unit tests a fake.
  *
  * For every function: no lock is held, the thread counts as inside a hook, and the context of the

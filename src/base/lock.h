@@ -15,7 +15,7 @@
 
 enum cw_lock_rank {
     CW_RANK_BUFFER,      /* names of growable buffers (api/buffers.c) */
-    CW_RANK_ROWS,        /* downloads, bridges, stream sets (api/rows.c) */
+    CW_RANK_ROWS,        /* downloads, bridges, stream sets, prefetches (api/rows.c) */
     CW_RANK_PLACEMENT,   /* names and their devices (api/placements.c) */
     CW_RANK_SESSION,     /* arming, disarming, the report at the end */
     CW_RANK_RESOLVE,     /* which driver is loaded, the table of real functions */

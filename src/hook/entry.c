@@ -17,6 +17,7 @@
 #include "api/bridges.h"
 #include "api/downloads.h"
 #include "api/placements.h"
+#include "api/prefetches.h"
 #include "api/listeners.h"
 #include "api/streams.h"
 #include "base/compiler.h"
@@ -38,6 +39,7 @@
 #include "hook/services/dump_signal.h"
 #include "hook/services/background_thread.h"
 #include "hook/services/dispatch.h"
+#include "hook/services/helper_thread.h"
 #include "hook/services/trace_file.h"
 #include "hook/settings.h"
 #include "hook/start.h"
@@ -65,6 +67,7 @@ static void forked(void)
     cw_api_downloads_reset();
     cw_api_bridges_reset();
     cw_api_streams_forked();
+    cw_api_prefetches_reset();
     cw_api_placements_reset();
     cw_dump_reset();
     cw_trace_file_forked();
@@ -82,6 +85,8 @@ static void __attribute__((constructor)) load(void)
     cw_api_downloads_init(&cw_buffer_driver, &cw_transfer_driver);
     cw_api_bridges_init(&cw_buffer_driver, &cw_transfer_driver, &cw_bridge_over_driver);
     cw_api_streams_init(&cw_buffer_driver, &cw_transfer_driver);
+    cw_api_prefetches_init(&cw_buffer_driver, &cw_transfer_driver, &cw_bridge_over_driver,
+                           cw_helper_thread_start);
     cw_api_placements_init(&cw_buffer_driver, &cw_device_driver);
     if (cw_sys_fcntl(STDERR_FILENO, F_GETFD, 0) < 0)
         cw_write_never_to_stderr();

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "api/prefetches.h"
 #include "base/compiler.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -118,6 +119,7 @@ static void finish(enum cw_exit_kind kind, int status)
     cw_audit_cut();
     cw_trace_end();
     cw_background_thread_stop();
+    cw_api_prefetches_stop();
     cw_mem_detach();
     if (write_report(kind == CW_EXIT_EXIT) == 0)
         cw_session_reported();
@@ -132,7 +134,9 @@ static void note_status(int status, void *arg)
 {
     (void)arg;
     atomic_store(&exit_status, status);
-    cw_background_thread_stop(); /* the driver may be torn down before our destructor runs */
+    /* The driver may be torn down before our destructor runs. */
+    cw_background_thread_stop();
+    cw_api_prefetches_stop();
 }
 
 static void quick_exiting(void *arg)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What stands between a request of the program and the pool, if anything does: injected failures
- * (core/limits/inject.h) and budgets (core/account/budget.h). One word, so that all of it together
- * costs a request one load where nothing does. No lock: each bit has one owner.
+ * (core/limits/inject.h) and budgets (core/account/budget.h); and between a free and the pool:
+ * prefetches (api/prefetches.h). One word, so that all of it together costs a request one load
+ * where nothing does. No lock: each bit has one owner.
  */
 #ifndef CW_CORE_GUARD_H
 #define CW_CORE_GUARD_H
@@ -16,6 +17,7 @@ enum cw_guard {
     CW_GUARD_INJECT = 1 << 0,
     CW_GUARD_BUDGET = 1 << 1,
     CW_GUARD_CHANGING = 1 << 2, /* which budget counts a block may be about to change */
+    CW_GUARD_PREFETCH = 1 << 3, /* files are read for blocks, whose frees say so before */
 };
 
 extern CW_HIDDEN _Atomic uint32_t cw_guards;

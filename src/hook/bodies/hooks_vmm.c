@@ -3,7 +3,9 @@
 #include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/observe.h"
 
+#include "api/prefetches.h"
 #include "core/device/vmm.h"
+#include "core/process/guard.h"
 
 static void place(const CUmemLocation *location, struct cw_request *request)
 {
@@ -158,6 +160,8 @@ CW_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemUnmap, CW_CALLER))
         return CW_REAL(cuMemUnmap)(ptr, size);
+    if (cw_guard_is_on(CW_GUARD_PREFETCH))
+        cw_api_prefetch_leaving(ptr, size);
     cw_vmm_unmap_begin(ptr, size, &unmap);
     rc = CW_REAL(cuMemUnmap)(ptr, size);
     cw_vmm_unmap_finish(&unmap, cw_call_free_result(rc) == CW_FREE_DONE);

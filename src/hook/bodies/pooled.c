@@ -2,10 +2,12 @@
 /* The pool around the driver's functions. See pooled.h. */
 #include "hook/bodies/pooled.h"
 
+#include "api/prefetches.h"
 #include "hook/resolve/fatal_code.h"
 #include "core/device/context.h"
 #include "core/request/fallback.h"
 #include "core/process/gate.h"
+#include "core/process/guard.h"
 #include "core/device/pitch.h"
 #include "core/account/budget.h"
 #include "core/account/tracker.h"
@@ -393,6 +395,13 @@ static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, 
     return 1;
 }
 
+/* Before the block is looked up: nothing comes into it from a file any more. */
+static CW_INLINE void leave_prefetches(uint64_t key)
+{
+    if (cw_guard_is_on(CW_GUARD_PREFETCH))
+        cw_api_prefetch_leaving(key, 1);
+}
+
 /*
  * A plugin that calls past us may have freed the block, and the driver given its address to another
  * of its calls: then the block that we know is not this one, and may not be kept. It is the
@@ -414,6 +423,7 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_
 {
     if (cw_deepbind_is_any())
         look_behind(key);
+    leave_prefetches(key);
     return free_begin(call, how, key, out_freed, rc);
 }
 
@@ -425,6 +435,7 @@ CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, u
 
     if (cw_deepbind_is_any())
         look_behind(key);
+    leave_prefetches(key);
     if (CW_LIKELY(free_begin(call, how, key, &freed, &waited)))
         return waited;
     rc = driver(key);

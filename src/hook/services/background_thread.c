@@ -12,10 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/alarm.h"
 #include "base/clock.h"
@@ -25,22 +22,11 @@
 #include "core/limits/demand.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
-#include "core/process/thread.h"
 #include "core/control/tick.h"
 #include "core/cache/retention.h"
 #include "hook/services/dump.h"
-#include "hook/resolve/object.h"
 #include "hook/services/dispatch.h"
-
-/* pthread_create and pthread_sigmask moved between glibc's libraries: the one is looked up, the
- * other is a system call. A pthread_t is an unsigned long there. */
-typedef int (*create_fn)(unsigned long *thread, const void *attr, void *(*start)(void *),
-                         void *arg);
-
-#define KERNEL_SIGSET_BYTES 8
-#define SET_MASK            2 /* SIG_SETMASK */
-/* 32 and 33, which glibc sends to every thread for setuid and the like. */
-#define C_LIBRARY_SIGNALS ((uint64_t)3 << 31)
+#include "hook/services/helper_thread.h"
 
 /* Fields of /proc/self/stat, from 1. */
 #define STAT_STATE   3
@@ -128,15 +114,11 @@ static int is_alone(void)
     return at != NULL && strncmp(at, " 2 ", 3) == 0;
 }
 
-static void *run(void *arg)
+static void run(void)
 {
     uint64_t next = after(interval());
     int is_last = 0;
 
-    (void)arg;
-    prctl(PR_SET_NAME, "cuwarden");
-    cw_thread.depth = 1; /* hooks that the driver calls on the way pass straight through */
-    cw_thread.is_helper = 1;
     atomic_store(&running, 1);
     while (!is_last) {
         wait_until(next);
@@ -146,25 +128,16 @@ static void *run(void *arg)
             work(&next);
         atomic_store(&working, 0);
     }
-    return NULL;
 }
 
 static void start(const char *in_vain)
 {
-    uint64_t all = ~C_LIBRARY_SIGNALS, before = 0;
-    unsigned long thread;
-    create_fn create;
-
     if (atomic_exchange(&started, 1))
         return;
     cw_tick_init(cw_session.options);
-    create = (create_fn)cw_object_next_symbol("pthread_create");
-    /* The thread inherits its creator's signal mask. */
-    syscall(SYS_rt_sigprocmask, SET_MASK, &all, &before, KERNEL_SIGSET_BYTES);
-    if (create == NULL || create(&thread, NULL, run, NULL) != 0)
+    if (cw_helper_thread_start(run) != 0)
         cw_log(CW_LOG_WARN, "no thread can be made here: %s while the program makes no CUDA calls",
                in_vain);
-    syscall(SYS_rt_sigprocmask, SET_MASK, &before, NULL, KERNEL_SIGSET_BYTES);
 }
 
 void cw_background_thread_start(const struct cw_options *options)
