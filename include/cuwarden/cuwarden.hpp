@@ -4,10 +4,10 @@
 // units, threads and cost, with scopes that end by themselves and errors that are thrown.
 //
 // Without the library nothing is thrown: scopes and marks do nothing, results are empty or zero.
-// Whoever wants to know asks is_active(). Only buffers, downloads, bridges and stream sets are
-// things of their own, and cannot do without: making one throws NOT_ACTIVE. A function that is
-// passed to visit() or leak_check() may throw: the visit ends, and the exception goes on from
-// there.
+// Whoever wants to know asks is_active(). Only buffers, downloads, bridges, prefetches and stream
+// sets are things of their own, and cannot do without: making one throws NOT_ACTIVE. A function
+// that is passed to visit() or leak_check() may throw: the visit ends, and the exception goes on
+// from there.
 #ifndef CUWARDEN_CUWARDEN_HPP
 #define CUWARDEN_CUWARDEN_HPP
 
@@ -878,6 +878,104 @@ class streams
     }
 
   private:
+    detail::owned its_;
+};
+
+// ---- files to the device ----
+
+using prefetch_state = cuwarden_prefetch; // its name is valid until the prefetch ends
+
+enum class stage {
+    reading = CUWARDEN_READING,
+    arriving = CUWARDEN_ARRIVING,
+    arrived = CUWARDEN_ARRIVED
+};
+
+// Brings files to memory of the current context's device, and ends with the object. Every failure
+// is thrown, that there is no library too.
+class prefetch
+{
+  public:
+    explicit prefetch(const std::string &name, std::uint64_t chunk_bytes = 0)
+    {
+        detail::must(cuwarden_prefetch_make(name.c_str(), chunk_bytes, &its_.id));
+        its_.is_owner = true;
+    }
+    ~prefetch()
+    {
+        if (its_.is_owner)
+            cuwarden_prefetch_end(its_.id);
+    }
+    prefetch(prefetch &&) noexcept = default;
+    prefetch &operator=(prefetch &&) noexcept = default;
+
+    // After what the stream was given; never waits for the disk. The request's number.
+    std::uint64_t start(const std::string &path, std::uint64_t offset, std::uint64_t bytes,
+                        void *to, void *stream = nullptr)
+    {
+        return start(path.c_str(), -1, offset, bytes, to, stream);
+    }
+    // The same of a file that is open, and may be closed at once.
+    std::uint64_t start(int fd, std::uint64_t offset, std::uint64_t bytes, void *to,
+                        void *stream = nullptr)
+    {
+        return start(nullptr, fd, offset, bytes, to, stream);
+    }
+    // What the stream is given from now on begins after the request of this number (0: the last
+    // one) has arrived; waits for the disk if it must, never for the device.
+    void before(void *stream, std::uint64_t number = 0)
+    {
+        detail::must(cuwarden_prefetch_before(its_.id, number, stream));
+    }
+    cuwarden::stage stage(std::uint64_t number = 0) const
+    {
+        std::int32_t out = 0;
+
+        detail::must(cuwarden_prefetch_stage(its_.id, number, &out));
+        return static_cast<cuwarden::stage>(out);
+    }
+    // The bytes that came: fewer than were asked for at the end of the file.
+    std::uint64_t wait(std::uint64_t number = 0)
+    {
+        std::uint64_t bytes = 0;
+
+        detail::must(cuwarden_prefetch_wait(its_.id, number, &bytes));
+        return bytes;
+    }
+    // Nothing more is read for the request (0: for all).
+    void cancel(std::uint64_t number = 0)
+    {
+        detail::must(cuwarden_prefetch_cancel(its_.id, number));
+    }
+    prefetch_state state() const
+    {
+        prefetch_state out{};
+
+        detail::must(cuwarden_prefetch_now(its_.id, &out));
+        return out;
+    }
+    // Now, and says if the driver refused.
+    void end()
+    {
+        its_.is_owner = false;
+        detail::must(cuwarden_prefetch_end(its_.id));
+    }
+    std::uint64_t id() const noexcept
+    {
+        return its_.id;
+    }
+
+  private:
+    std::uint64_t start(const char *path, int fd, std::uint64_t offset, std::uint64_t bytes,
+                        void *to, void *stream)
+    {
+        std::uint64_t number = 0;
+
+        detail::must(
+            cuwarden_prefetch_start(its_.id, path, fd, offset, bytes, to, stream, &number));
+        return number;
+    }
+
     detail::owned its_;
 };
 

@@ -3,8 +3,8 @@
 
 The functions are those of cuwarden(3), which says what each does. Without the library (`cuwarden run
 -- python ...`) they do nothing: results are empty or zero, and is_active() is False. What the library
-refuses raises Error, with the numbers in its text. Only a Buffer, a Download, a Bridge and Streams are things of their own, and cannot do
-without: making one raises Error(NOT_ACTIVE). Bytes are bytes, times nanoseconds, shares 0 to 1.
+refuses raises Error, with the numbers in its text. Only a Buffer, a Download, a Bridge, a Prefetch and Streams are things of their own,
+and cannot do without: making one raises Error(NOT_ACTIVE). Bytes are bytes, times nanoseconds, shares 0 to 1.
 Any thread may call any function; tags belong to the calling thread.
 """
 from __future__ import annotations
@@ -19,13 +19,15 @@ from ._calls import Error, call as _call, fill as _fill, must as _must, text as 
 from ._bridges import Bridge, BridgeState, Way
 from ._downloads import NO_STREAM, Download, DownloadState, Frame
 from ._estimates import Estimate, estimate
+from ._prefetches import Prefetch, PrefetchState, Stage
 from ._streams import Lane, Streams, StreamsState
 from ._table import BudgetHow, BufferFlags, Code, Level, ModelFlags, Preset, Trim
 
 __all__ = [
     "ALL_DEVICES", "HOST", "NO_STREAM", "Block", "Bridge", "BridgeState", "Budget", "BudgetHow", "Buffer", "BufferState", "Code",
-    "Download", "DownloadState", "Error", "Estimate", "Frame", "Freed", "Lane", "Leaks", "Level", "ModelFlags", "Preset", "Pressure",
-    "Stats", "Streams", "StreamsState", "Trim", "Way", "batch", "blocks", "budget", "buffers", "clean_buffers", "device_alloc",
+    "Download", "DownloadState", "Error", "Estimate", "Frame", "Freed", "Lane", "Leaks", "Level", "ModelFlags", "Prefetch", "PrefetchState",
+    "Preset", "Pressure",
+    "Stats", "Stage", "Streams", "StreamsState", "Trim", "Way", "batch", "blocks", "budget", "buffers", "clean_buffers", "device_alloc",
     "device_stats", "estimate", "find_block", "is_active", "keep", "leak_check", "mark",
     "name_block", "on_out_of_memory", "on_pressure", "pick_device", "pressure", "recording", "report", "scope", "set_budget", "set_limit",
     "set_pool_max", "step", "tag", "tag_pop", "tag_push", "tag_stats", "trim", "version",

@@ -307,6 +307,24 @@ class RawStreams(ctypes.Structure):
     ]
 
 
+class RawPrefetch(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("chunk_bytes", ctypes.c_uint64),
+        ("started", ctypes.c_uint64),
+        ("arrived", ctypes.c_uint64),
+        ("failed", ctypes.c_uint64),
+        ("refused", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("transfer_ns", ctypes.c_uint64),
+        ("waited_ns", ctypes.c_uint64),
+        ("overlap", ctypes.c_double),
+        ("device", ctypes.c_int32),
+        ("unused", ctypes.c_uint32),
+    ]
+
+
 BUFFER_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBuffer), ctypes.c_void_p)
 BLOCK_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(RawBlock), ctypes.c_void_p)
 
@@ -386,6 +404,16 @@ MEMBERS: List[Tuple[str, Any, Tuple[Any, ...]]] = [
     ("streams_reset", ctypes.c_int, (ctypes.c_uint64,)),
     ("streams_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawStreams), ctypes.c_size_t)),
     ("streams_end", ctypes.c_int, (ctypes.c_uint64,)),
+    ("prefetch_make", ctypes.c_int, (ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))),
+    ("prefetch_start", ctypes.c_int,
+     (ctypes.c_uint64, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p,
+      ctypes.POINTER(ctypes.c_uint64))),
+    ("prefetch_before", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p)),
+    ("prefetch_stage", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_int32))),
+    ("prefetch_wait", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(ctypes.c_uint64))),
+    ("prefetch_cancel", ctypes.c_int, (ctypes.c_uint64, ctypes.c_uint64)),
+    ("prefetch_now", ctypes.c_int, (ctypes.c_uint64, ctypes.POINTER(RawPrefetch), ctypes.c_size_t)),
+    ("prefetch_end", ctypes.c_int, (ctypes.c_uint64,)),
 ]
 
 

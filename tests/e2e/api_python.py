@@ -233,6 +233,28 @@ def check_bridges():
     give(source, to)
 
 
+def check_prefetches():
+    block = take(70000)
+    content = bytes(i * 7 % 251 for i in range(70000))
+    with open("weights", "wb") as file:
+        file.write(content)
+    with cuwarden.Prefetch("weights", chunk_bytes=4096) as prefetch:
+        assert prefetch.start("weights", block, 70000) == 1 and prefetch.wait() == 70000
+        got = (ctypes.c_ubyte * 70000)()
+        assert driver.cuMemcpyDtoH_v2(got, ctypes.c_uint64(block), ctypes.c_size_t(70000)) == 0 and bytes(got) == content
+        with open("weights", "rb") as file:
+            number = prefetch.start(file.fileno(), block, 50, offset=69990, stream=cuwarden.NO_STREAM)
+        prefetch.before()
+        assert prefetch.wait(number) == 10 and prefetch.stage(number) == cuwarden.Stage.ARRIVED
+        assert code_of(prefetch.start, "weights", block, 70001) == Code.TOO_LARGE
+        prefetch.start("no such file", block, 1)
+        assert code_of(prefetch.wait) == Code.SYSTEM
+        prefetch.cancel()
+        assert prefetch.state()[:8] == (prefetch.id, "weights", 4096, 3, 2, 1, 0, 70010)
+    assert code_of(prefetch.wait) == Code.NOT_FOUND
+    give(block)
+
+
 def check_streams():
     Lane = cuwarden.Lane
     with cuwarden.Streams("stages", 0) as streams:
@@ -291,6 +313,7 @@ def describe():
                             ("buffer_spec", _table.RawBufferSpec), ("buffer", _table.RawBuffer),
                             ("frame", _table.RawFrame), ("download", _table.RawDownload), ("bridge", _table.RawBridge),
                             ("model", _table.RawModel), ("estimate", _table.RawEstimate), ("streams", _table.RawStreams),
+                            ("prefetch", _table.RawPrefetch),
                             ("table", _table.Table)]:
         print(f"cuwarden_{name}")
         for field, _ in structure._fields_:
@@ -300,7 +323,7 @@ def describe():
     for code in Code:
         print(f"CUWARDEN_{code.name} {code.value}")
     for number in [*cuwarden.Level, *cuwarden.Trim, *cuwarden.BudgetHow, *_table.BufferFlags, *cuwarden.Way,
-                   *cuwarden.ModelFlags, *cuwarden.Lane, *cuwarden.Preset]:
+                   *cuwarden.ModelFlags, *cuwarden.Lane, *cuwarden.Stage, *cuwarden.Preset]:
         print(f"CUWARDEN_{number.name} {number.value}")
 
 
@@ -320,6 +343,7 @@ if not cuwarden.is_active():
     assert code_of(cuwarden.Download, "none", 4) == Code.NOT_ACTIVE
     assert code_of(cuwarden.Bridge, "none", 0, 1) == Code.NOT_ACTIVE
     assert code_of(cuwarden.Streams, "none", 0) == Code.NOT_ACTIVE
+    assert code_of(cuwarden.Prefetch, "none") == Code.NOT_ACTIVE
     with cuwarden.on_out_of_memory(lambda device, size: True), cuwarden.on_pressure(lambda now, before: None):
         cuwarden.set_limit(1)
         cuwarden.set_budget("x", 1)
@@ -339,6 +363,7 @@ check_downloads()
 check_places()
 check_bridges()
 check_streams()
+check_prefetches()
 threads = [threading.Thread(target=in_thread) for _ in range(4)]
 for thread in threads:
     thread.start()

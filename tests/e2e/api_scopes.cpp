@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <vector>
 
 #define CHECK(condition)                                                                           \
     ((condition)                                                                                   \
@@ -283,6 +285,32 @@ void check_bridges()
     CHECK(cuMemFree(from) == CUDA_SUCCESS && cuMemFree(to) == CUDA_SUCCESS);
 }
 
+void check_prefetches()
+{
+    CUdeviceptr block = 0;
+    std::vector<unsigned char> content(70000), seen(70000);
+
+    for (std::size_t i = 0; i < content.size(); i++)
+        content[i] = static_cast<unsigned char>(i * 7 % 251);
+    std::ofstream("weights", std::ios::binary)
+        .write(reinterpret_cast<const char *>(content.data()), 70000);
+    CHECK(cuMemAlloc(&block, 70000) == CUDA_SUCCESS);
+    void *to = reinterpret_cast<void *>(block);
+    cuwarden::prefetch made("weights", 4096), prefetch(std::move(made));
+    auto number = prefetch.start("weights", 0, 70000, to);
+    prefetch.before(nullptr, number);
+    CHECK(prefetch.wait() == 70000 && prefetch.stage() == cuwarden::stage::arrived);
+    CHECK(cuMemcpyDtoH(seen.data(), block, 70000) == CUDA_SUCCESS && seen == content);
+    CHECK(thrown([&] { prefetch.start("weights", 0, 70001, to); }) == CUWARDEN_TOO_LARGE);
+    prefetch.start("no such file", 0, 1, to);
+    CHECK(thrown([&] { prefetch.wait(); }) == CUWARDEN_SYSTEM);
+    prefetch.cancel();
+    CHECK(prefetch.state().bytes == 70000 && prefetch.state().failed == 1);
+    prefetch.end();
+    CHECK(thrown([&] { prefetch.wait(number); }) == CUWARDEN_NOT_FOUND);
+    CHECK(cuMemFree(block) == CUDA_SUCCESS);
+}
+
 void check_streams()
 {
     using cuwarden::lane;
@@ -325,6 +353,7 @@ int main()
         check_places();
         check_bridges();
         check_streams();
+        check_prefetches();
         return 0;
     }
     cuwarden::tag tag("nobody listens");
@@ -337,6 +366,7 @@ int main()
     CHECK(thrown([] { cuwarden::download("none", 4); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(thrown([] { cuwarden::bridge("none", 0, 1); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(thrown([] { cuwarden::streams("none", 0); }) == CUWARDEN_NOT_ACTIVE);
+    CHECK(thrown([] { cuwarden::prefetch("none"); }) == CUWARDEN_NOT_ACTIVE);
     CHECK(!cuwarden::pick_device(1) && !cuwarden::device_alloc(1, "none"));
     cuwarden::visit_buffers([](const cuwarden::buffer_state &) { std::exit(99); });
     CHECK(!cuwarden::find_block(&context) && cuwarden::leak_check().blocks == 0);
