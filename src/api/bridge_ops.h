@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What bridges and prefetches need of the driver beside api/transfer_ops.h, whose rules hold here too. Unit tests
- * give a fake.
+ * What bridges and prefetches need of the driver beside api/transfer_ops.h, whose rules hold here
+ * too. Unit tests give a fake.
  */
 #ifndef CW_API_BRIDGE_OPS_H
 #define CW_API_BRIDGE_OPS_H

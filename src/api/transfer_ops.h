@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What downloads, bridges, stream sets and prefetches need of the driver besides a place and its context
- * (api/buffer_ops.h). The hook layer gives functions over it, unit tests a fake.
+ * What downloads, bridges, stream sets and prefetches need of the driver besides a place and its
+ * context (api/buffer_ops.h). The hook layer gives functions over it, unit tests a fake.
  *
  * For every function: no lock is held, the thread counts as inside a hook, and the context of the
  * stream or event is current. It returns the driver's code, 0 for success, and writes its

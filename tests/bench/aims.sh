@@ -82,6 +82,7 @@ aims_table()
   trace_aims
   asks_aims
   downloads_aims
+  prefetches_aims
   echo
   echo "pairs/s of 2 threads over 1 of the others: plain $(scaling plain), CUB $(scaling cub)," \
     "PyTorch $(scaling torch), RMM $(scaling rmm)"
@@ -122,6 +123,16 @@ downloads_aims()
   aim 'a download blocks its caller so many times less' "$(ratio "$waits" "$blocked")" at-least 2.8
   aim 'three stages apart: of what can overlap' \
     "$(awk -v one="$after" -v other="$apart" 'BEGIN { if (one == "-") print one; else printf "%.2f\n", (1 - other / one) * 1.5 }')" at-least 0.9
+}
+
+# A file of 256 MiB in the page cache, in chunks of 4 MiB, each of which takes the simulated device 2 ms besides.
+prefetches_aims()
+{
+  local plain=- ahead=-
+  [ ! -x "$work/prefetches" ] ||
+    read -r plain ahead _ < <(CUSIM_DELAY_US=2000 LD_PRELOAD=$library CUWARDEN_LIVE=off CUWARDEN_REPORT=off \
+      "$work/prefetches" "$work/prefetched" 256 2>"$errors") || give_up 'what a prefetch takes'
+  aim 'a prefetch over read and a pageable copy' "$(ratio "$ahead" "$plain")" at-most 0.9
 }
 
 # dearest CONTESTANT: ns of its slowest size.

@@ -25,8 +25,10 @@ build_others()
     contestant_cc -o "$work/startup" "$here/startup.c" &&
     contestant_cc -I "$here/../../include" -o "$work/asks" "$here/asks.c" "$work/libcuda.so.1" -ldl "-Wl,--disable-new-dtags,-rpath,$work" &&
     { [ ! -e "$simulated/libcuda.so.1" ] ||
-      contestant_cc -I "$here/../../include" -o "$work/downloads" "$here/downloads.c" "$simulated/libcuda.so.1" -ldl \
-        "-Wl,--disable-new-dtags,-rpath,$simulated"; }
+      { contestant_cc -I "$here/../../include" -o "$work/downloads" "$here/downloads.c" "$simulated/libcuda.so.1" -ldl \
+        "-Wl,--disable-new-dtags,-rpath,$simulated" &&
+        contestant_cc -I "$here/../../include" -o "$work/prefetches" "$here/prefetches.c" "$simulated/libcuda.so.1" -ldl \
+          "-Wl,--disable-new-dtags,-rpath,$simulated"; }; }
 }
 
 # report_number KEY: what the SUMMARY line of the last report gives for it.
