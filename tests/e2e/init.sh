@@ -253,13 +253,14 @@ reported()
   exits_silent 0 run_command report "$@"
 }
 
-# wait_for COMMAND...: until it succeeds, while what was started goes on, and for a minute at most.
+# wait_for COMMAND...: until it succeeds, while what was started goes on, and for ten minutes at most,
+# which is for what never comes, and no measure of what is slow.
 wait_for()
 {
-  local end=$((SECONDS + 60))
+  local end=$((SECONDS + 600))
   until "$@"; do
     [ "${#started_[@]}" = 0 ] || kill -0 "${started_[@]}" 2>/dev/null || fail_ "it ended before: $*"
-    ((SECONDS < end)) || fail_ "not so after a minute: $*"
+    ((SECONDS < end)) || fail_ "not so after ten minutes: $*"
     sleep 0.02
   done
 }

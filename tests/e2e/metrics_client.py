@@ -4,12 +4,12 @@ import http.client, socket, sys
 from metrics_parse import parse
 port, one, two = int(sys.argv[1]), sys.argv[2], sys.argv[3]
 def ask(method, path, body=None):
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     link.request(method, path, body)
     answer = link.getresponse()
     return answer, answer.read()
 def connect():
-    return socket.create_connection(("127.0.0.1", port), timeout=60)
+    return socket.create_connection(("127.0.0.1", port), timeout=600)
 def raw(request):
     link = connect()
     link.sendall(request)

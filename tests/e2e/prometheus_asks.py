@@ -8,12 +8,12 @@ import time
 import urllib.parse
 import urllib.request
 
-SECONDS = 60
+SECONDS = 600
 
 
 def ask(path, **values):
     url = "http://127.0.0.1:%s/api/v1/%s?%s" % (sys.argv[1], path, urllib.parse.urlencode(values))
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=600) as answer:
         return json.load(answer)["data"]
 
 
