@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asks cuwarden for control (include/cuwarden/cuwarden.h), and checks the answers itself.
- *   drv_api_control trim|limit|pressure|memory|misuse|threads
+ *   drv_api_control PART, of those at the end
  * The devices have 1 GiB, of which 1008 MiB can be had.
  */
 #include "api_victim.h"
@@ -359,6 +359,55 @@ static void forked_scope(void)
     CHECK(!is_active || (freed.blocks == 1 && freed.bytes == 4000 && freed.left_blocks == 0));
 }
 
+/* Ends inside a tag and a scope. */
+static void *leave_open(void *out)
+{
+    struct cuwarden_freed none;
+
+    MUST(cuCtxSetCurrent(context));
+    GIVES(CUWARDEN_UNBALANCED, cuwarden_tag_pop());
+    GIVES(CUWARDEN_UNBALANCED, cuwarden_scope_end(&none));
+    GIVES(CUWARDEN_OK, cuwarden_tag_push("forgotten"));
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("forgotten"));
+    *(CUdeviceptr *)out = take(1000);
+    return NULL;
+}
+
+/* What a thread leaves open ends with it, and frees nothing. */
+static void ended_threads(void)
+{
+    CUdeviceptr block[2];
+    struct cuwarden_stats tagged;
+    pthread_t thread;
+
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&thread, NULL, leave_open, &block[i]);
+        pthread_join(thread, NULL);
+    }
+    if (is_active) {
+        CHECK(cuwarden_tag_stats("forgotten", 0, &tagged) == CUWARDEN_OK);
+        CHECK(tagged.live_blocks == 2 && stats().live_blocks == 2);
+    }
+    for (int i = 0; i < 2; i++)
+        MUST(cuMemFree(block[i]));
+}
+
+/* What a scope has freed is no longer the program's. */
+static void free_again(void)
+{
+    CUdeviceptr block;
+    struct cuwarden_freed freed;
+
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("freed"));
+    block = take(1000);
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+    if (!is_active)
+        MUST(cuMemFree(block));
+    CHECK(!is_active || (freed.blocks == 1 && freed.left_blocks == 0));
+    GIVES(CUWARDEN_NOT_FOUND, cuwarden_keep((const void *)(uintptr_t)block));
+    CHECK(cuMemFree(block) == CUDA_ERROR_INVALID_VALUE);
+}
+
 /* ---- threads ---- */
 
 static _Atomic int stop;
@@ -409,6 +458,8 @@ static const struct {
     {"scope", scope},
     {"budget", budget},
     {"forked_scope", forked_scope},
+    {"ended_threads", ended_threads},
+    {"free_again", free_again},
 };
 
 int main(int argc, char **argv)
