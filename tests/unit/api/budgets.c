@@ -28,7 +28,8 @@ Test(budgets, are_set_changed_and_cleared)
     cr_expect(now("cache").bytes == UINT64_MAX && now("cache").how == CUWARDEN_WARN);
     API_WORKS(cw_api_budget_set("cache", 0, CUWARDEN_REFUSE));
     cr_expect(now("cache").bytes == 0 && now("cache").how == CUWARDEN_REFUSE);
-    API_FAILS(CUWARDEN_NOT_FOUND, "no budget counts", cw_api_budget_now("cach", &out, sizeof(out)));
+    API_FAILS(CUWARDEN_NOT_FOUND, "no budget counts",
+              cw_api_budget_now("caches", &out, sizeof(out)));
     API_WORKS(cw_api_budget_now("cache", &out, 0));
     API_WORKS(cw_api_budget_clear("cache"));
     API_FAILS(CUWARDEN_NOT_FOUND, "has no budget of its own", cw_api_budget_clear("cache"));
