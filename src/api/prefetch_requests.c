@@ -18,54 +18,6 @@ static int refused(const struct cw_prefetch_row *row, int code, const char *what
     return cw_rows_refused(&cw_prefetches, &row->own, code, what);
 }
 
-/* ---- what has arrived ---- */
-
-static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
-                            int code, uint64_t ns)
-{
-    uint64_t waited_ns =
-        request->waited_since_ns != 0 ? cw_clock_ns() - request->waited_since_ns : 0;
-
-    request->stage = CUWARDEN_ARRIVED;
-    if (code != 0 && request->error == CUWARDEN_OK) {
-        request->error = CUWARDEN_DRIVER;
-        request->code = code;
-    }
-    if (request->error != CUWARDEN_OK)
-        row->failed++;
-    else
-        cw_transfers_add(row->own.place.device, request->tag, &row->done, request->handed, ns,
-                         waited_ns);
-}
-
-static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_request *request)
-{
-    uint64_t number = 0, ns = 0;
-    int code;
-
-    cw_lock_acquire(&cw_prefetches.lock);
-    if (request->number != 0 && request->stage == CUWARDEN_ARRIVING)
-        number = request->number;
-    cw_lock_release(&cw_prefetches.lock);
-    if (number == 0)
-        return;
-    code = cw_prefetch_driver->event_query(request->done);
-    if (code == CW_TRANSFER_NOT_READY)
-        return;
-    if (code == 0 && cw_prefetch_driver->event_elapsed(request->begin, request->done, &ns) != 0)
-        ns = 0;
-    cw_lock_acquire(&cw_prefetches.lock);
-    if (request->number == number && request->stage == CUWARDEN_ARRIVING)
-        complete_locked(row, request, code, ns);
-    cw_lock_release(&cw_prefetches.lock);
-}
-
-void cw_prefetch_settle(struct cw_prefetch_row *row)
-{
-    for (unsigned i = 0; i < CW_PREFETCH_REQUESTS; i++)
-        settle_request(row, &row->request[i]);
-}
-
 /* ---- starting ---- */
 
 static int check_start(const struct cw_prefetch_row *row, struct cw_prefetch_request *wanted,
