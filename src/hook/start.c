@@ -151,19 +151,6 @@ static void tell_interposer(void)
             other.name);
 }
 
-/* Contexts and memory of the two have nothing to do with each other. */
-static void tell_second_driver(void)
-{
-    struct cw_object first, second;
-
-    if (cw_resolve_second_driver(&first, &second))
-        cw_log(
-            CW_LOG_WARN,
-            "two drivers are loaded, '%s' and '%s'; only the first one's calls are seen; let the "
-            "dynamic linker find one of them only (LD_LIBRARY_PATH, /etc/ld.so.conf.d)",
-            first.name, second.name);
-}
-
 /* The caller counts as inside a hook, so that calls of CUDA on the way are not accounted for. */
 static void arm(const struct cw_options *options)
 {
@@ -175,7 +162,7 @@ static void arm(const struct cw_options *options)
     if (!cw_session_is_armed())
         return;
     tell_interposer();
-    tell_second_driver();
+    cw_resolve_tell_second();
     /* First: other threads may allocate by now, and the trace should miss as little as possible. */
     if (options->probes == CW_PROBES_OTEL)
         cw_trace_begin_otel();

@@ -2,8 +2,8 @@
 /* The file of CUSIM_SHARED: what each process that takes part holds of each device.
  *
  * A process has a slot, and a lock on the slot's byte of the file for as long as it lives; a lock
- * on byte 0 makes a charge one step. Both are record locks of the process, which opens the file once:
- * they end with it however it ends, a forked child has none of them, and gVisor knows them.
+ * on byte 0 makes a charge one step. Both are record locks of the process, which opens the file
+ * once: they end with it however it ends, a forked child has none of them, and gVisor knows them.
  *
  * Always true: nobody but its owner adds to a slot; a slot whose byte is not locked holds nothing,
  * and is cleared by whoever comes across it. There is no sum that a killed process could leave

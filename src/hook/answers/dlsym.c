@@ -10,6 +10,7 @@
 
 #include "base/compiler.h"
 #include "base/out.h"
+#include "core/process/session.h"
 #include "hook/answers/answer.h"
 #include "hook/resolve/next.h"
 #include "hook/resolve/object.h"
@@ -197,8 +198,14 @@ static void *substitute_export(void *found, const char *name)
     if (found == NULL || cw_object_at(found, &owner) != 0 ||
         !cw_resolve_is_library(&owner, library) || cw_object_symbol(&owner, name) != found)
         return found;
-    cw_resolve_adopt(&owner, library);
-    return cw_answer_ours[row];
+    cw_resolve_libraries(); /* the first is whose linked callers call */
+    if (!cw_resolve_is_loaded(library))
+        cw_resolve_adopt(&owner, library);
+    if (cw_resolve_is_served(&owner, library))
+        return cw_answer_ours[row];
+    if (library == CW_LIBRARY_DRIVER && cw_session_is_armed())
+        cw_resolve_tell_second();
+    return found;
 }
 
 static struct cw_dlsym_answer filter(const struct cw_next_query *query, void *next,

@@ -158,11 +158,31 @@ void cw_resolve_libraries(void)
 
 struct loaded_query {
     uint64_t base;
+    const char *name; /* out */
 };
 
 static int match_base(const struct cw_object *object, void *arg)
 {
-    return object->base == ((const struct loaded_query *)arg)->base;
+    struct loaded_query *query = arg;
+
+    query->name = object->name;
+    return object->base == query->base;
+}
+
+/* In WSL libcuda.so, libcuda.so.1 and libcuda.so.1.1 are files of their own, and all of them hand
+ * on to one driver in another directory. */
+static int is_of_wsl(const char *name)
+{
+    return strstr(name, "/wsl/") != NULL;
+}
+
+int cw_resolve_is_served(const struct cw_object *object, unsigned library)
+{
+    struct loaded_query first = {.base = atomic_load(&libraries[library].base)};
+
+    return first.base == object->base ||
+           (is_of_wsl(object->name) && first.base != 0 && cw_object_visit(match_base, &first) &&
+            is_of_wsl(first.name));
 }
 
 void cw_resolve_forget_unloaded(void)
@@ -196,20 +216,21 @@ static int match_second(const struct cw_object *object, void *arg)
 {
     struct find_query *query = arg;
 
-    return object->base != atomic_load(&libraries[query->library].base) &&
-           match_library(object, query);
+    return !cw_resolve_is_served(object, query->library) && match_library(object, query);
 }
 
-int cw_resolve_second_driver(struct cw_object *out_first, struct cw_object *out_second)
+void cw_resolve_tell_second(void)
 {
-    struct find_query first = {.library = CW_LIBRARY_DRIVER}, second = first;
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    struct find_query second = {.library = CW_LIBRARY_DRIVER};
+    struct loaded_query first = {.base = atomic_load(&libraries[CW_LIBRARY_DRIVER].base)};
 
-    if (!cw_resolve_is_loaded(CW_LIBRARY_DRIVER) || !cw_object_visit(match_second, &second) ||
-        !cw_object_visit(match_library, &first))
-        return 0;
-    *out_first = first.object;
-    *out_second = second.object;
-    return 1;
+    if (cw_object_visit(match_base, &first) && cw_object_visit(match_second, &second))
+        cw_log_once(&said, CW_LOG_WARN,
+                    "two drivers are loaded, '%s' and '%s'; only the first one's calls are seen; "
+                    "let the dynamic linker find one of them only (LD_LIBRARY_PATH, "
+                    "/etc/ld.so.conf.d)",
+                    first.name, second.object.name);
 }
 
 int cw_resolve_interposer(struct cw_object *out)

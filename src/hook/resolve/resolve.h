@@ -19,9 +19,9 @@ void cw_resolve_forget_unloaded(void);
 /* In a forked child. */
 void cw_resolve_reset(void);
 int cw_resolve_is_loaded(unsigned library);
-/* 1 if two drivers are loaded, as by a compatibility package beside the system's: the one that we
- * stand before, and another. */
-int cw_resolve_second_driver(struct cw_object *out_first, struct cw_object *out_second);
+/* Says so, once, if two drivers are loaded, as by a compatibility package beside the system's: the
+ * one that we stand before, and another. */
+void cw_resolve_tell_second(void);
 
 /* Another library behind us intercepts the driver's calls, which it does not get: we call the
  * driver. 1, or 0 if there is none. */
@@ -34,6 +34,9 @@ int cw_resolve_is_library(const struct cw_object *object, unsigned library);
 int cw_resolve_is_driver_part(const struct cw_object *object);
 /* Takes the object's exports as the real functions. */
 void cw_resolve_adopt(const struct cw_object *object, unsigned library);
+/* 1 if calls of this object's functions may come to ours: it is the one that was taken, or another
+ * face of it. Contexts and memory of two drivers have nothing to do with each other. */
+int cw_resolve_is_served(const struct cw_object *object, unsigned library);
 /* The row of which this is the driver's function, or -1. */
 int cw_resolve_row_at(const void *address);
 
