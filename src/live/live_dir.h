@@ -17,7 +17,8 @@
 #define CW_PLACE_SUFFIX     ".live"
 #define CW_PLACE_SUM_SUFFIX ".sum" /* live/group_file.h */
 
-/* Bytes of the file that are locked (live/file_lock.h): by its process while it lives, by an asker. */
+/* Bytes of the file that are locked (live/file_lock.h): by its process while it lives, by an asker.
+ */
 #define CW_LIVE_LOCK_PROCESS 0
 #define CW_LIVE_LOCK_ASKER   1
 
