@@ -508,6 +508,44 @@ static void test_kernels(void)
     must(cuMemFree(wrong));
 }
 
+/* What a compiler writes: the variables of a module of PTX, and of what is linked from one. */
+static void test_ptx_variables(void)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } variables[] = {{"words", 4096}, {"factors", 96}, {"flag", 8}, {"corner", 48}};
+    static const char ptx[] =
+        "//\n// Made by hand\n//\n.version 8.4\n.target sm_50\n.address_size 64\n"
+        ".visible .const .align 4 .b8 words[4096];\n"
+        "\t.global .align 16 .v4 .f32 factors[2][3] = {0};\n"
+        ".visible .global .u64 flag = 1;\n.const .align 4 .u32 corner[12]={1, 2};\n"
+        ".extern .global .align 4 .b8 elsewhere[4];\n"
+        ".visible .entry run()\n{\n\t.local .align 4 .b8 inside[16];\n\tret;\n}\n";
+    CUdeviceptr address;
+    CUlinkState link;
+    CUmodule modules[2];
+    void *image;
+    size_t size;
+
+    must(cuModuleLoadData(&modules[0], ptx));
+    must(cuLinkCreate(0, NULL, NULL, &link));
+    must(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)ptx, sizeof ptx, "", 0, NULL, NULL));
+    must(cuLinkComplete(link, &image, &size));
+    must(cuModuleLoadData(&modules[1], image));
+    must(cuLinkDestroy(link));
+    for (int m = 0; m < 2; m++) {
+        for (int i = 0; i < 4; i++) {
+            must(cuModuleGetGlobal(&address, &size, modules[m], variables[i].name));
+            ok(size == variables[i].bytes, variables[i].name);
+        }
+        ok(cuModuleGetGlobal(&address, &size, modules[m], "elsewhere") == CUDA_ERROR_NOT_FOUND &&
+               cuModuleGetGlobal(&address, &size, modules[m], "inside") == CUDA_ERROR_NOT_FOUND,
+           "only those of the module itself");
+        must(cuModuleUnload(modules[m]));
+    }
+}
+
 /* ---- laziness ---- */
 
 /* Two streams write one word: which of them is the last to do so? */
@@ -1384,6 +1422,7 @@ int main(int argc, char **argv)
     test_streams_and_delay();
     test_threads();
     test_kernels();
+    test_ptx_variables();
     test_lazy();
     test_sticky();
     test_script();

@@ -5,11 +5,13 @@
  * kernels it wants and `global NAME SIZE` for variables. With a line `open` every other function
  * that is asked for exists, too: it is a kernel that the program brought along
  * (cusim_define_kernel) or does nothing. Any other image loads and is open, with functions that do
- * nothing. A library is a module that belongs to no context; its variables come to exist when first
- * asked for. A CUkernel and a CUfunction are the same object.
+ * nothing; if it is PTX, it has the variables that it declares (sim_ptx.c). A library is a module
+ * that belongs to no context; its variables come to exist when first asked for. A CUkernel and a
+ * CUfunction are the same object.
  */
 #include "sim.h"
 #include "sim_observe.h"
+#include "sim_ptx.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +103,15 @@ static CUresult parse(struct sim_module *module, const char *text)
     return status;
 }
 
+static CUresult parse_ptx(struct sim_module *module, const char *image)
+{
+    char *text = sim_ptx_is(image) ? sim_ptx_variables(image) : NULL;
+    CUresult status = text ? parse(module, text) : CUDA_SUCCESS;
+
+    free(text);
+    return status;
+}
+
 static void unload(struct sim_module *module)
 {
     while (module->functions) {
@@ -141,6 +152,8 @@ static CUresult load(struct sim_module **out, const void *image, struct sim_cont
         module->charged = sim.config.module_bytes;
     if (status == CUDA_SUCCESS && module->is_text)
         status = parse(module, image);
+    else if (status == CUDA_SUCCESS)
+        status = parse_ptx(module, image);
     if (status != CUDA_SUCCESS)
         unload(module);
     else
@@ -510,54 +523,4 @@ CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
 {
     (void)flags;
     return sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, handle, size, dynamic);
-}
-
-/* ---- entry points: the linker, whose output is an image without content ---- */
-
-static const char linked_image[] = "linked by the simulated GPU";
-
-CUresult sim_cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values, CUlinkState *out)
-{
-    (void)n, (void)options, (void)values;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUlinkState)sim_object_create(SIM_LINK);
-    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult sim_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
-                              const char *name, unsigned int n, CUjit_option *options,
-                              void **values)
-{
-    (void)type, (void)size, (void)name, (void)n, (void)options, (void)values;
-    if (!data)
-        return CUDA_ERROR_INVALID_VALUE;
-    return sim_object_is(state, SIM_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult sim_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
-                              unsigned int n, CUjit_option *options, void **values)
-{
-    (void)type, (void)path, (void)n, (void)options, (void)values;
-    return sim_object_is(state, SIM_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult sim_cuLinkComplete(CUlinkState state, void **image, size_t *size)
-{
-    if (!image)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!sim_object_is(state, SIM_LINK))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *image = (void *)linked_image;
-    if (size)
-        *size = sizeof linked_image;
-    return CUDA_SUCCESS;
-}
-
-CUresult sim_cuLinkDestroy(CUlinkState state)
-{
-    if (!sim_object_is(state, SIM_LINK))
-        return CUDA_ERROR_INVALID_HANDLE;
-    sim_object_destroy(state);
-    return CUDA_SUCCESS;
 }
