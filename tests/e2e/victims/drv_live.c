@@ -100,15 +100,27 @@ static void fork_child(void)
 }
 
 /* A child that calls no CUDA and outlives its parent. */
+/* Goes on when the child has come out of fork(), where it lets go of what is its parent's. */
 static void leave_orphan(void)
 {
-    pid_t child = fork();
+    int ready[2];
+    char byte = 0;
+    pid_t child;
 
+    if (pipe(ready) != 0)
+        exit(99);
+    child = fork();
     if (child == 0) {
         alarm(30);
+        if (write(ready[1], &byte, 1) != 1)
+            _exit(99);
         for (;;)
             pause();
     }
+    if (child < 0 || read(ready[0], &byte, 1) != 1)
+        exit(99);
+    close(ready[0]);
+    close(ready[1]);
     say("child %d", (int)child);
 }
 
