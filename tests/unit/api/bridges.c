@@ -208,7 +208,7 @@ Test(bridges, copy_only_what_lies_where_the_bridge_begins_and_ends)
         {ON_FAR, ON_NEAR, UINT64_MAX, CUWARDEN_TOO_LARGE, "the block has 20000"},
         {ON_FAR, OF_NO_CONTEXT, 2 * SIZE, CUWARDEN_TOO_LARGE, "the block has 20000"},
         {ON_FAR, OF_NO_CONTEXT, 2 * SIZE + 1, CUWARDEN_TOO_LARGE, "the block has 40000"},
-        {ON_NEAR, ON_FAR, 1, CUWARDEN_INVALID, "goes from device 0 to 1"},
+        {ON_NEAR, ON_FAR, 1, CUWARDEN_INVALID, "is on device 1"},
         {ON_NEAR_TOO, ON_NEAR, 1, CUWARDEN_INVALID, "is on device 0"},
         {ON_FAR, ON_HOST, 1, CUWARDEN_INVALID, "is memory of the host"},
         {ON_HOST, ON_NEAR, 1, CUWARDEN_INVALID, "is memory of the host"},
