@@ -103,13 +103,14 @@ trace_aims()
 # What a program asks for, by include/cuwarden.
 asks_aims()
 {
-  local push pop mark statistics ensure
-  read -r push pop mark statistics ensure < <(LD_PRELOAD=$library CUWARDEN_LIVE=off CUWARDEN_REPORT=off "$work/asks" 2>"$errors") ||
+  local push pop mark statistics ensure resize
+  read -r push pop mark statistics ensure resize < <(LD_PRELOAD=$library CUWARDEN_LIVE=off CUWARDEN_REPORT=off "$work/asks" 2>"$errors") ||
     give_up 'what a program pays for asking'
   aim 'a tag is pushed, ns' "$push" at-most 10
   aim 'a tag is popped, ns' "$pop" at-most 10
   aim 'a mark, ns' "$mark" at-most 1000
   aim 'a buffer that has room, ns' "$ensure" at-most 10
+  aim 'a buffer that grows by a copy, beside the copy, ns' "$resize" at-most 1000000
   aim 'statistics of a device, one call site, ns' "$statistics" at-most 1000
 }
 
