@@ -279,14 +279,16 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         if (argc < 2 || strcmp(parts[i].name, argv[1]) != 0)
             continue;
-        for (int device = 1; device >= 0; device--) {
+        int last = parts[i].work != local; /* which does with one device */
+
+        for (int device = last; device >= 0; device--) {
             context[device] = use_device(device);
             MUST(cuStreamCreate(&stream[device], CU_STREAM_NON_BLOCKING));
             MUST(cuMemAlloc(&words[device], BYTES));
         }
         parts[i].work();
-        MUST(cuMemFree(words[0]));
-        MUST(cuMemFree(words[1]));
+        for (int device = 0; device <= last; device++)
+            MUST(cuMemFree(words[device]));
         printf("%s is done\n", argv[1]);
         return is_active ? 0 : 3;
     }
