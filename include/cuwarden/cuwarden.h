@@ -1436,7 +1436,7 @@ static inline int cuwarden_prefetch_make(const char *name, uint64_t chunk_bytes,
  * before (a CUstream or cudaStream_t of the prefetch's context, NULL for the default stream,
  * CUWARDEN_NO_STREAM for none). Requests of a prefetch are served in their order, those of several
  * ones in turn, all by one thread of the library's, which is there while files are read and for a
- * second after; it takes no signals, and none of the driver's time while a stream is captured.
+ * second after; it takes no signals, and makes no driver call while a stream is captured.
  * Where a block is freed before its file is read, the rest does not come. Of what has been in the
  * file is copied what is there when it is read: do not write to it meanwhile. 0 bytes are a request
  * that only opens the file. *out_number (or NULL): the number of the request, 1 for the first.
@@ -1489,8 +1489,8 @@ static inline int cuwarden_prefetch_stage(uint64_t prefetch, uint64_t number, in
  * there is no such prefetch or request, 16 later ones were started (so it has arrived, or failed),
  * or the block was freed before its file was read; DRIVER: the driver refused, or the context has
  * ended; BUSY: a stream is captured, or a context ends; NOT_ACTIVE: the process ends. After a
- * failure some of the bytes may have come. In any thread, also while another starts one. It is seen
- * to have arrived some hundredths of its time late.
+ * failure some of the bytes may have come. In any thread, also while another starts one. It
+ * looks from time to time, so it may return late by a few per cent of what the request takes.
  */
 static inline int cuwarden_prefetch_wait(uint64_t prefetch, uint64_t number, uint64_t *out_bytes)
 {
