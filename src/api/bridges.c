@@ -212,13 +212,7 @@ int cw_api_bridge_make(const char *name, int from_device, int to_device, uint64_
     ((struct cw_bridge_row *)row)->chunk_bytes =
         cw_round_up(chunk_bytes != 0 ? chunk_bytes : CHUNK_BYTES, ALIGNMENT);
     error = make((struct cw_bridge_row *)row, from_device, to_device, way);
-    if (error != CUWARDEN_OK) {
-        cw_rows_drop(&cw_bridges, row);
-        return error;
-    }
-    cw_rows_publish(&cw_bridges, row, id);
-    *out = id;
-    return CUWARDEN_OK;
+    return cw_rows_settle(&cw_bridges, row, id, error, out);
 }
 
 int cw_api_bridge_end(uint64_t bridge)

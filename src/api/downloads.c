@@ -117,13 +117,7 @@ int cw_api_download_make(const char *name, uint64_t most_bytes, uint64_t *out)
     if (error != CUWARDEN_OK)
         return error;
     error = make((struct cw_download_row *)row, most_bytes);
-    if (error != CUWARDEN_OK) {
-        cw_rows_drop(&cw_downloads, row);
-        return error;
-    }
-    cw_rows_publish(&cw_downloads, row, id);
-    *out = id;
-    return CUWARDEN_OK;
+    return cw_rows_settle(&cw_downloads, row, id, error, out);
 }
 
 int cw_api_download_end(uint64_t download)

@@ -206,13 +206,7 @@ int cw_api_prefetch_make(const char *name, uint64_t chunk_bytes, uint64_t *out)
     if (error != CUWARDEN_OK)
         return error;
     error = make((struct cw_prefetch_row *)row, chunk_bytes);
-    if (error != CUWARDEN_OK) {
-        cw_rows_drop(&cw_prefetches, row);
-        return error;
-    }
-    cw_rows_publish(&cw_prefetches, row, id);
-    *out = id;
-    return CUWARDEN_OK;
+    return cw_rows_settle(&cw_prefetches, row, id, error, out);
 }
 
 /* ---- ending ---- */

@@ -105,18 +105,25 @@ int cw_rows_place_on(const struct cw_rows *rows, const struct cw_row *row, int d
     return CUWARDEN_OK;
 }
 
-void cw_rows_publish(struct cw_rows *rows, struct cw_row *row, uint64_t id)
-{
-    cw_lock_acquire(&rows->lock);
-    row->id = id;
-    cw_lock_release(&rows->lock);
-}
-
 void cw_rows_drop(struct cw_rows *rows, struct cw_row *row)
 {
     cw_lock_acquire(&rows->lock);
     memset(row, 0, rows->row_bytes);
     cw_lock_release(&rows->lock);
+}
+
+int cw_rows_settle(struct cw_rows *rows, struct cw_row *row, uint64_t id, int error,
+                   uint64_t *out_id)
+{
+    if (error != CUWARDEN_OK) {
+        cw_rows_drop(rows, row);
+        return error;
+    }
+    cw_lock_acquire(&rows->lock);
+    row->id = id;
+    cw_lock_release(&rows->lock);
+    *out_id = id;
+    return CUWARDEN_OK;
 }
 
 void cw_rows_reset(struct cw_rows *rows)

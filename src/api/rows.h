@@ -2,7 +2,7 @@
 /*
  * Rows of a table that the program names by numbers: downloads, bridges, stream sets, prefetches.
  *
- * A row is somebody's from its claim to its drop, and its number finds it from publish to the
+ * A row is somebody's from its claim to its drop, and its number finds it from settle to the
  * beginning of its end. A number is never used again. Whoever works with a row counts as its user,
  * so that it does not end under him; one thread at a time submits. All of that is guarded by the
  * table's lock (CW_RANK_ROWS), which also guards what the owner of the table says, and is never
@@ -65,9 +65,12 @@ int cw_rows_place_here(const struct cw_rows *rows, struct cw_row *row);
  * has there. NO_DEVICE; UNUSED_DEVICE: it has none. */
 int cw_rows_place_on(const struct cw_rows *rows, const struct cw_row *row, int device,
                      struct cw_buffer_place *out);
-void cw_rows_publish(struct cw_rows *rows, struct cw_row *row, uint64_t id);
 /* The row is nobody's. */
 void cw_rows_drop(struct cw_rows *rows, struct cw_row *row);
+/* After what a claimed row is made of: with OK its number finds it from now on, and is written;
+ * with another error the row is dropped. Returns the error. */
+int cw_rows_settle(struct cw_rows *rows, struct cw_row *row, uint64_t id, int error,
+                   uint64_t *out_id);
 /* The visitor has the row alone, and its number is gone. NOT_FOUND, BUSY. */
 int cw_rows_begin_end(struct cw_rows *rows, uint64_t id, struct cw_row_visit *visit);
 /* In a forked child. Numbers go on, so that none of the parent's is one of the child's. */

@@ -111,13 +111,7 @@ int cw_api_streams_make(const char *name, int device, uint64_t *out)
     if (error != CUWARDEN_OK)
         return error;
     error = make((struct cw_stream_row *)row, device);
-    if (error != CUWARDEN_OK) {
-        cw_rows_drop(&cw_streams, row);
-        return error;
-    }
-    cw_rows_publish(&cw_streams, row, id);
-    *out = id;
-    return CUWARDEN_OK;
+    return cw_rows_settle(&cw_streams, row, id, error, out);
 }
 
 int cw_api_streams_end(uint64_t streams)

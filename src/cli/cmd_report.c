@@ -466,7 +466,7 @@ static int check_request(struct request *request)
                  : request->sections != CW_TEXT_ALL ? "--sections"
                                                     : NULL;
     if (!request->form->is_text && about_text) {
-        cw_cli_error("%s is about text, not --format=%s", about_text, request->form->name);
+        cw_cli_error("%s applies to text, not to --format=%s", about_text, request->form->name);
         return -1;
     }
     if (request->by_call && request->form->write != cw_form_collapsed) {
