@@ -94,14 +94,17 @@ static void times(void)
 static void misuse(void)
 {
     uint64_t none = 7;
+    int devices;
 
+    MUST(cuDeviceGetCount(&devices));
     make();
     GIVES(CUWARDEN_EXISTS, cuwarden_streams_make("stages", 0, &none));
     GIVES(CUWARDEN_INVALID, cuwarden_streams_make("", 0, &none));
     GIVES(CUWARDEN_INVALID, cuwarden_streams_make("other", 0, NULL));
     GIVES(CUWARDEN_NO_DEVICE, cuwarden_streams_make("other", 17, &none));
     GIVES(CUWARDEN_NO_DEVICE, cuwarden_streams_make("other", CUWARDEN_ALL_DEVICES, &none));
-    GIVES(CUWARDEN_UNUSED_DEVICE, cuwarden_streams_make("other", 1, &none));
+    GIVES(devices > 1 ? CUWARDEN_UNUSED_DEVICE : CUWARDEN_NO_DEVICE,
+          cuwarden_streams_make("other", 1, &none));
     GIVES(CUWARDEN_INVALID, cuwarden_streams_order(set, CUWARDEN_IN, CUWARDEN_IN));
     GIVES(CUWARDEN_INVALID, cuwarden_streams_order(set, 3, CUWARDEN_IN));
     GIVES(CUWARDEN_INVALID, cuwarden_work_begin(set, -1));

@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+unsigned long long cusim_calls(const char *symbol) __attribute__((weak));
+
 static CUstream stream;
 
 static NOINLINE CUdeviceptr take_from_pool(CUmemoryPool pool, size_t bytes)
@@ -44,7 +46,8 @@ static void trim_the_devices_own(void)
     MUST(cuCtxSynchronize());
     MUST(cuMemPoolTrimTo(pool, 0));
     say("json pressure().get('spare', 0) == 0");
-    say("json r['devices'][0]['driver_used'] < 64 << 20");
+    if (cusim_calls) /* on a real device contexts, and other processes, use more */
+        say("json r['devices'][0]['driver_used'] < 64 << 20");
 }
 
 int main(void)

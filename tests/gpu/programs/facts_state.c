@@ -139,6 +139,23 @@ static int zeros(cu_block block, size_t bytes)
 }
 
 #define PIECE ((size_t)16 << 20)
+#define SMALL ((size_t)64 << 10)
+
+/* A page of the driver's that other blocks keep. */
+static void ask_small_zero(void)
+{
+    cu_block blocks[8], again;
+
+    for (int i = 0; i < 8; i++) {
+        MUST(cu.alloc(&blocks[i], SMALL));
+        MUST(cu.set_bytes(blocks[i], 0x5a, SMALL));
+    }
+    MUST(cu.synchronize());
+    MUST(cu.free_block(blocks[4]));
+    MUST(cu.alloc(&again, SMALL));
+    say("fact small-block-after-free-is-zero %s, %s address", zeros(again, SMALL) ? "yes" : "no",
+        blocks[4] == again ? "the same" : "another");
+}
 
 static void ask_zero(void)
 {
@@ -153,6 +170,7 @@ static void ask_zero(void)
     MUST(cu.alloc(&again, PIECE));
     say("fact block-after-free-is-zero %s, %s address", zeros(again, PIECE) ? "yes" : "no",
         first == again ? "the same" : "another");
+    ask_small_zero();
 }
 
 #define POINTER_BUFFER_ID 7
