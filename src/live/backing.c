@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "base/out.h"
+#include "base/process_status.h"
 #include "base/sys.h"
 #include "live/file_lock.h"
 #include "live/layout.h"
 
 #define HIGH_FD 900 /* above those of programs that count theirs, or close a range */
+#define ROOM_FD 4   /* of a table that ends below that, we take one of the last */
 #define ZEROS   4096
 
 /* ---- descriptors ---- */
@@ -46,12 +48,17 @@ static int borrow(const struct cw_backing *backing)
     return -1;
 }
 
+/* Not beyond the table of descriptors that the kernel has made: a larger one costs a process of
+ * several threads an RCU grace period, 11 ms. */
 static int move_high(int fd)
 {
     struct rlimit limit;
+    long made = cw_process_status("FDSize");
     uint64_t floor = HIGH_FD;
     int high;
 
+    if (made > ROOM_FD + CW_SYS_FIRST_FD && made < HIGH_FD + ROOM_FD)
+        floor = (uint64_t)made - ROOM_FD;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 * 7 < floor)
         floor = limit.rlim_cur / 8 * 7;
     high = cw_sys_fcntl(fd, F_DUPFD_CLOEXEC, floor);

@@ -3,6 +3,10 @@
  * A simulated CUPTI: activity records of memory over the simulated driver, as CUPTI delivers
  * them, with the failures that a test asks for by environment (README.md).
  *
+ * As the real one (of CUDA 13.0, seen on an H200), it tells of memory once for each context of its
+ * device, in their order: as it is taken and freed, all that is there as a context is made, and
+ * again as one ends; and of a device's own pool in the call that first takes memory from it.
+ *
  * Records are kept until a flush, which delivers them on a thread of its own, in buffers of the
  * client. One lock guards all; the driver calls us under its own.
  */
@@ -17,6 +21,7 @@
 
 enum { SUCCESS = 0, INVALID_PARAMETER = 1, MAX_LIMIT_REACHED = 12, NOT_SUPPORTED = 27, HELD = 39 };
 enum { MEMORY2 = 49, MEMORY_POOL = 50 };
+enum { MAX_CONTEXTS = 16 };
 enum { PINNED = 2, DEVICE = 3, ARRAY = 4, MANAGED = 5, DEVICE_STATIC = 6 };
 
 struct memory {
@@ -48,6 +53,14 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static union record *records;
 static size_t count, room;
 static unsigned allocations; /* records of them so far */
+static uint32_t calls;       /* that took memory: the correlation of the last one */
+static struct memory *live;  /* what each context would be told of */
+static size_t lives, live_room;
+static struct {
+    unsigned long long id;
+    int device;
+    uint32_t number; /* 0: free */
+} contexts[MAX_CONTEXTS];
 static int enabled[64], has_source, is_held, has_dropped;
 static requested_fn request;
 static completed_fn complete;
@@ -105,8 +118,88 @@ static void append(const union record *record)
 static void append_memory(struct memory memory)
 {
     memory.kind = MEMORY2;
+    memory.correlation = calls;
     memory.source = has_source ? getenv("CUSIM_CUPTI_SOURCE") : NULL;
     append(&(union record){.memory = memory});
+}
+
+/* Stream-ordered memory and variables are told of once. */
+static int is_told_once(const struct memory *memory)
+{
+    return memory->is_async || memory->memory_kind == DEVICE_STATIC;
+}
+
+static void append_for_contexts(struct memory memory)
+{
+    unsigned told = 0;
+
+    for (int i = 0; i < MAX_CONTEXTS; i++)
+        if (contexts[i].number && contexts[i].device == (int)memory.device &&
+            (told == 0 || !is_told_once(&memory))) {
+            memory.context = contexts[i].number;
+            append_memory(memory);
+            told++;
+        }
+    if (told == 0)
+        append_memory(memory);
+}
+
+static void note_live(const struct memory *memory)
+{
+    if (memory->operation == 2) {
+        for (size_t i = 0; i < lives; i++)
+            if (live[i].address == memory->address && live[i].memory_kind == memory->memory_kind) {
+                live[i] = live[--lives];
+                break;
+            }
+        return;
+    }
+    if (lives == live_room) {
+        live_room = live_room ? 2 * live_room : 256;
+        live = realloc(live, live_room * sizeof *live);
+        if (!live)
+            abort();
+    }
+    live[lives++] = *memory;
+}
+
+static void tell_all(int context, uint32_t operation)
+{
+    for (size_t i = 0; i < lives; i++) {
+        struct memory memory = live[i];
+
+        if ((int)memory.device != contexts[context].device || is_told_once(&memory))
+            continue;
+        memory.context = contexts[context].number;
+        memory.operation = operation;
+        append_memory(memory);
+    }
+}
+
+static void seen_context(const struct cusim_event *event)
+{
+    static uint32_t made;
+
+    for (int i = 0; i < MAX_CONTEXTS; i++) {
+        if (event->is_free ? contexts[i].number == 0 || contexts[i].id != event->context
+                           : contexts[i].number != 0)
+            continue;
+        contexts[i].id = event->context;
+        contexts[i].device = event->device;
+        if (!event->is_free)
+            contexts[i].number = ++made;
+        if (enabled[MEMORY2])
+            tell_all(i, event->is_free ? 2 : 1);
+        if (event->is_free)
+            contexts[i].number = 0;
+        return;
+    }
+}
+
+/* The address of the device's own. */
+static uint64_t own_pool(int device)
+{
+    return 0x302000000 + (uint64_t)device;
 }
 
 static void seen_pool(const struct cusim_event *event)
@@ -114,6 +207,8 @@ static void seen_pool(const struct cusim_event *event)
     struct pool pool = {.kind = MEMORY_POOL,
                         .operation = event->is_free ? 2 : 1,
                         .type = 1,
+                        .correlation = event->is_own ? calls + 1 : calls,
+                        .address = event->is_own ? own_pool(event->device) : 0x48ea000000,
                         .device = (uint32_t)event->device};
 
     if (enabled[MEMORY_POOL])
@@ -134,23 +229,31 @@ static void seen_memory(const struct cusim_event *event)
                             .name = event->name ? strdup(event->name) : NULL,
                             .is_async = event->kind == CUSIM_ASYNC};
 
+    if (memory.is_async) /* type, address, threshold, size */
+        memory.pool[1] = own_pool(event->device);
+
     if (!memory.memory_kind || !enabled[MEMORY2])
         return;
-    if (!event->is_free)
+    if (!event->is_free) {
         allocations++;
+        calls++;
+    }
     if (!event->is_free && allocations == setting("CUSIM_CUPTI_LOSE"))
         return;
     if (event->is_free && setting("CUSIM_CUPTI_LOSE_FREES"))
         return;
     if (!event->is_free && allocations == setting("CUSIM_CUPTI_ALTER"))
         memory.bytes *= 2;
-    append_memory(memory);
+    append_for_contexts(memory);
+    note_live(&memory);
 }
 
 static void seen(const struct cusim_event *event)
 {
     pthread_mutex_lock(&mutex);
-    if (event->is_pool)
+    if (event->is_context)
+        seen_context(event);
+    else if (event->is_pool)
         seen_pool(event);
     else
         seen_memory(event);

@@ -72,6 +72,9 @@ unsigned long long cusim_misuse_of(const char *kind);
 struct cusim_event {
     enum cusim_kind kind;
     int is_free, is_pool, device;
+    int is_own;     /* a pool: the device's, as memory is first taken from it */
+    int is_context; /* one was made, or has ended, with what it had */
+    unsigned long long context;
     unsigned long long address, bytes;
     const char *name; /* of a variable, else NULL */
 };

@@ -421,7 +421,7 @@ struct sim_pool {
     struct sim_object head;
     CUmemPoolProps props;
     int device;
-    bool is_default, is_dead;
+    bool is_default, is_dead, is_told; /* told: an observer knows of it */
     uint64_t used, reserved, used_high, reserved_high, threshold;
     int policies[3];
     CUmemAccess_flags access[SIM_MAX_DEVICES];

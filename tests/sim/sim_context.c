@@ -6,6 +6,7 @@
  */
 #include "sim_graphics.h"
 #include "sim_lazy.h"
+#include "sim_observe.h"
 
 #include <string.h>
 
@@ -93,11 +94,13 @@ static CUresult create(struct sim_context **out, struct sim_context *slot, int d
         return CUDA_ERROR_OUT_OF_MEMORY;
     set_defaults(ctx, device, flags);
     status = give_life(ctx);
-    if (status != CUDA_SUCCESS)
+    if (status != CUDA_SUCCESS) {
         drop_slot(ctx);
-    else
-        *out = ctx;
-    return status;
+        return status;
+    }
+    sim_observe(&(struct cusim_event){.is_context = 1, .device = device, .context = ctx->head.id});
+    *out = ctx;
+    return CUDA_SUCCESS;
 }
 
 CUresult sim_context_create(struct sim_context **out, int device, unsigned flags)
@@ -152,6 +155,8 @@ static void take_life(struct sim_context *ctx)
     sim_op_unref(ctx->barrier);
     ctx->orphan = ctx->barrier = NULL;
     sim_device_discharge(ctx->device, sim.config.context_bytes);
+    sim_observe(&(struct cusim_event){
+        .is_context = 1, .is_free = 1, .device = ctx->device, .context = ctx->head.id});
 }
 
 static void forget_on_stack(const struct sim_context *ctx)

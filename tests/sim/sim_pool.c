@@ -150,6 +150,10 @@ static CUresult take(struct sim_block **out, struct sim_pool *pool, struct sim_s
     size_t span = sim_round(bytes, SIM_UNIT);
     struct sim_block *block = reuse(pool, stream, span);
 
+    if (pool->is_default && !pool->is_told) {
+        pool->is_told = true;
+        sim_observe(&(struct cusim_event){.is_pool = 1, .is_own = 1, .device = pool->device});
+    }
     if (block) {
         block->size = bytes;
         sim_block_count(block, 1);

@@ -30,10 +30,18 @@ struct entry {
     uint8_t class, op;
 };
 
+/* Who speaks for the memory at an address. */
+struct speaker {
+    struct cw_map_entry map; /* first */
+    uint32_t context;
+    int is_taken; /* that was the last that it told */
+};
+
 static struct {
     struct cw_lock lock;
     struct cw_arena *arena;
     struct cw_map entries;
+    struct cw_map speakers;       /* of what was ever told of a context: addresses come back */
     uint32_t source[SOURCES_MAX]; /* text; those that were named so far */
     unsigned sources;
     uint32_t why_cut; /* text */
@@ -203,12 +211,20 @@ static void close_entry(struct cw_map_entry *map, void *arg)
     settle(entry);
 }
 
+static void drop_speaker(struct cw_map_entry *map, void *arg)
+{
+    (void)arg;
+    cw_map_remove(&self.speakers, map);
+    cw_mem_free(map, sizeof(struct speaker));
+}
+
 void cw_audit_end(void)
 {
     cw_lock_acquire(&self.lock);
     if (self.is_open) {
         self.is_open = 0;
         cw_map_visit(&self.entries, close_entry, NULL);
+        cw_map_visit(&self.speakers, drop_speaker, NULL);
         atomic_store_explicit(&audit()->status, CW_AUDIT_DONE, memory_order_release);
     }
     cw_lock_release(&self.lock);
@@ -289,12 +305,60 @@ static uint32_t text_of(const char *s)
     return self.source[self.sources++];
 }
 
+static struct speaker *speaker_of(const struct cw_audit_record *record)
+{
+    uint64_t key = key_of(CW_AUDIT_TAKEN, record->class, record->address);
+    struct speaker *speaker = (struct speaker *)cw_map_find(&self.speakers, key);
+
+    if (speaker != NULL)
+        return speaker;
+    speaker = cw_map_count(&self.speakers) < ENTRIES_MAX ? cw_mem_alloc(sizeof(*speaker)) : NULL;
+    if (speaker != NULL && cw_map_insert(&self.speakers, &speaker->map, key) != 0) {
+        cw_mem_free(speaker, sizeof(*speaker));
+        speaker = NULL;
+    }
+    if (speaker != NULL)
+        speaker->context = record->context;
+    return speaker;
+}
+
+/* Of a call that is counted already, or of no call: a context was made, or ended. */
+static int is_repeated(const struct cw_audit_record *record)
+{
+    struct speaker *speaker;
+
+    if (record->context == 0 || record->address == 0)
+        return 0;
+    speaker = speaker_of(record);
+    if (speaker == NULL)
+        return 0;
+    if (record->op == CW_AUDIT_TAKEN && !speaker->is_taken)
+        speaker->context = record->context;
+    if (speaker->context != record->context)
+        return 1;
+    speaker->is_taken = record->op == CW_AUDIT_TAKEN;
+    return 0;
+}
+
+void cw_audit_excuse(enum cw_audit_op op, enum cw_audit_class class)
+{
+    struct entry *entry;
+
+    cw_lock_acquire(&self.lock);
+    entry = self.is_open ? entry_at(op, class, 0) : NULL;
+    if (entry != NULL)
+        entry->excused++;
+    cw_lock_release(&self.lock);
+}
+
 void cw_audit_seen(const struct cw_audit_record *record)
 {
     struct entry *entry;
 
     cw_lock_acquire(&self.lock);
-    entry = self.is_open ? entry_at(record->op, record->class, record->address) : NULL;
+    entry = self.is_open && !is_repeated(record)
+                ? entry_at(record->op, record->class, record->address)
+                : NULL;
     if (entry != NULL) {
         entry->source = text_of(record->source);
         add_to(&entry->tool, record->bytes);
@@ -362,6 +426,7 @@ void cw_audit_reset(void)
     cw_lock_reset(&self.lock);
     atomic_store(&cw_audit_on, 0);
     cw_map_clear(&self.entries);
+    cw_map_clear(&self.speakers);
     self.arena = NULL;
     self.sources = 0;
     self.is_open = 0;

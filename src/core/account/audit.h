@@ -7,6 +7,10 @@
  * often is settled and forgotten. Only one side has seen what is left at the end. Frees with the
  * end of a context are excused: the tool may report them or not.
  *
+ * A tool that follows contexts, as CUPTI does, tells of a block once for each context that its
+ * device has: as it is taken and given back, again as a context is made, and as one ends. The
+ * context that told first speaks for the block; what others tell of it is a repetition.
+ *
  * It compares what was taken from and given back to the driver (held bytes), not what the program
  * asked of our pool. Owns the table of what is not settled, guarded by one lock (CW_RANK_AUDIT).
  * Nothing is done, and one word is read for each block, until begin.
@@ -25,6 +29,7 @@ struct cw_audit_record {
     enum cw_audit_op op;
     enum cw_audit_class class;
     uint64_t address, bytes;
+    uint32_t context;   /* the tool's number of the context that it tells this of; 0: of none */
     const char *source; /* path of the object that asked, or NULL */
 };
 
@@ -37,6 +42,8 @@ void cw_audit_refuse(struct cw_arena *arena, const char *why);
 
 /* The tool's side, from any thread, until cw_audit_end. */
 void cw_audit_seen(const struct cw_audit_record *record);
+/* One report of the tool's, if it has one more than we, is of no call of the program's. */
+void cw_audit_excuse(enum cw_audit_op op, enum cw_audit_class class);
 void cw_audit_variable(const char *name, uint64_t bytes, int is_managed);
 void cw_audit_dropped(uint64_t records);
 

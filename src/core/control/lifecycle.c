@@ -63,6 +63,11 @@ static const struct cw_device_listener on_device = {
 
 /* ---- the beginning ---- */
 
+void cw_lifecycle_load(void)
+{
+    cw_slot_prepare();
+}
+
 /* No other thread is at work yet. First the arena and the clock, which all others use; the
  * listeners before the modules that call them; the name of the live file last, so that readers find
  * complete tables. */

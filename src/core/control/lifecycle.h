@@ -15,6 +15,9 @@
 #include "core/process/driver_ops.h"
 #include "live/layout.h"
 
+/* As the library is loaded, in every process: what can be had for nothing only then. */
+void cw_lifecycle_load(void);
+
 /* Makes the arena and starts accounting; does nothing when that was done. Any thread, no lock held.
  * ops and options must live as long as the process; launcher is copied, NULL: nothing is known. */
 void cw_lifecycle_arm(const struct cw_driver_ops *ops, const struct cw_options *options,

@@ -3,18 +3,17 @@
 #include "core/process/slot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "base/sys.h"
+#include "base/process_status.h"
 #include "core/process/session.h"
 
 /* ThreadSanitizer does not know membarrier(2). */
@@ -38,24 +37,12 @@ static int ask_kernel(int command)
 
 /* ---- whether the kernel may be asked ---- */
 
-#define STATUS_MAX  4096  /* /proc/self/status: the word lies in the first 2000 bytes */
 #define CHILD_STACK 16384 /* of the program's thread, whose stack may have 64 KiB */
 
 /* A seccomp filter may kill whoever makes a call that it does not know. */
 static int is_filtered(void)
 {
-    char text[STATUS_MAX];
-    int fd = cw_sys_open("/proc/self/status", O_RDONLY, 0);
-    const char *word;
-    size_t len;
-
-    if (fd < 0)
-        return 1;
-    len = cw_sys_read_at(fd, text, sizeof(text) - 1, 0);
-    cw_sys_close(fd);
-    text[len] = '\0';
-    word = strstr(text, "\nSeccomp:\t");
-    return word == NULL || word[strlen("\nSeccomp:\t")] != '0';
+    return cw_process_status("Seccomp") != 0;
 }
 
 /* The child: no core file of it, which would be one of the program. The registration is the
@@ -87,6 +74,15 @@ static int is_safe_to_register(void)
         syscall(SYS_wait4, child, NULL, __WALL, NULL);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
     return atomic_load(&is_registered);
+}
+
+void cw_slot_prepare(void)
+{
+    int saved = errno;
+
+    if (HAS_MEMBARRIER && syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
+        ask_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    errno = saved;
 }
 
 /* What is left: a filter that kills for a new process, too, and one that is installed later. */

@@ -112,6 +112,9 @@ static struct {
     struct cw_once starting;
     _Atomic int is_running;
     int is_inherited; /* a parent had it running */
+    /* The last pool that CUPTI told of, and the number of the call in which it did. */
+    _Atomic uint64_t pool_address;
+    _Atomic uint32_t pool_call;
 } self;
 
 /* ---- finding it ---- */
@@ -217,6 +220,7 @@ static void tell_memory(const struct memory_record *record)
         .op = record->operation == OPERATION_RELEASE ? CW_AUDIT_GIVEN : CW_AUDIT_TAKEN,
         .address = record->address,
         .bytes = record->bytes,
+        .context = record->context,
         .source = self.has_source ? record->source : NULL,
     };
 
@@ -232,8 +236,13 @@ static void tell_memory(const struct memory_record *record)
     told.class = kind == MEMORY_DEVICE && record->is_async ? CW_AUDIT_ASYNC
                                                            : (enum cw_audit_class)(class[kind] - 1);
     cw_audit_seen(&told);
+    if (told.class == CW_AUDIT_ASYNC && told.op == CW_AUDIT_TAKEN &&
+        record->correlation == atomic_load(&self.pool_call) &&
+        record->pool.address == atomic_load(&self.pool_address))
+        cw_audit_excuse(CW_AUDIT_TAKEN, CW_AUDIT_POOL);
 }
 
+/* A device's own pool comes into being in the call that first takes memory from it. */
 static void tell_pool(const struct pool_record *record)
 {
     struct cw_audit_record told = {
@@ -241,6 +250,10 @@ static void tell_pool(const struct pool_record *record)
         .class = CW_AUDIT_POOL,
     };
 
+    if (record->operation == POOL_CREATED) {
+        atomic_store(&self.pool_call, record->correlation);
+        atomic_store(&self.pool_address, record->address);
+    }
     if (record->operation == POOL_CREATED || record->operation == POOL_DESTROYED)
         cw_audit_seen(&told);
 }

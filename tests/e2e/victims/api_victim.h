@@ -12,9 +12,9 @@
 static int is_active;
 
 #define CHECK(condition)                                                                           \
-    ((condition) ? (void)0                                                                         \
-                 : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition),         \
-                    exit(99)))
+    ((condition)                                                                                   \
+         ? (void)0                                                                                 \
+         : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), exit(99)))
 /* Without the library every answer is that there is none. */
 #define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
 

@@ -102,8 +102,7 @@ int main(int argc, char **argv)
     keeps = argc > 1 && strcmp(argv[1], "keep") == 0;
     MUST(cudaDeviceGetDefaultMemPool(&pool, 0));
     FUNCTIONS(CALL)
-    make_buffer =
-        (unsigned (*)(size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cusim_gl_buffer");
+    make_buffer = (unsigned (*)(size_t))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cusim_gl_buffer");
     if (make_buffer) {
         SIMULATED(CALL)
     }

@@ -35,6 +35,14 @@ static void tell(enum cw_audit_op op, enum cw_audit_class class, uint64_t addres
     cw_audit_seen(&record);
 }
 
+static void tell_of(uint32_t context, enum cw_audit_op op, uint64_t address, uint64_t bytes)
+{
+    struct cw_audit_record record = {
+        .op = op, .class = CW_AUDIT_DEVICE, .address = address, .bytes = bytes, .context = context};
+
+    cw_audit_seen(&record);
+}
+
 static void drop(uint64_t key, enum cw_free_result result)
 {
     cw_tracker_finish(cw_tracker_take(CW_SPACE_ADDRESS, key), result);
@@ -152,6 +160,46 @@ Test(audit, what_went_with_a_context_may_be_told_of_or_not)
     tell(CW_AUDIT_GIVEN, CW_AUDIT_DEVICE, 0x2000, 64);
     expect_agreement();
     cr_expect_eq(account()->excused, 1u);
+}
+
+/* What CUPTI of CUDA 13.0 tells on an H200 of a program that makes a second context, takes two
+ * blocks in it, frees one, and destroys it. */
+Test(audit, what_a_tool_tells_once_for_each_context_counts_once)
+{
+    uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
+
+    core_put(site, 0xff00000, 30720);
+    tell_of(1, CW_AUDIT_TAKEN, 0xff00000, 30720);
+    tell_of(2, CW_AUDIT_TAKEN, 0xff00000, 30720); /* the context is made */
+    core_put(site, 0xfe00000, 5000);
+    tell_of(1, CW_AUDIT_TAKEN, 0xfe00000, 5000);
+    tell_of(2, CW_AUDIT_TAKEN, 0xfe00000, 5000);
+    core_put(site, 0x4800000, 3 << 20);
+    tell_of(1, CW_AUDIT_TAKEN, 0x4800000, 3 << 20);
+    tell_of(2, CW_AUDIT_TAKEN, 0x4800000, 3 << 20);
+    drop(0x4800000, CW_FREE_DONE);
+    tell_of(1, CW_AUDIT_GIVEN, 0x4800000, 3 << 20);
+    tell_of(2, CW_AUDIT_GIVEN, 0x4800000, 3 << 20);
+    drop(0xfe00000, CW_FREE_RECLAIMED); /* the context ends */
+    tell_of(1, CW_AUDIT_GIVEN, 0xfe00000, 5000);
+    tell_of(2, CW_AUDIT_GIVEN, 0xff00000, 30720);
+    drop(0xff00000, CW_FREE_DONE);
+    tell_of(1, CW_AUDIT_GIVEN, 0xff00000, 30720);
+    core_put(site, 0xfe00000, 4096); /* the address comes back, in a third context */
+    tell_of(3, CW_AUDIT_TAKEN, 0xfe00000, 4096);
+    expect_agreement();
+    expect_amount(row(CW_AUDIT_DEVICE, CW_AUDIT_TAKEN)->both, 4, 30720 + 5000 + (3 << 20) + 4096);
+    expect_amount(row(CW_AUDIT_DEVICE, CW_AUDIT_GIVEN)->both, 2, 30720 + (3 << 20));
+}
+
+Test(audit, a_report_that_is_excused_is_no_finding)
+{
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_POOL, 0, 0);
+    cw_audit_excuse(CW_AUDIT_TAKEN, CW_AUDIT_POOL);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_POOL, 0, 0);
+    cw_audit_end();
+    cr_expect_eq(account()->all_findings, 1u);
+    cr_expect_eq(account()->finding[0].count, 1u);
 }
 
 Test(audit, a_free_that_the_driver_refused_is_none)
