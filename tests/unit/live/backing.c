@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/process_status.h"
@@ -503,8 +504,7 @@ Test(backing, default_directories_are_below_shm_and_tmpdir)
 
 static void make_file(const char *name, mode_t mode, int age_seconds)
 {
-    struct timeval times[2] = {{.tv_sec = time(NULL) - age_seconds},
-                               {.tv_sec = time(NULL) - age_seconds}};
+    struct timeval then = {.tv_sec = time(NULL) - age_seconds}, times[2] = {then, then};
     const char *path = in_scratch(name);
     int fd;
 
