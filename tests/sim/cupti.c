@@ -218,8 +218,9 @@ static void seen_pool(const struct cusim_event *event)
 static void seen_memory(const struct cusim_event *event)
 {
     static const uint32_t kinds[CUSIM_NKINDS] = {
-        [CUSIM_DEVICE] = DEVICE, [CUSIM_MANAGED] = MANAGED, [CUSIM_HOST] = PINNED,
-        [CUSIM_ASYNC] = DEVICE,  [CUSIM_ARRAY] = ARRAY,     [CUSIM_GLOBAL] = DEVICE_STATIC,
+        [CUSIM_DEVICE] = DEVICE,        [CUSIM_MANAGED] = MANAGED,   [CUSIM_HOST] = PINNED,
+        [CUSIM_ASYNC] = DEVICE,         [CUSIM_REGISTERED] = PINNED, [CUSIM_ARRAY] = ARRAY,
+        [CUSIM_GLOBAL] = DEVICE_STATIC,
     };
     struct memory memory = {.operation = event->is_free ? 2 : 1,
                             .memory_kind = kinds[event->kind],

@@ -10,9 +10,10 @@
 #include "core/account/site.h"
 #include "live/view.h"
 
-#define ENTRIES_MAX ((size_t)1 << 20) /* not settled at once: 128 MiB */
-#define SOURCES_MAX 64u
-#define WHY_CUT     "the process ended without its exit handlers, and records were not delivered"
+#define ENTRIES_MAX   ((size_t)1 << 20) /* not settled at once: 128 MiB */
+#define SOURCES_MAX   64u
+#define MIPMAP_LEVELS 18 /* at most, of 131072 texels */
+#define WHY_CUT       "the process ended without its exit handlers, and records were not delivered"
 
 _Atomic int cw_audit_on;
 
@@ -25,8 +26,9 @@ struct entry {
     struct cw_map_entry map; /* first */
     uint64_t address;
     struct side ours, tool;
-    uint64_t excused;
-    uint32_t source; /* text, of the tool's last record */
+    uint64_t excused;  /* frees with the end of a context, which the tool may tell of */
+    uint64_t optional; /* all else that it may tell of, or not */
+    uint32_t source;   /* text, of the tool's last record */
     uint8_t class, op;
 };
 
@@ -135,7 +137,7 @@ static void settle(struct entry *entry)
         note_finding(CW_AUDIT_SIZES, entry, entry->ours);
     }
     entry->ours = entry->tool = (struct side){0};
-    if (entry->excused == 0)
+    if (entry->excused == 0 && entry->optional == 0)
         forget(entry);
 }
 
@@ -172,20 +174,27 @@ static struct side split_off(struct side *more, const struct side *less)
     return rest;
 }
 
+/* Reports without addresses are parts of one that counts: its bytes are theirs. */
+static void drop_reports(struct entry *entry, uint64_t count)
+{
+    if (count == 0)
+        return;
+    if (count == entry->tool.count)
+        entry->tool.bytes = 0;
+    else if (is_addressed[entry->class])
+        entry->tool.bytes -= entry->tool.bytes / entry->tool.count * count;
+    entry->tool.count -= count;
+}
+
 static void excuse(struct entry *entry)
 {
     uint64_t extra = entry->tool.count - least(entry->tool.count, entry->ours.count);
-    uint64_t excused = least(extra, entry->excused);
+    uint64_t optional = least(extra, entry->optional);
+    uint64_t excused = least(extra - optional, entry->excused);
 
-    if (excused == 0)
-        return;
     audit()->excused += excused;
-    if (excused == entry->tool.count)
-        entry->tool = (struct side){0};
-    else {
-        entry->tool.bytes -= entry->tool.bytes / entry->tool.count * excused;
-        entry->tool.count -= excused;
-    }
+    drop_reports(entry, optional + excused);
+    entry->excused = entry->optional = 0;
 }
 
 static void close_entry(struct cw_map_entry *map, void *arg)
@@ -196,7 +205,6 @@ static void close_entry(struct cw_map_entry *map, void *arg)
 
     (void)arg;
     excuse(entry);
-    entry->excused = 0;
     if (entry->tool.count > entry->ours.count) {
         rest = split_off(&entry->tool, &entry->ours);
         row->tool.count += rest.count;
@@ -241,16 +249,22 @@ void cw_audit_cut(void)
 
 /* ---- our side ---- */
 
+static unsigned kind_of(const struct cw_live_block *block)
+{
+    return cw_site_own(cw_site_at(block->site))->kind;
+}
+
 /* CW_AUDIT_CLASS_COUNT: the tool does not report this kind. */
 static enum cw_audit_class class_of(const struct cw_live_block *block)
 {
     static const uint8_t class[CW_KIND_COUNT] = {
-        [CW_KIND_DEVICE] = 1 + CW_AUDIT_DEVICE,   [CW_KIND_PITCHED] = 1 + CW_AUDIT_DEVICE,
-        [CW_KIND_MANAGED] = 1 + CW_AUDIT_MANAGED, [CW_KIND_ARRAY] = 1 + CW_AUDIT_ARRAY,
-        [CW_KIND_MIPMAP] = 1 + CW_AUDIT_ARRAY,    [CW_KIND_ASYNC] = 1 + CW_AUDIT_ASYNC,
-        [CW_KIND_PINNED] = 1 + CW_AUDIT_PINNED,   [CW_KIND_POOL] = 1 + CW_AUDIT_POOL,
+        [CW_KIND_DEVICE] = 1 + CW_AUDIT_DEVICE,     [CW_KIND_PITCHED] = 1 + CW_AUDIT_DEVICE,
+        [CW_KIND_MANAGED] = 1 + CW_AUDIT_MANAGED,   [CW_KIND_ARRAY] = 1 + CW_AUDIT_ARRAY,
+        [CW_KIND_MIPMAP] = 1 + CW_AUDIT_ARRAY,      [CW_KIND_ASYNC] = 1 + CW_AUDIT_ASYNC,
+        [CW_KIND_PINNED] = 1 + CW_AUDIT_PINNED,     [CW_KIND_POOL] = 1 + CW_AUDIT_POOL,
+        [CW_KIND_REGISTERED] = 1 + CW_AUDIT_PINNED,
     };
-    unsigned kind = cw_site_own(cw_site_at(block->site))->kind;
+    unsigned kind = kind_of(block);
 
     if ((block->flags & CW_BLOCK_FALLBACK) != 0)
         return CW_AUDIT_MANAGED;
@@ -278,7 +292,11 @@ void cw_audit_block(const struct cw_live_block *block, enum cw_audit_op op, int 
         with_context = 1;
     cw_lock_acquire(&self.lock);
     entry = self.is_open ? entry_at(op, class, block->key) : NULL;
-    if (entry != NULL && with_context)
+    if (entry != NULL && kind_of(block) == CW_KIND_MIPMAP)
+        entry->optional += MIPMAP_LEVELS - 1; /* each is one, or all are */
+    if (entry != NULL && kind_of(block) == CW_KIND_REGISTERED)
+        entry->optional++; /* as pinned memory; older tools do not tell of it */
+    else if (entry != NULL && with_context)
         entry->excused++;
     else if (entry != NULL) {
         add_to(&entry->ours, block->held);
@@ -347,7 +365,7 @@ void cw_audit_excuse(enum cw_audit_op op, enum cw_audit_class class)
     cw_lock_acquire(&self.lock);
     entry = self.is_open ? entry_at(op, class, 0) : NULL;
     if (entry != NULL)
-        entry->excused++;
+        entry->optional++;
     cw_lock_release(&self.lock);
 }
 

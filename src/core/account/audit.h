@@ -5,7 +5,8 @@
  * Both report the same calls, the tool later and in batches, so order does not matter: reports of
  * one address are added up for each side, and an address that both sides have reported equally
  * often is settled and forgotten. Only one side has seen what is left at the end. Frees with the
- * end of a context are excused: the tool may report them or not.
+ * end of a context are excused: the tool may report them or not. So are registered memory, the
+ * levels of a mipmapped array beyond one, and a device's own pool, of which we count no call.
  *
  * A tool that follows contexts, as CUPTI does, tells of a block once for each context that its
  * device has: as it is taken and given back, again as a context is made, and as one ends. The

@@ -202,6 +202,22 @@ Test(audit, a_report_that_is_excused_is_no_finding)
     cr_expect_eq(account()->finding[0].count, 1u);
 }
 
+/* The same CUPTI tells of registered memory as pinned, and of each level of a mipmapped array. */
+Test(audit, what_a_tool_may_tell_of_or_not)
+{
+    core_put(core_site("a", CW_KIND_REGISTERED, CW_DEVICE_HOST), 0x1000, 8192);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_PINNED, 0x1000, 8192);
+    core_put(core_site("b", CW_KIND_REGISTERED, CW_DEVICE_HOST), 0x8000, 8192);
+    core_put(core_site("c", CW_KIND_MIPMAP, 0), 0x2000, 10240);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_ARRAY, 0x777000, 8192);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_ARRAY, 0x778000, 2048);
+    expect_agreement();
+    cr_expect_eq(account()->excused, 0u);
+    expect_amount(row(CW_AUDIT_ARRAY, CW_AUDIT_TAKEN)->both, 1, 10240);
+    cr_expect_eq(row(CW_AUDIT_ARRAY, CW_AUDIT_TAKEN)->tool_bytes, 10240u);
+    expect_amount(row(CW_AUDIT_PINNED, CW_AUDIT_TAKEN)->both, 0, 0);
+}
+
 Test(audit, a_free_that_the_driver_refused_is_none)
 {
     uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
