@@ -42,6 +42,16 @@ def overview_is_right(page):
         check(wanted in text, f"'{wanted}' is not in the overview: {text}")
 
 
+def frameworks_fold(page):
+    page.run("goToSite([...Array(sites.n).keys()].find((i) => stackOf(i).some((frame) => codeName(frame) === 'torch')))")
+    page.settle()
+    lines = page.run("[...document.querySelectorAll('#sites .stack')][0].innerText").split("\n")
+    check(len(lines) == 5 and "3\u00a0frames of torch" in lines[2].replace(" frames", "\u00a0frames"), f"the stack is {lines}")
+    page.run("document.querySelector('#sites .stack summary').click()")
+    opened = page.run("[...document.querySelectorAll('#sites .stack')][0].innerText")
+    check("torch/nn.py:8" in opened, f"the opened stack is {opened}")
+
+
 def flame_zooms(page):
     """The top row is all, the second main, the third the outer frames, the widest at the left."""
     height = page.run("document.querySelector('#flame canvas').clientHeight")
@@ -343,7 +353,7 @@ def use_small(page, folder):
     page.scheme("light")
     page.open(os.path.join(folder, "small.html"))
     steps = [hears_nothing_bad, overview_is_right, names_stay_text, one_function_is_one_frame, sites_differ, peak_is_a_view, late_device_is_drawn, table_sorts, table_filters, table_opens_by_key, search_highlights,
-             flame_moves_by_key, flame_zooms, measures_differ, moment_fills, other_views_are_filled, whole_is_told]
+             flame_moves_by_key, flame_zooms, frameworks_fold, measures_differ, moment_fills, other_views_are_filled, whole_is_told]
     for step in steps:
         step(page)
     picture(page, folder, "light")

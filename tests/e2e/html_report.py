@@ -11,6 +11,7 @@ GIB = 1 << 30
 SECOND = 10**9
 LENGTH = 100 * SECOND
 OUTER = 40
+FRAMEWORK = 3  # frames of one, in the stack of the second site
 
 
 def frames_of(sites):
@@ -23,7 +24,16 @@ def frames_of(sites):
         name = HOSTILE[i] if i < len(HOSTILE) else f"caller_{i}(float*, unsigned long)"
         frames.append({"id": 2 + OUTER + i, "module": 1 + i % 3, "offset": i, "func": name, "file": HOSTILE[i % len(HOSTILE)] if i < 8 else "caller.cu",
                        "line": i, **({"inlined": [{"func": "helper", "file": "helper.h", "line": 7}]} if i % 5 == 0 else {})})
+    for i in range(FRAMEWORK):
+        frames.append({"id": 3 + OUTER + sites + i, "module": 1, "offset": 9 + i, "func": "call", "file": "/v/site-packages/torch/nn.py",
+                       "line": 7 + i, "lang": "python"})
     return frames
+
+
+def stack_of(i, sites):
+    inner = [3 + OUTER + sites + k for k in range(FRAMEWORK)] if i == 1 else []
+    frames = [2 + OUTER + i, *inner, 2 + i % OUTER, 1 if i % 2 else 2 + OUTER + sites]
+    return {"id": i + 1, "frames": frames, "shown": [0, len(frames)]}
 
 
 def site(i, moments):
@@ -87,7 +97,7 @@ def report(sites):
                           "holders": [{"site": 7, "api": HOSTILE[0], "count": 9, "bytes": 30 * MIB}], "rest": {"count": 3, "bytes": 10 * MIB}}],
         "modules": [{"id": k, "path": f"/opt/lib{k}.so", "build_id": "ab" * 20} for k in (1, 2, 3)],
         "frames": frames_of(sites),
-        "stacks": [{"id": i + 1, "frames": [2 + OUTER + i, 2 + i % OUTER, 1 if i % 2 else 2 + OUTER + sites], "shown": [0, 3]} for i in range(sites)],
+        "stacks": [stack_of(i, sites) for i in range(sites)],
         "sites": [site(i, moments) for i in range(sites)],
         "leaks": [{"site": 7, "ptr": "0x7f0000001000", "bytes": 32768, "held": 32768, "t_ns": 5, "tid": 12}], "leaks_truncated": 0,
         "events": [event(i, sites * 10) for i in range(sites * 10)], "diagnostics": [{"text": "1 call was not seen " + HOSTILE[4]}],

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/model/site_text.h"
+#include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
 
 #define NAME_MAX_BYTES 512
@@ -99,13 +100,14 @@ static void format_call(const struct calls *calls, const struct call *call, char
     const struct cw_report_frame *frame = call->frame;
     const char *file = call->inlined ? call->inlined->file : frame->file;
     uint32_t line = call->inlined ? call->inlined->line : frame->line;
-    char name[NAME_MAX_BYTES];
+    char name[NAME_MAX_BYTES], shorter[NAME_MAX_BYTES];
     const char *function;
 
     if (call->inlined)
         function = call->inlined->function ? call->inlined->function : "?";
     else
         function = cw_report_frame_name(calls->model, frame, name, sizeof(name));
+    function = cw_short_name(function, CW_NAME_WHOLE, shorter, sizeof(shorter));
     if (file && line != 0)
         snprintf(text, CW_SITE_PLACE_MAX, "%.100s %.40s:%" PRIu32, function,
                  cw_last_component(file), line);

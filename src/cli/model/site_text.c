@@ -9,6 +9,8 @@
 #include "base/out.h"
 #include "live/view.h"
 #include "report/json/json_put.h"
+#include "report/model/fold.h"
+#include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
 
 #define NAME_MAX_BYTES 512
@@ -122,6 +124,7 @@ struct calls {
     uint32_t frame, inlined;             /* the next one */
     struct cw_report_frame call;         /* this one */
     int is_inlined;
+    uint32_t at; /* its frame */
 };
 
 static int next_call(struct calls *calls)
@@ -130,6 +133,7 @@ static int next_call(struct calls *calls)
 
     if (!calls->stack || calls->frame >= calls->stack->shown)
         return 0;
+    calls->at = calls->frame;
     frame = cw_report_shown_frame(calls->model, calls->stack, calls->frame);
     calls->call = *frame;
     calls->is_inlined = calls->inlined < frame->inlines;
@@ -158,9 +162,10 @@ static void put_call(FILE *out, const struct calls *calls)
 {
     const struct cw_report_frame *call = &calls->call;
     const char *module = cw_report_module_name(calls->model, call->module);
-    char buf[NAME_MAX_BYTES];
+    char buf[NAME_MAX_BYTES], shorter[NAME_MAX_BYTES];
 
-    cw_text_put(out, cw_report_frame_name(calls->model, call, buf, sizeof(buf)));
+    cw_text_put(out, cw_short_name(cw_report_frame_name(calls->model, call, buf, sizeof(buf)),
+                                   CW_NAME_WHOLE, shorter, sizeof(shorter)));
     if (call->file) {
         fputs("  ", out);
         cw_text_put(out, cw_last_component(call->file));
@@ -175,53 +180,129 @@ static void put_call(FILE *out, const struct calls *calls)
     }
 }
 
-static void put_calls(FILE *out, struct calls calls, uint32_t from, uint32_t to)
+/* A stack as lines: a call each, or a run of frames that are folded. */
+struct lines {
+    struct calls calls;
+    struct cw_fold_frames frames;
+    struct cw_folds folds;
+    uint32_t first, count; /* the calls of this line */
+    uint32_t frame;        /* the first frame of it */
+};
+
+static struct lines lines_of(const struct cw_report_model *model,
+                             const struct cw_snapshot_site *site)
 {
-    for (uint32_t i = 0; i < to && next_call(&calls); i++) {
-        if (i < from)
+    struct lines lines = {.calls = calls_of(model, site),
+                          .frames = {.model = model, .frame = model->frame}};
+    const struct cw_report_stack *stack = lines.calls.stack;
+
+    if (stack) {
+        lines.frames.number = &model->stack_frame[stack->first + stack->shown_first];
+        lines.frames.count = stack->shown;
+        cw_folds_find(&lines.frames, &lines.folds);
+    }
+    return lines;
+}
+
+static int next_line(struct lines *lines)
+{
+    struct calls *calls = &lines->calls;
+
+    lines->first += lines->count;
+    lines->count = 0;
+    if (!next_call(calls))
+        return 0;
+    lines->count = 1;
+    lines->frame = calls->at;
+    if (lines->folds.frame[calls->at])
+        while (calls->frame < lines->frames.count && lines->folds.frame[calls->frame] &&
+               next_call(calls))
+            lines->count++;
+    return 1;
+}
+
+static void put_line(FILE *out, const struct lines *lines)
+{
+    char names[CW_FOLD_NAMES_MAX];
+
+    if (!lines->folds.frame[lines->frame]) {
+        fprintf(out, "      #%" PRIu32 " ", lines->first);
+        put_call(out, &lines->calls);
+    } else {
+        unsigned frames = lines->calls.at - lines->frame + 1;
+
+        fprintf(out, "      ... %" PRIu32 " frames of ", lines->count);
+        cw_text_put(out, cw_fold_names(&lines->frames, lines->frame, frames, names));
+    }
+    fputc('\n', out);
+}
+
+/* Lines from..to-1, and before them how many calls of this stack come after line `after`. */
+static void put_lines(FILE *out, struct lines lines, uint32_t after, uint32_t from, uint32_t to)
+{
+    uint32_t skipped = 0;
+
+    for (uint32_t i = 0; i < to && next_line(&lines); i++) {
+        if (i < from) {
+            skipped += i >= after ? lines.count : 0;
             continue;
-        fprintf(out, "      #%" PRIu32 " ", i);
-        put_call(out, &calls);
-        fputc('\n', out);
+        }
+        if (i == from && skipped > 0)
+            fprintf(out, "      ... %" PRIu32 " more\n", skipped);
+        put_line(out, &lines);
     }
 }
 
-/* The number of calls. *script: the position of the innermost line of the program's own script, or
- * the number of calls if there is none. */
-static uint32_t count_calls(struct calls calls, uint32_t *script)
-{
-    uint32_t count = 0;
+struct extent {
+    uint32_t lines, calls;
+    uint32_t script; /* the line of the innermost call of the program's own script; `lines`: none */
+};
 
-    for (*script = UINT32_MAX; next_call(&calls); count++)
-        if (*script == UINT32_MAX && calls.call.is_python &&
-            !(calls.call.file && cw_file_is_installed(calls.call.file)))
-            *script = count;
-    if (*script > count)
-        *script = count;
-    return count;
+static struct extent measure(struct lines lines)
+{
+    struct extent all = {.script = UINT32_MAX};
+
+    for (; next_line(&lines); all.lines++) {
+        const struct cw_report_frame *call = &lines.calls.call;
+
+        all.calls += lines.count;
+        if (all.script == UINT32_MAX && call->is_python && !lines.folds.frame[lines.frame] &&
+            !(call->file && cw_file_is_installed(call->file)))
+            all.script = all.lines;
+    }
+    if (all.script > all.lines)
+        all.script = all.lines;
+    return all;
 }
 
-/* The innermost calls, plus a script's line with its caller and callee if not among them. */
+static uint32_t calls_in(struct lines lines, uint32_t end)
+{
+    uint32_t calls = 0;
+
+    for (uint32_t i = 0; i < end && next_line(&lines); i++)
+        calls += lines.count;
+    return calls;
+}
+
+/* The innermost lines, plus a script's line with its caller and callee if not among them. */
 void cw_stack_put(FILE *out, const struct cw_report_model *model,
                   const struct cw_snapshot_site *site, unsigned limit)
 {
-    struct calls calls = calls_of(model, site);
-    uint32_t script, count = count_calls(calls, &script);
-    uint32_t end = count < limit ? count : limit;
+    struct lines lines = lines_of(model, site);
+    struct extent all = measure(lines);
+    uint32_t end = all.lines < limit ? all.lines : limit;
 
-    if (limit > AROUND && script < count && script >= limit) {
-        uint32_t begin = script - 1;
+    if (limit > AROUND && all.script < all.lines && all.script >= limit) {
+        uint32_t begin = all.script - 1;
 
-        put_calls(out, calls, 0, limit - AROUND);
-        if (begin > limit - AROUND)
-            fprintf(out, "      ... %" PRIu32 " more\n", begin - (limit - AROUND));
-        end = begin + AROUND < count ? begin + AROUND : count;
-        put_calls(out, calls, begin, end);
+        put_lines(out, lines, 0, 0, limit - AROUND);
+        end = begin + AROUND < all.lines ? begin + AROUND : all.lines;
+        put_lines(out, lines, limit - AROUND, begin, end);
     } else {
-        put_calls(out, calls, 0, end);
+        put_lines(out, lines, 0, 0, end);
     }
-    if (count > end)
-        fprintf(out, "      ... %" PRIu32 " more\n", count - end);
+    if (all.lines > end)
+        fprintf(out, "      ... %" PRIu32 " more\n", all.calls - calls_in(lines, end));
 }
 
 const char *cw_site_name(const struct cw_report_model *model, const struct cw_snapshot_site *site,

@@ -174,3 +174,82 @@ char *cw_qualified_name(const char *symbol, char *buf, size_t cap)
     buf[out.len] = '\0';
     return buf;
 }
+
+/* ---- for reading ---- */
+
+static const char operator_word[] = "operator";
+
+/* The parenthesis that opens the parameters: that of the last one that is closed at depth 0, as
+ * names of lambdas have earlier ones. NULL: there is none, so it is no readable C++ symbol. */
+static const char *find_parameters(const char *symbol)
+{
+    const char *at = strrchr(symbol, ')');
+    int depth = 0;
+
+    if (at == NULL)
+        return NULL;
+    for (; at >= symbol; at--) {
+        if (*at == ')')
+            depth++;
+        else if (*at == '(' && --depth == 0)
+            break;
+    }
+    if (at < symbol || strncmp(at, anonymous, strlen(anonymous)) == 0)
+        return NULL;
+    return at;
+}
+
+static int begins(const char *at, const char *end, const char *word)
+{
+    size_t len = strlen(word);
+
+    return (size_t)(end - at) >= len && memcmp(at, word, len) == 0;
+}
+
+/* The length of an operator's name, "operator<<"; of a conversion, which may have any, all. */
+static size_t operator_length(const char *at, const char *end)
+{
+    size_t len = strlen(operator_word);
+
+    if (!begins(at, end, operator_word))
+        return 0;
+    if (begins(at + len, end, "()"))
+        return len + 2;
+    return len + strspn(at + len, "<>=!+-*/%^&|~,[]");
+}
+
+static void add_short(struct cw_out *out, const char *at, const char *end)
+{
+    int depth = 0;
+    size_t len;
+
+    for (; at < end; at++) {
+        len = operator_length(at, end);
+        if (len > 0) {
+            if (depth == 0)
+                cw_out_write(out, at, len);
+            at += len - 1;
+            continue;
+        }
+        depth += *at == '<';
+        if (depth == 0)
+            cw_out_char(out, *at);
+        depth -= *at == '>' && depth > 0;
+    }
+}
+
+char *cw_short_name(const char *symbol, size_t whole, char *buf, size_t cap)
+{
+    const char *end = find_parameters(symbol), *begin = skip_return_type(symbol);
+    struct cw_out out;
+
+    cw_out_init(&out, -1, buf, cap - 1);
+    if (strlen(symbol) <= whole || end == NULL || end <= begin || strncmp(symbol, "_Z", 2) == 0)
+        cw_out_string(&out, symbol);
+    else
+        add_short(&out, begin, end);
+    buf[out.len] = '\0';
+    if (out.truncated)
+        memcpy(buf + cap - 4, "...", 4);
+    return buf;
+}

@@ -16,4 +16,12 @@
  * unchanged. */
 char *cw_qualified_name(const char *symbol, char *buf, size_t cap);
 
+#define CW_NAME_WHOLE 60 /* as wide as a column of names */
+
+/* For reading, of a name of more than `whole` bytes: without return type, parameters and template
+ * arguments, "at::empty" of "at::Tensor at::empty<long>(c10::ArrayRef<long>) const". Names of other
+ * languages and mangled ones are copied unchanged. Ends in three dots where it is truncated to fit;
+ * returns buf. cap: 8 or more. */
+char *cw_short_name(const char *symbol, size_t whole, char *buf, size_t cap);
+
 #endif

@@ -28,7 +28,7 @@ struct cw_text_frames cw_text_frames_of(const struct cw_text *text, uint32_t sta
 /* The position after `at`; with only_own, that of the next frame of the program's own script. */
 unsigned cw_text_next_step(const struct cw_text_frames *frames, unsigned at, int only_own);
 
-/* A name that is still mangled, without its arguments. */
+/* A name of C++ without its arguments, if it is long or still mangled. */
 const char *cw_text_readable(const char *name, char *buf, size_t cap);
 /* "src/cache.cu:88", "train.py:218" */
 void cw_text_file_line(const struct cw_text *text, const char *file, size_t max, uint32_t line);

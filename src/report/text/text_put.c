@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "report/model/fold.h"
 #include "report/symbols/qualified.h"
 #include "report/symbols/stack.h"
-#include "report/text/text_fold.h"
 #include "report/text/text_frames.h"
 
 /* ---- words ---- */
@@ -168,8 +168,10 @@ struct cw_text_frames cw_text_frames_of(const struct cw_text *text, uint32_t sta
 
 const char *cw_text_readable(const char *name, char *buf, size_t cap)
 {
-    if (!name || strncmp(name, "_Z", 2) != 0)
+    if (!name)
         return name;
+    if (strncmp(name, "_Z", 2) != 0)
+        return cw_short_name(name, CW_NAME_WHOLE, buf, cap);
     cw_qualified_name(name, buf, cap);
     return strncmp(buf, "::", 2) == 0 ? buf + 2 : buf;
 }
@@ -210,7 +212,7 @@ static void widen(const char *symbol, size_t *width)
 struct choice {
     unsigned count; /* of the frames shown */
     unsigned char shown[CW_DEPTH_MAX];
-    struct cw_text_folds folds; /* never shown */
+    struct cw_folds folds; /* never shown */
 };
 
 /* The lines that they take: one for each frame, and one for each gap. */
@@ -245,6 +247,16 @@ unsigned cw_text_next_step(const struct cw_text_frames *frames, unsigned at, int
     return at;
 }
 
+static struct cw_fold_frames fold_frames_of(const struct cw_text *text,
+                                            const struct cw_text_frames *frames)
+{
+    return (struct cw_fold_frames){.model = text->model,
+                                   .frame = frames->frame,
+                                   .number = frames->number,
+                                   .count = frames->count,
+                                   .mark = &frames->mark};
+}
+
 /*
  * Of what is not folded, the innermost frames. If they do not include the script's own lines, those
  * matter more than the inside of a framework: the script's innermost line comes first; then the
@@ -256,11 +268,12 @@ static void choose_frames(const struct cw_text *text, const struct cw_text_frame
                           unsigned limit, struct choice *out_choice)
 {
     unsigned script = cw_report_script_frame(frames->frame, frames->number, frames->count);
+    struct cw_fold_frames all = fold_frames_of(text, frames);
     unsigned python = 0;
 
     *out_choice = (struct choice){0};
     if (!text->has_all_frames)
-        cw_text_fold(text, frames, &out_choice->folds);
+        cw_folds_find(&all, &out_choice->folds);
     while (python < frames->count && !cw_report_is_code(cw_text_frame(frames, python)))
         python++;
     if (script >= limit && script < frames->count) {
@@ -366,6 +379,21 @@ void cw_text_no_stack(const struct cw_text *text)
                                                                 : "(no stack)");
 }
 
+/* "    ... 14 frames of libtorch_cuda.so, torch" */
+static void put_fold(const struct cw_text *text, const struct cw_text_frames *frames,
+                     unsigned first, unsigned count)
+{
+    struct cw_fold_frames all = fold_frames_of(text, frames);
+    char names[CW_FOLD_NAMES_MAX];
+
+    cw_text_begin_line(text);
+    cw_out_string(text->out, "    ... ");
+    cw_text_count(text, count, "frame");
+    cw_out_string(text->out, " of ");
+    cw_text_clean(text, cw_fold_names(&all, first, count, names), sizeof(names));
+    cw_text_end_line(text);
+}
+
 /* A line in place of `count` frames that are not shown; none for 0. */
 static void put_gap(const struct cw_text *text, const struct cw_text_frames *frames,
                     const struct choice *choice, unsigned first, unsigned count)
@@ -375,7 +403,7 @@ static void put_gap(const struct cw_text *text, const struct cw_text_frames *fra
     while (folded < count && choice->folds.frame[first + folded])
         folded++;
     if (count > 0 && folded == count)
-        cw_text_put_fold(text, frames, first, count);
+        put_fold(text, frames, first, count);
     else if (count > 0)
         cw_text_line(text, "    ... %u more frame%s", count, count == 1 ? "" : "s");
 }

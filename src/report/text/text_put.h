@@ -79,8 +79,8 @@ void cw_text_begin_list(const struct cw_text *text, const uint32_t *site, size_t
 void cw_text_end_list(struct cw_text_list *list);
 
 /* The visible frames, one line each, and one for each inlined function, without those that are
- * folded (text_fold.h). If there are more than `limit`, shows the most telling ones, including a
- * script's lines. */
+ * folded (report/model/fold.h). If there are more than `limit`, shows the most telling ones,
+ * including a script's lines. */
 void cw_text_stack(const struct cw_text *text, uint32_t stack, unsigned limit);
 /* Function and module of the innermost visible frame in one phrase, or function and line if the
  * line is known. For a script, the script's own innermost frame. Then those by which the stack

@@ -210,12 +210,13 @@ static void put_name(const struct cw_text *text, const struct cw_text_frames *fr
 {
     const struct cw_report_frame *frame = cw_text_frame(frames, at);
     struct cw_report_place place = innermost(text, frame);
+    char buf[CW_TEXT_NAME_MAX];
 
     if (!is_named_by_line(text, frame)) {
         put_call(text, frame, has_marked_address(frames, at));
         return;
     }
-    cw_text_clean(text, place.function, CW_TEXT_NAME_MAX);
+    cw_text_clean(text, cw_text_readable(place.function, buf, sizeof(buf)), CW_TEXT_NAME_MAX);
     cw_out_string(text->out, " (");
     cw_text_file_line(text, place.file[0] == '/' ? cw_short_file(place.file) : place.file,
                       CW_TEXT_PATH_MAX, place.line);

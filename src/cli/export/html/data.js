@@ -155,6 +155,31 @@ function stackOf(site) {
   return stack;
 }
 
+/* "libtorch_cuda.so", of a package "torch", of Python's own library "Python". */
+function codeName(frame) {
+  const file = isPython(frame) ? strings[frames.file[frame]] : "";
+  if (!file) return moduleName(frames.module[frame]) || "?";
+  const found = /(?:site|dist)-packages\/([^/]+)/.exec(file);
+  return found ? found[1].replace(/\.py$/, "") : "Python";
+}
+
+/* A stack as single frames and as lists of those that the program did not write: never of the innermost, and none where
+ * neither the program nor a package has a line, as in texts (report/model/fold.h). */
+function foldStack(stack) {
+  const kinds = stack.map(frameKind);
+  const hasOwn = kinds.includes("own");
+  const isPackage = (i) => kinds[i] === "python" && isPython(stack[i]);
+  const isKept = (i) => i === 0 || (hasOwn ? kinds[i] === "own" : isPackage(i));
+  if (!kinds.some((kind) => kind === "framework" || kind === "python")) return stack;
+  if (!hasOwn && !stack.some((_, i) => isPackage(i))) return stack;
+  const folded = [];
+  for (let i = 0, end; i < stack.length; i = end) {
+    for (end = i + 1; !isKept(i) && end < stack.length && !isKept(end);) end++;
+    folded.push(end - i > 1 ? stack.slice(i, end) : stack[i]);
+  }
+  return folded;
+}
+
 const metrics = [
   { name: "live", title: "Live", unit: formatBytes, of: (i) => sites.liveBytes[i] + sites.goneBytes[i], tip: "never freed" },
   { name: "peak", title: "At peak", unit: formatBytes, of: (i) => sites.atPeakBytes[i], tip: "held when the device was fullest" },

@@ -96,6 +96,18 @@ function frameItem(frame) {
     el("span", { class: "where" }, framePlace(frame)));
 }
 
+/* Of whom the first three are. */
+function foldItem(run) {
+  const names = [...new Set(run.map(codeName))];
+  return el("li", {}, el("details", {},
+    el("summary", { class: "soft" }, `${plural(run.length, "frame", "frames")} of ${names.slice(0, 3).join(", ")}${names.length > 3 ? ", \u2026" : ""}`),
+    el("ol", { class: "stack" }, ...run.map(frameItem))));
+}
+
+function stackItem(item) {
+  return Array.isArray(item) ? foldItem(item) : frameItem(item);
+}
+
 function sitePairs(i) {
   return el("dl", { class: "pairs" }, ...[
     pair("site", siteId(i)), pair("kind", strings[sites.kind[i]]), pair("device", deviceName(sites.device[i])),
@@ -123,7 +135,7 @@ function blockRows(i) {
 
 function siteDetail(i) {
   const stack = stackOf(i);
-  const list = stack.length > 0 ? el("ol", { class: "stack" }, el("li", { class: "soft mono" }, strings[sites.api[i]]), ...stack.map(frameItem))
+  const list = stack.length > 0 ? el("ol", { class: "stack" }, el("li", { class: "soft mono" }, strings[sites.api[i]]), ...foldStack(stack).map(stackItem))
     : el("p", { class: "quiet" }, "No call stack is known.");
   const left = el("div", {}, list);
   const rows = blockRows(i);

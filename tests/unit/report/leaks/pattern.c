@@ -97,6 +97,43 @@ Test(pattern, qualified_names_are_those_of_mangled_and_readable_symbols)
         cr_expect_str_eq(cw_qualified_name(symbols[i].symbol, name, sizeof(name)), symbols[i].name);
 }
 
+static const struct {
+    const char *symbol, *name;
+} read_symbols[] = {
+    {"main", "main"},
+    {"<module>", "<module>"},
+    {"Net.forward.<locals>.<lambda>", "Net.forward.<locals>.<lambda>"},
+    {"_Z4growi", "_Z4growi"},
+    {"grow(int)", "grow"},
+    {"grow(int) [clone .cold]", "grow"},
+    {"at::Tensor at::empty<long, std::vector<int> >(c10::ArrayRef<long>) const", "at::empty"},
+    {"app::cache<app::odd<int> >::grow(void (*)(int))", "app::cache::grow"},
+    {"app::(anonymous namespace)::grow(int)", "app::(anonymous namespace)::grow"},
+    {"(anonymous namespace)::grow(int)", "(anonymous namespace)::grow"},
+    {"app::(anonymous namespace)::room", "app::(anonymous namespace)::room"},
+    {"app::f(int)::{lambda(char)#1}::operator()(char) const",
+     "app::f(int)::{lambda(char)#1}::operator()"},
+    {"app::cache::operator[](int)", "app::cache::operator[]"},
+    {"app::operator<<(std::ostream&, app::cache)", "app::operator<<"},
+    {"operator new(unsigned long)", "operator new"},
+    {")(", ")("},
+    {"(", "("},
+    {"", ""},
+};
+
+Test(pattern, short_names_are_for_reading)
+{
+    char name[256], small[12];
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(read_symbols); i++)
+        cr_expect_str_eq(cw_short_name(read_symbols[i].symbol, 0, name, sizeof(name)),
+                         read_symbols[i].name);
+    cr_expect_str_eq(cw_short_name("app::cache::grow(int)", 0, small, sizeof(small)),
+                     "app::cac...");
+    cr_expect_str_eq(cw_short_name("grow(int)", 9, name, sizeof(name)), "grow(int)");
+    cr_expect_str_eq(cw_short_name("grow(int)", 8, name, sizeof(name)), "grow");
+}
+
 Test(pattern, qualified_names_are_cut_to_fit)
 {
     char name[8];
