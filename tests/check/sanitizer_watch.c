@@ -55,7 +55,7 @@ static void seen(const struct cusim_event *event)
 {
     struct block *block;
 
-    if (event->is_pool || event->name)
+    if (event->is_pool || event->is_context || event->name)
         return;
     if (event->is_free && is_end_of_context())
         return;
