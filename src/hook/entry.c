@@ -80,8 +80,6 @@ static void forked(void)
 static void __attribute__((constructor)) load(void)
 {
     cw_settings_read();
-    if (cw_settings_options()->mode != CW_MODE_OFF)
-        cw_lifecycle_load();
     cw_api_init(cw_settings_options());
     cw_buffer_memory_init(&cw_buffer_driver);
     cw_api_downloads_init(&cw_buffer_driver, &cw_transfer_driver);

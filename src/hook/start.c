@@ -184,6 +184,13 @@ void cw_start_refused(int code)
         cw_session_set_init_error(code);
 }
 
+void cw_start_prepare(void)
+{
+    if (cw_settings_options()->mode != CW_MODE_OFF &&
+        atomic_load_explicit(&cw_session.state, memory_order_relaxed) == CW_SESSION_NEW)
+        cw_lifecycle_prepare();
+}
+
 int cw_start_arm(void)
 {
     const struct cw_options *options = cw_settings_options();

@@ -3,6 +3,9 @@
 #ifndef CW_HOOK_START_H
 #define CW_HOOK_START_H
 
+/* Before the driver's cuInit. */
+void cw_start_prepare(void);
+
 /* The program called CUDA: prints complaints about the options and arms the session, unless the
  * mode is off. 1 if calls are accounted for. Cheap once that is decided. */
 int cw_start_arm(void);

@@ -63,7 +63,7 @@ static const struct cw_device_listener on_device = {
 
 /* ---- the beginning ---- */
 
-void cw_lifecycle_load(void)
+void cw_lifecycle_prepare(void)
 {
     cw_slot_prepare();
 }

@@ -15,8 +15,8 @@
 #include "core/process/driver_ops.h"
 #include "live/layout.h"
 
-/* As the library is loaded, in every process: what can be had for nothing only then. */
-void cw_lifecycle_load(void);
+/* Before cuInit makes threads of the driver's: what can be had for nothing only then. */
+void cw_lifecycle_prepare(void);
 
 /* Makes the arena and starts accounting; does nothing when that was done. Any thread, no lock held.
  * ops and options must live as long as the process; launcher is copied, NULL: nothing is known. */

@@ -36,9 +36,9 @@ extern CW_HIDDEN struct cw_slot cw_slots[CW_SLOTS];
 /* 1: stoppers pay for the barrier; set once, before arming. */
 extern CW_HIDDEN int cw_slot_is_asymmetric;
 
-/* As the library is loaded: the registration costs nothing while there is one thread, and an RCU
- * grace period (11 ms on an idle machine of 16 processors) once there are more, as there are when
- * cuInit returns. Not under a filter, which may kill. */
+/* Before cuInit: the registration costs nothing while there is one thread, and an RCU grace period
+ * (11 ms on an idle machine of 16 processors) once there are more, as there are when cuInit
+ * returns. Not under a filter, which may kill. */
 void cw_slot_prepare(void);
 /* Asks the system for membarrier; where a seccomp filter might kill for that, by a child. Before
  * arming, and again in a forked child. */

@@ -17,7 +17,10 @@
 
 CW_EXPORT CUresult cuInit(unsigned int Flags)
 {
-    CUresult rc = CW_REAL(cuInit)(Flags);
+    CUresult rc;
+
+    cw_start_prepare();
+    rc = CW_REAL(cuInit)(Flags);
 
     if (rc != CUDA_SUCCESS)
         cw_start_refused((int)rc);
