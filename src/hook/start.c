@@ -186,6 +186,7 @@ void cw_start_refused(int code)
 
 void cw_start_prepare(void)
 {
+    cw_settings_read();
     if (cw_settings_options()->mode != CW_MODE_OFF &&
         atomic_load_explicit(&cw_session.state, memory_order_relaxed) == CW_SESSION_NEW)
         cw_lifecycle_prepare();

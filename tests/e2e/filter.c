@@ -37,6 +37,8 @@ static unsigned call_of(const char *name)
 {
     if (strcmp(name, "membarrier") == 0)
         return SYS_membarrier;
+    if (strcmp(name, "prctl") == 0)
+        return SYS_prctl;
     if (strcmp(name, "ofd") == 0)
         return SYS_fcntl;
     if (strcmp(name, "mknodat") == 0)

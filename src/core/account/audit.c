@@ -10,7 +10,7 @@
 #include "core/account/site.h"
 #include "live/view.h"
 
-#define ENTRIES_MAX   ((size_t)1 << 20) /* not settled at once: 128 MiB */
+#define ENTRIES_MAX   ((size_t)1 << 20) /* of each table: 128 MiB */
 #define SOURCES_MAX   64u
 #define MIPMAP_LEVELS 18 /* at most, of 131072 texels */
 #define WHY_CUT       "the process ended without its exit handlers, and records were not delivered"
@@ -27,16 +27,19 @@ struct entry {
     uint64_t address;
     struct side ours, tool;
     uint64_t excused;  /* frees with the end of a context, which the tool may tell of */
-    uint64_t optional; /* all else that it may tell of, or not */
+    uint64_t optional; /* reports of what we do not count */
+    uint64_t doubtful; /* reports that may be repetitions (speakers) */
     uint32_t source;   /* text, of the tool's last record */
     uint8_t class, op;
+    uint8_t is_mixed; /* optional reports were among them: sizes tell nothing */
 };
 
 /* Who speaks for the memory at an address. */
 struct speaker {
     struct cw_map_entry map; /* first */
     uint32_t context;
-    int is_taken; /* that was the last that it told */
+    uint32_t holders; /* contexts that told that it was taken, and not that it was given back */
+    int is_taken;     /* that was the last that the speaker told */
 };
 
 static struct {
@@ -132,12 +135,12 @@ static void settle(struct entry *entry)
     row->both.count += entry->ours.count;
     row->both.bytes += entry->ours.bytes;
     row->tool_bytes += entry->tool.bytes;
-    if (is_addressed[entry->class] && entry->ours.bytes != entry->tool.bytes) {
+    if (is_addressed[entry->class] && !entry->is_mixed && entry->ours.bytes != entry->tool.bytes) {
         row->differing++;
         note_finding(CW_AUDIT_SIZES, entry, entry->ours);
     }
     entry->ours = entry->tool = (struct side){0};
-    if (entry->excused == 0 && entry->optional == 0)
+    if (entry->excused == 0 && entry->optional == 0 && entry->doubtful == 0)
         forget(entry);
 }
 
@@ -147,19 +150,34 @@ static void add_to(struct side *side, uint64_t bytes)
     side->bytes += bytes;
 }
 
-/* Classes without addresses are settled at the end, when both sides have reported everything. */
-static void settle_if_even(struct entry *entry)
+static void drop_reports(struct entry *entry, uint64_t count)
 {
-    if (is_addressed[entry->class] && entry->ours.count == entry->tool.count)
-        settle(entry);
+    if (count == 0)
+        return;
+    entry->tool.bytes -= count == entry->tool.count ? entry->tool.bytes
+                                                    : entry->tool.bytes / entry->tool.count * count;
+    entry->tool.count -= count;
 }
-
-/* ---- the end: under the lock ---- */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
+
+/* Classes without addresses are settled at the end, when both sides have reported everything. */
+static void settle_if_even(struct entry *entry)
+{
+    if (!is_addressed[entry->class])
+        return;
+    while (entry->optional > 0 && entry->tool.count > entry->ours.count) {
+        drop_reports(entry, 1);
+        entry->optional--;
+    }
+    if (entry->ours.count == entry->tool.count)
+        settle(entry);
+}
+
+/* ---- the end: under the lock ---- */
 
 /* Takes the surplus of the side that reported more often, with its bytes as far as they are
  * known. */
@@ -174,27 +192,32 @@ static struct side split_off(struct side *more, const struct side *less)
     return rest;
 }
 
-/* Reports without addresses are parts of one that counts: its bytes are theirs. */
-static void drop_reports(struct entry *entry, uint64_t count)
+static uint64_t extra_of(const struct entry *entry)
 {
-    if (count == 0)
-        return;
-    if (count == entry->tool.count)
-        entry->tool.bytes = 0;
-    else if (is_addressed[entry->class])
-        entry->tool.bytes -= entry->tool.bytes / entry->tool.count * count;
-    entry->tool.count -= count;
+    return entry->tool.count - least(entry->tool.count, entry->ours.count);
+}
+
+/* Of what has no address: parts of what we count once, such as the levels of a mipmapped array,
+ * whose bytes add up to its own. */
+static void join_parts(struct entry *entry)
+{
+    if (entry->tool.bytes <= entry->ours.bytes)
+        entry->tool.count -= least(extra_of(entry), entry->optional);
 }
 
 static void excuse(struct entry *entry)
 {
-    uint64_t extra = entry->tool.count - least(entry->tool.count, entry->ours.count);
-    uint64_t optional = least(extra, entry->optional);
-    uint64_t excused = least(extra - optional, entry->excused);
+    uint64_t excused;
 
+    if (is_addressed[entry->class])
+        drop_reports(entry, least(extra_of(entry), entry->optional));
+    else
+        join_parts(entry);
+    drop_reports(entry, least(extra_of(entry), entry->doubtful));
+    excused = least(extra_of(entry), entry->excused);
     audit()->excused += excused;
-    drop_reports(entry, optional + excused);
-    entry->excused = entry->optional = 0;
+    drop_reports(entry, excused);
+    entry->excused = entry->optional = entry->doubtful = 0;
 }
 
 static void close_entry(struct cw_map_entry *map, void *arg)
@@ -294,9 +317,11 @@ void cw_audit_block(const struct cw_live_block *block, enum cw_audit_op op, int 
     entry = self.is_open ? entry_at(op, class, block->key) : NULL;
     if (entry != NULL && kind_of(block) == CW_KIND_MIPMAP)
         entry->optional += MIPMAP_LEVELS - 1; /* each is one, or all are */
-    if (entry != NULL && kind_of(block) == CW_KIND_REGISTERED)
+    if (entry != NULL && kind_of(block) == CW_KIND_REGISTERED) {
         entry->optional++; /* as pinned memory; older tools do not tell of it */
-    else if (entry != NULL && with_context)
+        entry->is_mixed = 1;
+        settle_if_even(entry);
+    } else if (entry != NULL && with_context)
         entry->excused++;
     else if (entry != NULL) {
         add_to(&entry->ours, block->held);
@@ -340,22 +365,64 @@ static struct speaker *speaker_of(const struct cw_audit_record *record)
     return speaker;
 }
 
-/* Of a call that is counted already, or of no call: a context was made, or ended. */
+static void doubt(const struct cw_audit_record *record)
+{
+    struct entry *entry = entry_at(record->op, record->class, record->address);
+
+    if (entry != NULL)
+        entry->doubtful++;
+}
+
+/* What is new where others have it still may be a block that we know: a context was made. */
+static int is_repeated_take(struct speaker *speaker, const struct cw_audit_record *record)
+{
+    if (!speaker->is_taken) {
+        if (speaker->holders > 0)
+            doubt(record);
+        speaker->context = record->context;
+        speaker->is_taken = 1;
+    }
+    speaker->holders++;
+    return speaker->context != record->context;
+}
+
+/* As long as others have it: its end, or that of the speaker's context alone. */
+static int is_repeated_give(struct speaker *speaker, const struct cw_audit_record *record)
+{
+    struct entry *entry;
+
+    speaker->holders -= speaker->holders > 0;
+    if (speaker->context == record->context) {
+        speaker->is_taken = 0;
+        if (speaker->holders > 0)
+            doubt(record);
+        return 0;
+    }
+    if (speaker->holders == 0 && !speaker->is_taken) {
+        entry = entry_at(record->op, record->class, record->address);
+        if (entry != NULL && entry->doubtful > 0)
+            entry->doubtful--;
+        if (entry != NULL)
+            settle_if_even(entry);
+    }
+    return 1;
+}
+
+/* Of a call that is counted already, or of no call: a context was made, or ended. Stream-ordered
+ * memory is told of once, of whichever context it was used in. */
 static int is_repeated(const struct cw_audit_record *record)
 {
     struct speaker *speaker;
 
-    if (record->context == 0 || record->address == 0)
+    if (record->context == 0 || record->address == 0 || record->class == CW_AUDIT_ASYNC)
         return 0;
     speaker = speaker_of(record);
-    if (speaker == NULL)
+    if (speaker == NULL) {
+        audit()->not_kept++;
         return 0;
-    if (record->op == CW_AUDIT_TAKEN && !speaker->is_taken)
-        speaker->context = record->context;
-    if (speaker->context != record->context)
-        return 1;
-    speaker->is_taken = record->op == CW_AUDIT_TAKEN;
-    return 0;
+    }
+    return record->op == CW_AUDIT_TAKEN ? is_repeated_take(speaker, record)
+                                        : is_repeated_give(speaker, record);
 }
 
 void cw_audit_excuse(enum cw_audit_op op, enum cw_audit_class class)

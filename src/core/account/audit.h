@@ -2,15 +2,18 @@
 /*
  * The audit compares what we have seen of the driver's memory with what another tool has seen.
  *
- * Both report the same calls, the tool later and in batches, so order does not matter: reports of
- * one address are added up for each side, and an address that both sides have reported equally
- * often is settled and forgotten. Only one side has seen what is left at the end. Frees with the
- * end of a context are excused: the tool may report them or not. So are registered memory, the
- * levels of a mipmapped array beyond one, and a device's own pool, of which we count no call.
+ * Both report the same calls, the tool later and in batches, so the order of one side's reports
+ * against the other's does not matter: reports of one address are added up for each side, and an
+ * address that both sides have reported equally often is settled and forgotten. Only one side has
+ * seen what is left at the end. Frees with the end of a context are excused: the tool may report
+ * them or not. So are registered memory, the levels of a mipmapped array beyond one, and a device's
+ * own pool, of which we count no call.
  *
  * A tool that follows contexts, as CUPTI does, tells of a block once for each context that its
  * device has: as it is taken and given back, again as a context is made, and as one ends. The
- * context that told first speaks for the block; what others tell of it is a repetition.
+ * context that told first speaks for the block; what others tell of it is a repetition. Where the
+ * speaker's context ends before another that has the block, what was told is in doubt, and no
+ * finding if we have not seen it.
  *
  * It compares what was taken from and given back to the driver (held bytes), not what the program
  * asked of our pool. Owns the table of what is not settled, guarded by one lock (CW_RANK_AUDIT).

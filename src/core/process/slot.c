@@ -6,7 +6,6 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -80,7 +79,7 @@ void cw_slot_prepare(void)
 {
     int saved = errno;
 
-    if (HAS_MEMBARRIER && syscall(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
+    if (HAS_MEMBARRIER && !is_filtered())
         ask_kernel(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
     errno = saved;
 }

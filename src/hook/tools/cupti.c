@@ -112,9 +112,11 @@ static struct {
     struct cw_once starting;
     _Atomic int is_running;
     int is_inherited; /* a parent had it running */
-    /* The last pool that CUPTI told of, and the number of the call in which it did. */
-    _Atomic uint64_t pool_address;
-    _Atomic uint32_t pool_call;
+    /* By device: the last pool that CUPTI told of, and the number of the call in which it did. */
+    struct {
+        _Atomic uint64_t address;
+        _Atomic uint32_t call;
+    } pool[CW_MAX_DEVICES];
 } self;
 
 /* ---- finding it ---- */
@@ -207,6 +209,14 @@ static int is_known(uint32_t version)
 
 /* ---- records ---- */
 
+/* A device's own pool comes into being in the call that first takes memory from it. */
+static int is_of_own_pool(const struct memory_record *record)
+{
+    return record->device < CW_MAX_DEVICES && record->pool.address != 0 &&
+           record->pool.address == atomic_load(&self.pool[record->device].address) &&
+           record->correlation == atomic_load(&self.pool[record->device].call);
+}
+
 static void tell_memory(const struct memory_record *record)
 {
     static const uint8_t class[MEMORY_KINDS] = {
@@ -236,13 +246,10 @@ static void tell_memory(const struct memory_record *record)
     told.class = kind == MEMORY_DEVICE && record->is_async ? CW_AUDIT_ASYNC
                                                            : (enum cw_audit_class)(class[kind] - 1);
     cw_audit_seen(&told);
-    if (told.class == CW_AUDIT_ASYNC && told.op == CW_AUDIT_TAKEN &&
-        record->correlation == atomic_load(&self.pool_call) &&
-        record->pool.address == atomic_load(&self.pool_address))
+    if (told.class == CW_AUDIT_ASYNC && told.op == CW_AUDIT_TAKEN && is_of_own_pool(record))
         cw_audit_excuse(CW_AUDIT_TAKEN, CW_AUDIT_POOL);
 }
 
-/* A device's own pool comes into being in the call that first takes memory from it. */
 static void tell_pool(const struct pool_record *record)
 {
     struct cw_audit_record told = {
@@ -250,9 +257,9 @@ static void tell_pool(const struct pool_record *record)
         .class = CW_AUDIT_POOL,
     };
 
-    if (record->operation == POOL_CREATED) {
-        atomic_store(&self.pool_call, record->correlation);
-        atomic_store(&self.pool_address, record->address);
+    if (record->operation == POOL_CREATED && record->device < CW_MAX_DEVICES) {
+        atomic_store(&self.pool[record->device].call, record->correlation);
+        atomic_store(&self.pool[record->device].address, record->address);
     }
     if (record->operation == POOL_CREATED || record->operation == POOL_DESTROYED)
         cw_audit_seen(&told);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/compiler.h"
 #include "base/out.h"
 
 static int is_digit(char c)
@@ -179,24 +180,45 @@ char *cw_qualified_name(const char *symbol, char *buf, size_t cap)
 
 static const char operator_word[] = "operator";
 
-/* The parenthesis that opens the parameters: that of the last one that is closed at depth 0, as
- * names of lambdas have earlier ones. NULL: there is none, so it is no readable C++ symbol. */
+/* What may stand behind the parameters. */
+static int is_rest(const char *at)
+{
+    static const char *const rest[] = {" const", " volatile", " &", " noexcept", " ["};
+
+    if (*at == '\0')
+        return 1;
+    for (size_t i = 0; i < CW_ARRAY_LEN(rest); i++)
+        if (strncmp(at, rest[i], strlen(rest[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static int is_behind_operator(const char *symbol, const char *at)
+{
+    size_t len = strlen(operator_word);
+
+    return (size_t)(at - symbol) >= len && memcmp(at - len, operator_word, len) == 0;
+}
+
+/* The parenthesis that opens the parameters, which end the name: those of lambdas and templates
+ * stand before. NULL: there is none, so it is no readable C++ symbol, or has no parameters. */
 static const char *find_parameters(const char *symbol)
 {
-    const char *at = strrchr(symbol, ')');
+    const char *last = strrchr(symbol, ')');
     int depth = 0;
 
-    if (at == NULL)
+    if (last == NULL || !is_rest(last + 1))
         return NULL;
-    for (; at >= symbol; at--) {
+    for (const char *at = last + 1; at-- > symbol;) {
         if (*at == ')')
             depth++;
-        else if (*at == '(' && --depth == 0)
-            break;
+        if (*at != '(' || --depth > 0)
+            continue;
+        if (strncmp(at, anonymous, strlen(anonymous)) == 0 || is_behind_operator(symbol, at))
+            return NULL;
+        return at;
     }
-    if (at < symbol || strncmp(at, anonymous, strlen(anonymous)) == 0)
-        return NULL;
-    return at;
+    return NULL;
 }
 
 static int begins(const char *at, const char *end, const char *word)
@@ -206,25 +228,31 @@ static int begins(const char *at, const char *end, const char *word)
     return (size_t)(end - at) >= len && memcmp(at, word, len) == 0;
 }
 
-/* The length of an operator's name, "operator<<"; of a conversion, which may have any, all. */
-static size_t operator_length(const char *at, const char *end)
+static int is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
+/* The length of an operator's name, "operator<<", of a conversion that of the word; 0: it is none.
+ */
+static size_t operator_length(const char *begin, const char *at, const char *end)
 {
     size_t len = strlen(operator_word);
 
-    if (!begins(at, end, operator_word))
+    if (!begins(at, end, operator_word) || (at > begin && is_letter(at[-1])) || is_letter(at[len]))
         return 0;
     if (begins(at + len, end, "()"))
         return len + 2;
     return len + strspn(at + len, "<>=!+-*/%^&|~,[]");
 }
 
-static void add_short(struct cw_out *out, const char *at, const char *end)
+static void add_short(struct cw_out *out, const char *begin, const char *end)
 {
     int depth = 0;
     size_t len;
 
-    for (; at < end; at++) {
-        len = operator_length(at, end);
+    for (const char *at = begin; at < end; at++) {
+        len = operator_length(begin, at, end);
         if (len > 0) {
             if (depth == 0)
                 cw_out_write(out, at, len);
@@ -248,6 +276,8 @@ char *cw_short_name(const char *symbol, size_t whole, char *buf, size_t cap)
         cw_out_string(&out, symbol);
     else
         add_short(&out, begin, end);
+    if (out.len == 0)
+        cw_out_string(&out, symbol);
     buf[out.len] = '\0';
     if (out.truncated)
         memcpy(buf + cap - 4, "...", 4);

@@ -9,7 +9,7 @@ Test(process_status, is_what_the_kernel_tells)
 {
     cr_expect_eq(cw_process_status("Pid"), getpid());
     cr_expect_eq(cw_process_status("PPid"), getppid());
-    cr_expect_eq(cw_process_status("NoNewPrivs"), 0);
+    cr_expect_eq(cw_process_status("Tgid"), getpid());
 }
 
 Test(process_status, without_the_line_there_is_none)

@@ -169,7 +169,8 @@ function foldStack(stack) {
   const kinds = stack.map(frameKind);
   const hasOwn = kinds.includes("own");
   const isPackage = (i) => kinds[i] === "python" && isPython(stack[i]);
-  const isKept = (i) => i === 0 || (hasOwn ? kinds[i] === "own" : isPackage(i));
+  const innermost = stack.findIndex((frame) => !isInlined(frame)); // what was inlined into it stands before
+  const isKept = (i) => i <= innermost || (hasOwn ? kinds[i] === "own" : isPackage(i));
   if (!kinds.some((kind) => kind === "framework" || kind === "python")) return stack;
   if (!hasOwn && !stack.some((_, i) => isPackage(i))) return stack;
   const folded = [];

@@ -202,6 +202,75 @@ Test(audit, a_report_that_is_excused_is_no_finding)
     cr_expect_eq(account()->finding[0].count, 1u);
 }
 
+/* The context that speaks for a block of another's ends; a third one is made before the free. */
+Test(audit, a_speaker_that_ends_before_the_block_leaves_no_finding)
+{
+    uint32_t site = core_site("a", CW_KIND_DEVICE, 0);
+
+    core_put(site, 0x1000, 64);
+    tell_of(1, CW_AUDIT_TAKEN, 0x1000, 64);
+    tell_of(2, CW_AUDIT_TAKEN, 0x1000, 64);
+    tell_of(1, CW_AUDIT_GIVEN, 0x1000, 64); /* context 1 ends */
+    tell_of(3, CW_AUDIT_TAKEN, 0x1000, 64); /* context 3 is made */
+    drop(0x1000, CW_FREE_DONE);
+    tell_of(2, CW_AUDIT_GIVEN, 0x1000, 64);
+    tell_of(3, CW_AUDIT_GIVEN, 0x1000, 64);
+    expect_agreement();
+}
+
+/* A free that all contexts have told of is no doubtful one: if we miss the next, that is a finding.
+ */
+Test(audit, a_free_told_by_all_contexts_excuses_nothing)
+{
+    for (uint32_t context = 1; context <= 2; context++)
+        tell_of(context, CW_AUDIT_TAKEN, 0x1000, 64);
+    core_put(core_site("a", CW_KIND_DEVICE, 0), 0x1000, 64);
+    for (uint32_t context = 1; context <= 2; context++)
+        tell_of(context, CW_AUDIT_GIVEN, 0x1000, 64);
+    cw_audit_end();
+    cr_expect_eq(account()->all_findings, 1u);
+    cr_expect_eq(account()->finding[0].op, CW_AUDIT_GIVEN);
+}
+
+Test(audit, stream_ordered_memory_may_be_freed_in_another_context)
+{
+    uint32_t site = core_site("a", CW_KIND_ASYNC, 0);
+
+    for (int i = 0; i < 2; i++) {
+        struct cw_audit_record record = {
+            .op = CW_AUDIT_TAKEN, .class = CW_AUDIT_ASYNC, .address = 0x1000, .bytes = 64};
+
+        core_put(site, 0x1000, 64);
+        record.context = 1;
+        cw_audit_seen(&record);
+        drop(0x1000, CW_FREE_DONE);
+        record.op = CW_AUDIT_GIVEN;
+        record.context = 2;
+        cw_audit_seen(&record);
+    }
+    expect_agreement();
+}
+
+Test(audit, an_address_may_be_registered_and_then_pinned)
+{
+    core_put(core_site("a", CW_KIND_REGISTERED, CW_DEVICE_HOST), 0x1000, 4096);
+    drop(0x1000, CW_FREE_DONE);
+    core_put(core_site("b", CW_KIND_PINNED, CW_DEVICE_HOST), 0x1000, 1 << 20);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_PINNED, 0x1000, 4096);
+    tell(CW_AUDIT_GIVEN, CW_AUDIT_PINNED, 0x1000, 4096);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_PINNED, 0x1000, 1 << 20);
+    expect_agreement();
+}
+
+Test(audit, a_mipmapped_array_excuses_no_arrays)
+{
+    core_put(core_site("a", CW_KIND_MIPMAP, 0), 0x1000, 10240);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_ARRAY, 0x777000, 10240);
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_ARRAY, 0x778000, 1 << 20);
+    cw_audit_end();
+    cr_expect_eq(account()->all_findings, 1u);
+}
+
 /* The same CUPTI tells of registered memory as pinned, and of each level of a mipmapped array. */
 Test(audit, what_a_tool_may_tell_of_or_not)
 {
