@@ -16,6 +16,7 @@
 #include "report/leaks/suppress.h"
 #include "report/path/dump_name.h"
 #include "report/path/path.h"
+#include "report/symbols/qualified.h"
 #include "report/text/report_text.h"
 
 #define LINES 64
@@ -140,7 +141,24 @@ void fuzz_suppressions(const uint8_t *bytes, size_t size)
 
 /* ---- names ---- */
 
-/* The pattern, then the environment. */
+/* Of a function: what it is known by, and how it is read. */
+static void name_function(const char *symbol)
+{
+    static const size_t caps[] = {8, 9, 40, 512};
+
+    for (size_t i = 0; i < sizeof(caps) / sizeof(*caps); i++) {
+        char *name = malloc(caps[i]);
+
+        if (!name)
+            abort();
+        if (strlen(cw_short_name(symbol, 0, name, caps[i])) >= caps[i] || (symbol[0] && !name[0]))
+            fuzz_wrong("'%s' in short is '%s'", symbol, name);
+        (void)cw_qualified_name(symbol, name, caps[i]);
+        free(name);
+    }
+}
+
+/* The pattern, which a function may have, too, then the environment. */
 void fuzz_names(const uint8_t *bytes, size_t size)
 {
     char *text = fuzz_text(bytes, size), *line[LINES + 1];
@@ -165,6 +183,7 @@ void fuzz_names(const uint8_t *bytes, size_t size)
     (void)cw_path_has_number(line[0]);
     (void)cw_path_ends_in(line[0], ".json");
     (void)cw_path_is_shared(line[0]);
+    name_function(line[0]);
     free(text);
 }
 
