@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,28 @@ static void check_devices(struct cw_doctor *doctor)
         "no NVIDIA device under /dev: the driver will find no GPU");
 }
 
+/* CUDA goes by the list up to the first entry that is no number and no UUID. */
+static int begins_with_device(const char *list)
+{
+    return (list[0] >= '0' && list[0] <= '9') || strncmp(list, "GPU-", 4) == 0 ||
+           strncmp(list, "MIG-", 4) == 0;
+}
+
+/* Of this environment, which the program will have. */
+static void check_visible(struct cw_doctor *doctor)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    int is_of_slurm = list && strcmp(list, "NoDevFiles") == 0;
+
+    if (*doctor->root || !list || begins_with_device(list))
+        return;
+    cw_doctor_warn(doctor,
+                   is_of_slurm ? "request one in the job: --gres=gpu:1"
+                               : "unset it, or list GPUs by their numbers or UUIDs",
+                   "CUDA_VISIBLE_DEVICES='%.60s' hides every GPU%s: the driver will find none",
+                   list, is_of_slurm ? ", as Slurm sets it in a job without one" : "");
+}
+
 static void check_container(struct cw_doctor *doctor)
 {
     const struct container *container = find_container(doctor);
@@ -451,6 +474,21 @@ static void check_default_places(struct cw_doctor *doctor, const char *tmpdir)
         "neither /dev/shm nor TMPDIR is writable: there will be no report after a crash");
 }
 
+/* Said only where it is otherwise (live/file_lock.h). */
+static void judge_locks(struct cw_doctor *doctor)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    FILE *file = tmpfile();
+
+    if (!file)
+        return;
+    if (fcntl(fileno(file), F_OFD_SETLK, &lock) != 0 && errno == EINVAL)
+        cw_doctor_ok(doctor, "no locks of open files here, as in gVisor: flock(2) and locks of "
+                             "processes serve, and what several processes share loses its locks in "
+                             "one that closes all its descriptors");
+    fclose(file);
+}
+
 static void check_live(struct cw_doctor *doctor)
 {
     struct cw_options options;
@@ -468,20 +506,18 @@ static void check_live(struct cw_doctor *doctor)
     else
         cw_doctor_warn(doctor, "create it, or choose another one",
                        "CUWARDEN_LIVE=%s is not writable", options.live);
+    if (strcmp(options.live, "off") != 0)
+        judge_locks(doctor);
 }
 
 void cw_doctor_check_machine(struct cw_doctor *doctor)
 {
     static const struct cw_check checks[] = {
-        {"driver", check_driver},
-        {"devices", check_devices},
-        {"container", check_container},
-        {"preload", check_preload},
-        {"injection", check_injection},
-        {"options", check_options},
-        {"platform", cw_doctor_check_platform},
-        {"limits", check_address_space},
-        {"live", check_live},
+        {"driver", check_driver},        {"devices", check_devices},
+        {"visible", check_visible},      {"container", check_container},
+        {"preload", check_preload},      {"injection", check_injection},
+        {"options", check_options},      {"platform", cw_doctor_check_platform},
+        {"limits", check_address_space}, {"live", check_live},
     };
 
     cw_doctor_run(doctor, checks, CW_ARRAY_LEN(checks));
