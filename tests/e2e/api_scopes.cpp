@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <vector>
 
@@ -336,12 +337,36 @@ void check_streams()
 
 } // namespace
 
-int main()
+// There is nobody to catch it, so the program ends at once, in the listener.
+void throw_from_a_listener()
+{
+    std::set_terminate([] {
+        std::puts("terminated");
+        std::fflush(stdout);
+        std::_Exit(42);
+    });
+    cuwarden::pressure_listener hear([](const cuwarden::pressure &, int) { throw stop{}; });
+    CUdeviceptr block = take(8 << 20);
+
+    try {
+        cuwarden::set_limit(std::uint64_t{10} << 20, 0);
+        cuMemFree(block);
+        cuMemFree(take(9 << 20));
+    } catch (...) {
+        std::_Exit(98);
+    }
+}
+
+int main(int argc, char **)
 {
     CUcontext context;
 
     CHECK(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
     CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    if (argc > 1) {
+        throw_from_a_listener();
+        return 97;
+    }
     if (cuwarden::is_active()) {
         check_scopes();
         check_visits();
