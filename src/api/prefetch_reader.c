@@ -175,10 +175,11 @@ static enum outcome look_at_half(struct cw_prefetch_row *row, struct cw_prefetch
 /* What a request begins with: its stream comes after the program's. */
 static int begin(const struct cw_prefetch_row *row, struct cw_prefetch_request *request)
 {
-    int code = request->is_after ? cw_prefetch_driver->event_order(request->ready, row->stream) : 0;
+    const struct cw_prefetch_events *events = cw_prefetch_events_at(row, request->number);
+    int code = request->is_after ? cw_prefetch_driver->event_order(events->ready, row->stream) : 0;
 
     if (code == 0)
-        code = cw_prefetch_driver->event_record(request->begin, row->stream);
+        code = cw_prefetch_driver->event_record(events->begin, row->stream);
     cw_lock_acquire(&cw_prefetches.lock);
     request->has_begun = code == 0;
     cw_lock_release(&cw_prefetches.lock);
@@ -199,7 +200,8 @@ static int submit(struct cw_prefetch_row *row, struct cw_prefetch_request *reque
         row->turn = (row->turn + 1) % CW_PREFETCH_HALVES;
     }
     if (code == 0 && is_last)
-        code = cw_prefetch_driver->event_record(request->done, row->stream);
+        code = cw_prefetch_driver->event_record(cw_prefetch_events_at(row, request->number)->done,
+                                                row->stream);
     return code;
 }
 

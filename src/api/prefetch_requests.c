@@ -90,24 +90,21 @@ static int check_room(struct cw_prefetch_row *row)
 static void publish(struct cw_prefetch_row *row, const struct cw_prefetch_request *wanted)
 {
     struct cw_prefetch_request *request = cw_prefetch_at(row, row->last + 1);
-    struct cw_prefetch_request before;
+    char *old_path;
 
     cw_lock_acquire(&cw_prefetches.lock);
-    before = *request;
+    old_path = request->path;
     *request = *wanted;
-    request->ready = before.ready;
-    request->begin = before.begin;
-    request->done = before.done;
     request->number = ++row->last;
     cw_prefetch_guard_locked();
     cw_lock_release(&cw_prefetches.lock);
-    if (before.path != NULL)
-        cw_mem_free(before.path, strlen(before.path) + 1);
+    if (old_path != NULL)
+        cw_mem_free(old_path, strlen(old_path) + 1);
 }
 
 static int start(struct cw_prefetch_row *row, struct cw_prefetch_request *wanted, void *stream)
 {
-    void *ready = cw_prefetch_at(row, row->last + 1)->ready;
+    void *ready = cw_prefetch_events_at(row, row->last + 1)->ready;
     int code = 0;
 
     wanted->is_after = stream != CUWARDEN_NO_STREAM;
@@ -280,7 +277,7 @@ static int wait_arrived(struct cw_prefetch_row *row, uint64_t number, uint64_t *
     error = find(row, number, &seen);
     if (error == CUWARDEN_OK && seen.stage == CUWARDEN_ARRIVING) {
         note_wait(row, number);
-        code = cw_prefetch_driver->event_wait(cw_prefetch_at(row, number)->done);
+        code = cw_prefetch_driver->event_wait(cw_prefetch_events_at(row, number)->done);
         if (code != 0)
             return refused(row, code, "be waited for");
         cw_prefetch_settle(row);
@@ -308,15 +305,18 @@ int cw_api_prefetch_before(uint64_t prefetch, uint64_t number, void *stream)
     struct cw_prefetch_request seen;
     struct cw_row_visit visit;
     int error = cw_rows_begin_call(&cw_prefetches, prefetch, 0, &visit);
+    struct cw_prefetch_row *row = cw_prefetch_of(&visit);
 
     if (error != CUWARDEN_OK)
         return error;
-    error = wait_read(cw_prefetch_of(&visit), number, &seen);
+    error = wait_read(row, number, &seen);
     if (error == CUWARDEN_OK)
-        error = answer(cw_prefetch_of(&visit), seen.number, NULL);
-    if (error == CUWARDEN_OK)
-        error = refused(cw_prefetch_of(&visit), cw_prefetch_driver->event_order(seen.done, stream),
-                        "hold others back");
+        error = answer(row, seen.number, NULL);
+    if (error == CUWARDEN_OK) {
+        void *done = cw_prefetch_events_at(row, seen.number)->done;
+
+        error = refused(row, cw_prefetch_driver->event_order(done, stream), "hold others back");
+    }
     cw_rows_end_call(&cw_prefetches, &visit);
     return error;
 }

@@ -24,7 +24,10 @@ struct cw_prefetch_request {
     int is_after;             /* `ready` */
     uint16_t tag;             /* of the thread that started it */
     uint64_t waited_since_ns; /* 0: nobody has waited for it */
-    /* Constant as long as the row is somebody's. */
+};
+
+/* Of the requests with one place in the row; read without the lock. */
+struct cw_prefetch_events {
     void *ready; /* recorded in the program's stream */
     void *begin, *done;
 };
@@ -51,6 +54,7 @@ struct cw_prefetch_row {
     /* Constant as long as the row is somebody's. */
     uint64_t chunk_bytes;
     void *stream;
+    struct cw_prefetch_events events[CW_PREFETCH_REQUESTS];
 };
 
 extern CW_HIDDEN struct cw_rows cw_prefetches;
@@ -67,6 +71,12 @@ static inline struct cw_prefetch_request *cw_prefetch_at(struct cw_prefetch_row 
                                                          uint64_t number)
 {
     return &row->request[number % CW_PREFETCH_REQUESTS];
+}
+
+static inline const struct cw_prefetch_events *
+cw_prefetch_events_at(const struct cw_prefetch_row *row, uint64_t number)
+{
+    return &row->events[number % CW_PREFETCH_REQUESTS];
 }
 
 /* The row by its place in the table. */

@@ -56,7 +56,8 @@ static void complete_locked(struct cw_prefetch_row *row, struct cw_prefetch_requ
                          waited_ns);
 }
 
-static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_request *request)
+static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_request *request,
+                           const struct cw_prefetch_events *events)
 {
     uint64_t number = 0, ns = 0;
     int code;
@@ -67,10 +68,10 @@ static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_reque
     cw_lock_release(&cw_prefetches.lock);
     if (number == 0)
         return;
-    code = cw_prefetch_driver->event_query(request->done);
+    code = cw_prefetch_driver->event_query(events->done);
     if (code == CW_TRANSFER_NOT_READY)
         return;
-    if (code == 0 && cw_prefetch_driver->event_elapsed(request->begin, request->done, &ns) != 0)
+    if (code == 0 && cw_prefetch_driver->event_elapsed(events->begin, events->done, &ns) != 0)
         ns = 0;
     cw_lock_acquire(&cw_prefetches.lock);
     if (request->number == number && request->stage == CUWARDEN_ARRIVING)
@@ -81,7 +82,7 @@ static void settle_request(struct cw_prefetch_row *row, struct cw_prefetch_reque
 void cw_prefetch_settle(struct cw_prefetch_row *row)
 {
     for (unsigned i = 0; i < CW_PREFETCH_REQUESTS; i++)
-        settle_request(row, &row->request[i]);
+        settle_request(row, &row->request[i], &row->events[i]);
 }
 
 /* ---- what a prefetch is made of ---- */
@@ -97,11 +98,11 @@ static void destroy_event(void *event, int *code)
         keep_first(code, cw_prefetch_driver->event_destroy(event));
 }
 
-static void drop_request(struct cw_prefetch_request *request, int *code)
+static void drop_events(const struct cw_prefetch_events *events, int *code)
 {
-    destroy_event(request->ready, code);
-    destroy_event(request->begin, code);
-    destroy_event(request->done, code);
+    destroy_event(events->ready, code);
+    destroy_event(events->begin, code);
+    destroy_event(events->done, code);
 }
 
 /* What of the row is there goes; the first code that is none. The context is current. */
@@ -111,7 +112,7 @@ static int drop(struct cw_prefetch_row *row)
 
     cw_prefetch_settle(row);
     for (unsigned i = 0; i < CW_PREFETCH_REQUESTS; i++)
-        drop_request(&row->request[i], &code);
+        drop_events(&row->events[i], &code);
     for (int i = 0; i < CW_PREFETCH_HALVES; i++)
         destroy_event(row->half[i].empty, &code);
     if (row->stream != NULL)
@@ -121,13 +122,13 @@ static int drop(struct cw_prefetch_row *row)
     return code;
 }
 
-static int fill_request(struct cw_prefetch_request *request)
+static int fill_events(struct cw_prefetch_events *events)
 {
-    int code = cw_prefetch_driver->event_create(0, &request->ready);
+    int code = cw_prefetch_driver->event_create(0, &events->ready);
 
     if (code == 0)
-        code = cw_prefetch_driver->event_create(1, &request->begin);
-    return code != 0 ? code : cw_prefetch_driver->event_create(1, &request->done);
+        code = cw_prefetch_driver->event_create(1, &events->begin);
+    return code != 0 ? code : cw_prefetch_driver->event_create(1, &events->done);
 }
 
 static int fill_halves(struct cw_prefetch_row *row)
@@ -158,7 +159,7 @@ static int fill(struct cw_prefetch_row *row)
     for (int i = 0; i < CW_PREFETCH_HALVES && code == 0; i++)
         code = cw_prefetch_driver->event_create(0, &row->half[i].empty);
     for (unsigned i = 0; i < CW_PREFETCH_REQUESTS && code == 0; i++)
-        code = fill_request(&row->request[i]);
+        code = fill_events(&row->events[i]);
     return cw_rows_refused(&cw_prefetches, &row->own, code, "begin");
 }
 
