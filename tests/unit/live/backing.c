@@ -336,7 +336,7 @@ Test(backing, leaves_a_file_alone_that_took_its_descriptor)
 Test(backing, its_descriptor_is_high_and_not_inherited)
 {
     create();
-    cr_expect_geq(arena.backing.fd, 100);
+    cr_expect_geq(arena.backing.fd, 50); /* the smallest table of descriptors has 64 */
     cr_expect_eq(fcntl(arena.backing.fd, F_GETFD), FD_CLOEXEC);
     for (int fd = 3; fd < 20; fd++) {
         struct stat status;
