@@ -483,9 +483,9 @@ static void judge_locks(struct cw_doctor *doctor)
     if (!file)
         return;
     if (fcntl(fileno(file), F_OFD_SETLK, &lock) != 0 && errno == EINVAL)
-        cw_doctor_ok(doctor, "no locks of open files here, as in gVisor: flock(2) and locks of "
-                             "processes serve, and what several processes share loses its locks in "
-                             "one that closes all its descriptors");
+        cw_doctor_ok(doctor, "this kernel has no open file description locks, as gVisor: "
+                             "flock(2) and record locks take their place, which a process "
+                             "loses if it closes all its descriptors");
     fclose(file);
 }
 
