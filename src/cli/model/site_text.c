@@ -237,7 +237,7 @@ static void put_line(FILE *out, const struct lines *lines)
     fputc('\n', out);
 }
 
-/* Lines from..to-1, and before them how many calls of this stack come after line `after`. */
+/* Lines from..to-1; before them, how many calls the lines after..from-1 stand for. */
 static void put_lines(FILE *out, struct lines lines, uint32_t after, uint32_t from, uint32_t to)
 {
     uint32_t skipped = 0;

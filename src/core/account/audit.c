@@ -72,6 +72,19 @@ static uint64_t key_of(enum cw_audit_op op, enum cw_audit_class class, uint64_t 
     return address ^ (uint64_t) class << 58 ^ (uint64_t)op << 63;
 }
 
+/* A new one, zero but for its key; NULL, and counted, where there is no room. */
+static void *insert(struct cw_map *map, size_t size, uint64_t key)
+{
+    struct cw_map_entry *entry = cw_map_count(map) < ENTRIES_MAX ? cw_mem_alloc(size) : NULL;
+
+    if (entry != NULL && cw_map_insert(map, entry, key) == 0)
+        return entry;
+    if (entry != NULL)
+        cw_mem_free(entry, size);
+    audit()->not_kept++;
+    return NULL;
+}
+
 static struct entry *entry_at(enum cw_audit_op op, enum cw_audit_class class, uint64_t address)
 {
     uint64_t key;
@@ -83,15 +96,9 @@ static struct entry *entry_at(enum cw_audit_op op, enum cw_audit_class class, ui
     entry = (struct entry *)cw_map_find(&self.entries, key);
     if (entry != NULL)
         return entry;
-    entry = cw_map_count(&self.entries) < ENTRIES_MAX ? cw_mem_alloc(sizeof(*entry)) : NULL;
-    if (entry != NULL && cw_map_insert(&self.entries, &entry->map, key) != 0) {
-        cw_mem_free(entry, sizeof(*entry));
-        entry = NULL;
-    }
-    if (entry == NULL) {
-        audit()->not_kept++;
+    entry = insert(&self.entries, sizeof(*entry), key);
+    if (entry == NULL)
         return NULL;
-    }
     entry->address = address;
     entry->class = (uint8_t) class;
     entry->op = (uint8_t)op;
@@ -355,11 +362,7 @@ static struct speaker *speaker_of(const struct cw_audit_record *record)
 
     if (speaker != NULL)
         return speaker;
-    speaker = cw_map_count(&self.speakers) < ENTRIES_MAX ? cw_mem_alloc(sizeof(*speaker)) : NULL;
-    if (speaker != NULL && cw_map_insert(&self.speakers, &speaker->map, key) != 0) {
-        cw_mem_free(speaker, sizeof(*speaker));
-        speaker = NULL;
-    }
+    speaker = insert(&self.speakers, sizeof(*speaker), key);
     if (speaker != NULL)
         speaker->context = record->context;
     return speaker;
@@ -417,10 +420,8 @@ static int is_repeated(const struct cw_audit_record *record)
     if (record->context == 0 || record->address == 0 || record->class == CW_AUDIT_ASYNC)
         return 0;
     speaker = speaker_of(record);
-    if (speaker == NULL) {
-        audit()->not_kept++;
+    if (speaker == NULL)
         return 0;
-    }
     return record->op == CW_AUDIT_TAKEN ? is_repeated_take(speaker, record)
                                         : is_repeated_give(speaker, record);
 }

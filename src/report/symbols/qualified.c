@@ -228,7 +228,7 @@ static int begins(const char *at, const char *end, const char *word)
     return (size_t)(end - at) >= len && memcmp(at, word, len) == 0;
 }
 
-static int is_letter(char c)
+static int is_word_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }
@@ -239,7 +239,8 @@ static size_t operator_length(const char *begin, const char *at, const char *end
 {
     size_t len = strlen(operator_word);
 
-    if (!begins(at, end, operator_word) || (at > begin && is_letter(at[-1])) || is_letter(at[len]))
+    if (!begins(at, end, operator_word) || (at > begin && is_word_char(at[-1])) ||
+        is_word_char(at[len]))
         return 0;
     if (begins(at + len, end, "()"))
         return len + 2;
