@@ -41,6 +41,8 @@ static unsigned call_of(const char *name)
         return SYS_prctl;
     if (strcmp(name, "ofd") == 0)
         return SYS_fcntl;
+    if (strcmp(name, "process_vm_readv") == 0)
+        return SYS_process_vm_readv;
     if (strcmp(name, "mknodat") == 0)
         return SYS_mknodat;
 #ifdef SYS_mknod

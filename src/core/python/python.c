@@ -34,10 +34,10 @@
 #include "base/out.h"
 #include "core/python/python_layout.h"
 #include "core/python/python_read.h"
+#include "core/python/python_waiting.h"
 
-#define KEYS_MAX  1024 /* PTHREAD_KEYS_MAX */
-#define INSTR_MAX ((int64_t)1 << 30)
-#define NAME_MAX  ((uint64_t)1 << 16) /* characters; longer is nonsense */
+#define KEYS_MAX 1024                /* PTHREAD_KEYS_MAX */
+#define NAME_MAX ((uint64_t)1 << 16) /* characters; longer is nonsense */
 /* Shims and frames that are not Python's, for each frame that is asked for. */
 #define STEPS_PER_MAX 4
 
@@ -53,6 +53,7 @@ static _Atomic int is_different; /* a step was wrong, and none proven */
 
 /* The state of this thread that was last found to be its own. */
 static CW_TLS uintptr_t known_state;
+static CW_TLS struct cw_python_worker *worker; /* NULL: this thread is none */
 
 /* ---- arming ---- */
 
@@ -64,6 +65,7 @@ static void forget(void)
     atomic_store(&is_proven, 0);
     atomic_store(&is_different, 0);
     known_state = 0;
+    cw_python_waiting_forget();
     atomic_store(&is_claimed, 0);
 }
 
@@ -85,12 +87,14 @@ void cw_python_set_symbols(const struct cw_python_symbols *wanted)
     atomic_store_explicit(&cw_python_is_armed, 1, memory_order_release);
 }
 
-/* The reader stays armed: addresses are the same in the child. The one that another thread had only
- * begun to set has to be set again. */
+/* The reader stays armed: addresses are the same in the child, where only this thread is left. The
+ * one that another thread had only begun to set has to be set again. */
 void cw_python_reset(void)
 {
     if (!atomic_load(&cw_python_is_armed))
         forget();
+    known_state = 0;
+    cw_python_waiting_forget();
 }
 
 static int is_refuted(void)
@@ -175,6 +179,7 @@ static uintptr_t own_state(void)
                   cw_read_word(state + layout.thread_id) == symbols.thread_self()))
         return state;
     known_state = is_own_state(state) ? state : 0;
+    worker = known_state != 0 ? cw_python_waiting_meet(state) : NULL;
     return known_state;
 }
 
@@ -205,7 +210,7 @@ static int is_whole_text(uintptr_t object)
 static int is_table(uintptr_t object)
 {
     return cw_python_is_readable(object, CW_PYTHON_BYTES) &&
-           cw_read_word(object + CW_PYTHON_SIZE) < (uintptr_t)INSTR_MAX &&
+           cw_read_word(object + CW_PYTHON_SIZE) < (uintptr_t)CW_PYTHON_INSTR_MAX &&
            cw_python_is_readable(object, CW_PYTHON_BYTES + cw_read_word(object + CW_PYTHON_SIZE));
 }
 
@@ -215,18 +220,6 @@ static int is_good_code(uintptr_t code)
            is_text(cw_read_word(code + layout.name)) &&
            is_whole_text(cw_read_word(code + layout.function)) &&
            is_table(cw_read_word(code + layout.line_table));
-}
-
-static int32_t instr_of(uintptr_t frame, uintptr_t code)
-{
-    int64_t at;
-
-    if (layout.instr == CW_PYTHON_INSTR_ADDRESS)
-        at = (int64_t)(cw_read_word(frame + layout.frame_instr) - (code + layout.bytes));
-    else
-        at = (int64_t)(int32_t)cw_read_int(frame + layout.frame_instr) *
-             (layout.instr == CW_PYTHON_INSTR_UNITS ? 2 : 1);
-    return at < 0 || at > INSTR_MAX ? -1 : (int32_t)at;
 }
 
 /* Where the characters of a str begin, and where they end. */
@@ -284,18 +277,10 @@ static void end_evaluator(struct progress *progress)
         progress->out[progress->count++] = (struct cw_python_frame){.instr = -1, .is_entry = 1};
 }
 
-/* From 3.12 on the interpreter has code of its own that calls __init__ for it, in no file and on no
- * line. A frame of it is never an entry. */
-static int is_own_code(uintptr_t code)
-{
-    return layout.minor >= 12 && cw_read_int(code + layout.first_line) == 0 &&
-           cw_read_word(code + layout.file) == cw_read_word(code + layout.name);
-}
-
 /* 0 when the frame is not what a frame is. */
 static int take(struct progress *progress, uintptr_t frame)
 {
-    uintptr_t code = cw_read_word(frame + layout.code) & ~(uintptr_t)layout.tag;
+    uintptr_t code = cw_python_code_of(&layout, frame);
     int is_entry = layout.owner == CW_PYTHON_NONE ||
                    (layout.is_entry != CW_PYTHON_NONE && cw_read_byte(frame + layout.is_entry));
 
@@ -307,11 +292,11 @@ static int take(struct progress *progress, uintptr_t frame)
         return layout.minor >= 13; /* a frame that an extension pushed */
     if (progress->is_careful && !is_good_code(code))
         return 0;
-    if (is_own_code(code))
+    if (cw_python_is_own_code(&layout, code))
         return 1;
     progress->out[progress->count++] = (struct cw_python_frame){
         .code = code,
-        .instr = instr_of(frame, code),
+        .instr = cw_python_instr_of(&layout, frame, code),
         .stamp = stamp_of(code),
         .is_entry = is_entry,
     };
@@ -331,13 +316,6 @@ static uintptr_t innermost(uintptr_t state, struct progress *progress)
     return cw_read_word(at + layout.cframe_frame);
 }
 
-/* Whether the frame is none of Python code. */
-static int is_shim(uintptr_t frame)
-{
-    return layout.owner != CW_PYTHON_NONE && layout.is_entry == CW_PYTHON_NONE &&
-           cw_read_byte(frame + layout.owner) >= CW_PYTHON_OWNER_SHIM;
-}
-
 static int is_good_frame(const struct progress *progress, uintptr_t frame)
 {
     return !progress->is_careful ||
@@ -353,7 +331,7 @@ static void follow(uintptr_t state, struct progress *progress)
     for (; frame != 0 && steps > 0; steps--) {
         if (!is_good_frame(progress, frame))
             break;
-        if (is_shim(frame)) {
+        if (cw_python_is_shim(&layout, frame)) {
             if (cw_read_byte(frame + layout.owner) == CW_PYTHON_OWNER_SHIM)
                 end_evaluator(progress);
         } else if (*count == progress->max) {
@@ -384,5 +362,8 @@ unsigned cw_python_walk(struct cw_python_frame *out, unsigned max)
         else if (progress.count > 0)
             atomic_store(&is_proven, 1);
     }
+    if (CW_UNLIKELY(worker != NULL) && !is_refuted())
+        progress.count +=
+            cw_python_waiting_walk(worker, out + progress.count, max - progress.count);
     return progress.count;
 }

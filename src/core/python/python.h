@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Python frames of the calling thread, read from the interpreter's memory.
+ * The Python frames of the calling thread, read from the interpreter's memory; of a worker that
+ * others wait for, behind them those of the thread that waits (python_waiting.h).
  *
  * CPython 3.9 to 3.14. Nothing of the interpreter is called and no lock of its or ours is taken, so
  * that it does not matter whether the thread holds the GIL; no memory is allocated. The module that
  * knows the loaded objects passes the interpreter's symbols; until then there is no Python.
  *
- * A thread reads its own frames alone, and does so inside a call that Python code made. Its chain
- * of frames and their code objects stay as they are until that call returns.
+ * A thread reads its own frames inside a call that Python code made. Its chain of frames and their
+ * code objects stay as they are until that call returns. Those of another thread are copied first.
  */
 #ifndef CW_CORE_PYTHON_H
 #define CW_CORE_PYTHON_H
@@ -56,7 +57,8 @@ struct cw_python_frame {
     uint32_t stamp; /* differs, in all likelihood, when another code object has the address */
     /* The evaluator was entered with this frame: the native frames of one _PyEval_EvalFrameDefault
      * stand for it and for the frames further in, up to the next that is an entry. */
-    int32_t is_entry;
+    int16_t is_entry;
+    int16_t is_copied; /* of another thread: its memory may change or go */
 };
 
 /* Innermost first, at most max; how many. 0: no Python here. For a call from Python code, not from

@@ -9,6 +9,7 @@
 #include "base/cell_name.h"
 #include "base/compiler.h"
 #include "core/python/python_read.h"
+#include "core/python/python_waiting.h"
 
 #define TABLE_MAX  ((uint64_t)1 << 26) /* bytes of a line table */
 #define NO_CHAR    UINT32_C(0xfffd)
@@ -178,6 +179,8 @@ int cw_python_describe(const struct cw_python_frame *frame, struct cw_python_tex
     uintptr_t code = (uintptr_t)frame->code;
     struct cw_python_chars chars;
 
+    if (frame->is_copied)
+        return cw_python_waiting_describe(frame, out);
     memcpy(out->file, UNKNOWN, sizeof(UNKNOWN));
     memcpy(out->function, UNKNOWN, sizeof(UNKNOWN));
     out->line = 0;

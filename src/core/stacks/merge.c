@@ -11,7 +11,7 @@ struct progress {
     struct cw_merge_frame *out;
     unsigned count, max;
     unsigned natives_left; /* room for native frames */
-    unsigned next;         /* the Python frame whose turn it is */
+    unsigned next, end;    /* the Python frames whose turn it is */
 };
 
 static int is_within(uint64_t pc, uint64_t start, uint64_t end)
@@ -75,7 +75,7 @@ static void put_python(struct progress *progress)
     const struct cw_merge *merge = progress->merge;
     int is_last = 0;
 
-    while (!is_last && progress->next < merge->pythons) {
+    while (!is_last && progress->next < progress->end) {
         const struct cw_merge_python *python = &merge->python[progress->next++];
 
         if (python->code != 0)
@@ -86,7 +86,7 @@ static void put_python(struct progress *progress)
 
 static void put_rest(struct progress *progress)
 {
-    while (progress->next < progress->merge->pythons)
+    while (progress->next < progress->end)
         put_python(progress);
 }
 
@@ -100,7 +100,8 @@ static unsigned copy_natives(const struct cw_merge *merge, struct cw_merge_frame
 
 unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *out, unsigned max)
 {
-    struct progress progress = {.merge = merge, .out = out, .max = max};
+    struct progress progress = {
+        .merge = merge, .out = out, .max = max, .end = merge->pythons - merge->waiting};
     unsigned shown = count_shown(merge), half = (max + 1) / 2;
     unsigned rest_at = find_rest(merge);
 
@@ -115,6 +116,7 @@ unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *ou
         else if (!is_interpreter(merge, i))
             put_native(&progress, i);
     }
+    progress.end = merge->pythons;
     put_rest(&progress);
     return progress.count;
 }

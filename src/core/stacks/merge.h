@@ -28,6 +28,7 @@ struct cw_merge {
     int is_cut; /* there are more native frames further out */
     const struct cw_merge_python *python;
     unsigned pythons;
+    unsigned waiting; /* the last of them: of the thread that waits, no evaluator is here */
     /* Where the interpreter's machine code lies. */
     const struct cw_python_symbols *interpreter;
 };
@@ -38,7 +39,8 @@ struct cw_merge {
  * Each evaluator gives way to the Python frames that it stands for, and the rest of the
  * interpreter's own frames to nothing; extension modules and other libraries stay. Without a Python
  * frame that shows anything the native frames are left as they are. Where the two do not match, the
- * order of Python's frames among themselves holds, and those that are left over come outermost. If
+ * order of Python's frames among themselves holds, and those that are left over come outermost, as
+ * do those of a thread that waits. If
  * there are too many frames, Python's have a right to half the room: what goes first are the outer
  * native frames.
  */

@@ -129,7 +129,7 @@ static uint32_t describe(const struct cw_python_frame *frame)
         return 0;
     cw_lock_acquire(&cw_intern_lock);
     record = intern_locked(&text);
-    if (record != 0)
+    if (record != 0 && !frame->is_copied)
         *known_of(frame) = (struct known){
             .code = frame->code, .instr = frame->instr, .stamp = frame->stamp, .record = record};
     cw_lock_release(&cw_intern_lock);
@@ -146,7 +146,7 @@ void cw_source_line_find(const struct cw_python_frame *frames, unsigned count, u
         tables = cw_mem_alloc(sizeof(*tables));
     is_ready = tables != NULL;
     for (unsigned i = 0; is_ready && i < count; i++)
-        out[i] = recall_locked(&frames[i]);
+        out[i] = frames[i].is_copied ? 0 : recall_locked(&frames[i]);
     cw_lock_release(&cw_intern_lock);
     for (unsigned i = 0; is_ready && i < count; i++)
         if (out[i] == 0 && frames[i].code != 0)

@@ -228,8 +228,10 @@ static CW_NOINLINE uint32_t merge(uint32_t native, const struct cw_python_frame 
     if (merge.interpreter == NULL)
         return native;
     cw_source_line_find(frames, count, code);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         python[i] = (struct cw_merge_python){.code = code[i], .is_entry = frames[i].is_entry};
+        merge.waiting += frames[i].is_copied != 0;
+    }
     merge.natives = cw_stack_mode == CW_STACKS_FULL ? read_natives(native, natives) : 0;
     merge.is_cut = merge.natives == depth_limit;
     count = cw_merge_stacks(&merge, merged, cw_stack_mode == CW_STACKS_FULL ? merged_limit() : 1);

@@ -28,19 +28,23 @@ static unsigned read_natives(const char *words, struct cw_merge_frame *out)
     return count;
 }
 
-/* A digit: a Python frame; "!": the one before is an entry; "-": an entry that shows nothing. */
-static unsigned read_pythons(const char *words, struct cw_merge_python *out)
+/* A digit: a Python frame; "!": the one before is an entry; "-": an entry that shows nothing; "|":
+ * what follows is of the thread that waits. */
+static void read_pythons(const char *words, struct cw_merge_python *out, struct cw_merge *merge)
 {
-    unsigned count = 0;
+    int is_waiting = 0;
 
     for (; *words != '\0'; words++) {
-        if (*words == '!')
-            out[count - 1].is_entry = 1;
-        else
-            out[count++] = (struct cw_merge_python){.code = *words == '-' ? 0 : (uint32_t)*words,
-                                                    .is_entry = *words == '-'};
+        if (*words == '!') {
+            out[merge->pythons - 1].is_entry = 1;
+        } else if (*words == '|') {
+            is_waiting = 1;
+        } else {
+            out[merge->pythons++] = (struct cw_merge_python){
+                .code = *words == '-' ? 0 : (uint32_t)*words, .is_entry = *words == '-'};
+            merge->waiting += (unsigned)is_waiting;
+        }
     }
-    return count;
 }
 
 static char name_of(const struct cw_merge_frame *frame)
@@ -90,6 +94,14 @@ static const struct {
     {"cEfEI", 1, "1!2!3!4!", 32, "c1f234"},
     {"cEfEIg", 1, "1!2!3!", 32, "c1f2g3"},
     {"cde", 1, "1!2!", 32, "cde12"},
+    /* Those of a thread that waits come outermost. */
+    {"cs", 0, "|1!2!", 32, "cs12"},
+    {"cEfIs", 0, "1!|2!", 32, "c1fs2"},
+    {"cEfEIs", 0, "1!|2!3!", 32, "c1fs23"},
+    {"cEfIIs", 0, "1!2!|3!", 32, "c1f2s3"},
+    {"cEIg", 1, "1!2!|3!", 32, "c1g23"},
+    {"cIs", 0, "|-", 32, "cIs"},
+    {"abcdefgh", 1, "1!|23456!", 8, "abcd1234"},
     /* The depth counts merged frames. */
     {"cEs", 0, "123456!", 4, "c123"},
     {"cEs", 0, "1!", 2, "c1"},
@@ -113,10 +125,10 @@ Test(merge, python_takes_the_place_of_the_evaluators_that_run_it)
                                  .natives = read_natives(cases[i].natives, native),
                                  .is_cut = cases[i].is_cut,
                                  .python = python,
-                                 .pythons = read_pythons(cases[i].pythons, python),
                                  .interpreter = &interpreter};
         char found[MAX + 1] = "";
 
+        read_pythons(cases[i].pythons, python, &merge);
         out[max].pc = 4711;
         count = cw_merge_stacks(&merge, out, max);
         cr_assert_leq(count, max);
