@@ -60,11 +60,15 @@ struct cw_thread_caches {
 };
 _Static_assert(sizeof(struct cw_thread_caches) <= 64 * 1024, "what a thread may cost");
 
+/* In `depth`, until the program's call ends: it has done its part of what nobody waits for. */
+#define CW_THREAD_RELIEVED (1u << 31)
+
 struct CW_ALIGNED_LINE cw_thread {
     /* The first line: what every call goes through. */
-    unsigned depth;  /* hooks of the driver layer that this thread is inside */
-    uint32_t api;    /* the hook layer's: runtime function that the program called, 0: none */
-    uint32_t tid;    /* kernel's, 0: not asked yet */
+    unsigned
+        depth;    /* hooks of the driver layer that this thread is inside, and CW_THREAD_RELIEVED */
+    uint32_t api; /* the hook layer's: runtime function that the program called, 0: none */
+    uint32_t tid; /* kernel's, 0: not asked yet */
     uint32_t frees;  /* kept by the pool */
     uint32_t served; /* block of served_key, a hint: what is taken last is often freed first */
     uint8_t slot;    /* this thread's own, 1..63; 0: shared or not asked yet */

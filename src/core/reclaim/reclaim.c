@@ -15,6 +15,7 @@
 #include "core/process/gate.h"
 #include "core/reclaim/pool_walk.h"
 #include "core/process/session.h"
+#include "core/process/thread.h"
 #include "core/account/usage.h"
 #include "core/cache/thread_cache.h"
 #include "core/account/tracker.h"
@@ -229,6 +230,19 @@ struct turn {
     unsigned calls;
     uint64_t end_ns;
 };
+
+/* 0: this call of the program has had its turn, whatever it was for. */
+static int take_turn(struct turn *out)
+{
+    if (cw_thread.depth != 0 && !cw_thread.is_helper) {
+        if ((cw_thread.depth & CW_THREAD_RELIEVED) != 0)
+            return 0;
+        cw_thread.depth |= CW_THREAD_RELIEVED;
+    }
+    *out = (struct turn){.calls = CW_RELIEF_CALLS,
+                         .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
+    return 1;
+}
 
 static int is_over(const struct turn *turn)
 {
@@ -483,18 +497,20 @@ static int is_any_busy(void)
 
 void cw_reclaim_work(void)
 {
-    struct turn turn = {.calls = CW_RELIEF_CALLS,
-                        .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
-    uint64_t begun = turn.calls;
+    struct turn turn;
 
     if (!cw_gate_is_open() || is_any_busy() || atomic_exchange(&self.working, 1))
         return;
+    if (!take_turn(&turn)) {
+        atomic_store(&self.working, 0);
+        return;
+    }
     atomic_store(&cw_reclaim_due_any, 0);
     cw_retention_reclaim_begins();
     for (unsigned d = 0; d < CW_DEVICES; d++)
         if (cw_reclaim_due_of((uint8_t)d) != 0 && !work_on((uint8_t)d, &turn))
             break;
-    cw_retention_reclaim_ends(begun - turn.calls);
+    cw_retention_reclaim_ends(CW_RELIEF_CALLS - turn.calls);
     for (unsigned d = 0; d < CW_DEVICES; d++)
         if (cw_reclaim_due_of((uint8_t)d) != 0)
             atomic_store(&cw_reclaim_due_any, 1);
@@ -526,17 +542,18 @@ static int is_idle(struct cw_pool_context *pool_context)
 
 void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
 {
-    struct turn turn = {.calls = CW_RELIEF_CALLS,
-                        .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
+    struct turn turn;
 
     cw_demand_note(pool->device, bytes);
     if (CW_LIKELY(cw_usage_device(pool->device).held + bytes <= cw_demand_cap(pool->device)) ||
         cw_retention_counted(pool->device) == 0 || !is_idle(pool->pool_context) ||
         atomic_exchange(&self.working, 1))
         return;
-    cw_retention_reclaim_begins();
-    drop_beyond_cap_with(pool->device, bytes, &turn);
-    cw_retention_reclaim_ends(CW_RELIEF_CALLS - turn.calls);
+    if (take_turn(&turn)) {
+        cw_retention_reclaim_begins();
+        drop_beyond_cap_with(pool->device, bytes, &turn);
+        cw_retention_reclaim_ends(CW_RELIEF_CALLS - turn.calls);
+    }
     atomic_store(&self.working, 0);
 }
 

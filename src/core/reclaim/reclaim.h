@@ -6,7 +6,8 @@
  * takes as long as it takes. Work that nobody waits for (the level of pressure, blocks beyond the
  * cap, old ones) is done in turns: inside the program's own frees and waits, or by the background
  * thread, each of at most CW_RELIEF_CALLS calls of the driver or CW_RELIEF_NS; the rest follows in
- * the next. No lock is held across the driver, and none for longer than some hundred blocks take.
+ * the next. A call of the program has one turn, whatever there is to do, also for a neighbour. No
+ * lock is held across the driver, and none for longer than some hundred blocks take.
  */
 #ifndef CW_CORE_RECLAIM_H
 #define CW_CORE_RECLAIM_H

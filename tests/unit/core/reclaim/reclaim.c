@@ -12,6 +12,7 @@
 #include "core/process/gate.h"
 #include "core/limits/pressure.h"
 #include "core/process/session.h"
+#include "core/process/thread.h"
 #include "core/account/tracker.h"
 #include "core/reclaim/sweep.h"
 #include "core/pending/release.h"
@@ -292,6 +293,34 @@ PoolTest(turns, a_call_of_the_programs_starts_64_frees_at_most)
     cr_expect_geq(calls, 1000 / CW_RELIEF_CALLS);
     cr_expect_leq(pool_idle_bytes(), 64 * 4 * KIB);
     cr_expect_not(cw_reclaim_is_due());
+}
+
+/* A wait, at whose end a neighbour's request is served. */
+static void wait_and_serve(void)
+{
+    cw_thread.depth = 1;
+    wait_once();
+    cw_reclaim_work();
+    cw_thread.depth = 0;
+}
+
+PoolTest(turns, a_call_has_one_turn_whatever_it_is_for)
+{
+    unsigned calls = 0, frees;
+
+    start_doomed(300);
+    while ((frees = frees_of(wait_and_serve)) != 0 && calls++ < 100)
+        cr_expect_leq(frees, CW_RELIEF_CALLS);
+    cr_expect_eq(calls, 300 / CW_RELIEF_CALLS + 1);
+}
+
+PoolTest(turns, the_background_thread_takes_one_after_the_other)
+{
+    start_doomed(300);
+    cw_thread.depth = cw_thread.is_helper = 1;
+    cr_expect_eq(frees_of(cw_reclaim_work), CW_RELIEF_CALLS);
+    cr_expect_eq(frees_of(cw_reclaim_work), CW_RELIEF_CALLS);
+    cw_thread.depth = cw_thread.is_helper = 0;
 }
 
 /* Each free takes longer than a turn. */
