@@ -39,10 +39,15 @@ struct module {
     int has_symbols;
 };
 
+/* Of this thread's processor, and of a clock on the wall. */
+struct time {
+    uint64_t busy_ns, ns;
+};
+
 struct cw_debug_info {
     const struct cw_debug_options *options;
     struct module *module;
-    uint64_t spent_ns;
+    struct time spent;
     int is_cut;
     struct cw_symbol_ops ops;
 };
@@ -189,9 +194,24 @@ static const char *symbol_at(struct module *module, uint64_t address)
 
 /* ---- struct cw_symbol_ops ---- */
 
+static struct time time_now(void)
+{
+    return (struct time){cw_clock_read(CLOCK_THREAD_CPUTIME_ID), cw_clock_ns()};
+}
+
+static void spend_since(struct cw_debug_info *info, struct time begin)
+{
+    struct time now = time_now();
+
+    info->spent.busy_ns += now.busy_ns - begin.busy_ns;
+    info->spent.ns += now.ns - begin.ns;
+}
+
 static int is_time_up(struct cw_debug_info *info)
 {
-    if (info->options->may_download || info->spent_ns < CW_DEBUG_SECONDS * UINT64_C(1000000000))
+    if (info->options->may_download ||
+        (info->spent.busy_ns < CW_DEBUG_BUSY_SECONDS * UINT64_C(1000000000) &&
+         info->spent.ns < CW_DEBUG_SECONDS * UINT64_C(1000000000)))
         return 0;
     info->is_cut = 1;
     return 1;
@@ -215,13 +235,13 @@ static size_t look_up(struct module *module, uint64_t address, struct cw_symbol_
 static size_t find_places(void *file, uint64_t address, struct cw_symbol_place *places, size_t cap)
 {
     struct module *module = file;
-    uint64_t begin_ns = cw_clock_ns();
+    struct time begin = time_now();
     size_t count;
 
     if (is_time_up(module->info))
         return 0;
     count = look_up(module, address, places, cap);
-    module->info->spent_ns += cw_clock_ns() - begin_ns;
+    spend_since(module->info, begin);
     return count;
 }
 
@@ -273,11 +293,11 @@ static void *open_module(void *arg, const char *path, const uint8_t *build_id, s
 {
     struct cw_debug_info *info = arg;
     struct module *module = find_module(info, path, build_id, build_id_len);
-    uint64_t begin_ns = cw_clock_ns();
+    struct time begin = time_now();
 
     if (!module && !is_time_up(info))
         module = add_module(info, path, build_id, build_id_len);
-    info->spent_ns += cw_clock_ns() - begin_ns;
+    spend_since(info, begin);
     return module && module->file ? module : NULL;
 }
 
