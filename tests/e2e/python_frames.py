@@ -65,9 +65,14 @@ def check():
     return len(seen_frames)
 
 
+# Where instructions call each other at their ends, they are functions of their own, not the evaluator's.
+def is_hidden(native):
+    return native == 0 and sys.version_info >= (3, 14)
+
+
 def check_evaluators():
     native, entries = evaluators()
-    assert native == entries, (native, entries)
+    assert native == entries or is_hidden(native), (native, entries)
 
 
 def recurse(depth):
@@ -221,7 +226,7 @@ def ends():
         for _ in range(100):
             way()
             native, entries = probe.probe_seen_at_end()[0:2]
-            assert native == entries > 0, (native, entries)
+            assert entries > 0 and (native == entries or is_hidden(native)), (native, entries)
 
 
 def threads():

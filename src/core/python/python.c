@@ -6,11 +6,11 @@
  * it is taken back. No lock. It always holds that no frame is handed out whose code object was not
  * seen to be one.
  *
- * How the thread's own state is found. The interpreter keeps it under a thread-specific key of the
- * C library, whose number is in _PyRuntime: one read and one call of pthread_getspecific, which
- * takes no lock. What other threads do does not matter, no list that they change is walked. The
- * state that is found must carry the thread's own id. Of a thread in a subinterpreter, up to 3.11,
- * it is the state in the interpreter where the thread began.
+ * How the thread's own state is found. Up to 3.14 the interpreter keeps it under a thread-specific
+ * key of the C library, whose number is in _PyRuntime: one read and one call of
+ * pthread_getspecific, which takes no lock. What other threads do does not matter, no list that
+ * they change is walked. The state that is found must carry the thread's own id. Of a thread in a
+ * subinterpreter, up to 3.11, it is the state in the interpreter where the thread began.
  *
  * Why memory can be read as it is. _PyRuntime is data of a loaded object. A thread's state lives
  * until the thread gives it up, or until the interpreter ends, when another thread frees it: but
@@ -162,10 +162,20 @@ static CW_NOINLINE uintptr_t search_state(void)
     return 0;
 }
 
-static uintptr_t own_state(void)
+/* From 3.15 on it is in thread-local storage, which only a function of the interpreter knows. It
+ * does nothing but return it. */
+static uintptr_t find_state(void)
 {
     uint32_t at = atomic_load_explicit(&key_at, memory_order_relaxed);
-    uintptr_t state = CW_LIKELY(at != 0) ? value_at(at) : search_state();
+
+    if (layout.key == CW_PYTHON_NONE)
+        return (uintptr_t)symbols.thread_state();
+    return CW_LIKELY(at != 0) ? value_at(at) : search_state();
+}
+
+static uintptr_t own_state(void)
+{
+    uintptr_t state = find_state();
     uintptr_t ended_by;
 
     if (state == 0)
@@ -174,7 +184,7 @@ static uintptr_t own_state(void)
                                __ATOMIC_ACQUIRE);
     if (ended_by != 0 && ended_by != state)
         return 0;
-    /* The key still leads to it, so it lives, and its id can be read. */
+    /* The thread still has it, so it lives, and its id can be read. */
     if (CW_LIKELY(state == known_state &&
                   cw_read_word(state + layout.thread_id) == symbols.thread_self()))
         return state;

@@ -3,9 +3,10 @@
  * The Python frames of the calling thread, read from the interpreter's memory; of a worker that
  * others wait for, behind them those of the thread that waits (python_waiting.h).
  *
- * CPython 3.9 to 3.14. Nothing of the interpreter is called and no lock of its or ours is taken, so
- * that it does not matter whether the thread holds the GIL; no memory is allocated. The module that
- * knows the loaded objects passes the interpreter's symbols; until then there is no Python.
+ * CPython 3.9 to 3.15. Nothing of the interpreter is called but, from 3.15 on, a function that
+ * returns a thread-local pointer, and no lock of its or ours is taken, so that it does not matter
+ * whether the thread holds the GIL; no memory is allocated. The module that knows the loaded
+ * objects passes the interpreter's symbols; until then there is no Python.
  *
  * A thread reads its own frames inside a call that Python code made. Its chain of frames and their
  * code objects stay as they are until that call returns. Those of another thread are copied first.

@@ -112,6 +112,7 @@ static const struct cw_python_layout layouts[] = {
      .is_entry = NONE,
      .compact = 56,
      .kind_bit = 2},
+    /* Alphas of 3.14 stored the kind of a str elsewhere (python/cpython#133085). */
     {.minor = 14,
      .lines = CW_PYTHON_LINES_LOCATIONS,
      .instr = CW_PYTHON_INSTR_ADDRESS,
@@ -121,7 +122,16 @@ static const struct cw_python_layout layouts[] = {
      .cframe_frame = NONE,
      .is_entry = NONE,
      .compact = 56,
-     .kind_bit = 16},
+     .kind_bit = 2},
+    {.minor = 15,
+     .lines = CW_PYTHON_LINES_LOCATIONS,
+     .instr = CW_PYTHON_INSTR_ADDRESS,
+     .tag = 7,
+     .key = NONE,
+     .cframe_frame = NONE,
+     .is_entry = NONE,
+     .compact = 56,
+     .kind_bit = 2},
 };
 
 /* ---- what the runtime publishes ---- */
@@ -198,6 +208,27 @@ static const struct published_table published_tables[] = {
               [BYTES_FIRST] = 76,
               [TEXT_STATE] = 78,
               [TEXT_LENGTH] = 79}},
+    {.minor = 15,
+     .words = 111,
+     .word = {[FINALIZING] = 4,
+              [THREAD_FRAME] = 26,
+              [THREAD_ID] = 30,
+              [PREVIOUS] = 40,
+              [CODE] = 41,
+              [FRAME_INSTR] = 42,
+              [OWNER] = 44,
+              [FILE_NAME] = 48,
+              [NAME] = 49,
+              [FUNCTION] = 50,
+              [LINE_TABLE] = 51,
+              [FIRST_LINE] = 52,
+              [BYTES] = 56,
+              [ASCII] = 92,
+              [OBJECT_TYPE] = 59,
+              [BYTES_SIZE] = 87,
+              [BYTES_FIRST] = 88,
+              [TEXT_STATE] = 90,
+              [TEXT_LENGTH] = 91}},
 };
 
 enum { COOKIE_WORD, VERSION_WORD, FREE_THREADED_WORD };
@@ -234,7 +265,8 @@ static void take_published(const struct published_table *table, const uint64_t *
 {
 #define WORD(field) ((uint16_t)words[table->word[field]])
     out->finalizing = WORD(FINALIZING);
-    out->key = (uint16_t)(out->key + out->finalizing);
+    if (out->key != NONE)
+        out->key = (uint16_t)(out->key + out->finalizing);
     out->thread_frame = WORD(THREAD_FRAME);
     out->thread_id = WORD(THREAD_ID);
     out->previous = WORD(PREVIOUS);
@@ -261,11 +293,12 @@ static const struct cw_python_layout *layout_of(unsigned minor)
     return NULL;
 }
 
-static int is_complete(const struct cw_python_symbols *symbols)
+static int is_complete(const struct cw_python_symbols *symbols,
+                       const struct cw_python_layout *layout)
 {
     return symbols->runtime != NULL && symbols->code_type != NULL &&
            symbols->unicode_type != NULL && symbols->thread_value != NULL &&
-           symbols->thread_self != NULL;
+           symbols->thread_self != NULL && (layout->key != NONE || symbols->thread_state != NULL);
 }
 
 int cw_python_layout_find(const struct cw_python_symbols *symbols, struct cw_python_layout *out,
@@ -281,7 +314,7 @@ int cw_python_layout_find(const struct cw_python_symbols *symbols, struct cw_pyt
             cw_format(reason, cap, "Python before 3.%d is not known", CW_PYTHON_OLDEST_MINOR);
         else
             cw_format(reason, cap, "Python %u.%u is not known", major, minor);
-    } else if (!is_complete(symbols)) {
+    } else if (!is_complete(symbols, layout)) {
         cw_format(reason, cap, "symbols of Python %u.%u are missing", major, minor);
     } else if (table != NULL && (memcmp(&words[COOKIE_WORD], "xdebugpy", 8) != 0 ||
                                  words[VERSION_WORD] != symbols->version)) {

@@ -43,7 +43,8 @@ struct cw_python_layout {
     uint8_t tag;   /* bits of a reference to a code object that are no address */
     /* _PyRuntime */
     uint16_t finalizing; /* the thread state that ends the interpreter */
-    uint16_t key;        /* the thread-specific key of thread states: is it made, its number */
+    uint16_t key;        /* the thread-specific key of thread states: is it made, its number; none
+                          * from 3.15 on, where a function tells (python_symbols.h) */
     uint16_t key_slack;  /* how far from there it may be in other builds */
     /* thread state */
     uint16_t thread_id, thread_frame;

@@ -16,6 +16,7 @@ struct cw_python_symbols {
     uint64_t object, object_end;
     uint64_t evaluator, evaluator_end;
     void *(*thread_value)(unsigned key); /* pthread_getspecific */
+    void *(*thread_state)(void);         /* PyGILState_GetThisThreadState */
     unsigned long (*thread_self)(void);  /* pthread_self */
 };
 

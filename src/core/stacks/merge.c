@@ -40,6 +40,20 @@ static unsigned count_shown(const struct cw_merge *merge)
     return shown;
 }
 
+/* The frame of the program's entry point, if the interpreter is the program. */
+static int is_entry_point(const struct cw_merge *merge, unsigned native)
+{
+    return native > 0 && native == merge->natives - 1 && !merge->is_cut &&
+           is_interpreter(merge, native) && !is_interpreter(merge, native - 1);
+}
+
+/* Where interpreter's frames begin that are not the entry point's alone. */
+static int is_run(const struct cw_merge *merge, unsigned native)
+{
+    return is_interpreter(merge, native) && !is_entry_point(merge, native) &&
+           (native == 0 || !is_interpreter(merge, native - 1));
+}
+
 /* Before which native frame the Python frames go that no evaluator stands for: it may be one that
  * is not known as such, so as far out as the interpreter reaches. */
 static unsigned find_rest(const struct cw_merge *merge)
@@ -48,9 +62,31 @@ static unsigned find_rest(const struct cw_merge *merge)
 
     if (merge->is_cut)
         return at;
+    if (at > 0 && is_entry_point(merge, at - 1))
+        at--;
     while (at > 0 && !is_interpreter(merge, at - 1))
         at--;
     return at > 0 ? at : merge->natives;
+}
+
+/* How many runs have an evaluator, if none is known as one: an interpreter that goes from
+ * instruction to instruction by tail calls (3.14) has its return addresses in as many functions.
+ * Of more runs than entries the inner ones have none: extensions call functions of the interpreter
+ * that run no Python code. */
+static unsigned count_hidden(const struct cw_merge *merge, unsigned *out_skipped)
+{
+    unsigned runs = 0, entries = 0;
+
+    *out_skipped = 0;
+    for (unsigned i = 0; i < merge->natives; i++) {
+        if (is_evaluator(merge, i))
+            return 0;
+        runs += is_run(merge, i) != 0;
+    }
+    for (unsigned i = 0; i < merge->pythons - merge->waiting; i++)
+        entries += merge->python[i].is_entry != 0;
+    *out_skipped = runs > entries ? runs - entries : 0;
+    return runs - *out_skipped;
 }
 
 static void put(struct progress *progress, uint64_t pc, uint32_t module)
@@ -103,7 +139,7 @@ unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *ou
     struct progress progress = {
         .merge = merge, .out = out, .max = max, .end = merge->pythons - merge->waiting};
     unsigned shown = count_shown(merge), half = (max + 1) / 2;
-    unsigned rest_at = find_rest(merge);
+    unsigned rest_at = find_rest(merge), skipped, hidden = count_hidden(merge, &skipped);
 
     if (shown == 0)
         return copy_natives(merge, out, max);
@@ -111,6 +147,8 @@ unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *ou
     for (unsigned i = 0; i < merge->natives; i++) {
         if (i == rest_at)
             put_rest(&progress);
+        if (hidden > 1 && is_run(merge, i) && (skipped == 0 || skipped-- == 0) && --hidden > 0)
+            put_python(&progress);
         if (is_evaluator(merge, i))
             put_python(&progress);
         else if (!is_interpreter(merge, i))

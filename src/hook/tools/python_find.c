@@ -54,6 +54,7 @@ static void find_evaluator(const struct cw_object *object, struct cw_python_symb
     out->evaluator_end = out->evaluator + size;
     out->object = object->base;
     out->object_end = object->end;
+    out->thread_state = (void *(*)(void))cw_object_symbol(object, "PyGILState_GetThisThreadState");
 }
 
 static int look(const struct cw_object *object, void *arg)

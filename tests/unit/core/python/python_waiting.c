@@ -17,8 +17,8 @@
 #define OWN  8 /* the first frame of the worker's own */
 #define PAGE 4096
 
-static const uint32_t versions[] = {0x03090000, 0x030a0000, 0x030b02f0,
-                                    0x030c01f0, 0x030d00f0, 0x030e00f0};
+static const uint32_t versions[] = {0x03090000, 0x030a0000, 0x030b02f0, 0x030c01f0,
+                                    0x030d00f0, 0x030e00f0, 0x030f00f0};
 static struct fake_text graph, autograd, run_backward, backward;
 static struct cw_python_frame out[MAX];
 

@@ -13,8 +13,8 @@
 
 #define MAX 64
 
-static const uint32_t versions[] = {0x03090000, 0x030a0000, 0x030b02f0,
-                                    0x030c01f0, 0x030d00f0, 0x030e00f0};
+static const uint32_t versions[] = {0x03090000, 0x030a0000, 0x030b02f0, 0x030c01f0,
+                                    0x030d00f0, 0x030e00f0, 0x030f00f0};
 static struct cw_python_frame out[MAX];
 
 /* An address that is aligned and that nobody can read. */
@@ -271,8 +271,8 @@ Test(python_walk, versions_that_are_not_known)
     fake_start(0x030b02f0);
     fake.symbols.version = 0;
     expect_status("Python before 3.9 is not known");
-    fake.symbols.version = 0x030f00f0;
-    expect_status("Python 3.15 is not known");
+    fake.symbols.version = 0x031000f0;
+    expect_status("Python 3.16 is not known");
     fake.symbols.version = 0x040b00f0;
     expect_status("Python 4.11 is not known");
     fake.symbols.version = 0x030b00f0;

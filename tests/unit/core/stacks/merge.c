@@ -83,7 +83,16 @@ static const struct {
     /* The second one runs in a piece of the function that lies elsewhere. */
     {"cEIIs", 0, "1!2!", 32, "c12s"},
     {"cIIs", 0, "1!2!", 32, "c12s"},
-    {"cIIfIIs", 0, "1!2!", 32, "cf12s"},
+    {"cIIs", 0, "12!3!", 32, "c123s"},
+    {"cIIsI", 0, "1!2!", 32, "c12s"},
+    {"csI", 0, "1!2!", 32, "cs12"},
+    /* Of several places each has one, the outermost the rest. */
+    {"cIIfIIs", 0, "1!2!", 32, "c1f2s"},
+    {"cIIfIIsI", 0, "1!23!4!", 32, "c1f234s"},
+    {"cIfIgIs", 0, "1!2!3!4!", 32, "c1f2g34s"},
+    {"cIfIgIs", 0, "1!2!", 32, "cf1g2s"},
+    {"cIfIgIs", 0, "1!", 32, "cfg1s"},
+    {"cIfEs", 0, "1!2!", 32, "cf12s"},
     {"cEfIIs", 0, "1!2!", 32, "c1f2s"},
     {"cs", 0, "1!2!", 32, "cs12"},
     {"", 0, "12!", 32, "12"},

@@ -236,10 +236,10 @@ Test(code, in_off_mode_is_none, .init = NULL)
 Test(code, says_why_there_is_none)
 {
     cr_expect_eq(atomic_load(&core_header()->python), 0u);
-    fake.symbols.version = 0x030f0000;
+    fake.symbols.version = 0x03100000;
     fake_arm();
     cw_stack_note_python();
-    cr_expect_str_eq(text(atomic_load(&core_header()->python)), "Python 3.15 is not known");
+    cr_expect_str_eq(text(atomic_load(&core_header()->python)), "Python 3.16 is not known");
 }
 
 /* ---- threads ---- */
