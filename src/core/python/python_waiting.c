@@ -10,7 +10,6 @@
 #include "core/python/python_waiting.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
