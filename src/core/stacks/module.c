@@ -8,6 +8,7 @@
 #include "core/stacks/module.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <limits.h>
 #include <link.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "base/compiler.h"
 #include "base/elf_note.h"
 #include "base/mem.h"
+#include "base/out.h"
 #include "base/own_path.h"
 #include "core/process/loader.h"
 #include "core/process/intern.h"
@@ -36,6 +38,7 @@ static void (*watch)(void);
 
 struct found {
     uint64_t base, end, bias;
+    uint64_t first_end; /* of what the file has at base */
     uint8_t build_id[20];
     uint8_t build_id_len;
     char path[PATH_MAX];
@@ -84,20 +87,41 @@ static void read_build_id(const struct dl_phdr_info *info, const ElfW(Phdr) * se
 
 static void read_segments(const struct dl_phdr_info *info, struct found *item)
 {
+    uint64_t page = (uint64_t)getpagesize();
+
     item->base = UINT64_MAX;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uint64_t start = info->dlpi_addr + segment->p_vaddr;
 
         if (segment->p_type == PT_LOAD) {
-            if (start < item->base)
+            if (start < item->base) {
                 item->base = start;
+                item->first_end = (start + segment->p_filesz + page - 1) & ~(page - 1);
+            }
             if (start + segment->p_memsz > item->end)
                 item->end = start + segment->p_memsz;
         } else if (segment->p_type == PT_NOTE) {
             read_build_id(info, segment, item);
         }
     }
+}
+
+/* The loader has no name for the program. Nor does /proc/self/exe if it was started by way of the
+ * loader ("ld.so --library-path ... PROGRAM"): so what is mapped there is asked for first. */
+static void find_program(struct found *item)
+{
+    uint64_t page = (uint64_t)getpagesize();
+    int saved_errno = errno;
+    char mapping[64];
+    ssize_t len;
+
+    cw_format(mapping, sizeof(mapping), "/proc/self/map_files/%jx-%jx",
+              (uintmax_t)(item->base & ~(page - 1)), (uintmax_t)item->first_end);
+    len = readlink(mapping, item->path, sizeof(item->path) - 1);
+    errno = saved_errno;
+    if (len <= 0)
+        (void)cw_own_path(item->path, sizeof(item->path));
 }
 
 static int collect(struct dl_phdr_info *info, size_t size, void *arg)
@@ -122,7 +146,7 @@ static int collect(struct dl_phdr_info *info, size_t size, void *arg)
     if (info->dlpi_name != NULL && info->dlpi_name[0] != '\0')
         strncpy(item->path, info->dlpi_name, sizeof(item->path) - 1);
     else if (list->count == 0)
-        (void)cw_own_path(item->path, sizeof(item->path));
+        find_program(item);
     if (item->end > item->base)
         add_found(list, item);
     cw_mem_free(item, sizeof(*item));
