@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a module says where there is a driver and no device: each thing that is tried, and what it raises.
-`run_absent.py cupy|rmm|nvidia.dali`"""
+`run_absent.py cupy|rmm|nvidia.dali|jax`"""
 import importlib
 import sys
 
@@ -27,7 +27,13 @@ def ways_of_dali(dali):
     return {"driver": dali.backend.GetCudaVersion, "memory": run}
 
 
-WAYS = {"cupy": ways_of_cupy, "rmm": ways_of_rmm, "nvidia.dali": ways_of_dali}
+def ways_of_jax(jax):
+    versions = importlib.import_module("jax_cuda12_plugin._versions")
+    return {"driver": versions.cuda_runtime_get_version, "devices": versions.cuda_device_count, "backend": jax.default_backend,
+            "memory": lambda: jax.device_put(1.0, jax.devices("cuda")[0]), "elsewhere": lambda: float(jax.numpy.arange(10.0).sum())}
+
+
+WAYS = {"cupy": ways_of_cupy, "rmm": ways_of_rmm, "nvidia.dali": ways_of_dali, "jax": ways_of_jax}
 for name, way in WAYS[sys.argv[1]](importlib.import_module(sys.argv[1])).items():
     try:
         print(name, "gives", way())
