@@ -9,7 +9,8 @@
  *   asks all        all of which the header has a figure, a line for each
  *
  * `pair` is an allocation from the pool and its free, and `budget` the same with a tag that has a
- * budget: their difference is what a budget costs both.
+ * budget: their difference is what a budget costs both. `take` and `budget_take` are the allocation
+ * alone.
  */
 #include <cuwarden/cuwarden.h>
 
@@ -24,6 +25,8 @@
 #define BURSTS 20000
 #define MANY   1000
 #define LIVE   1000 /* blocks of a visit */
+
+#define IN_HAND 16 /* blocks that a thread keeps to itself */
 
 static double now_ns(void)
 {
@@ -165,19 +168,44 @@ static void blocks(void)
            scope / LIVE);
 }
 
+static CUdeviceptr in_hand[IN_HAND];
+
+static void take_all(void)
+{
+    for (int i = 0; i < IN_HAND; i++)
+        (void)cuMemAlloc(&in_hand[i], 4096);
+}
+
+static void give_all(void)
+{
+    for (int i = 0; i < IN_HAND; i++)
+        (void)cuMemFree(in_hand[i]);
+}
+
+/* The best of many. */
+static void takes(double *best)
+{
+    for (int i = 0; i < 200; i++) {
+        BEST(*best, 1, take_all());
+        give_all();
+    }
+}
+
 /* The two in turn, so that both have met the same machine. */
 static void budgets(void)
 {
-    double with = 0, without = 0, other = 0, now = 0, set = 0;
+    double with = 0, without = 0, other = 0, now = 0, set = 0, take = 0, budget_take = 0;
     struct cuwarden_budget seen;
 
     (void)cuwarden_tag_push("budgeted");
     for (int burst = 0; burst < 100; burst++) {
         BEST(without, MANY, pair());
+        takes(&take);
         BEST(set, 1, cuwarden_budget_set("budgeted", (uint64_t)1 << 30, CUWARDEN_REFUSE));
         pair();
         for (int i = 0; i < 20; i++)
             BEST(with, MANY, pair());
+        takes(&budget_take);
         BEST(now, 1, cuwarden_budget_now("budgeted", &seen));
         (void)cuwarden_tag_push("free of it");
         for (int i = 0; i < 20; i++)
@@ -187,6 +215,7 @@ static void budgets(void)
     }
     (void)cuwarden_tag_pop();
     printf("pair %.1f\nbudget %.1f\nbudget_of_another_tag %.1f\n", without, with, other);
+    printf("take %.1f\nbudget_take %.1f\n", take / IN_HAND, budget_take / IN_HAND);
     printf("budget_set %.0f\nbudget_now %.0f\n", set, now);
 }
 
