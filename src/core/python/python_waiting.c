@@ -95,15 +95,21 @@ static int copy_code(const struct reader *reader, uintptr_t code, uint64_t *out)
            word_of(out, CW_PYTHON_TYPE) == (uintptr_t)reader->symbols->code_type;
 }
 
-/* A str and its characters. */
+static uint64_t text_size(const struct reader *reader, const uint64_t *copied)
+{
+    return cw_python_text_size(reader->layout, reader->symbols, (uintptr_t)copied);
+}
+
+/* A str and its characters. Between the two copies another object may have come to lie there, which
+ * says that it is longer than what was copied. */
 static int copy_text(const struct reader *reader, uintptr_t object, uint64_t *out)
 {
     uint64_t size;
 
     if (!copy(object, reader->layout->compact, out))
         return 0;
-    size = cw_python_text_size(reader->layout, reader->symbols, (uintptr_t)out);
-    return size <= TEXT_SIZE && copy(object, size, out);
+    size = text_size(reader, out);
+    return size <= TEXT_SIZE && copy(object, size, out) && text_size(reader, out) <= size;
 }
 
 /* ---- the threads ---- */
@@ -135,6 +141,7 @@ static int claim(_Atomic pid_t *thread_number, pid_t thread)
                                atomic_compare_exchange_strong(thread_number, &owner, thread));
 }
 
+/* The thread's own, or the first that is free: two would look like two threads that wait. */
 static void claim_slot(pid_t thread, uintptr_t state, uintptr_t thread_id)
 {
     struct slot *slot = NULL;
@@ -399,7 +406,10 @@ static void take_table(struct shadow *shadow, uintptr_t object)
         return;
     shadow->table_size = CW_PYTHON_BYTES + word_of(head, CW_PYTHON_SIZE);
     shadow->table = cw_mem_alloc(shadow->table_size);
-    if (shadow->table == NULL || copy(object, shadow->table_size, shadow->table))
+    if (shadow->table == NULL)
+        return;
+    if (copy(object, shadow->table_size, shadow->table) &&
+        word_of(shadow->table, CW_PYTHON_SIZE) == word_of(head, CW_PYTHON_SIZE))
         return;
     cw_mem_free(shadow->table, shadow->table_size);
     shadow->table = NULL;
