@@ -78,6 +78,14 @@ EXPORT int probe_evaluators(int *entries)
     return evaluators;
 }
 
+/* In bytes, as far as it is known by its name. */
+EXPORT int probe_evaluator_size(void)
+{
+    const struct cw_python_symbols *symbols = cw_python_symbols_now();
+
+    return symbols != NULL ? (int)(symbols->evaluator_end - symbols->evaluator) : 0;
+}
+
 EXPORT int probe_count(void)
 {
     struct cw_python_frame frames[64];

@@ -69,24 +69,29 @@ static unsigned find_rest(const struct cw_merge *merge)
     return at > 0 ? at : merge->natives;
 }
 
-/* How many runs have an evaluator, if none is known as one: an interpreter that goes from
- * instruction to instruction by tail calls (3.14) has its return addresses in as many functions.
- * Of more runs than entries the inner ones have none: extensions call functions of the interpreter
- * that run no Python code. */
-static unsigned count_hidden(const struct cw_merge *merge, unsigned *out_skipped)
+/* Of the runs, if no evaluator is known in any of them: the compiler may have put most of that
+ * function elsewhere, under no name (Debian's 3.14). */
+struct hidden {
+    unsigned without; /* the inner ones of more runs than entries: extensions call functions of the
+                       * interpreter that run no Python code */
+    unsigned single;  /* then those that take one entry; the outermost takes the rest */
+};
+
+static struct hidden find_hidden(const struct cw_merge *merge)
 {
     unsigned runs = 0, entries = 0;
+    struct hidden hidden = {0};
 
-    *out_skipped = 0;
     for (unsigned i = 0; i < merge->natives; i++) {
         if (is_evaluator(merge, i))
-            return 0;
+            return hidden;
         runs += is_run(merge, i) != 0;
     }
     for (unsigned i = 0; i < merge->pythons - merge->waiting; i++)
         entries += merge->python[i].is_entry != 0;
-    *out_skipped = runs > entries ? runs - entries : 0;
-    return runs - *out_skipped;
+    hidden.without = runs > entries ? runs - entries : 0;
+    hidden.single = runs > hidden.without ? runs - hidden.without - 1 : 0;
+    return hidden;
 }
 
 static void put(struct progress *progress, uint64_t pc, uint32_t module)
@@ -126,6 +131,16 @@ static void put_rest(struct progress *progress)
         put_python(progress);
 }
 
+static void put_hidden(struct progress *progress, struct hidden *hidden)
+{
+    if (hidden->without > 0) {
+        hidden->without--;
+    } else if (hidden->single > 0) {
+        hidden->single--;
+        put_python(progress);
+    }
+}
+
 static unsigned copy_natives(const struct cw_merge *merge, struct cw_merge_frame *out, unsigned max)
 {
     unsigned count = merge->natives < max ? merge->natives : max;
@@ -139,7 +154,8 @@ unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *ou
     struct progress progress = {
         .merge = merge, .out = out, .max = max, .end = merge->pythons - merge->waiting};
     unsigned shown = count_shown(merge), half = (max + 1) / 2;
-    unsigned rest_at = find_rest(merge), skipped, hidden = count_hidden(merge, &skipped);
+    unsigned rest_at = find_rest(merge);
+    struct hidden hidden = find_hidden(merge);
 
     if (shown == 0)
         return copy_natives(merge, out, max);
@@ -147,8 +163,8 @@ unsigned cw_merge_stacks(const struct cw_merge *merge, struct cw_merge_frame *ou
     for (unsigned i = 0; i < merge->natives; i++) {
         if (i == rest_at)
             put_rest(&progress);
-        if (hidden > 1 && is_run(merge, i) && (skipped == 0 || skipped-- == 0) && --hidden > 0)
-            put_python(&progress);
+        if (is_run(merge, i))
+            put_hidden(&progress, &hidden);
         if (is_evaluator(merge, i))
             put_python(&progress);
         else if (!is_interpreter(merge, i))
