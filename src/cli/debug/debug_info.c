@@ -39,9 +39,8 @@ struct module {
     int has_symbols;
 };
 
-/* Of this thread's processor, and of a clock on the wall. */
 struct time {
-    uint64_t busy_ns, ns;
+    uint64_t cpu_ns, wall_ns;
 };
 
 struct cw_debug_info {
@@ -203,15 +202,15 @@ static void spend_since(struct cw_debug_info *info, struct time begin)
 {
     struct time now = time_now();
 
-    info->spent.busy_ns += now.busy_ns - begin.busy_ns;
-    info->spent.ns += now.ns - begin.ns;
+    info->spent.cpu_ns += now.cpu_ns - begin.cpu_ns;
+    info->spent.wall_ns += now.wall_ns - begin.wall_ns;
 }
 
 static int is_time_up(struct cw_debug_info *info)
 {
     if (info->options->may_download ||
-        (info->spent.busy_ns < CW_DEBUG_BUSY_SECONDS * UINT64_C(1000000000) &&
-         info->spent.ns < CW_DEBUG_SECONDS * UINT64_C(1000000000)))
+        (info->spent.cpu_ns < CW_DEBUG_CPU_SECONDS * UINT64_C(1000000000) &&
+         info->spent.wall_ns < CW_DEBUG_WALL_SECONDS * UINT64_C(1000000000)))
         return 0;
     info->is_cut = 1;
     return 1;

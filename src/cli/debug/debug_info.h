@@ -23,13 +23,13 @@ struct cw_debug_info *cw_debug_info_create(const struct cw_debug_options *option
 void cw_debug_info_destroy(struct cw_debug_info *info);
 
 /*
- * The time that a command spends on debug information, in seconds of its processor and in all, so
- * that a busy machine has the same lines; then modules and addresses count as unknown, and the
- * report has the names of its symbols. One module is always read to its end. No limit where the
- * options allow downloads, which the user waits for.
+ * What a command may spend on debug information, in CPU time and, where it waits for a disk, in
+ * all: so a busy machine shows the same lines. After that, modules and addresses count as unknown,
+ * and the report has the names of its symbols. One module is always read to its end. No limit where
+ * the options allow downloads, which the user waits for.
  */
-#define CW_DEBUG_BUSY_SECONDS 2U
-#define CW_DEBUG_SECONDS      10U
+#define CW_DEBUG_CPU_SECONDS  2U
+#define CW_DEBUG_WALL_SECONDS 10U
 /* Whether something was left out for it. */
 int cw_debug_info_is_cut(const struct cw_debug_info *info);
 

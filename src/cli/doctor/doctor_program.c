@@ -17,6 +17,7 @@
 #define GLIBC_MINOR_OLDEST  28
 #define PYTHON_MINOR_OLDEST 9
 #define PYTHON_MINOR_NEWEST 15
+#define PYTHON_RANGE        "3.9 to 3.15"
 
 static const struct cw_program_step *executed(const struct cw_doctor *doctor)
 {
@@ -331,7 +332,7 @@ static void check_python(struct cw_doctor *doctor)
             doctor, "use the build with the global interpreter lock to see Python source lines",
             "Python 3.%u is free-threaded: call stacks will show native frames only", minor);
     } else if (minor < PYTHON_MINOR_OLDEST || minor > PYTHON_MINOR_NEWEST) {
-        cw_doctor_warn(doctor, "use Python 3.9 to 3.15 to see Python source lines",
+        cw_doctor_warn(doctor, "use Python " PYTHON_RANGE " to see Python source lines",
                        "Python 3.%u is not supported: call stacks will show native frames only",
                        minor);
     } else {

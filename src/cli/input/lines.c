@@ -107,8 +107,8 @@ void cw_lines_tell(struct cw_lines *lines)
 {
     if (cw_debug_info_is_cut(lines->info))
         cw_cli_warn("source lines are incomplete: reading debug information took more than %u s of "
-                    "a processor, or %u s in all",
-                    CW_DEBUG_BUSY_SECONDS, CW_DEBUG_SECONDS);
+                    "CPU time, or %u s in all",
+                    CW_DEBUG_CPU_SECONDS, CW_DEBUG_WALL_SECONDS);
 }
 
 void cw_lines_close(struct cw_lines *lines)

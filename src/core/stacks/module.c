@@ -38,7 +38,7 @@ static void (*watch)(void);
 
 struct found {
     uint64_t base, end, bias;
-    uint64_t first_end; /* of what the file has at base */
+    uint64_t first_start, first_end; /* whole pages of what the file has at base */
     uint8_t build_id[20];
     uint8_t build_id_len;
     char path[PATH_MAX];
@@ -97,6 +97,7 @@ static void read_segments(const struct dl_phdr_info *info, struct found *item)
         if (segment->p_type == PT_LOAD) {
             if (start < item->base) {
                 item->base = start;
+                item->first_start = start & ~(page - 1);
                 item->first_end = (start + segment->p_filesz + page - 1) & ~(page - 1);
             }
             if (start + segment->p_memsz > item->end)
@@ -111,13 +112,12 @@ static void read_segments(const struct dl_phdr_info *info, struct found *item)
  * loader ("ld.so --library-path ... PROGRAM"): so what is mapped there is asked for first. */
 static void find_program(struct found *item)
 {
-    uint64_t page = (uint64_t)getpagesize();
     int saved_errno = errno;
     char mapping[64];
     ssize_t len;
 
     cw_format(mapping, sizeof(mapping), "/proc/self/map_files/%jx-%jx",
-              (uintmax_t)(item->base & ~(page - 1)), (uintmax_t)item->first_end);
+              (uintmax_t)item->first_start, (uintmax_t)item->first_end);
     len = readlink(mapping, item->path, sizeof(item->path) - 1);
     errno = saved_errno;
     if (len <= 0)
