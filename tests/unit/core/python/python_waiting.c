@@ -7,18 +7,14 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "core/python/python_waiting.h"
 #include "python_fixture.h"
 
-#define MAX  64
-#define OWN  8 /* the first frame of the worker's own */
-#define PAGE 4096
+#define MAX 64
+#define OWN 8 /* the first frame of the worker's own */
 
-static const uint32_t versions[] = {0x03090000, 0x030a0000, 0x030b02f0, 0x030c01f0,
-                                    0x030d00f0, 0x030e00f0, 0x030f00f0};
 static struct fake_text graph, autograd, run_backward, backward;
 static struct cw_python_frame out[MAX];
 
@@ -115,13 +111,13 @@ static unsigned frames_of(struct worker worker)
 
 Test(python_waiting, the_frames_of_the_thread_that_waits_in_each_version)
 {
-    for (unsigned v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
+    for (unsigned v = 0; v < FAKE_VERSIONS; v++) {
         const struct worker *worker;
 
-        start_waiting(versions[v]);
+        start_waiting(fake_versions[v]);
         meet_waiting();
         worker = run_worker((struct worker){0});
-        cr_assert_eq(worker->count, 3, "version %x: %u", versions[v], worker->count);
+        cr_assert_eq(worker->count, 3, "version %x: %u", fake_versions[v], worker->count);
         for (unsigned i = 0; i < 3; i++) {
             cr_assert_eq(worker->out[i].code, (uintptr_t)fake.code[i]);
             cr_assert_eq(worker->out[i].instr, 4 + (int)i * 2);
@@ -146,15 +142,15 @@ Test(python_waiting, at_most_as_many_as_are_asked_for)
 
 Test(python_waiting, behind_what_the_worker_has_itself)
 {
-    for (unsigned v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
+    for (unsigned v = 0; v < FAKE_VERSIONS; v++) {
         const struct worker *worker;
 
-        start_waiting(versions[v]);
+        start_waiting(fake_versions[v]);
         fake_set_frame(OWN, FAKE_THREAD, 10);
         fake_put_word(fake.frame[OWN], fake.layout.previous, 0);
         meet_waiting();
         worker = run_worker((struct worker){.frame = OWN});
-        cr_assert_eq(worker->count, 4, "version %x: %u", versions[v], worker->count);
+        cr_assert_eq(worker->count, 4, "version %x: %u", fake_versions[v], worker->count);
         cr_assert_eq(worker->out[0].code, (uintptr_t)fake.code[OWN]);
         cr_assert_eq(worker->out[1].code, (uintptr_t)fake.code[0]);
         finish();
@@ -292,11 +288,6 @@ Test(python_waiting, threads_that_end_leave_room_for_others)
 
 /* ---- memory that is not there ---- */
 
-static uintptr_t nowhere(void)
-{
-    return (uintptr_t)mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
-
 Test(python_waiting, frames_and_states_that_are_gone)
 {
     static const uint32_t two[] = {0x030c01f0, 0x030a0000};
@@ -304,13 +295,13 @@ Test(python_waiting, frames_and_states_that_are_gone)
     for (unsigned v = 0; v < sizeof(two) / sizeof(two[0]); v++) {
         start_waiting(two[v]);
         meet_waiting();
-        fake_put_word(fake.frame[2], fake.layout.previous, nowhere());
+        fake_put_word(fake.frame[2], fake.layout.previous, fake_nowhere());
         cr_assert_eq(frames_of((struct worker){0}), 0);
-        fake_put_word(fake.frame[0], fake.layout.previous, nowhere() + 4);
+        fake_put_word(fake.frame[0], fake.layout.previous, fake_nowhere() + 4);
         cr_assert_eq(frames_of((struct worker){0}), 0);
-        fake_put_word(fake.frame[0], fake.layout.code, nowhere());
+        fake_put_word(fake.frame[0], fake.layout.code, fake_nowhere());
         cr_assert_eq(frames_of((struct worker){0}), 0);
-        fake_put_word(fake.state, fake.layout.thread_frame, nowhere());
+        fake_put_word(fake.state, fake.layout.thread_frame, fake_nowhere());
         cr_assert_eq(frames_of((struct worker){0}), 0);
         finish();
     }
@@ -335,9 +326,9 @@ Test(python_waiting, names_that_are_gone)
 
     start_waiting(0x030d00f0);
     meet_waiting();
-    fake_put_word(fake.code[1], fake.layout.file, nowhere());
-    fake_put_word(fake.code[1], fake.layout.line_table, nowhere());
-    fake_put_word(fake.code[2], fake.layout.function, nowhere());
+    fake_put_word(fake.code[1], fake.layout.file, fake_nowhere());
+    fake_put_word(fake.code[1], fake.layout.line_table, fake_nowhere());
+    fake_put_word(fake.code[2], fake.layout.function, fake_nowhere());
     worker = run_worker((struct worker){0});
     cr_assert_eq(worker->count, 3);
     cr_assert_str_eq(worker->text[1].file, "?");
@@ -355,6 +346,6 @@ Test(python_waiting, a_code_object_that_went_after_the_walk)
     meet_waiting();
     frame = run_worker((struct worker){0})->out[1];
     cr_assert_eq(cw_python_describe(&frame, &text), 0);
-    frame.code = nowhere();
+    frame.code = fake_nowhere();
     cr_assert_eq(cw_python_describe(&frame, &text), -1);
 }

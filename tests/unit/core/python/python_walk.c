@@ -7,21 +7,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "python_fixture.h"
 
 #define MAX 64
 
-static const uint32_t versions[] = {0x03090000, 0x030a0000, 0x030b02f0, 0x030c01f0,
-                                    0x030d00f0, 0x030e00f0, 0x030f00f0};
 static struct cw_python_frame out[MAX];
-
-/* An address that is aligned and that nobody can read. */
-static uintptr_t nowhere(void)
-{
-    return (uintptr_t)mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-}
 
 static int has_shims(void)
 {
@@ -49,12 +40,12 @@ static void finish(void)
 
 Test(python_walk, three_frames_of_each_version)
 {
-    for (unsigned v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
+    for (unsigned v = 0; v < FAKE_VERSIONS; v++) {
         char name[8];
 
-        start_three(versions[v]);
+        start_three(fake_versions[v]);
         for (int round = 0; round < 2; round++) {
-            cr_assert_eq(cw_python_walk(out, MAX), 3, "version %x", versions[v]);
+            cr_assert_eq(cw_python_walk(out, MAX), 3, "version %x", fake_versions[v]);
             for (unsigned i = 0; i < 3; i++) {
                 cr_assert_eq(out[i].code, (uintptr_t)fake.code[i]);
                 cr_assert_eq(out[i].instr, 4 + (int)i * 2);
@@ -62,7 +53,7 @@ Test(python_walk, three_frames_of_each_version)
             }
         }
         cr_assert_neq(out[0].stamp, out[1].stamp);
-        snprintf(name, sizeof(name), "3.%u", versions[v] >> 16 & 0xff);
+        snprintf(name, sizeof(name), "3.%u", fake_versions[v] >> 16 & 0xff);
         cr_assert_str_eq(cw_python_status(), name);
         finish();
         cr_assert_eq(cw_python_walk(out, MAX), 0);
@@ -71,8 +62,8 @@ Test(python_walk, three_frames_of_each_version)
 
 Test(python_walk, at_most_as_many_as_are_asked_for)
 {
-    for (unsigned v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
-        start_three(versions[v]);
+    for (unsigned v = 0; v < FAKE_VERSIONS; v++) {
+        start_three(fake_versions[v]);
         memset(out, 0xff, sizeof(out));
         cr_assert_eq(cw_python_walk(out, 0), 0);
         cr_assert_eq(cw_python_walk(out, 2), 2);
@@ -169,7 +160,7 @@ Test(python_walk, a_state_that_is_not_ours)
     cr_assert_eq(cw_python_walk(out, MAX), 3);
     fake.state[fake.layout.thread_id / 8]++;
     cr_assert_eq(cw_python_walk(out, MAX), 0);
-    pthread_setspecific(fake.key, (void *)nowhere());
+    pthread_setspecific(fake.key, (void *)fake_nowhere());
     cr_assert_eq(cw_python_walk(out, MAX), 0);
     pthread_setspecific(fake.key, NULL);
     cr_assert_eq(cw_python_walk(out, MAX), 0);
@@ -196,8 +187,8 @@ Test(python_walk, a_thread_without_a_state)
 
 Test(python_walk, while_the_interpreter_ends)
 {
-    for (unsigned v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
-        start_three(versions[v]);
+    for (unsigned v = 0; v < FAKE_VERSIONS; v++) {
+        start_three(fake_versions[v]);
         cr_assert_eq(cw_python_walk(out, MAX), 3);
         fake_put_word(fake.runtime, fake.layout.finalizing, (uintptr_t)fake.state + 4096);
         cr_assert_eq(cw_python_walk(out, MAX), 0);
@@ -217,10 +208,10 @@ static void expect_cut(unsigned count)
 
 Test(python_walk, what_cannot_be_read_is_not_read)
 {
-    for (unsigned v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
-        uintptr_t bad = nowhere();
+    for (unsigned v = 0; v < FAKE_VERSIONS; v++) {
+        uintptr_t bad = fake_nowhere();
 
-        start_three(versions[v]);
+        start_three(fake_versions[v]);
         fake_put_word(fake.frame[1], fake.layout.previous, bad);
         expect_cut(2);
         fake_put_word(fake.frame[1], fake.layout.code, bad);
@@ -231,7 +222,7 @@ Test(python_walk, what_cannot_be_read_is_not_read)
         expect_cut(0);
         fake_put_word(fake.state, fake.layout.thread_frame, bad);
         expect_cut(0);
-        start_three(versions[v]);
+        start_three(fake_versions[v]);
         cr_assert_eq(cw_python_walk(out, MAX), 3);
         finish();
     }
