@@ -91,11 +91,14 @@ int cw_object_at(const void *address, struct cw_object *out)
 
 /* ---- symbols ---- */
 
-/* The loader relocates these pointers in place, except in objects that it did not load itself
- * (vdso). */
+/* The loader relocates these pointers in place, except in objects that it did not load itself: the
+ * vdso, which is linked at 0 in Linux and below the end of the address space in gVisor. NULL: into
+ * no part of the object. */
 static const void *pointer(const struct cw_object *object, uint64_t value)
 {
-    return (const void *)(uintptr_t)(value < object->bias ? value + object->bias : value);
+    if (!contains(object, (const void *)(uintptr_t)value))
+        value += object->bias;
+    return contains(object, (const void *)(uintptr_t)value) ? (const void *)(uintptr_t)value : NULL;
 }
 
 static void read_relocations(const struct cw_object *object, const ElfW(Dyn) * d,
@@ -437,11 +440,34 @@ static int match_next(const struct cw_object *object, void *arg)
     return query->found != NULL;
 }
 
+/* The objects up to libc without the loader's lock: they stay. A program's own dl_iterate_phdr may
+ * ask for the next one by dlsym, and for that our dlsym needs libc's. */
+static void *next_symbol_early(const char *name)
+{
+    int passed_self = 0;
+
+    for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+        /* The loader has relocated its dynamic section: no address is outside. */
+        struct cw_object object = {.end = UINT64_MAX, .bias = map->l_addr, .name = map->l_name};
+        void *found;
+
+        object.dynamic = map->l_ld;
+        if (passed_self && object.dynamic != NULL) {
+            found = cw_object_symbol(&object, name);
+            if (found != NULL || strcmp(cw_object_basename(&object), "libc.so.6") == 0)
+                return found;
+        }
+        passed_self |= object.dynamic == _DYNAMIC;
+    }
+    return NULL;
+}
+
 void *cw_object_next_symbol(const char *name)
 {
-    struct next_query query = {.name = name};
+    struct next_query query = {.name = name, .found = next_symbol_early(name)};
 
-    cw_object_visit(match_next, &query);
+    if (query.found == NULL)
+        cw_object_visit(match_next, &query);
     return query.found;
 }
 

@@ -4,7 +4,8 @@
  * and from the objects' own dynamic sections, without a call to dlsym, which we replace.
  *
  * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never
- * called while we hold one of ours.
+ * called while we hold one of ours. Only the way to libc, which our dlsym needs first, is walked
+ * without: the program's own dl_iterate_phdr may call dlsym.
  */
 #ifndef CW_HOOK_OBJECT_H
 #define CW_HOOK_OBJECT_H
