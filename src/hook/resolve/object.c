@@ -440,13 +440,17 @@ static int match_next(const struct cw_object *object, void *arg)
     return query->found != NULL;
 }
 
+/* glibc's alone: in a program of another C library this one does nothing, but must load. */
+#pragma weak _r_debug
+
 /* The objects up to libc without the loader's lock: they stay. A program's own dl_iterate_phdr may
  * ask for the next one by dlsym, and for that our dlsym needs libc's. */
 static void *next_symbol_early(const char *name)
 {
+    const struct link_map *first = &_r_debug == NULL ? NULL : _r_debug.r_map;
     int passed_self = 0;
 
-    for (const struct link_map *map = _r_debug.r_map; map != NULL; map = map->l_next) {
+    for (const struct link_map *map = first; map != NULL; map = map->l_next) {
         /* The loader has relocated its dynamic section: no address is outside. */
         struct cw_object object = {.end = UINT64_MAX, .bias = map->l_addr, .name = map->l_name};
         void *found;
