@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See runtime.h. Owns a per-thread cache of which runtime a call site is bound to. */
+/*
+ * See runtime.h. Owns a cache of which runtime a call site is bound to, of all threads:
+ * thread-local storage is short where the library is loaded late or beside an auditor. No lock: see
+ * find.
+ */
 #include "hook/bodies/runtime.h"
 
 #include "base/log.h"
@@ -10,17 +14,16 @@
 #include "hook/resolve/resolve.h"
 #include "hook/bodies/runtime_versions.h"
 
-#define BINDINGS 32 /* a power of two */
+#define BINDINGS 256 /* a power of two */
 
-struct binding {
-    void *caller;
-    void *real;
-    uint16_t function;
-    uint16_t version; /* number in CW_RUNTIME_VERSIONS, 0: none */
-    uint32_t epoch;   /* of cw_epoch: an unloaded module makes all bindings stale */
-};
-
-static CW_TLS struct binding bindings[BINDINGS];
+/* Read by the slot rule of live/layout_time.h. */
+static struct binding {
+    _Atomic uint32_t turn;  /* odd while it is written; never the same again */
+    _Atomic uint32_t epoch; /* of cw_epoch: an unloaded module makes all bindings stale */
+    _Atomic uint32_t bound; /* the function, and the number of its version */
+    _Atomic(void *) caller;
+    _Atomic(void *) real;
+} bindings[BINDINGS];
 
 /* The version by which the current call came here (hook/answers/runtime_stubs.S), 0: none. */
 CW_HIDDEN CW_TLS uint32_t cw_runtime_bound;
@@ -53,25 +56,51 @@ static int no_runtime(void)
     return 3;
 }
 
+/* NULL: another call site's, or being written. */
+static void *find(struct binding *binding, void *caller, uint32_t bound, uint32_t epoch)
+{
+    uint32_t turn = atomic_load_explicit(&binding->turn, memory_order_acquire);
+    void *real = atomic_load_explicit(&binding->real, memory_order_relaxed);
+    int is_it = atomic_load_explicit(&binding->caller, memory_order_relaxed) == caller &&
+                atomic_load_explicit(&binding->bound, memory_order_relaxed) == bound &&
+                atomic_load_explicit(&binding->epoch, memory_order_relaxed) == epoch;
+
+    atomic_thread_fence(memory_order_acquire);
+    is_it &= turn % 2 == 0 && atomic_load_explicit(&binding->turn, memory_order_relaxed) == turn;
+    return is_it ? real : NULL;
+}
+
+/* Nothing if another thread is at it: it will be found next time, or looked up again. */
+static void keep(struct binding *binding, void *caller, uint32_t bound, uint32_t epoch, void *real)
+{
+    uint32_t turn = atomic_load_explicit(&binding->turn, memory_order_relaxed);
+
+    if (turn % 2 != 0 ||
+        !atomic_compare_exchange_strong_explicit(&binding->turn, &turn, turn + 1,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return;
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&binding->caller, caller, memory_order_relaxed);
+    atomic_store_explicit(&binding->bound, bound, memory_order_relaxed);
+    atomic_store_explicit(&binding->epoch, epoch, memory_order_relaxed);
+    atomic_store_explicit(&binding->real, real, memory_order_relaxed);
+    atomic_store_explicit(&binding->turn, turn + 2, memory_order_release);
+}
+
 static void *real_function(enum cw_runtime function, uint32_t version, void *caller)
 {
     uint32_t epoch = atomic_load_explicit(&cw_epoch, memory_order_relaxed);
+    uint32_t bound = (uint32_t)function << 16 | version; /* in CW_RUNTIME_VERSIONS, 0: none */
     size_t slot = ((uintptr_t)caller >> 2 ^ (uintptr_t)function * 7 ^ version) & (BINDINGS - 1);
-    struct binding *binding = &bindings[slot];
+    void *real = find(&bindings[slot], caller, bound, epoch);
 
-    if (CW_UNLIKELY(binding->caller != caller || binding->function != (uint32_t)function ||
-                    binding->version != version || binding->epoch != epoch)) {
-        void *real = cw_resolve_runtime(names[function], versions[version], caller);
-
-        if (real == NULL)
-            return (void *)&no_runtime;
-        *binding = (struct binding){.caller = caller,
-                                    .real = real,
-                                    .function = (uint16_t)function,
-                                    .version = (uint16_t)version,
-                                    .epoch = epoch};
-    }
-    return binding->real;
+    if (CW_LIKELY(real != NULL))
+        return real;
+    real = cw_resolve_runtime(names[function], versions[version], caller);
+    if (real == NULL)
+        return (void *)&no_runtime;
+    keep(&bindings[slot], caller, bound, epoch, real);
+    return real;
 }
 
 void *cw_runtime_enter(struct cw_runtime_call *call, enum cw_runtime function, void *caller)
