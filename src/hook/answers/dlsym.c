@@ -104,28 +104,35 @@ CW_EXPORT char *dlerror(void)
 
 /* ---- look-ups ---- */
 
-struct program_query {
+struct next_query {
+    const struct cw_object *caller;
     const char *name;
+    int is_after; /* the caller was seen */
     void *found;
 };
 
-static int match_program(const struct cw_object *object, void *arg)
+/* Stops at our library. */
+static int match_between(const struct cw_object *object, void *arg)
 {
-    struct program_query *query = arg;
+    struct next_query *query = arg;
 
-    query->found = cw_object_symbol(object, query->name);
-    return 1; /* the first object is the program */
+    if (cw_object_is_self(object))
+        return 1;
+    if (query->is_after)
+        query->found = cw_object_symbol(object, query->name);
+    query->is_after |= object->base == query->caller->base;
+    return query->found != NULL;
 }
 
-/* RTLD_DEFAULT, without finding our own exports. */
+/* RTLD_DEFAULT, without finding our own exports: what is before us, then what is after. */
 static void *ask_default(const struct cw_next_query *query, const struct cw_object *caller)
 {
-    struct program_query program = {.name = query->name};
+    struct next_query before = {.caller = caller, .name = query->name, .is_after = 1};
     void *found;
 
-    cw_object_visit(match_program, &program);
-    if (program.found != NULL)
-        return program.found;
+    cw_object_visit(match_between, &before);
+    if (before.found != NULL)
+        return before.found;
     found = cw_next_ask(RTLD_NEXT, query);
     /* The caller's own dependencies are in its scope, though not in the global one. */
     if (found != NULL)
@@ -155,26 +162,6 @@ static void *ask_real(const struct cw_next_query *query, const struct cw_object 
     return found;
 }
 
-struct next_query {
-    const struct cw_object *caller;
-    const char *name;
-    int is_after; /* the caller was seen */
-    int is_found;
-};
-
-/* Stops at our library. */
-static int match_between(const struct cw_object *object, void *arg)
-{
-    struct next_query *query = arg;
-
-    if (cw_object_is_self(object))
-        return 1;
-    if (query->is_after && cw_object_symbol(object, query->name) != NULL)
-        return query->is_found = 1;
-    query->is_after |= object->base == query->caller->base;
-    return 0;
-}
-
 /* RTLD_NEXT of a caller before us finds our exports. Where it would find nothing if we were not
  * there, "is there a driver?" has to be answered by no. 1: the answer is NULL, and dlerror is set.
  */
@@ -183,7 +170,7 @@ static int is_nothing_next(const struct cw_next_query *query, const struct cw_ob
     struct next_query next = {.caller = caller, .name = query->name};
 
     cw_object_visit(match_between, &next);
-    if (!next.is_after || next.is_found || cw_next_ask(RTLD_NEXT, query) != NULL)
+    if (!next.is_after || next.found != NULL || cw_next_ask(RTLD_NEXT, query) != NULL)
         return 0;
     failed_for(caller->name);
     return 1;
