@@ -30,6 +30,14 @@
 #define CW_CACHE_LINE   64
 #define CW_ALIGNED_LINE __attribute__((aligned(CW_CACHE_LINE)))
 
+/* glibc aligns the thread-local storage of objects that come late (dlopen, or beside an auditor) as
+ * its own; an object that wants more is not loaded. */
+#ifdef __x86_64__
+#define CW_ALIGNED_TLS CW_ALIGNED_LINE
+#else
+#define CW_ALIGNED_TLS __attribute__((aligned(16)))
+#endif
+
 #define CW_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

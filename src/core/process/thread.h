@@ -63,7 +63,7 @@ _Static_assert(sizeof(struct cw_thread_caches) <= 64 * 1024, "what a thread may 
 /* In `depth`, until the program's call ends: it has done its part of what nobody waits for. */
 #define CW_THREAD_RELIEVED (1u << 31)
 
-struct CW_ALIGNED_LINE cw_thread {
+struct CW_ALIGNED_TLS cw_thread {
     /* The first line: what every call goes through. */
     unsigned
         depth;    /* hooks of the driver layer that this thread is inside, and CW_THREAD_RELIEVED */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See runtime.h. Owns a cache of which runtime a call site is bound to, of all threads:
- * thread-local storage is short where the library is loaded late or beside an auditor. No lock: see
- * find.
+ * See runtime.h. Owns the process's cache of which runtime a call site is bound to. No lock: see
+ * struct binding. Not thread-local: static storage of that kind is short where the library is
+ * loaded late, or beside an auditor.
  */
 #include "hook/bodies/runtime.h"
 
@@ -16,7 +16,8 @@
 
 #define BINDINGS 256 /* a power of two */
 
-/* Read by the slot rule of live/layout_time.h. */
+/* By the slot rule of live/layout_time.h. One that a fork left half written stays so in the child:
+ * its call sites are looked up each time. */
 static struct binding {
     _Atomic uint32_t turn;  /* odd while it is written; never the same again */
     _Atomic uint32_t epoch; /* of cw_epoch: an unloaded module makes all bindings stale */
@@ -70,7 +71,7 @@ static void *find(struct binding *binding, void *caller, uint32_t bound, uint32_
     return is_it ? real : NULL;
 }
 
-/* Nothing if another thread is at it: it will be found next time, or looked up again. */
+/* Not if another thread is writing: the next call looks it up again. */
 static void keep(struct binding *binding, void *caller, uint32_t bound, uint32_t epoch, void *real)
 {
     uint32_t turn = atomic_load_explicit(&binding->turn, memory_order_relaxed);
