@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/replay/replay_memory.h"
 #include "cli/replay/replay_policy.h"
 #include "base/compiler.h"
@@ -188,6 +189,8 @@ static int run(struct request *request, const char *trace)
     int status;
 
     request->policies.trace = trace;
+    snprintf(request->policies.shown, sizeof(request->policies.shown), "%s", trace);
+    (void)cw_printable_clean_string(request->policies.shown);
     status = check(request);
     if (status != CW_EXIT_OK)
         return status;

@@ -21,6 +21,7 @@ struct cw_policy {
 
 struct cw_policies {
     const char *trace;
+    char shown[4096]; /* its name, as it may be printed */
     uint64_t device_bytes;
     unsigned count;
     struct cw_policy policy[CW_POLICIES_MAX];

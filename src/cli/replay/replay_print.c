@@ -90,7 +90,7 @@ static void print_trace(const struct cw_policies *policies, FILE *out)
     const struct cw_replay_result *result = &policies->policy[0].result;
     char duration[32];
 
-    fprintf(out, "%s: %" PRIu64 " allocation%s and %" PRIu64 " free%s", policies->trace,
+    fprintf(out, "%s: %" PRIu64 " allocation%s and %" PRIu64 " free%s", policies->shown,
             result->allocs, cw_cli_plural(result->allocs), result->frees,
             cw_cli_plural(result->frees));
     if (result->has_times)
@@ -157,7 +157,7 @@ static void print_one(const struct cw_policies *policies, FILE *out)
     if (cw_policy_ceiling(policies, policy) < policies->device_bytes)
         fprintf(out, ", limit %s", size_of(cw_policy_ceiling(policies, policy)).text);
     fputc('\n', out);
-    print_oom(result, policies->trace, out);
+    print_oom(result, policies->shown, out);
     for (unsigned i = 0; i < CW_DEVICES; i++)
         print_device(&result->device[i], i, out);
     fprintf(out,

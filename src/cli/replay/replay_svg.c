@@ -47,7 +47,7 @@ static void put_escaped(const char *text, FILE *out)
         else if (*text == '<')
             fputs("&lt;", out);
         else
-            fputc((unsigned char)*text < ' ' ? '?' : *text, out);
+            fputc(*text, out);
     }
 }
 
@@ -234,7 +234,7 @@ void cw_replay_print_svg(const struct cw_policies *policies, FILE *out)
             "font-family='sans-serif' font-size='12' fill='#333333'>\n"
             "<rect width='%d' height='%d' fill='white'/>\n<text x='%d' y='28' font-size='15'>",
             WIDTH, HEIGHT, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT);
-    put_escaped(policies->trace, out);
+    put_escaped(policies->shown, out);
     fprintf(out, "%s</text>\n",
             policies->count > 1 ? ": memory held on the devices" : ": memory of the devices");
     put_axes(&picture);
