@@ -21,11 +21,13 @@
 
 /* ---- the template ---- */
 
-/* What is filled in is one component of the path at most. */
+/* What is filled in is one component of the path at most, and no other directory than it is in. */
 static void put_component(struct cw_out *out, const char *name)
 {
+    int is_directory = name[strspn(name, ".")] == '\0';
+
     for (; *name; name++)
-        cw_out_char(out, *name == '/' ? '_' : *name);
+        cw_out_char(out, *name == '/' || is_directory ? '_' : *name);
 }
 
 static const char *find_variable(char *const *env, const char *name, size_t len)

@@ -36,7 +36,7 @@ static void teardown(void)
 
 TestSuite(path, .init = setup, .fini = teardown);
 
-static char *variables[] = {"RANK=3", "RANKS=8", "EMPTY=", "OUT=/data/x", NULL};
+static char *variables[] = {"RANK=3", "RANKS=8", "EMPTY=", "OUT=/data/x", "UP=..", NULL};
 
 /* The last four are no escapes, and stay as they are. */
 Test(path, escapes_are_expanded)
@@ -53,6 +53,7 @@ Test(path, escapes_are_expanded)
         {"%p.%h.%e.%t.%n", "4711.node_7.victim.1700000000.12"},
         {"%q{RANK}-%q{RANKS}", "3-8"},
         {"%q{OUT}/r", "_data_x/r"},
+        {"%q{UP}/r", "__/r"},
         {"r-%r.json", "r-7.json"},
         {"a%q{EMPTY}b%q{UNSET}c%q{RAN}d", "abcd"},
         {"100%%", "100%"},
