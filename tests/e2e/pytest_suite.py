@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests for the plugin of pytest, clean ones and others; pytest.test says how each ends."""
 import ctypes
+import logging
 import os
 import threading
 import unittest
@@ -128,6 +129,17 @@ def test_child():
     if child == 0:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.cuwarden_leaks
+def test_logs(own):
+    logging.warning("it has %s and %s", own, Buffer())
+
+
+@pytest.mark.cuwarden_leaks(warmup=1)
+def test_tells_once(record_property):
+    record_property("told", "1")
+    print("told")
 
 
 @pytest.mark.cuwarden_leaks

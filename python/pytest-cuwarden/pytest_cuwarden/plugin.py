@@ -14,6 +14,7 @@ from typing import Any, Dict, Generator, Iterator, List, Optional, Tuple
 import cuwarden
 import pytest
 from _pytest._code.code import ReprFileLocation
+from _pytest.logging import caplog_records_key
 from _pytest.runner import runtestprotocol
 
 from . import tensors
@@ -136,6 +137,8 @@ def _fail(item: pytest.Item, report: pytest.TestReport, text: str) -> None:
         failure: Any = item.repr_failure(pytest.ExceptionInfo.from_current())
     if getattr(failure, "reprcrash", None) is None:  # the summary's line is made from it
         failure.reprcrash = ReprFileLocation(str(item.path), (item.location[1] or 0) + 1, text)
+    if getattr(failure, "chain", None):  # what a worker of xdist sends of it
+        failure.chain[-1] = (failure.chain[-1][0], failure.reprcrash, failure.chain[-1][2])
     report.outcome, report.longrepr = "failed", failure
 
 
@@ -175,7 +178,8 @@ class _Gatekeeper:
     def _leaves_it(self, item: pytest.Item) -> bool:
         """To another plugin that runs tests in a way of its own, or because there is nothing to run."""
         option = self.config.option
-        return bool(getattr(option, "setuponly", False) or getattr(option, "reruns", None) or item.get_closest_marker("flaky"))
+        reruns = self.config.pluginmanager.hasplugin("rerunfailures") and item.get_closest_marker("flaky")
+        return bool(getattr(option, "setuponly", False) or getattr(option, "reruns", None) or reruns)
 
     # ---- runs ----
 
@@ -200,8 +204,12 @@ class _Gatekeeper:
     def _run_all(self, item: pytest.Item, nextitem: Optional[pytest.Item], gates: Gates) -> List[pytest.TestReport]:
         live: List[int] = []
         places: Dict[Place, Tuple[int, int]] = {}
+        properties = list(item.user_properties)
         for number in range(gates.runs):
             is_last = number == gates.runs - 1
+            # Of this run alone.
+            item._report_sections.clear()
+            item.user_properties[:] = properties
             # With its parent as the next, what is wider than the test stays.
             reports = runtestprotocol(item, log=False, nextitem=nextitem if is_last else item.parent)  # type: ignore[arg-type]
             run = item.stash.get(_RUN, None)
@@ -259,11 +267,18 @@ class _Gatekeeper:
         if run is None or item.stash.get(_RUN, None) is not run:
             return
         if run.gates.has_any:
-            # pytest itself keeps these for longer: the values of fixtures, and the object whose method the test was.
-            for kept in getattr(item, "funcargs", None), getattr(run.instance, "__dict__", None):
-                if isinstance(kept, dict):
+            # pytest itself keeps these for longer: the values of fixtures, the object whose method the test was, and what was
+            # logged with its arguments.
+            for kept in getattr(item, "funcargs", None), getattr(run.instance, "__dict__", None), *self._records(item):
+                if isinstance(kept, (dict, list)):
                     kept.clear()
         run.end()
+
+    def _records(self, item: pytest.Item) -> List[Any]:
+        """Of the phases before this one, and of this one; the text of the report is made already."""
+        logging = self.config.pluginmanager.get_plugin("logging-plugin")
+        handlers = [getattr(logging, name, None) for name in ("caplog_handler", "report_handler")]
+        return [*item.stash.get(caplog_records_key, {}).values(), *(getattr(handler, "records", None) for handler in handlers)]
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:

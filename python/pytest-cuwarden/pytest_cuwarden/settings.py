@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 import pytest
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_TOO_MUCH = 1 << 63
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 MARKERS = (
@@ -45,12 +46,13 @@ class Gates(NamedTuple):
 
 def parse_size(value: object) -> int:
     """Bytes of 4096, "64K" or "1.5GiB"."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH:
         return value
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None:
+    size = int(float(match[1]) * (1 << _UNITS[match[2].upper()])) if match is not None else _TOO_MUCH
+    if size >= _TOO_MUCH:
         raise ValueError(f"{value!r} is no size: bytes, or a number with K, M, G or T")
-    return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
+    return size
 
 
 def print_size(size: int) -> str:
