@@ -49,16 +49,6 @@ static inline int cw_sys_stat_path(const char *path, struct stat *out)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A symbolic link that another user made, other than root: what is written through it goes where
- * they want. */
-static inline int cw_sys_is_foreign_link(const char *path)
-{
-    struct stat info;
-
-    return cw_sys_stat_path(path, &info) == 0 && S_ISLNK(info.st_mode) && info.st_uid != 0 &&
-           info.st_uid != geteuid();
-}
-
 static inline void cw_sys_close(int fd)
 {
     syscall(SYS_close, fd);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio_ext.h>
@@ -15,8 +16,8 @@
 #include <stdio.h>
 
 #include "base/compiler.h"
+#include "base/links.h"
 #include "cli/ui/exit_status.h"
-#include "base/sys.h"
 #include "cli/ui/message.h"
 
 #define DEFAULT_PAGER "less"
@@ -149,7 +150,8 @@ static mode_t mode_for(const struct stat *status)
 
 static int open_in_place(struct cw_destination *destination)
 {
-    int fd = above_standard(open(destination->path, O_WRONLY | O_CLOEXEC));
+    char file[PATH_MAX];
+    int fd = cw_links_open(destination->path, O_WRONLY, file, sizeof(file));
 
     destination->out = fd < 0 ? NULL : fdopen(fd, "w");
     return destination->out ? 0 : fail(destination);
@@ -165,11 +167,13 @@ static void make_directories(char *path)
     }
 }
 
-static int open_temporary(struct cw_destination *destination, const struct stat *status)
+/* `target` was allocated, or is NULL. */
+static int open_temporary(struct cw_destination *destination, char *target,
+                          const struct stat *status)
 {
     int fd;
 
-    destination->target = status ? realpath(destination->path, NULL) : strdup(destination->path);
+    destination->target = target;
     if (!destination->target ||
         asprintf(&destination->temporary, "%s.XXXXXX", destination->target) < 0) {
         destination->temporary = NULL;
@@ -191,24 +195,34 @@ static int open_temporary(struct cw_destination *destination, const struct stat 
 /* Devices and FIFOs are written to directly. */
 static int open_file(struct cw_destination *destination)
 {
+    char file[PATH_MAX];
+    enum cw_links_end end;
     struct stat status;
-    int is_there = stat(destination->path, &status) == 0;
+    int is_there;
 
-    if (cw_sys_is_foreign_link(destination->path)) {
+    if (cw_links_follow(destination->path, file, sizeof(file), &end) != 0) {
+        if (errno != EPERM)
+            return fail(destination);
         cw_cli_error("'%s' is a symbolic link that another user made; name its file",
                      destination->path);
         destination->failed = 1;
         return -1;
     }
+    is_there = end == CW_LINKS_KERNEL ? stat(file, &status) == 0 : lstat(file, &status) == 0;
+    if (is_there && S_ISLNK(status.st_mode)) { /* since just now */
+        errno = ELOOP;
+        return fail(destination);
+    }
     if (is_there && S_ISDIR(status.st_mode)) {
         errno = EISDIR;
         return fail(destination);
     }
-    if (is_there && access(destination->path, W_OK) != 0)
+    if (is_there && access(file, W_OK) != 0)
         return fail(destination);
     if (is_there && !S_ISREG(status.st_mode))
         return open_in_place(destination);
-    return open_temporary(destination, is_there ? &status : NULL);
+    return open_temporary(destination, end == CW_LINKS_KERNEL ? realpath(file, NULL) : strdup(file),
+                          is_there ? &status : NULL);
 }
 
 int cw_destination_open(struct cw_destination *destination)

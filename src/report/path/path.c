@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/compiler.h"
+#include "base/links.h"
 #include "base/out.h"
 #include "base/random.h"
 #include "base/sys.h"
@@ -277,14 +278,12 @@ static int open_temporary(struct cw_report_file *file)
     return cw_report_path_create(file->temporary, O_WRONLY | O_EXCL | O_NOFOLLOW);
 }
 
-/* FIFOs, devices, links to them, and files in a directory where nothing can be made. */
-static int open_in_place(const char *path)
+/* FIFOs, devices, links to them, and files in a directory where nothing can be made. There is no
+ * temporary file then. */
+static int open_in_place(struct cw_report_file *file)
 {
-    if (cw_sys_is_foreign_link(path)) {
-        errno = EPERM;
-        return -1;
-    }
-    return cw_sys_open(path, O_WRONLY | O_TRUNC | O_NONBLOCK, 0);
+    return cw_links_open(file->path, O_WRONLY | O_TRUNC | O_NONBLOCK, file->temporary,
+                         sizeof(file->temporary));
 }
 
 static int open_for_writing(struct cw_report_file *file)
@@ -297,7 +296,7 @@ static int open_for_writing(struct cw_report_file *file)
         error = errno;
     }
     if (file->fd < 0)
-        file->fd = open_in_place(file->path);
+        file->fd = open_in_place(file);
     if (file->fd >= 0)
         return 0;
     return errno != ENOENT ? errno : error;

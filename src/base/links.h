@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Symbolic links in the place of a file that is to be written, in directories where others write.
+ *
+ * A link that another user made, other than root, leads where they want, so it is refused. What is
+ * asked is the link itself, by a descriptor: its name may be given to another one at any moment,
+ * and whatever is opened then is no link. Only the last component of a path is looked at: the
+ * directories before it are the caller's choice.
+ */
+#ifndef CW_BASE_LINKS_H
+#define CW_BASE_LINKS_H
+
+#include <stddef.h>
+
+enum cw_links_end {
+    CW_LINKS_FILE,   /* no link, when it was asked; or nothing is there */
+    CW_LINKS_KERNEL, /* a link of procfs (/dev/stdout), which has no other name */
+};
+
+/* Where the links at the path's end lead. 0, or -1 with errno: EPERM for another user's link, ELOOP
+ * after 40 of them. */
+int cw_links_follow(const char *path, char *out_path, size_t cap, enum cw_links_end *out_end);
+
+/* Opens what is there by that rule, with flags of open(2); `buf` is for the name. The descriptor,
+ * or -1 with errno: ELOOP if a link was put there meanwhile. */
+int cw_links_open(const char *path, int flags, char *buf, size_t cap);
+
+#endif
