@@ -94,7 +94,7 @@ static int check_file(const struct stat *file, const struct stat *named, enum cw
 {
     if (!S_ISREG(file->st_mode))
         return refuse(why, cap, "is not a regular file");
-    if (geteuid() == 0 || file->st_uid == geteuid())
+    if (file->st_uid == geteuid() || (geteuid() == 0 && rule == CW_FOREIGN_OWN))
         return 0;
     if (rule == CW_FOREIGN_DIRECTORY && file->st_uid == named->st_uid)
         return 0;

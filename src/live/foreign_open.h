@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whose file it may be; root may open everybody's. */
+/* Whose file it may be. */
 enum cw_foreign {
-    CW_FOREIGN_OWN,       /* the user's own */
+    CW_FOREIGN_OWN,       /* the user's own; root may open everybody's */
     CW_FOREIGN_DIRECTORY, /* also of the user who owns the directory that was named */
 };
 

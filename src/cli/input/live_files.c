@@ -234,13 +234,12 @@ int cw_live_file_open(const struct cw_live_name *name, int flags, uint32_t *out_
 
 /* Opens a file in which the process with this id, as it counts here, may be looked for: not one of
  * another user, whatever its header says of namespaces. The descriptor, or -1 and why not. */
-static int open_candidate(const struct cw_live_name *name, char *why, size_t cap)
+static int open_candidate(const struct cw_live_name *name, uint32_t *out_uid, char *why, size_t cap)
 {
-    uint32_t uid;
-    int fd = cw_foreign_open(name->path, name->named, O_RDONLY, CW_FOREIGN_OWN, &uid, why, cap);
+    int fd = cw_foreign_open(name->path, name->named, O_RDONLY, CW_FOREIGN_OWN, out_uid, why, cap);
 
-    if (fd >= 0 && cw_foreign_is_of_other(name->pid, uid)) {
-        snprintf(why, cap, "belongs to user %u, but process %u does not", (unsigned)uid,
+    if (fd >= 0 && cw_foreign_is_of_other(name->pid, *out_uid)) {
+        snprintf(why, cap, "belongs to user %u, but process %u does not", (unsigned)*out_uid,
                  (unsigned)name->pid);
         close(fd);
         errno = EPERM;
@@ -252,14 +251,20 @@ static int open_candidate(const struct cw_live_name *name, char *why, size_t cap
 }
 
 /* A process that called exec leaves a file of the previous program: the newest one counts, but a
- * file whose process is running takes precedence. */
-static const struct cw_live_name *choose(const struct cw_live_files *files)
+ * file whose process is running takes precedence. Of processes that are gone nothing tells whose
+ * file is true: *out_other is one of another user than the newest's (only root reads both), or
+ * NULL. */
+static const struct cw_live_name *choose(const struct cw_live_files *files,
+                                         const struct cw_live_name **out_other)
 {
     const struct cw_live_name *newest = NULL;
+    uint32_t newest_uid = 0;
     char why[WHY_MAX];
 
+    *out_other = NULL;
     for (size_t i = 0; i < files->count; i++) {
-        int fd = open_candidate(&files->file[i], why, sizeof(why));
+        uint32_t uid;
+        int fd = open_candidate(&files->file[i], &uid, why, sizeof(why));
         int is_locked = fd >= 0 && cw_file_lock_is_claimed(fd) == 1;
 
         if (fd < 0 && errno == ENOENT)
@@ -269,8 +274,13 @@ static const struct cw_live_name *choose(const struct cw_live_files *files)
             continue;
         }
         close(fd);
-        if (is_locked)
+        if (is_locked) {
+            *out_other = NULL;
             return &files->file[i];
+        }
+        if (newest && uid != newest_uid)
+            *out_other = &files->file[i];
+        newest_uid = newest ? newest_uid : uid;
         newest = newest ? newest : &files->file[i];
     }
     return newest;
@@ -279,7 +289,7 @@ static const struct cw_live_name *choose(const struct cw_live_files *files)
 const struct cw_live_name *cw_live_files_of_process(struct cw_live_files *files, const char *number)
 {
     unsigned long pid = strtoul(number, NULL, 10);
-    const struct cw_live_name *name;
+    const struct cw_live_name *name, *other;
     char where[4 * PATH_MAX];
 
     if (strlen(number) > 10 || pid == 0 || pid > UINT32_MAX) {
@@ -287,7 +297,12 @@ const struct cw_live_name *cw_live_files_of_process(struct cw_live_files *files,
         return NULL;
     }
     cw_live_files_of(files, (uint32_t)pid, where, sizeof(where));
-    name = choose(files);
+    name = choose(files, &other);
+    if (name && other) {
+        cw_cli_error("'%s' and '%s' belong to different users; name one of them", name->path,
+                     other->path);
+        return NULL;
+    }
     if (!name)
         cw_cli_error(
             "no live file of process %s in %s; it is removed when the process ends normally, and "
