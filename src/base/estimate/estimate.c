@@ -69,9 +69,10 @@ static uint64_t on_device(const struct cw_tensor *tensor, const struct sum *sum)
 static const struct cw_number_format *format_of(const struct cw_tensor *tensor,
                                                 const struct cw_estimate_load *load)
 {
-    return load->weights->is_rest && tensor->kind != CW_TENSOR_LINEAR
-               ? cw_number_format_find("bf16")
-               : load->weights;
+    int is_stored_so = tensor->kind == CW_TENSOR_EXPERT ||
+                       (tensor->kind == CW_TENSOR_LINEAR && !load->weights->is_of_experts);
+
+    return load->weights->is_rest && !is_stored_so ? cw_number_format_find("bf16") : load->weights;
 }
 
 /* ---- weights ---- */

@@ -9,10 +9,10 @@
 #define PER_BYTE 80000 /* 1/10000 bits */
 #define PLAIN    3     /* the first of the table */
 
-enum scope { ALL, LINEAR };
+enum scope { ALL, LINEAR, EXPERTS };
 
 static const struct cw_number_format formats[] = {
-#define X(name, bits, scope) {name, bits, (scope) == LINEAR},
+#define X(name, bits, scope) {name, bits, (scope) != ALL, (scope) == EXPERTS},
 #include "base/estimate/number_format.def"
 #undef X
 };

@@ -8,8 +8,9 @@
 
 struct cw_number_format {
     const char *name;
-    uint32_t bits;   /* for one number, in 1/10000 */
-    uint8_t is_rest; /* embeddings and norms have 16 bits */
+    uint32_t bits;         /* for one number, in 1/10000 */
+    uint8_t is_rest;       /* embeddings and norms have 16 bits */
+    uint8_t is_of_experts; /* and so has all but the experts */
 };
 
 /* NULL: there is none of this name, in any case of letters. */

@@ -235,8 +235,8 @@ static void add_experts(struct list *list, const struct cw_shape *shape, uint64_
 
     if (shape->experts == 0 || layers == 0)
         return;
-    add_linear(list, shape->hidden, shape->expert_ffn, cw_times(matrices * layers, shape->experts),
-               ALL);
+    add(list, CW_TENSOR_EXPERT, shape->hidden, shape->expert_ffn,
+        cw_times(matrices * layers, shape->experts), ALL);
     list->tensor[list->count - 1].active = cw_times(matrices * layers, shape->experts_used);
     add_linear(list, shape->hidden, shape->shared_ffn, matrices * layers, ALL);
     add(list, CW_TENSOR_SMALL, shape->experts, shape->hidden, layers, 1);

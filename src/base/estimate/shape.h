@@ -46,7 +46,12 @@ int cw_shape_complete(struct cw_shape *shape, struct cw_refusal *refusal);
 
 /* ---- its matrices ---- */
 
-enum cw_tensor_kind { CW_TENSOR_LINEAR, CW_TENSOR_EMBEDDING, CW_TENSOR_SMALL /* norms, routers */ };
+enum cw_tensor_kind {
+    CW_TENSOR_LINEAR,
+    CW_TENSOR_EXPERT, /* as many as a layer has */
+    CW_TENSOR_EMBEDDING,
+    CW_TENSOR_SMALL, /* norms, routers */
+};
 
 struct cw_tensor {
     enum cw_tensor_kind kind;

@@ -40,7 +40,13 @@ static const struct cw_family families[] = {
     {.names = "gpt_neox gptneox phi phi2 starcoder2 nemotron persimmon", .plain_ffn = 1},
     {.names = "gemma2 gpt_oss gpt-oss", .every = 2},
     {.names = "cohere2", .every = 4},
-    {.names = "gemma3 gemma3_text", .every = 6},
+    {.names = "gemma3 gemma3_text", .every = 6, .head_dim = 256, .vocab = 262208},
+    {.names = "albert bert big_bird camembert clip deberta deberta-v2 distilbert electra ernie esm "
+              "jina-bert-v2 modernbert nomic-bert "
+              "nomic_bert roberta t5 t5encoder vit xlm-roberta xlnet rwkv rwkv5 rwkv6 rwkv7 mamba "
+              "mamba2",
+     .is_no_decoder = 1},
+    {.names = "llama4 llama4_text", .every = 4, .shares_ffn = 1},
     {.names = ""},
 };
 

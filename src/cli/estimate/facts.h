@@ -24,6 +24,7 @@ struct cw_facts {
     uint8_t has_shape, has_weights;         /* a file told of them */
     uint8_t is_gguf;
     uint8_t is_part; /* of a model of several kinds: what is not text is not in the shape */
+    char quantizer[CW_FACTS_NAME]; /* whose format is not known here, printable; "": none */
     char why[CW_FACTS_WHY];
 };
 
@@ -48,6 +49,10 @@ struct cw_family {
     uint8_t four_hidden; /* a feed-forward network of four times the hidden size, if none is said */
     uint8_t one_key;     /* all heads share a key, if nothing is said */
     uint8_t every;       /* each layer of this number has no window; 0: no such rule */
+    uint8_t is_no_decoder;
+    uint8_t shares_ffn; /* layers with experts have a network beside them that is as large as one */
+    uint16_t head_dim;  /* if nothing is said; 0: no such rule. So the next */
+    uint32_t vocab;
 };
 
 /* Never NULL. */

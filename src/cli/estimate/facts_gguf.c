@@ -171,6 +171,11 @@ static int put_number(struct reader *reader, struct said *said, const char *key,
     for (size_t i = 0; i < CW_ARRAY_LEN(others); i++)
         if (strcmp(others[i].key, key) == 0)
             *(uint64_t *)((char *)said + others[i].offset) = value;
+    if (strncmp(key, "ssm.", 4) == 0 || strncmp(key, "wkv.", 4) == 0)
+        return cw_facts_refuse(reader->facts,
+                               "has %s: some of its layers are no attention, and their memory is "
+                               "not known here",
+                               key);
     if (field == CW_SHAPE_COUNT)
         return 0;
     reader->facts->has_shape = 1;
@@ -304,6 +309,8 @@ static int finish(struct reader *reader, const struct said *said, uint64_t size)
     struct cw_shape *shape = &facts->shape;
     uint64_t every = said->window_every != 0 ? said->window_every : family->every;
 
+    if (family->is_no_decoder)
+        return cw_facts_refuse(facts, "is of %s: only decoders can be estimated", facts->name);
     if (said->split > 1)
         return cw_facts_refuse(facts,
                                "is one of %ju parts: join them with llama-gguf-split "

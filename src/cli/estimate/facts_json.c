@@ -29,7 +29,8 @@
     X(moe_every, "decoder_sparse_step")                                                            \
     X(moe_frequency, "moe_layer_freq")                                                             \
     X(moe_step, "interleave_moe_layer_step")                                                       \
-    X(shared_experts, "n_shared_experts")
+    X(shared_experts, "n_shared_experts")                                                          \
+    X(shared_too, "moe_num_shared_experts")
 
 enum extra {
 #define X(member, names) EXTRA_##member,
@@ -44,7 +45,8 @@ struct config {
     uint8_t has_extra[EXTRAS_COUNT];
     uint8_t is_inner[CW_SHAPE_COUNT + EXTRAS_COUNT]; /* said under text_config */
     char type[WORD_MAX], dtype[WORD_MAX], quantizer[WORD_MAX], inner_type[WORD_MAX];
-    uint64_t bits;
+    char expert[WORD_MAX]; /* a number of what only a model with experts has */
+    double bits;
     uint8_t is_in_4_bits, is_in_8_bits;
     unsigned windows, full;        /* of layer_types */
     unsigned without_experts;      /* of mlp_only_layers */
@@ -63,6 +65,18 @@ static void keep_word(char word[WORD_MAX], const char *text, size_t len)
     memcpy(word, text, len);
     word[len] = '\0';
     (void)cw_printable_clean_string(word);
+}
+
+/* 0 for what is too long for a number. */
+static double read_real(const char *text, size_t len)
+{
+    char digits[DIGITS_MAX];
+
+    if (len >= sizeof(digits))
+        return 0;
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+    return strtod(digits, NULL);
 }
 
 /* Whole numbers; 1e6 and 4096.0 are some. */
@@ -183,16 +197,45 @@ static int set_in_list(struct config *config, const struct cw_json_at *at, const
                : 0;
 }
 
+/* Of layers that keep a state, or nothing, in the place of keys and values (the config classes of
+ * Mamba, Jamba, Bamba, FalconH1, NemotronH, RecurrentGemma, Qwen3Next, MiniMax, RWKV). */
+static int is_of_other_layers(const char *key)
+{
+    static const char *const beginnings[] = {
+        "mamba_",      "ssm_",           "linear_num_",
+        "linear_attn", "linear_key_",    "full_attention_interval",
+        "attn_layer_", "attn_type_list", "hybrid_override_pattern",
+        "block_types", "_block_types",   "attention_hidden_size",
+        "state_size"};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(beginnings); i++)
+        if (strncmp(key, beginnings[i], strlen(beginnings[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static int refuse_layers(struct config *config, const char *key)
+{
+    return cw_facts_refuse(config->facts,
+                           "has %s: some of its layers are no attention, and their memory is not "
+                           "known here",
+                           key);
+}
+
 static int set_value(struct config *config, const struct cw_json_at *at, int is_inner,
                      enum cw_json_kind kind, const char *text, size_t len)
 {
     const char *key = at->key[at->depth - 1];
     enum cw_shape_field field = cw_shape_find(key, strlen(key));
 
-    if (at->element != 0)
-        return set_in_list(config, at, key, kind, text, len);
     if (kind == CW_JSON_IS_NULL)
         return 0;
+    if (is_of_other_layers(key))
+        return refuse_layers(config, key);
+    if (at->element != 0)
+        return set_in_list(config, at, key, kind, text, len);
+    if (kind == CW_JSON_IS_NUMBER && strstr(key, "expert") != NULL && read_real(text, len) > 0)
+        keep_word(config->expert, key, strlen(key));
     if (kind == CW_JSON_IS_STRING)
         return field == CW_SHAPE_COUNT
                    ? set_text(config, key, is_inner, text, len)
@@ -210,7 +253,7 @@ static int set_quantization(struct config *config, const char *key, enum cw_json
     if (kind == CW_JSON_IS_STRING && strcmp(key, "quant_method") == 0)
         keep_word(config->quantizer, text, len);
     else if (kind == CW_JSON_IS_NUMBER && strcmp(key, "bits") == 0)
-        return read_number(config, key, text, len, &config->bits);
+        config->bits = read_real(text, len); /* 4.25 is one */
     else if (strcmp(key, "load_in_4bit") == 0)
         config->is_in_4_bits = (uint8_t)is_true;
     else if (strcmp(key, "load_in_8bit") == 0)
@@ -242,6 +285,8 @@ static int on_value(void *arg, const struct cw_json_at *at, enum cw_json_kind ki
         return set_value(config, at, 0, kind, text, len);
     if (at->depth != 2)
         return 0;
+    if (is_of_other_layers(at->key[0]))
+        return refuse_layers(config, at->key[0]);
     if (strcmp(at->key[0], "quantization_config") == 0)
         return set_quantization(config, at->key[1], kind, text, len);
     config->has_index |= strcmp(at->key[0], "weight_map") == 0;
@@ -261,17 +306,21 @@ static const char *format_of(const struct config *config)
 {
     static const struct {
         const char *word, *format;
-    } words[] = {{"float32", "fp32"}, {"float16", "fp16"}, {"bfloat16", "bf16"}, {"fp8", "fp8"}};
+    } words[] = {{"float32", "fp32"},
+                 {"float16", "fp16"},
+                 {"bfloat16", "bf16"},
+                 {"fp8", "fp8"},
+                 {"fbgemm_fp8", "fp8"}};
     const char *quantizer = config->quantizer;
 
     if (config->is_in_4_bits)
         return "nf4";
     if (config->is_in_8_bits || config->bits == 8)
         return "int8";
-    if (config->bits == 4 || strcmp(quantizer, "awq") == 0 || strcmp(quantizer, "gptq") == 0)
+    if (config->bits == 4 || strcmp(quantizer, "awq") == 0)
         return "int4";
     if (strcmp(quantizer, "mxfp4") == 0)
-        return "int4"; /* 4.25 bits and 4.16 */
+        return "mxfp4";
     for (size_t i = 0; i < CW_ARRAY_LEN(words); i++)
         if (strcmp(words[i].word, *quantizer ? quantizer : config->dtype) == 0)
             return words[i].format;
@@ -303,11 +352,11 @@ static void put_window(struct config *config, const struct cw_family *family)
 }
 
 /* Every n-th layer has experts, the others none. */
-static void put_experts(struct config *config)
+static void put_experts(struct config *config, const struct cw_family *family)
 {
     static const enum extra steps[] = {EXTRA_moe_every, EXTRA_moe_frequency, EXTRA_moe_step};
     struct cw_shape *shape = &config->facts->shape;
-    uint64_t shared = config->extra[EXTRA_shared_experts];
+    uint64_t shared = config->extra[EXTRA_shared_experts] + config->extra[EXTRA_shared_too];
     uint64_t rest =
         shape->layers - (shape->dense_layers < shape->layers ? shape->dense_layers : shape->layers);
 
@@ -320,6 +369,40 @@ static void put_experts(struct config *config)
     shape->dense_layers = shape->layers - rest;
     if (shape->shared_ffn == 0 && shared != 0)
         shape->shared_ffn = cw_times(shared, shape->expert_ffn);
+    if (shape->shared_ffn == 0 && family->shares_ffn)
+        shape->shared_ffn = shape->ffn;
+}
+
+/* What would give a wrong sum, and no refusal later. */
+static int check_config(struct config *config, const char *type)
+{
+    struct cw_facts *facts = config->facts;
+    const struct cw_shape *shape = &facts->shape;
+    uint64_t listed = config->windows + config->full;
+
+    if (config->extra[EXTRA_has_decoder])
+        return cw_facts_refuse(facts,
+                               "is of an encoder with a decoder (%s): only decoders can be "
+                               "estimated",
+                               type);
+    if (cw_family_of(type)->is_no_decoder)
+        return cw_facts_refuse(facts, "is of %s: only decoders can be estimated", type);
+    if (shape->experts == 0 && *config->expert)
+        return cw_facts_refuse(facts,
+                               "has %s, but no number of experts under a name that is known here: "
+                               "describe the model by --layers, --experts and more",
+                               config->expert);
+    if (shape->layers != 0 && listed != 0 && listed != shape->layers)
+        return cw_facts_refuse(facts, "has layer_types for %ju layers, and %ju layers",
+                               (uintmax_t)listed, (uintmax_t)shape->layers);
+    if (shape->layers != 0 &&
+        (shape->dense_layers > shape->layers || config->without_experts > shape->layers))
+        return cw_facts_refuse(facts, "has %ju layers without experts, of %ju layers",
+                               (uintmax_t)(shape->dense_layers > shape->layers
+                                               ? shape->dense_layers
+                                               : config->without_experts),
+                               (uintmax_t)shape->layers);
+    return 0;
 }
 
 static int finish_config(struct config *config)
@@ -330,13 +413,16 @@ static int finish_config(struct config *config)
     const char *format = format_of(config);
     const struct cw_family *family = cw_family_of(type);
 
-    if (config->extra[EXTRA_has_decoder])
-        return cw_facts_refuse(facts,
-                               "is of an encoder with a decoder (%s): only decoders can be "
-                               "estimated",
-                               type);
+    if (check_config(config, type) != 0)
+        return -1;
     memcpy(facts->name, type, sizeof(facts->name));
     facts->weights = format ? cw_number_format_find(format) : NULL;
+    if (!format)
+        memcpy(facts->quantizer, config->quantizer, sizeof(facts->quantizer));
+    if (shape->head_dim == 0)
+        shape->head_dim = family->head_dim;
+    if (shape->vocab == 0)
+        shape->vocab = family->vocab;
     facts->is_part = config->has_others;
     shape->plain_ffn = family->plain_ffn;
     if (family->has_table)
@@ -349,12 +435,14 @@ static int finish_config(struct config *config)
     /* PretrainedConfig's default, which files leave out. */
     shape->tied = config->has_extra[EXTRA_tie] ? config->extra[EXTRA_tie] != 0 : 1;
     put_window(config, family);
-    put_experts(config);
+    put_experts(config, family);
     return 0;
 }
 
 static int finish_index(struct config *config)
 {
+    if (config->facts->stored.bytes == 0 && config->facts->has_shape)
+        return 0;
     if (config->facts->stored.bytes == 0)
         return cw_facts_refuse(config->facts,
                                "is an index without a metadata.total_size: name config.json");

@@ -342,6 +342,16 @@ static const struct cw_shape *shape_of(const struct cw_model_answer *answer)
     return answer->facts.has_shape ? &answer->facts.shape : NULL;
 }
 
+/* Bytes of a file that has them count in any format. */
+static void warn_of_format(const struct cw_model_request *request,
+                           const struct cw_model_answer *answer)
+{
+    if (*answer->facts.quantizer && !answer->is_stored && !request->load.weights)
+        cw_cli_warn("'%s' is quantised by %s in a way that is not known here: the weights count as "
+                    "%s; give --dtype, or its index",
+                    request->path, answer->facts.quantizer, answer->load.weights->name);
+}
+
 static void warn_of_parts(const struct cw_model_request *request,
                           const struct cw_model_answer *answer)
 {
@@ -380,6 +390,7 @@ int cw_model_estimate(const struct cw_model_request *request, struct cw_model_an
                          &answer->load, &answer->estimate, &refusal) != 0)
         return fail(request, &refusal);
     warn_of_parts(request, answer);
+    warn_of_format(request, answer);
     return CW_EXIT_OK;
 }
 
