@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/ui/color.h"
+#include "cli/ui/message.h"
 #include "cli/model/site_text.h"
 
 #define ROWS_SHOWN   20 /* without --top */
@@ -93,13 +94,14 @@ static void put_sums(const struct text *text)
     cw_ranks_sums(text->ranks, &sums);
     fprintf(text->out,
             "\nTOTALS of %" PRIu32 " rank%s: %s live, %s of peaks, %s leaked in %" PRIu64
-            " blocks; %" PRIu64 " allocations, %" PRIu64 " frees, %" PRIu64 " failed\n",
-            text->ranks->count, text->ranks->count == 1 ? "" : "s",
+            " block%s; %" PRIu64 " allocation%s, %" PRIu64 " free%s, %" PRIu64 " failed\n",
+            text->ranks->count, cw_cli_plural(text->ranks->count),
             cw_amount_format(live, CW_METRIC_LIVE, sums.live),
             cw_amount_format(peak, CW_METRIC_LIVE, sums.peak),
             cw_amount_format(leaked, CW_METRIC_LIVE, sums.summary.leaked_bytes),
-            sums.summary.leaked_blocks, sums.summary.allocs, sums.summary.frees,
-            sums.summary.failed);
+            sums.summary.leaked_blocks, cw_cli_plural(sums.summary.leaked_blocks),
+            sums.summary.allocs, cw_cli_plural(sums.summary.allocs), sums.summary.frees,
+            cw_cli_plural(sums.summary.frees), sums.summary.failed);
 }
 
 /* ---- sites ---- */
