@@ -164,7 +164,7 @@ static int set_format(const struct cw_number_format **to, const char *flag, cons
         return 0;
     for (size_t i = 0; (format = cw_number_format_at(i)); i++)
         cw_nearest_offer(&nearest, format->name, strlen(format->name));
-    cw_cli_error("--%s: '%s' is not one of %s%s", flag, value, formats,
+    cw_cli_error("--%s: '%s' is not one of %.*s%s", flag, value, (int)sizeof(formats) - 2, formats,
                  cw_cli_suggestion(guess, sizeof(guess), &nearest));
     return -1;
 }
