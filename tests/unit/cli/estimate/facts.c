@@ -15,6 +15,9 @@
     "\"num_hidden_layers\":4,\"hidden_size\":64,\"num_attention_heads\":8,"                        \
     "\"intermediate_size\":256,\"vocab_size\":100"
 
+#define SLIDING "\"sliding_attention\""
+#define FULL    "\"full_attention\""
+
 static struct cw_facts facts;
 
 TestSuite(facts, .init = command_listen);
@@ -83,8 +86,9 @@ Test(facts, windows_follow_the_list_or_the_rule_of_the_architecture)
         {"\"sliding_window\":32,\"use_sliding_window\":true,\"max_window_layers\":4", 0, 0},
         {"\"sliding_window\":32,\"model_type\":\"gemma2\"", 32, 2},
         {"\"sliding_window\":32,\"sliding_window_pattern\":4", 32, 3},
-        {"\"sliding_window\":32,\"layer_types\":[\"sliding_attention\",\"full_attention\"]", 32, 1},
-        {"\"sliding_window\":32,\"layer_types\":[\"full_attention\"]", 0, 0},
+        {"\"sliding_window\":32,\"layer_types\":[" SLIDING "," SLIDING "," SLIDING "," FULL "]", 32,
+         3},
+        {"\"sliding_window\":32,\"layer_types\":[" FULL "," FULL "," FULL "," FULL "]", 0, 0},
     };
     char json[512];
 
