@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stream-ordered memory from a pool of its own: the pool is destroyed, one block stays. */
+/* Stream-ordered memory from a pool of its own, which is the device's for a while and is destroyed;
+ * one block stays. */
 #include "victim.h"
 
 #include <unistd.h>
@@ -50,6 +51,38 @@ static void trim_the_devices_own(void)
         say("json r['devices'][0]['driver_used'] < 64 << 20");
 }
 
+static NOINLINE CUdeviceptr take_from_current(size_t bytes)
+{
+    CUdeviceptr block;
+
+    MUST(cuMemAllocAsync(&block, bytes, stream));
+    return block;
+}
+
+/* Another pool is the device's, and the driver's peaks are set back: the answers are the driver's,
+ * and the account's peaks stay. */
+static void replace_the_devices_own(CUmemoryPool pool)
+{
+    cuuint64_t bytes = 0;
+    CUmemoryPool own;
+    CUdeviceptr block;
+
+    MUST(cuDeviceGetMemPool(&own, 0));
+    MUST(cuDeviceSetMemPool(0, pool));
+    block = take_from_current(80 << 20);
+    MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &bytes));
+    MUST(bytes == 80 << 20 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    MUST(cuMemFreeAsync(block, stream));
+    MUST(cuStreamSynchronize(stream));
+    bytes = 0;
+    MUST(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &bytes));
+    MUST(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &bytes));
+    MUST(bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+    MUST(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &bytes));
+    MUST(cuDeviceSetMemPool(0, own));
+    say("json r['devices'][0]['peak_bytes'] == %d", 80 << 20);
+}
+
 int main(void)
 {
     CUmemoryPool pool;
@@ -59,6 +92,7 @@ int main(void)
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     trim_the_devices_own();
     pool = make_pool(0);
+    replace_the_devices_own(pool);
     freed = take_from_pool(pool, 1 << 20);
     kept = take_and_keep(pool);
     MUST(cuMemFreeAsync(freed, stream));
@@ -66,7 +100,7 @@ int main(void)
     MUST(cuMemPoolTrimTo(pool, 0));
     MUST(cuMemPoolDestroy(pool)); /* the block outlives it */
     MUST(cuMemsetD8(kept, 1, 3 << 20));
-    say("expect leaked_bytes=%d leaked_blocks=1 leak_sites=1 allocs=3 frees=2", 3 << 20);
+    say("expect leaked_bytes=%d leaked_blocks=1 leak_sites=1 allocs=4 frees=3", 3 << 20);
     say("json live('take_and_keep') == (1, %d) and site('take_and_keep')['kind'] == 'async'",
         3 << 20);
     say("json site('take_and_keep')['api'] == 'cuMemAllocFromPoolAsync'");
