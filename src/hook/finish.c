@@ -20,6 +20,7 @@
 #include "hook/driver/cuda_ops.h"
 #include "hook/resolve/deepbind.h"
 #include "hook/resolve/object.h"
+#include "hook/resolve/resolve.h"
 #include "hook/services/background_thread.h"
 #include "hook/settings.h"
 #include "hook/tools/cupti.h"
@@ -93,6 +94,24 @@ static void tell_of_unseen(const char *object)
     cw_session_set_unseen(object, 1);
 }
 
+/* A dlsym in front of ours need not hand on to it. A program that it has kept from us would be as
+ * one that does not use CUDA. */
+static void tell_of_lookups(void)
+{
+    struct cw_object other;
+
+    if (cw_settings_options()->mode == CW_MODE_OFF || !cw_resolve_other_dlsym(&other))
+        return;
+    cw_resolve_libraries();
+    if (!cw_resolve_is_loaded(CW_LIBRARY_DRIVER))
+        return;
+    cw_settings_announce();
+    cw_log(CW_LOG_WARN,
+           "CUDA's driver was loaded, but no call of it came here: '%s' has a dlsym of its own and "
+           "comes before libcuwarden.so; put libcuwarden.so first in LD_PRELOAD",
+           cw_object_basename(&other));
+}
+
 /* Only where all else is in order: a signal handler that ends the process may not make an arena. */
 static void note_unseen(enum cw_exit_kind kind)
 {
@@ -100,12 +119,14 @@ static void note_unseen(enum cw_exit_kind kind)
 
     cw_deepbind_look();
     object = cw_deepbind_unseen();
-    if (object == NULL)
-        return;
-    if (cw_session.pid == getpid())
+    if (object != NULL && cw_session.pid == getpid())
         cw_session_set_unseen(object, 0);
-    else if (cw_session.pid == 0 && kind == CW_EXIT_EXIT)
+    if (cw_session.pid != 0 || kind != CW_EXIT_EXIT)
+        return;
+    if (object != NULL)
         tell_of_unseen(object);
+    else
+        tell_of_lookups();
 }
 
 static void finish(enum cw_exit_kind kind, int status)

@@ -64,7 +64,7 @@ static int contains(const struct cw_object *object, const void *address)
 
 int cw_object_is_self(const struct cw_object *object)
 {
-    return contains(object, (const void *)&cw_object_is_self);
+    return object->dynamic == _DYNAMIC;
 }
 
 struct at_query {
@@ -427,6 +427,14 @@ struct next_query {
     void *found;
 };
 
+static int match_symbol(const struct cw_object *object, void *arg)
+{
+    struct next_query *query = arg;
+
+    query->found = cw_object_symbol(object, query->name);
+    return query->found != NULL;
+}
+
 static int match_next(const struct cw_object *object, void *arg)
 {
     struct next_query *query = arg;
@@ -435,42 +443,43 @@ static int match_next(const struct cw_object *object, void *arg)
         query->passed_self = 1;
         return 0;
     }
-    if (query->passed_self)
-        query->found = cw_object_symbol(object, query->name);
-    return query->found != NULL;
+    return query->passed_self && match_symbol(object, query);
 }
 
 /* glibc's alone: in a program of another C library this one does nothing, but must load. */
 #pragma weak _r_debug
 
-/* The objects up to libc without the loader's lock: they stay. A program's own dl_iterate_phdr may
- * ask for the next one by dlsym, and for that our dlsym needs libc's. */
-static void *next_symbol_early(const char *name)
+int cw_object_visit_preloaded(enum cw_objects which,
+                              int (*visit)(const struct cw_object *object, void *arg), void *arg)
 {
-    const struct link_map *first = &_r_debug == NULL ? NULL : _r_debug.r_map;
-    int passed_self = 0;
+    const struct link_map *map = &_r_debug == NULL ? NULL : _r_debug.r_map;
+    enum cw_objects now = CW_OBJECTS_BEFORE;
+    int rc = 0, is_last = 0;
 
-    for (const struct link_map *map = first; map != NULL; map = map->l_next) {
+    for (; map != NULL && rc == 0 && !is_last; map = map->l_next) {
         /* The loader has relocated its dynamic section: no address is outside. */
         struct cw_object object = {.end = UINT64_MAX, .bias = map->l_addr, .name = map->l_name};
-        void *found;
 
+        /* But for the vdso's, which has no path, and stands after the program. */
+        if (object.name[0] != '\0' && strchr(object.name, '/') == NULL)
+            continue;
         object.dynamic = map->l_ld;
-        if (passed_self && object.dynamic != NULL) {
-            found = cw_object_symbol(&object, name);
-            if (found != NULL || strcmp(cw_object_basename(&object), "libc.so.6") == 0)
-                return found;
-        }
-        passed_self |= object.dynamic == _DYNAMIC;
+        is_last = strcmp(cw_object_basename(&object), "libc.so.6") == 0;
+        if (cw_object_is_self(&object))
+            now = CW_OBJECTS_AFTER;
+        else if (now == which && object.dynamic != NULL)
+            rc = visit(&object, arg);
     }
-    return NULL;
+    return rc;
 }
 
 void *cw_object_next_symbol(const char *name)
 {
-    struct next_query query = {.name = name, .found = next_symbol_early(name)};
+    struct next_query query = {.name = name};
 
-    if (query.found == NULL)
+    /* Without the loader's lock first: a program's own dl_iterate_phdr may call dlsym, for which
+     * ours needs libc's. */
+    if (!cw_object_visit_preloaded(CW_OBJECTS_AFTER, match_symbol, &query))
         cw_object_visit(match_next, &query);
     return query.found;
 }

@@ -4,8 +4,8 @@
  * and from the objects' own dynamic sections, without a call to dlsym, which we replace.
  *
  * The list is walked with dl_iterate_phdr, which takes the loader's lock and is therefore never
- * called while we hold one of ours. Only the way to libc, which our dlsym needs first, is walked
- * without: the program's own dl_iterate_phdr may call dlsym.
+ * called while we hold one of ours. Only the way to libc is walked without: the program's own
+ * dl_iterate_phdr may call dlsym, and ours needs libc's first.
  */
 #ifndef CW_HOOK_OBJECT_H
 #define CW_HOOK_OBJECT_H
@@ -65,6 +65,13 @@ const char *cw_object_name_of(const struct cw_object *object, const void *addres
 
 /* The symbol in the first object after this library in search order, or NULL. */
 void *cw_object_next_symbol(const char *name);
+
+enum cw_objects { CW_OBJECTS_BEFORE, CW_OBJECTS_AFTER };
+
+/* Those before, or after, this library as far as the C library: what is preloaded, and what the
+ * program itself links. Takes no lock: they stay. visit as for cw_object_visit. */
+int cw_object_visit_preloaded(enum cw_objects which,
+                              int (*visit)(const struct cw_object *object, void *arg), void *arg);
 
 /* The symbol in the object's own dependencies, breadth first, or NULL. version NULL: any. */
 void *cw_object_needed_symbol(const struct cw_object *object, const char *name,

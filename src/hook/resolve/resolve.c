@@ -233,12 +233,46 @@ void cw_resolve_tell_second(void)
                     first.name, second.object.name);
 }
 
+struct interposer_query {
+    struct cw_object *out;
+    int is_found;
+};
+
+static int match_interposer(const struct cw_object *object, void *arg)
+{
+    /* One that has none of them sees little of a program's memory and work. */
+    static const char *const names[] = {"cuMemAlloc_v2", "cuMemAllocAsync",    "cuMemCreate",
+                                        "cuMemFree_v2",  "cuMemGetInfo_v2",    "cuLaunchKernel",
+                                        "cuInit",        "cuGetProcAddress_v2"};
+    struct interposer_query *query = arg;
+    struct cw_object_symbols symbols;
+
+    if (cw_resolve_is_library(object, CW_LIBRARY_DRIVER))
+        return 1;
+    cw_object_read(object, &symbols);
+    for (size_t i = 0; i < CW_ARRAY_LEN(names) && !query->is_found; i++)
+        query->is_found = cw_object_find(&symbols, names[i]) != NULL;
+    *query->out = *object;
+    return query->is_found;
+}
+
 int cw_resolve_interposer(struct cw_object *out)
 {
-    void *next = cw_object_next_symbol("cuMemAlloc_v2");
+    struct interposer_query query = {.out = out};
 
-    return next != NULL && cw_object_at(next, out) == 0 &&
-           !cw_resolve_is_library(out, CW_LIBRARY_DRIVER);
+    cw_object_visit_preloaded(CW_OBJECTS_AFTER, match_interposer, &query);
+    return query.is_found;
+}
+
+static int match_lookups(const struct cw_object *object, void *arg)
+{
+    *(struct cw_object *)arg = *object;
+    return cw_object_symbol(object, "dlsym") != NULL;
+}
+
+int cw_resolve_other_dlsym(struct cw_object *out)
+{
+    return cw_object_visit_preloaded(CW_OBJECTS_BEFORE, match_lookups, out);
 }
 
 /* ---- the runtime ---- */

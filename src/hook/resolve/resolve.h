@@ -26,6 +26,8 @@ void cw_resolve_tell_second(void);
 /* Another library behind us intercepts the driver's calls, which it does not get: we call the
  * driver. 1, or 0 if there is none. */
 int cw_resolve_interposer(struct cw_object *out);
+/* One in front of us has a dlsym, which need not hand on to ours. 1, or 0 if there is none. */
+int cw_resolve_other_dlsym(struct cw_object *out);
 
 /* 1 if the object is such a library by its name. */
 int cw_resolve_is_library(const struct cw_object *object, unsigned library);
