@@ -421,7 +421,7 @@ def batch() -> Iterator[None]:
 
 @contextmanager
 def scope(name: str = "") -> Iterator[Freed]:
-    """What this thread allocates inside, and neither frees nor keeps, is freed at the end."""
+    """What this thread allocates inside, and neither frees nor keeps, is freed at the end, but for what a leak check excuses."""
     freed = Freed()
     is_open = _call("scope_begin", name.encode())
     try:

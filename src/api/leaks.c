@@ -3,7 +3,9 @@
 #include "api/leaks.h"
 
 #include "api/blocks.h"
+#include "api/thread.h"
 #include "core/account/owner.h"
+#include "report/leaks/cache.h"
 #include "report/report.h"
 #include "report/snapshot/leak.h"
 
@@ -65,6 +67,26 @@ static void look(struct check *check)
         if (cw_api_block_read(&view, i, &read) == 0 && read.block.id >= check->since &&
             judge(check, &read) != 0)
             return;
+}
+
+static enum cw_api_owner owner_of(const struct cw_snapshot_site *site)
+{
+    if (site == NULL || site->leak == CW_LEAK_NONE)
+        return CW_API_OWNER_UNKNOWN;
+    return cw_leak_is_counted(site->leak) && site->cache == CW_CACHE_NONE ? CW_API_OWNER_PROGRAM
+                                                                          : CW_API_OWNER_OTHER;
+}
+
+int cw_api_leaks_owners(uint8_t *of, uint32_t sites)
+{
+    struct check check = {.since = 0};
+
+    if (open_check(&check) != 0)
+        return -1;
+    for (uint32_t i = 0; i < sites; i++)
+        of[i] = (uint8_t)owner_of(cw_snapshot_find(check.snapshot, i));
+    close_check(&check);
+    return 0;
 }
 
 int cw_api_leaks(uint64_t since, cuwarden_block_fn fn, void *arg, struct cuwarden_leaks *out,

@@ -4,10 +4,13 @@
 
 #include <stdatomic.h>
 
+#include "api/leaks.h"
 #include "api/thread.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "core/account/owner.h"
 #include "core/account/tracker.h"
+#include "core/device/context.h"
 #include "core/pool/pool.h"
 #include "core/process/host.h"
 
@@ -64,6 +67,14 @@ int cw_api_scope_begin(const char *name)
     return CUWARDEN_OK;
 }
 
+/* The end of one, which looks at each block twice: whose are those that are left, then frees. */
+struct ending {
+    uint64_t mark;
+    struct cw_api_owners *owners;
+    struct cuwarden_freed freed;
+    uint64_t waited, refused; /* devices, by their bits: all work is done; a wait cannot be */
+};
+
 static int is_left(uint32_t index, uint64_t mark)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
@@ -74,51 +85,117 @@ static int is_left(uint32_t index, uint64_t mark)
            atomic_load(&block->space) == CW_SPACE_ADDRESS;
 }
 
-static void free_block(uint32_t index, struct cuwarden_freed *freed)
+static enum cw_api_owner owner_of(const struct ending *ending, uint32_t site)
+{
+    return ending->owners->pid == cw_session.pid && site < ending->owners->sites
+               ? (enum cw_api_owner)ending->owners->of[site]
+               : CW_API_OWNER_UNKNOWN;
+}
+
+/* A snapshot for each scope would be slow: the answer for a site stays. */
+static void ask_owners(struct cw_api_owners *owners)
+{
+    struct cw_api_owners now = {.sites = cw_arena_count(&cw_session.arena, CW_TABLE_SITE),
+                                .pid = cw_session.pid};
+    unsigned depth = cw_api_enter();
+
+    now.of = cw_mem_alloc(now.sites);
+    if (now.of != NULL && cw_api_leaks_owners(now.of, now.sites) != 0) {
+        cw_mem_free(now.of, now.sites);
+        now.of = NULL;
+    }
+    if (now.of == NULL)
+        now.sites = 0;
+    if (owners->of != NULL)
+        cw_mem_free(owners->of, owners->sites);
+    *owners = now;
+    cw_api_leave(depth);
+}
+
+/* Stream-ordered memory: a free that names no stream waits for none. */
+static int wait_for(struct ending *ending, unsigned device)
+{
+    uint64_t bit = device < CW_MAX_DEVICES ? (uint64_t)1 << device : 0;
+
+    if (((ending->waited | ending->refused) & bit) == 0) {
+        if (bit != 0 && cw_context_wait_on(device) == 0)
+            ending->waited |= bit;
+        else
+            ending->refused |= bit;
+    }
+    return (ending->waited & bit) != 0 ? 0 : -1;
+}
+
+static int free_block(struct ending *ending, const struct cw_live_site *site, uint64_t key)
+{
+    unsigned kind = cw_site_own(site)->kind;
+    struct cw_api_outside outside;
+    int rc = -1;
+
+    outside = cw_api_pause();
+    if (cw_host->free_block != NULL &&
+        (kind != CW_KIND_ASYNC || wait_for(ending, cw_site_device(site)) == 0))
+        rc = cw_host->free_block((enum cw_kind)kind, key);
+    cw_api_resume(&outside);
+    return rc;
+}
+
+static void end_block(struct ending *ending, uint32_t index)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
     uint64_t bytes = atomic_load(&block->bytes), key = atomic_load(&block->key);
-    unsigned kind = cw_site_own(cw_site_at(atomic_load(&block->site)))->kind;
-    struct cw_api_outside outside;
-    int rc;
+    uint32_t site = atomic_load(&block->site);
 
-    if (cw_kind_counted(kind) == CW_COUNTED_NONE)
+    if (cw_kind_counted(cw_site_own(cw_site_at(site))->kind) == CW_COUNTED_NONE)
         return;
-    outside = cw_api_pause();
-    rc = cw_host->free_block != NULL ? cw_host->free_block((enum cw_kind)kind, key) : -1;
-    cw_api_resume(&outside);
-    if (rc == 0) {
-        freed->blocks++;
-        freed->bytes += bytes;
+    if (owner_of(ending, site) == CW_API_OWNER_PROGRAM &&
+        free_block(ending, cw_site_at(site), key) == 0) {
+        ending->freed.blocks++;
+        ending->freed.bytes += bytes;
     } else {
-        freed->left_blocks++;
-        freed->left_bytes += bytes;
+        ending->freed.left_blocks++;
+        ending->freed.left_bytes += bytes;
     }
+}
+
+static void end_blocks(struct ending *ending)
+{
+    uint32_t count = cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK);
+    int is_asked = 0;
+
+    for (uint32_t i = 1; i < count && !is_asked; i++)
+        if (is_left(i, ending->mark) &&
+            owner_of(ending, atomic_load(&cw_tracker_at(i)->site)) == CW_API_OWNER_UNKNOWN) {
+            ask_owners(ending->owners);
+            is_asked = 1;
+        }
+    for (uint32_t i = 1; i < count; i++)
+        if (is_left(i, ending->mark))
+            end_block(ending, i);
 }
 
 int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
 {
     struct cw_api_thread *thread = cw_api_thread();
-    struct cuwarden_freed freed = {0};
     const struct cw_api_scope *scope;
+    struct ending ending = {.owners = &thread->owners};
+    const struct cuwarden_freed *freed = &ending.freed;
     int error = check_thread();
-    uint32_t count;
 
     if (error != CUWARDEN_OK)
         return error;
     if (thread->depth == 0)
         return cw_api_fail(CUWARDEN_UNBALANCED, "this thread has no scope to end");
     scope = &thread->scope[--thread->depth];
-    count = cw_session_is_armed() ? cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK) : 0;
-    for (uint32_t i = 1; i < count; i++)
-        if (is_left(i, scope->mark))
-            free_block(i, &freed);
-    if (freed.blocks + freed.left_blocks != 0)
+    ending.mark = scope->mark;
+    if (cw_session_is_armed())
+        end_blocks(&ending);
+    if (freed->blocks + freed->left_blocks != 0)
         cw_log(CW_LOG_INFO, "scope '%s': freed %ju block(s) of %ju bytes; left %ju of %ju bytes",
-               scope->name, (uintmax_t)freed.blocks, (uintmax_t)freed.bytes,
-               (uintmax_t)freed.left_blocks, (uintmax_t)freed.left_bytes);
+               scope->name, (uintmax_t)freed->blocks, (uintmax_t)freed->bytes,
+               (uintmax_t)freed->left_blocks, (uintmax_t)freed->left_bytes);
     if (out != NULL)
-        cw_api_give(out, size, &freed, sizeof(freed));
+        cw_api_give(out, size, freed, sizeof(*freed));
     return CUWARDEN_OK;
 }
 

@@ -4,7 +4,8 @@
  *
  * Both belong to the calling thread and need no lock. A scope is a mark (core/account/owner.h):
  * what the thread has allocated since, and still has at the end, is freed by the functions that the
- * program would have called, but for blocks that are kept.
+ * program would have called, but for blocks that are kept, and those of which a leak check says
+ * that they are somebody else's.
  */
 #ifndef CW_API_SCOPES_H
 #define CW_API_SCOPES_H

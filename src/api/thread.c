@@ -24,7 +24,10 @@ const struct cw_api_thread *cw_api_thread_seen(void)
 
 void cw_api_thread_ends(void)
 {
-    if (own != NULL)
+    if (own != NULL) {
+        if (own->owners.of != NULL)
+            cw_mem_free(own->owners.of, own->owners.sites);
         cw_mem_free(own, sizeof(*own));
+    }
     own = NULL;
 }

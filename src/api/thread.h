@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the functions keep for a thread: why its last call failed, its scopes, the block that it
- * looked at. Made by its first need and given back as it ends. Thread-local is only the pointer:
- * room for such data is scarce where an auditor of the loader runs (LD_AUDIT).
+ * What the functions keep for a thread: why its last call failed, its scopes and whose memory they
+ * leave alone, the block that it looked at. Made by its first need and given back as it ends.
+ * Thread-local is only the pointer: room for such data is scarce where an auditor of the loader
+ * runs (LD_AUDIT).
  */
 #ifndef CW_API_THREAD_H
 #define CW_API_THREAD_H
+
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "api/blocks.h"
 
@@ -18,11 +22,21 @@ struct cw_api_scope {
     char name[CW_API_SCOPE_MAX];
 };
 
+/* Who owns a site's memory, as far as was asked. */
+enum cw_api_owner { CW_API_OWNER_UNKNOWN, CW_API_OWNER_PROGRAM, CW_API_OWNER_OTHER };
+
+struct cw_api_owners {
+    uint8_t *of; /* an enum cw_api_owner for each site; NULL: nobody was asked */
+    uint32_t sites;
+    pid_t pid; /* whose sites they are */
+};
+
 struct cw_api_thread {
     int error;
     char text[CW_API_TEXT_MAX];
     unsigned depth; /* of its scopes */
     struct cw_api_scope scope[CW_API_SCOPES];
+    struct cw_api_owners owners;
     struct cw_api_block found;
 };
 

@@ -556,6 +556,30 @@ int cw_context_set_fatal(uint32_t context, int code)
     return 1;
 }
 
+static int is_on(const struct cw_live_context *record, unsigned device)
+{
+    return record->device == device && atomic_load(&record->state) == CW_CONTEXT_LIVE &&
+           record->handle != 0;
+}
+
+int cw_context_wait_on(unsigned device)
+{
+    uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
+    int rc = 0;
+
+    for (uint32_t i = 1; i < count && rc == 0; i++) {
+        if (!is_on(context_at(i), device))
+            continue;
+        if (!cw_gate_enter_wait())
+            return -1;
+        rc = cw_session.ops->context_wait(cw_context_name(context_at(i)));
+        cw_gate_leave_wait();
+        if (rc != 0 && !cw_context_is_there(context_at(i)))
+            rc = 0;
+    }
+    return rc == 0 ? 0 : -1;
+}
+
 struct cw_context_name cw_context_on(unsigned device)
 {
     uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
@@ -563,8 +587,7 @@ struct cw_context_name cw_context_on(unsigned device)
     for (uint32_t i = 1; i < count; i++) {
         const struct cw_live_context *record = context_at(i);
 
-        if (record->device == device && atomic_load(&record->state) == CW_CONTEXT_LIVE &&
-            atomic_load(&record->fatal) == 0 && record->handle != 0)
+        if (is_on(record, device) && atomic_load(&record->fatal) == 0)
             return cw_context_name(record);
     }
     return (struct cw_context_name){0};

@@ -128,6 +128,10 @@ static inline struct cw_context_name cw_context_name(const struct cw_live_contex
 /* A live context on the device that has not failed; handle 0 for none. */
 struct cw_context_name cw_context_on(unsigned device);
 
+/* Waits for all work of the device's contexts. 0; -1: not now (a capture, or the end of a context),
+ * or one has failed. No lock held, not inside the gate. */
+int cw_context_wait_on(unsigned device);
+
 /* 0: the driver says that the context has ended, or that its handle is another one's. */
 int cw_context_is_there(const struct cw_live_context *record);
 

@@ -6,8 +6,10 @@
  */
 #include "api_victim.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -408,6 +410,68 @@ static void free_again(void)
     CHECK(cuMemFree(block) == CUDA_ERROR_INVALID_VALUE);
 }
 
+/* Work that still uses stream-ordered memory at the end of its scope keeps it: who gets the address
+ * next, in another stream, finds his own bytes there. */
+static void scope_stream(void)
+{
+    unsigned char byte[16] = {0};
+    struct cuwarden_freed freed;
+    CUdeviceptr block, next;
+    CUstream stream[2];
+
+    for (int i = 0; i < 2; i++)
+        MUST(cuStreamCreate(&stream[i], CU_STREAM_NON_BLOCKING));
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("stream"));
+    MUST(cuMemAllocAsync(&block, MIB, stream[0]));
+    for (int i = 0; i < 5; i++)
+        MUST(cuMemsetD8Async(block, 0xab, MIB, stream[0]));
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+    CHECK(!is_active || (freed.blocks == 1 && freed.left_blocks == 0));
+    MUST(cuMemAllocAsync(&next, MIB, stream[1]));
+    CHECK(!is_active || next == block);
+    MUST(cuMemsetD8Async(next, 1, MIB, stream[1]));
+    MUST(cuStreamSynchronize(stream[1]));
+    MUST(cuStreamSynchronize(stream[0]));
+    MUST(cuMemcpyDtoH(byte, next, sizeof(byte)));
+    CHECK(byte[0] == 1);
+}
+
+/* A capture would end by a wait: the block is left. */
+static void scope_capture(void)
+{
+    struct cuwarden_freed freed;
+    CUdeviceptr block;
+    CUstream stream;
+    CUgraph graph;
+
+    MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("capture"));
+    MUST(cuMemAllocAsync(&block, MIB, stream));
+    MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+    MUST(cuStreamEndCapture(stream, &graph));
+    CHECK(!is_active || (freed.blocks == 0 && freed.left_blocks == 1));
+    MUST(cuMemFreeAsync(block, stream));
+}
+
+/* What a library has taken for itself is not the scope's. LIBRARY is one by its name. */
+static void scope_library(void)
+{
+    void *library = dlopen(getenv("LIBRARY"), RTLD_NOW);
+    CUdeviceptr (*get)(void) = library ? (CUdeviceptr(*)(void))dlsym(library, "get") : NULL;
+    struct cuwarden_freed freed;
+
+    CHECK(get != NULL);
+    for (int i = 0; i < 2; i++) {
+        GIVES(CUWARDEN_OK, cuwarden_scope_begin("first use"));
+        CHECK(get() != 0 && take(1000) != 0);
+        GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
+        CHECK(!is_active || (freed.blocks == 1 && freed.bytes == 1000));
+        CHECK(!is_active || freed.left_blocks == (i == 0));
+        MUST(cuMemsetD8(get(), 0, 16));
+    }
+}
+
 /* ---- threads ---- */
 
 static _Atomic int stop;
@@ -460,6 +524,9 @@ static const struct {
     {"forked_scope", forked_scope},
     {"ended_threads", ended_threads},
     {"free_again", free_again},
+    {"scope_stream", scope_stream},
+    {"scope_capture", scope_capture},
+    {"scope_library", scope_library},
 };
 
 int main(int argc, char **argv)
