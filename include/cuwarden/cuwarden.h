@@ -722,8 +722,9 @@ static inline int cuwarden_pressure_listen(cuwarden_pressure_fn fn, void *arg)
                                                  : cuwarden_lacks_(table);
 }
 
-/* No longer. Other threads may be inside fn, or about to call it once more. NOT_FOUND: it was not
- * called for these. */
+/* No longer: waits until no thread is inside fn for this arg, so that both may go. fn must not wait
+ * for the caller. From inside a listener it does not wait. NOT_FOUND: it was not called for these.
+ */
 static inline int cuwarden_pressure_unlisten(cuwarden_pressure_fn fn, void *arg)
 {
     const struct cuwarden_table *table = cuwarden_table_();
@@ -858,9 +859,9 @@ static inline int cuwarden_batch_end(void)
  * freed there: device, pitched, managed, stream-ordered and pinned memory. Other kinds are left,
  * and counted, and so is what a leak check excuses, as the memory of a library, or of a framework's
  * cache, that was called for the first time. The end waits for the device before it frees
- * stream-ordered memory, which it leaves during a capture. Without the library nothing is freed, so a program that relies on scopes looks at
- * cuwarden_is_active(). Scopes nest, 16 deep at most: INVALID. OUT_OF_HOST. The name is for
- * messages. 50 ns.
+ * stream-ordered memory, which it leaves during a capture. Without the library nothing is freed, so
+ * a program that relies on scopes looks at cuwarden_is_active(). Scopes nest, 16 deep at most:
+ * INVALID. OUT_OF_HOST. The name is for messages. 50 ns.
  */
 static inline int cuwarden_scope_begin(const char *name)
 {
@@ -871,8 +872,8 @@ static inline int cuwarden_scope_begin(const char *name)
 
 /* Ends the thread's last scope; *out, unless it is NULL, says what was freed, and so does a line
  * with CUWARDEN_LOG=info. UNBALANCED: there is none. In a forked child nothing of the parent's is
- * freed. 2 ns for each block that was ever live at the same time, the frees, and for a call site that
- * the thread's scopes have not met a leak check. */
+ * freed. 2 ns for each block that was ever live at the same time, the frees, and for a call site
+ * that the thread's scopes have not met a leak check. */
 static inline int cuwarden_scope_end(struct cuwarden_freed *out)
 {
     const struct cuwarden_table *table = cuwarden_table_();

@@ -10,9 +10,11 @@ Any thread may call any function; tags belong to the calling thread.
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import os
 from contextlib import contextmanager
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _table
 from ._calls import Error, call as _call, fill as _fill, must as _must, text as _text
@@ -373,37 +375,55 @@ def set_pool_max(size: int, device: int = ALL_DEVICES) -> None:
     _call("pool_max", device, size)
 
 
-@contextmanager
-def on_pressure(function: Callable[[Pressure, Level], None]) -> Iterator[None]:
-    """Inside, function(now, level before) is called when the level of a device changes. What it raises is printed."""
-    def call(raw: "ctypes._Pointer[_table.RawPressure]", before: int, _argument: Optional[int]) -> None:
+# The library calls the same two functions for all listeners: one made for each would have to outlive the threads that are inside it.
+_listeners: Dict[int, Callable[..., Any]] = {}
+_listener_numbers = itertools.count(1)
+
+
+def _tell_pressure(raw: "ctypes._Pointer[_table.RawPressure]", before: int, number: int) -> None:
+    function = _listeners.get(number)
+    if function is not None:
         function(_pressure(raw.contents), Level(before))
 
-    raw_function = _table.PRESSURE_FUNCTION(call)
-    is_on = _call("pressure_listen", raw_function, None, 1)
-    try:
-        yield
-    finally:
-        if is_on:
-            _call("pressure_listen", raw_function, None, 0)
+
+def _ask_for_memory(device: int, size: int, number: int) -> int:
+    function = _listeners.get(number)
+    return int(function is not None and bool(function(device, size)))
+
+
+@functools.lru_cache(maxsize=None)
+def _raw_listener(entry: str) -> Any:
+    return _table.PRESSURE_FUNCTION(_tell_pressure) if entry == "pressure_listen" else _table.MEMORY_FUNCTION(_ask_for_memory)
 
 
 @contextmanager
-def on_out_of_memory(function: Callable[[int, int], bool]) -> Iterator[None]:
-    """Inside, function(device, bytes) is called before a request fails; if it returns True, the request is tried again.
-
-    What it raises is printed, and counts as False.
-    """
-    def call(device: int, size: int, _argument: Optional[int]) -> int:
-        return int(bool(function(device, size)))
-
-    raw_function = _table.MEMORY_FUNCTION(call)
-    is_on = _call("memory_listen", raw_function, None, 1)
+def _listening(entry: str, function: Callable[..., Any]) -> Iterator[None]:
+    number = next(_listener_numbers)
+    _listeners[number] = function
+    is_on = False
     try:
+        is_on = _call(entry, _raw_listener(entry), number, 1)
         yield
     finally:
         if is_on:
-            _call("memory_listen", raw_function, None, 0)
+            _call(entry, _raw_listener(entry), number, 0)
+        del _listeners[number]
+
+
+def on_pressure(function: Callable[[Pressure, Level], None]) -> ContextManager[None]:
+    """Inside, function(now, level before) is called when the level of a device changes. What it raises is printed.
+
+    The end waits until no thread is inside the function, except where the function itself ends it.
+    """
+    return _listening("pressure_listen", function)
+
+
+def on_out_of_memory(function: Callable[[int, int], bool]) -> ContextManager[None]:
+    """Inside, function(device, bytes) is called before a request fails; if it returns True, the request is tried again.
+
+    What it raises is printed, and counts as False. The end waits as that of on_pressure.
+    """
+    return _listening("memory_listen", function)
 
 
 # ---- batches and scopes ----

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "api/control.h"
+#include "base/lock.h"
 #include "core/limits/pressure.h"
 #include "core/request/ladder.h"
 
@@ -14,10 +15,11 @@ typedef void (*any_fn)(void);
 
 /* A row's turn: what state it is in, and above that how often it has changed. */
 #define STATES 4u
-enum state { FREE, BEING_SET, SET };
+enum state { FREE, BEING_SET, SET, LEAVING };
 
 struct listener {
     _Atomic uint64_t turn;
+    _Atomic uint32_t calls; /* of its function that run, or are about to */
     _Atomic(any_fn) fn;
     _Atomic(void *) arg;
 };
@@ -27,11 +29,14 @@ struct listening {
     uint64_t turn;
     any_fn fn;
     void *arg;
+    uint32_t forks; /* when it was entered */
 };
 
 static struct listener on_pressure[LISTENERS], on_memory[LISTENERS];
 static _Atomic uint8_t told[CW_MAX_DEVICES]; /* levels */
-static CW_TLS int is_asking;                 /* the thread is inside a listener for memory */
+static _Atomic uint32_t forks; /* of a child; calls from before have no count any more */
+static CW_TLS uint8_t depth,
+    is_asking; /* of the thread's listeners; one for memory is among them */
 
 /* ---- the tables ---- */
 
@@ -59,6 +64,37 @@ static int read_row(const struct listener *row, struct listening *out)
     return 1;
 }
 
+/* 1: its function is called now, and whoever removes it waits for leave_row. */
+static int enter_row(struct listener *row, struct listening *out)
+{
+    if (!read_row(row, out))
+        return 0;
+    out->forks = atomic_load(&forks);
+    atomic_fetch_add(&row->calls, 1);
+    if (atomic_load(&row->turn) == out->turn) {
+        depth++;
+        return 1;
+    }
+    atomic_fetch_sub(&row->calls, 1);
+    return 0;
+}
+
+static void leave_row(struct listener *row, const struct listening *listening)
+{
+    depth--;
+    if (listening->forks == atomic_load(&forks))
+        atomic_fetch_sub(&row->calls, 1);
+}
+
+/* A listener that removes one does not wait for calls: they may be its own, or wait for it. */
+static void wait_for_calls(const struct listener *row)
+{
+    unsigned turns = 0;
+
+    while (depth == 0 && atomic_load(&row->calls) != 0)
+        cw_lock_doze(&turns);
+}
+
 static int add(struct listener *table, any_fn fn, void *arg)
 {
     for (unsigned i = 0; i < LISTENERS; i++) {
@@ -78,10 +114,16 @@ static int remove_one(struct listener *table, any_fn fn, void *arg)
 {
     for (unsigned i = 0; i < LISTENERS; i++) {
         struct listening one;
+        uint64_t leaving;
 
-        if (read_row(&table[i], &one) && one.fn == fn && one.arg == arg &&
-            atomic_compare_exchange_strong(&table[i].turn, &one.turn, next_turn(one.turn, FREE)))
-            return CUWARDEN_OK;
+        if (!read_row(&table[i], &one) || one.fn != fn || one.arg != arg)
+            continue;
+        leaving = next_turn(one.turn, LEAVING);
+        if (!atomic_compare_exchange_strong(&table[i].turn, &one.turn, leaving))
+            continue;
+        wait_for_calls(&table[i]);
+        atomic_store(&table[i].turn, next_turn(leaving, FREE));
+        return CUWARDEN_OK;
     }
     return cw_api_fail(CUWARDEN_NOT_FOUND, "nobody listens by this function and argument");
 }
@@ -119,11 +161,12 @@ static void tell(uint8_t device, int before)
         struct cw_api_outside outside;
         struct listening one;
 
-        if (!read_row(&on_pressure[i], &one))
+        if (!enter_row(&on_pressure[i], &one))
             continue;
         outside = cw_api_pause();
         ((cuwarden_pressure_fn)one.fn)(&now, before, one.arg);
         cw_api_resume(&outside);
+        leave_row(&on_pressure[i], &one);
     }
 }
 
@@ -151,11 +194,12 @@ static int ask(uint8_t device, uint64_t bytes)
         struct cw_api_outside outside;
         struct listening one;
 
-        if (!read_row(&on_memory[i], &one))
+        if (!enter_row(&on_memory[i], &one))
             continue;
         outside = cw_api_pause();
         has_freed |= ((cuwarden_memory_fn)one.fn)(device, bytes, one.arg) != 0;
         cw_api_resume(&outside);
+        leave_row(&on_memory[i], &one);
     }
     is_asking = 0;
     return has_freed;
@@ -170,21 +214,23 @@ int cw_api_memory_listen(cuwarden_memory_fn fn, void *arg, int is_on)
     return error;
 }
 
-/* The thread that was about to set them is not in the child. */
-static void give_up_half_set(struct listener *table)
+/* The threads that were about to set or remove them, or called them, are not in the child. */
+static void reset_table(struct listener *table)
 {
     for (unsigned i = 0; i < LISTENERS; i++) {
         uint64_t turn = atomic_load(&table[i].turn);
 
-        if (state_of(turn) == BEING_SET)
+        atomic_store(&table[i].calls, 0);
+        if (state_of(turn) == BEING_SET || state_of(turn) == LEAVING)
             atomic_store(&table[i].turn, next_turn(turn, FREE));
     }
 }
 
 void cw_api_listeners_reset(void)
 {
-    give_up_half_set(on_pressure);
-    give_up_half_set(on_memory);
+    atomic_fetch_add(&forks, 1);
+    reset_table(on_pressure);
+    reset_table(on_memory);
     for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
         atomic_store(&told[i], CW_LEVEL_LOW);
     is_asking = 0;

@@ -5,8 +5,8 @@
  *
  * Owns two tables of listeners; no lock: each row is taken, filled and given up by a change of its
  * turn, whose values are never used again, so a function and an argument that were read in one turn
- * are one listener's. A change of pressure is told by due work (core/process/due.h), by a thread of
- * the program's.
+ * are one listener's. Calls are counted, and whoever removes a listener waits for them. A change of
+ * pressure is told by due work (core/process/due.h), by a thread of the program's.
  */
 #ifndef CW_API_LISTENERS_H
 #define CW_API_LISTENERS_H

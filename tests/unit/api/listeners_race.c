@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Two listeners take each other's place while they are called; also under ThreadSanitizer
- * (tests/check/tsan.test). Nobody is called with the argument of the other. */
+ * (tests/check/tsan.test). Nobody is called with the argument of the other, or once he has left. */
 #include <criterion/criterion.h>
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "api/listeners.h"
@@ -77,4 +78,57 @@ Test(listeners_race, nobody_is_called_with_the_argument_of_another)
     cr_expect_neq(atomic_load(&calls), 0);
     cr_expect_eq(cw_api_memory_listen(first, &first_arg, 0), CUWARDEN_NOT_FOUND);
     cr_expect_eq(cw_api_memory_listen(second, &second_arg, 0), CUWARDEN_NOT_FOUND);
+}
+
+/* ---- who leaves ---- */
+
+struct guest {
+    _Atomic int is_here;
+    _Atomic unsigned calls;
+};
+
+static _Atomic unsigned ghosts;
+
+static int greet(int device, uint64_t bytes, void *arg)
+{
+    struct guest *guest = arg;
+
+    (void)bytes;
+    atomic_fetch_add(&guest->calls, 1);
+    for (int i = 0; i < 2000; i++)
+        if (!atomic_load(&guest->is_here))
+            atomic_fetch_add(&ghosts, 1);
+    return device;
+}
+
+/* Leaves while somebody is speaking to it. */
+static void come_and_go(void)
+{
+    static struct guest guest[200];
+
+    for (unsigned i = 0; i < sizeof(guest) / sizeof(guest[0]); i++) {
+        atomic_store(&guest[i].is_here, 1);
+        cr_assert_eq(cw_api_memory_listen(greet, &guest[i], 1), CUWARDEN_OK);
+        while (atomic_load(&guest[i].calls) == 0)
+            sched_yield();
+        cr_assert_eq(cw_api_memory_listen(greet, &guest[i], 0), CUWARDEN_OK);
+        atomic_store(&guest[i].is_here, 0);
+    }
+    atomic_store(&is_over, 1);
+}
+
+static void receive(unsigned id)
+{
+    if (id == 0)
+        come_and_go();
+    else
+        ask();
+}
+
+Test(listeners_race, nobody_is_called_who_has_left)
+{
+    core_arm();
+    cw_api_init(core_options());
+    run_threads(3, receive);
+    cr_expect_eq(atomic_load(&ghosts), 0, "%u calls", ghosts);
 }
