@@ -196,7 +196,8 @@ struct cuwarden_budget {
 
 /* Of a growable buffer. */
 enum cuwarden_buffer_flags {
-    CUWARDEN_ASYNCHRONOUS = 1, /* ensure_capacity does not wait for the copy that it orders */
+    CUWARDEN_ASYNCHRONOUS = 1, /* ensure_capacity does not wait for the copy that it orders, where
+                                  the pool serves and the driver has events of contexts (12.5) */
     CUWARDEN_COPYING = 2       /* ordinary memory (for peers, IPC), though the device can map */
 };
 
@@ -1089,9 +1090,9 @@ static inline int cuwarden_device_pick(const char *name, uint64_t bytes, int32_t
  * the room is tried; if none has, the first, so that what the pool, neighbours or the program
  * itself can give back is tried there. *out_device, unless it is NULL, says which it is. The
  * context is the current one if it is of the device, else the primary one, which is the runtime's;
- * where the process has none it is made, and stays. What is current stays current. The same errors,
- * and DRIVER. As long as the driver's allocation, and a context (hundreds of milliseconds) where it
- * is the first.
+ * where the process has none it is made, and stays unless nothing could be allocated. What is
+ * current stays current. The same errors, OUT_OF_BUDGET, and DRIVER. As long as the driver's
+ * allocation, and a context (hundreds of milliseconds) where it is the first.
  */
 static inline int cuwarden_device_alloc(const char *name, uint64_t bytes, int32_t *out_device,
                                         void **out)

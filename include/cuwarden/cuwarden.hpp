@@ -184,6 +184,13 @@ struct owned {
     bool is_owner = false;
 };
 
+// BUSY: nothing has changed, and the owner ends it yet.
+inline void end(owned &its, int code)
+{
+    its.is_owner = its.is_owner && code == CUWARDEN_BUSY;
+    must(code);
+}
+
 } // namespace detail
 
 // function(const block &): returns nothing, or true to end the visit.
@@ -584,11 +591,10 @@ class buffer
         detail::must(cuwarden_buffer_shrink(its_.id, &bytes));
         return bytes;
     }
-    // Now, and says if the driver refused.
+    // Now, and says if the driver refused. BUSY: not now; the object still ends it.
     void end()
     {
-        its_.is_owner = false;
-        detail::must(cuwarden_buffer_end(its_.id));
+        detail::end(its_, cuwarden_buffer_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {
@@ -703,11 +709,10 @@ class download
         detail::must(cuwarden_download_now(its_.id, &out));
         return out;
     }
-    // Now, and says if the driver refused.
+    // Now, and says if the driver refused. BUSY: not now; the object still ends it.
     void end()
     {
-        its_.is_owner = false;
-        detail::must(cuwarden_download_end(its_.id));
+        detail::end(its_, cuwarden_download_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {
@@ -771,11 +776,10 @@ class bridge
         detail::must(cuwarden_bridge_now(its_.id, &out));
         return out;
     }
-    // Now, and says if the driver refused.
+    // Now, and says if the driver refused. BUSY: not now; the object still ends it.
     void end()
     {
-        its_.is_owner = false;
-        detail::must(cuwarden_bridge_end(its_.id));
+        detail::end(its_, cuwarden_bridge_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {
@@ -866,11 +870,10 @@ class streams
         detail::must(cuwarden_streams_now(its_.id, &out));
         return out;
     }
-    // Now, and says if the driver refused.
+    // Now, and says if the driver refused. BUSY: not now; the object still ends it.
     void end()
     {
-        its_.is_owner = false;
-        detail::must(cuwarden_streams_end(its_.id));
+        detail::end(its_, cuwarden_streams_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {
@@ -954,11 +957,10 @@ class prefetch
         detail::must(cuwarden_prefetch_now(its_.id, &out));
         return out;
     }
-    // Now, and says if the driver refused.
+    // Now, and says if the driver refused. BUSY: not now; the object still ends it.
     void end()
     {
-        its_.is_owner = false;
-        detail::must(cuwarden_prefetch_end(its_.id));
+        detail::end(its_, cuwarden_prefetch_end(its_.id));
     }
     std::uint64_t id() const noexcept
     {

@@ -40,6 +40,15 @@ static void tell_if_less(const char *tag, const struct cw_budget_rule *rule)
         cw_budget_warn_of_old(rule, view.used_bytes);
 }
 
+uint64_t cw_api_budget_room(struct cw_budget_view *out)
+{
+    uint8_t number = cw_session_is_armed() && cw_budget_is_on() ? cw_budget_of(cw_tag_here()) : 0;
+
+    if (number == 0 || cw_budget_read(number, out) != 0 || !out->rule.refuses)
+        return UINT64_MAX;
+    return out->used_bytes < out->rule.bytes ? out->rule.bytes - out->used_bytes : 0;
+}
+
 int cw_api_budget_set(const char *tag, uint64_t bytes, int how)
 {
     struct cw_budget_rule rule = {.bytes = bytes, .refuses = how == CUWARDEN_REFUSE};

@@ -177,6 +177,16 @@ static int copy(uint64_t to, const struct cw_buffer_memory *from, const struct c
     return rc;
 }
 
+/* The wait of a free would be for the copy, too: a batch puts it off. */
+static void free_old(uint64_t old, const struct cw_buffer_keep *keep)
+{
+    if (!keep->waits)
+        cw_pool_batch_begin();
+    driver->free(old);
+    if (!keep->waits)
+        cw_pool_batch_leave();
+}
+
 /* The old block is freed only once the copy has been ordered; that it cannot be freed is no failure
  * of the resize, and shows as a leak. */
 static int replace(struct cw_buffer_memory *memory, uint64_t bytes,
@@ -205,7 +215,7 @@ static int replace(struct cw_buffer_memory *memory, uint64_t bytes,
     memory->address = larger;
     memory->bytes = bytes;
     if (old != 0)
-        driver->free(old);
+        free_old(old, keep);
     return 0;
 }
 

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* How large a growable buffer becomes, and what is refused. See buffers.h. */
 #include "api/buffer_table.h"
+#include "api/budgets.h"
 #include "core/account/budget.h"
 #include "core/account/usage.h"
 #include "core/limits/limit.h"
 
 /* ---- what is refused ---- */
-
-/* What the tag of the calling thread may still have; UINT64_MAX: no budget refuses it anything. */
-static uint64_t budget_room(struct cw_budget_view *out)
-{
-    uint8_t number = cw_session_is_armed() && cw_budget_is_on() ? cw_budget_of(cw_tag_here()) : 0;
-
-    if (number == 0 || cw_budget_read(number, out) != 0 || !out->rule.refuses)
-        return UINT64_MAX;
-    return out->used_bytes < out->rule.bytes ? out->rule.bytes - out->used_bytes : 0;
-}
 
 static int no_memory(const struct cw_buffer_row *row, uint64_t wanted)
 {
@@ -25,7 +16,7 @@ static int no_memory(const struct cw_buffer_row *row, uint64_t wanted)
     uint64_t held = limit != 0 ? cw_usage_device(device).held : 0;
     struct cw_budget_view budget;
 
-    if (needs > budget_room(&budget))
+    if (needs > cw_api_budget_room(&budget))
         return cw_api_fail(CUWARDEN_OUT_OF_BUDGET,
                            "buffer '%s' of %ju bytes cannot have %ju bytes: the budget of its tag "
                            "is %ju, and %ju are used",
@@ -99,7 +90,7 @@ static uint64_t choose(const struct cw_buffer_row *row, uint64_t needed)
     wanted = smaller(larger(larger(wanted, needed), row->least_bytes), most);
     if (wanted == needed)
         return needed;
-    room = smaller(cw_buffer_memory_room(&row->memory), budget_room(&budget));
+    room = smaller(cw_buffer_memory_room(&row->memory), cw_api_budget_room(&budget));
     return cw_buffer_memory_needs(&row->memory, wanted) <= room ? wanted : needed;
 }
 

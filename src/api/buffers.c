@@ -214,6 +214,7 @@ static int begin(struct cw_buffer_row *row, const struct cuwarden_buffer_spec *s
 {
     unsigned depth = cw_api_enter();
     int code, error = CUWARDEN_OK;
+    uint64_t least;
 
     fill(row, spec);
     code = cw_buffer_memory_begin(&row->memory, spec->most_bytes,
@@ -227,8 +228,9 @@ static int begin(struct cw_buffer_row *row, const struct cuwarden_buffer_spec *s
         error = cw_buffer_refused(row, code, 0, "begin");
     if (code == 0 && row->most_bytes == 0)
         row->most_bytes = row->memory.place.total;
+    least = row->least_bytes / row->element_bytes;
     if (code == 0)
-        error = cw_buffer_grow(row, spec->count, NULL);
+        error = cw_buffer_grow(row, spec->count > least ? spec->count : least, NULL);
     if (code == 0 && error != CUWARDEN_OK)
         cw_buffer_memory_end(&row->memory);
     cw_api_leave(depth);
@@ -319,6 +321,17 @@ static inline int has_room(const struct cw_buffer_row *row, uint64_t buffer, uin
                      count <= atomic_load_explicit(&row->room, memory_order_acquire));
 }
 
+/* The largest stays, whichever thread comes last. */
+static inline void note_used(struct cw_buffer_row *row, uint64_t count)
+{
+    uint64_t used = cw_buffer_load(&row->used);
+
+    while (count > used &&
+           !atomic_compare_exchange_weak_explicit(&row->used, &used, count, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ;
+}
+
 CW_HOT int cw_api_buffer_ensure(uint64_t buffer, uint64_t count, void *stream, void **out_address)
 {
     struct cw_buffer_row *row = cw_buffer_row_of(buffer);
@@ -328,8 +341,7 @@ CW_HOT int cw_api_buffer_ensure(uint64_t buffer, uint64_t count, void *stream, v
         error = grow(buffer, count, stream);
     if (CW_UNLIKELY(error != CUWARDEN_OK))
         return error;
-    if (count > cw_buffer_load(&row->used))
-        cw_buffer_store(&row->used, count);
+    note_used(row, count);
     cw_buffer_store(&row->used_ns, cw_session_now());
     if (out_address != NULL)
         *out_address = (void *)(uintptr_t)cw_buffer_load(&row->address);

@@ -12,7 +12,7 @@
 struct cw_device_stay {
     uint8_t device;
     uint8_t is_pushed;   /* a context was made current */
-    uint8_t is_borrowed; /* it is the program's, and one reference more is held meanwhile */
+    uint8_t is_borrowed; /* leave gives back the reference to it that enter took */
 };
 
 struct cw_device_ops {

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "api/budgets.h"
 #include "base/device_reserve.h"
 #include "base/lock.h"
 #include "core/account/idle.h"
@@ -383,6 +384,16 @@ static int fail_short(const struct rooms *rooms, uint64_t bytes)
                        text);
 }
 
+static int fail_budget(const struct cw_budget_view *budget, uint64_t bytes)
+{
+    char size[24];
+
+    return cw_api_fail(CUWARDEN_OUT_OF_BUDGET,
+                       "%s cannot be had: the tag's budget is %ju bytes, and %ju are used",
+                       cw_format_size(size, sizeof(size), bytes), (uintmax_t)budget->rule.bytes,
+                       (uintmax_t)budget->used_bytes);
+}
+
 static int check(const char **name, const void *out)
 {
     int error = cw_api_check_started();
@@ -425,6 +436,8 @@ static int alloc_on(uint8_t device, uint64_t bytes, uint64_t *out)
 
     if (code == 0) {
         code = memory->alloc(bytes, out);
+        /* A context without memory that was made for this is not left behind. */
+        stay.is_borrowed |= code != 0 && cw_usage_device(device).live == 0;
         driver->leave(&stay);
     }
     cw_api_leave(depth);
@@ -436,9 +449,10 @@ static int alloc_on(uint8_t device, uint64_t bytes, uint64_t *out)
 static int alloc_best(const struct rooms *rooms, uint64_t bytes, unsigned *out_at, uint64_t *out)
 {
     int code = CW_BUFFER_NO_MEMORY;
+    struct cw_budget_view budget;
 
     for (unsigned i = 0; i < rooms->count && code == CW_BUFFER_NO_MEMORY; i++) {
-        if (i > 0 && rooms->of[i].bytes < bytes)
+        if (i > 0 && (rooms->of[i].bytes < bytes || cw_api_budget_room(&budget) < bytes))
             break;
         *out_at = i;
         code = alloc_on(rooms->of[i].device, bytes, out);
@@ -451,6 +465,7 @@ int cw_api_device_alloc(const char *name, uint64_t bytes, int32_t *out_device, v
     struct rooms rooms;
     uint64_t address = 0;
     unsigned at = 0;
+    struct cw_budget_view budget;
     int code, error = check(&name, out);
 
     if (error == CUWARDEN_OK && bytes == 0)
@@ -461,7 +476,8 @@ int cw_api_device_alloc(const char *name, uint64_t bytes, int32_t *out_device, v
         return error;
     code = alloc_best(&rooms, bytes, &at, &address);
     if (code == CW_BUFFER_NO_MEMORY)
-        return fail_short(&rooms, bytes);
+        return cw_api_budget_room(&budget) < bytes ? fail_budget(&budget, bytes)
+                                                   : fail_short(&rooms, bytes);
     if (code != 0)
         return cw_api_fail(CUWARDEN_DRIVER, "device %u cannot allocate: the driver's code is %d",
                            rooms.of[at].device, code);

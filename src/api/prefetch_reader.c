@@ -94,7 +94,8 @@ static int open_file(struct cw_prefetch_request *request)
 
     if (request->fd >= 0)
         return 0;
-    fd = cw_sys_open(request->path, O_RDONLY | O_CLOEXEC, 0);
+    /* A FIFO's open would wait for a writer, and all prefetches with it; its read is refused. */
+    fd = cw_sys_open(request->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         return errno;
     cw_lock_acquire(&cw_prefetches.lock);

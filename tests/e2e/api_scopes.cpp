@@ -6,11 +6,14 @@
 
 #include <cuda.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
+#include <thread>
 #include <vector>
 
 #define CHECK(condition)                                                                           \
@@ -212,6 +215,56 @@ void check_buffers()
     CHECK(thrown([&] { taken.end(); }) == CUWARDEN_NOT_FOUND);
 }
 
+// An end that is refused for now is made up for.
+void check_ends()
+{
+    int count = 0;
+    CUstream stream;
+    CUgraph graph;
+
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    {
+        cuwarden::buffer buffer({"late", 4});
+        CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+        CHECK(thrown([&] { buffer.end(); }) == CUWARDEN_BUSY);
+        CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+    }
+    cuwarden::visit_buffers([&](const cuwarden::buffer_state &) { count++; });
+    CHECK(count == 0);
+}
+
+// Whoever is inside a listener's function leaves it before the listener goes.
+void check_leaving_listener()
+{
+    CUcontext context = nullptr;
+    std::atomic<int> inside{0}, outside{0};
+    std::thread other;
+
+    CHECK(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+    cuwarden::set_limit(std::uint64_t{10} << 20, 0);
+    {
+        cuwarden::memory_listener hear([&](int, std::uint64_t) {
+            inside = 1;
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            outside = 1;
+            return false;
+        });
+        other = std::thread([&] {
+            CUdeviceptr block = 0;
+
+            CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+            CHECK(cuMemAlloc(&block, std::size_t{9} << 20) == CUDA_SUCCESS);
+            CHECK(cuMemAlloc(&block, std::size_t{9} << 20) == CUDA_ERROR_OUT_OF_MEMORY);
+            CHECK(cuMemFree(block) == CUDA_SUCCESS);
+        });
+        while (inside == 0)
+            std::this_thread::yield();
+    }
+    CHECK(outside == 1);
+    other.join();
+    cuwarden::set_limit(0, 0);
+}
+
 void check_downloads()
 {
     CUdeviceptr block = take(4000);
@@ -374,6 +427,8 @@ int main(int argc, char **)
         check_control();
         check_batches();
         check_buffers();
+        check_ends();
+        check_leaving_listener();
         check_downloads();
         check_places();
         check_bridges();

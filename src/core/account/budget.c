@@ -493,6 +493,7 @@ int cw_budget_set(const struct cw_budget_rule *rule)
 {
     int at;
 
+    cw_budget_tag_own(rule);
     cw_lock_acquire(&lock);
     at = cw_budget_rule_add(rule);
     if (at >= 0)
@@ -548,8 +549,10 @@ void cw_budget_init(struct cw_arena *in, const struct cw_budget_rules *rules)
         const struct cw_budget_rule *rule = &rules->rule[i];
         int at = cw_budget_rule_find(rule->pattern, 0) < 0 ? cw_budget_rule_add(rule) : -1;
 
-        if (at >= 0) /* the program has not set it meanwhile */
-            put((unsigned)at, rule, 1);
+        if (at < 0) /* the program has set it meanwhile */
+            continue;
+        cw_budget_tag_own(rule);
+        put((unsigned)at, rule, 1);
     }
     for (unsigned i = 0; i < CW_BUDGETS; i++) {
         atomic_store(&budgets[i].taken, 0);

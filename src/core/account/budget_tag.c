@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/out.h"
 #include "live/layout.h"
 
 _Static_assert(CW_BUDGETS == CW_BUDGETS_MAX, "as many as the option may have");
@@ -66,6 +67,16 @@ void cw_budget_rule_put(unsigned at, const struct cw_budget_rule *rule, int is_s
 }
 
 /* ---- tags ---- */
+
+void cw_budget_tag_own(const struct cw_budget_rule *rule)
+{
+    char name[CW_BUDGET_PATTERN_MAX];
+
+    if (!cw_budget_rule_is_in_full(rule))
+        return;
+    cw_format(name, sizeof(name), "%.*s", (int)strlen(rule->pattern) - 2, rule->pattern + 1);
+    cw_tag_name_own(name);
+}
 
 void cw_budget_tag_forget(void)
 {

@@ -4,8 +4,8 @@
  * from them for each tag that was asked for.
  *
  * Guarded by the lock of core/account/budget.c, which every caller holds, or the session is not
- * armed yet; but for cw_budget_tag_known and cw_budget_rule_is_set. A rule is never removed, only
- * unset.
+ * armed yet; but for cw_budget_tag_known, cw_budget_tag_own and cw_budget_rule_is_set. A rule is
+ * never removed, only unset.
  */
 #ifndef CW_CORE_BUDGET_TAG_H
 #define CW_CORE_BUDGET_TAG_H
@@ -32,6 +32,9 @@ static inline uint8_t cw_budget_tag_known(uint16_t tag)
 /* The number of the budget; 0: none counts it. */
 uint8_t cw_budget_tag_find(uint16_t tag);
 uint8_t cw_budget_tag_find_name(const char *name);
+/* A rule for one name: the name gets a tag of its own, so that what counts is not that of all names
+ * of its form (core/tags/tag_name.h). Not under the lock. */
+void cw_budget_tag_own(const struct cw_budget_rule *rule);
 /* Nothing is known of any tag any more. */
 void cw_budget_tag_forget(void);
 

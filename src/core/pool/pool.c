@@ -516,15 +516,23 @@ void cw_pool_batch_begin(void)
         cw_thread.batches++;
 }
 
+int cw_pool_batch_leave(void)
+{
+    if (cw_thread.batches == 0)
+        return -1;
+    cw_thread.batches--;
+    return 0;
+}
+
 int cw_pool_batch_end(int *out_code)
 {
     struct cw_pool_context *pool_context;
     uint8_t device;
 
     *out_code = 0;
-    if (cw_thread.batches == 0)
+    if (cw_pool_batch_leave() != 0)
         return -1;
-    if (--cw_thread.batches != 0 || !cw_session_is_armed() || !self.on || self.deferred ||
+    if (cw_thread.batches != 0 || !cw_session_is_armed() || !self.on || self.deferred ||
         !cw_batch_is_any())
         return 0;
     pool_context = cw_pool_context_of(cw_context_current(&device));

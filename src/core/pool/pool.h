@@ -73,6 +73,8 @@ enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t 
  * put off. *out_code: the driver's, of that wait. -1: there is no batch to end. */
 void cw_pool_batch_begin(void);
 int cw_pool_batch_end(int *out_code);
+/* The same without a wait: what was put off stays so. */
+int cw_pool_batch_leave(void);
 
 /* ---- the program's synchronisations of a whole context ---- */
 

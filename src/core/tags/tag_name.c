@@ -330,7 +330,8 @@ static uint16_t add_locked(const struct key *key, uint16_t first, _Atomic uint16
     return tag;
 }
 
-static CW_NOINLINE uint16_t add(const struct key *key)
+/* is_own: not that of its form. */
+static CW_NOINLINE uint16_t add(const struct key *key, int is_own)
 {
     char form[CW_TAG_NAME_MAX];
     _Atomic uint16_t *head = NULL;
@@ -341,7 +342,7 @@ static CW_NOINLINE uint16_t add(const struct key *key)
     make_form(key, form, &form_len);
     if (form_len != 0)
         head = form_head(key, form);
-    tag = head != NULL ? shared_pattern(find_form(key, head)) : 0;
+    tag = head != NULL && !is_own ? shared_pattern(find_form(key, head)) : 0;
     if (tag == 0 && atomic_load(&count) == CW_TAGS_MAX)
         tag = CW_TAGS_MAX;
     if (tag != 0)
@@ -351,7 +352,7 @@ static CW_NOINLINE uint16_t add(const struct key *key)
     if (tag == 0) {
         uint16_t first = head != NULL ? find_form(key, head) : 0;
 
-        tag = shared_pattern(first);
+        tag = is_own ? 0 : shared_pattern(first);
         if (tag == 0)
             tag = add_locked(key, first, head, form);
     }
@@ -369,7 +370,18 @@ uint16_t cw_tag_name(uint8_t domain, const char *text)
         return 0;
     key = make_key(domain, text);
     tag = find(&key);
-    return CW_LIKELY(tag != 0) ? tag : add(&key);
+    return CW_LIKELY(tag != 0) ? tag : add(&key, 0);
+}
+
+void cw_tag_name_own(const char *text)
+{
+    struct key key = make_key(0, text);
+    char form[CW_TAG_NAME_MAX];
+    size_t form_len;
+
+    make_form(&key, form, &form_len);
+    if (form_len != 0 && find(&key) == 0)
+        add(&key, 1);
 }
 
 /* A text may have changed in its place, so it is compared. */

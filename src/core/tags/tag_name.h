@@ -11,7 +11,8 @@
  * Names that differ only in digits ("step 1", "step 2") have one form. The second of them brings
  * the form's own name into being, the pattern "step #", which begins with what the first has
  * counted; from then on what counts for one of them counts for the pattern too. Each of the first
- * CW_TAG_OWN_NAMES has a tag of its own; what comes later has the pattern's. So "step 1" ... "step
+ * CW_TAG_OWN_NAMES has a tag of its own, and so has one that cw_tag_name_own was asked for; what
+ * comes later has the pattern's. So "step 1" ... "step
  * 100000" are one sequence of steps, and a program with a dozen of "layer N" sees each by itself.
  * In the end there are at most CW_TAGS_MAX tags; the last of them, "(other)", stands for all names
  * that come later.
@@ -38,7 +39,9 @@ uint16_t cw_tag_name(uint8_t domain, const char *name);
 /* The same in the default domain, faster for a text that the thread has asked for before: mostly a
  * constant. */
 uint16_t cw_tag_name_again(const char *name);
-/* The same, but a name that nobody has used has none: 0. */
+/* Gives this name of the default domain a tag of its own, however many of its form there are. */
+void cw_tag_name_own(const char *name);
+/* As cw_tag_name, but a name that nobody has used has none: 0. */
 uint16_t cw_tag_name_find(uint8_t domain, const char *name);
 
 /* As reports show it: "forward", "forward@DOMAIN". Returns buf; "" for tag 0. */

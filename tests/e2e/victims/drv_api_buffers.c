@@ -5,60 +5,18 @@
  * The devices have 1 GiB, of which 1008 MiB can be had. Whether they map memory is asked of them,
  * so each part runs both ways; without the library all answers are CUWARDEN_NOT_ACTIVE.
  */
-#include "api_victim.h"
+#include "api_buffers.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KIB ((uint64_t)1 << 10)
-#define MIB ((uint64_t)1 << 20)
-
 static int maps;
 static CUcontext context;
-static CUstream stream;
 
 /* ---- what the parts share ---- */
-
-static struct cuwarden_buffer_spec spec_of(const char *name, uint64_t element_bytes)
-{
-    struct cuwarden_buffer_spec spec = {.name = name, .element_bytes = element_bytes};
-
-    return spec;
-}
-
-static uint64_t make(struct cuwarden_buffer_spec spec)
-{
-    uint64_t buffer = 0;
-
-    GIVES(CUWARDEN_OK, cuwarden_buffer_make(&spec, &buffer));
-    CHECK(!is_active || buffer != 0);
-    return buffer;
-}
-
-static struct cuwarden_buffer now(uint64_t buffer)
-{
-    struct cuwarden_buffer out = {0};
-
-    GIVES(CUWARDEN_OK, cuwarden_buffer_now(buffer, &out));
-    return out;
-}
-
-static CUdeviceptr ensure(uint64_t buffer, uint64_t count)
-{
-    void *address = NULL;
-
-    GIVES(CUWARDEN_OK, cuwarden_ensure_capacity(buffer, count, stream, &address));
-    return (CUdeviceptr)(uintptr_t)address;
-}
-
-static void end(uint64_t buffer)
-{
-    GIVES(CUWARDEN_OK, cuwarden_buffer_end(buffer));
-}
 
 static uint64_t live_bytes(void)
 {
@@ -77,26 +35,6 @@ static int says(int error, const char *what)
         return 1;
     fprintf(stderr, "it says: %s\n", text);
     return 0;
-}
-
-/* Words 0 .. count - 1 of a buffer of words are what put has written there. */
-static void put(CUdeviceptr at, uint32_t from, uint32_t count)
-{
-    for (uint32_t i = from; i < count; i++)
-        MUST(cuMemsetD32Async(at + (CUdeviceptr)i * 4, 0xabc0000 + i, 1, stream));
-}
-
-static int holds(CUdeviceptr at, uint32_t count)
-{
-    uint32_t *words = calloc(count, 4);
-    int is_right = 1;
-
-    MUST(cuMemcpyDtoHAsync(words, at, (size_t)count * 4, stream));
-    MUST(cuStreamSynchronize(stream));
-    for (uint32_t i = 0; i < count; i++)
-        is_right &= words[i] == 0xabc0000 + i;
-    free(words);
-    return is_right;
 }
 
 /* ---- the parts ---- */
@@ -139,31 +77,6 @@ static void grow(void)
     grow_by(0);
     grow_by(CUWARDEN_COPYING);
     grow_by(CUWARDEN_ASYNCHRONOUS | CUWARDEN_COPYING);
-}
-
-/* Contents go along while other memory comes and goes. */
-static void race(void)
-{
-    struct cuwarden_buffer_spec spec = spec_of("raced", 4);
-    uint64_t buffer;
-    CUdeviceptr at, other;
-
-    spec.flags = CUWARDEN_ASYNCHRONOUS | CUWARDEN_COPYING;
-    spec.growth = 1;
-    spec.most_bytes = 16 * MIB;
-    buffer = make(spec);
-    for (uint32_t i = 1; is_active && i <= 40; i++) {
-        at = ensure(buffer, i * 2000);
-        put(at, i * 2000 - 50, i * 2000);
-        put(at, 0, 50);
-        MUST(cuMemAlloc(&other, (size_t)(i - 1) * 8000 + 4096));
-        MUST(cuMemsetD32Async(other, 0, 1000, stream));
-        CHECK(i % 8 != 0 || holds(at, 50));
-        MUST(cuMemFree(other));
-    }
-    CHECK(!is_active || now(buffer).copies == 40);
-    if (is_active)
-        end(buffer);
 }
 
 static void presets(void)
@@ -568,10 +481,12 @@ static const struct {
     const char *name;
     void (*work)(void);
 } parts[] = {
-    {"grow", grow},     {"race", race},     {"presets", presets},   {"refusals", refusals},
-    {"tight", tight},   {"misuse", misuse}, {"budget", budget},     {"freed", freed},
-    {"shrink", shrink}, {"clean", clean},   {"contexts", contexts}, {"capture", capture},
-    {"scope", scope},   {"forks", forks},   {"threads", threads},   {"leaks", leaks},
+    {"grow", grow},
+
+    {"presets", presets},   {"refusals", refusals}, {"tight", tight},   {"misuse", misuse},
+    {"budget", budget},     {"freed", freed},       {"shrink", shrink}, {"clean", clean},
+    {"contexts", contexts}, {"capture", capture},   {"scope", scope},   {"forks", forks},
+    {"threads", threads},   {"leaks", leaks},
 };
 
 int main(int argc, char **argv)

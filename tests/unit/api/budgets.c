@@ -3,6 +3,8 @@
  * for one is in unit/core/account/budget.c. */
 #include <criterion/criterion.h>
 
+#include <stdio.h>
+
 #include "api/budgets.h"
 #include "api/tags.h"
 #include "api_fixture.h"
@@ -92,4 +94,24 @@ Test(budgets, of_names_that_look_like_patterns_are_those_of_the_names)
     cr_expect_eq(now("a*").bytes, 5);
     API_FAILS(CUWARDEN_NOT_FOUND, "", cw_api_budget_now("ab", &out, sizeof(out)));
     API_WORKS(cw_api_budget_clear("a*"));
+}
+
+/* Of names that differ in digits only, those from the 17th on share a tag. */
+Test(budgets, of_one_name_among_many_are_its_own)
+{
+    char name[32];
+
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "step %d", i);
+        API_WORKS(cw_api_tag_push(name));
+        API_WORKS(cw_api_tag_pop());
+    }
+    API_WORKS(cw_api_budget_set("step 30", MIB, CUWARDEN_REFUSE));
+    API_WORKS(cw_api_tag_push("step 30"));
+    pool_get(1000);
+    API_WORKS(cw_api_tag_pop());
+    API_WORKS(cw_api_tag_push("step 31"));
+    pool_get(5000);
+    API_WORKS(cw_api_tag_pop());
+    cr_expect_eq(now("step 30").used_bytes, 1000);
 }

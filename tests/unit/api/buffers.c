@@ -60,6 +60,20 @@ Test(buffers, take_only_what_is_needed_when_memory_is_short)
     cr_expect_eq(now(buffer).capacity_bytes, 6150);
 }
 
+Test(buffers, begin_with_the_least_or_not_at_all)
+{
+    struct cuwarden_buffer_spec spec = spec_of("a", CUWARDEN_COPYING);
+    uint64_t buffer;
+
+    spec.least_bytes = 1000001;
+    device.room = 4096;
+    cr_expect_eq(make_of(spec, &buffer), CUWARDEN_OK); /* what is free is only an estimate */
+    cr_expect_eq(now(buffer).capacity_bytes, 1000000);
+    cw_api_buffer_end(buffer);
+    spec.least_bytes = UINT64_MAX;
+    cr_expect_eq(make_of(spec, &buffer), CUWARDEN_TOO_LARGE);
+}
+
 Test(buffers, in_place_have_whole_granules_within_the_maximum)
 {
     struct cuwarden_buffer_spec spec = spec_of("a", 0);

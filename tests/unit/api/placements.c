@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "api/budgets.h"
 #include "api/placements.h"
+#include "api/tags.h"
 #include "api_fixture.h"
 #include "core/limits/limit.h"
 #include "core/process/gate.h"
@@ -16,6 +18,7 @@ static struct {
     char entered[16];
     int code_of_enter, code_of_alloc[2];
     int current, depth;
+    int is_given_back; /* the context that was entered last */
 } driver;
 
 static int enter(uint8_t device, struct cw_device_stay *out)
@@ -32,6 +35,7 @@ static int enter(uint8_t device, struct cw_device_stay *out)
 static void leave(const struct cw_device_stay *stay)
 {
     cr_expect_eq(stay->device, driver.current);
+    driver.is_given_back = stay->is_borrowed;
     driver.depth--;
 }
 
@@ -125,6 +129,35 @@ Test(placements, try_the_next_device_only_where_memory_has_run_out)
     expect_entered(best == 0 ? "0" : "1");
     driver.code_of_enter = 101;
     API_FAILS(CUWARDEN_DRIVER, "the driver's code is 101", take(GIB));
+}
+
+Test(placements, that_failed_leave_no_context_behind)
+{
+    int32_t device;
+    void *block;
+
+    driver.code_of_alloc[0] = driver.code_of_alloc[1] = CW_BUFFER_NO_MEMORY;
+    cw_api_device_alloc(NULL, GIB, &device, &block);
+    cr_expect_eq(driver.is_given_back, driver.current == 1); /* device 0 has memory */
+    driver.code_of_alloc[0] = driver.code_of_alloc[1] = 0;
+    cw_api_device_alloc(NULL, GIB, &device, &block);
+    cr_expect_eq(driver.is_given_back, 0);
+}
+
+Test(placements, that_a_budget_refuses_are_tried_on_no_other_device)
+{
+    int best = pick(NULL, GIB);
+
+    API_WORKS(cw_api_budget_set("cache", MIB, CUWARDEN_REFUSE));
+    API_WORKS(cw_api_tag_push("cache"));
+    driver.code_of_alloc[best] = CW_BUFFER_NO_MEMORY;
+    API_FAILS(CUWARDEN_OUT_OF_BUDGET,
+              "1.0 GiB cannot be had: the tag's budget is 1048576 bytes, and 0 are used",
+              take(GIB));
+    expect_entered(best == 0 ? "0" : "1");
+    API_WORKS(cw_api_tag_pop());
+    API_WORKS(take(GIB));
+    expect_entered(best == 0 ? "01" : "10");
 }
 
 Test(placements, need_a_place_for_the_answer_a_short_name_and_bytes)

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/prefetches.h"
@@ -423,6 +424,19 @@ Test(prefetches, name_the_file_and_the_errno_that_kept_it_from_being_read)
     expect_text(CUWARDEN_SYSTEM, "(errno 21)");
     cr_expect(now().failed == 2 && now().arrived == 0);
     cr_expect(start_at(0, 1) == CUWARDEN_OK && cw_api_prefetch_wait(one, 3, NULL) == CUWARDEN_OK);
+}
+
+/* A FIFO that nobody writes to would keep whoever opens it. */
+Test(prefetches, wait_for_no_writer)
+{
+    cr_assert_eq(mkfifo("prefetches.fifo", 0600), 0);
+    cr_expect_eq(
+        cw_api_prefetch_start(one, "prefetches.fifo", -1, 0, 1, block, CUWARDEN_NO_STREAM, NULL),
+        CUWARDEN_OK);
+    cr_expect_eq(cw_api_prefetch_wait(one, 1, NULL), CUWARDEN_SYSTEM);
+    unlink("prefetches.fifo");
+    expect_text(CUWARDEN_SYSTEM, "(errno 29)");
+    cr_expect(start_at(0, 1) == CUWARDEN_OK && cw_api_prefetch_wait(one, 2, NULL) == CUWARDEN_OK);
 }
 
 Test(prefetches, refuse_what_does_not_fit_or_is_no_file)
