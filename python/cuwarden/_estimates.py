@@ -43,6 +43,9 @@ def estimate(
         if name not in _table.MODEL_NUMBERS:
             raise TypeError(f"a model has no number '{name}': {', '.join(_table.MODEL_NUMBERS)} are all")
     words = {"weights": weights, "cache": cache, "optimizer": optimizer}
+    for name, word in words.items():
+        if word is not None and not isinstance(word, str):
+            raise TypeError(f"{name} is a name, as 'bf16' or 'adam', not {word!r}")
     model = fill(_table.RawModel, **numbers, flags=int(flags),
                  **{name: None if word is None else word.encode() for name, word in words.items()})
     raw = _table.RawEstimate()

@@ -7,6 +7,7 @@
 
 #include "api/thread.h"
 #include "base/compiler.h"
+#include "base/printable.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
 
@@ -32,6 +33,7 @@ int cw_api_fail(int error, const char *fmt, ...)
     va_start(ap, fmt);
     cw_vformat(thread->text, sizeof(thread->text), fmt, ap);
     va_end(ap);
+    cw_printable_clean_string(thread->text); /* names are the program's, or a stranger's */
     thread->error = error;
     return error;
 }

@@ -95,10 +95,14 @@ static int make(const struct cuwarden_model *model, const struct cw_estimate_loa
     int has_stored = stored.parameters != 0 || stored.bytes != 0;
     int has_shape = shape.layers != 0 || shape.hidden != 0 || shape.heads != 0 || shape.vocab != 0;
 
+    if (!has_shape && !has_stored)
+        return cw_api_fail(CUWARDEN_INVALID,
+                           "a model needs a shape (layers, hidden, heads, vocab and more), its "
+                           "number of parameters, or the bytes that are stored of them");
     if (!has_shape && stored.parameters == 0)
-        return cw_api_fail(CUWARDEN_INVALID, "a model needs a shape (layers, hidden, heads, vocab "
-                                             "and more), or its number of parameters");
-    if ((has_shape && cw_shape_complete(&shape, &refusal) != 0) ||
+        stored.parameters = cw_number_format_count(load->weights, stored.bytes);
+    if ((has_shape && (cw_shape_check_partners(&shape, &shape, &refusal) != 0 ||
+                       cw_shape_complete(&shape, &refusal) != 0)) ||
         cw_estimate_make(has_shape ? &shape : NULL, has_stored ? &stored : NULL, load, out,
                          &refusal) != 0)
         return cw_api_fail(CUWARDEN_INVALID, "no such model: %s", refusal.why);

@@ -47,6 +47,16 @@ refused("layers is 10001, more than the possible 10000", **{**SMALL, "layers": 1
 refused("vocab is missing", layers=2, hidden=64, heads=4)
 refused("needs a shape", batch=1)
 refused("'fp7' is no format", **SMALL, weights="fp7")
+refused("'?[31mx' is no format", **SMALL, weights="\x1b[31mx")
+refused("window_layers says nothing without window", **SMALL, window_layers=1)
+refused("experts_used says nothing without experts", **SMALL, experts_used=1)
+for wrong in {"weights": 5}, {"cache": b"bf16"}, {"optimizer": True}:
+    try:
+        cuwarden.estimate(**SMALL, **wrong)
+    except TypeError as error:
+        assert "is a name, as 'bf16' or 'adam', not" in str(error), error
+    else:
+        assert False, wrong
 refused("'lion' is no optimizer", **SMALL, optimizer="lion", flags=ModelFlags.TRAINING)
 refused("add CUWARDEN_TRAINING", **SMALL, flags=ModelFlags.CHECKPOINTING)
 refused("int4 are not trained", **SMALL, weights="int4", flags=ModelFlags.TRAINING)
@@ -71,6 +81,8 @@ if cuwarden.is_active():
     assert driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1 << 20)) == 0
     assert cuwarden.estimate(**SMALL).device in (0, 1)
     assert cuwarden.estimate(parameters=10**9).device is None  # 2 GB, and a device has 1 GiB
+    got = cuwarden.estimate(stored_bytes=4000, weights="fp32")
+    assert (got.parameters, got.weights_bytes, got.is_partial) == (1000, 4000, True), got
     got = cuwarden.estimate(parameters=1000, weights="fp32")
     assert got.is_partial and got.total_bytes == got.weights_bytes == 4000
 print("done")

@@ -8,6 +8,7 @@ pytest_runtest_teardown. What it leaves makes the test fail: in the report of it
 """
 from __future__ import annotations
 
+import shutil
 from contextlib import contextmanager
 from typing import Any, Dict, Generator, Iterator, List, Optional, Tuple
 
@@ -42,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _why_not() -> str:
     if cuwarden.version():
         return "the library is there but not active: CUWARDEN_MODE=off, or it said why it stopped"
-    return f"cuwarden is not active; start the tests by '{_START}'"
+    where = "" if shutil.which("cuwarden") else "; the command is not in PATH: cuwarden's README says how to install it"
+    return f"cuwarden is not active; start the tests by '{_START}'{where}"
 
 
 @pytest.fixture
@@ -284,6 +286,8 @@ class _Gatekeeper:
     def pytest_runtest_makereport(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> Generator[None, Any, None]:
         outcome = yield
         report = outcome.get_result()
+        if call.when == "setup" and report.failed and _MISTAKE in item.stash:
+            _fail(item, report, item.stash[_MISTAKE])
         run = item.stash.get(_RUN, None)
         if run is None:
             return

@@ -363,6 +363,7 @@ int cw_estimate_make(const struct cw_shape *shape, const struct cw_estimate_stor
     if (shape)
         sum.tensors = cw_shape_tensors(shape, sum.tensor);
     sum_tensors(&sum);
+    out->reckoned = out->weights;
     if (stored)
         take_stored(&sum, stored);
     sum_parts(&sum);

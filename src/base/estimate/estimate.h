@@ -55,6 +55,7 @@ enum cw_estimate_part {
 struct cw_estimate {
     uint64_t parameters, active_parameters; /* of the model; those that a token uses, or 0 */
     uint64_t weights;                       /* bytes of the model */
+    uint64_t reckoned;                      /* the same by its shape; 0: not known */
     uint64_t part[CW_PART_COUNT];           /* bytes on each device */
     uint64_t total;                         /* of the parts */
     uint64_t reserve;                       /* what a device needs beside it */

@@ -35,6 +35,11 @@ int cw_number_format_is_plain(const struct cw_number_format *format)
     return format < &formats[PLAIN];
 }
 
+uint64_t cw_number_format_count(const struct cw_number_format *format, uint64_t bytes)
+{
+    return (uint64_t)((unsigned __int128)bytes * PER_BYTE / format->bits);
+}
+
 uint64_t cw_number_format_bytes(const struct cw_number_format *format, uint64_t count)
 {
     unsigned __int128 bytes = ((unsigned __int128)count * format->bits + PER_BYTE - 1) / PER_BYTE;

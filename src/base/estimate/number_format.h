@@ -19,6 +19,8 @@ const struct cw_number_format *cw_number_format_find(const char *name);
 const struct cw_number_format *cw_number_format_at(size_t i);
 /* 1 for fp32, fp16 and bf16, which programs compute in. */
 int cw_number_format_is_plain(const struct cw_number_format *format);
+/* How many numbers so many bytes are, rounded down. */
+uint64_t cw_number_format_count(const struct cw_number_format *format, uint64_t bytes);
 /* Of so many numbers, rounded up; UINT64_MAX if it is more. */
 uint64_t cw_number_format_bytes(const struct cw_number_format *format, uint64_t count);
 

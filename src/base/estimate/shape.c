@@ -164,6 +164,29 @@ static int complete_window(struct cw_shape *shape, struct cw_refusal *refusal)
     return 0;
 }
 
+int cw_shape_check_partners(struct cw_shape *given, struct cw_shape *shape,
+                            struct cw_refusal *refusal)
+{
+    static const struct {
+        enum cw_shape_field field, needs;
+    } rules[] = {
+        {CW_SHAPE_window_layers, CW_SHAPE_window}, {CW_SHAPE_experts_used, CW_SHAPE_experts},
+        {CW_SHAPE_expert_ffn, CW_SHAPE_experts},   {CW_SHAPE_shared_ffn, CW_SHAPE_experts},
+        {CW_SHAPE_q_rank, CW_SHAPE_kv_rank},       {CW_SHAPE_nope_dim, CW_SHAPE_kv_rank},
+        {CW_SHAPE_value_dim, CW_SHAPE_kv_rank},
+    };
+
+    for (unsigned i = 0; i < CW_ARRAY_LEN(rules); i++) {
+        if (*cw_shape_at(given, rules[i].field) == 0 || *cw_shape_at(shape, rules[i].needs) != 0)
+            continue;
+        refusal->missing = rules[i].needs;
+        cw_format(refusal->why, sizeof(refusal->why), "%s says nothing without %s (%s)",
+                  rows[rules[i].field].name, rows[rules[i].needs].name, rows[rules[i].needs].words);
+        return -1;
+    }
+    return 0;
+}
+
 int cw_shape_complete(struct cw_shape *shape, struct cw_refusal *refusal)
 {
     *refusal = (struct cw_refusal){.missing = CW_SHAPE_COUNT};

@@ -41,6 +41,10 @@ struct cw_refusal {
     enum cw_shape_field missing; /* the field that would help; CW_SHAPE_COUNT: none */
 };
 
+/* What is given needs what it is a part of: experts that a token uses need experts. 0, or -1 with
+ * the reason. */
+int cw_shape_check_partners(struct cw_shape *given, struct cw_shape *shape,
+                            struct cw_refusal *refusal);
 /* Fills in the defaults, and checks what must hold. 0, or -1. */
 int cw_shape_complete(struct cw_shape *shape, struct cw_refusal *refusal);
 

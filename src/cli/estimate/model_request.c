@@ -18,6 +18,7 @@
 #define DEVICES_MOST    4096
 #define LONGEST_MOST    (UINT64_C(1) << 24)
 #define FORMAT_DEFAULT  "bf16"
+#define MISMATCH        3 /* times */
 
 enum {
     FLAG_BATCH = CW_MODEL_FIRST_FLAG,
@@ -285,10 +286,9 @@ static int choose_format(struct cw_model_answer *answer)
         load->weights = facts->weights ? facts->weights : cw_number_format_find(FORMAT_DEFAULT);
     answer->is_stored = !is_given && facts->stored.bytes != 0;
     if (facts->stored.parameters == 0 && !facts->has_shape)
-        facts->stored.parameters =
-            (uint64_t)((unsigned __int128)facts->stored.bytes * 80000 /
-                       (facts->weights ? facts->weights->bits
-                                       : cw_number_format_find(FORMAT_DEFAULT)->bits));
+        facts->stored.parameters = cw_number_format_count(
+            facts->weights ? facts->weights : cw_number_format_find(FORMAT_DEFAULT),
+            facts->stored.bytes);
     if (!answer->is_stored)
         facts->stored.bytes = 0;
     if (load->is_training &&
@@ -352,6 +352,22 @@ static void warn_of_format(const struct cw_model_request *request,
                     request->path, answer->facts.quantizer, answer->load.weights->name);
 }
 
+/* An index beside another model's config.json: no format is so wide or so narrow. */
+static void warn_of_mismatch(const struct cw_model_request *request,
+                             const struct cw_model_answer *answer)
+{
+    const struct cw_facts *facts = &answer->facts;
+    uint64_t stored = facts->stored.bytes, reckoned = answer->estimate.reckoned;
+    char a[32], b[32];
+
+    if (answer->is_stored && reckoned != 0 && !*facts->quantizer && !facts->is_part &&
+        (stored / MISMATCH > reckoned || reckoned / MISMATCH > stored))
+        cw_cli_warn("'%s': %s of weights are stored, but a model of its shape has %s: do the files "
+                    "belong together? The stored size counts",
+                    request->path, cw_format_size(a, sizeof(a), stored),
+                    cw_format_size(b, sizeof(b), reckoned));
+}
+
 static void warn_of_parts(const struct cw_model_request *request,
                           const struct cw_model_answer *answer)
 {
@@ -369,6 +385,7 @@ static void warn_of_parts(const struct cw_model_request *request,
 int cw_model_estimate(const struct cw_model_request *request, struct cw_model_answer *answer)
 {
     struct cw_facts *facts = &answer->facts;
+    struct cw_shape given = request->given;
     struct cw_refusal refusal;
     int status = check_request(request);
 
@@ -383,7 +400,8 @@ int cw_model_estimate(const struct cw_model_request *request, struct cw_model_an
     status = choose_format(answer);
     if (status != CW_EXIT_OK)
         return status;
-    if (facts->has_shape && cw_shape_complete(&facts->shape, &refusal) != 0)
+    if (facts->has_shape && (cw_shape_check_partners(&given, &facts->shape, &refusal) != 0 ||
+                             cw_shape_complete(&facts->shape, &refusal) != 0))
         return fail(request, &refusal);
     fill_in(&answer->load, facts);
     if (cw_estimate_make(shape_of(answer), facts->has_weights ? &facts->stored : NULL,
@@ -391,6 +409,7 @@ int cw_model_estimate(const struct cw_model_request *request, struct cw_model_an
         return fail(request, &refusal);
     warn_of_parts(request, answer);
     warn_of_format(request, answer);
+    warn_of_mismatch(request, answer);
     return CW_EXIT_OK;
 }
 

@@ -24,7 +24,7 @@ struct walk {
     struct level level[LEVELS_MAX];
     unsigned levels, ignored; /* open levels, and those inside the last of them */
     unsigned keys;            /* objects among the levels */
-    int is_nameless;          /* the current key is too long */
+    size_t too_long;          /* bytes of a key that is; 0: none was */
     char key[CW_JSON_WALK_DEPTH][CW_JSON_WALK_KEY];
 };
 
@@ -33,7 +33,7 @@ static int on_value(struct walk *self, enum cw_json_kind kind, const char *text,
     struct cw_json_at at = {.depth = self->keys};
     struct level *level = self->levels > 0 ? &self->level[self->levels - 1] : NULL;
 
-    if (self->ignored > 0 || self->is_nameless || !level)
+    if (self->ignored > 0 || !level)
         return 1;
     at.element = level->is_array ? ++level->elements : 0;
     for (unsigned i = 0; i < self->keys; i++)
@@ -66,7 +66,7 @@ static int on_begin(struct walk *self, unsigned is_array)
 {
     int is_inner = self->levels > 0 && self->level[self->levels - 1].is_array;
 
-    if (self->ignored > 0 || self->is_nameless || is_inner || self->levels == LEVELS_MAX ||
+    if (self->ignored > 0 || is_inner || self->levels == LEVELS_MAX ||
         (!is_array && self->keys == CW_JSON_WALK_DEPTH)) {
         self->ignored++;
         return 1;
@@ -95,7 +95,6 @@ static int on_end(void *arg)
         self->ignored--;
         return 1;
     }
-    self->is_nameless = 0;
     self->levels--;
     self->keys -= !self->level[self->levels].is_array;
     return 1;
@@ -107,9 +106,10 @@ static int on_key(void *arg, const unsigned char *key, size_t len)
 
     if (self->ignored > 0)
         return 1;
-    self->is_nameless = len >= CW_JSON_WALK_KEY;
-    if (self->is_nameless)
-        len = 0;
+    if (len >= CW_JSON_WALK_KEY) {
+        self->too_long = len;
+        return 0;
+    }
     memcpy(self->key[self->keys - 1], key, len);
     self->key[self->keys - 1][len] = '\0';
     return 1;
@@ -133,6 +133,17 @@ static int say_damaged(uint64_t at, char *why, size_t cap)
     return -1;
 }
 
+static int say_stopped(const struct walk *self, uint64_t at, char *why, size_t cap)
+{
+    if (self->result != 0)
+        return self->result;
+    if (self->too_long == 0)
+        return say_damaged(at, why, cap);
+    snprintf(why, cap, "has a name of %zu bytes, and may have %d", self->too_long,
+             CW_JSON_WALK_KEY - 1);
+    return -1;
+}
+
 static int parse(struct walk *self, yajl_handle parser, unsigned char *buf, int fd, uint64_t from,
                  uint64_t len, char *why, size_t cap)
 {
@@ -142,9 +153,7 @@ static int parse(struct walk *self, yajl_handle parser, unsigned char *buf, int 
     while (done < len && (got = pread(fd, buf, len - done < READ_SIZE ? len - done : READ_SIZE,
                                       (off_t)(from + done))) > 0) {
         if (yajl_parse(parser, buf, (size_t)got) != yajl_status_ok)
-            return self->result != 0
-                       ? self->result
-                       : say_damaged(from + done + yajl_get_bytes_consumed(parser), why, cap);
+            return say_stopped(self, from + done + yajl_get_bytes_consumed(parser), why, cap);
         done += (uint64_t)got;
     }
     if (got < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Walks over JSON that others wrote, and calls back for each plain value with the keys that lead to
- * it. Nothing is kept; values deeper than CW_JSON_WALK_DEPTH objects, or under a longer key, are
- * passed over.
+ * it. Nothing is kept; values deeper than CW_JSON_WALK_DEPTH objects are passed over, a longer key
+ * ends the walk.
  */
 #ifndef CW_CLI_JSON_WALK_H
 #define CW_CLI_JSON_WALK_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_JSON_WALK_DEPTH 4
-#define CW_JSON_WALK_KEY   256
+#define CW_JSON_WALK_KEY   1024
 
 enum cw_json_kind { CW_JSON_IS_NULL, CW_JSON_IS_TRUTH, CW_JSON_IS_NUMBER, CW_JSON_IS_STRING };
 
