@@ -89,3 +89,18 @@ int cw_links_open(const char *path, int flags, char *buf, size_t cap)
         return -1;
     return cw_sys_open(buf, flags | (end == CW_LINKS_FILE ? O_NOFOLLOW : 0), 0);
 }
+
+int cw_links_open_stream(const char *path, int flags, char *buf, size_t cap)
+{
+    int fd = cw_links_open(path, flags, buf, cap);
+    struct stat info;
+
+    if (fd < 0 || cw_sys_stat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+        return fd;
+    if (strcmp(path, buf) != 0 &&
+        syscall(SYS_ftruncate, fd, 0L) == 0) /* a link of ours led there */
+        return fd;
+    cw_sys_close(fd);
+    errno = EEXIST;
+    return -1;
+}

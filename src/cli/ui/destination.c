@@ -151,7 +151,7 @@ static mode_t mode_for(const struct stat *status)
 static int open_in_place(struct cw_destination *destination)
 {
     char file[PATH_MAX];
-    int fd = cw_links_open(destination->path, O_WRONLY, file, sizeof(file));
+    int fd = cw_links_open_stream(destination->path, O_WRONLY, file, sizeof(file));
 
     destination->out = fd < 0 ? NULL : fdopen(fd, "w");
     return destination->out ? 0 : fail(destination);

@@ -278,12 +278,18 @@ static int open_temporary(struct cw_report_file *file)
     return cw_report_path_create(file->temporary, O_WRONLY | O_EXCL | O_NOFOLLOW);
 }
 
-/* FIFOs, devices, links to them, and files in a directory where nothing can be made. There is no
- * temporary file then. */
+/* There is no temporary file: its room is for the name. */
 static int open_in_place(struct cw_report_file *file)
 {
     return cw_links_open(file->path, O_WRONLY | O_TRUNC | O_NONBLOCK, file->temporary,
                          sizeof(file->temporary));
+}
+
+/* A FIFO, a device, or a link. */
+static int open_stream(struct cw_report_file *file)
+{
+    return cw_links_open_stream(file->path, O_WRONLY | O_NONBLOCK, file->temporary,
+                                sizeof(file->temporary));
 }
 
 static int open_for_writing(struct cw_report_file *file)
@@ -294,9 +300,11 @@ static int open_for_writing(struct cw_report_file *file)
         file->fd = open_temporary(file);
         file->renames = file->fd >= 0;
         error = errno;
+        if (file->fd < 0) /* in a directory where nothing can be made */
+            file->fd = open_in_place(file);
+    } else {
+        file->fd = open_stream(file);
     }
-    if (file->fd < 0)
-        file->fd = open_in_place(file);
     if (file->fd >= 0)
         return 0;
     return errno != ENOENT ? errno : error;

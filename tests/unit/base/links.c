@@ -122,3 +122,38 @@ Test(links, are_opened_where_they_lead)
         cr_expect_eq(errno, EPERM);
     }
 }
+
+/* ---- streams ---- */
+
+static off_t size_of(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 ? status.st_size : -1;
+}
+
+static int open_stream(const char *path)
+{
+    return cw_links_open_stream(path, O_WRONLY | O_NONBLOCK, end_path, sizeof(end_path));
+}
+
+/* A hard link to somebody's file, in the place of the FIFO that was there when it was looked at. */
+Test(links, a_stream_is_no_regular_file_but_behind_a_link)
+{
+    int reader, fd;
+
+    cr_assert_eq(mkfifo("fifo", 0600), 0);
+    reader = open("fifo", O_RDONLY | O_NONBLOCK);
+    cr_expect_geq(open_stream("fifo"), 0);
+    cr_expect_geq(open_stream("/dev/null"), 0);
+    fd = open("d/file", O_WRONLY);
+    cr_assert_eq(write(fd, "precious", 8), 8);
+    cr_assert_eq(link("d/file", "hard"), 0);
+    cr_expect_eq(open_stream("hard"), -1);
+    cr_expect(errno == EEXIST && size_of("hard") == 8);
+    make("d/file", "soft");
+    cr_expect_geq(open_stream("soft"), 0);
+    cr_expect_eq(size_of("d/file"), 0);
+    close(reader);
+    close(fd);
+}
