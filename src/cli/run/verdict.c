@@ -362,8 +362,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
         sum.leaked_bytes = sum.leaked_blocks = sum.leak_sites = 0;
     }
     cw_snapshot_summary_add(&verdict->sum, &sum);
-    for (uint32_t i = 0; i < CW_DEVICES; i++)
-        verdict->ooms += model->snapshot.device[i].sums.oom;
+    verdict->ooms += cw_report_oom_calls(model);
     verdict->fallback_bytes += model->snapshot.pressure.all.fallback_bytes;
     verdict->has_pool |= model->snapshot.pool.on;
     verdict->unseen += model->process.unseen != NULL;

@@ -127,3 +127,15 @@ uint32_t cw_report_held(const struct cw_report_model *model, uint32_t *site, uin
     }
     return count;
 }
+
+/* Calls without a site are counted only by cause. */
+uint64_t cw_report_oom_calls(const struct cw_report_model *model)
+{
+    uint64_t by_kind = 0, by_cause = 0;
+
+    for (unsigned i = 0; i < CW_KIND_COUNT; i++)
+        by_kind += model->snapshot.kind[i].oom;
+    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
+        by_cause += model->snapshot.pressure.all.refused[i];
+    return by_kind > by_cause ? by_kind : by_cause;
+}

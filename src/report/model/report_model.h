@@ -284,6 +284,8 @@ int cw_report_has_device(const struct cw_report_model *model, uint32_t device);
 /* The indices of the sites that held most until Python ended, at most `max`; returns how many sites
  * held anything. */
 uint32_t cw_report_held(const struct cw_report_model *model, uint32_t *site, uint32_t max);
+/* Calls that returned out of memory. */
+uint64_t cw_report_oom_calls(const struct cw_report_model *model);
 /* Called last by the fillers: marks empty sites, and counts the others unless a larger count is
  * known. */
 void cw_report_find_empty(struct cw_report_model *model);

@@ -112,23 +112,17 @@ static void keep_larger(uint64_t *number, uint64_t other)
         *number = other;
 }
 
-/* The number of events is limited, and calls without a site are counted only by device. */
+/* The number of events is limited. */
 static struct calls count_calls(const struct cw_text *text, const struct cw_newest *newest)
 {
-    const uint64_t *refused = text->snapshot->pressure.all.refused;
-    struct calls calls = {.injected = refused[CW_CAUSE_INJECTED]};
-    uint64_t by_cause = 0;
+    struct calls calls = {.all = cw_report_oom_calls(text->model),
+                          .injected = text->snapshot->pressure.all.refused[CW_CAUSE_INJECTED]};
 
     for (unsigned i = 0; i < newest->count; i++) {
         uint32_t count = text->model->event[newest->event[i]].count;
 
         calls.listed += count > 1 ? count : 1;
     }
-    for (unsigned i = 0; i < CW_KIND_COUNT; i++)
-        calls.all += text->snapshot->kind[i].oom;
-    for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
-        by_cause += refused[i];
-    keep_larger(&calls.all, by_cause);
     keep_larger(&calls.all, newest->of);
     keep_larger(&calls.all, calls.listed);
     return calls;
