@@ -108,8 +108,9 @@ int cw_diff_device_totals(const struct cw_diff *diff, uint32_t device,
 void cw_diff_summary_totals(const struct cw_diff *diff,
                             struct cw_diff_total total[CW_DIFF_SUMMARY_TOTALS])
 {
-    const struct cw_snapshot_summary *a = &diff->model[0].report->snapshot.summary;
-    const struct cw_snapshot_summary *b = &diff->model[1].report->snapshot.summary;
+    const struct cw_snapshot_summary before = cw_report_summary(diff->model[0].report);
+    const struct cw_snapshot_summary after = cw_report_summary(diff->model[1].report);
+    const struct cw_snapshot_summary *a = &before, *b = &after;
     const struct cw_diff_total totals[CW_DIFF_SUMMARY_TOTALS] = {
         {"leaked_bytes", "leaked", CW_METRIC_LIVE, {a->leaked_bytes, b->leaked_bytes}},
         {"leaked_blocks", "leaked blocks", CW_METRIC_COUNT, {a->leaked_blocks, b->leaked_blocks}},

@@ -200,10 +200,11 @@ void cw_ranks_free(struct cw_ranks *ranks)
 
 struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank, uint32_t device)
 {
-    const struct cw_snapshot *snapshot = &ranks->model[rank].report->snapshot;
+    const struct cw_report_model *model = ranks->model[rank].report;
+    const struct cw_snapshot *snapshot = &model->snapshot;
     struct cw_ranks_leaks leaks = {.sites = 0};
 
-    for (uint32_t i = 0; i < snapshot->sites; i++) {
+    for (uint32_t i = 0; cw_report_has_leaks(model) && i < snapshot->sites; i++) {
         const struct cw_snapshot_site *site = &snapshot->site[i];
 
         if (!cw_leak_is_counted(site->leak) || cw_report_site_home(site) != device)
@@ -220,12 +221,13 @@ void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums)
     *sums = (struct cw_ranks_sums){.live = 0};
     for (uint32_t i = 0; i < ranks->count; i++) {
         const struct cw_snapshot *snapshot = &ranks->model[i].report->snapshot;
+        struct cw_snapshot_summary summary = cw_report_summary(ranks->model[i].report);
 
         for (uint32_t k = 0; k < CW_DEVICES; k++) {
             sums->live += snapshot->device[k].sums.live_bytes;
             sums->held += snapshot->device[k].sums.live_held;
             sums->peak += snapshot->device[k].peak_bytes;
         }
-        cw_snapshot_summary_add(&sums->summary, &snapshot->summary);
+        cw_snapshot_summary_add(&sums->summary, &summary);
     }
 }

@@ -128,6 +128,7 @@ static void finish_process(struct cw_json_storage *self)
     process->rank = or_empty(process->rank);
     process->end = process->end && process->end[0] ? process->end : "unknown";
     process->command = join(self);
+    cw_report_note_end(&self->model);
 }
 
 /* ---- devices ---- */

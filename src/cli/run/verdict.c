@@ -289,6 +289,16 @@ static void add_line(struct cw_run_verdict *verdict, enum cw_finding_kind kind,
     merge(verdict, &from);
 }
 
+static void add_leaks(struct adding *adding)
+{
+    const struct cw_snapshot_summary *sum = &adding->model->snapshot.summary;
+
+    adding->verdict->leaked_bytes += sum->leaked_bytes;
+    adding->verdict->leaked_blocks += sum->leaked_blocks;
+    adding->verdict->leak_sites += sum->leak_sites;
+    visit_leaks(adding->model, add_finding, adding);
+}
+
 static void add_held(struct adding *adding)
 {
     const struct cw_snapshot *snapshot = &adding->model->snapshot;
@@ -353,13 +363,13 @@ static void note_unseen(struct cw_run_verdict *verdict, const struct cw_process_
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
     struct adding adding = {verdict, model};
-    struct cw_snapshot_summary sum = model->snapshot.summary;
+    struct cw_snapshot_summary sum = cw_report_summary(model);
 
     verdict->processes++;
+    verdict->running += model->is_alive;
     if (model->is_killed) {
         verdict->killed++;
-        verdict->killed_bytes += sum.leaked_bytes;
-        sum.leaked_bytes = sum.leaked_blocks = sum.leak_sites = 0;
+        verdict->killed_bytes += model->snapshot.summary.leaked_bytes;
     }
     cw_snapshot_summary_add(&verdict->sum, &sum);
     verdict->ooms += cw_report_oom_calls(model);
@@ -370,7 +380,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     note_full_device(verdict, model);
     visit_events(model, add_finding, &adding);
     if (!model->is_killed) {
-        visit_leaks(model, add_finding, &adding);
+        add_leaks(&adding);
         visit_growth(model, add_finding, &adding);
     }
     add_caches(verdict, model);

@@ -26,6 +26,7 @@ struct cw_run_verdict {
     struct cw_finding *finding;
     size_t findings, room;
     uint64_t processes;
+    uint64_t running;              /* of them that have not ended */
     uint64_t killed, killed_bytes; /* of them ended by a signal, and what these had then */
     uint64_t refused;              /* others, in which the driver did not start */
     int32_t init_error;            /* of the last of them */
@@ -33,6 +34,8 @@ struct cw_run_verdict {
     uint64_t unseen, uncalled; /* processes whose calls of CUDA came to us in part, or not at all */
     char unseen_object[64];    /* that made them, in the last of these */
     struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
+    /* What is listed: leaks, or what a process that runs has. */
+    uint64_t leaked_bytes, leaked_blocks, leak_sites;
     uint64_t ooms, fallback_bytes;
     const char *framework;    /* that was asked for its tensors, or NULL */
     uint8_t has_tensors;      /* and told of them */
@@ -58,7 +61,7 @@ struct cw_verdict_ending {
 /* Names the stacks that the verdict needs; a cw_report_list_fn (report/report.h). */
 void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want, void *arg);
 /* After the frames of these stacks have been read. What a process that was killed had then is
- * neither leaked nor grown; its errors and its peak count. */
+ * neither leaked nor grown; its errors and its peak count. What one has that runs is not leaked. */
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model);
 
 /* A process in which the driver refused to start: no process with CUDA. */

@@ -222,23 +222,33 @@ static void say_ooms(struct page *page)
     end_line(page);
 }
 
+static void say_leaked(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+
+    say(page, verdict->running != 0 ? "still running, with " : "leaked ");
+    say_size(page, verdict->leaked_bytes);
+    say(page, verdict->running != 0 ? " allocated in " : " in ");
+    say_count(page, verdict->leaked_blocks, "block");
+    if (verdict->leak_sites > 1)
+        say(page, " from %" PRIu64 " call sites", verdict->leak_sites);
+}
+
 /* A line for the sum, and one for each of the largest sites as far as there is room; one site needs
  * no sum. */
 static void say_leaks(struct page *page, unsigned reserved)
 {
-    const struct cw_snapshot_summary *sum = &page->verdict->sum;
+    const struct cw_run_verdict *verdict = page->verdict;
     const struct cw_finding *leak[CW_FINDINGS_SHOWN];
-    unsigned leaks = rank(page->verdict, CW_FOUND_LEAK, leak);
+    unsigned leaks = rank(verdict, CW_FOUND_LEAK, leak);
     int has_list = leaks > 1 && page->left > reserved + 1;
 
-    if (sum->leaked_blocks == 0)
+    if (verdict->leaked_blocks == 0 && verdict->running == 0)
         return;
-    say(page, "leaked ");
-    say_size(page, sum->leaked_bytes);
-    say(page, " in ");
-    say_count(page, sum->leaked_blocks, "block");
-    if (sum->leak_sites > 1)
-        say(page, " from %" PRIu64 " call sites", sum->leak_sites);
+    if (verdict->leaked_blocks != 0)
+        say_leaked(page);
+    else
+        say(page, "still running");
     if (leaks != 0 && !has_list)
         say(page, "%s at %s", leaks > 1 ? ", most" : "", place_of(leak[0], leak, leaks));
     else if (has_list)

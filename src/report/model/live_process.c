@@ -27,10 +27,10 @@ static void read_end(struct cw_live_model *live, const struct cw_live_header *he
                 [CW_EXIT_QUICK_EXIT] = {"quick_exit", 0},
                 [CW_EXIT_UNDERSCORE] = {"_exit", 1}};
     static const char *const states[] = {[CW_REPORT_PROCESS_UNKNOWN] = "unknown",
-                                         [CW_REPORT_PROCESS_ALIVE] = "running",
+                                         [CW_REPORT_PROCESS_ALIVE] = CW_END_RUNNING,
                                          [CW_REPORT_PROCESS_DEAD] = "died",
                                          [CW_REPORT_PROCESS_EXITED] = "_exit",
-                                         [CW_REPORT_PROCESS_KILLED] = "killed"};
+                                         [CW_REPORT_PROCESS_KILLED] = CW_END_KILLED};
     struct cw_process_facts *process = &live->model.process;
     unsigned kind = LOAD(header->exit_kind);
 

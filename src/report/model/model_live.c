@@ -478,8 +478,7 @@ void cw_live_model_begin(struct cw_live_model *live)
 void cw_live_model_init(struct cw_live_model *live)
 {
     cw_live_model_begin(live);
-    live->model.is_alive = live->process == CW_REPORT_PROCESS_ALIVE;
-    live->model.is_killed = live->process == CW_REPORT_PROCESS_KILLED;
+    cw_report_note_end(&live->model);
     cw_live_model_read_diagnostics(live);
     cw_live_model_read_devices(live);
     read_audit(live);

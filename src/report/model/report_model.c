@@ -139,3 +139,23 @@ uint64_t cw_report_oom_calls(const struct cw_report_model *model)
         by_cause += model->snapshot.pressure.all.refused[i];
     return by_kind > by_cause ? by_kind : by_cause;
 }
+
+void cw_report_note_end(struct cw_report_model *model)
+{
+    model->is_alive = strcmp(model->process.end, CW_END_RUNNING) == 0;
+    model->is_killed = strcmp(model->process.end, CW_END_KILLED) == 0;
+}
+
+int cw_report_has_leaks(const struct cw_report_model *model)
+{
+    return !model->is_alive && !model->is_killed;
+}
+
+struct cw_snapshot_summary cw_report_summary(const struct cw_report_model *model)
+{
+    struct cw_snapshot_summary summary = model->snapshot.summary;
+
+    if (!cw_report_has_leaks(model))
+        summary.leaked_bytes = summary.leaked_blocks = summary.leak_sites = 0;
+    return summary;
+}

@@ -23,6 +23,9 @@ struct cw_report_variable {
     const char *name, *value;
 };
 
+#define CW_END_RUNNING "running"
+#define CW_END_KILLED  "killed"
+
 struct cw_process_facts {
     uint32_t pid, ppid;
     const char *exe, *cwd, *host;
@@ -33,7 +36,7 @@ struct cw_process_facts {
     struct cw_report_variable *env; /* our variables that were set */
     uint32_t envc;
     uint64_t start_realtime_ns, end_realtime_ns; /* since 1970; 0: not known, not ended */
-    const char *end; /* "exit", "_exit", "quick_exit", "running", "died", "killed" or "unknown" */
+    const char *end; /* "exit", "_exit", "quick_exit", "died", "unknown" or one of those below */
     int32_t exit_code;
     uint8_t has_exit_code;
     uint8_t has_no_stacks; /* stacks were disabled */
@@ -284,6 +287,12 @@ int cw_report_has_device(const struct cw_report_model *model, uint32_t device);
 /* The indices of the sites that held most until Python ended, at most `max`; returns how many sites
  * held anything. */
 uint32_t cw_report_held(const struct cw_report_model *model, uint32_t *site, uint32_t max);
+/* By the fillers, once they know the process's end: whether it runs, or was ended. */
+void cw_report_note_end(struct cw_report_model *model);
+/* What a process has that runs may yet be freed, and one that was ended could not free it. */
+int cw_report_has_leaks(const struct cw_report_model *model);
+/* The sums, in which such memory is not leaked. */
+struct cw_snapshot_summary cw_report_summary(const struct cw_report_model *model);
 /* Calls that returned out of memory. */
 uint64_t cw_report_oom_calls(const struct cw_report_model *model);
 /* Called last by the fillers: marks empty sites, and counts the others unless a larger count is

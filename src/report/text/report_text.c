@@ -86,12 +86,6 @@ static void put_selected(const struct cw_text *text)
 
 /* ---- LEAKS ---- */
 
-/* What a running process has may yet be freed, and one that was ended could not free it. */
-static int has_no_leaks(const struct cw_text *text)
-{
-    return text->model->is_alive || text->model->is_killed;
-}
-
 static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_site *site)
 {
     char asked[24], held[24];
@@ -105,7 +99,9 @@ static void put_leak_size(const struct cw_text *text, const struct cw_snapshot_s
     cw_out_string(text->out, " in ");
     cw_text_count(text, cw_leaked_blocks(site), "block");
     cw_out_printf(text->out, "  %s",
-                  has_no_leaks(text) && site->leak == CW_LEAK_LOST ? "live" : cw_leak_name(site));
+                  !cw_report_has_leaks(text->model) && site->leak == CW_LEAK_LOST
+                      ? "live"
+                      : cw_leak_name(site));
     if (site->leak == CW_LEAK_GROWING)
         cw_text_site_slope(text, site);
     if (site->live_blocks > 0 && site->reclaimed > 0)
@@ -164,7 +160,7 @@ static void put_leaks_heading(const struct cw_text *text)
     const struct cw_snapshot_list *leaks = &text->snapshot->leaks;
     const struct cw_snapshot_list *suppressed = &text->snapshot->suppressed;
 
-    cw_text_heading(text, has_no_leaks(text) ? "STILL ALLOCATED  " : "LEAKS  ");
+    cw_text_heading(text, !cw_report_has_leaks(text->model) ? "STILL ALLOCATED  " : "LEAKS  ");
     if (leaks->count == 0) {
         cw_out_string(text->out, "none");
     } else {

@@ -37,12 +37,16 @@ static uint32_t site_at(const char *function, uint32_t caller_line, const char *
     return fixture_site(stack, api, CW_KIND_DEVICE, 0);
 }
 
+/* It has reached no exit. */
 static void add_ended(enum cw_report_process process)
 {
-    struct cw_view view = fixture_view();
+    struct cw_view view;
     struct cw_report_request request = {.process = process};
-    struct cw_report_job *job = cw_report_open(&view, &request);
+    struct cw_report_job *job;
 
+    fixture.arena.header->exit_kind = CW_EXIT_RUNNING;
+    view = fixture_view();
+    job = cw_report_open(&view, &request);
     cr_assert(job);
     cw_report_read_listed(job, cw_verdict_want);
     cw_verdict_add(&verdict, cw_report_of(job));
@@ -160,6 +164,22 @@ Test(verdict, what_a_killed_worker_had_is_not_leaked)
     print(3 * MIB);
     has_line("ended by a signal: 1 process with 3.0 MiB allocated, not counted as leaked");
     cr_expect_null(strstr(text, "\nleaked"));
+}
+
+Test(verdict, what_a_process_has_that_runs_is_not_leaked)
+{
+    fixture_alloc(site_at("load", 3, "cuMemAlloc"), MIB, 3, FIXTURE_MS);
+    add_ended(CW_REPORT_PROCESS_ALIVE);
+    cr_expect_not(cw_verdict_is_bad(&verdict));
+    print(3 * MIB);
+    has_line("still running, with 3.0 MiB allocated in 3 blocks at load train.py:7");
+}
+
+Test(verdict, a_process_that_runs_and_has_nothing_runs)
+{
+    add_ended(CW_REPORT_PROCESS_ALIVE);
+    print(0);
+    has_line("still running");
 }
 
 Test(verdict, an_error_of_a_killed_worker_counts)
