@@ -291,11 +291,12 @@ static void add_line(struct cw_run_verdict *verdict, enum cw_finding_kind kind,
 
 static void add_leaks(struct adding *adding)
 {
-    const struct cw_snapshot_summary *sum = &adding->model->snapshot.summary;
+    const struct cw_snapshot *snapshot = &adding->model->snapshot;
 
-    adding->verdict->leaked_bytes += sum->leaked_bytes;
-    adding->verdict->leaked_blocks += sum->leaked_blocks;
-    adding->verdict->leak_sites += sum->leak_sites;
+    adding->verdict->leaked_bytes += snapshot->leaks.bytes;
+    adding->verdict->leaked_blocks += snapshot->leaks.blocks;
+    adding->verdict->leak_sites += snapshot->leaks.count;
+    adding->verdict->all_leaked_bytes += snapshot->summary.leaked_bytes;
     visit_leaks(adding->model, add_finding, adding);
 }
 

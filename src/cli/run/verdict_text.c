@@ -225,10 +225,21 @@ static void say_ooms(struct page *page)
 static void say_leaked(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
+    const char *allocated = verdict->running != 0 ? " allocated" : "";
 
     say(page, verdict->running != 0 ? "still running, with " : "leaked ");
+    if (verdict->leaked_blocks == 0) {
+        say_size(page, verdict->all_leaked_bytes);
+        say(page, "%s, none of it at the selected call sites", allocated);
+        return;
+    }
     say_size(page, verdict->leaked_bytes);
-    say(page, verdict->running != 0 ? " allocated in " : " in ");
+    if (verdict->leaked_bytes < verdict->all_leaked_bytes) {
+        say(page, " (of ");
+        say_size(page, verdict->all_leaked_bytes);
+        say(page, " in all)");
+    }
+    say(page, "%s in ", allocated);
     say_count(page, verdict->leaked_blocks, "block");
     if (verdict->leak_sites > 1)
         say(page, " from %" PRIu64 " call sites", verdict->leak_sites);
@@ -243,9 +254,9 @@ static void say_leaks(struct page *page, unsigned reserved)
     unsigned leaks = rank(verdict, CW_FOUND_LEAK, leak);
     int has_list = leaks > 1 && page->left > reserved + 1;
 
-    if (verdict->leaked_blocks == 0 && verdict->running == 0)
+    if (verdict->leaked_blocks == 0 && verdict->all_leaked_bytes == 0 && verdict->running == 0)
         return;
-    if (verdict->leaked_blocks != 0)
+    if (verdict->leaked_blocks != 0 || verdict->all_leaked_bytes != 0)
         say_leaked(page);
     else
         say(page, "still running");
