@@ -366,8 +366,8 @@ enum cw_event_type {
 #define CW_MISUSES(X)                                                                              \
     X(UNKNOWN, "", "invalid free")                                                                 \
     X(DOUBLE, "double-free", "double free")                                                        \
-    X(INSIDE, "inside", "pointer inside a block")                                                  \
-    X(FOREIGN, "foreign", "pointer that was never allocated")                                      \
+    X(INSIDE, "inside", "free of a pointer inside a block")                                        \
+    X(FOREIGN, "foreign", "free of a pointer that was never allocated")                            \
     X(FUNCTION, "wrong-function", "free by the wrong function")
 
 enum cw_misuse {

@@ -28,7 +28,8 @@ static void note_full_device(struct cw_run_verdict *verdict, const struct cw_rep
     }
 }
 
-/* A failed call is not a site's memory, so each kind of error shows its latest. */
+/* A failed call is not a site's memory, so each kind of error shows its latest. Only those that are
+ * close together are one event. */
 static void visit_events(const struct cw_report_model *model, visit_fn visit, void *arg)
 {
     for (uint32_t i = model->events; i-- > 0;) {
@@ -36,7 +37,7 @@ static void visit_events(const struct cw_report_model *model, visit_fn visit, vo
         struct cw_finding finding = {.code = event->code,
                                      .cause = event->cause,
                                      .bytes = event->bytes,
-                                     .count = event->count};
+                                     .count = event->count > 1 ? event->count : 1};
 
         if (event->type == CW_EVENT_FATAL) {
             finding.kind = CW_FOUND_FATAL;

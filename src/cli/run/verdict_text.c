@@ -17,6 +17,7 @@
 #define LINE_MAX_COLUMNS 240
 #define ITEM_MAX         512
 #define SIZE_MAX_BYTES   24
+#define TIMES_MAX        32
 #define NO_DEVICE        100 /* CUDA_ERROR_NO_DEVICE */
 
 struct page {
@@ -57,15 +58,16 @@ static void say_count(struct page *page, uint64_t count, const char *noun)
     say(page, "%" PRIu64 " %s%s", count, noun, cw_cli_plural(count));
 }
 
-/* An item of a list: the first one always, others if they fit in the line. */
-static void say_item(struct page *page, const char *item)
+/* An item of a list: the first one always, others if they fit in the line. Whether it is there. */
+static int say_item(struct page *page, const char *item)
 {
     size_t width = strlen(page->ending->prefix) + page->len + strlen(item) + 2;
 
     if (page->items > 0 && width > page->ending->columns)
-        return;
+        return 0;
     say(page, "%s%s", page->items > 0 ? ", " : "", item);
     page->items++;
+    return 1;
 }
 
 /* A line that is longer than the screen stays whole: the terminal breaks it, and a log has room. */
@@ -165,30 +167,51 @@ static void add_eviction(const struct cw_finding *error, char *item, size_t cap)
                  cw_format_size(size, sizeof(size), error->bytes));
 }
 
+static void format_error(const struct cw_finding *error, const char *place, char *item, size_t cap)
+{
+    char name[CW_ERROR_NAME_MAX], times[TIMES_MAX] = "";
+
+    if (error->count > 1)
+        snprintf(times, sizeof(times), " (%" PRIu64 " times)", error->count);
+    if (error->kind == CW_FOUND_FATAL)
+        snprintf(item, cap, "%s in %s%s at %s", cw_error_format(name, sizeof(name), error->code),
+                 error->api, times, place);
+    else
+        snprintf(item, cap, "%s%s at %s", cw_misuse_label((unsigned)error->code), times, place);
+    add_eviction(error, item, cap);
+}
+
+/* Those of a kind in the order of their weight. Returns how many errors that are. */
+static uint64_t say_errors_of(struct page *page, enum cw_finding_kind kind)
+{
+    const struct cw_finding *error[CW_FINDINGS_SHOWN];
+    unsigned errors = rank(page->verdict, kind, error);
+    char item[ITEM_MAX];
+    uint64_t said = 0;
+
+    for (unsigned i = 0; i < errors; i++) {
+        format_error(error[i], place_of(error[i], error, errors), item, sizeof(item));
+        if (say_item(page, item))
+            said += error[i]->count;
+    }
+    return said;
+}
+
 static void say_errors(struct page *page)
 {
     const struct cw_snapshot_summary *sum = &page->verdict->sum;
-    const struct cw_finding *error[CW_FINDINGS_SHOWN];
-    unsigned errors = rank(page->verdict, CW_FOUND_FATAL, error);
-    char name[CW_ERROR_NAME_MAX], item[ITEM_MAX];
+    uint64_t errors = sum->invalid_frees + sum->fatal_errors, said;
 
-    if (sum->invalid_frees + sum->fatal_errors == 0)
+    if (errors == 0)
         return;
-    say_count(page, sum->invalid_frees + sum->fatal_errors, "memory error");
+    say_count(page, errors, "memory error");
     say(page, ": ");
-    for (unsigned i = 0; i < errors; i++) {
-        snprintf(item, sizeof(item), "%s in %s at %s",
-                 cw_error_format(name, sizeof(name), error[i]->code), error[i]->api,
-                 place_of(error[i], error, errors));
-        add_eviction(error[i], item, sizeof(item));
-        say_item(page, item);
-    }
-    errors = rank(page->verdict, CW_FOUND_INVALID_FREE, error);
-    for (unsigned i = 0; i < errors; i++) {
-        snprintf(item, sizeof(item), "%s at %s", cw_misuse_label((unsigned)error[i]->code),
-                 place_of(error[i], error, errors));
-        say_item(page, item);
-    }
+    said = say_errors_of(page, CW_FOUND_FATAL);
+    said += say_errors_of(page, CW_FOUND_INVALID_FREE);
+    if (said == 0)
+        say(page, "places not known");
+    else if (said < errors)
+        say(page, ", and %" PRIu64 " other%s", errors - said, cw_cli_plural(errors - said));
     end_line(page);
 }
 

@@ -41,9 +41,10 @@ int main(void)
     say("expect leaked_bytes=0 leaked_blocks=0 allocs=2 frees=2 failed=0");
     say("report INVALID FREES  5 calls$");
     say("report  double free: cuMemFree, device 0: 0x");
-    say("report  pointer that was never allocated: cuMemFree, device 0: 0x123456 refused, "
+    say("report  free of a pointer that was never allocated: cuMemFree, device 0: 0x123456 "
+        "refused, "
         "CUDA_ERROR_INVALID_VALUE .1.$");
-    say("report  pointer inside a block: cuMemFree, ");
+    say("report  free of a pointer inside a block: cuMemFree, ");
     say("report  free by the wrong function: cuMemFreeHost, ");
     say("report    first freed at$");
     say("report    allocated by cuMemAlloc at$");

@@ -12,6 +12,7 @@
 
 static struct cw_run_verdict verdict;
 static char *text;
+static unsigned columns = 80;
 
 static void setup(void)
 {
@@ -62,7 +63,7 @@ static void add(void)
 static unsigned print(uint64_t peak_bytes)
 {
     struct cw_verdict_ending ending = {
-        .peak_bytes = peak_bytes, .next = "see you", .prefix = "", .columns = 80};
+        .peak_bytes = peak_bytes, .next = "see you", .prefix = "", .columns = columns};
     size_t len = 0;
     FILE *out;
     unsigned lines = 0;
@@ -217,13 +218,14 @@ static void add_trouble(void)
 
 Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
 {
-    static const char *const order[] = {"7 memory errors: double free at release train.py:7",
-                                        "out of memory: 2 calls, largest 9.0 GiB at grab",
-                                        "leaked 15.0 MiB in 5 blocks from 5 call sites:",
-                                        "  5.0 MiB in 1 block  leak4 train.py:7",
-                                        "peak 15.0 MiB",
-                                        "  5.0 MiB leak4 train.py:7, 4.0 MiB leak3 train.py:7",
-                                        "next: see you"};
+    static const char *const order[] = {
+        "7 memory errors: double free at release train.py:7, and 6 others",
+        "out of memory: 2 calls, largest 9.0 GiB at grab",
+        "leaked 15.0 MiB in 5 blocks from 5 call sites:",
+        "  5.0 MiB in 1 block  leak4 train.py:7",
+        "peak 15.0 MiB",
+        "  5.0 MiB leak4 train.py:7, 4.0 MiB leak3 train.py:7",
+        "next: see you"};
     const char *at;
 
     add_trouble();
@@ -239,6 +241,36 @@ Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
     cr_expect(
         strstr(text, ", beyond CUWARDEN_LIMIT; served from host memory: 1.0 GiB in 1 request"),
         "%s", text);
+}
+
+static void add_errors(enum cw_misuse misuse, uint32_t site, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        fixture_event(CW_EVENT_INVALID_FREE, site, 1)->misuse = (uint8_t)misuse;
+    fixture.arena.header->invalid_frees += count;
+}
+
+Test(verdict, each_kind_of_error_has_its_number)
+{
+    uint32_t site = site_at("f", 50, "cuMemFree");
+
+    add_errors(CW_MISUSE_FOREIGN, site, 2);
+    add_errors(CW_MISUSE_DOUBLE, site, 1);
+    add();
+    print(0);
+    has_line("3 memory errors: double free at f train.py:7, and 2 others");
+    columns = 160;
+    print(0);
+    has_line("3 memory errors: double free at f train.py:7, free of a pointer that was never "
+             "allocated (2 times) at f train.py:7");
+}
+
+Test(verdict, errors_without_a_record_have_no_place)
+{
+    fixture.arena.header->invalid_frees = 2;
+    add();
+    print(0);
+    has_line("2 memory errors: places not known");
 }
 
 /* Its name in the header, as the library leaves it at the end. */
