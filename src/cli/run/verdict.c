@@ -290,14 +290,63 @@ static void add_line(struct cw_run_verdict *verdict, enum cw_finding_kind kind,
     merge(verdict, &from);
 }
 
+/* On any device: ranks have devices of their own. */
+static uint64_t key_of(const struct cw_report_model *model, const struct cw_snapshot_site *site)
+{
+    uint64_t key = cw_hash_add_text(cw_hash_text(site->api), cw_report_tag_label(model, site->tag));
+
+    return cw_hash_mix(cw_hash_mix(key, site->id), site->kind);
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Equal keys of one process are several sites, by device. */
+static void number_equal(uint64_t *key, size_t count)
+{
+    uint64_t last = 0, equal = 0;
+
+    qsort(key, count, sizeof(*key), compare_keys);
+    for (size_t i = 0; i < count; i++) {
+        equal = i > 0 && key[i] == last ? equal + 1 : 0;
+        last = key[i];
+        key[i] = cw_hash_mix(last, equal);
+    }
+}
+
+static void add_leak_sites(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+{
+    const struct cw_snapshot_list *leaks = &model->snapshot.leaks;
+    size_t count = verdict->leak_sites + leaks->count, kept = 0;
+    uint64_t *key = reallocarray(verdict->leak_site, count + 1, sizeof(*key));
+
+    if (!key) {
+        verdict->is_short = 1;
+        return;
+    }
+    verdict->leak_site = key;
+    for (uint32_t i = 0; i < leaks->count; i++)
+        key[verdict->leak_sites + i] = key_of(model, &model->snapshot.site[leaks->site[i]]);
+    number_equal(key + verdict->leak_sites, leaks->count);
+    qsort(key, count, sizeof(*key), compare_keys);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || key[i] != key[kept - 1])
+            key[kept++] = key[i];
+    verdict->leak_sites = kept;
+}
+
 static void add_leaks(struct adding *adding)
 {
     const struct cw_snapshot *snapshot = &adding->model->snapshot;
 
     adding->verdict->leaked_bytes += snapshot->leaks.bytes;
     adding->verdict->leaked_blocks += snapshot->leaks.blocks;
-    adding->verdict->leak_sites += snapshot->leaks.count;
     adding->verdict->all_leaked_bytes += snapshot->summary.leaked_bytes;
+    add_leak_sites(adding->verdict, adding->model);
     visit_leaks(adding->model, add_finding, adding);
 }
 
@@ -418,5 +467,6 @@ int cw_verdict_is_bad(const struct cw_run_verdict *verdict)
 void cw_verdict_free(struct cw_run_verdict *verdict)
 {
     free(verdict->finding);
+    free(verdict->leak_site);
     *verdict = (struct cw_run_verdict){.processes = 0};
 }

@@ -35,7 +35,9 @@ struct cw_run_verdict {
     char unseen_object[64];    /* that made them, in the last of these */
     struct cw_snapshot_summary sum; /* of all processes; the peak is that of one */
     /* Leaks, or what a process that runs has, of the sites selected; and the bytes of all. */
-    uint64_t leaked_bytes, leaked_blocks, leak_sites, all_leaked_bytes;
+    uint64_t leaked_bytes, leaked_blocks, all_leaked_bytes;
+    uint64_t *leak_site; /* keys of these sites; equal ones of several processes are one */
+    size_t leak_sites;
     uint64_t ooms, fallback_bytes;
     const char *framework;    /* that was asked for its tensors, or NULL */
     uint8_t has_tensors;      /* and told of them */

@@ -265,7 +265,7 @@ static void say_leaked(struct page *page)
     say(page, "%s in ", allocated);
     say_count(page, verdict->leaked_blocks, "block");
     if (verdict->leak_sites > 1)
-        say(page, " from %" PRIu64 " call sites", verdict->leak_sites);
+        say(page, " from %zu call sites", verdict->leak_sites);
 }
 
 /* A line for the sum, and one for each of the largest sites as far as there is room; one site needs

@@ -151,8 +151,27 @@ Test(verdict, equal_leaks_of_several_processes_are_one)
         fixture_create();
     }
     print(5 * MIB);
-    has_line("leaked 6.0 MiB in 6 blocks from 2 call sites at load train.py:7");
+    has_line("leaked 6.0 MiB in 6 blocks at load train.py:7");
     has_line("peak 5.0 MiB in 2 processes, the largest 3.0 MiB on device 0, in track mode");
+}
+
+/* Each process has load on a device of its own, and copy on two. */
+Test(verdict, call_sites_of_several_processes_are_counted_once)
+{
+    for (uint8_t i = 0; i < 2; i++) {
+        uint32_t stack = fixture_line(0, "/home/me/train.py", "load", 7);
+        uint32_t other = fixture_line(0, "/home/me/train.py", "copy", 9);
+
+        fixture_alloc(fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, i), MIB, 2, FIXTURE_MS);
+        for (uint8_t device = 0; device < 2; device++)
+            fixture_alloc(fixture_site(other, "cuMemAlloc", CW_KIND_DEVICE, device), MIB, 1,
+                          FIXTURE_MS);
+        add();
+        fixture_destroy();
+        fixture_create();
+    }
+    print(8 * MIB);
+    has_line("leaked 8.0 MiB in 8 blocks from 3 call sites:");
 }
 
 Test(verdict, what_a_killed_worker_had_is_not_leaked)
