@@ -72,6 +72,12 @@ static const struct cw_report_model *find_twin(const struct cw_ranks *ranks,
     return NULL;
 }
 
+/* A report in JSON of a running process, found in a directory: its final one may be next to it. */
+static int is_intermediate(const struct cw_model *model, const struct cw_operand *operand)
+{
+    return operand->named != 0 && model->storage && model->report->is_alive;
+}
+
 static int read_rank(struct cw_ranks *ranks, const struct cw_operand *operand)
 {
     const char *name = operand->name;
@@ -80,6 +86,11 @@ static int read_rank(struct cw_ranks *ranks, const struct cw_operand *operand)
 
     if (cw_model_read(model, name, operand->named) != 0)
         return -1;
+    if (is_intermediate(model, operand)) {
+        cw_cli_warn("'%s' was written while its process was running and is skipped", name);
+        cw_model_free(model);
+        return 0;
+    }
     twin = find_twin(ranks, model->report);
     if (!twin) {
         ranks->count++;
@@ -101,7 +112,10 @@ static int read_all(struct cw_ranks *ranks, const struct cw_operands *operands)
     for (size_t i = 0; i < operands->count; i++)
         if (read_rank(ranks, &operands->operand[i]) != 0)
             return -1;
-    return 0;
+    if (ranks->count > 0)
+        return 0;
+    cw_cli_error("nothing to compare: name the reports if they are to count nevertheless");
+    return -1;
 }
 
 static int has_rank(const struct cw_model *model)
