@@ -124,14 +124,32 @@ struct cw_ranks_spread cw_ranks_spread(const struct cw_ranks *ranks, uint32_t si
     return spread;
 }
 
+static uint64_t peak_of(const struct cw_ranks *ranks, const struct cw_report_model *model)
+{
+    const struct cw_snapshot_device *device = model->snapshot.device;
+    uint64_t peak = 0;
+
+    if (ranks->selection.has_device)
+        return device[ranks->selection.device].peak_bytes;
+    for (uint32_t i = 0; i < CW_DEVICE_HOST; i++)
+        peak += device[i].peak_bytes;
+    return peak;
+}
+
+/* A rank that has not used the device of --device counts for no median. */
 static void find_outliers(struct cw_ranks *ranks)
 {
+    const struct cw_selection *selection = &ranks->selection;
+    uint32_t count = 0;
+
     for (uint32_t i = 0; i < ranks->count; i++) {
-        for (uint32_t k = 0; k < CW_DEVICE_HOST; k++)
-            ranks->rank[i].peak += ranks->model[i].report->snapshot.device[k].peak_bytes;
-        ranks->scratch[i] = ranks->rank[i].peak;
+        const struct cw_report_model *model = ranks->model[i].report;
+
+        ranks->rank[i].peak = peak_of(ranks, model);
+        if (!selection->has_device || cw_report_has_device(model, selection->device))
+            ranks->scratch[count++] = ranks->rank[i].peak;
     }
-    ranks->median_peak = median(ranks->scratch, ranks->count);
+    ranks->median_peak = count > 0 ? median(ranks->scratch, count) : 0;
     for (uint32_t i = 0; i < ranks->count; i++)
         ranks->rank[i].is_outlier = (double)ranks->rank[i].peak * CW_OUTLIER_DEN >
                                     (double)ranks->median_peak * CW_OUTLIER_NUM;
@@ -139,13 +157,17 @@ static void find_outliers(struct cw_ranks *ranks)
 
 /* ---- order ---- */
 
+/* 0, or -1 after a message. */
 static int order_rows(struct cw_ranks *ranks)
 {
     const struct cw_match *match = &ranks->match;
+    uint32_t selected = 0;
 
     ranks->row = calloc(match->sites + 1u, sizeof(*ranks->row));
-    if (!ranks->row)
+    if (!ranks->row) {
+        cw_cli_error("out of memory");
         return -1;
+    }
     for (uint32_t i = 0; i < match->sites; i++) {
         struct cw_ranked row = {.id = cw_match_record(match, i)->id, .site = i};
         uint64_t sum = 0;
@@ -157,11 +179,15 @@ static int order_rows(struct cw_ranks *ranks)
             if (cell->order > row.value)
                 row.value = cell->order;
         }
+        selected += match->site[i].is_selected;
         if (match->site[i].is_selected && sum > 0)
             ranks->row[ranks->rows++] = row;
     }
     cw_ranked_sort(ranks->row, ranks->rows);
-    return 0;
+    if (selected > 0 || !cw_select_filters(&ranks->selection))
+        return 0;
+    cw_cli_error("no call site of any rank matches the flags that select some");
+    return -1;
 }
 
 int cw_ranks_make(struct cw_ranks *ranks)
@@ -179,10 +205,7 @@ int cw_ranks_make(struct cw_ranks *ranks)
     find_outliers(ranks);
     if (cw_match_models(&ranks->match, ranks->model, ranks->count, &request) != 0)
         return -1;
-    if (order_rows(ranks) == 0)
-        return 0;
-    cw_cli_error("out of memory");
-    return -1;
+    return order_rows(ranks);
 }
 
 void cw_ranks_free(struct cw_ranks *ranks)
@@ -216,17 +239,42 @@ struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank
     return leaks;
 }
 
+/* What the summary has of the process, of one device. */
+static struct cw_snapshot_summary device_summary(const struct cw_ranks *ranks, uint32_t rank,
+                                                 uint32_t index)
+{
+    const struct cw_snapshot *snapshot = &ranks->model[rank].report->snapshot;
+    const struct cw_snapshot_device *device = &snapshot->device[index];
+    const struct cw_snapshot_pool_device *pool = &snapshot->pool.device[index];
+    struct cw_ranks_leaks leaks = cw_ranks_leaks(ranks, rank, index);
+
+    return (struct cw_snapshot_summary){.leaked_bytes = leaks.bytes,
+                                        .leaked_blocks = leaks.blocks,
+                                        .leak_sites = leaks.sites,
+                                        .allocs = device->sums.allocs,
+                                        .frees = device->sums.frees,
+                                        .failed = device->sums.failed,
+                                        .pool_hits = pool->sums.hits,
+                                        .pool_misses = pool->sums.misses};
+}
+
 void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums)
 {
+    const struct cw_selection *selection = &ranks->selection;
+
     *sums = (struct cw_ranks_sums){.live = 0};
     for (uint32_t i = 0; i < ranks->count; i++) {
-        const struct cw_snapshot *snapshot = &ranks->model[i].report->snapshot;
-        struct cw_snapshot_summary summary = cw_report_summary(ranks->model[i].report);
+        const struct cw_report_model *model = ranks->model[i].report;
+        struct cw_snapshot_summary summary = selection->has_device
+                                                 ? device_summary(ranks, i, selection->device)
+                                                 : cw_report_summary(model);
 
         for (uint32_t k = 0; k < CW_DEVICES; k++) {
-            sums->live += snapshot->device[k].sums.live_bytes;
-            sums->held += snapshot->device[k].sums.live_held;
-            sums->peak += snapshot->device[k].peak_bytes;
+            if (!cw_ranks_has_device(ranks, k))
+                continue;
+            sums->live += model->snapshot.device[k].sums.live_bytes;
+            sums->held += model->snapshot.device[k].sums.live_held;
+            sums->peak += model->snapshot.device[k].peak_bytes;
         }
         cw_snapshot_summary_add(&sums->summary, &summary);
     }

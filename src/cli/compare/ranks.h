@@ -16,7 +16,7 @@
 
 struct cw_rank {
     char label[CW_RANK_LABEL_MAX]; /* "3"; "#2": the third file, rank unknown */
-    uint64_t peak;                 /* of its devices, host excluded */
+    uint64_t peak;                 /* of its devices, host excluded; with --device, of that alone */
     int is_outlier;
 };
 
@@ -55,9 +55,15 @@ void cw_ranks_free(struct cw_ranks *ranks);
 struct cw_ranks_spread cw_ranks_spread(const struct cw_ranks *ranks, uint32_t site);
 struct cw_ranks_leaks cw_ranks_leaks(const struct cw_ranks *ranks, uint32_t rank, uint32_t device);
 
+/* Whether --device leaves the device in. */
+static inline int cw_ranks_has_device(const struct cw_ranks *ranks, uint32_t device)
+{
+    return !ranks->selection.has_device || ranks->selection.device == device;
+}
+
 /* Sums over all ranks. */
 struct cw_ranks_sums {
-    uint64_t live, held, peak; /* of all devices and hosts */
+    uint64_t live, held, peak; /* of all devices and hosts, or of what --device selects */
     struct cw_snapshot_summary summary;
 };
 void cw_ranks_sums(const struct cw_ranks *ranks, struct cw_ranks_sums *sums);

@@ -43,7 +43,7 @@ static void put_ranks(struct cw_json *json, const struct cw_ranks *ranks)
         cw_json_truth(json, "outlier", ranks->rank[i].is_outlier);
         cw_json_open(json, "devices", '[');
         for (uint32_t k = 0; k < CW_DEVICES; k++)
-            if (cw_report_has_device(model, k))
+            if (cw_report_has_device(model, k) && cw_ranks_has_device(ranks, k))
                 put_device(json, ranks, i, k);
         cw_json_close(json, ']');
         cw_json_close(json, '}');

@@ -53,32 +53,40 @@ static void put_device(const struct text *text, uint32_t rank, uint32_t index)
 
 static void put_ranks(const struct text *text)
 {
-    const struct cw_selection *selection = &text->ranks->selection;
-
     fprintf(text->out, "RANKS\n  %-8s %8s  %-16s %-10s %11s %11s %11s %11s\n", "rank", "pid",
             "host", "device", "live", "peak", "limit", "leaked");
     for (uint32_t i = 0; i < text->ranks->count; i++) {
         for (uint32_t k = 0; k < CW_DEVICES; k++)
             if (cw_report_has_device(text->ranks->model[i].report, k) &&
-                (!selection->has_device || selection->device == k))
+                cw_ranks_has_device(text->ranks, k))
                 put_device(text, i, k);
     }
+}
+
+/* Where the peaks are that outliers are found by. */
+static const char *place_of_peaks(const struct cw_selection *selection, char name[CW_AMOUNT_MAX])
+{
+    if (!selection->has_device)
+        return "devices";
+    return selection->device == CW_DEVICE_HOST ? "the host"
+                                               : cw_device_format(name, selection->device);
 }
 
 static void put_outliers(const struct text *text)
 {
     const struct cw_ranks *ranks = text->ranks;
-    char peak[CW_AMOUNT_MAX], median[CW_AMOUNT_MAX];
+    char peak[CW_AMOUNT_MAX], median[CW_AMOUNT_MAX], device[CW_AMOUNT_MAX];
 
     for (uint32_t i = 0; i < ranks->count; i++) {
         const struct cw_rank *rank = &ranks->rank[i];
 
         if (!rank->is_outlier)
             continue;
-        fprintf(text->out, "  %srank %s is an outlier%s: its peak of %s ",
+        fprintf(text->out, "  %srank %s is an outlier%s: its peak of %s on %s ",
                 text->has_color ? CW_PAINT_RED : "", rank->label,
                 text->has_color ? CW_PAINT_PLAIN : "",
-                cw_amount_format(peak, CW_METRIC_LIVE, rank->peak));
+                cw_amount_format(peak, CW_METRIC_LIVE, rank->peak),
+                place_of_peaks(&ranks->selection, device));
         if (ranks->median_peak > 0)
             fprintf(text->out, "is %.2f times ", (double)rank->peak / (double)ranks->median_peak);
         fprintf(text->out, "%s median of %s\n", ranks->median_peak > 0 ? "the" : "against a",
