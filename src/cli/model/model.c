@@ -2,6 +2,7 @@
 /* Reads models. See model.h. */
 #include "cli/model/model.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -63,6 +64,19 @@ int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
     return rc;
 }
 
+/* Without a selection the model has all sites that the process had. */
+static void warn_of_selection(const struct cw_report_model *model)
+{
+    uint32_t sites = 0;
+
+    for (uint32_t i = 0; i < model->snapshot.sites; i++)
+        sites += !model->snapshot.site[i].is_empty;
+    if (sites < model->sites_of)
+        cw_cli_warn("'%s' has only %" PRIu32 " of the %" PRIu32 " call sites of its process: write "
+                    "it without flags that select, and give these here instead",
+                    model->source, sites, model->sites_of);
+}
+
 static int read_path(struct cw_model *model, const char *path, size_t named)
 {
     struct cw_model_file *own = calloc(1, sizeof(*own) + strlen(path) + 1);
@@ -79,6 +93,7 @@ static int read_path(struct cw_model *model, const char *path, size_t named)
     if (cw_source_file_open(&own->file, own->path, named) != CW_SOURCE_NONE &&
         cw_model_read_file(model, &own->file, &request) == 0) {
         model->file = own;
+        warn_of_selection(model->report);
         cw_model_read_stacks(model, 0);
         return 0;
     }

@@ -45,8 +45,9 @@ int cw_model_read_file(struct cw_model *model, struct cw_source_file *file,
 /* Call once, afterwards: adds the frames of all stacks, or only of those that the text shows, and
  * to frames that were read from JSON without source lines those of this machine. */
 void cw_model_read_stacks(struct cw_model *model, int is_for_text);
-/* Does both for an operand: a process id, a live file or a report. Uses the suppressions of this
- * environment. `named`: see cw_source_file_open. */
+/* Does both for an operand that is to be compared: a process id, a live file or a report; warns if
+ * that has only some call sites. Uses the suppressions of this environment. `named`: see
+ * cw_source_file_open. */
 int cw_model_read(struct cw_model *model, const char *operand, size_t named);
 void cw_model_free(struct cw_model *model);
 
