@@ -186,7 +186,7 @@ static int order_rows(struct cw_ranks *ranks)
     cw_ranked_sort(ranks->row, ranks->rows);
     if (selected > 0 || !cw_select_filters(&ranks->selection))
         return 0;
-    cw_cli_error("no call site of any rank matches the flags that select some");
+    cw_cli_error("no call site of any rank matches the selection");
     return -1;
 }
 
