@@ -73,3 +73,5 @@ for host in b"127.0.0.1", b"127.0.0.1:%d" % port, b"localhost", b"LocalHost:1", 
     assert status_for(host) == b"200", host
 for host in b"evil.example", b"evil.example:%d" % port, b"127.0.0.1.evil.example", b"localhost.evil", b"::1", b"[evil]", b"", b"x" * 300:
     assert status_for(host) == b"403", host
+# Two of them.
+assert raw(b"GET /-/healthy HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")[9:12] == b"400"

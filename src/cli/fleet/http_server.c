@@ -135,17 +135,21 @@ static void answer_path(const struct serving *serving, struct client *client, co
 
 /* ---- whom a request means ---- */
 
-/* The value of the first field Host, NULL if there is none. `fields` ends with an empty line. */
-static const char *find_host(const char *fields, size_t *out_len)
+/* The first field Host behind the beginning of a line, NULL if there is none. */
+static const char *find_host(const char *line)
 {
-    for (const char *line = fields; *line; line += strcspn(line, "\n"), line += *line != '\0') {
-        if (strncasecmp(line, "host:", 5) != 0)
-            continue;
-        line += 5 + strspn(line + 5, " \t");
-        *out_len = strcspn(line, " \t\r\n");
-        return line;
-    }
+    for (; *line; line += strcspn(line, "\n"), line += *line != '\0')
+        if (strncasecmp(line, "host:", 5) == 0)
+            return line;
     return NULL;
+}
+
+/* RFC 9112, section 3.2: which of them is meant, others may see otherwise. */
+static int has_two_hosts(const char *fields)
+{
+    const char *first = find_host(fields);
+
+    return first && find_host(first + 1) != NULL;
 }
 
 /* "10.1.2.3" or "[::1]", without a port. */
@@ -167,11 +171,13 @@ static int is_address(const char *host)
 static int is_host_allowed(const struct cw_http_server *server, const char *fields)
 {
     char host[256], *port;
-    size_t len = 0;
-    const char *value = find_host(fields, &len);
+    size_t len;
+    const char *value = find_host(fields);
 
     if (!value) /* HTTP/1.0, and not a browser */
         return 1;
+    value += 5 + strspn(value + 5, " \t");
+    len = strcspn(value, " \t\r\n");
     if (len >= sizeof(host))
         return 0;
     memcpy(host, value, len);
@@ -202,7 +208,7 @@ static void answer_request(const struct serving *serving, struct client *client)
 {
     char *end = client->request + strcspn(client->request, "\r\n");
     char *target, *version;
-    int is_head, is_allowed = is_host_allowed(serving->server, end);
+    int is_head, is_allowed = is_host_allowed(serving->server, end), is_odd = has_two_hosts(end);
 
     *end = '\0';
     target = strchr(client->request, ' ');
@@ -215,7 +221,7 @@ static void answer_request(const struct serving *serving, struct client *client)
     *version++ = '\0';
     target[strcspn(target, "?#")] = '\0';
     is_head = strcmp(client->request, "HEAD") == 0;
-    if (strncmp(version, "HTTP/", 5) != 0)
+    if (strncmp(version, "HTTP/", 5) != 0 || is_odd)
         answer(serving, client, 400, NULL, NULL, 0, 0);
     else if (strncmp(version, "HTTP/1.", 7) != 0)
         answer(serving, client, 505, NULL, NULL, 0, 0);
