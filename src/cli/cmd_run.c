@@ -28,6 +28,8 @@
 #include "cli/run/run_account.h"
 #include "cli/run/run_child.h"
 #include "cli/run/run_device.h"
+#include "cli/run/run_left.h"
+#include "cli/run/run_preload.h"
 #include "cli/devices/need.h"
 #include "base/compiler.h"
 #include "cli/cli.h"
@@ -309,34 +311,6 @@ static int check_request(const struct request *request)
     return CW_EXIT_OK;
 }
 
-/* ---- the environment ---- */
-
-/* The library comes first: others in the list may call CUDA themselves. */
-static int preload_library(const char *library)
-{
-    const char *others = getenv("LD_PRELOAD");
-    char *both;
-    int failed;
-
-    if (strpbrk(library, " :"))
-        cw_cli_warn("'%s' contains a space or a colon, which LD_PRELOAD does not support; move the "
-                    "file or link to it",
-                    library);
-    if (!others || !*others)
-        return setenv("LD_PRELOAD", library, 1);
-    if (asprintf(&both, "%s:%s", library, others) < 0)
-        return -1;
-    failed = setenv("LD_PRELOAD", both, 1);
-    free(both);
-    return failed;
-}
-
-/* Keeps a tool that the user has already set. */
-static int announce_to_nvtx(const char *library)
-{
-    return setenv("NVTX_INJECTION64_PATH", library, 0);
-}
-
 /* ---- the program ---- */
 
 static int fail_program(const char *name, int error)
@@ -389,6 +363,7 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
                               : "; --allow-no-cuda accepts that";
     char why[WHY_MAX];
     int is_kept_out = cw_doctor_keeps_out(program, library, why, sizeof(why));
+    unsigned left = cw_run_left_count(account->live.directory);
 
     if (verdict->uncalled != 0 || verdict->refused != 0) {
         if (check && verdict->uncalled != 0)
@@ -405,6 +380,9 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
     }
     if (check && is_kept_out)
         cw_cli_error("%s: no process called CUDA under the library: %s%s", check, why, way_out);
+    else if (check && left > 0)
+        cw_cli_error("%s: no process has called CUDA under the library yet; still running: %u%s",
+                     check, left, way_out);
     else if (check)
         cw_cli_error(
             "%s: no process called CUDA under the library: '%s' can load it, but neither it nor "
@@ -413,9 +391,21 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
             check, program, account->live.directory, way_out);
     else if (is_kept_out && !request->is_quiet)
         cw_cli_warn("this run was not recorded: %s", why);
+    else if (!request->is_quiet && left > 0)
+        cw_cli_warn("no process has called CUDA under the library yet; still running: %u", left);
     else if (!request->is_quiet && !cw_run_account_is_inner(account))
         fprintf(stderr, "cuwarden: no process called CUDA under the library: nothing to report\n");
     return check ? CW_EXIT_SELF : CW_EXIT_OK;
+}
+
+/* CUDA was called, but only by processes that still run: nothing is known of what they leak. */
+static int explain_unfinished(const struct request *request)
+{
+    if (request->error_exitcode == 0 && !request->html)
+        return CW_EXIT_OK;
+    cw_cli_error("%s: nothing could be checked: the processes that called CUDA are still running",
+                 request->error_exitcode != 0 ? "--error-exitcode" : "--html");
+    return CW_EXIT_SELF;
 }
 
 static int conclude(const struct request *request, struct cw_run_account *account,
@@ -424,9 +414,9 @@ static int conclude(const struct request *request, struct cw_run_account *accoun
     int status = WEXITSTATUS(account->wait_status), verdict = check_leaks(request, account);
 
     cw_run_account_print(account);
-    if (account->live.directory[0] && account->processes + account->running == 0 &&
-        account->unreadable == 0)
-        verdict = explain_silence(request, account, program, library);
+    if (account->live.directory[0] && account->processes + account->unreadable == 0)
+        verdict = account->running > 0 ? explain_unfinished(request)
+                                       : explain_silence(request, account, program, library);
     if (WIFSIGNALED(account->wait_status))
         cw_run_child_die(WTERMSIG(account->wait_status));
     return status != 0 ? status : verdict;
@@ -557,6 +547,7 @@ int cw_cmd_run(int argc, char **argv)
 {
     static struct request request;
     char library[PATH_MAX];
+    const char *unset;
     int status;
 
     cw_options_parse(NULL, 1, &request.options, NULL);
@@ -573,10 +564,9 @@ int cw_cmd_run(int argc, char **argv)
         status = cw_run_device_set(request.device, request.need, request.is_quiet);
     if (status != CW_EXIT_OK)
         return status;
-    if (preload_library(library) != 0)
-        return fail_setenv("LD_PRELOAD");
-    if (announce_to_nvtx(library) != 0)
-        return fail_setenv("NVTX_INJECTION64_PATH");
+    unset = cw_run_preload(library);
+    if (unset)
+        return fail_setenv(unset);
     if (blindness(&request))
         return exec_program(argv + optind);
     suggest(&request, argv);

@@ -287,8 +287,10 @@ void cw_run_account_print(struct cw_run_account *account)
     if (account->is_quiet)
         return;
     if (account->running > 0)
-        cw_cli_warn("processes still running, not included in the SUMMARY: %" PRIu64
-                    "; see 'cuwarden report %s'",
+        cw_cli_warn("%s: %" PRIu64 "; see 'cuwarden report %s'",
+                    account->processes > 0
+                        ? "processes still running, not included in the SUMMARY"
+                        : "no SUMMARY, because the processes that called CUDA are still running",
                     account->running, account->live.directory);
     if (account->live.directory[0] == '\0') {
         fprintf(stderr, "cuwarden: SUMMARY: unknown: there was no directory for live files\n");
