@@ -196,14 +196,27 @@ static void write_notes(int fd, const struct cw_picks *picks)
 
 /* ---- for this environment ---- */
 
+/* "no GPU has"; of a single one that the user named, "GPU 1 does not have". */
+static void say_who(const struct cw_devices *devices, unsigned count, char *text, size_t cap)
+{
+    char label[32];
+
+    if (count > 1)
+        snprintf(text, cap, "fewer than %u GPUs have", count);
+    else if (devices->count == 1)
+        snprintf(text, cap, "%s does not have",
+                 cw_device_label(&devices->device[0], label, sizeof(label)));
+    else
+        snprintf(text, cap, "no GPU has");
+}
+
 static void say_full(const struct cw_devices *devices, uint64_t need, uint64_t bytes,
                      unsigned count)
 {
-    char size[4][SIZE_TEXT], label[32], few[48] = "no GPU has";
+    char size[4][SIZE_TEXT], label[32], who[64];
 
-    if (count > 1)
-        snprintf(few, sizeof(few), "there are not %u GPUs with", count);
-    cw_cli_error("%s %s free: %s, and %s in reserve for driver and context", few,
+    say_who(devices, count, who, sizeof(who));
+    cw_cli_error("%s %s free: %s, and %s in reserve for driver and context", who,
                  cw_format_size(size[0], SIZE_TEXT, bytes),
                  cw_format_size(size[1], SIZE_TEXT, need),
                  cw_format_size(size[2], SIZE_TEXT, bytes - need));
