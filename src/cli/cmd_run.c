@@ -36,6 +36,7 @@
 #include "cli/doctor/library.h"
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
+#include "report/leaks/suppress.h"
 
 #define WHY_MAX  (2 * PATH_MAX + 256)
 #define NEXT_MAX 66 /* what fits in a line of the verdict, so that it can be copied */
@@ -428,6 +429,28 @@ static int names_open_file(const char *path)
     return strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0;
 }
 
+/* A relative name counts from here, wherever the program is when it calls CUDA. */
+static int check_suppressions(struct request *request)
+{
+    char *path = request->options.suppressions, absolute[PATH_MAX];
+    struct cw_rules_fault fault;
+    struct cw_rules rules;
+
+    cw_rules_init(&rules, path, &fault);
+    cw_rules_fini(&rules);
+    if (fault.text[0] != '\0') {
+        cw_cli_error("%s", fault.text);
+        return CW_EXIT_USAGE;
+    }
+    if (*path == '\0' || *path == '/' || !realpath(path, absolute) ||
+        strlen(absolute) >= sizeof(request->options.suppressions))
+        return CW_EXIT_OK;
+    strcpy(path, absolute);
+    return setenv(CW_OPTION_PREFIX "SUPPRESSIONS", path, 1) == 0
+               ? CW_EXIT_OK
+               : fail_setenv(CW_OPTION_PREFIX "SUPPRESSIONS");
+}
+
 /* Limits that prevent us from creating a process must not prevent the program from running. */
 static int run_without_child(const struct request *request, char **argv, int error)
 {
@@ -556,6 +579,8 @@ int cw_cmd_run(int argc, char **argv)
         return status;
     cw_options_parse(environ, 1, &request.options, NULL);
     status = check_request(&request);
+    if (status == CW_EXIT_OK)
+        status = check_suppressions(&request);
     if (status != CW_EXIT_OK)
         return status;
     if (cw_library_find(request.preload, library, sizeof(library)) != 0)

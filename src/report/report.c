@@ -216,8 +216,10 @@ static void classify(struct cw_report_job *job, const struct cw_view *view)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
     uint64_t now_ns = moment(job, view);
+    struct cw_rules_fault said;
 
-    cw_rules_init(&job->rules, job->request->suppressions);
+    cw_rules_init(&job->rules, job->request->suppressions,
+                  job->request->knows_rules ? &said : NULL);
     cw_leak_want(snapshot_of(job), &job->symbols);
     cw_symbols_resolve(&job->symbols);
     cw_snapshot_growth_read(snapshot_of(job), now_ns);

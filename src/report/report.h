@@ -36,6 +36,7 @@ struct cw_report_request {
     char *const *env;        /* for %q{VAR}; may be NULL */
     const char *version;     /* of cuwarden; may be NULL */
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
+    int knows_rules;          /* what is wrong with them has been said */
     uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
     /* Demangles a name (symbol.h), or NULL; must be NULL where malloc is forbidden. */
     const char *(*demangle)(const char *mangled, void *arg);

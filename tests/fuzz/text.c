@@ -120,7 +120,7 @@ void fuzz_suppressions(const uint8_t *bytes, size_t size)
     struct cw_out out;
     int nowhere = open("/dev/null", O_WRONLY);
 
-    cw_rules_init(&rules, fuzz_file(bytes, size));
+    cw_rules_init(&rules, fuzz_file(bytes, size), NULL);
     cw_out_init(&out, nowhere, buffer, sizeof(buffer));
     for (uint32_t i = 0; i < rules.count; i++) {
         const struct cw_rule *rule = cw_rules_at(&rules, i);

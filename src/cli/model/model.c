@@ -25,7 +25,9 @@ struct cw_model_file {
 static int read_live(struct cw_model *model, struct cw_source_file *file,
                      const struct cw_model_request *request)
 {
+    static int knows_rules; /* one command, one file of rules */
     struct cw_report_request report = {
+        .knows_rules = knows_rules,
         .process = file->is_alive ? CW_REPORT_PROCESS_ALIVE : CW_REPORT_PROCESS_DEAD,
         .version = PACKAGE_VERSION,
         .suppressions = request->suppressions,
@@ -35,6 +37,7 @@ static int read_live(struct cw_model *model, struct cw_source_file *file,
 
     cw_report_prepare(request->lines, &report);
     model->job = cw_report_open(&file->image.view, &report);
+    knows_rules = 1;
     if (!model->job) {
         cw_cli_error("'%s': out of memory for its report", file->path);
         return -1;

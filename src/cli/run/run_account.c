@@ -22,7 +22,6 @@
 
 #include "base/log.h"
 #include "cli/input/source_file.h"
-#include "report/path/path.h"
 #include "cli/ui/exit_status.h"
 #include "cli/input/foreign_file.h"
 #include "cli/fleet/gpus.h"
@@ -55,22 +54,17 @@ static int add_span(struct cw_run_account *account, const struct cw_snapshot *sn
     return 0;
 }
 
-/* Like the report, which has already printed its messages about the suppressions. */
 static int add_process(struct cw_run_account *account, const struct cw_view *view)
 {
-    enum cw_log_level level = cw_log_get_level();
-    char rules[CW_PATH_MAX];
     struct cw_report_request request = {.process = account->reports.process,
-                                        .suppressions = rules,
+                                        .suppressions = account->options->suppressions,
+                                        .knows_rules = 1,
                                         .tensors = account->reports.tensors};
     struct cw_report_job *job;
     int rc = 0;
 
-    cw_run_locate(view, account->options->suppressions, 0, rules, sizeof(rules));
     cw_report_prepare(&account->reports.lines, &request);
-    cw_log_set_level(CW_LOG_OFF);
     job = cw_report_open(view, &request);
-    cw_log_set_level(level);
     if (!job)
         return -1;
     if (!account->is_quiet)

@@ -114,8 +114,8 @@ int cw_run_reports_init(struct cw_run_reports *reports, const struct cw_options 
     return 0;
 }
 
-void cw_run_locate(const struct cw_view *view, const char *name, int is_template, char *path,
-                   size_t cap)
+/* Resolves a template relative to the process's directory, which may differ from ours. */
+static void locate(const struct cw_view *view, const char *name, char *path, size_t cap)
 {
     const char *from = cw_view_text(view, cw_view_header(view)->cwd);
     size_t len = 0;
@@ -125,7 +125,7 @@ void cw_run_locate(const struct cw_view *view, const char *name, int is_template
         return;
     }
     for (; *from && len + 2 < cap; from++) {
-        if (*from == '%' && is_template)
+        if (*from == '%')
             path[len++] = '%';
         path[len++] = *from;
     }
@@ -161,21 +161,19 @@ static struct cw_run_made *add_made(struct cw_run_reports *reports)
 static int write_by_library(struct cw_run_reports *reports, const struct cw_source_file *file,
                             const char *destination)
 {
-    char rules[CW_PATH_MAX];
     struct cw_report_request report = {
         .form = cw_report_form_of(reports->options),
         .process = reports->process,
         .destination = destination,
         .env = environ,
         .version = PACKAGE_VERSION,
-        .suppressions = rules,
+        .suppressions = reports->options->suppressions,
         .old_ns = reports->options->old,
         .has_all_frames = reports->options->frames == CW_FRAMES_ALL,
         .tensors = reports->tensors,
         .columns = destination ? 0 : cw_screen_columns(stderr),
     };
 
-    cw_run_locate(&file->image.view, reports->options->suppressions, 0, rules, sizeof(rules));
     cw_report_prepare(&reports->lines, &report);
     return cw_report_write(&file->image.view, &report); /* it has said what went wrong */
 }
@@ -205,15 +203,13 @@ static int write_model(const struct cw_run_form *form, const struct cw_report_mo
 static int write_by_form(struct cw_run_reports *reports, struct cw_source_file *file,
                          const struct cw_run_form *form, const char *path)
 {
-    char rules[CW_PATH_MAX];
-    struct cw_model_request how = {.suppressions = rules,
+    struct cw_model_request how = {.suppressions = reports->options->suppressions,
                                    .old_ns = reports->options->old,
                                    .lines = &reports->lines,
                                    .tensors = reports->tensors};
     struct cw_model model;
     int rc;
 
-    cw_run_locate(&file->image.view, reports->options->suppressions, 0, rules, sizeof(rules));
     if (cw_model_read_file(&model, file, &how) != 0)
         return -1;
     cw_model_read_stacks(&model, 0);
@@ -286,7 +282,7 @@ static int write_output(struct cw_run_reports *reports, const struct cw_run_outp
     char pattern[CW_PATH_MAX], path[CW_PATH_MAX], own[CW_PATH_MAX], exact[2 * CW_PATH_MAX];
     int rc;
 
-    cw_run_locate(view, output->pattern, 1, pattern, sizeof(pattern));
+    locate(view, output->pattern, pattern, sizeof(pattern));
     if (strcmp(pattern, "-") == 0)
         return write_by_library(reports, file, NULL) == 0;
     if (choose_names(reports, view, pattern, path, own) != 0)

@@ -57,11 +57,6 @@ int cw_run_reports_write(struct cw_run_reports *reports, struct cw_source_file *
 /* Gives the files their names, and prints these unless is_quiet. Returns the number of files. */
 size_t cw_run_reports_finish(struct cw_run_reports *reports, int is_quiet);
 
-/* Resolves a name relative to the process's directory, which may differ from ours. is_template: a %
- * in the directory's name is not an escape. */
-void cw_run_locate(const struct cw_view *view, const char *name, int is_template, char *path,
-                   size_t cap);
-
 void cw_run_reports_free(struct cw_run_reports *reports);
 
 #endif

@@ -8,6 +8,7 @@
 #include "report/leaks/suppress.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -141,15 +142,30 @@ static int read_rule(char *line, struct cw_rule *rule)
 
 /* ---- the file ---- */
 
-static void complain(const char *path, uint32_t line, const char *text, unsigned *bad)
+static void CW_PRINTF(2, 3) complain(const struct cw_rules *rules, const char *fmt, ...)
+{
+    char text[CW_LOG_LINE_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    cw_vformat(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (!rules->fault)
+        cw_log(CW_LOG_WARN, "%s", text);
+    else if (rules->fault->text[0] == '\0')
+        cw_format(rules->fault->text, sizeof(rules->fault->text), "%s", text);
+}
+
+static void complain_of_line(const struct cw_rules *rules, uint32_t line, const char *text,
+                             unsigned *bad)
 {
     int shown = (int)strnlen(text, LINE_SHOWN);
 
     if ((*bad)++ < BAD_LINES_SAID)
-        cw_log(CW_LOG_WARN,
-               "%s:%u: '%.*s%s' is not a suppression; expected leak:PATTERN, module:PATTERN, "
-               "site:ID or tag:PATTERN, optionally followed by max=SIZE and count=N",
-               path, line, shown, text, text[shown] ? "..." : "");
+        complain(rules,
+                 "%s:%u: '%.*s%s' is not a suppression; expected leak:PATTERN, module:PATTERN, "
+                 "site:ID or tag:PATTERN, optionally followed by max=SIZE and count=N",
+                 rules->path, line, shown, text, text[shown] ? "..." : "");
 }
 
 /* Terminates the line with a NUL; returns the beginning of the next one. */
@@ -181,21 +197,21 @@ static void read_rules(struct cw_rules *rules)
         if (*line == '\0' || *line == '#')
             continue;
         if (rules->count == CW_RULES_MAX) {
-            cw_log(CW_LOG_WARN, "%s:%u: only the first %d suppressions are used", rules->path,
-                   number, CW_RULES_MAX);
+            complain(rules, "%s:%u: only the first %d suppressions are used", rules->path, number,
+                     CW_RULES_MAX);
             break;
         }
         cw_format(said, sizeof(said), "%s", line);
         if (read_rule(line, &rule) != 0) {
-            complain(rules->path, number, said, &bad);
+            complain_of_line(rules, number, said, &bad);
             continue;
         }
         rule.line = number;
         rules->rule[rules->count++] = rule;
     }
     if (bad > BAD_LINES_SAID)
-        cw_log(CW_LOG_WARN, "%s: %u more lines are not suppressions", rules->path,
-               bad - BAD_LINES_SAID);
+        complain(rules, "%s: %u more lines are not suppressions", rules->path,
+                 bad - BAD_LINES_SAID);
 }
 
 /* The errno, or 0. Rejects devices and FIFOs, which may block. */
@@ -236,20 +252,23 @@ static int read_file(struct cw_rules *rules)
     return error;
 }
 
-void cw_rules_init(struct cw_rules *rules, const char *path)
+void cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault)
 {
     int error = 0;
 
     memset(rules, 0, sizeof(*rules));
     rules->path = path ? path : "";
+    rules->fault = fault;
+    if (fault)
+        fault->text[0] = '\0';
     if (rules->path[0] != '\0')
         error = read_file(rules);
     if (error == 0 && rules->text)
         read_rules(rules);
     if (error != 0)
-        cw_log(CW_LOG_WARN,
-               "cannot read the suppressions in \"%s\": %s (errno %d); the report ignores them",
-               rules->path, cw_reason(error), error);
+        complain(rules, "cannot read the suppressions in \"%s\": %s (errno %d)%s", rules->path,
+                 cw_reason(error), error, fault ? "" : "; the report ignores them");
+    rules->fault = NULL;
     rules->use = cw_mem_alloc(cw_rules_count(rules) * sizeof(*rules->use));
 }
 

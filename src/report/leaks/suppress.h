@@ -58,8 +58,14 @@ struct cw_rule_use {
     uint32_t sites, past;
 };
 
+/* What is wrong with a file, the first thing only; "" if nothing. */
+struct cw_rules_fault {
+    char text[512];
+};
+
 struct cw_rules {
-    const char *path; /* of the file, "" if none */
+    const char *path;             /* of the file, "" if none */
+    struct cw_rules_fault *fault; /* while the file is read */
     struct cw_rule *rule;
     uint32_t count; /* of the file's */
     char *text;     /* the file, each pattern terminated */
@@ -69,9 +75,10 @@ struct cw_rules {
 
 /*
  * Without a path (NULL or ""), or if the file cannot be read, there are only the built-in rules.
- * Errors in the file are reported on stderr. The path must stay valid.
+ * What is wrong with the file goes to `fault`, or to stderr if that is NULL. The path must stay
+ * valid.
  */
-void cw_rules_init(struct cw_rules *rules, const char *path);
+void cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault);
 void cw_rules_fini(struct cw_rules *rules);
 
 /* The number of the file's and the built-in rules. */
