@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,12 +84,15 @@ static int add_process(struct cw_run_account *account, const struct cw_view *vie
 
 /* ---- what is said of one ---- */
 
-static void say_death(const struct cw_run_account *account, uint32_t pid)
+/* Once, however many programs the process was. */
+static void say_death(struct cw_run_account *account, uint32_t pid)
 {
     int number = WIFSIGNALED(account->wait_status) ? WTERMSIG(account->wait_status) : 0;
 
-    if (account->is_quiet || number == 0 || pid != (uint32_t)account->child)
+    if (account->is_quiet || account->has_said_death || number == 0 ||
+        pid != (uint32_t)account->child)
         return;
+    account->has_said_death = 1;
     fprintf(stderr, "cuwarden: process %u was killed by signal %d (%s)\n", (unsigned)pid, number,
             strsignal(number));
 }
@@ -142,8 +146,17 @@ static void take_in(struct cw_run_account *account, struct cw_source_file *file)
     cw_run_live_settle(&account->live, file->path, wrote || !has_ended);
 }
 
+/* It is another program now, or not yet reaped. Its report waits for those of its later programs,
+ * which the library would write over it. */
+static int lives_on(const struct cw_source_file *file)
+{
+    const struct cw_live_header *header = cw_view_header(&file->image.view);
+
+    return atomic_load(&header->exit_kind) == CW_EXIT_RUNNING && kill((pid_t)header->pid, 0) == 0;
+}
+
 /* 1 if its process has not ended. */
-static int look_at(struct cw_run_account *account, const struct cw_live_name *name)
+static int look_at(struct cw_run_account *account, const struct cw_live_name *name, int is_last)
 {
     const char *path = name->path;
     struct cw_source_file file;
@@ -151,7 +164,8 @@ static int look_at(struct cw_run_account *account, const struct cw_live_name *na
     int is_alive = source == CW_SOURCE_LIVE && file.is_alive;
 
     if (source == CW_SOURCE_LIVE && !is_alive) {
-        take_in(account, &file);
+        if (is_last || !lives_on(&file))
+            take_in(account, &file);
     } else if (source != CW_SOURCE_LIVE) {
         account->unreadable++;
         cw_run_live_settle(&account->live, path, 0);
@@ -187,7 +201,7 @@ static uint64_t look_at_all(struct cw_run_account *account, int is_last)
         if (is_held(&files.file[i]))
             running++;
         else if (!cw_run_live_is_of_other(&account->live, files.file[i].path))
-            running += (uint64_t)look_at(account, &files.file[i]);
+            running += (uint64_t)look_at(account, &files.file[i], is_last);
     }
     cw_live_files_free(&files);
     return running;

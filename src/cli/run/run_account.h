@@ -25,6 +25,7 @@ struct cw_run_account {
     int counts_killed; /* what processes had that were ended by a signal is leaked, too */
     pid_t child;       /* the program itself */
     int wait_status;   /* of the program, once it has ended; otherwise 0 */
+    int has_said_death;
     uint64_t processes;
     uint64_t unreadable; /* unreadable live files */
     uint64_t running;    /* processes still running, not included in the totals */

@@ -244,6 +244,26 @@ static int choose_names(const struct cw_run_reports *reports, const struct cw_vi
                : -1;
 }
 
+static int is_of_same_process(const struct cw_run_made *made, const struct cw_view *view)
+{
+    return made && made->pid == cw_view_header(view)->pid;
+}
+
+/* Adds ".2" and so on to the name if the process was another program before, by exec. */
+static int number_programs(const struct cw_run_reports *reports, const struct cw_view *view,
+                           char *own)
+{
+    char first[CW_PATH_MAX], number[16];
+
+    snprintf(first, sizeof(first), "%s", own);
+    for (unsigned i = 2; is_of_same_process(find_own(reports, own), view); i++) {
+        snprintf(number, sizeof(number), ".%u", i);
+        if (cw_path_insert(own, CW_PATH_MAX, first, number) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static void remember(struct cw_run_reports *reports, const struct cw_view *view, const char *path,
                      const char *own, int was_written)
 {
@@ -285,7 +305,8 @@ static int write_output(struct cw_run_reports *reports, const struct cw_run_outp
     locate(view, output->pattern, pattern, sizeof(pattern));
     if (strcmp(pattern, "-") == 0)
         return write_by_library(reports, file, NULL) == 0;
-    if (choose_names(reports, view, pattern, path, own) != 0)
+    if (choose_names(reports, view, pattern, path, own) != 0 ||
+        number_programs(reports, view, own) != 0)
         return 0;
     if (is_left_to_library(output, pattern, path))
         return was_written ? 0 : write_by_library(reports, file, pattern) == 0;
@@ -357,7 +378,7 @@ static void settle(const struct cw_run_reports *reports, struct cw_run_made *mad
     if (made->is_rank || strcmp(made->path, made->own) == 0)
         return;
     if (count_sharers(reports, made) > 1) {
-        if (made->was_written)
+        if (made->was_written && !find_own(reports, made->path))
             unlink(made->path);
         return;
     }
