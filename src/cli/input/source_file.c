@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,6 +33,20 @@ static int is_json(int fd)
     while (at < len && isspace((unsigned char)begin[at]))
         at++;
     return at < len && begin[at] == '{';
+}
+
+/* What is neither JSON nor of a known kind: NULL if it may be a live file. */
+static const char *what_else(int fd)
+{
+    uint64_t magic = 0;
+    struct stat info;
+
+    if (fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
+        return "neither a file nor a pipe: name a live file or a report in JSON";
+    if (pread(fd, &magic, sizeof(magic), offsetof(struct cw_live_header, magic)) > 0 &&
+        magic != CW_LIVE_MAGIC)
+        return "neither a live file nor a report in JSON";
+    return NULL;
 }
 
 static enum cw_source read_live(struct cw_source_file *file)
@@ -149,6 +164,8 @@ enum cw_source cw_source_file_open(struct cw_source_file *file, const char *path
     if (is_json(file->fd))
         return CW_SOURCE_JSON;
     kind = cw_file_kind(file->fd);
+    if (!kind)
+        kind = what_else(file->fd);
     if (!kind)
         return read_live(file);
     cw_cli_error("'%s' is %s", path, kind);

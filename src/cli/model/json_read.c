@@ -410,21 +410,32 @@ static const yajl_callbacks callbacks = {
 
 /* ---- the file ---- */
 
+/* The parser has stopped at it. */
+static int is_second_object(const char *why, const unsigned char *text, size_t consumed)
+{
+    return strstr(why, "trailing garbage") && consumed > 0 && text[consumed - 1] == '{';
+}
+
 /* at: the text's offset in the file. */
 static void explain(struct cw_json_storage *to, yajl_handle parser, const unsigned char *text,
                     size_t len, off_t at)
 {
+    size_t consumed = text ? yajl_get_bytes_consumed(parser) : 0;
     unsigned char *why;
 
     if (to->failed)
         return;
     why = yajl_get_error(parser, 0, text, len);
-    if (text)
-        at += (off_t)yajl_get_bytes_consumed(parser);
+    at += (off_t)consumed;
     if (why)
         why[strcspn((char *)why, "\n")] = '\0';
-    cw_cli_error("'%s' is damaged or cut off at byte %jd: %s", to->name, (intmax_t)at,
-                 why ? (char *)why : "no JSON");
+    if (why && is_second_object((char *)why, text, consumed))
+        cw_cli_error("'%s' holds several reports in a row: give each a file of its own, as with "
+                     "'jq -c . FILE | split -l 1'",
+                     to->name);
+    else
+        cw_cli_error("'%s' is damaged or cut off at byte %jd: %s", to->name, (intmax_t)at,
+                     why ? (char *)why : "no JSON");
     yajl_free_error(parser, why);
     to->failed = 1;
 }

@@ -417,8 +417,8 @@ Test(json_read, what_follows_the_report_is_refused)
 {
     char text[sizeof(whole) + 8];
 
-    snprintf(text, sizeof(text), "%s{}", whole);
-    expect_refused(text, "damaged or cut off");
+    snprintf(text, sizeof(text), "%s\n{}", whole);
+    expect_refused(text, "holds several reports in a row: give each a file");
     snprintf(text, sizeof(text), "\n %s\n", whole);
     expect_read(text);
 }
