@@ -19,6 +19,7 @@
 #include "report/path/dump_name.h"
 
 #define NAMED_MAX 16
+#define LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 struct cw_run_form {
     const char *extension;
@@ -60,10 +61,10 @@ static int has_strange_extension(const char *name)
     const char *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
     size_t len = dot ? strlen(dot + 1) : 0;
 
-    if (len < 2 || len > 6 || dot == name || strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz") != len)
+    if (len < 2 || len > 6 || dot == name || strspn(dot + 1, LETTERS) != len)
         return 0;
     for (size_t i = 0; i < CW_ARRAY_LEN(texts); i++)
-        if (strcmp(dot + 1, texts[i]) == 0)
+        if (strcasecmp(dot + 1, texts[i]) == 0)
             return 0;
     return 1;
 }
@@ -158,13 +159,16 @@ static struct cw_run_made *add_made(struct cw_run_reports *reports)
 
 /* ---- one report ---- */
 
+/* out_error: gets the errno, in place of a warning and the text on stderr; or NULL. */
 static int write_by_library(struct cw_run_reports *reports, const struct cw_source_file *file,
-                            const char *destination)
+                            const char *destination, int *out_error)
 {
     struct cw_report_request report = {
         .form = cw_report_form_of(reports->options),
         .process = reports->process,
         .destination = destination,
+        .is_dump = out_error != NULL,
+        .out_error = out_error,
         .env = environ,
         .version = PACKAGE_VERSION,
         .suppressions = reports->options->suppressions,
@@ -179,10 +183,11 @@ static int write_by_library(struct cw_run_reports *reports, const struct cw_sour
 }
 
 static int write_model(const struct cw_run_form *form, const struct cw_report_model *model,
-                       const char *path)
+                       const char *path, const char *own)
 {
     static const struct cw_selection all;
-    struct cw_destination to = {.noun = "report", .path = path, .makes_directories = 1};
+    struct cw_destination to = {
+        .noun = "report", .path = own, .name = path, .makes_directories = 1};
     struct cw_form_request request = {.model = model, .selection = &all};
     uint32_t *site = cw_select_sites(model, &all, &request.sites);
     int rc = -1;
@@ -201,7 +206,7 @@ static int write_model(const struct cw_run_form *form, const struct cw_report_mo
 }
 
 static int write_by_form(struct cw_run_reports *reports, struct cw_source_file *file,
-                         const struct cw_run_form *form, const char *path)
+                         const struct cw_run_form *form, const char *path, const char *own)
 {
     struct cw_model_request how = {.suppressions = reports->options->suppressions,
                                    .old_ns = reports->options->old,
@@ -213,7 +218,7 @@ static int write_by_form(struct cw_run_reports *reports, struct cw_source_file *
     if (cw_model_read_file(&model, file, &how) != 0)
         return -1;
     cw_model_read_stacks(&model, 0);
-    rc = write_model(form, model.report, path);
+    rc = write_model(form, model.report, path, own);
     cw_model_free(&model);
     return rc;
 }
@@ -295,24 +300,38 @@ static int is_left_to_library(const struct cw_run_output *output, const char *pa
     return !output->form && (cw_path_has_number(pattern) || !cw_path_is_replaceable(path));
 }
 
+/* If it cannot be written, that is said of the name that was asked for, by the library if it has
+ * tried that name. */
+static int write_exactly(struct cw_run_reports *reports, const struct cw_source_file *file,
+                         const char *path, const char *own, int was_written)
+{
+    char exact[2 * CW_PATH_MAX];
+    int error;
+
+    cw_dump_name_escape(exact, sizeof(exact), own);
+    if (write_by_library(reports, file, exact, &error) == 0)
+        return 0;
+    cw_dump_name_escape(exact, sizeof(exact), path);
+    return was_written ? -1 : write_by_library(reports, file, exact, NULL);
+}
+
 static int write_output(struct cw_run_reports *reports, const struct cw_run_output *output,
                         struct cw_source_file *file, int was_written)
 {
     const struct cw_view *view = &file->image.view;
-    char pattern[CW_PATH_MAX], path[CW_PATH_MAX], own[CW_PATH_MAX], exact[2 * CW_PATH_MAX];
+    char pattern[CW_PATH_MAX], path[CW_PATH_MAX], own[CW_PATH_MAX];
     int rc;
 
     locate(view, output->pattern, pattern, sizeof(pattern));
     if (strcmp(pattern, "-") == 0)
-        return write_by_library(reports, file, NULL) == 0;
+        return write_by_library(reports, file, NULL, NULL) == 0;
     if (choose_names(reports, view, pattern, path, own) != 0 ||
         number_programs(reports, view, own) != 0)
         return 0;
     if (is_left_to_library(output, pattern, path))
-        return was_written ? 0 : write_by_library(reports, file, pattern) == 0;
-    cw_dump_name_escape(exact, sizeof(exact), own);
-    rc = output->form ? write_by_form(reports, file, output->form, own)
-                      : write_by_library(reports, file, exact);
+        return was_written ? 0 : write_by_library(reports, file, pattern, NULL) == 0;
+    rc = output->form ? write_by_form(reports, file, output->form, path, own)
+                      : write_exactly(reports, file, path, own, was_written);
     if (rc == 0)
         remember(reports, view, path, own, was_written && !output->form);
     return rc == 0;

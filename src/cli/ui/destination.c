@@ -25,7 +25,8 @@
 
 static int fail(struct cw_destination *destination)
 {
-    cw_cli_error("cannot write '%s': %s", destination->path, strerror(errno));
+    cw_cli_error("cannot write '%s': %s", destination->name ? destination->name : destination->path,
+                 strerror(errno));
     destination->failed = 1;
     return -1;
 }

@@ -16,6 +16,7 @@ enum cw_color { CW_COLOR_AUTO, CW_COLOR_ALWAYS, CW_COLOR_NEVER };
 struct cw_destination {
     const char *noun; /* what it is, for messages: "report" */
     const char *path; /* NULL: standard output */
+    const char *name; /* that the user gave, for messages; NULL: the path */
     int is_text;      /* may use a pager and colours */
     enum cw_color color;
     int without_pager;
