@@ -42,6 +42,11 @@
 #define SECOND_NS     UINT64_C(1000000000)
 #define SHARE_DIVISOR (CW_SHARE_OF_WHOLE / 10000) /* shares in the file are in 1/10000 */
 
+/* What makes the library start its thread. */
+#define STARTS_THREAD                                                                              \
+    "CUWARDEN_DUMP_SIGNAL, CUWARDEN_DUMP_INTERVAL and CUWARDEN_LOG_INTERVAL start one, and "       \
+    "CUWARDEN_THREAD=auto does once more than 32 MiB are idle"
+
 struct wish {
     struct cw_mail mail;
     uint64_t timeout_ns;
@@ -84,12 +89,12 @@ const struct cw_command_line *cw_line_ctl(void)
         .group = {{flags, CW_ARRAY_LEN(flags), NULL}},
         .operands = CW_OPERAND_PID | CW_OPERAND_FILE,
         .most = 2,
-        .notes = "The process answers in its next CUDA call that allocates or frees memory or "
-                 "waits for the device. If it makes no such call, the library's thread answers, "
-                 "which CUWARDEN_DUMP_SIGNAL, CUWARDEN_DUMP_INTERVAL or CUWARDEN_THREAD start. "
-                 "'cuwarden report --help' says where PID is looked up.\n\n"
-                 "The exit status is 0 if the process carried out the request, 1 if it did not, "
-                 "and 2 for a usage error.",
+        .notes =
+            "The process answers in its next CUDA call that allocates or frees memory or "
+            "waits for the device. If it makes no such call, a thread of the library "
+            "answers: " STARTS_THREAD ". 'cuwarden report --help' says where PID is looked up.\n\n"
+            "The exit status is 0 if the process carried out the request, 1 if it did not, "
+            "and 2 for a usage error.",
     };
 
     return &line;
@@ -239,10 +244,10 @@ static int wait_for_answer(const struct target *target, uint32_t number, uint64_
 
 static int fail_timeout(const struct target *target, const struct wish *wish)
 {
-    cw_cli_error("process %u did not answer within %g seconds: it makes no CUDA calls, and the "
-                 "library has no thread there (CUWARDEN_DUMP_SIGNAL or CUWARDEN_DUMP_INTERVAL "
-                 "start one); nothing was changed",
-                 (unsigned)target->pid, (double)wish->timeout_ns / (double)SECOND_NS);
+    cw_cli_error("process %u did not answer within %g second%s: it makes no CUDA calls, and the "
+                 "library has no thread there (" STARTS_THREAD "); nothing was changed",
+                 (unsigned)target->pid, (double)wish->timeout_ns / (double)SECOND_NS,
+                 wish->timeout_ns == SECOND_NS ? "" : "s");
     return -1;
 }
 
