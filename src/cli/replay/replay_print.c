@@ -22,12 +22,6 @@ static struct size size_of(uint64_t bytes)
     return size;
 }
 
-/* In hundredths of a percent. */
-static uint64_t share(uint64_t part, uint64_t whole)
-{
-    return whole ? (uint64_t)((__uint128_t)part * 10000 / whole) : 0;
-}
-
 static const char *cause_of(const struct cw_replay_oom *oom)
 {
     if (oom->cause == CW_CAUSE_LIMIT)
@@ -60,7 +54,7 @@ static uint64_t fragments(const struct cw_replay_device *all)
 }
 
 /* Hits of the unbounded cache on the devices; 0: unknown. */
-static uint64_t possible_hits(const struct cw_policies *policies)
+static uint64_t unbounded_hits(const struct cw_policies *policies)
 {
     for (unsigned i = 0; i < policies->count; i++)
         if (strcmp(policies->policy[i].name, CW_POLICY_UNBOUNDED) == 0)
@@ -77,11 +71,10 @@ struct percent {
 static struct percent percent_of(uint64_t part, uint64_t whole)
 {
     struct percent percent = {"-"};
-    uint64_t hundredths = share(part, whole);
 
     if (whole != 0)
-        snprintf(percent.text, sizeof(percent.text), "%" PRIu64 ".%" PRIu64 "%%", hundredths / 100,
-                 hundredths / 10 % 10);
+        snprintf(percent.text, sizeof(percent.text), "%.1f%%",
+                 100.0 * (double)part / (double)whole);
     return percent;
 }
 
@@ -179,7 +172,7 @@ static void print_one(const struct cw_policies *policies, FILE *out)
             result->left_blocks, cw_cli_plural(result->left_blocks));
 }
 
-static void print_row(const struct cw_policy *policy, uint64_t possible, FILE *out)
+static void print_row(const struct cw_policy *policy, uint64_t unbounded, FILE *out)
 {
     const struct cw_replay_result *result = &policy->result;
     struct cw_replay_device all = all_devices(result);
@@ -188,11 +181,11 @@ static void print_row(const struct cw_policy *policy, uint64_t possible, FILE *o
     if (result->ooms > 0)
         snprintf(line, sizeof(line), "%" PRIu64, result->oom.line);
     fprintf(out,
-            "%-12s %-4s %10s %8" PRIu64 " %11s %11s %11s %8s %11s %10s %13s %10" PRIu64
+            "%-12s %-4s %10s %8" PRIu64 " %11s %11s %11s %8s %12s %10s %13s %10" PRIu64
             " %10" PRIu64 " %10" PRIu64 "\n",
             policy->name, result->ooms > 0 ? "no" : "yes", line, result->ooms,
             size_of(all.peak_live).text, size_of(all.peak_held).text, size_of(all.peak_unused).text,
-            percent_of(result->hits, result->poolable).text, percent_of(all.hits, possible).text,
+            percent_of(result->hits, result->poolable).text, percent_of(all.hits, unbounded).text,
             percent_of(all.asked, all.given).text, percent_of(fragments(&all), all.peak_held).text,
             result->calls.allocs, result->calls.frees, result->given_back);
 }
@@ -204,11 +197,11 @@ void cw_replay_print_text(const struct cw_policies *policies, FILE *out)
         print_one(policies, out);
         return;
     }
-    fprintf(out, "%-12s %-4s %10s %8s %11s %11s %11s %8s %11s %10s %13s %10s %10s %10s\n", "policy",
+    fprintf(out, "%-12s %-4s %10s %8s %11s %11s %11s %8s %12s %10s %13s %10s %10s %10s\n", "policy",
             "fits", "first line", "failed", "peak live", "peak held", "unused", "served",
-            "of possible", "efficiency", "fragmentation", "allocated", "freed", "released");
+            "of unbounded", "efficiency", "fragmentation", "allocated", "freed", "released");
     for (unsigned i = 0; i < policies->count; i++)
-        print_row(&policies->policy[i], possible_hits(policies), out);
+        print_row(&policies->policy[i], unbounded_hits(policies), out);
 }
 
 /* ---- JSON ---- */
@@ -288,7 +281,7 @@ static void json_share(const char *key, uint64_t part, uint64_t whole, FILE *out
         fprintf(out, "\"%s\": null, ", key);
 }
 
-static void json_policy(const struct cw_policy *policy, uint64_t possible, FILE *out)
+static void json_policy(const struct cw_policy *policy, uint64_t unbounded, FILE *out)
 {
     const struct cw_replay_result *result = &policy->result;
     struct cw_replay_device all = all_devices(result);
@@ -308,7 +301,7 @@ static void json_policy(const struct cw_policy *policy, uint64_t possible, FILE 
             result->poolable, result->hits, result->given_back, result->calls.allocs,
             result->calls.frees, result->calls.refused, result->calls.waits, result->calls.events,
             result->left_bytes, result->left_blocks);
-    json_share("served_of_possible", all.hits, possible, out);
+    json_share("served_of_unbounded", all.hits, unbounded, out);
     json_share("efficiency_total", all.asked, all.given, out);
     json_share("fragmentation", fragments(&all), all.peak_held, out);
     fprintf(out, "\n     ");
@@ -333,7 +326,7 @@ void cw_replay_print_json(const struct cw_policies *policies, FILE *out)
             result->is_cut ? "true" : "false");
     fprintf(out, "  \"device_bytes\": %" PRIu64 ",\n  \"policies\": [\n", policies->device_bytes);
     for (unsigned i = 0; i < policies->count; i++) {
-        json_policy(&policies->policy[i], possible_hits(policies), out);
+        json_policy(&policies->policy[i], unbounded_hits(policies), out);
         fprintf(out, "%s\n", i + 1 < policies->count ? "," : "");
     }
     fprintf(out, "  ]}\n");
