@@ -271,7 +271,7 @@ static int write_model(struct request *request, struct cw_source_file *file, int
     form.model = model.report;
     form.site = site = cw_select_sites(model.report, &request->selection, &form.sites);
     if (site && form.sites == 0 && cw_select_filters(&request->selection))
-        cw_cli_error("'%s': no call site matches the flags that select some", file->path);
+        cw_cli_error("'%s': no call site matches the selection", file->path);
     else if (site && apply_selection(request, &model, &form) == 0 &&
              begin_report(request, file->path, with_heading) == 0) {
         rc = request->is_brief ? write_brief(request, &model) : write_whole(request, &model, &form);
