@@ -20,8 +20,10 @@
 #include "cli/ui/exit_status.h"
 #include "cli/ui/message.h"
 
-#define DEFAULT_PAGER "less"
-#define LESS_FLAGS    "FRX" /* like git: quit if the text fits the screen, keep colours */
+#define DEFAULT_PAGER "if command -v less >/dev/null; then less; else cat; fi"
+/* A command that is not found has read nothing. */
+#define PAGER_OR_CAT "eval \"$1\"; case $? in 126 | 127) cat ;; esac"
+#define LESS_FLAGS   "FRX" /* like git: quit if the text fits the screen, keep colours */
 
 static int fail(struct cw_destination *destination)
 {
@@ -75,7 +77,7 @@ static void run_pager(const char *pager, const int ends[2])
 {
     dup2(ends[0], STDIN_FILENO);
     setenv("LESS", LESS_FLAGS, 0); /* keeps the user's value */
-    execl("/bin/sh", "sh", "-c", pager, (char *)NULL);
+    execl("/bin/sh", "sh", "-c", PAGER_OR_CAT, "sh", pager, (char *)NULL);
     _exit(CW_EXIT_NOT_FOUND);
 }
 
