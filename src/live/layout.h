@@ -282,7 +282,7 @@ enum cw_level {
 /* Why a request found no memory: X(ID, "json name", label). */
 #define CW_CAUSES(X)                                                                               \
     X(DRIVER, "driver", "the driver had none")                                                     \
-    X(LIMIT, "limit", "beyond CUWARDEN_LIMIT")                                                     \
+    X(LIMIT, "limit", "beyond the memory limit")                                                   \
     X(MIN_FREE, "min_free", "less than CUWARDEN_MIN_FREE would have stayed free")                  \
     X(INJECTED, "injected", "injected by CUWARDEN_FAIL")                                           \
     X(BUDGET, "budget", "beyond the budget of its tag")                                            \

@@ -266,7 +266,7 @@ def whole_is_told(page):
     """Pressure, old blocks and the account of an out of memory."""
     for section, texts in (("pool", ("Pressure", "7\u00a0MiB", "88\u00a0%", "41", "low 75\u00a0%, critical 25\u00a0%", "wait for the device", "13\u00a0MiB")),
                            ("growth", ("live for 1:00.0 and more", "99\u00a0MiB", "1:01.0")),
-                           ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused", "beyond CUWARDEN_LIMIT", "largest that fits: 21\u00a0MiB", "not in one piece",
+                           ("events", ("2.000\u00a0s, device 1: 511\u00a0MiB refused", "beyond the memory limit", "largest that fits: 21\u00a0MiB", "not in one piece",
                                        "idle in the pool", "9 blocks of cudaMalloc", "3 blocks at all other sites"))):
         text = page.run(f"document.querySelector('#{section}').textContent")
         for wanted in texts:

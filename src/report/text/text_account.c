@@ -69,7 +69,7 @@ static void put_limits(const struct cw_text *text, const struct cw_report_oom *o
     if (oom->cause == CW_CAUSE_BUDGET)
         put_budget(text, oom);
     if (oom->limit != 0)
-        cw_text_line(text, "  CUWARDEN_LIMIT is %s; %s counted as held",
+        cw_text_line(text, "  the memory limit is %s; %s counted as held",
                      cw_format_size(limit, sizeof(limit), oom->limit),
                      cw_format_size(held, sizeof(held), oom->held + oom->spare));
     if (oom->limit != 0 && oom->scope_others != 0)

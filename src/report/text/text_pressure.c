@@ -273,7 +273,7 @@ static void put_refused(const struct cw_text *text, const struct cw_snapshot_pre
     }
     if (sums->limited != 0)
         cw_text_line(text,
-                     "    %*ju  did not fit at first because of CUWARDEN_LIMIT or "
+                     "    %*ju  did not fit at first because of the memory limit or "
                      "CUWARDEN_MIN_FREE",
                      width, (uintmax_t)sums->limited);
     for (unsigned i = 0; i < CW_CAUSE_COUNT; i++)
@@ -352,7 +352,7 @@ static void put_ways_out(const struct cw_text *text, const struct cw_snapshot_pr
 {
     static const char *const ways[CW_CAUSE_COUNT] = {
         [CW_CAUSE_DRIVER] = "the device was full: use less",
-        [CW_CAUSE_LIMIT] = "refused by CUWARDEN_LIMIT: raise it",
+        [CW_CAUSE_LIMIT] = "refused by the memory limit: raise it (CUWARDEN_LIMIT)",
         [CW_CAUSE_MIN_FREE] = "refused by CUWARDEN_MIN_FREE: lower it",
         [CW_CAUSE_INJECTED] = "injected by CUWARDEN_FAIL, a test: unset it",
         [CW_CAUSE_PLATFORM] = "refused by a limit of the platform: have it raised",
@@ -407,7 +407,7 @@ static void put_answer(const struct cw_text *text, const struct cw_report_event 
 
 static void put_level_change(const struct cw_text *text, const struct cw_report_event *event)
 {
-    const char *of = event->share_of == CW_SHARE_OF_LIMIT   ? "CUWARDEN_LIMIT"
+    const char *of = event->share_of == CW_SHARE_OF_LIMIT   ? "the memory limit"
                      : event->share_of == CW_SHARE_OF_BOUND ? cw_bound_name(event->bound)
                                                             : "the device";
     char share[16];

@@ -64,7 +64,7 @@ static unsigned lines(void)
 static void expect_account(void)
 {
     expect_line("  largest that fits: 3.0 GiB");
-    expect_line("  CUWARDEN_LIMIT is 64.0 GiB; 62.0 GiB counted as held");
+    expect_line("  the memory limit is 64.0 GiB; 62.0 GiB counted as held");
     expect_line("  fragmented: the driver had 61.0 GiB free in total, but no 8.0 GiB in one piece");
     expect_line("  memory use of device 0, 141.0 GiB in total");
     expect_line("      40.0 GiB   28.4%  in use by this process");
@@ -174,7 +174,7 @@ Test(report_oom, unknown_numbers_are_left_out)
     oom_at(1)->site = 0;
     cr_assert_eq(write_dump(1), 0);
     expect_text("out of memory: unknown call, device 0: refused\n");
-    expect_line("  why: beyond CUWARDEN_LIMIT");
+    expect_line("  why: beyond the memory limit");
     expect_line("  nothing fits");
 }
 

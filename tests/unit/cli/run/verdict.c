@@ -258,7 +258,7 @@ Test(verdict, all_troubles_at_once_take_eight_lines_the_worst_first)
         at = found ? found : at;
     }
     cr_expect(
-        strstr(text, ", beyond CUWARDEN_LIMIT; served from host memory: 1.0 GiB in 1 request"),
+        strstr(text, ", beyond the memory limit; served from host memory: 1.0 GiB in 1 request"),
         "%s", text);
 }
 

@@ -148,9 +148,9 @@ Test(text_pressure, tells_what_was_given_back_tried_refused_and_served_otherwise
     expect_line("    take in what the device has finished with           10       1           -");
     expect_line("    give back all idle blocks                           57       5     4.0 GiB");
     expect_no_text("wait a moment");
-    expect_line("    9  did not fit at first because of CUWARDEN_LIMIT or CUWARDEN_MIN_FREE");
+    expect_line("    9  did not fit at first because of the memory limit or CUWARDEN_MIN_FREE");
     expect_line("    1  refused: the driver had none");
-    expect_line("    2  refused: beyond CUWARDEN_LIMIT");
+    expect_line("    2  refused: beyond the memory limit");
     expect_line("    3  refused: less than CUWARDEN_MIN_FREE would have stayed free");
     expect_line("    4  refused: injected by CUWARDEN_FAIL");
     expect_line("  served from managed memory, counted as host memory");
@@ -161,7 +161,7 @@ Test(text_pressure, says_what_can_be_done)
 {
     memory_of(0)->refused[CW_CAUSE_LIMIT] = 1;
     write_section("== PRESSURE");
-    expect_line("  refused by CUWARDEN_LIMIT: raise it, or set "
+    expect_line("  refused by the memory limit: raise it (CUWARDEN_LIMIT), or set "
                 "CUWARDEN_FALLBACK=managed");
     expect_no_text("refused by CUWARDEN_MIN_FREE");
     expect_no_text("critical for");
@@ -170,7 +170,7 @@ Test(text_pressure, says_what_can_be_done)
     memory_of(0)->level_since_ns = 359 * FIXTURE_MS;
     memory_of(0)->level_ns[CW_LEVEL_HIGH] = 359 * FIXTURE_MS;
     write_section("== PRESSURE");
-    expect_line("  refused by CUWARDEN_LIMIT: raise it");
+    expect_line("  refused by the memory limit: raise it (CUWARDEN_LIMIT)");
     expect_line("  device 0 was critical for 10.3% of the time, when its pool keeps nothing:");
     expect_line("    let the program or its neighbours use less, or move the levels with "
                 "CUWARDEN_PRESSURE");
@@ -209,7 +209,7 @@ Test(text_pressure, a_change_of_level_by_the_limit_says_so)
     event->share = 7000;
     event->bytes = 7 * GIB;
     write_section("== PRESSURE");
-    expect_text("low -> medium: 70.0% of CUWARDEN_LIMIT, 7.0 GiB held\n");
+    expect_text("low -> medium: 70.0% of the memory limit, 7.0 GiB held\n");
 }
 
 Test(text_pressure, the_newest_ten_events_are_listed)
