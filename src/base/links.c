@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -90,17 +92,51 @@ int cw_links_open(const char *path, int flags, char *buf, size_t cap)
     return cw_sys_open(buf, flags | (end == CW_LINKS_FILE ? O_NOFOLLOW : 0), 0);
 }
 
-int cw_links_open_stream(const char *path, int flags, char *buf, size_t cap)
+/* A duplicate of the descriptor that the link names, of this process, if it is one of this file: it
+ * shares the position with whoever writes there. -1: none. */
+static int duplicate(const char *path, const struct stat *file)
 {
-    int fd = cw_links_open(path, flags, buf, cap);
-    struct stat info;
+    const char *digits = strrchr(path, '/');
+    unsigned long number = digits != NULL ? strtoul(digits + 1, NULL, 10) : 0;
+    struct stat own;
+    int flags = number < INT_MAX ? cw_sys_fcntl((int)number, F_GETFL, 0) : -1;
 
-    if (fd < 0 || cw_sys_stat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY || cw_sys_stat((int)number, &own) != 0 ||
+        own.st_dev != file->st_dev || own.st_ino != file->st_ino)
+        return -1;
+    return cw_sys_fcntl((int)number, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD);
+}
+
+/* The descriptor to write to, which may be another one; or -1 with errno. */
+static int check_stream(int fd, const char *path, int is_linked, enum cw_links_end end)
+{
+    struct stat info;
+    int other;
+
+    if (cw_sys_stat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return fd;
-    if (strcmp(path, buf) != 0 &&
-        syscall(SYS_ftruncate, fd, 0L) == 0) /* a link of ours led there */
-        return fd;
-    cw_sys_close(fd);
+    if (end == CW_LINKS_KERNEL) {
+        other = duplicate(path, &info);
+        return other < 0 ? fd : other;
+    }
+    if (is_linked)
+        return syscall(SYS_ftruncate, fd, 0L) == 0 ? fd : -1;
     errno = EEXIST;
     return -1;
+}
+
+int cw_links_open_stream(const char *path, int flags, char *buf, size_t cap)
+{
+    enum cw_links_end end;
+    int fd, stream, saved_errno;
+
+    if (cw_links_follow(path, buf, cap, &end) != 0)
+        return -1;
+    fd = cw_sys_open(buf, flags | (end == CW_LINKS_FILE ? O_NOFOLLOW : O_APPEND), 0);
+    stream = fd < 0 ? -1 : check_stream(fd, buf, strcmp(path, buf) != 0, end);
+    saved_errno = errno;
+    if (stream != fd)
+        cw_sys_close(fd);
+    errno = saved_errno;
+    return stream;
 }

@@ -26,8 +26,9 @@ int cw_links_follow(const char *path, char *out_path, size_t cap, enum cw_links_
 int cw_links_open(const char *path, int flags, char *buf, size_t cap);
 
 /* The same for a FIFO, a device, or a link, to be written without O_TRUNC. A regular file behind a
- * link is made empty. EEXIST: one without a link was put there meanwhile, which may be a hard link
- * to anybody's. */
+ * link is made empty; one that procfs names (/dev/stdout) is
+ * written where this process writes next, or at its end. EEXIST: one without a link
+ * was put there meanwhile, which may be a hard link to anybody's. */
 int cw_links_open_stream(const char *path, int flags, char *buf, size_t cap);
 
 #endif
