@@ -454,12 +454,9 @@ static enum cw_pool_free free_unpooled(uint64_t key, struct cw_request_free *out
 }
 
 /* Another thread has freed the block, or is about to. */
-static enum cw_pool_free refuse(uint64_t key, const struct cw_pool_context *pool_context,
-                                struct cw_request_free *out, int *out_wait)
+static enum cw_pool_free refuse(uint64_t key, struct cw_request_free *out)
 {
     *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
-    if (pool_context != NULL)
-        *out_wait = (int)atomic_load_explicit(&pool_context->record->fatal, memory_order_relaxed);
     return CW_POOL_REFUSED;
 }
 
@@ -502,7 +499,7 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
         if (index == 0 || !is_pooled(block))
             return free_unpooled(key, out);
         if (CW_UNLIKELY(!cw_tracker_claim(block, index, CW_SPACE_ADDRESS, key)))
-            return refuse(key, cw_pool_context_of(block->context), out, out_wait);
+            return refuse(key, out);
     }
     return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)
                                               : ask_driver(key, index, out);
@@ -577,7 +574,7 @@ int cw_pool_look(uint64_t key, struct cw_pool_view *out)
         !(atomic_load_explicit(&block->flags, memory_order_relaxed) & CW_BLOCK_POOLED))
         return 0;
     out->block = index;
-    out->reuses = atomic_load_explicit(&block->refs, memory_order_relaxed) - 1;
+    out->id = atomic_load_explicit(&block->refs, memory_order_relaxed) > 1 ? cw_owner_id(index) : 0;
     out->bytes = atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE
                      ? atomic_load_explicit(&block->bytes, memory_order_relaxed)
                      : 0;

@@ -86,8 +86,8 @@ void cw_pool_sync_end(uint32_t context, uint64_t ticket);
 
 /* What the program may see of the pool's block with this address, live or idle. */
 struct cw_pool_view {
-    uint64_t bytes;  /* that the program asked for; 0 while idle */
-    uint32_t reuses; /* how often the memory had an owner before */
+    uint64_t bytes; /* that the program asked for; 0 while idle */
+    uint64_t id; /* of the allocation (core/account/owner.h); 0: the memory had no owner before */
     uint32_t block;
 };
 int cw_pool_look(uint64_t key, struct cw_pool_view *out);

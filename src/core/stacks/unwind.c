@@ -2,10 +2,13 @@
 /* The walk. See unwind.h. Owns which unwinder is used: set once, read without a lock. */
 #include "core/stacks/unwind.h"
 
+#include <link.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "core/process/host.h"
+#include "core/process/loader.h"
 #include "core/stacks/module.h"
 
 #if defined(__x86_64__)
@@ -44,6 +47,60 @@ void cw_unwind_set(const struct cw_unwinder *unwinder)
     atomic_store_explicit(&is_set, 1, memory_order_release);
 }
 
+/* ---- stacks that end elsewhere ---- */
+
+enum { NO_SWITCHER, EXPECTED, KNOWN };
+
+static struct {
+    _Atomic int state;
+    uint64_t base, end; /* once it is known */
+    atomic_flag is_claimed;
+} switcher = {.is_claimed = ATOMIC_FLAG_INIT};
+
+/* "greenlet.so" before 1.0, and "_greenlet.cpython-312-x86_64-linux-gnu.so" */
+static int is_switcher(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+
+    return strncmp(name + (*name == '_'), "greenlet.", 9) == 0;
+}
+
+void cw_unwind_opening(const char *path)
+{
+    int none = NO_SWITCHER;
+
+    if (CW_UNLIKELY(is_switcher(path)))
+        atomic_compare_exchange_strong(&switcher.state, &none, EXPECTED);
+}
+
+static int match_switcher(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    if (!is_switcher(info->dlpi_name) || atomic_flag_test_and_set(&switcher.is_claimed))
+        return 0;
+    switcher.base = UINT64_MAX;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + segment->p_vaddr;
+
+        if (segment->p_type != PT_LOAD)
+            continue;
+        switcher.base = start < switcher.base ? start : switcher.base;
+        switcher.end = start + segment->p_memsz;
+    }
+    atomic_store_explicit(&switcher.state, KNOWN, memory_order_release);
+    return 1;
+}
+
+static int is_in_switcher(uint64_t pc)
+{
+    return CW_UNLIKELY(atomic_load_explicit(&switcher.state, memory_order_acquire) == KNOWN) &&
+           pc >= switcher.base && pc < switcher.end;
+}
+
+/* ---- the walk ---- */
+
 struct progress {
     struct cw_walk *walk;
     unsigned max;
@@ -78,6 +135,10 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg
     walk->exact += !progress->is_inexact;
     walk->own += walk->own == at && cw_module_is_self(walk->pc[at]);
     walk->count++;
+    if (is_in_switcher(walk->pc[at])) {
+        walk->exact = 0;
+        return _URC_END_OF_STACK;
+    }
     return is_enough(walk, progress->max) ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
@@ -99,6 +160,8 @@ void cw_unwind_walk(struct cw_walk *out, unsigned max)
 
     if (CW_UNLIKELY(!atomic_load_explicit(&is_looked_for, memory_order_acquire)))
         find_unwinder();
+    if (CW_UNLIKELY(atomic_load_explicit(&switcher.state, memory_order_relaxed) == EXPECTED))
+        cw_loader_visit(match_switcher, NULL);
     out->count = out->own = out->exact = 0;
     out->is_whole = 0;
     if (CW_LIKELY(atomic_load_explicit(&is_set, memory_order_acquire)))

@@ -38,6 +38,12 @@ struct cw_walk {
     uint64_t fp[CW_WALK_MAX];     /* frame pointer register there: rbp or x29 */
 };
 
+/* A library is about to be loaded. If it is one that gives functions stacks of their own,
+ * greenlet's, walks end in it from now on: what lies below the function that it starts one with is
+ * left over from another, and libgcc's unwinder reads where a return address leads, whatever it is.
+ */
+void cw_unwind_opening(const char *path);
+
 /* The first one that is set stays. */
 void cw_unwind_set(const struct cw_unwinder *unwinder);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is opened with RTLD_DEEPBIND. See hook/resolve/deepbind.h.
+ * What is opened with RTLD_DEEPBIND (hook/resolve/deepbind.h), and what switches stacks
+ * (core/stacks/unwind.h).
  *
  * dlopen looks at the flags and goes on to the real one by a jump, because that one finds the
  * caller by the return address: whose RUNPATH is searched, what $ORIGIN is, in which namespace. So
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 
 #include "base/compiler.h"
+#include "core/stacks/unwind.h"
 #include "hook/answers/dlsym.h"
 #include "hook/resolve/deepbind.h"
 #include "hook/resolve/next.h"
@@ -19,8 +21,9 @@
 
 struct cw_dlsym_answer cw_dlopen_filter(const char *file, int flags, const void *caller)
 {
-    (void)file;
     (void)caller;
+    if (file != NULL)
+        cw_unwind_opening(file);
 #ifdef RTLD_DEEPBIND
     if (CW_UNLIKELY(flags & RTLD_DEEPBIND)) {
         cw_settings_read();

@@ -181,12 +181,12 @@ CW_EXPORT CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psi
 }
 
 /* A block that served before has the identity that the driver gave its memory; to the program it is
- * another allocation. Numbers of our own have the top bit set, which the driver's count never
- * reaches. */
+ * another allocation, and caches of registrations (UCX, libfabric) know it by its address and this
+ * number, also once the memory there is another. Numbers of our own have the top bit set, which the
+ * driver's count never reaches. */
 static unsigned long long buffer_id(const struct cw_pool_view *block, unsigned long long drivers)
 {
-    return block->reuses == 0 ? drivers
-                              : 1ull << 63 | (unsigned long long)block->reuses << 32 | block->block;
+    return block->id == 0 ? drivers : 1ull << 63 | block->id;
 }
 
 static int find_block(CUdeviceptr ptr, struct cw_pool_view *out)

@@ -361,14 +361,12 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
 
 /* ---- frees ---- */
 
-/* The driver's answer to a second free. During a capture it may be another one: the driver is asked
- * with an address that belongs to nobody. */
+/* The driver's answer to a second free, which depends on the current context and on captures: it is
+ * asked with an address that belongs to nobody. */
 static CUresult refusal(CUresult usual)
 {
-    CUresult rc = CUDA_SUCCESS;
+    CUresult rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
 
-    if (CW_UNLIKELY(cw_gate_is_capturing()))
-        rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
     return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
 }
 
@@ -382,8 +380,8 @@ static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, 
         *rc = CUDA_SUCCESS;
         break;
     case CW_POOL_REFUSED:
-        *rc = wait != 0 ? (CUresult)wait : refusal(*rc);
-        if (wait == 0) /* else it is what any call gets there */
+        *rc = refusal(*rc);
+        if (!cw_fatal_code_is(*rc)) /* that is what any call gets there */
             cw_request_free_end(out_freed, call->api, cw_call_free_result(*rc), *rc);
         break;
     default:
