@@ -546,6 +546,11 @@ void cw_context_device(uint32_t context, uint8_t *out_device)
         *out_device = (uint8_t)context_at(context)->device;
 }
 
+int cw_context_fatal(uint32_t context)
+{
+    return context != 0 ? atomic_load(&context_at(context)->fatal) : 0;
+}
+
 int cw_context_set_fatal(uint32_t context, int code)
 {
     int32_t none = 0;

@@ -141,5 +141,7 @@ void cw_context_check_all(void);
 
 /* The driver reported a fatal error of this context; 1 for the first time. */
 int cw_context_set_fatal(uint32_t context, int code);
+/* Its code, 0: none. */
+int cw_context_fatal(uint32_t context);
 
 #endif

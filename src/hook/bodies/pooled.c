@@ -361,12 +361,21 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
 
 /* ---- frees ---- */
 
-/* The driver's answer to a second free, which depends on the current context and on captures: it is
- * asked with an address that belongs to nobody. */
+/* The driver's answer to a second free, which depends on the current context, whosever the block
+ * was. During a capture it may be another one: the driver is asked with an address that belongs to
+ * nobody. */
 static CUresult refusal(CUresult usual)
 {
-    CUresult rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
+    CUresult rc = CUDA_SUCCESS;
+    uint32_t context;
+    uint8_t device;
 
+    if (CW_UNLIKELY(cw_gate_is_capturing())) {
+        rc = CW_REAL(cuMemFree_v2)(CW_NOBODYS_ADDRESS);
+    } else {
+        context = cw_context_current(&device);
+        rc = context != 0 ? (CUresult)cw_context_fatal(context) : CUDA_ERROR_INVALID_CONTEXT;
+    }
     return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
 }
 
