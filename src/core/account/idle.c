@@ -4,6 +4,8 @@
 
 #include <stdatomic.h>
 
+#define PAGE_BYTES (UINT64_C(2) << 20) /* of the driver */
+
 static struct {
     struct cw_arena *arena;
     _Atomic uint64_t leaving[CW_DEVICES];  /* bytes that the driver is being given back */
@@ -43,7 +45,8 @@ int cw_idle_is_settled(uint64_t before)
     return cw_idle_motion() == before && before >> 32 == (uint32_t)before;
 }
 
-uint64_t cw_idle_bytes(uint8_t device)
+/* `page` for each block. */
+static uint64_t sum(uint8_t device, uint64_t page)
 {
     uint64_t idle = atomic_load(&self.leaving[device]);
     struct cw_view view;
@@ -55,8 +58,19 @@ uint64_t cw_idle_bytes(uint8_t device)
         const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
 
         if (bucket != NULL && bucket->device == device)
-            idle += atomic_load_explicit(&bucket->idle_bytes, memory_order_relaxed);
+            idle += atomic_load_explicit(&bucket->idle_bytes, memory_order_relaxed) +
+                    page * atomic_load_explicit(&bucket->idle_blocks, memory_order_relaxed);
     }
     /* One thread's record may be read before a block came in, another's after it left. */
     return (int64_t)idle > 0 ? idle : 0;
+}
+
+uint64_t cw_idle_bytes(uint8_t device)
+{
+    return sum(device, 0);
+}
+
+uint64_t cw_idle_most(uint8_t device)
+{
+    return sum(device, PAGE_BYTES);
 }

@@ -18,6 +18,10 @@ void cw_idle_init(struct cw_arena *arena);
 /* On the device, or in pinned memory (CW_DEVICE_HOST). Exact, and some microseconds' work. */
 uint64_t cw_idle_bytes(uint8_t device);
 
+/* What the driver could have more if it got all of that: it may keep a page for a block, and others
+ * in it. */
+uint64_t cw_idle_most(uint8_t device);
+
 /* Around the driver's free of an idle block: departs before its record stops being idle, arrives
  * when the driver has answered. */
 void cw_idle_departs(uint8_t device, uint64_t bytes);

@@ -24,9 +24,12 @@
 
 #define OTHERS_TURNS 20000u /* of cw_lock_relax: about a second */
 
+#define BUSY_NS UINT64_C(1000000) /* after which contexts with work are asked again */
+
 static struct {
     const struct cw_options *options;
     _Atomic int working; /* a thread has its turn */
+    _Atomic uint64_t busy_until_ns;
 } self;
 
 void cw_reclaim_init(const struct cw_options *options)
@@ -38,7 +41,91 @@ void cw_reclaim_init(const struct cw_options *options)
 void cw_reclaim_reset(void)
 {
     atomic_store(&self.working, 0);
+    atomic_store(&self.busy_until_ns, 0);
 }
+
+/* ---- contexts with work ---- */
+
+#define PROBES 16 /* queries until an event of an idle context has surely passed */
+
+/* 1 if an event that is recorded now tells that all work of the context is done. */
+static int is_idle(struct cw_pool_context *pool_context)
+{
+    struct cw_context_name context = cw_context_name(pool_context->record);
+    uint64_t event;
+    int passed = 0;
+
+    if (!cw_session.ops->has_context_events() || !cw_gate_enter())
+        return 0;
+    event = cw_pool_context_acquire_event(pool_context);
+    if (event != 0 && cw_session.ops->event_record(context, event) == 0)
+        for (int i = 0; passed == 0 && i < PROBES; i++)
+            passed = cw_session.ops->event_query(context, event);
+    if (event != 0)
+        cw_pool_context_release_event(pool_context, event);
+    cw_gate_leave();
+    return passed == 1;
+}
+
+/* Contexts where a free by the driver may be made now. It waits for all work of its context, and a
+ * kernel there may run until the very thread does something more, or wait for a kernel of another
+ * device that it has not launched yet (NCCL's do). */
+struct quiet {
+    const struct cw_pool_context *own; /* where it may wait; NULL: nowhere */
+    unsigned count;                    /* that were asked */
+    int has_skipped;
+    struct {
+        const struct cw_pool_context *of;
+        int is_idle;
+    } asked[CW_POOL_CONTEXTS_LIVE];
+};
+
+/* The calling thread's context is one where the program's own frees would have waited. */
+static struct quiet but_for_own(void)
+{
+    uint8_t device;
+
+    return (struct quiet){.own = cw_pool_context_of(cw_context_current(&device))};
+}
+
+static int ask_idle(struct quiet *quiet, struct cw_pool_context *pool_context)
+{
+    int is = is_idle(pool_context);
+
+    if (quiet->count < CW_ARRAY_LEN(quiet->asked)) {
+        quiet->asked[quiet->count].of = pool_context;
+        quiet->asked[quiet->count++].is_idle = is;
+    }
+    return is;
+}
+
+/* Asked once, and then for all its blocks. A driver without such events cannot say. */
+static int may_free_in(struct quiet *quiet, struct cw_pool_context *pool_context)
+{
+    unsigned i = 0;
+    int is;
+
+    if (quiet == NULL || pool_context == quiet->own || !cw_session.ops->has_context_events())
+        return 1;
+    while (i < quiet->count && quiet->asked[i].of != pool_context)
+        i++;
+    is = i < quiet->count ? quiet->asked[i].is_idle : ask_idle(quiet, pool_context);
+    quiet->has_skipped |= !is;
+    return is;
+}
+
+/* The next pool with blocks that may be freed. */
+static struct cw_pool *next_quiet(uint8_t device, struct cw_pool_walk *walk, struct quiet *quiet)
+{
+    struct cw_pool *pool;
+
+    do
+        pool = cw_pool_walk_next(device, walk);
+    while (pool != NULL && !may_free_in(quiet, pool->pool_context));
+    return pool;
+}
+
+/* ---- all that is idle ---- */
 
 static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
 {
@@ -48,23 +135,24 @@ static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
     return bytes + cw_release_list(pool->pool_context, cw_bucket_take_all(pool), why);
 }
 
-static uint64_t release_ready(uint8_t device, enum cw_release why)
+/* quiet NULL: whatever the context does. So below. */
+static uint64_t release_ready(uint8_t device, struct quiet *quiet, enum cw_release why)
 {
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
     uint64_t bytes = 0;
 
-    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
+    while ((pool = next_quiet(device, &walk, quiet)) != NULL)
         bytes += release_pool(pool, why);
     return bytes;
 }
 
 /* Of the device, and pinned memory. */
-static uint64_t release_all_ready(uint8_t device, enum cw_release why)
+static uint64_t release_all_ready(uint8_t device, struct quiet *quiet, enum cw_release why)
 {
-    uint64_t bytes = release_ready(device, why);
+    uint64_t bytes = release_ready(device, quiet, why);
 
-    return bytes + release_ready(CW_DEVICE_HOST, why);
+    return bytes + release_ready(CW_DEVICE_HOST, quiet, why);
 }
 
 /* ---- a request that found no memory ---- */
@@ -92,13 +180,14 @@ void cw_reclaim_gather(uint8_t device)
 }
 
 /* Releases one block of the class with at least `need` bytes; 0: there is none. */
-static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, enum cw_release why)
+static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, struct quiet *quiet,
+                            enum cw_release why)
 {
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
     uint32_t block;
 
-    while ((pool = cw_pool_walk_next(device, &walk)) != NULL) {
+    while ((pool = next_quiet(device, &walk, quiet)) != NULL) {
         block = cw_bucket_take_least(pool, size_class, need);
         if (block != 0)
             return cw_release_list(pool->pool_context, block, why);
@@ -106,13 +195,14 @@ static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, 
     return 0;
 }
 
-static uint64_t release_largest(uint8_t device, uint64_t need, enum cw_release why)
+static uint64_t release_largest(uint8_t device, uint64_t need, struct quiet *quiet,
+                                enum cw_release why)
 {
     uint64_t bytes = 0, more;
 
     for (unsigned c = CW_SIZE_CLASSES; c-- > 0 && bytes < need;)
         do {
-            more = release_one(device, c, 0, why);
+            more = release_one(device, c, 0, quiet, why);
             bytes += more;
         } while (more != 0 && bytes < need);
     return bytes;
@@ -120,6 +210,7 @@ static uint64_t release_largest(uint8_t device, uint64_t need, enum cw_release w
 
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 {
+    struct quiet quiet = but_for_own();
     uint64_t bytes = 0;
 
     if (need == 0 || need > CW_SIZE_MOST || cw_bucket_idle(device) < need)
@@ -127,18 +218,22 @@ uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
     cw_retention_reclaim_begins();
     for (unsigned c = need < CW_SIZE_LEAST ? 0 : cw_size_class_down(need);
          bytes == 0 && c < CW_SIZE_CLASSES; c++)
-        bytes = release_one(device, c, need, CW_RELEASE_OOM);
+        bytes = release_one(device, c, need, &quiet, CW_RELEASE_OOM);
     if (bytes == 0)
-        bytes = release_largest(device, need, CW_RELEASE_OOM);
+        bytes = release_largest(device, need, &quiet, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);
 }
 
-uint64_t cw_reclaim_all(uint8_t device)
+/* Where the only memory left is that of contexts with work, waiting for it is better than none. */
+uint64_t cw_reclaim_all(uint8_t device, int is_pinned)
 {
+    struct quiet quiet = but_for_own();
     uint64_t bytes;
 
     cw_retention_reclaim_begins();
-    bytes = release_all_ready(device, CW_RELEASE_OOM);
+    bytes = release_all_ready(device, &quiet, CW_RELEASE_OOM);
+    if (bytes == 0 && quiet.has_skipped)
+        bytes = release_ready(is_pinned ? CW_DEVICE_HOST : device, NULL, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);
 }
 
@@ -155,21 +250,28 @@ static uint64_t release_pending(struct cw_pool_context *pool_context, enum cw_re
 }
 
 /* Pending blocks first: those that others make ready during the waits are among the ready ones. */
-static uint64_t release_rest(uint8_t device, enum cw_release why)
+static uint64_t release_rest(uint8_t device, struct quiet *quiet, enum cw_release why)
 {
     struct cw_pool_context *pool_context;
     uint64_t bytes = 0;
     uint32_t at = 0;
 
     while ((pool_context = cw_pool_walk_context(device, &at)) != NULL)
-        bytes += release_pending(pool_context, why);
-    return bytes + release_all_ready(device, why);
+        if (may_free_in(quiet, pool_context))
+            bytes += release_pending(pool_context, why);
+    return bytes + release_all_ready(device, quiet, why);
 }
 
 uint64_t cw_reclaim_rest(uint8_t device)
 {
+    struct quiet quiet = but_for_own();
+    uint64_t bytes;
+
     cw_retention_reclaim_begins();
-    return cw_retention_reclaim_ends(release_rest(device, CW_RELEASE_OOM));
+    bytes = release_rest(device, &quiet, CW_RELEASE_OOM);
+    if (bytes == 0 && quiet.has_skipped)
+        bytes = release_rest(device, NULL, CW_RELEASE_OOM);
+    return cw_retention_reclaim_ends(bytes);
 }
 
 uint32_t cw_reclaim_harvest(uint8_t device)
@@ -199,27 +301,29 @@ int cw_reclaim_wait_for_others(uint32_t since)
 
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 {
+    struct quiet quiet = may_wait ? but_for_own() : (struct quiet){.own = NULL};
     uint64_t bytes;
 
     if (gathers)
         cw_reclaim_gather(device);
     cw_reclaim_harvest(device);
     cw_retention_reclaim_begins();
-    bytes = release_all_ready(device, CW_RELEASE_ASKED);
+    bytes = release_all_ready(device, &quiet, CW_RELEASE_ASKED);
     if (may_wait)
-        bytes += release_rest(device, CW_RELEASE_ASKED);
+        bytes += release_rest(device, &quiet, CW_RELEASE_ASKED);
     return cw_retention_reclaim_ends(bytes);
 }
 
 uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
 {
+    struct quiet quiet = {.own = NULL};
     uint64_t idle, bytes;
 
     gather_pools(device);
     cw_reclaim_harvest(device);
     idle = cw_bucket_idle(device);
     cw_retention_reclaim_begins();
-    bytes = idle > most ? release_largest(device, idle - most, CW_RELEASE_ASKED) : 0;
+    bytes = idle > most ? release_largest(device, idle - most, &quiet, CW_RELEASE_ASKED) : 0;
     return cw_retention_reclaim_ends(bytes);
 }
 
@@ -229,6 +333,7 @@ uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
 struct turn {
     unsigned calls;
     uint64_t end_ns;
+    struct quiet quiet;
 };
 
 /* 0: this call of the program has had its turn, whatever it was for. */
@@ -280,7 +385,7 @@ static int drop_all(uint8_t device, struct turn *turn)
     struct cw_pool *pool;
 
     gather_pools(device);
-    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
+    while ((pool = next_quiet(device, &walk, &turn->quiet)) != NULL)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;)
             while (cw_bucket_has_blocks(pool, c)) {
                 uint32_t count, list = cw_bucket_take_some(pool, c, turn->calls, &count);
@@ -300,7 +405,7 @@ static int drop_excess(uint8_t device, struct turn *turn)
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while (most != CW_COUNT_AUTO && (pool = cw_pool_walk_next(device, &walk)) != NULL)
+    while (most != CW_COUNT_AUTO && (pool = next_quiet(device, &walk, &turn->quiet)) != NULL)
         for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
             uint32_t list;
 
@@ -338,14 +443,14 @@ static uint64_t age_of(const struct cw_pool *pool, unsigned size_class, uint32_t
 /* The bucket whose next block is worth least for its size: the one with the largest age times size.
  * In a study of ten programs' traces that kept 99 % of the hits of an unbounded cache; releasing
  * the oldest block kept 69 %. */
-static struct choice choose(uint8_t device)
+static struct choice choose(uint8_t device, struct quiet *quiet)
 {
     uint32_t now = cw_session_tick(cw_session_now());
     struct choice best = {0};
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while ((pool = cw_pool_walk_next(device, &walk)) != NULL) {
+    while ((pool = next_quiet(device, &walk, quiet)) != NULL) {
         for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
             uint64_t value;
 
@@ -374,7 +479,7 @@ static uint64_t release_chosen(const struct choice *choice, enum cw_release why,
 static int drop_beyond_cap_with(uint8_t device, uint64_t more, struct turn *turn)
 {
     while (cw_usage_device(device).held + more > cw_demand_cap(device)) {
-        struct choice choice = choose(device);
+        struct choice choice = choose(device, &turn->quiet);
 
         if (choice.pool == NULL)
             return 1;
@@ -392,7 +497,7 @@ static int drop_beyond_cap(uint8_t device, struct turn *turn)
 static int drop_for_level(uint8_t device, struct turn *turn)
 {
     while (cw_pressure_excess(device) != 0) {
-        struct choice choice = choose(device);
+        struct choice choice = choose(device, &turn->quiet);
 
         if (choice.pool == NULL)
             return 1;
@@ -423,7 +528,7 @@ static int drop_lent(uint8_t device, struct turn *turn)
 
     gather_pools(device);
     while (cw_lending_wanted(device, cw_session_now()) != 0) {
-        struct choice choice = choose(device);
+        struct choice choice = choose(device, &turn->quiet);
 
         if (choice.pool == NULL)
             return 1;
@@ -440,7 +545,7 @@ static int drop_doomed(uint8_t device, struct turn *turn)
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while ((pool = cw_pool_walk_next(device, &walk)) != NULL)
+    while ((pool = next_quiet(device, &walk, &turn->quiet)) != NULL)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;) {
             uint32_t block;
 
@@ -467,26 +572,35 @@ static const struct {
 /* 0: the turn was over before all was done. */
 static int work_on(uint8_t device, struct turn *turn)
 {
+    int is_done;
+
     for (size_t i = 0; i < CW_ARRAY_LEN(steps); i++) {
         if ((cw_reclaim_due_of(device) & steps[i].reason) == 0)
             continue;
         /* Cleared first: what becomes due meanwhile gets another look. */
         cw_reclaim_due_take(device, steps[i].reason);
-        if (!steps[i].step(device, turn)) {
+        turn->quiet.has_skipped = 0;
+        /* A neighbour waits: it gets memory also of a program that always has work. */
+        turn->quiet.own = steps[i].reason == CW_RECLAIM_LENT ? but_for_own().own : NULL;
+        is_done = steps[i].step(device, turn);
+        if (!is_done || turn->quiet.has_skipped)
             cw_reclaim_due_set(device, steps[i].reason);
+        if (turn->quiet.has_skipped)
+            atomic_store(&self.busy_until_ns, cw_session_now() + BUSY_NS);
+        if (!is_done)
             return 0;
-        }
     }
     return 1;
 }
 
-/* The driver's free of an idle block might wait for a kernel that never ends by itself, where the
- * call that this is done in would not. A context that has failed does not count: it has no work. */
+/* Without asking the driver. A context that has failed does not count: it has no work. */
 static int is_any_busy(void)
 {
     struct cw_pool_context *pool_context;
     uint32_t at = 0;
 
+    if (cw_session_now() < atomic_load(&self.busy_until_ns))
+        return 1;
     if (CW_LIKELY(atomic_load(&cw_patience_busy) == 0))
         return 0;
     while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
@@ -518,27 +632,6 @@ void cw_reclaim_work(void)
 }
 
 /* ---- inside an allocation ---- */
-
-#define PROBES 16 /* queries until an event of an idle context has surely passed */
-
-/* 1 if an event that is recorded now tells that all work of the context is done. */
-static int is_idle(struct cw_pool_context *pool_context)
-{
-    struct cw_context_name context = cw_context_name(pool_context->record);
-    uint64_t event;
-    int passed = 0;
-
-    if (!cw_session.ops->has_context_events() || !cw_gate_enter())
-        return 0;
-    event = cw_pool_context_acquire_event(pool_context);
-    if (event != 0 && cw_session.ops->event_record(context, event) == 0)
-        for (int i = 0; passed == 0 && i < PROBES; i++)
-            passed = cw_session.ops->event_query(context, event);
-    if (event != 0)
-        cw_pool_context_release_event(pool_context, event);
-    cw_gate_leave();
-    return passed == 1;
-}
 
 void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
 {

@@ -32,8 +32,10 @@ void cw_reclaim_reset(void);
 void cw_reclaim_gather(uint8_t device);
 /* The smallest idle block of `need` bytes; if there is none, the largest until they are enough. */
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need);
-/* All ready blocks, including pinned memory and threads' own. */
-uint64_t cw_reclaim_all(uint8_t device);
+/* All ready blocks, including pinned memory and threads' own: those of contexts without work and of
+ * the calling thread's; if there are none, those of the others, which takes as long as their work.
+ * is_pinned: it is pinned memory that is short. */
+uint64_t cw_reclaim_all(uint8_t device, int is_pinned);
 /* Waits for the contexts of the device in which something is pending, and gives everything back. */
 uint64_t cw_reclaim_rest(uint8_t device);
 /* Blocks that have become ready, of all contexts of the device. */

@@ -101,14 +101,19 @@ static enum cw_ladder_step ask_or_wait(struct cw_ladder *ladder, uint64_t bytes)
     return ask_if(ladder, bytes);
 }
 
+static int is_pinned(const struct cw_ladder *ladder)
+{
+    return ladder->pool != NULL && ladder->pool->device != ladder->device;
+}
+
 /* A limit says how much is missing; the driver does not. */
 static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_block)
 {
     uint64_t need = ladder->bytes;
 
     (void)out_block;
-    if (ladder->pool != NULL && ladder->pool->device != ladder->device)
-        return CW_LADDER_END; /* pinned memory */
+    if (is_pinned(ladder))
+        return CW_LADDER_END;
     if (ladder->cause != CW_CAUSE_DRIVER)
         need = cw_limit_shortfall(ladder->device, ladder->bytes);
     return ask_if(ladder, cw_reclaim_sufficient(ladder->device, need));
@@ -118,7 +123,7 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
  * itself; when a limit is in the way, it must be told to trim them. */
 static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    uint64_t bytes = cw_reclaim_all(ladder->device);
+    uint64_t bytes = cw_reclaim_all(ladder->device, is_pinned(ladder));
 
     (void)out_block;
     if (ladder->cause != CW_CAUSE_DRIVER)
@@ -144,7 +149,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
         if (cw_reclaim_harvest(ladder->device) != 0) {
             if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
                 return CW_LADDER_SERVED;
-            return ask_if(ladder, cw_reclaim_all(ladder->device));
+            return ask_if(ladder, cw_reclaim_all(ladder->device, is_pinned(ladder)));
         }
         cw_lock_relax(&turns);
     } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
@@ -165,8 +170,7 @@ static enum cw_ladder_step neighbours(struct cw_ladder *ladder, uint32_t *out_bl
     enum cw_ladder_step step;
 
     (void)out_block;
-    if (ladder->cause == CW_CAUSE_LIMIT || ladder->asked_neighbours == 2 ||
-        (ladder->pool != NULL && ladder->pool->device != ladder->device))
+    if (ladder->cause == CW_CAUSE_LIMIT || ladder->asked_neighbours == 2 || is_pinned(ladder))
         return CW_LADDER_END;
     given = cw_neighbours_ask(ladder->device, ladder->bytes, ladder->asked_neighbours,
                               &ladder->neighbours_ns);
@@ -231,12 +235,27 @@ static int is_within_reach(const struct cw_ladder *ladder)
     return cw_bucket_idle(ladder->device) != 0 || pending(ladder) != 0;
 }
 
+/* With all that is idle given back the driver would not have so much: it stays, and the frees of
+ * it, which may wait for work, are not made. */
+static int is_in_vain(const struct cw_ladder *ladder)
+{
+    uint64_t left;
+
+    if (ladder->cause != CW_CAUSE_DRIVER || ladder->bytes == 0 || is_pinned(ladder) ||
+        pending(ladder) != 0 || is_raced() || cw_device_ask_free(ladder->device, &left) != 0)
+        return 0;
+    left += cw_driver_pool_spare(ladder->device);
+    return left + cw_idle_most(ladder->device) < ladder->bytes;
+}
+
 /* Another thread has taken the memory that was given back, or has freed some since we looked
  * through the buckets: into the pool or, as far as we can tell, to the driver. */
 static int is_worth_a_round(struct cw_ladder *ladder)
 {
     uint64_t left;
 
+    if (is_in_vain(ladder))
+        return 0;
     if (cw_reclaim_wait_for_others(ladder->reclaims) || is_within_reach(ladder))
         return 1;
     if (ladder->cause != CW_CAUSE_DRIVER && cw_limit_shortfall(ladder->device, ladder->bytes) == 0)
@@ -282,6 +301,8 @@ static enum cw_ladder_step next(struct cw_ladder *ladder, uint32_t *out_block)
     while (step == CW_LADDER_END && ladder->rungs < CW_RUNG_COUNT) {
         if (ladder->rungs == CW_RUNG_FALLBACK && begin_round(ladder))
             return CW_LADDER_ASK;
+        if (ladder->rungs == CW_RUNG_SUFFICIENT && is_in_vain(ladder))
+            ladder->rungs = CW_RUNG_NEIGHBOURS;
         step = try_next_rung(ladder, out_block);
     }
     return step;

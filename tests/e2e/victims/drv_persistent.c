@@ -7,6 +7,7 @@
  *   capture frees small blocks while other threads capture streams
  *   pile    frees more than anybody would want to keep
  *   queue   as small, and then waits and goes on as any program
+ *   device, context, trim: another device or context, where nothing runs, needs memory
  */
 #include "victim.h"
 
@@ -162,16 +163,95 @@ static void run_pile(void)
     end_kernel();
 }
 
+/* ---- work of one context, memory of another ---- */
+
+/* Idle blocks of both contexts have been waited for in both. */
+static void settle(CUcontext other)
+{
+    CUcontext both[] = {context, other};
+
+    for (int i = 0; i < 8; i++) {
+        MUST(cuCtxSetCurrent(both[i % 2]));
+        MUST(cuCtxSynchronize());
+        take_and_free(1000, 1);
+        usleep(1000);
+    }
+}
+
+static void end_elsewhere(void)
+{
+    end_kernel();
+    MUST(cuCtxSetCurrent(context));
+}
+
+/* Memory of device 1 runs out while a kernel runs on device 0, where pinned memory lies idle. */
+static void run_device(void)
+{
+    CUcontext other = use_device(1);
+    CUdeviceptr first, second;
+    void *pinned;
+
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuMemAllocHost(&pinned, 1 << 20));
+    MUST(cuMemFreeHost(pinned));
+    settle(other);
+    MUST(cuCtxSetCurrent(context));
+    start_kernel();
+    MUST(cuCtxSetCurrent(other));
+    MUST(cuMemAlloc(&first, (size_t)600 << 20));
+    say("no more: %d", cuMemAlloc(&second, (size_t)600 << 20));
+    end_elsewhere();
+}
+
+/* A context asks for more than it ever had while a kernel runs in another of its device. */
+static void run_context(void)
+{
+    CUcontext other;
+    CUdeviceptr block[50];
+
+    MUST(cuCtxCreate_v2(&other, 0, 0));
+    MUST(cuCtxSetCurrent(context));
+    for (int i = 0; i < 8; i++)
+        MUST(cuMemAlloc(&block[i], (10 << 20) + (i << 18)));
+    for (int i = 0; i < 8; i++)
+        MUST(cuMemFree(block[i]));
+    settle(other);
+    MUST(cuCtxSetCurrent(context));
+    start_kernel();
+    MUST(cuCtxSetCurrent(other));
+    for (int i = 0; i < 50; i++)
+        MUST(cuMemAlloc(&block[i], (5 << 20) + (i << 17)));
+    end_elsewhere();
+}
+
+/* Idle memory of device 0 grows old while a kernel runs there; device 1 allocates and frees. */
+static void run_trim(void)
+{
+    CUcontext other = use_device(1);
+
+    MUST(cuCtxSetCurrent(context));
+    for (int i = 0; i < 8; i++)
+        take_and_free((4 << 20) + (i << 19), 2);
+    settle(other);
+    MUST(cuCtxSetCurrent(context));
+    start_kernel();
+    MUST(cuCtxSetCurrent(other));
+    for (int i = 0; i < 30; i++) {
+        usleep(20000);
+        take_and_free(1000, 1);
+        MUST(cuCtxSynchronize());
+    }
+    end_elsewhere();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenarios[] = {{"small", run_small},
-                     {"queue", run_queue},
-                     {"large", run_large},
-                     {"capture", run_capture},
-                     {"pile", run_pile}};
+    } scenarios[] = {{"small", run_small},     {"queue", run_queue}, {"large", run_large},
+                     {"capture", run_capture}, {"pile", run_pile},   {"device", run_device},
+                     {"context", run_context}, {"trim", run_trim}};
 
     prepare();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
