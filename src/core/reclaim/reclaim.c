@@ -14,6 +14,7 @@
 #include "core/limits/pressure.h"
 #include "core/process/gate.h"
 #include "core/reclaim/pool_walk.h"
+#include "core/reclaim/quiet.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "core/account/usage.h"
@@ -44,87 +45,6 @@ void cw_reclaim_reset(void)
     atomic_store(&self.busy_until_ns, 0);
 }
 
-/* ---- contexts with work ---- */
-
-#define PROBES 16 /* queries until an event of an idle context has surely passed */
-
-/* 1 if an event that is recorded now tells that all work of the context is done. */
-static int is_idle(struct cw_pool_context *pool_context)
-{
-    struct cw_context_name context = cw_context_name(pool_context->record);
-    uint64_t event;
-    int passed = 0;
-
-    if (!cw_session.ops->has_context_events() || !cw_gate_enter())
-        return 0;
-    event = cw_pool_context_acquire_event(pool_context);
-    if (event != 0 && cw_session.ops->event_record(context, event) == 0)
-        for (int i = 0; passed == 0 && i < PROBES; i++)
-            passed = cw_session.ops->event_query(context, event);
-    if (event != 0)
-        cw_pool_context_release_event(pool_context, event);
-    cw_gate_leave();
-    return passed == 1;
-}
-
-/* Contexts where a free by the driver may be made now. It waits for all work of its context, and a
- * kernel there may run until the very thread does something more, or wait for a kernel of another
- * device that it has not launched yet (NCCL's do). */
-struct quiet {
-    const struct cw_pool_context *own; /* where it may wait; NULL: nowhere */
-    unsigned count;                    /* that were asked */
-    int has_skipped;
-    struct {
-        const struct cw_pool_context *of;
-        int is_idle;
-    } asked[CW_POOL_CONTEXTS_LIVE];
-};
-
-/* The calling thread's context is one where the program's own frees would have waited. */
-static struct quiet but_for_own(void)
-{
-    uint8_t device;
-
-    return (struct quiet){.own = cw_pool_context_of(cw_context_current(&device))};
-}
-
-static int ask_idle(struct quiet *quiet, struct cw_pool_context *pool_context)
-{
-    int is = is_idle(pool_context);
-
-    if (quiet->count < CW_ARRAY_LEN(quiet->asked)) {
-        quiet->asked[quiet->count].of = pool_context;
-        quiet->asked[quiet->count++].is_idle = is;
-    }
-    return is;
-}
-
-/* Asked once, and then for all its blocks. A driver without such events cannot say. */
-static int may_free_in(struct quiet *quiet, struct cw_pool_context *pool_context)
-{
-    unsigned i = 0;
-    int is;
-
-    if (quiet == NULL || pool_context == quiet->own || !cw_session.ops->has_context_events())
-        return 1;
-    while (i < quiet->count && quiet->asked[i].of != pool_context)
-        i++;
-    is = i < quiet->count ? quiet->asked[i].is_idle : ask_idle(quiet, pool_context);
-    quiet->has_skipped |= !is;
-    return is;
-}
-
-/* The next pool with blocks that may be freed. */
-static struct cw_pool *next_quiet(uint8_t device, struct cw_pool_walk *walk, struct quiet *quiet)
-{
-    struct cw_pool *pool;
-
-    do
-        pool = cw_pool_walk_next(device, walk);
-    while (pool != NULL && !may_free_in(quiet, pool->pool_context));
-    return pool;
-}
-
 /* ---- all that is idle ---- */
 
 static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
@@ -136,19 +56,19 @@ static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
 }
 
 /* quiet NULL: whatever the context does. So below. */
-static uint64_t release_ready(uint8_t device, struct quiet *quiet, enum cw_release why)
+static uint64_t release_ready(uint8_t device, struct cw_quiet *quiet, enum cw_release why)
 {
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
     uint64_t bytes = 0;
 
-    while ((pool = next_quiet(device, &walk, quiet)) != NULL)
+    while ((pool = cw_quiet_next(device, &walk, quiet)) != NULL)
         bytes += release_pool(pool, why);
     return bytes;
 }
 
 /* Of the device, and pinned memory. */
-static uint64_t release_all_ready(uint8_t device, struct quiet *quiet, enum cw_release why)
+static uint64_t release_all_ready(uint8_t device, struct cw_quiet *quiet, enum cw_release why)
 {
     uint64_t bytes = release_ready(device, quiet, why);
 
@@ -180,14 +100,14 @@ void cw_reclaim_gather(uint8_t device)
 }
 
 /* Releases one block of the class with at least `need` bytes; 0: there is none. */
-static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, struct quiet *quiet,
-                            enum cw_release why)
+static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need,
+                            struct cw_quiet *quiet, enum cw_release why)
 {
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
     uint32_t block;
 
-    while ((pool = next_quiet(device, &walk, quiet)) != NULL) {
+    while ((pool = cw_quiet_next(device, &walk, quiet)) != NULL) {
         block = cw_bucket_take_least(pool, size_class, need);
         if (block != 0)
             return cw_release_list(pool->pool_context, block, why);
@@ -195,7 +115,7 @@ static uint64_t release_one(uint8_t device, unsigned size_class, uint64_t need, 
     return 0;
 }
 
-static uint64_t release_largest(uint8_t device, uint64_t need, struct quiet *quiet,
+static uint64_t release_largest(uint8_t device, uint64_t need, struct cw_quiet *quiet,
                                 enum cw_release why)
 {
     uint64_t bytes = 0, more;
@@ -210,7 +130,7 @@ static uint64_t release_largest(uint8_t device, uint64_t need, struct quiet *qui
 
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 {
-    struct quiet quiet = but_for_own();
+    struct cw_quiet quiet = cw_quiet_but_for_own();
     uint64_t bytes = 0;
 
     if (need == 0 || need > CW_SIZE_MOST || cw_bucket_idle(device) < need)
@@ -227,7 +147,7 @@ uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 /* Where the only memory left is that of contexts with work, waiting for it is better than none. */
 uint64_t cw_reclaim_all(uint8_t device, int is_pinned)
 {
-    struct quiet quiet = but_for_own();
+    struct cw_quiet quiet = cw_quiet_but_for_own();
     uint64_t bytes;
 
     cw_retention_reclaim_begins();
@@ -250,21 +170,21 @@ static uint64_t release_pending(struct cw_pool_context *pool_context, enum cw_re
 }
 
 /* Pending blocks first: those that others make ready during the waits are among the ready ones. */
-static uint64_t release_rest(uint8_t device, struct quiet *quiet, enum cw_release why)
+static uint64_t release_rest(uint8_t device, struct cw_quiet *quiet, enum cw_release why)
 {
     struct cw_pool_context *pool_context;
     uint64_t bytes = 0;
     uint32_t at = 0;
 
     while ((pool_context = cw_pool_walk_context(device, &at)) != NULL)
-        if (may_free_in(quiet, pool_context))
+        if (cw_quiet_may_free(quiet, pool_context))
             bytes += release_pending(pool_context, why);
     return bytes + release_all_ready(device, quiet, why);
 }
 
 uint64_t cw_reclaim_rest(uint8_t device)
 {
-    struct quiet quiet = but_for_own();
+    struct cw_quiet quiet = cw_quiet_but_for_own();
     uint64_t bytes;
 
     cw_retention_reclaim_begins();
@@ -301,7 +221,7 @@ int cw_reclaim_wait_for_others(uint32_t since)
 
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 {
-    struct quiet quiet = may_wait ? but_for_own() : (struct quiet){.own = NULL};
+    struct cw_quiet quiet = may_wait ? cw_quiet_but_for_own() : (struct cw_quiet){.own = NULL};
     uint64_t bytes;
 
     if (gathers)
@@ -316,7 +236,7 @@ uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 
 uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
 {
-    struct quiet quiet = {.own = NULL};
+    struct cw_quiet quiet = {.own = NULL};
     uint64_t idle, bytes;
 
     gather_pools(device);
@@ -333,7 +253,7 @@ uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
 struct turn {
     unsigned calls;
     uint64_t end_ns;
-    struct quiet quiet;
+    struct cw_quiet quiet;
 };
 
 /* 0: this call of the program has had its turn, whatever it was for. */
@@ -385,7 +305,7 @@ static int drop_all(uint8_t device, struct turn *turn)
     struct cw_pool *pool;
 
     gather_pools(device);
-    while ((pool = next_quiet(device, &walk, &turn->quiet)) != NULL)
+    while ((pool = cw_quiet_next(device, &walk, &turn->quiet)) != NULL)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;)
             while (cw_bucket_has_blocks(pool, c)) {
                 uint32_t count, list = cw_bucket_take_some(pool, c, turn->calls, &count);
@@ -405,7 +325,7 @@ static int drop_excess(uint8_t device, struct turn *turn)
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while (most != CW_COUNT_AUTO && (pool = next_quiet(device, &walk, &turn->quiet)) != NULL)
+    while (most != CW_COUNT_AUTO && (pool = cw_quiet_next(device, &walk, &turn->quiet)) != NULL)
         for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
             uint32_t list;
 
@@ -443,14 +363,14 @@ static uint64_t age_of(const struct cw_pool *pool, unsigned size_class, uint32_t
 /* The bucket whose next block is worth least for its size: the one with the largest age times size.
  * In a study of ten programs' traces that kept 99 % of the hits of an unbounded cache; releasing
  * the oldest block kept 69 %. */
-static struct choice choose(uint8_t device, struct quiet *quiet)
+static struct choice choose(uint8_t device, struct cw_quiet *quiet)
 {
     uint32_t now = cw_session_tick(cw_session_now());
     struct choice best = {0};
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while ((pool = next_quiet(device, &walk, quiet)) != NULL) {
+    while ((pool = cw_quiet_next(device, &walk, quiet)) != NULL) {
         for (unsigned c = 0; c < CW_SIZE_CLASSES; c++) {
             uint64_t value;
 
@@ -545,7 +465,7 @@ static int drop_doomed(uint8_t device, struct turn *turn)
     struct cw_pool_walk walk = {0};
     struct cw_pool *pool;
 
-    while ((pool = next_quiet(device, &walk, &turn->quiet)) != NULL)
+    while ((pool = cw_quiet_next(device, &walk, &turn->quiet)) != NULL)
         for (unsigned c = CW_SIZE_CLASSES; c-- > 0;) {
             uint32_t block;
 
@@ -581,7 +501,7 @@ static int work_on(uint8_t device, struct turn *turn)
         cw_reclaim_due_take(device, steps[i].reason);
         turn->quiet.has_skipped = 0;
         /* A neighbour waits: it gets memory also of a program that always has work. */
-        turn->quiet.own = steps[i].reason == CW_RECLAIM_LENT ? but_for_own().own : NULL;
+        turn->quiet.own = steps[i].reason == CW_RECLAIM_LENT ? cw_quiet_but_for_own().own : NULL;
         is_done = steps[i].step(device, turn);
         if (!is_done || turn->quiet.has_skipped)
             cw_reclaim_due_set(device, steps[i].reason);
@@ -639,7 +559,7 @@ void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
 
     cw_demand_note(pool->device, bytes);
     if (CW_LIKELY(cw_usage_device(pool->device).held + bytes <= cw_demand_cap(pool->device)) ||
-        cw_retention_counted(pool->device) == 0 || !is_idle(pool->pool_context) ||
+        cw_retention_counted(pool->device) == 0 || !cw_quiet_is_idle(pool->pool_context) ||
         atomic_exchange(&self.working, 1))
         return;
     if (take_turn(&turn)) {
@@ -656,7 +576,7 @@ int cw_reclaim_is_calm(void)
     uint32_t at = 0;
 
     while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL) {
-        if (cw_session.ops->has_context_events() && !is_idle(pool_context))
+        if (cw_session.ops->has_context_events() && !cw_quiet_is_idle(pool_context))
             return 0;
         cw_patience_renew(pool_context);
     }

@@ -320,7 +320,7 @@ PoolTest(ladder, asks_once_more_for_each_thing_that_was_given_back)
     ask = ask_for(900 * MIB); /* in vain: it stays */
     cr_expect(ask.key == 0 && ask.refusals == 1);
     cr_expect_eq(ask_memory()->rung[CW_RUNG_ALL].tried, 0);
-    ask = ask_for(501 * MIB); /* as if the driver's pages might make up for it */
+    ask = ask_for(502 * MIB); /* as if the driver's pages might make up for it */
     cr_expect_eq(ask.key, 0);
     cr_expect_eq(ask.refusals, 2);
     cr_expect_eq(ask_memory()->rung[CW_RUNG_ALL].tried, 1);

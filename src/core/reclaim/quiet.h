@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Quiet contexts: those where a free by the driver may be made now.
+ *
+ * It waits for all work of its context, and a kernel there may run until the very thread does
+ * something more, or wait for a kernel of another device that it has not launched yet (NCCL's do).
+ * So contexts are asked first, by an event; whoever launches meanwhile has bad luck. A driver
+ * without such events, or one that refuses them, cannot say, and each of its contexts counts as
+ * quiet.
+ *
+ * Owned by the thread that asks, for as long as a turn of releases takes; no lock.
+ */
+#ifndef CW_CORE_QUIET_H
+#define CW_CORE_QUIET_H
+
+#include "core/reclaim/pool_walk.h"
+
+/* {0}: nobody was asked yet. */
+struct cw_quiet {
+    const struct cw_pool_context *own; /* where a free may wait; NULL: nowhere */
+    unsigned count;                    /* that were asked */
+    int has_skipped;                   /* one that is not quiet */
+    struct {
+        const struct cw_pool_context *of;
+        int is_idle;
+    } asked[CW_POOL_CONTEXTS_LIVE];
+};
+
+/* The calling thread's context is one where the program's own frees would have waited. */
+struct cw_quiet cw_quiet_but_for_own(void);
+
+/* Asked once, and then for all its blocks. quiet NULL: 1, whatever the context does. So below. */
+int cw_quiet_may_free(struct cw_quiet *quiet, struct cw_pool_context *pool_context);
+/* As cw_pool_walk_next: the next pool with blocks that may be freed. */
+struct cw_pool *cw_quiet_next(uint8_t device, struct cw_pool_walk *walk, struct cw_quiet *quiet);
+
+/* 1 if an event that is recorded now tells that all work of the context is done; 0 also where there
+ * are no such events. */
+int cw_quiet_is_idle(struct cw_pool_context *pool_context);
+
+#endif
