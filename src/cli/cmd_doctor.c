@@ -260,7 +260,8 @@ static void put_all(struct cw_json *json, const struct cw_doctor *doctor, const 
     cw_out_char(json->out, '\n');
 }
 
-static void print_json(const struct cw_doctor *doctor, const struct request *request)
+/* 0, or -1 after a message. */
+static int print_json(const struct cw_doctor *doctor, const struct request *request)
 {
     char *line = doctor->shown_name ? line_to_run(request, "cuwarden run", request->preload) : NULL;
     char buffer[BUFSIZ];
@@ -269,8 +270,11 @@ static void print_json(const struct cw_doctor *doctor, const struct request *req
     fflush(stdout);
     cw_out_init(&out, STDOUT_FILENO, buffer, sizeof(buffer));
     put_all(&(struct cw_json){.out = &out, .first = 1}, doctor, line, request->is_gpu);
-    cw_out_flush(&out);
     free(line);
+    if (cw_out_flush(&out) == 0)
+        return 0;
+    cw_cli_error("write error: %s", strerror(out.error));
+    return -1;
 }
 
 /* ---- the command line ---- */
@@ -368,10 +372,12 @@ int cw_cmd_doctor(int argc, char **argv)
         cw_doctor_check_gpu(&doctor);
     else
         check_all(&doctor, &request);
-    if (request.is_json)
-        print_json(&doctor, &request);
-    else
+    if (!request.is_json)
         print_text(&doctor, &request);
+    else if (print_json(&doctor, &request) != 0)
+        status = CW_EXIT_FAILURE;
     cw_doctor_free(&doctor);
+    if (status == CW_EXIT_FAILURE)
+        return status;
     return doctor.count[CW_VERDICT_PROBLEM] > 0 ? CW_EXIT_FAILURE : CW_EXIT_OK;
 }

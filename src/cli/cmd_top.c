@@ -149,20 +149,22 @@ static int print_once(const struct cw_fleet *fleet, const struct request *reques
     static struct cw_gpus gpus;
     long count;
     struct cw_top_row *rows = cw_top_rows(fleet, &request->what, &count);
-    int rc = count < 0 ? -1 : 0;
+    int rc = count < 0 ? -1 : 0, error = 0;
 
     cw_gpus_look(&gpus, fleet);
-    if (rc == 0 && request->is_json)
-        rc = cw_top_print_json(stdout, fleet, &gpus, rows, count);
-    else if (rc == 0) {
+    if (rc == 0 && request->is_json) {
+        error = cw_top_print_json(stdout, fleet, &gpus, rows, count);
+    } else if (rc == 0) {
         print_table(rows, count);
         if (request->what.device == CW_TOP_ANY_DEVICE)
             print_gpus(&gpus);
     }
     if (rc != 0)
         cw_cli_error("out of memory");
+    else if (error != 0)
+        cw_cli_error("write error: %s", strerror(error));
     free(rows);
-    return rc;
+    return rc == 0 && error == 0 ? 0 : -1;
 }
 
 static int run_once(const struct request *request)

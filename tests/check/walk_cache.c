@@ -7,6 +7,7 @@
  */
 #include "core/stacks/walk_cache.h"
 
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +22,11 @@ static struct cw_walk walk;
 static unsigned depth, known, walked, not_noted, wrong;
 
 /* Nothing is ours here: all frames count. */
+int cw_loader_visit(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg)
+{
+    return dl_iterate_phdr(visit, arg);
+}
+
 int cw_module_is_self(uint64_t pc)
 {
     (void)pc;

@@ -72,7 +72,7 @@ def test_leak_of_fixture(keeps_at_end):
 
 
 @pytest.mark.cuwarden_leaks
-@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("count", [0, 2, pytest.param(3, marks=pytest.mark.cuwarden_leaks(False))])
 def test_parameter(count):
     for _ in range(count):
         keep()

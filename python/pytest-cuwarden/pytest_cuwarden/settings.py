@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -113,11 +113,16 @@ _READERS: Tuple[Tuple[str, Callable[..., Dict[str, Any]]], ...] = (
 )
 
 
+def _marks_of_parameters(item: pytest.Item) -> Iterable[pytest.Mark]:
+    """pytest.param(..., marks=...): closer than the function's, which pytest lists first."""
+    return tuple(getattr(getattr(item, "callspec", None), "marks", ()))
+
+
 def gates_of(item: pytest.Item, default: Gates) -> Gates:
     """The closest marker of each name counts. ValueError says what is wrong with one."""
     warmup = []
     for name, read in _READERS:
-        marker = item.get_closest_marker(name)
+        marker = next((mark for mark in _marks_of_parameters(item) if mark.name == name), None) or item.get_closest_marker(name)
         if marker is None:
             continue
         try:

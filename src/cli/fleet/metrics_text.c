@@ -26,23 +26,29 @@ struct printing {
     const struct cw_fleet_process *process;
 };
 
+/* As \xNN: two names that differ stay two, where the same series twice would be an error. */
+static void print_bytes(FILE *to, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        fprintf(to, "\\\\x%02x", (unsigned char)text[i]);
+}
+
 /* Value of a label: `"`, `\` and the end of a line are escaped, and it is printable UTF-8. */
 static void print_value(FILE *to, const char *text)
 {
-    char clean[LABEL_MAX];
-
-    cw_utf8_clean(clean, sizeof(clean), text);
     putc('"', to);
-    for (size_t at = 0, len = strlen(clean), size; at < len; at += size) {
+    for (size_t at = 0, len = strlen(text), size; at < len; at += size) {
         int is_printable;
 
-        size = cw_printable_scan(clean + at, len - at, &is_printable);
-        if (clean[at] == '\n')
+        size = cw_printable_scan(text + at, len - at, &is_printable);
+        if (text[at] == '\n')
             fputs("\\n", to);
-        else if (clean[at] == '"' || clean[at] == '\\')
-            fprintf(to, "\\%c", clean[at]);
+        else if (text[at] == '"' || text[at] == '\\')
+            fprintf(to, "\\%c", text[at]);
+        else if (is_printable)
+            fwrite(text + at, 1, size, to);
         else
-            fwrite(is_printable ? clean + at : "?", 1, is_printable ? size : 1, to);
+            print_bytes(to, text + at, size);
     }
     putc('"', to);
 }

@@ -2,6 +2,7 @@
 /* Processes and devices as JSON. See top_json.h. */
 #include "cli/fleet/top_json.h"
 
+#include <errno.h>
 #include <time.h>
 
 #include "report/json/json_put.h"
@@ -153,7 +154,7 @@ int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_gp
     struct timespec now;
 
     if (fflush(to) != 0)
-        return -1;
+        return errno;
     cw_out_init(&out, fileno(to), buffer, sizeof(buffer));
     clock_gettime(CLOCK_REALTIME, &now);
     cw_json_open(&json, NULL, '{');
@@ -173,5 +174,5 @@ int cw_top_print_json(FILE *to, const struct cw_fleet *fleet, const struct cw_gp
     cw_json_close(&json, ']');
     cw_json_close(&json, '}');
     cw_out_char(&out, '\n');
-    return cw_out_flush(&out) == 0 ? 0 : -1;
+    return cw_out_flush(&out);
 }

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/process/deadline.h"
 #include "core/process/session.h"
 
 CW_TLS struct cw_tag_stack cw_tag_stack;
@@ -48,13 +49,16 @@ static uint8_t begun(uint16_t tag)
 static void ended(uint16_t tag, uint8_t begun_in)
 {
     struct cw_view view;
+    uint64_t now;
 
     if (tag == 0 || !cw_session_is_armed())
         return;
+    now = cw_session_now();
     if (CW_UNLIKELY(begun_in != atomic_load_explicit(&life, memory_order_relaxed)))
         begun(tag);
     cw_arena_view(&cw_session.arena, &view);
-    cw_tag_name_step(tag, cw_session_now(), cw_view_live(&view));
+    cw_tag_name_step(tag, now, cw_view_live(&view));
+    cw_deadline_look(now); /* growth is over all steps, also of those that allocate nothing */
 }
 
 void cw_tag_mark(uint16_t tag)

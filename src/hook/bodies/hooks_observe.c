@@ -143,15 +143,15 @@ CW_OBSERVED_BODY(cuMemSetAccess, .on = on_any_of(a3, a4), (void)0)
 
 /* ---- Not made again: oom.def says why ---- */
 
-CW_OBSERVED_ONCE(cuEventQuery)
+CW_OBSERVED_BODY(cuEventQuery, .is_once = 1, worked(rc))
 CW_OBSERVED_BODY(cuEventSynchronize, .is_once = 1, worked(rc))
 CW_OBSERVED_ONCE(cuLaunchCooperativeKernelMultiDevice)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp_ptsz)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp_v2)
 CW_OBSERVED_ONCE(cuStreamBatchMemOp_v2_ptsz)
-CW_OBSERVED_ONCE(cuStreamQuery)
-CW_OBSERVED_ONCE(cuStreamQuery_ptsz)
+CW_OBSERVED_BODY(cuStreamQuery, .is_once = 1, worked(rc))
+CW_OBSERVED_BODY(cuStreamQuery_ptsz, .is_once = 1, worked(rc))
 CW_OBSERVED_BODY(cuStreamSynchronize, .is_once = 1, worked(rc))
 CW_OBSERVED_BODY(cuStreamSynchronize_ptsz, .is_once = 1, worked(rc))
 

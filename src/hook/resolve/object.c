@@ -449,25 +449,55 @@ static int match_next(const struct cw_object *object, void *arg)
 /* glibc's alone: in a program of another C library this one does nothing, but must load. */
 #pragma weak _r_debug
 
+static const struct link_map *first_object(void)
+{
+    return &_r_debug == NULL ? NULL : _r_debug.r_map;
+}
+
+/* The loader has relocated its dynamic section: no address is outside. But for the vdso's, which
+ * has no path, and stands after the program: 0. */
+static int read_object(const struct link_map *map, struct cw_object *out)
+{
+    *out = (struct cw_object){.end = UINT64_MAX, .bias = map->l_addr, .name = map->l_name};
+    out->dynamic = map->l_ld;
+    return out->dynamic != NULL && (out->name[0] == '\0' || strchr(out->name, '/') != NULL);
+}
+
+static int is_libc(const struct cw_object *object)
+{
+    return strcmp(cw_object_basename(object), "libc.so.6") == 0;
+}
+
+/* Not where it was loaded later, by dlopen. */
+static int is_preloaded(void)
+{
+    struct cw_object object;
+
+    for (const struct link_map *map = first_object(); map != NULL; map = map->l_next) {
+        if (!read_object(map, &object))
+            continue;
+        if (cw_object_is_self(&object) || is_libc(&object))
+            return cw_object_is_self(&object);
+    }
+    return 0;
+}
+
 int cw_object_visit_preloaded(enum cw_objects which,
                               int (*visit)(const struct cw_object *object, void *arg), void *arg)
 {
-    const struct link_map *map = &_r_debug == NULL ? NULL : _r_debug.r_map;
     enum cw_objects now = CW_OBJECTS_BEFORE;
-    int rc = 0, is_last = 0;
+    int rc = 0, is_last = !is_preloaded();
 
-    for (; map != NULL && rc == 0 && !is_last; map = map->l_next) {
-        /* The loader has relocated its dynamic section: no address is outside. */
-        struct cw_object object = {.end = UINT64_MAX, .bias = map->l_addr, .name = map->l_name};
+    for (const struct link_map *map = first_object(); map != NULL && rc == 0 && !is_last;
+         map = map->l_next) {
+        struct cw_object object;
 
-        /* But for the vdso's, which has no path, and stands after the program. */
-        if (object.name[0] != '\0' && strchr(object.name, '/') == NULL)
+        if (!read_object(map, &object))
             continue;
-        object.dynamic = map->l_ld;
-        is_last = strcmp(cw_object_basename(&object), "libc.so.6") == 0;
+        is_last = is_libc(&object);
         if (cw_object_is_self(&object))
             now = CW_OBJECTS_AFTER;
-        else if (now == which && object.dynamic != NULL)
+        else if (now == which)
             rc = visit(&object, arg);
     }
     return rc;

@@ -69,7 +69,8 @@ void *cw_object_next_symbol(const char *name);
 enum cw_objects { CW_OBJECTS_BEFORE, CW_OBJECTS_AFTER };
 
 /* Those before, or after, this library as far as the C library: what is preloaded, and what the
- * program itself links. Takes no lock: they stay. visit as for cw_object_visit. */
+ * program itself links. None where the library itself comes after. Takes no lock: they stay. visit
+ * as for cw_object_visit. */
 int cw_object_visit_preloaded(enum cw_objects which,
                               int (*visit)(const struct cw_object *object, void *arg), void *arg);
 
