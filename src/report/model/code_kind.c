@@ -66,8 +66,23 @@ static int is_of_framework(const char *package)
     return package && BEGINS_WITH_ONE(package, framework_package);
 }
 
-static enum cw_code_kind kind_of_line(const char *file)
+/* "python -c TEXT": what it was told is the script. The text may come after other options. */
+static int is_told(const struct cw_report_model *model, const char *file)
 {
+    const struct cw_process_facts *process = &model->process;
+    uint32_t i = 1;
+
+    if (strcmp(file, "<string>") != 0)
+        return 0;
+    while (i < process->argc && process->argv[i][0] == '-' && strcmp(process->argv[i], "-c") != 0)
+        i++;
+    return i < process->argc && strcmp(process->argv[i], "-c") == 0;
+}
+
+static enum cw_code_kind kind_of_line(const struct cw_report_model *model, const char *file)
+{
+    if (is_told(model, file))
+        return CW_CODE_OWN;
     if (is_of_framework(package_of(file)) || cw_file_is_generated(file))
         return CW_CODE_FRAMEWORK;
     return cw_file_is_installed(file) ? CW_CODE_PYTHON : CW_CODE_OWN;
@@ -93,7 +108,7 @@ enum cw_code_kind cw_code_kind(const struct cw_report_model *model,
                                const struct cw_report_frame *frame)
 {
     if (frame->is_python)
-        return kind_of_line(frame->file ? frame->file : "");
+        return kind_of_line(model, frame->file ? frame->file : "");
     return kind_of_module(model, frame->module);
 }
 

@@ -48,6 +48,25 @@ Test(code_kind, the_programs_own)
     expect_lines(CW_CODE_OWN, LIST("/home/me/train.py", "train.py", "Cell In[2]", "<stdin>"));
 }
 
+/* What exec and namedtuple compile has that name, too. */
+Test(code_kind, a_text_is_the_script_of_python_that_was_told_it)
+{
+    struct cw_report_frame frame = at_line("<string>");
+    struct cw_report_model told = model;
+    const char *rows[][4] = {{"python3", "-c", "pass", NULL},
+                             {"python3", "-I", "-c", "pass"},
+                             {"python3", "train.py", "-c", "pass"},
+                             {"python3", "-", NULL, NULL}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        told.process.argv = rows[i];
+        for (told.process.argc = 0; told.process.argc < 4 && rows[i][told.process.argc];)
+            told.process.argc++;
+        cr_expect_eq(cw_code_kind(&told, &frame), i < 2 ? CW_CODE_OWN : CW_CODE_PYTHON, "row %zu",
+                     i);
+    }
+}
+
 Test(code_kind, frameworks_and_the_toolkit)
 {
     expect_modules(CW_CODE_FRAMEWORK,
