@@ -193,7 +193,7 @@ def tag_pop() -> None:
 
 @contextmanager
 def tag(name: str) -> Iterator[None]:
-    """What this thread allocates inside has this tag."""
+    """What this thread allocates inside has this tag. Not across an await or a yield: other tasks of the thread would have it, too."""
     is_open = _call("tag_push", name.encode())
     try:
         yield

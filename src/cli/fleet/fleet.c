@@ -135,12 +135,17 @@ int cw_fleet_add_pid(struct cw_fleet_choice *choice, const char *text)
 int cw_fleet_add_directory(struct cw_fleet_choice *choice, const char *path)
 {
     struct stat info;
+    struct stat other;
     const char **grown;
 
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
         cw_cli_error("--directory: '%s' is not a directory", path);
         return -1;
     }
+    for (size_t i = 0; i < choice->directories; i++) /* by another name */
+        if (stat(choice->directory[i], &other) == 0 && other.st_dev == info.st_dev &&
+            other.st_ino == info.st_ino)
+            return 0;
     grown = reallocarray(choice->directory, choice->directories + 1, sizeof(*grown));
     if (!grown)
         return fail_memory();
