@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from contextlib import contextmanager
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import cuwarden
 from cuwarden import Code
@@ -129,6 +129,8 @@ class Run:
         """whose method the test is"""
         self.before = Totals.now()
         self.left: Optional[Left] = None
+        self.report: Any = None
+        """of that moment, if it was too much"""
         """at the end, if that is a gate"""
         self.live_bytes = 0
         """of the process at the end, less what PyTorch keeps without need"""

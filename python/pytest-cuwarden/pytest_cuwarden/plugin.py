@@ -275,6 +275,8 @@ class _Gatekeeper:
                 if isinstance(kept, (dict, list)):
                     kept.clear()
         run.end()
+        if run.left is not None and run.left.bytes > run.gates.tolerance:
+            run.report = _report_of(item)  # now: a wider fixture may end with the test, and its blocks be gone from a later one
 
     def _records(self, item: pytest.Item) -> List[Any]:
         """Of the phases before this one, and of this one; the text of the report is made already."""
@@ -311,7 +313,7 @@ class _Gatekeeper:
         texts: List[str] = []
         now = None
         if run.left is not None and run.left.bytes > gates.tolerance:
-            now = _report_of(item)
+            now = run.report or _report_of(item)
             texts.append(_print_left(item, run, now))
         if _is_growth(live, gates.growth_tolerance):
             now = now or _report_of(item)
