@@ -10,12 +10,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/options/options.h"
@@ -404,23 +406,43 @@ static void check_address_space(struct cw_doctor *doctor)
 
 /* ---- live files ---- */
 
-/* 1 if a file can be created in the directory, or the directory in its parent. */
+/* The directory, or the nearest above it that exists. 0, or -1. */
+static int find_existing(const char *directory, char out[CW_PLACE_MAX])
+{
+    struct stat status;
+    char *slash;
+
+    if (snprintf(out, CW_PLACE_MAX, "%s", directory) >= CW_PLACE_MAX)
+        return -1;
+    while (lstat(out, &status) != 0) {
+        if (errno != ENOENT)
+            return -1;
+        slash = strrchr(out, '/');
+        snprintf(slash ? slash + (slash == out) : out, 2, "%s", slash ? "" : ".");
+    }
+    return 0;
+}
+
+/* Files of the kernel's: nobody makes one there, also not root, whom access() lets. */
+static int is_of_kernel(const char *directory)
+{
+    struct statfs system;
+
+    return statfs(directory, &system) == 0 &&
+           (system.f_type == PROC_SUPER_MAGIC || system.f_type == SYSFS_MAGIC);
+}
+
+/* 1 if a file can be created in the directory, or the directory. */
 static int is_usable(const char *directory, int is_private)
 {
     char above[CW_PLACE_MAX];
     struct stat status;
-    char *slash;
 
-    if (lstat(directory, &status) == 0)
-        return (!is_private || (S_ISDIR(status.st_mode) && status.st_uid == geteuid())) &&
-               access(directory, W_OK | X_OK) == 0;
-    if (errno != ENOENT || snprintf(above, sizeof(above), "%s", directory) >= (int)sizeof(above))
+    if (is_private && lstat(directory, &status) == 0 &&
+        (!S_ISDIR(status.st_mode) || status.st_uid != geteuid()))
         return 0;
-    slash = strrchr(above, '/');
-    if (!slash)
-        return access(".", W_OK | X_OK) == 0;
-    slash[slash == above] = '\0';
-    return access(above, W_OK | X_OK) == 0;
+    return find_existing(directory, above) == 0 && access(above, W_OK | X_OK) == 0 &&
+           !is_of_kernel(above);
 }
 
 /* Bytes free there; UINT64_MAX where that has no limit or is not known. */
@@ -428,13 +450,9 @@ static uint64_t free_in(const char *directory)
 {
     char above[CW_PLACE_MAX];
     struct statvfs system;
-    char *slash;
 
-    snprintf(above, sizeof(above), "%s", directory);
-    slash = strrchr(above, '/');
-    if (statvfs(above, &system) != 0 && slash)
-        slash[slash == above] = '\0';
-    if (statvfs(above, &system) != 0 || system.f_blocks == 0)
+    if (find_existing(directory, above) != 0 || statvfs(above, &system) != 0 ||
+        system.f_blocks == 0)
         return UINT64_MAX;
     return (uint64_t)system.f_bavail * system.f_bsize;
 }
