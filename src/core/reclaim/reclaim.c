@@ -145,13 +145,14 @@ uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 }
 
 /* Where the only memory left is that of contexts with work, waiting for it is better than none. */
-uint64_t cw_reclaim_all(uint8_t device, int is_pinned)
+uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int *out_has_more)
 {
     struct cw_quiet quiet = cw_quiet_but_for_own();
     uint64_t bytes;
 
     cw_retention_reclaim_begins();
     bytes = release_all_ready(device, &quiet, CW_RELEASE_OOM);
+    *out_has_more = bytes != 0 && quiet.has_skipped;
     if (bytes == 0 && quiet.has_skipped)
         bytes = release_ready(is_pinned ? CW_DEVICE_HOST : device, NULL, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);
@@ -182,13 +183,14 @@ static uint64_t release_rest(uint8_t device, struct cw_quiet *quiet, enum cw_rel
     return bytes + release_all_ready(device, quiet, why);
 }
 
-uint64_t cw_reclaim_rest(uint8_t device)
+uint64_t cw_reclaim_rest(uint8_t device, int *out_has_more)
 {
     struct cw_quiet quiet = cw_quiet_but_for_own();
     uint64_t bytes;
 
     cw_retention_reclaim_begins();
     bytes = release_rest(device, &quiet, CW_RELEASE_OOM);
+    *out_has_more = bytes != 0 && quiet.has_skipped;
     if (bytes == 0 && quiet.has_skipped)
         bytes = release_rest(device, NULL, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);

@@ -123,12 +123,16 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
  * itself; when a limit is in the way, it must be told to trim them. */
 static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
 {
-    uint64_t bytes = cw_reclaim_all(ladder->device, is_pinned(ladder));
+    int has_more;
+    uint64_t bytes = cw_reclaim_all(ladder->device, is_pinned(ladder), &has_more);
+    enum cw_ladder_step step;
 
     (void)out_block;
     if (ladder->cause != CW_CAUSE_DRIVER)
         bytes += cw_driver_pool_trim(ladder->device);
-    return ask_or_wait(ladder, bytes);
+    step = ask_or_wait(ladder, bytes);
+    ladder->rungs -= has_more; /* once more */
+    return step;
 }
 
 /* Pending bytes of the memory that is short. */
@@ -140,6 +144,7 @@ static uint64_t pending(const struct cw_ladder *ladder)
 static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 {
     unsigned turns = 0;
+    int has_more;
 
     if (pending(ladder) == 0)
         return CW_LADDER_END;
@@ -149,7 +154,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
         if (cw_reclaim_harvest(ladder->device) != 0) {
             if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
                 return CW_LADDER_SERVED;
-            return ask_if(ladder, cw_reclaim_all(ladder->device, is_pinned(ladder)));
+            return ask_if(ladder, cw_reclaim_all(ladder->device, is_pinned(ladder), &has_more));
         }
         cw_lock_relax(&turns);
     } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
@@ -158,8 +163,13 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 
 static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
 {
+    int has_more = 0;
+    uint64_t bytes = pending(ladder) != 0 ? cw_reclaim_rest(ladder->device, &has_more) : 0;
+    enum cw_ladder_step step = ask_or_wait(ladder, bytes);
+
     (void)out_block;
-    return ask_or_wait(ladder, pending(ladder) != 0 ? cw_reclaim_rest(ladder->device) : 0);
+    ladder->rungs -= has_more; /* once more */
+    return step;
 }
 
 /* First for what is missing, then for all that they have: the pieces may have been too small. They

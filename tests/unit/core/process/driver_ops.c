@@ -53,7 +53,7 @@ Test(driver_ops, what_is_given_back_is_named_by_handle_and_id)
     key = pool_get(MIB);
     pool_put(key);
     begun = fake_trace_count();
-    cr_expect_eq(cw_reclaim_all(0, 0), MIB);
+    cr_expect_eq(pool_reclaim_all(0), MIB);
     cr_assert_str_eq(fake_trace_since(begun), "block_free");
     call = fake_trace_at(fake_trace_count() - 1);
     cr_expect_eq(call.op, OP_BLOCK_FREE);

@@ -131,7 +131,7 @@ PoolTest(relief, nothing_goes_while_the_gate_is_closed)
     cw_reclaim_work();
     cr_expect(cw_reclaim_is_due());
     cr_expect_eq(fake_taken(), taken);
-    cr_expect_eq(cw_reclaim_all(0, 0), 0);
+    cr_expect_eq(pool_reclaim_all(0), 0);
     cr_expect_eq(cw_reclaim_sufficient(0, 10 * MIB), 0);
     cw_gate_open();
     cr_expect_eq(pool_idle_bytes(), 320 * MIB);
@@ -168,7 +168,7 @@ PoolTest(relief, other_devices_are_left_alone)
 {
     churn(2, 52 * MIB);
     cr_expect_eq(cw_reclaim_sufficient(1, 1), 0);
-    cr_expect_eq(cw_reclaim_all(1, 0), 0);
+    cr_expect_eq(pool_reclaim_all(1), 0);
     cr_expect_eq(pool_idle_bytes(), 104 * MIB);
 }
 
@@ -344,7 +344,7 @@ PoolTest(turns, a_driver_that_is_slow_is_called_once_in_a_turn)
 static void reclaim(void)
 {
     cw_reclaim_gather(0);
-    cw_reclaim_all(0, 0);
+    pool_reclaim_all(0);
 }
 
 static void trim(void)

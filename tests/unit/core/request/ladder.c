@@ -379,7 +379,7 @@ static void trim_after(uint64_t ms)
     pool_put(ask_get(900 * MIB));
     fake_driver.now_ns += ms * FAKE_MS;
     pool_put(ask_get(300 * MIB));
-    cw_reclaim_all(0, 0);
+    pool_reclaim_all(0);
 }
 
 PoolTest(ladder, events_of_the_same_kind_that_follow_closely_are_one)
@@ -502,7 +502,7 @@ static void trim(void)
 
 static void reclaim(void)
 {
-    cw_reclaim_rest(0);
+    pool_reclaim_rest(0);
 }
 
 static void run_while(void (*body)(void))
