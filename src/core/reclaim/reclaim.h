@@ -34,7 +34,8 @@ void cw_reclaim_gather(uint8_t device);
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need);
 /* All ready blocks, including pinned memory and threads' own: those of contexts without work and of
  * the calling thread's; if there are none, those of the others, which takes as long as their work.
- * is_pinned: it is pinned memory that is short. *out_has_more: others have some, for the next call. */
+ * is_pinned: it is pinned memory that is short. *out_has_more: others have some, for the next call.
+ */
 uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int *out_has_more);
 /* Waits for the contexts of the device in which something is pending, and gives everything back, in
  * the same order. */
