@@ -83,8 +83,8 @@ static const struct {
     {"IF(is_trim)", "`type` is `trim`"},
     {"IF(has_released)", "`type` is `pressure`, `trim` or `limit`"},
     {"IF(has_event)", "the event is among `events`"},
-    {"IF(has_fits)",
-     "`total` or `limit` is known, or a budget refused, and it is not `fragmented`"},
+    {"IF(has_fits)", "`total` or `limit` is known, or a budget refused, and it is less than "
+                     "`bytes` where it is `fragmented`"},
     {"IF(is_budget)", "`cause` is `budget`"},
     {"IF(has_oom_total)", "`total` is known"},
     {"IF(has_holders)", "`holders` is not empty"},

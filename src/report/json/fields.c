@@ -106,8 +106,7 @@ CONDITION(has_released, struct cw_report_event,
 CONDITION(has_event, struct cw_report_oom, self->event != CW_SITE_NONE)
 CONDITION(is_budget, struct cw_report_oom, self->cause == CW_CAUSE_BUDGET)
 CONDITION(has_fits, struct cw_report_oom,
-          !self->is_fragmented &&
-              (self->total_bytes != 0 || self->limit != 0 || self->cause == CW_CAUSE_BUDGET))
+          self->total_bytes != 0 || self->limit != 0 || self->cause == CW_CAUSE_BUDGET)
 CONDITION(has_oom_total, struct cw_report_oom, self->total_bytes != 0)
 CONDITION(has_holders, struct cw_report_oom, self->holders != 0)
 

@@ -37,7 +37,7 @@ void cw_text_refusal(const struct cw_text *text, const struct cw_refusal *refusa
 
 static void put_fitting(const struct cw_text *text, const struct cw_report_oom *oom)
 {
-    if (oom->is_fragmented ||
+    if ((oom->is_fragmented && oom->fits >= oom->bytes) ||
         (oom->total_bytes == 0 && oom->limit == 0 && oom->cause != CW_CAUSE_BUDGET))
         return; /* unknown */
     cw_text_begin_line(text);

@@ -62,7 +62,7 @@ function holderRow([row, api, count, bytes], account) {
 
 function accountFacts(account) {
   const facts = [`why: ${account.cause}`];
-  if ((account.total || account.limit) && !account.fragmented) facts.push(account.fits ? `largest that fits: ${formatBytes(account.fits)}` : "nothing fits");
+  if ((account.total || account.limit) && (!account.fragmented || account.fits < account.bytes)) facts.push(account.fits ? `largest that fits: ${formatBytes(account.fits)}` : "nothing fits");
   if (account.limit) facts.push(`the limit was ${formatBytes(account.limit)}`);
   if (account.minFree) facts.push(`${formatBytes(account.minFree)} stay free`);
   if (account.fragmented) facts.push(`${formatBytes(account.free)} were free, but not in one piece`);
