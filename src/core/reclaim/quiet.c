@@ -35,11 +35,11 @@ int cw_quiet_is_idle(struct cw_pool_context *pool_context)
     return cw_session.ops->has_context_events() && ask(pool_context) == 1;
 }
 
-struct cw_quiet cw_quiet_but_for_own(void)
+const struct cw_pool_context *cw_quiet_own(void)
 {
     uint8_t device;
 
-    return (struct cw_quiet){.own = cw_pool_context_of(cw_context_current(&device))};
+    return cw_pool_context_of(cw_context_current(&device));
 }
 
 static int ask_idle(struct cw_quiet *quiet, struct cw_pool_context *pool_context)

@@ -15,7 +15,6 @@
 
 #include "core/reclaim/pool_walk.h"
 
-/* {0}: nobody was asked yet. */
 struct cw_quiet {
     const struct cw_pool_context *own; /* where a free may wait; NULL: nowhere */
     unsigned count;                    /* that were asked */
@@ -26,8 +25,17 @@ struct cw_quiet {
     } asked[CW_POOL_CONTEXTS_LIVE];
 };
 
-/* The calling thread's context is one where the program's own frees would have waited. */
-struct cw_quiet cw_quiet_but_for_own(void);
+/* Nobody was asked yet. The rest of it is not touched: a turn of releases may have nothing to ask.
+ */
+static inline void cw_quiet_init(struct cw_quiet *quiet, const struct cw_pool_context *own)
+{
+    quiet->own = own;
+    quiet->count = 0;
+    quiet->has_skipped = 0;
+}
+
+/* The calling thread's context, where the program's own frees would have waited. */
+const struct cw_pool_context *cw_quiet_own(void);
 
 /* Asked once, and then for all its blocks. quiet NULL: 1, whatever the context does. So below. */
 int cw_quiet_may_free(struct cw_quiet *quiet, struct cw_pool_context *pool_context);

@@ -130,11 +130,12 @@ static uint64_t release_largest(uint8_t device, uint64_t need, struct cw_quiet *
 
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 {
-    struct cw_quiet quiet = cw_quiet_but_for_own();
+    struct cw_quiet quiet;
     uint64_t bytes = 0;
 
     if (need == 0 || need > CW_SIZE_MOST || cw_bucket_idle(device) < need)
         return 0;
+    cw_quiet_init(&quiet, cw_quiet_own());
     cw_retention_reclaim_begins();
     for (unsigned c = need < CW_SIZE_LEAST ? 0 : cw_size_class_down(need);
          bytes == 0 && c < CW_SIZE_CLASSES; c++)
@@ -147,9 +148,10 @@ uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 /* Where the only memory left is that of contexts with work, waiting for it is better than none. */
 uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int *out_has_more)
 {
-    struct cw_quiet quiet = cw_quiet_but_for_own();
+    struct cw_quiet quiet;
     uint64_t bytes;
 
+    cw_quiet_init(&quiet, cw_quiet_own());
     cw_retention_reclaim_begins();
     bytes = release_all_ready(device, &quiet, CW_RELEASE_OOM);
     *out_has_more = bytes != 0 && quiet.has_skipped;
@@ -185,9 +187,10 @@ static uint64_t release_rest(uint8_t device, struct cw_quiet *quiet, enum cw_rel
 
 uint64_t cw_reclaim_rest(uint8_t device, int *out_has_more)
 {
-    struct cw_quiet quiet = cw_quiet_but_for_own();
+    struct cw_quiet quiet;
     uint64_t bytes;
 
+    cw_quiet_init(&quiet, cw_quiet_own());
     cw_retention_reclaim_begins();
     bytes = release_rest(device, &quiet, CW_RELEASE_OOM);
     *out_has_more = bytes != 0 && quiet.has_skipped;
@@ -223,9 +226,10 @@ int cw_reclaim_wait_for_others(uint32_t since)
 
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 {
-    struct cw_quiet quiet = may_wait ? cw_quiet_but_for_own() : (struct cw_quiet){.own = NULL};
+    struct cw_quiet quiet;
     uint64_t bytes;
 
+    cw_quiet_init(&quiet, may_wait ? cw_quiet_own() : NULL);
     if (gathers)
         cw_reclaim_gather(device);
     cw_reclaim_harvest(device);
@@ -238,9 +242,10 @@ uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 
 uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
 {
-    struct cw_quiet quiet = {.own = NULL};
+    struct cw_quiet quiet;
     uint64_t idle, bytes;
 
+    cw_quiet_init(&quiet, NULL);
     gather_pools(device);
     cw_reclaim_harvest(device);
     idle = cw_bucket_idle(device);
@@ -266,8 +271,9 @@ static int take_turn(struct turn *out)
             return 0;
         cw_thread.depth |= CW_THREAD_RELIEVED;
     }
-    *out = (struct turn){.calls = CW_RELIEF_CALLS,
-                         .end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS};
+    out->calls = CW_RELIEF_CALLS;
+    out->end_ns = cw_session.ops->exact_ns() + CW_RELIEF_NS;
+    cw_quiet_init(&out->quiet, NULL);
     return 1;
 }
 
@@ -503,7 +509,7 @@ static int work_on(uint8_t device, struct turn *turn)
         cw_reclaim_due_take(device, steps[i].reason);
         turn->quiet.has_skipped = 0;
         /* A neighbour waits: it gets memory also of a program that always has work. */
-        turn->quiet.own = steps[i].reason == CW_RECLAIM_LENT ? cw_quiet_but_for_own().own : NULL;
+        turn->quiet.own = steps[i].reason == CW_RECLAIM_LENT ? cw_quiet_own() : NULL;
         is_done = steps[i].step(device, turn);
         if (!is_done || turn->quiet.has_skipped)
             cw_reclaim_due_set(device, steps[i].reason);
@@ -519,9 +525,10 @@ static int work_on(uint8_t device, struct turn *turn)
 static int is_any_busy(void)
 {
     struct cw_pool_context *pool_context;
+    uint64_t until_ns = atomic_load_explicit(&self.busy_until_ns, memory_order_relaxed);
     uint32_t at = 0;
 
-    if (cw_session_now() < atomic_load(&self.busy_until_ns))
+    if (until_ns != 0 && cw_session_now() < until_ns)
         return 1;
     if (CW_LIKELY(atomic_load(&cw_patience_busy) == 0))
         return 0;

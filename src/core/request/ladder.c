@@ -252,7 +252,8 @@ static int is_in_vain(const struct cw_ladder *ladder)
     uint64_t left;
 
     if (ladder->cause != CW_CAUSE_DRIVER || ladder->bytes == 0 || is_pinned(ladder) ||
-        pending(ladder) != 0 || is_raced() || cw_device_ask_free(ladder->device, &left) != 0)
+        pending(ladder) != 0 || is_raced() || cw_device_state(ladder->device)->shares_host ||
+        cw_device_ask_free(ladder->device, &left) != 0)
         return 0;
     left += cw_driver_pool_spare(ladder->device);
     return left + cw_idle_most(ladder->device) < ladder->bytes;
