@@ -47,14 +47,6 @@ void cw_reclaim_reset(void)
 
 /* ---- all that is idle ---- */
 
-static uint64_t release_pool(struct cw_pool *pool, enum cw_release why)
-{
-    uint64_t bytes =
-        cw_release_list(pool->pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES), why);
-
-    return bytes + cw_release_list(pool->pool_context, cw_bucket_take_all(pool), why);
-}
-
 /* quiet NULL: whatever the context does. So below. */
 static uint64_t release_ready(uint8_t device, struct cw_quiet *quiet, enum cw_release why)
 {
@@ -62,8 +54,12 @@ static uint64_t release_ready(uint8_t device, struct cw_quiet *quiet, enum cw_re
     struct cw_pool *pool;
     uint64_t bytes = 0;
 
-    while ((pool = cw_quiet_next(device, &walk, quiet)) != NULL)
-        bytes += release_pool(pool, why);
+    while ((pool = cw_quiet_next(device, &walk, quiet)) != NULL) {
+        uint32_t own = cw_thread_cache_seize(pool, CW_SIZE_CLASSES);
+
+        bytes += cw_release_list(pool->pool_context, own, why);
+        bytes += cw_release_list(pool->pool_context, cw_bucket_take_all(pool), why);
+    }
     return bytes;
 }
 
