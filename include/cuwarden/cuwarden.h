@@ -794,7 +794,8 @@ static inline int cuwarden_pool_max_set(int device, uint64_t bytes)
 
 /*
  * How much device memory may be live with exactly this tag from now on, as CUWARDEN_BUDGET has it:
- * bytes asked for, on all devices together. What is live already counts, and stays if it is more;
+ * bytes asked for, on all devices together. What is live already counts, and stays if it is more
+ * (not that of the 17th and later of names that differ only in digits: it has the tag of them all);
  * what other threads allocate during the call may count or not. A range inside another, or a tag
  * pushed on another, counts for itself only. A refused call returns what it does beyond a limit,
  * after the functions of cuwarden_memory_listen() were asked; idle memory does not count. Another

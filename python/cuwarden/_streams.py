@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from contextlib import contextmanager
 from enum import IntEnum
 from typing import Iterator, NamedTuple
@@ -59,7 +60,8 @@ class Streams:
 
     @contextmanager
     def work(self, lane: Lane) -> Iterator[bool]:
-        """What the stream is given inside is a piece of work. False: 32 are on their way, and it is not counted."""
+        """What the stream is given inside is a piece of work. False: 32 are on their way, or another thread is at work on the set just now,
+        and it is not counted."""
         is_counted = True
         try:
             must("work_begin", self._raw, int(lane))
@@ -70,8 +72,14 @@ class Streams:
         try:
             yield is_counted
         finally:
-            if is_counted:
-                must("work_end", self._raw, int(lane))
+            while is_counted:
+                try:
+                    must("work_end", self._raw, int(lane))
+                    is_counted = False
+                except Error as error:
+                    if error.code != Code.BUSY:
+                        raise
+                    time.sleep(0.0001)  # another thread is at work on the set
 
     def reset(self) -> None:
         """Times and counts begin anew."""

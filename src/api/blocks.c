@@ -112,7 +112,7 @@ int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t si
 int cw_api_block_name(const void *address, const char *name)
 {
     int error = cw_api_check_started();
-    uint32_t index, text = 0;
+    uint32_t index, before, text = 0;
 
     if (error != CUWARDEN_OK)
         return error;
@@ -124,9 +124,11 @@ int cw_api_block_name(const void *address, const char *name)
     if (name[0] != '\0' && (text = cw_owner_text(name)) == 0)
         return cw_api_fail(CUWARDEN_OUT_OF_HOST, "no room for the name '%s': there are %u already",
                            name, CW_OWNER_NAMES);
-    atomic_store_explicit(&cw_owner_at(index)->name,
-                          text | (LOAD(cw_owner_at(index)->name) & CW_OWNER_KEPT),
-                          memory_order_relaxed);
+    before = LOAD(cw_owner_at(index)->name);
+    while (!atomic_compare_exchange_weak_explicit(
+        &cw_owner_at(index)->name, &before, text | (before & CW_OWNER_KEPT), memory_order_relaxed,
+        memory_order_relaxed)) /* another thread may keep it meanwhile */
+        ;
     return CUWARDEN_OK;
 }
 

@@ -265,17 +265,34 @@ static int take_frame(struct cw_download_row *row, uint64_t least, struct cw_hal
     return is_taken;
 }
 
+/* Another thread is about to submit such a frame, in the place of an older one perhaps. */
+static int is_starting(struct cw_download_row *row, uint64_t least)
+{
+    int is = 0;
+
+    cw_lock_acquire(&cw_downloads.lock);
+    for (const struct cw_half *half = row->half; half < row->half + CW_DOWNLOAD_HALVES; half++)
+        is |= half->state == CW_HALF_STARTING && half->number >= least;
+    cw_lock_release(&cw_downloads.lock);
+    return is;
+}
+
 static int wait_frame(struct cw_download_row *row, uint64_t least, struct cuwarden_frame *out)
 {
     struct cw_half *half;
+    unsigned turns = 0;
     int code = 0;
 
     for (;;) {
         cw_download_settle(row);
         if (take_frame(row, least, &half, out, &code))
             return refused(row, code, "be completed");
-        if (half == NULL)
+        if (half == NULL && !is_starting(row, least))
             break;
+        if (half == NULL) {
+            cw_lock_doze(&turns);
+            continue;
+        }
         /* If it has been filled again meanwhile, that is waited for. */
         code = cw_download_driver->event_wait(half->done);
         if (code != 0)

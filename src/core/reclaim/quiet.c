@@ -5,6 +5,7 @@
 #include "base/compiler.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
+#include "core/process/thread.h"
 
 #define PROBES 16 /* queries until an event of an idle context has surely passed */
 
@@ -40,6 +41,12 @@ const struct cw_pool_context *cw_quiet_own(void)
     uint8_t device;
 
     return cw_pool_context_of(cw_context_current(&device));
+}
+
+struct cw_quiet *cw_quiet_for_helper(struct cw_quiet *room)
+{
+    cw_quiet_init(room, NULL);
+    return cw_thread.is_helper ? room : NULL;
 }
 
 static int ask_idle(struct cw_quiet *quiet, struct cw_pool_context *pool_context)

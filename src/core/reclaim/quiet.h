@@ -37,6 +37,10 @@ static inline void cw_quiet_init(struct cw_quiet *quiet, const struct cw_pool_co
 /* The calling thread's context, where the program's own frees would have waited. */
 const struct cw_pool_context *cw_quiet_own(void);
 
+/* For what somebody has asked for: NULL inside a call of the program, which waits for it; the
+ * background thread must not, and gets *room. */
+struct cw_quiet *cw_quiet_for_helper(struct cw_quiet *room);
+
 /* Asked once, and then for all its blocks. quiet NULL: 1, whatever the context does. So below. */
 int cw_quiet_may_free(struct cw_quiet *quiet, struct cw_pool_context *pool_context);
 /* As cw_pool_walk_next: the next pool with blocks that may be freed. */

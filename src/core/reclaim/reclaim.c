@@ -222,31 +222,29 @@ int cw_reclaim_wait_for_others(uint32_t since)
 
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait)
 {
-    struct cw_quiet quiet;
+    struct cw_quiet own, *quiet = cw_quiet_for_helper(&own);
     uint64_t bytes;
 
-    cw_quiet_init(&quiet, may_wait ? cw_quiet_own() : NULL);
     if (gathers)
         cw_reclaim_gather(device);
     cw_reclaim_harvest(device);
     cw_retention_reclaim_begins();
-    bytes = release_all_ready(device, &quiet, CW_RELEASE_ASKED);
+    bytes = release_all_ready(device, quiet, CW_RELEASE_ASKED);
     if (may_wait)
-        bytes += release_rest(device, &quiet, CW_RELEASE_ASKED);
+        bytes += release_rest(device, quiet, CW_RELEASE_ASKED);
     return cw_retention_reclaim_ends(bytes);
 }
 
 uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
 {
-    struct cw_quiet quiet;
+    struct cw_quiet own, *quiet = cw_quiet_for_helper(&own);
     uint64_t idle, bytes;
 
-    cw_quiet_init(&quiet, NULL);
     gather_pools(device);
     cw_reclaim_harvest(device);
     idle = cw_bucket_idle(device);
     cw_retention_reclaim_begins();
-    bytes = idle > most ? release_largest(device, idle - most, &quiet, CW_RELEASE_ASKED) : 0;
+    bytes = idle > most ? release_largest(device, idle - most, quiet, CW_RELEASE_ASKED) : 0;
     return cw_retention_reclaim_ends(bytes);
 }
 

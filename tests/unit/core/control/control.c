@@ -88,6 +88,17 @@ PoolTest(control, a_trim_of_all_waits_for_what_is_busy)
     cr_expect_str_eq(answer(), "gave back 1 block, 10.0 MiB");
 }
 
+/* What nobody uses goes also where other work of its context is under way: the call that asked
+ * waits for the driver's free. */
+PoolTest(control, a_trim_takes_what_is_ready_in_a_busy_context)
+{
+    pool_churn(1, 10 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_TRIM, 0, 0, 0), 0);
+    cr_expect_eq(pool_sums().idle_blocks, 0);
+}
+
 PoolTest(control, the_helper_waits_for_nothing)
 {
     unsigned waits = fake_driver.calls[FAKE_CONTEXT_POLL];
