@@ -1157,8 +1157,8 @@ static inline int cuwarden_download_make(const char *name, uint64_t most_bytes, 
  * half that nobody needs, else to the older of those whose frame is complete and was not taken:
  * that frame is skipped, since the last one counts. BUSY: both halves are on their way or held
  * (also: another thread submits, a stream is captured, a context ends); nothing was started.
- * INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER. As long as the driver takes for
- * five calls that order something: microseconds.
+ * INVALID: no address, or no bytes; TOO_LARGE; NOT_FOUND; DRIVER: a frame in whose place it would
+ * have come is kept. As long as the driver takes for five calls that order something: microseconds.
  */
 static inline int cuwarden_download_start(uint64_t download, const void *from, uint64_t bytes,
                                           void *stream, uint64_t *out_number)

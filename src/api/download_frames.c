@@ -53,13 +53,6 @@ void cw_download_settle(struct cw_download_row *row)
         settle_half(row, &row->half[i]);
 }
 
-static void set_state(struct cw_half *half, enum cw_half_state state)
-{
-    cw_lock_acquire(&cw_downloads.lock);
-    half->state = state;
-    cw_lock_release(&cw_downloads.lock);
-}
-
 /* ---- the order of streams ---- */
 
 /* What `to` does later begins after what was submitted to `from`. */
@@ -116,7 +109,9 @@ static struct cw_half *pick_locked(struct cw_download_row *row)
     return picked;
 }
 
-static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
+/* *out_before: the half as it was. */
+static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes,
+                                   struct cw_half *out_before)
 {
     struct cw_half *half;
 
@@ -126,7 +121,7 @@ static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
     if (half == NULL) {
         row->refused++;
     } else {
-        row->skipped += half->state == CW_HALF_COMPLETE;
+        *out_before = *half;
         half->state = CW_HALF_STARTING;
         half->number = ++row->last;
         half->bytes = bytes;
@@ -137,8 +132,9 @@ static struct cw_half *begin_frame(struct cw_download_row *row, uint64_t bytes)
     return half;
 }
 
+/* *out_writes: the contents of the half are no longer what they were. */
 static int submit(struct cw_download_row *row, const struct cw_half *half, uint64_t from,
-                  void *stream)
+                  void *stream, int *out_writes)
 {
     int code = stream != CUWARDEN_NO_STREAM ? order(row, stream, row->stream) : 0;
 
@@ -146,31 +142,46 @@ static int submit(struct cw_download_row *row, const struct cw_half *half, uint6
         code = cw_download_driver->event_record(half->begin, row->stream);
     if (code == 0)
         code = cw_download_driver->download(half->data, from, half->bytes, row->stream);
+    *out_writes = code == 0;
     if (code == 0)
         code = cw_download_driver->event_record(half->done, row->stream);
     return code;
 }
 
+/* Of a frame that the driver refuses, the one in whose place it would have come is still there. */
+static void end_frame(struct cw_download_row *row, struct cw_half *half,
+                      const struct cw_half *before, int writes, int code)
+{
+    cw_lock_acquire(&cw_downloads.lock);
+    if (writes) {
+        row->skipped += before->state == CW_HALF_COMPLETE;
+        half->state = code == 0 ? CW_HALF_IN_FLIGHT : CW_HALF_EMPTY;
+    } else {
+        *half = *before;
+    }
+    cw_lock_release(&cw_downloads.lock);
+}
+
 static int start(struct cw_download_row *row, uint64_t from, uint64_t bytes, void *stream,
                  uint64_t *out_number)
 {
-    struct cw_half *half;
+    struct cw_half *half, before;
     uint64_t number;
-    int code;
+    int code, writes;
 
     if (bytes > row->most_bytes)
         return cw_api_fail(CUWARDEN_TOO_LARGE,
                            "download '%s' cannot have a frame of %ju bytes: its maximum is %ju",
                            row->own.name, (uintmax_t)bytes, (uintmax_t)row->most_bytes);
-    half = begin_frame(row, bytes);
+    half = begin_frame(row, bytes, &before);
     if (half == NULL)
         return cw_api_fail(CUWARDEN_BUSY,
                            "download '%s' has no half for another frame: each is on its way, or "
                            "held until it is released",
                            row->own.name);
     number = half->number;
-    code = submit(row, half, from, stream);
-    set_state(half, code == 0 ? CW_HALF_IN_FLIGHT : CW_HALF_EMPTY);
+    code = submit(row, half, from, stream, &writes);
+    end_frame(row, half, &before, writes, code);
     if (code == 0 && out_number != NULL)
         *out_number = number;
     return refused(row, code, "start");

@@ -455,6 +455,19 @@ Test(downloads, that_the_driver_refuses_leave_the_half_free)
     cr_expect(start() == CUWARDEN_OK && start() == CUWARDEN_OK && start() == CUWARDEN_BUSY);
 }
 
+Test(downloads, that_the_driver_refuses_leave_the_frame_that_was_complete)
+{
+    device.is_done = 1;
+    start();
+    wait_for(0);
+    start();
+    device.fails_at['C'] = 400;
+    cr_expect_eq(start(), CUWARDEN_DRIVER);
+    cr_expect_eq(now().skipped, 0);
+    cr_expect_eq(wait_for(2), CUWARDEN_OK);
+    cr_expect(frame.number == 2 && frame.bytes == FRAME && now().taken == 2);
+}
+
 Test(downloads, say_that_a_copy_has_failed_and_go_on)
 {
     start();
