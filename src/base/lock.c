@@ -24,11 +24,11 @@
 
 #define RELAX_TURNS 200u /* before naps */
 #define NAP_NS      50000l
-/* 32 looks in the first 30 us, then one each 50 us and what a sleep is late; each nap is 3 us
- * longer than the last, up to a millisecond. */
+/* 32 looks in the first 30 us, then one each 50 us and what a sleep is late; each nap is 5 us
+ * longer than the last, up to a millisecond. A look may be three calls of the driver. */
 #define DOZE_TURNS   32u
-#define DOZE_NAPS    316u
-#define DOZE_MORE_NS 3000l
+#define DOZE_NAPS    190u
+#define DOZE_MORE_NS 5000l
 
 enum word { FREE, HELD, CONTENDED };
 enum once_state { NEW, RUNNING, DONE };

@@ -17,10 +17,8 @@
 
 enum {
     BOUND_FREES = 64,
-    BOUND_OWN = 8, /* what belongs to the call itself: its own free, and a wait or two */
-    /* Of any kind: a free may need some others about it, and a wait of 20 ms for a busy device
-     * looks 132 times, by three calls (cw_lock_doze). */
-    BOUND_CALLS = 480,
+    BOUND_OWN = 8,     /* what belongs to the call itself: its own free, and a wait or two */
+    BOUND_CALLS = 400, /* of any kind: a free may need some others about it */
 };
 #define BOUND_NS 5000000ull
 
