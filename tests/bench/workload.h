@@ -25,8 +25,9 @@
  *   loops=N pairs=N       how many loops, of how many pairs at most (25 of 40000)
  *   time=MS               a loop ends after so long, but not before its third pair (0: all pairs)
  *   depth=N               calls between a thread's start and the loop (0)
- *   sync=N                a synchronisation of the program every N pairs (0: none)
- *   low=BYTES high=BYTES  sizes of a mix (256 B and 256 MiB)
+ *   rest=MS               each thread takes and gives a block and rests so long before its loops
+ * (0) sync=N                a synchronisation of the program every N pairs (0: none) low=BYTES
+ * high=BYTES  sizes of a mix (256 B and 256 MiB)
  *   --                    another workload, when this one is done: on a real device a process takes
  *                         longer to begin than most of them. What no word says is as at first
  *
@@ -86,7 +87,7 @@ struct worker {
 
 static const char *pattern;
 static long threads, streams, live, loops, pairs, depth, sync_every;
-static long pair_bytes, touch, time_ms, mix_low, mix_high;
+static long pair_bytes, touch, time_ms, rest_ms, mix_low, mix_high;
 static struct mix_step *mix_steps;
 static uint32_t mix_first[MIX_SLOTS]; /* the sizes that the slots begin with */
 static struct worker workers[THREADS_MAX];
@@ -223,6 +224,15 @@ static long loop_once(struct worker *self, uint32_t *sizes)
 
 /* ---- one thread ---- */
 
+static void rest(struct worker *self)
+{
+    void *stream = stream_of(self, 0);
+
+    give_block(take((size_t)pair_bytes, stream), (size_t)pair_bytes, stream);
+    self->allocations++;
+    usleep((useconds_t)rest_ms * 1000);
+}
+
 static void measure(struct worker *self)
 {
     uint32_t sizes[MIX_SLOTS];
@@ -235,6 +245,8 @@ static void measure(struct worker *self)
     meet();
     if (self == workers)
         resident_bytes = read_resident();
+    if (rest_ms > 0)
+        rest(self);
     for (long loop = 0; loop < loops; loop++) {
         meet();
         self->start[loop] = now_ns();
@@ -345,6 +357,7 @@ static const struct {
     {"low=", &mix_low, 256},       {"high=", &mix_high, 256L << 20},
     {"bytes=", &pair_bytes, 4096}, {"streams=", &streams, 0},
     {"touch=", &touch, 0},         {"time=", &time_ms, 0},
+    {"rest=", &rest_ms, 0},
 };
 
 /* Where the number of a word NAME=NUMBER belongs, or NULL. */
@@ -382,7 +395,7 @@ static int read_words(int count, char **words)
     }
     if (threads < 1 || threads > THREADS_MAX || loops < 1 || loops > LOOPS_MAX || pairs < 1 ||
         live < 0 || depth < 0 || streams < 0 || streams > STREAMS_MAX || pair_bytes < 1 ||
-        time_ms < 0)
+        time_ms < 0 || rest_ms < 0)
         return -1;
     if (strcmp(pattern, "mix") == 0)
         return prepare_mix();
