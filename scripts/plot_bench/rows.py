@@ -112,7 +112,7 @@ class Rows:
         kind = row.get("what")
         if kind == "machine":
             self.machine = row
-        elif kind in ("aim", "memory", "pair-sync"):
+        elif kind in ("aim", "ask", "memory", "pair-sync"):
             pass  # for the tables
         elif kind == "start":
             self.add_start(row)

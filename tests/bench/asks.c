@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a program pays for asking (include/cuwarden), in nanoseconds: for each function a line with
- * its name and the best of many bursts, so that who else is at work does not count. Over the driver
- * that costs nothing.
+ * its name and the best of many bursts, so that who else is at work does not count. -1: it failed.
+ * Over the driver that costs nothing. Declares what it calls itself, as pairs.c does.
  *
  *   asks            push, pop, mark, statistics, a buffer that has room and one that grows by a
- *                   copy, in one line
- *   asks all        all of which the header has a figure, a line for each
+ *                   copy
+ *   asks all        all of which the header has a figure
+ *   asks gpu BURSTS those that have aims on a GPU, over its driver
  *
  * `pair` is an allocation from the pool and its free, and `budget` the same with a tag that has a
  * budget: their difference is what a budget costs both. `take` and `budget_take` are the allocation
@@ -14,17 +15,24 @@
  */
 #include <cuwarden/cuwarden.h>
 
-#include <cuda.h>
-
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+int cuInit(unsigned flags);
+int cuDevicePrimaryCtxRetain(void **context, int device);
+int cuCtxSetCurrent(void *context);
+int cuMemAlloc_v2(uint64_t *dptr, size_t bytes);
+int cuMemFree_v2(uint64_t dptr);
 
 #define BURST  30 /* no more than tags nest */
 #define BURSTS 20000
 #define MANY   1000
 #define LIVE   1000 /* blocks of a visit */
+
+#define GROWTHS 16 /* the last buffer has so many times 2 MiB */
 
 #define IN_HAND 16 /* blocks that a thread keeps to itself */
 
@@ -48,14 +56,14 @@ static double now_ns(void)
             (best) = each;                                                                         \
     } while (0)
 
-static CUdeviceptr block;
+static uint64_t block;
 
 static void pair(void)
 {
-    CUdeviceptr other;
+    uint64_t other;
 
-    if (cuMemAlloc(&other, 4096) == CUDA_SUCCESS)
-        (void)cuMemFree(other);
+    if (cuMemAlloc_v2(&other, 4096) == 0)
+        (void)cuMemFree_v2(other);
 }
 
 /* The mean of a buffer's growths from one element to 16 Ki, each by a copy, in the best of many
@@ -88,6 +96,29 @@ static double resize_ns(void)
     return best;
 }
 
+/* A growth by 2 MiB of a buffer that keeps its address; -1 if one fails, or copies. */
+static double grow_ns(void)
+{
+    struct cuwarden_buffer_spec spec = {.name = "in place", .element_bytes = 2 << 20, .count = 1};
+    double best = 0;
+
+    spec.growth = 1;
+    for (int round = 0; round < 20; round++) {
+        struct cuwarden_buffer seen = {0};
+        uint64_t buffer = 0;
+
+        if (cuwarden_buffer_make(&spec, &buffer) != CUWARDEN_OK)
+            return -1;
+        for (uint64_t count = 2; count <= GROWTHS; count++)
+            BEST(best, 1, cuwarden_ensure_capacity(buffer, count, NULL, NULL));
+        (void)cuwarden_buffer_now(buffer, &seen);
+        if (seen.resizes < GROWTHS - 1 || seen.copies != 0 ||
+            cuwarden_buffer_end(buffer) != CUWARDEN_OK)
+            return -1;
+    }
+    return best;
+}
+
 static void basics(void)
 {
     double push = 0, pop = 0, mark = 0, statistics = 0, ensure = 0;
@@ -111,7 +142,9 @@ static void basics(void)
     }
     if (cuwarden_buffer_end(buffer) != CUWARDEN_OK)
         ensure = -1;
-    printf("%.1f %.1f %.1f %.1f %.1f %.1f\n", push, pop, mark, statistics, ensure, resize_ns());
+    printf("tag_push %.1f\ntag_pop %.1f\nmark %.1f\nstatistics %.1f\n", push, pop, mark,
+           statistics);
+    printf("ensure_capacity %.1f\n", ensure);
 }
 
 static int next(const struct cuwarden_block *seen, void *unused)
@@ -150,12 +183,12 @@ static void small_ones(void)
 /* Per block, of so many that are live. */
 static void blocks(void)
 {
-    static CUdeviceptr live[LIVE];
+    static uint64_t live[LIVE];
     double visit = 0, leaks = 0, scope = 0;
     struct cuwarden_leaks found;
 
     for (int i = 0; i < LIVE; i++)
-        (void)cuMemAlloc(&live[i], 512);
+        (void)cuMemAlloc_v2(&live[i], 512);
     for (int burst = 0; burst < 200; burst++) {
         BEST(visit, 1, cuwarden_visit(NULL, next, NULL));
         BEST(leaks, 1, cuwarden_leak_check(0, NULL, NULL, &found));
@@ -163,23 +196,23 @@ static void blocks(void)
         BEST(scope, 1, cuwarden_scope_end(NULL));
     }
     for (int i = 0; i < LIVE; i++)
-        (void)cuMemFree(live[i]);
+        (void)cuMemFree_v2(live[i]);
     printf("visit_per_block %.1f\nleak_check %.0f\nscope_end_per_block %.1f\n", visit / LIVE, leaks,
            scope / LIVE);
 }
 
-static CUdeviceptr in_hand[IN_HAND];
+static uint64_t in_hand[IN_HAND];
 
 static void take_all(void)
 {
     for (int i = 0; i < IN_HAND; i++)
-        (void)cuMemAlloc(&in_hand[i], 4096);
+        (void)cuMemAlloc_v2(&in_hand[i], 4096);
 }
 
 static void give_all(void)
 {
     for (int i = 0; i < IN_HAND; i++)
-        (void)cuMemFree(in_hand[i]);
+        (void)cuMemFree_v2(in_hand[i]);
 }
 
 /* The best of many. */
@@ -192,13 +225,13 @@ static void takes(double *best)
 }
 
 /* The two in turn, so that both have met the same machine. */
-static void budgets(void)
+static void budgets(int bursts)
 {
     double with = 0, without = 0, other = 0, now = 0, set = 0, take = 0, budget_take = 0;
     struct cuwarden_budget seen;
 
     (void)cuwarden_tag_push("budgeted");
-    for (int burst = 0; burst < 100; burst++) {
+    for (int burst = 0; burst < bursts; burst++) {
         BEST(without, MANY, pair());
         takes(&take);
         BEST(set, 1, cuwarden_budget_set("budgeted", (uint64_t)1 << 30, CUWARDEN_REFUSE));
@@ -224,16 +257,16 @@ static void best_pair(const char *name)
     void *other;
 
     if (cuwarden_device_alloc(name, 4096, NULL, &other) == CUWARDEN_OK)
-        (void)cuMemFree((CUdeviceptr)(uintptr_t)other);
+        (void)cuMemFree_v2((uint64_t)(uintptr_t)other);
 }
 
 /* The same pair on the device that the library chooses. */
-static void places(void)
+static void places(int bursts)
 {
     double pick = 0, named = 0, without = 0, best = 0;
     int32_t device;
 
-    for (int burst = 0; burst < 200; burst++) {
+    for (int burst = 0; burst < bursts; burst++) {
         BEST(pick, MANY, cuwarden_device_pick(NULL, 4096, &device));
         BEST(named, MANY, cuwarden_device_pick("field", 4096, &device));
         BEST(without, MANY, pair());
@@ -245,18 +278,25 @@ static void places(void)
 
 int main(int argc, char **argv)
 {
-    CUcontext context;
+    void *context;
 
-    if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
-        cuCtxSetCurrent(context) != CUDA_SUCCESS || cuMemAlloc(&block, 4096) != CUDA_SUCCESS)
+    if (cuInit(0) != 0 || cuDevicePrimaryCtxRetain(&context, 0) != 0 ||
+        cuCtxSetCurrent(context) != 0 || cuMemAlloc_v2(&block, 4096) != 0)
         return 1;
     if (!cuwarden_is_active())
         return 2;
     basics();
+    if (argc > 2 && strcmp(argv[1], "gpu") == 0) {
+        budgets(atoi(argv[2]));
+        places(atoi(argv[2]));
+        printf("grow_in_place %.0f\n", grow_ns());
+        return 0;
+    }
+    printf("resize %.1f\n", resize_ns());
     if (argc > 1 && strcmp(argv[1], "all") == 0) {
         small_ones();
-        budgets();
-        places();
+        budgets(100);
+        places(200);
         blocks();
     }
     return 0;

@@ -204,6 +204,13 @@ build_rmm()
     -Wl,-rpath,"$dir/lib64:$logger/lib64" -Wl,--allow-shlib-undefined
 }
 
+# build_null_driver DIR: the driver that costs nothing; a program that is linked to it finds whichever is there when it starts.
+build_null_driver()
+{
+  mkdir -p "$1" &&
+    contestant_cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$1/libcuda.so.1" "$contestants_dir/null_driver.c"
+}
+
 build_contestants()
 {
   local stub
@@ -218,9 +225,8 @@ build_contestants()
     place=("-Wl,--disable-new-dtags,-rpath,$contestants_work")
   else # for the linker alone: no program would look for a library there
     stub=$contestants_work/stub
-    mkdir -p "$stub" || return
   fi
-  contestant_cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$stub/libcuda.so.1" "$contestants_dir/null_driver.c" &&
+  build_null_driver "$stub" &&
     contestant_cc "${contestants_define[@]}" -o "$contestants_work/pairs" "$contestants_dir/pairs.c" \
       "$stub/libcuda.so.1" "${place[@]}" -lm || return
   program[driver]=$contestants_work/pairs

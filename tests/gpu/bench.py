@@ -4,6 +4,7 @@
 
     pairs        what one allocation and its free cost: contestants by size, threads and streams
     first        what the first use of the device costs, step by step
+    asks         what a program pays for asking the library (include/cuwarden; bench/asks.c)
     heavy        a whole program that allocates all the time (programs/heavy.cu)
     torch_train  a training loop (bench_workloads.py)
 
@@ -366,6 +367,34 @@ def measure_first(session):
     return rows, f"{len(contestants)} contestants, {rounds} rounds"
 
 
+# ---- what a program asks for ----
+
+
+def measure_asks(session):
+    """The best of each process; the median of these."""
+    contestant = Contestant("strict", dict(STRICT, STACKS="off"))
+    bursts = "100" if session.options.seconds >= 15 else "2"
+    samples = {}
+
+    def once(contestant, is_counted):
+        output = session.run(contestant, [session.program("asks"), "gpu", bursts])
+        session.prove(contestant)
+        found = {name: float(ns) for name, ns in re.findall(r"^(\w+) (-?[\d.]+)$", output, re.M)}
+        if "grow_in_place" not in found:
+            raise Failure(f"the program does not come to its end: {one_line(output)}")
+        for name, ns in found.items():
+            if is_counted and ns >= 0:
+                samples.setdefault(name, []).append(ns)
+
+    rounds = in_turn(session, [contestant], 9, once)
+    rows = []
+    for name, values in samples.items():
+        middle, spread = figure(values)
+        rows.append({"what": "ask", "name": name, "ns": round(middle, 2), "spread": spread})
+    lacks = "" if "grow_in_place" in samples else "; no buffer grows in place"
+    return rows, f"{len(rows)} questions, {rounds} rounds{lacks}"
+
+
 # ---- whole programs ----
 
 REPEATS = 3
@@ -467,7 +496,8 @@ def measure_torch(session):
     return measure_program(session, "torch_train", contestants, [sys.executable, workloads, "torch_train", *words])
 
 
-PARTS = {"pairs": measure_pairs, "first": measure_first, "heavy": measure_heavy, "torch_train": measure_torch}
+PARTS = {"pairs": measure_pairs, "first": measure_first, "asks": measure_asks, "heavy": measure_heavy,
+         "torch_train": measure_torch}
 
 
 def main():

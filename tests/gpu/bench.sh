@@ -5,7 +5,7 @@
 #
 #   bench.sh             all parts and the tables of programs/cost.c, as Markdown; also tests/bench/gpu.md in
 #                        the build tree, and gpu.json beside it
-#   bench.sh PART        one of pairs, first, heavy and torch_train; its rows to BENCH_OUT (bench.PART)
+#   bench.sh PART        one of pairs, first, asks, heavy and torch_train; its rows to BENCH_OUT (bench.PART)
 #
 #   BENCH_SECONDS=60     how long a part may take, its building included
 #   GPU_CHECK_DRIVER_DIR the directory of another libcuda.so.1; figures over the simulated one say nothing
@@ -59,6 +59,10 @@ measure()
   done
   case $part in
     pairs) build_pairs ;;
+    asks)
+      { build_null_driver stub && contestant_cc -I "$srcdir/../include" -o programs/asks "$srcdir/bench/asks.c" stub/libcuda.so.1 -ldl; } \
+        2>err || fail_ "asks.c does not compile: $(first_error err)"
+      ;;
     heavy)
       need_real_gpu
       build_program heavy static
@@ -81,8 +85,8 @@ case $# in
   0) ;;
   1)
     case $1 in
-      pairs | first | heavy | torch_train) ;;
-      *) framework_failure_ "there is no part $1: pairs, first, heavy or torch_train" ;;
+      pairs | first | asks | heavy | torch_train) ;;
+      *) framework_failure_ "there is no part $1: pairs, first, asks, heavy or torch_train" ;;
     esac
     measure "$1" "${BENCH_OUT:-$abs_top_builddir/bench.$1}"
     exit "$status"
@@ -94,7 +98,7 @@ out=$abs_top_builddir/tests/bench
 mkdir -p "$out" || framework_failure_ "cannot make $out"
 build_plain_program cost
 failed=
-for part in pairs first heavy torch_train; do
+for part in pairs first asks heavy torch_train; do
   printf '%s: ' "$part" >&2
   # What is missing for a part ends the part, not all of them.
   (measure "$part" "$PWD/rows.$part"; exit "$status") >said

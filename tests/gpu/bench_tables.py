@@ -57,6 +57,26 @@ def more_in_percent(rows, program, contestant, beside):
     return [100 * (seconds / other - 1) for seconds, other in pairs]
 
 
+def asks(rows):
+    """ns by what was asked."""
+    return {row["name"]: row["ns"] for row in of(rows, "ask")}
+
+
+def asks_aims(rows):
+    found = asks(rows)
+
+    def less(name, other, over=1):
+        return [(found[name] - found[other]) * over] if name in found and other in found else []
+
+    yield ("the best device, percent beyond a pair", less("device_alloc_pair", "pair", 100 / found.get("pair", 1)), "at most", 5)
+    yield "a budget, ns beyond an allocation", less("budget_take", "take"), "at most", 5
+    for name, text in (("tag_push", "a tag is pushed"), ("tag_pop", "a tag is popped"),
+                       ("ensure_capacity", "a buffer that has room")):
+        yield f"{text}, ns", [found[name]] if name in found else [], "at most", 10
+    yield ("a buffer grows in place by 2 MiB, ms", [found["grow_in_place"] / 1e6] if "grow_in_place" in found else [],
+           "at most", 1)
+
+
 def aims(rows):
     """Yields each aim as name, the figures of which the worst counts, and at least or at most what."""
     native, strict, deferred = (plain_pairs(rows, name) for name in ("native", "strict", "deferred"))
@@ -74,6 +94,7 @@ def aims(rows):
     for part, name in (("query", "device query"), ("use", "first use")):
         added = [with_pool[part] - without[part]] if part in without and part in with_pool else []
         yield f"{name}, ms beyond the driver's own", added, "at most", 10
+    yield from asks_aims(rows)
 
 
 def aim_rows(rows):
@@ -161,6 +182,11 @@ def first_table(rows):
         table(["step"] + [NAMES[name] for name in contestants], lines) if entries else []
 
 
+def asks_table(rows):
+    lines = [[row["name"], ns_text(row), f"{100 * row['spread']:.1f} %"] for row in of(rows, "ask")]
+    return ["What a program asks for, the best of many, ns:", ""] + table(["question", "ns", "spread"], lines) if lines else []
+
+
 def aims_table(rows):
     judged = aim_rows(rows)
     lines = [[row["name"], f"{row['figure']:.4g}", row["wanted"], "yes" if row["reached"] else "no"] for row in judged]
@@ -173,7 +199,8 @@ def markdown(rows):
     print("## Benchmarks\n")
     if any(row.get("simulated") for row in rows):
         print("**Simulated: these figures say nothing of a GPU.**\n")
-    text = "\n".join(pair_tables(rows) + program_tables(rows) + first_table(rows) + aims_table(rows))
+    text = "\n".join(pair_tables(rows) + program_tables(rows) + first_table(rows) + asks_table(rows) +
+                     aims_table(rows))
     print(text.rstrip("\n"))
 
 

@@ -9,13 +9,12 @@
 #include "hook/bodies/buffer_driver.h"
 #include "hook/resolve/hook_table.h"
 
+/* Without a current context the driver refuses to say (CUDA Driver API, Context Management). */
 static int is_current_there(uint8_t device)
 {
-    CUcontext context = NULL;
     CUdevice current = -1;
 
-    return CW_REAL(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && context != NULL &&
-           CW_REAL(cuCtxGetDevice)(&current) == CUDA_SUCCESS && current == (CUdevice)device;
+    return CW_REAL(cuCtxGetDevice)(&current) == CUDA_SUCCESS && current == (CUdevice)device;
 }
 
 static CUresult release(uint8_t device)
