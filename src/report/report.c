@@ -199,23 +199,12 @@ static void prepare(struct cw_report_job *job, const struct cw_view *view,
     cw_symbols_use(&job->symbols, request->lines, request->sysroot);
 }
 
-/* For a running process the current time; otherwise the last time recorded. */
-static uint64_t moment(struct cw_report_job *job, const struct cw_view *view)
-{
-    uint64_t start_ns = cw_view_header(view)->start_ns;
-    uint64_t now_ns = cw_clock_ns();
-
-    if (job->request->process != CW_REPORT_PROCESS_ALIVE)
-        return snapshot_of(job)->duration_ns;
-    return now_ns > start_ns ? now_ns - start_ns : snapshot_of(job)->duration_ns;
-}
-
 /* The steps that need names and the user's file: classification, and with it whether there is
  * anything to report. */
-static void classify(struct cw_report_job *job, const struct cw_view *view)
+static void classify(struct cw_report_job *job)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
-    uint64_t now_ns = moment(job, view);
+    uint64_t now_ns = snapshot_of(job)->duration_ns;
     struct cw_rules_fault said;
 
     cw_rules_init(&job->rules, job->request->suppressions,
@@ -245,7 +234,7 @@ static int write_job(struct cw_report_job *job, const struct cw_view *view,
     int result = 0;
 
     prepare(job, view, request);
-    classify(job, view);
+    classify(job);
     if (request->form != CW_REPORT_SHORT_IF_LEAKED || has_news(snapshot_of(job)))
         result = goes_to_fd(request) ? write_to_fd(job) : write_files(job);
     cw_rules_fini(&job->rules);
@@ -253,11 +242,20 @@ static int write_job(struct cw_report_job *job, const struct cw_view *view,
     return result;
 }
 
-static struct cw_report_job *create_job(const struct cw_view *view)
+/* Of a process that runs; else 0. */
+static uint64_t present(const struct cw_view *view, const struct cw_report_request *request)
+{
+    uint64_t start_ns = cw_view_header(view)->start_ns, now_ns = cw_clock_ns();
+
+    return request->process == CW_REPORT_PROCESS_ALIVE && now_ns > start_ns ? now_ns - start_ns : 0;
+}
+
+static struct cw_report_job *create_job(const struct cw_view *view,
+                                        const struct cw_report_request *request)
 {
     struct cw_report_job *job = cw_mem_alloc(sizeof(*job));
 
-    if (job && cw_snapshot_init(snapshot_of(job), view) == 0) {
+    if (job && cw_snapshot_init(snapshot_of(job), view, present(view, request)) == 0) {
         cw_leak_classify(snapshot_of(job), NULL, NULL);
         return job;
     }
@@ -300,7 +298,7 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
     if (request->form == CW_REPORT_NONE ||
         (request->form == CW_REPORT_SHORT_IF_LEAKED && !has_leftovers(view)))
         return 0;
-    job = create_job(view);
+    job = create_job(view, request);
     if (!job) {
         if (request->out_error != NULL)
             *request->out_error = ENOMEM;
@@ -319,12 +317,12 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
 struct cw_report_job *cw_report_open(const struct cw_view *view,
                                      const struct cw_report_request *request)
 {
-    struct cw_report_job *job = create_job(view);
+    struct cw_report_job *job = create_job(view, request);
 
     if (!job)
         return NULL;
     prepare(job, view, request);
-    classify(job, view);
+    classify(job);
     cw_live_model_init(&job->live);
     return job;
 }

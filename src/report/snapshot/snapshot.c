@@ -415,13 +415,14 @@ static void sum_up(struct cw_snapshot *snapshot)
     summary->fatal_errors = cw_view_fatal_errors(snapshot->view);
 }
 
-static void find_duration(struct cw_snapshot *snapshot)
+static void find_duration(struct cw_snapshot *snapshot, uint64_t now_ns)
 {
     uint32_t events = cw_view_count(snapshot->view, CW_TABLE_EVENT);
 
     snapshot->duration_ns = LOAD(cw_view_header(snapshot->view)->end_ns);
     if (snapshot->duration_ns != 0)
         return;
+    snapshot->duration_ns = now_ns;
     for (uint32_t i = 0; i < snapshot->sites; i++)
         if (snapshot->site[i].last_ns > snapshot->duration_ns)
             snapshot->duration_ns = snapshot->site[i].last_ns;
@@ -435,7 +436,8 @@ static void find_duration(struct cw_snapshot *snapshot)
 
 /* ---- the snapshot ---- */
 
-static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t count)
+static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t count,
+                uint64_t now_ns)
 {
     struct facts facts;
 
@@ -447,14 +449,14 @@ static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t c
     merge_sites(snapshot, &facts, keys, count);
     add_up(snapshot);
     sum_up(snapshot);
-    find_duration(snapshot);
+    find_duration(snapshot, now_ns);
     cw_snapshot_pressure_init(&snapshot->pressure, snapshot->view, snapshot->duration_ns);
     snapshot->summary.fallbacks = snapshot->pressure.all.fallbacks;
     facts_fini(&facts);
     return 0;
 }
 
-int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view)
+int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view, uint64_t now_ns)
 {
     uint32_t limit = cw_view_count(view, CW_TABLE_SITE);
     struct merge_key *keys = cw_mem_alloc(limit * sizeof(*keys));
@@ -468,7 +470,7 @@ int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view)
     snapshot->list_storage = cw_mem_alloc(limit * sizeof(uint32_t));
     if (keys && snapshot->site && snapshot->merged && snapshot->list_storage) {
         memset(snapshot->merged, 0xff, limit * sizeof(uint32_t)); /* CW_SITE_NONE */
-        result = fill(snapshot, keys, collect_keys(view, keys, limit));
+        result = fill(snapshot, keys, collect_keys(view, keys, limit), now_ns);
     }
     cw_mem_free(keys, limit * sizeof(*keys));
     if (result != 0)

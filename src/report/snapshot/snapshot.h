@@ -155,13 +155,14 @@ struct cw_snapshot {
     struct cw_snapshot_growth growth; /* empty until cw_snapshot_growth_read */
     struct cw_snapshot_summary summary;
     uint32_t devices;     /* seen, without the host */
-    uint64_t duration_ns; /* to the end, else to the last thing that was seen */
+    uint64_t duration_ns; /* to the end, else to now, else to the last thing that was seen */
 };
 
 #define CW_SITE_NONE UINT32_MAX
 
-/* 0, or -1 if out of memory. Large: allocate it with cw_mem_alloc, not on the stack. */
-int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view);
+/* now_ns: the present, since the start of a process that runs; 0: it does not, or nobody knows. 0, or
+ * -1 if out of memory. Large: allocate it with cw_mem_alloc, not on the stack. */
+int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view, uint64_t now_ns);
 void cw_snapshot_fini(struct cw_snapshot *snapshot);
 
 /* The merged site of a live site, or NULL. */

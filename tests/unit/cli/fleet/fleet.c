@@ -112,7 +112,7 @@ Test(fleet, sums_up_as_the_report_does)
     cr_assert_eq(fleet.process[0]->pid, 4711);
     cr_assert_eq(fleet.process[0]->state, CW_FLEET_RUNNING);
     cr_assert_str_eq(fleet.process[0]->command, "./victim --size 3");
-    cr_assert_eq(cw_snapshot_init(snapshot, &view), 0);
+    cr_assert_eq(cw_snapshot_init(snapshot, &view, 0), 0);
     for (unsigned i = 1; i < CW_DEVICES; i += CW_DEVICE_HOST - 1) {
         const struct cw_fleet_device *device = on(i);
 

@@ -80,7 +80,7 @@ Test(leak_class, is_by_the_file_that_asked)
 
         fixture_alloc(site, 512, 1, 1);
         view = fixture_view();
-        cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+        cr_assert_eq(cw_snapshot_init(&snapshot, &view, 0), 0);
         cw_leak_classify(&snapshot, NULL, NULL);
         cr_expect_str_eq(cw_leak_name(cw_snapshot_find(&snapshot, site)), owners[i].name, "%s",
                          owners[i].path);

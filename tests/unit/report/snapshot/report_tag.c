@@ -44,7 +44,7 @@ Test(report_tag, sites_are_apart_by_tag_and_share_their_id)
     struct cw_view view = fixture_view();
     const struct cw_snapshot_site *site;
 
-    cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view, 0), 0);
     cr_expect_eq(snapshot.sites, 2u);
     site = cw_snapshot_find(&snapshot, one);
     cr_expect_eq(site, cw_snapshot_find(&snapshot, two));

@@ -17,7 +17,7 @@ static struct cw_view view;
 static void take(void)
 {
     view = fixture_view();
-    cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view, 0), 0);
     cw_leak_classify(&snapshot, NULL, NULL);
 }
 
@@ -50,6 +50,14 @@ Test(snapshot, of_an_empty_layout_is_empty)
     cr_expect_eq(snapshot.devices, 0);
     cr_expect_eq(snapshot.summary.leak_sites, 0);
     cr_expect_eq(snapshot.duration_ns, 400 * FIXTURE_MS);
+}
+
+Test(snapshot, of_a_process_that_runs_lasts_until_now)
+{
+    fixture.arena.header->end_ns = 0;
+    view = fixture_view();
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view, 900 * FIXTURE_MS), 0);
+    cr_expect_eq(snapshot.duration_ns, 900 * FIXTURE_MS);
 }
 
 Test(snapshot, merges_sites_of_equal_stack_api_kind_and_device)

@@ -253,7 +253,7 @@ static uint32_t id_of(const char *file, const char *function, uint32_t line)
     struct cw_view view = fixture_view();
     struct cw_snapshot snapshot;
 
-    cr_assert_eq(cw_snapshot_init(&snapshot, &view), 0);
+    cr_assert_eq(cw_snapshot_init(&snapshot, &view, 0), 0);
     id = cw_snapshot_find(&snapshot, site)->id;
     cw_snapshot_fini(&snapshot);
     return id;
