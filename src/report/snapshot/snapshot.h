@@ -160,8 +160,8 @@ struct cw_snapshot {
 
 #define CW_SITE_NONE UINT32_MAX
 
-/* now_ns: the present, since the start of a process that runs; 0: it does not, or nobody knows. 0, or
- * -1 if out of memory. Large: allocate it with cw_mem_alloc, not on the stack. */
+/* now_ns: the present, since the start of a process that runs; 0: it does not, or nobody knows. 0,
+ * or -1 if out of memory. Large: allocate it with cw_mem_alloc, not on the stack. */
 int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view, uint64_t now_ns);
 void cw_snapshot_fini(struct cw_snapshot *snapshot);
 
