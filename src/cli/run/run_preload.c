@@ -8,24 +8,29 @@
 
 #include "cli/ui/message.h"
 
-/* The library comes first: others in the list may call CUDA themselves. */
-static int preload_library(const char *library)
+int cw_run_put_first(const char *variable, const char *entry)
 {
-    const char *others = getenv("LD_PRELOAD");
+    const char *others = getenv(variable);
     char *both;
     int failed;
 
+    if (!others || !*others)
+        return setenv(variable, entry, 1);
+    if (asprintf(&both, "%s:%s", entry, others) < 0)
+        return -1;
+    failed = setenv(variable, both, 1);
+    free(both);
+    return failed;
+}
+
+/* The library comes first: others in the list may call CUDA themselves. */
+static int preload_library(const char *library)
+{
     if (strpbrk(library, " :"))
         cw_cli_warn("'%s' contains a space or a colon, which LD_PRELOAD does not support; move the "
                     "file or link to it",
                     library);
-    if (!others || !*others)
-        return setenv("LD_PRELOAD", library, 1);
-    if (asprintf(&both, "%s:%s", library, others) < 0)
-        return -1;
-    failed = setenv("LD_PRELOAD", both, 1);
-    free(both);
-    return failed;
+    return cw_run_put_first("LD_PRELOAD", library);
 }
 
 /* Keeps a tool that the user has already set. */

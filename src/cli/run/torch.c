@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cell_name.h"
+#include "cli/run/run_preload.h"
 #include "cli/run/sitecustomize.inc"
 #include "cli/ui/message.h"
 #include "report/symbols/stack.h"
@@ -482,21 +483,6 @@ static int write_module(const char *directory)
 }
 
 /* Before what the user has there; Python passes over our part once it has read it. */
-static int set_path(const char *directory)
-{
-    const char *others = getenv("PYTHONPATH");
-    char *both;
-    int failed;
-
-    if (!others || !*others)
-        return setenv("PYTHONPATH", directory, 1);
-    if (asprintf(&both, "%s:%s", directory, others) < 0)
-        return -1;
-    failed = setenv("PYTHONPATH", both, 1);
-    free(both);
-    return failed;
-}
-
 int cw_torch_begin(struct cw_torch *torch, const struct cw_options *options)
 {
     const char *parent = options->tmpdir[0] ? options->tmpdir : "/tmp";
@@ -505,7 +491,7 @@ int cw_torch_begin(struct cw_torch *torch, const struct cw_options *options)
     if (snprintf(torch->directory, sizeof(torch->directory), "%s/cuwarden-torch-XXXXXX", parent) <
             (int)sizeof(torch->directory) &&
         mkdtemp(torch->directory) && write_module(torch->directory) == 0 &&
-        set_path(torch->directory) == 0)
+        cw_run_put_first("PYTHONPATH", torch->directory) == 0)
         return 0;
     cw_cli_error("--torch: no directory for its snapshots in '%s': %s; set TMPDIR", parent,
                  strerror(errno));

@@ -13,125 +13,37 @@
 #include "api/prefetches.h"
 #include "core/process/guard.h"
 #include "fake_driver.h"
+#include "transfer_fixture.h"
 
-#define CHUNK ((uint64_t)4096)
+#define CHUNK ((uint64_t)TRANSFER_HALF_BYTES)
 #define BYTES ((uint64_t)13000)
 #define FILES 600
 
-static unsigned char memory[2 * 4096], content[BYTES], blocks[3][16384];
-static _Atomic unsigned events[64]; /* queries until it has passed */
-static _Atomic unsigned created;
+static unsigned char content[BYTES], blocks[3][16384];
 static _Atomic int is_freed, was_late; /* the third block; the driver was given more for it */
-static char stream;
-
-static int place(struct cw_buffer_place *out)
-{
-    *out = (struct cw_buffer_place){.context = {0xc0, 1}, .total = 1 << 30, .granule = 1 << 21};
-    return 0;
-}
-
-static int enter(struct cw_context_name context, int *out_pushed)
-{
-    *out_pushed = context.handle == 0xc0;
-    return 0;
-}
-
-static void leave(struct cw_context_name context, int pushed)
-{
-    cr_expect(pushed && context.handle == 0xc0);
-}
-
-static int host_alloc(uint64_t bytes, void **out)
-{
-    cr_assert_eq(bytes, sizeof(memory));
-    *out = memory;
-    return 0;
-}
-
-static int gone(void *thing)
-{
-    cr_expect_not_null(thing);
-    return 0;
-}
-
-static int stream_create(void **out)
-{
-    *out = &stream;
-    return 0;
-}
-
-static int event_create(int is_timed, void **out)
-{
-    (void)is_timed;
-    *out = (void *)&events[atomic_fetch_add(&created, 1)];
-    return 0;
-}
-
-static int event_record(void *event, void *its_stream)
-{
-    static _Atomic unsigned count;
-
-    (void)its_stream;
-    atomic_store((_Atomic unsigned *)event, atomic_fetch_add(&count, 1) % 3);
-    return 0;
-}
-
-static int event_query(void *event)
-{
-    unsigned left = atomic_load((_Atomic unsigned *)event);
-
-    while (left != 0 && !atomic_compare_exchange_weak((_Atomic unsigned *)event, &left, left - 1))
-        ;
-    return left != 0 ? CW_TRANSFER_NOT_READY : 0;
-}
-
-static int event_wait(void *event)
-{
-    while (event_query(event) != 0)
-        ;
-    return 0;
-}
-
-static int event_elapsed(void *begin, void *end, uint64_t *out_ns)
-{
-    cr_expect_neq(begin, end);
-    *out_ns = 1;
-    return 0;
-}
 
 static int look(uint64_t address, struct cw_bridge_memory *out)
 {
     uint64_t at = (address - (uint64_t)(uintptr_t)blocks) / sizeof(blocks[0]);
 
-    *out = (struct cw_bridge_memory){
-        .context = 0xc0, .base = (uint64_t)(uintptr_t)blocks[at], .bytes = sizeof(blocks[0])};
+    *out = (struct cw_bridge_memory){.context = TRANSFER_CONTEXT,
+                                     .base = (uint64_t)(uintptr_t)blocks[at],
+                                     .bytes = sizeof(blocks[0])};
     return 0;
 }
 
 static int upload(uint64_t to, const void *from, uint64_t bytes, void *its_stream)
 {
-    cr_expect_eq(its_stream, &stream);
-    memcpy((void *)(uintptr_t)to, from, bytes);
+    int error = transfer_upload(to, from, bytes, its_stream);
+
     if (to < (uint64_t)(uintptr_t)blocks[2])
-        return 0;
+        return error;
     (void)usleep(20); /* the free comes meanwhile, and waits */
     if (atomic_load(&is_freed))
         atomic_store(&was_late, 1);
-    return 0;
+    return error;
 }
 
-static const struct cw_buffer_ops places = {.place = place, .enter = enter, .leave = leave};
-static const struct cw_transfer_ops ops = {.host_alloc = host_alloc,
-                                           .host_free = gone,
-                                           .stream_create = stream_create,
-                                           .stream_destroy = gone,
-                                           .stream_wait = gone,
-                                           .event_create = event_create,
-                                           .event_destroy = gone,
-                                           .event_record = event_record,
-                                           .event_query = event_query,
-                                           .event_wait = event_wait,
-                                           .event_elapsed = event_elapsed};
 static const struct cw_bridge_ops memory_ops = {.look = look, .upload = upload};
 
 static void *run(void *work)
@@ -219,7 +131,7 @@ Test(prefetches_race, all_come_whole_and_none_to_what_is_freed)
     FILE *file;
 
     core_arm();
-    cw_api_prefetches_init(&places, &ops, &memory_ops, thread);
+    cw_api_prefetches_init(&transfer_places, &transfer_ops, &memory_ops, thread);
     cw_api_init(core_options());
     for (uint64_t i = 0; i < BYTES; i++)
         content[i] = (unsigned char)(i * 7 + i / 256);

@@ -8,6 +8,7 @@
 
 #include "api/streams.h"
 #include "fake_driver.h"
+#include "transfer_fixture.h"
 
 #define WORKS 2000
 
@@ -18,23 +19,6 @@ static struct event {
 static unsigned made_events, made_streams;
 static char streams[CW_STREAM_LANES];
 static uint64_t clock_ns;
-
-static int place(struct cw_buffer_place *out)
-{
-    *out = (struct cw_buffer_place){.context = {0xc0, 1}, .total = 1 << 30, .granule = 1 << 21};
-    return 0;
-}
-
-static int enter(struct cw_context_name context, int *out_pushed)
-{
-    *out_pushed = context.handle == 0xc0;
-    return 0;
-}
-
-static void leave(struct cw_context_name context, int pushed)
-{
-    cr_expect(pushed && context.handle == 0xc0);
-}
 
 static int gone(void *thing)
 {
@@ -83,7 +67,6 @@ static int event_elapsed(void *begin, void *end, uint64_t *out_ns)
     return 0;
 }
 
-static const struct cw_buffer_ops places = {.place = place, .enter = enter, .leave = leave};
 static const struct cw_transfer_ops ops = {.stream_create = stream_create,
                                            .stream_destroy = gone,
                                            .stream_wait = gone,
@@ -131,7 +114,7 @@ Test(streams_race, no_work_is_lost_or_counted_twice)
     struct cuwarden_streams now;
 
     core_arm();
-    cw_api_streams_init(&places, &ops);
+    cw_api_streams_init(&transfer_places, &ops);
     cw_api_init(core_options());
     cr_assert_eq(cw_api_streams_make("stages", 0, &set), CUWARDEN_OK);
     for (int i = 0; i < CW_STREAM_LANES; i++)
