@@ -75,7 +75,8 @@ const struct cw_command_line *cw_line_ctl(void)
     static const struct cw_flag_word requests[] = {
         {"trim", "release idle pool memory to the driver"},
         {"shrink", "release half of it, the largest blocks first"},
-        {"clear", "release also what threads keep and what turns out to be ready"},
+        {"clear",
+         "also release what threads keep, and what the device has meanwhile finished with"},
         {"dump", "write a complete report now and print its file name"},
         {"limit=SIZE", "set the memory limit on a device: 8G, 50%, none"},
         {"budget=RULE", "set what a tag may have: tag:^cache$=2G, ...=2G:refuse, ...=none"},

@@ -112,7 +112,7 @@ static const struct cw_flag flags[] = {
     {.id = FLAG_NEED,
      .name = "need",
      .value = "SIZE",
-     .help = "with --device: fail before PROGRAM starts if that GPU has not so much memory free, "
+     .help = "with --device: fail before PROGRAM starts unless that GPU has this much memory free, "
              "and a reserve beside it ('cuwarden pick --help' has more)"},
     {.id = FLAG_QUIET, .name = "quiet", .help = "do not print the command's own messages"},
     {.id = FLAG_EXEC,
@@ -142,18 +142,18 @@ const struct cw_command_line *cw_line_run(void)
             "NVTX_INJECTION64_PATH, unless already set, is set to the library too, so that it sees "
             "the NVTX ranges and marks of PROGRAM.\n\n"
             "At the end, at most eight lines on stderr say what is wrong in PROGRAM and all "
-            "processes that it started, and who held the memory at its peak; the last line "
-            "(SUMMARY) is for scripts. If no process called CUDA, one line says so. Processes "
-            "count "
-            "if they called CUDA and have ended. Reports "
-            "have source lines; a name in --report that ends in .json, .html, .pb.gz (pprof) or "
-            ".folded (collapsed stacks) chooses the form. Reports of killed or crashed processes "
-            "are written, too. With --mode=off or --live=off there is nothing to read at the "
-            "end, so the command is replaced by PROGRAM as with --exec; the same happens, with a "
-            "warning, if resource limits prevent it from creating a process.\n\n"
+            "processes that it started, and who held the memory at its peak; the SUMMARY line "
+            "after them is for scripts. If no process called CUDA, one line says so. Processes "
+            "count if they called CUDA and have ended. Reports have source lines; a name in "
+            "--report that ends in .json, .txt, .html, .pb.gz (pprof) or .folded (collapsed "
+            "stacks) chooses the form. Reports of killed or crashed processes are written, too. "
+            "With --mode=off or --live=off there is nothing to read at the end, so the command is "
+            "replaced by PROGRAM as with --exec; the same happens, with a warning, if resource "
+            "limits prevent it from creating a process.\n\n"
             "The exit status is that of PROGRAM; if a signal killed PROGRAM, the same signal kills "
-            "the command. If PROGRAM succeeded but something leaked, it is the N of "
-            "--error-exitcode. It is 2 for a usage error, 125 if the library was not found or a "
+            "the command. If PROGRAM succeeded but something leaked or a memory error happened, it "
+            "is the N of --error-exitcode. It is 2 for a usage error, 125 if the library was not "
+            "found or a "
             "check could not be performed, 126 if PROGRAM cannot be executed, and 127 if it cannot "
             "be found.",
     };
