@@ -13,7 +13,7 @@
 /* So many 64ths of the live peak may be held beyond it, and half of that, or nothing, where memory
  * is short: a little less than a quarter, so that at most a fifth of the held bytes lies idle at
  * the peaks. In a study of ten programs' traces (tests/bench/traces) that gives 95 % of the hits of
- * an unbounded cache, if the released blocks are chosen well (core/reclaim/reclaim.c). */
+ * an unbounded cache, if the released blocks are chosen well (core/reclaim/reclaim_turn.c). */
 #define SPARE_64THS     15
 #define MORE_THAN_SHARE ((uint64_t)47 << 20)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What another process of the user that found no memory has asked this one to give back
- * (core/request/neighbours.h), until it stops waiting. Given back by core/reclaim/reclaim.c, in
- * turns like all work that nobody here waits for. No lock: of two askers at a time the one that
+ * (core/request/neighbours.h), until it stops waiting. Given back by core/reclaim/reclaim_turn.c,
+ * in turns like all work that nobody here waits for. No lock: of two askers at a time the one that
  * wants more counts.
  */
 #ifndef CW_CORE_LENDING_H

@@ -5,9 +5,9 @@
  * The level follows the largest of three shares: use of the whole device by anybody, as last
  * sampled, and what this process holds of its limit and of its nearest bound (core/limits/bound.h).
  * A level is entered at its threshold (PRESSURE) and left CW_PRESSURE_HYSTERESIS points below it.
- * Every change is an event. core/reclaim/reclaim.c acts on it: this module only marks what is due
- * (core/limits/reclaim_due.h). No lock: one thread at a time settles a device, others leave it to
- * that one.
+ * Every change is an event. core/reclaim/reclaim_turn.c acts on it: this module only marks what is
+ * due (core/limits/reclaim_due.h). No lock: one thread at a time settles a device, others leave it
+ * to that one.
  */
 #ifndef CW_CORE_PRESSURE_H
 #define CW_CORE_PRESSURE_H

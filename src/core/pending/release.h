@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Releases: idle blocks go back to the driver. All of them are made here; core/reclaim/reclaim.c
+ * Releases: idle blocks go back to the driver. All of them are made here; core/reclaim
  * chooses the blocks when memory is short or no longer needed.
  *
  * A release happens inside the program's own frees and waits, never inside an allocation, where the

@@ -28,8 +28,9 @@ void cw_reclaim_reset(void);
 /* ---- for a request that found no memory; each returns the bytes that it gave back ---- */
 
 /* Moves threads' own blocks into the shared buckets and their pending ones into the lists of
- * batches, where the functions below find them. */
+ * batches, where the functions below find them; the second the ready ones of this device only. */
 void cw_reclaim_gather(uint8_t device);
+void cw_reclaim_gather_ready(uint8_t device);
 /* The smallest idle block of `need` bytes; if there is none, the largest until they are enough. */
 uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need);
 /* All ready blocks, including pinned memory and threads' own: those of contexts without work and of

@@ -4,9 +4,9 @@
  *
  * POOL_IDLE is divided into CW_DEMAND_SLOTS sweeps. Between two of them each bucket remembers its
  * lowest number of blocks: nobody needed those. A sweep ages them and dooms some, along a smooth
- * curve that reaches all of them after POOL_IDLE; core/reclaim/reclaim.c releases the doomed ones.
- * A sweep also takes from threads what they did not need (core/cache/thread_cache.h), and closes a
- * slot of the window of demand (core/limits/demand.h).
+ * curve that reaches all of them after POOL_IDLE; core/reclaim/reclaim_turn.c releases the doomed
+ * ones. A sweep also takes from threads what they did not need (core/cache/thread_cache.h), and
+ * closes a slot of the window of demand (core/limits/demand.h).
  *
  * Sweeps are made inside the program's calls, by the thread that finds the time come
  * (core/process/deadline.h), or by the background thread while the program makes none. No call of
