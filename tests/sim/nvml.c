@@ -314,7 +314,7 @@ int nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned int length)
 
     if (status != NVML_ERROR_NOT_SUPPORTED)
         return status;
-    snprintf(out, length, "Simulated GPU %d", device->ordinal);
+    sim_world_name(device->ordinal, out, length);
     return NVML_SUCCESS;
 }
 

@@ -175,7 +175,7 @@ static void init_devices(void)
         struct sim_device *device = &sim.devices[i];
 
         device->total = sim.config.memory[i];
-        snprintf(device->name, sizeof device->name, "Simulated GPU %d", sim.config.number[i]);
+        sim_world_name(sim.config.number[i], device->name, sizeof device->name);
         sim_pool_init(i);
     }
 }
@@ -308,13 +308,19 @@ CUresult sim_cuMemGetInfo(unsigned int *available_bytes, unsigned int *total)
     return CUDA_SUCCESS;
 }
 
+/* Where the machine has the device, whatever the driver's order. */
+static int bus_of(CUdevice device)
+{
+    return sim.config.number[device] + 1;
+}
+
 CUresult sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
     if (!value || attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? device + 1 : 0;
+    *value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? bus_of(device) : 0;
     if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
         attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
         *value = sim.config.is_managed;
@@ -362,7 +368,7 @@ CUresult sim_cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(text, (size_t)length, "0000:%02X:00.0", device + 1);
+    snprintf(text, (size_t)length, "0000:%02X:00.0", bus_of(device));
     return CUDA_SUCCESS;
 }
 
@@ -375,10 +381,12 @@ CUresult sim_cuDeviceGetByPCIBusId(CUdevice *device, const char *text)
     if (sscanf(text, "%x:%x:%x", &domain, &bus, &slot) != 3 &&
         (domain = 0, sscanf(text, "%x:%x", &bus, &slot) != 2))
         return CUDA_ERROR_INVALID_VALUE;
-    if (domain || !sim_device((int)bus - 1))
-        return CUDA_ERROR_INVALID_DEVICE;
-    *device = (int)bus - 1;
-    return CUDA_SUCCESS;
+    for (int i = 0; domain == 0 && i < sim.config.ndevices; i++)
+        if (bus_of(i) == (int)bus) {
+            *device = i;
+            return CUDA_SUCCESS;
+        }
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult sim_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)

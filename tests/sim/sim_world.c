@@ -89,40 +89,101 @@ void sim_world_uuid_text(int device, char text[SIM_UUID_TEXT])
         at += sprintf(at, "%s%02x", dashes[i] ? "-" : "", uuid[i]);
 }
 
-/* The device of a word; -1: none. The beginning of a UUID is enough. Nothing is divided: an
- * instance is all of device 0. */
-static int find_device(const char *word, size_t length)
+/* The driver's order: that of CUSIM_ORDER, unless the program asks for that of the bus. */
+static void read_order(int order[SIM_MAX_DEVICES])
 {
-    char text[SIM_UUID_TEXT], *end;
-    long number = strtol(word, &end, 10);
+    const char *text = getenv("CUSIM_ORDER"), *wish = getenv("CUDA_DEVICE_ORDER");
+    char *end;
 
-    if (length > 0 && end == word + length)
-        return number >= 0 && number < sim_world_devices() ? (int)number : -1;
-    if (length > 4 && strncmp(word, "MIG-", 4) == 0)
-        return 0;
-    for (int i = 0; i < sim_world_devices(); i++) {
-        sim_world_uuid_text(i, text);
-        if (length > 4 && strncmp(word, text, length) == 0)
-            return i;
+    for (int i = 0; i < SIM_MAX_DEVICES; i++)
+        order[i] = i;
+    if (!text || (wish && strcmp(wish, "PCI_BUS_ID") == 0))
+        return;
+    for (int i = 0; i < sim_world_devices() && *text; i++) {
+        long number = strtol(text, &end, 10);
+
+        if (end != text && number >= 0 && number < sim_world_devices())
+            order[i] = (int)number;
+        text = end + (*end == ',');
     }
-    return -1;
 }
 
-int sim_world_visible(int device[SIM_MAX_DEVICES])
+/* As strtoul reads it: what follows the digits is ignored. */
+static int by_number(const char *word, const int order[SIM_MAX_DEVICES])
 {
-    const char *word = getenv("CUDA_VISIBLE_DEVICES");
+    char *end;
+    long number = strtol(word, &end, 10);
+
+    return end != word && number >= 0 && number < sim_world_devices() ? order[number] : -1;
+}
+
+/* The beginning is enough if it is one device's alone. */
+static int by_uuid(const char *word, size_t length)
+{
+    char text[SIM_UUID_TEXT];
+    int found = -1;
+
+    for (int i = 0; length > 4 && i < sim_world_devices(); i++) {
+        sim_world_uuid_text(i, text);
+        if (strncmp(word, text, length) != 0)
+            continue;
+        if (found >= 0)
+            return -1;
+        found = i;
+    }
+    return found;
+}
+
+static bool has_prefix(const char *word, const char *prefix)
+{
+    return strncmp(word, prefix, strlen(prefix)) == 0;
+}
+
+/* The first word says of which kind all are: another one ends the list. One that names a device
+ * again leaves none at all. Nothing is divided: an instance is all of device 0, and the only one.
+ * (As PyTorch's torch/cuda/__init__.py has it, which follows what drivers do.) */
+static int read_visible(const char *word, int device[SIM_MAX_DEVICES],
+                        const int order[SIM_MAX_DEVICES])
+{
+    bool is_uuids = has_prefix(word, "GPU-");
     int count = 0;
 
-    for (; !word && count < sim_world_devices(); count++)
-        device[count] = count;
+    device[0] = 0;
+    if (has_prefix(word, "MIG-"))
+        return 1;
     while (word && count < SIM_MAX_DEVICES) {
         size_t length = strcspn(word, ",");
 
-        device[count] = find_device(word, length);
+        device[count] = is_uuids ? by_uuid(word, length) : by_number(word, order);
         if (device[count] < 0)
             break;
+        for (int i = 0; i < count; i++)
+            if (device[i] == device[count])
+                return 0;
         count++;
         word = word[length] ? word + length + 1 : NULL;
     }
     return count;
+}
+
+int sim_world_visible(int device[SIM_MAX_DEVICES])
+{
+    const char *words = getenv("CUDA_VISIBLE_DEVICES");
+    int order[SIM_MAX_DEVICES];
+
+    read_order(order);
+    if (words)
+        return read_visible(words, device, order);
+    memcpy(device, order, sizeof order);
+    return sim_world_devices();
+}
+
+void sim_world_name(int device, char *name, size_t size)
+{
+    const char *same = getenv("CUSIM_MODEL");
+
+    if (same)
+        snprintf(name, size, "%s", same);
+    else
+        snprintf(name, size, "Simulated GPU %d", device);
 }

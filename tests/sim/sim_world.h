@@ -21,9 +21,10 @@ long sim_option_number(const char *name, long fallback);
 int sim_world_devices(void);
 void sim_world_memory(size_t memory[SIM_MAX_DEVICES]);
 void sim_world_uuid(int device, unsigned char uuid[16]);
-/* The devices that CUDA_VISIBLE_DEVICES leaves, by number or UUID, in its order, up to the first
- * that is none. Returns how many. */
+/* The devices that the driver has, in its order: those that CUDA_VISIBLE_DEVICES leaves. Returns
+ * how many. */
 int sim_world_visible(int device[SIM_MAX_DEVICES]);
+void sim_world_name(int device, char *name, size_t size);
 /* "GPU-", 36 characters and the end. */
 #define SIM_UUID_TEXT 41
 void sim_world_uuid_text(int device, char text[SIM_UUID_TEXT]);
