@@ -107,8 +107,8 @@ static const struct cw_flag flags[] = {
      .name = "device",
      .value = "DEVICE",
      .offers = "auto",
-     .help = "auto: run on the GPU with most free memory; or on that with this number or UUID "
-             "(sets CUDA_VISIBLE_DEVICES)"},
+     .help = "auto: run on the GPU with most free memory; or on that with this number, as "
+             "nvidia-smi counts, or UUID (sets CUDA_VISIBLE_DEVICES)"},
     {.id = FLAG_NEED,
      .name = "need",
      .value = "SIZE",

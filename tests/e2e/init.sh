@@ -72,7 +72,7 @@ driver_dir=$sim_dir
 if [ "$test_dir" = gpu ]; then
   driver_dir=
 else
-  unset CUDA_VISIBLE_DEVICES LD_LIBRARY_PATH
+  unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER LD_LIBRARY_PATH
 fi
 
 test_name=$(basename "$0" .test)

@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options/option_values.h"
-#include "base/out.h"
-#include "base/printable.h"
 #include "cli/devices/nvml.h"
+#include "cli/devices/visible.h"
 #include "cli/ui/message.h"
 
-#define WHY_MAX  320
-#define LIST_MAX 160
+#define WHY_MAX 320
 
 /* ---- NVML ---- */
 
@@ -75,145 +72,125 @@ int cw_devices_by_nvml(struct cw_devices *devices)
 
 /* ---- CUDA_VISIBLE_DEVICES ---- */
 
-static const struct cw_device_memory *by_index(const struct cw_devices *devices, const char *word)
+int cw_devices_keep(struct cw_devices *devices, const char *visible, char *why, size_t cap)
 {
-    uint64_t index;
+    static struct cw_visible names;
+    static struct cw_devices all;
 
-    if (cw_count_parse(word, &index) != 0)
-        return NULL;
-    for (unsigned i = 0; i < devices->count; i++)
-        if (devices->device[i].index == index)
-            return &devices->device[i]; /* of a divided GPU the first, as CUDA takes */
+    all = *devices;
+    return cw_visible_read(visible, &names, why, cap) == 0
+               ? cw_visible_find(&names, &all, devices, why, cap)
+               : -1;
+}
+
+static const struct cw_device_memory *twin_of(const struct cw_device_memory *device,
+                                              const struct cw_devices *all)
+{
+    for (unsigned i = 0; i < all->count; i++)
+        if (strcmp(all->device[i].uuid, device->uuid) == 0)
+            return &all->device[i];
     return NULL;
 }
 
-/* The beginning of a UUID is enough if it is one device's alone. */
-static const struct cw_device_memory *by_uuid(const struct cw_devices *devices, const char *word)
+/* Those that the driver shows, as NVML has them. */
+static int adopt(struct cw_devices *devices, const struct cw_devices *all, char *why, size_t cap)
 {
-    const struct cw_device_memory *found = NULL;
-    size_t len = strlen(word);
-
     for (unsigned i = 0; i < devices->count; i++) {
-        if (strncmp(devices->device[i].uuid, word, len) != 0)
-            continue;
-        if (found)
-            return NULL;
-        found = &devices->device[i];
+        const struct cw_device_memory *twin = twin_of(&devices->device[i], all);
+
+        if (!twin) {
+            snprintf(why, cap, "leaves %s, which NVML does not know", devices->device[i].uuid);
+            return -1;
+        }
+        devices->device[i] = *twin;
     }
-    return found;
-}
-
-static const struct cw_device_memory *find(const struct cw_devices *devices, const char *word)
-{
-    return strncmp(word, "GPU-", 4) == 0 || strncmp(word, "MIG-", 4) == 0 ? by_uuid(devices, word)
-                                                                          : by_index(devices, word);
-}
-
-static int is_in(const struct cw_devices *devices, const char *uuid)
-{
-    for (unsigned i = 0; i < devices->count; i++)
-        if (strcmp(devices->device[i].uuid, uuid) == 0)
-            return 1;
     return 0;
 }
 
-/* "is only GPU 2", "are only GPUs 0, 1, 3". Returns buf. */
-static const char *list_all(const struct cw_devices *devices, char *buf, size_t cap)
+/* What the driver shows has no numbers but its own. */
+static void number(struct cw_devices *devices, const struct cw_devices *all)
 {
-    int is_one =
-        devices->count > 0 && devices->device[0].index == devices->device[devices->count - 1].index;
-    size_t len = cw_format(buf, cap, "%s", is_one ? "is only GPU" : "are only GPUs");
-
-    for (unsigned i = 0; i < devices->count && len < cap; i++)
-        if (i == 0 || devices->device[i].index != devices->device[i - 1].index)
-            len += cw_format(buf + len, cap - len, "%s %u", i > 0 ? "," : "",
-                             (unsigned)devices->device[i].index);
-    return buf;
-}
-
-static int say_unknown(const struct cw_devices *devices, const char *word, char *why, size_t cap)
-{
-    char list[LIST_MAX];
-
-    if (strchr(word, '-'))
-        snprintf(why, cap,
-                 "names '%.100s', which is no device here, or several; 'nvidia-smi -L' lists them",
-                 word);
-    else
-        snprintf(why, cap, "names '%.100s', but there %s", word,
-                 list_all(devices, list, sizeof(list)));
-    return -1;
-}
-
-int cw_devices_keep(struct cw_devices *devices, const char *visible, char *why, size_t cap)
-{
-    static struct cw_devices all;
-    char *words = strdup(visible), *rest = words, *word;
-
-    all = *devices;
-    devices->count = 0;
-    while (words && (word = strsep(&rest, ","))) {
-        const struct cw_device_memory *found;
-
-        word += strspn(word, " ");
-        word[strcspn(word, " ")] = '\0';
-        if (*word == '\0' || strncmp(word, "-", 1) == 0)
-            break; /* CUDA ignores what follows */
-        found = find(&all, word);
-        if (!found) {
-            (void)say_unknown(&all, cw_printable_clean_string(word), why, cap);
-            free(words);
-            return -1;
-        }
-        if (!is_in(devices, found->uuid))
-            devices->device[devices->count++] = *found;
+    for (unsigned i = 0; i < devices->count; i++) {
+        devices->device[i].index = 0;
+        for (unsigned k = 0; k < all->count; k++)
+            devices->device[i].index += all->device[k].place < devices->device[i].place;
     }
-    free(words);
-    if (devices->count > 0)
-        return 0;
-    snprintf(why, cap, "is '%.100s', which leaves no device", visible);
+}
+
+/* Why the driver could not be asked what the names mean. */
+static int say_unasked(int has_nvml, const char *reason, char *why, size_t cap)
+{
+    if (has_nvml)
+        snprintf(why, cap,
+                 "has numbers, which count in the order of the CUDA driver, and that cannot be "
+                 "asked; name UUIDs ('nvidia-smi -L' lists them), or set "
+                 "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    else
+        snprintf(why, cap, "cannot be read: %.200s", reason);
     return -1;
+}
+
+/* The driver says what the names mean. */
+static int keep_shown(const struct cw_visible *visible, const struct cw_devices *all, int has_nvml,
+                      struct cw_devices *devices, char *why, size_t cap)
+{
+    static char list[CW_VISIBLE_TEXT];
+    char reason[WHY_MAX];
+
+    if (cw_devices_by_driver(devices, cw_visible_print(visible, list, sizeof(list)), !has_nvml,
+                             reason, sizeof(reason)) != 0)
+        return say_unasked(has_nvml, reason, why, cap);
+    if (devices->count < visible->count)
+        return cw_visible_say_hidden(all, visible->name[devices->count], why, cap);
+    if (has_nvml)
+        return adopt(devices, all, why, cap);
+    number(devices, all);
+    return 0;
+}
+
+static int keep_visible(const char *value, const struct cw_devices *all, int has_nvml,
+                        struct cw_devices *devices, char *why, size_t cap)
+{
+    static struct cw_visible visible;
+
+    if (cw_visible_read(value, &visible, why, cap) != 0 ||
+        cw_visible_check(&visible, all, why, cap) != 0)
+        return -1;
+    return has_nvml && cw_visible_is_plain(&visible, all)
+               ? cw_visible_find(&visible, all, devices, why, cap)
+               : keep_shown(&visible, all, has_nvml, devices, why, cap);
 }
 
 /* ---- the environment ---- */
 
-/* Whether numbers mean to CUDA what they mean to NVML, which orders by PCI bus: CUDA takes the
- * fastest first, unless all are alike (CUDA C Programming Guide, "Environment Variables"). */
-static int has_order_of_nvml(const struct cw_devices *devices, const char *visible)
-{
-    const char *order = getenv("CUDA_DEVICE_ORDER");
-
-    if (visible[strcspn(visible, "0123456789")] == '\0' || strstr(visible, "GPU-") ||
-        strstr(visible, "MIG-") || (order && strcmp(order, "PCI_BUS_ID") == 0))
-        return 1;
-    for (unsigned i = 1; i < devices->count; i++)
-        if (strcmp(devices->device[i].name, devices->device[0].name) != 0)
-            return 0;
-    return 1;
-}
-
-static int look_by_driver(struct cw_devices *devices)
+/* All of the machine. */
+static int look_by_driver(struct cw_devices *all, int has_memory)
 {
     char why[WHY_MAX];
 
-    if (cw_devices_by_driver(devices, why, sizeof(why)) == 0)
+    if (cw_devices_by_driver(all, NULL, has_memory, why, sizeof(why)) != 0)
+        cw_cli_error("%s", why);
+    else if (all->count == 0)
+        cw_cli_error("the CUDA driver shows no GPU; 'cuwarden doctor' says what to do");
+    else
         return 0;
-    cw_cli_error("%s", why);
     return -1;
 }
 
 int cw_devices_look(struct cw_devices *devices)
 {
+    static struct cw_devices all;
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int has_nvml = cw_devices_by_nvml(&all) == 0;
     char why[WHY_MAX];
 
-    if (cw_devices_by_nvml(devices) != 0)
-        return look_by_driver(devices);
-    if (!visible)
+    if (!has_nvml && look_by_driver(&all, visible == NULL) != 0)
+        return -1;
+    if (!visible) {
+        *devices = all;
         return 0;
-    if (!has_order_of_nvml(devices, visible))
-        return look_by_driver(devices);
-    if (cw_devices_keep(devices, visible, why, sizeof(why)) == 0)
+    }
+    if (keep_visible(visible, &all, has_nvml, devices, why, sizeof(why)) == 0)
         return 0;
     cw_cli_error("CUDA_VISIBLE_DEVICES %s", why);
     return -1;

@@ -2,9 +2,10 @@
 /*
  * The devices as the driver tells them. See devices.h.
  *
- * Free memory is only told within a context, which takes some hundred MiB itself; so a child asks,
- * whose contexts end with it, and what it is told is what is left beside such a context. The
- * declarations are our own, of the driver's published interface (CUDA Driver API reference).
+ * A child asks, whose environment says which are shown. Free memory is only told within a context,
+ * which takes some hundred MiB itself and ends with the child; what it is told is what is left
+ * beside such a context. The declarations are our own, of the driver's published interface (CUDA
+ * Driver API reference).
  */
 #include "cli/devices/devices.h"
 
@@ -21,8 +22,10 @@
 #include "base/host_memory.h"
 #include "base/out.h"
 
-#define NO_DEVICE  100 /* CUDA_ERROR_NO_DEVICE */
-#define INTEGRATED 18  /* CU_DEVICE_ATTRIBUTE_INTEGRATED */
+#define NO_DEVICE 100 /* CUDA_ERROR_NO_DEVICE */
+
+/* CU_DEVICE_ATTRIBUTE_* */
+enum { INTEGRATED = 18, PCI_BUS = 33, PCI_DEVICE = 34, PCI_DOMAIN = 50 };
 
 struct driver {
     int (*init)(unsigned flags);
@@ -37,7 +40,13 @@ struct driver {
     int (*memory)(size_t *free, size_t *total);
 };
 
-/* What the child says. */
+/* What the child is to say. */
+struct question {
+    const char *visible; /* CUDA_VISIBLE_DEVICES; NULL: none */
+    int has_memory;
+};
+
+/* What it says. */
 struct answer {
     enum { ANSWER_NONE, ANSWER_LIST, ANSWER_NO_LIBRARY, ANSWER_OLD, ANSWER_FAILED } kind;
     int code; /* of the driver */
@@ -108,7 +117,21 @@ static void ask_kernel(const struct driver *driver, int handle, struct cw_device
         device->free = host.available < device->total ? host.available : device->total;
 }
 
-static int ask_devices(const struct driver *driver, struct cw_devices *devices)
+static uint64_t ask_place(const struct driver *driver, int handle)
+{
+    static const int parts[] = {PCI_DOMAIN, PCI_BUS, PCI_DEVICE};
+    uint64_t place = 0;
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(parts); i++) {
+        int part = 0;
+
+        (void)driver->attribute(&part, parts[i], handle);
+        place = place << 16 | (uint16_t)part;
+    }
+    return place;
+}
+
+static int ask_devices(const struct driver *driver, int has_memory, struct cw_devices *devices)
 {
     int count = 0, rc = driver->init(0);
 
@@ -126,25 +149,33 @@ static int ask_devices(const struct driver *driver, struct cw_devices *devices)
             break;
         device->is_mig = strstr(device->name, " MIG ") != NULL;
         write_uuid(device, uuid);
-        ask_memory(driver, handle, device);
-        ask_kernel(driver, handle, device);
+        device->place = ask_place(driver, handle);
+        if (has_memory) {
+            ask_memory(driver, handle, device);
+            ask_kernel(driver, handle, device);
+        }
         devices->count++;
     }
     return rc;
 }
 
-static void answer(struct answer *out)
+/* The driver reads the environment once in a process. */
+static void answer(const struct question *question, struct answer *out)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    int rc = question->visible ? setenv("CUDA_VISIBLE_DEVICES", question->visible, 1)
+                               : unsetenv("CUDA_VISIBLE_DEVICES");
+    void *library = rc == 0 ? dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) : NULL;
     struct driver driver;
 
-    if (!library) {
+    if (rc != 0) {
+        out->kind = ANSWER_NONE;
+    } else if (!library) {
         out->kind = ANSWER_NO_LIBRARY;
     } else if (load(&driver, library) != 0) {
         out->kind = ANSWER_OLD;
     } else {
-        out->code = ask_devices(&driver, &out->devices);
-        out->kind = out->code == 0 ? ANSWER_LIST : ANSWER_FAILED;
+        out->code = ask_devices(&driver, question->has_memory, &out->devices);
+        out->kind = out->code == 0 || out->code == NO_DEVICE ? ANSWER_LIST : ANSWER_FAILED;
     }
 }
 
@@ -164,7 +195,7 @@ static int take_all(int fd, void *to, size_t len)
     return done == len ? 0 : -1;
 }
 
-static int ask_child(struct answer *out)
+static int ask_child(const struct question *question, struct answer *out)
 {
     int pipes[2], status, rc;
     pid_t child;
@@ -173,7 +204,7 @@ static int ask_child(struct answer *out)
         return -1;
     child = fork();
     if (child == 0) {
-        answer(out);
+        answer(question, out);
         _exit(cw_write(pipes[1], out, sizeof(*out), 0) != 0);
     }
     close(pipes[1]);
@@ -184,24 +215,30 @@ static int ask_child(struct answer *out)
     return rc;
 }
 
-static void say_none(char *why, size_t cap)
-{
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+/* ---- the list ---- */
 
-    if (visible)
-        snprintf(why, cap, "the CUDA driver shows no GPU with CUDA_VISIBLE_DEVICES='%.100s'",
-                 visible);
-    else
-        snprintf(why, cap, "the CUDA driver shows no GPU; 'cuwarden doctor' says what to do");
+static int compare_places(const void *a, const void *b)
+{
+    const struct cw_device_memory *left = a, *right = b;
+
+    return left->place < right->place ? -1 : left->place > right->place;
 }
 
-int cw_devices_by_driver(struct cw_devices *devices, char *why, size_t cap)
+static void sort(struct cw_devices *devices)
 {
+    qsort(devices->device, devices->count, sizeof(*devices->device), compare_places);
+    for (unsigned i = 0; i < devices->count; i++)
+        devices->device[i].index = i;
+}
+
+int cw_devices_by_driver(struct cw_devices *devices, const char *visible, int has_memory, char *why,
+                         size_t cap)
+{
+    const struct question question = {.visible = visible, .has_memory = has_memory};
     static struct answer answer_;
 
     answer_ = (struct answer){.kind = ANSWER_NONE};
-    devices->count = 0;
-    if (ask_child(&answer_) != 0)
+    if (ask_child(&question, &answer_) != 0 || answer_.kind == ANSWER_NONE)
         snprintf(why, cap, "the CUDA driver could not be asked: the process that asked it ended");
     else if (answer_.kind == ANSWER_NO_LIBRARY)
         snprintf(why, cap,
@@ -209,13 +246,14 @@ int cw_devices_by_driver(struct cw_devices *devices, char *why, size_t cap)
                  "'cuwarden doctor' says what to do");
     else if (answer_.kind == ANSWER_OLD)
         snprintf(why, cap, "the CUDA driver is older than 11.4, and NVML is not there");
-    else if (answer_.kind == ANSWER_FAILED && answer_.code != NO_DEVICE)
+    else if (answer_.kind == ANSWER_FAILED)
         snprintf(why, cap, "the CUDA driver cannot be used: error %d", answer_.code);
-    else if (answer_.devices.count == 0)
-        say_none(why, cap);
     else {
         *devices = answer_.devices;
+        if (!visible)
+            sort(devices);
         return 0;
     }
+    devices->count = 0;
     return -1;
 }
