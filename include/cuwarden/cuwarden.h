@@ -783,8 +783,12 @@ static inline int cuwarden_limit_set(int device, uint64_t bytes)
 }
 
 /* How much idle memory the pool may keep there from now on, as CUWARDEN_POOL_MAX has it; of
- * CUWARDEN_HOST: of pinned memory. What is beyond goes at once. UNSUPPORTED: CUWARDEN_MODE=track
- * has no pool. */
+ * CUWARDEN_HOST: of pinned memory. What is beyond goes at once where no free has to wait for the
+ * device, and the rest once that is done with it: in the program's next frees, waits and
+ * allocations that the driver serves, or while it makes no calls and more than 32 MiB are idle by
+ * the library's thread (CUWARDEN_THREAD). This call does not wait for the device. On drivers before
+ * 12.5, which cannot say what they are doing, all of it goes in those next calls. UNSUPPORTED:
+ * CUWARDEN_MODE=track has no pool. */
 static inline int cuwarden_pool_max_set(int device, uint64_t bytes)
 {
     const struct cuwarden_table *table = cuwarden_table_();

@@ -371,7 +371,7 @@ def budget(tag: str) -> Optional[Budget]:
 
 
 def set_pool_max(size: int, device: int = ALL_DEVICES) -> None:
-    """How much idle memory the pool may keep from now on."""
+    """How much idle memory the pool may keep from now on; what the device still uses goes once it is done."""
     _call("pool_max", device, size)
 
 

@@ -12,6 +12,7 @@
 #include "core/device/device.h"
 #include "core/limits/pressure.h"
 #include "core/limits/reclaim_due.h"
+#include "core/account/idle.h"
 #include "core/account/usage.h"
 #include "core/process/due.h"
 
@@ -134,6 +135,18 @@ static int leaves_enough_free(uint8_t device)
 uint64_t cw_retention_counted(uint8_t device)
 {
     return cw_bucket_idle(device) + load(&self.granted[device]) + cw_bucket_listed(device);
+}
+
+uint64_t cw_retention_excess(uint8_t device)
+{
+    uint64_t counted = cw_retention_counted(device), most = most_idle(device);
+
+    return counted > most ? counted - most : 0;
+}
+
+int cw_retention_is_exceeded(uint8_t device)
+{
+    return cw_idle_bytes(device) > most_idle(device);
 }
 
 static int may_keep(uint8_t device, uint64_t bytes)

@@ -21,9 +21,13 @@
 
 void cw_retention_init(const struct cw_options *options);
 
-/* POOL_MAX of the device, or of pinned memory (CW_DEVICE_HOST), while the process runs; what is
- * kept beyond it stays until somebody gives it back. */
+/* POOL_MAX of the device, or of pinned memory (CW_DEVICE_HOST), while the process runs; for what is
+ * kept beyond it see cw_reclaim_excess. */
 void cw_retention_set_most(uint8_t device, uint64_t bytes);
+/* Bytes that are kept beyond POOL_MAX; and 1 if more than that lies idle, also in the hands of
+ * threads, where nothing counts as kept: some microseconds' work. */
+uint64_t cw_retention_excess(uint8_t device);
+int cw_retention_is_exceeded(uint8_t device);
 
 /* 1 if one more block of this size may lie idle. The second: a bucket would have more than
  * POOL_BUCKET_MAX with it. */

@@ -49,7 +49,7 @@ uint64_t cw_adjust_limit(uint8_t device, uint64_t bytes)
 uint64_t cw_adjust_pool_max(uint8_t device, uint64_t bytes)
 {
     cw_retention_set_most(device, bytes);
-    return cw_reclaim_surplus(device, bytes);
+    return cw_reclaim_excess(device);
 }
 
 #define TURNS 64 /* of cw_reclaim_work, on the background thread */

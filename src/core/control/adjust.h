@@ -23,7 +23,9 @@ uint64_t cw_adjust_trim(uint8_t device, enum cw_trim how);
 /* 0: no limit. Idle memory beyond it is released at once, what the program has stays. Returns the
  * bytes that went back. */
 uint64_t cw_adjust_limit(uint8_t device, uint64_t bytes);
-/* Of CW_DEVICE_HOST: of pinned memory. */
+/* Of CW_DEVICE_HOST: of pinned memory. Idle memory beyond it goes as far as no free waits for the
+ * device, and the rest once that is done with it, in the program's frees and waits or by the
+ * background thread. Returns the bytes that went back at once. */
 uint64_t cw_adjust_pool_max(uint8_t device, uint64_t bytes);
 
 /* Another process has found no memory, and lacks so many bytes: idle memory goes back, what this

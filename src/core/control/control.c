@@ -108,6 +108,15 @@ static void say_given_back(struct answer *answer)
     say_size(answer, answer->bytes);
 }
 
+static void say_more(struct answer *answer, uint64_t busy)
+{
+    if (busy == 0)
+        return;
+    cw_out_string(&answer->text, "; ");
+    say_size(answer, busy);
+    cw_out_string(&answer->text, " more once the device is done with it");
+}
+
 /* ---- what may be asked ---- */
 
 static void give_back(const struct request *request, struct answer *answer, enum cw_trim how)
@@ -120,11 +129,7 @@ static void give_back(const struct request *request, struct answer *answer, enum
     }
     answer->blocks = released_blocks(request) - answer->blocks;
     say_given_back(answer);
-    if (busy == 0)
-        return;
-    cw_out_string(&answer->text, "; ");
-    say_size(answer, busy);
-    cw_out_string(&answer->text, " more once the device is done with it");
+    say_more(answer, busy);
 }
 
 static void trim(const struct request *request, struct answer *answer)
@@ -218,13 +223,18 @@ static void limit(const struct request *request, struct answer *answer)
 
 static void pool_max(const struct request *request, struct answer *answer)
 {
+    uint64_t excess = 0;
+
     if (cw_session.options->mode != CW_MODE_POOL) {
         refuse(answer, ENOTSUP, "it has no pool (CUWARDEN_MODE=track)");
         return;
     }
     if (request->device == CW_CONTROL_ALL_DEVICES && !request->is_share)
-        cw_retention_set_most(CW_DEVICE_HOST, request->argument);
+        cw_adjust_pool_max(CW_DEVICE_HOST, request->argument);
     set(request, answer, "pool-max", cw_adjust_pool_max);
+    for (unsigned i = request->first; answer->result == 0 && i < request->end; i++)
+        excess += cw_retention_excess((uint8_t)i);
+    say_more(answer, excess);
 }
 
 /* The asker reads the numbers, and nobody the words. */

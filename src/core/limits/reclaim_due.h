@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Idle memory that is due for release, and why: set by whoever finds out, done by
- * core/reclaim/reclaim.c inside the program's frees and waits, or by the background thread. A look
- * costs one load of a line that is rarely written. No lock.
+ * core/reclaim/reclaim_turn.c inside the program's frees and waits, or by the background thread. A
+ * look costs one load of a line that is rarely written. No lock.
  */
 #ifndef CW_CORE_RECLAIM_DUE_H
 #define CW_CORE_RECLAIM_DUE_H
@@ -19,6 +19,7 @@ enum cw_reclaim_reason {
     CW_RECLAIM_AGE = 1 << 2,   /* blocks are doomed (core/reclaim/sweep.h) */
     CW_RECLAIM_COUNT = 1 << 3, /* a bucket has more than POOL_BUCKET_MAX */
     CW_RECLAIM_LENT = 1 << 4,  /* another process has none (core/limits/lending.h) */
+    CW_RECLAIM_MOST = 1 << 5,  /* POOL_MAX was lowered, and more lies idle */
 };
 
 extern CW_HIDDEN _Atomic uint32_t cw_reclaim_due_any;

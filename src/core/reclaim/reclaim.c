@@ -223,6 +223,23 @@ uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most)
     return cw_retention_reclaim_ends(bytes);
 }
 
+/* A driver that cannot say whether a free waits is asked in the program's own frees only. */
+uint64_t cw_reclaim_excess(uint8_t device)
+{
+    struct cw_quiet quiet;
+    uint64_t bytes = 0;
+
+    cw_quiet_init(&quiet, NULL);
+    cw_reclaim_gather(device);
+    cw_reclaim_harvest(device);
+    cw_retention_reclaim_begins();
+    if (cw_thread.is_helper || cw_session.ops->has_context_events())
+        bytes = release_largest(device, cw_retention_excess(device), &quiet, CW_RELEASE_ASKED);
+    if (cw_retention_is_exceeded(device))
+        cw_reclaim_due_set(device, CW_RECLAIM_MOST);
+    return cw_retention_reclaim_ends(bytes);
+}
+
 /* ---- for the background thread ---- */
 
 int cw_reclaim_is_calm(void)

@@ -59,6 +59,9 @@ int cw_reclaim_wait_for_others(uint32_t since);
 uint64_t cw_reclaim_asked(uint8_t device, int gathers, int may_wait);
 /* Idle bytes beyond `most`; the largest blocks first. */
 uint64_t cw_reclaim_surplus(uint8_t device, uint64_t most);
+/* What is kept beyond POOL_MAX, which was lowered: what need not wait for the device goes now, and
+ * the rest is due (CW_RECLAIM_MOST). */
+uint64_t cw_reclaim_excess(uint8_t device);
 
 /* ---- what nobody waits for ---- */
 
@@ -74,8 +77,9 @@ static inline void cw_reclaim_look(void)
 }
 
 /* Before the driver is asked for so many more bytes, inside an allocation: releases what would be
- * beyond the cap, but only if the context has no work, so that the free does not wait. A kernel may
- * run until the program does something more: waiting for it here would be a deadlock. */
+ * beyond the cap, and what is beyond a lowered POOL_MAX, but only if the context has no work, so
+ * that the free does not wait. A kernel may run until the program does something more: waiting for
+ * it here would be a deadlock. */
 void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes);
 
 /* For the background thread, when the program makes no calls: blocks that have become ready by

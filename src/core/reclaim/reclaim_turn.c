@@ -192,9 +192,14 @@ static uint64_t release_chosen(const struct choice *choice, enum cw_release why,
     return release_in_turn(choice->pool, block, why, turn);
 }
 
+static int is_beyond_cap_with(uint8_t device, uint64_t bytes)
+{
+    return cw_usage_device(device).held + bytes > cw_demand_cap(device);
+}
+
 static int drop_beyond_cap_with(uint8_t device, uint64_t more, struct turn *turn)
 {
-    while (cw_usage_device(device).held + more > cw_demand_cap(device)) {
+    while (is_beyond_cap_with(device, more)) {
         struct choice choice = choose(device, &turn->quiet);
 
         if (choice.pool == NULL)
@@ -210,17 +215,34 @@ static int drop_beyond_cap(uint8_t device, struct turn *turn)
     return drop_beyond_cap_with(device, 0, turn);
 }
 
-static int drop_for_level(uint8_t device, struct turn *turn)
+static int drop_while(uint64_t (*excess)(uint8_t device), enum cw_release why, uint8_t device,
+                      struct turn *turn)
 {
-    while (cw_pressure_excess(device) != 0) {
+    while (excess(device) != 0) {
         struct choice choice = choose(device, &turn->quiet);
 
         if (choice.pool == NULL)
             return 1;
-        if (release_chosen(&choice, CW_RELEASE_PRESSURE, turn) == 0 || is_over(turn))
+        if (release_chosen(&choice, why, turn) == 0 || is_over(turn))
             return 0;
     }
     return 1;
+}
+
+static int drop_for_level(uint8_t device, struct turn *turn)
+{
+    return drop_while(cw_pressure_excess, CW_RELEASE_PRESSURE, device, turn);
+}
+
+/* What is pending is looked at again when the device has had time to be done with it. */
+static int drop_beyond_most(uint8_t device, struct turn *turn)
+{
+    int is_done;
+
+    cw_reclaim_harvest(device);
+    is_done = drop_while(cw_retention_excess, CW_RELEASE_ASKED, device, turn);
+    turn->quiet.has_skipped |= is_done && cw_retention_is_exceeded(device);
+    return is_done;
 }
 
 static int relieve_level(uint8_t device, struct turn *turn)
@@ -281,8 +303,8 @@ static const struct {
     step_fn step;
 } steps[] = {
     {CW_RECLAIM_LEVEL, relieve_level}, {CW_RECLAIM_LENT, drop_lent},
-    {CW_RECLAIM_COUNT, drop_excess},   {CW_RECLAIM_CAP, drop_beyond_cap},
-    {CW_RECLAIM_AGE, drop_doomed},
+    {CW_RECLAIM_COUNT, drop_excess},   {CW_RECLAIM_MOST, drop_beyond_most},
+    {CW_RECLAIM_CAP, drop_beyond_cap}, {CW_RECLAIM_AGE, drop_doomed},
 };
 
 /* 0: the turn was over before all was done. */
@@ -352,16 +374,19 @@ void cw_reclaim_work(void)
 
 void cw_reclaim_before_miss(struct cw_pool *pool, uint64_t bytes)
 {
+    uint8_t device = pool->device;
+    int is_most = (cw_reclaim_due_of(device) & CW_RECLAIM_MOST) != 0;
     struct turn turn;
 
-    cw_demand_note(pool->device, bytes);
-    if (CW_LIKELY(cw_usage_device(pool->device).held + bytes <= cw_demand_cap(pool->device)) ||
-        cw_retention_counted(pool->device) == 0 || !cw_quiet_is_idle(pool->pool_context) ||
+    cw_demand_note(device, bytes);
+    if (CW_LIKELY(!is_most && !is_beyond_cap_with(device, bytes)) ||
+        cw_retention_counted(device) == 0 || !cw_quiet_is_idle(pool->pool_context) ||
         atomic_exchange(&self.working, 1))
         return;
     if (take_turn(&turn)) {
         cw_retention_reclaim_begins();
-        drop_beyond_cap_with(pool->device, bytes, &turn);
+        if (!is_most || drop_while(cw_retention_excess, CW_RELEASE_ASKED, device, &turn))
+            drop_beyond_cap_with(device, bytes, &turn);
         cw_retention_reclaim_ends(CW_RELIEF_CALLS - turn.calls);
     }
     atomic_store(&self.working, 0);

@@ -14,6 +14,7 @@
 #include "core/process/host.h"
 #include "core/cache/retention.h"
 #include "core/limits/limit.h"
+#include "core/pending/ready.h"
 #include "core/reclaim/reclaim.h"
 #include "core/process/thread.h"
 
@@ -263,6 +264,153 @@ PoolTest(control, with_pool_max_0_not_even_a_thread_keeps_anything)
     pool_churn(6, 1000);
     pool_sync(FIRST_CONTEXT);
     cr_expect_eq(pool_sums().idle_blocks, 0);
+}
+
+/* Six blocks that work still uses, and one that is live. Returns that one. */
+static uint64_t start_busy(void)
+{
+    uint64_t live = ask_get(100 * MIB);
+
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    pool_churn(6, 100 * MIB);
+    cr_assert_eq(pool_sums().idle_bytes, 600 * MIB);
+    return live;
+}
+
+static unsigned frees(void)
+{
+    return fake_calls(FAKE_BLOCK_FREE);
+}
+
+/* The device is done, and it is time to look again. */
+static void finish(void)
+{
+    fake_finish(FIRST_CONTEXT);
+    fake_driver.now_ns += 2 * FAKE_MS;
+}
+
+/* What the program frees meanwhile is beyond it, too, and goes to the driver's own free. */
+PoolTest(control, what_is_beyond_a_lowered_pool_max_goes_once_the_device_is_done_with_it)
+{
+    uint64_t small[20];
+
+    start_busy();
+    for (int i = 0; i < 20; i++)
+        small[i] = ask_get(MIB);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 250 * MIB), 0);
+    cr_expect_str_eq(answer(), "device 0: pool-max 250.0 MiB, gave back 0 blocks, 0 B; 350.0 MiB "
+                               "more once the device is done with it");
+    for (int i = 0; i < 19; i++) {
+        pool_put(small[i]);
+        fake_driver.now_ns += 2 * FAKE_MS;
+    }
+    cr_expect_eq(pool_sums().idle_bytes, 600 * MIB);
+    finish();
+    pool_put(small[19]);
+    cr_expect_eq(pool_sums().idle_bytes, 200 * MIB);
+    cr_expect_not(cw_reclaim_is_due());
+}
+
+/* They are ready, but the driver's free would wait for what the context does now. */
+PoolTest(control, a_lowered_pool_max_does_not_wait_for_the_device)
+{
+    uint64_t small = ask_get(MIB);
+
+    ask_get(100 * MIB);
+    pool_churn(6, 100 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 250 * MIB), 0);
+    cr_expect_eq(frees(), 0);
+    finish();
+    pool_put(small);
+    cr_expect_eq(pool_sums().idle_bytes, 200 * MIB);
+}
+
+PoolTest(control, a_lowered_pool_max_is_made_up_for_in_a_wait)
+{
+    start_busy();
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 250 * MIB), 0);
+    finish();
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_eq(frees(), 4);
+    cr_expect_eq(pool_sums().idle_bytes, 200 * MIB);
+}
+
+/* A miss looks at two batches; a hit would leave them alone. */
+PoolTest(control, a_lowered_pool_max_is_made_up_for_in_an_allocation)
+{
+    start_busy();
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 0), 0);
+    ask_get(10 * MIB);
+    cr_expect_eq(frees(), 0);
+    finish();
+    ask_get(20 * MIB);
+    cr_expect_geq(frees(), 2);
+    ask_get(30 * MIB);
+    ask_get(40 * MIB);
+    cr_expect_eq(frees(), 6);
+    cr_expect_eq(pool_sums().idle_bytes, 0);
+}
+
+/* The blocks in rotation come back to threads that were granted what they kept. */
+PoolTest(control, a_lowered_pool_max_leaves_no_grants)
+{
+    uint64_t key[4];
+
+    for (int i = 0; i < 4; i++)
+        key[i] = ask_get(64 * KIB);
+    for (int i = 0; i < 4; i++)
+        pool_put(key[i]);
+    pool_sync(FIRST_CONTEXT);
+    for (int i = 0; i < 4; i++)
+        cr_assert(pool_hits(CW_POOL_DEVICE, 64 * KIB, &key[i]));
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 128 * KIB), 0);
+    for (int i = 0; i < 4; i++)
+        pool_put(key[i]);
+    pool_sync(FIRST_CONTEXT);
+    cr_expect_leq(pool_sums().idle_bytes, 128 * KIB);
+}
+
+/* It counts as kept nowhere until it is laid down. */
+PoolTest(control, a_lowered_pool_max_counts_what_a_thread_has_in_hand)
+{
+    uint64_t small = ask_get(MIB);
+    struct cw_pool *pool = cw_pool_here(CW_POOL_DEVICE);
+    uint32_t block = pool_idle_block(pool, 10 * MIB);
+
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 0), 0);
+    cw_ready_share(pool->pool_context, block);
+    pool_put(small);
+    cr_expect_eq(pool_sums().idle_bytes, 0);
+    cr_expect_not(cw_reclaim_is_due());
+}
+
+PoolTest(control, a_raised_pool_max_keeps_what_was_to_go)
+{
+    uint64_t small = ask_get(MIB);
+
+    start_busy();
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 250 * MIB), 0);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, 0, 0, 1000 * MIB), 0);
+    finish();
+    pool_put(small);
+    cr_expect_eq(frees(), 0);
+    cr_expect_not(cw_reclaim_is_due());
+}
+
+PoolTest(control, pool_max_of_all_devices_is_that_of_pinned_memory_too)
+{
+    uint64_t pinned = pool_alloc(CW_POOL_HOST, 10 * MIB, NULL);
+
+    ask_get(MIB);
+    pool_free(CW_POOL_HOST, pinned, NULL);
+    pool_sync(FIRST_CONTEXT);
+    cr_assert_eq(pool_sums().idle_bytes, 10 * MIB);
+    cr_expect_eq(ask(CW_CONTROL_POOL_MAX, CW_CONTROL_ALL_DEVICES, 0, MIB), 0);
+    cr_expect_eq(pool_sums().idle_bytes, 0);
 }
 
 /* ---- dump ---- */

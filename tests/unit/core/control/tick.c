@@ -10,6 +10,7 @@
 #include "ask_fixture.h"
 #include "base/alarm.h"
 #include "base/log.h"
+#include "core/control/adjust.h"
 #include "core/process/due.h"
 #include "core/process/session.h"
 #include "core/reclaim/sweep.h"
@@ -139,6 +140,22 @@ PoolTest(tick, gives_idle_memory_back_while_the_program_sleeps)
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 20);
     cr_expect_leq(sleep_until_over(), 2 * 10);
     cr_expect_leq(pool_sums().idle_bytes, 32 * MIB);
+}
+
+PoolTest(tick, what_is_beyond_a_lowered_pool_max_goes_once_the_device_is_done_with_it)
+{
+    core_options()->free_sync = CW_FREE_DEFERRED;
+    start_idle(0);
+    ask_get(2 * GIB); /* a program that needs much may keep much */
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    ask_churn(20, 16 * MIB, 0);
+    cr_expect_eq(cw_adjust_pool_max(0, 100 * MIB), 0);
+    tick_after(cw_sweep_interval() / FAKE_MS * 2);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 20);
+    fake_finish(FIRST_CONTEXT);
+    tick_after(cw_sweep_interval() / FAKE_MS * 2);
+    cr_expect_eq(pool_count(CW_BLOCK_IDLE), 6);
 }
 
 PoolTest(tick, blocks_that_nobody_looked_after_go_too)
