@@ -23,6 +23,7 @@ enum cw_lock_rank {
     CW_RANK_VMM,         /* virtual memory handles and mappings (core/device/vmm.c) */
     CW_RANK_VARIABLE,    /* variables of modules (core/device/variable.c) */
     CW_RANK_CONTEXT,     /* the table of contexts */
+    CW_RANK_LIVING,      /* which contexts have not ended (core/device/living.c) */
     CW_RANK_POOL,        /* which pools there are; batches of frees that wait for the device */
     CW_RANK_DRIVER_POOL, /* the list of the driver's pools (core/device/driver_pool.c) */
     CW_RANK_BUDGET,      /* budgets of tags (core/account/budget.c) */

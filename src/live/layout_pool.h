@@ -17,7 +17,7 @@
 struct __attribute__((aligned(64))) cw_live_bucket {
     /* Of its smallest block; all are smaller than the next bucket's. 0: it is not complete yet. */
     _Atomic uint64_t size;
-    uint32_t context; /* whose blocks */
+    uint32_t context; /* whose blocks it counted first; those of later ones follow */
     uint8_t device;   /* ordinal or CW_DEVICE_HOST */
     uint8_t kind;     /* enum cw_kind: DEVICE, PITCHED or PINNED */
     uint8_t owner;    /* slot of the thread that writes, 0: shared */

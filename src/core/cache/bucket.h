@@ -6,6 +6,13 @@
  * for each size (core/account/size_class.h): a list through the blocks' `link`, newest first. Each
  * bucket has its lock (CW_RANK_BUCKET), which also guards the bucket's record in the live layout.
  * Always: a block in a bucket is idle, ready, and at least as large as the bucket's size.
+ *
+ * A pool lasts as long as the process: a thread may have come by a pointer to it at any time, and
+ * nobody knows which have. Its buckets, most of its memory, go to another pool once its context has
+ * ended. Whoever comes late is told so by the pool, which never gets others: it names its buckets
+ * until it loses them, and they are looked for again under a bucket's lock, which the one that
+ * takes them away has passed once before they are anybody else's. What is read without the lock is
+ * a hint.
  */
 #ifndef CW_CORE_BUCKET_H
 #define CW_CORE_BUCKET_H
@@ -34,13 +41,20 @@ struct cw_bucket {
     struct cw_live_bucket *record;   /* of owner 0; NULL: not made yet, or no memory */
 };
 
+/* Of one pool after the other, all of the same device and kind, which the records name. */
+struct cw_buckets {
+    struct cw_buckets *next; /* while they are no pool's */
+    uint8_t device, kind;
+    struct cw_bucket bucket[CW_SIZE_CLASSES];
+};
+
 struct cw_pool {
     struct cw_pool_context *pool_context;
-    uint8_t class;  /* enum cw_pool_class */
-    uint8_t device; /* that the blocks count to: ordinal or CW_DEVICE_HOST */
-    uint8_t kind;   /* enum cw_kind */
-    uint32_t id;    /* counts up over all pools */
-    struct cw_bucket bucket[CW_SIZE_CLASSES];
+    _Atomic(struct cw_buckets *) buckets; /* NULL: the context has ended */
+    uint8_t class;                        /* enum cw_pool_class */
+    uint8_t device;                       /* that the blocks count to: ordinal or CW_DEVICE_HOST */
+    uint8_t kind;                         /* enum cw_kind */
+    uint32_t id;                          /* counts up over all pools */
 };
 
 void cw_bucket_init(struct cw_arena *arena);
@@ -70,6 +84,19 @@ static inline void cw_bucket_list(uint8_t device, uint64_t bytes)
 /* A pool without blocks; NULL without memory. */
 struct cw_pool *cw_bucket_make_pool(struct cw_pool_context *pool_context, enum cw_pool_class class,
                                     uint8_t device);
+/* One that nobody else has seen. */
+void cw_bucket_unmake_pool(struct cw_pool *pool);
+/* Its context has ended: its buckets are free for another pool. Returns blocks that lay in them,
+ * linked. Any thread, any number of times; no lock held. */
+uint32_t cw_bucket_retire(struct cw_pool *pool);
+
+/* The bucket of a size, for hints; NULL: the pool has none any more. */
+static inline struct cw_bucket *cw_bucket_of(const struct cw_pool *pool, unsigned size_class)
+{
+    struct cw_buckets *buckets = atomic_load_explicit(&pool->buckets, memory_order_acquire);
+
+    return CW_LIKELY(buckets != NULL) ? &buckets->bucket[size_class] : NULL;
+}
 
 /* A record of the live layout for blocks of this size; NULL without memory. */
 struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned size_class,
@@ -105,6 +132,15 @@ void cw_bucket_added(struct cw_pool *pool, uint32_t block);
 /* Puts an idle, ready block in; `kept`: and counts it as cw_bucket_kept does, else it is counted
  * already. 1, or 0: the pool_context is not open, the block must wait elsewhere. */
 int cw_bucket_put(struct cw_pool *pool, uint32_t block, int kept);
+/* So many more blocks of a size are in lists of batches, or fewer. */
+void cw_bucket_add_pending(struct cw_pool *pool, unsigned size_class, uint32_t count);
+/* How many are: a hint. */
+static inline uint32_t cw_bucket_pending(const struct cw_pool *pool, unsigned size_class)
+{
+    const struct cw_bucket *bucket = cw_bucket_of(pool, size_class);
+
+    return bucket != NULL ? atomic_load_explicit(&bucket->pending, memory_order_relaxed) : 0;
+}
 /* The block is no longer idle: it was released or, if not `released`, went with its context. */
 void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released);
 
@@ -125,10 +161,13 @@ static inline int cw_bucket_is_within(uint64_t blocks, uint64_t bytes, uint64_t 
 static inline int cw_bucket_has_room(const struct cw_pool *pool, uint64_t held,
                                      uint64_t most_blocks, int halved)
 {
-    const struct cw_bucket *bucket = &pool->bucket[cw_size_class_down(held)];
-    uint64_t pending = atomic_load_explicit(&bucket->pending, memory_order_relaxed);
-    uint64_t blocks = atomic_load_explicit(&bucket->count, memory_order_relaxed) + pending;
+    const struct cw_bucket *bucket = cw_bucket_of(pool, cw_size_class_down(held));
+    uint64_t pending, blocks;
 
+    if (CW_UNLIKELY(bucket == NULL))
+        return 0;
+    pending = atomic_load_explicit(&bucket->pending, memory_order_relaxed);
+    blocks = atomic_load_explicit(&bucket->count, memory_order_relaxed) + pending;
     return cw_bucket_is_within(blocks + 1,
                                atomic_load_explicit(&bucket->bytes, memory_order_relaxed) +
                                    (pending + 1) * held,
@@ -141,13 +180,17 @@ uint32_t cw_bucket_take_excess(struct cw_pool *pool, unsigned size_class, uint64
 /* A hint. */
 static inline int cw_bucket_has_blocks(const struct cw_pool *pool, unsigned size_class)
 {
-    return atomic_load_explicit(&pool->bucket[size_class].head, memory_order_relaxed) != 0;
+    const struct cw_bucket *bucket = cw_bucket_of(pool, size_class);
+
+    return bucket != NULL && atomic_load_explicit(&bucket->head, memory_order_relaxed) != 0;
 }
 
 /* The tick of the last request for this size, 0: none. */
 static inline uint32_t cw_bucket_stamp(const struct cw_pool *pool, unsigned size_class)
 {
-    return atomic_load_explicit(&pool->bucket[size_class].stamp, memory_order_relaxed);
+    const struct cw_bucket *bucket = cw_bucket_of(pool, size_class);
+
+    return bucket != NULL ? atomic_load_explicit(&bucket->stamp, memory_order_relaxed) : 0;
 }
 
 /* A sweep has come (core/reclaim/sweep.c), or several at once: how many blocks, of those that

@@ -171,6 +171,14 @@ uint32_t cw_pool_context_reopen(struct cw_pool_context *pool_context)
     return list;
 }
 
+static void drop_events_locked(struct cw_pool_context *pool_context)
+{
+    if (pool_context->event != NULL)
+        cw_mem_free(pool_context->event, pool_context->event_room * sizeof(*pool_context->event));
+    pool_context->event = NULL;
+    pool_context->events = pool_context->event_room = 0;
+}
+
 /* Two threads may find out at once. */
 uint32_t cw_pool_context_die(struct cw_pool_context *pool_context)
 {
@@ -181,7 +189,7 @@ uint32_t cw_pool_context_die(struct cw_pool_context *pool_context)
         list_remove_locked(pool_context);
     list = pool_context->limbo;
     pool_context->limbo = 0;
-    pool_context->events = 0;
+    drop_events_locked(pool_context);
     cw_lock_release(&cw_pool_context_lock);
     return list;
 }
@@ -216,14 +224,19 @@ struct cw_pool *cw_pool_context_make_pool(struct cw_pool_context *pool_context,
                                           enum cw_pool_class class)
 {
     struct cw_pool *pool = cw_bucket_make_pool(pool_context, class, pool_context->device);
+    int is_used;
 
     if (pool == NULL)
         return NULL;
     cw_lock_acquire(&cw_pool_context_lock);
-    /* Another thread may have been faster: its pool is used, this one stays unused. */
-    if (pool_at(pool_context, class) == NULL)
+    /* Another thread may have been faster; and nobody would retire the pool of a dead context. */
+    is_used = pool_at(pool_context, class) == NULL &&
+              atomic_load(&pool_context->state) != CW_POOL_CONTEXT_DEAD;
+    if (is_used)
         atomic_store_explicit(&pool_context->pool[class], pool, memory_order_release);
     cw_lock_release(&cw_pool_context_lock);
+    if (!is_used)
+        cw_bucket_unmake_pool(pool);
     return pool_at(pool_context, class);
 }
 

@@ -7,6 +7,16 @@
  * passed. Its state is written with the gate closed (core/process/gate.h) while a context ends:
  * what still comes in then waits in limbo for the outcome. Which pool_contexts are live is a list
  * under CW_RANK_POOL.
+ *
+ * It is not used again for another context. A thread looks it up and goes on with the pointer, or
+ * with that of a pool, under no lock and across calls of the driver: a request until the driver
+ * has answered, a free during its wait, a batch in the marks of its events, a walk in between two
+ * blocks that it releases. Nobody counts who does, because that would cost every hit, and the end
+ * of a context waits a second for them, not for ever. Whoever comes late must find this context
+ * dead, not another one open: else a block of the dead one is freed by its address, which may be
+ * another block's by then. So of a dead one stay these 256 bytes and the heads of its pools, and
+ * what is large goes on to the next: the pools' buckets (core/cache/spare_buckets.h). Walks
+ * (core/device/living.h) visit the living only.
  */
 #ifndef CW_CORE_POOL_CONTEXT_H
 #define CW_CORE_POOL_CONTEXT_H
@@ -37,12 +47,12 @@ struct CW_ALIGNED_LINE cw_pool_context {
     struct cw_live_context *record;
     _Atomic uint64_t synced; /* ticket of the last synchronisation that is known to be over */
     _Atomic(struct cw_pool *) pool[CW_POOL_CLASSES];
-    _Atomic uint64_t busy_since;  /* ticket: later frees were beside that work */
+    _Atomic uint64_t busy_since;            /* ticket: later frees were beside that work */
+    CW_ALIGNED_LINE _Atomic uint64_t spare; /* an event not in use, or 0 */
     _Atomic uint64_t unwaited[2]; /* the largest block that the driver freed without a wait: of the
                                      device, pinned */
-    CW_ALIGNED_LINE _Atomic uint64_t spare; /* an event not in use, or 0 */
-    _Atomic uint32_t in_hand;               /* batches of it that are in a thread's hands now */
-    _Atomic uint32_t freeing;               /* threads that are releasing a block of it now */
+    _Atomic uint32_t in_hand;     /* batches of it that are in a thread's hands now */
+    _Atomic uint32_t freeing;     /* threads that are releasing a block of it now */
     /* Guarded by the lock of pool_contexts: */
     struct cw_pool_context *next_live, *previous_live;
     struct cw_batch *first, *last; /* of blocks that wait for the device, oldest first */
@@ -51,6 +61,7 @@ struct CW_ALIGNED_LINE cw_pool_context {
     uint64_t *event; /* not in use */
     uint32_t event_room;
 };
+_Static_assert(sizeof(struct cw_pool_context) <= 256, "what stays of each context");
 
 void cw_pool_context_reset(void);
 

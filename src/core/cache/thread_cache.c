@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/mem.h"
+#include "core/cache/bin_records.h"
 #include "core/cache/retention.h"
 #include "core/cache/pool_context.h"
 #include "core/account/tracker.h"
@@ -32,9 +33,9 @@ struct bin {
 /* Never freed: other threads peek. Empty sets change hands. */
 struct set {
     _Atomic(struct cw_pool *) pool;
-    const struct cw_pool *last; /* whose records the bins have */
-    uint64_t bytes;             /* in the bins, and pending */
-    uint64_t granted;           /* of which at most so much */
+    struct cw_bin_records *records; /* of which the bins have theirs; NULL: no memory */
+    uint64_t bytes;                 /* in the bins, and pending */
+    uint64_t granted;               /* of which at most so much */
     struct bin bin[CW_BINS];
 };
 
@@ -49,6 +50,7 @@ void cw_thread_cache_reset(void)
     for (int i = 0; i < CW_SLOTS; i++)
         for (unsigned k = 0; k < SETS; k++)
             atomic_store_explicit(&caches[i].set[k], NULL, memory_order_relaxed);
+    cw_bin_records_reset();
 }
 
 static uint32_t load(const _Atomic uint32_t *word)
@@ -108,6 +110,15 @@ static struct set *find_set(unsigned slot, const struct cw_pool *pool)
     return CW_LIKELY(set != NULL && pool_of(set) == pool) ? set : NULL;
 }
 
+static void set_records(struct set *set, struct cw_bin_records *records)
+{
+    if (set->records == records)
+        return;
+    set->records = records;
+    for (unsigned c = 0; c < CW_BINS; c++)
+        set->bin[c].record = records != NULL ? records->bin[c] : NULL;
+}
+
 /* The set of the pool, made or taken over from a pool that is gone; NULL if a living one has it. */
 static CW_NOINLINE struct set *make_set(unsigned slot, struct cw_pool *pool)
 {
@@ -120,9 +131,7 @@ static CW_NOINLINE struct set *make_set(unsigned slot, struct cw_pool *pool)
         atomic_store_explicit(&caches[slot].set[pool->id % SETS], set, memory_order_release);
     }
     if (pool_of(set) == NULL) {
-        for (unsigned c = 0; set->last != pool && c < CW_BINS; c++)
-            set->bin[c].record = NULL;
-        set->last = pool;
+        set_records(set, cw_bin_records_for(slot, pool));
         atomic_store_explicit(&set->pool, pool, memory_order_relaxed);
     }
     return pool_of(set) == pool ? set : NULL;
@@ -326,8 +335,9 @@ int cw_thread_cache_prepare(struct cw_pool *pool, uint8_t bin, uint64_t held)
     if (CW_UNLIKELY(set == NULL))
         set = make_set((unsigned)(slot - cw_slots), pool);
     if (set != NULL) {
-        if (set->bin[bin].record == NULL)
-            set->bin[bin].record = cw_bucket_record(pool, bin, (uint8_t)(slot - cw_slots));
+        if (set->bin[bin].record == NULL && set->records != NULL)
+            set->bin[bin].record =
+                cw_bin_records_at(set->records, (unsigned)(slot - cw_slots), pool, bin);
         if (set->bytes + held > set->granted && !cw_retention_grant(pool, want, held))
             want = cw_retention_grant(pool, held, held) ? held : 0;
         else if (set->bytes + held <= set->granted)

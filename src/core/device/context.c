@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "core/process/gate.h"
 #include "core/device/graph.h"
+#include "core/device/living.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
 #include "core/account/tracker.h"
@@ -48,6 +49,7 @@ void cw_context_set_listener(const struct cw_context_listener *to)
 void cw_context_reset(void)
 {
     cw_lock_reset(&lock);
+    cw_living_reset();
     handles = (struct cw_map){0};
     for (int i = 0; i < CW_MAX_DEVICES; i++)
         primary[i] = numbers[i] = 0;
@@ -128,11 +130,14 @@ static void give_number_locked(const struct cw_live_context *context)
 /* identity 0: not known yet. */
 static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device, uint64_t born_ns)
 {
-    uint32_t index = device < CW_MAX_DEVICES ? cw_arena_append(arena, CW_TABLE_CONTEXT) : 0;
+    uint32_t index = device < CW_MAX_DEVICES && cw_living_reserve() == 0
+                         ? cw_arena_append(arena, CW_TABLE_CONTEXT)
+                         : 0;
     struct cw_live_context *context;
 
     if (index == 0)
         return 0;
+    cw_living_add(index);
     context = context_at(index);
     context->handle = handle;
     atomic_store(&context->id, has_ids && identity != 0 ? identity : CW_CONTEXT_OWN_ID | ++own_ids);
@@ -259,10 +264,8 @@ int cw_context_is_there(const struct cw_live_context *record)
 
 void cw_context_check_all(void)
 {
-    uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
-
-    for (uint32_t i = 1; i < count; i++)
-        if (is_alive(i) && !cw_context_is_there(context_at(i)))
+    for (uint32_t i = 0; (i = cw_living_next(i)) != 0;)
+        if (!cw_context_is_there(context_at(i)))
             bury(i);
 }
 
@@ -415,6 +418,7 @@ static uint32_t close_locked(uint32_t index, enum cw_context_outcome outcome, ui
 
     if (atomic_exchange(&context->state, CW_CONTEXT_DEAD) != CW_CONTEXT_DEAD)
         give_number_locked(context);
+    cw_living_remove(index);
     if (find_locked(context->handle) != NULL && find_locked(context->handle)->context == index)
         unbind_locked(context->handle); /* else it is a newer one's already */
     if (primary[context->device] == index)
@@ -569,10 +573,9 @@ static int is_on(const struct cw_live_context *record, unsigned device)
 
 int cw_context_wait_on(unsigned device)
 {
-    uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
     int rc = 0;
 
-    for (uint32_t i = 1; i < count && rc == 0; i++) {
+    for (uint32_t i = 0; rc == 0 && (i = cw_living_next(i)) != 0;) {
         if (!is_on(context_at(i), device))
             continue;
         if (!cw_gate_enter_wait())
@@ -587,9 +590,7 @@ int cw_context_wait_on(unsigned device)
 
 struct cw_context_name cw_context_on(unsigned device)
 {
-    uint32_t count = cw_arena_count(arena, CW_TABLE_CONTEXT);
-
-    for (uint32_t i = 1; i < count; i++) {
+    for (uint32_t i = 0; (i = cw_living_next(i)) != 0;) {
         const struct cw_live_context *record = context_at(i);
 
         if (is_on(record, device) && atomic_load(&record->fatal) == 0)

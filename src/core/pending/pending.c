@@ -283,8 +283,7 @@ int cw_pending_add(struct cw_pool *pool, uint32_t block, uint64_t stamp)
 
 static uint64_t listed_of(const struct cw_pool *pool, unsigned size_class)
 {
-    return atomic_load_explicit(&pool->bucket[size_class].pending, memory_order_relaxed) *
-           cw_size_class_bytes(size_class);
+    return cw_bucket_pending(pool, size_class) * cw_size_class_bytes(size_class);
 }
 
 int cw_pending_may_rotate(const struct cw_pool *pool, unsigned size_class)

@@ -14,15 +14,31 @@ static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
     return cw_pool_context_pool(batch->pool_context, cw_tracker_at(block)->class);
 }
 
+/* How many blocks of one bucket follow each other; *out_next: the first of another. */
+static uint32_t count_alike(uint32_t first, uint32_t *out_next)
+{
+    unsigned size_class = cw_size_class_down(cw_tracker_held(first));
+    uint8_t class = cw_tracker_at(first)->class;
+    uint32_t block = first, count = 0;
+
+    do {
+        count++;
+        block = cw_tracker_next(block);
+    } while (block != 0 && cw_tracker_at(block)->class == class &&
+             cw_size_class_down(cw_tracker_held(block)) == size_class);
+    *out_next = block;
+    return count;
+}
+
 static void count_listed(const struct cw_batch *batch, uint64_t sign)
 {
     cw_bucket_list(batch->pool_context->device, sign * batch->bytes);
     cw_bucket_list(CW_DEVICE_HOST, sign * batch->host_bytes);
-    for (uint32_t block = batch->head; block != 0; block = cw_tracker_next(block)) {
-        unsigned size_class = cw_size_class_down(cw_tracker_held(block));
+    for (uint32_t block = batch->head, next; block != 0; block = next) {
+        uint32_t count = count_alike(block, &next);
 
-        atomic_fetch_add_explicit(&pool_of(batch, block)->bucket[size_class].pending,
-                                  (uint32_t)sign, memory_order_relaxed);
+        cw_bucket_add_pending(pool_of(batch, block), cw_size_class_down(cw_tracker_held(block)),
+                              (uint32_t)sign * count);
     }
 }
 

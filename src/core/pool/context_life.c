@@ -52,6 +52,18 @@ static void closing(uint32_t context)
     }
 }
 
+/* Nothing comes in any more. The context may have been kept, closed by another thread, and what
+ * came in meanwhile is still there. */
+static void retire_pools(struct cw_pool_context *pool_context)
+{
+    for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
+        struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[i], memory_order_acquire);
+
+        if (pool != NULL)
+            cw_pool_context_forget(pool_context, cw_bucket_retire(pool));
+    }
+}
+
 static void ended(uint32_t context, int gone)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(context);
@@ -61,6 +73,7 @@ static void ended(uint32_t context, int gone)
     if (gone) {
         cw_pool_context_forget(pool_context, cw_pool_context_die(pool_context));
         cw_patience_renew(pool_context);
+        retire_pools(pool_context);
     } else {
         cw_waiting_add(pool_context, cw_pool_context_reopen(pool_context));
     }

@@ -5,13 +5,11 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "core/process/session.h"
+#include "core/device/living.h"
 
 struct cw_pool_context *cw_pool_walk_context(uint8_t device, uint32_t *at)
 {
-    uint32_t contexts = cw_arena_count(&cw_session.arena, CW_TABLE_CONTEXT);
-
-    while (++*at < contexts) {
+    while ((*at = cw_living_next(*at)) != 0) {
         struct cw_pool_context *pool_context = cw_pool_context_of(*at);
 
         if (pool_context != NULL && (device == CW_DEVICE_HOST || pool_context->device == device) &&

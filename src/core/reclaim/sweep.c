@@ -14,6 +14,7 @@
 #include "core/process/session.h"
 #include "core/cache/retention.h"
 #include "core/pending/ready.h"
+#include "core/reclaim/pool_walk.h"
 
 /* A block waits for one sweep in its thread, and for CW_BUCKET_AGES in a bucket. */
 #define LEAST_NS UINT64_C(2000000)
@@ -85,20 +86,16 @@ static void sweep_pool(struct cw_pool *pool, unsigned times)
 
 static void sweep(unsigned times)
 {
-    uint32_t contexts = cw_arena_count(&cw_session.arena, CW_TABLE_CONTEXT);
+    struct cw_pool_context *pool_context;
+    uint32_t at = 0;
 
     sweep_threads();
     if (times > 1)
         sweep_threads();
-    for (uint32_t i = 1; i < contexts; i++) {
-        struct cw_pool_context *pool_context = cw_pool_context_of(i);
-
-        for (unsigned k = 0;
-             pool_context != NULL && cw_pool_context_is_usable(pool_context) && k < CW_POOL_CLASSES;
-             k++)
+    while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
+        for (unsigned k = 0; k < CW_POOL_CLASSES; k++)
             if (atomic_load(&pool_context->pool[k]) != NULL)
                 sweep_pool(atomic_load(&pool_context->pool[k]), times);
-    }
     cw_demand_turn();
     for (unsigned d = 0; d < CW_DEVICES; d++)
         cw_retention_check((uint8_t)d);

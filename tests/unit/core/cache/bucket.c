@@ -269,7 +269,7 @@ static void fill(unsigned count)
 
 static unsigned left_of(void)
 {
-    return pool->bucket[CLASS].count;
+    return cw_bucket_of(pool, CLASS)->count;
 }
 
 /* The sweep, and what follows from it. */
@@ -342,4 +342,92 @@ Test(bucket, no_more_of_the_doomed_are_taken_than_were_doomed)
     cr_expect_eq(pool_list_length(cw_bucket_take_doomed(pool, CLASS, 7)), 7u);
     cr_expect_eq(pool_list_length(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX)), doomed - 7);
     cr_expect_eq(cw_bucket_take_doomed(pool, CLASS, UINT32_MAX), 0u);
+}
+
+/* ---- the end of a pool ---- */
+
+static struct cw_pool *next_pool(void)
+{
+    return cw_bucket_make_pool(pool->pool_context, CW_POOL_DEVICE, 0);
+}
+
+/* What lay in it, and is no more. */
+static void retire(void)
+{
+    pool->pool_context->state = CW_POOL_CONTEXT_DEAD;
+    cw_pool_context_forget(pool->pool_context, cw_bucket_retire(pool));
+}
+
+Test(bucket, those_of_an_ended_pool_serve_the_next_as_new)
+{
+    struct cw_bucket *bucket = cw_bucket_of(pool, CLASS);
+    struct cw_pool *next;
+
+    fill(3);
+    cw_bucket_add_pending(pool, CLASS, 2);
+    cw_bucket_sweep(pool, CLASS, 2);
+    retire();
+    cr_expect_eq(cw_bucket_idle(0), 0u);
+    cr_expect_null(cw_bucket_of(pool, CLASS));
+    next = next_pool();
+    cr_assert_eq(cw_bucket_of(next, CLASS), bucket);
+    cr_expect_eq(bucket->head | bucket->count | bucket->bytes | bucket->low, 0u);
+    cr_expect_eq(bucket->pending | bucket->doomed | bucket->stamp | bucket->unused[0], 0u);
+    cr_expect_eq(pool_sums().idle_blocks, 0u);
+}
+
+Test(bucket, the_next_pool_of_the_same_kind_counts_in_the_same_records)
+{
+    uint32_t records;
+
+    cw_bucket_miss(pool, 1000, 1024);
+    records = core_count(CW_TABLE_BUCKET);
+    retire();
+    cw_bucket_miss(next_pool(), 1000, 1024);
+    cr_expect_eq(core_count(CW_TABLE_BUCKET), records);
+    cr_expect_eq(pool_sums().misses, 2u);
+    cw_bucket_miss(cw_bucket_make_pool(pool->pool_context, CW_POOL_PITCHED, 0), 1000, 1024);
+    cw_bucket_miss(cw_bucket_make_pool(pool->pool_context, CW_POOL_DEVICE, 1), 1000, 1024);
+    cr_expect_eq(core_count(CW_TABLE_BUCKET), records + 2);
+}
+
+/* A thread that has come by the pool before its context ended. */
+Test(bucket, whoever_comes_late_finds_nothing_of_the_next_pool)
+{
+    struct cw_pool *next, *late = pool;
+    uint32_t block, count;
+
+    retire();
+    next = next_pool();
+    next->pool_context = cw_pool_context_of(pool_index(pooled_context(1, 0)));
+    block = put(next, 1 * KIB);
+    cr_expect_eq(take(late, 1 * KIB), 0u);
+    cr_expect_eq(cw_bucket_take_least(late, CLASS, 1), 0u);
+    cr_expect_eq(cw_bucket_take_some(late, CLASS, 10, &count), 0u);
+    cr_expect_eq(cw_bucket_take_oldest(late, CLASS, 10), 0u);
+    cr_expect_eq(cw_bucket_take_all(late), 0u);
+    cr_expect_eq(cw_bucket_retire(late), 0u);
+    cw_bucket_add_pending(late, CLASS, 1);
+    cr_expect_eq(cw_bucket_pending(late, CLASS) + cw_bucket_pending(next, CLASS), 0u);
+    cr_expect_eq(take(next, 1 * KIB), block);
+}
+
+Test(bucket, a_block_that_comes_late_stays_outside_and_is_counted)
+{
+    uint32_t block = pool_idle_block(pool, 1 * KIB);
+    struct pool_sums before = pool_sums();
+
+    retire();
+    cr_expect_eq(cw_bucket_put(pool, block, 1), 0);
+    cr_expect_eq(pool_sums().kept, before.kept + 1);
+    cr_expect_eq(pool_sums().idle_blocks, before.idle_blocks + 1);
+    cw_bucket_dropped(pool, block, 0);
+    cr_expect_eq(pool_sums().idle_blocks, before.idle_blocks);
+    cr_expect_eq(pool_sums().released, 0u);
+}
+
+Test(bucket, a_dead_context_gets_no_pool)
+{
+    pool->pool_context->state = CW_POOL_CONTEXT_DEAD;
+    cr_expect_null(cw_pool_context_pool(pool->pool_context, CW_POOL_HOST));
 }
