@@ -3,7 +3,8 @@
  *
  * A stream is the last operation in it, its tail. Work appended depends on the tail; in addition
  * the legacy stream and the blocking streams of a context wait for each other, and work of a
- * capturing stream goes to its graph instead. Guarded by sim.lock.
+ * capturing stream goes to its graph instead. A thread's own streams end with it. Guarded by
+ * sim.lock.
  */
 #include "sim_lazy.h"
 
@@ -85,6 +86,39 @@ void sim_stream_destroy(struct sim_stream *stream)
     sim_object_destroy(stream);
 }
 
+/* ---- the streams of a thread ---- */
+
+static pthread_key_t thread_key; /* value: the thread's id, once it has a stream */
+
+static void destroy_streams(void *object, void *thread)
+{
+    struct sim_stream *stream = ((struct sim_context *)object)->streams, *next;
+
+    for (; stream; stream = next) {
+        next = stream->next;
+        if (stream->is_per_thread && stream->thread == (uintptr_t)thread)
+            sim_stream_destroy(stream);
+    }
+}
+
+static void thread_ends(void *thread)
+{
+    pthread_mutex_lock(&sim.lock);
+    if (!sim.is_down && !sim.is_forked && sim.config.ends_streams)
+        sim_object_visit(SIM_CONTEXT, destroy_streams, thread);
+    pthread_mutex_unlock(&sim.lock);
+}
+
+__attribute__((constructor)) static void watch_threads(void)
+{
+    pthread_key_create(&thread_key, thread_ends);
+}
+
+__attribute__((destructor)) static void unwatch_threads(void)
+{
+    pthread_key_delete(thread_key);
+}
+
 static struct sim_stream *per_thread_stream(struct sim_context *ctx)
 {
     uint64_t thread = sim_thread()->id;
@@ -95,6 +129,7 @@ static struct sim_stream *per_thread_stream(struct sim_context *ctx)
     if (!stream && (stream = sim_stream_create(ctx, 0, 0))) {
         stream->is_per_thread = true;
         stream->thread = thread;
+        pthread_setspecific(thread_key, (void *)(uintptr_t)thread);
     }
     return stream;
 }

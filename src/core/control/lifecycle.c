@@ -202,6 +202,7 @@ void cw_lifecycle_reset(void)
 /* The slot goes last: until then the thread may work inside it. */
 void cw_lifecycle_thread_ends(void)
 {
+    cw_capture_thread_ends();
     cw_pending_thread_ends();
     cw_tracker_thread_ends();
     cw_thread_ends();

@@ -178,6 +178,8 @@ void cw_capture_started(uint64_t stream, uint32_t context, int started)
 {
     struct capture *capture = NULL;
 
+    if (started && stream == STREAM_PER_THREAD)
+        cw_thread_slot(); /* asked for, so that the thread's end is told */
     cw_lock_acquire(&lock);
     if (started && cw_map_find(&captures, capture_key(stream)) == NULL)
         capture = cw_mem_alloc(sizeof(*capture));
@@ -210,6 +212,11 @@ void cw_capture_ended(uint64_t stream)
     cw_lock_release(&lock);
     if (capture != NULL)
         cw_gate_open();
+}
+
+void cw_capture_thread_ends(void)
+{
+    cw_capture_ended(STREAM_PER_THREAD);
 }
 
 struct ended_context {

@@ -36,11 +36,20 @@ void cw_graph_launched(uint64_t exec, uint64_t now_ns);
  * Captures. begin closes the gate (core/process/gate.h) before the driver is asked; started tells
  * how that ended; ended opens it again. Capturing streams are known by handle, and per thread where
  * the handle means "the calling thread's stream".
+ *
+ * Such a stream is "local to the thread and the context" (CUDA programming guide), so a capture of
+ * it is over with its thread: nobody can name the stream any more, so nobody can end the capture,
+ * and its graph is never launched. What the driver does with it is not documented. Should it let
+ * it be, it refuses our events and looks at them as it refuses the program's, and such frees go to
+ * the driver for its own answer.
  */
 void cw_capture_begin(void);
 void cw_capture_started(uint64_t stream, uint32_t context, int started);
 void cw_capture_ended(uint64_t stream);
 /* A context is gone, and the captures of its streams with it. */
 void cw_capture_context_ended(uint32_t context);
+/* The calling thread ends, and a capture of its own stream with it. Those of named streams go on:
+ * another thread may end them. */
+void cw_capture_thread_ends(void);
 
 #endif

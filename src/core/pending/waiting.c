@@ -14,18 +14,17 @@ static struct cw_pool *pool_of(const struct cw_batch *batch, uint32_t block)
     return cw_pool_context_pool(batch->pool_context, cw_tracker_at(block)->class);
 }
 
-/* How many blocks of one bucket follow each other; *out_next: the first of another. */
+/* How many blocks of the same class and size follow each other; *out_next: the first other one. */
 static uint32_t count_alike(uint32_t first, uint32_t *out_next)
 {
-    unsigned size_class = cw_size_class_down(cw_tracker_held(first));
+    uint64_t held = cw_tracker_held(first);
     uint8_t class = cw_tracker_at(first)->class;
     uint32_t block = first, count = 0;
 
     do {
         count++;
         block = cw_tracker_next(block);
-    } while (block != 0 && cw_tracker_at(block)->class == class &&
-             cw_size_class_down(cw_tracker_held(block)) == size_class);
+    } while (block != 0 && cw_tracker_at(block)->class == class && cw_tracker_held(block) == held);
     *out_next = block;
     return count;
 }

@@ -333,3 +333,46 @@ Test(capture, the_per_thread_stream_is_another_on_each_thread)
     cr_expect(is_gate_open());
     cr_expect_eq(cw_gate_is_capturing(), 0);
 }
+
+/* ---- threads that end with a capture ---- */
+
+static void leave_own_stream(unsigned id)
+{
+    (void)id;
+    begin_capture(PER_THREAD);
+    cr_expect_not(is_gate_open());
+}
+
+static void leave_named_stream(unsigned id)
+{
+    begin_capture(STREAM + 64 * id);
+}
+
+Test(capture, of_a_per_thread_stream_ends_with_its_thread, .init = core_arm)
+{
+    run_threads(1, leave_own_stream);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
+    cr_expect(is_gate_open());
+    run_threads(8, leave_own_stream);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
+    cr_expect(is_gate_open());
+}
+
+Test(capture, of_the_per_thread_stream_of_a_thread_that_lives_goes_on, .init = core_arm)
+{
+    begin_capture(PER_THREAD);
+    run_threads(1, leave_own_stream);
+    cr_expect_eq(cw_gate_is_capturing(), 1);
+    cr_expect_not(is_gate_open());
+    cw_capture_ended(PER_THREAD);
+    cr_expect(is_gate_open());
+}
+
+Test(capture, of_a_named_stream_goes_on_when_its_thread_ends, .init = core_arm)
+{
+    run_threads(1, leave_named_stream);
+    cr_expect_not(is_gate_open());
+    cw_capture_ended(STREAM);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
+    cr_expect(is_gate_open());
+}
