@@ -565,7 +565,7 @@ struct sim_config {
     size_t memory[SIM_MAX_DEVICES], alloc_granularity, free_waits_from;
     size_t context_bytes, granularity, module_bytes, stream_bytes, graph_bytes, lazy_load_bytes;
     long delay_us, free_waits;
-    bool is_private, is_lazy, is_managed, is_integrated, has_vmm, has_peers, has_sites, ends_streams;
+    bool is_private, is_lazy, is_managed, is_integrated, has_vmm, has_peers, has_sites, ends_own;
     char report[512];
 };
 

@@ -59,7 +59,7 @@ void sim_config_load(void)
     /* A control function may have been faster than the environment. */
     if (!config->delay_us)
         config->delay_us = sim_option_number("CUSIM_DELAY_US", 0);
-    config->ends_streams = sim_option_number("CUSIM_THREAD_STREAMS_END", 1) != 0;
+    config->ends_own = sim_option_number("CUSIM_THREAD_STREAMS_END", 1) != 0;
     config->has_sites = sim_option_number("CUSIM_SITES", 0) != 0;
     config->free_waits = sim_option_number("CUSIM_FREE_WAITS", 1);
     config->free_waits_from = sim_option_size("CUSIM_FREE_WAITS_FROM", 0);

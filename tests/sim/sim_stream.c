@@ -104,7 +104,7 @@ static void destroy_streams(void *object, void *thread)
 static void thread_ends(void *thread)
 {
     pthread_mutex_lock(&sim.lock);
-    if (!sim.is_down && !sim.is_forked && sim.config.ends_streams)
+    if (!sim.is_down && !sim.is_forked && sim.config.ends_own)
         sim_object_visit(SIM_CONTEXT, destroy_streams, thread);
     pthread_mutex_unlock(&sim.lock);
 }
