@@ -21,32 +21,10 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "base/lock.h"
 #include "core/account/size_class.h"
+#include "core/cache/spare_buckets.h"
 #include "core/process/types.h"
 #include "live/arena.h"
-
-#define CW_BUCKET_AGES 8u
-
-struct cw_bucket {
-    struct cw_lock lock;
-    _Atomic uint32_t head; /* written under the lock; a hint without it */
-    _Atomic uint32_t count;
-    _Atomic uint64_t bytes;
-    _Atomic uint32_t stamp;          /* tick of the last request for this size */
-    _Atomic uint32_t pending;        /* blocks of it in lists of batches (core/pending/waiting.c) */
-    uint32_t low;                    /* the least count since the last sweep */
-    uint32_t unused[CW_BUCKET_AGES]; /* [i]: blocks that nobody needed in the last i + 1 sweeps */
-    _Atomic uint32_t doomed;         /* of them to go, at the last sweep */
-    struct cw_live_bucket *record;   /* of owner 0; NULL: not made yet, or no memory */
-};
-
-/* Of one pool after the other, all of the same device and kind, which the records name. */
-struct cw_buckets {
-    struct cw_buckets *next; /* while they are no pool's */
-    uint8_t device, kind;
-    struct cw_bucket bucket[CW_SIZE_CLASSES];
-};
 
 struct cw_pool {
     struct cw_pool_context *pool_context;
