@@ -151,8 +151,10 @@ static void wait_for_frees(const struct cw_pool_context *pool_context)
 
 void cw_pool_context_close(struct cw_pool_context *pool_context)
 {
+    uint32_t open = CW_POOL_CONTEXT_OPEN; /* else it is closing, or dead and out of the list */
+
     wait_for_frees(pool_context);
-    atomic_store(&pool_context->state, CW_POOL_CONTEXT_CLOSING);
+    atomic_compare_exchange_strong(&pool_context->state, &open, CW_POOL_CONTEXT_CLOSING);
 }
 
 uint32_t cw_pool_context_reopen(struct cw_pool_context *pool_context)

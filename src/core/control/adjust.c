@@ -43,7 +43,7 @@ uint64_t cw_adjust_limit(uint8_t device, uint64_t bytes)
     cw_reclaim_harvest(device);
     shortfall = cw_limit_shortfall(device, 0);
     idle = cw_bucket_idle(device);
-    return cw_reclaim_sufficient(device, shortfall < idle ? shortfall : idle);
+    return cw_reclaim_sufficient(device, shortfall < idle ? shortfall : idle, 1);
 }
 
 uint64_t cw_adjust_pool_max(uint8_t device, uint64_t bytes)

@@ -201,7 +201,17 @@ static uint32_t meaning_locked(uint64_t handle, uint64_t identity, uint32_t *out
     return 0;
 }
 
-static void begin_to_close(uint32_t context);
+static void begin_to_close(uint32_t context)
+{
+    uint32_t live = CW_CONTEXT_LIVE; /* another thread may have ended it meanwhile */
+
+    cw_gate_close();
+    atomic_compare_exchange_strong(&context_at(context)->state, &live, CW_CONTEXT_CLOSING);
+    show(context);
+    if (listener != NULL)
+        listener->closing(context);
+    cw_epoch_advance();
+}
 
 /* The context has ended unseen, and its memory is gone. */
 static void bury(uint32_t context)
@@ -387,16 +397,6 @@ void cw_context_unfolded(uint64_t green_handle)
     cw_lock_acquire(&lock);
     unbind_locked(green_handle);
     cw_lock_release(&lock);
-    cw_epoch_advance();
-}
-
-static void begin_to_close(uint32_t context)
-{
-    cw_gate_close();
-    atomic_store(&context_at(context)->state, CW_CONTEXT_CLOSING);
-    show(context);
-    if (listener != NULL)
-        listener->closing(context);
     cw_epoch_advance();
 }
 

@@ -141,6 +141,16 @@ int cw_batch_record(struct cw_batch *batch)
     return rc;
 }
 
+int cw_batch_waits_for_own(const struct cw_batch *batch)
+{
+    if (atomic_load(&batch->pool_context->synced) > batch->stamp)
+        return 0;
+    for (uint32_t i = 0; batch->recorded && i < batch->marks; i++)
+        if (batch->mark[i].pool_context == batch->pool_context)
+            return batch->mark[i].event != 0;
+    return !batch->recorded;
+}
+
 int cw_batch_query(struct cw_batch *batch)
 {
     for (uint32_t i = 0; i < batch->marks; i++) {

@@ -86,6 +86,8 @@ int cw_batch_is_passed(const struct cw_batch *batch);
 /* Inside the gate: marks a point in each context that has to pass one. 0, or -1 when a context gave
  * no event. */
 int cw_batch_record(struct cw_batch *batch);
+/* 1 if its own context has work that its blocks wait for: 0 also where only others have. */
+int cw_batch_waits_for_own(const struct cw_batch *batch);
 /* Inside the gate, once it is recorded. 1: every context has passed; 0: not yet; -1: failed. */
 int cw_batch_query(struct cw_batch *batch);
 

@@ -319,9 +319,9 @@ static enum look watch(struct cw_batch *batch)
     unsigned turns = 0;
 
     while ((found = cw_batch_is_passed(batch) ? READY_BY_SYNC : query(batch)) == NOT_YET &&
-           cw_gate_is_open() && cw_session_now() < end)
+           cw_batch_waits_for_own(batch) && cw_gate_is_open() && cw_session_now() < end)
         cw_lock_doze(&turns);
-    if (found == NOT_YET && cw_gate_is_open())
+    if (found == NOT_YET && cw_batch_waits_for_own(batch) && cw_gate_is_open())
         cw_patience_end(batch->pool_context);
     return found;
 }

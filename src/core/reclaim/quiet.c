@@ -3,6 +3,7 @@
 #include "core/reclaim/quiet.h"
 
 #include "base/compiler.h"
+#include "core/pending/patience.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
 #include "core/process/thread.h"
@@ -60,12 +61,18 @@ static int ask_idle(struct cw_quiet *quiet, struct cw_pool_context *pool_context
     return is;
 }
 
+/* A free in a context that is known to be at work does not wait for it either. */
+static int is_own(const struct cw_quiet *quiet, const struct cw_pool_context *pool_context)
+{
+    return pool_context == quiet->own && !cw_patience_is_over(pool_context);
+}
+
 int cw_quiet_may_free(struct cw_quiet *quiet, struct cw_pool_context *pool_context)
 {
     unsigned i = 0;
     int is;
 
-    if (quiet == NULL || pool_context == quiet->own || !cw_session.ops->has_context_events())
+    if (quiet == NULL || is_own(quiet, pool_context) || !cw_session.ops->has_context_events())
         return 1;
     while (i < quiet->count && quiet->asked[i].of != pool_context)
         i++;

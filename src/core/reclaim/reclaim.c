@@ -99,14 +99,14 @@ static uint64_t release_largest(uint8_t device, uint64_t need, struct cw_quiet *
     return bytes;
 }
 
-uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
+uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need, int may_wait)
 {
     struct cw_quiet quiet;
     uint64_t bytes = 0;
 
     if (need == 0 || need > CW_SIZE_MOST || cw_bucket_idle(device) < need)
         return 0;
-    cw_quiet_init(&quiet, cw_quiet_own());
+    cw_quiet_init(&quiet, may_wait ? cw_quiet_own() : NULL);
     cw_retention_reclaim_begins();
     for (unsigned c = need < CW_SIZE_LEAST ? 0 : cw_size_class_down(need);
          bytes == 0 && c < CW_SIZE_CLASSES; c++)
@@ -117,16 +117,16 @@ uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need)
 }
 
 /* Where the only memory left is that of contexts with work, waiting for it is better than none. */
-uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int *out_has_more)
+uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int may_wait, int *out_has_more)
 {
     struct cw_quiet quiet;
     uint64_t bytes;
 
-    cw_quiet_init(&quiet, cw_quiet_own());
+    cw_quiet_init(&quiet, may_wait ? cw_quiet_own() : NULL);
     cw_retention_reclaim_begins();
     bytes = release_all_ready(device, &quiet, CW_RELEASE_OOM);
     *out_has_more = bytes != 0 && quiet.has_skipped;
-    if (bytes == 0 && quiet.has_skipped)
+    if (bytes == 0 && quiet.has_skipped && may_wait)
         bytes = release_ready(is_pinned ? CW_DEVICE_HOST : device, NULL, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);
 }
@@ -156,18 +156,25 @@ static uint64_t release_rest(uint8_t device, struct cw_quiet *quiet, enum cw_rel
     return bytes + release_all_ready(device, quiet, why);
 }
 
-uint64_t cw_reclaim_rest(uint8_t device, int *out_has_more)
+uint64_t cw_reclaim_rest(uint8_t device, int may_wait, int *out_has_more)
 {
     struct cw_quiet quiet;
     uint64_t bytes;
 
-    cw_quiet_init(&quiet, cw_quiet_own());
+    cw_quiet_init(&quiet, may_wait ? cw_quiet_own() : NULL);
     cw_retention_reclaim_begins();
     bytes = release_rest(device, &quiet, CW_RELEASE_OOM);
     *out_has_more = bytes != 0 && quiet.has_skipped;
-    if (bytes == 0 && quiet.has_skipped)
+    if (bytes == 0 && quiet.has_skipped && may_wait)
         bytes = release_rest(device, NULL, CW_RELEASE_OOM);
     return cw_retention_reclaim_ends(bytes);
+}
+
+/* What waits for an event that has failed is freed by the driver, which waits for the context: the
+ * background thread leaves it to the program's own calls. */
+static int may_release(void)
+{
+    return !cw_thread.is_helper;
 }
 
 uint32_t cw_reclaim_harvest(uint8_t device)
@@ -179,7 +186,7 @@ uint32_t cw_reclaim_harvest(uint8_t device)
         return 0;
     cw_pending_close(0);
     while ((pool_context = cw_pool_walk_context(device, &at)) != NULL)
-        blocks += cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, 1);
+        blocks += cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, may_release());
     return blocks;
 }
 
@@ -262,6 +269,6 @@ void cw_reclaim_settle(void)
 
     while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL) {
         cw_pending_collect(pool_context);
-        cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, 1);
+        cw_pending_harvest(pool_context, UINT32_MAX, UINT32_MAX, may_release());
     }
 }

@@ -31,16 +31,18 @@ void cw_reclaim_reset(void);
  * batches, where the functions below find them; the second the ready ones of this device only. */
 void cw_reclaim_gather(uint8_t device);
 void cw_reclaim_gather_ready(uint8_t device);
+/* Below, may_wait: a free may wait for work of the calling thread's context, and where there is
+ * nothing else, of others; else only contexts without work give. */
 /* The smallest idle block of `need` bytes; if there is none, the largest until they are enough. */
-uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need);
+uint64_t cw_reclaim_sufficient(uint8_t device, uint64_t need, int may_wait);
 /* All ready blocks, including pinned memory and threads' own: those of contexts without work and of
  * the calling thread's; if there are none, those of the others, which takes as long as their work.
  * is_pinned: it is pinned memory that is short. *out_has_more: others have some, for the next call.
  */
-uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int *out_has_more);
+uint64_t cw_reclaim_all(uint8_t device, int is_pinned, int may_wait, int *out_has_more);
 /* Waits for the contexts of the device in which something is pending, and gives everything back, in
  * the same order. */
-uint64_t cw_reclaim_rest(uint8_t device, int *out_has_more);
+uint64_t cw_reclaim_rest(uint8_t device, int may_wait, int *out_has_more);
 /* Blocks that have become ready, of all contexts of the device. */
 uint32_t cw_reclaim_harvest(uint8_t device);
 

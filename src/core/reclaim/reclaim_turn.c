@@ -307,6 +307,14 @@ static const struct {
     {CW_RECLAIM_CAP, drop_beyond_cap}, {CW_RECLAIM_AGE, drop_doomed},
 };
 
+/* A neighbour waits: it gets memory also of a program that always has work, in its strict frees,
+ * which have waited or are about to. With FREE_SYNC=deferred none may wait, and it gets some once
+ * the program has synchronised. */
+static int may_wait(enum cw_reclaim_reason reason)
+{
+    return reason == CW_RECLAIM_LENT && self.options->free_sync == CW_FREE_STRICT;
+}
+
 /* 0: the turn was over before all was done. */
 static int work_on(uint8_t device, struct turn *turn)
 {
@@ -318,8 +326,7 @@ static int work_on(uint8_t device, struct turn *turn)
         /* Cleared first: what becomes due meanwhile gets another look. */
         cw_reclaim_due_take(device, steps[i].reason);
         turn->quiet.has_skipped = 0;
-        /* A neighbour waits: it gets memory also of a program that always has work. */
-        turn->quiet.own = steps[i].reason == CW_RECLAIM_LENT ? cw_quiet_own() : NULL;
+        turn->quiet.own = may_wait(steps[i].reason) ? cw_quiet_own() : NULL;
         is_done = steps[i].step(device, turn);
         if (!is_done || turn->quiet.has_skipped)
             cw_reclaim_due_set(device, steps[i].reason);
@@ -331,21 +338,12 @@ static int work_on(uint8_t device, struct turn *turn)
     return 1;
 }
 
-/* Without asking the driver. A context that has failed does not count: it has no work. */
+/* Contexts with work were met a moment ago. */
 static int is_any_busy(void)
 {
-    struct cw_pool_context *pool_context;
     uint64_t until_ns = atomic_load_explicit(&self.busy_until_ns, memory_order_relaxed);
-    uint32_t at = 0;
 
-    if (until_ns != 0 && cw_session_now() < until_ns)
-        return 1;
-    if (CW_LIKELY(atomic_load(&cw_patience_busy) == 0))
-        return 0;
-    while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
-        if (cw_patience_is_over(pool_context))
-            return 1;
-    return 0;
+    return until_ns != 0 && cw_session_now() < until_ns;
 }
 
 void cw_reclaim_work(void)

@@ -10,6 +10,7 @@
 #include "core/process/gate.h"
 #include "core/cache/pool_context.h"
 #include "core/process/session.h"
+#include "core/reclaim/quiet.h"
 #include "core/account/tag_count.h"
 #include "core/account/tracker.h"
 #include "live/view.h"
@@ -99,7 +100,7 @@ int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
 
     if (!on)
         return -1;
-    cw_fallback_release(0);
+    cw_fallback_release_idle(0);
     atomic_fetch_add(&under_way, bytes);
     why = ask(device, bytes, &out->key);
     if (why != CW_UNSERVED_COUNT) {
@@ -238,4 +239,23 @@ void cw_fallback_release(uint32_t context)
         atomic_fetch_sub(&cw_fallback_left, left->bytes);
         cw_mem_free(left, sizeof(*left));
     }
+}
+
+void cw_fallback_release_idle(uint32_t context)
+{
+    struct cw_pool_context *pool_context;
+    struct cw_quiet quiet;
+    uint32_t at = 0;
+
+    if (!cw_fallback_has_left())
+        return;
+    if (cw_session.options->mode != CW_MODE_POOL) {
+        cw_fallback_release(context);
+        return;
+    }
+    cw_quiet_init(&quiet, NULL);
+    while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
+        if ((context == 0 || context == pool_context->context) &&
+            cw_quiet_may_free(&quiet, pool_context))
+            cw_fallback_release(pool_context->context);
 }

@@ -48,5 +48,7 @@ int cw_fallback_leave(uint32_t block);
 int cw_fallback_is_left(uint64_t key);
 /* Releases the blocks left of this context, with 0 of all; waits for the context. */
 void cw_fallback_release(uint32_t context);
+/* The same where no free waits for work, as far as that can be asked: not in MODE=track. */
+void cw_fallback_release_idle(uint32_t context);
 
 #endif

@@ -106,6 +106,22 @@ static int is_pinned(const struct cw_ladder *ladder)
     return ladder->pool != NULL && ladder->pool->device != ladder->device;
 }
 
+/* As far as the sums say, which other threads are changing: all that is idle would not be enough.
+ * To give it back is no reason to wait for work, then. */
+static int may_wait(const struct cw_ladder *ladder)
+{
+    uint64_t left = cw_driver_pool_spare(ladder->device), free_bytes;
+
+    if (ladder->bytes == 0 || is_pinned(ladder))
+        return 1;
+    left += cw_idle_most(ladder->device);
+    if (ladder->cause != CW_CAUSE_DRIVER)
+        return cw_limit_shortfall(ladder->device, ladder->bytes) <= left;
+    return cw_device_state(ladder->device)->shares_host ||
+           cw_device_ask_free(ladder->device, &free_bytes) != 0 ||
+           left + free_bytes >= ladder->bytes;
+}
+
 /* A limit says how much is missing; the driver does not. */
 static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_block)
 {
@@ -116,7 +132,7 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
         return CW_LADDER_END;
     if (ladder->cause != CW_CAUSE_DRIVER)
         need = cw_limit_shortfall(ladder->device, ladder->bytes);
-    return ask_if(ladder, cw_reclaim_sufficient(ladder->device, need));
+    return ask_if(ladder, cw_reclaim_sufficient(ladder->device, need, may_wait(ladder)));
 }
 
 /* When the device is full, the driver reuses the unused memory of its stream-ordered pools by
@@ -124,7 +140,7 @@ static enum cw_ladder_step sufficient(struct cw_ladder *ladder, uint32_t *out_bl
 static enum cw_ladder_step all(struct cw_ladder *ladder, uint32_t *out_block)
 {
     int has_more;
-    uint64_t bytes = cw_reclaim_all(ladder->device, is_pinned(ladder), &has_more);
+    uint64_t bytes = cw_reclaim_all(ladder->device, is_pinned(ladder), may_wait(ladder), &has_more);
     enum cw_ladder_step step;
 
     (void)out_block;
@@ -154,7 +170,8 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
         if (cw_reclaim_harvest(ladder->device) != 0) {
             if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
                 return CW_LADDER_SERVED;
-            return ask_if(ladder, cw_reclaim_all(ladder->device, is_pinned(ladder), &has_more));
+            return ask_if(ladder, cw_reclaim_all(ladder->device, is_pinned(ladder),
+                                                 may_wait(ladder), &has_more));
         }
         cw_lock_relax(&turns);
     } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
@@ -164,7 +181,8 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 static enum cw_ladder_step sync(struct cw_ladder *ladder, uint32_t *out_block)
 {
     int has_more = 0;
-    uint64_t bytes = pending(ladder) != 0 ? cw_reclaim_rest(ladder->device, &has_more) : 0;
+    uint64_t bytes =
+        pending(ladder) != 0 ? cw_reclaim_rest(ladder->device, may_wait(ladder), &has_more) : 0;
     enum cw_ladder_step step = ask_or_wait(ladder, bytes);
 
     (void)out_block;

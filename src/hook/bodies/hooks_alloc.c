@@ -125,13 +125,14 @@ CW_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigne
     return rc;
 }
 
-/* The driver has waited for the context, or will: blocks left there by the fallback may go, too. */
+/* What the fallback has left there may go, too, but not if that would wait for work: the driver
+ * need not have waited for a small block. */
 static CUresult freed_device(CUresult rc)
 {
     uint8_t device;
 
     if (CW_UNLIKELY(cw_fallback_has_left()) && rc == CUDA_SUCCESS)
-        cw_fallback_release(cw_context_current(&device));
+        cw_fallback_release_idle(cw_context_current(&device));
     return rc;
 }
 

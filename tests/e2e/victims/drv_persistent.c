@@ -8,6 +8,9 @@
  *   pile    frees more than anybody would want to keep
  *   queue   as small, and then waits and goes on as any program
  *   device, context, trim: another device or context, where nothing runs, needs memory
+ *   vain, vain_thread, vain_pending: more memory is asked for than there is with all that is idle;
+ *           after another thread was at work, and with frees put off
+ *   left    a block of the fallback was freed in stream order, and small blocks are freed
  */
 #include "victim.h"
 
@@ -244,14 +247,91 @@ static void run_trim(void)
     end_elsewhere();
 }
 
+/* ---- requests in vain ---- */
+
+static void ask_in_vain(void)
+{
+    CUdeviceptr none;
+
+    say("too much: %d", cuMemAlloc(&none, (size_t)900 << 20));
+    say("running: %d", is_running());
+    end_kernel();
+}
+
+/* 600 of 1024 MiB are in use, and a block of 8 is idle. */
+static void begin_vain(void)
+{
+    CUdeviceptr live, idle;
+
+    MUST(cuMemAlloc(&live, (size_t)600 << 20));
+    MUST(cuMemAlloc(&idle, LARGE));
+    MUST(cuMemFree(idle));
+    start_kernel();
+}
+
+static void run_vain(void)
+{
+    begin_vain();
+    ask_in_vain();
+}
+
+static void *take_once(void *unused)
+{
+    MUST(cuCtxSetCurrent(context));
+    take_and_free(SMALL, 1);
+    return unused;
+}
+
+static void run_vain_thread(void)
+{
+    pthread_t thread;
+
+    start_threads(&thread, 1, take_once, NULL);
+    join_threads(&thread, 1);
+    run_vain();
+}
+
+static void run_vain_pending(void)
+{
+    begin_vain();
+    for (int i = 0; i < 5; i++)
+        take_and_free(SMALL, 1);
+    ask_in_vain();
+}
+
+static void run_left(void)
+{
+    CUdeviceptr small, live, left;
+
+    MUST(cuMemAlloc(&small, SMALL));
+    MUST(cuMemAlloc(&live, (size_t)900 << 20));
+    MUST(cuMemAllocAsync(&left, (size_t)200 << 20, stream));
+    MUST(cuMemFreeAsync(left, stream));
+    start_kernel();
+    MUST(cuMemFree(small));
+    say("running: %d", is_running());
+    MUST(cuMemAllocAsync(&left, (size_t)200 << 20, stream));
+    say("running: %d", is_running());
+    end_kernel();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } scenarios[] = {{"small", run_small},     {"queue", run_queue}, {"large", run_large},
-                     {"capture", run_capture}, {"pile", run_pile},   {"device", run_device},
-                     {"context", run_context}, {"trim", run_trim}};
+    } scenarios[] = {{"small", run_small},
+                     {"queue", run_queue},
+                     {"large", run_large},
+                     {"capture", run_capture},
+                     {"pile", run_pile},
+                     {"device", run_device},
+                     {"context", run_context},
+                     {"trim", run_trim},
+                     {"vain", run_vain},
+                     {"vain_thread", run_vain_thread},
+                     {"vain_pending", run_vain_pending},
+                     {"left", run_left}};
 
     prepare();
     for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++)

@@ -352,3 +352,56 @@ PoolTest(pool_context, what_a_thread_kept_that_could_not_give_it_up_is_found)
     pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 0u);
 }
+
+/* ---- an end that two threads find ---- */
+
+static struct cw_context_ending first_end;
+static unsigned asked;
+
+/* The other thread is done with the end while this one, which has seen the context alive, asks what
+ * became of it. */
+static void first_finishes(enum fake_call call)
+{
+    if (call != FAKE_CURRENT || ++asked < 2) /* the first context is asked about first */
+        return;
+    fake_driver.inside = NULL;
+    cw_context_end_finish(&first_end, CW_CONTEXT_DESTROYED);
+}
+
+static void end_twice(uint64_t handle)
+{
+    cw_context_end_begin(pool_index(handle), &first_end);
+    fake_context_end(handle);
+    asked = 0;
+    fake_driver.inside = first_finishes;
+    cw_context_check_all();
+    cr_assert_eq((void *)fake_driver.inside, NULL);
+}
+
+PoolTest(pool_context, one_whose_end_is_found_twice_leaves_the_others_listed)
+{
+    uint64_t second = pooled_context(1, 1);
+
+    pooled_context(2, 1);
+    end_twice(second);
+    cr_expect_eq(cw_pool_contexts_live, 2u);
+    cr_expect_eq(cw_pool_context_is_alone(), 0);
+}
+
+TestSuite(pool_context_deferred);
+
+Test(pool_context_deferred, after_such_an_end_blocks_still_wait_for_the_device)
+{
+    uint64_t second, key;
+
+    pool_start(CW_FREE_DEFERRED);
+    second = pooled_context(1, 1);
+    end_twice(second);
+    fake_driver.is_persistent = 1;
+    for (int i = 0; i < 20; i++) {
+        key = pool_get(MIB);
+        fake_submit(FIRST_CONTEXT);
+        pool_put(key);
+    }
+    cr_expect_eq(pool_serves(MIB), 0);
+}

@@ -121,6 +121,22 @@ PoolTest(patience, a_later_kernel_costs_20_ms_and_no_block)
     cr_expect_eq(events(CW_EVENT_PUT_OFF), 1u);
 }
 
+TestSuite(patience_elsewhere, .init = setup);
+
+/* With more pending of a size than a request would pile up (core/pending/pending.c). */
+PoolTest(patience_elsewhere, work_of_another_context_alone_costs_no_wait)
+{
+    uint64_t begun, other = pooled_context(1, 1);
+
+    fake_driver.is_persistent = 1;
+    fake_submit(other);
+    fake_driver.clock_step = FAKE_MS / 100;
+    begun = fake_driver.now_ns;
+    for (int i = 0; i < 30; i++)
+        cr_expect_eq(pool_put(pool_get(10 * MIB)), CW_POOL_KEPT);
+    cr_expect_lt(fake_driver.now_ns - begun, CW_PATIENCE_NS);
+}
+
 PoolTest(patience, a_larger_block_still_goes_to_the_driver_and_waits_no_more)
 {
     uint64_t begun, key = pool_get(MIB);

@@ -15,6 +15,7 @@
 #include "core/process/thread.h"
 #include "core/account/tracker.h"
 #include "core/reclaim/sweep.h"
+#include "core/control/adjust.h"
 #include "core/pending/release.h"
 
 /* A number of blocks for each size: nothing goes for lack of demand. */
@@ -132,7 +133,7 @@ PoolTest(relief, nothing_goes_while_the_gate_is_closed)
     cr_expect(cw_reclaim_is_due());
     cr_expect_eq(fake_taken(), taken);
     cr_expect_eq(pool_reclaim_all(0), 0);
-    cr_expect_eq(cw_reclaim_sufficient(0, 10 * MIB), 0);
+    cr_expect_eq(cw_reclaim_sufficient(0, 10 * MIB, 1), 0);
     cw_gate_open();
     cr_expect_eq(pool_idle_bytes(), 320 * MIB);
     pool_reclaim(0);
@@ -146,9 +147,9 @@ PoolTest(relief, the_smallest_sufficient_block_goes)
     churn(1, 48 * MIB);
     churn(1, 70 * MIB);
     churn(1, 90 * MIB);
-    cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB), 70 * MIB);
-    cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB), 90 * MIB);
-    cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB), 0); /* all there is is too little */
+    cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB, 1), 70 * MIB);
+    cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB, 1), 90 * MIB);
+    cr_expect_eq(cw_reclaim_sufficient(0, 60 * MIB, 1), 0); /* all there is is too little */
     cr_expect_eq(pool_idle_bytes(), 48 * MIB);
 }
 
@@ -157,17 +158,17 @@ PoolTest(relief, without_one_the_largest_go_until_they_are_enough)
     churn(1, 20 * MIB);
     churn(1, 64 * MIB);
     churn(1, 48 * MIB);
-    cr_expect_eq(cw_reclaim_sufficient(0, 100 * MIB), 112 * MIB);
+    cr_expect_eq(cw_reclaim_sufficient(0, 100 * MIB, 1), 112 * MIB);
     cr_expect_eq(pool_idle_bytes(), 20 * MIB);
-    cr_expect_eq(cw_reclaim_sufficient(0, 0), 0);
-    cr_expect_eq(cw_reclaim_sufficient(0, UINT64_MAX), 0);
-    cr_expect_eq(cw_reclaim_sufficient(0, 1), 20 * MIB);
+    cr_expect_eq(cw_reclaim_sufficient(0, 0, 1), 0);
+    cr_expect_eq(cw_reclaim_sufficient(0, UINT64_MAX, 1), 0);
+    cr_expect_eq(cw_reclaim_sufficient(0, 1, 1), 20 * MIB);
 }
 
 PoolTest(relief, other_devices_are_left_alone)
 {
     churn(2, 52 * MIB);
-    cr_expect_eq(cw_reclaim_sufficient(1, 1), 0);
+    cr_expect_eq(cw_reclaim_sufficient(1, 1, 1), 0);
     cr_expect_eq(pool_reclaim_all(1), 0);
     cr_expect_eq(pool_idle_bytes(), 104 * MIB);
 }
@@ -380,4 +381,80 @@ PoolTest(steps, blocks_beyond_a_number_leave_a_bucket_256_at_a_time)
     list = cw_bucket_take_excess(pool, cw_size_class_down(64 * KIB), 1, 1, UINT32_MAX);
     cr_expect_eq(pool_list_length(list), 256);
     cw_release_list(pool->pool_context, list, CW_RELEASE_FULL);
+}
+
+/* ---- contexts with work ---- */
+
+/* A free there once met work for 20 ms, which has ended since; nobody has freed there again. */
+static void be_busy_once(uint64_t context)
+{
+    uint64_t key;
+
+    fake_set_current(context);
+    key = pool_get(4 * MIB);
+    fake_submit(context);
+    fake_driver.is_persistent = 1;
+    fake_driver.clock_step = 10 * FAKE_MS;
+    pool_put(key);
+    fake_driver.clock_step = 0;
+    fake_driver.is_persistent = 0;
+    fake_finish(context);
+    fake_set_current(FIRST_CONTEXT);
+}
+
+PoolTest(relief, one_that_was_busy_once_does_not_hold_up_the_others)
+{
+    uint64_t other = pooled_context(1, 1);
+
+    churn(32, 10 * MIB);
+    be_busy_once(other);
+    for (int i = 0; i < 100; i++) { /* frees at level critical */
+        use(96);
+        pool_put(pool_get(MIB));
+    }
+    cr_expect_leq(pool_idle_bytes(), 4 * MIB); /* of the other device */
+}
+
+TestSuite(relief_deferred);
+
+static void start_deferred_kernel(void)
+{
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+}
+
+PoolTest(relief_deferred, the_background_thread_makes_no_free_that_waits)
+{
+    uint64_t key;
+
+    pool_start(CW_FREE_DEFERRED);
+    key = pool_get(4 * MIB);
+    start_deferred_kernel();
+    cr_assert_eq(pool_put(key), CW_POOL_KEPT);
+    fake_driver.refuses_events = 1;
+    cw_thread.is_helper = 1;
+    fake_set_current(0);
+    cw_reclaim_settle();
+    cw_thread.is_helper = 0;
+    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0);
+}
+
+PoolTest(relief_deferred, a_free_does_not_wait_because_a_neighbour_asks)
+{
+    uint64_t large, small, bytes;
+
+    pool_start(CW_FREE_DEFERRED);
+    large = pool_get(64 * MIB);
+    small = pool_get(4 * KIB);
+    pool_put(large);
+    pool_sync(FIRST_CONTEXT);
+    start_deferred_kernel();
+    cw_thread.is_helper = 1;
+    fake_set_current(0);
+    cw_adjust_lend(0, 64 * MIB, &bytes);
+    cw_thread.is_helper = 0;
+    fake_set_current(FIRST_CONTEXT);
+    cr_assert_eq(bytes, 0);
+    cr_expect_eq(pool_put(small), CW_POOL_KEPT);
+    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 0);
 }
