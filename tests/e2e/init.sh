@@ -80,6 +80,11 @@ scratch=$abs_top_builddir/tests/scratch/$test_dir-$test_name
 rm -rf "$scratch"
 { mkdir -p "$scratch" && cd "$scratch"; } || framework_failure_ "cannot make $scratch"
 
+# Its simulated devices are of no other test, and of nobody else on the machine: a process that has run out of memory asks all
+# that share its device, wherever their live files are.
+CUSIM_UUID=$(printf '%08x' "$(printf %s "$scratch" | cksum | cut -d ' ' -f 1)")
+export CUSIM_UUID
+
 declare -A started_=() # what start_ has started: process ids by name
 
 # What the test leaves of reports in JSON is what docs/report-json.md says; how much of them, see schema.py. Those written by hand, with

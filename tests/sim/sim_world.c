@@ -73,7 +73,11 @@ void sim_world_memory(size_t memory[SIM_MAX_DEVICES])
 
 void sim_world_uuid(int device, unsigned char uuid[16])
 {
+    const char *machine = getenv("CUSIM_UUID");
+
     memcpy(uuid, "cusim device 000", 16);
+    if (machine)
+        memcpy(uuid + 5, machine, strnlen(machine, 8));
     uuid[14] = (unsigned char)('0' + device / 10);
     uuid[15] = (unsigned char)('0' + device % 10);
 }
