@@ -305,6 +305,57 @@ static void ask_foreign_event(void)
     say("fact query-event-with-no-context-at-the-end %d", cu.query(event));
 }
 
+static pthread_t freeing;
+static int is_freeing;
+
+static void join_free(void)
+{
+    if (is_freeing)
+        pthread_join(freeing, NULL);
+    is_freeing = 0;
+}
+
+static void *free_elsewhere(void *unused)
+{
+    MUST(cu.set(context));
+    MUST(cu.free_block(block));
+    return unused;
+}
+
+static void take_after_free(void)
+{
+    join_free();
+    take_block();
+}
+
+/* The other thread is in the driver's free by then, which waits for the kernel. */
+static void *run_kernel_and_free(void)
+{
+    void *ended = run_kernel();
+
+    is_freeing = pthread_create(&freeing, NULL, free_elsewhere, NULL) == 0;
+    usleep(SPIN_US / 10);
+    return ended;
+}
+
+static int record_now(void)
+{
+    return cu.record_context(context, second);
+}
+
+static void ask_beside_free(void)
+{
+    begin_kernels();
+    block_bytes = 64 << 20;
+    second = new_event();
+    if (!cu.record_context)
+        say("fact record-context-beside-a-free missing");
+    else
+        MUST(say_waits(&(struct during){"record-context-beside-a-free", take_after_free,
+                                        run_kernel_and_free, record_now}));
+    join_free();
+}
+
 #define LOOPS 1000
 
 static void ask_costs(void)
@@ -495,6 +546,27 @@ static void try_in(int mode, const char *mode_name, size_t n)
     cu.end_stream(stream);
 }
 
+#define OWN_STREAM ((void *)2) /* CU_STREAM_PER_THREAD */
+
+static void *capture_and_end(void *unused)
+{
+    MUST(cu.set(context));
+    MUST(cu.begin_capture(OWN_STREAM, 0));
+    return unused;
+}
+
+/* Of its own default stream, in mode GLOBAL, which other threads would feel. */
+static void ask_ended_thread(void)
+{
+    pthread_t thread;
+
+    begin();
+    if (pthread_create(&thread, NULL, capture_and_end, NULL) == 0)
+        pthread_join(thread, NULL);
+    say("fact alloc-after-a-thread-ended-in-a-capture %d", cu.alloc(&block, 4096));
+    say("fact synchronize-after-a-thread-ended-in-a-capture %d", cu.synchronize());
+}
+
 static void ask_captures(int mode, const char *mode_name)
 {
     begin();
@@ -528,10 +600,12 @@ static const struct subject subjects[] = {
     {"no-context", ask_no_context},
     {"whole-context", ask_whole_context},
     {"foreign-event", ask_foreign_event},
+    {"beside-free", ask_beside_free},
     {"costs", ask_costs},
     {"global-captures", ask_global_captures},
     {"thread-local-captures", ask_thread_local_captures},
     {"relaxed-captures", ask_relaxed_captures},
+    {"ended-thread", ask_ended_thread},
 };
 
 int main(int argc, char **argv)
