@@ -546,27 +546,6 @@ static void try_in(int mode, const char *mode_name, size_t n)
     cu.end_stream(stream);
 }
 
-#define OWN_STREAM ((void *)2) /* CU_STREAM_PER_THREAD */
-
-static void *capture_and_end(void *unused)
-{
-    MUST(cu.set(context));
-    MUST(cu.begin_capture(OWN_STREAM, 0));
-    return unused;
-}
-
-/* Of its own default stream, in mode GLOBAL, which other threads would feel. */
-static void ask_ended_thread(void)
-{
-    pthread_t thread;
-
-    begin();
-    if (pthread_create(&thread, NULL, capture_and_end, NULL) == 0)
-        pthread_join(thread, NULL);
-    say("fact alloc-after-a-thread-ended-in-a-capture %d", cu.alloc(&block, 4096));
-    say("fact synchronize-after-a-thread-ended-in-a-capture %d", cu.synchronize());
-}
-
 static void ask_captures(int mode, const char *mode_name)
 {
     begin();
@@ -605,7 +584,6 @@ static const struct subject subjects[] = {
     {"global-captures", ask_global_captures},
     {"thread-local-captures", ask_thread_local_captures},
     {"relaxed-captures", ask_relaxed_captures},
-    {"ended-thread", ask_ended_thread},
 };
 
 int main(int argc, char **argv)

@@ -3,6 +3,8 @@
  * end of a process. See facts.h. */
 #include "facts.h"
 
+#include <pthread.h>
+
 static int by_first_form(const char *name, void **found, int version, uint64_t flags)
 {
     int (*ask)(const char *, void **, int, uint64_t);
@@ -359,6 +361,28 @@ static void ask_full_device(void)
     say("fact full-device-takes-from-pools %d", cu.alloc(&block, available / 4 * 3));
 }
 
+#define OWN_STREAM ((void *)2) /* CU_STREAM_PER_THREAD */
+
+static void *capture_and_end(void *unused)
+{
+    MUST(cu.set(context));
+    MUST(cu.begin_capture(OWN_STREAM, 0));
+    return unused;
+}
+
+/* Of its own default stream, in mode GLOBAL, which other threads would feel. */
+static void ask_ended_thread(void)
+{
+    pthread_t thread;
+    cu_block block;
+
+    begin();
+    if (pthread_create(&thread, NULL, capture_and_end, NULL) == 0)
+        pthread_join(thread, NULL);
+    say("fact alloc-after-a-thread-ended-in-a-capture %d", cu.alloc(&block, 4096));
+    say("fact synchronize-after-a-thread-ended-in-a-capture %d", cu.synchronize());
+}
+
 static const struct subject subjects[] = {
     {"addresses", ask_addresses},
     {"fork", ask_fork},
@@ -369,6 +393,7 @@ static const struct subject subjects[] = {
     {"sizes", ask_sizes},
     {"out-of-memory", ask_out_of_memory},
     {"ended-context", ask_ended_context},
+    {"ended-thread", ask_ended_thread},
     {"pools", ask_pools},
     {"full-device", ask_full_device},
     {"reset", ask_reset},
