@@ -422,6 +422,11 @@ static void say_peak(struct page *page)
     uint64_t peak_bytes = page->ending->peak_bytes;
     char device[CW_AMOUNT_MAX];
 
+    if (peak_bytes == 0) {
+        say(page, "no CUDA memory was allocated");
+        end_line(page);
+        return;
+    }
     say(page, "peak ");
     say_size(page, peak_bytes);
     if (verdict->processes > 1) {

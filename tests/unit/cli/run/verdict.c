@@ -105,6 +105,13 @@ Test(verdict, a_program_that_did_nothing_wrong_gets_its_peak_and_who_held_it)
     has_line("  2.0 MiB step train.py:7");
 }
 
+Test(verdict, a_program_that_allocated_nothing_has_no_peak)
+{
+    add();
+    cr_expect_eq(print(0), 2u);
+    has_line("no CUDA memory was allocated");
+}
+
 Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
 {
     fixture_alloc(site_at("Tensor.__init__", 30, "cuMemAlloc"), 2 * MIB, 1, FIXTURE_MS);
