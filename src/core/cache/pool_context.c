@@ -113,11 +113,15 @@ static struct cw_pool *pool_at(struct cw_pool_context *pool_context, unsigned cl
     return atomic_load_explicit(&pool_context->pool[class], memory_order_acquire);
 }
 
-void cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list)
+uint32_t cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list)
 {
     cw_lock_acquire(&cw_pool_context_lock);
-    pool_context->limbo = cw_tracker_join(pool_context->limbo, list);
+    if (atomic_load(&pool_context->state) != CW_POOL_CONTEXT_DEAD) {
+        pool_context->limbo = cw_tracker_join(pool_context->limbo, list);
+        list = 0;
+    }
     cw_lock_release(&cw_pool_context_lock);
+    return list;
 }
 
 int cw_pool_context_enter_free(struct cw_pool_context *pool_context)

@@ -100,8 +100,9 @@ uint32_t cw_pool_context_list(struct cw_pool_context **out, uint32_t max);
 void cw_pool_context_make(uint32_t context, struct cw_live_context *record);
 /* With the gate closed: waits for frees in it. From now on blocks that come in go to limbo. */
 void cw_pool_context_close(struct cw_pool_context *pool_context);
-/* Linked idle blocks of a pool_context that is closing wait for the outcome. */
-void cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list);
+/* Linked idle blocks of a pool_context that is closing wait for the outcome. Returns them if
+ * another thread has found out that it is dead: nobody else will forget them. */
+uint32_t cw_pool_context_to_limbo(struct cw_pool_context *pool_context, uint32_t list);
 /* The context stays. Returns what was in limbo, ready or not, linked. */
 uint32_t cw_pool_context_reopen(struct cw_pool_context *pool_context);
 /* Its memory and events are gone. Returns what was in limbo, linked. */

@@ -119,6 +119,14 @@ static void set_records(struct set *set, struct cw_bin_records *records)
         set->bin[c].record = records != NULL ? records->bin[c] : NULL;
 }
 
+/* Its context has ended while blocks were in hand, which are gone by now. */
+static int is_left_behind(const struct set *set)
+{
+    return set->bytes == 0 && set->granted == 0 &&
+           atomic_load_explicit(&pool_of(set)->pool_context->state, memory_order_acquire) ==
+               CW_POOL_CONTEXT_DEAD;
+}
+
 /* The set of the pool, made or taken over from a pool that is gone; NULL if a living one has it. */
 static CW_NOINLINE struct set *make_set(unsigned slot, struct cw_pool *pool)
 {
@@ -130,7 +138,7 @@ static CW_NOINLINE struct set *make_set(unsigned slot, struct cw_pool *pool)
             return NULL;
         atomic_store_explicit(&caches[slot].set[pool->id % SETS], set, memory_order_release);
     }
-    if (pool_of(set) == NULL) {
+    if (pool_of(set) == NULL || is_left_behind(set)) {
         set_records(set, cw_bin_records_for(slot, pool));
         atomic_store_explicit(&set->pool, pool, memory_order_relaxed);
     }

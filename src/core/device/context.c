@@ -137,13 +137,13 @@ static uint32_t make_locked(uint64_t handle, uint64_t identity, unsigned device,
 
     if (index == 0)
         return 0;
-    cw_living_add(index);
     context = context_at(index);
     context->handle = handle;
     atomic_store(&context->id, has_ids && identity != 0 ? identity : CW_CONTEXT_OWN_ID | ++own_ids);
     context->device = device;
     context->number = take_number_locked(device);
     context->born_ns = born_ns;
+    cw_living_add(index); /* last, since those who walk take no lock of ours */
     show_locked(index);
     if (handle != 0)
         bind_locked(handle, index, identity);

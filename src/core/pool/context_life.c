@@ -33,6 +33,11 @@ static uint32_t drain(uint32_t context)
     return cw_pending_drain(pool_context);
 }
 
+static void to_limbo(struct cw_pool_context *pool_context, uint32_t list)
+{
+    cw_pool_context_forget(pool_context, cw_pool_context_to_limbo(pool_context, list));
+}
+
 static void closing(uint32_t context)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(context);
@@ -41,14 +46,14 @@ static void closing(uint32_t context)
         return;
     cw_pool_context_close(pool_context);
     /* First, because pending blocks are part of threads' grants. */
-    cw_pool_context_to_limbo(pool_context, cw_pending_seize(pool_context));
+    to_limbo(pool_context, cw_pending_seize(pool_context));
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[i], memory_order_acquire);
 
         if (pool == NULL)
             continue;
-        cw_pool_context_to_limbo(pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
-        cw_pool_context_to_limbo(pool_context, cw_bucket_take_all(pool));
+        to_limbo(pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
+        to_limbo(pool_context, cw_bucket_take_all(pool));
     }
 }
 
@@ -56,11 +61,14 @@ static void closing(uint32_t context)
  * came in meanwhile is still there. */
 static void retire_pools(struct cw_pool_context *pool_context)
 {
+    cw_pool_context_forget(pool_context, cw_pending_seize(pool_context));
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[i], memory_order_acquire);
 
-        if (pool != NULL)
-            cw_pool_context_forget(pool_context, cw_bucket_retire(pool));
+        if (pool == NULL)
+            continue;
+        cw_pool_context_forget(pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
+        cw_pool_context_forget(pool_context, cw_bucket_retire(pool));
     }
 }
 

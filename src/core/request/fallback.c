@@ -253,6 +253,7 @@ void cw_fallback_release_idle(uint32_t context)
         cw_fallback_release(context);
         return;
     }
+    cw_fallback_release(UINT32_MAX); /* of no context: what is gone */
     cw_quiet_init(&quiet, NULL);
     while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
         if ((context == 0 || context == pool_context->context) &&

@@ -157,10 +157,22 @@ static uint64_t pending(const struct cw_ladder *ladder)
     return cw_pending_bytes(ladder->device) + cw_pending_bytes(CW_DEVICE_HOST);
 }
 
+/* If contexts with work have more, what is ready by now is next again: nothing is pending any more.
+ */
+static enum cw_ladder_step ask_after_all(struct cw_ladder *ladder)
+{
+    int has_more;
+    uint64_t bytes = cw_reclaim_all(ladder->device, is_pinned(ladder), may_wait(ladder), &has_more);
+    enum cw_ladder_step step = ask_if(ladder, bytes);
+
+    if (has_more)
+        ladder->rungs = CW_RUNG_ALL;
+    return step;
+}
+
 static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
 {
     unsigned turns = 0;
-    int has_more;
 
     if (pending(ladder) == 0)
         return CW_LADDER_END;
@@ -170,8 +182,7 @@ static enum cw_ladder_step poll(struct cw_ladder *ladder, uint32_t *out_block)
         if (cw_reclaim_harvest(ladder->device) != 0) {
             if (ladder->pool != NULL && serve(ladder, out_block) == CW_LADDER_SERVED)
                 return CW_LADDER_SERVED;
-            return ask_if(ladder, cw_reclaim_all(ladder->device, is_pinned(ladder),
-                                                 may_wait(ladder), &has_more));
+            return ask_after_all(ladder);
         }
         cw_lock_relax(&turns);
     } while (cw_session_now() < ladder->poll_end_ns && cw_gate_is_open());
@@ -285,14 +296,15 @@ static int is_worth_a_round(struct cw_ladder *ladder)
 
     if (is_in_vain(ladder))
         return 0;
-    if (cw_reclaim_wait_for_others(ladder->reclaims) || is_within_reach(ladder))
+    if (cw_reclaim_wait_for_others(ladder->reclaims) ||
+        (is_within_reach(ladder) && may_wait(ladder)))
         return 1;
     if (ladder->cause != CW_CAUSE_DRIVER && cw_limit_shortfall(ladder->device, ladder->bytes) == 0)
         return 1;
     if (!is_raced() || ladder->bytes == 0 || ladder->guesses == GUESSES_MAX)
         return 0;
     ladder->guesses++;
-    if (cw_idle_bytes(ladder->device) != 0)
+    if (cw_idle_bytes(ladder->device) != 0 && may_wait(ladder))
         return 1;
     if (ladder->cause != CW_CAUSE_DRIVER || cw_device_ask_free(ladder->device, &left) != 0)
         return 0;

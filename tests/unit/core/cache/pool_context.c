@@ -405,3 +405,25 @@ Test(pool_context_deferred, after_such_an_end_blocks_still_wait_for_the_device)
     }
     cr_expect_eq(pool_serves(MIB), 0);
 }
+
+/* One thread is told that the context is kept, the other that it is gone. */
+PoolTest(pool_context, one_that_is_kept_and_then_gone_leaves_nothing)
+{
+    struct cw_context_ending first, second;
+    uint64_t handle = pooled_context(1, 0);
+
+    fake_set_current(handle);
+    pool_churn(4, 4 * MIB);
+    pool_sync(FIRST_CONTEXT);
+    pool_sync(handle);
+    cr_expect_eq(pool_idle_bytes(), 16 * MIB);
+    cw_context_end_begin(pool_index(handle), &first);
+    cw_context_end_begin(pool_index(handle), &second);
+    cw_context_end_finish(&first, CW_CONTEXT_KEPT);
+    fake_context_end(handle);
+    cw_context_end_finish(&second, CW_CONTEXT_DESTROYED);
+    fake_set_current(FIRST_CONTEXT);
+    cr_expect_eq(pool_idle_bytes(), 0u);
+    cr_expect_eq(cw_bucket_listed(0), 0u);
+    cr_expect_eq(cw_batches, 0u);
+}

@@ -10,6 +10,8 @@
 #include "core/device/device.h"
 #include "core/cache/retention.h"
 #include "core/cache/pool_context.h"
+#include "core/pending/lane.h"
+#include "core/pending/waiting.h"
 #include "core/process/slot.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
@@ -350,4 +352,31 @@ Test(thread_cache, the_end_of_a_thread_empties_it)
     cr_expect_eq(pool_list_length(cw_thread_cache_empty()), 2u);
     cr_expect_eq(cw_thread_cache_empty(), 0u);
     cr_expect_eq(granted(), 0u);
+}
+
+/* ---- contexts that come and go ---- */
+
+static struct cw_pool *pool_of_new_context(uint64_t *out_handle)
+{
+    *out_handle = pooled_context(1, 0);
+    fake_set_current(*out_handle);
+    return cw_pool_context_pool(cw_pool_context_of(pool_index(*out_handle)), CW_POOL_DEVICE);
+}
+
+/* A thread had a batch in hand when the context ended, and only then gave it up. */
+PoolTest(thread_cache, bins_of_an_ended_context_go_to_the_next_pool_in_their_place)
+{
+    uint64_t handle;
+    struct cw_pool *old = pool_of_new_context(&handle), *next;
+    struct cw_batch *batch;
+
+    pool_free_with_work(64 * KIB);
+    batch = cw_lane_detach_open(old->pool_context, 0);
+    cr_assert_not_null(batch);
+    pool_end_context(handle, CW_CONTEXT_DESTROYED);
+    cr_assert_eq(cw_lane_keep(batch, 0), batch);
+    cw_waiting_push(batch, 0);
+    while ((next = pool_of_new_context(&handle))->id % 8 != old->id % 8)
+        pool_end_context(handle, CW_CONTEXT_DESTROYED);
+    cr_expect(cw_thread_cache_prepare(next, 5, 64 * KIB));
 }

@@ -183,3 +183,24 @@ Test(fallback, says_why_it_does_not_serve)
     cr_expect_eq(cw_fallback_alloc(0, BYTES, &request), -1);
     cr_expect_eq(request.unserved, CW_UNSERVED_DEVICE);
 }
+
+/* While another context is at work. */
+Test(fallback, what_is_left_of_a_context_that_has_ended_counts_no_more)
+{
+    struct cw_request_free freed;
+    uint64_t second, key;
+
+    start();
+    second = pooled_context(1, 0);
+    fake_set_current(second);
+    key = ask_get(BYTES);
+    cw_request_free_begin(CW_SPACE_ADDRESS, key, &freed);
+    cr_assert_eq(cw_fallback_leave(freed.block), 0);
+    cw_request_free_end(&freed, 0, CW_FREE_DONE, 0);
+    pool_end_context(second, CW_CONTEXT_DESTROYED);
+    fake_set_current(FIRST_CONTEXT);
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    cw_fallback_release_idle(0);
+    cr_expect_not(cw_fallback_has_left());
+}
