@@ -157,7 +157,7 @@ int cw_visible_check(const struct cw_visible *visible, const struct cw_devices *
         if (!is_mig(visible->name[i]) && !find(all, visible->name[i]))
             return say_unknown(all, visible->name[i], why, cap);
         if (is_again(visible, i, all)) {
-            snprintf(why, cap, "names '%.100s' again, for which CUDA shows no device at all",
+            snprintf(why, cap, "names a device twice ('%.100s'), and CUDA then shows none",
                      visible->name[i]);
             return refuse(why);
         }

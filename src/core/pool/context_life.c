@@ -38,13 +38,9 @@ static void to_limbo(struct cw_pool_context *pool_context, uint32_t list)
     cw_pool_context_forget(pool_context, cw_pool_context_to_limbo(pool_context, list));
 }
 
-static void closing(uint32_t context)
+/* All that is idle there goes to limbo; of a dead one it is forgotten. */
+static void clear(struct cw_pool_context *pool_context)
 {
-    struct cw_pool_context *pool_context = cw_pool_context_of(context);
-
-    if (pool_context == NULL)
-        return;
-    cw_pool_context_close(pool_context);
     /* First, because pending blocks are part of threads' grants. */
     to_limbo(pool_context, cw_pending_seize(pool_context));
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
@@ -57,18 +53,26 @@ static void closing(uint32_t context)
     }
 }
 
+static void closing(uint32_t context)
+{
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
+
+    if (pool_context == NULL)
+        return;
+    cw_pool_context_close(pool_context);
+    clear(pool_context);
+}
+
 /* Nothing comes in any more. The context may have been kept, closed by another thread, and what
  * came in meanwhile is still there. */
 static void retire_pools(struct cw_pool_context *pool_context)
 {
-    cw_pool_context_forget(pool_context, cw_pending_seize(pool_context));
+    clear(pool_context);
     for (unsigned i = 0; i < CW_POOL_CLASSES; i++) {
         struct cw_pool *pool = atomic_load_explicit(&pool_context->pool[i], memory_order_acquire);
 
-        if (pool == NULL)
-            continue;
-        cw_pool_context_forget(pool_context, cw_thread_cache_seize(pool, CW_SIZE_CLASSES));
-        cw_pool_context_forget(pool_context, cw_bucket_retire(pool));
+        if (pool != NULL)
+            cw_pool_context_forget(pool_context, cw_bucket_retire(pool));
     }
 }
 
