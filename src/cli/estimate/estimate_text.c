@@ -128,7 +128,9 @@ static void print_fit(FILE *to, const struct cw_model_answer *answer, const char
         fprintf(to, "no, %s too much", size_text(size, need - memory));
     else
         fprintf(to, "fits, %s left", size_text(size, memory - need));
-    if (longest != 0)
+    if (longest == CW_MODEL_LONGEST_MOST)
+        fprintf(to, "; contexts of %ju and more", (uintmax_t)longest);
+    else if (longest != 0)
         fprintf(to, "; contexts up to %ju", (uintmax_t)longest);
     fprintf(to, "%s%s\n", *what ? "  " : "", what);
 }

@@ -16,7 +16,6 @@
 #define CONTEXT_MOST    (UINT64_C(1) << 32)
 #define BATCH_MOST      (UINT64_C(1) << 20)
 #define DEVICES_MOST    4096
-#define LONGEST_MOST    (UINT64_C(1) << 24)
 #define FORMAT_DEFAULT  "bf16"
 #define MISMATCH        3 /* times */
 
@@ -419,7 +418,7 @@ uint64_t cw_model_longest(const struct cw_model_answer *answer, uint64_t memory)
 
     if (answer->estimate.is_partial)
         return 0;
-    return cw_estimate_longest(shape_of(answer),
-                               answer->facts.has_weights ? &answer->facts.stored : NULL,
-                               &answer->load, memory, positions != 0 ? positions : LONGEST_MOST);
+    return cw_estimate_longest(
+        shape_of(answer), answer->facts.has_weights ? &answer->facts.stored : NULL, &answer->load,
+        memory, positions != 0 ? positions : CW_MODEL_LONGEST_MOST);
 }
