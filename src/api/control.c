@@ -13,11 +13,6 @@
 
 /* ---- which devices ---- */
 
-static int is_used(uint8_t device)
-{
-    return cw_usage_device(device).held != 0 || atomic_load(&cw_device_at(device)->peak_held) != 0;
-}
-
 /* One device must be there, and be used if needs_use is set. */
 static int check_device(int device, int needs_use, uint8_t *out_first, uint8_t *out_end)
 {
@@ -25,7 +20,8 @@ static int check_device(int device, int needs_use, uint8_t *out_first, uint8_t *
 
     if (error == CUWARDEN_OK)
         error = cw_api_check_device(device, out_first, out_end);
-    if (error != CUWARDEN_OK || device == CUWARDEN_ALL_DEVICES || !needs_use || is_used(*out_first))
+    if (error != CUWARDEN_OK || device == CUWARDEN_ALL_DEVICES || !needs_use ||
+        cw_usage_is_used(*out_first))
         return error;
     return cw_api_fail(CUWARDEN_UNUSED_DEVICE, "the program has no memory on device %d", device);
 }
@@ -57,7 +53,7 @@ int cw_api_pressure(int device, struct cuwarden_pressure *out, size_t size)
     if (error != CUWARDEN_OK)
         return error;
     for (unsigned i = first; i < end; i++) {
-        if (!is_used((uint8_t)i))
+        if (!cw_usage_is_used((uint8_t)i))
             continue;
         cw_api_pressure_of((uint8_t)i, &one);
         if (one.use > most.use)
@@ -91,7 +87,7 @@ int cw_api_trim(int device, int how, uint64_t *out_bytes)
         return error;
     depth = cw_api_enter();
     for (unsigned i = first; i < end; i++) {
-        if (!is_used((uint8_t)i))
+        if (!cw_usage_is_used((uint8_t)i))
             continue;
         bytes += cw_adjust_trim((uint8_t)i, trims[how]);
         if (how == CUWARDEN_EMERGENCY && i < CW_MAX_DEVICES)

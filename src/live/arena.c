@@ -36,7 +36,7 @@ static const struct {
     [CW_TABLE_BLOCK] = {sizeof(struct cw_live_block), CW_BLOCKS_FIRST, PRIVATE},
     [CW_TABLE_CONTEXT] = {sizeof(struct cw_live_context), 16, PRIVATE},
     [CW_TABLE_EVENT] = {sizeof(struct cw_live_event), 64},
-    [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256},
+    [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256, TWICE},
     [CW_TABLE_OOM] = {sizeof(struct cw_live_oom), 16},
     [CW_TABLE_CODE] = {sizeof(struct cw_live_code), 256},
     [CW_TABLE_TAG] = {sizeof(struct cw_live_tag), 64},

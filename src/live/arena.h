@@ -10,10 +10,10 @@
  * and places of the tables are in `table`, in private memory, and the header has a copy for
  * readers. So has each record of the tables that the library acts upon (PRIVATE: contexts and
  * blocks): the record is in private memory, and whoever changes it shows it (cw_arena_show). Of a
- * site the library acts upon what does not change, so that is written twice, and the counters once
- * (TWICE, cw_arena_own). All others only count and describe; an index that was read from one is
- * checked where it is used: one that no table has given out names a record of its own that nothing
- * reads (cw_arena_nowhere).
+ * site the library acts upon what does not change, of a bucket upon some counters, too: these are
+ * written twice, and other counters once (TWICE, cw_arena_own). All other tables only count and
+ * describe; an index that was read from one is checked where it is used: one that no table has
+ * given out names a record of its own that nothing reads (cw_arena_nowhere).
  *
  * A file may lie behind it (backing.h). When that cannot grow any further the arena goes on in
  * memory, with one warning, and header->cut tells readers of the file: refusing records instead

@@ -335,9 +335,8 @@ static int map_again(int fd, void *base, const struct step *step)
  * whatever their names, and dies if those differed. So what was mapped under the hidden name is
  * mapped once more, neighbours at one go, before something comes to lie beside it. Only by the kept
  * descriptor, since the mapping keeps the lock. 0, or -1 when the memory is not what it was. */
-static int take_name(const struct cw_backing *backing, void *base)
+static int take_name(const struct cw_backing *backing, void *base, uint64_t size)
 {
-    uint64_t size = atomic_load(&((struct cw_live_header *)base)->size);
     int fd = cw_sys_fcntl(backing->fd, F_DUPFD_CLOEXEC, CW_SYS_FIRST_FD), error = 0;
     struct step step = step_at(0);
 
@@ -354,7 +353,7 @@ static int take_name(const struct cw_backing *backing, void *base)
     return error;
 }
 
-int cw_backing_publish(struct cw_backing *backing, void *base)
+int cw_backing_publish(struct cw_backing *backing, void *base, uint64_t size)
 {
     char hidden[CW_PLACE_MAX];
     int saved = errno, error = 0;
@@ -371,7 +370,7 @@ int cw_backing_publish(struct cw_backing *backing, void *base)
     if (error != 0)
         memcpy(backing->path, hidden, sizeof(hidden));
     else
-        error = take_name(backing, base);
+        error = take_name(backing, base, size);
     errno = saved;
     return error;
 }

@@ -69,7 +69,7 @@ int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint
 
 /* Gives the file its name, once readers can use it. No other thread uses the arena yet. 0, or the
  * errno; -1 when the memory itself is not usable. */
-int cw_backing_publish(struct cw_backing *backing, void *base);
+int cw_backing_publish(struct cw_backing *backing, void *base, uint64_t size);
 
 /* Takes the file away; what is mapped stays. */
 void cw_backing_remove(struct cw_backing *backing);

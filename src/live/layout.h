@@ -57,7 +57,7 @@
 #include "live/layout_time.h"
 
 #define CW_LIVE_MAGIC   0x314556494c575543ull
-#define CW_LIVE_VERSION 12
+#define CW_LIVE_VERSION 13
 
 #define CW_CHUNKS      26
 #define CW_ELEM_MAX    32768 /* bytes of a record at most */

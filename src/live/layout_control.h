@@ -2,17 +2,15 @@
 /*
  * The part of the live layout (live/layout.h) for requests of other processes.
  *
- * The bits say that there is something to do for the next thread that leaves a call (or for the
- * background thread).
- *
  * A request. One asker at a time: it holds a lock on the file's byte CW_LIVE_LOCK_ASKER, which goes
  * with its process. It writes (pwrite) `asker`, `device`, `is_share`, `argument` and `subject`,
- * then `asked`, one more than before, then `what`, then the byte of `due` that is its own, and
- * rings `bell`, on which the background thread waits, if there is one. The process takes the
- * request by putting `what` back to NONE, says so in `taken`, and answers by setting `result` and
- * `answer`, then answered = asked. To stop waiting, the asker sets withdrawn = asked and then looks
- * at `taken`: if that is not its number yet, the process will find it withdrawn; if it is, an
- * answer is on its way, which may be that it was withdrawn (ECANCELED).
+ * then `asked`, one more than before, then `what`, then 1 to `is_due`, by which the next thread
+ * that leaves a call finds it (or the background thread), and rings `bell`, on which the background
+ * thread waits, if there is one. The process takes the request by putting `what` back to NONE, says
+ * so in `taken`, and answers by setting `result` and `answer`, then answered = asked. To stop
+ * waiting, the asker sets withdrawn = asked and then looks at `taken`: if that is not its number
+ * yet, the process will find it withdrawn; if it is, an answer is on its way, which may be that it
+ * was withdrawn (ECANCELED).
  */
 #ifndef CW_LIVE_LAYOUT_CONTROL_H
 #define CW_LIVE_LAYOUT_CONTROL_H
@@ -21,17 +19,6 @@
 #include <stdint.h>
 
 #include "base/alarm.h"
-
-enum cw_due {
-    CW_DUE_GROWTH = 1 << 0,     /* the time for a sample or a point has come */
-    CW_DUE_DUMP = 1 << 1,       /* a signal, or the interval, asks for a report */
-    CW_DUE_DEMAND = 1 << 2,     /* the time for a sweep has come */
-    CW_DUE_WATCH = 1 << 3,      /* much lies idle: the background thread is wanted */
-    CW_DUE_NOTICE = 1 << 4,     /* a level of pressure has changed: the program may want to know */
-    CW_DUE_NEIGHBOURS = 1 << 5, /* memory is scarce: another process may have some to spare */
-    CW_DUE_CONTROL = 1 << 8,    /* a request of another process, which writes the byte alone */
-};
-#define CW_DUE_CONTROL_BYTE 1 /* of `due`, on little-endian machines */
 
 /* X(ID, "name"): what another process of the user may ask for. */
 #define CW_CONTROLS(X)                                                                             \
@@ -56,8 +43,8 @@ enum cw_control {
 #define CW_CONTROL_ALL_DEVICES UINT32_MAX
 
 struct cw_live_control {
-    _Alignas(64) _Atomic uint32_t due; /* enum cw_due; a cache line of its own, rarely written */
-    struct cw_alarm bell;              /* of the background thread */
+    _Alignas(64) _Atomic uint32_t is_due; /* a cache line of its own, rarely written */
+    struct cw_alarm bell;                 /* of the background thread */
     uint32_t unused[14];
     _Atomic uint32_t asker;    /* its process id */
     _Atomic uint32_t what;     /* enum cw_control */

@@ -22,13 +22,14 @@ struct __attribute__((aligned(64))) cw_live_bucket {
     uint8_t kind;     /* enum cw_kind: DEVICE, PITCHED or PINNED */
     uint8_t owner;    /* slot of the thread that writes, 0: shared */
     uint8_t unused;
+    /* A cache line for what each pair of calls changes. */
     _Atomic uint64_t hits;                     /* requests served by an idle block */
-    _Atomic uint64_t misses;                   /* requests for which the driver was asked */
-    _Atomic uint64_t asked_bytes, given_bytes; /* of both: what was asked, the blocks' sizes */
     _Atomic uint64_t kept;                     /* frees after which the pool kept the block */
-    _Atomic uint64_t released, released_bytes; /* blocks given back to the driver */
+    _Atomic uint64_t asked_bytes, given_bytes; /* of hits and misses: what was asked, the blocks' */
     _Atomic uint64_t idle_blocks, idle_bytes;  /* kept now, ready or not; of all records together:
                                                   a block may come in by one and leave by another */
+    _Atomic uint64_t misses;                   /* requests for which the driver was asked */
+    _Atomic uint64_t released, released_bytes; /* blocks given back to the driver */
     uint64_t reserved[3];
 };
 

@@ -75,8 +75,6 @@ static void ring(int fd)
 
 int cw_mailbox_ask(int fd, const struct cw_mail *mail, uint32_t *out_number)
 {
-    uint8_t due = CW_DUE_CONTROL >> (8 * CW_DUE_CONTROL_BYTE);
-
     if (is_beyond_limit()) {
         errno = EFBIG;
         return -1;
@@ -91,7 +89,7 @@ int cw_mailbox_ask(int fd, const struct cw_mail *mail, uint32_t *out_number)
         put_bytes(fd, CW_MAILBOX_CONTROL(subject), mail->subject, strlen(mail->subject) + 1) != 0 ||
         put(fd, CW_MAILBOX_CONTROL(asked), *out_number) != 0 ||
         put(fd, CW_MAILBOX_CONTROL(what), (uint32_t)mail->what) != 0 ||
-        put_bytes(fd, CW_MAILBOX_CONTROL(due) + CW_DUE_CONTROL_BYTE, &due, 1) != 0)
+        put(fd, CW_MAILBOX_CONTROL(is_due), 1) != 0)
         return -1;
     ring(fd);
     return 0;

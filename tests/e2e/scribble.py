@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # scribble.py DIRECTORY END HOW: writes over the live file that appears in DIRECTORY, again and again, until the
-# file END exists; END.ready when it begins to look. HOW: header, or all. Prints how often.
+# file END exists; END.ready when it begins to look. HOW: at random over the header, or over all, or as a whole over all tables:
+# zeros, or ones. Prints how often.
 import os
 import random
 import struct
@@ -34,6 +35,10 @@ fd = os.open(find(), os.O_RDWR)
 size = struct.unpack("<I", os.pread(fd, 4, HEADER_SIZE))[0]
 assert 4096 < size < 1 << 20, size
 times = 0
+while not is_over() and how in ("zeros", "ones"):
+    whole = os.fstat(fd).st_size
+    os.pwrite(fd, (b"\x00" if how == "zeros" else b"\xff") * (whole - size), size)
+    times += 1
 while not is_over():
     whole = os.fstat(fd).st_size if how == "all" else size
     first = dice.randrange(whole)

@@ -49,8 +49,9 @@ static struct {
     struct cw_map speakers;       /* of what was ever told of a context: addresses come back */
     uint32_t source[SOURCES_MAX]; /* text; those that were named so far */
     unsigned sources;
-    uint32_t why_cut; /* text */
-    int is_open;      /* the tool may tell */
+    unsigned findings, variables; /* as shown */
+    uint32_t why_cut;             /* text */
+    int is_open;                  /* the tool may tell */
 } self = {.lock = CW_LOCK_INIT(CW_RANK_AUDIT)};
 
 static const uint8_t is_addressed[CW_AUDIT_CLASS_COUNT] = {
@@ -116,9 +117,10 @@ static void note_finding(enum cw_audit_side side, const struct entry *entry, str
     struct cw_live_audit_finding *finding;
 
     audit()->all_findings++;
-    if (audit()->findings == CW_AUDIT_FINDINGS)
+    if (self.findings == CW_AUDIT_FINDINGS)
         return;
-    finding = &audit()->finding[audit()->findings++];
+    finding = &audit()->finding[self.findings++];
+    audit()->findings = self.findings;
     finding->address = entry->address;
     finding->count = amount.count;
     finding->bytes = amount.bytes;
@@ -459,14 +461,14 @@ void cw_audit_variable(const char *name, uint64_t bytes, int is_managed)
     if (self.is_open) {
         audit()->fixed.count++;
         audit()->fixed.bytes += bytes;
-        if (audit()->variables < CW_AUDIT_VARIABLES) {
-            struct cw_live_audit_variable *variable = &audit()->variable[audit()->variables];
+        if (self.variables < CW_AUDIT_VARIABLES) {
+            struct cw_live_audit_variable *variable = &audit()->variable[self.variables++];
 
             if (name != NULL && *name != '\0')
                 variable->name = cw_arena_text(self.arena, name, strlen(name));
             variable->bytes = bytes;
             variable->is_managed = is_managed != 0;
-            audit()->variables++;
+            audit()->variables = self.variables;
         }
     }
     cw_lock_release(&self.lock);
@@ -515,5 +517,6 @@ void cw_audit_reset(void)
     cw_map_clear(&self.speakers);
     self.arena = NULL;
     self.sources = 0;
+    self.findings = self.variables = 0;
     self.is_open = 0;
 }

@@ -24,7 +24,8 @@ struct budget {
     _Atomic uint8_t is_beyond, has_warned;
     _Atomic int64_t bytes;
     _Atomic int64_t taken; /* by claims and marked blocks, and as credit */
-    _Atomic int64_t peak;  /* as shown */
+    _Atomic int64_t peak;  /* as shown, and so are: */
+    _Atomic uint64_t refused, exceeded;
 };
 
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_BUDGET);
@@ -34,6 +35,7 @@ CW_HOT_DATA struct cw_budget_credit cw_budget_credits[CW_SLOTS];
 
 #define LOAD(word)         atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_relaxed)
+#define COUNT(at, what)    STORE(shown(at)->what, atomic_fetch_add(&budgets[at].what, 1) + 1)
 
 static struct cw_live_budget *shown(unsigned at)
 {
@@ -232,7 +234,7 @@ void cw_budget_give_back(struct cw_budget_claim *claim)
 void cw_budget_refused(const struct cw_budget_claim *claim)
 {
     if (claim->budget != 0)
-        atomic_fetch_add(&shown(claim->budget - 1u)->refused, 1);
+        COUNT(claim->budget - 1u, refused);
 }
 
 /* ---- blocks ---- */
@@ -291,7 +293,7 @@ static CW_NOINLINE void look(unsigned at, uint32_t block)
     if (room(&budgets[at]) >= 0 || atomic_load(&budgets[at].is_beyond) || !is_really_beyond(at) ||
         atomic_exchange(&budgets[at].is_beyond, 1))
         return;
-    atomic_fetch_add(&shown(at)->exceeded, 1);
+    COUNT(at, exceeded);
     warn(at, LOAD(cw_tracker_at(block)->site));
 }
 
@@ -530,11 +532,9 @@ int cw_budget_read(uint8_t number, struct cw_budget_view *out)
     now = LOAD(budgets[at].taken);
     *out = (struct cw_budget_view){.rule = *cw_budget_rule_at(at),
                                    .used_bytes = now > 0 ? (uint64_t)now : 0};
-    if (arena != NULL) {
-        out->peak_bytes = LOAD(shown(at)->peak_bytes);
-        out->refused = LOAD(shown(at)->refused);
-        out->exceeded = LOAD(shown(at)->exceeded);
-    }
+    out->peak_bytes = (uint64_t)LOAD(budgets[at].peak);
+    out->refused = LOAD(budgets[at].refused);
+    out->exceeded = LOAD(budgets[at].exceeded);
     cw_lock_release(&lock);
     return 0;
 }
@@ -557,6 +557,8 @@ void cw_budget_init(struct cw_arena *in, const struct cw_budget_rules *rules)
     for (unsigned i = 0; i < CW_BUDGETS; i++) {
         atomic_store(&budgets[i].taken, 0);
         atomic_store(&budgets[i].peak, 0);
+        atomic_store(&budgets[i].refused, 0);
+        atomic_store(&budgets[i].exceeded, 0);
         atomic_store(&budgets[i].is_beyond, 0);
         atomic_store(&budgets[i].has_warned, 0);
         if (i < cw_budget_rules())

@@ -49,15 +49,14 @@ int cw_idle_is_settled(uint64_t before)
 static uint64_t sum(uint8_t device, uint64_t page)
 {
     uint64_t idle = atomic_load(&self.leaving[device]);
-    struct cw_view view;
-    uint32_t total;
+    uint32_t total = cw_arena_count(self.arena, CW_TABLE_BUCKET);
 
-    cw_arena_view(self.arena, &view);
-    total = cw_view_count(&view, CW_TABLE_BUCKET);
     for (uint32_t i = 1; i < total; i++) {
-        const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
+        const struct cw_live_bucket *bucket =
+            cw_arena_own(self.arena, cw_arena_at(self.arena, CW_TABLE_BUCKET, i));
 
-        if (bucket != NULL && bucket->device == device)
+        if (atomic_load_explicit(&bucket->size, memory_order_acquire) != 0 &&
+            bucket->device == device)
             idle += atomic_load_explicit(&bucket->idle_bytes, memory_order_relaxed) +
                     page * atomic_load_explicit(&bucket->idle_blocks, memory_order_relaxed);
     }

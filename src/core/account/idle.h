@@ -2,7 +2,7 @@
 /*
  * Idle bytes: what the program has freed and the pool keeps, ready or not, or is just releasing.
  *
- * They are the sum of the buckets' records in the live layout, which their owners write, and of
+ * They are the sum of the buckets' records, the private ones (core/cache/bucket.h), and of
  * blocks on their way to the driver, which are counted here. No lock: atomics.
  */
 #ifndef CW_CORE_IDLE_H

@@ -240,10 +240,13 @@ static struct cw_live_regrowth *record_locked(uint32_t site)
     uint32_t *head = head_of(cw_site_own(cw_site_at(site)));
     uint32_t record;
 
-    for (record = *head; record != 0; record = cw_arena_older(record, at(record)->hash_next))
-        if (at(record)->site < cw_arena_count(self.arena, CW_TABLE_SITE) &&
-            is_same_place(cw_site_own(cw_site_at(at(record)->site)), cw_site_own(cw_site_at(site))))
+    for (record = *head; record != 0; record = cw_arena_older(record, at(record)->hash_next)) {
+        uint32_t its = *(volatile const uint32_t *)&at(record)->site; /* once: others may write */
+
+        if (its < cw_arena_count(self.arena, CW_TABLE_SITE) &&
+            is_same_place(cw_site_own(cw_site_at(its)), cw_site_own(cw_site_at(site))))
             return at(record);
+    }
     if (cw_arena_count(self.arena, CW_TABLE_REGROWTH) > CW_REGROWTH_RECORDS)
         return NULL;
     record = cw_arena_append(self.arena, CW_TABLE_REGROWTH);

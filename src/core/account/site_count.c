@@ -5,10 +5,17 @@
 #include "live/view.h"
 
 CW_HOT_DATA struct cw_live_device *cw_site_count_devices;
+static _Atomic uint64_t managed;
 
 void cw_site_count_init(struct cw_arena *arena)
 {
     cw_site_count_devices = arena->header->device;
+    atomic_store(&managed, 0);
+}
+
+uint64_t cw_site_count_managed(void)
+{
+    return atomic_load(&managed);
 }
 
 static void add(_Atomic uint64_t *counter, uint64_t value)
@@ -33,6 +40,12 @@ void cw_site_count_peak(struct cw_live_site *site, uint64_t version)
     atomic_store_explicit(&site->at_peak_blocks, sums.live_blocks, memory_order_relaxed);
     atomic_store_explicit(&site->at_peak_bytes, sums.live_bytes, memory_order_relaxed);
     atomic_store_explicit(&site->at_peak_version, version, memory_order_release);
+}
+
+static void count_managed(const struct cw_live_site *site, uint64_t bytes)
+{
+    if (cw_site_own(site)->kind == CW_KIND_MANAGED)
+        add(&managed, bytes);
 }
 
 void cw_site_raise_peaks(struct cw_live_site *site)
@@ -70,6 +83,7 @@ void cw_site_count_reclaimed(struct cw_live_site *site, uint64_t bytes, uint64_t
     uint8_t device = cw_site_counted_on(site);
 
     cw_site_save_at_peak(site);
+    count_managed(site, -bytes);
     add(&site->reclaimed, 1);
     add(&site->reclaimed_bytes, bytes);
     add(&site->far_extra, held - bytes);
@@ -83,6 +97,7 @@ void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, 
     uint8_t device = cw_site_counted_on(site);
 
     cw_site_add(site, bytes, held, now_ns);
+    count_managed(site, bytes);
     if (device != CW_DEVICES)
         cw_usage_add(device, bytes, more, now_ns);
 }
@@ -92,6 +107,7 @@ void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held,
     uint8_t device = cw_site_counted_on(site);
 
     cw_site_sub(site, bytes, held);
+    count_managed(site, -bytes);
     if (device != CW_DEVICES)
         cw_usage_sub(device, bytes, less);
 }

@@ -129,6 +129,9 @@ void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, 
                       uint64_t now_ns);
 void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t less);
 
+/* Live bytes of managed memory, in private memory. */
+uint64_t cw_site_count_managed(void);
+
 /* It went with its context. */
 void cw_site_count_reclaimed(struct cw_live_site *site, uint64_t bytes, uint64_t held);
 

@@ -15,6 +15,7 @@ struct row {
 };
 
 static struct row rows[CW_TAGS_MAX + 1][CW_DEVICES];
+static _Atomic int has_pool; /* 1: requests are hits or misses */
 
 #define ADD(field, by) atomic_fetch_add_explicit(&(field), by, memory_order_relaxed)
 #define LOAD(field)    atomic_load_explicit(&(field), memory_order_relaxed)
@@ -34,7 +35,7 @@ static struct row *row_of(const struct cw_live_site *site)
 
 void cw_tag_count_granted(const struct cw_live_site *site, const struct cw_request *request)
 {
-    struct row *row = cw_site_arena->header->pool_mode ? row_of(site) : NULL;
+    struct row *row = atomic_load(&has_pool) ? row_of(site) : NULL;
 
     if (row == NULL)
         return;
@@ -87,8 +88,14 @@ static void clear(struct row *row)
             atomic_store_explicit(fields[i], 0, memory_order_relaxed);
 }
 
+void cw_tag_count_init(int is_pool_on)
+{
+    atomic_store(&has_pool, is_pool_on);
+}
+
 void cw_tag_count_reset(void)
 {
+    atomic_store(&has_pool, 0);
     for (unsigned tag = 0; tag <= CW_TAGS_MAX; tag++)
         for (unsigned device = 0; device < CW_DEVICES; device++)
             clear(&rows[tag][device]);

@@ -34,6 +34,8 @@ void cw_tag_count_resize(const struct cw_live_site *site, uint64_t copied);
 
 /* Adds what a tag had on a device (or CW_DEVICE_HOST) to *sums. */
 void cw_tag_count_add(uint16_t tag, uint8_t device, struct cw_tag_sums *sums);
+/* With the pool, requests are counted as hits or misses. */
+void cw_tag_count_init(int is_pool_on);
 /* In a forked child. */
 void cw_tag_count_reset(void);
 

@@ -20,6 +20,7 @@ static struct cw_arena *arena;
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PEAK); /* held while a peak is settled */
 
 _Atomic uint64_t cw_usage_flight[CW_DEVICES];
+static _Atomic uint64_t used[CW_DEVICES]; /* 1: something was held there */
 
 void cw_usage_init(struct cw_arena *in)
 {
@@ -28,6 +29,7 @@ void cw_usage_init(struct cw_arena *in)
     for (int i = 0; i < CW_SLOTS; i++)
         cw_usage_slack[i].shown = &in->header->slot[i];
     memset(cw_usage_sums, 0, sizeof(cw_usage_sums));
+    memset(used, 0, sizeof(used));
 }
 
 void cw_usage_reset(void)
@@ -63,6 +65,11 @@ static uint64_t add(_Atomic uint64_t *counter, uint64_t value)
 
 /* ---- the sums ---- */
 
+int cw_usage_is_used(uint8_t device)
+{
+    return load(&used[device]) != 0;
+}
+
 static uint8_t checked(uint8_t device)
 {
     return device < CW_DEVICES ? device : 0;
@@ -81,6 +88,8 @@ static uint64_t add_live(uint8_t device, uint64_t bytes)
 
 static uint64_t add_held(uint8_t device, uint64_t bytes)
 {
+    if (CW_UNLIKELY(!load(&used[device]) && bytes != 0))
+        store(&used[device], 1);
     add(&shown(device)->held_bytes, bytes);
     return add(&cw_usage_sums[device].held, bytes);
 }

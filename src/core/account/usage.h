@@ -138,6 +138,8 @@ void cw_usage_take_extremes(uint8_t device, uint64_t now_ns, struct cw_live_extr
 /* Exact while no other thread is at work. */
 struct cw_live_sums cw_usage_device(uint8_t device);
 uint64_t cw_usage_excess(uint8_t device);
+/* 1: something was held there at some time. */
+int cw_usage_is_used(uint8_t device);
 uint64_t cw_usage_total(void); /* live, on all devices and the host */
 
 #endif

@@ -2,6 +2,8 @@
 /* The shared buckets of a pool. See bucket.h. */
 #include "core/cache/bucket.h"
 
+#include <string.h>
+
 #include "base/compiler.h"
 #include "base/mem.h"
 #include "core/cache/bucket_inside.h"
@@ -15,12 +17,14 @@
 
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
+ptrdiff_t cw_bucket_own;
 _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
 _Atomic uint64_t cw_bucket_listed_bytes[CW_DEVICES];
 
 void cw_bucket_init(struct cw_arena *in)
 {
     arena = in;
+    cw_bucket_own = in->own;
 }
 
 void cw_bucket_reset(void)
@@ -76,18 +80,22 @@ struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned siz
                                         uint8_t owner)
 {
     uint32_t index = cw_arena_append(arena, CW_TABLE_BUCKET);
-    struct cw_live_bucket *record;
+    struct cw_live_bucket *record, *shown;
 
     if (index == 0)
         return NULL;
-    record = cw_arena_at(arena, CW_TABLE_BUCKET, index);
+    shown = cw_arena_at(arena, CW_TABLE_BUCKET, index);
+    record = cw_arena_own(arena, shown);
     record->context = pool->pool_context->context;
     record->device = pool->device;
     record->kind = pool->kind;
     record->owner = owner;
+    if (shown != record)
+        memcpy(shown, record, sizeof(*record)); /* its counters are all zero */
     /* Last: a reader skips one without a size. */
     atomic_store_explicit(&record->size, cw_size_class_bytes(size_class), memory_order_release);
-    return record;
+    atomic_store_explicit(&shown->size, cw_size_class_bytes(size_class), memory_order_release);
+    return shown;
 }
 
 /* Also of a pool that has no buckets any more: to count is to add to the records of the device and
@@ -152,12 +160,6 @@ static uint32_t best_locked(const struct cw_pool *pool, struct cw_bucket *bucket
     return best;
 }
 
-static void add_idle(struct cw_live_bucket *record, uint64_t blocks, uint64_t bytes)
-{
-    cw_bucket_count(&record->idle_blocks, blocks);
-    cw_bucket_count(&record->idle_bytes, bytes);
-}
-
 /* Read before the lock is taken: the clock is part of the driver (core/process/driver_ops.h). */
 static uint32_t tick(void)
 {
@@ -177,9 +179,8 @@ static void hit_locked(const struct cw_pool *pool, struct cw_bucket *bucket, uns
     if (record == NULL)
         return;
     cw_bucket_count(&record->hits, 1);
-    cw_bucket_count(&record->asked_bytes, bytes);
-    cw_bucket_count(&record->given_bytes, cw_tracker_held(block));
-    add_idle(record, (uint64_t)-1, -cw_tracker_held(block));
+    cw_bucket_count_given(record, bytes, cw_tracker_held(block));
+    cw_bucket_count_idle(record, (uint64_t)-1, -cw_tracker_held(block));
 }
 
 /* Most buckets are empty: a look without the lock saves taking it. */
@@ -270,9 +271,8 @@ void cw_bucket_put_back(struct cw_pool *pool, uint32_t block, uint64_t bytes)
     record = record_locked(pool, bucket, size_class);
     if (record != NULL) {
         cw_bucket_count(&record->hits, (uint64_t)-1);
-        cw_bucket_count(&record->asked_bytes, -bytes);
-        cw_bucket_count(&record->given_bytes, -held);
-        add_idle(record, 1, held);
+        cw_bucket_count_given(record, -bytes, -held);
+        cw_bucket_count_idle(record, 1, held);
     }
     leave_counted(bucket, borrowed);
 }
@@ -291,8 +291,7 @@ void cw_bucket_miss(struct cw_pool *pool, uint64_t bytes, uint64_t given)
     record = record_locked(pool, bucket, size_class);
     if (record != NULL) {
         cw_bucket_count(&record->misses, 1);
-        cw_bucket_count(&record->asked_bytes, bytes);
-        cw_bucket_count(&record->given_bytes, given);
+        cw_bucket_count_given(record, bytes, given);
     }
     leave_counted(bucket, borrowed);
 }
@@ -306,7 +305,7 @@ static void count_kept_locked(const struct cw_pool *pool, struct cw_bucket *buck
 
     if (record == NULL)
         return;
-    add_idle(record, 1, held);
+    cw_bucket_count_idle(record, 1, held);
     cw_bucket_count(&record->kept, kept);
 }
 
@@ -385,7 +384,7 @@ void cw_bucket_dropped(struct cw_pool *pool, uint32_t block, int released)
         return;
     record = record_locked(pool, bucket, size_class);
     if (record != NULL) {
-        add_idle(record, (uint64_t)-1, -held);
+        cw_bucket_count_idle(record, (uint64_t)-1, -held);
         cw_bucket_count(&record->released, released ? 1 : 0);
         cw_bucket_count(&record->released_bytes, released ? held : 0);
     }

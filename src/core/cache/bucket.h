@@ -18,6 +18,7 @@
 #define CW_CORE_BUCKET_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -80,11 +81,48 @@ static inline struct cw_bucket *cw_bucket_of(const struct cw_pool *pool, unsigne
 struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned size_class,
                                         uint8_t owner);
 
+/* From a record to the private one beside it (live/arena.h), which has what the library acts upon:
+ * whose blocks it counts, and bytes that were asked, given and are idle. */
+extern CW_HIDDEN ptrdiff_t cw_bucket_own;
+
 /* To a counter with one writer. */
 static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + value,
                           memory_order_relaxed);
+}
+
+static inline struct cw_live_bucket *cw_bucket_own_of(struct cw_live_bucket *record)
+{
+    return (struct cw_live_bucket *)((char *)record + cw_bucket_own);
+}
+
+/* To one that is there twice. */
+static inline void cw_bucket_count_twice(_Atomic uint64_t *own, _Atomic uint64_t *shown,
+                                         uint64_t value)
+{
+    value += atomic_load_explicit(own, memory_order_relaxed);
+    atomic_store_explicit(own, value, memory_order_relaxed);
+    atomic_store_explicit(shown, value, memory_order_relaxed);
+}
+
+static inline void cw_bucket_count_idle(struct cw_live_bucket *record, uint64_t blocks,
+                                        uint64_t bytes)
+{
+    struct cw_live_bucket *own = cw_bucket_own_of(record);
+
+    cw_bucket_count_twice(&own->idle_blocks, &record->idle_blocks, blocks);
+    cw_bucket_count_twice(&own->idle_bytes, &record->idle_bytes, bytes);
+}
+
+/* What was asked, and the block's size. */
+static inline void cw_bucket_count_given(struct cw_live_bucket *record, uint64_t asked,
+                                         uint64_t given)
+{
+    struct cw_live_bucket *own = cw_bucket_own_of(record);
+
+    cw_bucket_count_twice(&own->asked_bytes, &record->asked_bytes, asked);
+    cw_bucket_count_twice(&own->given_bytes, &record->given_bytes, given);
 }
 
 /* An idle, ready block that fits, 0 for none: one of the request's own class if its excess is to be

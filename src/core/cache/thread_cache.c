@@ -152,17 +152,14 @@ static inline void count_hit(struct cw_live_bucket *record, uint64_t bytes, uint
     if (CW_UNLIKELY(record == NULL))
         return;
     cw_bucket_count(&record->hits, 1);
-    cw_bucket_count(&record->asked_bytes, bytes);
-    cw_bucket_count(&record->given_bytes, held);
-    cw_bucket_count(&record->idle_blocks, (uint64_t)-1);
-    cw_bucket_count(&record->idle_bytes, -held);
+    cw_bucket_count_given(record, bytes, held);
+    cw_bucket_count_idle(record, (uint64_t)-1, -held);
 }
 
 static inline void count_kept(struct cw_live_bucket *record, uint64_t held)
 {
     cw_bucket_count(&record->kept, 1);
-    cw_bucket_count(&record->idle_blocks, 1);
-    cw_bucket_count(&record->idle_bytes, held);
+    cw_bucket_count_idle(record, 1, held);
 }
 
 /* ---- the thread's own ---- */

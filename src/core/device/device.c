@@ -154,7 +154,8 @@ static void tell_first(uint8_t ordinal, uint64_t free_bytes, uint64_t total_byte
 
     if (limit != 0 && limit < usable)
         usable = limit;
-    cw_log(CW_LOG_INFO, "device %u: %s, %s in total, %s usable, %s free", ordinal,
+    cw_log(CW_LOG_INFO, "device %u: %.*s, %s in total, %s usable, %s free", ordinal,
+           (int)sizeof(device->name),
            atomic_load(&device->known) ? device->name : "its name is not known",
            cw_format_size(total, sizeof(total), total_bytes),
            cw_format_size(most, sizeof(most), usable),

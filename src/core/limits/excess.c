@@ -44,16 +44,16 @@ uint64_t cw_excess_reserve(uint8_t device, uint64_t bytes)
 
 static void add_up(uint8_t device)
 {
+    const struct cw_arena *arena = &cw_session.arena;
     uint64_t asked = 0, given = 0;
-    struct cw_view view;
-    uint32_t count;
+    uint32_t count = cw_arena_count(arena, CW_TABLE_BUCKET);
 
-    cw_arena_view(&cw_session.arena, &view);
-    count = cw_view_count(&view, CW_TABLE_BUCKET);
     for (uint32_t i = 1; i < count; i++) {
-        const struct cw_live_bucket *bucket = cw_view_bucket(&view, i);
+        const struct cw_live_bucket *bucket =
+            cw_arena_own(arena, cw_arena_at(arena, CW_TABLE_BUCKET, i));
 
-        if (bucket == NULL || bucket->device != device)
+        if (atomic_load_explicit(&bucket->size, memory_order_acquire) == 0 ||
+            bucket->device != device)
             continue;
         asked += atomic_load_explicit(&bucket->asked_bytes, memory_order_relaxed);
         given += atomic_load_explicit(&bucket->given_bytes, memory_order_relaxed);

@@ -28,6 +28,7 @@
 #include "core/account/site.h"
 #include "core/process/thread.h"
 #include "core/cache/thread_cache.h"
+#include "core/account/tag_count.h"
 #include "core/account/tracker.h"
 #include "core/reclaim/sweep.h"
 #include "core/pending/ready.h"
@@ -82,6 +83,7 @@ void cw_pool_init(struct cw_arena *arena, const struct cw_options *options)
     self.deferred = self.on && choose_deferred(options);
     self.events = cw_session.ops->has_context_events();
     self.stacks = options->stacks != CW_STACKS_OFF;
+    cw_tag_count_init(self.on);
     arena->header->pool_mode = (uint8_t)self.on;
     arena->header->free_sync = (uint8_t)(self.deferred ? CW_FREE_DEFERRED : CW_FREE_STRICT);
 }

@@ -62,11 +62,12 @@ int cw_session_make_arena(void)
 
 int cw_session_publish(void)
 {
-    int error = cw_backing_publish(&cw_session.arena.backing, cw_session.arena.header);
+    struct cw_arena *arena = &cw_session.arena;
+    int error = cw_backing_publish(&arena->backing, arena->header, arena->size);
 
     if (error > 0)
         cw_log(CW_LOG_WARN, "the live file '%s' cannot be given its name: %s (errno %d)",
-               cw_session.arena.backing.path, cw_reason(error), error);
+               arena->backing.path, cw_reason(error), error);
     return error < 0 ? -1 : 0;
 }
 
@@ -154,6 +155,7 @@ void cw_session_reported(void)
 
 void cw_session_reset(void)
 {
+    atomic_store(&cw_session.due, 0);
     cw_arena_destroy(&cw_session.arena);
     arming = (struct cw_once){0};
     atomic_store(&cw_session.has_driver, 0);

@@ -11,9 +11,9 @@
 #include "core/cache/pool_context.h"
 #include "core/process/session.h"
 #include "core/reclaim/quiet.h"
+#include "core/account/site_count.h"
 #include "core/account/tag_count.h"
 #include "core/account/tracker.h"
-#include "live/view.h"
 
 /* One part in so many of the host's spare memory is left for the program itself. */
 #define LEFT_SHARE 8
@@ -48,34 +48,13 @@ int cw_fallback_is_on(void)
     return on;
 }
 
-/* Live bytes of managed memory that stands in for device memory. */
-static uint64_t outstanding(void)
-{
-    uint64_t bytes = 0;
-    struct cw_view view;
-    uint32_t sites;
-
-    cw_arena_view(&cw_session.arena, &view);
-    sites = cw_view_count(&view, CW_TABLE_SITE);
-    for (uint32_t i = 1; i < sites; i++) {
-        const struct cw_live_site *site = cw_view_site(&view, i);
-        struct cw_site_sums sums;
-
-        if (site == NULL || site->kind != CW_KIND_MANAGED || site->device != CW_DEVICE_HOST)
-            continue;
-        cw_view_site_sums(site, &sums);
-        bytes += sums.live_bytes;
-    }
-    return bytes;
-}
-
 /* The kernel counts pages only once they are touched. All managed memory of the program is assumed
  * to be untouched still. */
 static int host_can_spare(uint64_t bytes)
 {
     uint64_t available = cw_host_memory_available(), there = available - available / LEFT_SHARE;
     uint64_t taken =
-        outstanding() + atomic_load(&under_way) + atomic_load(&cw_fallback_left) - bytes;
+        cw_site_count_managed() + atomic_load(&under_way) + atomic_load(&cw_fallback_left) - bytes;
 
     return taken <= there && bytes <= there - taken;
 }

@@ -99,6 +99,8 @@ void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_
         (struct cw_request_free){.space = space, .key = key, .block = cw_tracker_take(space, key)};
 }
 
+static _Atomic uint64_t invalid_frees; /* what is shown is not read */
+
 static uint32_t site_of(uint32_t block)
 {
     return atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_relaxed);
@@ -166,7 +168,8 @@ static void refused_free(const struct cw_request_free *call, uint32_t api, int c
 
     cw_context_current(&device);
     event.site = cw_site_here(api, CW_KIND_DEVICE, device);
-    find_misuse(call, atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1), &event);
+    atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
+    find_misuse(call, atomic_fetch_add(&invalid_frees, 1), &event);
     cw_event_add(&event);
 }
 

@@ -336,6 +336,19 @@ Test(audit, of_many_findings_the_first_are_kept_and_all_are_counted)
     cr_expect_eq(account()->variable[1].is_managed, 1u);
 }
 
+Test(audit, what_others_write_as_its_length_is_not_followed)
+{
+    core_header()->audit.findings = UINT32_MAX;
+    core_header()->audit.variables = UINT32_MAX;
+    tell(CW_AUDIT_TAKEN, CW_AUDIT_DEVICE, 0x1000, 4096);
+    cw_audit_variable("table", 4096, 0);
+    cw_audit_end();
+    cr_expect_eq(account()->findings, 1u);
+    cr_expect_eq(account()->finding[0].address, 0x1000u);
+    cr_expect_eq(account()->variables, 1u);
+    cr_expect_eq(account()->variable[0].bytes, 4096u);
+}
+
 Test(audit, one_that_is_cut_short_has_no_figures)
 {
     core_put(core_site("a", CW_KIND_DEVICE, 0), 0x1000, 64);

@@ -4,9 +4,11 @@
 
 #include <criterion/criterion.h>
 
+#include "core/account/idle.h"
 #include "core/cache/pool_context.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
+#include "scribble_fixture.h"
 
 static struct cw_pool *pool, *pitched;
 
@@ -430,4 +432,23 @@ Test(bucket, a_dead_context_gets_no_pool)
 {
     pool->pool_context->state = CW_POOL_CONTEXT_DEAD;
     cr_expect_null(cw_pool_context_pool(pool->pool_context, CW_POOL_HOST));
+}
+
+/* ---- on a live file ---- */
+
+Test(bucket_file, what_others_write_into_the_records_is_not_idle)
+{
+    uint64_t idle, most;
+
+    scribble_start(setup);
+    put(pool, 4 * KIB);
+    put(pool, 8 * KIB);
+    idle = cw_idle_bytes(0);
+    most = cw_idle_most(0);
+    scribble(CW_TABLE_BUCKET, 0xff);
+    cr_expect_eq(cw_idle_bytes(0), idle);
+    cr_expect_eq(cw_idle_most(0), most);
+    scribble(CW_TABLE_BUCKET, 0);
+    cr_expect_neq(take(pool, 4 * KIB), 0u);
+    cr_expect_eq(cw_idle_bytes(0), idle - 4 * KIB);
 }

@@ -527,3 +527,14 @@ PoolTest(control, without_a_request_nothing_is_answered)
     cr_expect_eq(control()->answered, 0);
     cr_expect_eq(answer()[0], '\0');
 }
+
+PoolTest(control, of_due_work_others_can_ask_for_an_answer_alone)
+{
+    cw_due_set(CW_DUE_GROWTH);
+    memset(control(), 0, sizeof(*control()));
+    cr_expect_eq(cw_due_seen(), CW_DUE_GROWTH);
+    memset(control(), 0xff, sizeof(*control()));
+    cr_expect_eq(cw_due_seen(), CW_DUE_GROWTH | CW_DUE_CONTROL);
+    cr_expect_eq(cw_due_take(UINT32_MAX), CW_DUE_GROWTH | CW_DUE_CONTROL);
+    cr_expect_not(cw_due_is_any());
+}

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "ask_fixture.h"
+#include "scribble_fixture.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
 
@@ -196,4 +197,18 @@ PoolTest(excess, threads_that_take_at_once_stay_within_it)
     run_threads(4, take_and_give);
     cr_expect_leq(most_seen, MOST);
     cr_expect_eq(cw_usage_excess(0), 0u);
+}
+
+/* ---- on a live file ---- */
+
+Test(excess_file, what_others_write_into_the_records_makes_no_size_exact)
+{
+    uint64_t excess;
+
+    scribble_start(setup);
+    pool_get(35 * MIB);
+    for (uint32_t i = 1; i < cw_arena_count(core_arena, CW_TABLE_BUCKET); i++)
+        ((struct cw_live_bucket *)cw_arena_at(core_arena, CW_TABLE_BUCKET, i))->given_bytes = GIB;
+    fake_driver.now_ns += UINT64_C(1) << CW_SESSION_TICK_SHIFT;
+    cr_expect_eq(cw_excess_round(0, 35 * MIB, &excess), 36 * MIB);
 }

@@ -6,8 +6,10 @@
 #include <criterion/criterion.h>
 
 #include "ask_fixture.h"
+#include "scribble_fixture.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
+#include "core/account/site.h"
 #include "core/account/tag_count.h"
 #include "core/account/tracker.h"
 #include "core/tags/tag.h"
@@ -203,4 +205,13 @@ Test(fallback, what_is_left_of_a_context_that_has_ended_counts_no_more)
     fake_submit(FIRST_CONTEXT);
     cw_fallback_release_idle(0);
     cr_expect_not(cw_fallback_has_left());
+}
+
+Test(fallback, what_others_write_into_the_sites_refuses_nothing)
+{
+    scribble_start(start);
+    cr_assert_neq(ask_get(BYTES), 0);
+    for (uint32_t i = 1; i < cw_arena_count(core_arena, CW_TABLE_SITE); i++)
+        cw_site_at(i)->total_bytes = UINT64_C(1) << 60;
+    cr_expect_neq(ask_get(BYTES), 0);
 }
