@@ -29,7 +29,7 @@ static const struct {
     uint32_t first;                       /* a power of two */
     enum { SHARED, TWICE, PRIVATE } kind; /* see arena.h */
 } table_shapes[CW_TABLE_COUNT] = {
-    [CW_TABLE_TEXT] = {1, 1u << 16},
+    [CW_TABLE_TEXT] = {1, 1u << 16, PRIVATE},
     [CW_TABLE_MODULE] = {sizeof(struct cw_live_module), 64},
     [CW_TABLE_FRAME] = {sizeof(struct cw_live_frame), 4096},
     [CW_TABLE_SITE] = {sizeof(struct cw_live_site), CW_SITES_FIRST, TWICE},
@@ -295,10 +295,18 @@ uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len)
         at = (char *)arena->chunk[CW_TABLE_TEXT][chunk_of(table, index)] + index + table->first;
         memcpy(at, s, len);
         at[len] = '\0';
+        cw_arena_show(arena, at, len + 1);
         set_count_locked(arena, CW_TABLE_TEXT, index + (uint32_t)len + 1);
     }
     cw_lock_release(&arena->lock);
     return index;
+}
+
+const char *cw_arena_text_at(const struct cw_arena *arena, uint32_t text)
+{
+    return text != 0 && text < cw_arena_count(arena, CW_TABLE_TEXT)
+               ? cw_arena_at(arena, CW_TABLE_TEXT, text)
+               : "";
 }
 
 void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view)

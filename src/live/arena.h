@@ -8,12 +8,13 @@
  *
  * The file may be written by anybody who may open it, so nothing in it is followed. Shapes, counts
  * and places of the tables are in `table`, in private memory, and the header has a copy for
- * readers. So has each record of the tables that the library acts upon (PRIVATE: contexts and
- * blocks): the record is in private memory, and whoever changes it shows it (cw_arena_show). Of a
- * site the library acts upon what does not change, of a bucket upon some counters, too: these are
- * written twice, and other counters once (TWICE, cw_arena_own). All other tables only count and
- * describe; an index that was read from one is checked where it is used: one that no table has
- * given out names a record of its own that nothing reads (cw_arena_nowhere).
+ * readers. So has each record of the tables that the library acts upon or tells the program of
+ * (PRIVATE: contexts, blocks, texts): the record is in private memory, and whoever
+ * changes it shows it (cw_arena_show). Of a site the library acts upon what does not change, of a
+ * bucket upon some counters, too: these are written twice, and other counters once (TWICE,
+ * cw_arena_own). All other tables only count and describe; an index that was read from one is
+ * checked where it is used: one that no table has given out names a record of its own that nothing
+ * reads (cw_arena_nowhere).
  *
  * A file may lie behind it (backing.h). When that cannot grow any further the arena goes on in
  * memory, with one warning, and header->cut tells readers of the file: refusing records instead
@@ -97,6 +98,9 @@ static inline void *cw_arena_at(const struct cw_arena *arena, enum cw_table tabl
 /* Copies a string of len bytes plus NUL into the text table; its index, or 0 when full. Not
  * deduplicated. */
 uint32_t cw_arena_text(struct cw_arena *arena, const char *s, size_t len);
+/* The string, from private memory; it never changes and lives as long as the arena. "" for 0; any
+ * other index that no call gave has some string, or "". */
+const char *cw_arena_text_at(const struct cw_arena *arena, uint32_t text);
 
 void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
 

@@ -343,13 +343,10 @@ void cw_audit_block(const struct cw_live_block *block, enum cw_audit_op op, int 
 
 static uint32_t text_of(const char *s)
 {
-    struct cw_view view;
-
     if (s == NULL || *s == '\0')
         return 0;
-    cw_arena_view(self.arena, &view);
     for (unsigned i = 0; i < self.sources; i++)
-        if (strcmp(cw_view_text(&view, self.source[i]), s) == 0)
+        if (strcmp(cw_arena_text_at(self.arena, self.source[i]), s) == 0)
             return self.source[i];
     if (self.sources == SOURCES_MAX)
         return 0;

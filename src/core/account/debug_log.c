@@ -25,14 +25,12 @@ static const char *name(uint8_t device, char *buf)
 void cw_debug_log_block(const struct cw_live_block *block, int is_taken)
 {
     const struct cw_live_site *site = cw_site_own(cw_site_at(LOAD(block->site)));
-    struct cw_view view;
     char device[DEVICE_WORDS], size[WORDS_MAX], held[WORDS_MAX];
     const char *api;
 
     if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
         return;
-    cw_arena_view(cw_site_arena, &view);
-    api = is_taken ? cw_view_text(&view, site->api) : "";
+    api = is_taken ? cw_arena_text_at(cw_site_arena, site->api) : "";
     cw_log(CW_LOG_DEBUG, "%s: %s%s%s %s, %s held", name(site->device, device), api,
            is_taken ? " took " : "gave back ", cw_format_size(size, WORDS_MAX, LOAD(block->held)),
            is_taken ? "from the driver" : "to the driver",

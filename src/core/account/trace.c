@@ -346,11 +346,8 @@ struct line {
 
 static char *put_name(char *at, uint32_t text)
 {
-    struct cw_view view;
-    const char *name;
+    const char *name = cw_arena_text_at(self.arena, text);
 
-    cw_arena_view(self.arena, &view);
-    name = cw_view_text(&view, text);
     return put_text(at, name, strnlen(name, NAME_MAX_LEN));
 }
 

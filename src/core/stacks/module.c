@@ -178,13 +178,11 @@ static uint8_t role_of(const struct found *item)
 static int is_same_file(uint32_t index, const struct found *item)
 {
     const struct cw_live_module *module = cw_arena_at(arena, CW_TABLE_MODULE, index);
-    struct cw_view view;
 
-    cw_arena_view(arena, &view);
     return module->base == item->base && module->end == item->end && module->bias == item->bias &&
            module->build_id_len == item->build_id_len &&
            memcmp(module->build_id, item->build_id, item->build_id_len) == 0 &&
-           strcmp(cw_view_text(&view, module->path), item->path) == 0;
+           strcmp(cw_arena_text_at(arena, module->path), item->path) == 0;
 }
 
 /* A file that returns to the same addresses is the same module: a plugin that comes and goes must

@@ -68,10 +68,7 @@ static uint32_t recall_locked(const struct cw_python_frame *frame)
 
 static const char *text_at(uint32_t text)
 {
-    struct cw_view view;
-
-    cw_arena_view(arena, &view);
-    return cw_view_text(&view, text);
+    return cw_arena_text_at(arena, text);
 }
 
 static uint32_t keep_text_locked(const char *s, uint64_t hash)

@@ -259,6 +259,30 @@ Test(arena, a_text_that_does_not_fit_takes_nothing)
     cr_expect_eq(index, before + 2);
 }
 
+Test(arena, a_text_in_a_file_is_read_from_private_memory)
+{
+    char directory[] = "/tmp/cuwarden-unit-XXXXXX", line[64];
+    struct cw_live_dir place = {.directory = directory};
+    struct cw_view view;
+    uint32_t text;
+
+    cr_assert_not_null(mkdtemp(directory));
+    create(64 * MIB);
+    cr_assert_eq(cw_arena_back(&arena, &place), 0);
+    cr_expect_str_eq(cw_arena_text_at(&arena, 1), "");
+    text = cw_arena_text(&arena, "private", 7);
+    cw_arena_view(&arena, &view);
+    cr_expect_str_eq(cw_view_text(&view, text), "private");
+    memset((char *)(uintptr_t)cw_view_text(&view, text), 'x', 8);
+    cr_expect_str_eq(cw_arena_text_at(&arena, text), "private");
+    cr_expect_str_eq(cw_arena_text_at(&arena, 0), "");
+    cr_expect_str_eq(cw_arena_text_at(&arena, text + 8), "");
+    cr_expect_str_eq(cw_arena_text_at(&arena, UINT32_MAX), "");
+    cw_backing_remove(&arena.backing);
+    snprintf(line, sizeof(line), "rm -rf %s", directory);
+    cr_expect_eq(system(line), 0);
+}
+
 /* A sanitizer's own shadow needs more address space than any limit that means something here. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CAN_LIMIT false
