@@ -8,7 +8,6 @@
 #include "api/blocks.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 #include "api/thread.h"
 #include "core/account/owner.h"
@@ -22,16 +21,15 @@ static int is_live(const struct cw_live_block *block)
     return atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE;
 }
 
-static void read_site(const struct cw_view *view, const struct cw_live_site *site,
-                      struct cw_api_block *out)
+static void read_site(const struct cw_live_site *site, struct cw_api_block *out)
 {
     out->block.device =
         site->device == CW_DEVICE_HOST || cw_kind_counted(site->kind) == CW_COUNTED_HOST
             ? CUWARDEN_HOST
             : site->device;
     out->block.kind = cw_kind_name(site->kind);
-    out->block.function = cw_view_text(view, site->api);
-    out->block.tag = cw_tag_label(view, site->tag, out->tag, sizeof(out->tag));
+    out->block.function = cw_arena_text_at(&cw_session.arena, site->api);
+    out->block.tag = cw_tag_name_label(site->tag, out->tag, sizeof(out->tag));
 }
 
 static uint64_t age_of(const struct cw_live_block *block)
@@ -41,7 +39,7 @@ static uint64_t age_of(const struct cw_live_block *block)
     return now > born ? now - born : 0;
 }
 
-int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_block *out)
+int cw_api_block_read(uint32_t index, struct cw_api_block *out)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
     uint64_t id = cw_owner_id(index);
@@ -50,18 +48,17 @@ int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_
     if (!is_live(block))
         return -1;
     out->site = LOAD(block->site);
-    site = cw_view_site(view, out->site);
-    if (site == NULL || cw_kind_counted(site->kind) == CW_COUNTED_NONE)
+    site = cw_site_own(cw_site_at(out->site));
+    if (cw_kind_counted(site->kind) == CW_COUNTED_NONE)
         return -1;
-    out->block = (struct cuwarden_block){
-        .id = id,
-        .address = LOAD(block->key),
-        .bytes = LOAD(block->bytes),
-        .held_bytes = LOAD(block->held),
-        .age_ns = age_of(block),
-        .name = cw_view_text(view, LOAD(cw_owner_at(index)->name) & ~CW_OWNER_KEPT),
-        .thread = block->tid};
-    read_site(view, site, out);
+    out->block = (struct cuwarden_block){.id = id,
+                                         .address = LOAD(block->key),
+                                         .bytes = LOAD(block->bytes),
+                                         .held_bytes = LOAD(block->held),
+                                         .age_ns = age_of(block),
+                                         .name = cw_owner_name(index),
+                                         .thread = block->tid};
+    read_site(site, out);
     atomic_thread_fence(memory_order_acquire);
     return is_live(block) && cw_owner_id(index) == id ? 0 : -1;
 }
@@ -93,7 +90,6 @@ int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t si
 {
     struct cw_api_block *found = &cw_api_thread()->found;
     int error = cw_api_check_started();
-    struct cw_view view;
     uint32_t index;
 
     if (error != CUWARDEN_OK)
@@ -101,8 +97,7 @@ int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t si
     index = find(address);
     if (index == 0)
         return CUWARDEN_NOT_FOUND;
-    cw_arena_view(&cw_session.arena, &view);
-    if (cw_api_block_read(&view, index, found) != 0)
+    if (cw_api_block_read(index, found) != 0)
         return cw_api_fail(CUWARDEN_NOT_FOUND, "the block at 0x%llx is being freed",
                            (unsigned long long)(uintptr_t)address);
     cw_api_give(out, size, &found->block, sizeof(found->block));
@@ -112,7 +107,7 @@ int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t si
 int cw_api_block_name(const void *address, const char *name)
 {
     int error = cw_api_check_started();
-    uint32_t index, before, text = 0;
+    uint32_t index, text = 0;
 
     if (error != CUWARDEN_OK)
         return error;
@@ -124,19 +119,16 @@ int cw_api_block_name(const void *address, const char *name)
     if (name[0] != '\0' && (text = cw_owner_text(name)) == 0)
         return cw_api_fail(CUWARDEN_OUT_OF_HOST, "no room for the name '%s': there are %u already",
                            name, CW_OWNER_NAMES);
-    before = LOAD(cw_owner_at(index)->name);
-    while (!atomic_compare_exchange_weak_explicit(
-        &cw_owner_at(index)->name, &before, text | (before & CW_OWNER_KEPT), memory_order_relaxed,
-        memory_order_relaxed)) /* another thread may keep it meanwhile */
-        ;
+    cw_owner_call(index, text);
     return CUWARDEN_OK;
 }
 
 void cw_api_block_own(uint32_t block, uint32_t name)
 {
-    if (block != 0)
-        atomic_store_explicit(&cw_owner_at(block)->name, name | CW_OWNER_KEPT,
-                              memory_order_relaxed);
+    if (block == 0)
+        return;
+    cw_owner_keep(block);
+    cw_owner_call(block, name);
 }
 
 /* ---- all ---- */
@@ -179,11 +171,9 @@ static void visit(const struct wanted *wanted, cuwarden_block_fn fn, void *arg)
 {
     uint32_t count = cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK);
     struct cw_api_block read;
-    struct cw_view view;
 
-    cw_arena_view(&cw_session.arena, &view);
     for (uint32_t i = 1; i < count; i++)
-        if (cw_api_block_read(&view, i, &read) == 0 && is_wanted(wanted, &read) &&
+        if (cw_api_block_read(i, &read) == 0 && is_wanted(wanted, &read) &&
             cw_api_block_tell(&read, fn, arg) != 0)
             return;
 }

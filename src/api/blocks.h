@@ -4,8 +4,7 @@
 #define CW_API_BLOCKS_H
 
 #include "api/api.h"
-#include "live/view.h"
-#include "report/snapshot/tag.h"
+#include "core/tags/tag_name.h"
 
 int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t size);
 int cw_api_block_name(const void *address, const char *name);
@@ -17,11 +16,11 @@ int cw_api_visit(const struct cuwarden_filter *filter, size_t size, cuwarden_blo
 struct cw_api_block {
     struct cuwarden_block block;
     uint32_t site; /* record of the live layout */
-    char tag[CW_TAG_LABEL_MAX];
+    char tag[CW_TAG_NAME_LABEL_MAX];
 };
 
 /* Reads a record; 0, or -1 if the program has no block of counted memory there. */
-int cw_api_block_read(const struct cw_view *view, uint32_t index, struct cw_api_block *out);
+int cw_api_block_read(uint32_t index, struct cw_api_block *out);
 
 /* Calls the program's function, as from outside. */
 int cw_api_block_tell(const struct cw_api_block *read, cuwarden_block_fn fn, void *arg);

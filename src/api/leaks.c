@@ -60,11 +60,9 @@ static void look(struct check *check)
 {
     uint32_t count = cw_arena_count(&cw_session.arena, CW_TABLE_BLOCK);
     struct cw_api_block read;
-    struct cw_view view;
 
-    cw_arena_view(&cw_session.arena, &view);
     for (uint32_t i = 1; i < count; i++)
-        if (cw_api_block_read(&view, i, &read) == 0 && read.block.id >= check->since &&
+        if (cw_api_block_read(i, &read) == 0 && read.block.id >= check->since &&
             judge(check, &read) != 0)
             return;
 }

@@ -81,8 +81,7 @@ static int is_left(uint32_t index, uint64_t mark)
 
     return atomic_load_explicit(&block->state, memory_order_acquire) == CW_BLOCK_LIVE &&
            block->tid == cw_thread_tid() && cw_owner_id(index) >= mark &&
-           (atomic_load(&cw_owner_at(index)->name) & CW_OWNER_KEPT) == 0 &&
-           atomic_load(&block->space) == CW_SPACE_ADDRESS;
+           !cw_owner_is_kept(index) && atomic_load(&block->space) == CW_SPACE_ADDRESS;
 }
 
 static enum cw_api_owner owner_of(const struct ending *ending, uint32_t site)
@@ -211,6 +210,6 @@ int cw_api_keep(const void *address)
     if (index == 0 || atomic_load(&cw_tracker_at(index)->state) != CW_BLOCK_LIVE)
         return cw_api_fail(CUWARDEN_NOT_FOUND, "no live block begins at 0x%llx",
                            (unsigned long long)key);
-    atomic_fetch_or(&cw_owner_at(index)->name, CW_OWNER_KEPT);
+    cw_owner_keep(index);
     return CUWARDEN_OK;
 }

@@ -43,7 +43,7 @@ static const struct {
     [CW_TABLE_SERIES] = {sizeof(struct cw_live_series), 64},
     [CW_TABLE_TIMELINE] = {sizeof(struct cw_live_timeline), 2},
     [CW_TABLE_REGROWTH] = {sizeof(struct cw_live_regrowth), 64},
-    [CW_TABLE_OWNER] = {sizeof(struct cw_live_owner), CW_BLOCKS_FIRST},
+    [CW_TABLE_OWNER] = {sizeof(struct cw_live_owner), CW_BLOCKS_FIRST, PRIVATE},
 };
 
 _Alignas(64) unsigned char cw_arena_nowhere[CW_ELEM_MAX];

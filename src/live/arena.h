@@ -9,7 +9,8 @@
  * The file may be written by anybody who may open it, so nothing in it is followed. Shapes, counts
  * and places of the tables are in `table`, in private memory, and the header has a copy for
  * readers. So has each record of the tables that the library acts upon or tells the program of
- * (PRIVATE: contexts, blocks, texts): the record is in private memory, and whoever
+ * readers. So has each record of the tables that the library acts upon or tells the program of
+ * (PRIVATE: contexts, blocks, owners, texts): the record is in private memory, and whoever
  * changes it shows it (cw_arena_show). Of a site the library acts upon what does not change, of a
  * bucket upon some counters, too: these are written twice, and other counters once (TWICE,
  * cw_arena_own). All other tables only count and describe; an index that was read from one is

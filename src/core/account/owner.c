@@ -63,13 +63,43 @@ uint64_t cw_owner_mark(void)
 
 /* ---- names ---- */
 
+/* Another thread may change it meanwhile: the last one to look shows what there is. */
+static void show_name(const struct cw_live_owner *owner)
+{
+    ptrdiff_t own = cw_owner_arena->own;
+    uint32_t name = atomic_load(&owner->name), shown;
+
+    if (own == 0)
+        return;
+    do {
+        shown = name;
+        atomic_store(&cw_owner_shown(owner, own)->name, shown);
+        name = atomic_load(&owner->name);
+    } while (name != shown);
+}
+
+void cw_owner_call(uint32_t block, uint32_t text)
+{
+    struct cw_live_owner *owner = cw_owner_at(block);
+    uint32_t before = atomic_load(&owner->name);
+
+    while (!atomic_compare_exchange_weak(&owner->name, &before, text | (before & CW_OWNER_KEPT)))
+        ;
+    show_name(owner);
+}
+
+void cw_owner_keep(uint32_t block)
+{
+    struct cw_live_owner *owner = cw_owner_at(block);
+
+    atomic_fetch_or(&owner->name, CW_OWNER_KEPT);
+    show_name(owner);
+}
+
 static int is_text(uint32_t text, const char *name, size_t len)
 {
-    struct cw_view view;
-    const char *known;
+    const char *known = cw_arena_text_at(cw_owner_arena, text);
 
-    cw_arena_view(cw_owner_arena, &view);
-    known = cw_view_text(&view, text);
     return strncmp(known, name, len) == 0 && known[len] == '\0';
 }
 

@@ -4,9 +4,10 @@
  * this process, and the program may give it a name.
  *
  * The record lies beside the block's, under the same index (CW_TABLE_OWNER), and is written by
- * whoever owns the block. Ids are taken from one counter in ranges, so that a thread with a range
- * writes to nothing shared. A mark ends all ranges: ids that are given out after it are at least
- * the mark, those from before are less. A forked child begins at 1 again.
+ * whoever owns the block, its name by any thread. It is in private memory, and whoever changes it
+ * shows it. Ids are taken from one counter in ranges, so that a thread with a range writes to
+ * nothing shared. A mark ends all ranges: ids that are given out after it are at least the mark,
+ * those from before are less. A forked child begins at 1 again.
  *
  * Names are stored once; the table of them is guarded by a lock of CW_RANK_TAG, nothing else is.
  */
@@ -41,8 +42,8 @@ static inline struct cw_live_owner *cw_owner_at(uint32_t block)
 
 CW_NOINLINE void cw_owner_take_range(void);
 
-/* The block has a new owner, without a name. */
-static inline void cw_owner_new(uint32_t block)
+/* The block has a new owner, without a name; the caller shows it (cw_tracker_show). */
+static inline struct cw_live_owner *cw_owner_new(uint32_t block)
 {
     struct cw_live_owner *owner = cw_owner_at(block);
 
@@ -52,12 +53,48 @@ static inline void cw_owner_new(uint32_t block)
         cw_owner_take_range();
     atomic_store_explicit(&owner->name, 0, memory_order_relaxed);
     atomic_store_explicit(&owner->id, cw_thread.next_id++, memory_order_relaxed);
+    return owner;
+}
+
+/* Where readers of the file see it; own: the arena's, not 0. */
+static inline struct cw_live_owner *cw_owner_shown(const struct cw_live_owner *owner, ptrdiff_t own)
+{
+    return (struct cw_live_owner *)((uintptr_t)owner - (uintptr_t)own);
+}
+
+/* A new one. */
+static inline void cw_owner_show(const struct cw_live_owner *owner, ptrdiff_t own)
+{
+    struct cw_live_owner *shown = cw_owner_shown(owner, own);
+
+    atomic_store_explicit(&shown->name, 0, memory_order_relaxed);
+    atomic_store_explicit(&shown->id, atomic_load_explicit(&owner->id, memory_order_relaxed),
+                          memory_order_relaxed);
 }
 
 static inline uint64_t cw_owner_id(uint32_t block)
 {
     return atomic_load_explicit(&cw_owner_at(block)->id, memory_order_relaxed);
 }
+
+/* What the program calls it, "" for nothing; lives as long as the arena. */
+static inline const char *cw_owner_name(uint32_t block)
+{
+    uint32_t name = atomic_load_explicit(&cw_owner_at(block)->name, memory_order_relaxed);
+
+    return cw_arena_text_at(cw_owner_arena, name & ~CW_OWNER_KEPT);
+}
+
+/* 1 if no scope frees it. */
+static inline int cw_owner_is_kept(uint32_t block)
+{
+    return (atomic_load(&cw_owner_at(block)->name) & CW_OWNER_KEPT) != 0;
+}
+
+/* The program calls the live block by this text, 0: by none. Any thread. */
+void cw_owner_call(uint32_t block, uint32_t text);
+/* No scope frees it. Any thread. */
+void cw_owner_keep(uint32_t block);
 
 /* At least as large as every id until now, and at most as large as every later one. Any thread. */
 uint64_t cw_owner_mark(void);

@@ -172,8 +172,9 @@ static void close_stale(uint32_t index, const struct cw_request *request)
                                  : CW_FREE_DONE);
 }
 
-static void fill(struct cw_live_block *block, const struct cw_request *request, uint32_t site,
-                 uint64_t now_ns, enum cw_block_state state)
+static void fill(struct cw_live_block *block, const struct cw_live_owner *owner,
+                 const struct cw_request *request, uint32_t site, uint64_t now_ns,
+                 enum cw_block_state state)
 {
     atomic_thread_fence(memory_order_release); /* none of it is seen before the new id */
     atomic_store_explicit(&block->key, request->key, memory_order_relaxed);
@@ -190,7 +191,7 @@ static void fill(struct cw_live_block *block, const struct cw_request *request, 
     atomic_store_explicit(&block->refs, 1, memory_order_relaxed);
     atomic_store_explicit(&block->maps, 0, memory_order_relaxed);
     atomic_store_explicit(&block->link, 0, memory_order_relaxed);
-    cw_tracker_show(block, state);
+    cw_tracker_show(block, owner, state);
     atomic_store_explicit(&block->state, state, memory_order_release);
 }
 
@@ -220,8 +221,7 @@ uint32_t cw_tracker_insert(const struct cw_request *request, uint32_t site_index
         lose(request);
         return 0;
     }
-    cw_owner_new(block);
-    fill(cw_tracker_at(block), request, site_index, now_ns, CW_BLOCK_LIVE);
+    fill(cw_tracker_at(block), cw_owner_new(block), request, site_index, now_ns, CW_BLOCK_LIVE);
     if (request->space != CW_SPACE_HANDLE &&
         cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
@@ -358,7 +358,7 @@ uint32_t cw_tracker_insert_idle(const struct cw_request *request, uint32_t site_
 
     if (block == 0)
         return 0;
-    fill(cw_tracker_at(block), request, site_index, now_ns, CW_BLOCK_IDLE);
+    fill(cw_tracker_at(block), NULL, request, site_index, now_ns, CW_BLOCK_IDLE);
     if (cw_index_insert(request->space, request->key, block, &stale) != 0) {
         release_record(block);
         return 0;
@@ -445,7 +445,7 @@ void cw_tracker_resize(uint32_t index, uint64_t bytes)
     cw_site_save_at_peak(site);
     atomic_store_explicit(&block->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&block->held, bytes, memory_order_relaxed);
-    cw_tracker_show(block, atomic_load_explicit(&block->state, memory_order_relaxed));
+    cw_tracker_show(block, NULL, atomic_load_explicit(&block->state, memory_order_relaxed));
     /* Not called by the owner: bytes added count as fewer bytes freed. */
     add(&site->far_bytes, -growth);
     add(&site->far_extra, extra);

@@ -90,9 +90,10 @@ static inline void cw_tracker_show_state(const struct cw_live_block *block, uint
         atomic_store_explicit(&shown->state, state, memory_order_release);
 }
 
-/* All of it, and `state` last. Shown before the record itself says so: after that it may be another
- * thread's. */
-static inline void cw_tracker_show(const struct cw_live_block *block, uint32_t state)
+/* All of it, after its new owner (NULL: it has none), and `state` last. Shown before the record
+ * itself says so: after that it may be another thread's. */
+static inline void cw_tracker_show(const struct cw_live_block *block,
+                                   const struct cw_live_owner *owner, uint32_t state)
 {
     enum { STATE = offsetof(struct cw_live_block, state) / 8, WORDS = sizeof(*block) / 8 };
     struct cw_live_block *shown = cw_tracker_shown(block);
@@ -101,6 +102,8 @@ static inline void cw_tracker_show(const struct cw_live_block *block, uint32_t s
 
     if (shown == NULL)
         return;
+    if (owner != NULL)
+        cw_owner_show(owner, (const char *)block - (const char *)shown);
     for (unsigned i = 0; i < WORDS; i++)
         if (i != STATE)
             to[i] = from[i];
@@ -176,7 +179,7 @@ static inline void cw_tracker_rest(struct cw_live_block *block, uint32_t freeing
 {
     atomic_store_explicit(&block->maps, freeing_site, memory_order_relaxed);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_relaxed);
-    cw_tracker_show(block, CW_BLOCK_IDLE);
+    cw_tracker_show(block, NULL, CW_BLOCK_IDLE);
     atomic_store_explicit(&block->state, CW_BLOCK_IDLE, memory_order_release);
 }
 
@@ -189,7 +192,8 @@ void cw_tracker_retire(uint32_t block, uint32_t freeing_site, uint64_t now_ns);
 static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t index, uint32_t site,
                                     uint64_t bytes, uint64_t now_ns)
 {
-    cw_owner_new(index);
+    const struct cw_live_owner *owner = cw_owner_new(index);
+
     /* None of it is seen before the new id (cw_api_block_read; tests/litmus/block-read). */
     atomic_store_explicit(&block->bytes, bytes, memory_order_release);
     atomic_store_explicit(&block->born_ns, now_ns, memory_order_release);
@@ -198,7 +202,7 @@ static inline void cw_tracker_renew(struct cw_live_block *block, uint32_t index,
     atomic_store_explicit(&block->refs,
                           atomic_load_explicit(&block->refs, memory_order_relaxed) + 1,
                           memory_order_relaxed);
-    cw_tracker_show(block, CW_BLOCK_LIVE);
+    cw_tracker_show(block, owner, CW_BLOCK_LIVE);
     atomic_store_explicit(&block->state, CW_BLOCK_LIVE, memory_order_release);
     cw_site_add(cw_site_at(site), bytes, atomic_load_explicit(&block->held, memory_order_relaxed),
                 now_ns);

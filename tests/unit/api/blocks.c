@@ -9,6 +9,7 @@
 #include "api/leaks.h"
 #include "api/tags.h"
 #include "api_fixture.h"
+#include "core_file.h"
 #include "core/account/owner.h"
 #include "core/process/thread.h"
 
@@ -162,6 +163,41 @@ Test(blocks, that_were_never_freed_are_leaks_from_a_mark_on)
     API_WORKS(cw_api_leaks(0, see, &seen, &found, sizeof(found)));
     cr_expect_eq(seen.count, 1);
     cr_expect_eq(cw_thread.depth, 0);
+}
+
+static void setup_file(void)
+{
+    core_on_file();
+    api_setup();
+}
+
+TestSuite(blocks_in_file, .init = setup_file, .fini = core_remove_file);
+
+static void expect_same(const struct cuwarden_block *block, const struct cuwarden_block *before)
+{
+    cr_expect(block->id == before->id && block->device == before->device);
+    cr_expect_str_eq(block->kind, "device");
+    cr_expect_str_eq(block->function, "cuMemAlloc");
+    cr_expect_str_eq(block->name, "keys");
+    cr_expect_str_eq(block->tag, "cache");
+}
+
+Test(blocks_in_file, are_told_of_as_they_are_when_the_file_is_written_over)
+{
+    static const enum cw_table tables[] = {CW_TABLE_TEXT, CW_TABLE_SITE, CW_TABLE_TAG,
+                                           CW_TABLE_OWNER};
+    uint64_t key = take("cache", 3000);
+    struct cuwarden_block before, block;
+
+    API_WORKS(cw_api_block_name(at(key), "keys"));
+    API_WORKS(cw_api_block_find(at(key), &before, sizeof(before)));
+    expect_same(&before, &before);
+    for (unsigned i = 0; i < 2 * sizeof(tables) / sizeof(tables[0]); i++) {
+        core_scribble(tables[i / 2], i % 2 ? 'x' : 0);
+        expect_same(&before, &before); /* what was told stays, too */
+        API_WORKS(cw_api_block_find(at(key), &block, sizeof(block)));
+        expect_same(&block, &before);
+    }
 }
 
 TestSuite(early_blocks, .init = api_setup_early);

@@ -2,8 +2,12 @@
 /* Scopes and batches: what the end of a scope frees and what it leaves, and what is refused. */
 #include <criterion/criterion.h>
 
+#include "api/blocks.h"
 #include "api/scopes.h"
 #include "api_fixture.h"
+#include "core_file.h"
+#include "core/account/owner.h"
+#include "core/account/tracker.h"
 #include "core/process/host.h"
 #include "core/process/thread.h"
 
@@ -126,6 +130,33 @@ Test(scopes, and_batches_do_not_count_for_each_other)
     API_WORKS(cw_api_batch_end());
     API_WORKS(cw_api_batch_end());
     API_FAILS(CUWARDEN_UNBALANCED, "no batch to end", cw_api_batch_end());
+}
+
+static void setup_file(void)
+{
+    core_on_file();
+    setup();
+}
+
+TestSuite(scopes_in_file, .init = setup_file, .fini = core_remove_file);
+
+Test(scopes_in_file, free_the_same_when_owners_are_written_over)
+{
+    static const int bytes[] = {0, 0x41, 0xff}; /* no id, none kept; a large id; all kept */
+    struct cuwarden_freed freed;
+
+    pool_get(1000);
+    for (unsigned i = 0; i < 3; i++) {
+        API_WORKS(cw_api_scope_begin("written over"));
+        API_WORKS(cw_api_keep(at(pool_get(2000))));
+        cw_api_block_own(cw_tracker_find(CW_SPACE_ADDRESS, pool_get(4000)),
+                         cw_owner_text("the library's"));
+        pool_get(3000);
+        core_scribble(CW_TABLE_OWNER, bytes[i]);
+        freed = end();
+        cr_expect(freed.blocks == 1 && freed.bytes == 3000 && freed.left_blocks == 0,
+                  "0x%02x: freed %ju bytes", (unsigned)bytes[i], (uintmax_t)freed.bytes);
+    }
 }
 
 TestSuite(early_scopes, .init = api_setup_early);

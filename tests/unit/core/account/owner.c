@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Ids are never given twice and lie on the right side of a mark; names are stored once, and there
- * is an end to them. */
+ * is an end to them; what is written into the live file changes neither. */
 #include "core/account/owner.h"
 
 #include <criterion/criterion.h>
@@ -11,6 +11,7 @@
 
 #include "core/account/tracker.h"
 #include "core/control/lifecycle.h"
+#include "core_file.h"
 #include "fake_driver.h"
 
 #define BLOCKS 1000
@@ -129,4 +130,62 @@ Test(owner, there_is_an_end_to_names)
     }
     cr_expect_eq(cw_owner_text("one more"), 0u);
     cr_expect_neq(cw_owner_text("block 17"), 0u, "known ones go on");
+}
+
+static void setup_file(void)
+{
+    core_on_file();
+    setup();
+}
+
+TestSuite(owner_in_file, .init = setup_file, .fini = core_remove_file);
+
+static const struct cw_live_owner *shown(uint32_t block)
+{
+    struct cw_view view;
+
+    cw_arena_view(core_arena, &view);
+    return cw_view_owner(&view, block);
+}
+
+Test(owner_in_file, readers_see_each_change)
+{
+    uint32_t block = put(1), text = cw_owner_text("positions");
+
+    cr_expect(shown(block)->id == cw_owner_id(block) && shown(block)->name == 0);
+    cw_owner_call(block, text);
+    cr_expect_eq(shown(block)->name, text);
+    cw_owner_keep(block);
+    cr_expect_eq(shown(block)->name, text | CW_OWNER_KEPT);
+    cw_owner_call(block, 0);
+    cr_expect_eq(shown(block)->name, CW_OWNER_KEPT);
+    drop(1);
+    cr_expect_eq(put(1), block, "the test is about one record");
+    cr_expect(shown(block)->id == cw_owner_id(block) && shown(block)->name == 0);
+}
+
+Test(owner_in_file, an_owner_stays_who_it_is_when_its_record_is_written_over)
+{
+    uint32_t block = put(1);
+    uint64_t id = cw_owner_id(block);
+
+    cw_owner_call(block, cw_owner_text("positions"));
+    for (int byte = 0; byte < 256; byte += 255) {
+        core_scribble(CW_TABLE_OWNER, byte);
+        core_scribble(CW_TABLE_TEXT, byte);
+        cr_expect_eq(cw_owner_id(block), id);
+        cr_expect_str_eq(cw_owner_name(block), "positions");
+        cr_expect_eq(cw_owner_is_kept(block), 0);
+    }
+}
+
+Test(owner_in_file, names_are_found_again_when_their_texts_are_written_over)
+{
+    uint32_t text = cw_owner_text("positions");
+
+    for (unsigned i = 0; i <= CW_OWNER_NAMES; i++) {
+        core_scribble(CW_TABLE_TEXT, 'x');
+        cr_assert_eq(cw_owner_text("positions"), text);
+    }
+    cr_expect_neq(cw_owner_text("one more"), 0u);
 }

@@ -14,6 +14,7 @@
 #include "core/process/session.h"
 #include "core/account/usage.h"
 #include "core/account/tracker.h"
+#include "core_file.h"
 #include "pool_fixture.h"
 
 /* Of each of two threads: they meet often. */
@@ -519,4 +520,25 @@ PoolTest(pool, a_look_tells_how_often_a_block_has_served)
     cr_expect_eq(view.bytes, 800u);
     cr_expect_neq(view.id, 0u);
     cr_expect_eq(cw_pool_look(key + 1, &view), 0);
+}
+
+static void setup_file(void)
+{
+    core_on_file();
+    pool_setup();
+}
+
+TestSuite(pool_in_file, .init = setup_file, .fini = core_remove_file);
+
+PoolTest(pool_in_file, a_look_tells_the_same_when_owners_are_written_over)
+{
+    uint64_t key = pool_get(1000);
+    struct cw_pool_view before, after;
+
+    pool_put(key);
+    cr_expect_eq(pool_serves(800), 1);
+    cr_assert_eq(cw_pool_look(key, &before), 1);
+    core_scribble(CW_TABLE_OWNER, 0x41);
+    cr_assert_eq(cw_pool_look(key, &after), 1);
+    cr_expect_eq(after.id, before.id);
 }
