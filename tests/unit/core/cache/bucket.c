@@ -8,7 +8,7 @@
 #include "core/cache/pool_context.h"
 #include "core/account/tracker.h"
 #include "pool_fixture.h"
-#include "scribble_fixture.h"
+#include "core_file.h"
 
 static struct cw_pool *pool, *pitched;
 
@@ -436,19 +436,20 @@ Test(bucket, a_dead_context_gets_no_pool)
 
 /* ---- on a live file ---- */
 
-Test(bucket_file, what_others_write_into_the_records_is_not_idle)
+Test(bucket_file, what_others_write_into_the_records_is_not_idle, .fini = core_remove_file)
 {
     uint64_t idle, most;
 
-    scribble_start(setup);
+    core_on_file();
+    setup();
     put(pool, 4 * KIB);
     put(pool, 8 * KIB);
     idle = cw_idle_bytes(0);
     most = cw_idle_most(0);
-    scribble(CW_TABLE_BUCKET, 0xff);
+    core_scribble(CW_TABLE_BUCKET, 0xff);
     cr_expect_eq(cw_idle_bytes(0), idle);
     cr_expect_eq(cw_idle_most(0), most);
-    scribble(CW_TABLE_BUCKET, 0);
+    core_scribble(CW_TABLE_BUCKET, 0);
     cr_expect_neq(take(pool, 4 * KIB), 0u);
     cr_expect_eq(cw_idle_bytes(0), idle - 4 * KIB);
 }

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "ask_fixture.h"
-#include "scribble_fixture.h"
+#include "core_file.h"
 #include "core/process/session.h"
 #include "core/account/usage.h"
 
@@ -201,11 +201,12 @@ PoolTest(excess, threads_that_take_at_once_stay_within_it)
 
 /* ---- on a live file ---- */
 
-Test(excess_file, what_others_write_into_the_records_makes_no_size_exact)
+Test(excess_file, what_others_write_into_the_records_makes_no_size_exact, .fini = core_remove_file)
 {
     uint64_t excess;
 
-    scribble_start(setup);
+    core_on_file();
+    setup();
     pool_get(35 * MIB);
     for (uint32_t i = 1; i < cw_arena_count(core_arena, CW_TABLE_BUCKET); i++)
         ((struct cw_live_bucket *)cw_arena_at(core_arena, CW_TABLE_BUCKET, i))->given_bytes = GIB;

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "ask_fixture.h"
-#include "scribble_fixture.h"
+#include "core_file.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
 #include "core/account/site.h"
@@ -207,9 +207,10 @@ Test(fallback, what_is_left_of_a_context_that_has_ended_counts_no_more)
     cr_expect_not(cw_fallback_has_left());
 }
 
-Test(fallback, what_others_write_into_the_sites_refuses_nothing)
+Test(fallback, what_others_write_into_the_sites_refuses_nothing, .fini = core_remove_file)
 {
-    scribble_start(start);
+    core_on_file();
+    start();
     cr_assert_neq(ask_get(BYTES), 0);
     for (uint32_t i = 1; i < cw_arena_count(core_arena, CW_TABLE_SITE); i++)
         cw_site_at(i)->total_bytes = UINT64_C(1) << 60;
