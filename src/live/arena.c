@@ -24,22 +24,40 @@
 #define MIN_RESERVE (16u << 20)
 #define CHUNK_ALIGN 64u
 
+#define FIXED 2 /* runs of bytes in a record */
+
+/* From the first field to the one before `end`. */
+#define RUN(type, field, end)                                                                      \
+    {                                                                                              \
+        offsetof(struct type, field), offsetof(struct type, end) - offsetof(struct type, field)    \
+    }
+
 static const struct {
     uint32_t elem_size;
     uint32_t first;                       /* a power of two */
     enum { SHARED, TWICE, PRIVATE } kind; /* see arena.h */
+    struct {
+        uint32_t at, size;
+    } fixed[FIXED]; /* of TWICE: what is written twice */
 } table_shapes[CW_TABLE_COUNT] = {
     [CW_TABLE_TEXT] = {1, 1u << 16, PRIVATE},
-    [CW_TABLE_MODULE] = {sizeof(struct cw_live_module), 64},
-    [CW_TABLE_FRAME] = {sizeof(struct cw_live_frame), 4096},
-    [CW_TABLE_SITE] = {sizeof(struct cw_live_site), CW_SITES_FIRST, TWICE},
+    [CW_TABLE_MODULE] = {sizeof(struct cw_live_module), 64, PRIVATE},
+    [CW_TABLE_FRAME] = {sizeof(struct cw_live_frame), 4096, PRIVATE},
+    [CW_TABLE_SITE] = {sizeof(struct cw_live_site),
+                       CW_SITES_FIRST,
+                       TWICE,
+                       {RUN(cw_live_site, stack, first_ns), RUN(cw_live_site, tag, was_dropped)}},
     [CW_TABLE_BLOCK] = {sizeof(struct cw_live_block), CW_BLOCKS_FIRST, PRIVATE},
     [CW_TABLE_CONTEXT] = {sizeof(struct cw_live_context), 16, PRIVATE},
     [CW_TABLE_EVENT] = {sizeof(struct cw_live_event), 64},
-    [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket), 256, TWICE},
+    [CW_TABLE_BUCKET] = {sizeof(struct cw_live_bucket),
+                         256,
+                         TWICE,
+                         {RUN(cw_live_bucket, size, hits),
+                          RUN(cw_live_bucket, asked_bytes, misses)}},
     [CW_TABLE_OOM] = {sizeof(struct cw_live_oom), 16},
-    [CW_TABLE_CODE] = {sizeof(struct cw_live_code), 256},
-    [CW_TABLE_TAG] = {sizeof(struct cw_live_tag), 64},
+    [CW_TABLE_CODE] = {sizeof(struct cw_live_code), 256, PRIVATE},
+    [CW_TABLE_TAG] = {sizeof(struct cw_live_tag), 64, TWICE, {RUN(cw_live_tag, name, budget)}},
     [CW_TABLE_SERIES] = {sizeof(struct cw_live_series), 64},
     [CW_TABLE_TIMELINE] = {sizeof(struct cw_live_timeline), 2},
     [CW_TABLE_REGROWTH] = {sizeof(struct cw_live_regrowth), 64},
@@ -73,6 +91,7 @@ static void describe(struct cw_arena *arena)
     for (int i = 0; i < CW_TABLE_COUNT; i++) {
         arena->table[i].elem_size = table_shapes[i].elem_size;
         arena->table[i].first = table_shapes[i].first;
+        arena->own_of[i] = table_shapes[i].kind == PRIVATE ? arena->own : 0;
         atomic_store(&arena->table[i].count, 1);
     }
     memcpy(header->table, arena->table, sizeof(header->table));
@@ -143,10 +162,21 @@ static void release_private(struct cw_arena *arena)
     errno = saved;
 }
 
+/* Private memory from an offset on, beside the range in the file. */
+static int commit_private(const struct cw_arena *arena, uint64_t offset, uint64_t bytes)
+{
+    uint64_t start = offset & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
+
+    return mprotect((char *)arena->header + arena->own + start, offset + bytes - start,
+                    PROT_READ | PROT_WRITE);
+}
+
 int cw_arena_back(struct cw_arena *arena, const struct cw_live_dir *place)
 {
     int rc = reserve_private(arena);
 
+    if (rc == 0)
+        rc = commit_private(arena, 0, sizeof(*arena->header));
     if (rc == 0)
         rc = cw_backing_create(&arena->backing, arena->header, place);
     if (rc != 0)
@@ -182,29 +212,21 @@ static uint64_t chunk_end(const struct cw_live_table *table, unsigned k)
     return ((uint64_t)table->first << (k + 1)) - table->first;
 }
 
-/* The memory of a chunk's private records. */
-static int commit_private(const struct cw_arena *arena, uint64_t offset, uint64_t bytes)
-{
-    uint64_t start = offset & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
-
-    return mprotect((char *)arena->header + arena->own + start, offset + bytes - start,
-                    PROT_READ | PROT_WRITE);
-}
-
 static int add_chunk_locked(struct cw_arena *arena, struct cw_live_table *table, unsigned k)
 {
-    struct cw_live_table *shown = &arena->header->table[table - arena->table];
+    ptrdiff_t which = table - arena->table;
+    struct cw_live_table *shown = &arena->header->table[which];
     uint64_t offset = cw_round_up(arena->size, CHUNK_ALIGN);
     uint64_t bytes = ((uint64_t)table->first << k) * table->elem_size;
-    int kind = table_shapes[table - arena->table].kind;
-    ptrdiff_t own = kind == PRIVATE ? arena->own : 0;
 
     if (k >= CW_CHUNKS || commit(arena, offset + bytes) != 0 ||
-        (kind != SHARED && arena->own != 0 && commit_private(arena, offset, bytes) != 0))
+        (table_shapes[which].kind != SHARED && arena->own != 0 &&
+         commit_private(arena, offset, bytes) != 0))
         return -1;
     arena->size = offset + bytes;
-    atomic_store_explicit(&arena->chunk[table - arena->table][k],
-                          (uintptr_t)arena->header + (uintptr_t)own + offset - bytes,
+    atomic_store_explicit(&arena->chunk[which][k],
+                          (uintptr_t)arena->header + (uintptr_t)arena->own_of[which] + offset -
+                              bytes,
                           memory_order_relaxed);
     atomic_store_explicit(&table->chunk[k], offset, memory_order_release);
     table->chunks = k + 1;
@@ -314,14 +336,32 @@ void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view)
     out_view->base = (const char *)arena->header;
     out_view->size = arena->header ? arena->committed : 0;
     out_view->table = arena->table;
+    out_view->own = arena->own_of;
+    out_view->self = arena->header ? cw_arena_own(arena, arena->header) : NULL;
 }
 
 /* ---- a copy for a report ---- */
 
-/* The records in use, chunk by chunk: what was never touched costs nothing. */
-static void copy_table(const struct cw_arena *arena, const struct cw_live_table *table, char *to,
-                       size_t size)
+/* What records have in private memory. */
+static void copy_fixed(const struct cw_arena *arena, enum cw_table which, char *to,
+                       const char *shown, uint64_t records)
 {
+    const char *own = cw_arena_own(arena, shown);
+    size_t size = table_shapes[which].elem_size;
+
+    for (uint64_t i = 0; i < records; i++)
+        for (int run = 0; run < FIXED; run++) {
+            size_t at = i * size + table_shapes[which].fixed[run].at;
+
+            memcpy(to + at, own + at, table_shapes[which].fixed[run].size);
+        }
+}
+
+/* The records in use, chunk by chunk: what was never touched costs nothing. */
+static void copy_table(const struct cw_arena *arena, enum cw_table which, char *to, size_t size)
+{
+    const struct cw_live_table *table = &arena->table[which];
+    const char *from = (const char *)arena->header;
     uint64_t count = atomic_load_explicit(&table->count, memory_order_acquire);
 
     for (unsigned k = 0; k < CW_CHUNKS && ((uint64_t)table->first << k) - table->first < count;
@@ -332,28 +372,33 @@ static void copy_table(const struct cw_arena *arena, const struct cw_live_table 
         if (records > (uint64_t)table->first << k)
             records = (uint64_t)table->first << k;
         bytes = records * table->elem_size;
-        if (at != 0 && at <= size && bytes <= size - at)
-            memcpy(to + at, (const char *)arena->header + at, bytes);
+        if (at == 0 || at > size || bytes > size - at)
+            continue;
+        memcpy(to + at, from + at + arena->own_of[which], bytes);
+        if (table_shapes[which].kind == TWICE)
+            copy_fixed(arena, which, to + at, from + at, records);
     }
 }
 
-void cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out)
+int cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out)
 {
     void *memory;
 
     *out = (struct cw_arena_copy){.size = arena->committed};
     cw_arena_view(arena, &out->view);
     if (arena->own == 0)
-        return;
+        return 0;
     memory = mmap(NULL, out->size, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return;
+        return -1;
     memcpy(memory, arena->header, sizeof(*arena->header));
     for (int i = 0; i < CW_TABLE_COUNT; i++)
-        copy_table(arena, &arena->table[i], memory, out->size);
+        copy_table(arena, (enum cw_table)i, memory, out->size);
     out->memory = memory;
     out->view.base = memory;
+    out->view.own = NULL;
+    return 0;
 }
 
 void cw_arena_copy_end(struct cw_arena_copy *copy)

@@ -9,13 +9,16 @@
  * The file may be written by anybody who may open it, so nothing in it is followed. Shapes, counts
  * and places of the tables are in `table`, in private memory, and the header has a copy for
  * readers. So has each record of the tables that the library acts upon or tells the program of
- * readers. So has each record of the tables that the library acts upon or tells the program of
- * (PRIVATE: contexts, blocks, owners, texts): the record is in private memory, and whoever
- * changes it shows it (cw_arena_show). Of a site the library acts upon what does not change, of a
- * bucket upon some counters, too: these are written twice, and other counters once (TWICE,
- * cw_arena_own). All other tables only count and describe; an index that was read from one is
- * checked where it is used: one that no table has given out names a record of its own that nothing
- * reads (cw_arena_nowhere).
+ * (PRIVATE: contexts, blocks, owners, and all that a stack is made of: frames, modules, codes,
+ * texts): the record is in private memory, and whoever changes it shows it (cw_arena_show). Of a
+ * site, a tag and the header the library acts upon what does not change, of a bucket upon some
+ * counters, too: these are written twice, and other counters once (TWICE, cw_arena_own). All other
+ * tables only count and describe; an index that was read from one is checked where it is used: one
+ * that no table has given out names a record of its own that nothing reads (cw_arena_nowhere).
+ *
+ * Whoever reads in this process reads what is private: a view has private records and what the
+ * process is, but sites and tags as the file has them; a copy for a report has these, too, with
+ * counters from the file.
  *
  * A file may lie behind it (backing.h). When that cannot grow any further the arena goes on in
  * memory, with one warning, and header->cut tells readers of the file: refusing records instead
@@ -42,6 +45,7 @@ struct cw_arena {
     struct cw_backing backing;     /* under the lock */
     uint64_t size;                 /* bytes in use; under the lock */
     ptrdiff_t own;                 /* from the copy in the file to a private record; 0: no file */
+    ptrdiff_t own_of[CW_TABLE_COUNT]; /* `own` of the tables whose records are all private, or 0 */
     /* Written under the lock; a count or a chunk when what it names is complete (release). */
     struct cw_live_table table[CW_TABLE_COUNT];
     /* Where record 0 of a chunk would lie if the chunk began with slot 0, so that a record is found
@@ -81,7 +85,7 @@ static inline void cw_arena_show(const struct cw_arena *arena, const void *recor
         memcpy((char *)record - arena->own, record, size);
 }
 
-/* The private record beside one of a table that is there twice. */
+/* What is private of a record that is there twice, or of the header. */
 static inline void *cw_arena_own(const struct cw_arena *arena, const void *record)
 {
     return (char *)(uintptr_t)record + arena->own;
@@ -106,14 +110,15 @@ const char *cw_arena_text_at(const struct cw_arena *arena, uint32_t text);
 void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
 
 /* For a report: what the arena holds at this moment, in private memory if there is a file, because
- * a reader checks an index and then uses it, and others may write in between. Without memory, or a
- * file, it is the arena itself. Any thread; no lock. */
+ * a reader checks an index and then uses it, and others may write in between. Without a file it is
+ * the arena itself. So it is without memory, when others may have written what sites and tags are.
+ * 0, or -1: there is no memory. Any thread; no lock. */
 struct cw_arena_copy {
     struct cw_view view;
     void *memory; /* NULL: none of its own */
     size_t size;
 };
-void cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out);
+int cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out);
 void cw_arena_copy_end(struct cw_arena_copy *copy);
 
 /* Records in the first chunk of the tables that every call goes to; powers of two. */

@@ -41,6 +41,8 @@ int cw_view_open(struct cw_view *view, const void *base, size_t size)
     view->base = base;
     view->size = size;
     view->table = header->table;
+    view->own = NULL;
+    view->self = header;
     return 0;
 }
 
@@ -72,7 +74,7 @@ static const char *find_chunk(const struct cw_view *view, enum cw_table which, u
         return NULL;
     *out_records = first << k;
     *out_within = slot - (first << k);
-    return view->base + offset;
+    return view->base + offset + (view->own != NULL ? view->own[which] : 0);
 }
 
 uint32_t cw_view_count(const struct cw_view *view, enum cw_table which)

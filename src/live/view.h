@@ -16,6 +16,10 @@ struct cw_view {
     size_t size; /* bytes that may be read */
     /* Where the records lie: for the writer its own tables (arena.h), for others the header's. */
     const struct cw_live_table *table;
+    /* Of the writer: how far from there the private records of each table lie; NULL: nowhere. */
+    const ptrdiff_t *own;
+    /* What the process is (name, arguments, host, start): of the writer in private memory. */
+    const struct cw_live_header *self;
 };
 
 /* 0, or -1 when the bytes are no live layout of a version that this code reads. */

@@ -173,13 +173,13 @@ static int write_to_fd(struct cw_report_job *job)
 
 void cw_report_path_values(const struct cw_view *view, char *const *env, struct cw_path_values *out)
 {
-    const struct cw_live_header *header = cw_view_header(view);
+    const struct cw_live_header *self = view->self;
 
-    *out = (struct cw_path_values){.pid = header->pid,
-                                   .host = cw_view_text(view, header->host),
-                                   .program = cw_view_text(view, header->exe),
-                                   .start_seconds = header->start_realtime_ns / 1000000000,
-                                   .rank = cw_view_text(view, header->rank),
+    *out = (struct cw_path_values){.pid = self->pid,
+                                   .host = cw_view_text(view, self->host),
+                                   .program = cw_view_text(view, self->exe),
+                                   .start_seconds = self->start_realtime_ns / 1000000000,
+                                   .rank = cw_view_text(view, self->rank),
                                    .env = env};
 }
 
@@ -245,7 +245,7 @@ static int write_job(struct cw_report_job *job, const struct cw_view *view,
 /* Of a process that runs; else 0. */
 static uint64_t present(const struct cw_view *view, const struct cw_report_request *request)
 {
-    uint64_t start_ns = cw_view_header(view)->start_ns, now_ns = cw_clock_ns();
+    uint64_t start_ns = view->self->start_ns, now_ns = cw_clock_ns();
 
     return request->process == CW_REPORT_PROCESS_ALIVE && now_ns > start_ns ? now_ns - start_ns : 0;
 }

@@ -133,12 +133,15 @@ void cw_lifecycle_arm(const struct cw_driver_ops *ops, const struct cw_options *
 int cw_lifecycle_finish(enum cw_exit_kind kind, int code)
 {
     enum cw_session_state was = cw_session_close();
-    struct cw_live_header *header = cw_session.arena.header;
+    struct cw_live_header *header = cw_session.arena.header, *own;
     uint64_t now;
 
     if (was == CW_SESSION_NEW)
         return 0;
     cw_stack_note_python();
+    own = cw_arena_own(&cw_session.arena, header);
+    atomic_store(&own->exit_kind, (uint32_t)kind);
+    atomic_store(&own->exit_code, code);
     atomic_store(&header->exit_kind, (uint32_t)kind);
     atomic_store(&header->exit_code, code);
     now = cw_session_now();

@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/compiler.h"
 #include "base/own_path.h"
 #include "base/sys.h"
 #include "core/process/session.h"
@@ -74,9 +76,29 @@ static uint32_t own_namespace(void)
     return (uint32_t)info.st_ino;
 }
 
+#define RUN(field, end)                                                                            \
+    {                                                                                              \
+        offsetof(struct cw_live_header, field), offsetof(struct cw_live_header, end)               \
+    }
+
+/* All that is filled here, for readers. */
+static void show(const struct cw_live_header *header)
+{
+    static const struct {
+        size_t from, to;
+    } runs[] = {RUN(pid, end_ns), RUN(driver_version, untracked_frees), RUN(rank, audit),
+                RUN(pid_namespace, unseen)};
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(runs); i++)
+        cw_arena_show(&cw_session.arena, (const char *)header + runs[i].from,
+                      runs[i].to - runs[i].from);
+}
+
+#undef RUN
+
 void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_version)
 {
-    struct cw_live_header *header = cw_session.arena.header;
+    struct cw_live_header *header = cw_arena_own(&cw_session.arena, cw_session.arena.header);
     struct utsname system;
     char cwd[PATH_MAX];
 
@@ -98,4 +120,5 @@ void cw_describe_process(const struct cw_launcher *launcher, unsigned driver_ver
         header->cwd = cw_arena_text(&cw_session.arena, cwd, strlen(cwd));
     if (uname(&system) == 0)
         header->host = cw_arena_text(&cw_session.arena, system.nodename, strlen(system.nodename));
+    show(header);
 }

@@ -216,6 +216,7 @@ static uint32_t make_record(const struct found *item, uint32_t generation)
     module->build_id_len = item->build_id_len;
     module->role = role_of(item);
     module->path = cw_arena_text(arena, item->path, strlen(item->path));
+    cw_arena_show(arena, module, sizeof(*module));
     return index;
 }
 

@@ -92,6 +92,7 @@ static uint32_t add_locked(const struct cw_python_text *text, uint32_t *head)
     code->function = keep_text_locked(text->function, cw_hash_text(text->function));
     code->line = text->line > 0 ? (uint32_t)text->line : 0;
     code->hash_next = *head;
+    cw_arena_show(arena, code, sizeof(*code));
     *head = index;
     return index;
 }

@@ -89,6 +89,7 @@ static uint32_t add_frame_locked(uint32_t parent, uint64_t pc, uint32_t module)
     frame->module = module;
     frame->depth = parent ? frame_at(parent)->depth + 1 : 1;
     frame->hash_next = atomic_load_explicit(head, memory_order_relaxed);
+    cw_arena_show(arena, frame, sizeof(*frame));
     atomic_store_explicit(head, index, memory_order_release);
     return index;
 }

@@ -191,7 +191,7 @@ static uint32_t domain_text_locked(uint8_t domain)
 static void add_record_locked(uint16_t tag)
 {
     const struct name *name = &names[tag];
-    struct cw_live_tag *record;
+    struct cw_live_tag *record, *shown;
     uint32_t text;
 
     if (arena == NULL || atomic_load(&records) + 1 != tag)
@@ -199,10 +199,11 @@ static void add_record_locked(uint16_t tag)
     text = cw_arena_text(arena, name->text, name->len);
     if (text == 0 || cw_arena_append(arena, CW_TABLE_TAG) != tag)
         return;
-    record = cw_arena_at(arena, CW_TABLE_TAG, tag);
-    record->domain = domain_text_locked(name->domain);
-    record->is_pattern = name->is_pattern;
-    record->name = text;
+    shown = cw_arena_at(arena, CW_TABLE_TAG, tag);
+    record = cw_arena_own(arena, shown);
+    record->domain = shown->domain = domain_text_locked(name->domain);
+    record->is_pattern = shown->is_pattern = name->is_pattern;
+    record->name = shown->name = text;
     atomic_store_explicit(&records, tag, memory_order_release);
 }
 

@@ -374,12 +374,12 @@ static unsigned cache_of(const struct cw_rule *rule, const struct cw_snapshot_si
 static int is_kept(const struct cw_snapshot *snapshot, const struct cw_snapshot_site *site)
 {
     const struct cw_cache *cache = cw_cache_row(site->cache);
-    const struct cw_live_header *header = cw_view_header(snapshot->view);
+    const struct cw_live_header *self = snapshot->view->self;
 
     if (!cache)
         return 0;
     return !cache->is_emptied ||
-           atomic_load_explicit(&header->exit_kind, memory_order_relaxed) != CW_EXIT_EXIT;
+           atomic_load_explicit(&self->exit_kind, memory_order_relaxed) != CW_EXIT_EXIT;
 }
 
 /* Whether a built-in rule decides the class of this site. */

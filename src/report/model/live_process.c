@@ -18,8 +18,9 @@
 /* ---- the process ---- */
 
 /* How it ended; quick_exit does not pass the status to its handlers. */
-static void read_end(struct cw_live_model *live, const struct cw_live_header *header)
+static void read_end(struct cw_live_model *live)
 {
+    const struct cw_live_header *self = live->view->self;
     static const struct {
         const char *name;
         uint8_t has_code;
@@ -32,12 +33,12 @@ static void read_end(struct cw_live_model *live, const struct cw_live_header *he
                                          [CW_REPORT_PROCESS_EXITED] = "_exit",
                                          [CW_REPORT_PROCESS_KILLED] = CW_END_KILLED};
     struct cw_process_facts *process = &live->model.process;
-    unsigned kind = LOAD(header->exit_kind);
+    unsigned kind = LOAD(self->exit_kind);
 
     if (kind > CW_EXIT_RUNNING && kind <= CW_EXIT_UNDERSCORE) {
         process->end = ends[kind].name;
         process->has_exit_code = ends[kind].has_code;
-        process->exit_code = LOAD(header->exit_code);
+        process->exit_code = LOAD(self->exit_code);
     } else {
         process->end = states[live->process];
     }
@@ -58,23 +59,24 @@ static uint32_t split(struct cw_live_model *live, uint32_t at, uint32_t count, c
     return found;
 }
 
-static void read_argv(struct cw_live_model *live, const struct cw_live_header *header)
+static void read_argv(struct cw_live_model *live)
 {
+    const struct cw_live_header *self = live->view->self;
     struct cw_process_facts *process = &live->model.process;
-    uint32_t count = header->argc < ARGV_MAX ? header->argc : ARGV_MAX;
+    uint32_t count = self->argc < ARGV_MAX ? self->argc : ARGV_MAX;
 
     process->argv = cw_live_model_take(live, count, sizeof(*process->argv));
     if (process->argv)
-        process->argc = split(live, header->argv, count, process->argv);
+        process->argc = split(live, self->argv, count, process->argv);
 }
 
 /* "NAME=VALUE" */
-static void read_env(struct cw_live_model *live, const struct cw_live_header *header)
+static void read_env(struct cw_live_model *live)
 {
+    const struct cw_live_header *self = live->view->self;
     struct cw_process_facts *process = &live->model.process;
     const char *entry[ENV_MAX];
-    uint32_t count =
-        split(live, header->env, header->envc < ENV_MAX ? header->envc : ENV_MAX, entry);
+    uint32_t count = split(live, self->env, self->envc < ENV_MAX ? self->envc : ENV_MAX, entry);
 
     process->env = cw_live_model_take(live, count, sizeof(*process->env));
     for (uint32_t i = 0; process->env && i < count; i++) {
@@ -96,7 +98,7 @@ static const char *read_unseen(struct cw_live_model *live, const struct cw_live_
 
 void cw_live_model_read_process(struct cw_live_model *live)
 {
-    const struct cw_live_header *header = cw_view_header(live->view);
+    const struct cw_live_header *header = cw_view_header(live->view), *self = live->view->self;
     uint64_t end_ns = LOAD(header->end_ns);
 
     live->model.schema = "cuwarden-report/1";
@@ -105,23 +107,23 @@ void cw_live_model_read_process(struct cw_live_model *live)
     live->model.source = "";
     live->model.invalid_frees = LOAD(header->invalid_frees);
     live->model.process = (struct cw_process_facts){
-        .pid = header->pid,
-        .ppid = header->ppid,
+        .pid = self->pid,
+        .ppid = self->ppid,
         .init_error = LOAD(header->init_error),
         .unseen = read_unseen(live, header),
         .is_uncalled = header->unseen[0] != '\0' && header->is_uncalled == 1,
-        .exe = cw_live_model_text_at(live, header->exe),
-        .cwd = cw_live_model_text_at(live, header->cwd),
-        .host = cw_live_model_text_at(live, header->host),
-        .rank = cw_live_model_text_at(live, header->rank),
-        .command = cw_live_model_text_at(live, header->command),
-        .start_realtime_ns = header->start_realtime_ns,
-        .end_realtime_ns = end_ns != 0 ? header->start_realtime_ns + end_ns : 0,
-        .has_no_stacks = header->stacks_mode == CW_STACKS_OFF,
-        .driver_version = header->driver_version};
-    read_end(live, header);
-    read_argv(live, header);
-    read_env(live, header);
+        .exe = cw_live_model_text_at(live, self->exe),
+        .cwd = cw_live_model_text_at(live, self->cwd),
+        .host = cw_live_model_text_at(live, self->host),
+        .rank = cw_live_model_text_at(live, self->rank),
+        .command = cw_live_model_text_at(live, self->command),
+        .start_realtime_ns = self->start_realtime_ns,
+        .end_realtime_ns = end_ns != 0 ? self->start_realtime_ns + end_ns : 0,
+        .has_no_stacks = self->stacks_mode == CW_STACKS_OFF,
+        .driver_version = self->driver_version};
+    read_end(live);
+    read_argv(live);
+    read_env(live);
 }
 
 /* ---- devices ---- */

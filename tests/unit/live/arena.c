@@ -335,6 +335,52 @@ Test(arena, a_destroyed_one_shows_nothing)
     cr_expect_eq(cw_view_open(&view, view.base, view.size), -1);
 }
 
+/* ---- a file that others write over ---- */
+
+Test(arena, what_stacks_sites_tags_and_the_process_are_is_read_from_private_memory)
+{
+    struct cw_live_dir place = {.directory = "/tmp"};
+    struct cw_live_header *self;
+    struct cw_live_site *shown, *site;
+    struct cw_live_tag *tag;
+    struct cw_live_frame *frame;
+    struct cw_arena_copy copy;
+    struct cw_view view;
+    uint32_t text;
+
+    create(64 * MIB);
+    cr_assert_eq(cw_arena_back(&arena, &place), 0);
+    cw_backing_remove(&arena.backing);
+    self = cw_arena_own(&arena, arena.header);
+    self->pid = 4;
+    text = cw_arena_text(&arena, "name", 4);
+    frame = cw_arena_at(&arena, CW_TABLE_FRAME, cw_arena_append(&arena, CW_TABLE_FRAME));
+    frame->pc = 7;
+    cw_arena_show(&arena, frame, sizeof(*frame));
+    shown = cw_arena_at(&arena, CW_TABLE_SITE, cw_arena_append(&arena, CW_TABLE_SITE));
+    site = cw_arena_own(&arena, shown);
+    *site = (struct cw_live_site){.stack = 1, .api = text, .device = 3, .tag = 1};
+    tag = cw_arena_at(&arena, CW_TABLE_TAG, cw_arena_append(&arena, CW_TABLE_TAG));
+    ((struct cw_live_tag *)cw_arena_own(&arena, tag))->name = text;
+    memset(arena.header, 0, arena.committed);
+    shown->allocs = 5;
+
+    cw_arena_view(&arena, &view);
+    cr_expect_eq(view.self->pid, 4u);
+    cr_expect_str_eq(cw_view_text(&view, text), "name");
+    cr_expect_eq(cw_view_frame(&view, 1)->pc, 7u);
+    cr_assert_eq(cw_arena_copy_begin(&arena, &copy), 0);
+    memset(arena.header, 'A', arena.committed);
+    cr_expect_eq(copy.view.self->pid, 4u);
+    cr_expect_str_eq(cw_view_text(&copy.view, text), "name");
+    cr_expect_eq(cw_view_frame(&copy.view, 1)->pc, 7u);
+    cr_expect_eq(cw_view_tag(&copy.view, 1)->name, text);
+    shown = (struct cw_live_site *)cw_view_site(&copy.view, 1);
+    cr_expect(shown->stack == 1 && shown->api == text && shown->device == 3 && shown->tag == 1);
+    cr_expect_eq(shown->allocs, 5u, "counters are in the file alone");
+    cw_arena_copy_end(&copy);
+}
+
 /* ---- many threads ---- */
 
 #define THREADS    8

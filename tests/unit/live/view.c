@@ -279,8 +279,10 @@ Test(view, random_damage_never_crashes_a_reader)
             bytes[place[count]] ^= (char)(1u << count % 8);
     }
     walk_if_open(size);
-    cr_expect_str_eq(cw_view_text(&(struct cw_view){bytes, size, header()->table}, last_text),
-                     "last");
+    cr_expect_str_eq(
+        cw_view_text(&(struct cw_view){.base = bytes, .size = size, .table = header()->table},
+                     last_text),
+        "last");
 }
 
 Test(view, a_layout_cut_short_anywhere_never_crashes_a_reader)

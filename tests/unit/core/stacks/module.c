@@ -13,6 +13,7 @@
 #include "core/account/site.h"
 #include "core/process/thread.h"
 #include "core/process/intern.h"
+#include "core_file.h"
 #include "fake_driver.h"
 #include "live_fixture.h"
 
@@ -90,6 +91,7 @@ Test(module, the_program_is_found_with_its_build_id)
     uint32_t module = find((uint64_t)(uintptr_t)&find);
     const struct cw_live_module *found;
     const struct cw_live_module *expected;
+    struct cw_view view;
 
     cr_assert_neq(module, 0u);
     found = module_at(module);
@@ -98,10 +100,8 @@ Test(module, the_program_is_found_with_its_build_id)
     cr_expect_eq(found->bias, expected->bias);
     cr_expect_eq(found->build_id_len, expected->build_id_len);
     cr_expect_eq(memcmp(found->build_id, expected->build_id, sizeof(found->build_id)), 0);
-    cr_expect_str_eq(path_of(module),
-                     cw_view_text(&(struct cw_view){(const char *)fixture.arena.header,
-                                                    fixture.arena.committed, fixture.arena.table},
-                                  expected->path));
+    cw_arena_view(&fixture.arena, &view);
+    cr_expect_str_eq(path_of(module), cw_view_text(&view, expected->path));
     cr_expect_leq(found->base, (uint64_t)(uintptr_t)&find);
     cr_expect_gt(found->end, (uint64_t)(uintptr_t)&find);
     cr_expect_eq(found->role, CW_MODULE_SELF); /* the core is linked into this very program */
@@ -216,6 +216,24 @@ Test(module, a_stack_through_another_object_at_the_same_address_is_another_stack
     cr_expect_neq(again, stack);
     frame = core_at(CW_TABLE_FRAME, again);
     cr_expect_eq(frame->module, find(pc));
+    dlclose(object);
+}
+
+/* ---- somebody writes over the live file ---- */
+
+Test(module_file, keeps_the_modules_that_it_has, .init = core_start_with_file, .fini = teardown)
+{
+    uint64_t pc = (uint64_t)(uintptr_t)&find;
+    uint32_t program = find(pc);
+    unsigned before = count();
+    void *object;
+
+    make_object();
+    core_scribble(CW_TABLE_MODULE, 'A');
+    core_scribble(CW_TABLE_TEXT, 'A');
+    find(load(&object));
+    cr_expect_eq(count(), before + 1);
+    cr_expect_eq(find(pc), program);
     dlclose(object);
 }
 

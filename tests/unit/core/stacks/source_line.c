@@ -10,6 +10,7 @@
 #include "core/stacks/stack.h"
 #include "core/process/thread.h"
 #include "core/stacks/unwind.h"
+#include "core_file.h"
 #include "fake_driver.h"
 #include "python_fixture.h"
 
@@ -58,11 +59,6 @@ static const struct cw_live_frame *frame_at(uint32_t frame)
     return core_at(CW_TABLE_FRAME, frame);
 }
 
-static uint32_t count(enum cw_table table)
-{
-    return atomic_load(&core_header()->table[table].count) - 1;
-}
-
 static const char *text(uint32_t index)
 {
     return core_at(CW_TABLE_TEXT, index);
@@ -108,7 +104,7 @@ Test(code, is_one_record_for_each_line_and_one_text_for_each_name)
 
     fake_arm();
     find(code);
-    cr_expect_eq(count(CW_TABLE_CODE), 3u);
+    cr_expect_eq(core_count(CW_TABLE_CODE), 3u);
     cr_expect_eq(code_at(code[0])->file, code_at(code[1])->file);
     cr_expect_eq(code_at(code[0])->function, code_at(code[2])->function);
     find(again);
@@ -118,7 +114,7 @@ Test(code, is_one_record_for_each_line_and_one_text_for_each_name)
     fake_link(3);
     find(again);
     cr_expect_eq(memcmp(code, again, sizeof(code)), 0);
-    cr_expect_eq(count(CW_TABLE_CODE), 3u);
+    cr_expect_eq(core_count(CW_TABLE_CODE), 3u);
 }
 
 /* The same source, compiled again and again. */
@@ -136,7 +132,7 @@ Test(code, does_not_grow_with_code_objects)
         first = i == 0 ? code : first;
         cr_assert_eq(code, first);
     }
-    cr_expect_eq(count(CW_TABLE_CODE), 1u);
+    cr_expect_eq(core_count(CW_TABLE_CODE), 1u);
 }
 
 Test(code, of_a_frame_that_shows_nothing_is_none)
@@ -229,7 +225,7 @@ Test(code, in_off_mode_is_none, .init = NULL)
     start(CW_STACKS_OFF, 32);
     fake_arm();
     cr_expect_eq(take(), 0u);
-    cr_expect_eq(count(CW_TABLE_CODE), 0u);
+    cr_expect_eq(core_count(CW_TABLE_CODE), 0u);
 }
 
 /* A Python that is not known is noted, when it is found or when the arena is made. */
@@ -266,5 +262,33 @@ Test(code, is_one_record_for_all_threads)
     for (unsigned i = 0; i < 3; i++)
         fake_set_frame(i, FAKE_THREAD, 0);
     run_threads(4, take_often);
-    cr_expect_eq(count(CW_TABLE_CODE), 7u); /* lines 101 to 107 */
+    cr_expect_eq(core_count(CW_TABLE_CODE), 7u); /* lines 101 to 107 */
+}
+
+/* ---- somebody writes over the live file ---- */
+
+static void start_with_file(void)
+{
+    core_start_with_file();
+    cr_assert_eq(cw_site_init(core_arena, CW_STACKS_FULL, 32), 0);
+    start_python();
+}
+
+Test(code_file, has_each_line_once_whatever_is_written_there, .init = start_with_file)
+{
+    uint32_t code[3], again[3], texts;
+
+    fake_arm();
+    find(code);
+    texts = core_count(CW_TABLE_TEXT);
+    core_scribble(CW_TABLE_CODE, 'A');
+    core_scribble(CW_TABLE_TEXT, 'A');
+    for (unsigned i = 0; i < 3; i++) /* other instructions of the same lines */
+        fake_set_frame(i, FAKE_THREAD, (int32_t)i * 4 + 2);
+    fake_link(3);
+    find(again);
+    cr_expect_eq(memcmp(code, again, sizeof(code)), 0);
+    cr_expect_eq(core_count(CW_TABLE_CODE), 3u);
+    cr_expect_eq(core_count(CW_TABLE_TEXT), texts);
+    cr_expect_str_eq(text(code_at(code[0])->file), "train.py");
 }

@@ -10,10 +10,12 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "base/compiler.h"
 #include "call_trees.h"
 #include "core/account/site.h"
 #include "core/process/thread.h"
 #include "core/stacks/unwind.h"
+#include "core_file.h"
 #include "fake_driver.h"
 
 #define PAGE  ((size_t)4096)
@@ -386,4 +388,29 @@ Test(stack, in_off_mode_is_none, .init = NULL)
     cw_thread.caller = (void *)0x1234;
     cr_expect_eq(cw_stack_here(), 0u);
     cr_expect_eq(walks, 0u);
+}
+
+/* ---- somebody writes over the live file ---- */
+
+static void start_with_file(void)
+{
+    core_start_with_file();
+    cr_assert_eq(cw_site_init(core_arena, CW_STACKS_FULL, 32), 0);
+    cw_unwind_set(&unwinder);
+}
+
+Test(stack_file, has_each_stack_once_whatever_is_written_there, .init = start_with_file)
+{
+    uint64_t pcs[] = {(uint64_t)(uintptr_t)&take + 1, (uint64_t)(uintptr_t)&start_full + 1,
+                      (uint64_t)(uintptr_t)&malloc + 1};
+    uint32_t stack = cw_stack_intern(pcs, CW_ARRAY_LEN(pcs)), frames = core_count(CW_TABLE_FRAME);
+
+    cr_assert_neq(stack, 0u);
+    for (int byte = 0; byte < 256; byte += 17) {
+        core_scribble(CW_TABLE_FRAME, byte);
+        cw_epoch_advance(); /* no cache knows it */
+        cr_expect_eq(cw_stack_intern(pcs, CW_ARRAY_LEN(pcs)), stack);
+    }
+    cr_expect_eq(core_count(CW_TABLE_FRAME), frames);
+    cr_expect_eq(frame_at(stack)->pc, pcs[0]);
 }
