@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A leak check while the program runs, by the classes of the report. See api.h. */
+/*
+ * A leak check while the program runs, by the classes of the report. See api.h.
+ *
+ * What a scope frees hangs on it, so it is made of nothing that somebody else could have written:
+ * stacks, names and what a site is from private memory, what is live from the blocks.
+ */
 #include "api/leaks.h"
 
 #include "api/blocks.h"
@@ -23,9 +28,11 @@ static int open_check(struct check *check)
 {
     struct cw_report_request request = {.process = CW_REPORT_PROCESS_ALIVE,
                                         .suppressions = cw_api_options()->suppressions,
-                                        .old_ns = cw_api_options()->old};
+                                        .old_ns = cw_api_options()->old,
+                                        .by_blocks = 1};
 
-    cw_arena_copy_begin(&cw_session.arena, &check->copy);
+    if (cw_arena_copy_begin(&cw_session.arena, &check->copy) != 0)
+        return -1;
     check->job = cw_report_open(&check->copy.view, &request);
     if (check->job == NULL) {
         cw_arena_copy_end(&check->copy);

@@ -256,6 +256,8 @@ static struct cw_report_job *create_job(const struct cw_view *view,
     struct cw_report_job *job = cw_mem_alloc(sizeof(*job));
 
     if (job && cw_snapshot_init(snapshot_of(job), view, present(view, request)) == 0) {
+        if (request->by_blocks)
+            cw_snapshot_count_blocks(snapshot_of(job));
         cw_leak_classify(snapshot_of(job), NULL, NULL);
         return job;
     }

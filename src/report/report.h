@@ -38,6 +38,7 @@ struct cw_report_request {
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
     int knows_rules;          /* what is wrong with them has been said */
     uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
+    int by_blocks;            /* what is live is counted from blocks (snapshot.h) */
     /* Demangles a name (symbol.h), or NULL; must be NULL where malloc is forbidden. */
     const char *(*demangle)(const char *mangled, void *arg);
     void *demangle_arg;

@@ -434,6 +434,39 @@ static void find_duration(struct cw_snapshot *snapshot, uint64_t now_ns)
     }
 }
 
+/* ---- by blocks ---- */
+
+static void count_block(struct cw_snapshot *snapshot, const struct cw_live_block *block)
+{
+    uint32_t live_site = LOAD(block->site);
+    uint32_t index =
+        live_site < snapshot->merged_count ? snapshot->merged[live_site] : CW_SITE_NONE;
+
+    if (index == CW_SITE_NONE)
+        return;
+    snapshot->site[index].live_blocks++;
+    snapshot->site[index].live_bytes += LOAD(block->bytes);
+    snapshot->site[index].live_held += LOAD(block->held);
+}
+
+void cw_snapshot_count_blocks(struct cw_snapshot *snapshot)
+{
+    uint32_t count = cw_view_count(snapshot->view, CW_TABLE_BLOCK);
+
+    for (uint32_t i = 0; i < snapshot->sites; i++) {
+        struct cw_snapshot_site *site = &snapshot->site[i];
+
+        site->live_blocks = site->live_bytes = site->live_held = 0;
+        site->reclaimed = site->reclaimed_bytes = 0;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        const struct cw_live_block *block = cw_view_block(snapshot->view, i);
+
+        if (block && LOAD(block->state) == CW_BLOCK_LIVE)
+            count_block(snapshot, block);
+    }
+}
+
 /* ---- the snapshot ---- */
 
 static int fill(struct cw_snapshot *snapshot, struct merge_key *keys, uint32_t count,

@@ -163,6 +163,10 @@ struct cw_snapshot {
 /* now_ns: the present, since the start of a process that runs; 0: it does not, or nobody knows. 0,
  * or -1 if out of memory. Large: allocate it with cw_mem_alloc, not on the stack. */
 int cw_snapshot_init(struct cw_snapshot *snapshot, const struct cw_view *view, uint64_t now_ns);
+/* What is live at each site from now on by the blocks that are, not by the counters of sites, which
+ * anybody may write who may open the file. Nothing has gone with its context then. The sums stay.
+ */
+void cw_snapshot_count_blocks(struct cw_snapshot *snapshot);
 void cw_snapshot_fini(struct cw_snapshot *snapshot);
 
 /* The merged site of a live site, or NULL. */

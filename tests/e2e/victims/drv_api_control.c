@@ -454,17 +454,20 @@ static void scope_capture(void)
     MUST(cuMemFreeAsync(block, stream));
 }
 
-/* What a library has taken for itself is not the scope's. LIBRARY is one by its name. */
+/* What a library has taken for itself is not the scope's. LIBRARY is one by its name. SCRIBBLE: a
+ * command that does something before the scope ends. */
 static void scope_library(void)
 {
     void *library = dlopen(getenv("LIBRARY"), RTLD_NOW);
     CUdeviceptr (*get)(void) = library ? (CUdeviceptr(*)(void))dlsym(library, "get") : NULL;
+    const char *command = getenv("SCRIBBLE");
     struct cuwarden_freed freed;
 
     CHECK(get != NULL);
     for (int i = 0; i < 2; i++) {
         GIVES(CUWARDEN_OK, cuwarden_scope_begin("first use"));
         CHECK(get() != 0 && take(1000) != 0);
+        CHECK(command == NULL || system(command) == 0);
         GIVES(CUWARDEN_OK, cuwarden_scope_end(&freed));
         CHECK(!is_active || (freed.blocks == 1 && freed.bytes == 1000));
         CHECK(!is_active || freed.left_blocks == (i == 0));

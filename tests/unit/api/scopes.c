@@ -2,8 +2,13 @@
 /* Scopes and batches: what the end of a scope frees and what it leaves, and what is refused. */
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "api/blocks.h"
 #include "api/scopes.h"
+#include "api/tags.h"
 #include "api_fixture.h"
 #include "core_file.h"
 #include "core/account/owner.h"
@@ -171,4 +176,73 @@ Test(early_scopes, work_before_the_first_call_of_cuda)
     API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_scope_end(NULL, 0));
     API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_batch_begin());
     API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_batch_end());
+}
+
+/* ---- somebody writes over the live file ---- */
+
+static char rules[] = "/tmp/cuwarden-unit-XXXXXX";
+
+static void setup_with_file(void)
+{
+    int fd = mkstemp(rules);
+
+    cr_assert(fd >= 0 && write(fd, "tag:^cache$\n", 12) == 12 && close(fd) == 0);
+    strcpy(core_options()->suppressions, rules);
+    strcpy(core_options()->live, "/tmp");
+    setup();
+    cw_backing_remove(&core_arena->backing);
+}
+
+static void remove_rules(void)
+{
+    cr_assert_eq(unlink(rules), 0);
+}
+
+/* A scope with a block of a cache and one of the program, and what is written before it ends. */
+static void expect_the_programs_freed(void (*scribble)(void))
+{
+    struct cuwarden_freed freed;
+
+    API_WORKS(cw_api_scope_begin("first use"));
+    API_WORKS(cw_api_tag_push("cache"));
+    pool_get(3000);
+    API_WORKS(cw_api_tag_pop());
+    pool_get(5000);
+    scribble();
+    freed = end();
+    cr_expect(freed.blocks == 1 && freed.bytes == 5000, "freed %ju blocks",
+              (uintmax_t)freed.blocks);
+    cr_expect(freed.left_blocks == 1 && freed.left_bytes == 3000);
+}
+
+static void scribble_nothing(void)
+{
+}
+
+static void scribble_names(void)
+{
+    core_scribble(CW_TABLE_TAG, 0);
+    core_scribble(CW_TABLE_TEXT, 0);
+}
+
+static void scribble_sites(void)
+{
+    core_scribble(CW_TABLE_SITE, 0);
+}
+
+Test(scopes_file, leave_what_a_rule_is_about, .init = setup_with_file, .fini = remove_rules)
+{
+    expect_the_programs_freed(scribble_nothing);
+}
+
+Test(scopes_file, free_the_same_when_names_are_written_over, .init = setup_with_file,
+     .fini = remove_rules)
+{
+    expect_the_programs_freed(scribble_names);
+}
+
+Test(scopes_file, free_the_same_when_sites_are_written_over, .init = setup_with_file,
+     .fini = remove_rules)
+{
+    expect_the_programs_freed(scribble_sites);
 }
