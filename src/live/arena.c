@@ -384,8 +384,9 @@ int cw_arena_copy_begin(const struct cw_arena *arena, struct cw_arena_copy *out)
 {
     void *memory;
 
-    *out = (struct cw_arena_copy){.size = arena->committed};
+    *out = (struct cw_arena_copy){.memory = NULL};
     cw_arena_view(arena, &out->view);
+    out->size = out->view.size;
     if (arena->own == 0)
         return 0;
     memory = mmap(NULL, out->size, PROT_READ | PROT_WRITE,

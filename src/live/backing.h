@@ -67,8 +67,8 @@ int cw_backing_create(struct cw_backing *backing, void *base, const struct cw_li
  */
 int cw_backing_reach(struct cw_backing *backing, void *base, uint64_t from, uint64_t to);
 
-/* Gives the file its name, once readers can use it. No other thread uses the arena yet. 0, or the
- * errno; -1 when the memory itself is not usable. */
+/* Gives the file its name, once readers can use it; size: bytes of the arena in use. No other
+ * thread uses the arena yet. 0, or the errno; -1 when the memory itself is not usable. */
 int cw_backing_publish(struct cw_backing *backing, void *base, uint64_t size);
 
 /* Takes the file away; what is mapped stays. */

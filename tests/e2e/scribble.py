@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # scribble.py DIRECTORY END HOW: writes over the live file that appears in DIRECTORY, again and again, until the
-# file END exists; END.ready when it begins to look. HOW: at random over the header, or over all, or as a whole over all tables:
-# zeros, or ones. Prints how often.
+# file END exists; END.ready when it begins to look. HOW: header or all, at random;
+# zeros or ones, over all tables at once. Prints how often.
 import os
 import random
 import struct

@@ -35,9 +35,9 @@ int cw_model_set_flag(struct cw_model_request *request, int flag, const char *va
 
 /* The exit status; other than 0 after a message. */
 int cw_model_estimate(const struct cw_model_request *request, struct cw_model_answer *answer);
-/* The longest context for so much memory; 0: none. No longer ones are tried than this: where layers
- * keep a window alone, there is no longest one. */
+/* No longer contexts are tried: where layers keep a window alone, there is no longest one. */
 #define CW_MODEL_LONGEST_MOST (UINT64_C(1) << 24)
+/* The longest context for so much memory; 0: none. */
 uint64_t cw_model_longest(const struct cw_model_answer *answer, uint64_t memory);
 
 #endif

@@ -35,7 +35,8 @@ CW_HOT_DATA struct cw_budget_credit cw_budget_credits[CW_SLOTS];
 
 #define LOAD(word)         atomic_load_explicit(&(word), memory_order_relaxed)
 #define STORE(word, value) atomic_store_explicit(&(word), value, memory_order_relaxed)
-#define COUNT(at, what)    STORE(shown(at)->what, atomic_fetch_add(&budgets[at].what, 1) + 1)
+#define COUNT(at, what)                                                                            \
+    (atomic_fetch_add(&budgets[at].what, 1), atomic_fetch_add(&shown(at)->what, 1))
 
 static struct cw_live_budget *shown(unsigned at)
 {

@@ -67,7 +67,8 @@ static inline void cw_owner_show(const struct cw_live_owner *owner, ptrdiff_t ow
 {
     struct cw_live_owner *shown = cw_owner_shown(owner, own);
 
-    atomic_store_explicit(&shown->name, 0, memory_order_relaxed);
+    atomic_store_explicit(&shown->name, atomic_load_explicit(&owner->name, memory_order_relaxed),
+                          memory_order_relaxed);
     atomic_store_explicit(&shown->id, atomic_load_explicit(&owner->id, memory_order_relaxed),
                           memory_order_relaxed);
 }

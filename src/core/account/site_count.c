@@ -44,7 +44,9 @@ void cw_site_count_peak(struct cw_live_site *site, uint64_t version)
 
 static void count_managed(const struct cw_live_site *site, uint64_t bytes)
 {
-    if (cw_site_own(site)->kind == CW_KIND_MANAGED)
+    const struct cw_live_site *own = cw_site_own(site);
+
+    if (own->kind == CW_KIND_MANAGED && own->device == CW_DEVICE_HOST)
         add(&managed, bytes);
 }
 

@@ -5,7 +5,8 @@
  *
  * A site's own counters have one writer, the thread in its slot `owner` (live/layout.h); other
  * threads that free its blocks add to the far ones, atomically. No lock. Every hit of the pool and
- * every free comes through here, so all but the owner's common case is out of line.
+ * every free comes through here, so all but the owner's common case is out of line. The sum of
+ * managed memory that stands in for device memory is in private memory.
  */
 #ifndef CW_CORE_SITE_COUNT_H
 #define CW_CORE_SITE_COUNT_H
@@ -129,7 +130,7 @@ void cw_site_count_in(struct cw_live_site *site, uint64_t bytes, uint64_t held, 
                       uint64_t now_ns);
 void cw_site_count_out(struct cw_live_site *site, uint64_t bytes, uint64_t held, uint64_t less);
 
-/* Live bytes of managed memory, in private memory. */
+/* Live bytes of managed memory that stands in for device memory (core/request/fallback.h). */
 uint64_t cw_site_count_managed(void);
 
 /* It went with its context. */

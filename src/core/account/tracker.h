@@ -29,7 +29,6 @@
 #include "core/account/owner.h"
 #include "core/account/regrowth.h"
 #include "core/account/size_class.h"
-#include "core/account/regrowth.h"
 #include "core/account/site.h"
 #include "core/account/site_count.h"
 #include "core/process/thread.h"

@@ -86,10 +86,15 @@ static uint64_t add_live(uint8_t device, uint64_t bytes)
     return add(&cw_usage_sums[device].live, bytes);
 }
 
-static uint64_t add_held(uint8_t device, uint64_t bytes)
+static void note_use(uint8_t device, uint64_t bytes)
 {
     if (CW_UNLIKELY(!load(&used[device]) && bytes != 0))
         store(&used[device], 1);
+}
+
+static uint64_t add_held(uint8_t device, uint64_t bytes)
+{
+    note_use(device, bytes);
     add(&shown(device)->held_bytes, bytes);
     return add(&cw_usage_sums[device].held, bytes);
 }
@@ -290,6 +295,7 @@ static int try_reserve(uint8_t device, uint64_t bytes, uint64_t most)
             return -1;
     while (!atomic_compare_exchange_weak_explicit(held, &now, now + bytes, memory_order_relaxed,
                                                   memory_order_relaxed));
+    note_use(device, bytes);
     add(&shown(device)->held_bytes, bytes);
     return 0;
 }

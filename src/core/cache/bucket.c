@@ -17,7 +17,7 @@
 
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
-ptrdiff_t cw_bucket_own;
+CW_HOT_DATA ptrdiff_t cw_bucket_own;
 _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
 _Atomic uint64_t cw_bucket_listed_bytes[CW_DEVICES];
 

@@ -4,8 +4,9 @@
  *
  * A pool holds the ready blocks of one context that can serve one class of requests, in a bucket
  * for each size (core/account/size_class.h): a list through the blocks' `link`, newest first. Each
- * bucket has its lock (CW_RANK_BUCKET), which also guards the bucket's record in the live layout.
- * Always: a block in a bucket is idle, ready, and at least as large as the bucket's size.
+ * bucket has its lock (CW_RANK_BUCKET), which also guards the bucket's records, the private one and
+ * the one in the live layout. Always: a block in a bucket is idle, ready, and at least as large as
+ * the bucket's size.
  *
  * A pool lasts as long as the process: a thread may have come by a pointer to it at any time, and
  * nobody knows which have. Its buckets, most of its memory, go to another pool once its context has

@@ -49,6 +49,7 @@
 #include "core/reclaim/sweep.h"
 #include "core/request/fallback.h"
 #include "core/request/neighbours.h"
+#include "core/request/request.h"
 #include "core/request/oom.h"
 #include "core/stacks/module.h"
 #include "core/stacks/stack.h"
@@ -186,6 +187,7 @@ void cw_lifecycle_reset(void)
     cw_driver_pool_reset();
     cw_freed_reset();
     cw_pitch_reset();
+    cw_request_reset();
     cw_fallback_reset();
     cw_neighbours_reset();
     cw_lending_reset();

@@ -32,7 +32,7 @@ struct cw_session {
     _Atomic int has_driver; /* it has started */
     const struct cw_driver_ops *ops;
     const struct cw_options *options;
-    /* As in the header, which nothing of ours reads. */
+    /* As in the file's header, which nothing of ours reads. */
     uint64_t start_ns, start_realtime_ns;
     unsigned driver_version;
     pid_t pid;

@@ -101,6 +101,11 @@ void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_
 
 static _Atomic uint64_t invalid_frees; /* what is shown is not read */
 
+void cw_request_reset(void)
+{
+    atomic_store(&invalid_frees, 0);
+}
+
 static uint32_t site_of(uint32_t block)
 {
     return atomic_load_explicit(&cw_tracker_at(block)->site, memory_order_relaxed);

@@ -32,4 +32,7 @@ void cw_request_fatal(uint32_t api, int code);
 /* This context did. */
 void cw_request_fatal_in(uint32_t context, uint32_t api, int code);
 
+/* In a forked child. */
+void cw_request_reset(void);
+
 #endif

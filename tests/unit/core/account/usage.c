@@ -35,6 +35,17 @@ Test(tally, adds_and_takes_away)
     cr_expect_eq(cw_usage_total(), 77u);
 }
 
+Test(tally, a_device_is_used_from_its_first_bytes_on)
+{
+    cr_expect_not(cw_usage_is_used(0));
+    cw_usage_add(0, 100, 128, 1);
+    cw_usage_sub(0, 100, 128);
+    cr_expect(cw_usage_is_used(0));
+    cr_assert_eq(cw_usage_reserve(1, 128, 1000), 0);
+    cr_expect(cw_usage_is_used(1));
+    cr_expect_not(cw_usage_is_used(2));
+}
+
 Test(tally, live_and_held_go_apart)
 {
     cw_usage_add(0, 100, 128, 1);

@@ -207,6 +207,19 @@ Test(fallback, what_is_left_of_a_context_that_has_ended_counts_no_more)
     cr_expect_not(cw_fallback_has_left());
 }
 
+Test(fallback, does_not_count_what_the_program_has_managed_itself)
+{
+    struct cw_request request = {.space = CW_SPACE_ADDRESS,
+                                 .key = UINT64_C(1) << 50,
+                                 .kind = CW_KIND_MANAGED,
+                                 .bytes = UINT64_C(1) << 50,
+                                 .held = UINT64_C(1) << 50};
+
+    start();
+    cr_assert_neq(cw_request_granted(&request, 0), 0);
+    cr_expect_neq(ask_get(BYTES), 0);
+}
+
 Test(fallback, what_others_write_into_the_sites_refuses_nothing, .fini = core_remove_file)
 {
     core_on_file();
