@@ -135,8 +135,6 @@ compose_()
   command -v "$program" >/dev/null || framework_failure_ "no program $program"
   [ "$with_preload" = 0 ] || [ -r "$library" ] || framework_failure_ "no library $library"
   command_=(env "${settings[@]}" "$program" "$@")
-  # shellcheck source=SCRIPTDIR/../aarch64/emulate.sh
-  [ -z "${EMULATOR:-}" ] || . "$abs_top_srcdir/tests/aarch64/emulate.sh"
 }
 
 # leave_ COMMAND...: its output in out and err, its exit status in the file status and in $status.

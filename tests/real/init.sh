@@ -48,7 +48,7 @@ declare -A runtimes=()
 need_runtimes()
 {
   local name
-  [ -z "${EMULATOR:-}" ] || return 0 # none is of that processor
+  [ -z "${AARCH64:-}" ] || return 0 # none is of that processor
   while read -r name; do
     runtimes[$name]=$(echo "$real_dir/$name"/lib/libcudart.so.*)
   done < <(have_ "$@")

@@ -62,6 +62,8 @@ static void call(const char *symbol, const char *name)
         size = out;
         width = BYTES;
     }
+    if (starts(name, "cuIpcOpen"))
+        size = out; /* a large handle by value, which on AArch64 is passed by its address */
     if (called == NULL)
         say("no %s", symbol);
     else
