@@ -29,7 +29,7 @@ static int open_check(struct check *check)
     struct cw_report_request request = {.process = CW_REPORT_PROCESS_ALIVE,
                                         .suppressions = cw_api_options()->suppressions,
                                         .old_ns = cw_api_options()->old,
-                                        .by_blocks = 1};
+                                        .is_to_act_upon = 1};
 
     if (cw_arena_copy_begin(&cw_session.arena, &check->copy) != 0)
         return -1;

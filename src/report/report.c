@@ -183,9 +183,12 @@ void cw_report_path_values(const struct cw_view *view, char *const *env, struct 
                                    .env = env};
 }
 
-static void prepare(struct cw_report_job *job, const struct cw_view *view,
-                    const struct cw_report_request *request)
+/* -1: there was not the memory for names; a report has addresses, then. */
+static int prepare(struct cw_report_job *job, const struct cw_view *view,
+                   const struct cw_report_request *request)
 {
+    int rc;
+
     job->request = request;
     job->live.view = view;
     job->live.symbols = &job->symbols;
@@ -194,26 +197,27 @@ static void prepare(struct cw_report_job *job, const struct cw_view *view,
     job->live.version = request->version;
     job->live.tensors = request->tensors;
     cw_report_path_values(view, request->env, &job->values);
-    /* If out of memory for names, the report has addresses. */
-    cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
+    rc = cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
     cw_symbols_use(&job->symbols, request->lines, request->sysroot);
+    return rc;
 }
 
 /* The steps that need names and the user's file: classification, and with it whether there is
- * anything to report. */
-static void classify(struct cw_report_job *job)
+ * anything to report. -1: there was not the memory for all of it. */
+static int classify(struct cw_report_job *job)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
     uint64_t now_ns = snapshot_of(job)->duration_ns;
     struct cw_rules_fault said;
+    int rc = cw_rules_init(&job->rules, job->request->suppressions,
+                           job->request->knows_rules ? &said : NULL);
 
-    cw_rules_init(&job->rules, job->request->suppressions,
-                  job->request->knows_rules ? &said : NULL);
     cw_leak_want(snapshot_of(job), &job->symbols);
-    cw_symbols_resolve(&job->symbols);
+    rc |= cw_symbols_resolve(&job->symbols);
     cw_snapshot_growth_read(snapshot_of(job), now_ns);
-    cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
+    rc |= cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
     cw_snapshot_ages(snapshot_of(job), now_ns, old_ns);
+    return rc;
 }
 
 static int has_news(const struct cw_snapshot *snapshot)
@@ -256,7 +260,7 @@ static struct cw_report_job *create_job(const struct cw_view *view,
     struct cw_report_job *job = cw_mem_alloc(sizeof(*job));
 
     if (job && cw_snapshot_init(snapshot_of(job), view, present(view, request)) == 0) {
-        if (request->by_blocks)
+        if (request->is_to_act_upon)
             cw_snapshot_count_blocks(snapshot_of(job));
         cw_leak_classify(snapshot_of(job), NULL, NULL);
         return job;
@@ -320,13 +324,17 @@ struct cw_report_job *cw_report_open(const struct cw_view *view,
                                      const struct cw_report_request *request)
 {
     struct cw_report_job *job = create_job(view, request);
+    int rc;
 
     if (!job)
         return NULL;
-    prepare(job, view, request);
-    classify(job);
+    rc = prepare(job, view, request);
+    rc |= classify(job);
     cw_live_model_init(&job->live);
-    return job;
+    if (rc == 0 || !request->is_to_act_upon)
+        return job;
+    cw_report_close(job);
+    return NULL;
 }
 
 void cw_report_read_listed(struct cw_report_job *job, cw_report_list_fn list)

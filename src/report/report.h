@@ -38,7 +38,9 @@ struct cw_report_request {
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
     int knows_rules;          /* what is wrong with them has been said */
     uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
-    int by_blocks;            /* what is live is counted from blocks (snapshot.h) */
+    /* Somebody acts upon it: what is live is counted from blocks (snapshot.h), and without memory
+     * to tell the classes there is none. */
+    int is_to_act_upon;
     /* Demangles a name (symbol.h), or NULL; must be NULL where malloc is forbidden. */
     const char *(*demangle)(const char *mangled, void *arg);
     void *demangle_arg;

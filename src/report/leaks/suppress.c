@@ -252,7 +252,7 @@ static int read_file(struct cw_rules *rules)
     return error;
 }
 
-void cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault)
+int cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault)
 {
     int error = 0;
 
@@ -270,6 +270,7 @@ void cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fau
                  cw_reason(error), error, fault ? "" : "; the report ignores them");
     rules->fault = NULL;
     rules->use = cw_mem_alloc(cw_rules_count(rules) * sizeof(*rules->use));
+    return error == ENOMEM ? -1 : 0;
 }
 
 void cw_rules_fini(struct cw_rules *rules)

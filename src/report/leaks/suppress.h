@@ -76,9 +76,9 @@ struct cw_rules {
 /*
  * Without a path (NULL or ""), or if the file cannot be read, there are only the built-in rules.
  * What is wrong with the file goes to `fault`, or to stderr if that is NULL. The path must stay
- * valid.
+ * valid. 0, or -1 without memory for the file's rules.
  */
-void cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault);
+int cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault);
 void cw_rules_fini(struct cw_rules *rules);
 
 /* The number of the file's and the built-in rules. */

@@ -413,14 +413,15 @@ struct workspace {
     struct cw_elf elf;
 };
 
-void cw_symbols_resolve(struct cw_symbols *symbols)
+int cw_symbols_resolve(struct cw_symbols *symbols)
 {
     size_t limit = symbols->wanted;
     struct request *requests = cw_mem_alloc(limit * sizeof(*requests));
     struct candidate *candidates = cw_mem_alloc(limit * sizeof(*candidates));
     struct workspace *space = cw_mem_alloc(sizeof(*space));
+    int has_memory = requests && candidates && space;
 
-    if (limit > 0 && requests && candidates && space) {
+    if (limit > 0 && has_memory) {
         struct batch batch = {.symbols = symbols,
                               .candidate = candidates,
                               .step = space->step,
@@ -437,4 +438,5 @@ void cw_symbols_resolve(struct cw_symbols *symbols)
     cw_mem_free(requests, limit * sizeof(*requests));
     cw_mem_free(candidates, limit * sizeof(*candidates));
     cw_mem_free(space, sizeof(*space));
+    return limit == 0 || has_memory ? 0 : -1;
 }

@@ -89,7 +89,8 @@ void cw_symbols_use(struct cw_symbols *symbols, const struct cw_symbol_ops *ops,
 /* Marks every frame of the stack. */
 void cw_symbols_want(struct cw_symbols *symbols, uint32_t innermost);
 void cw_symbols_want_all(struct cw_symbols *symbols);
-void cw_symbols_resolve(struct cw_symbols *symbols);
+/* 0, or -1 without memory: what was marked has no names. */
+int cw_symbols_resolve(struct cw_symbols *symbols);
 
 /* The function containing the frame's call, or NULL. */
 const char *cw_symbols_name(const struct cw_symbols *symbols, uint32_t frame);

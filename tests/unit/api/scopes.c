@@ -2,8 +2,10 @@
 /* Scopes and batches: what the end of a scope frees and what it leaves, and what is refused. */
 #include <criterion/criterion.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "api/blocks.h"
@@ -245,4 +247,40 @@ Test(scopes_file, free_the_same_when_sites_are_written_over, .init = setup_with_
      .fini = remove_rules)
 {
     expect_the_programs_freed(scribble_sites);
+}
+
+/* ---- without memory ---- */
+
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    cr_assert(file != NULL && fscanf(file, "%zu", &pages) == 1 && fclose(file) == 0);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Frees the program's 5000 bytes, or nothing: never what the rule is about. */
+Test(scopes_file, without_memory_to_tell_whose_they_are_free_none, .init = setup_with_file,
+     .fini = remove_rules)
+{
+    struct rlimit limit, none;
+    unsigned tries = 0;
+    uint64_t freed = 0;
+
+    cr_assert_eq(getrlimit(RLIMIT_AS, &none), 0);
+    for (size_t more = 0; freed == 0; more += 64 * KIB, tries++) {
+        API_WORKS(cw_api_scope_begin("first use"));
+        API_WORKS(cw_api_tag_push("cache"));
+        pool_get(3000);
+        API_WORKS(cw_api_tag_pop());
+        pool_get(5000);
+        limit = (struct rlimit){address_space() + more, none.rlim_max};
+        cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+        freed = end().bytes;
+        cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+        cr_assert(freed == 0 || freed == 5000, "with %zu KiB more it frees %ju bytes", more / KIB,
+                  (uintmax_t)freed);
+    }
+    cr_expect_gt(tries, 10);
 }
