@@ -223,7 +223,7 @@ Test(stack, is_walked_again_in_a_new_epoch)
     uint32_t stack[2];
 
     for (unsigned i = 0; i < 2; i++) {
-        for (unsigned j = 0; j < 3; j++)
+        for (volatile unsigned j = 0; j < 3; j++) /* one place: not unrolled */
             stack[i] = descend(3);
         cr_expect_eq(walks, i + 1);
         cw_epoch_advance(); /* as after a dlclose */
