@@ -11,16 +11,18 @@
 /* Functions that must have a frame of their own. */
 #define NOINLINE __attribute__((noinline))
 
-/* At once: some victims end without exit handlers, some fork. */
+/* At once: some victims end without exit handlers, some fork. A line of several threads is one. */
 static inline void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
+    flockfile(stdout);
     vprintf(format, arguments);
-    va_end(arguments);
     putchar('\n');
     fflush(stdout);
+    funlockfile(stdout);
+    va_end(arguments);
 }
 
 static inline void must(int result, const char *what)
