@@ -111,8 +111,8 @@ void cw_arena_view(const struct cw_arena *arena, struct cw_view *out_view);
 
 /* For a report: what the arena holds at this moment, in private memory if there is a file, because
  * a reader checks an index and then uses it, and others may write in between. Without a file it is
- * the arena itself. So it is without memory, when others may have written what sites and tags are.
- * 0, or -1: there is no memory. Any thread; no lock. */
+ * the arena itself. 0, or -1 without memory: it is the arena, with sites and tags as the file has
+ * them. Any thread; no lock. */
 struct cw_arena_copy {
     struct cw_view view;
     void *memory; /* NULL: none of its own */

@@ -17,14 +17,12 @@
 
 static struct cw_arena *arena;
 static _Atomic uint32_t pools;
-CW_HOT_DATA ptrdiff_t cw_bucket_own;
 _Atomic uint64_t cw_bucket_idle_bytes[CW_DEVICES];
 _Atomic uint64_t cw_bucket_listed_bytes[CW_DEVICES];
 
 void cw_bucket_init(struct cw_arena *in)
 {
     arena = in;
-    cw_bucket_own = in->own;
 }
 
 void cw_bucket_reset(void)

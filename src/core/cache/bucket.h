@@ -19,10 +19,10 @@
 #define CW_CORE_BUCKET_H
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "core/account/site.h"
 #include "core/account/size_class.h"
 #include "core/cache/spare_buckets.h"
 #include "core/process/types.h"
@@ -82,10 +82,6 @@ static inline struct cw_bucket *cw_bucket_of(const struct cw_pool *pool, unsigne
 struct cw_live_bucket *cw_bucket_record(const struct cw_pool *pool, unsigned size_class,
                                         uint8_t owner);
 
-/* From a record to the private one beside it (live/arena.h), which has what the library acts upon:
- * whose blocks it counts, and bytes that were asked, given and are idle. */
-extern CW_HIDDEN ptrdiff_t cw_bucket_own;
-
 /* To a counter with one writer. */
 static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
 {
@@ -93,9 +89,11 @@ static inline void cw_bucket_count(_Atomic uint64_t *counter, uint64_t value)
                           memory_order_relaxed);
 }
 
-static inline struct cw_live_bucket *cw_bucket_own_of(struct cw_live_bucket *record)
+/* The private record beside it (live/arena.h), which has what the library acts upon: whose blocks
+ * it counts, and bytes that were asked, given and are idle. */
+static inline struct cw_live_bucket *cw_bucket_own(struct cw_live_bucket *record)
 {
-    return (struct cw_live_bucket *)((char *)record + cw_bucket_own);
+    return (struct cw_live_bucket *)((char *)record + cw_site_own_offset);
 }
 
 /* To one that is there twice. */
@@ -110,7 +108,7 @@ static inline void cw_bucket_count_twice(_Atomic uint64_t *own, _Atomic uint64_t
 static inline void cw_bucket_count_idle(struct cw_live_bucket *record, uint64_t blocks,
                                         uint64_t bytes)
 {
-    struct cw_live_bucket *own = cw_bucket_own_of(record);
+    struct cw_live_bucket *own = cw_bucket_own(record);
 
     cw_bucket_count_twice(&own->idle_blocks, &record->idle_blocks, blocks);
     cw_bucket_count_twice(&own->idle_bytes, &record->idle_bytes, bytes);
@@ -120,7 +118,7 @@ static inline void cw_bucket_count_idle(struct cw_live_bucket *record, uint64_t 
 static inline void cw_bucket_count_given(struct cw_live_bucket *record, uint64_t asked,
                                          uint64_t given)
 {
-    struct cw_live_bucket *own = cw_bucket_own_of(record);
+    struct cw_live_bucket *own = cw_bucket_own(record);
 
     cw_bucket_count_twice(&own->asked_bytes, &record->asked_bytes, asked);
     cw_bucket_count_twice(&own->given_bytes, &record->given_bytes, given);
