@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # scribble.py DIRECTORY END HOW: writes over the live file that appears in DIRECTORY, again and again, until the
-# file END exists; END.ready when it begins to look. HOW: header or all, at random;
-# zeros or ones, over all tables at once. Prints how often.
+# file END exists; END.ready when it begins to look. HOW: header, or all. Prints how often.
 import os
 import random
 import struct
@@ -35,10 +34,6 @@ fd = os.open(find(), os.O_RDWR)
 size = struct.unpack("<I", os.pread(fd, 4, HEADER_SIZE))[0]
 assert 4096 < size < 1 << 20, size
 times = 0
-while not is_over() and how in ("zeros", "ones"):
-    whole = os.fstat(fd).st_size
-    os.pwrite(fd, (b"\x00" if how == "zeros" else b"\xff") * (whole - size), size)
-    times += 1
 while not is_over():
     whole = os.fstat(fd).st_size if how == "all" else size
     first = dice.randrange(whole)
