@@ -2,6 +2,7 @@
 /* How large a growable buffer becomes, and what is refused. See buffers.h. */
 #include "api/buffer_table.h"
 #include "api/budgets.h"
+#include "base/float_env.h"
 #include "core/account/budget.h"
 #include "core/account/usage.h"
 #include "core/limits/limit.h"
@@ -82,12 +83,10 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 /* By its factor, if that may be had; the device is asked only then. */
 static uint64_t choose(const struct cw_buffer_row *row, uint64_t needed)
 {
-    double grown = (double)row->memory.bytes * row->growth;
-    uint64_t most = row->most_bytes;
-    uint64_t wanted = grown < (double)most ? (uint64_t)grown : most, room;
+    uint64_t wanted = cw_float_times(row->growth, row->memory.bytes), room;
     struct cw_budget_view budget;
 
-    wanted = smaller(larger(larger(wanted, needed), row->least_bytes), most);
+    wanted = smaller(larger(larger(wanted, needed), row->least_bytes), row->most_bytes);
     if (wanted == needed)
         return needed;
     room = smaller(cw_buffer_memory_room(&row->memory), cw_api_budget_room(&budget));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/buffer_table.h"
+#include "base/float_env.h"
 #include "base/lock.h"
 #include "core/account/owner.h"
 
@@ -149,10 +150,19 @@ int cw_api_buffer_find(const char *name, uint64_t element_bytes, uint64_t *out)
 
 /* ---- making and ending ---- */
 
+/* Not so for what is no number, which does not trap (base/float_env.h). */
+static int is_within(double value, double least, double most)
+{
+    return __builtin_isgreaterequal(value, least) && __builtin_islessequal(value, most);
+}
+
 /* For texts; what is no number, or far from one that makes sense, is 0. */
 static intmax_t percent(double share)
 {
-    return share > -1e6 && share < 1e6 ? (intmax_t)(share * 100) : 0;
+    if (!is_within(share, -1e6, 1e6))
+        return 0;
+    return share < 0 ? -(intmax_t)cw_float_times(-share, 100)
+                     : (intmax_t)cw_float_times(share, 100);
 }
 
 static int check_name(const char *name)
@@ -178,7 +188,7 @@ static int check_spec(struct cuwarden_buffer_spec *spec)
         return cw_api_fail(CUWARDEN_INVALID, "an element of buffer '%s' has 0 bytes", spec->name);
     if (spec->growth == 0)
         spec->growth = GROWTH_USUAL;
-    if (!(spec->growth >= 1 && spec->growth <= GROWTH_MOST))
+    if (!is_within(spec->growth, 1, GROWTH_MOST))
         return cw_api_fail(CUWARDEN_INVALID,
                            "buffer '%s' cannot grow to %jd %% of what it is: 100 to %jd",
                            spec->name, percent(spec->growth), percent(GROWTH_MOST));
@@ -389,8 +399,7 @@ static void read_locked(const struct cw_buffer_row *row, struct cuwarden_buffer 
                                     .unused_ns = since(cw_buffer_load(&row->used_ns)),
                                     .device = atomic_load(&row->shown.device),
                                     .is_in_place = atomic_load(&row->shown.is_in_place)};
-    if (out->capacity != 0)
-        out->utilisation = (double)out->used / (double)out->capacity;
+    out->utilisation = cw_float_ratio(out->used, out->capacity);
 }
 
 /* 1, or 0: it is nobody's. While the lock is held, nobody else takes the row. */
@@ -489,7 +498,7 @@ int cw_api_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
 
     if (last != CUWARDEN_OK)
         return last;
-    if (!(below >= 0 && below <= 1))
+    if (!is_within(below, 0, 1))
         return cw_api_fail(CUWARDEN_INVALID, "a utilisation is 0 to 100 %%, not %jd %%",
                            percent(below));
     last = cw_api_check_driver();

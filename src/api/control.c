@@ -2,6 +2,7 @@
 /* Pressure, trims and limits. See api.h and core/control/adjust.h. */
 #include "api/control.h"
 
+#include "base/float_env.h"
 #include "core/account/usage.h"
 #include "core/control/adjust.h"
 #include "core/device/device.h"
@@ -33,7 +34,7 @@ void cw_api_pressure_of(uint8_t device, struct cuwarden_pressure *out)
     struct cw_pressure_state state;
 
     cw_pressure_read(device, &state);
-    *out = (struct cuwarden_pressure){.use = (double)state.share / 10000,
+    *out = (struct cuwarden_pressure){.use = cw_float_ratio(state.share, 10000),
                                       .used_bytes = state.device_used,
                                       .total_bytes = state.device_total,
                                       .held_bytes = state.held,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/transfers.h"
+#include "base/float_env.h"
 #include "core/account/tag_count.h"
 #include "core/account/usage.h"
 #include "core/device/device.h"
@@ -66,9 +67,8 @@ static void add_sites(const struct wanted *wanted, struct cuwarden_stats *stats)
         if (site != NULL && site->api != 0)
             add_site(wanted, site, stats);
     }
-    stats->efficiency = stats->allocated_bytes != 0
-                            ? (double)stats->live_bytes / (double)stats->allocated_bytes
-                            : 1;
+    stats->efficiency =
+        stats->allocated_bytes != 0 ? cw_float_ratio(stats->live_bytes, stats->allocated_bytes) : 1;
 }
 
 /* ---- of the pool ---- */
@@ -135,10 +135,10 @@ static void add_devices(const struct wanted *wanted, struct cuwarden_stats *stat
     for (unsigned i = wanted->first; i < wanted->end; i++)
         add_device((uint8_t)i, stats);
     usable = stats->limit_bytes != 0 ? stats->limit_bytes : stats->device_total_bytes;
-    if (usable != 0)
-        stats->utilisation = (double)stats->allocated_bytes / (double)usable;
+    stats->utilisation = cw_float_ratio(stats->allocated_bytes, usable);
     if (stats->peak_reserved_bytes > stats->peak_bytes)
-        stats->fragmentation = 1 - (double)stats->peak_bytes / (double)stats->peak_reserved_bytes;
+        stats->fragmentation = cw_float_ratio(stats->peak_reserved_bytes - stats->peak_bytes,
+                                              stats->peak_reserved_bytes);
 }
 
 static void add_transfers(const struct wanted *wanted, struct cuwarden_stats *stats)
@@ -203,8 +203,7 @@ static void fill(const struct wanted *wanted, struct cuwarden_stats *stats)
         add_devices(wanted, stats);
     }
     add_transfers(wanted, stats);
-    if (stats->hits + stats->misses != 0)
-        stats->hit_rate = (double)stats->hits / (double)(stats->hits + stats->misses);
+    stats->hit_rate = cw_float_ratio(stats->hits, stats->hits + stats->misses);
     stats->backend = cw_pool_is_on() ? "pool" : "track";
 }
 

@@ -2,6 +2,7 @@
 /* Stream sets are made, ordered, told about and ended; see streams.h. */
 #include "api/stream_table.h"
 #include "base/clock.h"
+#include "base/float_env.h"
 
 static struct cw_stream_row rows[CW_STREAM_SETS];
 struct cw_rows cw_streams = CW_ROWS_INIT("stream set", rows);
@@ -159,9 +160,7 @@ int cw_api_streams_order(uint64_t streams, int later, int earlier)
 
 static double share(uint64_t part_ns, uint64_t of_ns)
 {
-    if (of_ns == 0)
-        return 0;
-    return part_ns < of_ns ? (double)part_ns / (double)of_ns : 1;
+    return part_ns < of_ns || of_ns == 0 ? cw_float_ratio(part_ns, of_ns) : 1;
 }
 
 static void tell(const struct cw_stream_row *row, struct cuwarden_streams *out)
@@ -188,7 +187,7 @@ static void tell(const struct cw_stream_row *row, struct cuwarden_streams *out)
     out->compute_use = share(out->compute_ns, out->age_ns);
     out->in_use = share(out->in_ns, out->age_ns);
     out->out_use = share(out->out_ns, out->age_ns);
-    out->overlap = sum_ns != 0 ? 1 - share(times.busy_ns, sum_ns) : 0;
+    out->overlap = times.busy_ns < sum_ns ? share(sum_ns - times.busy_ns, sum_ns) : 0;
     out->device = row->own.place.device;
 }
 

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/float_env.h"
 #include "core/tags/tag_name.h"
 #include "live/layout.h"
 
@@ -101,7 +102,7 @@ void cw_transfers_sum_carried(uint8_t device, uint16_t tag, struct cw_carried *s
 
 double cw_transfers_overlap(const struct cw_transfers *sums)
 {
-    return sums->ns != 0 ? (double)sums->overlapped_ns / (double)sums->ns : 0;
+    return cw_float_ratio(sums->overlapped_ns, sums->ns);
 }
 
 static void clear(struct row *row)

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/float_env.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/options/options.h"
@@ -296,7 +297,9 @@ static int has_leftovers(const struct cw_view *view)
     return 0;
 }
 
-int cw_report_write(const struct cw_view *view, const struct cw_report_request *request)
+/* With the thread's floating point held, which report.h leaves as it was. */
+static CW_NOINLINE int write_report(const struct cw_view *view,
+                                    const struct cw_report_request *request)
 {
     struct cw_report_job *job;
     int result = 0;
@@ -318,10 +321,19 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
     return result;
 }
 
+int cw_report_write(const struct cw_view *view, const struct cw_report_request *request)
+{
+    struct cw_float_env env = cw_float_hold();
+    int result = write_report(view, request);
+
+    cw_float_release(&env);
+    return result;
+}
+
 /* ---- a persistent model ---- */
 
-struct cw_report_job *cw_report_open(const struct cw_view *view,
-                                     const struct cw_report_request *request)
+static CW_NOINLINE struct cw_report_job *open_job(const struct cw_view *view,
+                                                  const struct cw_report_request *request)
 {
     struct cw_report_job *job = create_job(view, request);
     int rc;
@@ -335,6 +347,16 @@ struct cw_report_job *cw_report_open(const struct cw_view *view,
         return job;
     cw_report_close(job);
     return NULL;
+}
+
+struct cw_report_job *cw_report_open(const struct cw_view *view,
+                                     const struct cw_report_request *request)
+{
+    struct cw_float_env env = cw_float_hold();
+    struct cw_report_job *job = open_job(view, request);
+
+    cw_float_release(&env);
+    return job;
 }
 
 void cw_report_read_listed(struct cw_report_job *job, cw_report_list_fn list)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/float_env.h"
 #include "base/mem.h"
 #include "report/model/model_live.h"
 #include "report/symbols/symbol.h"
@@ -88,6 +89,7 @@ int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
 {
     const struct cw_live_oom *oom = cw_view_oom(view, oom_index);
     int saved = errno, result;
+    struct cw_float_env env;
     struct job *job;
 
     if (!oom)
@@ -101,8 +103,10 @@ int cw_report_oom(const struct cw_view *view, uint32_t oom_index,
     job->live.symbols = &job->symbols;
     /* If out of memory for names, frames show addresses. */
     cw_symbols_init(&job->symbols, view, NULL, NULL);
+    env = cw_float_hold();
     read_account(job, oom);
     result = write_dump(job, request);
+    cw_float_release(&env);
     cw_live_model_fini(&job->live);
     cw_symbols_fini(&job->symbols);
     cw_mem_free(job, sizeof(*job));

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
+#include "base/float_env.h"
 #include "base/hash.h"
 #include "base/out.h"
 #include "base/utf8.h"
@@ -474,7 +475,7 @@ static uint64_t plus(uint64_t bits, double value)
     return bits;
 }
 
-static void count_step(struct cw_live_tag *record, uint64_t now_ns, uint64_t bytes)
+static CW_NOINLINE void count_step(struct cw_live_tag *record, uint64_t now_ns, uint64_t bytes)
 {
     uint64_t steps = LOAD(record->steps) + 1;
     double x = (double)steps, y = (double)bytes;
@@ -500,12 +501,15 @@ void cw_tag_name_step(uint16_t tag, uint64_t now_ns, uint64_t live_bytes)
 {
     struct cw_live_tag *record = record_of(tag);
     struct name *name = &names[tag];
+    struct cw_float_env env;
     uint16_t pattern;
 
     if (record == NULL)
         return;
     cw_lock_acquire(&name->counting);
+    env = cw_float_hold();
     count_step(record, now_ns, live_bytes);
+    cw_float_release(&env);
     pattern = atomic_load(&name->pattern);
     cw_lock_release(&name->counting);
     if (pattern != 0)

@@ -6,6 +6,7 @@
 #include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/transfer_driver.h"
 
+#include "base/float_env.h"
 #include "hook/bodies/buffer_driver.h"
 #include "hook/resolve/hook_table.h"
 
@@ -80,11 +81,13 @@ static int event_wait(void *event)
 
 static int event_elapsed(void *begin, void *end, uint64_t *out_ns)
 {
+    struct cw_float_env env = cw_float_hold(); /* which the program has not asked the driver for */
     float ms = 0;
     CUresult rc = CW_REAL(cuEventElapsedTime)(&ms, (CUevent)begin, (CUevent)end);
 
+    cw_float_release(&env);
     if (rc == CUDA_SUCCESS)
-        *out_ns = ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+        *out_ns = cw_float_times(ms, 1000000);
     return (int)rc;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/float_env.h"
 #include "core/process/thread.h"
 #include "hook/resolve/object.h"
 
@@ -35,6 +36,7 @@ static void *run(void *arg)
     prctl(PR_SET_NAME, "cuwarden");
     cw_thread.depth = 1; /* hooks that the driver calls on the way pass straight through */
     cw_thread.is_helper = 1;
+    (void)cw_float_hold(); /* inherited from the creator, as the mask of signals is */
     work.fn();
     return NULL;
 }
