@@ -11,6 +11,7 @@
 #include "core/account/budget_warn.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
+#include "core/account/usage.h"
 #include "core/process/session.h"
 #include "core/process/slot.h"
 #include "core/tags/tag.h"
@@ -26,6 +27,7 @@ struct budget {
     _Atomic int64_t taken; /* by claims and marked blocks, and as credit */
     _Atomic int64_t peak;  /* as shown, and so are: */
     _Atomic uint64_t refused, exceeded;
+    uint32_t text; /* of the pattern, as shown; under the lock */
 };
 
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_BUDGET);
@@ -408,17 +410,15 @@ CW_HOT void cw_budget_gone(uint32_t block, uint32_t guards)
 static void show(unsigned at)
 {
     const struct cw_budget_rule *rule = cw_budget_rule_at(at);
-    uint32_t text;
 
     if (arena == NULL)
         return;
     STORE(shown(at)->bytes, rule->bytes);
     atomic_store(&shown(at)->refuses, rule->refuses);
     atomic_store(&shown(at)->is_set, cw_budget_rule_is_set(at));
-    if (atomic_load(&shown(at)->pattern) != 0)
-        return;
-    text = cw_arena_text(arena, rule->pattern, strlen(rule->pattern));
-    atomic_store(&shown(at)->pattern, text);
+    if (budgets[at].text == 0)
+        budgets[at].text = cw_arena_text(arena, rule->pattern, strlen(rule->pattern));
+    atomic_store(&shown(at)->pattern, budgets[at].text);
 }
 
 static void put(unsigned at, const struct cw_budget_rule *rule, int is_set)
@@ -542,10 +542,24 @@ int cw_budget_read(uint8_t number, struct cw_budget_view *out)
 
 /* ---- the session ---- */
 
+static void forget(void)
+{
+    memset(cw_budget_credits, 0, sizeof(cw_budget_credits));
+    for (unsigned i = 0; i < CW_BUDGETS; i++) {
+        atomic_store(&budgets[i].taken, 0);
+        atomic_store(&budgets[i].peak, 0);
+        atomic_store(&budgets[i].refused, 0);
+        atomic_store(&budgets[i].exceeded, 0);
+        atomic_store(&budgets[i].is_beyond, 0);
+        atomic_store(&budgets[i].has_warned, 0);
+        budgets[i].text = 0;
+    }
+}
+
 void cw_budget_init(struct cw_arena *in, const struct cw_budget_rules *rules)
 {
     arena = in;
-    memset(cw_budget_credits, 0, sizeof(cw_budget_credits));
+    forget();
     for (unsigned i = 0; i < rules->count; i++) {
         const struct cw_budget_rule *rule = &rules->rule[i];
         int at = cw_budget_rule_find(rule->pattern, 0) < 0 ? cw_budget_rule_add(rule) : -1;
@@ -555,37 +569,20 @@ void cw_budget_init(struct cw_arena *in, const struct cw_budget_rules *rules)
         cw_budget_tag_own(rule);
         put((unsigned)at, rule, 1);
     }
-    for (unsigned i = 0; i < CW_BUDGETS; i++) {
-        atomic_store(&budgets[i].taken, 0);
-        atomic_store(&budgets[i].peak, 0);
-        atomic_store(&budgets[i].refused, 0);
-        atomic_store(&budgets[i].exceeded, 0);
-        atomic_store(&budgets[i].is_beyond, 0);
-        atomic_store(&budgets[i].has_warned, 0);
-        if (i < cw_budget_rules())
-            show(i);
-    }
+    for (unsigned i = 0; i < cw_budget_rules(); i++)
+        show(i);
     cw_budget_tag_forget();
     cw_guard_set(CW_GUARD_BUDGET, cw_budget_rule_is_any_set());
 }
 
-/* A process that only looks at a device is not the one that was meant. */
-static int has_taken_memory(void)
-{
-    uint64_t most = 0;
-
-    for (unsigned i = 0; arena != NULL && i < CW_MAX_DEVICES; i++)
-        most |= LOAD(arena->header->device[i].peak_bytes);
-    return most != 0;
-}
-
 void cw_budget_tell_unused(void)
 {
-    unsigned count = has_taken_memory() ? cw_budget_rules() : 0;
+    /* A process that only looks at a device is not the one that was meant. */
+    unsigned count = cw_usage_is_any_used() ? cw_budget_rules() : 0;
 
     for (unsigned i = 0; i < count; i++)
         if (cw_budget_rule_is_set(i) && !cw_budget_rule_at(i)->is_name &&
-            (LOAD(shown(i)->peak_bytes) | LOAD(shown(i)->refused)) == 0)
+            LOAD(budgets[i].peak) == 0 && LOAD(budgets[i].refused) == 0)
             cw_budget_warn_of_unused(cw_budget_rule_at(i));
 }
 
@@ -593,6 +590,7 @@ void cw_budget_reset(void)
 {
     cw_lock_reset(&lock);
     arena = NULL;
+    forget();
     cw_budget_mark_reset();
     cw_guard_set(CW_GUARD_BUDGET | CW_GUARD_CHANGING, 0);
 }

@@ -70,6 +70,14 @@ int cw_usage_is_used(uint8_t device)
     return load(&used[device]) != 0;
 }
 
+int cw_usage_is_any_used(void)
+{
+    for (unsigned i = 0; i < CW_MAX_DEVICES; i++)
+        if (cw_usage_is_used((uint8_t)i))
+            return 1;
+    return 0;
+}
+
 static uint8_t checked(uint8_t device)
 {
     return device < CW_DEVICES ? device : 0;
@@ -86,15 +94,14 @@ static uint64_t add_live(uint8_t device, uint64_t bytes)
     return add(&cw_usage_sums[device].live, bytes);
 }
 
-static void note_use(uint8_t device, uint64_t bytes)
+static void note_use(uint8_t device)
 {
-    if (CW_UNLIKELY(!load(&used[device]) && bytes != 0))
+    if (CW_UNLIKELY(!load(&used[device])))
         store(&used[device], 1);
 }
 
 static uint64_t add_held(uint8_t device, uint64_t bytes)
 {
-    note_use(device, bytes);
     add(&shown(device)->held_bytes, bytes);
     return add(&cw_usage_sums[device].held, bytes);
 }
@@ -252,8 +259,10 @@ static int add_shared(uint8_t device, uint64_t live, uint64_t held, uint64_t blo
         is_peak |= is_above(add_live(device, live), &shown(device)->recent_peak);
         is_peak |= is_above(add(&header->live_bytes, live), &header->peak_bytes);
     }
-    if (held != 0)
+    if (held != 0) {
+        note_use(device);
         is_peak |= is_above(add_held(device, held), &shown(device)->peak_held);
+    }
     if (blocks != 0)
         is_peak |=
             is_above(add(&cw_usage_sums[device].blocks, blocks), &shown(device)->peak_blocks);
@@ -295,7 +304,6 @@ static int try_reserve(uint8_t device, uint64_t bytes, uint64_t most)
             return -1;
     while (!atomic_compare_exchange_weak_explicit(held, &now, now + bytes, memory_order_relaxed,
                                                   memory_order_relaxed));
-    note_use(device, bytes);
     add(&shown(device)->held_bytes, bytes);
     return 0;
 }
@@ -333,7 +341,11 @@ int cw_usage_reserve(uint8_t device, uint64_t bytes, uint64_t most)
 
 void cw_usage_committed(uint8_t device, uint64_t now_ns)
 {
-    if (is_above(cw_usage_held_sum(device), &shown(device)->peak_held))
+    uint64_t held = cw_usage_held_sum(device);
+
+    if (held != 0)
+        note_use(device);
+    if (is_above(held, &shown(device)->peak_held))
         settle(device, 0, 0, now_ns);
 }
 

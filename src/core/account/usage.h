@@ -140,6 +140,7 @@ struct cw_live_sums cw_usage_device(uint8_t device);
 uint64_t cw_usage_excess(uint8_t device);
 /* 1: something was held there at some time. */
 int cw_usage_is_used(uint8_t device);
-uint64_t cw_usage_total(void); /* live, on all devices and the host */
+int cw_usage_is_any_used(void); /* of the devices */
+uint64_t cw_usage_total(void);  /* live, on all devices and the host */
 
 #endif

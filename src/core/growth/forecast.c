@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "base/float_env.h"
 #include "base/sort.h"
 
 #define BINS         16
@@ -175,9 +176,9 @@ static int judge(const struct window *window, double room, uint64_t step_ns,
     bins = (room - peak) / slope;
     if (bins > LOOKS_AHEAD * BINS)
         return 0;
-    *out = (struct cw_forecast){.left_ns = (uint64_t)(bins * (double)window->bin_ns),
-                                .slope = (uint64_t)(slope * 1e9 / (double)window->bin_ns),
-                                .peak = (uint64_t)peak};
+    *out = (struct cw_forecast){.left_ns = cw_float_times(bins, window->bin_ns),
+                                .slope = cw_float_times(slope / (double)window->bin_ns, 1000000000),
+                                .peak = cw_float_times(peak, 1)};
     return 1;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "base/float_env.h"
 #include "base/log.h"
 #include "base/out.h"
 #include "base/sort.h"
@@ -147,7 +148,9 @@ void cw_outlook_look(uint8_t device, const struct cw_live_timeline *timeline, ui
 {
     struct look *look = &self.of[device % CW_MAX_DEVICES];
     struct cw_forecast found;
+    struct cw_float_env env;
     uint64_t life_ns, room;
+    int is_found;
 
     if (device >= CW_MAX_DEVICES || now_ns < look->next_ns)
         return;
@@ -160,7 +163,10 @@ void cw_outlook_look(uint8_t device, const struct cw_live_timeline *timeline, ui
     if (life_ns < CW_FORECAST_LEAST_NS || room == 0)
         return;
     collect(timeline);
-    if (!cw_forecast_find(self.point, self.points, room, step_ns(now_ns), &found)) {
+    env = cw_float_hold();
+    is_found = cw_forecast_find(self.point, self.points, room, step_ns(now_ns), &found);
+    cw_float_release(&env);
+    if (!is_found) {
         look->held_since_ns = 0;
         publish(device, now_ns, life_ns, NULL);
         return;

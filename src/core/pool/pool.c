@@ -338,14 +338,14 @@ static CW_INLINE int rest(struct cw_pool *pool, struct cw_leaving *leaving,
     uint64_t bytes = atomic_load_explicit(&block->bytes, memory_order_relaxed);
     uint64_t held = atomic_load_explicit(&block->held, memory_order_relaxed);
     uint64_t excess = pool->class < CW_POOL_HOST ? cw_size_excess(held, bytes) : 0;
+    uint8_t device = cw_site_device(owner);
     struct cw_slot *slot;
     int is_put = 0, is_counted;
 
     cw_tracker_gone(leaving->index, block, 1);
     cw_site_sub(owner, bytes, held);
     slot = cw_slot_enter();
-    is_counted =
-        CW_LIKELY(slot != NULL) && cw_usage_leave_slack(slot, owner->device, bytes, excess);
+    is_counted = CW_LIKELY(slot != NULL) && cw_usage_leave_slack(slot, device, bytes, excess);
     if (CW_LIKELY(is_counted)) {
         cw_tracker_rest(block, leaving->site, 0);
         is_put = put_inside(slot, pool, leaving, block, held);
@@ -356,8 +356,8 @@ static CW_INLINE int rest(struct cw_pool *pool, struct cw_leaving *leaving,
         cw_slot_leave(slot);
     if (CW_UNLIKELY(!is_counted)) { /* first, or the next owner would be counted in addition */
         cw_retention_reclaim_begins();
-        cw_usage_sub(owner->device, bytes, 0);
-        cw_usage_give_excess(owner->device, excess);
+        cw_usage_sub(device, bytes, 0);
+        cw_usage_give_excess(device, excess);
         cw_tracker_rest(block, leaving->site, 0);
     }
     return is_put;

@@ -446,3 +446,22 @@ Test(budget, a_forked_child_has_the_budgets_and_nothing_live)
     cr_expect_eq(claim(1001), -1);
     cr_expect_eq(claim(1000), 0);
 }
+
+/* As in a child of fork before its first call, whose rules are those of its parent. */
+Test(budget, a_new_process_has_used_none_of_it)
+{
+    struct cw_budget_claim claim;
+    struct cw_budget_view view;
+
+    set("^cache$", 1000, 1);
+    enter("cache");
+    cr_assert_neq(take(800), 0u);
+    cr_expect_neq(cw_budget_claim(800, &claim), 0);
+    cw_budget_refused(&claim);
+    view = view_of("cache");
+    cr_expect(view.used_bytes == 800 && view.peak_bytes == 800 && view.refused == 1);
+    cw_budget_reset();
+    cr_assert_eq(cw_budget_read(1, &view), 0);
+    cr_expect(view.used_bytes == 0 && view.peak_bytes == 0 && view.refused == 0);
+    cr_expect_eq(view.rule.bytes, 1000u);
+}

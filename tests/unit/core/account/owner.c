@@ -144,7 +144,8 @@ static const struct cw_live_owner *shown(uint32_t block)
 {
     struct cw_view view;
 
-    cw_arena_view(core_arena, &view);
+    /* As another process sees it: `own` of a view of this one is what it shows. */
+    cw_view_open(&view, core_header(), core_arena->committed);
     return cw_view_owner(&view, block);
 }
 

@@ -41,7 +41,14 @@ Test(tally, a_device_is_used_from_its_first_bytes_on)
     cw_usage_add(0, 100, 128, 1);
     cw_usage_sub(0, 100, 128);
     cr_expect(cw_usage_is_used(0));
-    cr_assert_eq(cw_usage_reserve(1, 128, 1000), 0);
+    for (int is_refused = 1; is_refused >= 0; is_refused--) {
+        cr_assert_eq(cw_usage_reserve(1, 128, 1000), 0);
+        cr_expect_not(cw_usage_is_used(1), "the driver may still refuse it");
+        if (is_refused)
+            cw_usage_sub(1, 0, 128);
+        else
+            cw_usage_committed(1, 1);
+    }
     cr_expect(cw_usage_is_used(1));
     cr_expect_not(cw_usage_is_used(2));
 }

@@ -542,3 +542,21 @@ PoolTest(pool_in_file, a_look_tells_the_same_when_owners_are_written_over)
     cr_assert_eq(cw_pool_look(key, &after), 1);
     cr_expect_eq(after.id, before.id);
 }
+
+/* Not a PoolTest: the sums of sites, by which that checks the account, are written over too. */
+Test(pool_in_file, a_free_counts_where_its_block_does_when_sites_are_written_over)
+{
+    uint64_t key = pool_get(1000), other = pool_get(2000);
+
+    for (int byte = 1; byte < 256; byte += 63) {
+        core_scribble(CW_TABLE_SITE, byte);
+        pool_put(key);
+        cr_expect_eq(core_live(0), 2000u);
+        cr_expect_eq(core_live(1), 0u);
+        cr_assert_eq(pool_hits(CW_POOL_DEVICE, 1000, &key), 1);
+        cr_expect_eq(core_live(0), 3000u);
+    }
+    pool_put(other);
+    cr_expect_eq(core_live(0), 1000u);
+    cr_expect_eq(cw_usage_excess(0), 0u);
+}
