@@ -216,6 +216,22 @@ static void stop_too(const struct cw_run_child *child)
             kill(child->pid, stops[i]);
 }
 
+/* A SIGSTOP to the program alone, from a debugger or cpulimit, ends with a SIGCONT to it alone, of
+ * which we would hear nothing if we had stopped. Without a terminal there is no shell, either, that
+ * waits for the job to stop. */
+static int is_for_the_job(int status)
+{
+    int terminal;
+
+    if (WSTOPSIG(status) != SIGSTOP)
+        return 1;
+    terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0)
+        return 0;
+    close(terminal);
+    return 1;
+}
+
 /* Reaps ended processes other than our child. */
 static void reap_others(const struct cw_run_child *child)
 {
@@ -242,7 +258,8 @@ int cw_run_child_wait(struct cw_run_child *child, void (*idle)(void *arg), void 
         if (pid == child->pid && !WIFSTOPPED(status))
             return status;
         if (pid == child->pid) {
-            stop_too(child);
+            if (is_for_the_job(status))
+                stop_too(child);
             continue;
         }
         reap_others(child);
