@@ -3,7 +3,8 @@
  * Blocks: looked at one by one, named, counted from a mark. See api.h.
  *
  * A record changes hands without a lock, so it is read between two looks at its state and at the
- * owner's id: equal ones are one owner's.
+ * owner's id: equal ones are one owner's. The owner's record comes after the block's, so the id
+ * is read only of a block that is live.
  */
 #include "api/blocks.h"
 
@@ -42,10 +43,13 @@ static uint64_t age_of(const struct cw_live_block *block)
 int cw_api_block_read(uint32_t index, struct cw_api_block *out)
 {
     const struct cw_live_block *block = cw_tracker_at(index);
-    uint64_t id = cw_owner_id(index);
     const struct cw_live_site *site;
+    uint64_t id;
 
     if (!is_live(block))
+        return -1;
+    id = cw_owner_id(index);
+    if (!is_live(block)) /* as it was when the owner of this id was there already */
         return -1;
     out->site = LOAD(block->site);
     site = cw_site_own(cw_site_at(out->site));

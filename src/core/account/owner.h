@@ -52,7 +52,7 @@ static inline struct cw_live_owner *cw_owner_new(uint32_t block)
                         atomic_load_explicit(&cw_owner_epoch, memory_order_relaxed)))
         cw_owner_take_range();
     atomic_store_explicit(&owner->name, 0, memory_order_relaxed);
-    atomic_store_explicit(&owner->id, cw_thread.next_id++, memory_order_relaxed);
+    atomic_store_explicit(&owner->id, cw_thread.next_id++, memory_order_release);
     return owner;
 }
 
@@ -73,9 +73,10 @@ static inline void cw_owner_show(const struct cw_live_owner *owner, ptrdiff_t ow
                           memory_order_relaxed);
 }
 
+/* Of a block that is or was live. Who sees an id sees that the former owner is gone. */
 static inline uint64_t cw_owner_id(uint32_t block)
 {
-    return atomic_load_explicit(&cw_owner_at(block)->id, memory_order_relaxed);
+    return atomic_load_explicit(&cw_owner_at(block)->id, memory_order_acquire);
 }
 
 /* What the program calls it, "" for nothing; lives as long as the arena. */

@@ -165,6 +165,22 @@ Test(blocks, that_were_never_freed_are_leaks_from_a_mark_on)
     cr_expect_eq(cw_thread.depth, 0);
 }
 
+/* A thread is about to take a block: its record is there, in a chunk of its own, the owner's is not
+ * yet, or for lack of memory never will be. */
+Test(blocks, a_record_without_an_owner_is_passed_over)
+{
+    struct cw_api_block read;
+    struct seen seen = {0};
+    uint32_t index;
+
+    do
+        index = cw_arena_append(&cw_session.arena, CW_TABLE_BLOCK);
+    while (index < 2 * CW_BLOCKS_FIRST);
+    cr_expect_eq(cw_api_block_read(index, &read), -1);
+    API_WORKS(cw_api_visit(NULL, 0, see, &seen));
+    cr_expect_eq(seen.count, 0);
+}
+
 static void setup_file(void)
 {
     core_on_file();
