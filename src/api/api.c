@@ -92,7 +92,7 @@ unsigned cw_api_device_count(void)
 {
     unsigned count = CW_MAX_DEVICES;
 
-    if (!cw_gate_enter())
+    if (!cw_session_is_armed() || !cw_gate_enter())
         return CW_MAX_DEVICES;
     if (cw_session.ops->device_count(&count) != 0 || count > CW_MAX_DEVICES)
         count = CW_MAX_DEVICES;
@@ -106,18 +106,30 @@ int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
 
     *out_first = 0;
     *out_end = CW_MAX_DEVICES;
+/* A device with memory is there. */
+static int is_known(int device)
+{
+    return device >= 0 && device < CW_MAX_DEVICES &&
+           atomic_load(&cw_device_state((uint8_t)device)->known);
+}
+
     if (device == CUWARDEN_ALL_DEVICES)
         return CUWARDEN_OK;
-    /* A device with memory is there. */
-    if (device >= 0 && device < CW_MAX_DEVICES && cw_session_is_armed() &&
-        !atomic_load(&cw_device_state((uint8_t)device)->known))
+    if (device != CUWARDEN_HOST && !is_known(device))
         count = cw_api_device_count();
     if (device != CUWARDEN_HOST && (device < 0 || (unsigned)device >= count))
-        return cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u", device,
-                           count - 1);
+        return no_device(device, count);
     *out_first = device == CUWARDEN_HOST ? CW_DEVICE_HOST : (uint8_t)device;
     *out_end = (uint8_t)(*out_first + 1);
     return CUWARDEN_OK;
+static int no_device(int device, unsigned count)
+{
+    return count == 0
+               ? cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d, nor another", device)
+               : cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u",
+                             device, count - 1);
+}
+
 }
 
 /* ---- the program's functions ---- */

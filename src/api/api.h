@@ -56,7 +56,8 @@ int cw_api_check_driver(void);
 
 /* Devices that the driver has; CW_MAX_DEVICES where it does not say, or may not be asked now. */
 unsigned cw_api_device_count(void);
-/* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. */
+/* The devices from *out_first to before *out_end; the host is CW_DEVICE_HOST. All are as many as
+ * there could be. */
 int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end);
 
 /* ---- inside ---- */

@@ -3,7 +3,8 @@
  * Statistics of a device or a tag. See api.h.
  *
  * Added up from the records of sites, buckets and resizes, and from counters by tag, while others
- * write them: no lock, no call of the driver, each figure right for some moment of the call.
+ * write them: no lock, each figure right for some moment of the call. The driver is asked how many
+ * devices there are for those of all; and with a limit what each of them is, once.
  */
 #include "api/stats.h"
 
@@ -111,11 +112,13 @@ static void add_resizes(const struct wanted *wanted, struct cuwarden_stats *stat
 
 /* ---- of devices ---- */
 
-static void add_device(uint8_t index, struct cuwarden_stats *stats)
+/* Returns what of it may be used. */
+static uint64_t add_device(uint8_t index, struct cuwarden_stats *stats)
 {
     const struct cw_live_device *device = cw_device_at(index);
     const struct cw_device_state *state = cw_device_state(index);
     uint64_t total = LOAD(state->driver_total), used = LOAD(state->driver_used);
+    uint64_t limit = cw_limit_of(index);
     struct cw_live_sums sums = cw_usage_device(index);
 
     stats->peak_bytes += LOAD(device->peak_bytes);
@@ -123,18 +126,20 @@ static void add_device(uint8_t index, struct cuwarden_stats *stats)
     stats->peak_reserved_bytes += LOAD(device->peak_held);
     stats->fallbacks += LOAD(device->memory.fallbacks);
     stats->fallback_bytes += LOAD(device->memory.fallback_bytes);
-    stats->limit_bytes += cw_limit_of(index);
-    stats->device_total_bytes += total != 0 ? total : state->total;
+    stats->limit_bytes += limit;
     stats->device_free_bytes += total > used ? total - used : 0;
+    if (total == 0) /* never looked at */
+        total = state->total;
+    stats->device_total_bytes += total;
+    return limit != 0 ? limit : total;
 }
 
 static void add_devices(const struct wanted *wanted, struct cuwarden_stats *stats)
 {
-    uint64_t usable;
+    uint64_t usable = 0;
 
     for (unsigned i = wanted->first; i < wanted->end; i++)
-        add_device((uint8_t)i, stats);
-    usable = stats->limit_bytes != 0 ? stats->limit_bytes : stats->device_total_bytes;
+        usable += add_device((uint8_t)i, stats);
     stats->utilisation = cw_float_ratio(stats->allocated_bytes, usable);
     if (stats->peak_reserved_bytes > stats->peak_bytes)
         stats->fragmentation = cw_float_ratio(stats->peak_reserved_bytes - stats->peak_bytes,
@@ -220,6 +225,8 @@ int cw_api_stats(int device, const char *tag, struct cuwarden_stats *out, size_t
     if (error != CUWARDEN_OK)
         return error;
     if (cw_session_is_armed()) {
+        if (device == CUWARDEN_ALL_DEVICES)
+            wanted.end = (uint8_t)cw_api_device_count();
         cw_arena_view(&cw_session.arena, &wanted.view);
         fill(&wanted, &stats);
     }

@@ -69,6 +69,7 @@ static void shrink(void)
 {
     CUdeviceptr block[4];
     uint64_t bytes = 0;
+    struct cuwarden_stats all;
 
     for (int i = 0; i < 4; i++)
         block[i] = take(8 * MIB);
@@ -84,7 +85,9 @@ static void limit(void)
 
     GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 30 * MIB));
     if (is_active) {
-        CHECK(stats().limit_bytes == 30 * MIB);
+        CHECK(stats().limit_bytes == 30 * MIB && stats().utilisation > 0.6);
+        CHECK(cuwarden_device_stats(CUWARDEN_ALL_DEVICES, &all) == CUWARDEN_OK);
+        CHECK(all.limit_bytes == 30 * MIB && all.utilisation < 0.1); /* the other device has none */
         CHECK(cuMemAlloc(&second, 20 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
     }
     GIVES(CUWARDEN_OK, cuwarden_limit_set(CUWARDEN_ALL_DEVICES, 0));

@@ -86,6 +86,14 @@ Test(control, is_of_devices_that_are_there)
     API_FAILS(CUWARDEN_INVALID, "memory of the host", ask_limit(CUWARDEN_HOST));
 }
 
+Test(control, says_which_devices_there_are)
+{
+    API_FAILS(CUWARDEN_NO_DEVICE, "no device 64: devices are 0 to 1", ask_stats(64));
+    API_FAILS(CUWARDEN_NO_DEVICE, "no device -3: devices are 0 to 1", ask_limit(-3));
+    fake_driver.devices = 0;
+    API_FAILS(CUWARDEN_NO_DEVICE, "no device 1, nor another", ask_stats(1));
+}
+
 Test(control, needs_a_device_that_is_used_somewhere)
 {
     API_FAILS(CUWARDEN_UNUSED_DEVICE, "on any device", ask_pressure(CUWARDEN_ALL_DEVICES));
@@ -99,6 +107,7 @@ Test(early_control, waits_for_the_first_call_of_cuda)
     for (unsigned i = 0; i < FUNCTIONS; i++)
         cr_expect_eq(functions[i].ask(0), functions[i].early, "function %u", i);
     cr_expect(stats(0, NULL).efficiency == 1 && stats(63, NULL).allocations == 0);
+    API_FAILS(CUWARDEN_NO_DEVICE, "no device 64: devices are 0 to 63", ask_stats(64));
     core_options()->mode = CW_MODE_OFF;
     for (unsigned i = 0; i < FUNCTIONS; i++)
         API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", functions[i].ask(0));
@@ -155,6 +164,25 @@ Test(control, limits_below_what_is_held_are_set)
 Test(control, counts_by_device_and_by_tag)
 {
     struct cuwarden_stats out = {.frees = 7};
+
+/* The other device has no limit: all of it may be used. And what could be a device is not asked. */
+Test(control, of_all_devices_use_is_of_what_may_be_used_of_each)
+{
+    struct cuwarden_stats all;
+    unsigned asked;
+
+    pool_get(60 * MIB);
+    API_WORKS(cw_api_limit(0, 100 * MIB));
+    cr_expect_float_eq(stats(0, NULL).utilisation, 0.6, 0.01);
+    asked = fake_calls(FAKE_DEVICE_FACTS);
+    all = stats(CUWARDEN_ALL_DEVICES, NULL);
+    cr_expect_leq(fake_calls(FAKE_DEVICE_FACTS), asked + 1);
+    cr_expect_eq(all.limit_bytes, 100 * MIB);
+    cr_expect_gt(all.device_total_bytes, stats(0, NULL).device_total_bytes);
+    cr_expect_float_eq(all.utilisation,
+                       60. / (100. + (double)(stats(1, NULL).device_total_bytes / MIB)), 1e-4, "%f",
+                       all.utilisation);
+}
 
     API_WORKS(cw_api_tag_push("cache"));
     pool_put(pool_get(3000));
