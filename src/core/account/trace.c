@@ -192,6 +192,13 @@ static int make_window(void)
     return 0;
 }
 
+static void close_file(void)
+{
+    if (is_ours(self.fd))
+        cw_sys_close(self.fd);
+    self.fd = -1;
+}
+
 static int begin_locked(struct cw_arena *arena, int fd, const char *path)
 {
     struct stat info;
@@ -199,6 +206,10 @@ static int begin_locked(struct cw_arena *arena, int fd, const char *path)
 
     if (cw_trace_has_file())
         return EBUSY;
+    /* Of a trace that ended for want of room, unless the program has closed it and the number came
+     * again. */
+    if (self.fd != fd)
+        close_file();
     error = cw_sys_stat(fd, &info) != 0 ? errno : make_window();
     if (error != 0)
         return error;
@@ -227,13 +238,6 @@ int cw_trace_begin(struct cw_arena *arena, int fd, const char *path)
     error = begin_locked(arena, fd, path);
     cw_lock_release(&self.lock);
     return error;
-}
-
-static void close_file(void)
-{
-    if (is_ours(self.fd))
-        cw_sys_close(self.fd);
-    self.fd = -1;
 }
 
 int cw_trace_stop(void)
