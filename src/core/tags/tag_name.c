@@ -389,12 +389,12 @@ void cw_tag_name_own(const char *text)
 /* A text may have changed in its place, so it is compared. */
 uint16_t cw_tag_name_again(const char *text)
 {
-    static CW_TLS struct {
+    static CW_TLS struct known {
         const char *text;
         uint16_t tag;
-    } known[KNOWN], *at;
+    } known[KNOWN];
+    struct known *at = &known[((uintptr_t)text >> 3 ^ (uintptr_t)text) % KNOWN];
 
-    at = &known[((uintptr_t)text >> 3 ^ (uintptr_t)text) % KNOWN];
     if (CW_UNLIKELY(at->text != text || strcmp(names[at->tag].text, text) != 0)) {
         at->tag = cw_tag_name(0, text);
         at->text = text;
