@@ -223,4 +223,6 @@ Test(listeners, go_on_in_a_forked_child_whose_levels_are_low)
     cr_expect_eq(other.count, 2);
     cw_api_notice_serve();
     cr_expect(one.count == 2 && one.before == CUWARDEN_LOW);
+    API_WORKS(listen_to_pressure(0, &one)); /* it waits for no call of the parent's */
+    API_WORKS(listen_to_memory(0, &other));
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "core/account/tracker.h"
 #include "core/control/lifecycle.h"
 #include "core_file.h"
@@ -108,6 +109,47 @@ Test(owner, equal_names_are_one_text)
     name[0] = 'P';
     cr_expect_neq(cw_owner_text(name), text);
     cr_expect_eq(cw_owner_text("positions"), text);
+}
+
+#define ROUNDS 5000
+
+static uint32_t shared;
+static _Atomic unsigned named;
+static _Atomic int is_done, lost;
+
+static int is_kept_and_stays(void)
+{
+    unsigned spins = 0, turns = 0, before = atomic_load(&named);
+
+    atomic_fetch_and(&cw_owner_at(shared)->name, ~CW_OWNER_KEPT);
+    cw_owner_keep(shared);
+    while (atomic_load(&named) < before + 2)
+        if (++spins > 1000) /* both at work at once is what the test is about */
+            cw_lock_relax(&turns);
+    return cw_owner_is_kept(shared);
+}
+
+static void keep_or_name(unsigned id)
+{
+    uint32_t text = cw_owner_text("positions");
+
+    if (id == 0) {
+        for (int i = 0; i < ROUNDS; i++)
+            lost += !is_kept_and_stays();
+        atomic_store(&is_done, 1);
+    }
+    while (!atomic_load(&is_done)) {
+        cw_owner_call(shared, text);
+        atomic_fetch_add(&named, 1);
+    }
+}
+
+Test(owner, what_one_thread_keeps_another_may_name)
+{
+    shared = put(1);
+    run_threads(2, keep_or_name);
+    cr_expect_eq(lost, 0, "%d of %d", lost, ROUNDS);
+    cr_expect_str_eq(cw_owner_name(shared), "positions");
 }
 
 Test(owner, a_long_name_is_cut_between_characters)
