@@ -5,7 +5,8 @@
  * There is nothing to link. The functions are inline and look once, by dlsym(3), for a table that
  * libcuwarden.so exports when it is preloaded (`cuwarden run -- PROGRAM`). Without it each function
  * does nothing and returns CUWARDEN_NOT_ACTIVE, at the cost of one load and one comparison, so a
- * program ships with the calls in. glibc before 2.34 wants -ldl (`pkg-config --libs cuwarden`).
+ * program ships with the calls in. With CUWARDEN_MODE=off they return it, too. glibc before 2.34
+ * wants -ldl (`pkg-config --libs cuwarden`).
  *
  * What holds for all functions
  *   result   an enum cuwarden_error; results go to the last argument. Nothing is written on
@@ -53,7 +54,7 @@ extern "C" {
     X(OK, 0, "success")                                                                            \
     X(NOT_ACTIVE, 1,                                                                               \
       "cuwarden is not active in this process: start it by 'cuwarden run -- PROGRAM'")             \
-    X(NOT_STARTED, 2, "the program has not called CUDA yet")                                       \
+    X(NOT_STARTED, 2, "the program has not called CUDA yet; cudaFree(0) is enough")                \
     X(INVALID, 3, "an argument is invalid")                                                        \
     X(NOT_FOUND, 4, "there is no such thing")                                                      \
     X(NO_DEVICE, 5, "there is no such device")                                                     \

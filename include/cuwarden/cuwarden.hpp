@@ -212,7 +212,7 @@ template <typename Function> void visit(Function &&function)
     visit(filter{}, std::forward<Function>(function));
 }
 
-// Its texts are valid until the thread's next call.
+// Its texts are valid until the thread's next call of this function.
 inline std::optional<block> find_block(const void *address)
 {
     block out{};

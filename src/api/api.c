@@ -27,9 +27,14 @@ const struct cw_options *cw_api_options(void)
 
 int cw_api_fail(int error, const char *fmt, ...)
 {
-    struct cw_api_thread *thread = cw_api_thread();
+    struct cw_api_thread *thread;
     va_list ap;
 
+    if (cw_api_check_active() != CUWARDEN_OK)
+        return CUWARDEN_NOT_ACTIVE;
+    thread = cw_api_thread();
+    if (thread == NULL)
+        return error;
     va_start(ap, fmt);
     cw_vformat(thread->text, sizeof(thread->text), fmt, ap);
     va_end(ap);
@@ -51,26 +56,39 @@ static const char *meaning(int error)
     }
 }
 
+static int is_off(void)
+{
+    return settings == NULL || settings->mode == CW_MODE_OFF;
+}
+
+/* Known from the state of the process: nothing is kept for a thread that only hears this. */
+static const char *why_not_active(void)
+{
+    if (is_off())
+        return "cuwarden is loaded and off (CUWARDEN_MODE=off)";
+    return atomic_load(&cw_session.state) > CW_SESSION_ARMED
+               ? "the account of this process has ended"
+               : meaning(CUWARDEN_NOT_ACTIVE);
+}
+
 const char *cw_api_error_text(int error)
 {
     const struct cw_api_thread *thread = cw_api_thread_seen();
 
-    return thread != NULL && error != CUWARDEN_OK && error == thread->error ? thread->text
-                                                                            : meaning(error);
+    if (thread != NULL && error != CUWARDEN_OK && error == thread->error)
+        return thread->text;
+    return error == CUWARDEN_NOT_ACTIVE ? why_not_active() : meaning(error);
 }
 
 int cw_api_not_armed(void)
 {
-    if (settings == NULL || settings->mode == CW_MODE_OFF)
-        return cw_api_fail(CUWARDEN_NOT_ACTIVE, "cuwarden is loaded and off (CUWARDEN_MODE=off)");
-    if (atomic_load(&cw_session.state) == CW_SESSION_NEW)
-        return CUWARDEN_OK;
-    return cw_api_fail(CUWARDEN_NOT_ACTIVE, "the account of this process has ended");
+    return !is_off() && atomic_load(&cw_session.state) == CW_SESSION_NEW ? CUWARDEN_OK
+                                                                         : CUWARDEN_NOT_ACTIVE;
 }
 
 int cw_api_not_there(const char *what, uint64_t number)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error != CUWARDEN_OK)
         return error;
@@ -88,6 +106,13 @@ int cw_api_check_driver(void)
 
 /* ---- devices ---- */
 
+/* A device with memory is there. */
+static int is_known(int device)
+{
+    return device >= 0 && device < CW_MAX_DEVICES &&
+           atomic_load(&cw_device_state((uint8_t)device)->known);
+}
+
 unsigned cw_api_device_count(void)
 {
     unsigned count = CW_MAX_DEVICES;
@@ -100,19 +125,20 @@ unsigned cw_api_device_count(void)
     return count;
 }
 
+static int no_device(int device, unsigned count)
+{
+    return count == 0
+               ? cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d, nor another", device)
+               : cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u",
+                             device, count - 1);
+}
+
 int cw_api_check_device(int device, uint8_t *out_first, uint8_t *out_end)
 {
     unsigned count = CW_MAX_DEVICES;
 
     *out_first = 0;
     *out_end = CW_MAX_DEVICES;
-/* A device with memory is there. */
-static int is_known(int device)
-{
-    return device >= 0 && device < CW_MAX_DEVICES &&
-           atomic_load(&cw_device_state((uint8_t)device)->known);
-}
-
     if (device == CUWARDEN_ALL_DEVICES)
         return CUWARDEN_OK;
     if (device != CUWARDEN_HOST && !is_known(device))
@@ -122,14 +148,6 @@ static int is_known(int device)
     *out_first = device == CUWARDEN_HOST ? CW_DEVICE_HOST : (uint8_t)device;
     *out_end = (uint8_t)(*out_first + 1);
     return CUWARDEN_OK;
-static int no_device(int device, unsigned count)
-{
-    return count == 0
-               ? cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d, nor another", device)
-               : cw_api_fail(CUWARDEN_NO_DEVICE, "there is no device %d: devices are 0 to %u",
-                             device, count - 1);
-}
-
 }
 
 /* ---- the program's functions ---- */

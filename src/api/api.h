@@ -27,25 +27,25 @@ const char *cw_api_error_text(int error);
 
 /* ---- failing ---- */
 
-/* Notes what the calling thread's call failed with; returns the error. */
+/* Notes what the calling thread's call failed with, if there is memory for it; returns the error.
+ * Where there is no account and will be none, that is what a call fails with: NOT_ACTIVE. */
 int cw_api_fail(int error, const char *fmt, ...) CW_PRINTF(2, 3);
 
-/* What is not armed: OK if the program has not called CUDA yet and will be accounted for, else the
- * failure. */
+/* What is not armed: OK if the program has not called CUDA yet and will be accounted for. */
 CW_COLD int cw_api_not_armed(void);
+
+/* CUWARDEN_OK: there is an account, or there will be from the first call of CUDA on. */
+static inline int cw_api_check_active(void)
+{
+    return CW_LIKELY(cw_session_is_armed()) ? CUWARDEN_OK : cw_api_not_armed();
+}
 
 /* CUWARDEN_OK: there is an account. */
 static inline int cw_api_check_started(void)
 {
-    int error;
-
     if (CW_LIKELY(cw_session_is_armed()))
         return CUWARDEN_OK;
-    error = cw_api_not_armed();
-    return error != CUWARDEN_OK
-               ? error
-               : cw_api_fail(CUWARDEN_NOT_STARTED,
-                             "the program has not called CUDA yet; cudaFree(0) is enough");
+    return cw_api_not_armed() == CUWARDEN_OK ? CUWARDEN_NOT_STARTED : CUWARDEN_NOT_ACTIVE;
 }
 
 /* NOT_FOUND: there is no "buffer" of this number, say; or whatever keeps there from being any. */

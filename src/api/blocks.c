@@ -92,19 +92,22 @@ static uint32_t find(const void *address)
 
 int cw_api_block_find(const void *address, struct cuwarden_block *out, size_t size)
 {
-    struct cw_api_block *found = &cw_api_thread()->found;
     int error = cw_api_check_started();
+    struct cw_api_thread *thread;
     uint32_t index;
 
     if (error != CUWARDEN_OK)
         return error;
+    thread = cw_api_thread();
+    if (thread == NULL)
+        return CUWARDEN_OUT_OF_HOST;
     index = find(address);
     if (index == 0)
         return CUWARDEN_NOT_FOUND;
-    if (cw_api_block_read(index, found) != 0)
+    if (cw_api_block_read(index, &thread->found) != 0)
         return cw_api_fail(CUWARDEN_NOT_FOUND, "the block at 0x%llx is being freed",
                            (unsigned long long)(uintptr_t)address);
-    cw_api_give(out, size, &found->block, sizeof(found->block));
+    cw_api_give(out, size, &thread->found.block, sizeof(thread->found.block));
     return CUWARDEN_OK;
 }
 
@@ -139,7 +142,7 @@ void cw_api_block_own(uint32_t block, uint32_t name)
 
 int cw_api_mark(uint64_t *out)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
         *out = cw_session_is_armed() ? cw_owner_mark() : 1;
@@ -185,7 +188,7 @@ static void visit(const struct wanted *wanted, cuwarden_block_fn fn, void *arg)
 int cw_api_visit(const struct cuwarden_filter *filter, size_t size, cuwarden_block_fn fn, void *arg)
 {
     struct wanted wanted = {.filter = {.device = CUWARDEN_ALL_DEVICES}};
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error != CUWARDEN_OK)
         return error;

@@ -14,7 +14,7 @@
  * them. */
 static int check(const char *tag)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK && (tag == NULL || tag[0] == '\0'))
         error = cw_api_fail(CUWARDEN_INVALID,

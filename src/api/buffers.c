@@ -431,7 +431,7 @@ int cw_api_buffer_now(uint64_t buffer, struct cuwarden_buffer *out, size_t size)
 
 int cw_api_buffer_visit(cuwarden_buffer_fn fn, void *arg)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed(), rc = 0;
+    int error = cw_api_check_active(), rc = 0;
 
     if (error == CUWARDEN_OK && fn == NULL)
         error = cw_api_fail(CUWARDEN_INVALID, "a visit needs a function to call; this one is NULL");
@@ -494,7 +494,7 @@ static int is_for_cleaning(const struct cw_buffer_row *row, uint64_t unused_ns, 
 int cw_api_buffer_clean(uint64_t unused_ns, double below, uint64_t *out_bytes)
 {
     uint64_t bytes = 0;
-    int last = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int last = cw_api_check_active();
 
     if (last != CUWARDEN_OK)
         return last;

@@ -126,7 +126,7 @@ int cw_api_estimate(const struct cuwarden_model *model, size_t model_size,
     struct cuwarden_estimate told;
     struct cw_estimate_load load;
     struct cw_estimate made;
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error != CUWARDEN_OK)
         return error;

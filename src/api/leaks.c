@@ -98,7 +98,7 @@ int cw_api_leaks(uint64_t since, cuwarden_block_fn fn, void *arg, struct cuwarde
                  size_t size)
 {
     struct check check = {.since = since, .fn = fn, .arg = arg};
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
     unsigned depth;
 
     if (error != CUWARDEN_OK)

@@ -130,7 +130,7 @@ static int remove_one(struct listener *table, any_fn fn, void *arg)
 
 static int change(struct listener *table, any_fn fn, void *arg, int is_on)
 {
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error != CUWARDEN_OK)
         return error;

@@ -14,16 +14,11 @@
 #include "core/pool/pool.h"
 #include "core/process/host.h"
 
-static int check_thread(void)
-{
-    return cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
-}
-
 /* ---- batches ---- */
 
 int cw_api_batch_begin(void)
 {
-    int error = check_thread();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
         cw_pool_batch_begin();
@@ -32,7 +27,7 @@ int cw_api_batch_begin(void)
 
 int cw_api_batch_end(void)
 {
-    int error = check_thread(), code = 0;
+    int error = cw_api_check_active(), code = 0;
     unsigned depth;
 
     if (error != CUWARDEN_OK)
@@ -52,12 +47,15 @@ int cw_api_batch_end(void)
 
 int cw_api_scope_begin(const char *name)
 {
-    struct cw_api_thread *thread = cw_api_thread();
+    int error = cw_api_check_active();
+    struct cw_api_thread *thread;
     struct cw_api_scope *scope;
-    int error = check_thread();
 
     if (error != CUWARDEN_OK)
         return error;
+    thread = cw_api_thread();
+    if (thread == NULL)
+        return CUWARDEN_OUT_OF_HOST;
     if (thread->depth == CW_API_SCOPES)
         return cw_api_fail(CUWARDEN_INVALID,
                            "this thread is in %u scopes already, as many as can be", CW_API_SCOPES);
@@ -175,18 +173,20 @@ static void end_blocks(struct ending *ending)
 
 int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
 {
-    struct cw_api_thread *thread = cw_api_thread();
+    int error = cw_api_check_active();
+    struct cw_api_thread *thread;
     const struct cw_api_scope *scope;
-    struct ending ending = {.owners = &thread->owners};
+    struct ending ending = {.mark = 0};
     const struct cuwarden_freed *freed = &ending.freed;
-    int error = check_thread();
 
     if (error != CUWARDEN_OK)
         return error;
-    if (thread->depth == 0)
+    thread = cw_api_thread();
+    if (thread == NULL || thread->depth == 0)
         return cw_api_fail(CUWARDEN_UNBALANCED, "this thread has no scope to end");
     scope = &thread->scope[--thread->depth];
     ending.mark = scope->mark;
+    ending.owners = &thread->owners;
     if (cw_session_is_armed())
         end_blocks(&ending);
     if (freed->blocks + freed->left_blocks != 0)
@@ -195,6 +195,8 @@ int cw_api_scope_end(struct cuwarden_freed *out, size_t size)
                (uintmax_t)freed->left_blocks, (uintmax_t)freed->left_bytes);
     if (out != NULL)
         cw_api_give(out, size, freed, sizeof(*freed));
+    if (thread->depth == 0 && !thread->is_watched)
+        cw_api_thread_ends(); /* nobody would at the thread's end */
     return CUWARDEN_OK;
 }
 

@@ -216,7 +216,7 @@ int cw_api_stats(int device, const char *tag, struct cuwarden_stats *out, size_t
 {
     struct cuwarden_stats stats = {.efficiency = 1, .backend = ""};
     struct wanted wanted = {.by_tag = 0};
-    int error = cw_session_is_armed() ? CUWARDEN_OK : cw_api_not_armed();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
         error = cw_api_check_device(device, &wanted.first, &wanted.end);

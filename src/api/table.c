@@ -22,10 +22,7 @@
 
 static int is_active(void)
 {
-    const struct cw_options *options = cw_api_options();
-
-    return options != NULL && options->mode != CW_MODE_OFF &&
-           atomic_load_explicit(&cw_session.state, memory_order_relaxed) <= CW_SESSION_ARMED;
+    return cw_api_check_active() == CUWARDEN_OK;
 }
 
 static const char *version(void)

@@ -12,15 +12,9 @@ static int check_name(const char *name)
                              name == NULL ? "NULL" : "empty");
 }
 
-/* Tags work before the first call of CUDA, and do no harm after the end. */
-static inline int check_tags(void)
-{
-    return CW_LIKELY(cw_session_is_armed()) ? CUWARDEN_OK : cw_api_not_armed();
-}
-
 int cw_api_tag_push(const char *name)
 {
-    int error = check_tags();
+    int error = cw_api_check_active();
 
     if (CW_LIKELY(error == CUWARDEN_OK))
         error = check_name(name);
@@ -31,7 +25,7 @@ int cw_api_tag_push(const char *name)
 
 int cw_api_tag_pop(void)
 {
-    int error = check_tags();
+    int error = cw_api_check_active();
 
     if (CW_UNLIKELY(error != CUWARDEN_OK))
         return error;
@@ -44,7 +38,7 @@ int cw_api_tag_pop(void)
 
 int cw_api_step(const char *name)
 {
-    int error = check_tags();
+    int error = cw_api_check_active();
 
     if (error == CUWARDEN_OK)
         error = check_name(name);

@@ -32,6 +32,7 @@ struct cw_api_owners {
 };
 
 struct cw_api_thread {
+    int is_watched; /* the host tells of the thread's end */
     int error;
     char text[CW_API_TEXT_MAX];
     unsigned depth; /* of its scopes */
@@ -40,7 +41,7 @@ struct cw_api_thread {
     struct cw_api_block found;
 };
 
-/* The calling thread's; without memory one that all threads have in common. */
+/* The calling thread's; NULL without memory, and once the thread has ended. */
 struct cw_api_thread *cw_api_thread(void);
 /* The same if there is one, else NULL. */
 const struct cw_api_thread *cw_api_thread_seen(void);

@@ -18,4 +18,12 @@ static int is_active;
 /* Without the library every answer is that there is none. */
 #define GIVES(error, call) CHECK((call) == (is_active ? (error) : CUWARDEN_NOT_ACTIVE))
 
+static inline CUdeviceptr take(size_t bytes)
+{
+    CUdeviceptr block;
+
+    MUST(cuMemAlloc(&block, bytes));
+    return block;
+}
+
 #endif

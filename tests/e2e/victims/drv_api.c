@@ -1,35 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Asks of cuwarden what include/cuwarden/cuwarden.h offers, and checks the answers itself.
- *   drv_api account|visits|leaks|files|misuse|early|threads|fork
- * Without the library each function must say so; then the program's own work is the same.
+ *   drv_api account|visits|leaks|files|misuse|early|threads|asking|fork
+ * Without the library the program's own work is the same.
  */
-#include "victim.h"
-
-#include <cuwarden/cuwarden.h>
+#include "api_victim.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                           \
-    ((condition)                                                                                   \
-         ? (void)0                                                                                 \
-         : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), exit(99)))
-#define GIVES(error, call)                                                                         \
-    CHECK(((last = (call)), last == (is_active ? (error) : CUWARDEN_NOT_ACTIVE)))
 #define SAYS(error, text) CHECK(!is_active || strstr(cuwarden_error_text(error), text) != NULL)
-
-static int is_active, last;
-
-static CUdeviceptr take(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-    return block;
-}
 
 static const void *at(CUdeviceptr block)
 {
@@ -273,6 +255,50 @@ static void misuse(void)
     GIVES(CUWARDEN_UNBALANCED, cuwarden_tag_pop());
 }
 
+/* ---- threads that only ask ---- */
+
+#define ASKING 1000
+
+static void *ask(void *expected)
+{
+    struct cuwarden_block block;
+
+    GIVES(CUWARDEN_OK, cuwarden_scope_begin("asks"));
+    GIVES(*(int *)expected, cuwarden_block_find(&block, &block));
+    GIVES(CUWARDEN_OK, cuwarden_scope_end(NULL));
+    return NULL;
+}
+
+static long private_pages(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long pages = 0;
+
+    CHECK(file != NULL && fscanf(file, "%*d %*d %*d %*d %*d %ld", &pages) == 1);
+    fclose(file);
+    return pages;
+}
+
+/* What is kept for a thread goes with it, also if it never has memory. */
+static void ask_by_threads(int expected)
+{
+    pthread_t thread;
+    long before = 0;
+
+    for (int i = 0; i < ASKING; i++) {
+        pthread_create(&thread, NULL, ask, &expected);
+        pthread_join(thread, NULL);
+        if (i == 10)
+            before = private_pages();
+    }
+    CHECK((private_pages() - before) * sysconf(_SC_PAGESIZE) < ASKING * 512L);
+}
+
+static void asking(void)
+{
+    ask_by_threads(CUWARDEN_NOT_FOUND);
+}
+
 /* Before the first call of CUDA. */
 static void early(void)
 {
@@ -289,7 +315,9 @@ static void early(void)
     GIVES(CUWARDEN_OK, cuwarden_visit(NULL, see, &seen));
     GIVES(CUWARDEN_OK, cuwarden_leak_check(0, see, &seen, &found));
     CHECK(seen.count == 0);
+    ask_by_threads(CUWARDEN_NOT_STARTED);
     GIVES(CUWARDEN_NOT_STARTED, cuwarden_report("early.txt"));
+    SAYS(CUWARDEN_NOT_STARTED, "cudaFree(0)");
     GIVES(CUWARDEN_NOT_STARTED, cuwarden_record_start("early.csv"));
     GIVES(CUWARDEN_NOT_STARTED, cuwarden_block_name(&stats, "early"));
 }
@@ -383,7 +411,7 @@ static const struct {
 } parts[] = {
     {"account", NULL, account}, {"visits", NULL, visits}, {"leaks", NULL, leaks},
     {"files", NULL, files},     {"misuse", NULL, misuse}, {"early", early, after_early},
-    {"threads", NULL, threads}, {"fork", NULL, forks},
+    {"threads", NULL, threads}, {"asking", NULL, asking}, {"fork", NULL, forks},
 };
 
 int main(int argc, char **argv)

@@ -18,14 +18,6 @@
 
 static CUcontext context;
 
-static CUdeviceptr take(size_t bytes)
-{
-    CUdeviceptr block;
-
-    MUST(cuMemAlloc(&block, bytes));
-    return block;
-}
-
 static struct cuwarden_stats stats(void)
 {
     struct cuwarden_stats out;
@@ -67,14 +59,9 @@ static void trim(void)
 
 static void shrink(void)
 {
-    CUdeviceptr block[4];
     uint64_t bytes = 0;
-    struct cuwarden_stats all;
 
-    for (int i = 0; i < 4; i++)
-        block[i] = take(8 * MIB);
-    for (int i = 0; i < 4; i++)
-        MUST(cuMemFree(block[i]));
+    fill_pool();
     GIVES(CUWARDEN_OK, cuwarden_trim(0, CUWARDEN_SHRINK, &bytes));
     CHECK(!is_active || (bytes == 16 * MIB && stats().idle_bytes == 16 * MIB));
 }
@@ -82,6 +69,7 @@ static void shrink(void)
 static void limit(void)
 {
     CUdeviceptr first = take(20 * MIB), second = 0;
+    struct cuwarden_stats all;
 
     GIVES(CUWARDEN_OK, cuwarden_limit_set(0, 30 * MIB));
     if (is_active) {

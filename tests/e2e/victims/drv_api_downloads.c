@@ -258,7 +258,7 @@ static void forks(void)
 static int is_over;
 
 /* Takes frames, without a context of its own, while another thread starts them. */
-static void *take(void *arg)
+static void *take_frames(void *arg)
 {
     struct cuwarden_frame frame;
     uint64_t last = 0;
@@ -282,7 +282,7 @@ static void threads(void)
 
     if (!is_active)
         return;
-    pthread_create(&taker, NULL, take, &download);
+    pthread_create(&taker, NULL, take_frames, &download);
     for (uint32_t i = 1; i <= 300; i++) {
         int error;
 

@@ -111,6 +111,10 @@ Test(early_control, waits_for_the_first_call_of_cuda)
     core_options()->mode = CW_MODE_OFF;
     for (unsigned i = 0; i < FUNCTIONS; i++)
         API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", functions[i].ask(0));
+    /* Whatever else is wrong. */
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", ask_pressure(CUWARDEN_HOST));
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", ask_limit(CUWARDEN_HOST));
+    API_FAILS(CUWARDEN_NOT_ACTIVE, "MODE=off", cw_api_trim(0, 3, NULL));
 }
 
 static void setup_tracking(void)
@@ -161,10 +165,6 @@ Test(control, limits_below_what_is_held_are_set)
 
 /* ---- statistics ---- */
 
-Test(control, counts_by_device_and_by_tag)
-{
-    struct cuwarden_stats out = {.frees = 7};
-
 /* The other device has no limit: all of it may be used. And what could be a device is not asked. */
 Test(control, of_all_devices_use_is_of_what_may_be_used_of_each)
 {
@@ -183,6 +183,10 @@ Test(control, of_all_devices_use_is_of_what_may_be_used_of_each)
                        60. / (100. + (double)(stats(1, NULL).device_total_bytes / MIB)), 1e-4, "%f",
                        all.utilisation);
 }
+
+Test(control, counts_by_device_and_by_tag)
+{
+    struct cuwarden_stats out = {.frees = 7};
 
     API_WORKS(cw_api_tag_push("cache"));
     pool_put(pool_get(3000));
