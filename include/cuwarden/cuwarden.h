@@ -641,8 +641,8 @@ static inline int cuwarden_mark(uint64_t *out)
 }
 
 /* Calls fn for each live block that the filter lets pass, in no order. Blocks that come or go
- * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 10 ns for each
- * block that ever lived at the same time, and fn. */
+ * meanwhile may be missing; none is told twice, none is told as another. NULL: all. 70 ns for each
+ * block that was ever live at the same time, and fn. */
 static inline int cuwarden_visit(const struct cuwarden_filter *filter, cuwarden_block_fn fn,
                                  void *arg)
 {
@@ -807,7 +807,7 @@ static inline int cuwarden_pool_max_set(int device, uint64_t bytes)
  * call for the same tag replaces the budget. Works before the first call of CUDA, and a forked
  * child keeps it. INVALID: no name, or no such `how`. OUT_OF_HOST: there are 16 of other tags
  * already, or have been. A budget below what is live is said on stderr. A microsecond, and 10 ns
- * for each block that ever lived at the same time, during which no other thread allocates; from
+ * for each block that was ever live at the same time, during which no other thread allocates; from
  * then on an allocation of the tag and its free take 10 ns longer together, those of other tags 3.
  */
 static inline int cuwarden_budget_set(const char *tag, uint64_t bytes, enum cuwarden_budget_how how)
