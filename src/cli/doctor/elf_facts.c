@@ -34,7 +34,7 @@ const char *cw_elf_machine_name(unsigned machine, char *buf, size_t cap)
     return buf;
 }
 
-static void read_interpreter(const struct cw_elf *elf, struct cw_elf_facts *facts)
+static void read_interpreter(struct cw_elf *elf, struct cw_elf_facts *facts)
 {
     const Elf64_Phdr *segment = cw_elf_segment(elf, PT_INTERP);
 
@@ -51,7 +51,7 @@ static const char *string_at(const struct cw_elf_facts *facts, uint64_t offset)
 }
 
 /* 0, or -1; a NUL is appended to the strings. */
-static int read_strings(const struct cw_elf *elf, struct cw_elf_facts *facts, uint64_t address,
+static int read_strings(struct cw_elf *elf, struct cw_elf_facts *facts, uint64_t address,
                         uint64_t size)
 {
     uint64_t offset = cw_elf_offset_of(elf, address);
@@ -120,7 +120,7 @@ static void read_entries(struct cw_elf_facts *facts, const Elf64_Dyn *entry, siz
     }
 }
 
-static void read_dynamic(const struct cw_elf *elf, struct cw_elf_facts *facts)
+static void read_dynamic(struct cw_elf *elf, struct cw_elf_facts *facts)
 {
     const Elf64_Phdr *segment = cw_elf_segment(elf, PT_DYNAMIC);
     size_t count = segment ? segment->p_filesz / sizeof(Elf64_Dyn) : 0;
@@ -143,7 +143,7 @@ static void read_dynamic(const struct cw_elf *elf, struct cw_elf_facts *facts)
 
 /* ---- what uses CUDA ---- */
 
-static void look_at_symbols(const struct cw_elf *elf, struct cw_elf_facts *facts)
+static void look_at_symbols(struct cw_elf *elf, struct cw_elf_facts *facts)
 {
     Elf64_Sym symbol[SYMBOLS_ONCE];
     size_t count;

@@ -31,7 +31,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* 0, or -1 if out of memory. */
-static int collect(struct cw_exports *exports, const struct cw_elf *elf)
+static int collect(struct cw_exports *exports, struct cw_elf *elf)
 {
     Elf64_Sym symbol[SYMBOLS_ONCE];
     char name[NAME_CAP];

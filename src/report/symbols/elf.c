@@ -27,14 +27,44 @@ static int is_inside(const struct cw_elf *elf, uint64_t offset, uint64_t len)
     return offset <= elf->size && len <= elf->size - offset;
 }
 
-int cw_elf_read(const struct cw_elf *elf, void *buf, size_t len, uint64_t offset)
+static void note_error(struct cw_elf *elf, int error)
 {
-    if (!is_inside(elf, offset, len) || cw_sys_read_at(elf->fd, buf, len, offset) != len)
-        return -1;
-    return 0;
+    if (elf->error == 0)
+        elf->error = error;
+}
+
+/* A short read without an errno is one at the end of the file. */
+static size_t read_at(struct cw_elf *elf, void *buf, size_t len, uint64_t offset)
+{
+    size_t got;
+
+    errno = 0;
+    got = cw_sys_read_at(elf->fd, buf, len, offset);
+    if (got < len)
+        note_error(elf, errno);
+    return got;
+}
+
+int cw_elf_read(struct cw_elf *elf, void *buf, size_t len, uint64_t offset)
+{
+    return is_inside(elf, offset, len) && read_at(elf, buf, len, offset) == len ? 0 : -1;
+}
+
+static void *take_memory(struct cw_elf *elf, size_t len)
+{
+    void *memory = cw_mem_alloc(len);
+
+    if (!memory)
+        note_error(elf, ENOMEM);
+    return memory;
 }
 
 /* ---- the file ---- */
+
+static int is_gone(int error)
+{
+    return error == ENOENT || error == ENOTDIR;
+}
 
 /* Rejects a device or FIFO that has replaced the file: opening it may block. */
 static int open_regular(struct cw_elf *elf, const char *path)
@@ -42,8 +72,11 @@ static int open_regular(struct cw_elf *elf, const char *path)
     struct stat info;
 
     elf->fd = cw_sys_open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (elf->fd < 0 || cw_sys_stat(elf->fd, &info) != 0)
+    if (elf->fd < 0 || cw_sys_stat(elf->fd, &info) != 0) {
+        if (!is_gone(errno))
+            note_error(elf, errno);
         return -1;
+    }
     errno = EINVAL;
     if (!S_ISREG(info.st_mode) || info.st_size < 0)
         return -1;
@@ -72,7 +105,7 @@ static void read_segments(struct cw_elf *elf)
 
     if (header->e_phentsize != sizeof(Elf64_Phdr) || count == 0)
         return;
-    elf->segment = cw_mem_alloc(count * sizeof(Elf64_Phdr));
+    elf->segment = take_memory(elf, count * sizeof(Elf64_Phdr));
     elf->segments = elf->segment ? count : 0;
     if (elf->segment &&
         cw_elf_read(elf, elf->segment, elf->segments * sizeof(Elf64_Phdr), header->e_phoff) == 0)
@@ -105,7 +138,7 @@ void cw_elf_close(struct cw_elf *elf)
         cw_sys_close(elf->fd);
     cw_mem_free(elf->segment, elf->segments * sizeof(*elf->segment));
     cw_mem_free(elf->sections, elf->section_count * sizeof(*elf->sections));
-    *elf = (struct cw_elf){.fd = -1};
+    *elf = (struct cw_elf){.fd = -1, .error = elf->error};
 }
 
 /* ---- segments ---- */
@@ -131,11 +164,11 @@ uint64_t cw_elf_offset_of(const struct cw_elf *elf, uint64_t address)
     return UINT64_MAX;
 }
 
-static int is_match_in(const struct cw_elf *elf, const Elf64_Phdr *segment, const uint8_t *build_id,
+static int is_match_in(struct cw_elf *elf, const Elf64_Phdr *segment, const uint8_t *build_id,
                        size_t build_id_len)
 {
     size_t len = segment->p_filesz < NOTES_MAX ? segment->p_filesz : NOTES_MAX;
-    char *notes = cw_mem_alloc(len);
+    char *notes = take_memory(elf, len);
     const char *id = NULL;
     int match = 0;
 
@@ -146,7 +179,7 @@ static int is_match_in(const struct cw_elf *elf, const Elf64_Phdr *segment, cons
     return match;
 }
 
-static int has_build_id(const struct cw_elf *elf, const uint8_t *build_id, size_t build_id_len)
+static int has_build_id(struct cw_elf *elf, const uint8_t *build_id, size_t build_id_len)
 {
     if (build_id_len == 0)
         return 1;
@@ -176,7 +209,7 @@ static int read_sections(struct cw_elf *elf)
         count = first.sh_size;
     if (count == 0 || count > SECTIONS_MAX)
         return -1;
-    elf->sections = cw_mem_alloc(count * sizeof(first));
+    elf->sections = take_memory(elf, count * sizeof(first));
     elf->section_count = elf->sections ? (uint32_t)count : 0;
     if (elf->sections &&
         cw_elf_read(elf, elf->sections, count * sizeof(first), elf->header.e_shoff) == 0)
@@ -243,20 +276,20 @@ int cw_elf_open_symbols(struct cw_elf *elf, const char *path, const uint8_t *bui
     return -1;
 }
 
-size_t cw_elf_read_symbols(const struct cw_elf *elf, uint64_t first, Elf64_Sym *out, size_t count)
+size_t cw_elf_read_symbols(struct cw_elf *elf, uint64_t first, Elf64_Sym *out, size_t count)
 {
     uint64_t left = first < elf->symbols ? elf->symbols - first : 0;
     size_t wanted = (left < count ? left : count) * sizeof(Elf64_Sym);
 
-    return cw_sys_read_at(elf->fd, out, wanted, elf->symbols_offset + first * sizeof(Elf64_Sym)) /
+    return read_at(elf, out, wanted, elf->symbols_offset + first * sizeof(Elf64_Sym)) /
            sizeof(Elf64_Sym);
 }
 
-size_t cw_elf_read_name(const struct cw_elf *elf, uint32_t name, char *buf, size_t cap)
+size_t cw_elf_read_name(struct cw_elf *elf, uint32_t name, char *buf, size_t cap)
 {
     uint64_t left = name < elf->names_size ? elf->names_size - name : 0;
     size_t wanted = left < cap - 1 ? left : cap - 1;
-    size_t len = cw_sys_read_at(elf->fd, buf, wanted, elf->names_offset + name);
+    size_t len = read_at(elf, buf, wanted, elf->names_offset + name);
 
     buf[len] = '\0';
     return strlen(buf);

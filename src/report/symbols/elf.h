@@ -4,7 +4,8 @@
  * process are read from memory instead, by hook/resolve/object.h and core/stacks/module.h.
  *
  * Uses pread, not mmap: a file that shrinks while mapped raises SIGBUS, and this runs inside the
- * user's process. Nothing in the file is trusted: invalid data reads as absent.
+ * user's process. Nothing in the file is trusted: invalid data reads as absent. What may be there
+ * and cannot be read is told apart from it by `error`.
  */
 #ifndef CW_REPORT_ELF_H
 #define CW_REPORT_ELF_H
@@ -21,7 +22,8 @@ enum cw_elf_kind {
 };
 
 struct cw_elf {
-    int fd; /* -1: not open */
+    int fd;    /* -1: not open */
+    int error; /* why something that may be there could not be read, the first errno; 0: all was */
     enum cw_elf_kind kind;
     uint64_t size;
     Elf64_Ehdr header;
@@ -33,19 +35,22 @@ struct cw_elf {
     uint64_t names_offset, names_size;
 };
 
-/* Opens a regular file of any format, and reads header and segments. 0, or -1 with errno. */
+/* Opens a regular file of any format, and reads header and segments. 0, or -1 with errno. A file
+ * that is no longer there, or no longer a regular one, is no error. */
 int cw_elf_open(struct cw_elf *elf, const char *path);
+/* The error stays. */
 void cw_elf_close(struct cw_elf *elf);
 
 /*
  * Opens an ELF64 file with its .symtab, or else its .dynsym. 0, or -1 if it has neither or cannot
- * be read, or if its build-id does not begin with build_id (build_id_len 0: any build-id).
+ * be read, or if its build-id does not begin with build_id (build_id_len 0: any build-id). With an
+ * error either may be incomplete.
  */
 int cw_elf_open_symbols(struct cw_elf *elf, const char *path, const uint8_t *build_id,
                         size_t build_id_len);
 
 /* Reads exactly len bytes at offset: 0, or -1. */
-int cw_elf_read(const struct cw_elf *elf, void *buf, size_t len, uint64_t offset);
+int cw_elf_read(struct cw_elf *elf, void *buf, size_t len, uint64_t offset);
 
 /* The first segment of the type, or NULL. */
 const Elf64_Phdr *cw_elf_segment(const struct cw_elf *elf, uint32_t type);
@@ -55,9 +60,9 @@ uint64_t cw_elf_offset_of(const struct cw_elf *elf, uint64_t address);
 /* Selects the table of SHT_SYMTAB or SHT_DYNSYM: 0, or -1 if there is none. */
 int cw_elf_use_symbols(struct cw_elf *elf, uint32_t type);
 /* Reads up to `count` symbols starting at `first`; returns how many. */
-size_t cw_elf_read_symbols(const struct cw_elf *elf, uint64_t first, Elf64_Sym *out, size_t count);
+size_t cw_elf_read_symbols(struct cw_elf *elf, uint64_t first, Elf64_Sym *out, size_t count);
 /* Copies a name, truncated to cap; returns its length, 0 if none. */
-size_t cw_elf_read_name(const struct cw_elf *elf, uint32_t name, char *buf, size_t cap);
+size_t cw_elf_read_name(struct cw_elf *elf, uint32_t name, char *buf, size_t cap);
 
 /* The end address of the section, 0 if there is no such section. */
 uint64_t cw_elf_section_end(const struct cw_elf *elf, uint32_t index);

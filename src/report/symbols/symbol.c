@@ -9,6 +9,7 @@
  */
 #include "report/symbols/symbol.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -80,6 +81,7 @@ int cw_symbols_init(struct cw_symbols *symbols, const struct cw_view *view, cw_d
     if (symbols->text)
         return 0;
     cw_symbols_fini(symbols);
+    symbols->error = ENOMEM;
     return -1;
 }
 
@@ -232,14 +234,24 @@ static void read_symbols(const struct batch *batch)
     }
 }
 
+static void note_error(struct cw_symbols *symbols, int error)
+{
+    if (symbols->error == 0)
+        symbols->error = error;
+}
+
 /* Appends a name to the text; returns its offset, or 0 if it is empty or does not fit. */
 static uint32_t keep_name(struct cw_symbols *symbols, const char *name)
 {
     size_t len = strnlen(name, CW_SYMBOL_NAME_MAX - 1);
     size_t at = symbols->text_len;
 
-    if (len == 0 || len + 1 > symbols->text_cap - at)
+    if (len == 0)
         return 0;
+    if (len + 1 > symbols->text_cap - at) {
+        note_error(symbols, ENOMEM);
+        return 0;
+    }
     memcpy(symbols->text + at, name, len);
     symbols->text[at + len] = '\0';
     symbols->text_len += len + 1;
@@ -353,8 +365,11 @@ static void resolve_module(struct batch *batch)
         assign_names(batch);
         cw_elf_close(batch->elf);
     }
+    note_error(symbols, batch->elf->error);
     if (symbols->ops && !cw_module_is_cuda(module))
         find_places(batch, build_id, build_id_len);
+    if (symbols->error != 0 && !symbols->unread)
+        symbols->unread = path;
 }
 
 /* ---- all of them ---- */
@@ -434,9 +449,11 @@ int cw_symbols_resolve(struct cw_symbols *symbols)
         cw_sort(requests, count, sizeof(*requests), is_request_before, NULL);
         resolve_sorted(&batch, requests, count);
     }
+    if (limit > 0 && !has_memory)
+        note_error(symbols, ENOMEM);
     symbols->wanted = 0;
     cw_mem_free(requests, limit * sizeof(*requests));
     cw_mem_free(candidates, limit * sizeof(*candidates));
     cw_mem_free(space, sizeof(*space));
-    return limit == 0 || has_memory ? 0 : -1;
+    return symbols->error;
 }

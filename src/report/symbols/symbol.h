@@ -3,8 +3,14 @@
  * Function names for the frames of a live layout, from the symbol tables of the modules' files.
  *
  * In a batch: mark the relevant stacks (want), look all of them up (resolve), then query (name).
- * Each file is opened once and its table read once. A file that is missing, or is no longer the one
- * that was mapped (build-id), provides no names.
+ * Each file is opened once and its table read once.
+ *
+ * What has no name may have none, or one that could not be read; who frees memory by names must
+ * know. A file has no names where it is no longer there, is no longer the one that was mapped
+ * (build-id), is no ELF file or was stripped: that is final, and no error. Everything else that
+ * stands before names is one, and may pass: no descriptor, no memory, no permission, a read that
+ * fails, no room for the text. The mapping of a file that was deleted is not read instead: its
+ * process may be another one, or may unmap it meanwhile.
  *
  * Source lines come from a reader of debug information (struct cw_symbol_ops), which the library
  * does not have: there frames have names but no places. Names from the symbol table take precedence
@@ -69,6 +75,8 @@ struct cw_symbols {
     char *text;      /* reserved; pages are allocated on first access */
     size_t text_len;
     size_t text_cap;
+    int error;          /* of the first names that could not be read, the errno; 0: none */
+    const char *unread; /* their file; NULL: there was no memory for any */
     const struct cw_symbol_ops *ops; /* NULL: no places */
     const char *sysroot;             /* prefix of the modules' paths, or "" */
     struct cw_symbol_known *known;   /* by frame index; NULL without ops */
@@ -89,7 +97,7 @@ void cw_symbols_use(struct cw_symbols *symbols, const struct cw_symbol_ops *ops,
 /* Marks every frame of the stack. */
 void cw_symbols_want(struct cw_symbols *symbols, uint32_t innermost);
 void cw_symbols_want_all(struct cw_symbols *symbols);
-/* 0, or -1 without memory: what was marked has no names. */
+/* 0, or an errno: what is marked, or was before, may lack names that it has. */
 int cw_symbols_resolve(struct cw_symbols *symbols);
 
 /* The function containing the frame's call, or NULL. */

@@ -4,13 +4,17 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/compiler.h"
+#include "base/mem.h"
 #include "live_fixture.h"
 #include "report/symbols/elf.h"
 #include "report/symbols/stack.h"
@@ -52,12 +56,18 @@ static uint64_t file_address(const void *function)
     return (uint64_t)(uintptr_t)function - fixture_module_at(own)->bias;
 }
 
-static void resolve_all(cw_demangle_fn demangle, void *arg)
+static void want_all(cw_demangle_fn demangle, void *arg)
 {
     view = fixture_view();
     cr_assert_eq(cw_symbols_init(&symbols, &view, demangle, arg), 0);
     cw_symbols_want_all(&symbols);
-    cw_symbols_resolve(&symbols);
+}
+
+/* A name that there is not is no error. */
+static void resolve_all(cw_demangle_fn demangle, void *arg)
+{
+    want_all(demangle, arg);
+    cr_assert_eq(cw_symbols_resolve(&symbols), 0);
 }
 
 Test(symbol, names_static_and_exported_functions)
@@ -141,6 +151,107 @@ Test(symbol, vdso_missing_files_devices_and_fifos_name_nothing)
     resolve_all(NULL, NULL);
     for (size_t i = 0; i < CW_ARRAY_LEN(paths); i++)
         cr_expect_null(cw_symbols_name(&symbols, frames[i]));
+}
+
+/* ---- names that there may be, and that cannot be read ---- */
+
+static void limit_to(int resource, size_t most)
+{
+    struct rlimit limit;
+
+    cr_assert_eq(getrlimit(resource, &limit), 0);
+    limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+    cr_assert_eq(setrlimit(resource, &limit), 0);
+}
+
+static const char *own_path(void)
+{
+    return cw_view_text(&view, fixture_module_at(own)->path);
+}
+
+static void expect_unread(uint32_t frame, int error, const char *path)
+{
+    cr_expect_eq(cw_symbols_resolve(&symbols), error);
+    cr_expect_null(cw_symbols_name(&symbols, frame));
+    cr_expect_str_eq(symbols.unread, path);
+}
+
+Test(symbol, a_file_that_cannot_be_opened_is_an_error)
+{
+    uint32_t frame = fixture_frame(0, own, file_address(exported_function) + 1);
+
+    want_all(NULL, NULL);
+    limit_to(RLIMIT_NOFILE, 3);
+    expect_unread(frame, EMFILE, own_path());
+    limit_to(RLIMIT_NOFILE, 256);
+    cw_symbols_fini(&symbols);
+    resolve_all(NULL, NULL);
+    cr_expect_str_eq(cw_symbols_name(&symbols, frame), "exported_function");
+}
+
+Test(symbol, a_file_that_may_be_there_is_an_error_and_the_others_have_their_names)
+{
+    char loop[] = "/tmp/cuwarden-symbol-XXXXXX";
+    uint32_t named = fixture_frame(0, own, file_address(exported_function) + 1);
+    uint32_t frame;
+
+    close(mkstemp(loop));
+    cr_assert(unlink(loop) == 0 && symlink(loop, loop) == 0);
+    frame = fixture_frame(0, fixture_module(loop, 4096, CW_MODULE_PROGRAM), 0x40);
+    fixture_frame(0, fixture_module("/no/such/file", 8192, CW_MODULE_PROGRAM), 0x40);
+    want_all(NULL, NULL);
+    expect_unread(frame, ELOOP, loop);
+    cr_expect_str_eq(cw_symbols_name(&symbols, named), "exported_function");
+    unlink(loop);
+}
+
+Test(symbol, a_name_that_finds_no_room_is_an_error)
+{
+    uint32_t frame = fixture_frame(0, own, file_address(exported_function) + 1);
+
+    want_all(NULL, NULL);
+    symbols.text_len = symbols.text_cap - sizeof("exported_function") + 1;
+    expect_unread(frame, ENOMEM, own_path());
+}
+
+static size_t address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+
+    cr_assert(file != NULL && fscanf(file, "%zu", &pages) == 1 && fclose(file) == 0);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* With a page more each time: either both names, or an error. */
+static void expect_names_or_errors(void)
+{
+    uint32_t first = fixture_frame(0, own, file_address(exported_function) + 1);
+    uint32_t other = fixture_frame(0, own, file_address(unexported_function) + 1);
+    unsigned failures = 0;
+    int error;
+
+    do {
+        want_all(NULL, NULL);
+        limit_to(RLIMIT_AS, address_space() + failures * 64 * 1024);
+        error = cw_symbols_resolve(&symbols);
+        limit_to(RLIMIT_AS, SIZE_MAX);
+        cr_assert(error == 0 || error == ENOMEM);
+        cr_assert(error != 0 || (cw_symbols_name(&symbols, first) != NULL &&
+                                 cw_symbols_name(&symbols, other) != NULL),
+                  "no names with %u pages", failures);
+        cw_symbols_fini(&symbols);
+    } while (error != 0 && failures++ < 100);
+    cr_expect(failures >= 5 && failures < 100, "%u failures", failures);
+}
+
+Test(symbol, names_missing_for_lack_of_memory_are_an_error)
+{
+    cw_mem_detach();
+    expect_names_or_errors();
+    fixture_module_at(own)->build_id_len = 0; /* no notes, whose memory sections would have next */
+    expect_names_or_errors();
+    cw_mem_attach();
 }
 
 /* ---- stacks ---- */
