@@ -270,7 +270,7 @@ int cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_faul
                  cw_reason(error), error, fault ? "" : "; the report ignores them");
     rules->fault = NULL;
     rules->use = cw_mem_alloc(cw_rules_count(rules) * sizeof(*rules->use));
-    return error == ENOMEM ? -1 : 0;
+    return error;
 }
 
 void cw_rules_fini(struct cw_rules *rules)

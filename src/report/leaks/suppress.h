@@ -76,7 +76,8 @@ struct cw_rules {
 /*
  * Without a path (NULL or ""), or if the file cannot be read, there are only the built-in rules.
  * What is wrong with the file goes to `fault`, or to stderr if that is NULL. The path must stay
- * valid. 0, or -1 without memory for the file's rules.
+ * valid. 0, or the errno of a file that cannot be read, also because there is none: it has rules
+ * that nobody knows. A line that is not a rule is no error.
  */
 int cw_rules_init(struct cw_rules *rules, const char *path, struct cw_rules_fault *fault);
 void cw_rules_fini(struct cw_rules *rules);

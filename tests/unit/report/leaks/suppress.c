@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,6 +297,29 @@ Test(suppress, a_file_that_cannot_be_read_is_done_without)
         (struct cw_report_request){.form = CW_REPORT_TEXT, .suppressions = report_file});
     expect_leaked(ALL);
     cr_expect(strstr(said(), "\": the file is too large (errno 27); the report ignores "));
+}
+
+/* Who acts upon the rules learns that there are some that nobody knows. */
+Test(suppress, a_file_that_cannot_be_read_is_an_error)
+{
+    static const struct {
+        const char *path;
+        int error;
+    } files[] = {
+        {NULL, 0}, {"", 0}, {"/no/such/file", ENOENT}, {"/tmp", EISDIR}, {"/dev/null", ESPIPE}};
+    struct cw_rules_fault fault;
+    struct cw_rules rules;
+
+    for (size_t i = 0; i < CW_ARRAY_LEN(files); i++) {
+        cr_expect_eq(cw_rules_init(&rules, files[i].path, &fault), files[i].error);
+        cr_expect_eq(fault.text[0] != '\0', files[i].error != 0);
+        cw_rules_fini(&rules);
+    }
+    report_file_write("no rule\nleak:make_cache\n");
+    cr_expect(cw_rules_init(&rules, report_file, &fault) == 0 && rules.count == 1);
+    cr_expect(strstr(fault.text, "'no rule' is not a suppression"));
+    cw_rules_fini(&rules);
+    cr_expect_str_eq(said(), "");
 }
 
 Test(suppress, a_fifo_does_not_block, .timeout = 20)
