@@ -9,6 +9,7 @@
 #include "report/report.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -184,12 +185,9 @@ void cw_report_path_values(const struct cw_view *view, char *const *env, struct 
                                    .env = env};
 }
 
-/* -1: there was not the memory for names; a report has addresses, then. */
-static int prepare(struct cw_report_job *job, const struct cw_view *view,
-                   const struct cw_report_request *request)
+static void prepare(struct cw_report_job *job, const struct cw_view *view,
+                    const struct cw_report_request *request)
 {
-    int rc;
-
     job->request = request;
     job->live.view = view;
     job->live.symbols = &job->symbols;
@@ -198,27 +196,78 @@ static int prepare(struct cw_report_job *job, const struct cw_view *view,
     job->live.version = request->version;
     job->live.tensors = request->tensors;
     cw_report_path_values(view, request->env, &job->values);
-    rc = cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
+    /* If out of memory for names, the report has addresses. */
+    cw_symbols_init(&job->symbols, view, request->demangle, request->demangle_arg);
     cw_symbols_use(&job->symbols, request->lines, request->sysroot);
-    return rc;
 }
 
 /* The steps that need names and the user's file: classification, and with it whether there is
- * anything to report. -1: there was not the memory for all of it. */
-static int classify(struct cw_report_job *job)
+ * anything to report. */
+static void classify(struct cw_report_job *job)
 {
     uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
     uint64_t now_ns = snapshot_of(job)->duration_ns;
     struct cw_rules_fault said;
-    int rc = cw_rules_init(&job->rules, job->request->suppressions,
-                           job->request->knows_rules ? &said : NULL);
+
+    cw_rules_init(&job->rules, job->request->suppressions,
+                  job->request->knows_rules ? &said : NULL);
+    cw_leak_want(snapshot_of(job), &job->symbols);
+    cw_symbols_resolve(&job->symbols);
+    cw_snapshot_growth_read(snapshot_of(job), now_ns);
+    cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
+    cw_snapshot_ages(snapshot_of(job), now_ns, old_ns);
+}
+
+/* ---- classes that somebody acts upon ---- */
+
+#define ACTS "; as long as that is so, leak checks fail and scopes free nothing"
+
+/* Said once: the end of each scope asks again. */
+static void say_rules(const struct cw_rules_fault *fault, int error)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (fault->text[0] != '\0')
+        cw_log_once(&said, CW_LOG_WARN, "%s%s", fault->text, error != 0 ? ACTS : "");
+}
+
+static void say_no_memory(void)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    cw_log_once(&said, CW_LOG_WARN, "out of memory" ACTS);
+}
+
+static void say_names(const struct cw_symbols *symbols)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (symbols->error != 0 && !symbols->unread)
+        say_no_memory();
+    else if (symbols->error != 0)
+        cw_log_once(&said, CW_LOG_WARN,
+                    "cannot read the names of functions in \"%s\": %s (errno %d)" ACTS,
+                    symbols->unread, cw_reason(symbols->error), symbols->error);
+}
+
+/* 0, or -1: without a rule or a name another's memory may seem the program's. */
+static int classify_to_act_upon(struct cw_report_job *job)
+{
+    uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
+    uint64_t now_ns = snapshot_of(job)->duration_ns;
+    struct cw_rules_fault fault;
+    int rules = cw_rules_init(&job->rules, job->request->suppressions, &fault), names, classes;
 
     cw_leak_want(snapshot_of(job), &job->symbols);
-    rc |= cw_symbols_resolve(&job->symbols);
+    names = cw_symbols_resolve(&job->symbols);
     cw_snapshot_growth_read(snapshot_of(job), now_ns);
-    rc |= cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
+    classes = cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
     cw_snapshot_ages(snapshot_of(job), now_ns, old_ns);
-    return rc;
+    say_rules(&fault, rules);
+    say_names(&job->symbols);
+    if (classes != 0)
+        say_no_memory();
+    return rules == 0 && names == 0 && classes == 0 ? 0 : -1;
 }
 
 static int has_news(const struct cw_snapshot *snapshot)
@@ -336,17 +385,24 @@ static CW_NOINLINE struct cw_report_job *open_job(const struct cw_view *view,
                                                   const struct cw_report_request *request)
 {
     struct cw_report_job *job = create_job(view, request);
-    int rc;
+    int rc = 0;
 
-    if (!job)
+    if (!job) {
+        if (request->is_to_act_upon)
+            say_no_memory();
         return NULL;
-    rc = prepare(job, view, request);
-    rc |= classify(job);
+    }
+    prepare(job, view, request);
+    if (request->is_to_act_upon)
+        rc = classify_to_act_upon(job);
+    else
+        classify(job);
+    if (rc != 0) {
+        cw_report_close(job);
+        return NULL;
+    }
     cw_live_model_init(&job->live);
-    if (rc == 0 || !request->is_to_act_upon)
-        return job;
-    cw_report_close(job);
-    return NULL;
+    return job;
 }
 
 struct cw_report_job *cw_report_open(const struct cw_view *view,

@@ -38,8 +38,9 @@ struct cw_report_request {
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
     int knows_rules;          /* what is wrong with them has been said */
     uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
-    /* Somebody acts upon it: what is live is counted from blocks (snapshot.h), and without memory
-     * to tell the classes there is none. */
+    /* Somebody acts upon its classes: what is live is counted from blocks (snapshot.h), and there
+     * is none where memory lacks to tell a class, or where a file of rules or names (symbol.h)
+     * cannot be read; a line says so, once. */
     int is_to_act_upon;
     /* Demangles a name (symbol.h), or NULL; must be NULL where malloc is forbidden. */
     const char *(*demangle)(const char *mangled, void *arg);
@@ -66,7 +67,8 @@ int cw_report_write(const struct cw_view *view, const struct cw_report_request *
 
 /*
  * A model of a live layout that is valid until it is closed. Uses only the request's fields about
- * content. NULL: out of memory. The view and everything that the request points to must outlive it.
+ * content. NULL: out of memory, or see is_to_act_upon. The view and everything that the request
+ * points to must outlive it.
  */
 struct cw_report_job;
 struct cw_report_job *cw_report_open(const struct cw_view *view,
