@@ -250,19 +250,16 @@ static void say_names(const struct cw_symbols *symbols)
                     symbols->unread, cw_reason(symbols->error), symbols->error);
 }
 
-/* 0, or -1: without a rule or a name another's memory may seem the program's. */
+/* 0, or -1: without a rule or a name another's memory may seem the program's. Growth and age change
+ * nothing. */
 static int classify_to_act_upon(struct cw_report_job *job)
 {
-    uint64_t old_ns = job->request->old_ns != 0 ? job->request->old_ns : OLD_NS;
-    uint64_t now_ns = snapshot_of(job)->duration_ns;
     struct cw_rules_fault fault;
     int rules = cw_rules_init(&job->rules, job->request->suppressions, &fault), names, classes;
 
     cw_leak_want(snapshot_of(job), &job->symbols);
     names = cw_symbols_resolve(&job->symbols);
-    cw_snapshot_growth_read(snapshot_of(job), now_ns);
     classes = cw_leak_classify(snapshot_of(job), &job->symbols, &job->rules);
-    cw_snapshot_ages(snapshot_of(job), now_ns, old_ns);
     say_rules(&fault, rules);
     say_names(&job->symbols);
     if (classes != 0)

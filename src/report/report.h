@@ -38,9 +38,9 @@ struct cw_report_request {
     const char *suppressions; /* a file of rules (suppress.h); NULL or "": none */
     int knows_rules;          /* what is wrong with them has been said */
     uint64_t old_ns;          /* a live block of this age is old; 0: a minute */
-    /* Somebody acts upon its classes: what is live is counted from blocks (snapshot.h), and there
-     * is none where memory lacks to tell a class, or where a file of rules or names (symbol.h)
-     * cannot be read; a line says so, once. */
+    /* Somebody acts upon its classes: what is live is counted from blocks (snapshot.h), growth and
+     * ages are left out, and there is none where memory lacks to tell a class, or where a file of
+     * rules or names (symbol.h) cannot be read; a line says so, once. */
     int is_to_act_upon;
     /* Demangles a name (symbol.h), or NULL; must be NULL where malloc is forbidden. */
     const char *(*demangle)(const char *mangled, void *arg);

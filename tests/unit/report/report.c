@@ -135,3 +135,17 @@ Test(report_to_act_upon, does_without_names_that_there_are_not)
     expect_classes(open_report(1, NULL));
     cr_expect_str_eq(said(), "");
 }
+
+Test(report_to_act_upon, has_no_growth_which_counts_as_lost)
+{
+    uint32_t site = fixture_growing(named_frame(0, fixture_own_module(), work), "cudaMalloc", MIB);
+    struct cw_report_job *job;
+
+    fixture_moments(10 * FIXTURE_MS);
+    cr_expect_eq(class_of(open_report(0, NULL), site).leak, CW_LEAK_GROWING);
+    job = open_report(1, NULL);
+    cr_expect_eq(class_of(job, site).leak, CW_LEAK_LOST);
+    cr_expect_eq(class_of(job, site).live_blocks, MOMENTS);
+    cr_expect_eq(cw_report_of(job)->snapshot.growth.moments, 0);
+    cw_report_close(job);
+}
