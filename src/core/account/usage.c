@@ -308,16 +308,20 @@ static int try_reserve(uint8_t device, uint64_t bytes, uint64_t most)
     return 0;
 }
 
-/* The counters include the threads' slack, which is not held. With all slots stopped there is none,
- * and none can appear before the answer. */
+/* The counters include the threads' slack, which is not held. With their slots stopped there is
+ * none, and none can appear before the answer. A thread whose slot was not yet in use is not
+ * stopped, and what it has may not be touched: it has freed since we were asked. */
 static int reserve_without_slack(uint8_t device, uint64_t bytes, uint64_t most)
 {
-    uint64_t others = cw_slot_used() & ~((uint64_t)1 << cw_thread.slot);
+    uint64_t own = (uint64_t)1 << cw_thread.slot, others;
     int rc;
 
     cw_lock_acquire(&lock);
+    others = cw_slot_used() & ~own;
     cw_slot_stop(others);
-    for (int i = 1; i < CW_SLOTS; i++) {
+    for (uint64_t rest = (others | own) & ~UINT64_C(1); rest != 0; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
         if (!has_slack(&cw_usage_slack[i]))
             continue;
         give_back_slack(&cw_usage_slack[i]);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "core/process/host.h"
 #include "core/process/slot.h"
@@ -283,4 +284,73 @@ Test(tally, threads_without_a_slot_count_as_well)
     cw_host_set(NULL);
     run_threads(THREADS, up_and_down);
     expect_all_hold(THREADS);
+}
+
+/* ---- a thread that comes while another asks for what is not there ---- */
+
+#define FULL 1000u
+
+static _Atomic unsigned busy; /* the slot whose thread the asking one waits for */
+static _Atomic int may_leave, is_inside, may_end;
+
+static void wait_for(const _Atomic int *word)
+{
+    while (!atomic_load(word))
+        sched_yield();
+}
+
+static void *stay_inside(void *arg)
+{
+    struct cw_slot *slot = cw_slot_enter();
+
+    atomic_store(&busy, (unsigned)(slot - cw_slots));
+    wait_for(&may_leave);
+    cw_slot_leave(slot);
+    return arg;
+}
+
+static void *ask_in_vain(void *arg)
+{
+    cr_expect_eq(cw_usage_reserve(0, 1, FULL), -1);
+    return arg;
+}
+
+static void *begin_and_free(void *arg)
+{
+    struct cw_slot *slot;
+
+    cw_usage_add(1, 64, 64, 1);
+    cw_usage_sub(1, 64, 64);
+    slot = cw_slot_enter();
+    atomic_store(&is_inside, 1);
+    wait_for(&may_end);
+    cr_expect_eq(cw_usage_slack[slot - cw_slots].live, 64u, "this thread alone writes to it now");
+    cr_expect_eq(cw_usage_slack[slot - cw_slots].held, 64u);
+    cw_slot_leave(slot);
+    return arg;
+}
+
+Test(tally, who_asks_in_vain_leaves_a_thread_alone_that_just_began)
+{
+    pthread_t inside, asking, young;
+
+    cw_usage_add(1, 1 << 20, 1 << 20, 1); /* a peak that is not reached again */
+    cw_usage_sub(1, 1 << 20, 1 << 20);
+    cw_usage_settle_slack();
+    cw_usage_add(0, FULL, FULL, 1);
+    cr_assert_eq(pthread_create(&inside, NULL, stay_inside, NULL), 0);
+    while (atomic_load(&busy) == 0)
+        sched_yield();
+    cr_assert_eq(pthread_create(&asking, NULL, ask_in_vain, NULL), 0);
+    while (!atomic_load(&cw_slots[busy].stop))
+        sched_yield();
+    cr_assert_eq(pthread_create(&young, NULL, begin_and_free, NULL), 0);
+    wait_for(&is_inside);
+    atomic_store(&may_leave, 1);
+    pthread_join(asking, NULL);
+    atomic_store(&may_end, 1);
+    pthread_join(young, NULL);
+    pthread_join(inside, NULL);
+    cr_expect_eq(cw_usage_device(0).held, FULL);
+    cr_expect_eq(cw_usage_device(1).held, 0u);
 }
