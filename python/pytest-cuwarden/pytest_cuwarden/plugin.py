@@ -265,9 +265,10 @@ class _Gatekeeper:
 
     def _end_run(self, item: pytest.Item) -> None:
         """Once for each run."""
-        run, self.run = self.run, None
+        run = self.run
         if run is None or item.stash.get(_RUN, None) is not run:
-            return
+            return  # it ended before, or is another's: its parent's finalizers remain for as long as the parent
+        self.run = None
         if run.gates.has_any:
             # pytest itself keeps these for longer: the values of fixtures, the object whose method the test was, and what was
             # logged with its arguments.
