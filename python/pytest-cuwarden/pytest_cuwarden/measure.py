@@ -120,9 +120,8 @@ class Run:
     """One run of a test."""
 
     def __init__(self, gates: Gates) -> None:
-        if gates.has_any:
-            collect()
         self.gates = gates
+        self._collect()
         self.has_passed = self.is_expected = False
         """so far; though a failure was expected"""
         self.instance: object = None
@@ -140,13 +139,18 @@ class Run:
         self._is_aside = False
         self._did = Totals(0, 0, 0, 0)
 
+    def _collect(self) -> None:
+        if self.gates.has_any:
+            collect()
+
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """What is allocated inside belongs to a fixture that outlives the test."""
+        """What is allocated and freed inside belongs to a fixture of wider scope than the test."""
         if self._is_aside:
             yield
             return
         self._is_aside = True
+        self._collect()  # what the test is done with is not freed inside
         mark, before, devices = cuwarden.mark(), Totals.now(), {}
         if self.limit is not None:
             devices = device_bytes()
@@ -154,6 +158,7 @@ class Run:
         try:
             yield
         finally:
+            self._collect()  # what the fixture is done with is not freed in the test
             self._is_aside = False
             self._others.append((mark, cuwarden.mark()))
             self.before = self.before.plus(Totals.now().since(before))
@@ -176,8 +181,7 @@ class Run:
         if self.limit is not None:
             self.limit.lift()
         self.instance = None
-        if self.gates.has_any:
-            collect()
+        self._collect()
         now = Totals.now()
         self._did = now.since(self.before)
         self.live_bytes = now.live_bytes - tensors.idle_bytes()

@@ -9,8 +9,8 @@ pytest_runtest_teardown. What it leaves makes the test fail: in the report of it
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
-from typing import Any, Dict, Generator, Iterator, List, Optional, Tuple
+from contextlib import ExitStack, nullcontext
+from typing import Any, Dict, Generator, List, Optional, Tuple
 
 import cuwarden
 import pytest
@@ -163,6 +163,8 @@ class _Gatekeeper:
         self.run: Optional[Run] = None
         self._runs_it = False
         """this plugin runs the test, and judges it"""
+        self._ending: Dict["pytest.FixtureDef[Any]", ExitStack] = {}
+        """fixtures of wider scope that end inside a run"""
 
     # ---- which tests ----
 
@@ -246,8 +248,30 @@ class _Gatekeeper:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_fixture_setup(self, fixturedef: "pytest.FixtureDef[Any]") -> Generator[None, Any, None]:
-        with self.run.aside() if self.run is not None and fixturedef.scope != "function" else _nothing():
+        if fixturedef.scope == "function":
             yield
+            return
+        with self.run.aside() if self.run is not None else nullcontext():
+            yield
+        # Registered last, so called first. It may end inside a run: before it is set up for another parameter, after a test that
+        # failed, or, of class scope, with a function.
+        fixturedef.addfinalizer(lambda: self._begin_end(fixturedef))
+
+    def _begin_end(self, fixturedef: "pytest.FixtureDef[Any]") -> None:
+        if self.run is not None:
+            self._ending[fixturedef] = ExitStack()
+            self._ending[fixturedef].enter_context(self.run.aside())
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_fixture_post_finalizer(self, fixturedef: "pytest.FixtureDef[Any]",
+                                      request: pytest.FixtureRequest) -> Generator[None, Any, None]:
+        yield
+        ending = self._ending.pop(fixturedef, None)
+        if ending is not None:
+            # Often nothing else refers to the memory. pytest forgets the one next, the other after the test.
+            fixturedef.cached_result = None
+            (getattr(request.node, "funcargs", None) or {}).pop(fixturedef.argname, None)
+            ending.close()
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
@@ -353,8 +377,3 @@ def _grown(before: Dict[Place, Tuple[int, int]], now: Dict[Place, Tuple[int, int
         if size > size_before:
             grown[place] = (size - size_before, count - count_before)
     return grown
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
