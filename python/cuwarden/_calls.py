@@ -31,6 +31,10 @@ class Error(Exception):
         super().__init__(text)
         self.code = code
 
+    def __reduce__(self) -> Tuple[object, ...]:
+        """Pickled and copied: an exception's own way calls the type with the text alone."""
+        return type(self), (self.code, *self.args), self.__dict__
+
 
 def _fit(name: str, kind: object, value: object) -> object:
     """The value as C takes it. TypeError, ValueError: it would take another."""

@@ -3,7 +3,9 @@
 
 The exit status is 0 with the library, 3 without.
 """
+import copy
 import ctypes
+import pickle
 import sys
 import threading
 
@@ -304,6 +306,14 @@ def check_arguments():
     wrong(ValueError, "layers: -1 is not possible", cuwarden.estimate, layers=-1)
 
 
+def check_errors():
+    """What a pool of processes hands on; the same without the library."""
+    error = cuwarden.Error(Code.OUT_OF_LIMIT, "no room")
+    error.note = "kept"
+    for again in pickle.loads(pickle.dumps(error)), copy.copy(error):
+        assert (type(again), again.code, str(again), again.note) == (cuwarden.Error, Code.OUT_OF_LIMIT, "no room", "kept"), again
+
+
 def describe():
     """As tests/check/api.test lists it."""
     print(_table.NAME)
@@ -332,6 +342,7 @@ if sys.argv[1:] == ["describe"]:
     sys.exit()
 use_device()
 check_arguments()
+check_errors()
 if not cuwarden.is_active():
     with cuwarden.tag("nobody listens"), cuwarden.scope("x"), cuwarden.batch(), cuwarden.recording("none.csv"):
         cuwarden.name_block(0x1000, "x")
