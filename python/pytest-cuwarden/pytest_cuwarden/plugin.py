@@ -9,6 +9,7 @@ pytest_runtest_teardown. What it leaves makes the test fail: in the report of it
 from __future__ import annotations
 
 import shutil
+import sys
 from contextlib import ExitStack, nullcontext
 from typing import Any, Dict, Generator, List, Optional, Tuple
 
@@ -25,6 +26,7 @@ from .settings import MARKERS, Gates, add_options, defaults_of, gates_of, is_req
 
 _START = "cuwarden run -- python -m pytest"
 _UNGATED = "cuwarden_ungated"
+_LAST_FAILURE = ("last_type", "last_value", "last_traceback", "last_exc")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -244,6 +246,7 @@ class _Gatekeeper:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if _MISTAKE in item.stash:
             pytest.fail(item.stash[_MISTAKE], pytrace=False)
+        _forget_failure()
         item.stash[_RUN] = self.run = Run(self._gates(item)) if self.is_active else None
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -363,6 +366,12 @@ class _Gatekeeper:
 
 
 _RUN = pytest.StashKey[Optional[Run]]()
+
+
+def _forget_failure() -> None:
+    """The last one's traceback holds what the test had. pytest drops it when it calls the next test: inside that one's run."""
+    for name in _LAST_FAILURE:
+        vars(sys).pop(name, None)
 
 
 def _is_growth(live: List[int], allowed: int) -> bool:
