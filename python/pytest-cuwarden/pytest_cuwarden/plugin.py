@@ -236,7 +236,8 @@ class _Gatekeeper:
 
     def _tear_down(self, item: pytest.Item, nextitem: Optional[pytest.Item]) -> List[pytest.TestReport]:
         """What the next test does not need, after a run that thought itself not the last. A report, if that fails."""
-        call = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown")
+        call = pytest.CallInfo.from_call(lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown",
+                                         reraise=(pytest.exit.Exception, KeyboardInterrupt))
         report = item.ihook.pytest_runtest_makereport(item=item, call=call)
         return [] if report.passed else [report]
 
