@@ -211,11 +211,14 @@ class _Gatekeeper:
         live: List[int] = []
         places: Dict[Place, Tuple[int, int]] = {}
         properties = list(item.user_properties)
+        names = getattr(getattr(item, "dtest", None), "globs", {})  # of a doctest, which forgets them
+        names_before = dict(names)
         for number in range(gates.runs):
             is_last = number == gates.runs - 1
             # Of this run alone.
             item._report_sections.clear()
             item.user_properties[:] = properties
+            names.update(names_before)
             # With its parent as the next, what is wider than the test stays.
             reports = runtestprotocol(item, log=False, nextitem=nextitem if is_last else item.parent)  # type: ignore[arg-type]
             run = item.stash.get(_RUN, None)
