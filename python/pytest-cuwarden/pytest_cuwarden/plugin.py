@@ -183,9 +183,8 @@ class _Gatekeeper:
 
     def _leaves_it(self, item: pytest.Item) -> bool:
         """To another plugin that runs tests in a way of its own, or because there is nothing to run."""
-        option = self.config.option
-        reruns = self.config.pluginmanager.hasplugin("rerunfailures") and item.get_closest_marker("flaky")
-        return bool(getattr(option, "setuponly", False) or getattr(option, "reruns", None) or reruns)
+        count_reruns = getattr(self.config.pluginmanager.get_plugin("rerunfailures"), "get_reruns_count", None)
+        return bool(self.config.getoption("setuponly", False) or (count_reruns is not None and count_reruns(item)))
 
     # ---- runs ----
 
