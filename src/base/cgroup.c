@@ -16,6 +16,7 @@
 struct work {
     char path[CW_CGROUP_MAX], name[CW_CGROUP_MAX + 32];
     char text[TEXT_MAX_LEN];
+    int is_short; /* of descriptors or memory */
 };
 
 /* ---- where it is ---- */
@@ -39,14 +40,23 @@ static const char *own_line(char *text)
     return line;
 }
 
+/* The file work->name. 0 or -1. */
+static int read_text(struct work *work)
+{
+    errno = 0;
+    if (cw_sys_read_text(work->name, work->text, sizeof(work->text)) == 0)
+        return 0;
+    work->is_short |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    return -1;
+}
+
 /* work->path, with the mount's length in *out_mount. */
 static int find(const char *root, struct work *work, size_t *out_mount)
 {
     const char *group;
 
     cw_format(work->name, sizeof(work->name), "%s/proc/self/cgroup", root);
-    if (cw_sys_read_text(work->name, work->text, sizeof(work->text)) != 0 ||
-        (group = own_line(work->text)) == NULL)
+    if (read_text(work) != 0 || (group = own_line(work->text)) == NULL)
         return -1;
     *out_mount = cw_format(work->path, sizeof(work->path), "%s" MOUNT, root);
     if (group[0] == '/' && group[1] != '\0' && strncmp(group, "/..", 3) != 0 &&
@@ -122,7 +132,7 @@ static int read_number(struct work *work, const char *file, const uint64_t bus[4
     const char *value = NULL;
 
     cw_format(work->name, sizeof(work->name), "%s/%s", work->path, file);
-    if (cw_sys_read_text(work->name, work->text, sizeof(work->text)) != 0)
+    if (read_text(work) != 0)
         return 0;
     for (const char *line = work->text; line != NULL && value == NULL;) {
         value = value_in(line, bus);
@@ -181,7 +191,8 @@ int cw_cgroup_dmem(const char *root, const char *bus, struct cw_cgroup_dmem *out
 
     memset(out, 0, sizeof(*out));
     if (work == NULL)
-        return 0;
+        return -1;
+    work->is_short = 0;
     if (read_bus(bus, address) != NULL && find(root, work, &mount) == 0) {
         for (;;) {
             found |= look(work, address, !found, out);
@@ -190,6 +201,8 @@ int cw_cgroup_dmem(const char *root, const char *bus, struct cw_cgroup_dmem *out
             *strrchr(work->path, '/') = '\0';
         }
     }
+    if (work->is_short)
+        found = -1;
     cw_mem_free(work, sizeof(*work));
     errno = saved;
     return found;

@@ -26,7 +26,8 @@ struct cw_cgroup_dmem {
 };
 
 /* Of the GPU with this PCI address ("0000:41:00.0"), whose region is nvidia/ADDRESS/... 1 if it has
- * one in the files of any group in sight. */
+ * one in the files of any group in sight; 0: none; -1: a file could not be read for want of a
+ * descriptor or of memory. */
 int cw_cgroup_dmem(const char *root, const char *bus, struct cw_cgroup_dmem *out);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_room.h"
 #include "base/out.h"
 #include "base/process_status.h"
 #include "base/sys.h"
@@ -18,7 +19,6 @@
 
 #define HIGH_FD 900 /* above those of programs that count theirs, or close a range */
 #define ROOM_FD 4   /* of a table that ends below that, we take one of the last */
-#define ZEROS   4096
 
 /* ---- descriptors ---- */
 
@@ -69,31 +69,6 @@ static int move_high(int fd)
 }
 
 /* ---- room ---- */
-
-/* Exceeding the limit on file sizes would kill the program by a signal. */
-static int is_beyond_limit(uint64_t end)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-           end > limit.rlim_cur;
-}
-
-/* For file systems without fallocate, such as NFS. */
-static int write_zeros(int fd, uint64_t offset, uint64_t len)
-{
-    static const char zeros[ZEROS];
-
-    for (uint64_t done = 0; done < len; done += ZEROS) {
-        long n = syscall(SYS_pwrite64, fd, zeros, (size_t)ZEROS, (long)(offset + done));
-
-        if (n == ZEROS)
-            continue;
-        errno = n < 0 ? errno : ENOSPC;
-        return -1;
-    }
-    return 0;
-}
 
 struct step {
     uint64_t offset, len;
@@ -147,21 +122,14 @@ static struct step run_at(const struct cw_backing *backing, struct step step, ui
 /* 0, or the errno. */
 static int take_room(struct cw_backing *backing, int fd, const struct step *step)
 {
-    int rc;
+    int error;
 
     if (backing->room - backing->taken < step->len)
         return ENOSPC;
-    if (is_beyond_limit(step->offset + step->len))
-        return EFBIG;
-    do {
-        rc = cw_sys_fallocate(fd, step->offset, step->len);
-    } while (rc != 0 && errno == EINTR);
-    if (rc != 0 && (errno == EOPNOTSUPP || errno == ENOSYS))
-        rc = write_zeros(fd, step->offset, step->len);
-    if (rc != 0)
-        return errno;
-    backing->taken += step->len;
-    return 0;
+    error = cw_file_room_take(fd, step->offset, step->len);
+    if (error == 0)
+        backing->taken += step->len;
+    return error;
 }
 
 /* A failed mapping may have removed the old one. */

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file_room.h"
 #include "base/lock.h"
 #include "base/out.h"
 #include "base/sys.h"
@@ -40,9 +41,11 @@ static int take_slot(struct cw_group_file *group)
     return EAGAIN;
 }
 
-/* Takes what dead processes have in their slots. */
-static void reap(struct cw_group_file *group)
+/* One thread at a time: the locks are those of the whole process. */
+void cw_group_file_reap(struct cw_group_file *group)
 {
+    if (group->slots == NULL || atomic_exchange(&group->is_reaping, 1))
+        return;
     for (unsigned i = 0; i < CW_GROUP_SLOTS; i++) {
         struct cw_group_slot *slot = &group->slots[i];
 
@@ -52,6 +55,7 @@ static void reap(struct cw_group_file *group)
         clear(slot);
         cw_file_lock_drop(group->fd, i, 1);
     }
+    atomic_store(&group->is_reaping, 0);
 }
 
 /* ---- the file ---- */
@@ -78,10 +82,11 @@ static int open_file(const char *tmpdir, const char *name)
 /* The room is taken before it is mapped: a full disk must be an error, and no signal. */
 static int map_file(struct cw_group_file *group)
 {
+    int error = cw_file_room_take(group->fd, 0, SIZE);
     void *slots;
 
-    if (cw_sys_fallocate(group->fd, 0, SIZE) != 0)
-        return errno;
+    if (error != 0)
+        return error;
     slots = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, group->fd, 0);
     if (slots == MAP_FAILED)
         return errno;
@@ -107,8 +112,10 @@ int cw_group_file_open(struct cw_group_file *group, const char *tmpdir, uint64_t
     for (unsigned i = 0; i < OPENINGS; i++) {
         *group = (struct cw_group_file){.fd = open_file(tmpdir, name)};
         error = group->fd < 0 ? errno : map_file(group);
-        if (error == 0 && is_there(group->fd))
+        if (error == 0 && is_there(group->fd)) {
+            cw_group_file_reap(group);
             break;
+        }
         error = error != 0 ? error : ESTALE;
         cw_group_file_close(group);
     }
@@ -191,7 +198,7 @@ int cw_group_file_claim(struct cw_group_file *group, uint64_t held, uint64_t wan
         if (!first)
             wish(own, held, 0);
         if (!is_again)
-            reap(group);
+            cw_group_file_reap(group);
         cw_lock_relax(&turns);
     }
     wish(own, held, 0);

@@ -7,8 +7,8 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
+#include "base/file_room.h"
 #include "base/sys.h"
 #include "live/file_lock.h"
 #include "live/live_dir.h"
@@ -47,15 +47,6 @@ void cw_mailbox_unlock(int fd)
 
 /* ---- asking ---- */
 
-/* Writing beyond the limit on file sizes would end the program by a signal. */
-static int is_beyond_limit(void)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-           limit.rlim_cur < sizeof(struct cw_live_header);
-}
-
 /* The kernel reads the mapping, we do not: of a file that was cut off it says so. A file system
  * that maps another file than was opened wakes nobody, and the process answers when it can. */
 static void ring(int fd)
@@ -75,7 +66,7 @@ static void ring(int fd)
 
 int cw_mailbox_ask(int fd, const struct cw_mail *mail, uint32_t *out_number)
 {
-    if (is_beyond_limit()) {
+    if (cw_file_room_is_beyond(sizeof(struct cw_live_header))) {
         errno = EFBIG;
         return -1;
     }

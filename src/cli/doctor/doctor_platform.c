@@ -108,7 +108,7 @@ static void tell_region(struct cw_doctor *doctor, const struct cw_options *optio
     char hard[SIZE_MAX_BYTES], soft[SIZE_MAX_BYTES];
     struct cw_cgroup_dmem dmem;
 
-    if (!cw_cgroup_dmem(doctor->root, bus, &dmem) || (dmem.hard | dmem.soft) == 0)
+    if (cw_cgroup_dmem(doctor->root, bus, &dmem) <= 0 || (dmem.hard | dmem.soft) == 0)
         return;
     if (dmem.hard != 0)
         cw_doctor_ok(doctor, "the cgroup may have %s of GPU %s (dmem.max)%s",
@@ -136,7 +136,7 @@ static int tell_group(struct cw_doctor *doctor, const struct cw_options *options
         if (sscanf(line, "nvidia/%63[^/]/%*s %31s", bus, value) != 2)
             continue;
         tell_region(doctor, options, group, bus, strcmp(value, "max") == 0);
-        is_hard |= cw_cgroup_dmem(doctor->root, bus, &dmem) && dmem.hard != 0;
+        is_hard |= cw_cgroup_dmem(doctor->root, bus, &dmem) > 0 && dmem.hard != 0;
     }
     if (file)
         fclose(file);

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/file_room.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/reason.h"
@@ -20,7 +20,6 @@
 #include "live/view.h"
 
 #define WINDOW       (UINT64_C(1) << 20)
-#define ZEROS        4096u
 #define LINE_MAX_LEN 512u
 #define NAME_MAX_LEN 256u /* of a function */
 
@@ -73,44 +72,6 @@ static int find_file(void)
     return ENOENT;
 }
 
-/* Exceeding the limit on file sizes would kill the program by a signal. */
-static int is_beyond_limit(uint64_t end)
-{
-    struct rlimit limit;
-
-    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-           end > limit.rlim_cur;
-}
-
-/* For file systems without fallocate, such as NFS. */
-static int write_zeros(uint64_t offset)
-{
-    static const char zeros[ZEROS];
-
-    for (uint64_t done = 0; done < WINDOW; done += ZEROS) {
-        long n = syscall(SYS_pwrite64, self.fd, zeros, (size_t)ZEROS, (long)(offset + done));
-
-        if (n != ZEROS)
-            return n < 0 ? errno : ENOSPC;
-    }
-    return 0;
-}
-
-/* Disk space is allocated first: a write to a mapping without it would kill the program. */
-static int take_room(uint64_t offset)
-{
-    int rc;
-
-    if (is_beyond_limit(offset + WINDOW))
-        return EFBIG;
-    do
-        rc = cw_sys_fallocate(self.fd, offset, WINDOW);
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0)
-        return 0;
-    return errno == EOPNOTSUPP || errno == ENOSYS ? write_zeros(offset) : errno;
-}
-
 /* A thread that still writes does so to pages that nobody reads. */
 static void cover_window(void)
 {
@@ -123,7 +84,7 @@ static int move_window(uint64_t start)
     int error = find_file();
 
     if (error == 0)
-        error = take_room(start);
+        error = cw_file_room_take(self.fd, start, WINDOW);
     if (error != 0)
         return error;
     if (mmap(self.base, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, self.fd,

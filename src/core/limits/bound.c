@@ -99,6 +99,8 @@ void cw_bound_look(uint8_t device, uint64_t held, uint64_t now_ns)
         return;
     is_there = cw_host->bounds(device, &said);
     atomic_store(&self.next_ns[device], now_ns + (is_there ? PERIOD_NS : RARE_PERIOD_NS));
+    if (is_there < 0) /* what it said before goes on */
+        return;
     atomic_store(&self.is_served[device], said.is_served);
     for (unsigned i = CW_BOUND_DMEM_MAX; i < CW_BOUND_COUNT; i++) {
         set_bytes(device, (enum cw_bound)i, said.bytes[i]);

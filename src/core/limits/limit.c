@@ -286,6 +286,7 @@ static int try(uint8_t device, uint64_t bytes, enum cw_cause *out_cause)
     if (rc == 0 && !leaves_free(device)) {
         *out_cause = CW_CAUSE_MIN_FREE;
         cw_usage_sub(device, 0, bytes);
+        cw_scope_show(device, cw_driver_pool_spare(device));
         rc = -1;
     }
     if (rc != 0)

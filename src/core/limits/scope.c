@@ -13,7 +13,10 @@
 #include "core/account/usage.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
+#include "core/process/session.h"
 #include "live/group_file.h"
+
+#define REAP_NS UINT64_C(1000000000)
 
 enum { OUTSIDE, JOINED, FAILED };
 
@@ -23,7 +26,8 @@ static struct {
     struct cw_lock lock;
     const struct cw_options *options;
     _Atomic int state[CW_MAX_DEVICES];
-    struct cw_group_file file[CW_MAX_DEVICES]; /* under the lock */
+    struct cw_group_file file[CW_MAX_DEVICES]; /* opened under the lock */
+    _Atomic uint64_t reap_ns[CW_MAX_DEVICES];  /* when the dead are looked for again */
 } self = {.lock = CW_LOCK_INIT(CW_RANK_SCOPE)};
 
 void cw_scope_init(const struct cw_options *options)
@@ -151,7 +155,19 @@ void cw_scope_show_all(void)
             cw_scope_show((uint8_t)d, cw_driver_pool_spare((uint8_t)d));
 }
 
+/* What those have that ended without a word, looked for now and then. */
+static void reap(uint8_t device)
+{
+    uint64_t now = cw_session_now(), due = atomic_load(&self.reap_ns[device]);
+
+    if (now >= due && atomic_compare_exchange_strong(&self.reap_ns[device], &due, now + REAP_NS))
+        cw_group_file_reap(&self.file[device]);
+}
+
 uint64_t cw_scope_others(uint8_t device)
 {
-    return cw_scope_is_on() && is_joined(device) ? cw_group_file_others(&self.file[device]) : 0;
+    if (!cw_scope_is_on() || !is_joined(device))
+        return 0;
+    reap(device);
+    return cw_group_file_others(&self.file[device]);
 }

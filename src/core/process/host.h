@@ -42,7 +42,8 @@ struct cw_host_ops {
      * by its address alone, or the driver's code. NULL: not supported. */
     int (*free_block)(enum cw_kind kind, uint64_t address);
     /* What the system lets the process and its like have of a device now. *out is complete; 0:
-     * there is no such thing here, so that it need not be asked often. Any time, also inside the
+     * there is no such thing here, so that it need not be asked often; -1: that cannot be said now,
+     * for want of a descriptor, say. Any time, also inside the
      * gate; it takes some microseconds. NULL: there never is. */
     int (*bounds)(uint8_t device, struct cw_host_bounds *out);
 };

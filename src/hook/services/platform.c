@@ -108,13 +108,15 @@ int cw_platform_bounds(uint8_t ordinal, struct cw_host_bounds *out)
 {
     struct device *device = ordinal < CW_MAX_DEVICES ? device_at(ordinal) : NULL;
     struct cw_cgroup_dmem dmem;
+    int found;
 
     memset(out, 0, sizeof(*out));
     out->is_served = is_served((CUdevice)ordinal);
     if (device == NULL)
         return 0;
-    if (!cw_cgroup_dmem("", device->bus, &dmem))
-        return ask_nvml(device, out);
+    found = cw_cgroup_dmem("", device->bus, &dmem);
+    if (found <= 0)
+        return found < 0 ? -1 : ask_nvml(device, out);
     put(out, CW_BOUND_DMEM_MAX, dmem.hard, dmem.hard_used);
     put(out, CW_BOUND_DMEM_MIN, dmem.soft, dmem.soft_used);
     return 1;

@@ -18,7 +18,7 @@
 
 #include "cusim.h"
 
-#define UNTIL_MOST 10000 /* turns of until, each a millisecond or more */
+#define UNTIL_MOST 300000 /* turns of until, each a millisecond or more: as long as tests wait */
 
 struct block blocks[128];
 static CUcontext contexts[128];

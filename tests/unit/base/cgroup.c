@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define BUS    "0000:41:00.0"
@@ -94,6 +95,21 @@ Test(cgroup, has_its_own_limits)
     group("/pod/leaf", "8000", "4000", "100");
     expect_path("/sys/fs/cgroup/pod/leaf");
     expect(8000, 100, 4000, 100);
+}
+
+Test(cgroup, what_cannot_be_read_is_not_taken_for_what_is_not_there)
+{
+    struct rlimit limit, none;
+    struct cw_cgroup_dmem dmem;
+
+    begin("/pod/leaf");
+    group("/pod/leaf", "8000", "4000", "100");
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){0, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    cr_expect_eq(cw_cgroup_dmem(root, BUS, &dmem), -1);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_expect_eq(cw_cgroup_dmem(root, BUS, &dmem), 1);
 }
 
 Test(cgroup, a_domain_may_have_eight_digits)

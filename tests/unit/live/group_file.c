@@ -3,11 +3,13 @@
 #include "live/group_file.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <sys/wait.h>
@@ -111,6 +113,38 @@ Test(group_file, what_the_killed_had_is_free)
     waitpid(pid, NULL, 0);
     cr_expect_eq(cw_group_file_claim(&a, 0, MOST, MOST), 0);
     cw_group_file_close(&a);
+}
+
+static void end_holding(uint64_t bytes)
+{
+    pid_t pid = fork_holder(bytes);
+
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+Test(group_file, the_ended_count_no_more_once_somebody_looks)
+{
+    struct cw_group_file a = open_one(), b;
+
+    end_holding(900);
+    cr_expect_eq(cw_group_file_others(&a), 900);
+    cw_group_file_reap(&a);
+    cr_expect_eq(cw_group_file_others(&a), 0);
+    end_holding(800);
+    b = open_one();
+    cr_expect_eq(cw_group_file_others(&b), 0);
+    cw_group_file_close(&a);
+    cw_group_file_close(&b);
+}
+
+Test(group_file, beyond_the_limit_on_files_is_an_error)
+{
+    struct rlimit limit = {4096, 4096};
+    struct cw_group_file group;
+
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_expect_eq(cw_group_file_open(&group, "/tmp", key), EFBIG);
 }
 
 Test(group_file, a_stopped_process_keeps_what_it_has_and_nobody_waiting)

@@ -118,12 +118,13 @@ Test(bound, a_context_that_fails_tells_what_was_borrowed)
 
 static struct cw_host_bounds group;
 static unsigned looks;
+static int is_short; /* of descriptors */
 
 static int read_group(uint8_t device, struct cw_host_bounds *out)
 {
     looks++;
-    *out = device == 0 ? group : (struct cw_host_bounds){.is_served = 0};
-    return device == 0;
+    *out = device == 0 && !is_short ? group : (struct cw_host_bounds){.is_served = 0};
+    return is_short ? -1 : device == 0;
 }
 
 static void start_in_group(uint64_t hard, uint64_t soft, uint64_t used)
@@ -175,6 +176,20 @@ Test(bound, of_the_group_may_change_and_go)
     look_later(1100);
     cr_expect_eq(cw_pressure_level(0), CW_LEVEL_LOW);
     cr_expect_eq(cw_bound_most(0), UINT64_MAX);
+}
+
+Test(bound, of_the_group_stays_while_it_cannot_be_read)
+{
+    start_in_group(1000 * MIB, 0, 0);
+    ask_get(990 * MIB);
+    is_short = 1;
+    look_later(1100);
+    cr_expect_eq(cw_bound_most(0), 1000 * MIB);
+    cr_expect_eq(cw_pressure_level(0), CW_LEVEL_CRITICAL);
+    is_short = 0;
+    group.bytes[CW_BOUND_DMEM_MAX] = 2000 * MIB;
+    look_later(1100);
+    cr_expect_eq(cw_bound_most(0), 2000 * MIB);
 }
 
 Test(bound, of_the_group_that_is_soft_lends)
