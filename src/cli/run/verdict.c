@@ -11,7 +11,7 @@
 #include "cli/model/site_text.h"
 #include "cli/run/finding.h"
 
-typedef void (*visit_fn)(void *arg, uint32_t site, const struct cw_finding *finding);
+typedef void (*visit_fn)(void *arg, uint32_t site, const struct cw_run_finding *finding);
 
 /* ---- what is looked at ---- */
 
@@ -34,10 +34,10 @@ static void visit_events(const struct cw_report_model *model, visit_fn visit, vo
 {
     for (uint32_t i = model->events; i-- > 0;) {
         const struct cw_report_event *event = &model->event[i];
-        struct cw_finding finding = {.code = event->code,
-                                     .cause = event->cause,
-                                     .bytes = event->bytes,
-                                     .count = event->count > 1 ? event->count : 1};
+        struct cw_run_finding finding = {.code = event->code,
+                                         .cause = event->cause,
+                                         .bytes = event->bytes,
+                                         .count = event->count > 1 ? event->count : 1};
 
         if (event->type == CW_EVENT_FATAL) {
             finding.kind = CW_FOUND_FATAL;
@@ -59,14 +59,14 @@ static void visit_leaks(const struct cw_report_model *model, visit_fn visit, voi
 {
     const struct cw_snapshot_list *leaks = &model->snapshot.leaks;
 
-    for (uint32_t i = 0; i < leaks->count && i < CW_FINDINGS_SEEN; i++) {
+    for (uint32_t i = 0; i < leaks->count; i++) {
         const struct cw_snapshot_site *site = &model->snapshot.site[leaks->site[i]];
 
         visit(arg, leaks->site[i],
-              &(struct cw_finding){.kind = CW_FOUND_LEAK,
-                                   .bytes = cw_leaked_bytes(site),
-                                   .weight = (double)cw_leaked_bytes(site),
-                                   .blocks = cw_leaked_blocks(site)});
+              &(struct cw_run_finding){.kind = CW_FOUND_LEAK,
+                                       .bytes = cw_leaked_bytes(site),
+                                       .weight = (double)cw_leaked_bytes(site),
+                                       .blocks = cw_leaked_blocks(site)});
     }
 }
 
@@ -74,18 +74,18 @@ static void visit_growth(const struct cw_report_model *model, visit_fn visit, vo
 {
     const struct cw_snapshot_growth *growth = &model->snapshot.growth;
 
-    for (uint32_t i = 0; i < growth->suspects && i < CW_FINDINGS_SEEN; i++) {
+    for (uint32_t i = 0; i < growth->suspects; i++) {
         uint32_t site = growth->suspect[i];
         const struct cw_growth_row *row = cw_snapshot_growth_row(&model->snapshot, site);
         const struct cw_cache *cache = cw_cache_row(model->snapshot.site[site].cache);
 
         if (row)
             visit(arg, site,
-                  &(struct cw_finding){.kind = CW_FOUND_GROWTH,
-                                       .slope = row->trend.slope,
-                                       .weight = row->trend.slope,
-                                       .end_ns = growth->end_ns,
-                                       .cache = cache ? cache->owner : NULL});
+                  &(struct cw_run_finding){.kind = CW_FOUND_GROWTH,
+                                           .slope = row->trend.slope,
+                                           .weight = row->trend.slope,
+                                           .end_ns = growth->end_ns,
+                                           .cache = cache ? cache->owner : NULL});
     }
 }
 
@@ -100,31 +100,38 @@ static const struct cw_snapshot_device *peak_device(const struct cw_report_model
     return most;
 }
 
+/* Of those selected, if some are. */
+static uint32_t count_sites(const struct cw_report_model *model)
+{
+    return model->selection ? model->selection->sites : model->snapshot.sites;
+}
+
 static void visit_holders(const struct cw_report_model *model, visit_fn visit, void *arg)
 {
-    const struct cw_report_peak *peak = &model->peak[peak_device(model) - model->snapshot.device];
+    uint32_t device = (uint32_t)(peak_device(model) - model->snapshot.device);
 
-    for (uint32_t i = 0; i < peak->shown && i < CW_FINDINGS_SEEN; i++) {
-        const struct cw_snapshot_site *site = cw_report_site(model, peak->site[i]);
+    for (uint32_t i = 0; i < count_sites(model); i++) {
+        uint32_t index = model->selection ? model->selection->site[i] : i;
+        const struct cw_snapshot_site *site = &model->snapshot.site[index];
 
-        if (site)
-            visit(arg, peak->site[i],
-                  &(struct cw_finding){.kind = CW_FOUND_HOLDER,
-                                       .bytes = site->at_peak_bytes,
-                                       .weight = (double)site->at_peak_bytes,
-                                       .blocks = site->at_peak_blocks});
+        if (site->at_peak_bytes != 0 && cw_report_site_home(site) == device)
+            visit(arg, index,
+                  &(struct cw_run_finding){.kind = CW_FOUND_HOLDER,
+                                           .bytes = site->at_peak_bytes,
+                                           .weight = (double)site->at_peak_bytes,
+                                           .blocks = site->at_peak_blocks});
     }
 }
 
 static void visit_held(const struct cw_report_model *model, visit_fn visit, void *arg)
 {
-    uint32_t site[CW_FINDINGS_SEEN], count = cw_report_held(model, site, CW_FINDINGS_SEEN);
+    for (uint32_t i = 0; i < model->snapshot.sites; i++) {
+        uint64_t bytes = model->snapshot.site[i].held_until_exit;
 
-    for (uint32_t i = 0; i < count && i < CW_FINDINGS_SEEN; i++) {
-        uint64_t bytes = model->snapshot.site[site[i]].held_until_exit;
-
-        visit(arg, site[i],
-              &(struct cw_finding){.kind = CW_FOUND_HELD, .bytes = bytes, .weight = (double)bytes});
+        if (bytes != 0)
+            visit(arg, i,
+                  &(struct cw_run_finding){
+                      .kind = CW_FOUND_HELD, .bytes = bytes, .weight = (double)bytes});
     }
 }
 
@@ -148,18 +155,16 @@ static const struct cw_report_tensor *grown_line(const struct cw_report_tensors 
     return most;
 }
 
-/* Makes the line the place of a finding. */
-static void place_at_line(const struct cw_report_tensor *row, struct cw_finding *finding)
+static void place_at_line(const struct cw_report_tensor *row, struct cw_site_place *place)
 {
-    char *call = finding->place.call[0];
+    char *call = place->call[0];
 
-    finding->place.calls = 1;
+    place->calls = 1;
     if (row->file)
         snprintf(call, CW_SITE_PLACE_MAX, "%.100s %.40s:%" PRIu32,
                  row->function ? row->function : "?", cw_last_component(row->file), row->line);
     else
         snprintf(call, CW_SITE_PLACE_MAX, "C++ (autograd)");
-    finding->site = (uint32_t)cw_hash_text(call);
 }
 
 /* ---- collecting ---- */
@@ -170,7 +175,7 @@ struct wanting {
     void *arg;
 };
 
-static void want_site(void *arg, uint32_t site, const struct cw_finding *finding)
+static void want_site(void *arg, uint32_t site, const struct cw_run_finding *finding)
 {
     const struct wanting *wanting = arg;
     const struct cw_snapshot_site *from = cw_report_site(wanting->model, site);
@@ -194,100 +199,82 @@ void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want
 struct adding {
     struct cw_run_verdict *verdict;
     const struct cw_report_model *model;
+    const struct cw_report_tensor *grown; /* of its tensors the line that grew most, or NULL */
+    uint64_t *stack_key; /* of places, by stack; 0: not made yet. NULL: out of memory */
 };
 
-/* As far as a person can tell; frameworks reach one line of a script in many ways. */
-static int are_in_one_place(const struct cw_finding *a, const struct cw_finding *b)
+/* Once for each stack: many sites may have it, by tag and device. */
+static uint64_t key_of_site(const struct adding *adding, const struct cw_snapshot_site *site)
 {
-    if (a->site == b->site)
-        return 1;
-    if (a->place.calls == 0 || a->place.calls != b->place.calls)
-        return 0;
-    for (unsigned i = 0; i < a->place.calls; i++)
-        if (strcmp(a->place.call[i], b->place.call[i]) != 0)
-            return 0;
-    return 1;
+    int is_kept = adding->stack_key && site->stack <= adding->model->stacks;
+    struct cw_site_place place;
+    uint64_t key;
+
+    if (is_kept && adding->stack_key[site->stack] != 0)
+        return adding->stack_key[site->stack];
+    cw_site_place_find(adding->model, site, &place);
+    if (place.calls == 0)
+        return site->id;
+    key = cw_finding_key(&place);
+    if (is_kept)
+        adding->stack_key[site->stack] = key;
+    return key;
 }
 
-static struct cw_finding *find_equal(struct cw_run_verdict *verdict,
-                                     const struct cw_finding *finding)
+static struct cw_run_finding *merge(struct cw_run_verdict *verdict,
+                                    const struct cw_run_finding *from)
 {
-    for (size_t i = 0; i < verdict->findings; i++) {
-        struct cw_finding *other = &verdict->finding[i];
+    struct cw_run_finding *finding = cw_findings_merge(&verdict->findings, from);
 
-        if (other->kind == finding->kind && other->code == finding->code &&
-            are_in_one_place(other, finding))
-            return other;
-    }
-    return NULL;
-}
-
-static struct cw_finding *append(struct cw_run_verdict *verdict)
-{
-    size_t room = verdict->room ? 2 * verdict->room : 16;
-    struct cw_finding *grown;
-
-    if (verdict->findings < verdict->room)
-        return &verdict->finding[verdict->findings++];
-    grown = reallocarray(verdict->finding, room, sizeof(*grown));
-    if (!grown) {
+    if (!finding)
         verdict->is_short = 1;
-        return NULL;
-    }
-    verdict->finding = grown;
-    verdict->room = room;
-    return &verdict->finding[verdict->findings++];
+    return finding;
 }
 
-static void merge(struct cw_run_verdict *verdict, const struct cw_finding *from)
+static void merge_at_line(struct cw_run_verdict *verdict, const struct cw_report_tensor *row,
+                          struct cw_run_finding *from)
 {
-    struct cw_finding *to = find_equal(verdict, from);
+    struct cw_site_place place;
+    struct cw_run_finding *finding;
 
-    if (!to) {
-        to = append(verdict);
-        if (to)
-            *to = *from;
+    place_at_line(row, &place);
+    from->site = CW_SITE_NONE;
+    from->key = cw_finding_key(&place);
+    finding = merge(verdict, from);
+    if (!finding || finding->place)
         return;
-    }
-    to->count += from->count;
-    to->blocks += from->blocks;
-    to->slope += from->slope;
-    if (from->kind != CW_FOUND_OOM) {
-        to->bytes += from->bytes;
-        to->weight += from->weight;
-    } else if (from->bytes > to->bytes) {
-        to->bytes = from->bytes;
-        to->weight = from->weight;
-    }
+    finding->place = malloc(sizeof(place));
+    if (finding->place)
+        *finding->place = place;
+    else
+        verdict->is_short = 1;
 }
 
-static void add_finding(void *arg, uint32_t index, const struct cw_finding *finding)
+static void add_finding(void *arg, uint32_t index, const struct cw_run_finding *finding)
 {
     struct adding *adding = arg;
     const struct cw_snapshot_site *site = cw_report_site(adding->model, index);
-    const struct cw_report_tensor *row =
-        finding->cache ? grown_line(&adding->model->tensors) : NULL;
-    struct cw_finding from = *finding;
+    struct cw_run_finding from = *finding;
 
-    from.site = site ? site->id : 0;
     snprintf(from.api, sizeof(from.api), "%s", site ? site->api : "");
-    if (row)
-        place_at_line(row, &from);
-    else if (site)
-        cw_site_place_find(adding->model, site, &from.place);
+    if (finding->cache && adding->grown) {
+        merge_at_line(adding->verdict, adding->grown, &from);
+        return;
+    }
+    from.site = index;
+    from.key = site ? key_of_site(adding, site) : 0;
     merge(adding->verdict, &from);
 }
 
 static void add_line(struct cw_run_verdict *verdict, enum cw_finding_kind kind,
                      const struct cw_report_tensor *row, uint64_t bytes, uint64_t tensors)
 {
-    struct cw_finding from = {
+    struct cw_run_finding from = {
         .kind = kind, .bytes = bytes, .blocks = tensors, .weight = (double)bytes};
 
     if (bytes == 0)
         return;
-    place_at_line(row, &from);
-    merge(verdict, &from);
+    merge_at_line(verdict, row, &from);
 }
 
 /* On any device: ranks have devices of their own. */
@@ -380,14 +367,10 @@ static void add_holders(struct adding *adding)
 {
     const struct cw_snapshot_device *device = peak_device(adding->model);
     struct cw_run_verdict *verdict = adding->verdict;
-    size_t kept = 0;
 
     if (device->peak_bytes <= verdict->peak_bytes)
         return;
-    for (size_t i = 0; i < verdict->findings; i++)
-        if (verdict->finding[i].kind != CW_FOUND_HOLDER)
-            verdict->finding[kept++] = verdict->finding[i];
-    verdict->findings = kept;
+    cw_findings_drop(&verdict->findings, CW_FOUND_HOLDER);
     verdict->peak_bytes = device->peak_bytes;
     verdict->peak_device = (uint32_t)(device - adding->model->snapshot.device);
     visit_holders(adding->model, add_finding, adding);
@@ -413,7 +396,8 @@ static void note_unseen(struct cw_run_verdict *verdict, const struct cw_process_
 
 void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model *model)
 {
-    struct adding adding = {verdict, model};
+    struct adding adding = {verdict, model, grown_line(&model->tensors),
+                            calloc((size_t)model->stacks + 1, sizeof(*adding.stack_key))};
     struct cw_snapshot_summary sum = cw_report_summary(model);
 
     verdict->processes++;
@@ -438,6 +422,9 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     add_held(&adding);
     add_tensors(verdict, &model->tensors);
     add_holders(&adding);
+    if (cw_findings_name(&verdict->findings, model) != 0)
+        verdict->is_short = 1;
+    free(adding.stack_key);
 }
 
 void cw_verdict_add_refused(struct cw_run_verdict *verdict, const struct cw_report_model *model)
@@ -457,16 +444,16 @@ void cw_verdict_add_uncalled(struct cw_run_verdict *verdict, const struct cw_rep
 int cw_verdict_is_bad(const struct cw_run_verdict *verdict)
 {
     const struct cw_snapshot_summary *sum = &verdict->sum;
+    struct cw_run_finding *growth[CW_FINDINGS_SHOWN];
 
-    for (size_t i = 0; i < verdict->findings; i++)
-        if (verdict->finding[i].kind == CW_FOUND_GROWTH)
-            return 1;
+    if (cw_findings_rank(&verdict->findings, CW_FOUND_GROWTH, growth) != 0)
+        return 1;
     return sum->invalid_frees + sum->fatal_errors + sum->leaked_blocks + verdict->ooms > 0;
 }
 
 void cw_verdict_free(struct cw_run_verdict *verdict)
 {
-    free(verdict->finding);
+    cw_findings_free(&verdict->findings);
     free(verdict->leak_site);
     *verdict = (struct cw_run_verdict){.processes = 0};
 }

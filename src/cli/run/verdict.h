@@ -14,17 +14,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/run/finding.h"
 #include "report/leaks/cache.h"
 #include "report/model/report_model.h"
 #include "report/text/report_text.h"
 
 #define CW_RUN_VERDICT_LINES 8
 
-struct cw_finding;
-
 struct cw_run_verdict {
-    struct cw_finding *finding;
-    size_t findings, room;
+    struct cw_run_findings findings;
     uint64_t processes;
     uint64_t running;              /* of them that have not ended */
     uint64_t killed, killed_bytes; /* of them ended by a signal, and what these had then */

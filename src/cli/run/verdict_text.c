@@ -83,38 +83,18 @@ static void end_line(struct page *page)
     page->left--;
 }
 
-/* The findings of a kind, the heaviest first, else the latest. Returns their number. */
-static unsigned rank(const struct cw_run_verdict *verdict, enum cw_finding_kind kind,
-                     const struct cw_finding *most[CW_FINDINGS_SHOWN])
-{
-    unsigned count = 0;
-
-    for (size_t i = 0; i < verdict->findings; i++) {
-        const struct cw_finding *finding = &verdict->finding[i];
-        unsigned at = count;
-
-        if (finding->kind != kind)
-            continue;
-        for (; at > 0 && finding->weight > most[at - 1]->weight; at--)
-            if (at < CW_FINDINGS_SHOWN)
-                most[at] = most[at - 1];
-        if (at < CW_FINDINGS_SHOWN)
-            most[at] = finding;
-        count += count < CW_FINDINGS_SHOWN;
-    }
-    return count;
-}
-
 /* Where it is, told apart from the others beside it. */
-static const char *place_of(const struct cw_finding *finding,
-                            const struct cw_finding *const *beside, unsigned count)
+static const char *place_of(const struct cw_run_finding *finding,
+                            struct cw_run_finding *const *beside, unsigned count)
 {
+    static const struct cw_site_place unknown;
     static char text[2 * CW_SITE_PLACE_MAX + 8];
     const struct cw_site_place *others[CW_FINDINGS_SHOWN];
 
     for (unsigned i = 0; i < count; i++)
-        others[i] = &beside[i]->place;
-    return cw_site_place_format(&finding->place, others, count, text, sizeof(text));
+        others[i] = beside[i]->place ? beside[i]->place : &unknown;
+    return cw_site_place_format(finding->place ? finding->place : &unknown, others, count, text,
+                                sizeof(text));
 }
 
 static void say_refused(struct page *page)
@@ -157,7 +137,7 @@ static void say_unseen(struct page *page)
     end_line(page);
 }
 
-static void add_eviction(const struct cw_finding *error, char *item, size_t cap)
+static void add_eviction(const struct cw_run_finding *error, char *item, size_t cap)
 {
     size_t len = strlen(item);
     char size[SIZE_MAX_BYTES];
@@ -167,7 +147,8 @@ static void add_eviction(const struct cw_finding *error, char *item, size_t cap)
                  cw_format_size(size, sizeof(size), error->bytes));
 }
 
-static void format_error(const struct cw_finding *error, const char *place, char *item, size_t cap)
+static void format_error(const struct cw_run_finding *error, const char *place, char *item,
+                         size_t cap)
 {
     char name[CW_ERROR_NAME_MAX], times[TIMES_MAX] = "";
 
@@ -184,8 +165,8 @@ static void format_error(const struct cw_finding *error, const char *place, char
 /* Those of a kind in the order of their weight. Returns how many errors that are. */
 static uint64_t say_errors_of(struct page *page, enum cw_finding_kind kind)
 {
-    const struct cw_finding *error[CW_FINDINGS_SHOWN];
-    unsigned errors = rank(page->verdict, kind, error);
+    struct cw_run_finding *error[CW_FINDINGS_SHOWN];
+    unsigned errors = cw_findings_rank(&page->verdict->findings, kind, error);
     char item[ITEM_MAX];
     uint64_t said = 0;
 
@@ -218,8 +199,8 @@ static void say_errors(struct page *page)
 static void say_ooms(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
-    const struct cw_finding *oom[CW_FINDINGS_SHOWN];
-    unsigned ooms = rank(verdict, CW_FOUND_OOM, oom);
+    struct cw_run_finding *oom[CW_FINDINGS_SHOWN];
+    unsigned ooms = cw_findings_rank(&verdict->findings, CW_FOUND_OOM, oom);
 
     if (verdict->ooms + verdict->sum.fallbacks == 0)
         return;
@@ -273,8 +254,8 @@ static void say_leaked(struct page *page)
 static void say_leaks(struct page *page, unsigned reserved)
 {
     const struct cw_run_verdict *verdict = page->verdict;
-    const struct cw_finding *leak[CW_FINDINGS_SHOWN];
-    unsigned leaks = rank(verdict, CW_FOUND_LEAK, leak);
+    struct cw_run_finding *leak[CW_FINDINGS_SHOWN];
+    unsigned leaks = cw_findings_rank(&verdict->findings, CW_FOUND_LEAK, leak);
     int has_list = leaks > 1 && page->left > reserved + 1;
 
     if (verdict->leaked_blocks == 0 && verdict->all_leaked_bytes == 0 && verdict->running == 0)
@@ -311,8 +292,8 @@ static void say_killed(struct page *page)
 
 static void say_growth(struct page *page)
 {
-    const struct cw_finding *growth[CW_FINDINGS_SHOWN];
-    unsigned growths = rank(page->verdict, CW_FOUND_GROWTH, growth);
+    struct cw_run_finding *growth[CW_FINDINGS_SHOWN];
+    unsigned growths = cw_findings_rank(&page->verdict->findings, CW_FOUND_GROWTH, growth);
     char slope[CW_SLOPE_MAX], item[ITEM_MAX];
 
     if (growths == 0)
@@ -364,8 +345,8 @@ static void say_cache(struct page *page)
 /* The largest findings of a kind: "200.0 MiB in 100 tensors at step train.py:7". */
 static void say_amounts(struct page *page, enum cw_finding_kind kind)
 {
-    const struct cw_finding *finding[CW_FINDINGS_SHOWN];
-    unsigned findings = rank(page->verdict, kind, finding);
+    struct cw_run_finding *finding[CW_FINDINGS_SHOWN];
+    unsigned findings = cw_findings_rank(&page->verdict->findings, kind, finding);
     char size[SIZE_MAX_BYTES], count[40], item[ITEM_MAX];
 
     for (unsigned i = 0; i < findings; i++) {
@@ -384,9 +365,9 @@ static void say_amounts(struct page *page, enum cw_finding_kind kind)
 static void say_held(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
-    const struct cw_finding *finding[CW_FINDINGS_SHOWN];
+    struct cw_run_finding *finding[CW_FINDINGS_SHOWN];
 
-    if (rank(verdict, CW_FOUND_HELD, finding) == 0)
+    if (cw_findings_rank(&verdict->findings, CW_FOUND_HELD, finding) == 0)
         return;
     say(page, "held until exit: ");
     if (finding[0]->bytes < verdict->held_bytes) {
@@ -398,8 +379,8 @@ static void say_held(struct page *page)
 
 static void say_holders(struct page *page)
 {
-    const struct cw_finding *holder[CW_FINDINGS_SHOWN];
-    unsigned holders = rank(page->verdict, CW_FOUND_HOLDER, holder);
+    struct cw_run_finding *holder[CW_FINDINGS_SHOWN];
+    unsigned holders = cw_findings_rank(&page->verdict->findings, CW_FOUND_HOLDER, holder);
 
     if (page->verdict->has_tensors) {
         say(page, "  in %s: ", page->verdict->framework);
@@ -449,7 +430,7 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
 {
     struct page page = {
         .verdict = verdict, .ending = ending, .out = out, .left = CW_RUN_VERDICT_LINES};
-    const struct cw_finding *growth[CW_FINDINGS_SHOWN];
+    struct cw_run_finding *growth[CW_FINDINGS_SHOWN];
     unsigned reserved;
 
     if (verdict->refused != 0)
@@ -460,7 +441,8 @@ void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verd
         return;
     /* What was killed, growth, the cache, what was held, the peak and its holders, the next
      * command. */
-    reserved = (verdict->killed_bytes != 0) + (rank(verdict, CW_FOUND_GROWTH, growth) != 0) +
+    reserved = (verdict->killed_bytes != 0) +
+               (cw_findings_rank(&verdict->findings, CW_FOUND_GROWTH, growth) != 0) +
                (largest_cache(verdict) != CW_CACHE_NONE) + (verdict->held_bytes != 0) + 2 +
                (ending->next != NULL && !has_unseen(verdict));
     say_errors(&page);

@@ -123,6 +123,86 @@ Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
     has_line("  1.0 MiB in 1 block  Tensor.__init__ train.py:7 < main train.py:40");
 }
 
+/* A site that train.py:7 reaches through a line of its own in a framework. */
+static uint32_t site_through(const char *function, uint32_t line)
+{
+    uint32_t stack = fixture_line(0, "/home/me/train.py", "main", 3);
+
+    stack = fixture_line(stack, "/home/me/train.py", function, 7);
+    return fixture_line(stack, "/usr/lib/python3/dist-packages/cupy/core.py", "zeros", line);
+}
+
+/* A site of one place, as one of many by tag and by path. */
+static uint32_t one_of_many(uint32_t i, const char *function, enum cw_kind kind)
+{
+    uint32_t site = fixture_site(site_through(function, i / 2), "cuMemAlloc", kind, 0);
+    char name[16];
+
+    snprintf(name, sizeof(name), "layer %u", i % 2);
+    fixture_site_at(site)->tag = (uint16_t)fixture_tag(name, NULL);
+    return site;
+}
+
+Test(verdict, the_sites_of_a_place_are_added_up_before_the_largest_places_are_chosen)
+{
+    for (uint32_t i = 0; i < 60; i++)
+        fixture_alloc(one_of_many(i, "keep", CW_KIND_DEVICE), MIB, 1, FIXTURE_MS);
+    fixture_alloc(site_at("load", 3, "cuMemAlloc"), 12 * MIB, 1, FIXTURE_MS);
+    add();
+    print(72 * MIB);
+    has_line("  60.0 MiB in 60 blocks  keep train.py:7");
+    has_line("  12.0 MiB in 1 block  load train.py:7");
+    has_line("  60.0 MiB keep train.py:7, 12.0 MiB load train.py:7");
+}
+
+Test(verdict, what_grows_at_many_sites_of_a_place_grows_together)
+{
+    columns = 160;
+    fixture_moments(500 * FIXTURE_MS);
+    for (uint32_t i = 0; i < 20; i++) {
+        uint32_t site = fixture_growing(site_through("keep", i), "cuMemAlloc", MIB);
+
+        cr_assert_neq(site, 0u);
+    }
+    (void)fixture_growing(fixture_line(0, "/home/me/train.py", "other", 9), "cuMemAlloc", 3 * MIB);
+    add();
+    print(GIB);
+    has_line("growing: +40.0 MiB/s at keep train.py:7, +6.0 MiB/s at other train.py:9");
+}
+
+/* The place that is the third in the end was the fourth of the first process. */
+Test(verdict, a_place_that_only_several_processes_make_large_has_its_name)
+{
+    static const char *const name[] = {"a", "b", "c", "d"};
+
+    for (unsigned process = 0; process < 4; process++) {
+        for (unsigned i = process == 0 ? 0 : 3; i < 4; i++)
+            fixture_alloc(site_at(name[i], 3, "cuMemAlloc"), (10 - i) * MIB, 1, FIXTURE_MS);
+        add();
+        fixture_destroy();
+        fixture_create();
+    }
+    print(34 * MIB);
+    has_line("leaked 55.0 MiB in 7 blocks from 4 call sites:");
+    has_line("  28.0 MiB in 4 blocks  d train.py:7");
+    has_line("  10.0 MiB in 1 block  a train.py:7");
+}
+
+/* Memory of an earlier peak is not added to that of a later one. */
+Test(verdict, holders_are_those_of_one_process)
+{
+    for (unsigned i = 1; i <= 2; i++) {
+        fixture_alloc(site_at(i == 1 ? "first" : "second", 3, "cuMemAlloc"), i * MIB, 1,
+                      FIXTURE_MS);
+        add();
+        fixture_destroy();
+        fixture_create();
+    }
+    print(2 * MIB);
+    has_line("peak 2.0 MiB in 2 processes, the largest 2.0 MiB on device 0, in track mode");
+    has_line("  2.0 MiB second train.py:7");
+}
+
 Test(verdict, code_that_was_made_is_not_the_scripts_own)
 {
     static const char *const made[] = {"<string>", "<eval_with_key>.1", "<frozen runpy>"};
