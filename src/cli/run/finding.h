@@ -19,7 +19,8 @@ enum cw_finding_kind {
     CW_FOUND_OOM,
     CW_FOUND_LEAK,
     CW_FOUND_GROWTH,
-    CW_FOUND_HOLDER,
+    CW_FOUND_HOLDER, /* of a GPU's peak */
+    CW_FOUND_HOST_HOLDER,
     CW_FOUND_TENSORS, /* in a framework's cache at its peak */
     CW_FOUND_HELD,    /* until the program ended */
     CW_FOUND_KINDS

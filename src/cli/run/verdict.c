@@ -89,14 +89,15 @@ static void visit_growth(const struct cw_report_model *model, visit_fn visit, vo
     }
 }
 
-/* Of the device with the largest peak. */
-static const struct cw_snapshot_device *peak_device(const struct cw_report_model *model)
+/* The GPU with the largest peak. */
+static uint32_t peak_gpu(const struct cw_report_model *model)
 {
-    const struct cw_snapshot_device *most = &model->snapshot.device[0];
+    const struct cw_snapshot_device *device = model->snapshot.device;
+    uint32_t most = 0;
 
-    for (uint32_t i = 1; i < CW_DEVICES; i++)
-        if (model->snapshot.device[i].peak_bytes > most->peak_bytes)
-            most = &model->snapshot.device[i];
+    for (uint32_t i = 1; i < CW_MAX_DEVICES; i++)
+        if (device[i].peak_bytes > device[most].peak_bytes)
+            most = i;
     return most;
 }
 
@@ -106,9 +107,10 @@ static uint32_t count_sites(const struct cw_report_model *model)
     return model->selection ? model->selection->sites : model->snapshot.sites;
 }
 
-static void visit_holders(const struct cw_report_model *model, visit_fn visit, void *arg)
+static void visit_holders(const struct cw_report_model *model, uint32_t device, visit_fn visit,
+                          void *arg)
 {
-    uint32_t device = (uint32_t)(peak_device(model) - model->snapshot.device);
+    uint8_t kind = device == CW_DEVICE_HOST ? CW_FOUND_HOST_HOLDER : CW_FOUND_HOLDER;
 
     for (uint32_t i = 0; i < count_sites(model); i++) {
         uint32_t index = model->selection ? model->selection->site[i] : i;
@@ -116,7 +118,7 @@ static void visit_holders(const struct cw_report_model *model, visit_fn visit, v
 
         if (site->at_peak_bytes != 0 && cw_report_site_home(site) == device)
             visit(arg, index,
-                  &(struct cw_run_finding){.kind = CW_FOUND_HOLDER,
+                  &(struct cw_run_finding){.kind = kind,
                                            .bytes = site->at_peak_bytes,
                                            .weight = (double)site->at_peak_bytes,
                                            .blocks = site->at_peak_blocks});
@@ -192,7 +194,8 @@ void cw_verdict_want(const struct cw_report_model *model, cw_report_want_fn want
     visit_events(model, want_site, &wanting);
     visit_leaks(model, want_site, &wanting);
     visit_growth(model, want_site, &wanting);
-    visit_holders(model, want_site, &wanting);
+    visit_holders(model, peak_gpu(model), want_site, &wanting);
+    visit_holders(model, CW_DEVICE_HOST, want_site, &wanting);
     visit_held(model, want_site, &wanting);
 }
 
@@ -362,18 +365,29 @@ static void add_tensors(struct cw_run_verdict *verdict, const struct cw_report_t
     }
 }
 
-/* The peak of one device in one process has holders; those of the largest are shown. */
-static void add_holders(struct adding *adding)
+static void add_peak(struct adding *adding, uint32_t device, enum cw_finding_kind holders,
+                     struct cw_verdict_peak *peak)
 {
-    const struct cw_snapshot_device *device = peak_device(adding->model);
-    struct cw_run_verdict *verdict = adding->verdict;
+    uint64_t bytes = adding->model->snapshot.device[device].peak_bytes;
 
-    if (device->peak_bytes <= verdict->peak_bytes)
+    if (bytes <= peak->bytes)
         return;
-    cw_findings_drop(&verdict->findings, CW_FOUND_HOLDER);
-    verdict->peak_bytes = device->peak_bytes;
-    verdict->peak_device = (uint32_t)(device - adding->model->snapshot.device);
-    visit_holders(adding->model, add_finding, adding);
+    *peak = (struct cw_verdict_peak){bytes, device};
+    cw_findings_drop(&adding->verdict->findings, holders);
+    visit_holders(adding->model, device, add_finding, adding);
+}
+
+static void add_peaks(struct adding *adding)
+{
+    const struct cw_snapshot_device *device = adding->model->snapshot.device;
+    struct cw_run_verdict *verdict = adding->verdict;
+    unsigned gpus = 0;
+
+    for (uint32_t i = 0; i < CW_MAX_DEVICES; i++)
+        gpus += device[i].peak_bytes != 0;
+    verdict->has_several |= gpus > 1;
+    add_peak(adding, peak_gpu(adding->model), CW_FOUND_HOLDER, &verdict->gpu);
+    add_peak(adding, CW_DEVICE_HOST, CW_FOUND_HOST_HOLDER, &verdict->host);
 }
 
 static void add_caches(struct cw_run_verdict *verdict, const struct cw_report_model *model)
@@ -421,7 +435,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     add_caches(verdict, model);
     add_held(&adding);
     add_tensors(verdict, &model->tensors);
-    add_holders(&adding);
+    add_peaks(&adding);
     if (cw_findings_name(&verdict->findings, model) != 0)
         verdict->is_short = 1;
     free(adding.stack_key);

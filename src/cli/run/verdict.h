@@ -21,6 +21,12 @@
 
 #define CW_RUN_VERDICT_LINES 8
 
+/* The largest of one device in one process; who held it are findings. */
+struct cw_verdict_peak {
+    uint64_t bytes;
+    uint32_t device;
+};
+
 struct cw_run_verdict {
     struct cw_run_findings findings;
     uint64_t processes;
@@ -43,10 +49,10 @@ struct cw_run_verdict {
     uint64_t held_bytes;      /* until exit */
     char oom_uuid[48]; /* of the device on which memory ran out last; "": none, or not known */
     uint64_t cache_bytes[CW_CACHE_COUNT]; /* of devices, kept by caches of frameworks */
-    uint64_t peak_bytes;                  /* of one device in one process */
-    uint32_t peak_device;
-    uint8_t has_pool; /* a process ran in pool mode */
-    uint8_t is_short; /* out of memory: some findings are missing */
+    struct cw_verdict_peak gpu, host;     /* neither hides the other */
+    uint8_t has_several;                  /* a process had memory on several GPUs */
+    uint8_t has_pool;                     /* a process ran in pool mode */
+    uint8_t is_short;                     /* out of memory: some findings are missing */
 };
 
 struct cw_verdict_ending {

@@ -377,31 +377,56 @@ static void say_held(struct page *page)
     say_amounts(page, CW_FOUND_HELD);
 }
 
-static void say_holders(struct page *page)
+/* heading: before the first. */
+static void say_holders(struct page *page, enum cw_finding_kind kind, const char *heading)
 {
     struct cw_run_finding *holder[CW_FINDINGS_SHOWN];
-    unsigned holders = cw_findings_rank(&page->verdict->findings, CW_FOUND_HOLDER, holder);
+    unsigned holders = cw_findings_rank(&page->verdict->findings, kind, holder);
 
-    if (page->verdict->has_tensors) {
-        say(page, "  in %s: ", page->verdict->framework);
-        say_amounts(page, CW_FOUND_TENSORS);
-        return;
-    }
     if (holders == 0)
         return;
     for (unsigned i = 0; i < holders; i++) {
-        say(page, i == 0 ? "  " : ", ");
+        say(page, "%s", i == 0 ? heading : ", ");
         say_size(page, holder[i]->bytes);
         say(page, " %s", place_of(holder[i], holder, holders));
     }
     end_line(page);
 }
 
+/* The host's have a line where its peak is the larger one, and there is room. */
+static void say_all_holders(struct page *page)
+{
+    const struct cw_run_verdict *verdict = page->verdict;
+    int is_host_alone = verdict->gpu.bytes == 0;
+
+    if (verdict->has_tensors) {
+        say(page, "  in %s: ", verdict->framework);
+        say_amounts(page, CW_FOUND_TENSORS);
+    } else {
+        say_holders(page, CW_FOUND_HOLDER, "  ");
+    }
+    if (verdict->host.bytes > verdict->gpu.bytes && (is_host_alone || page->left > 1))
+        say_holders(page, CW_FOUND_HOST_HOLDER, is_host_alone ? "  " : "  on host: ");
+}
+
+static void say_device(struct page *page, const char *before, const struct cw_verdict_peak *peak,
+                       const char *of)
+{
+    char device[CW_AMOUNT_MAX];
+
+    if (peak->bytes == 0)
+        return;
+    say(page, "%s", before);
+    say_size(page, peak->bytes);
+    say(page, "%s on %s", of, cw_device_format(device, peak->device));
+}
+
+/* The sum where it is of several; the GPU that had most, and the host. */
 static void say_peak(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
     uint64_t peak_bytes = page->ending->peak_bytes;
-    char device[CW_AMOUNT_MAX];
+    const char *before = "", *of = "";
 
     if (peak_bytes == 0) {
         say(page, "no CUDA memory was allocated");
@@ -409,20 +434,21 @@ static void say_peak(struct page *page)
         return;
     }
     say(page, "peak ");
-    say_size(page, peak_bytes);
     if (verdict->processes > 1) {
-        say(page, " in %" PRIu64 " processes, the largest ", verdict->processes);
-        say_size(page, verdict->peak_bytes);
-    } else if (verdict->peak_bytes != peak_bytes) {
-        say(page, ", ");
-        say_size(page, verdict->peak_bytes);
-        say(page, " of it");
+        say_size(page, peak_bytes);
+        say(page, " in %" PRIu64 " processes", verdict->processes);
+        before = ", the largest ";
+    } else if ((verdict->has_several && verdict->gpu.bytes != peak_bytes) ||
+               verdict->gpu.bytes + verdict->host.bytes == 0) {
+        say_size(page, peak_bytes);
+        before = ", ";
+        of = " of it";
     }
-    if (verdict->peak_bytes != 0)
-        say(page, " on %s", cw_device_format(device, verdict->peak_device));
+    say_device(page, before, &verdict->gpu, of);
+    say_device(page, verdict->gpu.bytes != 0 ? ", " : before, &verdict->host, "");
     say(page, ", in %s mode", verdict->has_pool ? "pool" : "track");
     end_line(page);
-    say_holders(page);
+    say_all_holders(page);
 }
 
 void cw_verdict_print(const struct cw_run_verdict *verdict, const struct cw_verdict_ending *ending,

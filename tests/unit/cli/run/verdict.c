@@ -203,6 +203,74 @@ Test(verdict, holders_are_those_of_one_process)
     has_line("  2.0 MiB second train.py:7");
 }
 
+static void add_host(const char *function, uint64_t bytes)
+{
+    uint32_t stack = fixture_line(0, "/home/me/train.py", function, 9);
+
+    fixture_alloc(fixture_site(stack, "cuMemAllocHost", CW_KIND_PINNED, CW_DEVICE_HOST), bytes, 1,
+                  FIXTURE_MS);
+}
+
+Test(verdict, a_larger_peak_of_the_host_does_not_hide_that_of_the_gpu)
+{
+    fixture_alloc(site_at("weights", 3, "cuMemAlloc"), 9 * MIB, 1, FIXTURE_MS);
+    add_host("staging", 10 * MIB);
+    add();
+    print(19 * MIB);
+    has_line("peak 9.0 MiB on device 0, 10.0 MiB on host, in track mode");
+    has_line("  9.0 MiB weights train.py:7");
+    has_line("  on host: 10.0 MiB staging train.py:9");
+}
+
+Test(verdict, a_smaller_peak_of_the_host_is_a_number)
+{
+    fixture_alloc(site_at("weights", 3, "cuMemAlloc"), 9 * MIB, 1, FIXTURE_MS);
+    add_host("staging", MIB);
+    add();
+    print(10 * MIB);
+    has_line("peak 9.0 MiB on device 0, 1.0 MiB on host, in track mode");
+    cr_expect_null(strstr(text, "on host: "));
+}
+
+Test(verdict, memory_of_the_host_alone_is_its_peak)
+{
+    add_host("staging", 10 * MIB);
+    add();
+    print(10 * MIB);
+    has_line("peak 10.0 MiB on host, in track mode");
+    has_line("  10.0 MiB staging train.py:9");
+}
+
+Test(verdict, of_several_gpus_the_sum_and_the_largest)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t stack = fixture_line(0, "/home/me/train.py", i == 0 ? "a" : "b", 9);
+
+        fixture_alloc(fixture_site(stack, "cuMemAlloc", CW_KIND_DEVICE, i), (i + 1) * MIB, 1,
+                      FIXTURE_MS);
+    }
+    add_host("staging", 4 * MIB);
+    add();
+    print(7 * MIB);
+    has_line("peak 7.0 MiB, 2.0 MiB of it on device 1, 4.0 MiB on host, in track mode");
+    has_line("  2.0 MiB b train.py:9");
+}
+
+Test(verdict, of_several_processes_the_largest_on_a_gpu_and_on_the_host)
+{
+    fixture_alloc(site_at("weights", 3, "cuMemAlloc"), 9 * MIB, 1, FIXTURE_MS);
+    add();
+    fixture_destroy();
+    fixture_create();
+    add_host("staging", 10 * MIB);
+    add();
+    print(19 * MIB);
+    has_line("peak 19.0 MiB in 2 processes, the largest 9.0 MiB on device 0, 10.0 MiB on host, in "
+             "track mode");
+    has_line("  9.0 MiB weights train.py:7");
+    has_line("  on host: 10.0 MiB staging train.py:9");
+}
+
 Test(verdict, code_that_was_made_is_not_the_scripts_own)
 {
     static const char *const made[] = {"<string>", "<eval_with_key>.1", "<frozen runpy>"};
