@@ -196,6 +196,19 @@ static void say_errors(struct page *page)
     end_line(page);
 }
 
+/* Calls that ask for a context, or launch a graph, name no size. */
+static void say_oom_size(struct page *page, uint64_t bytes)
+{
+    int are_several = page->verdict->ooms > 1;
+
+    if (bytes == 0) {
+        say(page, "%s", are_several ? ", one" : "");
+        return;
+    }
+    say(page, "%s", are_several ? ", largest " : ", ");
+    say_size(page, bytes);
+}
+
 static void say_ooms(struct page *page)
 {
     const struct cw_run_verdict *verdict = page->verdict;
@@ -209,8 +222,7 @@ static void say_ooms(struct page *page)
         say_count(page, verdict->ooms, "call");
     }
     if (verdict->ooms != 0 && ooms != 0) {
-        say(page, verdict->ooms > 1 ? ", largest " : ", ");
-        say_size(page, oom[0]->bytes);
+        say_oom_size(page, oom[0]->bytes);
         say(page, " at %s", place_of(oom[0], oom, 0));
         if (oom[0]->cause != CW_CAUSE_DRIVER)
             say(page, ", %s", cw_cause_label(oom[0]->cause));

@@ -271,6 +271,23 @@ Test(verdict, of_several_processes_the_largest_on_a_gpu_and_on_the_host)
     has_line("  on host: 10.0 MiB staging train.py:9");
 }
 
+/* As of a context that the driver refused to make. */
+Test(verdict, an_out_of_memory_without_a_size_is_named_without_one)
+{
+    uint32_t site = site_at("begin", 3, "cuCtxCreate");
+
+    fixture_site_at(site)->oom = 1;
+    fixture_event(CW_EVENT_OOM, site, 2);
+    add();
+    print(0);
+    has_line("out of memory: 1 call at begin train.py:7");
+    fixture_site_at(site)->oom = 2;
+    fixture_event(CW_EVENT_OOM, site, 2);
+    add();
+    print(0);
+    has_line("out of memory: 3 calls, one at begin train.py:7");
+}
+
 Test(verdict, code_that_was_made_is_not_the_scripts_own)
 {
     static const char *const made[] = {"<string>", "<eval_with_key>.1", "<frozen runpy>"};
