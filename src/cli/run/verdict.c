@@ -402,6 +402,13 @@ static void add_caches(struct cw_run_verdict *verdict, const struct cw_report_mo
     }
 }
 
+/* The node of a graph has a site, also where no launch makes a block (core/device/graph.h). */
+static void note_graphs(struct cw_run_verdict *verdict, const struct cw_report_model *model)
+{
+    for (uint32_t i = 0; i < model->snapshot.sites; i++)
+        verdict->has_graphs |= model->snapshot.site[i].kind == CW_KIND_GRAPH;
+}
+
 static void note_unseen(struct cw_run_verdict *verdict, const struct cw_process_facts *process)
 {
     if (process->unseen)
@@ -427,6 +434,7 @@ void cw_verdict_add(struct cw_run_verdict *verdict, const struct cw_report_model
     verdict->unseen += model->process.unseen != NULL;
     note_unseen(verdict, &model->process);
     note_full_device(verdict, model);
+    note_graphs(verdict, model);
     visit_events(model, add_finding, &adding);
     if (!model->is_killed) {
         add_leaks(&adding);

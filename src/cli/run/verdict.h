@@ -51,6 +51,7 @@ struct cw_run_verdict {
     uint64_t cache_bytes[CW_CACHE_COUNT]; /* of devices, kept by caches of frameworks */
     struct cw_verdict_peak gpu, host;     /* neither hides the other */
     uint8_t has_several;                  /* a process had memory on several GPUs */
+    uint8_t has_graphs;                   /* a process made graphs that allocate */
     uint8_t has_pool;                     /* a process ran in pool mode */
     uint8_t is_short;                     /* out of memory: some findings are missing */
 };

@@ -441,7 +441,10 @@ static void say_peak(struct page *page)
     const char *before = "", *of = "";
 
     if (peak_bytes == 0) {
-        say(page, "no CUDA memory was allocated");
+        say(page, "no CUDA memory was allocated%s",
+            verdict->has_graphs ? " outside of graphs; what a graph takes and frees itself is not "
+                                  "counted"
+                                : "");
         end_line(page);
         return;
     }

@@ -112,6 +112,17 @@ Test(verdict, a_program_that_allocated_nothing_has_no_peak)
     has_line("no CUDA memory was allocated");
 }
 
+/* A node has a site; what its graph takes and frees itself is no block. */
+Test(verdict, memory_inside_of_graphs_is_not_denied)
+{
+    fixture_site(fixture_line(0, "/home/me/train.py", "capture", 3), "cuMemAllocAsync",
+                 CW_KIND_GRAPH, 0);
+    add();
+    print(0);
+    has_line("no CUDA memory was allocated outside of graphs; what a graph takes and frees itself "
+             "is not counted");
+}
+
 Test(verdict, sites_in_one_place_are_told_apart_by_their_callers)
 {
     fixture_alloc(site_at("Tensor.__init__", 30, "cuMemAlloc"), 2 * MIB, 1, FIXTURE_MS);
