@@ -22,13 +22,13 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "base/out.h"
 #include "base/options/options.h"
 #include "cli/doctor/doctor.h"
 #include "cli/run/run_account.h"
 #include "cli/run/run_child.h"
 #include "cli/run/run_device.h"
 #include "cli/run/run_left.h"
+#include "cli/run/run_next.h"
 #include "cli/run/run_preload.h"
 #include "cli/devices/need.h"
 #include "base/compiler.h"
@@ -38,11 +38,7 @@
 #include "cli/ui/message.h"
 #include "report/leaks/suppress.h"
 
-#define WHY_MAX  (2 * PATH_MAX + 256)
-#define NEXT_MAX 66 /* what fits in a line of the verdict, so that it can be copied */
-
-/* What a shell takes as it is. */
-#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+"
+#define WHY_MAX (2 * PATH_MAX + 256)
 
 enum {
     FLAG_QUIET = 'q',
@@ -69,7 +65,7 @@ struct request {
     const char *html;
     const char *device; /* NULL: not given */
     uint64_t need;
-    char next[NEXT_MAX]; /* a command that tells more than this one */
+    char next[CW_RUN_NEXT_MAX]; /* a command that tells more than this one */
     int requires_cuda, allows_no_cuda, has_torch, is_exec, is_quiet, counts_killed;
 };
 
@@ -533,26 +529,6 @@ static int prepare_account(const struct request *request, struct cw_run_account 
     return CW_EXIT_OK;
 }
 
-/* This command, with a page; "" if that is too long to be copied from one line. */
-static void suggest(struct request *request, char **argv)
-{
-    struct cw_out out;
-    char line[NEXT_MAX];
-
-    cw_out_init(&out, -1, line, sizeof(line) - 1);
-    cw_out_string(&out, "cuwarden run --html=report.html");
-    for (char **arg = argv + 1; *arg; arg++) {
-        int is_plain = **arg && (*arg)[strspn(*arg, PLAIN)] == '\0';
-
-        if (strchr(*arg, '\''))
-            out.truncated = 1;
-        cw_out_printf(&out, is_plain ? " %s" : " '%s'", *arg);
-    }
-    line[out.len] = '\0';
-    snprintf(request->next, sizeof(request->next), "%s",
-             out.truncated ? "the same command with --html=report.html" : line);
-}
-
 static int run_accounted(const struct request *request, char **argv, const char *library)
 {
     struct cw_run_account account;
@@ -594,6 +570,6 @@ int cw_cmd_run(int argc, char **argv)
         return fail_setenv(unset);
     if (blindness(&request))
         return exec_program(argv + optind);
-    suggest(&request, argv);
+    cw_run_next_format(argv, request.next);
     return run_accounted(&request, argv + optind, library);
 }
