@@ -149,8 +149,9 @@ const struct cw_command_line *cw_line_run(void)
             "The exit status is that of PROGRAM; if a signal killed PROGRAM, the same signal kills "
             "the command. If PROGRAM succeeded but something leaked or a memory error happened, it "
             "is the N of --error-exitcode. It is 2 for a usage error, 125 if the library was not "
-            "found or a "
-            "check could not be performed, 126 if PROGRAM cannot be executed, and 127 if it cannot "
+            "found, a check could not be performed, or the page of --html could not be written, "
+            "126 if "
+            "PROGRAM cannot be executed, and 127 if it cannot "
             "be found.",
     };
 
@@ -285,6 +286,16 @@ static const char *check_of(const struct request *request)
     return request->html ? "--html" : NULL;
 }
 
+/* What fails where nothing can be known at the end, or NULL. */
+static const char *loss_of(const struct request *request)
+{
+    if (request->error_exitcode != 0)
+        return "--error-exitcode cannot be checked";
+    if (request->requires_cuda)
+        return "--require-cuda cannot be checked";
+    return request->html ? "no page can be written for --html" : NULL;
+}
+
 static int check_request(const struct request *request)
 {
     const char *blind = blindness(request), *check = check_of(request);
@@ -338,14 +349,14 @@ static int has_failed(const struct request *request, const struct cw_snapshot_su
            (request->leak_count != 0 && sum->leaked_blocks >= request->leak_count);
 }
 
-/* The exit status by the checks, if the program itself succeeded. */
-static int check_leaks(const struct request *request, const struct cw_run_account *account)
+/* The exit status by the checks and the page, if the program itself succeeded. */
+static int check_end(const struct request *request, const struct cw_run_account *account)
 {
-    if (request->error_exitcode == 0)
-        return CW_EXIT_OK;
-    if (has_failed(request, &account->verdict.sum))
+    if (request->error_exitcode != 0 && has_failed(request, &account->verdict.sum))
         return request->error_exitcode;
-    return account->unreadable > 0 ? CW_EXIT_SELF : CW_EXIT_OK;
+    if (account->unreadable > 0 && (request->error_exitcode != 0 || request->html))
+        return CW_EXIT_SELF;
+    return account->reports.missing > 0 ? CW_EXIT_SELF : CW_EXIT_OK;
 }
 
 /* No process called CUDA, as far as we know: a check that saw nothing has not passed. */
@@ -400,15 +411,16 @@ static int explain_unfinished(const struct request *request)
 {
     if (request->error_exitcode == 0 && !request->html)
         return CW_EXIT_OK;
-    cw_cli_error("%s: nothing could be checked: the processes that called CUDA are still running",
-                 request->error_exitcode != 0 ? "--error-exitcode" : "--html");
+    cw_cli_error("%s: the processes that called CUDA are still running",
+                 request->error_exitcode != 0 ? "--error-exitcode: nothing could be checked"
+                                              : "--html: no page was written");
     return CW_EXIT_SELF;
 }
 
 static int conclude(const struct request *request, struct cw_run_account *account,
                     const char *program, const char *library)
 {
-    int status = WEXITSTATUS(account->wait_status), verdict = check_leaks(request, account);
+    int status = WEXITSTATUS(account->wait_status), verdict = check_end(request, account);
 
     cw_run_account_print(account);
     if (account->live.directory[0] && account->processes + account->unreadable == 0)
@@ -450,9 +462,9 @@ static int check_suppressions(struct request *request)
 /* Limits that prevent us from creating a process must not prevent the program from running. */
 static int run_without_child(const struct request *request, char **argv, int error)
 {
-    if (check_of(request)) {
-        cw_cli_error("cannot create a process for '%s', so %s cannot be checked: %s", argv[0],
-                     check_of(request), strerror(error));
+    if (loss_of(request)) {
+        cw_cli_error("cannot create a process for '%s', so %s: %s", argv[0], loss_of(request),
+                     strerror(error));
         return CW_EXIT_SELF;
     }
     if (!request->is_quiet)
@@ -516,10 +528,9 @@ static int prepare_account(const struct request *request, struct cw_run_account 
         return setenv(CW_OPTION_PREFIX "LIVE", account->live.directory, 1) == 0
                    ? redirect_reports(instead)
                    : fail_setenv(CW_OPTION_PREFIX "LIVE");
-    if (check_of(request)) {
-        cw_cli_error(
-            "no directory for live files, so %s cannot be checked: %s; choose one with --live=DIR",
-            check_of(request), why);
+    if (loss_of(request)) {
+        cw_cli_error("no directory for live files, so %s: %s; choose one with --live=DIR",
+                     loss_of(request), why);
         return CW_EXIT_SELF;
     }
     if (!request->is_quiet)

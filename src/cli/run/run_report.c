@@ -109,8 +109,10 @@ int cw_run_reports_init(struct cw_run_reports *reports, const struct cw_options 
         *instead = "off";
     if (strcmp(options->report, "-") == 0 || cw_path_names_file(options->report))
         add_output(reports, options->report, form);
-    if (html)
+    if (html) {
         add_output(reports, html, &html_form);
+        reports->output[reports->outputs - 1].is_page = 1;
+    }
     cw_lines_open(&reports->lines);
     return 0;
 }
@@ -326,8 +328,11 @@ static int write_output(struct cw_run_reports *reports, const struct cw_run_outp
     if (strcmp(pattern, "-") == 0)
         return write_by_library(reports, file, NULL, NULL) == 0;
     if (choose_names(reports, view, pattern, path, own) != 0 ||
-        number_programs(reports, view, own) != 0)
+        number_programs(reports, view, own) != 0) {
+        if (output->form)
+            cw_cli_error("cannot write '%s': %s", pattern, strerror(ENAMETOOLONG));
         return 0;
+    }
     if (is_left_to_library(output, pattern, path))
         return was_written ? 0 : write_by_library(reports, file, pattern, NULL) == 0;
     rc = output->form ? write_by_form(reports, file, output->form, path, own)
@@ -342,8 +347,12 @@ int cw_run_reports_write(struct cw_run_reports *reports, struct cw_source_file *
 {
     int wrote = 0;
 
-    for (unsigned i = 0; i < reports->outputs; i++)
-        wrote |= write_output(reports, &reports->output[i], file, was_written);
+    for (unsigned i = 0; i < reports->outputs; i++) {
+        int is_written = write_output(reports, &reports->output[i], file, was_written);
+
+        wrote |= is_written;
+        reports->missing += reports->output[i].is_page && !is_written;
+    }
     return wrote;
 }
 

@@ -28,6 +28,7 @@ struct cw_run_made;
 struct cw_run_output {
     char pattern[CW_OPTION_VALUE_MAX + 16];
     const struct cw_run_form *form; /* NULL: text, JSON or both, as the options say */
+    int is_page;                    /* that of --html */
 };
 
 struct cw_run_reports {
@@ -38,6 +39,7 @@ struct cw_run_reports {
     struct cw_run_made *made;
     size_t count, room;
     unsigned overwritten; /* by processes with the same name */
+    unsigned missing;     /* pages of --html that could not be written, as has been said */
     /* Of the process that is being reported: */
     enum cw_report_process process;
     const struct cw_report_tensors *tensors; /* or NULL */
