@@ -61,6 +61,7 @@ static int write_report(int orderly)
         .suppressions = options->suppressions,
         .old_ns = options->old,
         .has_all_frames = options->frames == CW_FRAMES_ALL,
+        .has_live_file = atomic_load(&cw_session.arena.backing.state) != CW_BACKING_NONE,
         .demangle = demangler ? demangle : NULL,
         .demangle_arg = demangler,
     };

@@ -83,7 +83,8 @@ static void write_text(struct cw_report_job *job, enum cw_text_form form, struct
     struct cw_text_style style = {.form = form,
                                   .sections = CW_TEXT_ALL,
                                   .columns = job->request->columns,
-                                  .has_all_frames = job->request->has_all_frames};
+                                  .has_all_frames = job->request->has_all_frames,
+                                  .has_live_file = job->request->has_live_file};
     struct cw_live_model *live = &job->live;
 
     cw_live_model_init(live);

@@ -29,6 +29,7 @@ struct cw_report_request {
     enum cw_report_process process;
     unsigned columns;        /* that the text's tables fit in; 0: 80 */
     int has_all_frames;      /* in the text's stacks; else those of frameworks are folded */
+    int has_live_file;       /* from which 'cuwarden run' can tell more than a short text */
     const char *destination; /* template of a file name (report/path/path.h); NULL or "-": `fd` */
     int fd;                  /* 0: 2, stderr */
     int is_dump;             /* the process continues: no fallback if the file cannot be written */

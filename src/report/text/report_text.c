@@ -532,8 +532,10 @@ static void put_report(const struct cw_text *text)
         put_invalid_frees(text);
         if (text->snapshot->leaks.count > 0)
             put_leaks(text);
-        cw_text_heading(text, "For the full report set CUWARDEN_REPORT=FILE; for source lines use "
-                              "'cuwarden run'.\n");
+        cw_text_heading(text, text->has_live_file
+                                  ? "For the full report set CUWARDEN_REPORT=FILE; for source "
+                                    "lines use 'cuwarden run'.\n"
+                                  : "For the full report set CUWARDEN_REPORT=FILE.\n");
     }
     cw_text_blank(text);
     put_summary(text);
@@ -548,6 +550,7 @@ static struct cw_text start(const struct cw_report_model *model, const struct cw
                             .form = style->form,
                             .sections = style->sections,
                             .has_all_frames = style->has_all_frames,
+                            .has_live_file = style->has_live_file,
                             .columns = style->columns != 0 ? style->columns : CW_TEXT_WIDTH};
 }
 

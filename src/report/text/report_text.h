@@ -38,6 +38,7 @@ struct cw_text_style {
     unsigned sections;  /* a bit for each; head and SUMMARY are always there */
     unsigned columns;   /* that tables and lists of calls fit in; 0: 80 */
     int has_all_frames; /* of stacks; else those of frameworks are folded */
+    int has_live_file;  /* from which 'cuwarden run' can tell more */
 };
 
 #define CW_TEXT_WHOLE ((struct cw_text_style){.form = CW_TEXT_FULL, .sections = CW_TEXT_ALL})

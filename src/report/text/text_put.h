@@ -26,6 +26,7 @@ struct cw_text {
     unsigned sections;                  /* of the full text: a bit for each (report_text.h) */
     unsigned columns;                   /* that tables and trails fit in */
     int has_all_frames;                 /* of stacks; else some are folded, or left out */
+    int has_live_file;                  /* from which 'cuwarden run' can tell more */
     const struct cw_contrast *contrast; /* of the list that is printed; NULL: none */
     cw_report_want_fn want;             /* NULL: print; else only collect the stacks needed */
     void *want_arg;

@@ -181,10 +181,14 @@ Test(report_text, short_form_is_head_leaks_hint_and_summary)
     expect_text("cuwarden 0.1.0  ./victim");
     expect_line("    #5 libdeep.so+0x104");
     expect_line("    ... 4 more frames");
-    expect_text("CUWARDEN_REPORT=FILE");
+    expect_line("For the full report set CUWARDEN_REPORT=FILE.");
     expect_no_text("DEVICES");
     expect_no_text("PEAK");
     expect_text("==4711== SUMMARY: leaked_bytes=512 ");
+    write_report_as(
+        (struct cw_report_request){.form = CW_REPORT_SHORT_IF_LEAKED, .has_live_file = 1});
+    expect_line(
+        "For the full report set CUWARDEN_REPORT=FILE; for source lines use 'cuwarden run'.");
 }
 
 Test(report_text, libraries_and_imports_are_apart)
