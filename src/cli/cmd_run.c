@@ -296,6 +296,12 @@ static const char *loss_of(const struct request *request)
     return request->html ? "no page can be written for --html" : NULL;
 }
 
+/* Not only has a page. */
+static int is_checked(const struct request *request)
+{
+    return request->error_exitcode != 0 || request->requires_cuda;
+}
+
 static int check_request(const struct request *request)
 {
     const char *blind = blindness(request), *check = check_of(request);
@@ -374,6 +380,8 @@ static int explain_silence(const struct request *request, const struct cw_run_ac
     unsigned left = cw_run_left_count(account->live.directory);
 
     if (verdict->uncalled != 0 || verdict->refused != 0) {
+        if (!is_checked(request))
+            check = NULL; /* there are pages of these processes */
         if (check && verdict->uncalled != 0)
             cw_cli_error("%s: no call of CUDA came to the library: '%s', opened with "
                          "RTLD_DEEPBIND, calls past it%s%s",
@@ -420,12 +428,14 @@ static int explain_unfinished(const struct request *request)
 static int conclude(const struct request *request, struct cw_run_account *account,
                     const char *program, const char *library)
 {
-    int status = WEXITSTATUS(account->wait_status), verdict = check_end(request, account);
+    int status = WEXITSTATUS(account->wait_status), verdict = CW_EXIT_OK;
 
     cw_run_account_print(account);
     if (account->live.directory[0] && account->processes + account->unreadable == 0)
         verdict = account->running > 0 ? explain_unfinished(request)
                                        : explain_silence(request, account, program, library);
+    if (verdict == CW_EXIT_OK)
+        verdict = check_end(request, account);
     if (WIFSIGNALED(account->wait_status))
         cw_run_child_die(WTERMSIG(account->wait_status));
     return status != 0 ? status : verdict;
