@@ -25,6 +25,7 @@
 #include "hook/settings.h"
 #include "hook/tools/cupti.h"
 #include "report/report.h"
+#include "report/symbols/demangle.h"
 
 /* Not at_quick_exit: that is in libc's static part, which would need libc_nonshared of the build
  * machine; this is what it calls, exported since glibc 2.10. */
@@ -36,22 +37,10 @@ static _Atomic int exit_status;
 
 /* ---- the report ---- */
 
-/* Looked up, because only C++ programs have it. Only at an orderly exit, because it allocates. */
-typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
-
-static const char *demangle(const char *mangled, void *arg)
-{
-    static char *last;
-    int status = -1;
-
-    free(last);
-    last = ((demangle_fn)arg)(mangled, NULL, NULL, &status);
-    return status == 0 ? last : NULL;
-}
-
 static int write_report(int orderly)
 {
     const struct cw_options *options = cw_settings_options();
+    /* Only C++ programs have one, and it takes memory from malloc. */
     void *demangler = orderly ? cw_object_next_symbol("__cxa_demangle") : NULL;
     struct cw_report_request request = {
         .form = cw_report_form_of(options),
@@ -62,7 +51,7 @@ static int write_report(int orderly)
         .old_ns = options->old,
         .has_all_frames = options->frames == CW_FRAMES_ALL,
         .has_live_file = atomic_load(&cw_session.arena.backing.state) != CW_BACKING_NONE,
-        .demangle = demangler ? demangle : NULL,
+        .demangle = demangler ? cw_demangle : NULL,
         .demangle_arg = demangler,
     };
     struct cw_arena_copy copy;

@@ -19,6 +19,7 @@
 #include "cli/input/lines.h"
 #include "cli/input/live_files.h"
 #include "cli/ui/message.h"
+#include "report/symbols/demangle.h"
 
 #define WHY_MAX   256
 #define LOOK_SIZE 4096 /* white space may precede JSON */
@@ -179,18 +180,6 @@ void cw_source_file_close(struct cw_source_file *file)
     cw_live_copy_free(&file->image);
 }
 
-typedef char *(*demangle_fn)(const char *mangled, char *buf, size_t *len, int *status);
-
-static const char *demangle(const char *mangled, void *arg)
-{
-    static char *last;
-    int status = -1;
-
-    free(last);
-    last = ((demangle_fn)arg)(mangled, NULL, NULL, &status);
-    return status == 0 ? last : NULL;
-}
-
 static void *find_demangler(void)
 {
     static void *library;
@@ -203,7 +192,7 @@ static void *find_demangler(void)
 void cw_report_prepare(const struct cw_lines *lines, struct cw_report_request *report)
 {
     report->demangle_arg = find_demangler();
-    report->demangle = report->demangle_arg ? demangle : NULL;
+    report->demangle = report->demangle_arg ? cw_demangle : NULL;
     if (!lines)
         return;
     report->lines = cw_debug_info_ops(lines->info);
