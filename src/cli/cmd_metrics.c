@@ -103,7 +103,20 @@ const struct cw_command_line *cw_line_metrics(void)
 struct source {
     struct cw_fleet fleet;
     const struct cw_fleet_choice *whom;
+    int goes_on; /* a directory that cannot be read may be readable next time */
+    int is_told; /* of such a directory */
 };
+
+/* 0, or -1 after a message: of processes that may be there the metrics would say nothing. */
+static int check_directories(struct source *source)
+{
+    if (!source->fleet.has_lost)
+        return 0;
+    if (!source->is_told)
+        cw_cli_error("%s", source->fleet.why);
+    source->is_told = 1;
+    return source->goes_on ? 0 : -1;
+}
 
 /* To be freed; NULL after a message. */
 static char *make_metrics(void *arg, size_t *out_len)
@@ -112,7 +125,7 @@ static char *make_metrics(void *arg, size_t *out_len)
     char *text = NULL;
     FILE *to;
 
-    if (cw_fleet_look(&source->fleet, source->whom) != 0)
+    if (cw_fleet_look(&source->fleet, source->whom) != 0 || check_directories(source) != 0)
         return NULL;
     to = open_memstream(&text, out_len);
     if (to)
@@ -136,14 +149,20 @@ static char *make_healthy(void *arg, size_t *out_len)
 
 static int print_once(struct source *source)
 {
+    struct cw_out out;
+    char buffer[BUFSIZ];
     size_t len;
     char *text = make_metrics(source, &len);
 
     if (!text)
         return -1;
-    fwrite(text, 1, len, stdout);
+    cw_out_init(&out, STDOUT_FILENO, buffer, sizeof(buffer)); /* it keeps the reason */
+    cw_out_write(&out, text, len);
     free(text);
-    return 0;
+    if (cw_out_flush(&out) == 0)
+        return 0;
+    cw_cli_error("write error: %s", strerror(out.error));
+    return -1;
 }
 
 /* ---- the file ---- */
@@ -297,7 +316,8 @@ static int check(const struct request *request)
 
 static int run(const struct request *request)
 {
-    struct source source = {.whom = &request->whom};
+    struct source source = {.whom = &request->whom,
+                            .goes_on = request->addresses != 0 || request->interval_ns != 0};
     int rc;
 
     if (request->addresses)

@@ -87,8 +87,12 @@ const struct cw_command_line *cw_line_top(void)
         .most = -1,
         .notes = "Keys: s sort, r reverse, / filter, Enter call stacks, d dead, p pause, + and - "
                  "interval, arrows, h help, q quit.\n\n"
-                 "The exit status is 0 on success, 1 if a PID has no live file (with --once) or "
-                 "the terminal cannot be used, and 2 for a usage error.",
+                 "LEVEL is the level of pressure: low, medium, high or critical. LENT is idle "
+                 "memory given back because another process had run out of memory. cuwarden(1) "
+                 "has the other columns.\n\n"
+                 "The exit status is 0 on success, 1 if a PID has no live file or DIR cannot be "
+                 "read (both with --once) or the terminal cannot be used, and 2 for a usage "
+                 "error.",
     };
 
     return &line;
@@ -172,6 +176,10 @@ static int run_once(const struct request *request)
     struct cw_fleet fleet = {.count = 0};
     int rc = cw_fleet_look(&fleet, &request->whom);
 
+    if (rc == 0 && fleet.has_lost) {
+        cw_cli_error("%s", fleet.why);
+        rc = -1;
+    }
     if (rc == 0) {
         if (fleet.unreadable)
             cw_cli_error("%s; skipped", fleet.why);

@@ -233,7 +233,17 @@ static int visit(struct cw_fleet *fleet, const struct cw_live_name *name)
     return rc < 0 ? -1 : 0;
 }
 
-static void find_files(struct cw_live_files *files, const struct cw_fleet_choice *choice)
+/* Before any file, so that the reason given is this one. */
+static void note_lost(struct cw_fleet *fleet, const char *directory)
+{
+    if (fleet->unreadable++ == 0)
+        snprintf(fleet->why, sizeof(fleet->why), "cannot read '%.240s': %s", directory,
+                 strerror(errno));
+    fleet->has_lost = 1;
+}
+
+static void find_files(struct cw_fleet *fleet, struct cw_live_files *files,
+                       const struct cw_fleet_choice *choice)
 {
     static const uint32_t anybody;
     const uint32_t *pid = choice->pids ? choice->pid : &anybody;
@@ -244,7 +254,9 @@ static void find_files(struct cw_live_files *files, const struct cw_fleet_choice
         if (choice->directories == 0)
             cw_live_files_of(files, pid[i], where, sizeof(where));
         for (size_t k = 0; k < choice->directories; k++)
-            (void)cw_live_files_add(files, choice->directory[k], pid[i], 1);
+            if (cw_live_files_add(files, choice->directory[k], pid[i], 1) != 0 && i == 0 &&
+                errno != ENOENT) /* it was there at the start: what has gone has no files */
+                note_lost(fleet, choice->directory[k]);
     }
 }
 
@@ -280,9 +292,10 @@ int cw_fleet_look(struct cw_fleet *fleet, const struct cw_fleet_choice *choice)
     int rc = 0;
 
     fleet->unreadable = 0;
+    fleet->has_lost = 0;
     for (size_t i = 0; i < fleet->count; i++)
         fleet->process[i]->is_there = 0;
-    find_files(&files, choice);
+    find_files(fleet, &files, choice);
     for (size_t i = 0; rc == 0 && i < files.count; i++)
         rc = visit(fleet, &files.file[i]);
     cw_live_files_free(&files);

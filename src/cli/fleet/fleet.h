@@ -98,8 +98,10 @@ void cw_fleet_choice_free(struct cw_fleet_choice *choice);
 struct cw_fleet {
     struct cw_fleet_process **process; /* running first, then newest first */
     size_t count;
-    size_t unreadable; /* files unreadable in this refresh; the reason for one of them */
+    size_t unreadable; /* files and directories unreadable in this refresh; the reason for one */
     char why[512];
+    int has_lost; /* a directory is among them, and the reason is a directory's: what is in it is
+                     not known */
 };
 
 const char *cw_fleet_state_name(enum cw_fleet_state state);

@@ -387,7 +387,8 @@ static void print_totals(FILE *to, const struct cw_fleet *fleet)
         fprintf(to, "cuwarden_processes{state=\"%s\"} %zu\n",
                 cw_fleet_state_name((enum cw_fleet_state)i), count[i]);
     print_head(to, "cuwarden_unreadable_files", "gauge",
-               "Live files that could not be read, for example because of another version.");
+               "Live files that could not be read, for example because of another version, and "
+               "directories of them.");
     fprintf(to, "cuwarden_unreadable_files %zu\n", fleet->unreadable);
 }
 

@@ -247,6 +247,33 @@ Test(fleet, survives_files_that_are_damaged)
     free(whole);
 }
 
+Test(fleet, unreadable_directory_is_not_an_empty_one)
+{
+    const char *both[] = {path,
+                          directory}; /* a file in place of a directory: root reads any other */
+    struct cw_fleet_choice two = {.directory = both, .directories = 2};
+
+    cr_assert_eq(cw_fleet_look(&fleet, &two), 0);
+    cr_expect_eq(fleet.count, 1);
+    cr_expect_eq(fleet.unreadable, 1);
+    cr_expect(fleet.has_lost);
+    cr_expect(strstr(fleet.why, "cannot read '") && strstr(fleet.why, "': Not a directory"), "%s",
+              fleet.why);
+    look();
+    cr_expect_eq(fleet.unreadable, 0);
+    cr_expect_not(fleet.has_lost);
+}
+
+Test(fleet, directory_that_has_gone_has_no_files)
+{
+    const char *gone = "/tmp/cuwarden-fleet.gone";
+    struct cw_fleet_choice none = {.directory = &gone, .directories = 1};
+
+    cr_assert_eq(cw_fleet_look(&fleet, &none), 0);
+    cr_expect_eq(fleet.count, 0);
+    cr_expect_eq(fleet.unreadable, 0);
+}
+
 static long resident_kb(void)
 {
     long pages = 0;
