@@ -11,10 +11,13 @@
 #include "cli/doctor/exports.h"
 #include "cli/doctor/library.h"
 #include "cli/ui/exit_status.h"
+#include "cli/ui/message.h"
 
 #include <limits.h>
 #include <string.h>
 #include <stdio.h>
+
+#define WHY_MAX 256
 
 const struct cw_command_line *cw_line_hooks(void)
 {
@@ -60,9 +63,12 @@ static const char *layer_of(const char *name)
 static int print_hooks(const char *path)
 {
     struct cw_exports exports;
+    char why[WHY_MAX];
 
-    if (cw_exports_read(&exports, path) != 0)
+    if (cw_exports_read(&exports, path, why, sizeof(why)) != 0) {
+        cw_cli_error("'%s' %s", path, why);
         return CW_EXIT_FAILURE;
+    }
     for (size_t i = 0; i < exports.count; i++) {
         if (!is_own(exports.name[i]))
             printf("%-48s %s\n", exports.name[i], layer_of(exports.name[i]));

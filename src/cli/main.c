@@ -56,6 +56,12 @@ static int print_version(void)
 
 static int dispatch(int argc, char **argv);
 
+static int refuse_operand(const char *operand)
+{
+    cw_cli_error("extra operand '%s'", operand);
+    return cw_cli_usage_error();
+}
+
 /* "help", "help COMMAND". */
 static int help(int argc, char **argv)
 {
@@ -63,6 +69,8 @@ static int help(int argc, char **argv)
 
     if (argc < 2)
         return print_help();
+    if (argc > 2)
+        return refuse_operand(argv[2]);
     return dispatch(2, (char *[]){argv[1], flag, NULL});
 }
 
@@ -82,7 +90,7 @@ static int dispatch(int argc, char **argv)
     if (strcmp(argv[0], "help") == 0)
         return help(argc, argv);
     if (strcmp(argv[0], "version") == 0)
-        return print_version();
+        return argc > 1 ? refuse_operand(argv[1]) : print_version();
     for (size_t i = 0; i < CW_ARRAY_LEN(commands); i++) {
         if (strcmp(argv[0], commands[i].name) != 0)
             continue;

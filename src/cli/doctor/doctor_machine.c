@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/options/options.h"
+#include "cli/doctor/exports.h"
 #include "cli/doctor/sysroot.h"
 #include "live/live_dir.h"
 
@@ -30,8 +31,23 @@
 #define ROOM_SCARCE    (SHARE_OF_ROOM * CW_LIVE_ROOM_GOOD)
 #define MIB            (1u << 20)
 #define LINE_MAX_BYTES 512
+#define WHY_MAX        256
 
 /* ---- the library ---- */
+
+static void check_exports(struct cw_doctor *doctor)
+{
+    struct cw_exports exports;
+    char why[WHY_MAX];
+
+    if (cw_exports_read(&exports, doctor->library, why, sizeof(why)) != 0) {
+        cw_doctor_problem(doctor, "reinstall it, or give --preload a libcuwarden.so", "%s %s",
+                          doctor->library, why);
+        return;
+    }
+    cw_exports_destroy(&exports);
+    cw_doctor_ok(doctor, "%s", doctor->library);
+}
 
 static void check_place(struct cw_doctor *doctor)
 {
@@ -49,7 +65,7 @@ static void check_place(struct cw_doctor *doctor)
         cw_doctor_problem(doctor, "install it on another file system, or mount that one with exec",
                           "%s is on a file system that is mounted noexec", library);
     else
-        cw_doctor_ok(doctor, "%s", library);
+        check_exports(doctor);
     if (*doctor->root && !cw_sysroot_has(doctor->root, library))
         cw_doctor_warn(doctor, "mount or copy it to the same path there",
                        "it does not exist in the system under %s", doctor->root);

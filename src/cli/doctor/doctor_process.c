@@ -42,6 +42,14 @@ static int find_mapped(const struct cw_doctor *doctor, const char *part, char *f
     return is_there;
 }
 
+/* Root may lack the right to look into processes, in a container. */
+static const char *way_to_rights(void)
+{
+    return geteuid() != 0 ? "run cuwarden doctor as its user or as root"
+                          : "run cuwarden doctor where root has CAP_SYS_PTRACE, as in a container "
+                            "with --cap-add=SYS_PTRACE";
+}
+
 static void check_process(struct cw_doctor *doctor)
 {
     char path[64], target[PATH_MAX];
@@ -55,8 +63,8 @@ static void check_process(struct cw_doctor *doctor)
     }
     doctor->is_over = 1;
     if (errno == EACCES || errno == EPERM)
-        cw_doctor_problem(doctor, "run cuwarden doctor as its user or as root",
-                          "no permission to inspect process %u", (unsigned)doctor->pid);
+        cw_doctor_problem(doctor, way_to_rights(), "no permission to inspect process %u",
+                          (unsigned)doctor->pid);
     else
         cw_doctor_problem(doctor, "look for it with ps; if it died, try 'cuwarden report'",
                           "there is no process %u, or it is a kernel thread",
@@ -99,8 +107,8 @@ static void check_preloaded(struct cw_doctor *doctor)
     }
     doctor->is_over = 1;
     if (is_mapped < 0)
-        cw_doctor_problem(doctor, "run cuwarden doctor as its user or as root",
-                          "its mapped files cannot be read: %s", strerror(errno));
+        cw_doctor_problem(doctor, way_to_rights(), "its mapped files cannot be read: %s",
+                          strerror(errno));
     else if (was_asked_for(doctor))
         cw_doctor_problem(
             doctor, "'cuwarden doctor PROGRAM' says why",

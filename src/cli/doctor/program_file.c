@@ -57,7 +57,11 @@ static enum cw_program_state search_path(struct cw_program_file *file, const cha
         if (next == CW_PROGRAM_NOT_EXECUTABLE)
             state = next;
     }
-    return state;
+    if (state != CW_PROGRAM_MISSING)
+        return state;
+    next = look(file, root, name, resolved); /* "." and the like, which no one searches for */
+    file->error = ENOENT;
+    return next == CW_PROGRAM_DIRECTORY ? next : CW_PROGRAM_MISSING;
 }
 
 /* ---- scripts ---- */

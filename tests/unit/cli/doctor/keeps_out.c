@@ -26,6 +26,14 @@ struct made {
     char linker[64];
 };
 
+/* A library with one exported object. */
+struct made_library {
+    Elf64_Ehdr header;
+    Elf64_Shdr section[3]; /* none, symbols, their names */
+    Elf64_Sym symbol[2];
+    char names[32];
+};
+
 static char directory[] = "/tmp/cuwarden-reach-XXXXXX";
 static char program[64], library[64], why[1024];
 
@@ -56,6 +64,31 @@ static struct made make(const char *linker)
     return made;
 }
 
+static void write_library(const char *path, const char *name)
+{
+    struct made_library made = {
+        .header = make(NULL).header,
+        .section = {{.sh_type = SHT_NULL},
+                    {.sh_type = SHT_DYNSYM,
+                     .sh_offset = offsetof(struct made_library, symbol),
+                     .sh_size = sizeof(made.symbol),
+                     .sh_entsize = sizeof(Elf64_Sym),
+                     .sh_link = 2},
+                    {.sh_type = SHT_STRTAB,
+                     .sh_offset = offsetof(struct made_library, names),
+                     .sh_size = sizeof(made.names)}},
+        .symbol = {{0},
+                   {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), .st_shndx = 1}},
+    };
+
+    made.header.e_phnum = 0;
+    made.header.e_shoff = offsetof(struct made_library, section);
+    made.header.e_shentsize = sizeof(Elf64_Shdr);
+    made.header.e_shnum = 3;
+    snprintf(made.names + 1, sizeof(made.names) - 1, "%s", name);
+    write_file(path, &made, sizeof(made), 0755);
+}
+
 static void begin(void)
 {
     struct made made = make(LINKER);
@@ -64,7 +97,7 @@ static void begin(void)
     snprintf(program, sizeof(program), "%s/program", directory);
     snprintf(library, sizeof(library), "%s/library", directory);
     write_file(program, &made, sizeof(made), 0755);
-    write_file(library, &made, sizeof(made), 0755);
+    write_library(library, "cuwarden_table_1");
 }
 
 static void end(void)
@@ -150,15 +183,27 @@ Test(keeps_out, a_library_that_is_gone)
     write_file(library, "", 0, 0755);
 }
 
+Test(keeps_out, a_file_that_is_not_the_library)
+{
+    write_library(library, "cuMemAlloc_v2");
+    KEPT_OUT("is another library than libcuwarden.so");
+    cr_assert_eq(truncate(library, sizeof(Elf64_Ehdr)), 0);
+    KEPT_OUT("is not a 64-bit ELF library");
+    write_file(library, "root:x:0:0\n", 11, 0755);
+    KEPT_OUT("is not a 64-bit ELF library");
+    cr_assert(unlink(library) == 0 && mkdir(library, 0755) == 0);
+    KEPT_OUT("is not a regular file");
+    rmdir(library);
+}
+
 Test(keeps_out, a_library_whose_name_LD_PRELOAD_cannot_carry)
 {
-    struct made made = make(LINKER);
     char usual[64];
 
     memcpy(usual, library, sizeof(usual));
     unlink(library);
     snprintf(library, sizeof(library), "%s/a library", directory);
-    write_file(library, &made, sizeof(made), 0755);
+    write_library(library, "cuwarden_table_1");
     KEPT_OUT("space");
     unlink(library);
     memcpy(library, usual, sizeof(usual));
