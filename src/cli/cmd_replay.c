@@ -85,8 +85,18 @@ const struct cw_command_line *cw_line_replay(void)
     for (size_t i = 0; i < ROWS; i++) {
         cw_docs_flag(&options[i], rows[i], FLAG_FIRST_ROW + (int)i);
         rows_as_flags[i] = options[i].flag;
+        if (rows[i] == CW_OPTION_INDEX_LIMIT)
+            rows_as_flags[i].below = "none or usable or SIZES";
     }
     return &line;
+}
+
+static int is_of_platform(const struct cw_device_sizes *sizes)
+{
+    for (unsigned i = 0; i < sizes->count; i++)
+        if (sizes->device[i].size.kind == CW_SIZE_PLATFORM)
+            return 1;
+    return sizes->fallback.kind == CW_SIZE_PLATFORM;
 }
 
 static int set_row(struct request *request, size_t row, const char *value)
@@ -94,9 +104,14 @@ static int set_row(struct request *request, size_t row, const char *value)
     const char *name = cw_options_row(rows[row])->name;
     char why[CW_OPTION_LINE_MAX], flag[CW_FLAG_MAX];
 
-    if (cw_options_set(&request->options, name, value, why, sizeof(why)) == 0)
+    if (cw_options_set(&request->options, name, value, why, sizeof(why)) != 0)
+        cw_cli_error("--%s: %s", cw_docs_flag_name(flag, sizeof(flag), name), why);
+    else if (is_of_platform(&request->options.limit))
+        cw_cli_error("--limit: '%s': a trace does not say what a platform sets; give its limit as "
+                     "a size",
+                     value);
+    else
         return 0;
-    cw_cli_error("--%s: %s", cw_docs_flag_name(flag, sizeof(flag), name), why);
     return -1;
 }
 
