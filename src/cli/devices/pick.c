@@ -38,12 +38,20 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-static const struct cw_pick_note *note_of(const struct cw_picks *picks, const char *uuid)
+static struct cw_pick_doubt doubt_of(const struct cw_picks *picks, const char *uuid)
 {
-    for (unsigned i = picks->count; i > 0; i--)
-        if (strcmp(picks->note[i - 1].uuid, uuid) == 0)
-            return &picks->note[i - 1];
-    return NULL;
+    struct cw_pick_doubt doubt = {.uuid = uuid};
+
+    for (unsigned i = 0; i < picks->count; i++) {
+        const struct cw_pick_note *note = &picks->note[i];
+
+        if (strcmp(note->uuid, uuid) != 0)
+            continue;
+        doubt.starts++;
+        doubt.bytes = cw_plus(doubt.bytes, note->bytes);
+        doubt.time_ns = note->time_ns;
+    }
+    return doubt;
 }
 
 static uint64_t room_of(const struct cw_device_memory *device, const struct cw_picks *picks)
@@ -92,8 +100,8 @@ int cw_pick_choose(const struct cw_devices *devices, const struct cw_picks *pick
         if (best < 0)
             return -1;
         out->device[out->count++] = (unsigned)best;
-        if (room_of(&devices->device[best], picks) < bytes && !out->doubtful)
-            out->doubtful = note_of(picks, devices->device[best].uuid);
+        if (room_of(&devices->device[best], picks) < bytes && !out->doubt.uuid)
+            out->doubt = doubt_of(picks, devices->device[best].uuid);
     }
     return 0;
 }
@@ -190,7 +198,7 @@ static void write_notes(int fd, const struct cw_picks *picks)
 {
     size_t len = picks->count * sizeof(*picks->note);
 
-    if (pwrite(fd, picks->note, len, 0) == (ssize_t)len)
+    if (cw_write(fd, picks->note, len, 0) == 0) /* from its beginning: it was opened for this */
         (void)!ftruncate(fd, (off_t)len);
 }
 
@@ -229,14 +237,20 @@ static void say_full(const struct cw_devices *devices, uint64_t need, uint64_t b
     }
 }
 
-static void warn_of_doubt(const struct cw_pick_note *note)
+static void warn_of_doubt(const struct cw_pick_doubt *doubt)
 {
     char size[SIZE_TEXT];
+    unsigned ago = (unsigned)((cw_clock_real_ns() - doubt->time_ns) / 1000000000);
 
-    cw_cli_warn("%s was picked %u seconds ago for another start (%s), which may not have its "
-                "memory yet: the two may not fit together",
-                note->uuid, (unsigned)((cw_clock_real_ns() - note->time_ns) / 1000000000),
-                cw_format_size(size, sizeof(size), note->bytes));
+    cw_format_size(size, sizeof(size), doubt->bytes);
+    if (doubt->starts == 1)
+        cw_cli_warn("%s was picked %u seconds ago for another start (%s), which may not have its "
+                    "memory yet: the two may not fit together",
+                    doubt->uuid, ago, size);
+    else
+        cw_cli_warn("%s was picked for %u other starts (%s together), the last %u seconds ago, "
+                    "which may not have their memory yet: they and this one may not fit together",
+                    doubt->uuid, doubt->starts, size, ago);
 }
 
 static int look(const struct cw_pick_request *request, struct cw_devices *devices)
@@ -268,8 +282,8 @@ int cw_pick_now(const struct cw_pick_request *request, struct cw_devices *device
     rc = cw_pick_choose(devices, &picks, bytes, count, out);
     if (rc != 0)
         say_full(devices, request->need, bytes, count);
-    else if (out->doubtful)
-        warn_of_doubt(out->doubtful);
+    else if (out->doubt.uuid)
+        warn_of_doubt(&out->doubt);
     if (rc == 0 && notes >= 0) {
         cw_picks_note(&picks, devices, out, bytes, cw_clock_real_ns());
         write_notes(notes, &picks);

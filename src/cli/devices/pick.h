@@ -26,10 +26,17 @@ struct cw_picks {
     unsigned count;
 };
 
+/* Earlier choices of a device whose memory is needed for this one. */
+struct cw_pick_doubt {
+    const char *uuid; /* NULL: there are none */
+    unsigned starts;
+    uint64_t bytes, time_ns; /* what they were for; when the last was made */
+};
+
 struct cw_pick {
     unsigned device[CW_DEVICES_MAX]; /* numbers in the list, the one with most room first */
     unsigned count;
-    const struct cw_pick_note *doubtful; /* a choice whose memory is needed for this one; or NULL */
+    struct cw_pick_doubt doubt; /* of the first device with one */
 };
 
 /* `count` devices that each have so many bytes free. 0, or -1: there are not as many. */

@@ -43,7 +43,7 @@ Test(pick, the_one_with_most_room_is_chosen_and_the_first_of_equals)
     devices.count = 3;
     cr_assert_eq(choose(8 * GIB, 1), 0);
     cr_expect_eq(pick.device[0], 1);
-    cr_expect_null(pick.doubtful);
+    cr_expect_null(pick.doubt.uuid);
     cr_expect_eq(choose(20 * GIB, 1), 0);
     cr_expect_neq(choose(20 * GIB + 1, 1), 0);
 }
@@ -65,11 +65,14 @@ Test(pick, what_was_just_chosen_counts_as_taken_but_refuses_nothing)
 
         cr_assert_eq(choose(9 * GIB, 1), 0);
         cr_expect_eq(pick.device[0], turns[i], "turn %u: %u", i, pick.device[0]);
-        cr_expect_null(pick.doubtful, "turn %u", i);
-        cw_picks_note(&picks, &devices, &pick, 9 * GIB, SECOND);
+        cr_expect_null(pick.doubt.uuid, "turn %u", i);
+        cw_picks_note(&picks, &devices, &pick, 9 * GIB, (i + 1) * SECOND);
     }
     cr_assert_eq(choose(9 * GIB, 1), 0); /* all have been given away: the one with most left */
-    cr_assert_not_null(pick.doubtful);
+    cr_assert_str_eq(pick.doubt.uuid, "GPU-aabb-1");
+    cr_expect_eq(pick.doubt.starts, 2);
+    cr_expect_eq(pick.doubt.bytes, 18 * GIB);
+    cr_expect_eq(pick.doubt.time_ns, 3 * SECOND);
 }
 
 Test(pick, a_choice_is_forgotten)
