@@ -15,7 +15,8 @@
  * size.
  */
 struct __attribute__((aligned(64))) cw_live_bucket {
-    /* Of its smallest block; all are smaller than the next bucket's. 0: it is not complete yet. */
+    /* The least that its blocks may have; all are smaller than the next bucket's. 0: it is not
+     * complete yet. */
     _Atomic uint64_t size;
     uint32_t context; /* whose blocks it counted first; those of later ones follow */
     uint8_t device;   /* ordinal or CW_DEVICE_HOST */

@@ -165,7 +165,7 @@ static void put_devices(const struct cw_text *text, const uint32_t *rows, unsign
 /* ---- sizes ---- */
 
 static const char *const size_titles[] = {
-    "size", "kind", "hits", "misses", "kept", "released", "idle",
+    "size from", "kind", "hits", "misses", "kept", "released", "idle",
 };
 
 static void format_size(const struct cw_text *text, uint32_t index, unsigned column, char *cell)

@@ -83,10 +83,10 @@ Test(text_pool, tells_what_was_served_and_what_is_held)
     expect_line("  efficiency: the requested share of blocks in use (*: of all "
                 "served)");
     expect_line("  most used sizes, device 0");
-    expect_line("        size  kind      hits  misses    kept  released  idle");
-    expect_line("    64.0 MiB  device  120345    2100  120000         8     0");
-    expect_line("    32.0 MiB  device      10       9      19        15     4");
-    expect_line("    16.0 MiB  pinned     1       1     2         0     1");
+    expect_line("    size from  kind      hits  misses    kept  released  idle");
+    expect_line("     64.0 MiB  device  120345    2100  120000         8     0");
+    expect_line("     32.0 MiB  device      10       9      19        15     4");
+    expect_line("     16.0 MiB  pinned     1       1     2         0     1");
     expect_line("  warning: 256.0 MiB held on device 0, but only 124.0 MiB of it in use");
     expect_no_text("held on the host"); /* nothing of it is in use */
     expect_no_text("because");
@@ -136,9 +136,9 @@ Test(text_pool, shows_the_eight_most_used_sizes)
     add_bucket(1, CW_KIND_DEVICE, 99 * MIB, 0, 0);
     write_section("== POOL");
     expect_line("  most used sizes, device 1 (8 of 10)");
-    expect_line("     2.0 MiB  device    90       1     0         0     0");
-    expect_line("     5.0 MiB  device    77       1     0         0     0");
-    expect_line("     7.0 MiB  device     5       1     0         0     0");
+    expect_line("      2.0 MiB  device    90       1     0         0     0");
+    expect_line("      5.0 MiB  device    77       1     0         0     0");
+    expect_line("      7.0 MiB  device     5       1     0         0     0");
     expect_no_text(" 1.0 MiB  device");
     expect_no_text(" 4.0 MiB  device");
     expect_no_text("99.0 MiB");
