@@ -501,7 +501,7 @@ struct cw_live_header {
     uint32_t driver_version; /* 12040; 0 = not known */
     uint32_t exe, command, cwd,
         host;             /* text; command: the arguments, each NUL replaced by a space */
-    uint32_t argc, argv;  /* text of argc strings, one after the other */
+    uint32_t argc, argv;  /* text of argc strings, one after the other; see is_argv_cut */
     uint32_t stacks_mode; /* enum cw_stacks */
     _Atomic uint64_t untracked_frees; /* successful frees of what was never seen allocated */
     _Atomic uint64_t invalid_frees;   /* frees that the driver refused */
@@ -511,7 +511,7 @@ struct cw_live_header {
     uint8_t pool_mode;         /* 1: MODE=pool */
     uint8_t free_sync;         /* enum cw_free_sync; what is in force, not what was asked for */
     _Atomic uint8_t cut; /* 1: the file could not grow, and some of what came later is not in it */
-    uint8_t unused;
+    uint8_t is_argv_cut; /* 1: the process has more arguments than there are here */
     _Atomic uint32_t python; /* text: why Python's frames cannot be read, 0 = they can */
     struct cw_live_table table[CW_TABLE_COUNT];
     /* Over all devices and the host. These and the hot fields of device 0 share one cache line:

@@ -228,7 +228,9 @@ static const char introduction[] =
     "  as `id`.\n"
     "- Later versions add keys, and words where words are listed; a key's meaning never changes,\n"
     "  and none goes. The column *since* is the first version of cuwarden that wrote the key.\n"
-    "- `cuwarden` reads keys in any order, and passes over those that it does not know.\n";
+    "- `cuwarden` reads keys in any order, and passes over those that it does not know. It\n"
+    "  refuses a value of another type, and a report or a [summary](#summary) without a key that\n"
+    "  is always present: read as 0, it would be a program without leaks.\n";
 
 static void print_words(FILE *to, const struct cw_json_words *words, const char *mark,
                         const char *between)

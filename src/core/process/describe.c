@@ -31,10 +31,12 @@ static void describe_command(struct cw_live_header *header)
 {
     char buf[COMMAND_MAX];
     int fd = cw_sys_open("/proc/self/cmdline", O_RDONLY, 0);
-    size_t len = fd >= 0 ? cw_sys_read_at(fd, buf, sizeof(buf) - 1, 0) : 0;
+    size_t len = fd >= 0 ? cw_sys_read_at(fd, buf, sizeof(buf), 0) : 0;
 
     if (fd >= 0)
         cw_sys_close(fd);
+    header->is_argv_cut = len == sizeof(buf);
+    len -= header->is_argv_cut;
     if (len == 0) {
         header->command = header->exe; /* better than no name at all */
         return;

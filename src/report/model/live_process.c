@@ -68,6 +68,7 @@ static void read_argv(struct cw_live_model *live)
     process->argv = cw_live_model_take(live, count, sizeof(*process->argv));
     if (process->argv)
         process->argc = split(live, self->argv, count, process->argv);
+    process->is_argv_cut = self->is_argv_cut || count < self->argc;
 }
 
 /* "NAME=VALUE" */

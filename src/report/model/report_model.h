@@ -33,6 +33,7 @@ struct cw_process_facts {
     const char *command; /* the arguments, separated by spaces */
     const char **argv;
     uint32_t argc;
+    uint8_t is_argv_cut;            /* there are more */
     struct cw_report_variable *env; /* our variables that were set */
     uint32_t envc;
     uint64_t start_realtime_ns, end_realtime_ns; /* since 1970; 0: not known, not ended */
