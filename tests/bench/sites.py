@@ -41,6 +41,10 @@ report = {
                  "held": total, "allocs": 1, "frees": 0, "peak": {"bytes": total, "t_ns": 10**9}}],
     "modules": [{"id": 1, "path": "/bin/train", "build_id": "00"}],
     "frames": frames, "stacks": stacks, "sites": sites, "leaks": leaks,
-    "regrowth": [], "events": [], "summary": {"leaked_bytes": total, "leak_sites": count},
+    "regrowth": [], "events": [], "cuda": {}, "kinds": {}, "pool": {}, "pressure": {}, "tags": [], "old": {},
+    "growth": {}, "timeline": {}, "suppressions": [], "oom_accounts": [], "invalid_frees": 0, "diagnostics": [],
+    "summary": {"leaked_bytes": total, "leak_sites": count, "leaked_blocks": 0, "peak_bytes": total, "allocs": 1, "frees": 0,
+                "failed": 0, "pool_hits": 0, "pool_misses": 0, "invalid_frees": 0, "fatal_errors": 0, "fallbacks": 0,
+                "held_bytes": 0},
 }
 json.dump(report, sys.stdout, separators=(",", ":"))

@@ -33,6 +33,14 @@ static void check_schema(struct cw_json_storage *self)
                      schema);
 }
 
+/* Read as zeros, what is not there would be a program without leaks. */
+static void check_complete(struct cw_json_storage *self)
+{
+    if (self->lacking)
+        cw_json_fail(self, "its %s%s\"%s\" is missing", self->lacking_in ? self->lacking_in : "",
+                     self->lacking_in ? "'s " : "", self->lacking);
+}
+
 /* ---- numbers ---- */
 
 /* Sites and frames have indices, stacks and modules numbers that begin at 1. */
@@ -336,6 +344,7 @@ void cw_json_finish(struct cw_json_storage *self)
     struct cw_report_model *model = &self->model;
 
     check_schema(self);
+    check_complete(self);
     if (self->failed)
         return;
     link_record(self, cw_json_record[CW_JSON_RECORD_report].field, (char *)model);

@@ -26,7 +26,9 @@ struct cw_json_storage {
     void *no_list;    /* stays NULL */
     const char *name; /* of the file */
     uint64_t bytes;   /* that it has */
-    int failed;       /* after a message */
+    /* A key that must be there, and the record in the report that lacks it; or NULL. */
+    const char *lacking, *lacking_in;
+    int failed; /* after a message */
 };
 
 /* The initial state of a record; NULL: zeros. */

@@ -4,7 +4,8 @@
  *
  * yajl calls back for each token; the rows of report/json/fields.def tell where a value belongs, by
  * its record and key. Keys without a row are skipped, so that reports of newer versions can be
- * read: fields are only ever added.
+ * read: fields are only ever added. A value of another type than its row's is an error, and so is a
+ * report or a summary without a key that it always has.
  */
 #include "cli/model/json_read.h"
 
@@ -24,6 +25,7 @@
 #define NUMBER_MAX 64
 #define KEY_MAX    64
 #define TEXT_CACHE 64
+#define ROWS_MAX   64 /* of which it is known whether they were there */
 
 /* An open object, whose values have rows, or an open array, whose elements are alike. */
 struct level {
@@ -34,6 +36,7 @@ struct level {
     const struct cw_json_field *field; /* the row that opened this level */
     char *base;                        /* the record; for an array, the record that contains it */
     uint32_t place;                    /* array: elements so far */
+    uint64_t seen;                     /* object: a bit for each of its rows */
     uint8_t is_placed;                 /* the record is in `temp` */
     _Alignas(16) char temp[CW_JSON_TEMP_MAX];
 };
@@ -72,6 +75,30 @@ static const struct cw_json_field *find_row(struct level *level, const char *key
         return NULL;
     level->next = row + 1;
     return row;
+}
+
+/* Always returns 0, for a value that is skipped. */
+static int fail_type(struct reader *self, const char *key)
+{
+    cw_json_fail(self->to, "\"%s\" is not of its type", key);
+    return 0;
+}
+
+/* Keys that every version has written: a later one exempts here what it adds. */
+static void check_keys(struct reader *self, const struct level *level)
+{
+    unsigned record = level->field->of;
+
+    if (record != CW_JSON_RECORD_report && record != CW_JSON_RECORD_summary)
+        return;
+    for (unsigned i = 0; i < ROWS_MAX && level->rows[i].key && !self->to->lacking; i++) {
+        const struct cw_json_field *row = &level->rows[i];
+
+        if (row->when != CW_JSON_ALWAYS || row->type == CW_JSON_MADE || (level->seen >> i & 1))
+            continue;
+        self->to->lacking = row->key;
+        self->to->lacking_in = record == CW_JSON_RECORD_summary ? "summary" : NULL;
+    }
 }
 
 /* The row of the current value, or of its whole array or amount; NULL: none. */
@@ -138,6 +165,7 @@ static struct level *open_level(struct reader *self, int kind, const struct cw_j
     level->row = NULL;
     level->rows = level->next = cw_json_record[field->of].field;
     level->place = 0;
+    level->seen = 0;
     level->is_placed = 0;
     return level;
 }
@@ -166,7 +194,7 @@ static int open_element(struct reader *self, struct level *array, int is_array)
     char *base = array->base;
 
     if (field->of == CW_JSON_RECORD_NONE || is_array != field->is_tuple)
-        return 0;
+        return fail_type(self, field->key);
     if (!cw_json_is_placed(field->of))
         base = next_element(self, array);
     return base && open_record(self, is_array ? TUPLE : OBJECT, field, base);
@@ -177,17 +205,25 @@ static int open_member(struct reader *self, struct level *object, const struct c
                        int is_array)
 {
     int kind = row->type == CW_JSON_AMOUNT ? AMOUNT : row->type == CW_JSON_MAP ? MAP : ARRAY;
+    int is_object = row->type == CW_JSON_OBJECT;
+    int is_open;
 
-    int is_open = 0;
-
-    if (row->type == CW_JSON_OBJECT)
-        is_open = is_array == row->is_tuple &&
-                  open_record(self, is_array ? TUPLE : OBJECT, row, member(object, row->offset));
-    else if (row->type >= CW_JSON_AMOUNT && row->type <= CW_JSON_EACH)
-        is_open = is_array == (kind == ARRAY) && open_level(self, kind, row, object->base) != NULL;
+    if (row->type == CW_JSON_MADE)
+        return 0;
+    if (row->type < CW_JSON_AMOUNT || is_array != (is_object ? row->is_tuple : kind == ARRAY))
+        return fail_type(self, row->key);
+    if (is_object)
+        is_open = open_record(self, is_array ? TUPLE : OBJECT, row, member(object, row->offset));
+    else
+        is_open = open_level(self, kind, row, object->base) != NULL;
     if (is_open && row->when == CW_JSON_HAS)
         *(uint8_t *)member(object, row->has) = 1;
     return is_open;
+}
+
+static int is_of_amount(const char *key)
+{
+    return strcmp(key, "count") == 0 || strcmp(key, "bytes") == 0;
 }
 
 static int on_begin(struct reader *self, int is_array)
@@ -200,6 +236,8 @@ static int on_begin(struct reader *self, int is_array)
         is_open = open_element(self, level, is_array);
     else if (row && level->kind != AMOUNT)
         is_open = open_member(self, level, row, is_array);
+    else if (row && is_of_amount(self->key))
+        fail_type(self, self->key);
     if (!is_open)
         self->ignored++;
     return !self->to->failed;
@@ -215,6 +253,8 @@ static int on_end(void *arg)
         return 1;
     }
     level = top(self);
+    if (level->kind == OBJECT)
+        check_keys(self, level);
     self->depth--;
     if (level->is_placed && self->depth > 0)
         cw_json_place(self->to, level->field->of, level->temp, top(self)->base);
@@ -240,15 +280,19 @@ static int on_begin_object(void *arg)
 static int on_key(void *arg, const unsigned char *key, size_t len)
 {
     struct reader *self = arg;
+    struct level *level;
 
     if (self->ignored > 0)
         return 1;
+    level = top(self);
     if (len >= sizeof(self->key))
         len = 0; /* longer than any known key */
     memcpy(self->key, key, len);
     self->key[len] = '\0';
-    if (top(self)->kind == OBJECT)
-        top(self)->row = find_row(top(self), self->key);
+    if (level->kind == OBJECT)
+        level->row = find_row(level, self->key);
+    if (level->kind == OBJECT && level->row && level->row - level->rows < ROWS_MAX)
+        level->seen |= UINT64_C(1) << (level->row - level->rows);
     return 1;
 }
 
@@ -277,12 +321,19 @@ static void *target(struct reader *self, unsigned types, const struct cw_json_fi
     const struct cw_json_field *row = row_of(self);
     struct level *level = row ? top(self) : NULL;
 
-    if (!row || level->kind == AMOUNT)
+    if (!row || level->kind == AMOUNT) {
+        if (row && !(types >> CW_JSON_UINT & 1) && is_of_amount(self->key))
+            fail_type(self, self->key);
         return NULL;
+    }
     *out_row = row;
     *out_type = level->kind == ARRAY ? row->plain : row->type;
-    if (!(types >> *out_type & 1) || (level->kind == ARRAY && row->of != CW_JSON_RECORD_NONE))
+    if (*out_type == CW_JSON_MADE)
         return NULL;
+    if (!(types >> *out_type & 1) || (level->kind == ARRAY && row->of != CW_JSON_RECORD_NONE)) {
+        fail_type(self, row->key);
+        return NULL;
+    }
     if (level->kind == ARRAY)
         return next_element(self, level);
     if (row->when == CW_JSON_HAS)
@@ -386,14 +437,19 @@ static int on_truth(void *arg, int truth)
 
     if (to)
         cw_json_put_number(row, type, to, truth ? "1" : "0");
-    return 1;
+    return !((struct reader *)arg)->to->failed;
 }
 
 /* In a tuple it occupies a position. */
 static int on_null(void *arg)
 {
-    row_of(arg);
-    return 1;
+    struct reader *self = arg;
+    const struct cw_json_field *row = row_of(self);
+    unsigned type = row && top(self)->kind == ARRAY ? row->plain : row ? row->type : CW_JSON_MADE;
+
+    if (type != CW_JSON_MADE && type != CW_JSON_REAL && type != CW_JSON_SHARE)
+        fail_type(self, row->key);
+    return !self->to->failed;
 }
 
 static const yajl_callbacks callbacks = {

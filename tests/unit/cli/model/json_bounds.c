@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "command_fixture.h"
+#include "json_text_fixture.h"
 
-TestSuite(json_bounds, .init = command_listen);
+TestSuite(json_bounds, .init = command_listen, .fini = json_forget);
 
 /* `count` times the same, with commas between. */
 static void repeat(FILE *out, const char *text, unsigned count)
@@ -24,9 +23,9 @@ static void repeat(FILE *out, const char *text, unsigned count)
 /* A frame with inlined functions, a stack that names it at each depth, and sites of that stack. */
 static struct cw_json_storage *read_report(unsigned inlined, unsigned sites)
 {
-    int fd = memfd_create("report", 0);
-    FILE *out = fdopen(fd, "w");
-    struct cw_json_storage *storage;
+    size_t size;
+    char *text, *whole;
+    FILE *out = open_memstream(&text, &size);
 
     fputs("{\"schema\":\"cuwarden-report/1\",\"frames\":[{\"id\":1,\"inlined\":[", out);
     repeat(out, "{\"func\":\"i\"}", inlined);
@@ -35,10 +34,12 @@ static struct cw_json_storage *read_report(unsigned inlined, unsigned sites)
     fputs("]}],\"sites\":[", out);
     repeat(out, "{\"stack\":3}", sites);
     fputs("]}", out);
-    fflush(out);
-    storage = cw_json_read(fd, "a.json");
     fclose(out);
-    return storage;
+    whole = json_complete(text);
+    (void)json_read_text(whole, strlen(whole));
+    free(whole);
+    free(text);
+    return json_storage;
 }
 
 Test(json_bounds, stacks_that_grow_to_gigabytes_are_refused)
@@ -51,5 +52,4 @@ Test(json_bounds, stacks_that_grow_to_gigabytes_are_refused)
                        command_said);
     storage = read_report(100, 100);
     cr_assert_not_null(storage, "%s", command_said);
-    cw_json_storage_free(storage);
 }
