@@ -368,7 +368,10 @@ enum cw_event_type {
     X(DOUBLE, "double-free", "double free")                                                        \
     X(INSIDE, "inside", "free of a pointer inside a block")                                        \
     X(FOREIGN, "foreign", "free of a pointer that was never allocated")                            \
-    X(FUNCTION, "wrong-function", "free by the wrong function")
+    X(FUNCTION, "wrong-function", "free by the wrong function")                                    \
+    X(CONTEXT, "context-ended", "free of a block after its context had ended")                     \
+    X(GRAPH, "graph-memory", "free of a graph's memory while it is not allocated")                 \
+    X(STREAM, "invalid-stream", "free in an invalid stream")
 
 enum cw_misuse {
 #define X(id, name, label) CW_MISUSE_##id,

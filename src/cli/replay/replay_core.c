@@ -143,8 +143,8 @@ static int give(const struct cw_replay_block *block)
     int wait;
 
     cw_replay_driver_submit();
-    if (cw_pool_free(block->kind == CW_KIND_PINNED ? CW_POOL_FREES_HOST : CW_POOL_FREES_DEVICE,
-                     block->key, api, &freed, &wait) != CW_POOL_DRIVER)
+    if (cw_pool_free(block->kind == CW_KIND_PINNED ? CW_FREES_HOST : CW_FREES_DEVICE, block->key,
+                     api, &freed, &wait) != CW_POOL_DRIVER)
         return 0;
     cw_replay_driver_free(block->key);
     cw_request_free_end(&freed, api, CW_FREE_DONE, 0);

@@ -6,6 +6,7 @@
 
 #define BITS    12
 #define ENTRIES (1u << BITS)
+#define NO_CALL UINT32_MAX /* in place of a site: the block went with its context */
 
 static struct {
     _Atomic uint64_t key;
@@ -17,23 +18,37 @@ static uint32_t place_of(uint64_t key)
     return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> (64 - BITS));
 }
 
-void cw_freed_remember(uint64_t key, struct cw_freed freed)
+void cw_freed_remember(uint64_t key, uint32_t site, uint32_t alloc_site)
 {
     uint32_t place = place_of(key);
 
-    atomic_store_explicit(&entries[place].site, freed.site, memory_order_relaxed);
-    atomic_store_explicit(&entries[place].alloc_site, freed.alloc_site, memory_order_relaxed);
+    atomic_store_explicit(&entries[place].site, site, memory_order_relaxed);
+    atomic_store_explicit(&entries[place].alloc_site, alloc_site, memory_order_relaxed);
     atomic_store_explicit(&entries[place].key, key, memory_order_relaxed);
+}
+
+void cw_freed_remember_ended(uint64_t key, uint32_t alloc_site)
+{
+    cw_freed_remember(key, NO_CALL, alloc_site);
+}
+
+void cw_freed_forget(uint64_t key)
+{
+    uint64_t old = key;
+
+    atomic_compare_exchange_strong(&entries[place_of(key)].key, &old, 0);
 }
 
 struct cw_freed cw_freed_find(uint64_t key)
 {
-    uint32_t place = place_of(key);
+    uint32_t place = place_of(key), site;
 
-    if (atomic_load_explicit(&entries[place].key, memory_order_relaxed) != key)
-        return (struct cw_freed){.site = 0};
+    if (key == 0 || atomic_load_explicit(&entries[place].key, memory_order_relaxed) != key)
+        return (struct cw_freed){.how = CW_FREED_NOT};
+    site = atomic_load_explicit(&entries[place].site, memory_order_relaxed);
     return (struct cw_freed){
-        .site = atomic_load_explicit(&entries[place].site, memory_order_relaxed),
+        .how = site == NO_CALL ? CW_FREED_WITH_CONTEXT : CW_FREED_BY_CALL,
+        .site = site == NO_CALL ? 0 : site,
         .alloc_site = atomic_load_explicit(&entries[place].alloc_site, memory_order_relaxed)};
 }
 

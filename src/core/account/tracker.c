@@ -10,6 +10,7 @@
 #include "core/account/audit.h"
 #include "core/account/budget.h"
 #include "core/account/debug_log.h"
+#include "core/account/freed.h"
 #include "core/account/index.h"
 #include "core/account/owner.h"
 #include "core/account/regrowth.h"
@@ -323,6 +324,14 @@ static int put_back(uint32_t index)
            cw_index_restore(block->space, load(&block->key), index) == 0;
 }
 
+/* A free that comes after it is to find why. */
+static CW_COLD void remember_end(const struct cw_live_block *block)
+{
+    if (block->space == CW_SPACE_ADDRESS)
+        cw_freed_remember_ended(load(&block->key),
+                                atomic_load_explicit(&block->site, memory_order_relaxed));
+}
+
 void cw_tracker_finish(uint32_t index, enum cw_free_result result)
 {
     struct cw_live_block *block = cw_tracker_at(index);
@@ -330,7 +339,7 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
         cw_site_at(atomic_load_explicit(&block->site, memory_order_relaxed));
     uint64_t bytes = load(&block->bytes);
 
-    if (result == CW_FREE_REFUSED || result == CW_FREE_FAILED) {
+    if (result != CW_FREE_DONE && result != CW_FREE_RECLAIMED) {
         if (put_back(index)) {
             if (cw_kind_counted(cw_site_own(site)->kind) != CW_COUNTED_NONE)
                 cw_trace_taken(index, load(&block->key), bytes, cw_site_device(site));
@@ -341,10 +350,12 @@ void cw_tracker_finish(uint32_t index, enum cw_free_result result)
     cw_usage_give_excess(cw_site_device(site), cw_tracker_excess(block));
     cw_tracker_gone(index, block, result == CW_FREE_DONE);
     cw_audit_given(block, result == CW_FREE_RECLAIMED);
-    if (result == CW_FREE_RECLAIMED)
+    if (result == CW_FREE_RECLAIMED) {
         cw_site_count_reclaimed(site, bytes, load(&block->held));
-    else
+        remember_end(block);
+    } else {
         cw_site_count_out(site, bytes, load(&block->held), load(&block->held));
+    }
     cw_debug_log_given(block);
     release_record(index);
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "core/process/gate.h"
 #include "core/process/session.h"
+#include "core/account/freed.h"
 #include "core/account/tracker.h"
 
 #define EVENTS_FIRST 16u
@@ -215,10 +216,14 @@ enum cw_pool_context_state cw_pool_context_park(struct cw_pool_context *pool_con
 void cw_pool_context_forget(struct cw_pool_context *pool_context, uint32_t list)
 {
     while (list != 0) {
+        const struct cw_live_block *block = cw_tracker_at(list);
         uint32_t next = cw_tracker_next(list);
 
-        cw_bucket_dropped(cw_pool_context_pool(pool_context, cw_tracker_at(list)->class), list, 0);
-        cw_tracker_take_idle(list);
+        cw_bucket_dropped(cw_pool_context_pool(pool_context, block->class), list, 0);
+        if (cw_tracker_take_idle(list)) /* the program freed it before its context ended */
+            cw_freed_remember(atomic_load_explicit(&block->key, memory_order_relaxed),
+                              atomic_load_explicit(&block->maps, memory_order_relaxed),
+                              atomic_load_explicit(&block->site, memory_order_relaxed));
         cw_tracker_finish_idle(list);
         list = next;
     }

@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/process/gate.h"
+#include "core/account/freed.h"
 #include "core/account/site.h"
 #include "core/process/thread.h"
 #include "core/account/tracker.h"
@@ -51,6 +52,7 @@ void cw_graph_node_added(const struct cw_request *request, uint32_t site)
     struct node *node;
 
     atomic_store(&memory_nodes_seen, 1);
+    cw_freed_forget(request->key);
     cw_lock_acquire(&lock);
     node = (struct node *)cw_map_find(&nodes, request->key);
     if (node == NULL) {
@@ -67,14 +69,16 @@ void cw_graph_node_added(const struct cw_request *request, uint32_t site)
     cw_lock_release(&lock);
 }
 
-int cw_graph_knows_node(uint64_t address)
+uint32_t cw_graph_node_site(uint64_t address)
 {
-    int known;
+    const struct node *node;
+    uint32_t site;
 
     cw_lock_acquire(&lock);
-    known = cw_map_find(&nodes, address) != NULL;
+    node = (struct node *)cw_map_find(&nodes, address);
+    site = node != NULL ? node->site : 0;
     cw_lock_release(&lock);
-    return known;
+    return site;
 }
 
 void cw_graph_free_node_added(void)
@@ -144,8 +148,10 @@ static void launch_free_locked(uint64_t address)
 {
     uint32_t block = cw_tracker_take(CW_SPACE_ADDRESS, address);
 
-    if (block != 0)
-        cw_tracker_finish(block, CW_FREE_DONE);
+    if (block == 0)
+        return;
+    cw_freed_remember(address, 0, cw_tracker_at(block)->site);
+    cw_tracker_finish(block, CW_FREE_DONE);
 }
 
 void cw_graph_launched(uint64_t handle, uint64_t now_ns)

@@ -19,8 +19,8 @@ void cw_graph_reset(void);
 
 /* An allocation node was made; each launch, by any thread, makes a block. */
 void cw_graph_node_added(const struct cw_request *request, uint32_t site);
-/* 1 if the address belongs to a known node. */
-int cw_graph_knows_node(uint64_t address);
+/* The site of the known node with this address; 0: there is none. */
+uint32_t cw_graph_node_site(uint64_t address);
 /* A free node was made: executable graphs must be looked through. */
 void cw_graph_free_node_added(void);
 /* 1 once any memory node was made: only then is an instantiated graph looked through. */

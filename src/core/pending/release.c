@@ -26,10 +26,8 @@ static void release_block(struct cw_pool_context *pool_context, struct cw_pool *
     cw_idle_departs(pool->device, held);
     cw_bucket_dropped(pool, block, is_there);
     if (is_there) {
-        cw_freed_remember(
-            key, (struct cw_freed){
-                     .site = atomic_load_explicit(&record->maps, memory_order_relaxed),
-                     .alloc_site = atomic_load_explicit(&record->site, memory_order_relaxed)});
+        cw_freed_remember(key, atomic_load_explicit(&record->maps, memory_order_relaxed),
+                          atomic_load_explicit(&record->site, memory_order_relaxed));
         cw_session.ops->block_free(cw_context_name(pool_context->record), pool->kind, key);
     }
     cw_idle_arrives(pool->device, held);

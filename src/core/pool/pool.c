@@ -272,10 +272,18 @@ void cw_pool_granted(struct cw_pool_request *request, uint64_t given, int is_exa
 
 /* ---- freeing ---- */
 
-static enum cw_pool_free ask_driver(uint64_t key, uint32_t index, struct cw_request_free *out)
+/* What frees a block of the pool. */
+static enum cw_freeing pool_frees(const struct cw_live_block *block)
+{
+    return block->class >= CW_POOL_HOST ? CW_FREES_HOST : CW_FREES_DEVICE;
+}
+
+static enum cw_pool_free ask_driver(enum cw_freeing how, uint64_t key, uint32_t index,
+                                    struct cw_request_free *out)
 {
     cw_index_remove_block(CW_SPACE_ADDRESS, key, index);
-    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key, .block = index};
+    *out =
+        (struct cw_request_free){.space = CW_SPACE_ADDRESS, .how = how, .key = key, .block = index};
     return CW_POOL_DRIVER;
 }
 
@@ -399,7 +407,7 @@ static enum cw_pool_free pass_to_driver(const struct cw_pool *pool, enum cw_bypa
         look_around(api);
     if (why == CW_BYPASS_BUSY) /* perhaps of blocks that no answer will make ready */
         cw_pending_give_up(pool->pool_context);
-    ask_driver(key, index, out);
+    ask_driver(pool_frees(cw_tracker_at(index)), key, index, out);
     out->probe = *probe;
     return CW_POOL_DRIVER;
 }
@@ -448,23 +456,21 @@ static CW_INLINE enum cw_pool_free free_claimed(struct cw_live_block *block, uin
 }
 
 /* The pool does not know the address: the block, if there is one, is the driver's to free. */
-static enum cw_pool_free free_unpooled(uint64_t key, struct cw_request_free *out)
+static enum cw_pool_free free_unpooled(enum cw_freeing how, uint64_t key,
+                                       struct cw_request_free *out)
 {
-    *out = (struct cw_request_free){
-        .space = CW_SPACE_ADDRESS, .key = key, .block = cw_tracker_take(CW_SPACE_ADDRESS, key)};
+    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS,
+                                    .how = how,
+                                    .key = key,
+                                    .block = cw_tracker_take(CW_SPACE_ADDRESS, key)};
     return CW_POOL_DRIVER;
 }
 
 /* Another thread has freed the block, or is about to. */
-static enum cw_pool_free refuse(uint64_t key, struct cw_request_free *out)
+static enum cw_pool_free refuse(enum cw_freeing how, uint64_t key, struct cw_request_free *out)
 {
-    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .key = key};
+    *out = (struct cw_request_free){.space = CW_SPACE_ADDRESS, .how = how, .key = key};
     return CW_POOL_REFUSED;
-}
-
-static int is_freed_by(enum cw_pool_freeing how, const struct cw_live_block *block)
-{
-    return how == (block->class >= CW_POOL_HOST ? CW_POOL_FREES_HOST : CW_POOL_FREES_DEVICE);
 }
 
 static CW_INLINE int is_pooled(const struct cw_live_block *block)
@@ -488,7 +494,7 @@ static CW_INLINE uint32_t claim_served(uint64_t key)
                : 0;
 }
 
-CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
+CW_HOT enum cw_pool_free cw_pool_free(enum cw_freeing how, uint64_t key, uint32_t api,
                                       struct cw_request_free *out, int *out_wait)
 {
     uint32_t index = claim_served(key);
@@ -499,12 +505,12 @@ CW_HOT enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, ui
         index = self.on ? cw_tracker_find(CW_SPACE_ADDRESS, key) : 0;
         block = cw_tracker_at(index);
         if (index == 0 || !is_pooled(block))
-            return free_unpooled(key, out);
+            return free_unpooled(how, key, out);
         if (CW_UNLIKELY(!cw_tracker_claim(block, index, CW_SPACE_ADDRESS, key)))
-            return refuse(key, out);
+            return refuse(how, key, out);
     }
-    return CW_LIKELY(is_freed_by(how, block)) ? free_claimed(block, index, key, api, out, out_wait)
-                                              : ask_driver(key, index, out);
+    return CW_LIKELY(how == pool_frees(block)) ? free_claimed(block, index, key, api, out, out_wait)
+                                               : ask_driver(how, key, index, out);
 }
 
 /* ---- batches ---- */

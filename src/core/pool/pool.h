@@ -51,21 +51,15 @@ void cw_pool_cancel(struct cw_pool_request *request);
 
 /* ---- a free ---- */
 
-/* Which blocks the program's call frees. */
-enum cw_pool_freeing {
-    CW_POOL_FREES_DEVICE,
-    CW_POOL_FREES_HOST,
-    CW_POOL_FREES_OTHER, /* not the pool's; if live, the driver decides */
-};
-
 enum cw_pool_free {
     CW_POOL_DRIVER,  /* ask the driver, and tell cw_request_free_end */
     CW_POOL_KEPT,    /* the block is idle; the free has succeeded */
     CW_POOL_REFUSED, /* the block is idle or being freed already: a second free */
 };
-/* *out_wait is an error code of the driver, or 0. DRIVER: what the wait of a strict free returned.
- * REFUSED: the error that the block's context has failed with. KEPT: always 0. */
-enum cw_pool_free cw_pool_free(enum cw_pool_freeing how, uint64_t key, uint32_t api,
+/* Frees other than CW_FREES_DEVICE and CW_FREES_HOST are the driver's to decide, if the block is
+ * live. *out_wait is an error code of the driver, or 0. DRIVER: what the wait of a strict free
+ * returned. REFUSED: the error that the block's context has failed with. KEPT: always 0. */
+enum cw_pool_free cw_pool_free(enum cw_freeing how, uint64_t key, uint32_t api,
                                struct cw_request_free *out, int *out_wait);
 
 /* The calling thread's frees from begin to end do not wait one by one, as with FREE_SYNC=deferred;

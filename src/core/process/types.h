@@ -66,9 +66,19 @@ struct cw_free_probe {
     uint64_t event, bytes;
 };
 
+/* Which blocks of CW_SPACE_ADDRESS a free by the program frees. */
+enum cw_freeing {
+    CW_FREES_DEVICE,
+    CW_FREES_HOST,
+    CW_FREES_ORDERED,    /* in the order of a stream */
+    CW_FREES_REGISTERED, /* host memory of the program's own */
+    CW_FREES_IMPORTED,
+};
+
 /* A free by the program that goes to the driver, from before the call until after it. */
 struct cw_request_free {
     enum cw_space space;
+    enum cw_freeing how;
     uint64_t key;
     uint32_t block; /* 0: not known to us */
     struct cw_free_probe probe;
@@ -78,6 +88,7 @@ struct cw_request_free {
 enum cw_free_result {
     CW_FREE_DONE,      /* the memory is gone by the program's own call */
     CW_FREE_REFUSED,   /* the driver denies the block: it stays live; an event */
+    CW_FREE_STREAM,    /* the driver denies the stream, not the block: it stays live; an event */
     CW_FREE_FAILED,    /* the driver could not, whatever the pointer: as live as before */
     CW_FREE_RECLAIMED, /* the memory went with its context */
 };

@@ -10,6 +10,8 @@
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/device/driver_pool.h"
+#include "core/device/graph.h"
+#include "core/device/vmm.h"
 #include "core/account/event.h"
 #include "core/account/freed.h"
 #include "core/account/idle.h"
@@ -119,54 +121,127 @@ static void remember_free(const struct cw_request_free *call, uint32_t api)
     if (call->block == 0 || call->space != CW_SPACE_ADDRESS)
         return;
     site = cw_site_own(cw_site_at(site_of(call->block)));
-    cw_freed_remember(call->key,
-                      (struct cw_freed){.site = cw_site_here(api, site->kind, site->device),
-                                        .alloc_site = site_of(call->block)});
+    cw_freed_remember(call->key, cw_site_here(api, site->kind, site->device), site_of(call->block));
 }
 
-/* The record of an idle block tells who freed it; the last frees tell it for others. */
-static struct cw_freed first_freed(uint64_t key)
+/* ---- why a free was refused ---- */
+
+/* What the call is for. The driver takes some other kinds, too. */
+static int is_meant_for(enum cw_freeing how, enum cw_kind kind)
 {
-    struct cw_pool_view view;
-
-    if (!cw_pool_look(key, &view))
-        return cw_freed_find(key);
-    if (view.bytes != 0)
-        return (struct cw_freed){.site = 0};
-    return (struct cw_freed){
-        .site = atomic_load_explicit(&cw_tracker_at(view.block)->maps, memory_order_relaxed),
-        .alloc_site = site_of(view.block)};
-}
-
-/* What the free was, as far as what we know of memory tells. */
-static void find_misuse(const struct cw_request_free *call, uint64_t before,
-                        struct cw_live_event *event)
-{
-    struct cw_freed freed = {.site = 0};
-    uint32_t outer = 0;
-
-    if (call->space != CW_SPACE_ADDRESS)
-        return;
-    if (call->block == 0)
-        freed = first_freed(call->key);
-    if (call->block == 0 && freed.site == 0 && before < SEARCHES_MAX)
-        outer = cw_tracker_find_around(call->key);
-    event->other_site = freed.site;
-    event->alloc_site = freed.alloc_site;
-    if (call->block != 0) {
-        event->misuse = CW_MISUSE_FUNCTION;
-        event->alloc_site = site_of(call->block);
-    } else if (freed.site != 0) {
-        event->misuse = CW_MISUSE_DOUBLE;
-    } else if (outer != 0) {
-        event->misuse = CW_MISUSE_INSIDE;
-        event->alloc_site = site_of(outer);
-    } else if (before < SEARCHES_MAX) {
-        event->misuse = CW_MISUSE_FOREIGN;
+    switch (how) {
+    case CW_FREES_DEVICE:
+        return kind == CW_KIND_DEVICE || kind == CW_KIND_PITCHED || kind == CW_KIND_MANAGED ||
+               kind == CW_KIND_ASYNC || kind == CW_KIND_GRAPH || kind == CW_KIND_EXTERNAL_MAP;
+    case CW_FREES_HOST:
+        return kind == CW_KIND_PINNED;
+    case CW_FREES_ORDERED:
+        return kind == CW_KIND_ASYNC || kind == CW_KIND_GRAPH;
+    case CW_FREES_REGISTERED:
+        return kind == CW_KIND_REGISTERED;
+    default:
+        return kind == CW_KIND_IPC;
     }
 }
 
-static void refused_free(const struct cw_request_free *call, uint32_t api, int code)
+/* Each of these is a row: what is known of the address now. 1: that explains the refusal. */
+
+/* A live block. Where the function is the right one, only the driver knows why it refuses. */
+static int is_live(const struct cw_request_free *call, enum cw_free_result result,
+                   struct cw_live_event *event)
+{
+    if (call->block == 0 || cw_tracker_find(CW_SPACE_ADDRESS, call->key) != call->block)
+        return 0;
+    event->alloc_site = site_of(call->block);
+    if (result == CW_FREE_STREAM)
+        event->misuse = CW_MISUSE_STREAM;
+    else if (!is_meant_for(call->how, cw_site_own(cw_site_at(event->alloc_site))->kind))
+        event->misuse = CW_MISUSE_FUNCTION;
+    return 1;
+}
+
+/* A block of the pool: idle, or another thread's by now. Its record tells who freed it last. */
+static int is_pooled(const struct cw_request_free *call, struct cw_live_event *event)
+{
+    struct cw_pool_view view;
+
+    if (!cw_pool_look(call->key, &view))
+        return 0;
+    event->misuse = CW_MISUSE_DOUBLE;
+    if (view.bytes != 0)
+        return 1;
+    event->other_site =
+        atomic_load_explicit(&cw_tracker_at(view.block)->maps, memory_order_relaxed);
+    event->alloc_site = site_of(view.block);
+    return 1;
+}
+
+/* Memory with a free of its own: mapped, reserved addresses, or a handle. */
+static int is_other_memory(uint64_t key, struct cw_live_event *event)
+{
+    uint32_t block = cw_vmm_block_at(key);
+
+    for (unsigned space = CW_SPACE_ADDRESS + 1; block == 0 && space <= CW_SPACE_MODULE; space++)
+        block = cw_tracker_find((enum cw_space)space, key);
+    if (block == 0)
+        return 0;
+    event->misuse = CW_MISUSE_FUNCTION;
+    event->alloc_site = site_of(block);
+    return 1;
+}
+
+/* Among the last that ended. */
+static int has_ended(uint64_t key, struct cw_live_event *event)
+{
+    struct cw_freed freed = cw_freed_find(key);
+
+    if (freed.how == CW_FREED_NOT)
+        return 0;
+    event->misuse = freed.how == CW_FREED_WITH_CONTEXT ? CW_MISUSE_CONTEXT : CW_MISUSE_DOUBLE;
+    event->other_site = freed.site;
+    event->alloc_site = freed.alloc_site;
+    return 1;
+}
+
+/* A graph's, behind which no launch has left memory. */
+static int is_of_graph(uint64_t key, struct cw_live_event *event)
+{
+    uint32_t site = cw_graph_node_site(key);
+
+    if (site == 0)
+        return 0;
+    event->misuse = CW_MISUSE_GRAPH;
+    event->alloc_site = site;
+    return 1;
+}
+
+static void find_around(const struct cw_request_free *call, enum cw_free_result result,
+                        struct cw_live_event *event)
+{
+    uint32_t outer = cw_tracker_find_around(call->key);
+
+    if (outer != 0) {
+        event->misuse = CW_MISUSE_INSIDE;
+        event->alloc_site = site_of(outer);
+    } else {
+        event->misuse = result == CW_FREE_STREAM ? CW_MISUSE_STREAM : CW_MISUSE_FOREIGN;
+    }
+}
+
+/* What the free was, as far as what we know of memory tells. before: refused frees so far. */
+static void find_misuse(const struct cw_request_free *call, enum cw_free_result result,
+                        uint64_t before, struct cw_live_event *event)
+{
+    if (call->space != CW_SPACE_ADDRESS || is_live(call, result, event) || is_pooled(call, event) ||
+        is_other_memory(call->key, event) || has_ended(call->key, event) ||
+        is_of_graph(call->key, event))
+        return;
+    if (before < SEARCHES_MAX)
+        find_around(call, result, event);
+}
+
+static void refused_free(const struct cw_request_free *call, uint32_t api,
+                         enum cw_free_result result, int code)
 {
     struct cw_live_event event = {.type = CW_EVENT_INVALID_FREE, .key = call->key, .code = code};
     uint8_t device;
@@ -174,9 +249,11 @@ static void refused_free(const struct cw_request_free *call, uint32_t api, int c
     cw_context_current(&device);
     event.site = cw_site_here(api, CW_KIND_DEVICE, device);
     atomic_fetch_add(&cw_session.arena.header->invalid_frees, 1);
-    find_misuse(call, atomic_fetch_add(&invalid_frees, 1), &event);
+    find_misuse(call, result, atomic_fetch_add(&invalid_frees, 1), &event);
     cw_event_add(&event);
 }
+
+/* ---- the end of a free ---- */
 
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
                          enum cw_free_result result, int code)
@@ -195,8 +272,8 @@ void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
         follow(site->device, api, 0);
     } else if (result == CW_FREE_DONE && code == 0) /* else the driver is gone */
         atomic_fetch_add(&cw_session.arena.header->untracked_frees, 1);
-    if (result == CW_FREE_REFUSED)
-        refused_free(call, api, code);
+    if (CW_UNLIKELY(result == CW_FREE_REFUSED || result == CW_FREE_STREAM))
+        refused_free(call, api, result, code);
 }
 
 void cw_request_fatal_in(uint32_t context, uint32_t api, int code)

@@ -23,7 +23,8 @@ uint32_t cw_request_failed(const struct cw_request *request, uint32_t api, int c
                            enum cw_cause cause);
 
 void cw_request_free_begin(enum cw_space space, uint64_t key, struct cw_request_free *out);
-/* A refused free (result CW_FREE_REFUSED) becomes an event with the code and the stack. */
+/* A refused free (result CW_FREE_REFUSED or CW_FREE_STREAM) becomes an event with the code, the
+ * stack and what is known of the address: why it was refused. */
 void cw_request_free_end(const struct cw_request_free *call, uint32_t api,
                          enum cw_free_result result, int code);
 

@@ -323,10 +323,18 @@ enum cw_free_result cw_call_free_result(CUresult rc)
     }
 }
 
+/* An address is no handle: what is denied is the stream. */
+static enum cw_free_result result_of(const struct cw_request_free *free_call, CUresult rc)
+{
+    return CW_UNLIKELY(rc == CUDA_ERROR_INVALID_HANDLE) && free_call->how == CW_FREES_ORDERED
+               ? CW_FREE_STREAM
+               : cw_call_free_result(rc);
+}
+
 void cw_call_freed(const struct cw_call *call, CUresult rc, const struct cw_request_free *free_call)
 {
     if (free_call->key != 0)
-        cw_request_free_end(free_call, call->api, cw_call_free_result(rc), rc);
+        cw_request_free_end(free_call, call->api, result_of(free_call, rc), rc);
     if (CW_UNLIKELY(cw_fatal_code_is((int)rc)))
         cw_request_fatal(call->api, rc);
     cw_call_leave();

@@ -154,7 +154,7 @@ CW_HOT CW_EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 
     if (CW_UNLIKELY(!cw_call_enter_hot(&call, CW_HOOK_cuMemFree_v2, CW_CALLER)))
         return CW_REAL(cuMemFree_v2)(dptr);
-    return cw_pooled_free(&call, CW_POOL_FREES_DEVICE, dptr, free_device);
+    return cw_pooled_free(&call, CW_FREES_DEVICE, dptr, free_device);
 }
 
 static CUresult free_device_v1(uint64_t key)
@@ -168,7 +168,7 @@ CW_EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemFree, CW_CALLER))
         return CW_REAL(cuMemFree)(dptr);
-    return cw_pooled_free(&call, CW_POOL_FREES_DEVICE, dptr, free_device_v1);
+    return cw_pooled_free(&call, CW_FREES_DEVICE, dptr, free_device_v1);
 }
 
 /* ---- stream-ordered memory ---- */
@@ -382,7 +382,7 @@ static CUresult free_async(enum cw_hook hook, enum cw_stream_flavour flavour, CU
         cw_call_leave();
         return rc;
     }
-    if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, dptr, &freed, &rc))
+    if (cw_pooled_free_begin(&call, CW_FREES_ORDERED, dptr, &freed, &rc))
         return rc;
     rc = free_in_order(real, &freed, stream);
     cw_call_freed(&call, rc, &freed);
@@ -465,7 +465,7 @@ CW_EXPORT CUresult cuMemFreeHost(void *p)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemFreeHost, CW_CALLER))
         return CW_REAL(cuMemFreeHost)(p);
-    return cw_pooled_free(&call, CW_POOL_FREES_HOST, (uint64_t)(uintptr_t)p, free_host);
+    return cw_pooled_free(&call, CW_FREES_HOST, (uint64_t)(uintptr_t)p, free_host);
 }
 
 typedef CUresult (*host_register_fn)(void *p, size_t bytesize, unsigned int flags);
@@ -506,7 +506,7 @@ CW_EXPORT CUresult cuMemHostUnregister(void *p)
 
     if (!cw_call_enter(&call, CW_HOOK_cuMemHostUnregister, CW_CALLER))
         return CW_REAL(cuMemHostUnregister)(p);
-    if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, (uint64_t)(uintptr_t)p, &freed, &rc))
+    if (cw_pooled_free_begin(&call, CW_FREES_REGISTERED, (uint64_t)(uintptr_t)p, &freed, &rc))
         return rc;
     do
         rc = CW_REAL(cuMemHostUnregister)(p);

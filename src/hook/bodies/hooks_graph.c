@@ -249,7 +249,7 @@ static void look_at_node(CUgraphNode node, struct memory_nodes *out, unsigned de
         return;
     if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
         CW_REAL(cuGraphMemAllocNodeGetParams)(node, &alloc) == CUDA_SUCCESS) {
-        if (!cw_graph_knows_node(alloc.dptr))
+        if (cw_graph_node_site(alloc.dptr) == 0)
             remember_node(out->api, &alloc);
         append(&out->allocs, &out->alloc_count, &out->alloc_capacity, alloc.dptr);
     } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE &&

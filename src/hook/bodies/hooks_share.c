@@ -111,7 +111,7 @@ CW_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
         cw_call_leave();
         return rc;
     }
-    if (cw_pooled_free_begin(&call, CW_POOL_FREES_OTHER, dptr, &freed, &rc))
+    if (cw_pooled_free_begin(&call, CW_FREES_IMPORTED, dptr, &freed, &rc))
         return rc;
     rc = CW_REAL(cuIpcCloseMemHandle)(dptr);
     cw_call_freed(&call, rc, &freed);

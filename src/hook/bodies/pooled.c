@@ -379,7 +379,7 @@ static CUresult refusal(CUresult usual)
     return rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_VALUE ? rc : usual;
 }
 
-static CW_INLINE int free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+static CW_INLINE int free_begin(struct cw_call *call, enum cw_freeing how, uint64_t key,
                                 struct cw_request_free *out_freed, CUresult *rc)
 {
     int wait = 0;
@@ -425,7 +425,7 @@ static CW_COLD void look_behind(uint64_t key)
         atomic_fetch_or(&cw_tracker_at(block)->flags, CW_BLOCK_EXPORTED);
 }
 
-int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+int cw_pooled_free_begin(struct cw_call *call, enum cw_freeing how, uint64_t key,
                          struct cw_request_free *out_freed, CUresult *rc)
 {
     if (cw_deepbind_is_any())
@@ -434,7 +434,7 @@ int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_
     return free_begin(call, how, key, out_freed, rc);
 }
 
-CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+CW_HOT CUresult cw_pooled_free(struct cw_call *call, enum cw_freeing how, uint64_t key,
                                cw_free_fn driver)
 {
     struct cw_request_free freed;

@@ -20,12 +20,11 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
 
 typedef CUresult (*cw_free_fn)(uint64_t key);
 /* Keeps the block or asks the driver, accounts for it, leaves. how: which blocks the call frees. */
-CUresult cw_pooled_free(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
-                        cw_free_fn driver);
+CUresult cw_pooled_free(struct cw_call *call, enum cw_freeing how, uint64_t key, cw_free_fn driver);
 /* The same for functions with more arguments: 1 when it is done, with the code and the call left;
  * 0: ask the driver, then cw_call_freed. *rc: on entry, the function's answer for memory that the
  * program does not own. */
-int cw_pooled_free_begin(struct cw_call *call, enum cw_pool_freeing how, uint64_t key,
+int cw_pooled_free_begin(struct cw_call *call, enum cw_freeing how, uint64_t key,
                          struct cw_request_free *out_freed, CUresult *rc);
 
 /* The block that holds this address was exported, or got attributes that stick to its memory: it

@@ -6,7 +6,7 @@
 
 static void remember(uint64_t key, uint32_t site)
 {
-    cw_freed_remember(key, (struct cw_freed){.site = site, .alloc_site = site + 100});
+    cw_freed_remember(key, site, site + 100);
 }
 
 static void expect_free(uint64_t key, uint32_t site)
@@ -15,6 +15,7 @@ static void expect_free(uint64_t key, uint32_t site)
 
     cr_assert_eq(freed.site, site, "%#jx was freed at %u", (uintmax_t)key, freed.site);
     cr_assert_eq(freed.alloc_site, site != 0 ? site + 100 : 0);
+    cr_assert_eq(freed.how, site != 0 ? CW_FREED_BY_CALL : CW_FREED_NOT);
 }
 
 Test(freed, knows_the_last_free_of_an_address_and_its_allocation)
@@ -46,6 +47,44 @@ Test(freed, remembers_most_of_the_last_thousand)
         found += site != 0;
     }
     cr_expect_gt(found, 800u);
+}
+
+Test(freed, knows_a_free_whose_site_is_not_known)
+{
+    cw_freed_remember(0x7000, 0, 9);
+    cr_expect_eq(cw_freed_find(0x7000).how, CW_FREED_BY_CALL);
+    cr_expect_eq(cw_freed_find(0x7000).site, 0u);
+    cr_expect_eq(cw_freed_find(0x7000).alloc_site, 9u);
+}
+
+Test(freed, tells_blocks_that_went_with_their_context_and_the_newest_counts)
+{
+    struct cw_freed freed;
+
+    remember(0x7000, 3);
+    cw_freed_remember_ended(0x7000, 5);
+    freed = cw_freed_find(0x7000);
+    cr_expect_eq(freed.how, CW_FREED_WITH_CONTEXT);
+    cr_expect_eq(freed.site, 0u, "nobody freed it");
+    cr_expect_eq(freed.alloc_site, 5u);
+    remember(0x7000, 4);
+    expect_free(0x7000, 4);
+}
+
+Test(freed, forgets_an_address_and_no_other)
+{
+    remember(0x7000, 3);
+    remember(0x9000, 4);
+    cw_freed_forget(0x7000);
+    expect_free(0x7000, 0);
+    expect_free(0x9000, 4);
+    cw_freed_forget(0xb000);
+    expect_free(0x9000, 4);
+}
+
+Test(freed, knows_nothing_of_address_0)
+{
+    expect_free(0, 0);
 }
 
 Test(freed, a_reset_forgets)

@@ -274,7 +274,7 @@ Test(pool_context, a_free_that_waits_while_its_address_is_given_out_again_closes
     pooled_context(1, 1);
     fake_driver.refuses_events = 1;
     fake_driver.inside = end_and_give_out_again;
-    cr_expect_eq(cw_pool_free(CW_POOL_FREES_DEVICE, key, 0, &freed, &wait), CW_POOL_DRIVER);
+    cr_expect_eq(cw_pool_free(CW_FREES_DEVICE, key, 0, &freed, &wait), CW_POOL_DRIVER);
     cr_assert_eq(others, key);
     cw_request_free_end(&freed, 0, CW_FREE_REFUSED, 1);
     cr_expect_eq(pool_count(CW_BLOCK_LIVE), 1u);
@@ -386,6 +386,42 @@ PoolTest(pool_context, one_whose_end_is_found_twice_leaves_the_others_listed)
     end_twice(second);
     cr_expect_eq(cw_pool_contexts_live, 2u);
     cr_expect_eq(cw_pool_context_is_alone(), 0);
+}
+
+/* ---- frees that come too late ---- */
+
+static void expect_misuse(uint64_t key, enum cw_misuse misuse)
+{
+    const struct cw_live_event *event;
+
+    pool_put(key);
+    event = core_at(CW_TABLE_EVENT, core_count(CW_TABLE_EVENT));
+    cr_expect_eq(event->key, key);
+    cr_expect_eq(event->misuse, misuse, "%s", cw_misuse_name(event->misuse));
+    cr_expect_neq(event->alloc_site, 0u);
+}
+
+/* Without stacks nobody knows where the first was; that there was one is known all the same. */
+PoolTest(pool_context, a_second_free_is_one_also_when_the_context_has_ended)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    pool_put(key);
+    expect_misuse(key, CW_MISUSE_DOUBLE);
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    fake_set_current(pooled_context(1, 0));
+    expect_misuse(key, CW_MISUSE_DOUBLE);
+}
+
+PoolTest(pool_context, a_free_after_the_end_of_the_context_is_no_second_one)
+{
+    uint64_t key = pool_get(4 * KIB);
+
+    pool_put(key);
+    cr_assert_eq(pool_get(4 * KIB), key, "an earlier owner freed it in time");
+    pool_end_context(FIRST_CONTEXT, CW_CONTEXT_DESTROYED);
+    fake_set_current(pooled_context(1, 0));
+    expect_misuse(key, CW_MISUSE_CONTEXT);
 }
 
 TestSuite(pool_context_deferred);

@@ -284,10 +284,10 @@ PoolTest(pool, the_wrong_function_is_the_drivers_business)
     uint64_t key = pool_get(4 * KIB);
     int wait;
 
-    cr_expect_eq(cw_pool_free(CW_POOL_FREES_HOST, key, 0, &freed, &wait), CW_POOL_DRIVER);
+    cr_expect_eq(cw_pool_free(CW_FREES_HOST, key, 0, &freed, &wait), CW_POOL_DRIVER);
     cw_request_free_end(&freed, 0, CW_FREE_REFUSED, 1);
     cr_expect_eq(pool_count(CW_BLOCK_LIVE), 1u);
-    cr_expect_eq(cw_pool_free(CW_POOL_FREES_OTHER, key, 0, &freed, &wait), CW_POOL_DRIVER);
+    cr_expect_eq(cw_pool_free(CW_FREES_ORDERED, key, 0, &freed, &wait), CW_POOL_DRIVER);
     cw_request_free_end(&freed, 0, CW_FREE_REFUSED, 1);
     cr_expect_eq(pool_put(key), CW_POOL_KEPT);
 }
@@ -420,7 +420,7 @@ static void free_wrongly(void)
     cw_thread.served = cw_tracker_find(CW_SPACE_ADDRESS, right);
     cw_thread.served_key = wrong;
     while (!atomic_load_explicit(&is_over, memory_order_relaxed)) {
-        kept += cw_pool_free(CW_POOL_FREES_DEVICE, wrong, 0, &freed, &wait) != CW_POOL_DRIVER;
+        kept += cw_pool_free(CW_FREES_DEVICE, wrong, 0, &freed, &wait) != CW_POOL_DRIVER;
         atomic_fetch_add_explicit(&wrong_frees, 1, memory_order_relaxed);
     }
     cr_expect_eq(kept, 0u);

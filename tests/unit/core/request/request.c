@@ -12,6 +12,7 @@
 #include "core/device/context.h"
 #include "core/process/gate.h"
 #include "core/device/graph.h"
+#include "core/device/vmm.h"
 #include "core/process/session.h"
 #include "core/account/site.h"
 #include "core/account/tracker.h"
@@ -126,6 +127,204 @@ CoreTest(request, memory_that_went_with_its_context_is_no_event)
     cr_expect_eq(core_header()->untracked_frees, 0u);
     cr_expect_eq(core_sums(site).reclaimed, 1u);
 }
+
+/* ---- why a free was refused ---- */
+
+static uint32_t site_named(const char *name, enum cw_kind kind)
+{
+    return cw_site_here(cw_site_text(name), kind, 0);
+}
+
+static uint32_t grant_kind(enum cw_kind kind, uint64_t key, const char *name)
+{
+    struct cw_request request = core_request(kind, 0, key, 64);
+
+    return cw_request_granted(&request, cw_site_text(name));
+}
+
+static const struct cw_live_event *refuse(enum cw_freeing how, uint64_t key,
+                                          enum cw_free_result result)
+{
+    struct cw_request_free call;
+
+    cw_request_free_begin(CW_SPACE_ADDRESS, key, &call);
+    call.how = how;
+    cw_request_free_end(&call, api, result, 1);
+    return event_at(events());
+}
+
+static void expect_refusal(enum cw_freeing how, uint64_t key, enum cw_free_result result,
+                           enum cw_misuse misuse, const char *allocated_by)
+{
+    const struct cw_live_event *event = refuse(how, key, result);
+
+    cr_expect_eq(event->key, key);
+    cr_expect_eq(event->misuse, misuse, "%#jx is %s, not %s", (uintmax_t)key,
+                 cw_misuse_name(event->misuse), cw_misuse_name(misuse));
+    if (allocated_by == NULL)
+        cr_expect_eq(event->alloc_site, 0u);
+    else
+        cr_expect_str_eq(core_text(cw_site_at(event->alloc_site)->api), allocated_by);
+    if (misuse != CW_MISUSE_DOUBLE)
+        cr_expect_eq(event->other_site, 0u, "nobody freed %#jx", (uintmax_t)key);
+}
+
+CoreTest(request, a_live_block_is_refused_for_its_function_only_if_that_is_wrong)
+{
+    static const struct {
+        enum cw_kind kind;
+        unsigned right; /* bits of enum cw_freeing */
+    } rows[] = {
+        {CW_KIND_DEVICE, 1 << CW_FREES_DEVICE},
+        {CW_KIND_PITCHED, 1 << CW_FREES_DEVICE},
+        {CW_KIND_MANAGED, 1 << CW_FREES_DEVICE},
+        {CW_KIND_EXTERNAL_MAP, 1 << CW_FREES_DEVICE},
+        {CW_KIND_ASYNC, 1 << CW_FREES_DEVICE | 1 << CW_FREES_ORDERED},
+        {CW_KIND_GRAPH, 1 << CW_FREES_DEVICE | 1 << CW_FREES_ORDERED},
+        {CW_KIND_PINNED, 1 << CW_FREES_HOST},
+        {CW_KIND_REGISTERED, 1 << CW_FREES_REGISTERED},
+        {CW_KIND_IPC, 1 << CW_FREES_IMPORTED},
+    };
+
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t key = 0x1000 * (i + 1);
+
+        grant_kind(rows[i].kind, key, "cuTake");
+        for (unsigned how = CW_FREES_DEVICE; how <= CW_FREES_IMPORTED; how++)
+            expect_refusal((enum cw_freeing)how, key, CW_FREE_REFUSED,
+                           rows[i].right & 1u << how ? CW_MISUSE_UNKNOWN : CW_MISUSE_FUNCTION,
+                           "cuTake");
+    }
+}
+
+CoreTest(request, a_stream_that_is_denied_is_no_fault_of_the_block)
+{
+    uint32_t block = grant_kind(CW_KIND_ASYNC, 0x1000, "cuTake");
+
+    expect_refusal(CW_FREES_ORDERED, 0x1000, CW_FREE_STREAM, CW_MISUSE_STREAM, "cuTake");
+    cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, 0x1000), block, "it stays live");
+    cr_expect_eq(core_header()->invalid_frees, 1u);
+    free_key(0x1000, CW_FREE_DONE, 0);
+    expect_refusal(CW_FREES_ORDERED, 0x1000, CW_FREE_STREAM, CW_MISUSE_DOUBLE, "cuTake");
+    expect_refusal(CW_FREES_ORDERED, 0x5000, CW_FREE_STREAM, CW_MISUSE_STREAM, NULL);
+}
+
+CoreTest(request, a_block_that_was_freed_is_freed_twice)
+{
+    grant_kind(CW_KIND_DEVICE, 0x1000, "cuTake");
+    free_key(0x1000, CW_FREE_DONE, 0);
+    expect_refusal(CW_FREES_DEVICE, 0x1000, CW_FREE_REFUSED, CW_MISUSE_DOUBLE, "cuTake");
+    cr_expect_eq(cw_site_at(event_at(events())->other_site)->api, api);
+}
+
+static void end_context(void)
+{
+    struct cw_context_ending ending;
+    uint8_t device;
+
+    cw_context_end_begin(cw_context_current(&device), &ending);
+    cw_context_end_finish(&ending, CW_CONTEXT_DESTROYED);
+    fake_context(0, HANDLE, 8, 0);
+    fake_set_current(HANDLE);
+}
+
+static uint32_t grant_here(uint64_t key, const char *name)
+{
+    struct cw_request request = core_request(CW_KIND_DEVICE, 0, key, 64);
+    uint8_t device;
+
+    request.context = cw_context_current(&device);
+    return cw_request_granted(&request, cw_site_text(name));
+}
+
+CoreTest(request, a_block_that_went_with_its_context_is_freed_after_it)
+{
+    grant_here(0x1000, "cuTake");
+    end_context();
+    expect_refusal(CW_FREES_DEVICE, 0x1000, CW_FREE_REFUSED, CW_MISUSE_CONTEXT, "cuTake");
+    /* The same address again: what counts is the newest block. */
+    grant_here(0x1000, "cuTakeAgain");
+    free_key(0x1000, CW_FREE_DONE, 0);
+    expect_refusal(CW_FREES_DEVICE, 0x1000, CW_FREE_REFUSED, CW_MISUSE_DOUBLE, "cuTakeAgain");
+}
+
+CoreTest(request, an_older_block_of_the_address_that_was_freed_rightly_is_not_blamed)
+{
+    grant_here(0x1000, "cuTakeBefore");
+    free_key(0x1000, CW_FREE_DONE, 0);
+    grant_here(0x1000, "cuTake");
+    end_context();
+    expect_refusal(CW_FREES_DEVICE, 0x1000, CW_FREE_REFUSED, CW_MISUSE_CONTEXT, "cuTake");
+}
+
+/* Refused because the context ended while the driver had the free. */
+CoreTest(request, a_context_that_ends_during_a_free_is_why_it_is_refused)
+{
+    struct cw_request_free call;
+
+    grant_here(0x1000, "cuTake");
+    cw_request_free_begin(CW_SPACE_ADDRESS, 0x1000, &call);
+    end_context();
+    cw_request_free_end(&call, api, CW_FREE_REFUSED, 1);
+    cr_expect_eq(event_at(events())->misuse, CW_MISUSE_CONTEXT);
+}
+
+CoreTest(request, mapped_memory_and_reserved_addresses_have_frees_of_their_own)
+{
+    struct cw_request physical = core_request(CW_KIND_VMM, 0, 3, 0x10000);
+    struct cw_request range = core_request(CW_KIND_RESERVATION, 0, 0x40000, 0x40000);
+
+    grant_kind(CW_KIND_DEVICE, 0x50000, "cuTakeBefore");
+    free_key(0x50000, CW_FREE_DONE, 0);
+    physical.space = CW_SPACE_HANDLE;
+    range.space = CW_SPACE_RESERVATION;
+    cw_vmm_insert(3, cw_request_granted(&physical, cw_site_text("cuCreate")));
+    cw_request_granted(&range, cw_site_text("cuReserve"));
+    cw_vmm_map(0x50000, 0x10000, 0, 3);
+    expect_refusal(CW_FREES_DEVICE, 0x50000, CW_FREE_REFUSED, CW_MISUSE_FUNCTION, "cuCreate");
+    expect_refusal(CW_FREES_DEVICE, 0x58000, CW_FREE_REFUSED, CW_MISUSE_FUNCTION, "cuCreate");
+    expect_refusal(CW_FREES_DEVICE, 0x40000, CW_FREE_REFUSED, CW_MISUSE_FUNCTION, "cuReserve");
+    expect_refusal(CW_FREES_DEVICE, 0x70000, CW_FREE_REFUSED, CW_MISUSE_FOREIGN, NULL);
+}
+
+CoreTest(request, an_arrays_handle_has_a_free_of_its_own)
+{
+    struct cw_request request = core_request(CW_KIND_ARRAY, 0, 0x1000, 64);
+
+    request.space = CW_SPACE_ARRAY;
+    cw_request_granted(&request, cw_site_text("cuMake"));
+    expect_refusal(CW_FREES_DEVICE, 0x1000, CW_FREE_REFUSED, CW_MISUSE_FUNCTION, "cuMake");
+}
+
+CoreTest(request, a_graphs_memory_is_freed_while_it_is_none)
+{
+    const uint64_t address = 0x1000;
+    struct cw_request request = core_request(CW_KIND_GRAPH, 0, address, 64);
+
+    grant_kind(CW_KIND_DEVICE, address, "cuTakeBefore");
+    free_key(address, CW_FREE_DONE, 0);
+    cw_graph_node_added(&request, site_named("cuAddNode", CW_KIND_GRAPH));
+    expect_refusal(CW_FREES_DEVICE, address, CW_FREE_REFUSED, CW_MISUSE_GRAPH, "cuAddNode");
+    cw_graph_instantiated(1, &address, 1, NULL, 0);
+    cw_graph_instantiated(2, NULL, 0, &address, 1);
+    cw_graph_launched(1, 0);
+    free_key(address, CW_FREE_DONE, 0);
+    expect_refusal(CW_FREES_DEVICE, address, CW_FREE_REFUSED, CW_MISUSE_DOUBLE, "cuAddNode");
+    cr_expect_neq(event_at(events())->other_site, 0u);
+    cw_graph_launched(1, 0);
+    cw_graph_launched(2, 0);
+    expect_refusal(CW_FREES_DEVICE, address, CW_FREE_REFUSED, CW_MISUSE_DOUBLE, "cuAddNode");
+    cr_expect_eq(event_at(events())->other_site, 0u, "the other graph has freed it");
+}
+
+CoreTest(request, what_lies_inside_a_block_and_what_was_never_seen_are_told_apart)
+{
+    grant_kind(CW_KIND_DEVICE, 0x1000, "cuTake");
+    expect_refusal(CW_FREES_DEVICE, 0x1010, CW_FREE_REFUSED, CW_MISUSE_INSIDE, "cuTake");
+    expect_refusal(CW_FREES_DEVICE, 0x5000, CW_FREE_REFUSED, CW_MISUSE_FOREIGN, NULL);
+}
+
+/* ---- out of memory ---- */
 
 CoreTest(request, out_of_memory_is_an_event_with_the_devices_state)
 {
