@@ -12,6 +12,7 @@ static struct {
     _Atomic uint64_t key;
     _Atomic uint32_t site, alloc_site;
 } entries[ENTRIES];
+static _Atomic uint8_t lost[ENTRIES]; /* 1: an entry was replaced by another address's */
 
 static uint32_t place_of(uint64_t key)
 {
@@ -21,7 +22,10 @@ static uint32_t place_of(uint64_t key)
 void cw_freed_remember(uint64_t key, uint32_t site, uint32_t alloc_site)
 {
     uint32_t place = place_of(key);
+    uint64_t old = atomic_load_explicit(&entries[place].key, memory_order_relaxed);
 
+    if (old != key && old != 0)
+        atomic_store_explicit(&lost[place], 1, memory_order_relaxed);
     atomic_store_explicit(&entries[place].site, site, memory_order_relaxed);
     atomic_store_explicit(&entries[place].alloc_site, alloc_site, memory_order_relaxed);
     atomic_store_explicit(&entries[place].key, key, memory_order_relaxed);
@@ -44,7 +48,9 @@ struct cw_freed cw_freed_find(uint64_t key)
     uint32_t place = place_of(key), site;
 
     if (key == 0 || atomic_load_explicit(&entries[place].key, memory_order_relaxed) != key)
-        return (struct cw_freed){.how = CW_FREED_NOT};
+        return (struct cw_freed){.how = atomic_load_explicit(&lost[place], memory_order_relaxed)
+                                            ? CW_FREED_UNKNOWN
+                                            : CW_FREED_NOT};
     site = atomic_load_explicit(&entries[place].site, memory_order_relaxed);
     return (struct cw_freed){
         .how = site == NO_CALL ? CW_FREED_WITH_CONTEXT : CW_FREED_BY_CALL,
@@ -54,6 +60,8 @@ struct cw_freed cw_freed_find(uint64_t key)
 
 void cw_freed_reset(void)
 {
-    for (uint32_t i = 0; i < ENTRIES; i++)
+    for (uint32_t i = 0; i < ENTRIES; i++) {
         atomic_store_explicit(&entries[i].key, 0, memory_order_relaxed);
+        atomic_store_explicit(&lost[i], 0, memory_order_relaxed);
+    }
 }

@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 enum cw_freed_how {
-    CW_FREED_NOT, /* as far as is remembered */
+    CW_FREED_NOT,
+    CW_FREED_UNKNOWN, /* if it was, that is no longer remembered */
     CW_FREED_BY_CALL,
     CW_FREED_WITH_CONTEXT,
 };

@@ -195,7 +195,7 @@ static int has_ended(uint64_t key, struct cw_live_event *event)
 {
     struct cw_freed freed = cw_freed_find(key);
 
-    if (freed.how == CW_FREED_NOT)
+    if (freed.how == CW_FREED_NOT || freed.how == CW_FREED_UNKNOWN)
         return 0;
     event->misuse = freed.how == CW_FREED_WITH_CONTEXT ? CW_MISUSE_CONTEXT : CW_MISUSE_DOUBLE;
     event->other_site = freed.site;
@@ -223,8 +223,10 @@ static void find_around(const struct cw_request_free *call, enum cw_free_result 
     if (outer != 0) {
         event->misuse = CW_MISUSE_INSIDE;
         event->alloc_site = site_of(outer);
-    } else {
-        event->misuse = result == CW_FREE_STREAM ? CW_MISUSE_STREAM : CW_MISUSE_FOREIGN;
+    } else if (result == CW_FREE_STREAM) {
+        event->misuse = CW_MISUSE_STREAM;
+    } else if (cw_freed_find(call->key).how == CW_FREED_NOT) {
+        event->misuse = CW_MISUSE_FOREIGN;
     }
 }
 

@@ -82,6 +82,23 @@ Test(freed, forgets_an_address_and_no_other)
     expect_free(0x9000, 4);
 }
 
+Test(freed, says_of_no_address_that_it_was_never_freed_once_its_entry_was_replaced)
+{
+    unsigned unknown = 0;
+
+    for (uint32_t i = 1; i <= 10000; i++)
+        remember((uint64_t)i << 21, i);
+    for (uint32_t i = 1; i <= 10000; i++) {
+        struct cw_freed freed = cw_freed_find((uint64_t)i << 21);
+
+        cr_assert_neq(freed.how, CW_FREED_NOT, "%u", i);
+        unknown += freed.how == CW_FREED_UNKNOWN;
+    }
+    cr_expect_gt(unknown, 5000u);
+    cw_freed_reset();
+    expect_free(1 << 21, 0);
+}
+
 Test(freed, knows_nothing_of_address_0)
 {
     expect_free(0, 0);
