@@ -54,6 +54,7 @@ void fuzz_elf(const uint8_t *bytes, size_t size)
     const char *path = fuzz_file(bytes, size);
     struct cw_elf_facts facts;
     struct cw_exports exports;
+    char why[256];
 
     read_all_symbols(path, NULL, 0);
     read_all_symbols(path, (const uint8_t *)"\1\2\3\4", 4);
@@ -62,7 +63,7 @@ void fuzz_elf(const uint8_t *bytes, size_t size)
             (void)strlen(facts.needed[i]);
         cw_elf_facts_free(&facts);
     }
-    if (cw_exports_read(&exports, path) == 0)
+    if (cw_exports_read(&exports, path, why, sizeof(why)) == 0)
         cw_exports_destroy(&exports);
 }
 
