@@ -50,13 +50,15 @@ int cw_pending_is_possible(void)
     return 1;
 }
 
-/* A batch in hand, of blocks that no thread holds, goes to the driver's own free. */
-static void release(struct cw_batch *batch, enum cw_release why)
+/* A batch in hand, of blocks that no thread holds, goes to the driver's own free. Returns how many
+ * blocks wait again, because a capture has begun. */
+static uint32_t release(struct cw_batch *batch, enum cw_release why)
 {
     struct cw_pool_context *pool_context = batch->pool_context;
+    uint32_t left = cw_release_batch(pool_context, cw_batch_dissolve(batch), why);
 
-    cw_release_list(pool_context, cw_batch_dissolve(batch), why);
     cw_lane_put_down(pool_context);
+    return left;
 }
 
 /* ---- in ---- */
@@ -430,7 +432,7 @@ static uint32_t drain_once(struct cw_pool_context *pool_context)
         if (cw_batch_is_passed(batch)) {
             hand_over(batch, LIST, 0);
         } else if (cw_gate_is_open()) {
-            release(batch, CW_RELEASE_CONTEXT);
+            left += release(batch, CW_RELEASE_CONTEXT);
         } else {
             left += batch->count;
             cw_waiting_push(batch, 0);

@@ -44,11 +44,13 @@ static void count_release(const struct cw_pool *pool, uint64_t bytes, enum cw_re
         cw_pressure_relieved(pool->device, bytes);
 }
 
+/* *out_left: how many blocks wait again. */
 static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list,
-                             enum cw_release why)
+                             enum cw_release why, uint32_t *out_left)
 {
     uint64_t sum = 0, bytes;
 
+    *out_left = 0;
     while (list != 0) {
         struct cw_pool *pool = cw_pool_context_pool(pool_context, cw_tracker_at(list)->class);
         uint32_t next = cw_tracker_next(list);
@@ -69,6 +71,7 @@ static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list
         } else {
             atomic_store_explicit(&cw_tracker_at(list)->link, 0, memory_order_relaxed);
             cw_waiting_add(pool_context, list);
+            ++*out_left;
         }
         list = next;
     }
@@ -77,10 +80,21 @@ static uint64_t release_each(struct cw_pool_context *pool_context, uint32_t list
 
 uint64_t cw_release_list(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why)
 {
+    uint32_t left;
+
     if (list == 0)
         return 0;
     cw_retention_reclaim_begins();
-    return cw_retention_reclaim_ends(release_each(pool_context, list, why));
+    return cw_retention_reclaim_ends(release_each(pool_context, list, why, &left));
+}
+
+uint32_t cw_release_batch(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why)
+{
+    uint32_t left;
+
+    cw_retention_reclaim_begins();
+    cw_retention_reclaim_ends(release_each(pool_context, list, why, &left));
+    return left;
 }
 
 void cw_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why)

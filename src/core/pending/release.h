@@ -17,6 +17,8 @@
 
 /* Releases linked idle blocks of the pool context. Returns the bytes. */
 uint64_t cw_release_list(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why);
+/* The same; returns how many blocks wait again. */
+uint32_t cw_release_batch(struct cw_pool_context *pool_context, uint32_t list, enum cw_release why);
 void cw_release_one(struct cw_pool *pool, uint32_t block, enum cw_release why);
 
 #endif

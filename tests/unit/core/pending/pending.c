@@ -546,6 +546,36 @@ PoolTest(pending, in_a_capture_it_is_counted_and_said_and_nobody_is_asked)
     cw_gate_open();
 }
 
+static void begin_capture(enum fake_call call)
+{
+    if (call != FAKE_BLOCK_FREE)
+        return;
+    fake_driver.inside = NULL;
+    fake_driver.gate_may_close = 1;
+    cw_gate_shut();
+}
+
+PoolTest(pending, in_a_capture_that_begins_meanwhile_the_rest_is_counted)
+{
+    struct cw_context_ending end;
+    uint64_t key[CW_BATCH_MOST_BLOCKS];
+
+    churn(8 * CW_BATCH_MOST_BLOCKS, PROBE); /* from then on a batch is full with that many */
+    pooled_context(1, 1);
+    for (unsigned i = 0; i < CW_BATCH_MOST_BLOCKS; i++)
+        key[i] = pool_get(PROBE);
+    fake_submit(SECOND_CONTEXT);
+    for (unsigned i = 0; i < CW_BATCH_MOST_BLOCKS; i++)
+        pool_put(key[i]);
+    fake_driver.inside = begin_capture;
+    cw_context_end_begin(owner->context, &end);
+    cr_expect_eq(end.parked, CW_BATCH_MOST_BLOCKS - 1);
+    cr_expect_eq(fake_calls(FAKE_BLOCK_FREE), 1u);
+    cw_context_end_finish(&end, CW_CONTEXT_KEPT);
+    cw_gate_open();
+    fake_driver.gate_may_close = 0;
+}
+
 PoolTest(pending, a_free_while_the_context_closes_goes_to_the_driver)
 {
     uint64_t key = pool_get(PROBE);
