@@ -42,19 +42,27 @@ void cw_ready_share(struct cw_pool_context *pool_context, uint32_t list)
     }
 }
 
+static void keep_shared(struct cw_pool *pool, uint32_t block)
+{
+    if (CW_LIKELY(cw_retention_has_room(pool, cw_tracker_held(block))))
+        cw_ready_put(pool, block, 0);
+    else
+        cw_release_one(pool, block, CW_RELEASE_FULL);
+}
+
 void cw_ready_keep(struct cw_pool *pool, uint32_t block)
 {
     uint32_t spill;
 
     if (cw_retention_is_wanted(pool->device)) {
         cw_release_one(pool, block, CW_RELEASE_OOM);
-    } else if (cw_thread_cache_put(pool, block, &spill)) {
-        cw_ready_share(pool->pool_context, spill);
-    } else if (CW_LIKELY(cw_retention_has_room(pool, cw_tracker_held(block)))) {
-        cw_ready_put(pool, block, 0);
-    } else {
-        cw_release_one(pool, block, CW_RELEASE_FULL);
+        return;
     }
+    if (!cw_thread_cache_put(pool, block, &spill))
+        keep_shared(pool, block);
+    /* Also if it did not take the block: a bin may have spilled before its context began to close.
+     */
+    cw_ready_share(pool->pool_context, spill);
 }
 
 void cw_ready_hand_over(struct cw_pool_context *pool_context, uint32_t list)
