@@ -10,17 +10,16 @@
 
 #define PROBES 16 /* queries until an event of an idle context has surely passed */
 
-#define CANNOT_SAY 2
-
-/* 1: idle; 0: not; CANNOT_SAY: the driver refuses such events. */
-static int ask(struct cw_pool_context *pool_context)
+static enum cw_quiet_answer ask(struct cw_pool_context *pool_context)
 {
     struct cw_context_name context = cw_context_name(pool_context->record);
     int recorded = -1, passed = 0;
     uint64_t event;
 
+    if (!cw_session.ops->has_context_events())
+        return CW_QUIET_UNKNOWN;
     if (!cw_gate_enter())
-        return 0;
+        return CW_QUIET_BUSY;
     event = cw_pool_context_acquire_event(pool_context);
     if (event != 0)
         recorded = cw_session.ops->event_record(context, event);
@@ -29,12 +28,16 @@ static int ask(struct cw_pool_context *pool_context)
     if (event != 0)
         cw_pool_context_release_event(pool_context, event);
     cw_gate_leave();
-    return recorded == 1 ? CANNOT_SAY : passed == 1;
+    if (recorded < 0 || passed < 0)
+        cw_context_check_all();
+    if (recorded == 1)
+        return CW_QUIET_UNKNOWN;
+    return passed == 1 ? CW_QUIET_IDLE : CW_QUIET_BUSY;
 }
 
 int cw_quiet_is_idle(struct cw_pool_context *pool_context)
 {
-    return cw_session.ops->has_context_events() && ask(pool_context) == 1;
+    return ask(pool_context) == CW_QUIET_IDLE;
 }
 
 const struct cw_pool_context *cw_quiet_own(void)
@@ -50,15 +53,22 @@ struct cw_quiet *cw_quiet_for_helper(struct cw_quiet *room)
     return cw_thread.is_helper ? room : NULL;
 }
 
-static int ask_idle(struct cw_quiet *quiet, struct cw_pool_context *pool_context)
+enum cw_quiet_answer cw_quiet_ask(struct cw_quiet *quiet, struct cw_pool_context *pool_context)
 {
-    int is = ask(pool_context) != 0;
+    enum cw_quiet_answer answer;
+    unsigned i = 0;
 
-    if (quiet->count < CW_ARRAY_LEN(quiet->asked)) {
-        quiet->asked[quiet->count].of = pool_context;
-        quiet->asked[quiet->count++].is_idle = is;
+    while (i < quiet->count && quiet->asked[i].of != pool_context)
+        i++;
+    if (i < quiet->count)
+        return quiet->asked[i].answer;
+    answer = ask(pool_context);
+    if (i < CW_ARRAY_LEN(quiet->asked)) {
+        quiet->asked[i].of = pool_context;
+        quiet->asked[i].answer = answer;
+        quiet->count++;
     }
-    return is;
+    return answer;
 }
 
 /* A free in a context that is known to be at work does not wait for it either. */
@@ -69,14 +79,11 @@ static int is_own(const struct cw_quiet *quiet, const struct cw_pool_context *po
 
 int cw_quiet_may_free(struct cw_quiet *quiet, struct cw_pool_context *pool_context)
 {
-    unsigned i = 0;
     int is;
 
-    if (quiet == NULL || is_own(quiet, pool_context) || !cw_session.ops->has_context_events())
+    if (quiet == NULL || is_own(quiet, pool_context))
         return 1;
-    while (i < quiet->count && quiet->asked[i].of != pool_context)
-        i++;
-    is = i < quiet->count ? quiet->asked[i].is_idle : ask_idle(quiet, pool_context);
+    is = cw_quiet_ask(quiet, pool_context) != CW_QUIET_BUSY;
     quiet->has_skipped |= !is;
     return is;
 }

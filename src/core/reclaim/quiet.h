@@ -15,13 +15,19 @@
 
 #include "core/reclaim/pool_walk.h"
 
+enum cw_quiet_answer {
+    CW_QUIET_BUSY,    /* it has work, or may not be asked now */
+    CW_QUIET_IDLE,    /* an event that was recorded now tells that all its work is done */
+    CW_QUIET_UNKNOWN, /* there are no such events, or the driver refuses them */
+};
+
 struct cw_quiet {
     const struct cw_pool_context *own; /* where a free may wait; NULL: nowhere */
     unsigned count;                    /* that were asked */
     int has_skipped;                   /* one that is not quiet */
     struct {
         const struct cw_pool_context *of;
-        int is_idle;
+        enum cw_quiet_answer answer;
     } asked[CW_POOL_CONTEXTS_LIVE];
 };
 
@@ -41,13 +47,15 @@ const struct cw_pool_context *cw_quiet_own(void);
  * background thread must not, and gets *room. */
 struct cw_quiet *cw_quiet_for_helper(struct cw_quiet *room);
 
-/* Asked once, and then for all its blocks. quiet NULL: 1, whatever the context does. So below. */
+/* Asked once, and then for all its blocks. No lock held, not inside the gate: a context that cannot
+ * be asked may have ended unseen, which is looked into. */
+enum cw_quiet_answer cw_quiet_ask(struct cw_quiet *quiet, struct cw_pool_context *pool_context);
+/* The same for who wants to free. quiet NULL: 1, whatever the context does. So below. */
 int cw_quiet_may_free(struct cw_quiet *quiet, struct cw_pool_context *pool_context);
 /* As cw_pool_walk_next: the next pool with blocks that may be freed. */
 struct cw_pool *cw_quiet_next(uint8_t device, struct cw_pool_walk *walk, struct cw_quiet *quiet);
 
-/* 1 if an event that is recorded now tells that all work of the context is done; 0 also where there
- * are no such events. */
+/* 1: CW_QUIET_IDLE, asked anew. */
 int cw_quiet_is_idle(struct cw_pool_context *pool_context);
 
 #endif

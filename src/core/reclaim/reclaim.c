@@ -252,10 +252,12 @@ uint64_t cw_reclaim_excess(uint8_t device)
 int cw_reclaim_is_calm(void)
 {
     struct cw_pool_context *pool_context;
+    struct cw_quiet quiet;
     uint32_t at = 0;
 
+    cw_quiet_init(&quiet, NULL);
     while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL) {
-        if (cw_session.ops->has_context_events() && !cw_quiet_is_idle(pool_context))
+        if (!cw_quiet_may_free(&quiet, pool_context))
             return 0;
         cw_patience_renew(pool_context);
     }

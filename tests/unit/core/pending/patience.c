@@ -361,3 +361,20 @@ PoolTest(patience_with, a_driver_that_refuses_events_is_counted)
     cr_expect_eq(pool_counters(0)->events_refused, 2u);
     cr_expect_eq(pool_bypassed(CW_BYPASS_EVENTS), 1u);
 }
+
+/* Nobody would ever learn that it is idle: what lies there goes back in time. */
+PoolTest(patience_with, a_context_that_cannot_be_asked_is_calm)
+{
+    setup();
+    fake_driver.refuses_events = 1;
+    cr_expect(cw_reclaim_is_calm());
+}
+
+PoolTest(patience_with, a_context_that_ended_unseen_does_not_count_as_busy_for_ever)
+{
+    setup();
+    pooled_context(1, 0);
+    fake_context_end(SECOND_CONTEXT);
+    cw_reclaim_is_calm();
+    cr_expect(cw_reclaim_is_calm());
+}
