@@ -13,12 +13,13 @@
 #include "core/pending/pending.h"
 #include "core/pool/pool.h"
 #include "core/pending/waiting.h"
+#include "core/process/session.h"
 
-/* The pool makes room for the context. A limit must know the device before the first capture,
- * during which the driver could not be asked. */
+/* The pool makes room for the context, and what the fallback has left waits for it, too. A limit
+ * must know the device before the first capture, during which the driver could not be asked. */
 static void made(uint32_t context, struct cw_live_context *record)
 {
-    if (cw_pool_is_on())
+    if (cw_pool_is_on() || cw_session.options->fallback == CW_FALLBACK_MANAGED)
         cw_pool_context_make(context, record);
     if (cw_limit_is_on())
         cw_device_describe((uint8_t)record->device);

@@ -8,7 +8,9 @@
 #include "core/account/debug_log.h"
 #include "core/device/device.h"
 #include "core/process/gate.h"
-#include "core/cache/pool_context.h"
+#include "core/device/living.h"
+#include "core/pending/batch.h"
+#include "core/pending/patience.h"
 #include "core/process/session.h"
 #include "core/reclaim/quiet.h"
 #include "core/account/site_count.h"
@@ -21,6 +23,7 @@
 struct left {
     struct left *next;
     uint64_t key, bytes;
+    uint64_t stamp; /* of the free (core/pending/batch.h) */
     uint32_t context;
 };
 
@@ -72,6 +75,8 @@ static enum cw_unserved ask(uint8_t device, uint64_t bytes, uint64_t *out_key)
     return rc == 0 ? CW_UNSERVED_COUNT : CW_UNSERVED_DEVICE;
 }
 
+static void release(uint32_t context, int may_wait);
+
 int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
 {
     struct cw_live_memory *memory = &cw_device_at(device)->memory;
@@ -79,7 +84,7 @@ int cw_fallback_alloc(uint8_t device, uint64_t bytes, struct cw_request *out)
 
     if (!on)
         return -1;
-    cw_fallback_release_idle(0);
+    release(0, 1);
     atomic_fetch_add(&under_way, bytes);
     why = ask(device, bytes, &out->key);
     if (why != CW_UNSERVED_COUNT) {
@@ -131,13 +136,15 @@ int cw_fallback_leave(uint32_t block)
     uint32_t context = atomic_load(&record->context);
     struct left *left;
 
-    if (context == 0 || atomic_load(&context_of(context)->fatal) != 0)
+    if (cw_pool_context_of(context) == NULL || atomic_load(&context_of(context)->fatal) != 0)
         return -1;
     left = cw_mem_alloc(sizeof(*left));
     if (left == NULL)
         return -1;
-    *left = (struct left){
-        .key = atomic_load(&record->key), .bytes = cw_tracker_held(block), .context = context};
+    *left = (struct left){.key = atomic_load(&record->key),
+                          .bytes = cw_tracker_held(block),
+                          .stamp = cw_batch_stamp(),
+                          .context = context};
     atomic_fetch_add(&cw_fallback_left, left->bytes);
     push(left);
     return 0;
@@ -154,13 +161,13 @@ int cw_fallback_is_left(uint64_t key)
     return left != NULL;
 }
 
-/* One of this context, or one that is gone; of any with 0. */
-static struct left *take(uint32_t context)
+/* One of this context with a stamp below, or one that is gone. */
+static struct left *take(uint32_t context, uint64_t stamp)
 {
     struct left **at = &list, *left;
 
     cw_lock_acquire(&lock);
-    while (*at != NULL && context != 0 && (*at)->context != context && !is_gone(*at))
+    while (*at != NULL && ((*at)->context != context || (*at)->stamp >= stamp) && !is_gone(*at))
         at = &(*at)->next;
     left = *at;
     if (left != NULL)
@@ -169,49 +176,29 @@ static struct left *take(uint32_t context)
     return left;
 }
 
-/* 1: free it, and leave. The end of the context must not overtake the free: with a pool its
- * pool_context sees to that. Without one the end waits for whoever is inside the gate, who must not
- * wait for long. */
-static int enter_free(struct cw_pool_context *pool_context, struct cw_context_name name)
-{
-    if (pool_context != NULL)
-        return cw_pool_context_enter_free(pool_context);
-    if (!cw_gate_enter_wait())
-        return 0;
-    cw_session.ops->context_wait(name);
-    cw_gate_leave_wait();
-    return cw_gate_enter();
-}
-
-static void leave_free(struct cw_pool_context *pool_context)
-{
-    if (pool_context != NULL)
-        cw_pool_context_leave_free(pool_context);
-    else
-        cw_gate_leave();
-}
-
+/* The end of the context does not overtake the free. -1: a capture, or a context is about to end.
+ */
 static int free_by_driver(const struct left *left)
 {
     struct cw_pool_context *pool_context = cw_pool_context_of(left->context);
-    struct cw_context_name name = cw_context_name(context_of(left->context));
 
     if (is_gone(left))
         return 0;
-    if (!enter_free(pool_context, name))
+    if (!cw_pool_context_enter_free(pool_context))
         return -1;
     if (!is_gone(left))
-        cw_session.ops->block_free(name, CW_KIND_DEVICE, left->key);
-    leave_free(pool_context);
+        cw_session.ops->block_free(cw_context_name(context_of(left->context)), CW_KIND_DEVICE,
+                                   left->key);
+    cw_pool_context_leave_free(pool_context);
     return 0;
 }
 
-void cw_fallback_release(uint32_t context)
+static void release_of(uint32_t context, uint64_t stamp)
 {
     struct left *left;
 
-    while (cw_fallback_has_left() && (left = take(context)) != NULL) {
-        if (free_by_driver(left) != 0) { /* a capture, or a context is about to end */
+    while ((left = take(context, stamp)) != NULL) {
+        if (free_by_driver(left) != 0) {
             push(left);
             return;
         }
@@ -220,22 +207,79 @@ void cw_fallback_release(uint32_t context)
     }
 }
 
-void cw_fallback_release_idle(uint32_t context)
+/* ---- the work that may use it ---- */
+
+static int waits_for(struct cw_pool_context *pool_context)
+{
+    int code;
+
+    return cw_patience_wait_inside(pool_context, &code) == CW_PATIENCE_PASSED;
+}
+
+/* The ticket that the context has passed, at best the one that was drawn before it is asked. */
+static uint64_t passed_by(struct cw_pool_context *pool_context, uint64_t ticket,
+                          struct cw_quiet *quiet, int may_wait)
+{
+    enum cw_quiet_answer answer = CW_QUIET_BUSY;
+
+    if (atomic_load(&pool_context->state) == CW_POOL_CONTEXT_DEAD ||
+        atomic_load(&pool_context->record->fatal) != 0) /* no work is left there */
+        return UINT64_MAX;
+    if (cw_pool_context_is_usable(pool_context))
+        answer = cw_quiet_ask(quiet, pool_context);
+    if (answer == CW_QUIET_IDLE ||
+        (answer == CW_QUIET_UNKNOWN && may_wait && waits_for(pool_context)))
+        cw_batch_sync_end(pool_context, ticket);
+    return atomic_load(&pool_context->synced);
+}
+
+/* What was freed with a stamp below is in use in no context. */
+static uint64_t passed_by_all(struct cw_quiet *quiet, int may_wait)
+{
+    uint64_t ticket = cw_batch_sync_begin(), least = UINT64_MAX, passed;
+
+    for (uint32_t i = 0; (i = cw_living_next(i)) != 0;) {
+        struct cw_pool_context *pool_context = cw_pool_context_of(i);
+
+        if (pool_context == NULL) /* without memory for it, or not yet */
+            return 0;
+        passed = passed_by(pool_context, ticket, quiet, may_wait);
+        if (passed < least)
+            least = passed;
+    }
+    return least;
+}
+
+/* may_wait: for contexts that cannot be asked. All are asked about what is left by now; then blocks
+ * go whose own context is not at work, because the driver's free might wait for that. */
+static void release(uint32_t context, int may_wait)
 {
     struct cw_pool_context *pool_context;
     struct cw_quiet quiet;
+    uint64_t stamp;
     uint32_t at = 0;
 
     if (!cw_fallback_has_left())
         return;
-    if (cw_session.options->mode != CW_MODE_POOL) {
-        cw_fallback_release(context);
-        return;
-    }
-    cw_fallback_release(UINT32_MAX); /* of no context: what is gone */
+    release_of(0, 0); /* what is gone, whatever the others do */
     cw_quiet_init(&quiet, NULL);
+    stamp = passed_by_all(&quiet, may_wait);
     while ((pool_context = cw_pool_walk_context(CW_DEVICE_HOST, &at)) != NULL)
         if ((context == 0 || context == pool_context->context) &&
             cw_quiet_may_free(&quiet, pool_context))
-            cw_fallback_release(pool_context->context);
+            release_of(pool_context->context, stamp);
+}
+
+void cw_fallback_release_idle(uint32_t context)
+{
+    release(context, 0);
+}
+
+void cw_fallback_synced(uint32_t context, uint64_t ticket)
+{
+    struct cw_pool_context *pool_context = cw_pool_context_of(context);
+
+    if (pool_context != NULL)
+        cw_batch_sync_end(pool_context, ticket);
+    release(0, 0);
 }

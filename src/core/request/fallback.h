@@ -6,9 +6,12 @@
  * yet. Counted on the host, as kind MANAGED. Not for pinned blocks, arrays and handles.
  *
  * The driver cannot free managed memory in stream order (cuMemFreeAsync), and the work that uses it
- * may not even have begun. Such a block is left here until a call of the program waits for its
- * context anyway, or the next request needs it. The lock of what is left has CW_RANK_POOL and is
- * not held across the driver.
+ * may not even have begun. Such a block is left here, with or without a pool, until a call of the
+ * program that looks (a wait for a context, a free, the next request of the fallback) finds that
+ * all the work that every live context had when it was left is done, by the program's own wait or
+ * by an event, and that its own context has no work now, for which the driver's free of it might
+ * wait. Where contexts cannot be asked (core/reclaim/quiet.h) only such a request waits for them.
+ * The lock of what is left has CW_RANK_POOL and is not held across the driver.
  */
 #ifndef CW_CORE_FALLBACK_H
 #define CW_CORE_FALLBACK_H
@@ -46,9 +49,10 @@ static inline int cw_fallback_has_left(void)
 int cw_fallback_leave(uint32_t block);
 /* 1 if the program has freed this address, and only we still have it. */
 int cw_fallback_is_left(uint64_t key);
-/* Releases the blocks left of this context, with 0 of all; waits for the context. */
-void cw_fallback_release(uint32_t context);
-/* The same where no free waits for work, as far as that can be asked: not in MODE=track. */
+/* Releases the blocks left of this context, with 0 of all, that no work uses. Does not wait. */
 void cw_fallback_release_idle(uint32_t context);
+/* The same of all once the program has waited for all of this context (0: for none as a whole),
+ * with the ticket (cw_batch_sync_begin) from before its wait, 0 if there was none. */
+void cw_fallback_synced(uint32_t context, uint64_t ticket);
 
 #endif

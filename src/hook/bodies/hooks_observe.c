@@ -7,6 +7,7 @@
 #include "core/device/context.h"
 #include "core/device/device.h"
 #include "core/process/deadline.h"
+#include "core/pending/batch.h"
 #include "core/request/fallback.h"
 #include "core/pool/pool.h"
 #include "core/account/regrowth.h"
@@ -159,7 +160,9 @@ CW_OBSERVED_BODY(cuStreamSynchronize_ptsz, .is_once = 1, worked(rc))
 
 static uint64_t before_sync(void)
 {
-    return cw_session_is_armed() && cw_thread.depth == 0 ? cw_pool_sync_begin() : 0;
+    if (!cw_session_is_armed() || cw_thread.depth != 0)
+        return 0;
+    return CW_UNLIKELY(cw_fallback_has_left()) ? cw_batch_sync_begin() : cw_pool_sync_begin();
 }
 
 /* The context that was waited for with this handle, 0 if it was not all of one: a green context is
@@ -182,8 +185,8 @@ static CUresult synchronized(enum cw_hook hook, CUresult rc, uint64_t handle, ui
             cw_thread.caller = caller;
         cw_device_sample(cw_call_api_text(hook));
         cw_pool_sync_end(whole_context(handle), ticket);
-        if (CW_UNLIKELY(cw_fallback_has_left()) && whole_context(handle) != 0)
-            cw_fallback_release(whole_context(handle));
+        if (CW_UNLIKELY(cw_fallback_has_left()))
+            cw_fallback_synced(whole_context(handle), ticket);
         cw_call_leave();
     }
     return rc;

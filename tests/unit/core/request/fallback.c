@@ -7,6 +7,7 @@
 
 #include "ask_fixture.h"
 #include "core_file.h"
+#include "core/pending/batch.h"
 #include "core/process/gate.h"
 #include "core/request/request.h"
 #include "core/account/site.h"
@@ -32,6 +33,16 @@ static unsigned frees(void)
     return fake_driver.calls[FAKE_BLOCK_FREE];
 }
 
+/* Without a pool. */
+static void start_tracking(void)
+{
+    core_options()->fallback = CW_FALLBACK_MANAGED;
+    core_arm();
+    fake_driver.capacity = 1000 * MIB;
+    fake_set_current(pooled_context(0, 0));
+    ask_get(900 * MIB);
+}
+
 /* As hook/bodies/hooks_alloc.c does it. */
 static int free_in_order(uint64_t key)
 {
@@ -43,6 +54,24 @@ static int free_in_order(uint64_t key)
     rc = cw_fallback_leave(freed.block);
     cw_request_free_end(&freed, 0, rc == 0 ? CW_FREE_DONE : CW_FREE_FAILED, 0);
     return rc;
+}
+
+/* A block that the program has freed in stream order. */
+static uint64_t left_one(void)
+{
+    uint64_t key = ask_get(BYTES);
+
+    cr_assert_eq(free_in_order(key), 0);
+    return key;
+}
+
+/* The program's cuCtxSynchronize, as hook/bodies/hooks_observe.c has it. */
+static void sync_context(uint64_t handle)
+{
+    uint64_t ticket = cw_batch_sync_begin();
+
+    fake_finish(handle);
+    cw_fallback_synced(pool_index(handle), ticket);
 }
 
 Test(fallback, waits_until_somebody_waits)
@@ -59,11 +88,11 @@ Test(fallback, waits_until_somebody_waits)
     cr_expect(!cw_fallback_is_left(key + 1));
     cr_expect_eq(cw_tracker_find(CW_SPACE_ADDRESS, key), 0);
     cr_expect_eq(frees(), 0);
-    cw_fallback_release(pool_index(FIRST_CONTEXT));
+    sync_context(FIRST_CONTEXT);
     cr_expect_eq(frees(), 1);
     cr_expect(!cw_fallback_has_left());
     cr_expect(!cw_fallback_is_left(key));
-    cw_fallback_release(0);
+    cw_fallback_release_idle(0);
     cr_expect_eq(frees(), 1);
 }
 
@@ -112,7 +141,7 @@ Test(fallback, goes_with_its_context)
         pool_end_context(FIRST_CONTEXT, outcomes[i]);
         /* The address may be anybody's. */
         cr_expect(!cw_fallback_is_left(key));
-        cw_fallback_release(0);
+        cw_fallback_release_idle(0);
         cr_expect_eq(frees(), 0);
         cr_expect_eq(cw_fallback_left, 0);
     }
@@ -124,14 +153,197 @@ Test(fallback, is_of_its_context_alone)
 
     start();
     pooled_context(1, 0);
-    key = ask_get(BYTES);
-    cr_assert_eq(free_in_order(key), 0);
-    cw_fallback_release(pool_index(SECOND_CONTEXT));
+    key = left_one();
+    cw_fallback_release_idle(pool_index(SECOND_CONTEXT));
     cr_expect_eq(frees(), 0);
     cr_expect(cw_fallback_is_left(key));
-    cw_fallback_release(0);
+    cw_fallback_release_idle(0);
     cr_expect_eq(frees(), 1);
 }
+
+/* ---- while there is work that may use it ---- */
+
+static void by_synchronisation(void)
+{
+    sync_context(FIRST_CONTEXT);
+}
+
+static void by_free(void)
+{
+    cw_fallback_release_idle(pool_index(FIRST_CONTEXT));
+}
+
+static void by_request(void)
+{
+    cr_assert_neq(ask_get(BYTES), 0);
+}
+
+/* Each in a process of its own: contexts of an arming before would be there still. */
+static void stays_while_a_context_has_work(void (*begin)(void), void (*look)(void))
+{
+    uint64_t key;
+
+    begin();
+    pooled_context(1, 1);
+    key = left_one();
+    fake_driver.is_persistent = 1;
+    fake_submit(SECOND_CONTEXT);
+    look();
+    cr_expect_eq(frees(), 0);
+    cr_expect(cw_fallback_is_left(key));
+    fake_finish(SECOND_CONTEXT);
+    look();
+    cr_expect_eq(frees(), 1);
+}
+
+Test(fallback, stays_while_a_context_has_work_at_a_synchronisation)
+{
+    stays_while_a_context_has_work(start, by_synchronisation);
+}
+
+Test(fallback, stays_while_a_context_has_work_at_a_synchronisation_without_a_pool)
+{
+    stays_while_a_context_has_work(start_tracking, by_synchronisation);
+}
+
+Test(fallback, stays_while_a_context_has_work_at_a_free)
+{
+    stays_while_a_context_has_work(start, by_free);
+}
+
+Test(fallback, stays_while_a_context_has_work_at_a_free_without_a_pool)
+{
+    stays_while_a_context_has_work(start_tracking, by_free);
+}
+
+Test(fallback, stays_while_a_context_has_work_at_a_request)
+{
+    stays_while_a_context_has_work(start, by_request);
+}
+
+Test(fallback, stays_while_a_context_has_work_at_a_request_without_a_pool)
+{
+    stays_while_a_context_has_work(start_tracking, by_request);
+}
+
+/* Its thread goes on once another one, which has waited meanwhile, does. */
+Test(fallback, is_not_covered_by_a_wait_that_began_before)
+{
+    uint64_t key, ticket;
+
+    start();
+    key = ask_get(BYTES);
+    ticket = cw_batch_sync_begin();
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(free_in_order(key), 0);
+    cw_fallback_synced(pool_index(FIRST_CONTEXT), ticket);
+    cr_expect_eq(frees(), 0);
+    fake_finish(FIRST_CONTEXT);
+    cw_fallback_release_idle(0);
+    cr_expect_eq(frees(), 1);
+}
+
+/* The driver's free of it might wait for that. */
+Test(fallback, stays_when_new_work_has_begun_during_the_wait)
+{
+    uint64_t ticket;
+
+    start();
+    left_one();
+    ticket = cw_batch_sync_begin();
+    fake_driver.is_persistent = 1;
+    fake_submit(FIRST_CONTEXT);
+    cw_fallback_synced(pool_index(FIRST_CONTEXT), ticket);
+    cr_expect_eq(frees(), 0);
+    /* That of others it would not wait for. */
+    pooled_context(1, 1);
+    fake_finish(FIRST_CONTEXT);
+    ticket = cw_batch_sync_begin();
+    fake_submit(SECOND_CONTEXT);
+    cw_fallback_synced(pool_index(SECOND_CONTEXT), ticket);
+    cr_expect_eq(frees(), 1);
+}
+
+static uint64_t next_key;
+
+static void leave_next(enum fake_call call)
+{
+    if (call != FAKE_BLOCK_FREE && call != FAKE_EVENT_QUERY)
+        return;
+    fake_driver.inside = NULL;
+    fake_submit(FIRST_CONTEXT);
+    cr_assert_eq(free_in_order(next_key), 0);
+}
+
+Test(fallback, what_is_left_after_the_contexts_were_asked_stays)
+{
+    start();
+    next_key = ask_get(BYTES);
+    left_one();
+    fake_driver.is_persistent = 1;
+    fake_driver.inside = leave_next;
+    cw_fallback_release_idle(pool_index(FIRST_CONTEXT));
+    cr_expect_eq(frees(), 1);
+    cr_expect(cw_fallback_is_left(next_key));
+}
+
+static void without_events(void)
+{
+    fake_driver.has_no_context_events = 1;
+    start();
+}
+
+static void with_refused_events(void)
+{
+    start();
+    fake_driver.refuses_events = 1;
+}
+
+static void without_events_or_pool(void)
+{
+    fake_driver.has_no_context_events = 1;
+    start_tracking();
+}
+
+static void only_a_request_waits(void (*begin)(void))
+{
+    unsigned waits;
+
+    begin();
+    pooled_context(1, 1);
+    left_one();
+    waits = fake_calls(FAKE_CONTEXT_WAIT);
+    fake_submit(FIRST_CONTEXT);
+    fake_submit(SECOND_CONTEXT);
+    cw_fallback_release_idle(0);
+    cw_fallback_synced(pool_index(FIRST_CONTEXT), cw_batch_sync_begin());
+    cr_expect_eq(frees(), 0);
+    cw_fallback_synced(pool_index(SECOND_CONTEXT), cw_batch_sync_begin());
+    cr_expect_eq(frees(), 1);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), waits);
+    left_one();
+    cr_expect_neq(ask_get(BYTES), 0);
+    cr_expect_eq(frees(), 2);
+    cr_expect_eq(fake_calls(FAKE_CONTEXT_WAIT), waits + 2);
+}
+
+Test(fallback, without_events_only_a_request_waits)
+{
+    only_a_request_waits(without_events);
+}
+
+Test(fallback, where_events_are_refused_only_a_request_waits)
+{
+    only_a_request_waits(with_refused_events);
+}
+
+Test(fallback, without_events_or_a_pool_only_a_request_waits)
+{
+    only_a_request_waits(without_events_or_pool);
+}
+
+/* ---- and otherwise ---- */
 
 Test(fallback, stays_while_the_gate_is_closed)
 {
@@ -141,23 +353,19 @@ Test(fallback, stays_while_the_gate_is_closed)
     key = ask_get(BYTES);
     cr_assert_eq(free_in_order(key), 0);
     cw_gate_close();
-    cw_fallback_release(0);
+    cw_fallback_release_idle(0);
     cr_expect_eq(frees(), 0);
     cr_expect(cw_fallback_is_left(key));
     cw_gate_open();
-    cw_fallback_release(0);
+    cw_fallback_release_idle(0);
     cr_expect_eq(frees(), 1);
 }
 
 Test(fallback, goes_without_a_pool_too)
 {
-    uint64_t key;
-
-    core_options()->mode = CW_MODE_TRACK;
-    start();
-    key = ask_get(BYTES);
-    cr_assert_eq(free_in_order(key), 0);
-    cw_fallback_release(pool_index(FIRST_CONTEXT));
+    start_tracking();
+    left_one();
+    sync_context(FIRST_CONTEXT);
     cr_expect_eq(frees(), 1);
     cr_expect(!cw_fallback_has_left());
 }
