@@ -214,7 +214,7 @@ static void set_capture(int on)
         cw_capture_begin();
         cw_capture_started(STREAM, pool_index(FIRST_CONTEXT + world.current), 1);
     } else
-        cw_capture_ended(STREAM);
+        cw_capture_ended(STREAM, cw_capture_find(STREAM));
     world.in_capture = on;
 }
 

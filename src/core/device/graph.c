@@ -28,6 +28,7 @@ struct exec {
 
 struct capture {
     struct cw_map_entry map; /* by stream, see capture_key */
+    uint64_t number;
     uint32_t context;
 };
 
@@ -36,6 +37,7 @@ struct capture {
 
 static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_GRAPH); /* guards the maps */
 static struct cw_map nodes, execs, captures;
+static uint64_t begun; /* captures ever, guarded too */
 static _Atomic int memory_nodes_seen;
 
 void cw_graph_reset(void)
@@ -180,36 +182,72 @@ void cw_capture_begin(void)
     cw_gate_close();
 }
 
-void cw_capture_started(uint64_t stream, uint32_t context, int started)
+static struct capture *find_capture_locked(uint64_t stream)
 {
-    struct capture *capture = NULL;
+    return (struct capture *)cw_map_find(&captures, capture_key(stream));
+}
 
-    if (started && stream == STREAM_PER_THREAD)
-        cw_thread_slot(); /* asked for, so that the thread's end is told */
-    cw_lock_acquire(&lock);
-    if (started && cw_map_find(&captures, capture_key(stream)) == NULL)
-        capture = cw_mem_alloc(sizeof(*capture));
+/* NULL: no memory. */
+static struct capture *add_capture_locked(uint64_t stream)
+{
+    struct capture *capture = cw_mem_alloc(sizeof(*capture));
+
     if (capture != NULL && cw_map_insert(&captures, &capture->map, capture_key(stream)) != 0) {
         cw_mem_free(capture, sizeof(*capture));
         capture = NULL;
     }
+    if (capture != NULL)
+        atomic_fetch_add(&cw_gate_captures, 1);
+    return capture;
+}
+
+void cw_capture_started(uint64_t stream, uint32_t context, int started)
+{
+    struct capture *capture = NULL;
+    int is_new = 0;
+
+    if (started && stream == STREAM_PER_THREAD)
+        cw_thread_slot(); /* asked for, so that the thread's end is told */
+    cw_lock_acquire(&lock);
+    if (started)
+        capture = find_capture_locked(stream); /* over, and its end not noted yet */
+    if (started && capture == NULL) {
+        capture = add_capture_locked(stream);
+        is_new = capture != NULL;
+    }
     if (capture != NULL) {
         capture->context = context;
-        atomic_fetch_add(&cw_gate_captures, 1);
+        capture->number = ++begun;
     }
     cw_lock_release(&lock);
-    if (capture == NULL)
+    if (!is_new)
         cw_gate_open();
 }
 
-void cw_capture_ended(uint64_t stream)
+uint64_t cw_capture_find(uint64_t stream)
+{
+    const struct capture *capture;
+    uint64_t number;
+
+    if (!cw_gate_is_capturing())
+        return 0;
+    cw_lock_acquire(&lock);
+    capture = find_capture_locked(stream);
+    number = capture != NULL ? capture->number : 0;
+    cw_lock_release(&lock);
+    return number;
+}
+
+void cw_capture_ended(uint64_t stream, uint64_t number)
 {
     struct capture *capture;
 
-    if (!cw_gate_is_capturing())
+    if (number == 0)
         return;
     cw_lock_acquire(&lock);
-    capture = (struct capture *)cw_map_find(&captures, capture_key(stream));
+    capture = find_capture_locked(stream);
+    if (capture != NULL && capture->number != number)
+        capture = NULL;
     if (capture != NULL) {
         cw_map_remove(&captures, &capture->map);
         cw_mem_free(capture, sizeof(*capture));
@@ -222,7 +260,7 @@ void cw_capture_ended(uint64_t stream)
 
 void cw_capture_thread_ends(void)
 {
-    cw_capture_ended(STREAM_PER_THREAD);
+    cw_capture_ended(STREAM_PER_THREAD, cw_capture_find(STREAM_PER_THREAD));
 }
 
 struct ended_context {

@@ -35,7 +35,9 @@ void cw_graph_launched(uint64_t exec, uint64_t now_ns);
 /*
  * Captures. begin closes the gate (core/process/gate.h) before the driver is asked; started tells
  * how that ended; ended opens it again. Capturing streams are known by handle, and per thread where
- * the handle means "the calling thread's stream".
+ * the handle means "the calling thread's stream". Once the driver has ended a capture, and all the
+ * more once it has destroyed the stream, another thread may begin one under the same handle before
+ * we come to note the end: so captures are numbered, and the number is asked for first.
  *
  * Such a stream is "local to the thread and the context" (CUDA programming guide), so a capture of
  * it is over with its thread: nobody can name the stream any more, so nobody can end the capture,
@@ -45,7 +47,10 @@ void cw_graph_launched(uint64_t exec, uint64_t now_ns);
  */
 void cw_capture_begin(void);
 void cw_capture_started(uint64_t stream, uint32_t context, int started);
-void cw_capture_ended(uint64_t stream);
+/* The number of the stream's capture; 0: none is known. */
+uint64_t cw_capture_find(uint64_t stream);
+/* The capture with this number; that of another, and 0: nothing. */
+void cw_capture_ended(uint64_t stream, uint64_t number);
 /* A context is gone, and the captures of its streams with it. */
 void cw_capture_context_ended(uint32_t context);
 /* The calling thread ends, and a capture of its own stream with it. Those of named streams go on:

@@ -51,11 +51,17 @@ static CUresult capture_begun(int followed, CUresult rc, CUstream stream,
     return rc;
 }
 
-static CUresult capture_ended(CUresult rc, CUstream stream, enum cw_stream_flavour flavour)
+/* Before the end: number, as cw_capture_find has it. */
+static uint64_t capture_of(CUstream stream, enum cw_stream_flavour flavour)
 {
-    if (cw_session_is_armed() && cw_gate_is_capturing() &&
-        (rc == CUDA_SUCCESS || has_ended(stream, flavour)))
-        cw_capture_ended(stream_key(stream, flavour));
+    return cw_session_is_armed() ? cw_capture_find(stream_key(stream, flavour)) : 0;
+}
+
+static CUresult capture_ended(uint64_t number, CUresult rc, CUstream stream,
+                              enum cw_stream_flavour flavour)
+{
+    if (number != 0 && (rc == CUDA_SUCCESS || has_ended(stream, flavour)))
+        cw_capture_ended(stream_key(stream, flavour), number);
     return rc;
 }
 
@@ -70,7 +76,9 @@ static CUresult capture_ended(CUresult rc, CUstream stream, enum cw_stream_flavo
 #define CAPTURE_ENDS(symbol, flavour)                                                              \
     CW_EXPORT CUresult symbol CW_PARAMS_##symbol                                                   \
     {                                                                                              \
-        return capture_ended(CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour);                       \
+        uint64_t number = capture_of(a1, flavour);                                                 \
+                                                                                                   \
+        return capture_ended(number, CW_REAL(symbol) CW_ARGS_##symbol, a1, flavour);               \
     }
 
 CAPTURE_BEGINS(cuStreamBeginCapture, CW_STREAM_LEGACY)
@@ -92,19 +100,21 @@ CAPTURE_ENDS(cuStreamEndCaptureToCig_ptsz, CW_STREAM_THREAD)
 /* A stream may be destroyed while it captures; that ends the capture. */
 CW_EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
+    uint64_t number = capture_of(hStream, CW_STREAM_LEGACY);
     CUresult rc = CW_REAL(cuStreamDestroy_v2)(hStream);
 
-    if (rc == CUDA_SUCCESS && cw_session_is_armed())
-        cw_capture_ended(stream_key(hStream, CW_STREAM_LEGACY));
+    if (rc == CUDA_SUCCESS)
+        cw_capture_ended(stream_key(hStream, CW_STREAM_LEGACY), number);
     return rc;
 }
 
 CW_EXPORT CUresult cuStreamDestroy(CUstream hStream)
 {
+    uint64_t number = capture_of(hStream, CW_STREAM_LEGACY);
     CUresult rc = CW_REAL(cuStreamDestroy)(hStream);
 
-    if (rc == CUDA_SUCCESS && cw_session_is_armed())
-        cw_capture_ended(stream_key(hStream, CW_STREAM_LEGACY));
+    if (rc == CUDA_SUCCESS)
+        cw_capture_ended(stream_key(hStream, CW_STREAM_LEGACY), number);
     return rc;
 }
 

@@ -362,7 +362,7 @@ Test(regrowth, copies_of_a_capture)
     cw_capture_begin();
     cw_capture_started(0x51, pool_index(FIRST_CONTEXT), 1);
     cw_regrowth_copied(large, small, 100);
-    cw_capture_ended(0x51);
+    cw_capture_ended(0x51, cw_capture_find(0x51));
     put(small);
     cr_expect_eq(resizes(), 0u);
     resize(get(100), 200, 100);

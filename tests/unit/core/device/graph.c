@@ -228,13 +228,18 @@ static void begin_capture(uint64_t stream)
     cw_capture_started(stream, 1, 1);
 }
 
+static void end_capture(uint64_t stream)
+{
+    cw_capture_ended(stream, cw_capture_find(stream));
+}
+
 Test(capture, keeps_the_gate_closed_until_it_has_ended)
 {
     cr_expect_eq(cw_gate_is_capturing(), 0);
     begin_capture(STREAM);
     cr_expect_eq(cw_gate_is_capturing(), 1);
     cr_expect_not(is_gate_open());
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
 }
@@ -245,7 +250,7 @@ Test(capture, one_that_did_not_start_opens_it_at_once)
     cw_capture_started(STREAM, 1, 0);
     cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect(is_gate_open());
 }
 
@@ -253,10 +258,10 @@ Test(capture, captures_nest)
 {
     begin_capture(STREAM);
     begin_capture(STREAM + 64);
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect_eq(cw_gate_is_capturing(), 1);
     cr_expect_not(is_gate_open());
-    cw_capture_ended(STREAM + 64);
+    end_capture(STREAM + 64);
     cr_expect(is_gate_open());
 }
 
@@ -264,9 +269,9 @@ Test(capture, a_second_start_and_a_second_end_are_nothing)
 {
     begin_capture(STREAM);
     begin_capture(STREAM);
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect(is_gate_open());
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect(is_gate_open());
     cr_expect_eq(cw_gate_is_capturing(), 0);
 }
@@ -274,9 +279,41 @@ Test(capture, a_second_start_and_a_second_end_are_nothing)
 Test(capture, the_end_of_another_stream_is_not_its_end)
 {
     begin_capture(STREAM);
-    cw_capture_ended(STREAM + 64);
+    end_capture(STREAM + 64);
     cr_expect_not(is_gate_open());
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
+    cr_expect(is_gate_open());
+}
+
+/* The stream is destroyed, and the driver gives its handle to another, before the end is noted. */
+Test(capture, a_late_end_is_not_that_of_the_next_under_the_same_handle)
+{
+    uint64_t first;
+
+    begin_capture(STREAM);
+    first = cw_capture_find(STREAM);
+    begin_capture(STREAM);
+    cw_capture_ended(STREAM, first);
+    cr_expect_eq(cw_gate_is_capturing(), 1);
+    cr_expect_not(is_gate_open());
+    cr_expect_neq(cw_capture_find(STREAM), first);
+    end_capture(STREAM);
+    cr_expect_eq(cw_gate_is_capturing(), 0);
+    cr_expect(is_gate_open());
+}
+
+Test(capture, the_end_of_a_stream_that_did_not_capture_ends_nothing)
+{
+    uint64_t none;
+
+    begin_capture(STREAM + 64);
+    none = cw_capture_find(STREAM);
+    begin_capture(STREAM);
+    cw_capture_ended(STREAM, none);
+    cr_expect_eq(cw_gate_is_capturing(), 1);
+    end_capture(STREAM + 64);
+    cr_expect_not(is_gate_open());
+    end_capture(STREAM);
     cr_expect(is_gate_open());
 }
 
@@ -289,7 +326,7 @@ Test(capture, those_of_a_context_end_with_it)
     cw_capture_context_ended(7);
     cw_capture_context_ended(1);
     cr_expect_eq(cw_gate_is_capturing(), 1);
-    cw_capture_ended(STREAM); /* gone already */
+    end_capture(STREAM); /* gone already */
     cr_expect_not(is_gate_open());
     cw_capture_context_ended(2);
     cr_expect_eq(cw_gate_is_capturing(), 0);
@@ -304,7 +341,7 @@ Test(capture, a_reset_forgets_them)
     cw_graph_reset();
     cw_gate_reset();
     cr_expect_eq(cw_gate_is_capturing(), 0);
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect(is_gate_open());
 }
 
@@ -317,12 +354,12 @@ static void capture_own_stream(unsigned id)
     cw_capture_started(PER_THREAD, 1, 1);
     pthread_barrier_wait(&step);
     if (id == 0)
-        cw_capture_ended(PER_THREAD);
+        end_capture(PER_THREAD);
     pthread_barrier_wait(&step);
     open_too_early += is_gate_open();
     pthread_barrier_wait(&step);
     if (id == 1)
-        cw_capture_ended(PER_THREAD);
+        end_capture(PER_THREAD);
 }
 
 Test(capture, the_per_thread_stream_is_another_on_each_thread)
@@ -364,7 +401,7 @@ Test(capture, of_the_per_thread_stream_of_a_thread_that_lives_goes_on, .init = c
     run_threads(1, leave_own_stream);
     cr_expect_eq(cw_gate_is_capturing(), 1);
     cr_expect_not(is_gate_open());
-    cw_capture_ended(PER_THREAD);
+    end_capture(PER_THREAD);
     cr_expect(is_gate_open());
 }
 
@@ -372,7 +409,7 @@ Test(capture, of_a_named_stream_goes_on_when_its_thread_ends, .init = core_arm)
 {
     run_threads(1, leave_named_stream);
     cr_expect_not(is_gate_open());
-    cw_capture_ended(STREAM);
+    end_capture(STREAM);
     cr_expect_eq(cw_gate_is_capturing(), 0);
     cr_expect(is_gate_open());
 }

@@ -351,7 +351,7 @@ PoolTest(ladder, in_a_capture_nothing_is_given_back)
     cr_expect_eq(ask_memory()->limited, 1);
     cr_expect_eq(fake_gated_calls(), calls);
     cr_expect_eq(pool_count(CW_BLOCK_IDLE), 1);
-    cw_capture_ended(7);
+    cw_capture_ended(7, cw_capture_find(7));
     for (int i = 0; i < CW_RUNG_COUNT; i++)
         cr_expect_eq(ask_memory()->rung[i].tried, 0, "rung %d", i);
     cr_expect_neq(ask_get(300 * MIB), 0);

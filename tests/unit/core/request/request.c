@@ -584,7 +584,7 @@ static void use(unsigned id)
         if (id == 0 && i % 10 == 0) {
             cw_capture_begin();
             cw_capture_started(0x5000, 0, 1);
-            cw_capture_ended(0x5000);
+            cw_capture_ended(0x5000, cw_capture_find(0x5000));
         }
     }
 }
