@@ -239,7 +239,7 @@ static uint64_t known_size(uint64_t width, uint64_t height, unsigned element, ui
 #define PITCH_STEP 512u
 
 /* The pitch that the driver has given, else an estimate: if that is too small, the driver is asked
- * again. */
+ * again. 0: there is none for such rows. */
 static uint64_t likely_pitch(uint64_t width, unsigned element)
 {
     uint64_t pitch = 0;
@@ -247,11 +247,13 @@ static uint64_t likely_pitch(uint64_t width, unsigned element)
 
     if (cw_context_current(&device) != 0)
         pitch = cw_pitch_find(device, width, element);
-    if (pitch == 0 && !__builtin_add_overflow(width, PITCH_STEP - 1, &pitch))
-        pitch = pitch / PITCH_STEP * PITCH_STEP;
-    return pitch;
+    if (pitch != 0)
+        return pitch;
+    return __builtin_add_overflow(width, PITCH_STEP - 1, &pitch) ? 0
+                                                                 : pitch / PITCH_STEP * PITCH_STEP;
 }
 
+/* 0: more than there are addresses. */
 static uint64_t likely_size(uint64_t pitch, uint64_t height)
 {
     uint64_t bytes;
@@ -259,17 +261,35 @@ static uint64_t likely_size(uint64_t pitch, uint64_t height)
     return __builtin_mul_overflow(pitch, height, &bytes) ? 0 : bytes;
 }
 
-/* The limit also covers the bytes that the pitch adds. */
+/* Of what the program asks for, without the bytes that the pitch adds. */
+static uint64_t bytes_asked(uint64_t width, uint64_t height)
+{
+    uint64_t bytes;
+
+    return __builtin_mul_overflow(width, height, &bytes) ? UINT64_MAX : bytes;
+}
+
+/* What cuda.h allows; and the size is one that there can be. Of anything else the driver says what
+ * is wrong with it, before a limit has its say. */
+static int is_sound(uint64_t likely, unsigned element)
+{
+    return likely != 0 && (element == 4 || element == 8 || element == 16);
+}
+
+/* The limit also covers the bytes that the pitch adds. Where it refuses, the driver is not asked:
+ * it might grant what is past the limit, so its own out of memory is no condition for a remedy. */
 static CUresult ask_pitch(struct cw_call *call, uint64_t likely, CUdeviceptr *dptr, size_t *pitch,
                           size_t width, size_t height, unsigned element)
 {
     uint8_t device;
     CUresult rc;
 
-    if (dptr != NULL && pitch != NULL && likely != 0 && !cw_call_may_here(call, likely))
+    if (dptr != NULL && pitch != NULL && is_sound(likely, element) &&
+        !cw_call_may_here(call, likely))
         return CUDA_ERROR_OUT_OF_MEMORY;
     rc = CW_REAL(cuMemAllocPitch_v2)(dptr, pitch, width, height, element);
-    if (rc != CUDA_SUCCESS || call->reserved == 0 || *pitch * height <= call->reserved)
+    if (rc != CUDA_SUCCESS || (call->reserved == 0 && is_sound(likely, element)) ||
+        *pitch * height <= call->reserved)
         return rc;
     /* Now the size is known: asks once more, with all of it reserved first. */
     if (cw_context_current(&device) != 0)
@@ -287,9 +307,9 @@ static enum remedy find_pitched_remedy(struct miss *miss, struct cw_pool_request
 {
     enum remedy remedy;
 
-    if (miss->out == NULL || pitch == NULL || likely == 0)
-        return REMEDY_NONE;
     as->bytes = miss->given = likely_size(likely, height);
+    if (miss->out == NULL || pitch == NULL || as->bytes == 0)
+        return REMEDY_NONE;
     remedy = find_remedy(miss);
     if (remedy == REMEDY_SERVED)
         *pitch = likely;
@@ -300,7 +320,7 @@ static enum remedy find_pitched_remedy(struct miss *miss, struct cw_pool_request
 static CUresult pitch_missed(struct cw_call *call, struct cw_pool_request *pool, CUdeviceptr *dptr,
                              size_t *pitch, size_t width, size_t height, unsigned element)
 {
-    struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = width * height};
+    struct cw_request request = {.kind = CW_KIND_PITCHED, .bytes = bytes_asked(width, height)};
     struct cw_pool_request as = *pool;
     struct miss miss = {.call = call, .pool = &as, .out = dptr};
     uint64_t likely = likely_pitch(width, element);
@@ -338,10 +358,10 @@ CUresult cw_pooled_alloc_pitch(struct cw_call *call, CUdeviceptr *dptr, size_t *
                                size_t height, unsigned element)
 {
     struct cw_pool_request pool = {.class = CW_POOL_PITCHED};
-    uint64_t known = 0, address = 0;
+    uint64_t known = 0, address = 0, asked = bytes_asked(width, height);
 
-    if (CW_UNLIKELY(cw_call_injects(call, width * height)))
-        return fail_at_once(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, width * height);
+    if (CW_UNLIKELY(cw_call_injects(call, asked)))
+        return fail_at_once(call, CW_KIND_PITCHED, CW_SCOPE_CONTEXT, asked);
     if (dptr != NULL && pitch != NULL)
         pool.bytes = known_size(width, height, element, &known);
     if (pool.bytes != 0) {
