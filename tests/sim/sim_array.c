@@ -5,32 +5,79 @@
 
 #include <string.h>
 
+/* By number what only newer headers name. `bytes` of a channel, or of the whole element where the
+ * format says which channels it has; of NV12 in its first plane. Block-compressed formats are not
+ * simulated. */
+static const struct format {
+    unsigned short format;
+    unsigned char bytes;
+    bool is_whole;
+} formats[] = {
+    {CU_AD_FORMAT_UNSIGNED_INT8, 1, false},
+    {CU_AD_FORMAT_UNSIGNED_INT16, 2, false},
+    {CU_AD_FORMAT_UNSIGNED_INT32, 4, false},
+    {CU_AD_FORMAT_SIGNED_INT8, 1, false},
+    {CU_AD_FORMAT_SIGNED_INT16, 2, false},
+    {CU_AD_FORMAT_SIGNED_INT32, 4, false},
+    {CU_AD_FORMAT_HALF, 2, false},
+    {CU_AD_FORMAT_FLOAT, 4, false},
+    {CU_AD_FORMAT_NV12, 1, true},
+    {0x50, 4, true}, /* 10:10:10:2 */
+    {0x9f, 3, true}, /* 4:2:0 of 16 bits, P010 and P016 */
+    {0xa1, 3, true},
+    {0xa2, 2, true}, /* 4:2:2 of 8 and of 16 bits, in planes */
+    {0xa3, 4, true},
+    {0xa4, 4, true},
+    {0xa5, 2, true}, /* the same, packed */
+    {0xa6, 4, true},
+    {0xa7, 4, true},
+    {0xa8, 4, true}, /* 4:4:4, packed */
+    {0xa9, 4, true},
+    {0xb1, 8, true},
+    {0xb2, 3, true}, /* 4:4:4, in planes */
+    {0xb3, 6, true},
+    {0xb4, 3, true},
+    {0xb5, 6, true},
+    {0xc0, 1, true}, /* normalized: unsigned and signed; 8 and 16 bits; 1, 2 and 4 channels */
+    {0xc1, 2, true},
+    {0xc2, 4, true},
+    {0xc3, 2, true},
+    {0xc4, 4, true},
+    {0xc5, 8, true},
+    {0xc6, 1, true},
+    {0xc7, 2, true},
+    {0xc8, 4, true},
+    {0xc9, 2, true},
+    {0xca, 4, true},
+    {0xcb, 8, true},
+};
+
+static const struct format *format_of(const CUDA_ARRAY3D_DESCRIPTOR_v2 *desc)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i].format == (unsigned)desc->Format)
+            return &formats[i];
+    return NULL;
+}
+
 static size_t element_size(const CUDA_ARRAY3D_DESCRIPTOR_v2 *desc)
 {
-    static const struct {
-        CUarray_format format;
-        unsigned char bytes;
-    } formats[] = {
-        {CU_AD_FORMAT_UNSIGNED_INT8, 1},  {CU_AD_FORMAT_UNSIGNED_INT16, 2},
-        {CU_AD_FORMAT_UNSIGNED_INT32, 4}, {CU_AD_FORMAT_SIGNED_INT8, 1},
-        {CU_AD_FORMAT_SIGNED_INT16, 2},   {CU_AD_FORMAT_SIGNED_INT32, 4},
-        {CU_AD_FORMAT_HALF, 2},           {CU_AD_FORMAT_FLOAT, 4},
-        {CU_AD_FORMAT_NV12, 1},
-    };
+    const struct format *format = format_of(desc);
 
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (formats[i].format == desc->Format)
-            return formats[i].bytes * (desc->NumChannels ? desc->NumChannels : 1);
-    return 0;
+    if (!format)
+        return 0;
+    return format->is_whole || !desc->NumChannels ? format->bytes
+                                                  : (size_t)format->bytes * desc->NumChannels;
 }
 
 static bool is_legal(const CUDA_ARRAY3D_DESCRIPTOR_v2 *desc)
 {
+    const struct format *format = format_of(desc);
     unsigned n = desc->NumChannels;
 
     if (desc->Width == 0 || desc->Width > 131072 || desc->Height > 131072 || desc->Depth > 16384)
         return false;
-    return (n == 1 || n == 2 || n == 4 || desc->Format == CU_AD_FORMAT_NV12) && element_size(desc);
+    return format && (n == 1 || n == 2 || n == 4 || format->is_whole);
 }
 
 static void shape(struct sim_array *array, const CUDA_ARRAY3D_DESCRIPTOR_v2 *desc)

@@ -3,20 +3,48 @@
 #include "hook/bodies/entries.h" /* first */
 #include "hook/bodies/observe.h"
 
-static uint64_t texel_size(CUarray_format format, unsigned channels)
+/* Bits of a texel in formats that say themselves which channels there are; by number, as older
+ * headers have no names. Of planar ones, all planes together. The block-compressed ones, 0x91 to
+ * 0x9e, are not here: how the driver counts their texels is not documented, and 8 bits a channel
+ * are an upper bound. */
+static const uint8_t texel_bits[] = {
+    [0x50] = 32,                           /* UNORM_INT_101010_2 */
+    [0x9f] = 24, [0xa1] = 24,              /* P010, P016 */
+    [0xa2] = 16, [0xa3] = 32, [0xa4] = 32, /* NV16, P210, P216 */
+    [0xa5] = 16, [0xa6] = 32, [0xa7] = 32, /* YUY2, Y210, Y216 */
+    [0xa8] = 32, [0xa9] = 32, [0xb1] = 64, /* AYUV, Y410, Y416 */
+    [0xb0] = 12,                           /* NV12 */
+    [0xb2] = 24, [0xb3] = 48,              /* Y444_PLANAR8, Y444_PLANAR10 */
+    [0xb4] = 24, [0xb5] = 48,              /* YUV444_8bit_SemiPlanar, YUV444_16bit_SemiPlanar */
+    [0xc0] = 8,  [0xc1] = 16, [0xc2] = 32, /* UNORM_INT8X1, X2, X4 */
+    [0xc3] = 16, [0xc4] = 32, [0xc5] = 64, /* UNORM_INT16X1, X2, X4 */
+    [0xc6] = 8,  [0xc7] = 16, [0xc8] = 32, /* SNORM_INT8X1, X2, X4 */
+    [0xc9] = 16, [0xca] = 32, [0xcb] = 64, /* SNORM_INT16X1, X2, X4 */
+};
+
+static unsigned channel_bits(CUarray_format format)
 {
     switch ((int)format) {
     case CU_AD_FORMAT_UNSIGNED_INT16:
     case CU_AD_FORMAT_SIGNED_INT16:
     case CU_AD_FORMAT_HALF:
-        return 2ull * channels;
+        return 16;
     case CU_AD_FORMAT_UNSIGNED_INT32:
     case CU_AD_FORMAT_SIGNED_INT32:
     case CU_AD_FORMAT_FLOAT:
-        return 4ull * channels;
-    default: /* 8-bit formats; block-compressed ones are counted as such, an upper bound */
-        return channels ? channels : 1;
+        return 32;
+    default:
+        return 8;
     }
+}
+
+static uint64_t bytes_of(uint64_t texels, CUarray_format format, unsigned channels)
+{
+    uint64_t bits = (unsigned)format < CW_ARRAY_LEN(texel_bits) ? texel_bits[(unsigned)format] : 0;
+
+    if (bits == 0)
+        bits = channel_bits(format) * (uint64_t)(channels ? channels : 1);
+    return (texels * bits + 7) / 8;
 }
 
 static uint64_t at_least_one(uint64_t n)
@@ -33,8 +61,8 @@ static uint64_t size_3d(const CUDA_ARRAY3D_DESCRIPTOR *d)
 #endif
     if (d->Flags & CUDA_ARRAY3D_SPARSE)
         return 0;
-    return d->Width * at_least_one(d->Height) * at_least_one(d->Depth) *
-           texel_size(d->Format, d->NumChannels);
+    return bytes_of(d->Width * at_least_one(d->Height) * at_least_one(d->Depth), d->Format,
+                    d->NumChannels);
 }
 
 static unsigned max_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -93,9 +121,9 @@ static uint64_t handle_of(CUresult rc, const void *p)
 
 /* The two ABIs of a descriptor differ in the width of their sizes only. The flags of the first
  * one of 3D arrays are not looked at. */
-#define BYTES_2D                                                                                   \
-    ((uint64_t)a2->Width * at_least_one(a2->Height) * texel_size(a2->Format, a2->NumChannels))
-#define BYTES_3D (BYTES_2D * at_least_one(a2->Depth))
+#define TEXELS_2D ((uint64_t)a2->Width * at_least_one(a2->Height))
+#define BYTES_2D  bytes_of(TEXELS_2D, a2->Format, a2->NumChannels)
+#define BYTES_3D  bytes_of(TEXELS_2D *at_least_one(a2->Depth), a2->Format, a2->NumChannels)
 
 CREATED(cuArrayCreate, CW_KIND_ARRAY, BYTES_2D)
 CREATED(cuArrayCreate_v2, CW_KIND_ARRAY, BYTES_2D)
