@@ -19,6 +19,7 @@ enum cw_lock_rank {
     CW_RANK_PLACEMENT,   /* names and their devices (api/placements.c) */
     CW_RANK_SESSION,     /* arming, disarming, the report at the end */
     CW_RANK_RESOLVE,     /* which driver is loaded, the table of real functions */
+    CW_RANK_PYTHON,      /* whether an interpreter may be read (hook/tools/python_watch.c) */
     CW_RANK_GRAPH,       /* graphs, executable graphs and captures (core/device/graph.c) */
     CW_RANK_VMM,         /* virtual memory handles and mappings (core/device/vmm.c) */
     CW_RANK_VARIABLE,    /* variables of modules (core/device/variable.c) */

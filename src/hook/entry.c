@@ -103,7 +103,7 @@ CW_EXPORT int dlclose(void *handle)
 {
     static _Atomic(void *) next;
     void *real = atomic_load_explicit(&next, memory_order_relaxed);
-    int rc, has_left;
+    int rc;
 
     if (real == NULL) {
         real = cw_object_next_symbol("dlclose");
@@ -112,11 +112,10 @@ CW_EXPORT int dlclose(void *handle)
     if (real == NULL)
         return -1;
     cw_deepbind_look(); /* while it is there */
-    has_left = cw_python_unload_begin();
+    cw_python_unload_begin();
     rc = ((dlclose_fn)real)(handle);
     cw_epoch_advance();
-    if (has_left)
-        cw_python_unload_end();
+    cw_python_unload_end();
     cw_resolve_forget_unloaded();
     return rc;
 }

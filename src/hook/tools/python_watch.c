@@ -2,14 +2,18 @@
 /*
  * Finds the interpreter at the right moments. See python_watch.h.
  *
- * Owns whether one was found, and whether it can be unloaded. Mostly the interpreter is the program
- * or a library that it needs, and stays. One loaded on demand is dropped before any unloading, and
- * found again if it is still there: its memory must not be read after it was unloaded.
+ * Owns whether one was found, and whether it can be unloaded: guarded by one lock (CW_RANK_PYTHON),
+ * never held across the loader. Mostly the interpreter is the program or a library that it needs,
+ * and stays. One loaded on demand is dropped before any unloading, and found again if it is still
+ * there once none is under way: its memory must not be read after it was unloaded. What a look has
+ * found counts only if no unloading has begun meanwhile.
  */
 #include "hook/tools/python_watch.h"
 
 #include <stdatomic.h>
 
+#include "base/compiler.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "core/stacks/module.h"
 #include "core/python/python.h"
@@ -18,8 +22,14 @@
 #include "hook/tools/python_find.h"
 
 static _Atomic int is_wanted;
-static _Atomic int is_found;
-static _Atomic int can_go;
+
+static struct cw_lock lock = CW_LOCK_INIT(CW_RANK_PYTHON); /* guards what follows */
+static int is_found, can_go;
+static int is_due;         /* a look, once no unloading is under way */
+static uint64_t begun;     /* unloadings, ever */
+static unsigned under_way; /* of them */
+
+static CW_TLS unsigned mine; /* of those under way: a destructor may unload too, or fork */
 
 static int take_first(const struct cw_object *object, void *arg)
 {
@@ -35,15 +45,46 @@ static int is_needed_by_program(void)
            cw_object_needed_symbol(&program, "_PyRuntime", NULL) != NULL;
 }
 
+/* 1: there is none yet, and nothing is being unloaded. */
+static int may_look(uint64_t *out_begun)
+{
+    int may;
+
+    cw_lock_acquire(&lock);
+    *out_begun = begun;
+    may = !is_found && under_way == 0;
+    is_due |= under_way != 0;
+    cw_lock_release(&lock);
+    return may;
+}
+
+/* 0: an unloading has begun since. */
+static int take(const struct cw_python_symbols *symbols, int stays, uint64_t since)
+{
+    int is_good;
+
+    cw_lock_acquire(&lock);
+    is_good = begun == since;
+    if (is_good && !is_found) {
+        is_found = 1;
+        can_go = !stays;
+        cw_python_set_symbols(symbols);
+    }
+    cw_lock_release(&lock);
+    return is_good;
+}
+
 static void look(void)
 {
     struct cw_python_symbols symbols;
+    uint64_t since;
 
-    if (!atomic_load(&is_wanted) || atomic_load(&is_found) || cw_python_find(&symbols) != 0 ||
-        atomic_exchange(&is_found, 1))
+    if (!atomic_load(&is_wanted))
         return;
-    atomic_store(&can_go, !is_needed_by_program());
-    cw_python_set_symbols(&symbols);
+    do {
+        if (!may_look(&since) || cw_python_find(&symbols) != 0)
+            return;
+    } while (!take(&symbols, is_needed_by_program(), since));
     if (!cw_python_is_missing())
         return;
     cw_log(CW_LOG_INFO, "%s: call stacks have native frames only", cw_python_status());
@@ -59,24 +100,40 @@ void cw_python_watch(const struct cw_options *options)
     look();
 }
 
-int cw_python_unload_begin(void)
+void cw_python_unload_begin(void)
 {
-    if (!atomic_exchange(&can_go, 0))
-        return 0;
-    cw_python_set_symbols(NULL);
-    return 1;
+    mine++;
+    cw_lock_acquire(&lock);
+    begun++;
+    under_way++;
+    if (is_found && can_go) {
+        is_found = 0;
+        is_due = 1;
+        cw_python_set_symbols(NULL);
+    }
+    cw_lock_release(&lock);
 }
 
 void cw_python_unload_end(void)
 {
-    atomic_store(&is_found, 0);
-    look();
+    int is_time;
+
+    mine--;
+    cw_lock_acquire(&lock);
+    is_time = --under_way == 0 && is_due;
+    if (is_time)
+        is_due = 0;
+    cw_lock_release(&lock);
+    if (is_time)
+        look();
 }
 
 /* One that another thread had only begun to make known is to be found again. */
 void cw_python_watch_reset(void)
 {
+    cw_lock_reset(&lock);
+    under_way = mine;
     cw_python_reset();
     if (!atomic_load(&cw_python_is_armed))
-        atomic_store(&is_found, 0);
+        is_found = 0;
 }

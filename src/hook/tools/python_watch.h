@@ -9,9 +9,8 @@
  * loaded. No lock of ours is held. */
 void cw_python_watch(const struct cw_options *options);
 
-/* Around an unloading, possibly of the interpreter. begin returns 1 if the interpreter can be
- * unloaded; then end must follow. */
-int cw_python_unload_begin(void);
+/* Around an unloading, possibly of the interpreter. Those of several threads may overlap. */
+void cw_python_unload_begin(void);
 void cw_python_unload_end(void);
 
 /* In a forked child. */
